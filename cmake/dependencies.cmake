@@ -1,0 +1,11 @@
+# Libraries that Placet stands on. They are found here, at the top, as an imported target is seen
+# only from the directory that found it and below. Which folder may use which is checked by
+# tests/architecture.
+
+find_package(nlohmann_json 3.11 REQUIRED)  # catalog, interop, report, serve
+find_package(toml11 3.7 REQUIRED)          # catalog
+find_package(fmt 9 REQUIRED)               # text, until the compiler has std::format
+find_package(CLI11 2.1 REQUIRED)           # cli
+
+# Libraries of headers only: nobody who links an installed Placet needs them.
+set(PLACET_HEADER_ONLY nlohmann_json::nlohmann_json toml11::toml11 CLI11::CLI11)

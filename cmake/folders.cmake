@@ -1,0 +1,77 @@
+# One static library per folder under src/, its sources listed by hand in src/<folder>/CMakeLists.txt.
+
+# placet_add_folders(units model ...): adds each folder that has a CMakeLists.txt, in this order.
+function(placet_add_folders)
+  foreach(folder IN LISTS ARGN)
+    if(EXISTS "${PROJECT_SOURCE_DIR}/src/${folder}/CMakeLists.txt")
+      add_subdirectory("${PROJECT_SOURCE_DIR}/src/${folder}" "src/${folder}")
+    endif()
+  endforeach()
+endfunction()
+
+# placet_link(TARGET SCOPE name...): links folders by their short name (units), other libraries by
+# the name of their imported target (fmt::fmt). A folder that does not exist yet, or comes later in
+# the order, is an error.
+function(placet_link target scope)
+  foreach(name IN LISTS ARGN)
+    if(name IN_LIST PLACET_HEADER_ONLY)
+      target_link_libraries(${target} ${scope} $<BUILD_INTERFACE:${name}>)
+    elseif(name MATCHES "::")
+      target_link_libraries(${target} ${scope} ${name})
+    elseif(TARGET placet_${name})
+      target_link_libraries(${target} ${scope} placet_${name})
+    else()
+      message(FATAL_ERROR "${target}: no folder '${name}' before it in the order of folders")
+    endif()
+  endforeach()
+endfunction()
+
+# placet_folder(derive
+#     SOURCES memory.cc communication.cc
+#     DEPENDS model cluster        # folders and libraries that the folder's headers show
+#     USES fmt::fmt                # those that only its .cc files include
+# )
+# declares library placet_derive (alias placet::derive). Headers are found from the src/ root.
+# Libraries that hold nothing but headers (JSON, TOML, flags) belong in USES.
+function(placet_folder name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;USES")
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
+    message(FATAL_ERROR "placet_folder(${name}): needs SOURCES, unexpected '${arg_UNPARSED_ARGUMENTS}'")
+  endif()
+  set(target placet_${name})
+  add_library(${target} STATIC ${arg_SOURCES})
+  add_library(placet::${name} ALIAS ${target})
+  placet_settings(${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(${target} PUBLIC
+      "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>"
+      "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/placet>")
+  placet_link(${target} PUBLIC ${arg_DEPENDS})
+  placet_link(${target} PRIVATE ${arg_USES})
+  set_property(GLOBAL APPEND PROPERTY PLACET_FOLDERS ${name})
+endfunction()
+
+# placet_program(placet SOURCES main.cc USES cli): an executable, put at the top of the build folder
+# so that it is found as build/<preset>/placet, and installed to bin/.
+function(placet_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;USES")
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
+    message(FATAL_ERROR "placet_program(${name}): needs SOURCES, unexpected '${arg_UNPARSED_ARGUMENTS}'")
+  endif()
+  set(target placet_program_${name})
+  add_executable(${target} ${arg_SOURCES})
+  placet_settings(${target})
+  set_target_properties(${target} PROPERTIES
+      OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src")
+  placet_link(${target} PRIVATE ${arg_USES})
+  install(TARGETS ${target} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endfunction()
+
+# placet_knows_data_dir(SOURCE): gives one source file of the calling folder the last place in which
+# to look for the catalogue, as the string PLACET_DATA_DIR. The order is: the environment variable
+# PLACET_DATA, ../share/placet/data beside the executable's folder, PLACET_DATA_DIR.
+function(placet_knows_data_dir source)
+  set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_DEFINITIONS
+      "PLACET_DATA_DIR=\"${PLACET_DATA_DIR}\"")
+endfunction()

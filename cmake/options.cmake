@@ -1,0 +1,50 @@
+# What a build may switch, and the compile settings that every target of ours shares.
+# Everything is a property of our own targets; nothing leaks into those who link us.
+
+option(PLACET_TESTS "Build the tests (needs GoogleTest)" ${PROJECT_IS_TOP_LEVEL})
+option(PLACET_BENCHMARKS "Build the benchmarks (needs Google Benchmark; skipped without it)" OFF)
+option(PLACET_WERROR "Treat warnings in our own targets as errors" ${PROJECT_IS_TOP_LEVEL})
+option(PLACET_CCACHE "Compile through ccache where it is installed" ${PROJECT_IS_TOP_LEVEL})
+set(PLACET_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, such as address,undefined")
+set(PLACET_DATA_DIR "${PROJECT_SOURCE_DIR}/data" CACHE PATH
+    "Where the catalogue lies when neither PLACET_DATA nor <prefix>/share/placet/data gives it")
+
+if(PLACET_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(PLACET_CCACHE_PROGRAM ccache)
+  mark_as_advanced(PLACET_CCACHE_PROGRAM)
+  if(PLACET_CCACHE_PROGRAM)
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${PLACET_CCACHE_PROGRAM}")
+  endif()
+endif()
+
+# Two warnings of -Wall/-Wextra stay off:
+# -Wmissing-field-initializers refuses designated initializers that leave fields at their defaults,
+#   which is how this project writes its data;
+# -Wrestrict reports std::string concatenation wrongly in g++ 12 (GCC bug 105651).
+set(PLACET_WARNINGS
+    -Wall -Wextra -Wpedantic
+    -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Wcast-qual -Wcast-align
+    -Wnon-virtual-dtor -Woverloaded-virtual -Wextra-semi -Wundef -Wredundant-decls
+    -Wimplicit-fallthrough -Wswitch-enum -Wunused
+    -Wno-missing-field-initializers
+    $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond>
+    $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-branches>
+    $<$<CXX_COMPILER_ID:GNU>:-Wlogical-op>
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+
+# placet_settings(TARGET): language level, warnings and sanitizers of one target of ours.
+# The macro prefix map keeps the place of the checkout out of messages, so that a build in any
+# folder prints the same bytes.
+function(placet_settings target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+  target_compile_options(${target} PRIVATE
+      ${PLACET_WARNINGS}
+      $<$<BOOL:${PLACET_WERROR}>:-Werror>
+      "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
+  if(PLACET_SANITIZE)
+    target_compile_options(${target} PRIVATE
+        -fsanitize=${PLACET_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(${target} PUBLIC -fsanitize=${PLACET_SANITIZE})
+  endif()
+endfunction()

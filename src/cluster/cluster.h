@@ -1,0 +1,66 @@
+// What the job runs on: devices with their memory, and the links between them, level by level
+// (docs/theory.md §7). Figures come from data files, each with source and date.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "units/quantity.h"
+
+namespace placet {
+
+/// An accelerator. Peaks are the maker's; what is achievable is the time model's business.
+struct Device {
+  std::string name;             // "h100-sxm"
+  Bytes memory;                 // what a program can address, as the driver reports it
+  std::string memory_source;
+  FlopsPerSecond peak_bf16{};   // dense; 0 if unknown
+  BytesPerSecond memory_bandwidth{};
+
+  friend bool operator==(const Device&, const Device&) = default;
+};
+
+/// One level of the topology, innermost first: `size` devices (counted in all) are joined by it.
+struct Level {
+  std::string link;                   // "NVLink 4"
+  std::int64_t devices = 1;           // devices inside one domain of this level
+  BytesPerSecond bandwidth{};         // per device and direction
+  Seconds latency{};
+
+  friend bool operator==(const Level&, const Level&) = default;
+};
+
+/// A run of equal devices.
+struct DeviceGroup {
+  Device device;
+  std::int64_t count = 0;
+  std::int64_t per_host = 8;
+  Bytes host_memory{};               // of one host
+  BytesPerSecond host_link{};        // device to host memory, one direction
+  std::vector<Level> levels;         // innermost first; the last one spans the group
+
+  friend bool operator==(const DeviceGroup&, const DeviceGroup&) = default;
+};
+
+/// Ranks are laid over the groups in order. Most clusters are one group.
+struct Cluster {
+  std::string name;  // as asked for: "h100-sxm:8"
+  std::vector<DeviceGroup> groups;
+  Level between_groups;  // the link that joins groups, if there are several
+
+  friend bool operator==(const Cluster&, const Cluster&) = default;
+};
+
+/// Devices in all.
+std::int64_t devices_of(const Cluster& cluster);
+
+/// Memory of the smallest device: what every rank of an even job can count on.
+Bytes smallest_memory(const Cluster& cluster);
+
+/// The innermost level that joins `count` ranks which stand `stride` apart, starting at rank 0:
+/// its domain holds (count - 1) x stride + 1 consecutive ranks, aligned. Case: 8 devices per host:
+/// count 8, stride 1 is inside the host; count 2, stride 8 is not.
+const Level& level_of(const Cluster& cluster, std::int64_t count, std::int64_t stride);
+
+}  // namespace placet

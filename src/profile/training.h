@@ -1,0 +1,84 @@
+// How a model is trained, apart from where its states live: batch, formats, optimizer,
+// recomputation (docs/theory.md §1, "job").
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/dtype.h"
+#include "model/model.h"
+
+namespace placet {
+
+/// Formats of the states (docs/theory.md §2). The fp32 master is part of the optimizer state if
+/// parameters rest in low precision; if they rest in fp32 there is none.
+struct Precision {
+  std::string name = "mixed";
+  Dtype parameters = Dtype::bf16;       // at rest
+  Dtype compute = Dtype::bf16;          // operators, activations, pipeline messages
+  Dtype gather = Dtype::bf16;           // gathered parameters
+  Dtype gradients = Dtype::bf16;        // at rest, accumulated over micro-batches
+  Dtype reduce = Dtype::bf16;           // on the wire of gradient reductions
+  std::optional<Dtype> master = Dtype::fp32;
+
+  friend bool operator==(const Precision&, const Precision&) = default;
+};
+
+/// One tensor of optimizer state per parameter tensor.
+struct OptimizerState {
+  /// element: as many numbers as the parameter. row_and_column: one per row and one per column of
+  /// its last two dims (Adafactor); one-dimensional parameters keep one per element.
+  enum class Extent : std::uint8_t { element, row_and_column };
+  std::string what;  // "first moment"
+  Dtype dtype = Dtype::fp32;
+  Extent extent = Extent::element;
+
+  friend bool operator==(const OptimizerState&, const OptimizerState&) = default;
+};
+
+/// The smallest piece of a parameter that the update must see whole.
+enum class UpdateRegion : std::uint8_t { element, block, row_and_column, matrix };
+
+struct Optimizer {
+  std::string name = "adam";
+  std::vector<OptimizerState> states;
+  UpdateRegion region = UpdateRegion::element;
+  std::int64_t block = 1;  // elements of a block, for UpdateRegion::block
+  bool keeps_master = true;  // whether a low-precision parameter has an fp32 master (none: SGD pure)
+
+  friend bool operator==(const Optimizer&, const Optimizer&) = default;
+};
+
+/// Activation recomputation.
+struct Recompute {
+  /// every: one block in `count` is recomputed. first: the first `count` blocks of each stage are.
+  enum class Kind : std::uint8_t { none, full, selective, every, first };
+  Kind kind = Kind::none;
+  std::int64_t count = 0;
+  std::vector<Module> modules;  // selective: the modules whose insides are recomputed
+  std::string policy;           // a profile's own selective policy by name; empty: modules
+
+  friend bool operator==(const Recompute&, const Recompute&) = default;
+};
+
+struct Batch {
+  std::int64_t sequence = 0;      // tokens per sample
+  std::int64_t global = 0;        // samples per optimizer step
+  std::int64_t micro = 1;         // samples per micro-batch on one device group
+
+  friend bool operator==(const Batch&, const Batch&) = default;
+};
+
+/// How tokens spread over experts. balanced: every expert gets the same. worst: all routed tokens of
+/// an expert group land on one device. expected: balanced times `skew`, the load of the fullest
+/// device over the mean.
+struct Routing {
+  enum class Kind : std::uint8_t { balanced, expected, worst };
+  Kind kind = Kind::balanced;
+  double skew = 1.0;
+  friend bool operator==(const Routing&, const Routing&) = default;
+};
+
+}  // namespace placet

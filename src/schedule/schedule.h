@@ -1,0 +1,75 @@
+// Pipeline schedules: which blocks a device hosts, in which order it works, and how many
+// micro-batches it holds (docs/theory.md §2, layer cut).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace placet {
+
+/// How virtual stages map to devices. single: device i hosts stage i. loop: device i hosts i, i+p,
+/// i+2p, ... vee: device i hosts i and 2p-1-i. bidirectional: device i hosts i and p-1-i of the same
+/// p stages (each stage twice, one per direction).
+enum class Hosting : std::uint8_t { single, loop, vee, bidirectional };
+
+/// The rule that orders forward and backward work. all_forward: all forwards, then all backwards.
+/// one_forward_one_backward: forwards until the pipeline is full, then pairs. The split kinds cut
+/// backward into the input's (B) and the weights' part (W).
+enum class Order : std::uint8_t {
+  all_forward,
+  one_forward_one_backward,
+  interleaved,
+  split_single,        // zero-bubble over single stages, memory of 1F1B
+  split_vee,           // zero-bubble over a vee
+  bidirectional_split  // two directions, overlapped pairs
+};
+
+/// A schedule over a layer cut, as its data file and its arguments say.
+struct Schedule {
+  std::string name;  // for reports only
+  Hosting hosting = Hosting::single;
+  Order order = Order::one_forward_one_backward;
+  std::int64_t chunks = 1;  // virtual stages per device: V of loop, 2 of vee and bidirectional
+  std::int64_t group = 0;   // interleaved: micro-batches per chunk before switching; 0: the degree
+
+  friend bool operator==(const Schedule&, const Schedule&) = default;
+};
+
+/// Virtual stages of the whole pipeline: degree x chunks; bidirectional: degree (each hosted twice).
+std::int64_t virtual_stages(const Schedule& schedule, std::int64_t degree);
+
+/// The virtual stage that device `device` hosts as its chunk `chunk`.
+std::int64_t hosted_stage(const Schedule& schedule, std::int64_t degree, std::int64_t device,
+                          std::int64_t chunk);
+
+/// One piece of work of a device.
+struct Work {
+  enum class Kind : std::uint8_t { forward, backward, backward_input, backward_weight };
+  Kind kind = Kind::forward;
+  std::int64_t chunk = 0;
+  std::int64_t micro_batch = 0;  // 0 .. m-1 of the step; bidirectional: those of its direction
+
+  friend bool operator==(const Work&, const Work&) = default;
+};
+
+/// The order of work of one device over a step of `micro_batches`. O(chunks x micro_batches).
+std::vector<Work> order_of_work(const Schedule& schedule, std::int64_t degree, std::int64_t device,
+                                std::int64_t micro_batches);
+
+/// Micro-batches whose saved activations the device holds at once, per chunk, at the instant when
+/// their total over chunks is largest (of several such instants the first). A micro-batch counts
+/// from its forward until its backward ends (W of a split backward included for what W needs).
+/// Closed form; equal to counting along order_of_work (a test). Case: 1F1B, degree 4, device 1,
+/// m = 8: {3}.
+std::vector<std::int64_t> held_micro_batches(const Schedule& schedule, std::int64_t degree,
+                                             std::int64_t device, std::int64_t micro_batches);
+
+/// Blocks per virtual stage when none are given: even, the first stages one larger.
+std::vector<std::int64_t> even_blocks(std::int64_t blocks, std::int64_t stages);
+
+/// What the schedule asks of degree and micro-batches: empty if satisfied, else one sentence with
+/// the values ("interleaved needs micro-batches to be a multiple of the degree 8; 12 is not").
+std::string unmet_need(const Schedule& schedule, std::int64_t degree, std::int64_t micro_batches);
+
+}  // namespace placet

@@ -1,0 +1,50 @@
+#include "units/error.h"
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace placet {
+namespace {
+
+std::string problem_of(const InputFault& fault) {
+  if (!fault.problem.empty()) return fault.problem;
+  if (fault.value.empty()) return "missing";
+  return fault.nearest.empty() ? "is not valid" : "is not known";
+}
+
+std::string locate(std::string_view assumption, const std::source_location& location) {
+  std::string text = "internal error: expected that ";
+  text += assumption;
+  text += " (";
+  text += location.file_name();
+  text += ":" + std::to_string(location.line());
+  text += ", in ";
+  text += location.function_name();
+  text += ")";
+  return text;
+}
+
+}  // namespace
+
+std::string describe(const InputFault& fault) {
+  std::string text = fault.where;
+  if (!text.empty()) text += ": ";
+  if (!fault.value.empty()) text += "'" + fault.value + "' ";
+  text += problem_of(fault);
+  if (!fault.allowed.empty()) text += "; expected " + fault.allowed;
+  if (!fault.nearest.empty()) text += "; did you mean '" + fault.nearest + "'?";
+  return text;
+}
+
+InputError::InputError(InputFault fault)
+    : std::runtime_error(describe(fault)), fault_(std::move(fault)) {}
+
+InternalError::InternalError(std::string_view assumption, std::source_location location)
+    : std::logic_error(locate(assumption, location)) {}
+
+void fail_internally(std::string_view assumption, std::source_location location) {
+  throw InternalError(assumption, location);
+}
+
+}  // namespace placet
