@@ -24,7 +24,8 @@ function(placet_install)
   set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/placet")
   install(EXPORT placet-targets NAMESPACE placet:: DESTINATION "${package_dir}")
   configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/placet-config.cmake.in"
-      "${PROJECT_BINARY_DIR}/placet-config.cmake" INSTALL_DESTINATION "${package_dir}")
+      "${PROJECT_BINARY_DIR}/placet-config.cmake"
+      INSTALL_DESTINATION "${package_dir}" PATH_VARS CMAKE_INSTALL_DATADIR)
   write_basic_package_version_file("${PROJECT_BINARY_DIR}/placet-config-version.cmake"
       COMPATIBILITY SameMinorVersion)
   install(FILES

@@ -44,7 +44,9 @@ function(placet_settings target)
       "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
   if(PLACET_SANITIZE)
     target_compile_options(${target} PRIVATE
-        -fsanitize=${PLACET_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+        -fsanitize=${PLACET_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer
+        # g++ 12 takes the sanitizers' own accesses in library code for uninitialized reads.
+        -Wno-maybe-uninitialized)
     target_link_options(${target} PUBLIC -fsanitize=${PLACET_SANITIZE})
   endif()
 endfunction()

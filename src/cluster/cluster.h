@@ -58,9 +58,19 @@ std::int64_t devices_of(const Cluster& cluster);
 /// Memory of the smallest device: what every rank of an even job can count on.
 Bytes smallest_memory(const Cluster& cluster);
 
-/// The innermost level that joins `count` ranks which stand `stride` apart, starting at rank 0:
-/// its domain holds (count - 1) x stride + 1 consecutive ranks, aligned. Case: 8 devices per host:
-/// count 8, stride 1 is inside the host; count 2, stride 8 is not.
+/// The innermost level that joins ranks in groups of `count` which stand `stride` apart, as the groups
+/// of a mesh axis do: blocks of count x stride ranks tile all ranks from rank 0, and every group of
+/// every block must lie in one domain of the level. Where device groups differ, the slowest of their
+/// levels; where a block lies in two of them, `between_groups`.
+/// Cases: 8 devices per host: count 8, stride 1 is inside the host; count 2, stride 8 is not; nor is
+/// count 3, stride 1, for the ranks 6, 7, 8 are such a group.
 const Level& level_of(const Cluster& cluster, std::int64_t count, std::int64_t stride);
+
+/// Names of the cluster's links, each once: those of the first group innermost first, then those
+/// that only other groups have, then the one between groups. CommunicationTerm::level counts here.
+std::vector<std::string> link_names(const Cluster& cluster);
+
+/// The position of a level's link among them. REQUIRES: the level is one of the cluster's.
+int link_position(const Cluster& cluster, const Level& level);
 
 }  // namespace placet

@@ -2,8 +2,10 @@
 // Every total is the sum of the named terms below it (docs/theory.md §3, §4).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "placement/finding.h"
@@ -11,13 +13,6 @@
 #include "units/quantity.h"
 
 namespace placet {
-
-/// What a memory term counts as; the keys of the report's bytes.
-enum class MemoryCategory : std::uint8_t {
-  parameters, optimizer, gradients, activations, transient, overhead
-};
-inline constexpr int kMemoryCategoryCount = 6;
-std::string_view name_of(MemoryCategory category);
 
 /// The factor by which one axis divides a term: its largest share, exactly.
 struct AxisFactor {
@@ -40,17 +35,15 @@ struct MemoryTerm {
 
 struct InstantBytes {
   Instant instant = Instant::forward;
-  std::string detail;  // "backward of block 31", filled for the peak only
   Bytes bytes;
 };
 
 /// Memory of one class of equal devices.
 struct MemoryClass {
-  std::string name;  // "stage 0"
   std::int64_t devices = 0;
-  int stage = 0;
-  std::string peak_at;                 // the instant of the peak, in words
+  int stage = 0;  // device of the pipeline; reports say "stage 0"
   Instant peak_instant = Instant::forward;
+  int peak_unit = -1;                  // position in Model::units of the unit that runs; -1: none
   std::vector<InstantBytes> instants;  // bytes alive at each
   std::vector<MemoryTerm> terms;       // those alive at the peak, and what rests
   std::array<Bytes, kMemoryCategoryCount> at_peak{};
@@ -61,27 +54,49 @@ struct MemoryClass {
 
 /// One collective, the same `count` times per step.
 struct CommunicationTerm {
-  std::vector<int> axes;  // positions in the placement, outermost first; their product is the group
+  AxisMask axes = 0;       // axes of the placement; their product is the group, unless `group` is a
+                           // part of it
   Collective collective = Collective::all_reduce;
   ReduceOp op = ReduceOp::none;
   State state = State::activations;
-  std::string_view what;
+  std::string_view what;   // "attention.q", "gradients", ...
+  std::string_view unit;   // unit kind; empty: of the device class as a whole
   Dtype dtype = Dtype::bf16;
   Phase phase = Phase::forward;
-  Bytes payload;          // of one call, by the convention of the collective (INTERFACE.md)
-  std::int64_t count = 0; // calls per step
+  Bytes payload;           // of one call, by the convention of the collective (INTERFACE.md)
+  std::int64_t count = 0;  // calls per step
   std::int64_t group = 1;
-  Bytes sent;             // per device and step, by docs/theory.md §4 (largest over devices)
-  Rational sent_exact{0}; // the same before rounding to bytes
-  int level = 0;          // position of the link in LevelBytes names; -1: host link
+  Bytes sent;              // per device and step: count x sent_per_call
+  std::string_view source; // of a profile's own message
+
+  friend bool operator==(const CommunicationTerm&, const CommunicationTerm&) = default;
 };
 
+/// Bytes the busiest device of a group of n sends in one call on b = payload bytes
+/// (docs/theory.md §4.1): all_reduce 2 (b - own), reduce_scatter, all_gather and all_to_all b - own,
+/// where own is the smallest share, floor(b / n) in whole elements; the others b.
+/// Case: all_gather of 12 bytes in fp32 over 2 devices: shares 8 and 4 bytes, sent 8.
+std::int64_t sent_per_call(Collective collective, std::int64_t payload, std::int64_t group,
+                           Dtype dtype);
+
+/// Bytes sent per device and step with equal shares, as an exact fraction: what ratios are made of.
+Rational exact_sent(const CommunicationTerm& term);
+
+/// The link level that the term's group crosses: position in the levels of the cluster's first
+/// group; the host link is its own. Case: a group inside one host: 0.
+int level_of_term(const Job& job, const CommunicationTerm& term);
+
 struct CommunicationClass {
-  std::string name;
   int stage = 0;
   std::vector<CommunicationTerm> terms;
   Bytes sent;
 };
+
+/// "stage 2"; "every device" where there is one stage.
+std::string class_name(const Job& job, int stage);
+
+/// The instant of the peak in words: "backward of block 31", "loss", "update".
+std::string peak_text(const Job& job, const MemoryClass& memory);
 
 struct Derivation {
   std::int64_t devices = 0;

@@ -40,7 +40,9 @@ std::string_view name_of(TensorClass c);
 
 /// One parameter tensor of a unit kind.
 struct Parameter {
-  std::string name;       // checkpoint name; "{}" stands for the block's number
+  /// Checkpoint name; "{}" stands for the block's number, "{expert}" for the expert's where the
+  /// checkpoint keeps experts apart (the parameter is their stack all the same).
+  std::string name;
   std::vector<Dim> dims;  // logical dims, experts stacked as a leading expert dim
   ClassSet classes = 0;
   bool trainable = true;
@@ -122,7 +124,7 @@ struct Value {
 ///
 /// Internals by kind, in this order (a profile names them when it says what is saved):
 ///   norm: statistics [sample, token] fp32, input_fp32, normalized (the input scaled, fp32)
-///   rotary: inputs_fp32 (q and k before rotation, cast up)
+///   rotary: queries_fp32, keys_fp32 (before rotation, cast up)
 ///   attention: keys_expanded, values_expanded (kv heads repeated to all heads), logsumexp
 ///     [sample, head, token] fp32, scores, probabilities, dropout_mask, probabilities_dropped
 ///     (the last two only with attention dropout)
@@ -137,6 +139,7 @@ struct Operator {
   std::vector<int> outputs;
   std::vector<int> parameters;
   std::vector<int> internals;
+  std::int64_t window = 0;  // attention: keys a query sees at most; 0: all that come before it
 
   friend bool operator==(const Operator&, const Operator&) = default;
 };
@@ -144,7 +147,7 @@ struct Operator {
 /// Positions of an operator's internal values, by kind (see Operator).
 namespace internal {
 inline constexpr int kNormStatistics = 0, kNormInputFp32 = 1, kNormNormalized = 2;
-inline constexpr int kRotaryFp32 = 0;
+inline constexpr int kRotaryFp32 = 0, kRotaryKeysFp32 = 1;
 inline constexpr int kKeysExpanded = 0, kValuesExpanded = 1, kLogSumExp = 2, kScores = 3,
                      kProbabilities = 4, kAttentionMask = 5, kProbabilitiesDropped = 6;
 inline constexpr int kActivated = 0;
@@ -208,6 +211,7 @@ struct ParameterCounts {
   std::int64_t trainable = 0;  // not frozen
   std::int64_t active_without_embedding = 0;  // active less input embedding and positions (a tied
                                               // matrix counts, as the head): the N of 6 N FLOPs
+  std::int64_t prediction = 0;  // of `total`, the share of multi-token-prediction modules
 
   friend bool operator==(const ParameterCounts&, const ParameterCounts&) = default;
 };

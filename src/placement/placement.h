@@ -81,13 +81,13 @@ struct How {
 
 /// Inputs of units kept for recomputation: a class of its own, not a class of parameters.
 struct Checkpoints {
-  friend bool operator==(const Checkpoints&, const Checkpoints&) = default;
+  friend auto operator<=>(const Checkpoints&, const Checkpoints&) = default;
 };
 /// Blocks first..last (both included, counted from 0) as a class.
 struct BlockRange {
   std::int64_t first = 0;
   std::int64_t last = 0;
-  friend bool operator==(const BlockRange&, const BlockRange&) = default;
+  friend auto operator<=>(const BlockRange&, const BlockRange&) = default;
 };
 using Selector = std::variant<TensorClass, BlockRange, Checkpoints>;
 
@@ -126,6 +126,10 @@ struct Placement {
   friend bool operator==(const Placement&, const Placement&) = default;
 };
 
+/// Set of axes of a placement, by position. A placement has at most 64 axes.
+using AxisMask = std::uint64_t;
+constexpr AxisMask axis_bit(int axis) { return AxisMask{1} << axis; }
+
 /// Product of the degrees. Throws std::overflow_error past 2^63.
 std::int64_t devices_of(const Placement& placement);
 
@@ -136,6 +140,10 @@ const How& how_of(const AxisPlacement& axis, ClassSet classes, std::optional<std
 
 /// Whether the tuple may stand for that cut (docs/theory.md §2, table of meaningful modes).
 bool is_meaningful(Cut cut, State state, Mode mode);
+
+/// The first meaningful mode of each state under a cut: what a cut means if nothing more is said.
+/// batch(R,R,R,R) sequence(R,R,R,S) tensor(S,S,S,R) layer(S,S,S,S) expert(S,S,S,R).
+Modes default_modes(Cut cut);
 
 /// The nearest meaningful tuple: each meaningless mode replaced by the table's first allowed one
 /// that keeps its bytes at rest if there is one. Case: tensor(S*,S,S,R) -> tensor(S,S,S,R).

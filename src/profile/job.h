@@ -33,7 +33,7 @@ struct Job {
   std::optional<Cluster> cluster;  // none: capacity is not judged, one flat level
   Profile profile;
   std::string placement_text;      // canonical print, for reports
-  std::string engine_text;         // "megatron@2025"
+  std::string engine_text;         // name and version of the profile, "placet@1"
 };
 
 }  // namespace placet

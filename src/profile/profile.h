@@ -71,17 +71,23 @@ struct When {
   std::optional<bool> first_stage;
   std::optional<bool> last_stage;
   std::optional<bool> accumulates;  // more than one micro-batch
-  std::optional<bool> overlaps;     // the profile's overlap option, as chosen by the job
+  std::optional<bool> recomputes;   // whole units are recomputed
   std::optional<Dtype> compute;     // the job computes in this format
   friend bool operator==(const When&, const When&) = default;
 };
 
+/// What a memory term counts as; the keys of the report's bytes. The first four are the states.
+enum class MemoryCategory : std::uint8_t {
+  parameters, optimizer, gradients, activations, transient, overhead
+};
+inline constexpr int kMemoryCategoryCount = 6;
+std::string_view name_of(MemoryCategory category);
+
 /// A memory term that the theory does not imply but the engine has: its own buffers, workspaces,
 /// contexts.
 struct EngineMemory {
-  State state_hint = State::parameters;  // unused unless `counts_as_state`
   std::string what;
-  std::string category;  // "parameters" ... "activations", "transient" or "overhead"
+  MemoryCategory category = MemoryCategory::overhead;
   InstantSet instants = 0;
   Amount bytes;
   std::vector<When> when;
@@ -104,6 +110,7 @@ struct EngineMessage {
   std::string what;
   Collective collective = Collective::all_reduce;
   ReduceOp op = ReduceOp::none;
+  State state = State::activations;
   Dtype dtype = Dtype::fp32;
   Phase phase = Phase::update;
   std::vector<Cut> over;        // the group: all axes with these cuts (of dense tensors)
@@ -126,8 +133,18 @@ enum class ShardGrain : std::uint8_t { element, row, unit, everything };
 /// How a partial gradient becomes an owned part of the sum.
 enum class ScatterPath : std::uint8_t { reduce_scatter, all_reduce_and_slice };
 
+/// What one message of a state carries: a unit's tensors; everything the device holds, at once; the
+/// same in buckets of so many elements.
+enum class MessageGrain : std::uint8_t { unit, everything, bucket };
+
 /// Where the whole input of a column-cut operator is kept from forward to backward.
 enum class GatheredInput : std::uint8_t { shard /* gathered again */, whole };
+
+/// How an engine cuts blocks into stages when no shares are given. even: equal counts, the first
+/// stages larger. weighed: embedding and head count as so many blocks. by_cost: a stage closes after
+/// the block whose running cost (elements of its matrices; the head's included) reaches its part of
+/// the total; by_cost_late: passes it.
+enum class StageCut : std::uint8_t { even, weighed, by_cost, by_cost_late };
 
 /// A rule an engine enforces; broken means the finding `engine`.
 struct Refusal {
@@ -155,16 +172,20 @@ struct Profile {
   // --- gradients and optimizer
   GradientLife gradient_life = GradientLife::resting;
   ScatterPath scatter_path = ScatterPath::reduce_scatter;
-  bool reduce_every_micro_batch_with_sharded_gradients = true;
   bool layer_cut_defers_sharding = false;  // with pipeline stages: gathers kept over the step and
                                            // gradients reduced once
-  std::int64_t bucket_elements = 0;        // 0: a unit's tensors reduce together
-  bool update_makes_copies = false;
+  MessageGrain gradient_grain = MessageGrain::unit;  // of reductions
+  MessageGrain update_grain = MessageGrain::unit;    // of gathers after the update
+  std::int64_t bucket_elements = 0;                  // for MessageGrain::bucket
   // --- shards
   ShardGrain grain = ShardGrain::element;
   std::int64_t pad_elements = 1;  // shards are padded to multiples of this many elements
   std::int64_t prefetch = 0;      // units gathered ahead
   bool last_unit_stays_gathered = false;  // the head's unit is not freed between forward and backward
+  // --- stages
+  StageCut stage_cut = StageCut::even;
+  std::int64_t embedding_weight = 0;  // in blocks, for StageCut::weighed
+  std::int64_t head_weight = 0;
   // --- compute
   SavedTable saved{};
   GatheredInput gathered_input = GatheredInput::shard;
@@ -172,7 +193,8 @@ struct Profile {
   std::int64_t vocabulary_multiple = 1; // padded to this ...
   bool vocabulary_multiple_times_tensor_degree = false;  // ... times the tensor degree
   std::vector<int> loss_workspace;      // internals of the loss alive at its instant
-  bool fuses_first_bucket = false;
+  bool fuses_loss_sums = false;         // two of the three softmax statistics in one message
+  bool fuses_weight_gradient = false;   // weight gradients are added to the buffer as they are made
   // --- own terms, messages, rules
   std::vector<EngineMemory> memory;
   std::vector<EngineMessage> messages;

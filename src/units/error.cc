@@ -34,6 +34,7 @@ std::string describe(const InputFault& fault) {
   text += problem_of(fault);
   if (!fault.allowed.empty()) text += "; expected " + fault.allowed;
   if (!fault.nearest.empty()) text += "; did you mean '" + fault.nearest + "'?";
+  if (!fault.excerpt.empty()) text += "\n" + fault.excerpt;
   return text;
 }
 

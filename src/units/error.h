@@ -23,6 +23,7 @@ struct InputFault {
   std::string problem;  // what is wrong with it, as the rest of a sentence: "is set twice"
   std::string allowed;  // what would be right: "a whole number from 1 to 64", "bf16, fp16 or fp32"
   std::string nearest;  // the nearest valid spelling (see nearest.h)
+  std::string excerpt;  // lines shown below the message: the text with a caret under the place
 
   friend bool operator==(const InputFault&, const InputFault&) = default;
 };
@@ -51,8 +52,8 @@ class InternalError : public std::logic_error {
   InternalError(std::string_view assumption, std::source_location location);
 };
 
-/// Ends the current request because our own reasoning failed. Also the last line of a function whose
-/// exhaustive switch has returned in every case.
+/// Ends the current request because our own reasoning failed. Also the last line of a function
+/// whose exhaustive switch has returned in every case.
 [[noreturn]] void fail_internally(std::string_view assumption,
                                   std::source_location location = std::source_location::current());
 

@@ -21,8 +21,8 @@
 // Nothing else compiles (tests/units/quantity_test.cc proves it). Dividing a whole quantity among
 // owners is the business of shares.h, taking an exact fraction of it that of rational.h.
 //
-// Whole quantities never wrap: a result beyond 2^63 - 1 throws InputError (see checked.h). All types
-// are one machine word, trivially copyable, constexpr; pass them by value.
+// Whole quantities never wrap: a result beyond 2^63 - 1 throws InputError (see checked.h). Each
+// type is one machine word, trivially copyable, constexpr; pass them by value.
 #pragma once
 
 #include <compare>

@@ -87,7 +87,7 @@ double in_double(const Rational& fraction) {
 }
 
 std::string to_string(const Rational& fraction) {
-  const std::string numerator = std::to_string(fraction.numerator());
+  std::string numerator = std::to_string(fraction.numerator());
   if (fraction.is_whole()) return numerator;
   return numerator + "/" + std::to_string(fraction.denominator());
 }

@@ -20,8 +20,8 @@ class Rational {
   constexpr Rational() = default;  // zero
 
   /// A whole number. Implicit, as every whole number is a fraction: 2 * Rational(1, 3).
-  constexpr Rational(std::int64_t whole)
-      : numerator_(whole) {}  // NOLINT(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  constexpr Rational(std::int64_t whole) : numerator_(whole) {}
 
   /// numerator / denominator, in any terms and with any signs. The denominator must not be zero
   /// (InternalError).

@@ -19,29 +19,19 @@ static_assert(std::is_trivially_copyable_v<Flops> && sizeof(Flops) == 8);
 
 // What must not compile.
 template <class A, class B>
-concept Adds = requires(A a, B b) {
-  a + b;
-};
+concept Adds = requires(A a, B b) { a + b; };
 template <class A, class B>
-concept Subtracts = requires(A a, B b) {
-  a - b;
-};
+concept Subtracts = requires(A a, B b) { a - b; };
 template <class A, class B>
-concept Multiplies = requires(A a, B b) {
-  a* b;
-};
+concept Multiplies = requires(A a, B b) { (a * b); };
 template <class A, class B>
-concept Divides = requires(A a, B b) {
-  a / b;
-};
+concept Divides = requires(A a, B b) { a / b; };
 template <class A, class B>
-concept Compares = requires(A a, B b) {
-  a < b;
-};
+concept Compares = requires(A a, B b) { a < b; };
 template <class A, class B>
-concept Equates = requires(A a, B b) {
-  a == b;
-};
+concept Equates = requires(A a, B b) { a == b; };
+template <class N>
+concept CountsBytes = requires(N n) { gigabytes(n); };
 
 template <class A, class B>
 constexpr bool kStrangers = !Adds<A, B> && !Subtracts<A, B> && !Compares<A, B> && !Equates<A, B> &&
@@ -64,10 +54,6 @@ static_assert(!Divides<Bytes, Flops> && !Divides<Flops, Bytes> && !Divides<Flops
 static_assert(!Divides<int, Seconds> && !Divides<double, Flops>);
 static_assert(!Multiplies<Bytes, BytesPerSecond> && !Multiplies<Flops, Bytes>);
 
-template <class N>
-concept CountsBytes = requires(N n) {
-  gigabytes(n);
-};
 static_assert(CountsBytes<int> && CountsBytes<std::int64_t> && CountsBytes<std::size_t>);
 static_assert(!CountsBytes<double>, "a fraction of a gigabyte must be rounded in the open");
 

@@ -1,0 +1,84 @@
+// Amounts of engine profiles: products of numbers and symbols.
+#include <charconv>
+
+#include "catalog/profile_catalog.h"
+#include "catalog/words.h"
+#include "units/error.h"
+#include "units/nearest.h"
+
+namespace placet {
+namespace {
+
+inline constexpr int kSymbolCount = static_cast<int>(Symbol::devices) + 1;
+
+std::string trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(' ');
+  if (begin == std::string_view::npos) return {};
+  return std::string(text.substr(begin, text.find_last_not_of(' ') - begin + 1));
+}
+
+// The factor that the unit behind a number stands for; 0 for an unknown unit.
+std::int64_t scale_of(std::string_view unit) {
+  if (unit.empty()) return 1;
+  if (unit == "KiB") return std::int64_t{1} << 10;
+  if (unit == "MiB") return std::int64_t{1} << 20;
+  if (unit == "GiB") return std::int64_t{1} << 30;
+  return 0;
+}
+
+// A number "3", "3/4", "600 MiB" or "0.5 GiB" (a decimal that is exact in binary or in hundredths).
+std::optional<Rational> number_in(const std::string& part) {
+  std::int64_t numerator = 0;
+  std::int64_t denominator = 1;
+  const char* end = part.data() + part.size();
+  auto [at, error] = std::from_chars(part.data(), end, numerator);
+  if (error != std::errc() || numerator < 0) return std::nullopt;
+  if (at != end && *at == '/') {
+    const auto rest = std::from_chars(at + 1, end, denominator);
+    if (rest.ec != std::errc() || denominator <= 0) return std::nullopt;
+    at = rest.ptr;
+  } else if (at != end && *at == '.') {
+    constexpr int kMostDecimals = 6;
+    int decimals = 0;
+    for (++at; at != end && *at >= '0' && *at <= '9' && decimals < kMostDecimals; ++at, ++decimals) {
+      numerator = numerator * 10 + (*at - '0');
+      denominator *= 10;
+    }
+    if (decimals == 0) return std::nullopt;
+  }
+  const std::int64_t scale = scale_of(trimmed(std::string_view(at, end)));
+  if (scale == 0) return std::nullopt;
+  return Rational(numerator, denominator) * Rational(scale);
+}
+
+Symbol symbol_in(const std::string& part, const std::string& where) {
+  if (const auto symbol = symbol_named(part)) return *symbol;
+  const std::vector<std::string> words =
+      words_of<Symbol>(kSymbolCount, [](Symbol s) { return name_of(s); });
+  throw InputError({.where = where,
+                    .value = part,
+                    .problem = "is neither a number nor a known size",
+                    .allowed = "a product such as \"2 * micro_batch * hidden\" or \"600 MiB\" of " +
+                               list_words(words),
+                    .nearest = nearest(part, words)});
+}
+
+}  // namespace
+
+Amount parse_amount(const std::string& text, const std::string& where) {
+  Amount amount;
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t end = text.find('*', begin);
+    const std::string part = trimmed(std::string_view(text).substr(begin, end - begin));
+    if (const auto number = number_in(part)) {
+      amount.factor = amount.factor * *number;
+    } else {
+      amount.symbols.push_back(symbol_in(part, where));
+    }
+    if (end == std::string::npos) return amount;
+    begin = end + 1;
+  }
+}
+
+}  // namespace placet

@@ -1,0 +1,304 @@
+#include "catalog/cluster_catalog.h"
+
+#include <charconv>
+#include <cmath>
+
+#include "catalog/cluster_parts.h"
+#include "catalog/reader.h"
+#include "units/checked.h"
+#include "units/error.h"
+#include "units/nearest.h"
+
+namespace placet {
+namespace {
+
+constexpr std::int64_t kMostDevices = 100'000'000;
+constexpr Range kDeviceGibibytes{0.5, 10'000};
+constexpr Range kTeraflops{0.1, 1'000'000};
+constexpr Range kMemoryGigabytes{1, 1'000'000};
+
+// How large a part of a cluster is asked to be. Neither: what the job needs.
+struct Size {
+  std::optional<std::int64_t> nodes;
+  std::optional<std::int64_t> devices;
+};
+
+struct Part {
+  std::string name;
+  Size size;
+};
+
+std::int64_t read_count(std::string_view text, const std::string& whole, const std::string& where) {
+  std::int64_t count = 0;
+  const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || at != text.data() + text.size() || count < 1 ||
+      count > kMostDevices) {
+    throw InputError({.where = where,
+                      .value = whole,
+                      .problem = "has no valid size",
+                      .allowed = "NAME:NODES or COUNTxNAME, each from 1 to " +
+                                 std::to_string(kMostDevices)});
+  }
+  return count;
+}
+
+// "64xh100-sxm", "h100-sxm:8" or "h100-sxm".
+Part parse_part(const std::string& text, const std::string& where) {
+  Part part{.name = text, .size = {}};
+  const std::size_t times = text.find('x');
+  if (times != std::string::npos && times > 0 &&
+      text.find_first_not_of("0123456789") == times) {
+    part.size.devices = read_count(std::string_view(text).substr(0, times), text, where);
+    part.name = text.substr(times + 1);
+  }
+  const std::size_t colon = part.name.rfind(':');
+  if (colon != std::string::npos) {
+    if (part.size.devices) read_count("", text, where);
+    part.size.nodes = read_count(std::string_view(part.name).substr(colon + 1), text, where);
+    part.name = part.name.substr(0, colon);
+  }
+  if (part.name.empty()) {
+    throw InputError({.where = where,
+                      .value = text,
+                      .problem = "names no device",
+                      .allowed = "such as h100-sxm:8, 64xh100-sxm or a cluster file"});
+  }
+  return part;
+}
+
+std::vector<Part> parse_parts(const std::string& text, const std::string& where) {
+  std::vector<Part> parts;
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t end = text.find(',', begin);
+    parts.push_back(parse_part(text.substr(begin, end - begin), where));
+    if (end == std::string::npos) return parts;
+    begin = end + 1;
+  }
+}
+
+// One group of a cluster file.
+struct GroupSpec {
+  Device device;
+  Host host;
+  Level network;
+  std::optional<std::int64_t> count;  // if the file says it
+  std::int64_t share = 1;             // else in proportion to this
+};
+
+GroupSpec read_group(const Catalog& catalog, const Reader& reader) {
+  reader.allow({"device", "host", "network", "nodes", "devices", "per_host", "memory_gib",
+                "host_memory_gib", "share"});
+  GroupSpec group;
+  const Reader name = reader.at("device");
+  const DeviceSheet sheet = load_device(catalog, name.text(), name.where());
+  group.device = sheet.device;
+  const auto host = reader.find("host");
+  group.host = load_host(catalog, host ? host->text() : sheet.host,
+                         host ? host->where() : name.where());
+  const auto network = reader.find("network");
+  group.network = load_link(catalog, network ? network->text() : sheet.network, 1,
+                            network ? network->where() : name.where());
+  if (const auto per_host = reader.find("per_host")) {
+    group.host.devices = per_host->whole({1, 1024});
+    if (!group.host.levels.empty()) {
+      group.host.levels.back().devices =
+          std::max(group.host.levels.back().devices, group.host.devices);
+    }
+  }
+  if (const auto memory = reader.find("memory_gib")) {
+    group.device.memory = round_up_to_bytes(std::floor(memory->number(kDeviceGibibytes) * 0x1p30));
+    group.device.memory_source = memory->where();
+  }
+  if (const auto memory = reader.find("host_memory_gib")) {
+    group.host.memory = round_up_to_bytes(std::floor(memory->number({1, 1'000'000}) * 0x1p30));
+  }
+  const auto nodes = reader.find("nodes");
+  const auto devices = reader.find("devices");
+  if (nodes && devices) nodes->fail("is given beside 'devices'", "one of nodes and devices");
+  if (nodes) {
+    group.count = checked_multiply(nodes->whole({1, kMostDevices}), group.host.devices, "devices");
+  }
+  if (devices) group.count = devices->whole({1, kMostDevices});
+  if (const auto share = reader.find("share")) group.share = share->whole({1, 1'000'000});
+  return group;
+}
+
+// A file of data/clusters or of the user's own.
+struct ClusterFile {
+  std::string title;
+  std::string source;
+  std::vector<GroupSpec> groups;
+  Level between;
+};
+
+ClusterFile read_cluster_file(const Catalog& catalog, const std::filesystem::path& path) {
+  const Document document = open_document(path);
+  const Reader reader(document);
+  reader.allow({"schema", "name", "title", "source", "groups", "between_groups"});
+  if (const auto schema = reader.find("schema"); schema && schema->text() != "placet.cluster/1") {
+    schema->fail("is another schema", "\"placet.cluster/1\"");
+  }
+  ClusterFile file;
+  if (const auto title = reader.find("title")) file.title = title->text();
+  if (const auto source = reader.find("source")) file.source = source->text();
+  for (const Reader& group : reader.at("groups").items()) {
+    file.groups.push_back(read_group(catalog, group));
+  }
+  if (file.groups.empty()) reader.at("groups").fail("is empty", "at least one group");
+  const auto between = reader.find("between_groups");
+  if (between) {
+    file.between = load_link(catalog, between->text(), 1, between->where());
+  } else if (file.groups.size() > 1) {
+    reader.at("between_groups");
+  }
+  return file;
+}
+
+// Gives every group its number of devices: what the file says, unless a size is asked for.
+void set_counts(ClusterFile& file, const Size& size, std::optional<std::int64_t> needed,
+                const std::string& where) {
+  std::int64_t shares = 0;
+  bool all_counted = true;
+  for (const GroupSpec& group : file.groups) {
+    shares += group.share;
+    all_counted = all_counted && group.count.has_value();
+  }
+  const bool asked = size.nodes || size.devices;
+  if (all_counted && !asked) return;
+  for (GroupSpec& group : file.groups) {
+    if (size.nodes) {
+      group.count = checked_multiply(*size.nodes, group.host.devices, "devices") * group.share / shares;
+    } else if (size.devices || needed) {
+      group.count = size.devices.value_or(needed.value_or(0)) * group.share / shares;
+    } else {
+      group.count = group.host.devices;
+    }
+    if (*group.count < 1) {
+      throw InputError({.where = where,
+                        .value = std::to_string(size.devices.value_or(needed.value_or(0))),
+                        .problem = "devices leave a group of the cluster empty",
+                        .allowed = "at least one device for each group"});
+    }
+  }
+}
+
+DeviceGroup group_of(const GroupSpec& spec) {
+  return assemble_group(spec.device, spec.host, spec.network, *spec.count);
+}
+
+// A bare device as a cluster of one group.
+ClusterFile cluster_of_device(const Catalog& catalog, const std::string& name,
+                              const std::string& where) {
+  const DeviceSheet sheet = load_device(catalog, name, where);
+  GroupSpec group;
+  group.device = sheet.device;
+  group.host = load_host(catalog, sheet.host, where);
+  group.network = load_link(catalog, sheet.network, 1, where);
+  return {.title = sheet.title, .source = {}, .groups = {group}, .between = {}};
+}
+
+bool has(const Catalog& catalog, const char* folder, const std::string& name) {
+  std::error_code error;
+  return name.find('/') == std::string::npos &&
+         std::filesystem::is_regular_file(catalog.root / folder / (name + ".json"), error);
+}
+
+ClusterFile find_part(const Catalog& catalog, const std::string& name, const std::string& where) {
+  if (names_a_file(name)) return read_cluster_file(catalog, name);
+  if (has(catalog, "hardware/devices", name)) return cluster_of_device(catalog, name, where);
+  if (has(catalog, "clusters", name)) {
+    return read_cluster_file(catalog, catalog.root / "clusters" / (name + ".json"));
+  }
+  std::vector<std::string> names = names_in(catalog, "hardware/devices");
+  for (std::string& cluster : names_in(catalog, "clusters")) names.push_back(std::move(cluster));
+  throw InputError({.where = where,
+                    .value = name,
+                    .problem = "is no known device or cluster",
+                    .allowed = "a name that `placet devices` or `placet clusters` lists, or a file",
+                    .nearest = nearest(name, names)});
+}
+
+}  // namespace
+
+DeviceSheet load_device(const Catalog& catalog, const std::string& name,
+                        const std::string& where) {
+  const Document document =
+      open_document(file_of(catalog, "hardware/devices", "device", name, where));
+  const Reader reader(document);
+  reader.allow({"schema", "name", "title", "memory_gib", "nominal_memory_gb", "peak_tflops",
+                "best_matmul_tflops", "memory_bandwidth_gb_s", "host", "network", "notes"});
+  check_sheet(reader, "placet.device/1", name);
+  DeviceSheet sheet;
+  sheet.title = reader.at("title").text();
+  sheet.device.name = name;
+  const Reader memory = reader.at("memory_gib");
+  sheet.device.memory =
+      round_up_to_bytes(std::floor(read_figure(memory, kDeviceGibibytes, sheet.facts) * 0x1p30));
+  sheet.device.memory_source = memory.at("source").text();
+  sheet.memory_kind = memory.at("kind").text();
+  sheet.nominal_memory_gb = reader.at("nominal_memory_gb").number(kDeviceGibibytes);
+  const Reader peaks = reader.at("peak_tflops");
+  peaks.allow({"bf16", "fp16", "fp8", "fp4"});
+  for (const auto& [format, peak] : peaks.members()) {
+    const auto rate = teraflops_per_second(read_figure(peak, kTeraflops, sheet.facts));
+    if (format == "bf16") sheet.device.peak_bf16 = rate;
+    if (format == "fp16") sheet.peak_fp16 = rate;
+    if (format == "fp8") sheet.peak_fp8 = rate;
+  }
+  if (const auto best = reader.find("best_matmul_tflops")) {
+    best->allow({"bf16", "fp16", "fp8", "fp4"});
+    for (const auto& [format, rate] : best->members()) read_figure(rate, kTeraflops, sheet.facts);
+  }
+  sheet.device.memory_bandwidth = gigabytes_per_second(
+      read_figure(reader.at("memory_bandwidth_gb_s"), kMemoryGigabytes, sheet.facts));
+  sheet.host = reader.at("host").text();
+  sheet.network = reader.at("network").text();
+  if (const auto notes = reader.find("notes")) sheet.notes = notes->text();
+  return sheet;
+}
+
+DeviceGroup load_group(const Catalog& catalog, const std::string& device, std::int64_t count,
+                       const std::string& where) {
+  ClusterFile file = cluster_of_device(catalog, device, where);
+  file.groups.front().count = count;
+  return group_of(file.groups.front());
+}
+
+Cluster load_cluster(const Catalog& catalog, const std::string& text,
+                     std::optional<std::int64_t> devices_needed, const std::string& where) {
+  Cluster cluster;
+  cluster.name = text;
+  const std::vector<Part> parts = parse_parts(text, where);
+  if (parts.size() > 1) devices_needed.reset();  // a bare part of several is one node
+  for (const Part& part : parts) {
+    ClusterFile file = find_part(catalog, part.name, where);
+    set_counts(file, part.size, devices_needed, where);
+    for (const GroupSpec& spec : file.groups) {
+      cluster.groups.push_back(group_of(spec));
+      // Parts that are joined without a file meet over the slowest network among them.
+      const bool slower = cluster.between_groups.link.empty() ||
+                          spec.network.bandwidth < cluster.between_groups.bandwidth;
+      if (file.between.link.empty() && slower) cluster.between_groups = spec.network;
+    }
+    if (!file.between.link.empty()) cluster.between_groups = file.between;
+  }
+  if (cluster.groups.size() == 1) {
+    cluster.between_groups = {};
+  } else {
+    cluster.between_groups.devices = devices_of(cluster);
+  }
+  return cluster;
+}
+
+ClusterSheet load_cluster_sheet(const Catalog& catalog, const std::string& name) {
+  ClusterFile file = read_cluster_file(catalog, catalog.root / "clusters" / (name + ".json"));
+  for (GroupSpec& group : file.groups) group.count = group.host.devices;
+  ClusterSheet sheet{.name = name, .title = file.title, .source = file.source, .node = {}};
+  sheet.node.name = name;
+  for (const GroupSpec& group : file.groups) sheet.node.groups.push_back(group_of(group));
+  sheet.node.between_groups = file.between;
+  return sheet;
+}
+
+}  // namespace placet

@@ -1,0 +1,306 @@
+#include "catalog/config_object.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "units/error.h"
+#include "units/nearest.h"
+
+namespace placet {
+namespace {
+
+// Keys of published configurations that say nothing about shapes, apart from those that finish()
+// lets pass by their value or because their name is not that of a size.
+constexpr std::array kIrrelevant{
+    // training and generation
+    "initializer_range", "init_std", "initializer_factor", "use_cache", "pad_token_id",
+    "bos_token_id", "eos_token_id", "eod_token_id", "sep_token_id", "decoder_start_token_id",
+    "unk_token_id", "mask_token_id", "image_token_id", "im_start_id", "im_end_id",
+    "num_beams", "num_beam_groups", "num_return_sequences", "no_repeat_ngram_size",
+    "encoder_no_repeat_ngram_size", "chunk_size_feed_forward", "top_k", "top_p", "typical_p",
+    "temperature", "max_length", "min_length", "length_penalty", "repetition_penalty",
+    "diversity_penalty", "num_logits_to_keep", "num_labels", "id2label", "label2id",
+    "problem_type", "task_specific_params", "prefix", "finetuning_task", "do_sample",
+    "early_stopping", "bad_words_ids", "suppress_tokens", "begin_suppress_tokens",
+    "forced_bos_token_id", "forced_eos_token_id", "exponential_decay_length_penalty",
+    "remove_invalid_values", "classifier_dropout", "classifier_dropout_prob",
+    "summary_type", "summary_use_proj", "summary_activation", "summary_proj_to_labels",
+    "summary_first_dropout", "layerdrop",
+    // the file itself and how it is run
+    "architectures", "model_type", "auto_map", "torch_dtype", "dtype", "transformers_version",
+    "_name_or_path", "name_or_path", "_attn_implementation", "_attn_implementation_autoset",
+    "_commit_hash", "transformers.js_config", "unsloth_fixed", "unsloth_version", "torchscript",
+    "return_dict", "output_hidden_states", "output_attentions", "output_scores",
+    "return_dict_in_generate", "use_bfloat16", "tf_legacy_loss", "tokenizer_class",
+    "tie_encoder_decoder", "is_encoder_decoder", "is_decoder", "add_cross_attention",
+    "cross_attention_hidden_size", "pruned_heads", "quantization_config", "compression_config",
+    "pretraining_tp", "use_flash_attn", "flash_attn", "attn_implementation", "use_mamba_kernels",
+    "gradient_checkpointing", "use_flash_attention", "model_parallel", "use_logn_attn",
+    // numerics of norms, positions, routing and losses
+    "rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "norm_epsilon",
+    "layernorm_epsilon", "rope_theta", "rope_scaling", "rope_parameters", "rope_ratio",
+    "rope_interleave", "rotary_emb_base", "rope_local_base_freq", "rope_type", "original_rope",
+    "original_max_position_embeddings", "partial_rotary_factor", "rotary_pct",
+    "scale_attn_weights", "scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn",
+    "attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "softmax_scale",
+    "query_pre_attn_scalar", "attn_logit_softcapping", "attn_scale", "floor_scale",
+    "attn_temperature_tuning", "logit_scale", "embedding_multiplier", "residual_multiplier",
+    "attention_multiplier", "logits_scaling", "scale_emb", "scale_depth", "dim_model_base",
+    "clip_qkv", "residual_in_fp32", "rescale_prenorm_residual",
+    "router_aux_loss_coef", "output_router_logits", "router_jitter_noise", "input_jitter_noise",
+    "router_z_loss_coef", "aux_loss_alpha", "seq_aux", "scoring_func", "topk_method",
+    "topk_group", "n_group", "num_expert_group", "num_limited_groups", "norm_topk_prob",
+    "routed_scaling_factor", "ep_size", "moe_jitter_eps", "moe_loss_weight",
+    "moe_normalize_expert_weights", "z_loss_coefficient", "moe_norm_min"};
+
+bool begins_with_any(std::string_view name, Keys words) {
+  return std::ranges::any_of(words, [name](std::string_view w) { return name.starts_with(w); });
+}
+
+bool ends_with_any(std::string_view name, Keys words) {
+  return std::ranges::any_of(words, [name](std::string_view w) { return name.ends_with(w); });
+}
+
+/// Whether a key's name is that of a size, a count, or a switch for weights.
+bool looks_like_shape(std::string_view name) {
+  return begins_with_any(name, {"num_", "n_", "d_", "dim_"}) ||
+         ends_with_any(name, {"_size", "_dim", "_dims", "_rank", "_ranks", "_layers", "_layer",
+                              "_experts", "_expert", "_heads", "_head", "_width", "_groups",
+                              "_bias", "_ratio", "_embeddings", "_kernel", "_expand"}) ||
+         name.find("qk_norm") != std::string_view::npos ||
+         name.find("qk_layernorm") != std::string_view::npos || name == "bias" ||
+         name == "no_bias";
+}
+
+std::string join(std::string_view a, std::string_view b) {
+  std::string text(a);
+  if (!a.empty() && !b.empty()) text += ".";
+  return text.append(b);
+}
+
+const Json& null_json() {
+  static const Json value;
+  return value;
+}
+
+}  // namespace
+
+std::string shorten(const Json& value) {
+  constexpr std::size_t kMost = 60;
+  if (value.is_object() && value.size() > 4) return "an object";
+  if (value.is_array() && value.size() > 16) return "a list of " + std::to_string(value.size());
+  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (text.size() > kMost) text = text.substr(0, kMost) + "...";
+  return text;
+}
+
+ConfigObject::ConfigObject(const Json& object, std::string where, std::string path)
+    : object_(&object), where_(std::move(where)), path_(std::move(path)) {
+  if (!object.is_object()) {
+    throw InputError({.where = path_.empty() ? where_ : where_ + ": " + path_,
+                      .value = shorten(object),
+                      .problem = "is not an object",
+                      .allowed = "a JSON object of settings"});
+  }
+}
+
+std::string ConfigObject::place_of(std::string_view key) const {
+  return where_ + ": " + join(path_, key);
+}
+
+void ConfigObject::fail(std::string_view key, std::string problem, std::string allowed) const {
+  const auto found = object_->find(key);
+  throw InputError({.where = place_of(key),
+                    .value = found == object_->end() ? "" : shorten(*found),
+                    .problem = std::move(problem),
+                    .allowed = std::move(allowed)});
+}
+
+void ConfigObject::fail_value(std::string_view key, const Json& value, std::string allowed) const {
+  throw InputError({.where = place_of(key), .value = shorten(value), .allowed = std::move(allowed)});
+}
+
+void ConfigObject::require_multiple(std::string_view key, std::int64_t number,
+                                    std::int64_t parts) const {
+  if (parts > 0 && number % parts == 0) return;
+  fail(key, "does not divide " + std::to_string(number), "a divisor of that");
+}
+
+bool ConfigObject::has(std::string_view key) const {
+  const auto found = object_->find(key);
+  return found != object_->end() && !found->is_null();
+}
+
+const Json* ConfigObject::find(Keys keys) {
+  const Json* result = nullptr;
+  std::string_view first;
+  for (const std::string_view key : keys) {
+    known_.emplace(key);
+    if (!has(key)) continue;
+    const Json& value = *object_->find(key);
+    if (result == nullptr) {
+      result = &value;
+      first = key;
+    } else if (*result != value) {
+      fail(key, "contradicts " + std::string(first) + " = " + shorten(*result));
+    }
+  }
+  return result;
+}
+
+const Json& ConfigObject::require(Keys keys, const std::string& allowed) {
+  if (const Json* value = find(keys)) return *value;
+  // The nearest key of the file, if it is near: probably the same word with a slip of the pen.
+  std::vector<std::string> others;
+  for (const auto& item : object_->items()) {
+    if (!known_.contains(item.key())) others.push_back(item.key());
+  }
+  const std::string near = nearest(*keys.begin(), others);
+  std::string problem = "missing";
+  if (!near.empty()) problem += " (the file has '" + near + "')";
+  throw InputError({.where = place_of(*keys.begin()), .problem = problem, .allowed = allowed});
+}
+
+std::int64_t ConfigObject::whole(Keys keys, const Json& value, std::int64_t least,
+                                 std::int64_t most) const {
+  const std::string allowed =
+      "a whole number from " + std::to_string(least) + " to " + std::to_string(most);
+  std::string_view key = *keys.begin();
+  for (const std::string_view k : keys) {
+    if (has(k)) {
+      key = k;
+      break;
+    }
+  }
+  const bool beyond = value.is_number_unsigned() &&
+                      value.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX);
+  if (!value.is_number_integer() || beyond) fail_value(key, value, allowed);
+  const auto number = value.get<std::int64_t>();
+  if (number < least || number > most) fail_value(key, value, allowed);
+  return number;
+}
+
+std::int64_t ConfigObject::size(Keys keys, std::int64_t most) {
+  const Json& value = require(keys, "a whole number from 1 to " + std::to_string(most));
+  return whole(keys, value, 1, most);
+}
+
+std::int64_t ConfigObject::size_or(Keys keys, std::int64_t fallback, std::int64_t most) {
+  const Json* value = find(keys);
+  return value == nullptr ? fallback : whole(keys, *value, 1, most);
+}
+
+std::int64_t ConfigObject::count_or(Keys keys, std::int64_t fallback, std::int64_t most) {
+  const Json* value = find(keys);
+  return value == nullptr ? fallback : whole(keys, *value, 0, most);
+}
+
+bool ConfigObject::flag_or(Keys keys, bool fallback) {
+  const Json* value = find(keys);
+  if (value == nullptr) return fallback;
+  if (!value->is_boolean()) fail_value(*keys.begin(), *value, "true or false");
+  return value->get<bool>();
+}
+
+double ConfigObject::number_or(Keys keys, double fallback, double least, double most) {
+  const Json* value = find(keys);
+  if (value == nullptr) return fallback;
+  const auto bound = [](double x) {
+    return x == static_cast<double>(static_cast<std::int64_t>(x))
+               ? std::to_string(static_cast<std::int64_t>(x))
+               : std::to_string(x);
+  };
+  const std::string allowed = "a number from " + bound(least) + " to " + bound(most);
+  if (!value->is_number()) fail_value(*keys.begin(), *value, allowed);
+  const auto number = value->get<double>();
+  if (!(number >= least && number <= most)) fail_value(*keys.begin(), *value, allowed);
+  return number;
+}
+
+std::string ConfigObject::text_or(Keys keys, std::string fallback) {
+  const Json* value = find(keys);
+  if (value == nullptr) return fallback;
+  if (!value->is_string()) fail_value(*keys.begin(), *value, "a word");
+  return value->get<std::string>();
+}
+
+const Json& ConfigObject::raw(std::string_view key) {
+  const Json* value = find({key});
+  return value == nullptr ? null_json() : *value;
+}
+
+std::optional<std::vector<std::int64_t>> ConfigObject::numbers(std::string_view key,
+                                                               std::int64_t most_entries) {
+  const Json& value = raw(key);
+  if (value.is_null()) return std::nullopt;
+  const std::string allowed =
+      "a list of at most " + std::to_string(most_entries) + " whole numbers";
+  if (!value.is_array() || value.size() > static_cast<std::size_t>(most_entries)) {
+    fail_value(key, value, allowed);
+  }
+  std::vector<std::int64_t> result;
+  for (const Json& entry : value) {
+    if (!entry.is_number_integer()) fail_value(key, value, allowed);
+    result.push_back(whole({key}, entry, -kMostRows, kMostRows));
+  }
+  return result;
+}
+
+std::optional<std::vector<std::string>> ConfigObject::words(std::string_view key,
+                                                            std::int64_t most_entries) {
+  const Json& value = raw(key);
+  if (value.is_null()) return std::nullopt;
+  const std::string allowed = "a list of at most " + std::to_string(most_entries) + " words";
+  if (!value.is_array() || value.size() > static_cast<std::size_t>(most_entries)) {
+    fail_value(key, value, allowed);
+  }
+  std::vector<std::string> result;
+  for (const Json& entry : value) {
+    if (!entry.is_string()) fail_value(key, value, allowed);
+    result.push_back(entry.get<std::string>());
+  }
+  return result;
+}
+
+ConfigObject ConfigObject::object(std::string_view key) {
+  return {require({key}, "an object"), where_, join(path_, key)};
+}
+
+std::vector<ConfigObject> ConfigObject::objects(std::string_view key, std::int64_t most_entries) {
+  const Json& value = require({key}, "a list of objects");
+  if (!value.is_array() || value.size() > static_cast<std::size_t>(most_entries)) {
+    fail_value(key, value, "a list of at most " + std::to_string(most_entries) + " objects");
+  }
+  std::vector<ConfigObject> result;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    result.emplace_back(value[i], where_,
+                        join(path_, key) + "[" + std::to_string(i) + "]");
+  }
+  return result;
+}
+
+void ConfigObject::know(Keys keys) {
+  for (const std::string_view key : keys) known_.emplace(key);
+}
+
+std::vector<std::string> ConfigObject::finish() const {
+  std::vector<std::string> noted;
+  for (const auto& [key, value] : object_->items()) {
+    if (known_.contains(key) || value.is_null() || value == Json(false)) continue;
+    if (std::ranges::find(kIrrelevant, std::string_view(key)) != kIrrelevant.end()) continue;
+    if (!looks_like_shape(key)) {
+      noted.push_back(key);
+      continue;
+    }
+    const std::vector<std::string> spellings(known_.begin(), known_.end());
+    throw InputError({.where = place_of(key),
+                      .value = shorten(value),
+                      .problem = "is a setting that may change shapes and is not known here",
+                      .allowed = "a key of this family",
+                      .nearest = nearest(key, spellings)});
+  }
+  return noted;
+}
+
+}  // namespace placet

@@ -1,0 +1,90 @@
+// A JSON object read strictly: every value is asked for by name, type and range; what nobody asked
+// for is judged at the end.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "catalog/reader.h"
+
+namespace placet {
+
+/// Spellings of one key, the usual one first. Where a file has several, they must agree.
+using Keys = std::initializer_list<std::string_view>;
+
+/// Largest values that a size may have. Real models stay far below; the bounds keep every product
+/// of a tensor's dims below 2^63 and every list short.
+inline constexpr std::int64_t kMostLayers = 100'000;
+inline constexpr std::int64_t kMostHeads = 1 << 16;
+inline constexpr std::int64_t kMostExperts = 1 << 16;
+inline constexpr std::int64_t kMostWidth = 1 << 24;
+inline constexpr std::int64_t kMostRows = std::int64_t{1} << 31;
+
+/// One object of a configuration file. Does not own the JSON. `where` is the file, `path` the keys
+/// that lead to the object ("text_config"), both for messages: "config.json: text_config.n_layer".
+/// Every reader throws InputError with that place, the value, and what is allowed.
+class ConfigObject {
+ public:
+  ConfigObject(const Json& object, std::string where, std::string path = "");
+
+  /// Present and not null.
+  bool has(std::string_view key) const;
+
+  /// A whole number from 1 to `most`.
+  std::int64_t size(Keys keys, std::int64_t most);
+  std::int64_t size_or(Keys keys, std::int64_t fallback, std::int64_t most);
+  /// The same, or 0.
+  std::int64_t count_or(Keys keys, std::int64_t fallback, std::int64_t most);
+  bool flag_or(Keys keys, bool fallback);
+  /// A number from `least` to `most`.
+  double number_or(Keys keys, double fallback, double least, double most);
+  std::string text_or(Keys keys, std::string fallback);
+  /// A list of whole numbers, of words, of objects; none where the key is absent or null.
+  std::optional<std::vector<std::int64_t>> numbers(std::string_view key, std::int64_t most_entries);
+  std::optional<std::vector<std::string>> words(std::string_view key, std::int64_t most_entries);
+  /// The object under `key`; an InputError where it is missing.
+  ConfigObject object(std::string_view key);
+  std::vector<ConfigObject> objects(std::string_view key, std::int64_t most_entries);
+  /// The value under a key that may have several types; null where absent.
+  const Json& raw(std::string_view key);
+
+  /// Marks keys as known, so that finish() does not judge them.
+  void know(Keys keys);
+
+  /// Judges the keys that were not asked for. Allowed: those that every reader knows to be about
+  /// other things, null, and false. Refused with InputError: those whose name says that they are a
+  /// size or a count, or that they switch on weights (num_*, *_dim, *_rank, *_bias, ...). The rest
+  /// is returned, sorted, for a note.
+  std::vector<std::string> finish() const;
+
+  /// Throws an InputError about a key, for rules between several values. `allowed` may be empty.
+  [[noreturn]] void fail(std::string_view key, std::string problem, std::string allowed = "") const;
+  /// fail(key) unless `number` is a multiple of `parts`.
+  void require_multiple(std::string_view key, std::int64_t number, std::int64_t parts) const;
+
+  const std::string& where() const { return where_; }
+  std::string place_of(std::string_view key) const;
+
+ private:
+  const Json* find(Keys keys);
+  const Json& require(Keys keys, const std::string& allowed);
+  std::int64_t whole(Keys keys, const Json& value, std::int64_t least,
+                     std::int64_t most) const;
+  [[noreturn]] void fail_value(std::string_view key, const Json& value,
+                               std::string allowed) const;
+
+  const Json* object_;
+  std::string where_;
+  std::string path_;
+  std::set<std::string, std::less<>> known_;
+};
+
+/// A value as a message shows it: at most 60 characters of its JSON.
+std::string shorten(const Json& value);
+
+}  // namespace placet

@@ -1,0 +1,236 @@
+// The blocks of ordinary decoders: which differ, and how each is put together.
+#include <algorithm>
+#include <utility>
+
+#include "catalog/decoder.h"
+
+namespace placet {
+namespace {
+
+// --- windows and rotation
+
+std::int64_t read_period(ConfigObject& config, const WindowFacts& facts) {
+  if (facts.period_key.empty()) return facts.period;
+  // Some files spell the pattern: "LLLG" is three blocks with a window and one without.
+  const Json& value = config.raw(facts.period_key);
+  if (!value.is_string()) return config.count_or({facts.period_key}, facts.period, kMostLayers);
+  const auto text = value.get<std::string>();
+  const bool regular = !text.empty() && text.find('G') == text.size() - 1 &&
+                       text.find_first_not_of("LG") == std::string::npos;
+  if (!regular) config.fail(facts.period_key, "", "L for each block with a window, then G");
+  return static_cast<std::int64_t>(text.size());
+}
+
+void check_length(const ConfigObject& config, std::string_view key, std::size_t entries,
+                  std::int64_t layers) {
+  if (entries == static_cast<std::size_t>(layers)) return;
+  config.fail(key, "has " + std::to_string(entries) + " entries for " + std::to_string(layers) +
+                       " layers", "one entry per layer");
+}
+
+/// The spelling of a kind of layer in `layer_types`.
+bool is_windowed(const ConfigObject& config, const std::string& kind) {
+  if (kind == "sliding_attention" || kind == "chunked_attention") return true;
+  if (kind == "full_attention") return false;
+  config.fail("layer_types", "holds '" + kind + "'",
+              "full_attention, sliding_attention or chunked_attention");
+}
+
+void read_windows(ConfigObject& config, const WindowFacts& facts, std::vector<LayerTraits>& all) {
+  const auto layers = static_cast<std::int64_t>(all.size());
+  const auto types = config.words("layer_types", kMostLayers);
+  if (types) check_length(config, "layer_types", types->size(), layers);
+  if (facts.size_key.empty()) {
+    // A family without windows may still list its layers, all of them full.
+    if (types) {
+      for (const std::string& kind : *types) {
+        if (is_windowed(config, kind)) {
+          config.fail("layer_types", "asks for windows, which this family does not have");
+        }
+      }
+    }
+    return;
+  }
+  const bool on = read_switch(config, facts.on);
+  const std::int64_t size = config.count_or({facts.size_key}, facts.size, kMostRows);
+  const std::int64_t period = read_period(config, facts);
+  const std::int64_t first =
+      facts.first_key.empty() ? 0 : config.count_or({facts.first_key}, 0, kMostLayers);
+  if (!on || size == 0) return;
+  for (std::int64_t i = 0; i < layers; ++i) {
+    LayerTraits& layer = all[static_cast<std::size_t>(i)];
+    const bool by_rule = i >= first && (period == 0 || (i + 1) % period != 0);
+    const bool windowed =
+        types ? is_windowed(config, (*types)[static_cast<std::size_t>(i)]) : by_rule;
+    if (windowed) layer.window = size;
+    if (!windowed && facts.unrotated_without) layer.rotated = false;
+  }
+}
+
+void read_rotation(ConfigObject& config, const WindowFacts& facts, std::vector<LayerTraits>& all) {
+  if (facts.unrotated_period == 0) return;
+  const auto layers = static_cast<std::int64_t>(all.size());
+  const std::int64_t period =
+      config.count_or({"no_rope_layer_interval"}, facts.unrotated_period, kMostLayers);
+  auto rotated = config.numbers("no_rope_layers", kMostLayers);
+  if (rotated && rotated->empty()) rotated.reset();
+  if (rotated) check_length(config, "no_rope_layers", rotated->size(), layers);
+  for (std::int64_t i = 0; i < layers; ++i) {
+    LayerTraits& layer = all[static_cast<std::size_t>(i)];
+    layer.rotated = rotated ? (*rotated)[static_cast<std::size_t>(i)] != 0
+                            : period == 0 || (i + 1) % period != 0;
+    if (!layer.rotated) layer.window = 0;
+  }
+}
+
+// --- mixtures of experts
+
+void mark_after_dense(ConfigObject& config, std::vector<LayerTraits>& all) {
+  const auto layers = static_cast<std::int64_t>(all.size());
+  const std::int64_t dense = config.count_or({"first_k_dense_replace"}, 0, kMostLayers);
+  if (config.raw("moe_layer_freq").is_array()) {
+    const auto flags = config.numbers("moe_layer_freq", kMostLayers);
+    check_length(config, "moe_layer_freq", flags->size(), layers);
+    for (std::size_t i = 0; i < all.size(); ++i) all[i].sparse = (*flags)[i] != 0;
+    return;
+  }
+  const std::int64_t every = config.size_or({"moe_layer_freq"}, 1, kMostLayers);
+  for (std::int64_t i = dense; i < layers; ++i) {
+    all[static_cast<std::size_t>(i)].sparse = i % every == 0;
+  }
+}
+
+void mark_stepped(ConfigObject& config, std::vector<LayerTraits>& all) {
+  const auto layers = static_cast<std::int64_t>(all.size());
+  const std::int64_t step = config.size_or({"decoder_sparse_step"}, 1, kMostLayers);
+  for (std::int64_t i = 0; i < layers; ++i) {
+    all[static_cast<std::size_t>(i)].sparse = (i + 1) % step == 0;
+  }
+  const auto dense = config.numbers("mlp_only_layers", kMostLayers);
+  if (!dense) return;
+  for (const std::int64_t i : *dense) {
+    if (i < 0 || i >= layers) {
+      config.fail("mlp_only_layers", "names layer " + std::to_string(i) + " of " +
+                                         std::to_string(layers));
+    }
+    all[static_cast<std::size_t>(i)].sparse = false;
+  }
+}
+
+void mark_ranged(ConfigObject& config, std::vector<LayerTraits>& all) {
+  const auto layers = static_cast<std::int64_t>(all.size());
+  const std::int64_t start = config.count_or({"moe_layer_start_index"}, 0, kMostLayers);
+  const std::int64_t interval = config.size_or({"moe_layer_interval"}, 1, kMostLayers);
+  const bool to_the_end = config.raw("moe_layer_end_index") == Json(-1);
+  const std::int64_t end =
+      to_the_end ? layers - 1 : config.count_or({"moe_layer_end_index"}, layers - 1, kMostLayers);
+  for (std::int64_t i = start; i <= std::min(end, layers - 1); ++i) {
+    all[static_cast<std::size_t>(i)].sparse = (i + 1) % interval == 0;
+  }
+}
+
+void mark_sparse(ConfigObject& config, const MoeFacts& facts, std::vector<LayerTraits>& all) {
+  switch (facts.layers) {
+    case MoeFacts::Layers::all:
+      for (LayerTraits& layer : all) layer.sparse = true;
+      return;
+    case MoeFacts::Layers::after_dense: return mark_after_dense(config, all);
+    case MoeFacts::Layers::stepped: return mark_stepped(config, all);
+    case MoeFacts::Layers::ranged: return mark_ranged(config, all);
+  }
+}
+
+// --- blocks
+
+/// Everything that a decoder's blocks are put together from.
+struct Parts {
+  const DecoderFacts* facts = nullptr;
+  Attention attention;
+  std::optional<Mlp> mlp;
+  std::optional<Moe> moe;
+  double dropout = 0;
+};
+
+BlockShape make_block(const Parts& parts, const LayerTraits& traits) {
+  const DecoderFacts& f = *parts.facts;
+  const auto norm_named = [&f](std::string_view name) {
+    return name.empty() ? Norm{} : norm(f.norm, std::string(f.layer) + std::string(name));
+  };
+  Attention attention = parts.attention;
+  attention.window = traits.window;
+  if (!traits.rotated) attention.rotary_size = 0;
+  Branch first{.norm = norm_named(f.attention_norm), .mixer = std::move(attention),
+               .norm_after = norm_named(f.attention_norm_after), .dropout = parts.dropout};
+  Branch second{.norm = norm_named(f.mlp_norm), .norm_after = norm_named(f.mlp_norm_after),
+                .dropout = parts.dropout};
+  if (traits.sparse) {
+    second.mixer = *parts.moe;
+  } else {
+    second.mixer = *parts.mlp;
+  }
+  if (!f.parallel) return {Sublayer{.branches = {first}}, Sublayer{.branches = {second}}};
+  if (f.mlp_norm.empty()) second.input = Branch::Input::same;
+  return {Sublayer{.branches = {first, second}}};
+}
+
+Parts read_parts(ConfigObject& config, const DecoderFacts& facts, const Sizes& sizes,
+                 const std::vector<LayerTraits>& traits) {
+  Parts parts{.facts = &facts, .attention = read_attention(config, facts, sizes)};
+  const std::string activation = read_activation(config, "silu");
+  const std::string layer(facts.layer);
+  const bool any_sparse = std::ranges::any_of(traits, &LayerTraits::sparse);
+  const bool any_dense = !std::ranges::all_of(traits, &LayerTraits::sparse);
+  const bool bias = read_switch(config, facts.mlp.bias);
+  if (any_dense) {
+    const std::int64_t width = config.size({"intermediate_size"}, kMostWidth);
+    parts.mlp = make_mlp(facts.mlp, layer, width, activation, bias);
+  } else {
+    config.know({"intermediate_size"});
+  }
+  if (any_sparse) parts.moe = make_moe(*facts.moe, layer, read_moe_sizes(config, *facts.moe),
+                                       activation);
+  parts.dropout = read_dropout(
+      config, {"resid_pdrop", "residual_dropout", "hidden_dropout"}, facts.residual_dropout);
+  return parts;
+}
+
+void add_predictions(ConfigObject& config, const DecoderFacts& facts, const Parts& parts,
+                     const Sizes& sizes, const LayerTraits& last, Architecture& a) {
+  if (!facts.predictions) return;
+  const std::int64_t modules = config.count_or({"num_nextn_predict_layers"}, 0, kMostLayers);
+  const std::string layer(facts.layer);
+  for (std::int64_t i = 0; i < modules; ++i) {
+    a.predictions.push_back({.number = sizes.layers + i,
+                             .embedding_norm = norm(facts.norm, layer + "enorm"),
+                             .stream_norm = norm(facts.norm, layer + "hnorm"),
+                             .projection = weights(layer + "eh_proj", false),
+                             .block = make_block(parts, last),
+                             .final_norm = norm(facts.norm, layer + "shared_head.norm"),
+                             .tokens = layer + "embed_tokens.weight",
+                             .output = layer + "shared_head.head.weight"});
+  }
+}
+
+}  // namespace
+
+std::vector<LayerTraits> read_traits(ConfigObject& config, const DecoderFacts& facts,
+                                     const Sizes& sizes) {
+  std::vector<LayerTraits> all(static_cast<std::size_t>(sizes.layers));
+  read_windows(config, facts.attention.window, all);
+  read_rotation(config, facts.attention.window, all);
+  if (facts.moe) mark_sparse(config, *facts.moe, all);
+  return all;
+}
+
+Architecture read_decoder(ConfigObject& config, const DecoderFacts& facts) {
+  const Sizes sizes = read_sizes(config, facts.attention);
+  Architecture a = read_frame(config, facts, sizes);
+  const std::vector<LayerTraits> traits = read_traits(config, facts, sizes);
+  const Parts parts = read_parts(config, facts, sizes, traits);
+  add_blocks<LayerTraits>(a, traits,
+                          [&](const LayerTraits& layer) { return make_block(parts, layer); });
+  add_predictions(config, facts, parts, sizes, traits.back(), a);
+  return a;
+}
+
+}  // namespace placet

@@ -1,0 +1,63 @@
+// The job as people write it: words and numbers from flags, from a file, or from both
+// (docs/formats.md), and the one way from there to the value that everything is derived from.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "catalog/catalog.h"
+#include "profile/job.h"
+
+namespace placet {
+
+/// What was asked for, word by word; empty where nothing was said. The member names are the flags.
+struct JobRequest {
+  std::optional<std::string> model;
+  std::optional<std::string> cluster;
+  std::optional<std::string> placement;
+  std::optional<std::int64_t> sequence;      // --seq
+  std::optional<std::int64_t> global_batch;
+  std::optional<std::int64_t> micro_batch;
+  std::optional<std::string> recompute;
+  std::optional<std::string> precision;
+  std::optional<std::string> optimizer;
+  std::vector<std::string> freeze;
+  std::optional<std::string> lora;
+  std::optional<std::string> loss;
+  std::optional<double> clip;
+  std::optional<std::string> routing;        // balanced, expected=SKEW, worst
+  std::optional<std::string> engine;
+  /// The file that the words come from, for messages; empty: flags.
+  std::filesystem::path file;
+
+  friend bool operator==(const JobRequest&, const JobRequest&) = default;
+};
+
+/// The words of a job file, TOML or JSON: the same as the flags without the dashes in front
+/// ("global-batch"). Paths in it are relative to its folder. Throws InputError with the key.
+JobRequest read_job_file(const std::filesystem::path& path);
+
+/// `flags` where they say something, `file` otherwise.
+JobRequest merge(const JobRequest& flags, const JobRequest& file);
+
+/// The model of a request with its formats, frozen tensors and adapters; no placement is needed.
+/// `model` is required: throws InputError without it.
+Model load_requested_model(const Catalog& catalog, const JobRequest& request);
+
+/// The job. Defaults: engine placet, one sample per micro-batch, one micro-batch per step, the
+/// model's longest sequence up to 4096 tokens, no recomputation, the engine's precision, AdamW,
+/// clipping by global norm at 1, balanced routing. What was assumed is added to Model::notes.
+/// Without a cluster, capacity is not judged. Throws InputError for a request without placement.
+Job load_job(const Catalog& catalog, const JobRequest& request);
+
+/// The recomputation that a text spells: none, full, selective, selective=core_attention,mlp,
+/// every=N, first=N.
+Recompute parse_recompute(const std::string& text, const std::string& where);
+
+/// The routing that a text spells: balanced, worst, expected=1.3.
+Routing parse_routing(const std::string& text, const std::string& where);
+
+}  // namespace placet

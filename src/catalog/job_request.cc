@@ -1,0 +1,221 @@
+// Job files, and single words of a request.
+#include <algorithm>
+#include <charconv>
+
+#include "catalog/job.h"
+#include "catalog/reader.h"
+#include "catalog/words.h"
+#include "units/error.h"
+#include "units/nearest.h"
+
+namespace placet {
+namespace {
+
+constexpr std::int64_t kMostTokens = 1'000'000'000;
+constexpr std::int64_t kMostSamples = 1'000'000'000'000;
+
+const std::vector<std::string>& job_keys() {
+  static const std::vector<std::string> keys = {
+      "model",     "cluster",   "placement", "seq",  "global-batch", "micro-batch", "recompute",
+      "precision", "optimizer", "freeze",    "lora", "loss",         "clip",        "routing",
+      "engine"};
+  return keys;
+}
+
+std::optional<std::string> read_text(const Reader& reader, std::string_view key) {
+  const auto value = reader.find(key);
+  return value ? std::optional(value->text()) : std::nullopt;
+}
+
+std::optional<std::int64_t> read_whole(const Reader& reader, std::string_view key,
+                                       std::int64_t most) {
+  const auto value = reader.find(key);
+  return value ? std::optional(value->whole({1, most})) : std::nullopt;
+}
+
+// A path in a job file starts from the file's own folder.
+std::string from_folder_of(const std::filesystem::path& file, const std::string& word) {
+  if (!names_a_file(word) || std::filesystem::path(word).is_absolute()) return word;
+  return (file.parent_path() / word).string();
+}
+
+// A spec such as "64xmy.json" holds its path after the count; each part is looked at alone.
+std::string cluster_from_folder_of(const std::filesystem::path& file, const std::string& text) {
+  std::string result;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    std::string part = text.substr(begin, end - begin);
+    const std::size_t times = part.find_first_not_of("0123456789");
+    const bool counted = times != std::string::npos && times > 0 && part[times] == 'x';
+    const std::string count = counted ? part.substr(0, times + 1) : std::string();
+    result += (begin > 0 ? "," : "") + count + from_folder_of(file, part.substr(count.size()));
+    begin = end + 1;
+  }
+  return result;
+}
+
+std::int64_t count_after(const std::string& text, std::size_t equals, const std::string& where,
+                         const std::string& allowed) {
+  std::int64_t count = 0;
+  const char* end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data() + equals + 1, end, count);
+  if (error != std::errc() || at != end || count < 1) {
+    throw InputError(
+        {.where = where, .value = text, .problem = "has no valid count", .allowed = allowed});
+  }
+  return count;
+}
+
+// The words of the field for modules whose names here are longer.
+std::string full_module_name(const std::string& word) {
+  if (word == "core_attn") return "core_attention";
+  if (word == "attn") return "attention";
+  if (word == "layernorm") return "norm";
+  if (word == "moe_act" || word == "mlp_act") return "mlp_activation";
+  return word;
+}
+
+Module module_named(const std::string& word, const std::string& where) {
+  const std::vector<std::string> words =
+      words_of<Module>(kModuleCount, [](Module module) { return name_of(module); });
+  const std::string name = full_module_name(word);
+  const auto it = std::find(words.begin(), words.end(), name);
+  if (it != words.end()) return static_cast<Module>(it - words.begin());
+  throw InputError({.where = where,
+                    .value = word,
+                    .problem = "is not a module",
+                    .allowed = list_words(words),
+                    .nearest = nearest(name, words)});
+}
+
+std::vector<Module> parse_modules(const std::string& text, const std::string& where) {
+  std::vector<Module> modules;
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t end = text.find(',', begin);
+    const Module module = module_named(text.substr(begin, end - begin), where);
+    if (std::find(modules.begin(), modules.end(), module) == modules.end()) {
+      modules.push_back(module);
+    }
+    if (end == std::string::npos) break;
+    begin = end + 1;
+  }
+  std::sort(modules.begin(), modules.end());
+  return modules;
+}
+
+std::vector<std::string> read_texts(const Reader& reader) {
+  if (reader.is_text()) return {reader.text()};
+  std::vector<std::string> texts;
+  for (const Reader& item : reader.items()) texts.push_back(item.text());
+  return texts;
+}
+
+}  // namespace
+
+JobRequest read_job_file(const std::filesystem::path& path) {
+  const Document document = open_document(path);
+  const Reader reader(document);
+  reader.allow(job_keys());
+  JobRequest request;
+  request.file = path;
+  request.model = read_text(reader, "model");
+  if (request.model) request.model = from_folder_of(path, *request.model);
+  request.cluster = read_text(reader, "cluster");
+  if (request.cluster) request.cluster = cluster_from_folder_of(path, *request.cluster);
+  request.placement = read_text(reader, "placement");
+  request.sequence = read_whole(reader, "seq", kMostTokens);
+  request.global_batch = read_whole(reader, "global-batch", kMostSamples);
+  request.micro_batch = read_whole(reader, "micro-batch", kMostSamples);
+  request.recompute = read_text(reader, "recompute");
+  request.precision = read_text(reader, "precision");
+  request.optimizer = read_text(reader, "optimizer");
+  if (const auto freeze = reader.find("freeze")) request.freeze = read_texts(*freeze);
+  if (const auto lora = reader.find("lora")) {
+    request.lora = lora->is_whole() ? std::to_string(lora->whole({1, 1'000'000})) : lora->text();
+  }
+  request.loss = read_text(reader, "loss");
+  if (const auto clip = reader.find("clip")) request.clip = clip->number({0, 1e12});
+  request.routing = read_text(reader, "routing");
+  request.engine = read_text(reader, "engine");
+  if (request.engine) request.engine = from_folder_of(path, *request.engine);
+  return request;
+}
+
+JobRequest merge(const JobRequest& flags, const JobRequest& file) {
+  JobRequest merged = flags;
+  const auto fill = [](auto& to, const auto& from) {
+    if (!to) to = from;
+  };
+  fill(merged.model, file.model);
+  fill(merged.cluster, file.cluster);
+  fill(merged.placement, file.placement);
+  fill(merged.sequence, file.sequence);
+  fill(merged.global_batch, file.global_batch);
+  fill(merged.micro_batch, file.micro_batch);
+  fill(merged.recompute, file.recompute);
+  fill(merged.precision, file.precision);
+  fill(merged.optimizer, file.optimizer);
+  if (merged.freeze.empty()) merged.freeze = file.freeze;
+  fill(merged.lora, file.lora);
+  fill(merged.loss, file.loss);
+  fill(merged.clip, file.clip);
+  fill(merged.routing, file.routing);
+  fill(merged.engine, file.engine);
+  merged.file = file.file;
+  return merged;
+}
+
+Recompute parse_recompute(const std::string& text, const std::string& where) {
+  const std::vector<std::string> words = {"none", "full", "selective", "every", "first"};
+  const std::string allowed = "none, full, selective, selective=MODULE,..., every=N or first=N";
+  const std::size_t equals = text.find('=');
+  const std::string word = text.substr(0, equals);
+  const bool has_value = equals != std::string::npos;
+  Recompute recompute;
+  if (word == "none" && !has_value) return recompute;
+  if (word == "full" && !has_value) {
+    recompute.kind = Recompute::Kind::full;
+    return recompute;
+  }
+  if (word == "selective") {
+    recompute.kind = Recompute::Kind::selective;
+    recompute.modules = has_value ? parse_modules(text.substr(equals + 1), where)
+                                  : std::vector<Module>{Module::core_attention};
+    return recompute;
+  }
+  if ((word == "every" || word == "first") && has_value) {
+    recompute.kind = word == "every" ? Recompute::Kind::every : Recompute::Kind::first;
+    recompute.count = count_after(text, equals, where, allowed);
+    return recompute;
+  }
+  throw InputError({.where = where,
+                    .value = text,
+                    .problem = "is no way of recomputation",
+                    .allowed = allowed,
+                    .nearest = word == text ? nearest(word, words) : std::string()});
+}
+
+Routing parse_routing(const std::string& text, const std::string& where) {
+  const std::string allowed = "balanced, worst or expected=SKEW with SKEW from 1 to 1000";
+  if (text == "balanced") return {};
+  if (text == "worst") return {.kind = Routing::Kind::worst};
+  const std::string prefix = "expected=";
+  double skew = 0;
+  const char* end = text.data() + text.size();
+  if (text.starts_with(prefix)) {
+    const auto [at, error] = std::from_chars(text.data() + prefix.size(), end, skew);
+    if (error == std::errc() && at == end && skew >= 1 && skew <= 1000) {
+      return {.kind = Routing::Kind::expected, .skew = skew};
+    }
+  }
+  const std::vector<std::string> words = {"balanced", "expected", "worst"};
+  throw InputError({.where = where,
+                    .value = text,
+                    .problem = "is no routing",
+                    .allowed = allowed,
+                    .nearest = text.find('=') == std::string::npos ? nearest(text, words) : ""});
+}
+
+}  // namespace placet

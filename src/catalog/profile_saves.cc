@@ -1,0 +1,93 @@
+// What an engine keeps for backward, operator kind by operator kind.
+#include "catalog/profile_catalog.h"
+#include "catalog/profile_facts.h"
+#include "catalog/words.h"
+#include "units/error.h"
+#include "units/nearest.h"
+
+namespace placet {
+namespace {
+
+constexpr int kSlots = 16;
+
+std::vector<std::string> op_kind_words() {
+  return words_of<OpKind>(kOpKindCount, [](OpKind kind) { return name_of(kind); });
+}
+
+// Positions as bits: a list of numbers, or "all".
+std::uint16_t read_positions(const Reader& reader) {
+  if (reader.is_text()) {
+    const std::vector<std::string> all = {"all"};
+    reader.one_of(all);
+    return UINT16_MAX;
+  }
+  unsigned bits = 0;
+  for (const Reader& item : reader.items()) bits |= 1U << item.whole({0, kSlots - 1});
+  return static_cast<std::uint16_t>(bits);
+}
+
+std::uint16_t read_internals(const Reader& reader, OpKind kind) {
+  const std::vector<std::string> words = internals_of(kind);
+  unsigned bits = 0;
+  for (const Reader& item : reader.items()) {
+    if (words.empty()) item.fail("is not known", "no internals: this kind has none");
+    bits |= 1U << item.one_of(words);
+  }
+  return static_cast<std::uint16_t>(bits);
+}
+
+SavedSlots read_slots(const Reader& reader, OpKind kind) {
+  reader.allow({"inputs", "outputs", "internals", "source"});
+  SavedSlots slots;
+  if (const auto inputs = reader.find("inputs")) slots.inputs = read_positions(*inputs);
+  if (const auto outputs = reader.find("outputs")) slots.outputs = read_positions(*outputs);
+  if (const auto internals = reader.find("internals")) {
+    slots.internals = read_internals(*internals, kind);
+  }
+  return slots;
+}
+
+}  // namespace
+
+std::vector<std::string> internals_of(OpKind kind) {
+  switch (kind) {
+    case OpKind::norm: return {"statistics", "input_fp32", "normalized"};
+    case OpKind::rotary: return {"queries_fp32", "keys_fp32"};
+    case OpKind::attention:
+      return {"keys_expanded", "values_expanded", "logsumexp",           "scores",
+              "probabilities", "dropout_mask",    "probabilities_dropped"};
+    case OpKind::gated_activation: return {"activated"};
+    case OpKind::dropout: return {"dropout_mask"};
+    case OpKind::router: return {"probabilities"};
+    case OpKind::loss: return {"logits_fp32", "probabilities", "gradient_fp32", "gradient"};
+    case OpKind::embedding:
+    case OpKind::position:
+    case OpKind::linear:
+    case OpKind::grouped_linear:
+    case OpKind::bias:
+    case OpKind::activation:
+    case OpKind::multiply:
+    case OpKind::residual_add:
+    case OpKind::dispatch:
+    case OpKind::combine:
+    case OpKind::convolution:
+    case OpKind::scan: return {};
+  }
+  return {};
+}
+
+void read_saves(const Reader& reader, Profile& profile) {
+  const auto saves = reader.find("saves");
+  if (!saves) return;
+  saves->allow(op_kind_words());
+  for (const auto& [name, entry] : saves->members()) {
+    const OpKind kind = *op_kind_named(name);
+    profile.saved[static_cast<std::size_t>(kind)] = read_slots(entry, kind);
+    Json value = entry.json();
+    const std::string source = entry.at("source").text();
+    value.erase("source");
+    note_fact(profile, "saves." + name, value.dump(), source);
+  }
+}
+
+}  // namespace placet

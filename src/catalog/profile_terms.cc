@@ -1,0 +1,190 @@
+// An engine's own memory terms, messages and refusals.
+#include <algorithm>
+#include <array>
+
+#include "catalog/profile_catalog.h"
+#include "catalog/profile_facts.h"
+#include "catalog/words.h"
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+constexpr int kCollectiveCount = static_cast<int>(Collective::host_copy) + 1;
+constexpr int kReduceOpCount = static_cast<int>(ReduceOp::min) + 1;
+constexpr int kPhaseCount = static_cast<int>(Phase::update) + 1;
+
+Cut read_cut(const Reader& reader) {
+  return read_enum<Cut>(reader, kCutCount, [](Cut cut) { return name_of(cut); });
+}
+
+Amount read_amount(const Reader& reader) {
+  if (!reader.is_whole()) return parse_amount(reader.text(), reader.where());
+  return {.factor = Rational(reader.whole({0, INT64_MAX}))};
+}
+
+std::optional<bool> read_flag(const Reader& reader, std::string_view key) {
+  const auto value = reader.find(key);
+  return value ? std::optional(value->flag()) : std::nullopt;
+}
+
+When read_when(const Reader& reader) {
+  reader.allow({"cut", "degree_above", "absent", "state", "modes", "first_stage", "last_stage",
+                "accumulates", "recomputes", "compute"});
+  if (reader.json().empty()) reader.fail("says nothing", "at least one condition");
+  When when;
+  if (const auto cut = reader.find("cut")) when.cut = read_cut(*cut);
+  if (const auto above = reader.find("degree_above")) {
+    when.degree_above = above->whole({0, 1'000'000'000});
+  }
+  when.absent = read_flag(reader, "absent").value_or(false);
+  if (const auto state = reader.find("state")) {
+    when.state = read_enum<State>(*state, 4, [](State s) { return name_of(s); });
+  }
+  if (const auto modes = reader.find("modes")) {
+    if (!when.state) reader.at("state");
+    for (const Reader& mode : modes->items()) {
+      when.modes.push_back(read_enum<Mode>(mode, kModeCount, [](Mode m) { return symbol_of(m); }));
+    }
+  }
+  when.first_stage = read_flag(reader, "first_stage");
+  when.last_stage = read_flag(reader, "last_stage");
+  when.accumulates = read_flag(reader, "accumulates");
+  when.recomputes = read_flag(reader, "recomputes");
+  if (const auto compute = reader.find("compute")) when.compute = read_dtype(*compute);
+  return when;
+}
+
+std::vector<When> read_conditions(const Reader& reader) {
+  std::vector<When> conditions;
+  const auto when = reader.find("when");
+  if (!when) return conditions;
+  if (when->is_object()) return {read_when(*when)};
+  for (const Reader& item : when->items()) conditions.push_back(read_when(item));
+  return conditions;
+}
+
+InstantSet read_instants(const Reader& reader) {
+  const auto spell = [](Instant instant) { return name_of(instant); };
+  InstantSet all = 0;
+  for (int i = 0; i < kInstantCount; ++i) all |= bit_of(static_cast<Instant>(i));
+  if (reader.is_text()) {
+    const std::vector<std::string> words = {"all"};
+    reader.one_of(words);
+    return all;
+  }
+  InstantSet instants = 0;
+  for (const Reader& item : reader.items()) {
+    instants |= bit_of(read_enum<Instant>(item, kInstantCount, spell));
+  }
+  if (instants == 0) reader.fail("names no instant", "\"all\" or a list of instants");
+  return instants;
+}
+
+EngineMemory read_term(const Reader& reader) {
+  reader.allow({"what", "category", "instants", "bytes", "when", "source"});
+  EngineMemory term;
+  term.category = read_enum<MemoryCategory>(reader.at("category"), kMemoryCategoryCount,
+                                            [](MemoryCategory c) { return name_of(c); });
+  term.what = reader.at("what").text();
+  term.instants = read_instants(reader.at("instants"));
+  term.bytes = read_amount(reader.at("bytes"));
+  term.when = read_conditions(reader);
+  term.source = reader.at("source").text();
+  return term;
+}
+
+EngineMessage read_message(const Reader& reader) {
+  reader.allow({"what", "collective", "op", "dtype", "phase", "over", "payload_elements", "count",
+                "when", "source"});
+  EngineMessage message;
+  message.what = reader.at("what").text();
+  message.collective = read_enum<Collective>(reader.at("collective"), kCollectiveCount,
+                                             [](Collective c) { return name_of(c); });
+  if (const auto op = reader.find("op")) {
+    message.op = read_enum<ReduceOp>(*op, kReduceOpCount, [](ReduceOp o) { return name_of(o); });
+  }
+  message.dtype = read_dtype(reader.at("dtype"));
+  message.phase =
+      read_enum<Phase>(reader.at("phase"), kPhaseCount, [](Phase p) { return name_of(p); });
+  const Reader over = reader.at("over");
+  if (over.is_text()) {
+    const std::vector<std::string> all = {"all"};
+    over.one_of(all);
+    message.over_all = true;
+  } else {
+    for (const Reader& cut : over.items()) message.over.push_back(read_cut(cut));
+    if (message.over.empty()) over.fail("names no axis", "\"all\" or a list of cuts");
+  }
+  message.payload_elements = read_amount(reader.at("payload_elements"));
+  message.count = read_amount(reader.at("count"));
+  message.when = read_conditions(reader);
+  message.source = reader.at("source").text();
+  return message;
+}
+
+Refusal read_refusal(const Reader& reader) {
+  reader.allow({"what", "cure", "when", "source"});
+  Refusal refusal;
+  refusal.what = reader.at("what").text();
+  refusal.cure = reader.at("cure").text();
+  refusal.when = read_conditions(reader);
+  if (refusal.when.empty()) {
+    reader.fail("refuses everything", "the key 'when' with at least one condition");
+  }
+  refusal.source = reader.at("source").text();
+  return refusal;
+}
+
+// Lays the entries of the list `key` over `entries`: known by `what`, replaced, appended or removed.
+template <class Entry, class Read>
+void lay_over(const Reader& reader, std::string_view key, std::vector<Entry>& entries, Read read,
+              std::vector<Fact>& facts) {
+  const auto list = reader.find(key);
+  if (!list) return;
+  std::vector<std::string> seen;
+  for (const Reader& item : list->items()) {
+    const std::string what = item.at("what").text();
+    const std::string fact = std::string(key) + "." + what;
+    const auto same = [&](const Entry& entry) { return entry.what == what; };
+    const auto it = std::find_if(entries.begin(), entries.end(), same);
+    if (std::find(seen.begin(), seen.end(), what) != seen.end()) {
+      item.at("what").fail("is given twice", "each entry once");
+    }
+    seen.push_back(what);
+    std::erase_if(facts, [&](const Fact& f) { return f.key == fact; });
+    if (item.has("remove")) {
+      item.allow({"what", "remove", "source"});
+      if (it == entries.end()) item.at("what").fail("is not inherited", "an inherited entry");
+      if (item.at("remove").flag()) entries.erase(it);
+      facts.push_back({fact, "removed", item.at("source").text()});
+      continue;
+    }
+    Entry entry = read(item);
+    Json value = item.json();
+    value.erase("source");
+    value.erase("what");
+    facts.push_back({fact, value.dump(), entry.source});
+    if (it == entries.end()) {
+      entries.push_back(std::move(entry));
+    } else {
+      *it = std::move(entry);
+    }
+  }
+}
+
+}  // namespace
+
+void read_memory(const Reader& reader, Profile& profile) {
+  lay_over(reader, "memory", profile.memory, read_term, profile.facts);
+}
+
+void read_messages(const Reader& reader, Profile& profile) {
+  lay_over(reader, "messages", profile.messages, read_message, profile.facts);
+}
+
+void read_refusals(const Reader& reader, Profile& profile) {
+  lay_over(reader, "refusals", profile.refusals, read_refusal, profile.facts);
+}
+
+}  // namespace placet

@@ -1,0 +1,214 @@
+#include "catalog/reader.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "catalog/toml_document.h"
+#include "units/error.h"
+#include "units/nearest.h"
+
+namespace placet {
+namespace {
+
+std::string read_text(const std::filesystem::path& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    throw InputError({.where = path.string(), .problem = "is a folder", .allowed = "a file"});
+  }
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  if (!in || !(text << in.rdbuf())) {
+    if (in && text.str().empty()) {
+      throw InputError({.where = path.string(), .problem = "the file is empty"});
+    }
+    throw InputError({.where = path.string(), .problem = "the file cannot be read"});
+  }
+  return std::move(text).str();
+}
+
+// "line 3, column 14" of a byte that is counted from 1.
+std::string position_of(std::string_view text, std::size_t byte) {
+  const std::string_view before = text.substr(0, std::min(text.size(), byte > 0 ? byte - 1 : 0));
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const std::size_t start = before.rfind('\n');
+  const std::size_t column =
+      start == std::string_view::npos ? before.size() + 1 : before.size() - start;
+  return "line " + std::to_string(line) + ", column " + std::to_string(column);
+}
+
+// The part of the parser's message that says what it expected.
+std::string reason_of(const nlohmann::json::parse_error& error) {
+  const std::string what = error.what();
+  const std::size_t at = what.rfind("; expected ");
+  return at == std::string::npos ? std::string() : what.substr(at + std::string("; expected ").size());
+}
+
+std::string brief(const Json& value) {
+  constexpr std::size_t kLongest = 60;
+  std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+  if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
+  return text;
+}
+
+std::string print_number(double n) {
+  std::ostringstream out;
+  out.precision(12);
+  out << n;
+  return out.str();
+}
+
+}  // namespace
+
+Json parse_json(std::string_view text, const std::string& where) {
+  std::vector<std::set<std::string>> keys;  // of the objects that are open
+  const Json::parser_callback_t see = [&](int, Json::parse_event_t event, Json& value) {
+    if (event == Json::parse_event_t::object_start) keys.emplace_back();
+    if (event == Json::parse_event_t::object_end) keys.pop_back();
+    if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) {
+      throw InputError(
+          {.where = where, .value = value.get<std::string>(), .problem = "is a key given twice"});
+    }
+    return true;
+  };
+  try {
+    return Json::parse(text, see);
+  } catch (const nlohmann::json::parse_error& error) {
+    throw InputError({.where = where + ": " + position_of(text, error.byte),
+                      .problem = "this is not JSON",
+                      .allowed = reason_of(error)});
+  } catch (const nlohmann::json::exception&) {
+    throw InputError({.where = where, .problem = "a number is beyond what JSON readers handle"});
+  }
+}
+
+Json read_document(const std::filesystem::path& path) {
+  const std::string text = read_text(path);
+  if (path.extension() == ".toml") return parse_toml(text, path.string());
+  return parse_json(text, path.string());
+}
+
+Document open_document(const std::filesystem::path& path) {
+  return {.where = path.string(), .value = read_document(path)};
+}
+
+Reader::Reader(const Document& document)
+    : value_(&document.value), where_(document.where), file_length_(document.where.size()) {}
+
+Reader::Reader(const Json* value, std::string where, std::size_t file_length)
+    : value_(value), where_(std::move(where)), file_length_(file_length) {}
+
+std::string Reader::path() const {
+  return where_.size() > file_length_ + 2 ? where_.substr(file_length_ + 2) : std::string();
+}
+
+void Reader::allow(std::initializer_list<std::string> keys) const {
+  allow(std::span(keys.begin(), keys.size()));
+}
+
+void Reader::allow(std::span<const std::string> keys) const {
+  if (!is_object()) fail("is not an object", "an object with the keys " + list_words(keys));
+  for (const auto& [key, value] : value_->items()) {
+    if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
+    throw InputError({.where = where_,
+                      .value = key,
+                      .problem = "is not a key here",
+                      .allowed = list_words(keys),
+                      .nearest = nearest(key, keys)});
+  }
+}
+
+std::optional<Reader> Reader::find(std::string_view key) const {
+  if (!is_object()) fail("is not an object", "an object with the key '" + std::string(key) + "'");
+  const auto it = value_->find(std::string(key));
+  if (it == value_->end()) return std::nullopt;
+  const char* separator = where_.size() == file_length_ ? ": " : ".";
+  return Reader(&*it, where_ + separator + std::string(key), file_length_);
+}
+
+Reader Reader::at(std::string_view key) const {
+  if (auto value = find(key)) return *value;
+  throw InputError({.where = where_, .problem = "the key '" + std::string(key) + "' is missing"});
+}
+
+std::string Reader::text() const {
+  if (!is_text()) fail("is not a text", "a text in quotes");
+  auto text = value_->get<std::string>();
+  if (text.empty()) fail("the text is empty", "");
+  return text;
+}
+
+bool Reader::flag() const {
+  if (!value_->is_boolean()) fail("is not a yes or no", "true or false");
+  return value_->get<bool>();
+}
+
+std::int64_t Reader::whole(WholeRange range) const {
+  const std::string allowed = "a whole number from " + std::to_string(range.least) + " to " +
+                              std::to_string(range.greatest);
+  if (value_->is_number_unsigned() &&
+      value_->get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX)) {
+    fail("is too large", allowed);
+  }
+  if (!value_->is_number_integer()) fail("is not a whole number", allowed);
+  const auto n = value_->get<std::int64_t>();
+  if (n < range.least || n > range.greatest) fail("is out of range", allowed);
+  return n;
+}
+
+double Reader::number(Range range) const {
+  const std::string allowed =
+      "a number from " + print_number(range.least) + " to " + print_number(range.greatest);
+  if (!value_->is_number()) fail("is not a number", allowed);
+  const auto n = value_->get<double>();
+  if (!std::isfinite(n) || n < range.least || n > range.greatest) fail("is out of range", allowed);
+  return n;
+}
+
+std::vector<Reader> Reader::items() const {
+  if (!is_list()) fail("is not a list", "a list");
+  const bool root = where_.size() == file_length_;
+  std::vector<Reader> items;
+  std::size_t i = 0;
+  for (const Json& value : *value_) {
+    items.push_back(Reader(&value, where_ + (root ? ": [" : "[") + std::to_string(i++) + "]",
+                           file_length_));
+  }
+  return items;
+}
+
+std::vector<std::pair<std::string, Reader>> Reader::members() const {
+  if (!is_object()) fail("is not an object", "an object");
+  std::vector<std::pair<std::string, Reader>> members;
+  for (const auto& [key, value] : value_->items()) members.emplace_back(key, at(key));
+  return members;
+}
+
+std::size_t Reader::one_of(std::span<const std::string> words) const {
+  const std::string word = text();
+  const auto it = std::find(words.begin(), words.end(), word);
+  if (it != words.end()) return static_cast<std::size_t>(it - words.begin());
+  throw InputError({.where = where_,
+                    .value = word,
+                    .problem = "is not known",
+                    .allowed = list_words(words),
+                    .nearest = nearest(word, words)});
+}
+
+void Reader::fail(const std::string& problem, const std::string& allowed) const {
+  throw InputError(
+      {.where = where_, .value = brief(*value_), .problem = problem, .allowed = allowed});
+}
+
+std::string list_words(std::span<const std::string> words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) text += i + 1 == words.size() ? " or " : ", ";
+    text += words[i];
+  }
+  return text;
+}
+
+}  // namespace placet

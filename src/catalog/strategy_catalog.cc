@@ -1,0 +1,400 @@
+#include "catalog/strategy_catalog.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "catalog/reader.h"
+#include "catalog/words.h"
+#include "units/error.h"
+#include "units/nearest.h"
+
+namespace placet {
+namespace {
+
+constexpr std::int64_t kMostChunks = 1024;
+constexpr std::int64_t kMostGroup = 1 << 20;
+
+constexpr const char* kStrategySchema = "placet.strategy/1";
+constexpr const char* kScheduleSchema = "placet.schedule/1";
+constexpr const char* kAttentionSchema = "placet.attention/1";
+
+struct Heading {
+  std::string name;
+  std::string description;
+  std::vector<std::string> sources;
+};
+
+Heading read_heading(const Reader& reader, const std::string& schema, const std::string& name) {
+  if (reader.at("schema").text() != schema) {
+    reader.at("schema").fail("is another schema", '"' + schema + '"');
+  }
+  if (reader.at("name").text() != name) {
+    reader.at("name").fail("differs from the name of its file", '"' + name + '"');
+  }
+  Heading heading{name, reader.at("description").text(), {}};
+  for (const Reader& source : reader.at("sources").items()) {
+    heading.sources.push_back(source.text());
+  }
+  if (heading.sources.empty()) reader.at("sources").fail("is empty", "at least one source");
+  return heading;
+}
+
+Cut read_cut(const Reader& reader) {
+  return read_enum<Cut>(reader, kCutCount, [](Cut cut) { return name_of(cut); });
+}
+
+Keep read_keep(const Reader& reader) {
+  const std::vector<std::string> words = {"none", "backward", "step"};
+  return static_cast<Keep>(reader.one_of(words));
+}
+
+Medium read_medium(const Reader& reader) {
+  const std::vector<std::string> words = {"device", "host", "nvme"};
+  return static_cast<Medium>(reader.one_of(words));
+}
+
+IndexSet read_indices(const Reader& reader) {
+  IndexSet set = 0;
+  for (const Reader& item : reader.items()) {
+    set |= bit_of(read_enum<Index>(item, kIndexCount, [](Index index) { return name_of(index); }));
+  }
+  if (set == 0) reader.fail("is empty", "indices that the cut divides");
+  return set;
+}
+
+/// Whole states only: a strategy holds no number.
+std::array<std::optional<Offload>, 4> read_offload(const Reader& reader) {
+  std::array<std::optional<Offload>, 4> offload;
+  reader.allow({"parameters", "optimizer", "gradients", "activations"});
+  for (State state : kStates) {
+    const auto medium = reader.find(name_of(state));
+    if (!medium) continue;
+    const Offload whole{.medium = read_medium(*medium)};
+    if (whole.medium == Medium::device) medium->fail("is no offload", "host or nvme");
+    offload[static_cast<std::size_t>(state)] = whole;
+  }
+  return offload;
+}
+
+PartialHow read_partial(const Reader& reader) {
+  reader.allow({"cut", "parameters", "optimizer", "gradients", "activations", "keep", "offload",
+                "update", "indices", "schedule", "attention"});
+  PartialHow partial;
+  if (const auto cut = reader.find("cut")) partial.cut = read_cut(*cut);
+  for (State state : kStates) {
+    const auto mode = reader.find(name_of(state));
+    if (!mode) continue;
+    partial.modes[static_cast<std::size_t>(state)] = read_enum<Mode>(*mode, kModeCount, symbol_of);
+  }
+  if (const auto keep = reader.find("keep")) partial.keep = read_keep(*keep);
+  if (const auto offload = reader.find("offload")) partial.offload = read_offload(*offload);
+  if (const auto update = reader.find("update")) partial.update = read_medium(*update);
+  if (const auto indices = reader.find("indices")) partial.tensor_indices = read_indices(*indices);
+  if (const auto word = reader.find("schedule")) partial.schedule = {word->text(), {}};
+  if (const auto word = reader.find("attention")) partial.attention = {word->text(), {}};
+  return partial;
+}
+
+PartialHow read_partial_at(const Reader& reader, std::string_view key) {
+  const auto found = reader.find(key);
+  return found ? read_partial(*found) : PartialHow{};
+}
+
+Selector read_selector(const std::string& word, const Reader& reader) {
+  if (word == "checkpoints") return Checkpoints{};
+  std::vector<std::string> words = {"checkpoints"};
+  for (int c = 0; c < kTensorClassCount; ++c) {
+    const auto tensor_class = static_cast<TensorClass>(c);
+    if (name_of(tensor_class) == word) return tensor_class;
+    words.emplace_back(name_of(tensor_class));
+  }
+  throw InputError({.where = reader.where(),
+                    .value = word,
+                    .problem = "is not a class of tensors",
+                    .allowed = list_words(words),
+                    .nearest = nearest(word, words)});
+}
+
+Meaning read_meaning(const Reader& reader) {
+  Meaning meaning{read_partial_at(reader, "sets"), read_partial_at(reader, "suggests"), {}};
+  const auto classes = reader.find("classes");
+  if (!classes) return meaning;
+  for (const auto& [word, part] : classes->members()) {
+    part.allow({"sets", "suggests"});
+    ClassPart one{read_selector(word, part), read_partial_at(part, "sets"),
+                  read_partial_at(part, "suggests")};
+    for (const PartialHow* partial : {&one.sets, &one.suggests}) {
+      if (!partial->schedule && !partial->attention) continue;
+      part.fail("names a realisation", "realisations of the axis, not of a class");
+    }
+    meaning.classes.push_back(std::move(one));
+  }
+  return meaning;
+}
+
+Strategy read_strategy(const Reader& reader, const std::string& name) {
+  reader.allow({"schema", "name", "description", "sources", "prints_as", "sets", "suggests",
+                "classes"});
+  Heading heading = read_heading(reader, kStrategySchema, name);
+  Strategy strategy{.name = heading.name,
+                    .description = std::move(heading.description),
+                    .sources = std::move(heading.sources),
+                    .meaning = read_meaning(reader)};
+  if (const auto terms = reader.find("prints_as")) strategy.prints_as = terms->text();
+  if (strategy.meaning == Meaning{}) reader.fail("says nothing", "at least sets, suggests or classes");
+  return strategy;
+}
+
+// --- schedules
+
+std::vector<std::string> hosting_words() { return {"single", "loop", "vee", "bidirectional"}; }
+
+std::vector<std::string> order_words() {
+  return {"all_forward",  "one_forward_one_backward", "interleaved",
+          "split_single", "split_vee",                "bidirectional_split"};
+}
+
+/// Which order works on which hosting.
+bool go_together(Hosting hosting, Order order) {
+  switch (order) {
+    case Order::all_forward: return true;
+    case Order::one_forward_one_backward:
+    case Order::split_single: return hosting == Hosting::single;
+    case Order::interleaved: return hosting == Hosting::loop;
+    case Order::split_vee: return hosting == Hosting::vee;
+    case Order::bidirectional_split:
+      return hosting == Hosting::vee || hosting == Hosting::bidirectional;
+  }
+  return false;
+}
+
+ScheduleTemplate::Argument read_argument(const Reader& reader) {
+  reader.allow({"sets", "least", "most"});
+  const std::vector<std::string> fields = {"chunks", "group"};
+  ScheduleTemplate::Argument argument;
+  argument.field = static_cast<ScheduleTemplate::Argument::Field>(reader.at("sets").one_of(fields));
+  const bool is_chunks = argument.field == ScheduleTemplate::Argument::Field::chunks;
+  const std::int64_t most = is_chunks ? kMostChunks : kMostGroup;
+  argument.least = reader.at("least").whole({1, most});
+  argument.most = reader.at("most").whole({argument.least, most});
+  return argument;
+}
+
+ScheduleTemplate read_schedule(const Reader& reader, const std::string& name) {
+  ScheduleTemplate out;
+  Schedule& schedule = out.schedule;
+  schedule.name = name;
+  schedule.hosting = static_cast<Hosting>(reader.at("hosting").one_of(hosting_words()));
+  schedule.order = static_cast<Order>(reader.at("order").one_of(order_words()));
+  if (!go_together(schedule.hosting, schedule.order)) {
+    reader.at("order").fail("cannot work on this hosting", "an order made for it");
+  }
+  const bool two = schedule.hosting == Hosting::vee || schedule.hosting == Hosting::bidirectional;
+  const std::int64_t fixed = two ? 2 : 1;
+  const std::int64_t most = schedule.hosting == Hosting::loop ? kMostChunks : fixed;
+  schedule.chunks = reader.at("chunks").whole({fixed, most});
+  if (const auto arguments = reader.find("arguments")) {
+    for (const Reader& argument : arguments->items()) {
+      out.arguments.push_back(read_argument(argument));
+    }
+    if (schedule.hosting != Hosting::loop) arguments->fail("do not fit", "arguments of loops only");
+  }
+  return out;
+}
+
+// --- attention
+
+constexpr std::array kMovements = {"gather", "pieces", "scatter_sum", "pieces_sum", "heads",
+                                   "tokens"};
+constexpr std::array kTensors = {"query",          "keys",          "values",
+                                 "output",         "query_gradient", "keys_gradient",
+                                 "values_gradient", "output_gradient"};
+
+ExchangeStep read_step(const Reader& reader) {
+  reader.allow({"movement", "tensors", "together", "phase"});
+  ExchangeStep step;
+  const std::vector<std::string> movements(kMovements.begin(), kMovements.end());
+  const std::vector<std::string> tensors(kTensors.begin(), kTensors.end());
+  const std::vector<std::string> phases = {"forward", "backward"};
+  step.movement = static_cast<ExchangeStep::Movement>(reader.at("movement").one_of(movements));
+  for (const Reader& tensor : reader.at("tensors").items()) {
+    step.tensors.push_back(static_cast<AttentionTensor>(tensor.one_of(tensors)));
+  }
+  if (step.tensors.empty()) reader.at("tensors").fail("is empty", "at least one tensor");
+  step.together = reader.at("together").flag();
+  step.in_backward = reader.at("phase").one_of(phases) == 1;
+  return step;
+}
+
+AttentionExchange read_attention(const Reader& reader, const std::string& name) {
+  AttentionExchange exchange;
+  exchange.name = name;
+  for (const Reader& step : reader.at("steps").items()) exchange.steps.push_back(read_step(step));
+  if (exchange.steps.empty()) reader.at("steps").fail("is empty", "at least one movement");
+  exchange.whole_keys_live = reader.at("whole_keys_live").flag();
+  exchange.cuts_heads = reader.at("cuts_heads").flag();
+  exchange.sequence_chunks = reader.at("sequence_chunks").whole({1, kMostChunks});
+  return exchange;
+}
+
+// --- folders
+
+/// What schedules and exchanges have in common: their word, and whether they are the default.
+Realisation read_word(const Reader& reader, const std::string& schema, const std::string& name,
+                      std::string& default_name) {
+  Heading heading = read_heading(reader, schema, name);
+  if (const auto flag = reader.find("default"); flag && flag->flag()) {
+    if (!default_name.empty()) {
+      flag->fail("is a second default", "one default; it is " + default_name);
+    }
+    default_name = name;
+  }
+  return {.name = heading.name,
+          .description = std::move(heading.description),
+          .sources = std::move(heading.sources),
+          .meaning = read_meaning(reader)};
+}
+
+void read_schedules(const Catalog& catalog, StrategyCatalog& out) {
+  for (const std::string& name : names_in(catalog, "schedules")) {
+    const Document document = open_document(catalog.root / "schedules" / (name + ".json"));
+    const Reader reader(document);
+    reader.allow({"schema", "name", "description", "sources", "default", "sets", "suggests",
+                  "hosting", "order", "chunks", "arguments"});
+    Realisation word = read_word(reader, kScheduleSchema, name, out.default_schedule);
+    ScheduleTemplate schedule = read_schedule(reader, name);
+    word.kind = Realisation::Kind::schedule;
+    word.least_arguments = schedule.arguments.empty() ? 0 : 1;
+    word.most_arguments = schedule.arguments.size();
+    out.schedules.emplace(name, std::move(schedule));
+    out.vocabulary.realisations.push_back(std::move(word));
+  }
+}
+
+void read_exchanges(const Catalog& catalog, StrategyCatalog& out) {
+  for (const std::string& name : names_in(catalog, "attention")) {
+    const Document document = open_document(catalog.root / "attention" / (name + ".json"));
+    const Reader reader(document);
+    reader.allow({"schema", "name", "description", "sources", "default", "sets", "suggests", "steps",
+                  "whole_keys_live", "cuts_heads", "sequence_chunks"});
+    Realisation word = read_word(reader, kAttentionSchema, name, out.default_attention);
+    word.kind = Realisation::Kind::attention;
+    out.attention.emplace(name, read_attention(reader, name));
+    out.vocabulary.realisations.push_back(std::move(word));
+  }
+}
+
+void require_default(const Catalog& catalog, const char* folder, const std::string& name) {
+  if (!name.empty()) return;
+  throw InputError({.where = (catalog.root / folder).string(),
+                    .problem = "no file is marked as the default",
+                    .allowed = "\"default\": true in one of them"});
+}
+
+/// Strategies may name realisations; those must exist.
+void check_realisations(const StrategyCatalog& out) {
+  for (const Strategy& strategy : out.vocabulary.strategies) {
+    for (const PartialHow* partial : {&strategy.meaning.sets, &strategy.meaning.suggests}) {
+      for (const auto& word : {partial->schedule, partial->attention}) {
+        if (!word || find_realisation(out.vocabulary, word->word) != nullptr) continue;
+        throw InputError({.where = "data/strategies/" + strategy.name + ".json",
+                          .value = word->word,
+                          .problem = "is not a known realisation",
+                          .allowed = "a file of data/schedules or data/attention"});
+      }
+    }
+  }
+}
+
+[[noreturn]] void fail_word(const std::string& word, const std::string& noun,
+                            const std::vector<std::string>& names) {
+  throw InputError({.where = "placement",
+                    .value = word,
+                    .problem = "is not " + noun,
+                    .allowed = list_words(names),
+                    .nearest = nearest(word, names)});
+}
+
+template <class Value>
+const Value& find_or_fail(const std::map<std::string, Value>& map, const std::string& word,
+                          const std::string& noun) {
+  const auto it = map.find(word);
+  if (it != map.end()) return it->second;
+  std::vector<std::string> names;
+  for (const auto& [name, value] : map) names.push_back(name);
+  fail_word(word, noun, names);
+}
+
+}  // namespace
+
+StrategyCatalog load_strategies(const Catalog& catalog) {
+  StrategyCatalog out;
+  for (const std::string& name : names_in(catalog, "strategies")) {
+    const Document document = open_document(catalog.root / "strategies" / (name + ".json"));
+    out.vocabulary.strategies.push_back(read_strategy(Reader(document), name));
+  }
+  read_schedules(catalog, out);
+  read_exchanges(catalog, out);
+  require_default(catalog, "schedules", out.default_schedule);
+  require_default(catalog, "attention", out.default_attention);
+  out.vocabulary = ordered(std::move(out.vocabulary));
+  check_realisations(out);
+  return out;
+}
+
+Schedule resolve_schedule(const StrategyCatalog& strategies,
+                          const std::optional<RealisationWord>& word) {
+  const RealisationWord asked = word.value_or(RealisationWord{strategies.default_schedule, {}});
+  const auto& found = find_or_fail(strategies.schedules, asked.word, "a schedule");
+  Schedule schedule = found.schedule;
+  ensure(asked.arguments.size() <= found.arguments.size(), "the grammar counts the arguments");
+  for (std::size_t i = 0; i < asked.arguments.size(); ++i) {
+    const ScheduleTemplate::Argument& argument = found.arguments[i];
+    const bool is_chunks = argument.field == ScheduleTemplate::Argument::Field::chunks;
+    const std::int64_t value = asked.arguments[i];
+    if (value < argument.least || value > argument.most) {
+      throw InputError({.where = "placement, " + asked.word,
+                        .value = std::to_string(value),
+                        .problem = is_chunks ? "is no number of stages per device"
+                                             : "is no number of micro-batches per group",
+                        .allowed = "a whole number from " + std::to_string(argument.least) + " to " +
+                                   std::to_string(argument.most)});
+    }
+    (is_chunks ? schedule.chunks : schedule.group) = value;
+  }
+  return schedule;
+}
+
+AttentionExchange resolve_attention(const StrategyCatalog& strategies,
+                                    const std::optional<RealisationWord>& word) {
+  const std::string& name = word ? word->word : strategies.default_attention;
+  return find_or_fail(strategies.attention, name, "an exchange of attention");
+}
+
+Schedule schedule_of(const StrategyCatalog& strategies, const Placement& placement) {
+  std::optional<RealisationWord> word;
+  for (const AxisPlacement& axis : placement.axes) {
+    if (!axis.schedule) continue;
+    if (word && *word != *axis.schedule) {
+      throw InputError({.where = "placement, axis " + std::string(axis.axis.text()),
+                        .value = axis.schedule->word,
+                        .problem = "is a second schedule",
+                        .allowed = "one schedule for all layer axes",
+                        .nearest = word->word});
+    }
+    word = axis.schedule;
+  }
+  return resolve_schedule(strategies, word);
+}
+
+std::vector<AttentionExchange> attention_of(const StrategyCatalog& strategies,
+                                            const Placement& placement) {
+  std::vector<AttentionExchange> exchanges;
+  for (const AxisPlacement& axis : placement.axes) {
+    exchanges.push_back(resolve_attention(strategies, axis.attention));
+  }
+  return exchanges;
+}
+
+}  // namespace placet

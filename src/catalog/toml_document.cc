@@ -1,0 +1,68 @@
+#include "catalog/toml_document.h"
+
+#include <map>
+#include <sstream>
+#include <toml.hpp>
+
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const toml::value& value, const std::string& where) {
+  switch (value.type()) {
+    case toml::value_t::boolean: return value.as_boolean();
+    case toml::value_t::integer: return value.as_integer();
+    case toml::value_t::floating: return value.as_floating();
+    case toml::value_t::string: return value.as_string().str;
+    case toml::value_t::array: {
+      Json list = Json::array();
+      for (const toml::value& item : value.as_array()) list.push_back(json_of(item, where));
+      return list;
+    }
+    case toml::value_t::table: {
+      Json object = Json::object();
+      // The parser's tables have no order; ours must print the same at every run.
+      std::map<std::string, const toml::value*> sorted;
+      for (const auto& [key, item] : value.as_table()) sorted.emplace(key, &item);
+      for (const auto& [key, item] : sorted) object[key] = json_of(*item, where);
+      return object;
+    }
+    case toml::value_t::empty:
+    case toml::value_t::offset_datetime:
+    case toml::value_t::local_datetime:
+    case toml::value_t::local_date:
+    case toml::value_t::local_time: break;
+  }
+  throw InputError({.where = where + ": line " + std::to_string(value.location().line()),
+                    .value = value.location().line_str(),
+                    .problem = "is a date",
+                    .allowed = "a text in quotes, a number, true or false, a list or a table"});
+}
+
+// The parser's message without its mark, its function name and its picture.
+std::string reason_of(const std::string& what) {
+  std::string line = what.substr(0, what.find('\n'));
+  const std::string mark = "[error] ";
+  if (line.starts_with(mark)) line = line.substr(mark.size());
+  const std::size_t colon = line.find(": ");
+  if (line.starts_with("toml::") && colon != std::string::npos) line = line.substr(colon + 2);
+  return line;
+}
+
+}  // namespace
+
+Json parse_toml(std::string_view text, const std::string& where) {
+  std::istringstream in{std::string(text)};
+  try {
+    return json_of(toml::parse(in, where), where);
+  } catch (const toml::syntax_error& error) {
+    throw InputError({.where = where + ": line " + std::to_string(error.location().line()),
+                      .value = error.location().line_str(),
+                      .problem = "is not TOML (" + reason_of(error.what()) + ")"});
+  }
+}
+
+}  // namespace placet

@@ -1,0 +1,186 @@
+#include "catalog/training_catalog.h"
+
+#include <algorithm>
+#include <array>
+
+#include "catalog/reader.h"
+#include "catalog/words.h"
+#include "units/error.h"
+#include "units/nearest.h"
+
+namespace placet {
+namespace {
+
+// The formats that a precision consists of, by key.
+struct Format {
+  const char* key;
+  Dtype Precision::*field;
+};
+constexpr std::array kFormats = {
+    Format{"parameters", &Precision::parameters}, Format{"compute", &Precision::compute},
+    Format{"gather", &Precision::gather}, Format{"gradients", &Precision::gradients},
+    Format{"reduce", &Precision::reduce}};
+
+std::optional<Dtype> read_master(const std::string& text, const std::string& where) {
+  if (text == "none") return std::nullopt;
+  return read_dtype(text, where);
+}
+
+std::vector<std::string> class_words() {
+  std::vector<std::string> words;
+  for (const Format& format : kFormats) words.emplace_back(format.key);
+  words.emplace_back("master");
+  words.emplace_back("frozen");
+  for (int i = 0; i < kTensorClassCount; ++i) {
+    words.emplace_back(name_of(static_cast<TensorClass>(i)));
+  }
+  return words;
+}
+
+// Sets the one format that `item`, "CLASS=DTYPE", speaks of.
+void set_format(PrecisionChoice& choice, const std::string& item, const std::string& where) {
+  const std::size_t equals = item.find('=');
+  const std::string name = item.substr(0, equals);
+  const std::string value = item.substr(equals + 1);
+  if (name == "master") {
+    choice.precision.master = read_master(value, where);
+    return;
+  }
+  const Dtype dtype = read_dtype(value, where);
+  for (const Format& format : kFormats) {
+    if (name != format.key) continue;
+    choice.precision.*format.field = dtype;
+    return;
+  }
+  if (name == "frozen") {
+    choice.frozen_at_rest = dtype;
+    return;
+  }
+  for (int i = 0; i < kTensorClassCount; ++i) {
+    const auto tensor_class = static_cast<TensorClass>(i);
+    if (name != name_of(tensor_class)) continue;
+    choice.parameters_at_rest.emplace_back(tensor_class, dtype);
+    return;
+  }
+  const std::vector<std::string> words = class_words();
+  throw InputError({.where = where,
+                    .value = name,
+                    .problem = "is not a class",
+                    .allowed = list_words(words),
+                    .nearest = nearest(name, words)});
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t end = text.find(separator, begin);
+    parts.push_back(text.substr(begin, end - begin));
+    if (end == std::string::npos) return parts;
+    begin = end + 1;
+  }
+}
+
+OptimizerState read_state(const Reader& reader) {
+  reader.allow({"what", "dtype", "extent"});
+  OptimizerState state;
+  state.what = reader.at("what").text();
+  state.dtype = read_dtype(reader.at("dtype"));
+  if (const auto extent = reader.find("extent")) {
+    const std::vector<std::string> words = {"element", "row_and_column"};
+    state.extent = static_cast<OptimizerState::Extent>(extent->one_of(words));
+  }
+  return state;
+}
+
+// Schema, name and source stand in every file of the catalogue.
+void check_heading(const Reader& reader, const std::string& schema, const std::string& name) {
+  if (reader.at("schema").text() != schema) {
+    reader.at("schema").fail("is another schema", '"' + schema + '"');
+  }
+  if (reader.at("name").text() != name) {
+    reader.at("name").fail("differs from the name of its file", '"' + name + '"');
+  }
+  reader.at("title").text();
+  reader.at("source").text();
+}
+
+}  // namespace
+
+PrecisionChoice load_precision(const Catalog& catalog, const std::string& name,
+                               const std::string& where) {
+  const Document document =
+      open_document(file_of(catalog, "precisions", "precision", name, where));
+  const Reader reader(document);
+  reader.allow({"schema", "name", "title", "source", "parameters", "compute", "gather", "gradients",
+                "reduce", "master", "scales_loss_dynamically"});
+  check_heading(reader, "placet.precision/1", name);
+  PrecisionChoice choice;
+  choice.precision.name = name;
+  for (const Format& format : kFormats) {
+    choice.precision.*format.field = read_dtype(reader.at(format.key));
+  }
+  choice.precision.master = read_master(reader.at("master").text(), reader.at("master").where());
+  if (const auto scales = reader.find("scales_loss_dynamically")) {
+    choice.scales_loss_dynamically = scales->flag();
+  }
+  return choice;
+}
+
+PrecisionChoice read_precision(const Catalog& catalog, const std::string& text,
+                               const Precision& base, const std::string& where) {
+  PrecisionChoice choice;
+  choice.precision = base;
+  bool named = false;
+  bool changed = false;
+  for (const std::string& item : split(text, ',')) {
+    if (item.find('=') != std::string::npos) {
+      set_format(choice, item, where);
+      changed = true;
+    } else if (named || changed) {
+      throw InputError({.where = where,
+                        .value = item,
+                        .problem = "is a second name",
+                        .allowed = "one name, then CLASS=DTYPE,..."});
+    } else {
+      choice = load_precision(catalog, item, where);
+      named = true;
+    }
+  }
+  if (changed) choice.precision.name = named ? text : base.name + "," + text;
+  return choice;
+}
+
+void apply_formats(const PrecisionChoice& choice, Model& model) {
+  for (UnitKind& kind : model.kinds) {
+    for (Parameter& parameter : kind.parameters) {
+      for (const auto& [tensor_class, dtype] : choice.parameters_at_rest) {
+        if (contains(parameter.classes, tensor_class)) parameter.dtype = dtype;
+      }
+      if (!parameter.trainable && choice.frozen_at_rest) parameter.dtype = choice.frozen_at_rest;
+    }
+  }
+}
+
+Optimizer load_optimizer(const Catalog& catalog, const std::string& name,
+                         const std::string& where) {
+  const Document document =
+      open_document(file_of(catalog, "optimizers", "optimizer", name, where));
+  const Reader reader(document);
+  reader.allow({"schema", "name", "title", "source", "states", "region", "block", "keeps_master"});
+  check_heading(reader, "placet.optimizer/1", name);
+  Optimizer optimizer;
+  optimizer.name = name;
+  for (const Reader& state : reader.at("states").items()) {
+    optimizer.states.push_back(read_state(state));
+  }
+  const std::vector<std::string> regions = {"element", "block", "row_and_column", "matrix"};
+  optimizer.region = static_cast<UpdateRegion>(reader.at("region").one_of(regions));
+  const auto block = reader.find("block");
+  if (optimizer.region == UpdateRegion::block && !block) reader.at("block");
+  if (block) optimizer.block = block->whole({1, 1'000'000});
+  optimizer.keeps_master = reader.at("keeps_master").flag();
+  return optimizer;
+}
+
+}  // namespace placet

@@ -1,0 +1,50 @@
+// Number formats and optimizers by name: data/precisions and data/optimizers (docs/formats.md).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "catalog/catalog.h"
+#include "model/model.h"
+#include "profile/training.h"
+
+namespace placet {
+
+/// What `--precision` says: the formats of the states, and formats of parameters of some classes.
+struct PrecisionChoice {
+  Precision precision;
+  bool scales_loss_dynamically = false;
+  std::vector<std::pair<TensorClass, Dtype>> parameters_at_rest;  // `experts=fp8`
+  std::optional<Dtype> frozen_at_rest;                            // `frozen=nf4`
+
+  friend bool operator==(const PrecisionChoice&, const PrecisionChoice&) = default;
+};
+
+/// Reads `text`, the name of a file in data/precisions, a list of CLASS=DTYPE over `base`, or both:
+/// "mixed", "gradients=fp32,reduce=fp32", "mixed,experts=fp8". A class is a state or use
+/// (parameters, compute, gather, gradients, reduce, master), a class of tensors (experts, norms,
+/// ...), or `frozen`. Throws InputError that speaks of `where`.
+PrecisionChoice read_precision(const Catalog& catalog, const std::string& text,
+                               const Precision& base, const std::string& where);
+
+/// The precision named `name`.
+PrecisionChoice load_precision(const Catalog& catalog, const std::string& name,
+                               const std::string& where);
+
+/// Sets the formats at rest of single parameters that `choice` asks for.
+void apply_formats(const PrecisionChoice& choice, Model& model);
+
+/// The optimizer named `name`. Throws InputError that speaks of `where`.
+Optimizer load_optimizer(const Catalog& catalog, const std::string& name, const std::string& where);
+
+/// One line of a catalogue listing.
+struct CatalogueEntry {
+  std::string name;
+  std::string title;
+  std::string detail;  // what it amounts to, in a few words
+  std::string source;
+};
+
+}  // namespace placet

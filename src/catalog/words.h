@@ -1,0 +1,42 @@
+// Closed lists of the theory as lists of words, for strict readers.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "catalog/reader.h"
+#include "model/dtype.h"
+#include "model/model.h"
+#include "placement/placement.h"
+
+namespace placet {
+
+/// The enumerators 0 .. count-1 of a closed list, each spelled by `spell`.
+template <class Enum, class Spell>
+std::vector<std::string> words_of(int count, Spell spell) {
+  std::vector<std::string> words;
+  for (int i = 0; i < count; ++i) words.emplace_back(spell(static_cast<Enum>(i)));
+  return words;
+}
+
+/// Reads one enumerator of such a list.
+template <class Enum, class Spell>
+Enum read_enum(const Reader& reader, int count, Spell spell) {
+  return static_cast<Enum>(reader.one_of(words_of<Enum>(count, spell)));
+}
+
+inline constexpr int kDtypeCount = 10;
+inline constexpr int kModeCount = 5;
+
+/// Spellings of all number formats.
+std::vector<std::string> dtype_words();
+
+/// A number format, in any of its spellings.
+Dtype read_dtype(const Reader& reader);
+Dtype read_dtype(const std::string& text, const std::string& where);
+
+/// A fraction: a whole number, or the text "3/4".
+Rational read_fraction(const Reader& reader);
+
+}  // namespace placet

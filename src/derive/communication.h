@@ -1,0 +1,33 @@
+// Communication per device class: every collective of a step, derived from where each value is
+// produced and where it is needed (docs/theory.md §4). No rule here knows a strategy.
+#pragma once
+
+#include <vector>
+
+#include "derive/derivation.h"
+#include "derive/layout.h"
+#include "derive/stages.h"
+
+namespace placet {
+
+/// A collective of one unit: `count` is per micro-batch for activations and gathers that repeat,
+/// else per step; `per_micro_batch` says which.
+struct UnitTerm {
+  CommunicationTerm term;
+  bool per_micro_batch = false;
+};
+
+/// Collectives of the values of one unit: entering and leaving parallel regions, partial sums,
+/// attention over a cut sequence, routed tokens, what recomputation repeats.
+std::vector<UnitTerm> activation_traffic(const Layout& layout, int unit, bool recomputed);
+
+/// Collectives and host copies of the parameters of one unit: gathers for use, reductions of
+/// gradients, gathers after the update. Grains other than `unit` are applied by
+/// derive_communication.
+std::vector<UnitTerm> parameter_traffic(const Layout& layout, int unit);
+
+/// One class per pipeline stage.
+std::vector<CommunicationClass> derive_communication(const Layout& layout,
+                                                     const std::vector<Stage>& stages);
+
+}  // namespace placet

@@ -1,0 +1,124 @@
+#include "derive/derive.h"
+
+#include <algorithm>
+
+#include "derive/communication.h"
+#include "derive/layout.h"
+#include "derive/memory.h"
+#include "derive/rules.h"
+#include "derive/stages.h"
+#include "units/checked.h"
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// Host memory that the processes of one host use together: its devices stand side by side, so the
+/// largest class bounds each.
+Bytes host_use(const Cluster& cluster, const std::vector<MemoryClass>& classes) {
+  Bytes largest;
+  for (const MemoryClass& memory : classes) {
+    Bytes own;
+    for (Bytes part : memory.on_host) own += part;
+    largest = std::max(largest, own);
+  }
+  return largest * cluster.groups.front().per_host;
+}
+
+void judge_capacity(const Job& job, Derivation& out) {
+  if (!job.cluster || job.cluster->groups.empty()) return;
+  out.capacity = smallest_memory(*job.cluster);
+  out.host_capacity = job.cluster->groups.front().host_memory;
+  out.host_used = host_use(*job.cluster, out.memory);
+  out.fits = out.peak <= out.capacity &&
+             (out.host_used <= out.host_capacity || out.host_used == Bytes());
+}
+
+std::vector<std::int64_t> coordinates_of(const Placement& placement, Rank rank) {
+  ensure(rank.index >= 0 && rank.index < devices_of(placement), "the rank is of the mesh");
+  std::vector<std::int64_t> coordinates(placement.axes.size(), 0);
+  std::int64_t left = rank.index;
+  for (std::size_t a = placement.axes.size(); a-- > 0;) {
+    coordinates[a] = left % placement.axes[a].degree;
+    left /= placement.axes[a].degree;
+  }
+  return coordinates;
+}
+
+std::size_t stage_index(const Placement& placement, const std::vector<std::int64_t>& coordinates) {
+  std::int64_t index = 0;
+  for (std::size_t a = 0; a < placement.axes.size(); ++a) {
+    if (placement.axes[a].how.cut != Cut::layer) continue;
+    index = index * placement.axes[a].degree + coordinates[a];
+  }
+  return static_cast<std::size_t>(index);
+}
+
+}  // namespace
+
+Derivation derive(const Job& job) { return derive(job, prepare(job)); }
+
+Derivation derive(const Job& job, const Prepared& prepared) {
+  const Layout layout = lay_out(job, prepared);
+  const std::vector<Stage> stages = stages_of(job);
+  Derivation out;
+  out.devices = devices_of(job.placement);
+  out.memory = derive_memory(layout, stages);
+  out.communication = derive_communication(layout, stages);
+  for (const MemoryClass& memory : out.memory) out.peak = std::max(out.peak, memory.peak);
+  for (const CommunicationClass& traffic : out.communication) {
+    out.sent = std::max(out.sent, traffic.sent);
+  }
+  judge_capacity(job, out);
+  out.findings = check_rules(job);
+  return out;
+}
+
+RestingBytes resting_bytes(const Job& job, Rank rank) {
+  const Prepared prepared = prepare(job);
+  const std::vector<std::int64_t> coordinates = coordinates_of(job.placement, rank);
+  const Layout layout = lay_out(job, prepared, coordinates);
+  const std::vector<Stage> stages = stages_of(job);
+  const Stage& stage = stages[stage_index(job.placement, coordinates)];
+  const std::vector<MemoryClass> memory = derive_memory(layout, {stage});
+  return {.device = memory.front().at_rest, .host = memory.front().on_host};
+}
+
+std::string class_name(const Job& job, int stage) {
+  const bool staged = std::ranges::any_of(job.placement.axes, [](const AxisPlacement& axis) {
+    return axis.how.cut == Cut::layer && axis.degree > 1;
+  });
+  return staged ? "stage " + std::to_string(stage) : "every device";
+}
+
+std::string peak_text(const Job& job, const MemoryClass& memory) {
+  std::string text(name_of(memory.peak_instant));
+  if (memory.peak_unit < 0) return text;
+  const Unit& unit = job.model.units[at(memory.peak_unit)];
+  const UnitKind& kind = job.model.kinds[at(unit.kind)];
+  text += " of " + kind.name;
+  if (kind.role == UnitRole::block) text += ' ' + std::to_string(unit.number);
+  return text;
+}
+
+int level_of_term(const Job& job, const CommunicationTerm& term) {
+  if (!job.cluster || job.cluster->groups.empty()) return 0;
+  std::int64_t stride = 1;
+  std::int64_t span = 0;
+  for (std::size_t a = job.placement.axes.size(); a-- > 0;) {
+    const std::int64_t degree = job.placement.axes[a].degree;
+    if ((term.axes >> a & 1U) != 0) span += (degree - 1) * stride;
+    stride = checked_multiply(stride, degree, "devices");
+  }
+  const std::vector<Level>& levels = job.cluster->groups.front().levels;
+  if (span == 0) return 0;
+  const Level& level = level_of(*job.cluster, 2, span);
+  for (std::size_t l = 0; l < levels.size(); ++l) {
+    if (levels[l] == level) return static_cast<int>(l);
+  }
+  return static_cast<int>(levels.size());
+}
+
+}  // namespace placet

@@ -1,0 +1,459 @@
+#include "derive/layout.h"
+
+#include <algorithm>
+
+#include "units/checked.h"
+#include "units/error.h"
+#include "units/shares.h"
+
+namespace placet {
+namespace {
+
+using Coordinates = std::optional<std::vector<std::int64_t>>;
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// Divides lengths among the coordinates of sets of axes.
+class Divider {
+ public:
+  Divider(const Placement& placement, const Coordinates& coordinates)
+      : placement_(placement), coordinates_(coordinates) {}
+
+  /// This device's share of `total` pieces divided over the axes of `mask`: the largest one, or the
+  /// one of the coordinates. Even axes are divided together, so that splitting an axis changes
+  /// nothing; an axis with shares divides by them first.
+  std::int64_t share(std::int64_t total, AxisMask mask) const {
+    std::int64_t n = 1;
+    std::int64_t index = 0;
+    for (std::size_t a = 0; a < placement_.axes.size(); ++a) {
+      if ((mask >> a & 1U) == 0) continue;
+      const AxisPlacement& axis = placement_.axes[a];
+      if (!axis.shares.empty() && axis.how.cut != Cut::layer) {
+        total = proportional(total, axis, a);
+        continue;
+      }
+      n = checked_multiply(n, axis.degree, "degree");
+      if (coordinates_) index = index * axis.degree + (*coordinates_)[a];
+    }
+    return coordinates_ ? share_of(total, n, index) : largest_share(total, n);
+  }
+
+ private:
+  /// Exact partition in proportion to the axis's shares: piece k of the total goes to the coordinate
+  /// whose cumulated share it falls in. begin(i) = ceil(total x cumulated(i) / sum).
+  std::int64_t proportional(std::int64_t total, const AxisPlacement& axis, std::size_t a) const {
+    std::int64_t sum = 0;
+    for (std::int64_t share : axis.shares) sum += share;
+    auto begin = [&](std::int64_t cumulated) {
+      const __int128 product = static_cast<__int128>(total) * cumulated;
+      return static_cast<std::int64_t>((product + sum - 1) / sum);
+    };
+    std::int64_t cumulated = 0;
+    std::int64_t largest = 0;
+    for (std::size_t i = 0; i < axis.shares.size(); ++i) {
+      const std::int64_t size = begin(cumulated + axis.shares[i]) - begin(cumulated);
+      if (coordinates_ && (*coordinates_)[a] == static_cast<std::int64_t>(i)) return size;
+      largest = std::max(largest, size);
+      cumulated += axis.shares[i];
+    }
+    return largest;
+  }
+
+  const Placement& placement_;
+  const Coordinates& coordinates_;
+};
+
+bool has_dim(const std::vector<Dim>& dims, Index index) {
+  return std::ranges::any_of(dims, [&](const Dim& d) { return d.index == index; });
+}
+
+/// The dim of a tensor that a tensor cut with these indices divides; none: nothing to cut.
+int cut_dim(const std::vector<Dim>& dims, IndexSet indices) {
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    if (contains(indices, dims[d].index)) return static_cast<int>(d);
+  }
+  return -1;
+}
+
+/// Whether the state's mode divides its bytes at rest along an axis that cuts no part of the tensor.
+bool divides(State state, Mode mode) {
+  switch (mode) {
+    case Mode::replicated:
+    case Mode::materialized: return false;
+    case Mode::sharded:
+    case Mode::sharded_gather: return true;
+    case Mode::offloaded: return state != State::activations;
+  }
+  return false;
+}
+
+class LayoutBuilder {
+ public:
+  LayoutBuilder(const Job& job, const Prepared& prepared, const Coordinates& coordinates)
+      : job_(job), prepared_(prepared), divider_(job.placement, coordinates) {
+    layout_.job = &job;
+    layout_.prepared = &prepared;
+  }
+
+  Layout build() {
+    read_axes();
+    place_units();
+    return std::move(layout_);
+  }
+
+ private:
+  const AxisPlacement& axis(std::size_t a) const { return job_.placement.axes[a]; }
+  std::size_t axis_count() const { return job_.placement.axes.size(); }
+
+  void read_axes() {
+    for (std::size_t a = 0; a < axis_count(); ++a) {
+      const AxisMask bit = axis_bit(static_cast<int>(a));
+      const How& how = axis(a).how;
+      switch (how.cut) {
+        case Cut::expert:
+        case Cut::batch: layout_.batch_axes |= bit; break;
+        case Cut::sequence: layout_.sequence_axes |= bit; break;
+        case Cut::layer: layout_.layer_axes |= bit; break;
+        case Cut::tensor:
+          layout_.tensor_axes |= bit;
+          if (how.modes.activations == Mode::sharded_gather) layout_.split_residual_axes |= bit;
+          break;
+      }
+    }
+    const Placement& placement = job_.placement;
+    const std::int64_t replicas = degree_of(placement, layout_.batch_axes);
+    layout_.stages = degree_of(placement, layout_.layer_axes);
+    layout_.tensor_degree = degree_of(placement, layout_.tensor_axes);
+    layout_.data_degree = checked_multiply(
+        replicas, degree_of(placement, layout_.sequence_axes), "degree of data parallel axes");
+    const std::int64_t together = checked_multiply(job_.batch.micro, replicas, "micro-batch");
+    layout_.micro_batches =
+        together == 0 ? 1 : std::max<std::int64_t>(1, job_.batch.global / together);
+    layout_.micro_batch = divider_.share(together, layout_.batch_axes);
+    layout_.tokens = divider_.share(job_.batch.sequence, layout_.sequence_axes);
+    layout_.residual_tokens = divider_.share(
+        job_.batch.sequence, layout_.sequence_axes | layout_.split_residual_axes);
+  }
+
+  /// Which block-range overrides match a block, as bits in order of appearance.
+  std::uint64_t ranges_of(const Unit& unit) const {
+    if (job_.model.kinds[at(unit.kind)].role != UnitRole::block) return 0;
+    std::uint64_t matched = 0;
+    unsigned position = 0;
+    for (const AxisPlacement& a : job_.placement.axes) {
+      for (const Override& o : a.overrides) {
+        const auto* range = std::get_if<BlockRange>(&o.selector);
+        if (range == nullptr) continue;
+        if (position < 64 && range->first <= unit.number && unit.number <= range->last) {
+          matched |= std::uint64_t{1} << position;
+        }
+        ++position;
+      }
+    }
+    return matched;
+  }
+
+  void place_units() {
+    struct Seen {
+      int kind;
+      std::uint64_t ranges;
+    };
+    std::vector<Seen> seen;
+    layout_.unit_of.reserve(job_.model.units.size());
+    const bool ranged = std::ranges::any_of(job_.placement.axes, [](const AxisPlacement& a) {
+      return std::ranges::any_of(a.overrides, [](const Override& o) {
+        return std::holds_alternative<BlockRange>(o.selector);
+      });
+    });
+    for (const Unit& unit : job_.model.units) {
+      const std::uint64_t ranges = ranged ? ranges_of(unit) : 0;
+      auto found = std::ranges::find_if(
+          seen, [&](const Seen& s) { return s.kind == unit.kind && s.ranges == ranges; });
+      layout_.unit_of.push_back(static_cast<int>(found - seen.begin()));
+      if (found != seen.end()) continue;
+      seen.push_back({unit.kind, ranges});
+      layout_.units.push_back(place_unit(unit));
+    }
+  }
+
+  LocalUnit place_unit(const Unit& unit) const {
+    const UnitKind& kind = job_.model.kinds[at(unit.kind)];
+    const PreparedKind& prepared = prepared_.kinds[at(unit.kind)];
+    std::optional<std::int64_t> block;
+    if (kind.role == UnitRole::block) block = unit.number;
+    LocalUnit local;
+    local.kind = unit.kind;
+    local.parameters.reserve(kind.parameters.size());
+    for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
+      local.parameters.push_back(place_parameter(kind.parameters[p], prepared.parameters[p], block));
+    }
+    local.values.reserve(kind.values.size());
+    local.gathered.reserve(kind.values.size());
+    for (std::size_t v = 0; v < kind.values.size(); ++v) {
+      local.values.push_back(value_elements(kind.values[v], prepared.values[v], block, false));
+      local.gathered.push_back(
+          prepared.values[v].enters_parallel
+              ? value_elements(kind.values[v], prepared.values[v], block, true)
+              : local.values.back());
+    }
+    return local;
+  }
+
+  /// Elements along one dim of a parameter after the axes of `mask` cut it; kv heads that are fewer
+  /// than the degree are shared by neighbours.
+  std::int64_t cut_length(const Dim& dim, AxisMask mask, LocalParameter& out) const {
+    if (mask == 0) return dim.size;
+    const std::int64_t piece = dim.size / dim.parts;
+    const std::int64_t degree = degree_of(job_.placement, mask);
+    if (dim.index == Index::kv_head && dim.parts < degree && degree % dim.parts == 0) {
+      out.replicas = degree / dim.parts;
+      out.replica_axes = mask;
+      return piece;
+    }
+    return checked_multiply(divider_.share(dim.parts, mask), piece, "elements");
+  }
+
+  LocalParameter place_parameter(const Parameter& parameter, const PreparedParameter& prepared,
+                                 std::optional<std::int64_t> block) const {
+    LocalParameter out;
+    out.trainable = parameter.trainable;
+    std::vector<AxisMask> by_dim(parameter.dims.size(), 0);
+    for (std::size_t a = 0; a < axis_count(); ++a) {
+      place_along(a, parameter, prepared, block, by_dim, out);
+    }
+    out.elements = 1;
+    std::int64_t unpadded = 1;
+    for (std::size_t d = 0; d < parameter.dims.size(); ++d) {
+      Dim dim = parameter.dims[d];
+      unpadded = checked_multiply(unpadded, cut_length(dim, by_dim[d], out), "elements");
+      if (dim.index == Index::vocab) {
+        dim.size = padded_vocabulary(dim.size);
+        dim.parts = dim.size;
+      }
+      out.elements = checked_multiply(out.elements, cut_length(dim, by_dim[d], out), "elements");
+    }
+    out.padding = out.elements - unpadded;
+    out.cut = 0;
+    for (AxisMask mask : by_dim) out.cut |= mask;
+    if (job_.profile.layer_cut_defers_sharding && layout_.stages > 1) defer_sharding(out);
+    for (int s = 0; s < 3; ++s) {
+      out.rest[at(s)] = divider_.share(out.elements, out.divided[at(s)]);
+    }
+    if (out.materialized != 0) out.rest[0] = 0;
+    if (out.consumed != 0) out.rest[2] = 0;
+    return out;
+  }
+
+  /// Under a pipeline the profile gathers once per step and reduces after the last micro-batch:
+  /// gathered parameters and whole gradients stay meanwhile.
+  static void defer_sharding(LocalParameter& out) {
+    out.keep = Keep::step;
+    out.divided[static_cast<std::size_t>(State::gradients)] = 0;
+    out.deferred = out.scattered_each;
+    out.scattered_each = 0;
+  }
+
+  /// Reads one axis's How for one parameter.
+  void place_along(std::size_t a, const Parameter& parameter, const PreparedParameter& prepared,
+                   std::optional<std::int64_t> block, std::vector<AxisMask>& by_dim,
+                   LocalParameter& out) const {
+    const How& how = how_of(axis(a), parameter.classes, block);
+    const AxisMask bit = axis_bit(static_cast<int>(a));
+    read_media(how, out);
+    switch (how.cut) {
+      case Cut::layer: return;
+      case Cut::tensor: {
+        const int dim = cut_dim(parameter.dims, how.tensor_indices);
+        if (dim >= 0) {
+          by_dim[at(dim)] |= bit;
+        } else if (prepared.used_in_parallel ||
+                   how.modes.activations == Mode::sharded_gather) {
+          out.partial |= bit;
+        }
+        return;
+      }
+      case Cut::expert:
+        if (has_dim(parameter.dims, Index::expert) && prepared_is_expert(parameter)) {
+          by_dim[at(dim_of(parameter.dims, Index::expert))] |= bit;
+          return;
+        }
+        break;  // a dense tensor under an expert cut: the axis divides its samples
+      case Cut::batch:
+      case Cut::sequence: break;
+    }
+    if (prepared.routed && axis(a).how.cut == Cut::tensor &&
+        axis(a).how.modes.activations != Mode::sharded_gather) {
+      // Routed work cut by tokens on an axis whose stream is whole: each device takes a part.
+      out.partial |= bit;
+    } else {
+      const Index index = how.cut == Cut::sequence ? Index::token : Index::sample;
+      if (contains(prepared.summed, index)) out.partial |= bit;
+    }
+    read_storage(how, bit, out);
+  }
+
+  static bool prepared_is_expert(const Parameter& parameter) {
+    return contains(parameter.classes, TensorClass::experts);
+  }
+
+  static int dim_of(const std::vector<Dim>& dims, Index index) {
+    return static_cast<int>(
+        std::ranges::find_if(dims, [&](const Dim& d) { return d.index == index; }) - dims.begin());
+  }
+
+  static void read_media(const How& how, LocalParameter& out) {
+    for (State state : {State::parameters, State::optimizer, State::gradients}) {
+      const auto s = static_cast<std::size_t>(state);
+      if (how.modes[state] == Mode::offloaded) out.on_host[s] = Rational(1);
+      if (how.offload[s]) out.on_host[s] = std::max(out.on_host[s], how.offload[s]->fraction);
+    }
+    if (how.update) {
+      out.update_on_host = *how.update != Medium::device;
+    } else if (out.on_host[1] == Rational(1)) {
+      out.update_on_host = true;
+    }
+    out.keep = std::max(out.keep, how.keep);
+  }
+
+  static void read_storage(const How& how, AxisMask bit, LocalParameter& out) {
+    for (State state : {State::parameters, State::optimizer, State::gradients}) {
+      if (divides(state, how.modes[state])) out.divided[static_cast<std::size_t>(state)] |= bit;
+    }
+    switch (how.modes.parameters) {
+      case Mode::sharded_gather:
+      case Mode::offloaded: out.rests_in_part |= bit; break;
+      case Mode::materialized: out.materialized |= bit; break;
+      case Mode::replicated:
+      case Mode::sharded: break;
+    }
+    switch (how.modes.gradients) {
+      case Mode::sharded:
+      case Mode::offloaded: out.scattered_each |= bit; break;
+      case Mode::materialized: out.consumed |= bit; break;
+      case Mode::replicated:
+      case Mode::sharded_gather: break;
+    }
+    switch (how.modes.optimizer) {
+      case Mode::sharded:
+      case Mode::offloaded: out.owned |= bit; break;
+      case Mode::sharded_gather: out.regathered |= bit; break;
+      case Mode::replicated:
+      case Mode::materialized: break;
+    }
+  }
+
+  std::int64_t padded_vocabulary(std::int64_t size) const {
+    std::int64_t multiple = job_.profile.vocabulary_multiple;
+    if (job_.profile.vocabulary_multiple_times_tensor_degree) {
+      multiple = checked_multiply(multiple, layout_.tensor_degree, "vocabulary padding");
+    }
+    return checked_multiply(largest_share(size, multiple), multiple, "padded vocabulary");
+  }
+
+  /// Axes along which a value's dims are divided, and the tokens and samples it spans.
+  std::int64_t value_elements(const Value& value, const PreparedValue& prepared,
+                              std::optional<std::int64_t> block, bool whole_tokens) const {
+    std::int64_t elements = 1;
+    AxisMask routed_part = 0;
+    const bool residual = value.region == Region::residual && !whole_tokens;
+    AxisMask spread = 0;  // routed tokens gathered from these axes
+    if (prepared.routed) read_routing(prepared, block, spread, routed_part);
+    for (const Dim& dim : value.dims) {
+      std::int64_t length = dim.size;
+      if (dim.index == Index::sample) {
+        length = layout_.micro_batch;
+      } else if (dim.index == Index::token) {
+        length = prepared.routed || residual ? layout_.residual_tokens : layout_.tokens;
+      } else if (dim.index == Index::key_token) {
+        length = job_.batch.sequence;
+      } else if (!residual || dim.index == Index::hidden) {
+        length = feature_length(dim, prepared, block);
+      }
+      elements = checked_multiply(elements, length, "elements of an activation");
+    }
+    if (prepared.routed) {
+      elements = checked_multiply(elements, degree_of(job_.placement, spread), "routed tokens");
+      elements = largest_share(elements, degree_of(job_.placement, routed_part));
+      elements = skewed(elements, prepared, block);
+    }
+    return elements;
+  }
+
+  std::int64_t feature_length(const Dim& dim, const PreparedValue& prepared,
+                              std::optional<std::int64_t> block) const {
+    AxisMask mask = 0;
+    for (std::size_t a = 0; a < axis_count(); ++a) {
+      const How& how = how_of(axis(a), prepared.classes, block);
+      if (how.cut == Cut::tensor && contains(how.tensor_indices, dim.index)) {
+        mask |= axis_bit(static_cast<int>(a));
+      }
+    }
+    Dim padded = dim;
+    if (dim.index == Index::vocab) {
+      padded.size = padded_vocabulary(dim.size);
+      padded.parts = padded.size;
+    }
+    LocalParameter ignored;
+    return cut_length(padded, mask, ignored);
+  }
+
+  /// Where routed tokens come from. Along an axis where the experts see a tensor cut and the stream
+  /// is divided, their tokens are gathered (x degree); where the stream is whole and the experts are
+  /// cut (or take a part of the tokens), a device handles its part (/ degree).
+  void read_routing(const PreparedValue& prepared, std::optional<std::int64_t> block,
+                    AxisMask& spread, AxisMask& part) const {
+    for (std::size_t a = 0; a < axis_count(); ++a) {
+      const How& dense = axis(a).how;
+      const How& expert = how_of(axis(a), prepared.classes, block);
+      const bool whole =
+          dense.cut == Cut::tensor && dense.modes.activations != Mode::sharded_gather;
+      const AxisMask bit = axis_bit(static_cast<int>(a));
+      if (dense.cut == Cut::layer) continue;
+      if (expert.cut == Cut::tensor && !whole) spread |= bit;
+      if (expert.cut != Cut::tensor && whole) part |= bit;
+    }
+  }
+
+  std::int64_t skewed(std::int64_t elements, const PreparedValue& prepared,
+                      std::optional<std::int64_t> block) const {
+    AxisMask mask = 0;
+    for (std::size_t a = 0; a < axis_count(); ++a) {
+      if (how_of(axis(a), prepared.classes, block).cut == Cut::expert) {
+        mask |= axis_bit(static_cast<int>(a));
+      }
+    }
+    if (mask == 0) return elements;
+    switch (job_.routing.kind) {
+      case Routing::Kind::balanced: return elements;
+      case Routing::Kind::worst:
+        return checked_multiply(elements, degree_of(job_.placement, mask), "routed tokens");
+      case Routing::Kind::expected:
+        return static_cast<std::int64_t>(static_cast<double>(elements) * job_.routing.skew + 0.5);
+    }
+    return elements;
+  }
+
+  const Job& job_;
+  const Prepared& prepared_;
+  Divider divider_;
+  Layout layout_;
+};
+
+}  // namespace
+
+std::int64_t degree_of(const Placement& placement, AxisMask mask) {
+  std::int64_t product = 1;
+  for (std::size_t a = 0; a < placement.axes.size(); ++a) {
+    if ((mask >> a & 1U) != 0) {
+      product = checked_multiply(product, placement.axes[a].degree, "product of degrees");
+    }
+  }
+  return product;
+}
+
+Layout lay_out(const Job& job, const Prepared& prepared,
+               const std::optional<std::vector<std::int64_t>>& coordinates) {
+  return LayoutBuilder(job, prepared, coordinates).build();
+}
+
+}  // namespace placet

@@ -1,0 +1,72 @@
+// What one device holds and computes: the local sizes of every parameter and value of a job, and
+// along which axes each tensor is cut, sharded or partial (docs/theory.md §2, §4.2).
+//
+// Sizes are those of the fullest device of its class, or of one given rank.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "derive/prepared.h"
+#include "profile/job.h"
+
+namespace placet {
+
+/// One parameter of a unit on one device. "Along an axis" is a bit of a mask.
+struct LocalParameter {
+  std::int64_t elements = 0;  // the device computes with, after compute cuts, padding included
+  std::int64_t padding = 0;   // of these, padding of the vocabulary
+  AxisMask cut = 0;           // the axis divides the tensor itself
+  AxisMask partial = 0;       // its gradient is P along the axis
+  AxisMask rests_in_part = 0; // Θ rests divided, used whole: gathered for use (S*, O of batch cuts)
+  AxisMask materialized = 0;  // Θ = M
+  std::array<AxisMask, 4> divided{};  // by state: axes that divide the bytes at rest (beyond cut)
+  AxisMask scattered_each = 0;  // G is reduced to its owner per micro-batch (S, O)
+  AxisMask deferred = 0;        // G is reduced to its owner once, after the last micro-batch
+  AxisMask consumed = 0;        // G = M
+  AxisMask owned = 0;           // Ω = S or O: the update runs on a part
+  AxisMask regathered = 0;      // Ω = S*: the update sees it whole
+  std::int64_t replicas = 1;    // kv heads shared by this many neighbours of the tensor axes
+  AxisMask replica_axes = 0;    // along these
+  std::array<std::int64_t, 3> rest{};       // elements at rest of Θ, Ω, G; host part included
+  bool trainable = true;
+  bool stored = true;           // false: a second use of a tensor that the device holds anyway
+  Keep keep = Keep::none;
+  std::array<Rational, 3> on_host{};        // fraction of Θ, Ω, G kept in host memory
+  bool update_on_host = false;
+};
+
+/// A unit kind as seen under one set of block-range overrides.
+struct LocalUnit {
+  int kind = 0;
+  std::vector<LocalParameter> parameters;
+  std::vector<std::int64_t> values;   // elements by value, on roots and others alike
+  std::vector<std::int64_t> gathered; // elements of the same value whole on a parallel region's input
+};
+
+struct Layout {
+  const Job* job = nullptr;
+  const Prepared* prepared = nullptr;
+  std::vector<LocalUnit> units;       // distinct local units
+  std::vector<int> unit_of;           // by position in Model::units: index into `units`
+  std::int64_t micro_batches = 1;     // per step
+  std::int64_t micro_batch = 1;       // samples of a micro-batch on this device
+  std::int64_t tokens = 0;            // of a sample on this device inside parallel regions
+  std::int64_t residual_tokens = 0;   // on the residual stream
+  std::int64_t data_degree = 1;       // product of axes that cut samples or tokens of dense work
+  std::int64_t tensor_degree = 1;
+  std::int64_t stages = 1;            // product of layer axes
+  AxisMask batch_axes = 0, sequence_axes = 0, tensor_axes = 0, layer_axes = 0;  // of dense tensors
+  AxisMask split_residual_axes = 0;   // tensor axes whose residual stream is divided (A = S*)
+};
+
+/// Product of the degrees of the axes in `mask`.
+std::int64_t degree_of(const Placement& placement, AxisMask mask);
+
+/// Lays a job out for the fullest device, or for the rank with these coordinates (one per axis).
+Layout lay_out(const Job& job, const Prepared& prepared,
+               const std::optional<std::vector<std::int64_t>>& coordinates = std::nullopt);
+
+}  // namespace placet

@@ -1,0 +1,441 @@
+#include "derive/memory.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "units/checked.h"
+#include "units/error.h"
+#include "units/shares.h"
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+/// Elements of Adafactor-like state: one per row and one per column of the last two dims.
+std::int64_t row_and_column(const Parameter& parameter, std::int64_t elements) {
+  if (parameter.dims.size() < 2) return elements;
+  const std::int64_t rows = parameter.dims[parameter.dims.size() - 2].size;
+  const std::int64_t columns = parameter.dims.back().size;
+  return largest_share(elements, columns) + largest_share(elements, rows);
+}
+
+Dtype parameter_dtype(const Job& job, const Parameter& parameter) {
+  return parameter.dtype ? *parameter.dtype : job.precision.parameters;
+}
+
+void split_host(std::int64_t whole, const Rational& host, std::size_t s, StateBytes& out) {
+  const std::int64_t moved = in_bytes(part_rounded_up(bytes(whole), host));
+  out.host[s] += moved;
+  out.device[s] += whole - moved;
+}
+
+/// What one local unit holds at rest, and its parts by name.
+struct UnitStates {
+  StateBytes bytes;
+  std::int64_t padding = 0;  // bytes of Θ that are vocabulary padding
+};
+
+/// Builds the class of one stage: base at rest, then the instants.
+class StageMemory {
+ public:
+  StageMemory(const Layout& layout, const Stage& stage, const std::vector<UnitStates>& states,
+              const std::vector<std::array<UnitMemory, 2>>& units)
+      : layout_(layout), job_(*layout.job), stage_(stage), states_(states), units_(units) {}
+
+  MemoryClass build() {
+    out_.stage = stage_.device;
+    out_.devices = devices_of(job_.placement) / layout_.stages;
+    count_rest();
+    count_activations();
+    visit_instants();
+    write_terms();
+    return std::move(out_);
+  }
+
+ private:
+  /// One moment with its bytes by category.
+  struct Moment {
+    Instant instant = Instant::forward;
+    int unit = -1;  // position in Model::units
+    std::int64_t gradients = 0;
+    std::int64_t activations = 0;
+    UnitPeak peak;  // of the unit that runs
+    std::int64_t gathered = 0;
+    std::int64_t engine = 0;
+    std::int64_t total = 0;
+  };
+
+  int local_of(int u) const { return layout_.unit_of[at(u)]; }
+
+  const UnitRole& role_of(int u) const {
+    return job_.model.kinds[at(job_.model.units[at(u)].kind)].role;
+  }
+
+  /// Whether block `ordinal` of this stage is recomputed.
+  bool recomputed(int u, std::int64_t ordinal) const {
+    const UnitRole role = role_of(u);
+    if (role != UnitRole::block && role != UnitRole::mtp) return false;
+    switch (job_.recompute.kind) {
+      case Recompute::Kind::none:
+      case Recompute::Kind::full:
+      case Recompute::Kind::selective: return true;  // the plans are equal where nothing is
+      case Recompute::Kind::every:
+        return job_.recompute.count > 0 && ordinal % job_.recompute.count == 0;
+      case Recompute::Kind::first: return ordinal < job_.recompute.count;
+    }
+    return false;
+  }
+
+  const UnitMemory& memory_of(int u) const {
+    return units_[at(local_of(u))][recomputed_[at(u - first_unit_)] ? 1 : 0];
+  }
+
+  /// A parameter used twice on this device is stored once.
+  bool is_second_use(const Parameter& parameter) const {
+    if (!parameter.tied) return false;
+    return std::ranges::any_of(stage_.chunks, [&](const std::vector<int>& chunk) {
+      return std::ranges::any_of(chunk, [&](int u) {
+        return job_.model.units[at(u)].kind == parameter.tied->kind;
+      });
+    });
+  }
+
+  void count_rest() {
+    std::int64_t ordinal = 0;
+    const int units = static_cast<int>(job_.model.units.size());
+    first_unit_ = units;
+    for (const auto& chunk : stage_.chunks) {
+      for (int u : chunk) first_unit_ = std::min(first_unit_, u);
+    }
+    recomputed_.assign(at(units - first_unit_), false);
+    for (const auto& chunk : stage_.chunks) {
+      for (int u : chunk) {
+        recomputed_[at(u - first_unit_)] = recomputed(u, ordinal);
+        if (role_of(u) == UnitRole::block) ++ordinal;
+        add_states(u);
+      }
+    }
+  }
+
+  void add_states(int u) {
+    const LocalUnit& local = layout_.units[at(local_of(u))];
+    const UnitKind& kind = job_.model.kinds[at(local.kind)];
+    StateBytes own = states_[at(local_of(u))].bytes;
+    for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
+      if (!is_second_use(kind.parameters[p])) continue;
+      const StateBytes twice = state_bytes(job_, kind.parameters[p], local.parameters[p]);
+      for (std::size_t s = 0; s < 4; ++s) {
+        own.device[s] -= twice.device[s];
+        own.host[s] -= twice.host[s];
+      }
+    }
+    for (std::size_t s = 0; s < 4; ++s) {
+      rest_.device[s] = checked_add(rest_.device[s], own.device[s], "memory");
+      rest_.host[s] = checked_add(rest_.host[s], own.host[s], "host memory");
+    }
+    per_local_.resize(layout_.units.size());
+    StateBytes& sum = per_local_[at(local_of(u))];
+    for (std::size_t s = 0; s < 4; ++s) {
+      sum.device[s] += own.device[s];
+      sum.host[s] += own.host[s];
+    }
+  }
+
+  void count_activations() {
+    held_ = layout_.stages == 1
+                ? std::vector<std::int64_t>(1, 1)
+                : held_micro_batches(job_.schedule, layout_.stages, stage_.device,
+                                     layout_.micro_batches);
+    held_.resize(stage_.chunks.size(), 0);
+    for (std::size_t c = 0; c < stage_.chunks.size(); ++c) {
+      std::int64_t kept = 0;
+      std::int64_t host = 0;
+      for (int u : stage_.chunks[c]) {
+        kept = checked_add(kept, memory_of(u).kept, "activations");
+        host = checked_add(host, memory_of(u).kept_on_host, "activations");
+      }
+      held_bytes_ = checked_add(held_bytes_, checked_multiply(kept, held_[c], "activations"),
+                                "activations");
+      rest_.host[3] = checked_add(rest_.host[3], checked_multiply(host, held_[c], "activations"),
+                                  "host memory");
+      if (held_[c] > 0) active_ = c;
+    }
+    rest_.device[3] = held_bytes_;
+  }
+
+  /// Gradients that exist while unit `u` of the active chunk runs backward: all of them where they
+  /// rest or an earlier micro-batch made them, else those of the units behind it.
+  std::int64_t gradients_at(Instant instant, std::size_t position) const {
+    const std::int64_t all = rest_.device[2];
+    const bool grows =
+        job_.profile.gradient_life == GradientLife::growing && layout_.micro_batches == 1;
+    if (!grows || instant == Instant::reduction || instant == Instant::update) return all;
+    if (instant != Instant::backward) return 0;
+    std::int64_t made = 0;
+    const std::vector<int>& chunk = stage_.chunks[active_];
+    for (std::size_t i = position + 1; i < chunk.size(); ++i) {
+      made += states_[at(local_of(chunk[i]))].bytes.device[2];
+    }
+    return std::min(made, all);
+  }
+
+  /// Bytes of gathered parameters alive while the unit at `position` of the active chunk runs.
+  std::int64_t gathered_at(Instant instant, std::size_t position) const {
+    if (instant == Instant::reduction || instant == Instant::update) return 0;
+    const std::vector<int>& chunk = stage_.chunks[active_];
+    const bool forward = instant != Instant::backward;
+    const auto ahead = at(prefetch());
+    std::int64_t alive = 0;
+    for (std::size_t i = 0; i < chunk.size(); ++i) {
+      const UnitMemory& unit = memory_of(chunk[i]);
+      const bool in_window = forward ? i >= position && i - position <= ahead
+                                     : i <= position && position - i <= ahead;
+      const bool last = i + 1 == chunk.size() && job_.profile.last_unit_stays_gathered;
+      const Keep keep = last ? std::max(unit.keep, Keep::backward) : unit.keep;
+      const bool stays = keep == Keep::step || (keep == Keep::backward && i <= position);
+      if (in_window || stays) alive += unit.gathered_parameters;
+    }
+    for (std::size_t c = 0; c < stage_.chunks.size(); ++c) {
+      if (c == active_) continue;
+      for (int u : stage_.chunks[c]) {
+        const UnitMemory& unit = memory_of(u);
+        if (unit.keep != Keep::none) alive += unit.gathered_parameters;
+      }
+    }
+    return alive;
+  }
+
+  std::int64_t prefetch() const {
+    std::int64_t ahead = job_.profile.prefetch;
+    for (const AxisPlacement& axis : job_.placement.axes) {
+      if (axis.how.prefetch) ahead = *axis.how.prefetch;
+    }
+    return ahead;
+  }
+
+  std::int64_t engine_bytes(Instant instant) {
+    auto& cached = engine_[static_cast<std::size_t>(instant)];
+    if (cached) return *cached;
+    std::int64_t sum = 0;
+    for (const EngineMemory& term : job_.profile.memory) {
+      if ((term.instants & bit_of(instant)) != 0 && all_hold(term.when, layout_, stage_)) {
+        sum += evaluate(term.bytes, layout_, stage_);
+      }
+    }
+    cached = sum;
+    return sum;
+  }
+
+  void consider(Moment moment, std::size_t position) {
+    moment.gradients = gradients_at(moment.instant, position);
+    moment.gathered = gathered_at(moment.instant, position);
+    moment.engine = engine_bytes(moment.instant);
+    moment.total = rest_.device[0] + rest_.device[1] + moment.gradients + moment.activations +
+                   moment.peak.total() + moment.gathered + moment.engine;
+    auto& best = instants_[static_cast<std::size_t>(moment.instant)];
+    if (moment.total > best.total) best = moment;
+  }
+
+  void visit_instants() {
+    const std::vector<int>& chunk = stage_.chunks[active_];
+    std::int64_t behind = 0;  // kept by the units before the one that runs
+    std::int64_t all = 0;
+    for (int u : chunk) all += memory_of(u).kept;
+    const std::int64_t others = held_bytes_ - (held_[active_] > 0 ? all : 0);
+    for (std::size_t i = 0; i < chunk.size(); ++i) {
+      const UnitMemory& unit = memory_of(chunk[i]);
+      const std::int64_t before = others + behind;
+      consider({.instant = Instant::forward, .unit = chunk[i], .activations = before,
+                .peak = unit.forward}, i);
+      if (unit.loss.total() > 0) {
+        consider({.instant = Instant::loss, .unit = chunk[i], .activations = before,
+                  .peak = unit.loss}, i);
+      }
+      consider({.instant = Instant::backward, .unit = chunk[i], .activations = before,
+                .peak = unit.backward}, i);
+      behind += unit.kept;
+    }
+    consider({.instant = Instant::reduction}, 0);
+    consider({.instant = Instant::update}, 0);
+  }
+
+  void add_term(MemoryCategory category, std::string_view what, std::string_view unit,
+                std::int64_t alive, std::string_view source = {}) {
+    if (alive == 0) return;
+    out_.terms.push_back({.category = category, .what = what, .unit = unit,
+                          .bytes = bytes(alive), .source = source});
+    out_.at_peak[static_cast<std::size_t>(category)] += bytes(alive);
+  }
+
+  void write_state(std::size_t s, std::string_view what, std::int64_t alive_part,
+                   std::int64_t alive_whole) {
+    for (std::size_t k = 0; k < per_local_.size(); ++k) {
+      const StateBytes& sum = per_local_[k];
+      if (sum.device[s] == 0 && sum.host[s] == 0) continue;
+      // Where gradients are still growing, only a part of what will rest is alive.
+      const bool whole = alive_part == alive_whole;
+      MemoryTerm term{.category = static_cast<MemoryCategory>(s), .what = what,
+                      .unit = job_.model.kinds[at(layout_.units[k].kind)].name,
+                      .bytes = bytes(whole ? sum.device[s] : 0), .rest = bytes(sum.device[s]),
+                      .host = bytes(sum.host[s]), .factors = factors_of(layout_.units[k], s)};
+      out_.at_peak[s] += term.bytes;
+      out_.terms.push_back(std::move(term));
+    }
+    if (alive_part != alive_whole) {
+      add_term(static_cast<MemoryCategory>(s), "gradients made so far", {}, alive_part);
+    }
+  }
+
+  /// How the axes divide the unit's largest parameter in one state.
+  std::vector<AxisFactor> factors_of(const LocalUnit& unit, std::size_t s) const {
+    const LocalParameter* largest = nullptr;
+    for (const LocalParameter& p : unit.parameters) {
+      if (largest == nullptr || p.elements > largest->elements) largest = &p;
+    }
+    std::vector<AxisFactor> factors;
+    if (largest == nullptr) return factors;
+    const AxisMask mask = largest->cut | largest->divided[s];
+    for (std::size_t a = 0; a < job_.placement.axes.size(); ++a) {
+      if ((mask >> a & 1U) == 0) continue;
+      factors.push_back({static_cast<int>(a), Rational(1, job_.placement.axes[a].degree)});
+    }
+    return factors;
+  }
+
+  void write_terms() {
+    const Moment* peak = &instants_[0];
+    for (const Moment& moment : instants_) {
+      if (moment.total > peak->total) peak = &moment;
+    }
+    for (std::size_t i = 0; i < instants_.size(); ++i) {
+      if (instants_[i].total == 0) continue;
+      out_.instants.push_back(
+          {.instant = static_cast<Instant>(i), .bytes = bytes(instants_[i].total)});
+    }
+    out_.peak_instant = peak->instant;
+    out_.peak_unit = peak->unit;
+    out_.terms.reserve(16);
+    write_state(0, "parameters", rest_.device[0], rest_.device[0]);
+    write_state(1, "optimizer state", rest_.device[1], rest_.device[1]);
+    write_state(2, "gradients", peak->gradients, rest_.device[2]);
+    write_activations(*peak);
+    write_transients(*peak);
+    for (const EngineMemory& term : job_.profile.memory) {
+      if ((term.instants & bit_of(peak->instant)) == 0 || !all_hold(term.when, layout_, stage_)) {
+        continue;
+      }
+      add_term(term.category, term.what, {}, evaluate(term.bytes, layout_, stage_), term.source);
+    }
+    for (std::size_t s = 0; s < 4; ++s) {
+      out_.at_rest[s] = bytes(rest_.device[s]);
+      out_.on_host[s] = bytes(rest_.host[s]);
+    }
+    for (Bytes part : out_.at_peak) out_.peak += part;
+    ensure(in_bytes(out_.peak) == peak->total, "the terms of a peak add up to it");
+  }
+
+  void write_activations(const Moment& peak) {
+    const auto category = MemoryCategory::activations;
+    add_term(category, "kept for backward by other units and micro-batches", {}, peak.activations);
+    const std::string_view unit = unit_name(peak);
+    add_term(category, "kept for backward by the running unit", unit, peak.peak.kept);
+    add_term(category, "recomputed for backward", unit, peak.peak.rebuilt);
+    if (rest_.host[3] > 0) {
+      out_.terms.push_back({.category = category, .what = "kept for backward, in host memory",
+                            .host = bytes(rest_.host[3])});
+    }
+  }
+
+  std::string_view unit_name(const Moment& peak) const {
+    if (peak.unit < 0) return {};
+    return job_.model.kinds[at(job_.model.units[at(peak.unit)].kind)].name;
+  }
+
+  void write_transients(const Moment& peak) {
+    const auto category = MemoryCategory::transient;
+    const std::string_view unit = unit_name(peak);
+    const bool forward = peak.instant != Instant::backward;
+    add_term(category, forward ? "values in flight" : "gradients of values", unit,
+             peak.peak.working);
+    add_term(category, "gathered inputs", unit, peak.peak.gathered);
+    add_term(category, "weight gradients not yet added or reduced", unit,
+             peak.peak.weight_gradient);
+    add_term(category, "workspace of the loss", unit, peak.peak.loss);
+    add_term(category, "gathered parameters", {}, peak.gathered);
+  }
+
+  const Layout& layout_;
+  const Job& job_;
+  const Stage& stage_;
+  const std::vector<UnitStates>& states_;
+  const std::vector<std::array<UnitMemory, 2>>& units_;
+  StateBytes rest_;
+  std::vector<StateBytes> per_local_;
+  std::vector<bool> recomputed_;
+  int first_unit_ = 0;
+  std::vector<std::int64_t> held_;
+  std::int64_t held_bytes_ = 0;
+  std::size_t active_ = 0;
+  std::array<std::optional<std::int64_t>, kInstantCount> engine_{};
+  std::array<Moment, kInstantCount> instants_{};
+  MemoryClass out_;
+};
+
+}  // namespace
+
+StateBytes state_bytes(const Job& job, const Parameter& parameter, const LocalParameter& local) {
+  StateBytes out;
+  const Dtype dtype = parameter_dtype(job, parameter);
+  split_host(in_bytes(bytes_of(local.rest[0], dtype)), local.on_host[0], 0, out);
+  if (!local.trainable) return out;
+  std::int64_t per_element = 0;
+  std::int64_t optimizer = 0;
+  const bool low = bits_of(dtype) < 32;
+  if (job.precision.master && job.optimizer.keeps_master && low) {
+    per_element += bits_of(*job.precision.master);
+  }
+  for (const OptimizerState& state : job.optimizer.states) {
+    if (state.extent == OptimizerState::Extent::element) {
+      per_element += bits_of(state.dtype);
+    } else {
+      optimizer +=
+          in_bytes(bytes_of(row_and_column(parameter, local.rest[1]), state.dtype));
+    }
+  }
+  optimizer += checked_multiply(local.rest[1], per_element, "optimizer state") / 8;
+  split_host(optimizer, local.on_host[1], 1, out);
+  split_host(in_bytes(bytes_of(local.rest[2], job.precision.gradients)), local.on_host[2], 2, out);
+  return out;
+}
+
+std::vector<MemoryClass> derive_memory(const Layout& layout, const std::vector<Stage>& stages) {
+  const Job& job = *layout.job;
+  std::vector<UnitStates> states(layout.units.size());
+  std::vector<std::array<UnitMemory, 2>> units(layout.units.size());
+  for (std::size_t k = 0; k < layout.units.size(); ++k) {
+    const LocalUnit& local = layout.units[k];
+    const UnitKind& kind = job.model.kinds[at(local.kind)];
+    for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
+      const StateBytes own = state_bytes(job, kind.parameters[p], local.parameters[p]);
+      for (std::size_t s = 0; s < 4; ++s) {
+        states[k].bytes.device[s] += own.device[s];
+        states[k].bytes.host[s] += own.host[s];
+      }
+    }
+    units[k][1] = unit_memory(layout, static_cast<int>(k), true);
+    const bool mixed = job.recompute.kind == Recompute::Kind::every ||
+                       job.recompute.kind == Recompute::Kind::first ||
+                       kind.role == UnitRole::embedding || kind.role == UnitRole::head;
+    if (mixed) units[k][0] = unit_memory(layout, static_cast<int>(k), false);
+  }
+  std::vector<MemoryClass> classes;
+  classes.reserve(stages.size());
+  for (const Stage& stage : stages) {
+    classes.push_back(StageMemory(layout, stage, states, units).build());
+  }
+  return classes;
+}
+
+}  // namespace placet

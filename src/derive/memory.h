@@ -1,0 +1,31 @@
+// Memory per device class: the largest sum of bytes alive over the instants of a step, as named
+// terms (docs/theory.md §3).
+#pragma once
+
+#include <vector>
+
+#include "derive/derivation.h"
+#include "derive/layout.h"
+#include "derive/stages.h"
+#include "derive/unit_memory.h"
+
+namespace placet {
+
+/// One class per pipeline stage. Terms hold what is alive at the peak and what rests; their sums are
+/// the totals.
+std::vector<MemoryClass> derive_memory(const Layout& layout, const std::vector<Stage>& stages);
+
+/// Bytes at rest of one parameter's states on the device and in host memory, from its local sizes.
+struct StateBytes {
+  std::array<std::int64_t, 4> device{};
+  std::array<std::int64_t, 4> host{};
+};
+StateBytes state_bytes(const Job& job, const Parameter& parameter, const LocalParameter& local);
+
+/// Elements (or bytes) that a profile's amount comes to on the devices of one stage.
+std::int64_t evaluate(const Amount& amount, const Layout& layout, const Stage& stage);
+
+/// Whether every condition holds for the job and a stage.
+bool all_hold(const std::vector<When>& when, const Layout& layout, const Stage& stage);
+
+}  // namespace placet

@@ -1,0 +1,148 @@
+#include "derive/stages.h"
+
+#include <algorithm>
+
+#include "units/checked.h"
+
+namespace placet {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+const AxisPlacement* layer_axis(const Placement& placement) {
+  for (const AxisPlacement& axis : placement.axes) {
+    if (axis.how.cut == Cut::layer) return &axis;
+  }
+  return nullptr;
+}
+
+std::int64_t pipeline_degree(const Placement& placement) {
+  std::int64_t degree = 1;
+  for (const AxisPlacement& axis : placement.axes) {
+    if (axis.how.cut == Cut::layer) degree = checked_multiply(degree, axis.degree, "degree");
+  }
+  return degree;
+}
+
+/// Elements of the matrices a unit multiplies with: its cost, up to a factor, at equal tokens.
+std::int64_t matrix_elements(const UnitKind& kind) {
+  std::int64_t cost = 0;
+  for (const Operator& op : kind.operators) {
+    if (op.kind != OpKind::linear && op.kind != OpKind::grouped_linear) continue;
+    for (int p : op.parameters) cost += elements_of(kind.parameters[at(p)].dims);
+  }
+  return cost;
+}
+
+/// Stages close after the block whose running cost passes k/n of the total, embedding free, head
+/// weighed by its matrix. `on_tie` decides a block that meets the bound exactly: closes there, or
+/// one later.
+std::vector<std::int64_t> blocks_by_cost(const Model& model, std::int64_t stages,
+                                         StageCut on_tie) {
+  std::vector<std::int64_t> costs;
+  std::int64_t total = 0;
+  for (const Unit& unit : model.units) {
+    const UnitKind& kind = model.kinds[at(unit.kind)];
+    if (kind.role == UnitRole::embedding || kind.role == UnitRole::mtp) continue;
+    const std::int64_t cost = matrix_elements(kind);
+    total += cost;
+    if (kind.role == UnitRole::block) costs.push_back(cost);
+  }
+  std::vector<std::int64_t> blocks(at(stages), 0);
+  std::int64_t stage = 0;
+  __int128 running = 0;
+  for (std::int64_t cost : costs) {
+    ++blocks[at(stage)];
+    running += cost;
+    const __int128 bound = static_cast<__int128>(total) * (stage + 1);
+    const __int128 reached = running * stages;
+    const bool passed = on_tie == StageCut::by_cost ? reached >= bound : reached > bound;
+    if (passed && stage + 1 < stages) ++stage;
+  }
+  return blocks;
+}
+
+/// Even over units, where embedding and head count as blocks of their own weight on the first and
+/// the last stage; what does not divide goes to the first stages.
+std::vector<std::int64_t> blocks_weighed(const Job& job, std::int64_t blocks, std::int64_t stages) {
+  const std::int64_t first = job.profile.embedding_weight;
+  const std::int64_t last = job.profile.head_weight;
+  std::vector<std::int64_t> shares = even_blocks(blocks + first + last, stages);
+  shares.front() = std::max<std::int64_t>(0, shares.front() - first);
+  shares.back() = std::max<std::int64_t>(0, shares.back() - last);
+  return shares;
+}
+
+std::vector<std::int64_t> by_shares(const std::vector<std::int64_t>& shares, std::int64_t blocks,
+                                    std::int64_t stages) {
+  std::vector<std::int64_t> out(at(stages), 0);
+  std::int64_t left = blocks;
+  for (std::int64_t s = 0; s < stages; ++s) {
+    const std::int64_t wanted = at(s) < shares.size() ? shares[at(s)] : 0;
+    out[at(s)] = s + 1 == stages ? left : std::min(left, wanted);
+    left -= out[at(s)];
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> blocks_per_stage(const Job& job, std::int64_t virtual_stages) {
+  std::int64_t blocks = 0;
+  for (const Unit& unit : job.model.units) {
+    blocks += job.model.kinds[at(unit.kind)].role == UnitRole::block ? 1 : 0;
+  }
+  const AxisPlacement* axis = layer_axis(job.placement);
+  if (axis != nullptr && !axis->shares.empty()) {
+    return by_shares(axis->shares, blocks, virtual_stages);
+  }
+  if (virtual_stages > 1) {
+    switch (job.profile.stage_cut) {
+      case StageCut::even: break;
+      case StageCut::weighed: return blocks_weighed(job, blocks, virtual_stages);
+      case StageCut::by_cost:
+      case StageCut::by_cost_late:
+        return blocks_by_cost(job.model, virtual_stages, job.profile.stage_cut);
+    }
+  }
+  return even_blocks(blocks, virtual_stages);
+}
+
+std::vector<Stage> stages_of(const Job& job) {
+  const std::int64_t degree = pipeline_degree(job.placement);
+  Schedule schedule = job.schedule;
+  if (degree == 1) schedule = Schedule{};
+  const std::int64_t virtuals = virtual_stages(schedule, degree);
+  const std::vector<std::int64_t> blocks = blocks_per_stage(job, virtuals);
+  std::vector<std::vector<int>> content(at(virtuals));
+  std::int64_t stage = 0;
+  std::int64_t placed = 0;
+  for (std::size_t u = 0; u < job.model.units.size(); ++u) {
+    const UnitRole role = job.model.kinds[at(job.model.units[u].kind)].role;
+    if (role == UnitRole::block) {
+      while (stage + 1 < virtuals && placed == blocks[at(stage)]) {
+        ++stage;
+        placed = 0;
+      }
+      content[at(stage)].push_back(static_cast<int>(u));
+      ++placed;
+    } else {
+      content[at(role == UnitRole::embedding ? 0 : virtuals - 1)].push_back(static_cast<int>(u));
+    }
+  }
+  std::vector<Stage> stages(at(degree));
+  for (std::int64_t d = 0; d < degree; ++d) {
+    Stage& out = stages[at(d)];
+    out.device = static_cast<int>(d);
+    for (std::int64_t c = 0; c < schedule.chunks; ++c) {
+      const std::int64_t hosted = hosted_stage(schedule, degree, d, c);
+      out.chunks.push_back(content[at(hosted)]);
+      out.virtual_stages.push_back(hosted);
+      out.hosts_first = out.hosts_first || hosted == 0;
+      out.hosts_last = out.hosts_last || hosted + 1 == virtuals;
+    }
+  }
+  return stages;
+}
+
+}  // namespace placet

@@ -1,0 +1,32 @@
+// Which units each device of a layer cut hosts (docs/theory.md §2, readings).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "profile/job.h"
+
+namespace placet {
+
+/// One device of the pipeline: its chunks in order of its virtual stages, each a list of positions
+/// in Model::units.
+struct Stage {
+  int device = 0;
+  std::vector<std::vector<int>> chunks;
+  std::vector<std::int64_t> virtual_stages;  // by chunk
+  bool hosts_first = false;  // the first virtual stage (embedding)
+  bool hosts_last = false;   // the last one (head, loss)
+
+  friend bool operator==(const Stage&, const Stage&) = default;
+};
+
+/// Blocks per virtual stage: the placement's shares, or the profile's rule (even; blocks, embedding
+/// and head weighed; by cost). Sums to the model's blocks; where shares do not, they are cut short
+/// or the last stage takes the rest (a finding of rule `divisibility` says so).
+std::vector<std::int64_t> blocks_per_stage(const Job& job, std::int64_t virtual_stages);
+
+/// The stages of a job, one per device along its layer axes together (one if there are none).
+/// The embedding stands on the first virtual stage; head and prediction modules on the last.
+std::vector<Stage> stages_of(const Job& job);
+
+}  // namespace placet

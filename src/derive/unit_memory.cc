@@ -1,0 +1,234 @@
+#include "derive/unit_memory.h"
+
+#include <algorithm>
+
+#include "units/shares.h"
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// The two walks of one unit. Sizes are looked up once.
+class UnitWalk {
+ public:
+  UnitWalk(const Layout& layout, int unit, bool recomputed)
+      : layout_(layout),
+        job_(*layout.job),
+        local_(layout.units[at(unit)]),
+        kind_(job_.model.kinds[at(local_.kind)]),
+        prepared_(layout.prepared->kinds[at(local_.kind)]),
+        plan_(recomputed ? prepared_.recomputed : prepared_.plain) {
+    sizes_.reserve(kind_.values.size());
+    for (std::size_t v = 0; v < kind_.values.size(); ++v) sizes_.push_back(stored_bytes(v));
+  }
+
+  UnitMemory walk() {
+    UnitMemory out;
+    for (int v : plan_.kept) out.kept_whole += sizes_[at(v)];
+    const Rational host = plan_.whole_unit ? checkpoint_host_part() : activation_host_part();
+    out.kept_on_host = in_bytes(part_rounded_up(bytes(out.kept_whole), host));
+    out.kept = out.kept_whole - out.kept_on_host;
+    walk_forward(out);
+    walk_backward(out);
+    read_parameters(out);
+    return out;
+  }
+
+ private:
+  std::int64_t type_bits(ValueType type) const {
+    switch (type) {
+      case ValueType::compute: return bits_of(job_.precision.compute);
+      case ValueType::fp32: return 32;
+      case ValueType::mask: return 8;
+      case ValueType::int64: return 64;
+    }
+    return 0;
+  }
+
+  std::int64_t value_bytes(std::size_t v, std::int64_t elements) const {
+    return (elements * type_bits(kind_.values[v].type) + 7) / 8;
+  }
+
+  /// Bytes of a value where it is kept: an input gathered for a parallel region is kept as the
+  /// device's own part or whole, as the profile says; a checkpoint may be divided once more.
+  std::int64_t stored_bytes(std::size_t v) const {
+    const bool whole = job_.profile.gathered_input == GatheredInput::whole &&
+                       prepared_.values[v].enters_parallel && plan_.is_kept[v] &&
+                       !plan_.whole_unit;
+    std::int64_t elements = whole ? local_.gathered[v] : local_.values[v];
+    if (plan_.whole_unit && v == 0) elements = largest_share(elements, checkpoint_division());
+    return value_bytes(v, elements);
+  }
+
+  /// Tensor axes that divide checkpoints although the stream is whole there.
+  std::int64_t checkpoint_division() const {
+    std::int64_t division = 1;
+    for (const AxisPlacement& axis : job_.placement.axes) {
+      const How* how = checkpoint_how(axis);
+      const bool divided_already = axis.how.modes.activations == Mode::sharded_gather;
+      if (how != nullptr && axis.how.cut == Cut::tensor && !divided_already &&
+          how->modes.activations == Mode::sharded_gather) {
+        division *= axis.degree;
+      }
+    }
+    return division;
+  }
+
+  static const How* checkpoint_how(const AxisPlacement& axis) {
+    const How* found = nullptr;
+    for (const Override& o : axis.overrides) {
+      if (std::holds_alternative<Checkpoints>(o.selector)) found = &o.how;
+    }
+    return found;
+  }
+
+  static Rational host_part(const How& how) {
+    if (how.modes.activations == Mode::offloaded) return Rational(1);
+    const auto& offload = how.offload[static_cast<std::size_t>(State::activations)];
+    return offload ? offload->fraction : Rational(0);
+  }
+
+  Rational activation_host_part() const {
+    Rational part(0);
+    for (const AxisPlacement& axis : job_.placement.axes) {
+      part = std::max(part, host_part(axis.how));
+    }
+    return part;
+  }
+
+  Rational checkpoint_host_part() const {
+    Rational part = activation_host_part();
+    for (const AxisPlacement& axis : job_.placement.axes) {
+      if (const How* how = checkpoint_how(axis)) part = std::max(part, host_part(*how));
+    }
+    return part;
+  }
+
+  /// Whole copies of divided inputs that operator `op` computes with.
+  std::int64_t gathered_inputs(const Operator& op) const {
+    if (op.region != Region::parallel) return 0;
+    std::int64_t bytes = 0;
+    for (int v : op.inputs) {
+      const std::size_t i = at(v);
+      if (!prepared_.values[i].enters_parallel || local_.gathered[i] == local_.values[i]) continue;
+      const std::int64_t whole = value_bytes(i, local_.gathered[i]);
+      if (sizes_[i] != whole) bytes += whole;
+    }
+    return bytes;
+  }
+
+  std::int64_t loss_workspace(const Operator& op) const {
+    std::int64_t bytes = 0;
+    for (int i : job_.profile.loss_workspace) {
+      if (at(i) >= op.internals.size()) continue;
+      const int v = op.internals[at(i)];
+      if (!plan_.is_kept[at(v)]) bytes += sizes_[at(v)];
+    }
+    return bytes;
+  }
+
+  void walk_forward(UnitMemory& out) const {
+    std::int64_t kept = 0;
+    std::int64_t working = 0;
+    auto count_made = [&](int v) {
+      (plan_.is_kept[at(v)] ? kept : working) += sizes_[at(v)];
+    };
+    if (!kind_.values.empty() && prepared_.values[0].producer < 0) count_made(0);
+    for (std::size_t o = 0; o < kind_.operators.size(); ++o) {
+      const Operator& op = kind_.operators[o];
+      for (int v : prepared_.operators[o].made) count_made(v);
+      for (int v : op.internals) {
+        if (plan_.is_kept[at(v)]) kept += sizes_[at(v)];
+      }
+      UnitPeak peak{.kept = kept, .working = working, .gathered = gathered_inputs(op)};
+      if (op.kind == OpKind::loss) {
+        peak.loss = loss_workspace(op);
+        if (peak.total() > out.loss.total()) out.loss = peak;
+      } else if (peak.total() > out.forward.total()) {
+        out.forward = peak;
+      }
+      for (int v : prepared_.operators[o].dead_after) {
+        if (!plan_.is_kept[at(v)]) working -= sizes_[at(v)];
+      }
+    }
+  }
+
+  std::int64_t weight_gradients(const Operator& op) const {
+    if (job_.profile.fuses_weight_gradient) return 0;
+    std::int64_t bytes = 0;
+    for (int p : op.parameters) {
+      const LocalParameter& parameter = local_.parameters[at(p)];
+      if (parameter.trainable) {
+        bytes += in_bytes(bytes_of(parameter.elements, job_.precision.compute));
+      }
+    }
+    return bytes;
+  }
+
+  bool scatters(const Operator& op) const {
+    return std::ranges::any_of(op.parameters, [&](int p) {
+      const LocalParameter& parameter = local_.parameters[at(p)];
+      return parameter.trainable && (parameter.scattered_each | parameter.consumed) != 0;
+    });
+  }
+
+  void walk_backward(UnitMemory& out) const {
+    UnitPeak now;
+    now.kept = out.kept_whole;
+    for (int v : plan_.rebuilt) now.rebuilt += sizes_[at(v)];
+    if (prepared_.output >= 0) now.working = sizes_[at(prepared_.output)];
+    std::int64_t held_gradients = 0;  // scattered only when the unit is done
+    for (std::size_t o = kind_.operators.size(); o-- > 0;) {
+      const Operator& op = kind_.operators[o];
+      const PreparedOperator& facts = prepared_.operators[o];
+      std::int64_t temporary = 0;
+      for (int v : facts.adjoints_made) now.working += sizes_[at(v)];
+      for (int v : facts.adjoints_added) temporary += sizes_[at(v)];
+      const std::int64_t own = weight_gradients(op);
+      UnitPeak peak = now;
+      peak.working += temporary;
+      peak.gathered = gathered_inputs(op);
+      peak.weight_gradient = held_gradients + own;
+      if (op.kind == OpKind::loss) peak.loss = loss_workspace(op);
+      if (peak.total() > out.backward.total()) out.backward = peak;
+      if (scatters(op)) held_gradients += own;
+      for (int v : facts.adjoints_dead) now.working -= sizes_[at(v)];
+      for (int v : plan_.done[o]) {
+        const bool was_kept = plan_.is_kept[at(v)];
+        (was_kept ? now.kept : now.rebuilt) -= sizes_[at(v)];
+      }
+    }
+  }
+
+  void read_parameters(UnitMemory& out) const {
+    for (const LocalParameter& parameter : local_.parameters) {
+      if ((parameter.rests_in_part | parameter.materialized) != 0) {
+        out.gathered_parameters +=
+            in_bytes(bytes_of(parameter.elements, job_.precision.gather));
+        out.keep = std::max(out.keep, parameter.keep);
+      }
+      if (parameter.trainable && (parameter.scattered_each | parameter.consumed) != 0) {
+        out.gradient_whole += in_bytes(bytes_of(parameter.elements, job_.precision.compute));
+      }
+    }
+    // A model without operators has no walk: its gradients appear whole, unit by unit.
+    if (kind_.operators.empty()) out.backward.weight_gradient = out.gradient_whole;
+  }
+
+  const Layout& layout_;
+  const Job& job_;
+  const LocalUnit& local_;
+  const UnitKind& kind_;
+  const PreparedKind& prepared_;
+  const SavedPlan& plan_;
+  std::vector<std::int64_t> sizes_;
+};
+
+}  // namespace
+
+UnitMemory unit_memory(const Layout& layout, int unit, bool recomputed) {
+  return UnitWalk(layout, unit, recomputed).walk();
+}
+
+}  // namespace placet

@@ -1,0 +1,41 @@
+// Memory of one unit on one device over one micro-batch: what it keeps from forward to backward, and
+// the most that is alive while it runs (docs/theory.md §3.3). A walk over its operators; the same
+// for every unit of a kind, so a hundred blocks cost one walk.
+#pragma once
+
+#include <cstdint>
+
+#include "derive/layout.h"
+
+namespace placet {
+
+/// Bytes alive at the fullest point of a unit's forward or backward.
+struct UnitPeak {
+  std::int64_t kept = 0;       // of this unit's kept values
+  std::int64_t rebuilt = 0;    // made again for backward
+  std::int64_t working = 0;    // forward: values in flight; backward: gradients of values
+  std::int64_t gathered = 0;   // whole copies of divided inputs
+  std::int64_t weight_gradient = 0;  // of the parameters of the unit, in compute format
+  std::int64_t loss = 0;       // workspace of the loss
+
+  std::int64_t total() const {
+    return kept + rebuilt + working + gathered + weight_gradient + loss;
+  }
+};
+
+struct UnitMemory {
+  std::int64_t kept = 0;        // device bytes from forward to backward of one micro-batch
+  std::int64_t kept_whole = 0;  // the same before anything moved to the host
+  std::int64_t kept_on_host = 0;
+  UnitPeak forward;             // without the loss
+  UnitPeak loss;                // all zero where there is none
+  UnitPeak backward;
+  std::int64_t gathered_parameters = 0;  // bytes of its parameters that are gathered for use
+  Keep keep = Keep::none;                // how long they stay
+  std::int64_t gradient_whole = 0;  // bytes, compute format, of gradients scattered per micro-batch
+};
+
+/// Walks local unit `unit` of the layout, recomputed or not.
+UnitMemory unit_memory(const Layout& layout, int unit, bool recomputed);
+
+}  // namespace placet

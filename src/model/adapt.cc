@@ -1,0 +1,273 @@
+#include "model/adapt.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "model/unit_builder.h"
+#include "units/error.h"
+#include "units/nearest.h"
+
+namespace placet {
+namespace {
+
+bool matches_a_part(std::string_view pattern, std::string_view name) {
+  if (matches_pattern(pattern, name)) return true;
+  while (!name.empty()) {
+    const std::size_t dot = name.find('.');
+    if (matches_pattern(pattern, name.substr(0, dot))) return true;
+    if (dot == std::string_view::npos) break;
+    name.remove_prefix(dot + 1);
+  }
+  return false;
+}
+
+bool is_linear(const Operator& op) {
+  return op.kind == OpKind::linear || op.kind == OpKind::grouped_linear;
+}
+
+/// Patterns, and which of them have matched something.
+class Patterns {
+ public:
+  Patterns(std::span<const std::string> patterns, std::string where)
+      : patterns_(patterns.begin(), patterns.end()), matched_(patterns.size(), false),
+        where_(std::move(where)) {}
+
+  bool matches(const UnitKind& kind, int p) {
+    const std::string& name = kind.parameters.at(static_cast<std::size_t>(p)).name;
+    offer(name);
+    bool any = false;
+    for (std::size_t i = 0; i < patterns_.size(); ++i) {
+      if (!matches_a_part(patterns_[i], name) && !matches_user(patterns_[i], kind, p)) continue;
+      matched_[i] = true;
+      any = true;
+    }
+    return any;
+  }
+
+  /// Throws for the first pattern that has matched nothing.
+  void finish() const {
+    for (std::size_t i = 0; i < patterns_.size(); ++i) {
+      if (matched_[i]) continue;
+      const std::vector<std::string> words(offered_.begin(), offered_.end());
+      throw InputError({.where = where_, .value = patterns_[i],
+                        .problem = "matches no tensor it could apply to",
+                        .allowed = "a checkpoint name or a part of one, with * and ?",
+                        .nearest = nearest(patterns_[i], words)});
+    }
+  }
+
+ private:
+  static bool matches_user(std::string_view pattern, const UnitKind& kind, int p) {
+    return std::ranges::any_of(kind.operators, [&](const Operator& op) {
+      return std::ranges::find(op.parameters, p) != op.parameters.end() &&
+             matches_pattern(pattern, op.name);
+    });
+  }
+
+  void offer(std::string_view name) {
+    while (true) {
+      const std::size_t dot = name.find('.');
+      offered_.insert(std::string(name.substr(0, dot)));
+      if (dot == std::string_view::npos) return;
+      name.remove_prefix(dot + 1);
+    }
+  }
+
+  std::vector<std::string> patterns_;
+  std::vector<bool> matched_;
+  std::string where_;
+  std::set<std::string> offered_;
+};
+
+std::string adapter_name(const std::string& base, std::string_view which) {
+  constexpr std::string_view kEnd = ".weight";
+  const bool ends = base.ends_with(kEnd);
+  const std::string stem = ends ? base.substr(0, base.size() - kEnd.size()) : base;
+  return stem + ".lora_" + std::string(which) + (ends ? ".weight" : "");
+}
+
+/// The dims of a weight, told apart by the operator that uses it: experts, rows (of the results),
+/// columns (of the input).
+struct Sides {
+  std::vector<Dim> experts;
+  Dim out;
+  Dim in;
+};
+
+Sides sides_of(const UnitKind& kind, const Operator& op, const Parameter& weight) {
+  const Dim in = kind.values.at(static_cast<std::size_t>(op.inputs.front())).dims.back();
+  Sides sides;
+  std::vector<Dim> rest = weight.dims;
+  if (op.kind == OpKind::grouped_linear) {
+    sides.experts = {rest.front()};
+    rest.erase(rest.begin());
+  }
+  ensure(rest.size() == 2, "a linear operator's weight has two sides");
+  // Square weights may have equal dims on both sides; the order then does not matter.
+  const bool in_last = rest[1].index == in.index && rest[1].size >= in.size;
+  sides.out = in_last ? rest[0] : rest[1];
+  sides.in = in_last ? rest[1] : rest[0];
+  return sides;
+}
+
+int add_value(UnitKind& kind, std::string name, std::vector<Dim> dims, Region region) {
+  kind.values.push_back({.name = std::move(name), .dims = std::move(dims), .region = region});
+  return static_cast<int>(kind.values.size()) - 1;
+}
+
+int add_adapter(UnitKind& kind, const Parameter& base, std::string_view which, const Sides& sides,
+                std::vector<Dim> dims) {
+  dims.insert(dims.begin(), sides.experts.begin(), sides.experts.end());
+  kind.parameters.push_back(
+      {.name = adapter_name(base.name, which), .dims = std::move(dims),
+       .classes = static_cast<ClassSet>(base.classes | bit_of(TensorClass::adapters))});
+  return static_cast<int>(kind.parameters.size()) - 1;
+}
+
+/// The operators that replace `op`: itself with new outputs, A, B, and a sum per output, which makes
+/// the values that `op` made before.
+std::vector<Operator> adapt(UnitKind& kind, Operator op, std::int64_t rank) {
+  const Parameter base = kind.parameters.at(static_cast<std::size_t>(op.parameters.front()));
+  const Sides sides = sides_of(kind, op, base);
+  if (rank >= std::min(sides.in.size, sides.out.size)) {
+    throw InputError({.where = "lora", .value = std::to_string(rank),
+                      .problem = "is not a low rank for " + base.name,
+                      .allowed = "1 to " +
+                                 std::to_string(std::min(sides.in.size, sides.out.size) - 1)});
+  }
+  const Dim low = dim(Index::adapter, rank);
+  const int a = add_adapter(kind, base, "A", sides, {low, sides.in});
+  const int b = add_adapter(kind, base, "B", sides, {sides.out, low});
+  std::vector<Dim> narrow = kind.values.at(static_cast<std::size_t>(op.inputs.front())).dims;
+  narrow.back() = low;
+  const int reduced = add_value(kind, op.name + ".lora_a", narrow, op.region);
+  Operator first = op;
+  first.name += ".lora_a";
+  first.outputs = {reduced};
+  first.parameters = {a};
+  Operator second = op;
+  second.name += ".lora_b";
+  second.inputs = {reduced};
+  second.outputs.clear();
+  second.parameters = {b};
+  std::vector<Operator> sums;
+  for (int& output : op.outputs) {
+    const Value value = kind.values.at(static_cast<std::size_t>(output));
+    const int plain = add_value(kind, value.name + ".base", value.dims, op.region);
+    const int change = add_value(kind, value.name + ".change", value.dims, op.region);
+    second.outputs.push_back(change);
+    sums.push_back({.kind = OpKind::residual_add, .name = op.name + ".lora_add",
+                    .region = op.region, .module = op.module, .inputs = {plain, change},
+                    .outputs = {output}});
+    output = plain;
+  }
+  std::vector<Operator> result{std::move(op), std::move(first), std::move(second)};
+  std::ranges::move(sums, std::back_inserter(result));
+  return result;
+}
+
+bool takes_adapter(const UnitKind& kind, const Operator& op) {
+  if (!is_linear(op)) return false;
+  const Parameter& weight = kind.parameters.at(static_cast<std::size_t>(op.parameters.front()));
+  return !weight.tied && !contains(weight.classes, TensorClass::router);
+}
+
+void freeze_ties(Model& model) {
+  const auto at = [&model](Parameter::Tie tie) -> Parameter& {
+    return model.kinds.at(static_cast<std::size_t>(tie.kind))
+        .parameters.at(static_cast<std::size_t>(tie.parameter));
+  };
+  for (UnitKind& kind : model.kinds) {
+    for (Parameter& p : kind.parameters) {
+      if (p.tied && !p.trainable) at(*p.tied).trainable = false;
+    }
+  }
+  for (UnitKind& kind : model.kinds) {
+    for (Parameter& p : kind.parameters) {
+      if (p.tied) p.trainable = at(*p.tied).trainable;
+    }
+  }
+}
+
+}  // namespace
+
+bool matches_pattern(std::string_view pattern, std::string_view text) {
+  // Greedy with one point to return to: the last star and where it stopped taking.
+  std::size_t p = 0;
+  std::size_t t = 0;
+  std::size_t star = std::string_view::npos;
+  std::size_t taken = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      taken = t;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+      ++p;
+      ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++taken;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+Model with_frozen(Model model, std::span<const std::string> patterns) {
+  Patterns matcher(patterns, "freeze");
+  for (UnitKind& kind : model.kinds) {
+    for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
+      if (matcher.matches(kind, static_cast<int>(p))) kind.parameters[p].trainable = false;
+    }
+  }
+  matcher.finish();
+  freeze_ties(model);
+  return model;
+}
+
+Model with_lora(Model model, std::int64_t rank, std::span<const std::string> patterns) {
+  if (rank < 1) {
+    throw InputError({.where = "lora", .value = std::to_string(rank), .problem = "is not a rank",
+                      .allowed = "a whole number from 1"});
+  }
+  const std::vector<std::string> usual{"attention.q", "attention.v", "attention.qkv"};
+  const bool by_default = patterns.empty();
+  Patterns matcher(by_default ? std::span<const std::string>(usual) : patterns, "lora");
+  bool any = false;
+  for (UnitKind& kind : model.kinds) {
+    for (Parameter& p : kind.parameters) p.trainable = false;
+    std::vector<Operator> operators;
+    for (Operator& op : std::exchange(kind.operators, {})) {
+      if (takes_adapter(kind, op) && matcher.matches(kind, op.parameters.front())) {
+        any = true;
+        std::ranges::move(adapt(kind, std::move(op), rank), std::back_inserter(operators));
+      } else {
+        operators.push_back(std::move(op));
+      }
+    }
+    kind.operators = std::move(operators);
+  }
+  if (!by_default) matcher.finish();
+  if (!any) {
+    throw InputError({.where = "lora", .problem = "finds no linear operator in this model",
+                      .allowed = "a model with attention projections, or patterns"});
+  }
+  return model;
+}
+
+Model with_frozen_format(Model model, Dtype dtype) {
+  for (UnitKind& kind : model.kinds) {
+    if (kind.role != UnitRole::block) continue;
+    for (const Operator& op : kind.operators) {
+      if (!takes_adapter(kind, op)) continue;
+      Parameter& weight = kind.parameters.at(static_cast<std::size_t>(op.parameters.front()));
+      if (!weight.trainable) weight.dtype = dtype;
+    }
+  }
+  return model;
+}
+
+}  // namespace placet

@@ -1,0 +1,257 @@
+// Attention: projections, q/k norms, rotation, the core, the output gate and projection.
+#include "model/build_parts.h"
+#include "units/checked.h"
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+constexpr ClassSet kAttentionClass = bit_of(TensorClass::attention);
+
+Place parallel(std::string name) {
+  return {.name = "attention." + std::move(name), .region = Region::parallel,
+          .module = Module::attention, .classes = kAttentionClass};
+}
+
+Place residual(std::string name) {
+  Place place = parallel(std::move(name));
+  place.region = Region::residual;
+  return place;
+}
+
+/// The values that the core works on.
+struct Heads {
+  int query = 0;
+  int key = 0;
+  int value = 0;
+  std::vector<int> gate;          // none or one
+  std::vector<int> selection;     // further inputs of the core: which keys to see
+};
+
+Dim query_dim(const Attention& a) {
+  return dim(Index::head, checked_multiply(a.heads, a.head_size), a.heads);
+}
+Dim key_dim(const Attention& a) {
+  return dim(Index::kv_head, checked_multiply(a.kv_heads, a.head_size), a.kv_heads);
+}
+Dim value_dim(const Attention& a) {
+  return dim(Index::kv_head, checked_multiply(a.kv_heads, a.value_head_size), a.kv_heads);
+}
+
+/// The query projection, which may hold the gate's rows too.
+void project_query(UnitBuilder& unit, const Attention& a, int input, const Dim& in, Heads& heads) {
+  const Dim query = query_dim(a);
+  if (a.gate != AttentionGate::in_query) {
+    heads.query = unit.linear_one(
+        parallel("q"), input, {.weights = a.query, .out = query, .in = in, .order = a.order});
+    return;
+  }
+  const Dim gate = dim(Index::head, checked_multiply(a.heads, a.value_head_size), a.heads);
+  const Dim both = dim(Index::head, checked_add(query.size, gate.size), a.heads);
+  const auto outputs = unit.linear(
+      parallel("q"), input,
+      {.weights = a.query, .out = both, .in = in,
+       .parts = {{"attention.q", query}, {"attention.gate", gate}}, .order = a.order});
+  heads.query = outputs.at(0);
+  heads.gate = {outputs.at(1)};
+}
+
+Heads project_separately(UnitBuilder& unit, const Attention& a, int input) {
+  const Dim in = unit.dims_of(input).back();
+  Heads heads;
+  project_query(unit, a, input, in, heads);
+  heads.key = unit.linear_one(parallel("k"), input,
+                              {.weights = a.key, .out = key_dim(a), .in = in, .order = a.order});
+  heads.value = unit.linear_one(
+      parallel("v"), input, {.weights = a.value, .out = value_dim(a), .in = in, .order = a.order});
+  return heads;
+}
+
+Heads project_fused(UnitBuilder& unit, const Attention& a, int input) {
+  const Index index = a.heads == a.kv_heads ? Index::head : Index::kv_head;
+  const std::int64_t rows =
+      checked_add(query_dim(a).size, checked_add(key_dim(a).size, value_dim(a).size));
+  const Contraction what{
+      .weights = a.fused, .out = dim(index, rows, a.kv_heads), .in = unit.dims_of(input).back(),
+      .parts = {{"attention.q", query_dim(a)}, {"attention.k", key_dim(a)},
+                {"attention.v", value_dim(a)}},
+      .order = a.order};
+  const auto outputs = unit.linear(parallel("qkv"), input, what);
+  return {.query = outputs.at(0), .key = outputs.at(1), .value = outputs.at(2)};
+}
+
+/// Scores of the key selector, for the core to choose by. Its few heads have the index `other`.
+void select_keys(UnitBuilder& unit, const KeySelector& s, int input, int query_latent,
+                 Heads& heads) {
+  const Dim in = unit.dims_of(input).back();
+  const Dim key = dim(Index::other, s.head_size);
+  const Dim query = dim(Index::other, checked_multiply(s.heads, s.head_size));
+  const int queries = unit.linear_one(
+      residual("selector_q"), query_latent,
+      {.weights = s.query, .out = query, .in = unit.dims_of(query_latent).back()});
+  const int keys = unit.linear_one(residual("selector_k"), input,
+                                   {.weights = s.key, .out = key, .in = in});
+  const int normed = unit.norm(s.key_norm, residual("selector_k_norm"), keys, {key});
+  const int weights =
+      unit.linear_one(residual("selector_weights"), input,
+                      {.weights = s.head_weights, .out = dim(Index::other, s.heads), .in = in});
+  heads.selection = {queries, normed, weights};
+}
+
+/// Rotates queries and keys. `tail` is what is rotated of the keys if it is a value of its own.
+void rotate(UnitBuilder& unit, const Attention& a, std::vector<int> tail, Heads& heads) {
+  if (a.rotary_size == 0) return;
+  const Place place = parallel("rotary");
+  const auto rotated = [&](Index index, std::int64_t count) {
+    return dim(index, checked_multiply(count, a.rotary_size), count);
+  };
+  const Dim key = tail.empty() ? rotated(Index::kv_head, a.kv_heads) : unit.dims_of(tail[0]).back();
+  const auto cast_up = [&](const char* name, const Dim& what) {
+    return unit.value(name, {what}, place.region, ValueType::fp32);
+  };
+  const int queries_fp32 =
+      cast_up("attention.rotary.queries_fp32", rotated(Index::head, a.heads));
+  const int keys_fp32 = cast_up("attention.rotary.keys_fp32", key);
+  std::vector<Dim> key_dims = unit.dims_of(heads.key);
+  if (!tail.empty()) key_dims = {query_dim(a)};
+  const int query_out =
+      unit.value("attention.q_rotated", unit.dims_of(heads.query), place.region);
+  const int key_out = unit.value("attention.k_rotated", std::move(key_dims), place.region);
+  std::vector<int> inputs{heads.query, heads.key};
+  inputs.insert(inputs.end(), tail.begin(), tail.end());
+  unit.add(OpKind::rotary, place, std::move(inputs), {query_out, key_out}, {},
+           {queries_fp32, keys_fp32});
+  heads.query = query_out;
+  heads.key = key_out;
+}
+
+/// Multi-head latent attention: latents and their norms on the residual stream, the projections up
+/// to the heads in the parallel region.
+Heads project_latents(UnitBuilder& unit, const Attention& a, int input) {
+  const Latents& l = *a.latents;
+  const Dim in = unit.dims_of(input).back();
+  Heads heads;
+  if (l.query_rank > 0) {
+    const Dim rank = dim(Index::latent, l.query_rank);
+    const int down = unit.linear_one(
+        residual("q_down"), input,
+        {.weights = l.query_down, .out = rank, .in = in, .bias_region = Region::residual});
+    const int latent = unit.norm(l.query_norm, residual("q_down_norm"), down, {rank});
+    project_query(unit, a, latent, rank, heads);
+    if (a.selector) select_keys(unit, *a.selector, input, latent, heads);
+  } else {
+    project_query(unit, a, input, in, heads);
+  }
+  const Dim rank = dim(Index::latent, l.key_value_rank);
+  const Dim tail = dim(Index::latent, l.rope_size);
+  const auto down = unit.linear(
+      residual("kv_down"), input,
+      {.weights = l.key_value_down,
+       .out = dim(Index::latent, checked_add(rank.size, tail.size)),
+       .in = in,
+       .parts = {{"attention.kv_latent", rank}, {"attention.k_shared", tail}},
+       .bias_region = Region::residual});
+  const int latent = unit.norm(l.key_value_norm, residual("kv_down_norm"), down.at(0), {rank});
+  const auto per_head = [&](std::int64_t size) {
+    return dim(Index::head, checked_multiply(a.heads, size), a.heads);
+  };
+  const std::int64_t still = a.head_size - l.rope_size;
+  const auto up = unit.linear(
+      parallel("kv_up"), latent,
+      {.weights = l.key_value_up,
+       .out = per_head(checked_add(still, a.value_head_size)),
+       .in = rank,
+       .parts = {{"attention.k", per_head(still)}, {"attention.v", per_head(a.value_head_size)}}});
+  heads.key = up.at(0);
+  heads.value = up.at(1);
+  rotate(unit, a, {down.at(1)}, heads);
+  return heads;
+}
+
+int norm_heads(UnitBuilder& unit, const Norm& norm, QkNorm::Span span, std::string name, int input) {
+  const Dim whole = unit.dims_of(input).back();
+  const std::int64_t size = whole.size / whole.parts;
+  const Dim weight = span == QkNorm::Span::per_head ? dim(Index::head_size, size) : whole;
+  std::vector<Dim> statistics;
+  if (span != QkNorm::Span::full) statistics.push_back(dim(whole.index, whole.parts));
+  Place place = parallel(std::move(name));
+  place.module = Module::norm;
+  return unit.norm(norm, std::move(place), input, {weight}, std::move(statistics));
+}
+
+int core(UnitBuilder& unit, const Attention& a, const Heads& heads) {
+  Place place = parallel("core");
+  place.module = Module::core_attention;
+  const Dim each = dim(Index::head, a.heads);
+  const std::vector<Dim> values{dim(Index::head, checked_multiply(a.heads, a.value_head_size),
+                                    a.heads)};
+  const auto inside = [&](const char* name, std::vector<Dim> dims, ValueType type) {
+    return unit.value(std::string("attention.core.") + name, std::move(dims), place.region, type);
+  };
+  // Sample and token come first, as everywhere; then heads, then the keys that are looked at.
+  std::vector<int> internals{inside("keys_expanded", {query_dim(a)}, ValueType::compute),
+                             inside("values_expanded", values, ValueType::compute),
+                             inside("logsumexp", {each}, ValueType::fp32),
+                             inside("scores", {each, key_tokens()}, ValueType::compute),
+                             inside("probabilities", {each, key_tokens()}, ValueType::compute)};
+  if (a.dropout > 0) {
+    internals.push_back(inside("dropout_mask", {each, key_tokens()}, ValueType::mask));
+    internals.push_back(
+        inside("probabilities_dropped", {each, key_tokens()}, ValueType::compute));
+  }
+  std::vector<int> parameters;
+  if (!a.sinks.empty()) parameters.push_back(unit.parameter(a.sinks, {each}, kAttentionClass));
+  const int context = unit.value("attention.context", values, place.region);
+  std::vector<int> inputs{heads.query, heads.key, heads.value};
+  inputs.insert(inputs.end(), heads.selection.begin(), heads.selection.end());
+  unit.add(OpKind::attention, place, std::move(inputs), {context}, std::move(parameters),
+           std::move(internals));
+  unit.set_window(a.selector ? a.selector->keys : a.window);
+  return context;
+}
+
+int gate(UnitBuilder& unit, const Attention& a, int input, const Heads& heads, int context) {
+  if (a.gate == AttentionGate::none) return context;
+  std::vector<int> gates = heads.gate;
+  if (a.gate == AttentionGate::separate) {
+    gates = unit.linear(parallel("gate"), input,
+                        {.weights = a.gate_names, .out = unit.dims_of(context).back(),
+                         .in = unit.dims_of(input).back(), .order = a.order});
+  }
+  const int open = unit.elementwise(OpKind::activation, parallel("gate_activation"), gates,
+                                    "attention.gate_activated");
+  return unit.elementwise(OpKind::multiply, parallel("gate_multiply"), {context, open},
+                          "attention.context_gated");
+}
+
+Heads project(UnitBuilder& unit, const Attention& a, int input) {
+  if (a.latents) return project_latents(unit, a, input);
+  Heads heads = a.layout == QkvLayout::fused ? project_fused(unit, a, input)
+                                             : project_separately(unit, a, input);
+  if (a.qk_norm) {
+    heads.query = norm_heads(unit, a.qk_norm->query, a.qk_norm->span, "q_norm", heads.query);
+    heads.key = norm_heads(unit, a.qk_norm->key, a.qk_norm->span, "k_norm", heads.key);
+  }
+  rotate(unit, a, {}, heads);
+  return heads;
+}
+
+}  // namespace
+
+Mixed build_attention(UnitBuilder& unit, const Attention& a, int input) {
+  ensure(a.heads > 0 && a.kv_heads > 0 && a.head_size > 0 && a.value_head_size > 0,
+         "attention has heads of some size");
+  const Heads heads = project(unit, a, input);
+  const int context = gate(unit, a, input, heads, core(unit, a, heads));
+  const Contraction output{.weights = a.output,
+                           .out = unit.dims_of(input).back(),
+                           .in = unit.dims_of(context).back(),
+                           .order = a.order,
+                           .bias_region = Region::residual};
+  const Place place = parallel("o");
+  Mixed result{.value = unit.contract(place, {context}, output).front()};
+  if (!output.weights.bias.empty()) result.bias = {place, output};
+  return result;
+}
+
+}  // namespace placet

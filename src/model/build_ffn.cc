@@ -1,0 +1,162 @@
+// Dense MLPs and mixtures of experts.
+#include "model/build_parts.h"
+#include "units/checked.h"
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+/// Where an MLP stands: its name, module and class, and the experts' dim if it is a stack of them.
+struct MlpPlace {
+  std::string prefix;
+  Module module = Module::mlp;
+  ClassSet classes = 0;
+  std::vector<Dim> experts;
+};
+
+Place parallel(const MlpPlace& at, std::string name, Module module) {
+  return {.name = at.prefix + "." + std::move(name), .region = Region::parallel, .module = module,
+          .classes = at.classes};
+}
+
+int activate_fused(UnitBuilder& unit, const Mlp& mlp, const MlpPlace& at, int input) {
+  const Dim width = dim(Index::ffn, mlp.width);
+  const auto both = unit.linear(
+      parallel(at, "gate_up", at.module), input,
+      {.weights = mlp.gate_up, .out = dim(Index::ffn, checked_multiply(mlp.width, 2), mlp.width),
+       .in = unit.dims_of(input).back(),
+       .parts = {{at.prefix + ".gate", width}, {at.prefix + ".up", width}}, .order = mlp.order,
+       .experts = at.experts});
+  return unit.gated_activation(parallel(at, "activation", Module::mlp_activation), both.at(0),
+                               both.at(1));
+}
+
+int activate(UnitBuilder& unit, const Mlp& mlp, const MlpPlace& at, int input) {
+  if (!mlp.gate_up.weight.empty()) return activate_fused(unit, mlp, at, input);
+  const auto project = [&](std::string name, const Weights& weights) {
+    return unit.linear_one(parallel(at, std::move(name), at.module), input,
+                           {.weights = weights, .out = dim(Index::ffn, mlp.width),
+                            .in = unit.dims_of(input).back(), .order = mlp.order,
+                            .experts = at.experts});
+  };
+  const Place activation = parallel(at, "activation", Module::mlp_activation);
+  if (!mlp.gated) {
+    return unit.elementwise(OpKind::activation, activation, {project("up", mlp.up)},
+                            at.prefix + ".activated");
+  }
+  const int gate = project("gate", mlp.gate);
+  const int up = project("up", mlp.up);
+  return unit.gated_activation(activation, gate, up);
+}
+
+Mixed build(UnitBuilder& unit, const Mlp& mlp, const MlpPlace& at, int input) {
+  ensure(mlp.width > 0, "an MLP has a width");
+  const int inner = activate(unit, mlp, at, input);
+  const Contraction down{.weights = mlp.down,
+                         .out = unit.dims_of(input).back(),
+                         .in = unit.dims_of(inner).back(),
+                         .order = mlp.order,
+                         .bias_region = Region::residual,
+                         .experts = at.experts};
+  const Place place = parallel(at, "down", at.module);
+  Mixed result{.value = unit.contract(place, {inner}, down).front()};
+  if (!down.weights.bias.empty()) result.bias = {place, down};
+  return result;
+}
+
+int apply_bias(UnitBuilder& unit, const Mixed& mixed) {
+  if (!mixed.bias) return mixed.value;
+  return unit.bias(mixed.bias->first, {mixed.value}, mixed.bias->second).front();
+}
+
+struct Routes {
+  int weights = 0;
+  int choices = 0;
+};
+
+Routes route(UnitBuilder& unit, const Moe& moe, int input) {
+  const Dim scores = dim(Index::other, moe.experts);
+  const Dim choice = dim(Index::choice, moe.experts_per_token);
+  Place place{.name = "moe.router_logits", .region = Region::residual, .module = Module::moe,
+              .classes = bit_of(TensorClass::router)};
+  const int logits = unit.linear_one(
+      place, input, {.weights = moe.router, .out = scores, .in = unit.dims_of(input).back(),
+                     .bias_region = Region::residual});
+  std::vector<int> parameters;
+  if (!moe.correction.empty()) {
+    parameters.push_back(unit.parameter({.name = moe.correction, .dims = {scores},
+                                         .classes = place.classes, .trainable = false,
+                                         .dtype = Dtype::fp32}));
+  }
+  place.name = "moe.router";
+  const int probabilities =
+      unit.value("moe.router.probabilities", {scores}, place.region, ValueType::fp32);
+  const Routes routes{
+      .weights = unit.value("moe.router.weights", {choice}, place.region),
+      .choices = unit.value("moe.router.choices", {choice}, place.region, ValueType::int64)};
+  unit.add(OpKind::router, place, {logits}, {routes.weights, routes.choices},
+           std::move(parameters), {probabilities});
+  return routes;
+}
+
+/// Experts whose last bias must be added to whole values leave the parallel region with it; the
+/// weighted sum then follows on the residual stream.
+int build_experts(UnitBuilder& unit, const Moe& moe, int input, const Routes& routes) {
+  const std::vector<Dim> hidden = unit.dims_of(input);
+  const MlpPlace at{.prefix = "moe.experts", .module = Module::moe,
+                    .classes = bit_of(TensorClass::experts),
+                    .experts = {dim(Index::expert, moe.experts)}};
+  const Place dispatch{.name = "moe.dispatch", .region = Region::parallel, .module = Module::moe};
+  const int sent = unit.value("moe.dispatched",
+                              {dim(Index::choice, moe.experts_per_token), hidden.front()},
+                              dispatch.region);
+  unit.add(OpKind::dispatch, dispatch, {input, routes.choices}, {sent});
+  const int returned = apply_bias(unit, build(unit, moe.expert, at, sent));
+  const Place combine{.name = "moe.combine", .region = unit.region_of(returned),
+                      .module = Module::moe};
+  const int combined = unit.value("moe.combined", hidden, combine.region);
+  unit.add(OpKind::combine, combine, {returned, routes.weights}, {combined});
+  return combined;
+}
+
+int build_shared(UnitBuilder& unit, const Moe& moe, int input) {
+  const MlpPlace at{.prefix = "shared_expert", .module = Module::shared_expert,
+                    .classes = bit_of(TensorClass::shared_experts)};
+  const int result = apply_bias(unit, build(unit, *moe.shared, at, input));
+  if (moe.shared_gate.weight.empty()) return result;
+  const auto place = [](std::string name) {
+    return Place{.name = "shared_expert." + std::move(name), .region = Region::residual,
+                 .module = Module::shared_expert,
+                 .classes = static_cast<ClassSet>(bit_of(TensorClass::shared_experts) |
+                                                  bit_of(TensorClass::router))};
+  };
+  const int score = unit.linear_one(place("gate_logit"), input,
+                                    {.weights = moe.shared_gate, .out = dim(Index::other, 1),
+                                     .in = unit.dims_of(input).back(),
+                                     .bias_region = Region::residual});
+  const int open = unit.elementwise(OpKind::activation, place("gate_activation"), {score},
+                                    "shared_expert.gate_activated");
+  return unit.elementwise(OpKind::multiply, place("gate_multiply"), {result, open},
+                          "shared_expert.gated");
+}
+
+}  // namespace
+
+Mixed build_mlp(UnitBuilder& unit, const Mlp& mlp, int input) {
+  const MlpPlace at{.prefix = "mlp", .module = Module::mlp,
+                    .classes = bit_of(TensorClass::ffn)};
+  return build(unit, mlp, at, input);
+}
+
+Mixed build_moe(UnitBuilder& unit, const Moe& moe, int input) {
+  ensure(moe.experts >= moe.experts_per_token && moe.experts_per_token > 0,
+         "a token visits some of the experts");
+  const Routes routes = route(unit, moe, input);
+  const int routed = build_experts(unit, moe, input, routes);
+  if (!moe.shared) return {.value = routed};
+  const int shared = build_shared(unit, moe, input);
+  return {.value = unit.residual_add("moe.add_shared", {routed, shared}, Region::residual,
+                                     Module::moe)};
+}
+
+}  // namespace placet

@@ -1,0 +1,25 @@
+// The builders of a block's mixers. Used by build.cc only.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "model/unit_builder.h"
+
+namespace placet {
+
+/// What a mixer returns: a value of the hidden size in the parallel region (partial where a cut
+/// divides the last contraction), and the bias that must be added once it is whole.
+struct Mixed {
+  int value = 0;
+  std::optional<std::pair<Place, Contraction>> bias;
+};
+
+/// `input` is the position of a value [sample, token, hidden].
+Mixed build_attention(UnitBuilder& unit, const Attention& attention, int input);
+Mixed build_state_space(UnitBuilder& unit, const StateSpace& state, int input);
+Mixed build_mlp(UnitBuilder& unit, const Mlp& mlp, int input);
+Mixed build_moe(UnitBuilder& unit, const Moe& moe, int input);
+
+}  // namespace placet

@@ -1,0 +1,142 @@
+// Recurrent mixers: state-space layers, gated delta nets, linear attention.
+#include "model/build_parts.h"
+#include "units/checked.h"
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+Place parallel(std::string name) {
+  return {.name = "state." + std::move(name), .region = Region::parallel,
+          .module = Module::attention, .classes = bit_of(TensorClass::attention)};
+}
+
+/// The streams that the projections of the input are split into.
+struct Streams {
+  std::vector<int> mixed;
+  std::vector<int> steps;
+  std::vector<int> gates;
+};
+
+Dim channels(const StateSpace& s, std::int64_t size) { return dim(Index::state, size, s.pieces); }
+
+Streams project(UnitBuilder& unit, const StateSpace& s, int input) {
+  Streams streams;
+  for (std::size_t i = 0; i < s.projections.size(); ++i) {
+    const StateSpace::Projection& projection = s.projections[i];
+    const std::string name = "in" + std::to_string(i + 1);
+    Contraction what{.weights = projection.names, .in = unit.dims_of(input).back()};
+    std::int64_t width = 0;
+    for (const StateSpace::Slice& slice : projection.slices) {
+      width = checked_add(width, slice.width);
+      what.parts.push_back({"state." + name + "." + std::to_string(what.parts.size() + 1),
+                            channels(s, slice.width)});
+    }
+    what.out = channels(s, width);
+    const auto outputs = unit.linear(parallel(name), input, what);
+    for (std::size_t k = 0; k < outputs.size(); ++k) {
+      switch (projection.slices[k].stream) {
+        case StateSpace::Stream::mixed: streams.mixed.push_back(outputs[k]); break;
+        case StateSpace::Stream::step: streams.steps.push_back(outputs[k]); break;
+        case StateSpace::Stream::gate: streams.gates.push_back(outputs[k]); break;
+      }
+    }
+  }
+  return streams;
+}
+
+int convolve(UnitBuilder& unit, const StateSpace& s, int input) {
+  if (s.kernel == 0) return input;
+  const Place place = parallel("convolution");
+  const Dim width = unit.dims_of(input).back();
+  std::vector<int> parameters{
+      unit.parameter(s.convolution.weight,
+                     {width, dim(Index::other, 1), dim(Index::other, s.kernel)}, place.classes)};
+  if (!s.convolution.bias.empty()) {
+    parameters.push_back(unit.parameter(s.convolution.bias, {width}, place.classes));
+  }
+  const int output = unit.value("state.convolved", {width}, place.region);
+  unit.add(OpKind::convolution, place, {input}, {output}, std::move(parameters));
+  return output;
+}
+
+/// Step sizes, input and output matrices of a selective scan, from its own input.
+void select_steps(UnitBuilder& unit, const StateSpace& s, int mixed, Streams& streams) {
+  if (!s.selection) return;
+  const StateSpace::Selection& selection = *s.selection;
+  const Dim rank = dim(Index::other, selection.rank);
+  const Dim state = dim(Index::other, selection.state);
+  const auto all = unit.linear(
+      parallel("selection"), mixed,
+      {.weights = selection.down,
+       .out = dim(Index::other, checked_add(rank.size, checked_multiply(state.size, 2))),
+       .in = unit.dims_of(mixed).back(),
+       .parts = {{"state.rank", rank}, {"state.b", state}, {"state.c", state}}});
+  const int steps = unit.norm(selection.rank_norm, parallel("rank_norm"), all.at(0), {rank});
+  streams.steps = {
+      unit.linear_one(parallel("steps"), steps,
+                      {.weights = selection.up, .out = channels(s, s.inner), .in = rank}),
+      unit.norm(selection.b_norm, parallel("b_norm"), all.at(1), {state}),
+      unit.norm(selection.c_norm, parallel("c_norm"), all.at(2), {state})};
+}
+
+int scan(UnitBuilder& unit, const StateSpace& s, std::vector<int> inputs) {
+  const Place place = parallel("scan");
+  std::vector<int> parameters;
+  for (const StateSpace::Constant& constant : s.constants) {
+    std::vector<Dim> dims{channels(s, constant.channels)};
+    if (constant.per_channel > 1) dims.push_back(dim(Index::other, constant.per_channel));
+    parameters.push_back(unit.parameter(constant.name, std::move(dims), place.classes));
+  }
+  const int output = unit.value("state.scanned", {channels(s, s.inner)}, place.region);
+  unit.add(OpKind::scan, place, std::move(inputs), {output}, std::move(parameters));
+  return output;
+}
+
+int norm_result(UnitBuilder& unit, const StateSpace& s, int input) {
+  Place place = parallel("norm");
+  place.module = Module::norm;
+  const Dim whole = unit.dims_of(input).back();
+  switch (s.norm_span) {
+    case StateSpace::NormSpan::full: return unit.norm(s.norm, place, input, {whole});
+    case StateSpace::NormSpan::per_group:
+      return unit.norm(s.norm, place, input, {whole}, {dim(Index::state, s.pieces)});
+    case StateSpace::NormSpan::shared_head:
+      return unit.norm(s.norm, place, input, {dim(Index::head_size, s.inner / s.norm_heads)},
+                       {dim(Index::state, s.norm_heads, s.pieces)});
+  }
+  fail_internally("every span of a norm is handled");
+}
+
+int gate_result(UnitBuilder& unit, const Streams& streams, int result) {
+  if (streams.gates.empty()) return result;
+  return unit.gated_activation(parallel("gate"), streams.gates.front(), result);
+}
+
+}  // namespace
+
+Mixed build_state_space(UnitBuilder& unit, const StateSpace& s, int input) {
+  ensure(s.inner > 0 && s.pieces > 0, "a recurrence has channels");
+  Streams streams = project(unit, s, input);
+  ensure(!streams.mixed.empty(), "a recurrence has an input");
+  for (int& mixed : streams.mixed) mixed = convolve(unit, s, mixed);
+  select_steps(unit, s, streams.mixed.front(), streams);
+  std::vector<int> inputs = streams.mixed;
+  inputs.insert(inputs.end(), streams.steps.begin(), streams.steps.end());
+  int result = scan(unit, s, std::move(inputs));
+  if (s.norm_before_gate) {
+    result = gate_result(unit, streams, norm_result(unit, s, result));
+  } else {
+    result = norm_result(unit, s, gate_result(unit, streams, result));
+  }
+  const Contraction output{.weights = s.output,
+                           .out = unit.dims_of(input).back(),
+                           .in = unit.dims_of(result).back(),
+                           .bias_region = Region::residual};
+  const Place place = parallel("out");
+  Mixed mixed{.value = unit.contract(place, {result}, output).front()};
+  if (!output.weights.bias.empty()) mixed.bias = {place, output};
+  return mixed;
+}
+
+}  // namespace placet

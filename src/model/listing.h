@@ -1,0 +1,47 @@
+// What `placet model` prints: every tensor as a checkpoint would list it, and FLOPs per token.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/model.h"
+#include "units/quantity.h"
+
+namespace placet {
+
+/// A group of equal tensors, as in a checkpoint.
+struct TensorEntry {
+  std::string name;                 // "{}" for the block, "{expert}" for the expert
+  std::vector<std::int64_t> shape;  // of one of them; experts that are kept apart without theirs
+  std::optional<Dtype> dtype;       // none: the job's parameter format
+  std::string tensor_class;         // the most special one: "experts", "norms", ...; "" if none
+  bool trainable = true;
+  bool shared = false;              // a further use of a tensor listed before; not counted again
+  std::int64_t count = 0;           // tensors of this shape: blocks x experts kept apart
+
+  friend bool operator==(const TensorEntry&, const TensorEntry&) = default;
+};
+
+/// All tensors, kinds in order, parameters in order of use. The products of shapes and counts of
+/// the entries that are not shared add up to count_parameters(model).total.
+std::vector<TensorEntry> list_tensors(const Model& model);
+
+struct FlopsPerToken {
+  Flops forward;
+  Flops training;
+
+  friend bool operator==(const FlopsPerToken&, const FlopsPerToken&) = default;
+};
+
+/// Model FLOPs of one token in a sequence of `sequence` tokens, the usual convention:
+///   training = 6 N + 12 s w,   forward = a third of it,
+/// N = active parameters without the embedding (ParameterCounts), w = the sum over blocks of heads
+/// x head size (ModelFigures::attention_width), s = sequence; attention is not halved for causality
+/// (Megatron-LM, arXiv 2104.04473, equation 3, per token; PaLM, arXiv 2204.02311, appendix B).
+/// Case: N = 10, w = 2, s = 3 gives 60 + 72 = 132 for training and 44 forward.
+/// Windows and recurrences are not discounted. sequence = 0 leaves attention out.
+FlopsPerToken flops_per_token(const Model& model, std::int64_t sequence);
+
+}  // namespace placet

@@ -1,0 +1,192 @@
+#include "model/model.h"
+
+#include <array>
+#include <utility>
+
+#include "units/checked.h"
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+constexpr std::array<std::string_view, kOpKindCount> kOpKindNames{
+    "embedding",        "position", "linear",       "grouped_linear", "bias",
+    "norm",             "rotary",   "attention",    "activation",     "gated_activation",
+    "multiply",         "dropout",  "residual_add", "router",         "dispatch",
+    "combine",          "convolution", "scan",      "loss"};
+
+constexpr std::array<std::string_view, kTensorClassCount> kClassNames{
+    "experts", "shared-experts", "router", "attention", "ffn",
+    "norms",   "embedding",      "head",   "adapters",  "mtp"};
+
+constexpr std::array<std::string_view, kModuleCount> kModuleNames{
+    "embedding", "norm", "attention",     "core_attention", "mlp", "mlp_activation",
+    "moe",       "shared_expert", "residual", "head",          "loss"};
+
+ParameterCounts operator+(const ParameterCounts& a, const ParameterCounts& b) {
+  return {.total = checked_add(a.total, b.total, "parameters"),
+          .active = checked_add(a.active, b.active, "parameters"),
+          .trainable = checked_add(a.trainable, b.trainable, "parameters"),
+          .active_without_embedding =
+              checked_add(a.active_without_embedding, b.active_without_embedding, "parameters"),
+          .prediction = checked_add(a.prediction, b.prediction, "parameters")};
+}
+
+IndexSet indices_of(const std::vector<Dim>& dims) {
+  IndexSet set = 0;
+  for (const Dim& dim : dims) set |= bit_of(dim.index);
+  return set;
+}
+
+/// Of a stack of experts, those that one token visits; otherwise everything.
+std::int64_t active_elements(const Parameter& p, std::int64_t elements, std::int64_t per_token) {
+  if (!contains(p.classes, TensorClass::experts)) return elements;
+  for (const Dim& dim : p.dims) {
+    if (dim.index == Index::expert) return elements / dim.size * per_token;
+  }
+  return elements;
+}
+
+ParameterCounts count_kind(const UnitKind& kind, std::int64_t experts_per_token) {
+  ParameterCounts counts;
+  for (const Parameter& p : kind.parameters) {
+    const std::int64_t elements = elements_of(p.dims);
+    const std::int64_t used = active_elements(p, elements, experts_per_token);
+    const bool prediction = kind.role == UnitRole::mtp;
+    const bool owned = !p.tied.has_value();
+    // An embedding is looked up; where it is also the output matrix, that use counts (in the head).
+    const IndexSet rows = bit_of(Index::vocab) | bit_of(Index::position);
+    const bool looked_up = kind.role == UnitRole::embedding && (indices_of(p.dims) & rows) != 0;
+    ParameterCounts one;
+    one.total = owned ? elements : 0;
+    one.trainable = owned && p.trainable ? elements : 0;
+    one.active = owned && !prediction ? used : 0;
+    one.active_without_embedding = prediction || looked_up ? 0 : used;
+    one.prediction = owned && prediction ? elements : 0;
+    counts = counts + one;
+  }
+  return counts;
+}
+
+ParameterCounts times(const ParameterCounts& a, std::int64_t n) {
+  const auto scaled = [n](std::int64_t x) { return checked_multiply(x, n, "parameters"); };
+  return {.total = scaled(a.total),
+          .active = scaled(a.active),
+          .trainable = scaled(a.trainable),
+          .active_without_embedding = scaled(a.active_without_embedding),
+          .prediction = scaled(a.prediction)};
+}
+
+template <class Container>
+void ensure_positions(const std::vector<int>& positions, const Container& in) {
+  for (const int p : positions) {
+    ensure(p >= 0 && static_cast<std::size_t>(p) < in.size(), "a position is inside its list");
+  }
+}
+
+void validate_dims(const std::vector<Dim>& dims) {
+  for (const Dim& dim : dims) {
+    ensure(dim.size >= 0 && dim.parts >= 1, "a dim has a size and at least one part");
+    ensure(dim.size % dim.parts == 0, "a dim's size is a multiple of its parts");
+  }
+}
+
+void validate_operators(const UnitKind& kind) {
+  std::vector<bool> made(kind.values.size(), false);
+  const auto make = [&made](int value) {
+    auto known = made.begin() + value;
+    ensure(!*known, "a value is produced once");
+    *known = true;
+  };
+  for (const Operator& op : kind.operators) {
+    ensure_positions(op.inputs, kind.values);
+    ensure_positions(op.outputs, kind.values);
+    ensure_positions(op.internals, kind.values);
+    ensure_positions(op.parameters, kind.parameters);
+    for (const int value : op.outputs) make(value);
+    for (const int value : op.internals) make(value);
+  }
+}
+
+void validate_tie(const Model& model, int kind, const Parameter& p) {
+  if (!p.tied) return;
+  ensure(p.tied->kind >= 0 && static_cast<std::size_t>(p.tied->kind) < model.kinds.size() &&
+             p.tied->kind != kind,
+         "a tie names another kind");
+  const auto& owner = model.kinds[static_cast<std::size_t>(p.tied->kind)].parameters;
+  ensure(p.tied->parameter >= 0 && static_cast<std::size_t>(p.tied->parameter) < owner.size(),
+         "a tie names a parameter");
+  const Parameter& shared = owner[static_cast<std::size_t>(p.tied->parameter)];
+  ensure(!shared.tied, "the owner of a shared tensor is not itself a second use");
+  ensure(elements_of(shared.dims) == elements_of(p.dims), "both uses of a tensor have its size");
+}
+
+}  // namespace
+
+std::string_view name_of(TensorClass c) { return kClassNames.at(static_cast<std::size_t>(c)); }
+std::string_view name_of(OpKind kind) { return kOpKindNames.at(static_cast<std::size_t>(kind)); }
+std::string_view name_of(Module module) {
+  return kModuleNames.at(static_cast<std::size_t>(module));
+}
+
+std::optional<OpKind> op_kind_named(std::string_view name) {
+  for (std::size_t i = 0; i < kOpKindNames.size(); ++i) {
+    if (kOpKindNames.at(i) == name) return static_cast<OpKind>(i);
+  }
+  return std::nullopt;
+}
+
+std::int64_t elements_of(const std::vector<Dim>& dims) {
+  std::int64_t product = 1;
+  for (const Dim& dim : dims) product = checked_multiply(product, dim.size, "elements");
+  return product;
+}
+
+ParameterCounts count_parameters(const Model& model) {
+  std::vector<std::int64_t> uses(model.kinds.size(), 0);
+  for (const Unit& unit : model.units) ++uses.at(static_cast<std::size_t>(unit.kind));
+  ParameterCounts counts;
+  for (std::size_t i = 0; i < model.kinds.size(); ++i) {
+    const ParameterCounts one = count_kind(model.kinds[i], model.figures.experts_per_token);
+    counts = counts + times(one, uses[i]);
+  }
+  return counts;
+}
+
+IndexSet indices_of(const UnitKind& kind, const Operator& op) {
+  IndexSet set = 0;
+  for (const int v : op.inputs) set |= indices_of(kind.values.at(static_cast<std::size_t>(v)).dims);
+  for (const int v : op.outputs) set |= indices_of(kind.values.at(static_cast<std::size_t>(v)).dims);
+  for (const int p : op.parameters) {
+    set |= indices_of(kind.parameters.at(static_cast<std::size_t>(p)).dims);
+  }
+  return set;
+}
+
+IndexSet summed_indices(const UnitKind& kind, int p) {
+  IndexSet used = 0;
+  for (const Operator& op : kind.operators) {
+    for (const int parameter : op.parameters) {
+      if (parameter == p) used |= indices_of(kind, op);
+    }
+  }
+  return used & ~indices_of(kind.parameters.at(static_cast<std::size_t>(p)).dims);
+}
+
+void validate(const Model& model) {
+  for (std::size_t i = 0; i < model.kinds.size(); ++i) {
+    const UnitKind& kind = model.kinds[i];
+    for (const Parameter& p : kind.parameters) {
+      validate_dims(p.dims);
+      validate_tie(model, static_cast<int>(i), p);
+    }
+    for (const Value& value : kind.values) validate_dims(value.dims);
+    validate_operators(kind);
+  }
+  for (const Unit& unit : model.units) {
+    ensure(unit.kind >= 0 && static_cast<std::size_t>(unit.kind) < model.kinds.size(),
+           "a unit's kind exists");
+  }
+}
+
+}  // namespace placet

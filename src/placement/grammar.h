@@ -1,0 +1,54 @@
+// Placements as text (docs/formats.md): what people write, and the one canonical way to print it.
+//
+//   placement = axis { axis }                                outermost (slowest links) first
+//   axis  = NAME "=" DEGREE [ "[" INT { "," INT } "]" ] ":" how { ";" CLASS ":" how }
+//   how   = term { "+" term }        term = WORD [ "(" arg { "," arg } ")" ]
+//   CLASS = a tensor class | checkpoints | blocks INT-INT
+//
+// A term is a strategy or a realisation (words of the vocabulary), a raw cut with four modes, as
+// batch(S*,S,S,R), or an option: keep, keep-step, sp, offload(STATE[=FRACTION][,nvme]),
+// update(host|device), prefetch(K). A tensor cut of other indices than the usual ones names them
+// after the modes: tensor(S,S,S,R,hidden). Whitespace is free.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "placement/placement.h"
+#include "placement/strategy.h"
+
+namespace placet {
+
+/// What a text may hold at most.
+inline constexpr std::size_t kLongestPlacement = 64 * 1024;  // characters
+inline constexpr std::size_t kMostAxes = 64;
+inline constexpr std::int64_t kLargestDegree = std::int64_t{1} << 31;
+inline constexpr std::size_t kMostShares = 16384;
+inline constexpr std::size_t kMostTerms = 64;    // of one how
+inline constexpr std::size_t kMostClasses = 64;  // of one axis
+
+/// The placement that a text describes. Throws InputError with the place (character, counted from
+/// 1, and an excerpt with a caret), what was allowed and the nearest spelling. Whether the placement
+/// means anything (modes, divisibility) is not asked here: that is a judgement, not an error.
+///   dp=8:zero1 cp=4:ring+zero1    the second axis is sequence(R,S,R,S) carried out by ring
+Placement parse_placement(std::string_view text, const Vocabulary& vocabulary);
+
+/// The canonical text: per axis the fewest terms, of those the fewest characters, of those the first
+/// in alphabetical order; realisations, then strategies, then a raw cut, then options.
+/// parse_placement(print_placement(p, v), v) == p for every p that parse_placement can give, and for
+/// every p within the limits above whose realisations the vocabulary knows, whose offloads lie on
+/// host or nvme with a fraction in (0, 1], whose update is not on nvme, and whose tensor_indices are
+/// the default outside tensor cuts.
+std::string print_placement(const Placement& placement, const Vocabulary& vocabulary);
+
+/// One axis of it: "tp=8:tp+sp".
+std::string print_axis(const AxisPlacement& axis, const Vocabulary& vocabulary);
+
+/// A raw cut: "tensor(S,S,S,R)". `indices` are named if they are not kTensorIndices.
+std::string print_cut(Cut cut, const Modes& modes, IndexSet indices = kTensorIndices);
+
+/// Whether the grammar keeps a word for itself: a cut or an option.
+bool is_reserved_word(std::string_view word);
+
+}  // namespace placet

@@ -1,0 +1,30 @@
+// A list of catalogue entries: strategies, schedules, models, clusters, devices or engines.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "report/style.h"
+
+namespace placet {
+
+/// One entry: its name, what it is in a sentence, and cells under the catalogue's columns.
+struct CatalogueRow {
+  std::string name;
+  std::string title;
+  std::vector<std::string> cells;      // as many as there are columns
+  std::vector<std::string> sources;
+};
+
+struct Catalogue {
+  std::string kind;                    // "devices"
+  std::vector<std::string> columns;    // keys, as in JSON: "memory_gib"
+  std::vector<CatalogueRow> rows;
+  std::string hint;                    // one sentence below the list
+};
+
+/// The list as a table, one line per entry. Titles are cut at the width.
+std::string catalogue_text(const Catalogue& catalogue, const TextStyle& style);
+
+}  // namespace placet

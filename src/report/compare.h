@@ -1,0 +1,26 @@
+// Placements of one model side by side, and the answer: which fit, which sends least.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/judged.h"
+#include "report/style.h"
+
+namespace placet {
+
+struct Comparison {
+  /// Position of the best one: of those that are good (else of all), the one that sends least; of
+  /// equals the one with the lowest peak, then the first.
+  std::size_t best = 0;
+  std::size_t least_memory = 0;
+  std::string answer;  // two or three sentences
+};
+
+/// REQUIRES: at least one.
+Comparison compare(const std::vector<Judged>& all);
+
+/// The table and the answer. Columns are placements; more than fit the width are put below.
+std::string comparison_text(const std::vector<Judged>& all, const TextStyle& style);
+
+}  // namespace placet

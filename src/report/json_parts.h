@@ -1,0 +1,24 @@
+// Building blocks of JSON reports. Inside of report/json.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "report/judged.h"
+
+namespace placet {
+
+using Json = nlohmann::ordered_json;
+
+/// One memory class with its terms; one communication class; the mesh; the findings.
+Json json_of(const Job& job, const MemoryClass& memory);
+Json json_of(const Job& job, const CommunicationClass& communication);
+Json mesh_json(const Job& job);
+Json findings_json(const std::vector<Finding>& findings);
+
+/// The whole derivation as one object.
+Json derivation_object(const Judged& judged);
+
+/// Two spaces of indentation and a final newline. Text that is not UTF-8 has its bytes replaced.
+std::string print_json(const Json& json);
+
+}  // namespace placet

@@ -1,0 +1,123 @@
+#include "report/judged.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cluster/cluster.h"
+#include "report/human.h"
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+std::size_t broken_rules(const Derivation& derivation) {
+  return static_cast<std::size_t>(
+      std::count_if(derivation.findings.begin(), derivation.findings.end(),
+                    [](const Finding& finding) { return finding.severity == Severity::error; }));
+}
+
+std::string capacity_sentence(const Derivation& derivation) {
+  const Bytes peak = derivation.peak;
+  if (derivation.capacity == Bytes()) {
+    return fmt::format("needs {} per device; no cluster was given to judge it against",
+                       human_bytes(peak));
+  }
+  const double part = 100 * (peak / derivation.capacity);
+  const std::string of = fmt::format("{} of {} per device", human_bytes(peak),
+                                     human_bytes(derivation.capacity));
+  if (derivation.fits) return fmt::format("fits: {} ({:.0f} %)", of, part);
+  if (peak > derivation.capacity) {
+    return fmt::format("does not fit: {} ({:.0f} %), {} too much", of, part,
+                       human_bytes(peak - derivation.capacity));
+  }
+  return fmt::format("does not fit: a host needs {} of {}", human_bytes(derivation.host_used),
+                     human_bytes(derivation.host_capacity));
+}
+
+}  // namespace
+
+bool is_good(const Derivation& derivation) {
+  return derivation.fits && broken_rules(derivation) == 0;
+}
+
+std::string verdict_of(const Derivation& derivation) {
+  const std::size_t broken = broken_rules(derivation);
+  std::string sentence = capacity_sentence(derivation);
+  if (broken > 0) sentence += fmt::format("; {} rule{} broken", broken, broken == 1 ? "" : "s");
+  return sentence;
+}
+
+std::int64_t stride_of(const Placement& placement, std::size_t axis) {
+  std::int64_t stride = 1;
+  for (std::size_t i = axis + 1; i < placement.axes.size(); ++i) stride *= placement.axes[i].degree;
+  return stride;
+}
+
+std::string link_of_axis(const Job& job, std::size_t axis) {
+  if (!job.cluster || job.placement.axes[axis].degree < 2) return {};
+  return level_of(*job.cluster, job.placement.axes[axis].degree, stride_of(job.placement, axis))
+      .link;
+}
+
+std::string link_of_term(const Job& job, const CommunicationTerm& term) {
+  if (term.collective == Collective::host_copy) return "host";
+  if (!job.cluster) return {};
+  const std::vector<std::string> names = link_names(*job.cluster);
+  const int level = level_of_term(job, term);
+  if (level < 0 || static_cast<std::size_t>(level) >= names.size()) return "host";
+  return names[static_cast<std::size_t>(level)];
+}
+
+std::vector<std::string> axis_names(const Job& job, AxisMask axes) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < job.placement.axes.size(); ++i) {
+    if ((axes & axis_bit(static_cast<int>(i))) == 0) continue;
+    names.emplace_back(job.placement.axes[i].axis.text());
+  }
+  return names;
+}
+
+const MemoryClass& fullest(const Derivation& derivation) {
+  ensure(!derivation.memory.empty(), "a derivation has at least one class of devices");
+  return *std::max_element(derivation.memory.begin(), derivation.memory.end(),
+                           [](const auto& a, const auto& b) { return a.peak < b.peak; });
+}
+
+const CommunicationClass& busiest(const Derivation& derivation) {
+  ensure(!derivation.communication.empty(), "a derivation has at least one class of devices");
+  return *std::max_element(derivation.communication.begin(), derivation.communication.end(),
+                           [](const auto& a, const auto& b) { return a.sent < b.sent; });
+}
+
+std::vector<CommunicationLine> lines_of(const Job& job, const CommunicationClass& communication) {
+  std::vector<CommunicationLine> lines;
+  for (const CommunicationTerm& term : communication.terms) {
+    CommunicationLine line{.axes = axis_names(job, term.axes),
+                           .collective = term.collective,
+                           .state = term.state,
+                           .link = link_of_term(job, term),
+                           .group = term.group};
+    const auto same = [&](const CommunicationLine& other) {
+      return other.axes == line.axes && other.collective == line.collective &&
+             other.state == line.state && other.group == line.group && other.link == line.link;
+    };
+    auto it = std::find_if(lines.begin(), lines.end(), same);
+    if (it == lines.end()) it = lines.insert(lines.end(), line);
+    it->calls += term.count;
+    it->sent += term.sent;
+  }
+  std::stable_sort(lines.begin(), lines.end(),
+                   [](const auto& a, const auto& b) { return a.sent > b.sent; });
+  return lines;
+}
+
+std::int64_t micro_batches_of(const Job& job) {
+  std::int64_t samples = job.batch.micro;
+  for (const AxisPlacement& axis : job.placement.axes) {
+    if (axis.how.cut == Cut::batch) samples *= axis.degree;
+  }
+  return samples > 0 && job.batch.global % samples == 0 ? job.batch.global / samples : 0;
+}
+
+}  // namespace placet

@@ -1,0 +1,60 @@
+// A job with what was derived from it: what reports are made of.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "derive/derivation.h"
+#include "profile/job.h"
+
+namespace placet {
+
+/// The derivation's terms point into the job, which therefore stays where it is.
+struct Judged {
+  std::shared_ptr<const Job> job;
+  Derivation derivation;
+};
+
+/// Whether the judgement asked for is good: it fits and no rule is broken.
+bool is_good(const Derivation& derivation);
+
+/// One sentence: "fits: 54.3 GB of 84.9 GB (64 %)", or what stands against it.
+std::string verdict_of(const Derivation& derivation);
+
+/// Devices between neighbours along an axis: the product of the degrees inside it.
+std::int64_t stride_of(const Placement& placement, std::size_t axis);
+
+/// The link that an axis's groups cross; empty without a cluster.
+std::string link_of_axis(const Job& job, std::size_t axis);
+
+/// The link of a term: the host link for host copies; empty without a cluster.
+std::string link_of_term(const Job& job, const CommunicationTerm& term);
+
+/// Names of the axes of a mask, outermost first.
+std::vector<std::string> axis_names(const Job& job, AxisMask axes);
+
+/// The class with the largest peak.
+const MemoryClass& fullest(const Derivation& derivation);
+/// The class that sends most.
+const CommunicationClass& busiest(const Derivation& derivation);
+
+/// Terms of one kind together: what one line of a table of communication says.
+struct CommunicationLine {
+  std::vector<std::string> axes;
+  Collective collective = Collective::all_reduce;
+  State state = State::activations;
+  std::string link;
+  std::int64_t group = 1;
+  std::int64_t calls = 0;
+  Bytes sent;
+};
+
+/// Terms added up by axes, collective, state and group, the most bytes first (of equals in the
+/// order of the terms).
+std::vector<CommunicationLine> lines_of(const Job& job, const CommunicationClass& communication);
+
+/// Micro-batches per step and device; 0 if the batch does not divide.
+std::int64_t micro_batches_of(const Job& job);
+
+}  // namespace placet
