@@ -6,6 +6,10 @@ find_package(nlohmann_json 3.11 REQUIRED)  # catalog, interop, report, serve
 find_package(toml11 3.7 REQUIRED)          # catalog
 find_package(fmt 9 REQUIRED)               # text, until the compiler has std::format
 find_package(CLI11 2.1 REQUIRED)           # cli
+find_package(Threads REQUIRED)             # validate
+
+list(APPEND CMAKE_MODULE_PATH "${CMAKE_CURRENT_LIST_DIR}")
+find_package(LibCsv REQUIRED)              # catalog (tables of measured runs)
 
 # Libraries of headers only: nobody who links an installed Placet needs them.
 set(PLACET_HEADER_ONLY nlohmann_json::nlohmann_json toml11::toml11 CLI11::CLI11)

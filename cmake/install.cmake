@@ -31,6 +31,7 @@ function(placet_install)
   install(FILES
       "${PROJECT_BINARY_DIR}/placet-config.cmake"
       "${PROJECT_BINARY_DIR}/placet-config-version.cmake"
+      "${PROJECT_SOURCE_DIR}/cmake/FindLibCsv.cmake"
       DESTINATION "${package_dir}")
 
   if(EXISTS "${PROJECT_SOURCE_DIR}/data")

@@ -9,8 +9,6 @@
 namespace placet {
 namespace {
 
-inline constexpr int kSymbolCount = static_cast<int>(Symbol::devices) + 1;
-
 std::string trimmed(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(' ');
   if (begin == std::string_view::npos) return {};

@@ -106,21 +106,25 @@ std::string read_activation(ConfigObject& config, std::string_view fallback) {
   return word;
 }
 
-Sizes read_stream_sizes(ConfigObject& config) {
+Sizes read_stream_sizes(ConfigObject& config, std::int64_t vocabulary) {
   Sizes sizes;
-  sizes.hidden = config.size({"hidden_size", "n_embd", "d_model"}, kMostWidth);
+  sizes.hidden = config.size({"hidden_size", "n_embd", "n_embed", "d_model"}, kMostWidth);
   sizes.layers = config.size({"num_hidden_layers", "n_layer", "n_layers", "num_layers"},
                              kMostLayers);
-  sizes.vocabulary = config.size({"vocab_size"}, kMostRows);
+  sizes.vocabulary = vocabulary > 0 ? config.size_or({"vocab_size"}, vocabulary, kMostRows)
+                                    : config.size({"vocab_size"}, kMostRows);
   sizes.positions = config.count_or(
       {"max_position_embeddings", "n_positions", "max_seq_len", "seq_length"}, 0, kMostRows);
   config.know({"n_ctx", "max_sequence_length", "model_max_length"});
   return sizes;
 }
 
-Sizes read_sizes(ConfigObject& config, const AttentionFacts& facts) {
-  Sizes sizes = read_stream_sizes(config);
-  sizes.heads = config.size({"num_attention_heads", "n_head", "n_heads", "num_heads"}, kMostHeads);
+Sizes read_sizes(ConfigObject& config, const DecoderFacts& decoder) {
+  const AttentionFacts& facts = decoder.attention;
+  Sizes sizes = read_stream_sizes(config, decoder.vocabulary);
+  const Keys heads{"num_attention_heads", "n_head", "n_heads", "num_heads"};
+  sizes.heads = facts.heads > 0 ? config.size_or(heads, facts.heads, kMostHeads)
+                                : config.size(heads, kMostHeads);
   if (facts.latent) {
     config.know({"num_key_value_heads", "head_dim", "qk_head_dim"});
     return sizes;
@@ -164,7 +168,7 @@ Attention read_attention(ConfigObject& config, const DecoderFacts& facts, const 
     const std::int64_t still = config.size({"qk_nope_head_dim"}, kMostWidth);
     a.kv_heads = a.heads;
     a.head_size = still + a.latents->rope_size;
-    a.value_head_size = config.size({"v_head_dim"}, kMostWidth);
+    a.value_head_size = config.size_or({"v_head_dim"}, still, kMostWidth);
     a.rotary_size = a.latents->rope_size;
     a.query = named(a.latents->query_rank > 0 ? "q_b_proj" : "q_proj", false);
     return a;
@@ -213,12 +217,15 @@ MoeSizes read_moe_sizes(ConfigObject& config, const MoeFacts& facts) {
   switch (facts.shared) {
     case MoeFacts::Shared::none: break;
     case MoeFacts::Shared::counted:
-      sizes.shared_width = sizes.width * config.count_or({facts.shared_key}, 0, kMostExperts);
+      sizes.shared_width =
+          sizes.width * config.count_or({facts.shared_key}, facts.shared_fallback, kMostExperts);
       break;
     case MoeFacts::Shared::sized:
-      sizes.shared_width = config.count_or({facts.shared_key}, 0, kMostWidth);
+      sizes.shared_width =
+          config.count_or({facts.shared_key}, facts.shared_fallback, kMostWidth);
       break;
   }
+  sizes.bias = read_switch(config, facts.expert.bias);
   return sizes;
 }
 
@@ -241,8 +248,7 @@ Moe make_moe(const MoeFacts& facts, const std::string& prefix, const MoeSizes& s
           .experts_per_token = sizes.per_token,
           .router = weights(stem + std::string(facts.router), facts.router_bias),
           .correction = facts.correction.empty() ? "" : stem + std::string(facts.correction),
-          .expert = make_mlp(facts.expert, stem, sizes.width, activation,
-                             facts.expert.bias.fallback)};
+          .expert = make_mlp(facts.expert, stem, sizes.width, activation, sizes.bias)};
   moe.expert.order = facts.order;
   if (facts.storage == MoeFacts::Storage::bare) {
     for (Weights* names : {&moe.expert.gate, &moe.expert.up, &moe.expert.gate_up,
@@ -251,8 +257,7 @@ Moe make_moe(const MoeFacts& facts, const std::string& prefix, const MoeSizes& s
     }
   }
   if (sizes.shared_width > 0) {
-    moe.shared = make_mlp(facts.shared_mlp, stem, sizes.shared_width, activation,
-                          facts.shared_mlp.bias.fallback);
+    moe.shared = make_mlp(facts.shared_mlp, stem, sizes.shared_width, activation, sizes.bias);
     if (!facts.shared_gate.empty()) {
       moe.shared_gate = weights(stem + std::string(facts.shared_gate), false);
     }

@@ -59,6 +59,7 @@ struct AttentionFacts {
   std::string_view fused;            // one tensor for the three; empty: three
   Switch bias{.key = "attention_bias"};
   std::optional<Switch> output_bias;  // none: as `bias`
+  std::int64_t heads = 0;            // where the file does not say; 0: it must
   std::int64_t kv_heads = 0;         // where the file does not say; 0: as many as heads
   std::int64_t head_size = 0;        // where the file does not say; 0: hidden / heads
   double rotary_fraction = 1;        // of a head, where the file does not say
@@ -92,13 +93,15 @@ struct MoeFacts {
   /// shared experts: none; a count of experts of the routed width; a width of their own
   enum class Shared : std::uint8_t { none, counted, sized };
   Shared shared = Shared::none;
-  std::string_view shared_key;  // the count or the width
+  std::string_view shared_key;     // the count or the width
+  std::int64_t shared_fallback = 0;  // where the file does not say
   MlpFacts shared_mlp{.prefix = "shared_experts.", .bias = {}};
   std::string_view shared_gate;
-  /// all: every block. after_dense: from `first_dense_key` on, every moe_layer_freq-th. stepped: every
-  /// decoder_sparse_step-th but mlp_only_layers. ranged: moe_layer_start_index and so on.
+  /// all: every block. after_dense: from first_k_dense_replace on, every moe_layer_freq-th. stepped:
+  /// every decoder_sparse_step-th but mlp_only_layers. ranged: moe_layer_start_index and so on.
   enum class Layers : std::uint8_t { all, after_dense, stepped, ranged };
   Layers layers = Layers::all;
+  std::int64_t dense_fallback = 0;  // blocks before the first mixture, where the file does not say
 };
 
 struct DecoderFacts {
@@ -114,12 +117,17 @@ struct DecoderFacts {
   std::string_view attention_norm_after;
   std::string_view mlp_norm = "post_attention_layernorm";
   std::string_view mlp_norm_after;
-  bool parallel = false;  // attention and mlp read the same input
+  Switch parallel;            // attention and mlp stand side by side ...
+  bool parallel_norm = false;  // ... and then share the first norm
+  std::int64_t vocabulary = 0;  // where the file does not say; 0: it must
   double caps_logits = 0;  // final_logit_softcapping where the file does not say; 0: none
   AttentionFacts attention;
   MlpFacts mlp;
   std::optional<MoeFacts> moe;
-  bool predictions = false;  // num_nextn_predict_layers
+  /// num_nextn_predict_layers: unknown here; modules as PredictionModule says; or modules of a kind
+  /// that is not described, left out with a note.
+  enum class Predictions : std::uint8_t { none, modelled, left_out };
+  Predictions predictions = Predictions::none;
   double residual_dropout = 0;  // where the file does not say
   double attention_dropout = 0;
 };
@@ -142,6 +150,7 @@ struct MoeSizes {
   std::int64_t per_token = 0;
   std::int64_t width = 0;
   std::int64_t shared_width = 0;  // 0: no shared expert
+  bool bias = false;              // of the experts' projections
 };
 
 /// What may differ between the blocks of a decoder.
@@ -156,9 +165,10 @@ struct LayerTraits {
 Weights weights(std::string stem, bool bias);
 Norm norm(const NormFacts& facts, const std::string& stem);
 
-Sizes read_sizes(ConfigObject& config, const AttentionFacts& facts);
-/// hidden, layers, vocabulary and positions only, for decoders without heads.
-Sizes read_stream_sizes(ConfigObject& config);
+Sizes read_sizes(ConfigObject& config, const DecoderFacts& facts);
+/// hidden, layers, vocabulary and positions only, for decoders without heads. `vocabulary` stands in
+/// where the file does not say; 0: it must.
+Sizes read_stream_sizes(ConfigObject& config, std::int64_t vocabulary = 0);
 bool read_switch(ConfigObject& config, const Switch& choice);
 double read_dropout(ConfigObject& config, Keys keys, double fallback);
 /// The activation's spelling; a word that is not known is an InputError.

@@ -7,6 +7,8 @@
 namespace placet {
 namespace {
 
+constexpr std::int64_t kMostPredictions = 64;
+
 // --- windows and rotation
 
 std::int64_t read_period(ConfigObject& config, const WindowFacts& facts) {
@@ -72,22 +74,23 @@ void read_rotation(ConfigObject& config, const WindowFacts& facts, std::vector<L
   const auto layers = static_cast<std::int64_t>(all.size());
   const std::int64_t period =
       config.count_or({"no_rope_layer_interval"}, facts.unrotated_period, kMostLayers);
-  auto rotated = config.numbers("no_rope_layers", kMostLayers);
-  if (rotated && rotated->empty()) rotated.reset();
-  if (rotated) check_length(config, "no_rope_layers", rotated->size(), layers);
+  const std::vector<std::int64_t> rotated =
+      config.numbers("no_rope_layers", kMostLayers).value_or(std::vector<std::int64_t>{});
+  if (!rotated.empty()) check_length(config, "no_rope_layers", rotated.size(), layers);
   for (std::int64_t i = 0; i < layers; ++i) {
     LayerTraits& layer = all[static_cast<std::size_t>(i)];
-    layer.rotated = rotated ? (*rotated)[static_cast<std::size_t>(i)] != 0
-                            : period == 0 || (i + 1) % period != 0;
+    layer.rotated = rotated.empty() ? period == 0 || (i + 1) % period != 0
+                                    : rotated[static_cast<std::size_t>(i)] != 0;
     if (!layer.rotated) layer.window = 0;
   }
 }
 
 // --- mixtures of experts
 
-void mark_after_dense(ConfigObject& config, std::vector<LayerTraits>& all) {
+void mark_after_dense(ConfigObject& config, std::int64_t fallback,
+                      std::vector<LayerTraits>& all) {
   const auto layers = static_cast<std::int64_t>(all.size());
-  const std::int64_t dense = config.count_or({"first_k_dense_replace"}, 0, kMostLayers);
+  const std::int64_t dense = config.count_or({"first_k_dense_replace"}, fallback, kMostLayers);
   if (config.raw("moe_layer_freq").is_array()) {
     const auto flags = config.numbers("moe_layer_freq", kMostLayers);
     check_length(config, "moe_layer_freq", flags->size(), layers);
@@ -117,9 +120,9 @@ void mark_stepped(ConfigObject& config, std::vector<LayerTraits>& all) {
   }
 }
 
-void mark_ranged(ConfigObject& config, std::vector<LayerTraits>& all) {
+void mark_ranged(ConfigObject& config, std::int64_t fallback, std::vector<LayerTraits>& all) {
   const auto layers = static_cast<std::int64_t>(all.size());
-  const std::int64_t start = config.count_or({"moe_layer_start_index"}, 0, kMostLayers);
+  const std::int64_t start = config.count_or({"moe_layer_start_index"}, fallback, kMostLayers);
   const std::int64_t interval = config.size_or({"moe_layer_interval"}, 1, kMostLayers);
   const bool to_the_end = config.raw("moe_layer_end_index") == Json(-1);
   const std::int64_t end =
@@ -134,9 +137,10 @@ void mark_sparse(ConfigObject& config, const MoeFacts& facts, std::vector<LayerT
     case MoeFacts::Layers::all:
       for (LayerTraits& layer : all) layer.sparse = true;
       return;
-    case MoeFacts::Layers::after_dense: return mark_after_dense(config, all);
+    case MoeFacts::Layers::after_dense: 
+      return mark_after_dense(config, facts.dense_fallback, all);
     case MoeFacts::Layers::stepped: return mark_stepped(config, all);
-    case MoeFacts::Layers::ranged: return mark_ranged(config, all);
+    case MoeFacts::Layers::ranged: return mark_ranged(config, facts.dense_fallback, all);
   }
 }
 
@@ -149,6 +153,7 @@ struct Parts {
   std::optional<Mlp> mlp;
   std::optional<Moe> moe;
   double dropout = 0;
+  bool parallel = false;
 };
 
 BlockShape make_block(const Parts& parts, const LayerTraits& traits) {
@@ -168,8 +173,11 @@ BlockShape make_block(const Parts& parts, const LayerTraits& traits) {
   } else {
     second.mixer = *parts.mlp;
   }
-  if (!f.parallel) return {Sublayer{.branches = {first}}, Sublayer{.branches = {second}}};
-  if (f.mlp_norm.empty()) second.input = Branch::Input::same;
+  if (!parts.parallel) return {Sublayer{.branches = {first}}, Sublayer{.branches = {second}}};
+  if (f.parallel_norm) {
+    second.input = Branch::Input::same;
+    second.norm = {};
+  }
   return {Sublayer{.branches = {first, second}}};
 }
 
@@ -191,13 +199,18 @@ Parts read_parts(ConfigObject& config, const DecoderFacts& facts, const Sizes& s
                                        activation);
   parts.dropout = read_dropout(
       config, {"resid_pdrop", "residual_dropout", "hidden_dropout"}, facts.residual_dropout);
+  parts.parallel = read_switch(config, facts.parallel);
   return parts;
 }
 
 void add_predictions(ConfigObject& config, const DecoderFacts& facts, const Parts& parts,
                      const Sizes& sizes, const LayerTraits& last, Architecture& a) {
-  if (!facts.predictions) return;
-  const std::int64_t modules = config.count_or({"num_nextn_predict_layers"}, 0, kMostLayers);
+  if (facts.predictions == DecoderFacts::Predictions::none) return;
+  const std::int64_t modules = config.count_or({"num_nextn_predict_layers"}, 0, kMostPredictions);
+  if (modules > 0 && facts.predictions == DecoderFacts::Predictions::left_out) {
+    a.notes.push_back("num_nextn_predict_layers: the prediction modules are left out");
+    return;
+  }
   const std::string layer(facts.layer);
   for (std::int64_t i = 0; i < modules; ++i) {
     a.predictions.push_back({.number = sizes.layers + i,
@@ -223,7 +236,7 @@ std::vector<LayerTraits> read_traits(ConfigObject& config, const DecoderFacts& f
 }
 
 Architecture read_decoder(ConfigObject& config, const DecoderFacts& facts) {
-  const Sizes sizes = read_sizes(config, facts.attention);
+  const Sizes sizes = read_sizes(config, facts);
   Architecture a = read_frame(config, facts, sizes);
   const std::vector<LayerTraits> traits = read_traits(config, facts, sizes);
   const Parts parts = read_parts(config, facts, sizes, traits);

@@ -163,4 +163,10 @@ std::vector<std::string> profile_names(const Catalog& catalog) {
   return files;
 }
 
+std::string profile_title(const Catalog& catalog, const std::string& name) {
+  const Document document = open_document(catalog.root / "engines" / (name + ".json"));
+  const auto title = Reader(document).find("title");
+  return title ? title->text() : std::string();
+}
+
 }  // namespace placet

@@ -18,6 +18,9 @@ Profile load_profile(const Catalog& catalog, const std::string& text, const std:
 /// All names with versions, sorted by name, newest version last.
 std::vector<std::string> profile_names(const Catalog& catalog);
 
+/// What a profile of profile_names() is in a sentence; empty if its file does not say.
+std::string profile_title(const Catalog& catalog, const std::string& name);
+
 /// The amount that a text such as "2 * micro_batch * hidden", "1/2 * owned" or "600 MiB" spells.
 /// Throws InputError that speaks of `where`.
 Amount parse_amount(const std::string& text, const std::string& where);

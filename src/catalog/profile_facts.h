@@ -17,7 +17,11 @@ std::vector<std::string> profile_keys();
 /// Each fact is noted in Profile::facts.
 void read_facts(const Catalog& catalog, const Reader& reader, Profile& profile);
 
-/// The parts of read_facts: saved values, and the lists of own terms, messages and refusals.
+/// Keys of the facts that are one value each.
+std::vector<std::string> scalar_keys();
+
+/// The parts of read_facts: single values, saved values, and the lists of own terms, messages and refusals.
+void read_scalars(const Reader& reader, Profile& profile);
 void read_saves(const Reader& reader, Profile& profile);
 void read_memory(const Reader& reader, Profile& profile);
 void read_messages(const Reader& reader, Profile& profile);

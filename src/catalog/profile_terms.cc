@@ -28,11 +28,18 @@ std::optional<bool> read_flag(const Reader& reader, std::string_view key) {
   return value ? std::optional(value->flag()) : std::nullopt;
 }
 
-When read_when(const Reader& reader) {
-  reader.allow({"cut", "degree_above", "absent", "state", "modes", "first_stage", "last_stage",
-                "accumulates", "recomputes", "compute"});
-  if (reader.json().empty()) reader.fail("says nothing", "at least one condition");
-  When when;
+Comparison read_comparison(const Reader& reader) {
+  reader.allow({"relation", "left", "right"});
+  const std::vector<std::string> relations = {"not_multiple", "above"};
+  Comparison comparison;
+  comparison.relation = static_cast<Comparison::Relation>(reader.at("relation").one_of(relations));
+  comparison.left = read_amount(reader.at("left"));
+  comparison.right = read_amount(reader.at("right"));
+  return comparison;
+}
+
+// The part of a condition that speaks of axes.
+void read_axes(const Reader& reader, When& when) {
   if (const auto cut = reader.find("cut")) when.cut = read_cut(*cut);
   if (const auto above = reader.find("degree_above")) {
     when.degree_above = above->whole({0, 1'000'000'000});
@@ -47,11 +54,25 @@ When read_when(const Reader& reader) {
       when.modes.push_back(read_enum<Mode>(mode, kModeCount, [](Mode m) { return symbol_of(m); }));
     }
   }
+}
+
+When read_when(const Reader& reader) {
+  reader.allow({"cut", "degree_above", "absent", "state", "modes", "first_stage", "last_stage",
+                "accumulates", "recomputes", "compute", "clips", "scales_loss", "has_experts",
+                "shares_embedding", "compares"});
+  if (reader.json().empty()) reader.fail("says nothing", "at least one condition");
+  When when;
+  read_axes(reader, when);
   when.first_stage = read_flag(reader, "first_stage");
   when.last_stage = read_flag(reader, "last_stage");
   when.accumulates = read_flag(reader, "accumulates");
   when.recomputes = read_flag(reader, "recomputes");
   if (const auto compute = reader.find("compute")) when.compute = read_dtype(*compute);
+  when.clips = read_flag(reader, "clips");
+  when.scales_loss = read_flag(reader, "scales_loss");
+  when.has_experts = read_flag(reader, "has_experts");
+  when.shares_embedding = read_flag(reader, "shares_embedding");
+  if (const auto compares = reader.find("compares")) when.compares = read_comparison(*compares);
   return when;
 }
 
@@ -82,21 +103,36 @@ InstantSet read_instants(const Reader& reader) {
 }
 
 EngineMemory read_term(const Reader& reader) {
-  reader.allow({"what", "category", "instants", "bytes", "when", "source"});
+  reader.allow({"what", "category", "instants", "bytes", "blocks", "when", "in_reserved", "source"});
   EngineMemory term;
   term.category = read_enum<MemoryCategory>(reader.at("category"), kMemoryCategoryCount,
                                             [](MemoryCategory c) { return name_of(c); });
   term.what = reader.at("what").text();
   term.instants = read_instants(reader.at("instants"));
   term.bytes = read_amount(reader.at("bytes"));
+  if (const auto blocks = reader.find("blocks")) term.blocks = read_amount(*blocks);
+  term.in_reserved = read_flag(reader, "in_reserved").value_or(true);
   term.when = read_conditions(reader);
   term.source = reader.at("source").text();
   return term;
 }
 
+// Over which axes a message goes: "all", "owners", or the axes with some cuts.
+void read_group(const Reader& over, EngineMessage& message) {
+  if (over.is_text()) {
+    const std::vector<std::string> words = {"all", "owners"};
+    const std::size_t word = over.one_of(words);
+    message.over_all = word == 0;
+    message.over_owners = word == 1;
+    return;
+  }
+  for (const Reader& cut : over.items()) message.over.push_back(read_cut(cut));
+  if (message.over.empty()) over.fail("names no axis", "\"all\", \"owners\" or a list of cuts");
+}
+
 EngineMessage read_message(const Reader& reader) {
-  reader.allow({"what", "collective", "op", "dtype", "phase", "over", "payload_elements", "count",
-                "when", "source"});
+  reader.allow({"what", "collective", "op", "state", "dtype", "phase", "over", "payload_elements",
+                "count", "when", "source"});
   EngineMessage message;
   message.what = reader.at("what").text();
   message.collective = read_enum<Collective>(reader.at("collective"), kCollectiveCount,
@@ -104,18 +140,13 @@ EngineMessage read_message(const Reader& reader) {
   if (const auto op = reader.find("op")) {
     message.op = read_enum<ReduceOp>(*op, kReduceOpCount, [](ReduceOp o) { return name_of(o); });
   }
+  if (const auto state = reader.find("state")) {
+    message.state = read_enum<State>(*state, 4, [](State s) { return name_of(s); });
+  }
   message.dtype = read_dtype(reader.at("dtype"));
   message.phase =
       read_enum<Phase>(reader.at("phase"), kPhaseCount, [](Phase p) { return name_of(p); });
-  const Reader over = reader.at("over");
-  if (over.is_text()) {
-    const std::vector<std::string> all = {"all"};
-    over.one_of(all);
-    message.over_all = true;
-  } else {
-    for (const Reader& cut : over.items()) message.over.push_back(read_cut(cut));
-    if (message.over.empty()) over.fail("names no axis", "\"all\" or a list of cuts");
-  }
+  read_group(reader.at("over"), message);
   message.payload_elements = read_amount(reader.at("payload_elements"));
   message.count = read_amount(reader.at("count"));
   message.when = read_conditions(reader);

@@ -134,15 +134,16 @@ Meaning read_meaning(const Reader& reader) {
 }
 
 Strategy read_strategy(const Reader& reader, const std::string& name) {
-  reader.allow({"schema", "name", "description", "sources", "prints_as", "sets", "suggests",
-                "classes"});
+  reader.allow(
+      {"schema", "name", "description", "sources", "prints_as", "sets", "suggests", "classes"});
   Heading heading = read_heading(reader, kStrategySchema, name);
   Strategy strategy{.name = heading.name,
                     .description = std::move(heading.description),
                     .sources = std::move(heading.sources),
                     .meaning = read_meaning(reader)};
   if (const auto terms = reader.find("prints_as")) strategy.prints_as = terms->text();
-  if (strategy.meaning == Meaning{}) reader.fail("says nothing", "at least sets, suggests or classes");
+  if (strategy.meaning == Meaning{})
+    reader.fail("says nothing", "at least sets, suggests or classes");
   return strategy;
 }
 
@@ -151,18 +152,22 @@ Strategy read_strategy(const Reader& reader, const std::string& name) {
 std::vector<std::string> hosting_words() { return {"single", "loop", "vee", "bidirectional"}; }
 
 std::vector<std::string> order_words() {
-  return {"all_forward",  "one_forward_one_backward", "interleaved",
-          "split_single", "split_vee",                "bidirectional_split"};
+  return {"all_forward", "one_forward_one_backward", "interleaved", "split_single",
+          "split_vee",   "bidirectional_split"};
 }
 
 /// Which order works on which hosting.
 bool go_together(Hosting hosting, Order order) {
   switch (order) {
-    case Order::all_forward: return true;
+    case Order::all_forward:
+      return true;
     case Order::one_forward_one_backward:
-    case Order::split_single: return hosting == Hosting::single;
-    case Order::interleaved: return hosting == Hosting::loop;
-    case Order::split_vee: return hosting == Hosting::vee;
+    case Order::split_single:
+      return hosting == Hosting::single;
+    case Order::interleaved:
+      return hosting == Hosting::loop;
+    case Order::split_vee:
+      return hosting == Hosting::vee;
     case Order::bidirectional_split:
       return hosting == Hosting::vee || hosting == Hosting::bidirectional;
   }
@@ -205,10 +210,10 @@ ScheduleTemplate read_schedule(const Reader& reader, const std::string& name) {
 
 // --- attention
 
-constexpr std::array kMovements = {"gather", "pieces", "scatter_sum", "pieces_sum", "heads",
-                                   "tokens"};
-constexpr std::array kTensors = {"query",          "keys",          "values",
-                                 "output",         "query_gradient", "keys_gradient",
+constexpr std::array kMovements = {"gather",     "pieces", "scatter_sum",
+                                   "pieces_sum", "heads",  "tokens"};
+constexpr std::array kTensors = {"query",           "keys",           "values",
+                                 "output",          "query_gradient", "keys_gradient",
                                  "values_gradient", "output_gradient"};
 
 ExchangeStep read_step(const Reader& reader) {
@@ -276,8 +281,8 @@ void read_exchanges(const Catalog& catalog, StrategyCatalog& out) {
   for (const std::string& name : names_in(catalog, "attention")) {
     const Document document = open_document(catalog.root / "attention" / (name + ".json"));
     const Reader reader(document);
-    reader.allow({"schema", "name", "description", "sources", "default", "sets", "suggests", "steps",
-                  "whole_keys_live", "cuts_heads", "sequence_chunks"});
+    reader.allow({"schema", "name", "description", "sources", "default", "sets", "suggests",
+                  "steps", "whole_keys_live", "cuts_heads", "sequence_chunks"});
     Realisation word = read_word(reader, kAttentionSchema, name, out.default_attention);
     word.kind = Realisation::Kind::attention;
     out.attention.emplace(name, read_attention(reader, name));
@@ -358,8 +363,8 @@ Schedule resolve_schedule(const StrategyCatalog& strategies,
                         .value = std::to_string(value),
                         .problem = is_chunks ? "is no number of stages per device"
                                              : "is no number of micro-batches per group",
-                        .allowed = "a whole number from " + std::to_string(argument.least) + " to " +
-                                   std::to_string(argument.most)});
+                        .allowed = "a whole number from " + std::to_string(argument.least) +
+                                   " to " + std::to_string(argument.most)});
     }
     (is_chunks ? schedule.chunks : schedule.group) = value;
   }

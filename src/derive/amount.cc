@@ -2,7 +2,8 @@
 #include <algorithm>
 
 #include "derive/memory.h"
-#include "units/checked.h"
+#include "profile/conditions.h"
+#include "units/shares.h"
 
 namespace placet {
 namespace {
@@ -15,7 +16,12 @@ void for_each_parameter(const Layout& layout, const Stage& stage, F&& f) {
   for (const std::vector<int>& chunk : stage.chunks) {
     for (int u : chunk) {
       const LocalUnit& unit = layout.units[at(layout.unit_of[at(u)])];
-      for (const LocalParameter& parameter : unit.parameters) f(unit, parameter);
+      const UnitKind& kind = layout.job->model.kinds[at(unit.kind)];
+      for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
+        if (!is_second_use(layout.job->model, stage, kind.parameters[p])) {
+          f(unit, unit.parameters[p]);
+        }
+      }
     }
   }
 }
@@ -55,72 +61,50 @@ std::int64_t padded_local_vocabulary(const Layout& layout) {
   return (whole + layout.tensor_degree - 1) / layout.tensor_degree;
 }
 
+/// Blocks of the stage in which tokens choose experts.
+std::int64_t hosted_moe_blocks(const Layout& layout, const Stage& stage) {
+  const Model& model = layout.job->model;
+  std::int64_t blocks = 0;
+  for (const std::vector<int>& chunk : stage.chunks) {
+    blocks += std::ranges::count_if(chunk, [&](int u) {
+      return std::ranges::any_of(model.kinds[at(model.units[at(u)].kind)].operators,
+                                 [](const Operator& op) { return op.kind == OpKind::dispatch; });
+    });
+  }
+  return blocks;
+}
+
 std::int64_t experts_hosted(const Layout& layout) {
-  std::int64_t degree = 1;
-  for (const AxisPlacement& axis : layout.job->placement.axes) {
-    if (how_of(axis, bit_of(TensorClass::experts), std::nullopt).cut == Cut::expert) {
-      degree *= axis.degree;
-    }
-  }
-  return (layout.job->model.figures.experts + degree - 1) / degree;
+  const std::int64_t degree = *value_in_job(Symbol::expert_degree, *layout.job);
+  return largest_share(layout.job->model.figures.experts, degree);
 }
 
+/// Symbols that differ between the stages, or that the layout knows better than the job.
 std::int64_t value_of(Symbol symbol, const Layout& layout, const Stage& stage) {
-  const Job& job = *layout.job;
   std::int64_t sum = 0;
-  switch (symbol) {
-    case Symbol::micro_batch: return layout.micro_batch;
-    case Symbol::micro_batches: return layout.micro_batches;
-    case Symbol::sequence: return layout.tokens;
-    case Symbol::residual_tokens: return layout.residual_tokens;
-    case Symbol::hidden: return job.model.figures.hidden;
-    case Symbol::vocabulary: return padded_local_vocabulary(layout);
-    case Symbol::parameters:
-      for_each_parameter(layout, stage, [&](const LocalUnit&, const LocalParameter& p) {
-        if (p.trainable && p.stored) sum += p.elements;
-      });
-      return sum;
-    case Symbol::owned:
-      for_each_parameter(layout, stage, [&](const LocalUnit&, const LocalParameter& p) {
-        if (p.trainable && p.stored) sum += p.rest[1];
-      });
-      return sum;
-    case Symbol::largest_unit: return largest_unit(layout, stage);
-    case Symbol::largest_tensor:
-      for_each_parameter(layout, stage, [&](const LocalUnit&, const LocalParameter& p) {
-        sum = std::max(sum, p.elements);
-      });
-      return sum;
-    case Symbol::blocks: return hosted_blocks(layout, stage);
-    case Symbol::experts: return experts_hosted(layout);
-    case Symbol::data_degree: return layout.data_degree;
-    case Symbol::tensor_degree: return layout.tensor_degree;
-    case Symbol::devices: return devices_of(job.placement);
+  auto over_parameters = [&](auto&& add) {
+    for_each_parameter(layout, stage,
+                       [&](const LocalUnit&, const LocalParameter& p) { add(p); });
+    return sum;
+  };
+  if (symbol == Symbol::sequence) return layout.tokens;
+  if (symbol == Symbol::residual_tokens) return layout.residual_tokens;
+  if (symbol == Symbol::micro_batch) return layout.micro_batch;
+  if (symbol == Symbol::vocabulary) return padded_local_vocabulary(layout);
+  if (symbol == Symbol::largest_unit) return largest_unit(layout, stage);
+  if (symbol == Symbol::blocks) return hosted_blocks(layout, stage);
+  if (symbol == Symbol::moe_blocks) return hosted_moe_blocks(layout, stage);
+  if (symbol == Symbol::experts) return experts_hosted(layout);
+  if (symbol == Symbol::parameters) {
+    return over_parameters([&](const LocalParameter& p) { sum += p.trainable ? p.elements : 0; });
   }
-  return 0;
-}
-
-bool axis_part_holds(const When& when, const Placement& placement) {
-  if (!when.cut && !when.state) return true;
-  std::int64_t degree = 1;
-  for (const AxisPlacement& axis : placement.axes) {
-    if (when.cut && axis.how.cut != *when.cut) continue;
-    if (when.state && std::ranges::find(when.modes, axis.how.modes[*when.state]) ==
-                          when.modes.end()) {
-      continue;
-    }
-    degree = checked_multiply(degree, axis.degree, "product of degrees");
+  if (symbol == Symbol::owned) {
+    return over_parameters([&](const LocalParameter& p) { sum += p.trainable ? p.rest[1] : 0; });
   }
-  return (degree > when.degree_above) != when.absent;
-}
-
-bool holds(const When& when, const Layout& layout, const Stage& stage) {
-  if (when.first_stage && *when.first_stage != stage.hosts_first) return false;
-  if (when.last_stage && *when.last_stage != stage.hosts_last) return false;
-  if (when.accumulates && *when.accumulates != (layout.micro_batches > 1)) return false;
-  if (when.compute && *when.compute != layout.job->precision.compute) return false;
-  if (when.recomputes && *when.recomputes != recomputes_units(*layout.job)) return false;
-  return axis_part_holds(when, layout.job->placement);
+  if (symbol == Symbol::largest_tensor) {
+    return over_parameters([&](const LocalParameter& p) { sum = std::max(sum, p.elements); });
+  }
+  return value_in_job(symbol, *layout.job).value_or(0);
 }
 
 }  // namespace
@@ -132,7 +116,7 @@ std::int64_t evaluate(const Amount& amount, const Layout& layout, const Stage& s
 }
 
 bool all_hold(const std::vector<When>& when, const Layout& layout, const Stage& stage) {
-  return std::ranges::all_of(when, [&](const When& w) { return holds(w, layout, stage); });
+  return all_hold(when, *layout.job, {.first = stage.hosts_first, .last = stage.hosts_last});
 }
 
 }  // namespace placet

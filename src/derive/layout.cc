@@ -45,8 +45,7 @@ class Divider {
     std::int64_t sum = 0;
     for (std::int64_t share : axis.shares) sum += share;
     auto begin = [&](std::int64_t cumulated) {
-      const __int128 product = static_cast<__int128>(total) * cumulated;
-      return static_cast<std::int64_t>((product + sum - 1) / sum);
+      return in_bytes(part_rounded_up(bytes(total), Rational(cumulated, sum)));
     };
     std::int64_t cumulated = 0;
     std::int64_t largest = 0;
@@ -223,6 +222,7 @@ class LayoutBuilder {
     }
     out.elements = 1;
     std::int64_t unpadded = 1;
+    std::vector<std::int64_t> lengths;
     for (std::size_t d = 0; d < parameter.dims.size(); ++d) {
       Dim dim = parameter.dims[d];
       unpadded = checked_multiply(unpadded, cut_length(dim, by_dim[d], out), "elements");
@@ -230,14 +230,22 @@ class LayoutBuilder {
         dim.size = padded_vocabulary(dim.size);
         dim.parts = dim.size;
       }
-      out.elements = checked_multiply(out.elements, cut_length(dim, by_dim[d], out), "elements");
+      lengths.push_back(cut_length(dim, by_dim[d], out));
+      out.elements = checked_multiply(out.elements, lengths.back(), "elements");
     }
     out.padding = out.elements - unpadded;
     out.cut = 0;
     for (AxisMask mask : by_dim) out.cut |= mask;
+    read_shape(by_dim, lengths, out);
+    if (out.elements < job_.profile.persistent_elements) stay_gathered(out);
+    settle_keep(out);
     if (job_.profile.layer_cut_defers_sharding && layout_.stages > 1) defer_sharding(out);
+    if (job_.profile.defers_scatter && layout_.micro_batches > 1) defer_scatter(out);
     for (int s = 0; s < 3; ++s) {
-      out.rest[at(s)] = divider_.share(out.elements, out.divided[at(s)]);
+      const AxisMask mask = out.divided[at(s)];
+      out.rest[at(s)] = job_.profile.grain == ShardGrain::row && mask != 0
+                            ? divider_.share(out.rows, mask) * (out.elements / out.rows)
+                            : divider_.share(out.elements, mask);
     }
     if (out.materialized != 0) out.rest[0] = 0;
     if (out.consumed != 0) out.rest[2] = 0;
@@ -248,9 +256,45 @@ class LayoutBuilder {
   /// gathered parameters and whole gradients stay meanwhile.
   static void defer_sharding(LocalParameter& out) {
     out.keep = Keep::step;
-    out.divided[static_cast<std::size_t>(State::gradients)] = 0;
-    out.deferred = out.scattered_each;
+    out.kept = out.rests_in_part | out.materialized;
+    out.kept_step = out.kept;
+    defer_scatter(out);
+  }
+
+  /// Gradients stay whole until the last micro-batch.
+  static void defer_scatter(LocalParameter& out) {
+    out.divided[static_cast<std::size_t>(State::gradients)] &= ~out.scattered_each;
+    out.deferred |= out.scattered_each;
     out.scattered_each = 0;
+  }
+
+  /// A small tensor that is not worth gathering: whole at rest, brought up to date after the update.
+  static void stay_gathered(LocalParameter& out) {
+    out.divided[static_cast<std::size_t>(State::parameters)] &= ~out.rests_in_part;
+    out.rests_in_part = 0;
+  }
+
+  /// A gather over several axes is whole again only where none of them frees it.
+  static void settle_keep(LocalParameter& out) {
+    const AxisMask gathered = out.rests_in_part | out.materialized;
+    out.kept &= gathered;
+    out.kept_step &= gathered;
+    const bool all = gathered != 0 && out.kept == gathered;
+    out.keep = all ? Keep::backward : Keep::none;
+    if (all && out.kept_step == gathered) out.keep = Keep::step;
+  }
+
+  /// Local lengths of the dims that shards and optimizers speak of.
+  static void read_shape(const std::vector<AxisMask>& by_dim,
+                         const std::vector<std::int64_t>& lengths, LocalParameter& out) {
+    const std::size_t dims = by_dim.size();
+    if (dims == 0) return;
+    out.matrix_columns = lengths.back();
+    out.cut_columns = by_dim.back();
+    out.rows = lengths.front();
+    if (dims < 2) return;
+    out.matrix_rows = lengths[dims - 2];
+    out.cut_rows = by_dim[dims - 2];
   }
 
   /// Reads one axis's How for one parameter.
@@ -260,6 +304,8 @@ class LayoutBuilder {
     const How& how = how_of(axis(a), parameter.classes, block);
     const AxisMask bit = axis_bit(static_cast<int>(a));
     read_media(how, out);
+    if (how.keep != Keep::none) out.kept |= bit;
+    if (how.keep == Keep::step) out.kept_step |= bit;
     switch (how.cut) {
       case Cut::layer: return;
       case Cut::tensor: {
@@ -269,6 +315,7 @@ class LayoutBuilder {
         } else if (prepared.used_in_parallel ||
                    how.modes.activations == Mode::sharded_gather) {
           out.partial |= bit;
+          out.shared |= bit;
         }
         return;
       }
@@ -277,7 +324,9 @@ class LayoutBuilder {
           by_dim[at(dim_of(parameter.dims, Index::expert))] |= bit;
           return;
         }
-        break;  // a dense tensor under an expert cut: the axis divides its samples
+        // A dense tensor under an expert cut: the axis divides its samples, and cannot cut it.
+        if (contains(prepared.summed, Index::sample)) out.partial |= bit;
+        return;
       case Cut::batch:
       case Cut::sequence: break;
     }
@@ -312,7 +361,6 @@ class LayoutBuilder {
     } else if (out.on_host[1] == Rational(1)) {
       out.update_on_host = true;
     }
-    out.keep = std::max(out.keep, how.keep);
   }
 
   static void read_storage(const How& how, AxisMask bit, LocalParameter& out) {
@@ -355,7 +403,7 @@ class LayoutBuilder {
                               std::optional<std::int64_t> block, bool whole_tokens) const {
     std::int64_t elements = 1;
     AxisMask routed_part = 0;
-    const bool residual = value.region == Region::residual && !whole_tokens;
+    const bool residual = prepared.on_stream && !whole_tokens;
     AxisMask spread = 0;  // routed tokens gathered from these axes
     if (prepared.routed) read_routing(prepared, block, spread, routed_part);
     for (const Dim& dim : value.dims) {
@@ -449,6 +497,21 @@ std::int64_t degree_of(const Placement& placement, AxisMask mask) {
     }
   }
   return product;
+}
+
+std::int64_t largest_part(const Placement& placement, std::int64_t total, AxisMask mask) {
+  const Coordinates none;
+  return Divider(placement, none).share(total, mask);
+}
+
+std::int64_t smallest_part(const Placement& placement, std::int64_t total, AxisMask mask) {
+  Coordinates last = std::vector<std::int64_t>();
+  for (const AxisPlacement& axis : placement.axes) {
+    const auto least = std::ranges::min_element(axis.shares);
+    const bool uneven = !axis.shares.empty() && axis.how.cut != Cut::layer;
+    last->push_back(uneven ? least - axis.shares.begin() : axis.degree - 1);
+  }
+  return Divider(placement, last).share(total, mask);
 }
 
 Layout lay_out(const Job& job, const Prepared& prepared,

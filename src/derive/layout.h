@@ -20,6 +20,7 @@ struct LocalParameter {
   std::int64_t padding = 0;   // of these, padding of the vocabulary
   AxisMask cut = 0;           // the axis divides the tensor itself
   AxisMask partial = 0;       // its gradient is P along the axis
+  AxisMask shared = 0;        // of these: a tensor cut leaves it whole between cut work
   AxisMask rests_in_part = 0; // Θ rests divided, used whole: gathered for use (S*, O of batch cuts)
   AxisMask materialized = 0;  // Θ = M
   std::array<AxisMask, 4> divided{};  // by state: axes that divide the bytes at rest (beyond cut)
@@ -32,8 +33,14 @@ struct LocalParameter {
   AxisMask replica_axes = 0;    // along these
   std::array<std::int64_t, 3> rest{};       // elements at rest of Θ, Ω, G; host part included
   bool trainable = true;
-  bool stored = true;           // false: a second use of a tensor that the device holds anyway
-  Keep keep = Keep::none;
+  Keep keep = Keep::none;       // the least of the axes it is gathered from
+  AxisMask kept = 0;            // axes whose gather stays from forward to backward, at least
+  AxisMask kept_step = 0;       // of these: over the micro-batches of a step
+  std::int64_t rows = 1;        // local length of its first dim
+  /// Its last two dims, as optimizers that are not elementwise see them: local lengths (one row if
+  /// there is only one dim), and the axes that cut them.
+  std::int64_t matrix_rows = 1, matrix_columns = 1;
+  AxisMask cut_rows = 0, cut_columns = 0;
   std::array<Rational, 3> on_host{};        // fraction of Θ, Ω, G kept in host memory
   bool update_on_host = false;
 };
@@ -64,6 +71,11 @@ struct Layout {
 
 /// Product of the degrees of the axes in `mask`.
 std::int64_t degree_of(const Placement& placement, AxisMask mask);
+
+/// The largest and the smallest share of `total` pieces over the axes in `mask`, by their shares.
+/// Case: 11 over an axis with shares 4,4,3: 4 and 3.
+std::int64_t largest_part(const Placement& placement, std::int64_t total, AxisMask mask);
+std::int64_t smallest_part(const Placement& placement, std::int64_t total, AxisMask mask);
 
 /// Lays a job out for the fullest device, or for the rank with these coordinates (one per axis).
 Layout lay_out(const Job& job, const Prepared& prepared,

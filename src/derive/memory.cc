@@ -63,6 +63,7 @@ class StageMemory {
     std::int64_t activations = 0;
     UnitPeak peak;  // of the unit that runs
     std::int64_t gathered = 0;
+    std::int64_t held_gradients = 0;  // of weights of the units behind, of this micro-batch
     std::int64_t engine = 0;
     std::int64_t total = 0;
   };
@@ -92,16 +93,6 @@ class StageMemory {
     return units_[at(local_of(u))][recomputed_[at(u - first_unit_)] ? 1 : 0];
   }
 
-  /// A parameter used twice on this device is stored once.
-  bool is_second_use(const Parameter& parameter) const {
-    if (!parameter.tied) return false;
-    return std::ranges::any_of(stage_.chunks, [&](const std::vector<int>& chunk) {
-      return std::ranges::any_of(chunk, [&](int u) {
-        return job_.model.units[at(u)].kind == parameter.tied->kind;
-      });
-    });
-  }
-
   void count_rest() {
     std::int64_t ordinal = 0;
     const int units = static_cast<int>(job_.model.units.size());
@@ -124,7 +115,7 @@ class StageMemory {
     const UnitKind& kind = job_.model.kinds[at(local.kind)];
     StateBytes own = states_[at(local_of(u))].bytes;
     for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
-      if (!is_second_use(kind.parameters[p])) continue;
+      if (!is_second_use(job_.model, stage_, kind.parameters[p])) continue;
       const StateBytes twice = state_bytes(job_, kind.parameters[p], local.parameters[p]);
       for (std::size_t s = 0; s < 4; ++s) {
         own.device[s] -= twice.device[s];
@@ -165,46 +156,81 @@ class StageMemory {
     rest_.device[3] = held_bytes_;
   }
 
-  /// Gradients that exist while unit `u` of the active chunk runs backward: all of them where they
-  /// rest or an earlier micro-batch made them, else those of the units behind it.
+  /// Running sums over the active chunk, so that every instant costs the same.
+  void sum_active_chunk() {
+    const std::vector<int>& chunk = stage_.chunks[active_];
+    gathered_before_.assign(chunk.size() + 1, 0);
+    staying_before_.assign(chunk.size() + 1, 0);
+    grown_before_.assign(chunk.size() + 1, 0);
+    made_before_.assign(chunk.size() + 1, 0);
+    for (std::size_t i = 0; i < chunk.size(); ++i) {
+      const UnitMemory& unit = memory_of(chunk[i]);
+      const bool last = i + 1 == chunk.size() && job_.profile.last_unit_stays_gathered;
+      const Keep keep = last ? std::max(unit.keep, Keep::backward) : unit.keep;
+      const std::int64_t whole = unit.gathered_parameters;
+      gathered_before_[i + 1] = gathered_before_[i] + whole;
+      staying_before_[i + 1] = staying_before_[i] + (keep != Keep::none ? whole : 0);
+      if (keep == Keep::step) staying_always_ += whole;
+      grown_before_[i + 1] = grown_before_[i] + states_[at(local_of(chunk[i]))].bytes.device[2];
+      made_before_[i + 1] = made_before_[i] + unit.weight_gradients;
+    }
+    for (std::size_t c = 0; c < stage_.chunks.size(); ++c) {
+      if (c == active_) continue;
+      for (int u : stage_.chunks[c]) {
+        const UnitMemory& unit = memory_of(u);
+        if (unit.keep != Keep::none) staying_elsewhere_ += unit.gathered_parameters;
+      }
+    }
+  }
+
+  /// Gradients that exist while the unit at `position` of the active chunk runs backward: all of
+  /// them where they rest or an earlier micro-batch made them, else those of the units behind it.
   std::int64_t gradients_at(Instant instant, std::size_t position) const {
     const std::int64_t all = rest_.device[2];
     const bool grows =
         job_.profile.gradient_life == GradientLife::growing && layout_.micro_batches == 1;
     if (!grows || instant == Instant::reduction || instant == Instant::update) return all;
     if (instant != Instant::backward) return 0;
-    std::int64_t made = 0;
-    const std::vector<int>& chunk = stage_.chunks[active_];
-    for (std::size_t i = position + 1; i < chunk.size(); ++i) {
-      made += states_[at(local_of(chunk[i]))].bytes.device[2];
-    }
-    return std::min(made, all);
+    return std::min(grown_before_.back() - grown_before_[position + 1], all);
   }
 
-  /// Bytes of gathered parameters alive while the unit at `position` of the active chunk runs.
+  /// Bytes of gathered parameters alive while the unit at `position` of the active chunk runs: the
+  /// window of units gathered ahead, and those that stay.
   std::int64_t gathered_at(Instant instant, std::size_t position) const {
     if (instant == Instant::reduction || instant == Instant::update) return 0;
-    const std::vector<int>& chunk = stage_.chunks[active_];
+    if (gathered_before_.back() == 0) return staying_elsewhere_;
+    const std::size_t units = gathered_before_.size() - 1;
+    const std::size_t ahead = at(prefetch());
     const bool forward = instant != Instant::backward;
-    const auto ahead = at(prefetch());
-    std::int64_t alive = 0;
-    for (std::size_t i = 0; i < chunk.size(); ++i) {
+    const std::size_t begin = forward ? position : position - std::min(position, ahead);
+    const std::size_t end = forward ? std::min(units, position + ahead + 1) : position + 1;
+    const std::int64_t window = gathered_before_[end] - gathered_before_[begin];
+    // Of those that stay, the window's own are counted already. Units kept for the step are there
+    // before their first use and after their last, too.
+    const std::int64_t before = staying_before_[begin];
+    const std::int64_t after = staying_always_behind(end);
+    return window + before + after + staying_elsewhere_;
+  }
+
+  /// Units kept over the step that stand behind `end` in the active chunk.
+  std::int64_t staying_always_behind(std::size_t end) const {
+    if (staying_always_ == 0) return 0;
+    const std::vector<int>& chunk = stage_.chunks[active_];
+    std::int64_t bytes = 0;
+    for (std::size_t i = end; i < chunk.size(); ++i) {
       const UnitMemory& unit = memory_of(chunk[i]);
-      const bool in_window = forward ? i >= position && i - position <= ahead
-                                     : i <= position && position - i <= ahead;
-      const bool last = i + 1 == chunk.size() && job_.profile.last_unit_stays_gathered;
-      const Keep keep = last ? std::max(unit.keep, Keep::backward) : unit.keep;
-      const bool stays = keep == Keep::step || (keep == Keep::backward && i <= position);
-      if (in_window || stays) alive += unit.gathered_parameters;
+      if (unit.keep == Keep::step) bytes += unit.gathered_parameters;
     }
-    for (std::size_t c = 0; c < stage_.chunks.size(); ++c) {
-      if (c == active_) continue;
-      for (int u : stage_.chunks[c]) {
-        const UnitMemory& unit = memory_of(u);
-        if (unit.keep != Keep::none) alive += unit.gathered_parameters;
-      }
+    return bytes;
+  }
+
+  /// Weights' gradients of the micro-batch in backward that wait for its end.
+  std::int64_t held_gradients(Instant instant, std::size_t position) const {
+    if (instant != Instant::backward ||
+        job_.profile.gradient_hold != GradientHold::micro_batch) {
+      return 0;
     }
-    return alive;
+    return made_before_.back() - made_before_[position + 1];
   }
 
   std::int64_t prefetch() const {
@@ -231,15 +257,17 @@ class StageMemory {
   void consider(Moment moment, std::size_t position) {
     moment.gradients = gradients_at(moment.instant, position);
     moment.gathered = gathered_at(moment.instant, position);
+    moment.held_gradients = held_gradients(moment.instant, position);
     moment.engine = engine_bytes(moment.instant);
     moment.total = rest_.device[0] + rest_.device[1] + moment.gradients + moment.activations +
-                   moment.peak.total() + moment.gathered + moment.engine;
+                   moment.peak.total() + moment.gathered + moment.held_gradients + moment.engine;
     auto& best = instants_[static_cast<std::size_t>(moment.instant)];
     if (moment.total > best.total) best = moment;
   }
 
   void visit_instants() {
     const std::vector<int>& chunk = stage_.chunks[active_];
+    sum_active_chunk();
     std::int64_t behind = 0;  // kept by the units before the one that runs
     std::int64_t all = 0;
     for (int u : chunk) all += memory_of(u).kept;
@@ -362,6 +390,8 @@ class StageMemory {
     add_term(category, "gathered inputs", unit, peak.peak.gathered);
     add_term(category, "weight gradients not yet added or reduced", unit,
              peak.peak.weight_gradient);
+    add_term(category, "weight gradients held until the micro-batch ends", {},
+             peak.held_gradients);
     add_term(category, "workspace of the loss", unit, peak.peak.loss);
     add_term(category, "gathered parameters", {}, peak.gathered);
   }
@@ -378,6 +408,12 @@ class StageMemory {
   std::vector<std::int64_t> held_;
   std::int64_t held_bytes_ = 0;
   std::size_t active_ = 0;
+  std::vector<std::int64_t> gathered_before_;  // sums over the units before a position
+  std::vector<std::int64_t> staying_before_;
+  std::vector<std::int64_t> grown_before_;
+  std::vector<std::int64_t> made_before_;
+  std::int64_t staying_always_ = 0;
+  std::int64_t staying_elsewhere_ = 0;
   std::array<std::optional<std::int64_t>, kInstantCount> engine_{};
   std::array<Moment, kInstantCount> instants_{};
   MemoryClass out_;

@@ -42,7 +42,10 @@ int gradient_alias(const Operator& op) {
 
 void read_values(const UnitKind& kind, PreparedKind& out) {
   out.values.resize(kind.values.size());
-  for (std::size_t v = 0; v < kind.values.size(); ++v) out.values[v].root = static_cast<int>(v);
+  for (std::size_t v = 0; v < kind.values.size(); ++v) {
+    out.values[v].root = static_cast<int>(v);
+    out.values[v].on_stream = kind.values[v].region == Region::residual;
+  }
   for (std::size_t o = 0; o < kind.operators.size(); ++o) {
     const Operator& op = kind.operators[o];
     const int number = static_cast<int>(o);
@@ -63,6 +66,8 @@ void read_values(const UnitKind& kind, PreparedKind& out) {
     auto made = [&](int v) {
       PreparedValue& value = out.values[static_cast<std::size_t>(v)];
       value.producer = number;
+      // Tokens come back from their experts to where they were sent from.
+      value.on_stream = op.region == Region::residual || op.kind == OpKind::combine;
       value.classes = classes;
       value.routed = routed_input && op.kind != OpKind::combine &&
                      has_index(kind.values[static_cast<std::size_t>(v)].dims, Index::choice);

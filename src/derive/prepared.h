@@ -15,6 +15,7 @@ struct PreparedValue {
   int last_use = -1;       // last operator that takes it as input; -1: the unit's output
   int root = 0;            // the value whose storage it shares (itself, mostly)
   ClassSet classes = 0;    // of the operator that produces it
+  bool on_stream = false;  // its tokens are divided as the residual stream's are
   bool routed = false;     // one entry per token and chosen expert, placed with the experts
   bool enters_parallel = false;  // residual value taken by an operator of a parallel region
 };

@@ -7,6 +7,8 @@
 namespace placet {
 namespace {
 
+__extension__ typedef __int128 Wide;  // products of two 64-bit numbers
+
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 const AxisPlacement* layer_axis(const Placement& placement) {
@@ -50,12 +52,12 @@ std::vector<std::int64_t> blocks_by_cost(const Model& model, std::int64_t stages
   }
   std::vector<std::int64_t> blocks(at(stages), 0);
   std::int64_t stage = 0;
-  __int128 running = 0;
+  Wide running = 0;
   for (std::int64_t cost : costs) {
     ++blocks[at(stage)];
     running += cost;
-    const __int128 bound = static_cast<__int128>(total) * (stage + 1);
-    const __int128 reached = running * stages;
+    const Wide bound = static_cast<Wide>(total) * (stage + 1);
+    const Wide reached = running * stages;
     const bool passed = on_tie == StageCut::by_cost ? reached >= bound : reached > bound;
     if (passed && stage + 1 < stages) ++stage;
   }
@@ -106,6 +108,14 @@ std::vector<std::int64_t> blocks_per_stage(const Job& job, std::int64_t virtual_
     }
   }
   return even_blocks(blocks, virtual_stages);
+}
+
+bool is_second_use(const Model& model, const Stage& stage, const Parameter& parameter) {
+  if (!parameter.tied) return false;
+  return std::ranges::any_of(stage.chunks, [&](const std::vector<int>& chunk) {
+    return std::ranges::any_of(
+        chunk, [&](int u) { return model.units[at(u)].kind == parameter.tied->kind; });
+  });
 }
 
 std::vector<Stage> stages_of(const Job& job) {

@@ -23,6 +23,8 @@ class UnitWalk {
     for (std::size_t v = 0; v < kind_.values.size(); ++v) sizes_.push_back(stored_bytes(v));
   }
 
+  const std::vector<std::int64_t>& sizes() const { return sizes_; }
+
   UnitMemory walk() {
     UnitMemory out;
     for (int v : plan_.kept) out.kept_whole += sizes_[at(v)];
@@ -118,7 +120,11 @@ class UnitWalk {
     return bytes;
   }
 
-  std::int64_t loss_workspace(const Operator& op) const {
+  std::int64_t workspace(const Operator& op) const {
+    if (!job_.profile.loss_steps.empty()) {
+      const auto logits = local_.values[at(op.inputs.front())];
+      return loss_workspace(job_.profile.loss_steps, logits).peak;
+    }
     std::int64_t bytes = 0;
     for (int i : job_.profile.loss_workspace) {
       if (at(i) >= op.internals.size()) continue;
@@ -143,7 +149,7 @@ class UnitWalk {
       }
       UnitPeak peak{.kept = kept, .working = working, .gathered = gathered_inputs(op)};
       if (op.kind == OpKind::loss) {
-        peak.loss = loss_workspace(op);
+        peak.loss = workspace(op);
         if (peak.total() > out.loss.total()) out.loss = peak;
       } else if (peak.total() > out.forward.total()) {
         out.forward = peak;
@@ -190,9 +196,10 @@ class UnitWalk {
       peak.working += temporary;
       peak.gathered = gathered_inputs(op);
       peak.weight_gradient = held_gradients + own;
-      if (op.kind == OpKind::loss) peak.loss = loss_workspace(op);
+      if (op.kind == OpKind::loss) peak.loss = workspace(op);
       if (peak.total() > out.backward.total()) out.backward = peak;
-      if (scatters(op)) held_gradients += own;
+      const bool held = job_.profile.gradient_hold != GradientHold::op;
+      if (held || scatters(op)) held_gradients += own;
       for (int v : facts.adjoints_dead) now.working -= sizes_[at(v)];
       for (int v : plan_.done[o]) {
         const bool was_kept = plan_.is_kept[at(v)];
@@ -207,6 +214,9 @@ class UnitWalk {
         out.gathered_parameters +=
             in_bytes(bytes_of(parameter.elements, job_.precision.gather));
         out.keep = std::max(out.keep, parameter.keep);
+      }
+      if (parameter.trainable) {
+        out.weight_gradients += in_bytes(bytes_of(parameter.elements, job_.precision.compute));
       }
       if (parameter.trainable && (parameter.scattered_each | parameter.consumed) != 0) {
         out.gradient_whole += in_bytes(bytes_of(parameter.elements, job_.precision.compute));
@@ -226,6 +236,19 @@ class UnitWalk {
 };
 
 }  // namespace
+
+LossWorkspace loss_workspace(const std::vector<LossStep>& steps, std::int64_t logits) {
+  LossWorkspace out;
+  for (const LossStep& step : steps) {
+    out.left += (step.appears ? 1 : -1) * step.bytes_per_logit * logits;
+    out.peak = std::max(out.peak, out.left);
+  }
+  return out;
+}
+
+std::vector<std::int64_t> value_bytes(const Layout& layout, int unit, bool recomputed) {
+  return UnitWalk(layout, unit, recomputed).sizes();
+}
 
 UnitMemory unit_memory(const Layout& layout, int unit, bool recomputed) {
   return UnitWalk(layout, unit, recomputed).walk();

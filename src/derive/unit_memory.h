@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "derive/layout.h"
 
@@ -32,8 +33,20 @@ struct UnitMemory {
   UnitPeak backward;
   std::int64_t gathered_parameters = 0;  // bytes of its parameters that are gathered for use
   Keep keep = Keep::none;                // how long they stay
+  std::int64_t weight_gradients = 0;     // bytes of all its weights' gradients in compute format
   std::int64_t gradient_whole = 0;  // bytes, compute format, of gradients scattered per micro-batch
 };
+
+/// Bytes of each value of a local unit where it is kept (by position in UnitKind::values).
+std::vector<std::int64_t> value_bytes(const Layout& layout, int unit, bool recomputed);
+
+/// Bytes of the values that the steps of a loss go through at most, and what is left of them when the
+/// gradient of the logits is made: {peak, left}. Case: +4 -4 +2 per logit: {4, 2} x logits.
+struct LossWorkspace {
+  std::int64_t peak = 0;
+  std::int64_t left = 0;
+};
+LossWorkspace loss_workspace(const std::vector<LossStep>& steps, std::int64_t logits);
 
 /// Walks local unit `unit` of the layout, recomputed or not.
 UnitMemory unit_memory(const Layout& layout, int unit, bool recomputed);

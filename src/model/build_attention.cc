@@ -14,7 +14,7 @@ Place parallel(std::string name) {
 }
 
 Place residual(std::string name) {
-  Place place = parallel(std::move(name));
+  const Place place = parallel(std::move(name));
   place.region = Region::residual;
   return place;
 }
@@ -171,12 +171,18 @@ Heads project_latents(UnitBuilder& unit, const Attention& a, int input) {
 int norm_heads(UnitBuilder& unit, const Norm& norm, QkNorm::Span span, std::string name, int input) {
   const Dim whole = unit.dims_of(input).back();
   const std::int64_t size = whole.size / whole.parts;
-  const Dim weight = span == QkNorm::Span::per_head ? dim(Index::head_size, size) : whole;
+  std::vector<Dim> weight;
+  switch (span) {
+    case QkNorm::Span::per_head: weight = {dim(Index::head_size, size)}; break;
+    case QkNorm::Span::each_head:
+      weight = {dim(whole.index, whole.parts), dim(Index::head_size, size)};
+      break;
+    case QkNorm::Span::full: weight = {whole}; break;
+  }
   std::vector<Dim> statistics;
   if (span != QkNorm::Span::full) statistics.push_back(dim(whole.index, whole.parts));
-  Place place = parallel(std::move(name));
-  place.module = Module::norm;
-  return unit.norm(norm, std::move(place), input, {weight}, std::move(statistics));
+  const Place place = parallel(std::move(name));
+  return unit.norm(norm, std::move(place), input, std::move(weight), std::move(statistics));
 }
 
 int core(UnitBuilder& unit, const Attention& a, const Heads& heads) {

@@ -95,7 +95,6 @@ int scan(UnitBuilder& unit, const StateSpace& s, std::vector<int> inputs) {
 
 int norm_result(UnitBuilder& unit, const StateSpace& s, int input) {
   Place place = parallel("norm");
-  place.module = Module::norm;
   const Dim whole = unit.dims_of(input).back();
   switch (s.norm_span) {
     case StateSpace::NormSpan::full: return unit.norm(s.norm, place, input, {whole});

@@ -24,9 +24,13 @@ std::string main_class(ClassSet classes) {
 TensorEntry entry_of(const Parameter& p, std::int64_t uses) {
   TensorEntry entry{.name = p.name, .dtype = p.dtype, .tensor_class = main_class(p.classes),
                     .trainable = p.trainable, .shared = p.tied.has_value(), .count = uses};
-  const bool apart = p.name.find("{expert}") != std::string::npos;
+  const auto keeps_apart = [&p](const Dim& dim) {
+    const bool per_head = dim.index == Index::head || dim.index == Index::kv_head;
+    return (dim.index == Index::expert && p.name.find("{expert}") != std::string::npos) ||
+           (per_head && p.name.find("{head}") != std::string::npos);
+  };
   for (const Dim& dim : p.dims) {
-    if (apart && dim.index == Index::expert) {
+    if (keeps_apart(dim)) {
       entry.count = checked_multiply(entry.count, dim.size, "tensors");
     } else {
       entry.shape.push_back(dim.size);

@@ -13,13 +13,13 @@ namespace placet {
 
 /// A group of equal tensors, as in a checkpoint.
 struct TensorEntry {
-  std::string name;                 // "{}" for the block, "{expert}" for the expert
-  std::vector<std::int64_t> shape;  // of one of them; experts that are kept apart without theirs
+  std::string name;                 // "{}" for the block, "{expert}", "{head}"
+  std::vector<std::int64_t> shape;  // of one of them; what is kept apart has no dim for it
   std::optional<Dtype> dtype;       // none: the job's parameter format
   std::string tensor_class;         // the most special one: "experts", "norms", ...; "" if none
   bool trainable = true;
   bool shared = false;              // a further use of a tensor listed before; not counted again
-  std::int64_t count = 0;           // tensors of this shape: blocks x experts kept apart
+  std::int64_t count = 0;           // tensors of this shape: blocks x experts or heads kept apart
 
   friend bool operator==(const TensorEntry&, const TensorEntry&) = default;
 };

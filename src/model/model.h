@@ -40,8 +40,8 @@ std::string_view name_of(TensorClass c);
 
 /// One parameter tensor of a unit kind.
 struct Parameter {
-  /// Checkpoint name; "{}" stands for the block's number, "{expert}" for the expert's where the
-  /// checkpoint keeps experts apart (the parameter is their stack all the same).
+  /// Checkpoint name; "{}" stands for the block's number, "{expert}" and "{head}" for theirs where
+  /// the checkpoint keeps them apart (the parameter is their stack all the same).
   std::string name;
   std::vector<Dim> dims;  // logical dims, experts stacked as a leading expert dim
   ClassSet classes = 0;

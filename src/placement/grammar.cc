@@ -27,13 +27,14 @@ class PlacementParser {
 
   Placement parse() {
     if (source_.at_end()) {
-      source_.fail(0, {.problem = "no axis is given", .allowed = "NAME=DEGREE:HOW, as dp=8:zero1"});
+      source_.fail(
+          0, {.problem = "no axis is given", .allowed = "NAME=DEGREE:HOW, as dp=8:batch(R,S,R,R)"});
     }
     Placement placement;
     while (!source_.at_end()) {
       if (placement.axes.size() == kMostAxes) {
-        source_.fail(source_.position(),
-                     {.problem = "too many axes", .allowed = "at most " + std::to_string(kMostAxes)});
+        source_.fail(source_.position(), {.problem = "too many axes",
+                                          .allowed = "at most " + std::to_string(kMostAxes)});
       }
       placement.axes.push_back(axis(placement));
     }
@@ -59,8 +60,8 @@ class PlacementParser {
     axis.attention = std::move(composed.attention);
     const std::vector<Override> written = classes(axis.how);
     for (Override& implied : composed.overrides) {
-      const bool again = std::ranges::find(written, implied.selector, &Override::selector) !=
-                         written.end();
+      const bool again =
+          std::ranges::find(written, implied.selector, &Override::selector) != written.end();
       if (!again) axis.overrides.push_back(std::move(implied));
     }
     axis.overrides.insert(axis.overrides.end(), written.begin(), written.end());
@@ -132,16 +133,29 @@ class PlacementParser {
     ReadTerms read;
     do {
       if (read.terms.size() == kMostTerms) {
-        source_.fail(source_.position(),
-                     {.problem = "too many terms", .allowed = "at most " + std::to_string(kMostTerms)});
+        source_.fail(source_.position(), {.problem = "too many terms",
+                                          .allowed = "at most " + std::to_string(kMostTerms)});
       }
       read.terms.push_back(term());
       Meaning meaning = meaning_of(read.terms.back(), vocabulary_, source_);
-      if (selector != nullptr) meaning = for_class(meaning, *selector);
+      if (selector != nullptr) meaning = class_meaning(read.terms.back(), meaning, *selector);
       read.meanings.push_back(std::move(meaning));
       if (const auto clash = clash_of_last(read.meanings)) fail_clash(read, *clash);
     } while (source_.take('+'));
     return read;
+  }
+
+  Meaning class_meaning(const Term& term, const Meaning& meaning, const Selector& selector) const {
+    if (find_realisation(vocabulary_, term.word.text) != nullptr) {
+      source_.fail(term.word.at, {.value = text_of(term),
+                                  .problem = "is a realisation, which holds for a whole axis",
+                                  .allowed = "realisations before the first ';'"});
+    }
+    const Meaning scoped = for_class(meaning, selector);
+    if (scoped != Meaning{}) return scoped;
+    source_.fail(term.word.at, {.value = text_of(term),
+                                .problem = "says nothing of " + spell(selector),
+                                .allowed = "a term that places this class"});
   }
 
   Term term() {
@@ -217,21 +231,11 @@ class PlacementParser {
       Override one{.selector = selector()};
       source_.expect(':', "':', then how the class is placed");
       const ReadTerms read = how(&one.selector);
-      check_class_terms(read);
       one.how = compose_class(read.meanings, axis);
       check_tensor_options(read, one.how);
       overrides.push_back(std::move(one));
     }
     return overrides;
-  }
-
-  void check_class_terms(const ReadTerms& read) const {
-    for (const Term& term : read.terms) {
-      if (find_realisation(vocabulary_, term.word.text) == nullptr) continue;
-      source_.fail(term.word.at, {.value = text_of(term),
-                                  .problem = "is a realisation, which holds for a whole axis",
-                                  .allowed = "realisations before the first ';'"});
-    }
   }
 
   Selector selector() {
@@ -275,10 +279,10 @@ class PlacementParser {
 
 Placement parse_placement(std::string_view text, const Vocabulary& vocabulary) {
   if (text.size() > kLongestPlacement) {
-    throw InputError({.where = "placement",
-                      .problem = "is longer than any placement: " + std::to_string(text.size()) +
-                                 " characters",
-                      .allowed = "at most " + std::to_string(kLongestPlacement)});
+    throw InputError(
+        {.where = "placement",
+         .problem = "is longer than any placement: " + std::to_string(text.size()) + " characters",
+         .allowed = "at most " + std::to_string(kLongestPlacement)});
   }
   return PlacementParser(text, vocabulary).parse();
 }

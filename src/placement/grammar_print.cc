@@ -13,11 +13,18 @@ namespace {
 
 constexpr std::size_t kMostStrategies = 3;  // in one how; more never saved a term so far
 
+constexpr std::size_t kRawTerms = 4;  // a raw cut counts once for each mode that it spells
+
 /// One way to write something.
 struct Writing {
   std::size_t terms = 0;
   std::string text;
 };
+
+std::size_t count_terms(const std::vector<PrintedTerm>& terms) {
+  const auto raw = static_cast<std::size_t>(std::ranges::count_if(terms, &PrintedTerm::is_raw));
+  return terms.size() + raw * (kRawTerms - 1);
+}
 
 bool is_better(const Writing& a, const Writing& b) {
   return std::tuple(a.terms, a.text.size(), a.text) < std::tuple(b.terms, b.text.size(), b.text);
@@ -104,14 +111,16 @@ std::optional<Writing> write_class(const std::vector<PrintedTerm>& heads, const 
   if (terms.empty() || clash_of(meanings) || compose_class(meanings, axis) != how) {
     return std::nullopt;
   }
-  return Writing{terms.size(), join(terms)};
+  return Writing{count_terms(terms), join(terms)};
 }
 
 Writing print_class(const Override& one, const How& axis, const Vocabulary& vocabulary) {
   std::vector<PrintedTerm> choices;
   for (const Strategy& strategy : vocabulary.strategies) {
-    const bool fits = agrees(for_class(strategy.meaning, one.selector).sets, one.how);
-    if (strategy.prints_as.empty() && fits) choices.push_back({strategy.name, strategy.meaning});
+    const Meaning scoped = for_class(strategy.meaning, one.selector);
+    if (strategy.prints_as.empty() && scoped != Meaning{} && agrees(scoped.sets, one.how)) {
+      choices.push_back({.text = strategy.name, .meaning = strategy.meaning});
+    }
   }
   std::optional<Writing> best;
   std::vector<PrintedTerm> chosen;
@@ -154,7 +163,9 @@ class AxisPrinter {
     }
     std::vector<PrintedTerm> strategies;
     for (const Strategy& strategy : vocabulary.strategies) {
-      if (may_take_part(strategy, axis)) strategies.push_back({strategy.name, strategy.meaning});
+      if (may_take_part(strategy, axis)) {
+        strategies.push_back({.text = strategy.name, .meaning = strategy.meaning});
+      }
     }
     heads_ = with_raw(std::move(strategies), axis.how);
   }
@@ -193,7 +204,7 @@ class AxisPrinter {
     }
     const auto implied = implied_overrides(composed.overrides, axis_.overrides);
     if (!implied) return std::nullopt;
-    Writing writing{terms.size(), join(terms)};
+    Writing writing{count_terms(terms), join(terms)};
     for (std::size_t i = *implied; i < classes_.size(); ++i) {
       writing.terms += classes_[i].terms;
       writing.text += ";" + classes_[i].text;

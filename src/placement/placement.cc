@@ -45,11 +45,14 @@ std::span<const Mode> allowed_modes(Cut cut, State state) {
 /// What rests on the device: all of it, a part, or nothing.
 constexpr int resting(Mode mode) {
   switch (mode) {
-    case Mode::replicated: return 2;
+    case Mode::replicated:
+      return 2;
     case Mode::sharded:
-    case Mode::sharded_gather: return 1;
+    case Mode::sharded_gather:
+      return 1;
     case Mode::materialized:
-    case Mode::offloaded: return 0;
+    case Mode::offloaded:
+      return 0;
   }
   return 0;
 }
@@ -76,32 +79,46 @@ bool matches(const Selector& selector, ClassSet classes, std::optional<std::int6
 
 std::string_view name_of(State state) {
   switch (state) {
-    case State::parameters: return "parameters";
-    case State::optimizer: return "optimizer";
-    case State::gradients: return "gradients";
-    case State::activations: return "activations";
+    case State::parameters:
+      return "parameters";
+    case State::optimizer:
+      return "optimizer";
+    case State::gradients:
+      return "gradients";
+    case State::activations:
+      return "activations";
   }
   fail_internally("every state has a name");
 }
 
 std::string_view symbol_of(Mode mode) {
   switch (mode) {
-    case Mode::replicated: return "R";
-    case Mode::sharded: return "S";
-    case Mode::sharded_gather: return "S*";
-    case Mode::materialized: return "M";
-    case Mode::offloaded: return "O";
+    case Mode::replicated:
+      return "R";
+    case Mode::sharded:
+      return "S";
+    case Mode::sharded_gather:
+      return "S*";
+    case Mode::materialized:
+      return "M";
+    case Mode::offloaded:
+      return "O";
   }
   fail_internally("every mode has a symbol");
 }
 
 std::string_view name_of(Cut cut) {
   switch (cut) {
-    case Cut::batch: return "batch";
-    case Cut::tensor: return "tensor";
-    case Cut::sequence: return "sequence";
-    case Cut::layer: return "layer";
-    case Cut::expert: return "expert";
+    case Cut::batch:
+      return "batch";
+    case Cut::tensor:
+      return "tensor";
+    case Cut::sequence:
+      return "sequence";
+    case Cut::layer:
+      return "layer";
+    case Cut::expert:
+      return "expert";
   }
   fail_internally("every cut has a name");
 }

@@ -84,15 +84,16 @@ std::int64_t SourceText::whole(const std::string& what, std::int64_t least, std:
   const std::int64_t number = whole_in(text_.substr(begin, next_ - begin), most);
   if (number >= least) return number;
   const std::size_t end = next_ > begin ? next_ : std::min(begin + 1, text_.size());
-  fail(begin, {.value = std::string(text_.substr(begin, end - begin)),
-               .problem = end == begin ? "the text ends" : "is not " + what,
-               .allowed = "a whole number from " + std::to_string(least) + " to " +
-                          std::to_string(most)});
+  fail(begin,
+       {.value = std::string(text_.substr(begin, end - begin)),
+        .problem = end == begin ? "the text ends" : "is not " + what,
+        .allowed = "a whole number from " + std::to_string(least) + " to " + std::to_string(most)});
 }
 
 void SourceText::fail(std::size_t position, InputFault fault) const {
   fault.where = "placement, character " + std::to_string(position + 1);
-  if (fault.value.size() > kLongestValue) fault.value = fault.value.substr(0, kLongestValue) + "...";
+  if (fault.value.size() > kLongestValue)
+    fault.value = fault.value.substr(0, kLongestValue) + "...";
   fault.value = on_one_line(fault.value);
   fault.excerpt = excerpt_of(text_, position);
   throw InputError(std::move(fault));

@@ -48,18 +48,24 @@ std::string print_value(Cut cut) { return std::string(name_of(cut)); }
 std::string print_value(Mode mode) { return std::string(symbol_of(mode)); }
 std::string print_value(Keep keep) {
   switch (keep) {
-    case Keep::none: return "freed after use";
-    case Keep::backward: return "kept to backward";
-    case Keep::step: return "kept over the step";
+    case Keep::none:
+      return "freed after use";
+    case Keep::backward:
+      return "kept to backward";
+    case Keep::step:
+      return "kept over the step";
   }
   fail_internally("every keep has a name");
 }
 std::string print_value(std::int64_t number) { return std::to_string(number); }
 std::string print_value(Medium medium) {
   switch (medium) {
-    case Medium::device: return "device";
-    case Medium::host: return "host";
-    case Medium::nvme: return "nvme";
+    case Medium::device:
+      return "device";
+    case Medium::host:
+      return "host";
+    case Medium::nvme:
+      return "nvme";
   }
   fail_internally("every medium has a name");
 }
@@ -113,7 +119,8 @@ std::optional<Clash> clash_between(const PartialHow& a, const PartialHow& b) {
   std::optional<Clash> found;
   for_each_component(a, b, [&](const char* name, const auto& x, const auto& y) {
     if (found || !x || !y || *x == *y) return;
-    found = Clash{.component = name, .earlier_value = print_value(*x), .later_value = print_value(*y)};
+    found =
+        Clash{.component = name, .earlier_value = print_value(*x), .later_value = print_value(*y)};
   });
   return found;
 }

@@ -55,7 +55,7 @@ struct Strategy {
   std::string description;
   std::vector<std::string> sources;
   Meaning meaning;
-  /// Terms under which this word prints, if it is a second name for something ("zero3+keep");
+  /// Terms under which this word prints, if it is a second name for something ("tp+sp");
   /// empty: it prints under its own name.
   std::string prints_as;
 

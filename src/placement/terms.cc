@@ -66,11 +66,12 @@ class TermReader {
       return strategy->meaning;
     }
     if (const Realisation* found = find_realisation(vocabulary_, word)) return realisation(*found);
-    source_.fail(term_.word.at,
-                 {.value = word,
-                  .problem = word.empty() ? "a term is missing" : "is not a known term",
-                  .allowed = "a strategy, a realisation, a cut such as batch(R,S,R,R), or an option",
-                  .nearest = nearest(word, all_words(vocabulary_))});
+    source_.fail(
+        term_.word.at,
+        {.value = word,
+         .problem = word.empty() ? "a term is missing" : "is not a known term",
+         .allowed = "a strategy, a realisation, a cut such as batch(R,S,R,R), or an option",
+         .nearest = nearest(word, all_words(vocabulary_))});
   }
 
  private:
@@ -198,7 +199,8 @@ class TermReader {
     allow_arguments(1, 1);
     const std::string& medium = term_.arguments[0].text;
     if (medium != "host" && medium != "device") {
-      fail_at(term_.arguments[0], "host or device", nearest(medium, std::array<std::string, 2>{"host", "device"}));
+      fail_at(term_.arguments[0], "host or device",
+              nearest(medium, std::array<std::string, 2>{"host", "device"}));
     }
     Meaning meaning;
     meaning.sets.update = medium == "host" ? Medium::host : Medium::device;
@@ -261,7 +263,7 @@ bool is_reserved_word(std::string_view word) {
 std::vector<PrintedTerm> options_between(const How& have, const How& want) {
   std::vector<PrintedTerm> options;
   const auto add = [&](std::string text) -> PartialHow& {
-    return options.emplace_back(PrintedTerm{std::move(text), {}}).meaning.sets;
+    return options.emplace_back(PrintedTerm{.text = std::move(text)}).meaning.sets;
   };
   if (have.keep == Keep::none && want.keep != Keep::none) {
     add(std::string(want.keep == Keep::step ? kKeepStep : kKeep)).keep = want.keep;
@@ -290,7 +292,7 @@ std::vector<PrintedTerm> options_between(const How& have, const How& want) {
 PrintedTerm print_realisation(const RealisationWord& word, const Vocabulary& vocabulary) {
   const Realisation* found = find_realisation(vocabulary, word.word);
   ensure(found != nullptr, "a placement names only realisations of its vocabulary");
-  PrintedTerm term{word.word, found->meaning};
+  PrintedTerm term{.text = word.word, .meaning = found->meaning};
   for (std::size_t i = 0; i < word.arguments.size(); ++i) {
     term.text += (i == 0 ? "(" : ",") + std::to_string(word.arguments[i]);
   }
@@ -301,7 +303,7 @@ PrintedTerm print_realisation(const RealisationWord& word, const Vocabulary& voc
 }
 
 PrintedTerm print_raw(const How& how) {
-  PrintedTerm term{print_cut(how.cut, how.modes, how.tensor_indices), {}};
+  PrintedTerm term{print_cut(how.cut, how.modes, how.tensor_indices), {}, true};
   term.meaning.sets.cut = how.cut;
   for (State state : kStates) term.meaning.sets.modes[position_of(state)] = how.modes[state];
   if (how.cut == Cut::tensor) term.meaning.sets.tensor_indices = how.tensor_indices;

@@ -36,6 +36,7 @@ bool needs_tensor_cut(const Term& term);
 struct PrintedTerm {
   std::string text;
   Meaning meaning;
+  bool is_raw = false;  // a raw cut
 };
 
 /// Options that lead from `have` to `want` where `have` leaves a component open, in the order of

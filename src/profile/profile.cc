@@ -7,10 +7,13 @@
 namespace placet {
 namespace {
 
-constexpr std::array<std::string_view, 15> kSymbolNames = {
-    "micro_batch", "micro_batches", "sequence",       "residual_tokens", "hidden",
-    "vocabulary",  "parameters",    "owned",          "largest_unit",    "largest_tensor",
-    "blocks",      "experts",       "data_degree",    "tensor_degree",   "devices"};
+constexpr std::array<std::string_view, kSymbolCount> kSymbolNames = {
+    "micro_batch",     "micro_batches", "sequence",       "residual_tokens", "hidden",
+    "vocabulary",      "parameters",    "owned",          "largest_unit",    "largest_tensor",
+    "blocks",          "experts",       "data_degree",    "tensor_degree",   "devices",
+    "whole_sequence",  "global_batch",  "batch_degree",   "sequence_degree", "stage_degree",
+    "expert_degree",   "chunks",        "heads",          "kv_heads",        "model_blocks",
+    "model_experts",   "choices",       "moe_blocks"};
 
 SavedSlots slots(std::uint16_t inputs, std::uint16_t outputs, std::uint16_t internals) {
   return {.inputs = inputs, .outputs = outputs, .internals = internals};

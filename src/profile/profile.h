@@ -47,10 +47,24 @@ enum class Symbol : std::uint8_t {
   largest_tensor,    // elements of its largest parameter tensor, after compute cuts
   blocks,            // blocks it hosts
   experts,           // experts it hosts
-  data_degree,       // product of the axes along which dense gradients are partial
+  data_degree,       // product of the axes that divide samples or tokens of dense work
   tensor_degree,
-  devices            // of the job
+  devices,           // of the job
+  whole_sequence,    // tokens of a sample, before any cut
+  global_batch,      // samples per step
+  batch_degree,      // product of the axes that divide samples of dense work
+  sequence_degree,
+  stage_degree,      // product of the layer axes
+  expert_degree,     // product of the axes along which experts are divided among devices
+  chunks,            // virtual stages per device
+  heads,             // query heads of the widest block
+  kv_heads,
+  model_blocks,      // of the whole model
+  model_experts,     // routed experts per block, before any cut; 0: none
+  choices,           // experts per token
+  moe_blocks         // blocks with routed experts that the device hosts
 };
+inline constexpr int kSymbolCount = 28;
 std::string_view name_of(Symbol symbol);
 std::optional<Symbol> symbol_named(std::string_view name);
 
@@ -61,7 +75,17 @@ struct Amount {
   friend bool operator==(const Amount&, const Amount&) = default;
 };
 
+/// A comparison of two amounts of symbols that a job alone fixes.
+struct Comparison {
+  enum class Relation : std::uint8_t { not_multiple, above };
+  Relation relation = Relation::above;  // left is no multiple of right; left > right
+  Amount left;
+  Amount right;
+  friend bool operator==(const Comparison&, const Comparison&) = default;
+};
+
 /// A condition on placement, job and device class; every part that is given must hold.
+/// Cut::expert speaks of the axes along which experts are divided, whatever dense work sees there.
 struct When {
   std::optional<Cut> cut;           // some axis with this cut ...
   std::int64_t degree_above = 1;    // ... and a product of degrees above this
@@ -73,6 +97,11 @@ struct When {
   std::optional<bool> accumulates;  // more than one micro-batch
   std::optional<bool> recomputes;   // whole units are recomputed
   std::optional<Dtype> compute;     // the job computes in this format
+  std::optional<bool> clips;        // gradients are clipped by their global norm
+  std::optional<bool> scales_loss;  // the loss is scaled dynamically
+  std::optional<bool> has_experts;  // the model has routed experts
+  std::optional<bool> shares_embedding;  // embedding and output matrix are one tensor
+  std::optional<Comparison> compares;
   friend bool operator==(const When&, const When&) = default;
 };
 
@@ -90,7 +119,9 @@ struct EngineMemory {
   MemoryCategory category = MemoryCategory::overhead;
   InstantSet instants = 0;
   Amount bytes;
+  Amount blocks;           // equal allocations that the bytes come in (1 unless said)
   std::vector<When> when;
+  bool in_reserved = true;  // seen by figures of reserved memory (contexts are not)
   std::string source;
   friend bool operator==(const EngineMemory&, const EngineMemory&) = default;
 };
@@ -115,6 +146,7 @@ struct EngineMessage {
   Phase phase = Phase::update;
   std::vector<Cut> over;        // the group: all axes with these cuts (of dense tensors)
   bool over_all = false;        // instead: all devices
+  bool over_owners = false;     // instead: all axes along which devices update different elements
   Amount payload_elements;
   Amount count;                 // per step
   std::vector<When> when;
@@ -126,19 +158,38 @@ struct EngineMessage {
 /// backward and is freed after the update.
 enum class GradientLife : std::uint8_t { resting, growing };
 
-/// What a state shard is cut from: each tensor by elements; each tensor by rows of its first dim
-/// (padded to whole rows); each unit flattened; everything the device holds flattened.
-enum class ShardGrain : std::uint8_t { element, row, unit, everything };
+/// What a state shard is cut from, and what is padded to equal shares. element: each tensor, shares
+/// an exact partition, nothing padded; tensor: each tensor by elements, padded; row: each tensor by
+/// rows of its first dim, padded to equally many; unit: each unit flattened, padded; everything: all
+/// that the device holds flattened, padded.
+enum class ShardGrain : std::uint8_t { element, row, unit, everything, tensor };
 
 /// How a partial gradient becomes an owned part of the sum.
 enum class ScatterPath : std::uint8_t { reduce_scatter, all_reduce_and_slice };
 
 /// What one message of a state carries: a unit's tensors; everything the device holds, at once; the
-/// same in buckets of so many elements.
-enum class MessageGrain : std::uint8_t { unit, everything, bucket };
+/// same in buckets of so many elements; one tensor.
+enum class MessageGrain : std::uint8_t { unit, everything, bucket, tensor };
+
+/// How tokens reach experts on other devices. exchange: each token goes to the devices of its
+/// experts and back. gather: all tokens go to all devices, and results are reduced and scattered.
+enum class TokenDispatch : std::uint8_t { exchange, gather };
 
 /// Where the whole input of a column-cut operator is kept from forward to backward.
 enum class GatheredInput : std::uint8_t { shard /* gathered again */, whole };
+
+/// How long a weight's gradient of one micro-batch lives before it is added to the resting gradient:
+/// the operator that makes it, its unit, or the whole backward of the micro-batch.
+enum class GradientHold : std::uint8_t { op, unit, micro_batch };
+
+/// One step of the loss as the engine's kernels run it: a buffer of so many bytes per logit appears,
+/// or vanishes. What is alive between the steps is the workspace of the loss.
+struct LossStep {
+  std::string buffer;
+  bool appears = true;
+  std::int64_t bytes_per_logit = 4;
+  friend bool operator==(const LossStep&, const LossStep&) = default;
+};
 
 /// How an engine cuts blocks into stages when no shares are given. even: equal counts, the first
 /// stages larger. weighed: embedding and head count as so many blocks. by_cost: a stage closes after
@@ -177,9 +228,25 @@ struct Profile {
   MessageGrain gradient_grain = MessageGrain::unit;  // of reductions
   MessageGrain update_grain = MessageGrain::unit;    // of gathers after the update
   std::int64_t bucket_elements = 0;                  // for MessageGrain::bucket
+  std::int64_t bucket_elements_per_replica = 0;  // a bucket is at least this x data_degree
+  std::int64_t bucket_bytes = 0;                 // instead of elements
+  bool later_stages_use_one_bucket = false;      // all but the first stage: everything at once
+  MessageGrain gather_grain = MessageGrain::unit;    // of gathers for use
+  /// Gradients of tensors that a tensor cut leaves whole (norm weights between parallel regions):
+  /// what a message carries, and whether it carries whole tensors, apart from the scatter over
+  /// other axes, rather than what the scatter leaves.
+  MessageGrain shared_gradient_grain = MessageGrain::unit;
+  bool shared_gradients_whole = false;
+  bool defers_scatter = false;  // divided gradients are reduced once, after the last micro-batch
+  bool replicas_follow_scatter = false;  // axes of R are reduced whenever others are scattered
+  GradientHold gradient_hold = GradientHold::op;
   // --- shards
   ShardGrain grain = ShardGrain::element;
   std::int64_t pad_elements = 1;  // shards are padded to multiples of this many elements
+  std::int64_t pad_total_elements = 1;  // and the whole to multiples of this many
+  std::int64_t align_elements = 1;      // each tensor begins at a multiple of this, where flattened
+  std::int64_t persistent_elements = 0;  // tensors of fewer elements stay gathered
+  bool joins_ends = false;  // embedding and head are one unit, gathered from first to last use
   std::int64_t prefetch = 0;      // units gathered ahead
   bool last_unit_stays_gathered = false;  // the head's unit is not freed between forward and backward
   // --- stages
@@ -193,8 +260,20 @@ struct Profile {
   std::int64_t vocabulary_multiple = 1; // padded to this ...
   bool vocabulary_multiple_times_tensor_degree = false;  // ... times the tensor degree
   std::vector<int> loss_workspace;      // internals of the loss alive at its instant
+  std::vector<LossStep> loss_steps;     // finer than loss_workspace, and instead of it where given
   bool fuses_loss_sums = false;         // two of the three softmax statistics in one message
   bool fuses_weight_gradient = false;   // weight gradients are added to the buffer as they are made
+  bool recompute_stops_early = false;   // a recomputed unit is not run past its last kept value
+  bool ring_carries_gradients = false;  // backward round a ring: gradients travel with the pieces
+  bool sends_boundary_in_parts = false; // each tensor rank sends its part over a stage boundary; the
+                                        // receivers gather it
+  TokenDispatch token_dispatch = TokenDispatch::exchange;
+  // --- the memory allocator that serves the engine
+  bool gathered_input_has_buffer = false;  // whole inputs go to a buffer that rests
+  bool caches_blocks = false;      // freed blocks stay reserved: figures of reserved memory differ
+  bool expandable_segments = false;
+  bool gathers_in_own_pool = false;   // gathered parameters come from a stream of their own
+  bool reduces_in_own_pool = false;   // so do reduced gradients
   // --- own terms, messages, rules
   std::vector<EngineMemory> memory;
   std::vector<EngineMessage> messages;

@@ -9,7 +9,7 @@
 
 namespace placet {
 
-struct Comparison {
+struct Ranking {
   /// Position of the best one: of those that are good (else of all), the one that sends least; of
   /// equals the one with the lowest peak, then the first.
   std::size_t best = 0;
@@ -18,7 +18,10 @@ struct Comparison {
 };
 
 /// REQUIRES: at least one.
-Comparison compare(const std::vector<Judged>& all);
+Ranking rank(const std::vector<Judged>& all);
+
+/// What a placement is called in the answer: "A", "B", ... in the order given.
+std::string label_of(std::size_t position);
 
 /// The table and the answer. Columns are placements; more than fit the width are put below.
 std::string comparison_text(const std::vector<Judged>& all, const TextStyle& style);

@@ -27,16 +27,16 @@ Json whole_flops(Flops amount) { return static_cast<std::int64_t>(std::llround(i
 std::string derivation_json(const Judged& judged) { return print_json(derivation_object(judged)); }
 
 std::string comparison_json(const std::vector<Judged>& all) {
-  const Comparison comparison = compare(all);
+  const Ranking ranking = rank(all);
   Json json = {{"schema", "placet.comparison/1"},
                {"derivations", Json::array()},
                {"ratios", Json::array()},
-               {"answer", comparison.answer}};
+               {"answer", ranking.answer}};
   for (const Judged& judged : all) json["derivations"].push_back(derivation_object(judged));
   for (const Judged& judged : all) {
     const Judged& first = all.front();
     const auto ratio = [](Bytes a, Bytes b) {
-      return b == Bytes() ? Json(nullptr) : Json(to_string(exact_ratio(a, b)));
+      return b == Bytes() ? Json(nullptr) : Json(a / b);
     };
     json["ratios"].push_back(
         {{"placement", judged.job->placement_text},

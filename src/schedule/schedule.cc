@@ -119,7 +119,7 @@ void one_forward_one_backward(const Seat& seat, WorkList& list) {
 
 // 1F1B whose weights' part lags `device` micro-batches behind the input's: the last device, which
 // waits longest at the end, keeps the most work for then, and every device holds as many
-// micro-batches as the first (ZB-H1, arXiv 2401.10241 section 2.1).
+// micro-batches as the first (ZB-H1, arXiv:2401.10241 section 2.1).
 void split_single(const Seat& seat, WorkList& list) {
   const std::int64_t warm = warm_up(seat);
   const auto backward = [&](std::int64_t i) {
@@ -135,19 +135,29 @@ void split_single(const Seat& seat, WorkList& list) {
   repeat(std::min(seat.device, seat.micro_batches), [&](std::int64_t) { list.weight(); });
 }
 
+/// Micro-batches that the order is written for: those of the step, unless the last group would not
+/// fill the pipeline, which would end in a deadlock; then the next multiple of the group.
+std::int64_t planned_micro_batches(const Schedule& schedule, const Seat& seat) {
+  const std::int64_t group = group_of(schedule, seat.degree);
+  const std::int64_t last_group = seat.micro_batches % group;
+  const bool fills = last_group == 0 || last_group >= seat.degree;
+  return fills ? seat.micro_batches : seat.micro_batches - last_group + group;
+}
+
 std::int64_t interleaved_warm_up(const Schedule& schedule, const Seat& seat) {
   const std::int64_t fill = 2 * (seat.degree - seat.device - 1);
   const std::int64_t chunks = (schedule.chunks - 1) * group_of(schedule, seat.degree);
-  return std::min(fill + chunks, seat.micro_batches * schedule.chunks);
+  return std::min(fill + chunks, planned_micro_batches(schedule, seat) * schedule.chunks);
 }
 
-// Groups of micro-batches go through chunk after chunk (arXiv 2104.04473 section 2.2; the last
+// Groups of micro-batches go through chunk after chunk (arXiv:2104.04473 section 2.2; the last
 // group may be smaller). Position k of the list of forwards, and of that of backwards.
 std::vector<Work> interleaved_table(const Schedule& schedule, const Seat& seat) {
   const std::int64_t group = group_of(schedule, seat.degree);
+  const std::int64_t planned = planned_micro_batches(schedule, seat);
   std::vector<Work> table;
-  for (std::int64_t first = 0; first < seat.micro_batches; first += group) {
-    const std::int64_t last = std::min(first + group, seat.micro_batches);
+  for (std::int64_t first = 0; first < planned; first += group) {
+    const std::int64_t last = std::min(first + group, planned);
     for (std::int64_t c = 0; c < schedule.chunks; ++c) {
       for (std::int64_t m = first; m < last; ++m) table.push_back({Work::Kind::forward, c, m});
     }
@@ -175,8 +185,9 @@ void interleaved(const Schedule& schedule, const Seat& seat, WorkList& list) {
   repeat(warm, [&](std::int64_t i) { backward(total - warm + i); });
 }
 
-// Zero bubble over a vee (ZB-V, arXiv 2401.10241 section 6, as PyTorch's ScheduleZBVZeroBubble
-// spells it out). Chunk 0 runs down the devices, chunk 1 back up.
+// Zero bubble over a vee (ZB-V, arXiv:2401.10241 section 6; the same order as in
+// https://github.com/pytorch/pytorch, ScheduleZBVZeroBubble). Chunk 0 runs down the devices, chunk 1
+// back up.
 void split_vee(const Seat& seat, WorkList& list) {
   const std::int64_t p = seat.degree;
   const std::int64_t d = seat.device;
@@ -218,11 +229,11 @@ void split_vee(const Seat& seat, WorkList& list) {
 
 /// Two streams of work that meet: over a pipeline walked from both ends, or over a vee.
 struct Pairing {
-  std::int64_t half = 1;    // devices from an end of the pipeline to its middle
-  std::int64_t depth = 0;   // of this device, from its end: 0 .. half-1
-  std::int64_t count = 0;   // micro-batches of one stream
-  std::int64_t near = 0;    // chunk of the stream that enters at the device's own end
-  std::int64_t far = 1;     // chunk of the other
+  std::int64_t half = 1;   // devices from an end of the pipeline to its middle
+  std::int64_t depth = 0;  // of this device, from its end: 0 .. half-1
+  std::int64_t count = 0;  // micro-batches of one stream
+  std::int64_t near = 0;   // chunk of the stream that enters at the device's own end
+  std::int64_t far = 1;    // chunk of the other
 };
 
 Pairing pairing_of(const Schedule& schedule, const Seat& seat) {
@@ -235,7 +246,7 @@ Pairing pairing_of(const Schedule& schedule, const Seat& seat) {
           upper ? 0 : 1, upper ? 1 : 0};
 }
 
-// DualPipe (arXiv 2412.19437 section 3.2.1, its eight phases as the authors' published code runs
+// DualPipe (arXiv:2412.19437 section 3.2.1, its eight phases as the authors' published code runs
 // them): forwards of one stream overlap backwards of the other; near the ends the backward is split
 // and the weights' parts fill the gaps.
 void bidirectional_split(const Pairing& pair, WorkList& list) {
@@ -277,22 +288,25 @@ void bidirectional_split(const Pairing& pair, WorkList& list) {
   repeat(pair.depth + 1, [&](std::int64_t) { list.weight(); });
 }
 
-/// How many of the first `taken` entries of the interleaved table are of chunk `chunk`.
+/// How many of the first `taken` entries of the interleaved table are of chunk `chunk` and of the
+/// step's micro-batches.
 std::int64_t of_chunk(const Schedule& schedule, const Seat& seat, std::int64_t taken,
                       std::int64_t chunk) {
   const std::int64_t group = group_of(schedule, seat.degree);
   const std::int64_t last_group = seat.micro_batches % group;
   const std::int64_t whole = (seat.micro_batches - last_group) * schedule.chunks;
   const std::int64_t round = group * schedule.chunks;
+  const std::int64_t planned_last = planned_micro_batches(schedule, seat) % group;
+  const std::int64_t stride = planned_last == 0 ? group : planned_last;
   const std::int64_t in_whole = std::min(taken, whole);
   const std::int64_t in_last = taken - in_whole;
   return in_whole / round * group +
          std::clamp<std::int64_t>(in_whole % round - chunk * group, 0, group) +
-         std::clamp<std::int64_t>(in_last - chunk * last_group, 0, last_group);
+         std::clamp<std::int64_t>(in_last - chunk * stride, 0, last_group);
 }
 
 std::vector<std::int64_t> held_interleaved(const Schedule& schedule, const Seat& seat) {
-  const std::int64_t total = seat.micro_batches * schedule.chunks;
+  const std::int64_t total = planned_micro_batches(schedule, seat) * schedule.chunks;
   const std::int64_t taken = std::min(interleaved_warm_up(schedule, seat) + 1, total);
   std::vector<std::int64_t> held;
   for (std::int64_t c = 0; c < schedule.chunks; ++c) {
@@ -316,9 +330,11 @@ std::vector<std::int64_t> held_paired(const Schedule& schedule, const Seat& seat
 std::int64_t virtual_stages(const Schedule& schedule, std::int64_t degree) {
   switch (schedule.hosting) {
     case Hosting::single:
-    case Hosting::bidirectional: return degree;
+    case Hosting::bidirectional:
+      return degree;
     case Hosting::loop:
-    case Hosting::vee: return checked_multiply(degree, schedule.chunks, "virtual stages");
+    case Hosting::vee:
+      return checked_multiply(degree, schedule.chunks, "virtual stages");
   }
   fail_internally("every hosting has its stages");
 }
@@ -328,10 +344,14 @@ std::int64_t hosted_stage(const Schedule& schedule, std::int64_t degree, std::in
   ensure(device >= 0 && device < degree, "a device lies on the axis");
   ensure(chunk >= 0 && chunk < schedule.chunks, "a chunk is one of the device's");
   switch (schedule.hosting) {
-    case Hosting::single: return device;
-    case Hosting::loop: return chunk * degree + device;
-    case Hosting::vee: return chunk == 0 ? device : 2 * degree - 1 - device;
-    case Hosting::bidirectional: return chunk == 0 ? device : degree - 1 - device;
+    case Hosting::single:
+      return device;
+    case Hosting::loop:
+      return chunk * degree + device;
+    case Hosting::vee:
+      return chunk == 0 ? device : 2 * degree - 1 - device;
+    case Hosting::bidirectional:
+      return chunk == 0 ? device : degree - 1 - device;
   }
   fail_internally("every hosting places its stages");
 }
@@ -341,12 +361,24 @@ std::vector<Work> order_of_work(const Schedule& schedule, std::int64_t degree, s
   const Seat seat{degree, device, micro_batches};
   WorkList list(schedule, seat);
   switch (feasible_order(schedule, degree)) {
-    case Order::all_forward: all_forward(schedule, seat, list); break;
-    case Order::one_forward_one_backward: one_forward_one_backward(seat, list); break;
-    case Order::interleaved: interleaved(schedule, seat, list); break;
-    case Order::split_single: split_single(seat, list); break;
-    case Order::split_vee: split_vee(seat, list); break;
-    case Order::bidirectional_split: bidirectional_split(pairing_of(schedule, seat), list); break;
+    case Order::all_forward:
+      all_forward(schedule, seat, list);
+      break;
+    case Order::one_forward_one_backward:
+      one_forward_one_backward(seat, list);
+      break;
+    case Order::interleaved:
+      interleaved(schedule, seat, list);
+      break;
+    case Order::split_single:
+      split_single(seat, list);
+      break;
+    case Order::split_vee:
+      split_vee(seat, list);
+      break;
+    case Order::bidirectional_split:
+      bidirectional_split(pairing_of(schedule, seat), list);
+      break;
   }
   return std::move(list).take();
 }
@@ -362,12 +394,17 @@ std::vector<std::int64_t> held_micro_batches(const Schedule& schedule, std::int6
       }
       return held;
     }
-    case Order::one_forward_one_backward: return {std::min(micro_batches, degree - device)};
-    case Order::interleaved: return held_interleaved(schedule, seat);
-    case Order::split_single: return {std::min(micro_batches, degree)};
+    case Order::one_forward_one_backward:
+      return {std::min(micro_batches, degree - device)};
+    case Order::interleaved:
+      return held_interleaved(schedule, seat);
+    case Order::split_single:
+      return {std::min(micro_batches, degree)};
     case Order::split_vee:
-      return {std::min(micro_batches, 2 * degree - 1 - device), std::min(micro_batches, device + 1)};
-    case Order::bidirectional_split: return held_paired(schedule, seat);
+      return {std::min(micro_batches, 2 * degree - 1 - device),
+              std::min(micro_batches, device + 1)};
+    case Order::bidirectional_split:
+      return held_paired(schedule, seat);
   }
   fail_internally("every order holds micro-batches");
 }
@@ -386,10 +423,15 @@ std::string unmet_need(const Schedule& schedule, std::int64_t degree, std::int64
       return schedule.name + " needs groups of at least the degree " + std::to_string(degree) +
              " micro-batches; " + std::to_string(group) + " is less";
     }
-    if (micro_batches % group == 0) return "";
-    return schedule.name + " needs micro-batches to be a multiple of " +
-           (schedule.group > 0 ? "the group " : "the degree ") + std::to_string(group) + "; " +
-           given + " is not";
+    const std::int64_t last_group = micro_batches % group;
+    if (last_group == 0 || last_group >= degree) return "";
+    if (group > degree) {
+      return schedule.name + " needs at least the degree " + std::to_string(degree) +
+             " micro-batches in the last group of " + std::to_string(group) + "; of " + given +
+             ", " + std::to_string(last_group) + " remain";
+    }
+    return schedule.name + " needs micro-batches to be a multiple of the degree " +
+           std::to_string(degree) + "; " + given + " is not";
   }
   if (schedule.order != Order::bidirectional_split) return "";
   const bool both_ends = schedule.hosting == Hosting::bidirectional;

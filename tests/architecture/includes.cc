@@ -22,9 +22,9 @@ const Folder* find_folder(std::string_view name) {
 
 // Third-party headers are told from standard ones by their beginnings.
 std::optional<std::string_view> library_of(std::string_view header) {
-  static constexpr std::array<std::string_view, 11> kBeginnings = {
-      "nlohmann/", "toml", "CLI/",   "fmt/",   "torch/",    "ATen/",
-      "c10/",      "mpi",  "gtest/", "gmock/", "benchmark/"};
+  static constexpr std::array<std::string_view, 12> kBeginnings = {
+      "nlohmann/", "toml", "CLI/",   "fmt/",   "torch/",     "ATen/",
+      "c10/",      "mpi",  "gtest/", "gmock/", "benchmark/", "csv.h"};
   for (const std::string_view beginning : kBeginnings) {
     if (header.starts_with(beginning)) return beginning;
   }
@@ -108,23 +108,26 @@ const std::vector<Folder>& folders() {
       {"execute", {"units", "model", "cluster", "program"}, {"torch/", "ATen/", "c10/", "mpi"}},
       {"catalog",
        {"units", "model", "cluster", "placement", "schedule", "profile"},
-       {"nlohmann/", "toml", "fmt/"}},
+       {"nlohmann/", "toml", "fmt/", "csv.h"}},
       {"interop",
        {"units", "model", "cluster", "placement", "schedule", "profile"},
        {"nlohmann/", "fmt/"}},
+      {"validate",
+       {"units", "model", "cluster", "placement", "schedule", "profile", "derive", "catalog"},
+       {}},
       {"report",
        {"units", "model", "cluster", "placement", "schedule", "profile", "derive", "program",
-        "check", "algebra", "simulate", "search", "execute"},
+        "check", "algebra", "simulate", "search", "execute", "validate"},
        {"nlohmann/", "fmt/"}},
       {"serve",
        {"units", "model", "cluster", "placement", "schedule", "profile", "derive", "program",
         "lower", "check", "algebra", "simulate", "search", "execute", "catalog", "interop",
-        "report"},
+        "validate", "report"},
        {"nlohmann/", "fmt/"}},
       {"cli",
        {"units", "model", "cluster", "placement", "schedule", "profile", "derive", "program",
         "lower", "check", "algebra", "simulate", "search", "execute", "catalog", "interop",
-        "report", "serve"},
+        "validate", "report", "serve"},
        {"CLI/", "nlohmann/", "fmt/"}},
   };
   return kFolders;

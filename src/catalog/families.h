@@ -1,0 +1,32 @@
+// The table of families, in groups by likeness; hf_config.cc looks them up.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "catalog/config_object.h"
+#include "catalog/decoder.h"
+#include "model/architecture.h"
+
+namespace placet {
+
+struct Family {
+  std::string_view model_type;
+  Architecture (*read)(ConfigObject& config) = nullptr;
+};
+
+/// A family whose blocks are an ordinary decoder's.
+template <const DecoderFacts& kFacts>
+Architecture read_facts(ConfigObject& config) {
+  return read_decoder(config, kFacts);
+}
+
+std::span<const Family> dense_families();    // llama and its many relatives
+std::span<const Family> sparse_families();   // mixtures of experts, latent attention
+std::span<const Family> classic_families();  // gpt2, opt, bloom and their time
+std::span<const Family> hybrid_families();   // state spaces
+std::span<const Family> linear_families();   // linear attention; layers listed one by one
+std::span<const Family> special_families();  // nested settings, one entry per layer
+std::span<const Family> foreign_families();  // known from the code that comes with their files
+
+}  // namespace placet

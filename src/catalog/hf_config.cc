@@ -1,0 +1,189 @@
+#include "catalog/hf_config.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "catalog/families.h"
+#include "units/error.h"
+#include "units/nearest.h"
+
+namespace placet {
+namespace {
+
+constexpr int kMostNesting = 32;
+
+std::vector<std::span<const Family>> all_families() {
+  return {dense_families(),  sparse_families(),  classic_families(), hybrid_families(),
+          linear_families(), special_families(), foreign_families()};
+}
+
+const Family* find_family(std::string_view type) {
+  for (const std::span<const Family> group : all_families()) {
+    for (const Family& family : group) {
+      if (family.model_type == type) return &family;
+    }
+  }
+  return nullptr;
+}
+
+// Files from before `model_type` existed name a class instead.
+struct ClassName {
+  std::string_view architecture;
+  std::string_view model_type;
+};
+constexpr std::array kClassNames{
+    ClassName{"GPT2LMHeadModel", "gpt2"},       ClassName{"OPTForCausalLM", "opt"},
+    ClassName{"GPTNeoXForCausalLM", "gpt_neox"}, ClassName{"GPTNeoForCausalLM", "gpt_neo"},
+    ClassName{"GPTJForCausalLM", "gptj"},       ClassName{"BloomForCausalLM", "bloom"},
+    ClassName{"LlamaForCausalLM", "llama"},     ClassName{"LLaMAForCausalLM", "llama"},
+    ClassName{"MistralForCausalLM", "mistral"}, ClassName{"FalconForCausalLM", "falcon"},
+    ClassName{"RWForCausalLM", "RefinedWebModel"}, ClassName{"MPTForCausalLM", "mpt"}};
+
+// Outer objects of files whose text part has no object of its own, and that part's family.
+constexpr std::array kFlatMultimodal{ClassName{"qwen2_vl", "qwen2_vl_text"},
+                                     ClassName{"qwen2_5_vl", "qwen2_5_vl_text"}};
+
+/// Where files of several parts keep the text part.
+constexpr std::array<std::string_view, 4> kTextParts{"text_config", "llm_config",
+                                                     "language_config", "thinker_config"};
+
+std::string type_from_class(ConfigObject& config) {
+  const auto classes = config.words("architectures", 16);
+  for (const std::string& name : classes.value_or(std::vector<std::string>{})) {
+    for (const ClassName& known : kClassNames) {
+      if (known.architecture == name) return std::string(known.model_type);
+    }
+  }
+  config.fail("model_type", "missing, and architectures names no class that says it",
+              "one of " + std::to_string(hf_families().size()) + " families, such as llama");
+}
+
+struct Chosen {
+  const Family* family = nullptr;
+  std::vector<std::string> notes;
+};
+
+Chosen choose_family(ConfigObject& config) {
+  Chosen chosen;
+  std::string type = config.text_or({"model_type"}, "");
+  if (type.empty()) {
+    type = type_from_class(config);
+    chosen.notes.push_back("model_type is missing; " + type + " by its class name");
+  }
+  for (const ClassName& flat : kFlatMultimodal) {
+    if (flat.architecture != type) continue;
+    type = flat.model_type;
+    config.know({"vision_config", "vision_start_token_id", "vision_end_token_id",
+                 "vision_token_id", "video_token_id"});
+    chosen.notes.emplace_back("text part only");
+  }
+  chosen.family = find_family(type);
+  if (chosen.family == nullptr) {
+    const std::vector<std::string> families = hf_families();
+    throw InputError({.where = config.place_of("model_type"),
+                      .value = type,
+                      .problem = "is a family that is not known",
+                      .allowed = "one of " + std::to_string(families.size()) +
+                                 " families, such as llama, qwen3 or deepseek_v3",
+                      .nearest = nearest(type, families)});
+  }
+  return chosen;
+}
+
+std::string join(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+Architecture read_text_part(const Json& object, const std::string& where,
+                            const std::string& path) {
+  ConfigObject config(object, where, path);
+  const Chosen chosen = choose_family(config);
+  Architecture a = chosen.family->read(config);
+  a.name = config.text_or({"_name_or_path", "name_or_path"}, "");
+  if (a.name.empty()) a.name = a.family;
+  const std::vector<std::string> unused = config.finish();
+  a.notes.insert(a.notes.begin(), chosen.notes.begin(), chosen.notes.end());
+  if (!unused.empty()) a.notes.push_back("keys without meaning here: " + join(unused));
+  if (config.has("quantization_config")) {
+    a.notes.emplace_back("quantization_config tells how the file is stored, not how it is trained");
+  }
+  return a;
+}
+
+/// The nested text part, with what older files keep outside of it.
+Json with_outer_keys(const Json& outer, std::string_view part) {
+  Json inner = outer.at(std::string(part));
+  if (!inner.is_object()) return inner;
+  const std::string tie = "tie_word_embeddings";
+  if (!inner.contains(tie) && outer.contains(tie) && outer.at(tie).is_boolean()) {
+    inner[tie] = outer.at(tie);
+  }
+  return inner;
+}
+
+/// What the text is when everything outside strings that JSON does not know (NaN, Infinity, as some
+/// libraries write them) is null, at the same length. Throws if brackets nest too deep.
+std::string plain_json(std::string_view text, const std::string& where) {
+  std::string plain(text);
+  int depth = 0;
+  bool in_string = false;
+  const auto blank = [&plain](std::size_t at, std::string_view word, std::string_view by) {
+    plain.replace(at, word.size(), std::string(by) + std::string(word.size() - by.size(), ' '));
+  };
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    const char c = plain[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+      continue;
+    }
+    if (c == '"') in_string = true;
+    if (c == '{' || c == '[') ++depth;
+    if (c == '}' || c == ']') --depth;
+    if (depth > kMostNesting) {
+      throw InputError({.where = where, .problem = "nests too deep",
+                        .allowed = "at most " + std::to_string(kMostNesting) + " levels"});
+    }
+    for (const std::string_view word : {"-Infinity", "Infinity"}) {
+      if (plain.compare(i, word.size(), word) == 0) blank(i, word, "null");
+    }
+    if (plain.compare(i, 3, "NaN") == 0) blank(i, "NaN", "0");
+  }
+  return plain;
+}
+
+}  // namespace
+
+std::vector<std::string> hf_families() {
+  std::vector<std::string> names;
+  for (const std::span<const Family> group : all_families()) {
+    for (const Family& family : group) names.emplace_back(family.model_type);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+Architecture read_hf_config(const Json& config, const std::string& where) {
+  for (const std::string_view part : kTextParts) {
+    if (!config.is_object() || !config.contains(std::string(part))) continue;
+    const Json text = with_outer_keys(config, part);
+    Architecture a = read_text_part(text, where, std::string(part));
+    a.notes.insert(a.notes.begin(), "text part only");
+    return a;
+  }
+  return read_text_part(config, where, "");
+}
+
+Architecture parse_hf_config(std::string_view text, const std::string& where) {
+  if (text.size() > kMostConfigBytes) {
+    throw InputError({.where = where, .value = std::to_string(text.size()) + " bytes",
+                      .problem = "is too long for a configuration file",
+                      .allowed = "at most " + std::to_string(kMostConfigBytes) + " bytes"});
+  }
+  return read_hf_config(parse_json(plain_json(text, where), where), where);
+}
+
+}  // namespace placet

@@ -1,0 +1,154 @@
+#include "catalog/job.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "catalog/cluster_catalog.h"
+#include "catalog/model_catalog.h"
+#include "catalog/profile_catalog.h"
+#include "catalog/reader.h"
+#include "catalog/strategy_catalog.h"
+#include "catalog/training_catalog.h"
+#include "model/adapt.h"
+#include "placement/grammar.h"
+#include "units/checked.h"
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+constexpr std::int64_t kLongestAssumedSequence = 4096;
+
+// How messages speak of a word: its flag, or its key in the job file.
+std::string where_of(const JobRequest& request, const char* word) {
+  if (request.file.empty()) return std::string("--") + word;
+  return std::string("--") + word + " (or in " + request.file.string() + ")";
+}
+
+[[noreturn]] void fail_missing(const JobRequest& request, const char* word, std::string allowed) {
+  throw InputError({.where = where_of(request, word),
+                    .problem = "is missing",
+                    .allowed = std::move(allowed)});
+}
+
+// "8" or "8,GLOB,GLOB".
+Model with_adapters(Model model, const std::string& text, const std::string& where) {
+  std::int64_t rank = 0;
+  const char* end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, rank);
+  if (error != std::errc() || rank < 1 || (at != end && *at != ',')) {
+    throw InputError({.where = where,
+                      .value = text,
+                      .problem = "has no valid rank",
+                      .allowed = "RANK or RANK,GLOB,... such as 16 or 16,q_proj,v_proj"});
+  }
+  std::vector<std::string> patterns;
+  auto begin = static_cast<std::size_t>(at - text.data());
+  while (begin < text.size()) {
+    const std::size_t comma = std::min(text.find(',', begin + 1), text.size());
+    patterns.push_back(text.substr(begin + 1, comma - begin - 1));
+    begin = comma;
+  }
+  return with_lora(std::move(model), rank, patterns);
+}
+
+// The loss whose weighting the reference states; others change no byte and are refused until the
+// checks know them.
+void check_loss(const JobRequest& request) {
+  if (!request.loss || *request.loss == "token-mean") return;
+  throw InputError({.where = where_of(request, "loss"),
+                    .value = *request.loss,
+                    .problem = "is not a known loss weight",
+                    .allowed = "token-mean"});
+}
+
+std::int64_t batch_ways(const Placement& placement) {
+  std::int64_t ways = 1;
+  for (const AxisPlacement& axis : placement.axes) {
+    if (axis.how.cut == Cut::batch) ways = checked_multiply(ways, axis.degree, "samples");
+  }
+  return ways;
+}
+
+Batch batch_of(const JobRequest& request, Job& job) {
+  Batch batch;
+  batch.micro = request.micro_batch.value_or(1);
+  if (request.sequence) {
+    batch.sequence = *request.sequence;
+  } else {
+    const std::int64_t longest = job.model.figures.max_sequence;
+    batch.sequence = longest > 0 ? std::min(longest, kLongestAssumedSequence)
+                                 : kLongestAssumedSequence;
+    job.model.notes.push_back("--seq was not given: " + std::to_string(batch.sequence) +
+                              " tokens per sample are assumed");
+  }
+  if (request.global_batch) {
+    batch.global = *request.global_batch;
+  } else {
+    batch.global = checked_multiply(batch.micro, batch_ways(job.placement), "samples");
+    job.model.notes.push_back("--global-batch was not given: one micro-batch per device, " +
+                              std::to_string(batch.global) + " samples per step, is assumed");
+  }
+  return batch;
+}
+
+void set_training(const Catalog& catalog, const JobRequest& request, Job& job) {
+  job.optimizer = load_optimizer(catalog, request.optimizer.value_or("adamw"),
+                                 where_of(request, "optimizer"));
+  if (request.recompute) {
+    job.recompute = parse_recompute(*request.recompute, where_of(request, "recompute"));
+  }
+  if (request.routing) job.routing = parse_routing(*request.routing, where_of(request, "routing"));
+  job.clips_by_global_norm = request.clip.value_or(0) > 0;
+  check_loss(request);
+}
+
+}  // namespace
+
+Model load_requested_model(const Catalog& catalog, const JobRequest& request) {
+  if (!request.model) {
+    throw InputError({.where = "MODEL",
+                      .problem = "is missing",
+                      .allowed = "a config.json, a folder that holds one, a name that `placet "
+                                 "models` lists, or a count such as 70B"});
+  }
+  Model model = load_model(catalog, *request.model);
+  if (request.lora) {
+    model = with_adapters(std::move(model), *request.lora, where_of(request, "lora"));
+  }
+  if (!request.freeze.empty()) model = with_frozen(std::move(model), request.freeze);
+  return model;
+}
+
+Job load_job(const Catalog& catalog, const JobRequest& request) {
+  Job job;
+  job.model = load_requested_model(catalog, request);
+  if (!request.placement) {
+    fail_missing(request, "placement", "axes such as \"dp=8:zero1 tp=8:tp+sp\"");
+  }
+  const StrategyCatalog strategies = load_strategies(catalog);
+  job.placement = parse_placement(*request.placement, strategies.vocabulary);
+  job.placement_text = print_placement(job.placement, strategies.vocabulary);
+  job.schedule = schedule_of(strategies, job.placement);
+  job.attention = attention_of(strategies, job.placement);
+  job.profile =
+      load_profile(catalog, request.engine.value_or("placet"), where_of(request, "engine"));
+  job.engine_text = job.profile.name + "@" + job.profile.version;
+  job.precision = job.profile.precision;
+  if (request.precision) {
+    const PrecisionChoice choice = read_precision(catalog, *request.precision, job.precision,
+                                                  where_of(request, "precision"));
+    job.precision = choice.precision;
+    job.scales_loss_dynamically = choice.scales_loss_dynamically;
+    apply_formats(choice, job.model);
+  }
+  set_training(catalog, request, job);
+  job.batch = batch_of(request, job);
+  if (request.cluster) {
+    job.cluster = load_cluster(catalog, *request.cluster, devices_of(job.placement),
+                               where_of(request, "cluster"));
+  }
+  return job;
+}
+
+}  // namespace placet

@@ -1,0 +1,183 @@
+// The facts of an engine that are one value each, as a table: key, member, allowed values.
+#include <functional>
+
+#include "catalog/profile_catalog.h"
+#include "catalog/profile_facts.h"
+#include "catalog/training_catalog.h"
+#include "catalog/words.h"
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+constexpr std::int64_t kMostElements = 1'000'000'000'000;
+constexpr std::int64_t kMostBytes = 1'000'000'000'000'000;
+constexpr std::int64_t kMostPadding = 1'000'000'000;
+
+// A fact: its key and how the value enters the profile.
+struct ScalarFact {
+  std::string key;
+  std::function<void(const Reader&, Profile&)> set;
+};
+using ScalarFacts = std::vector<ScalarFact>;
+
+ScalarFact flag(const char* key, bool Profile::*field) {
+  return {key, [field](const Reader& value, Profile& p) { p.*field = value.flag(); }};
+}
+
+ScalarFact whole(const char* key, std::int64_t Profile::*field, WholeRange range) {
+  return {key, [=](const Reader& value, Profile& p) { p.*field = value.whole(range); }};
+}
+
+template <class Enum>
+ScalarFact word(const char* key, Enum Profile::*field, std::vector<std::string> words) {
+  return {key, [=](const Reader& value, Profile& p) {
+            p.*field = static_cast<Enum>(value.one_of(words));
+          }};
+}
+
+ScalarFact message_grain(const char* key, MessageGrain Profile::*field) {
+  return word(key, field, {"unit", "everything", "bucket", "tensor"});
+}
+
+ScalarFacts gradient_facts() {
+  return {word("gradient_life", &Profile::gradient_life, {"resting", "growing"}),
+          word("scatter_path", &Profile::scatter_path, {"reduce_scatter", "all_reduce_and_slice"}),
+          flag("layer_cut_defers_sharding", &Profile::layer_cut_defers_sharding),
+          message_grain("gradient_grain", &Profile::gradient_grain),
+          message_grain("update_grain", &Profile::update_grain),
+          message_grain("gather_grain", &Profile::gather_grain),
+          whole("bucket_elements", &Profile::bucket_elements, {0, kMostElements}),
+          whole("bucket_elements_per_replica", &Profile::bucket_elements_per_replica,
+                {0, kMostElements}),
+          whole("bucket_bytes", &Profile::bucket_bytes, {0, kMostBytes}),
+          flag("later_stages_use_one_bucket", &Profile::later_stages_use_one_bucket),
+          message_grain("shared_gradient_grain", &Profile::shared_gradient_grain),
+          flag("shared_gradients_whole", &Profile::shared_gradients_whole),
+          flag("defers_scatter", &Profile::defers_scatter),
+          flag("replicas_follow_scatter", &Profile::replicas_follow_scatter),
+          word("gradient_hold", &Profile::gradient_hold, {"op", "unit", "micro_batch"})};
+}
+
+ScalarFacts shard_facts() {
+  return {word("grain", &Profile::grain, {"element", "row", "unit", "everything", "tensor"}),
+          whole("pad_elements", &Profile::pad_elements, {1, kMostPadding}),
+          whole("pad_total_elements", &Profile::pad_total_elements, {1, kMostPadding}),
+          whole("align_elements", &Profile::align_elements, {1, kMostPadding}),
+          whole("persistent_elements", &Profile::persistent_elements, {0, kMostElements}),
+          flag("joins_ends", &Profile::joins_ends),
+          whole("prefetch", &Profile::prefetch, {0, 1000}),
+          flag("last_unit_stays_gathered", &Profile::last_unit_stays_gathered),
+          word("stage_cut", &Profile::stage_cut, {"even", "weighed", "by_cost", "by_cost_late"}),
+          whole("embedding_weight", &Profile::embedding_weight, {0, 1000}),
+          whole("head_weight", &Profile::head_weight, {0, 1000})};
+}
+
+ScalarFact loss_workspace_fact() {
+  return {"loss_workspace", [](const Reader& value, Profile& p) {
+            p.loss_workspace.clear();
+            const std::vector<std::string> words = internals_of(OpKind::loss);
+            for (const Reader& item : value.items()) {
+              p.loss_workspace.push_back(static_cast<int>(item.one_of(words)));
+            }
+          }};
+}
+
+// A step is {"appears": NAME, "bytes_per_logit": N} or {"vanishes": NAME} of one that has appeared.
+LossStep read_loss_step(const Reader& step, const std::vector<LossStep>& before) {
+  if (step.has("appears")) {
+    step.allow({"appears", "bytes_per_logit"});
+    return {.buffer = step.at("appears").text(),
+            .appears = true,
+            .bytes_per_logit = step.at("bytes_per_logit").whole({1, 64})};
+  }
+  step.allow({"vanishes"});
+  LossStep result{.buffer = step.at("vanishes").text(), .appears = false};
+  bool known = false;
+  for (const LossStep& other : before) {
+    if (other.buffer != result.buffer) continue;
+    known = other.appears;
+    result.bytes_per_logit = other.bytes_per_logit;
+  }
+  if (!known) step.at("vanishes").fail("is not alive here", "a buffer that has appeared");
+  return result;
+}
+
+ScalarFact loss_steps_fact() {
+  return {"loss_steps", [](const Reader& value, Profile& p) {
+            p.loss_steps.clear();
+            for (const Reader& step : value.items()) {
+              p.loss_steps.push_back(read_loss_step(step, p.loss_steps));
+            }
+          }};
+}
+
+ScalarFacts compute_facts() {
+  return {word("gathered_input", &Profile::gathered_input, {"shard", "whole"}),
+          flag("repeats_kv_heads", &Profile::repeats_kv_heads),
+          whole("vocabulary_multiple", &Profile::vocabulary_multiple, {1, 1'000'000}),
+          flag("vocabulary_multiple_times_tensor_degree",
+               &Profile::vocabulary_multiple_times_tensor_degree),
+          loss_workspace_fact(),
+          loss_steps_fact(),
+          flag("fuses_loss_sums", &Profile::fuses_loss_sums),
+          flag("fuses_weight_gradient", &Profile::fuses_weight_gradient),
+          flag("recompute_stops_early", &Profile::recompute_stops_early),
+          flag("ring_carries_gradients", &Profile::ring_carries_gradients),
+          flag("sends_boundary_in_parts", &Profile::sends_boundary_in_parts),
+          word("token_dispatch", &Profile::token_dispatch, {"exchange", "gather"})};
+}
+
+ScalarFacts allocator_facts() {
+  return {flag("gathered_input_has_buffer", &Profile::gathered_input_has_buffer),
+          flag("caches_blocks", &Profile::caches_blocks),
+          flag("expandable_segments", &Profile::expandable_segments),
+          flag("gathers_in_own_pool", &Profile::gathers_in_own_pool),
+          flag("reduces_in_own_pool", &Profile::reduces_in_own_pool)};
+}
+
+const ScalarFacts& scalar_facts() {
+  static const ScalarFacts facts = [] {
+    ScalarFacts all;
+    for (const auto& part : {gradient_facts(), shard_facts(), compute_facts(), allocator_facts()}) {
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+  }();
+  return facts;
+}
+
+// Messages in buckets need a size of bucket, whoever said that they go in buckets.
+void check_buckets(const Reader& reader, const Profile& profile) {
+  bool buckets = false;
+  for (const MessageGrain grain : {profile.gradient_grain, profile.update_grain,
+                                   profile.gather_grain, profile.shared_gradient_grain}) {
+    buckets = buckets || grain == MessageGrain::bucket;
+  }
+  if (buckets && profile.bucket_elements == 0 && profile.bucket_bytes == 0) {
+    throw InputError({.where = reader.where(),
+                      .problem = "messages go in buckets, but neither 'bucket_elements' nor "
+                                 "'bucket_bytes' is given"});
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> scalar_keys() {
+  std::vector<std::string> keys;
+  for (const ScalarFact& fact : scalar_facts()) keys.push_back(fact.key);
+  return keys;
+}
+
+void read_scalars(const Reader& reader, Profile& profile) {
+  for (const ScalarFact& scalar : scalar_facts()) {
+    const auto fact = reader.find(scalar.key);
+    if (!fact) continue;
+    fact->allow({"value", "source"});
+    scalar.set(fact->at("value"), profile);
+    note_fact(profile, scalar.key, fact->at("value").print(), fact->at("source").text());
+  }
+  check_buckets(reader, profile);
+}
+
+}  // namespace placet

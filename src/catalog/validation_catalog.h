@@ -1,0 +1,128 @@
+// How measured runs are read: data/validation (docs/formats.md). Which engine profile a row's
+// framework means, what the words of its cells mean here, which of its figures are measurements of
+// what, and what fills the gaps that a source leaves. Every rule has a source and a date.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "catalog/catalog.h"
+
+namespace placet {
+
+/// What a cell must hold: one of the texts, in which * stands for any characters. The empty text
+/// means an empty cell.
+struct CellPattern {
+  std::string column;
+  std::vector<std::string> any_of;
+
+  friend bool operator==(const CellPattern&, const CellPattern&) = default;
+};
+/// All must hold; an empty list always does.
+using RowPattern = std::vector<CellPattern>;
+
+struct Evidence {
+  std::string source;
+  std::string date;
+
+  friend bool operator==(const Evidence&, const Evidence&) = default;
+};
+
+/// Values of cells that a source leaves empty. "=n_heads" copies another cell of the row.
+struct Filling {
+  RowPattern when;
+  std::vector<std::pair<std::string, std::string>> cells;  // column, value
+  Evidence evidence;
+
+  friend bool operator==(const Filling&, const Filling&) = default;
+};
+
+/// Rows that are not scored, and why.
+struct Exclusion {
+  RowPattern when;
+  std::string reason;
+  Evidence evidence;
+
+  friend bool operator==(const Exclusion&, const Exclusion&) = default;
+};
+
+/// What is known about one source beside its table: data/validation/assumptions/<source_id>.json.
+struct SourceReading {
+  std::vector<Filling> fillings;
+  std::vector<Exclusion> exclusions;
+
+  friend bool operator==(const SourceReading&, const SourceReading&) = default;
+};
+
+/// What a framework calls its layouts: axes outermost first, and the placement term that each
+/// sharding stage of the data-parallel axes is.
+struct RunLayout {
+  std::vector<std::string> order;          // of pp, dp, cp, ep, tp
+  std::vector<std::string> sharding_terms; // by sharding stage 0..3
+  std::string context_term;                // how attention is carried out along cp
+
+  friend bool operator==(const RunLayout&, const RunLayout&) = default;
+};
+
+/// The profile of the engine that made a row. The first rule that matches holds.
+struct EngineRule {
+  RowPattern when;
+  std::string profile;  // "name@version"; empty: there is none, and `reason` says why
+  std::string reason;
+  RunLayout layout;
+  Evidence evidence;
+
+  friend bool operator==(const EngineRule&, const EngineRule&) = default;
+};
+
+/// What a cell with a figure of memory measures.
+struct MemoryMeasure {
+  enum class Quantity : std::uint8_t {
+    reserved,             // the allocator's blocks
+    alive,                // bytes alive, the most of the step
+    alive_after_backward  // the same, from the end of the last backward on
+  };
+  std::string name;    // "reserved", "states"
+  RowPattern when;
+  std::string column;
+  std::string unit;    // "GiB", "GB"; empty: the row's mem_unit says
+  Quantity quantity = Quantity::reserved;
+  bool first_device = false;   // of rank 0; otherwise the largest of all
+  bool decides = false;        // the figure that stands for the row in the totals
+  Evidence evidence;
+
+  friend bool operator==(const MemoryMeasure&, const MemoryMeasure&) = default;
+};
+
+/// Words of cells: column, then the source's spelling, then ours.
+using WordTable = std::map<std::string, std::map<std::string, std::string, std::less<>>, std::less<>>;
+
+struct ValidationCatalog {
+  std::vector<EngineRule> engines;
+  std::vector<MemoryMeasure> measures;
+  WordTable words;
+  std::map<std::string, SourceReading, std::less<>> sources;  // by source_id
+
+  friend bool operator==(const ValidationCatalog&, const ValidationCatalog&) = default;
+};
+
+/// Reads data/validation: engines.json, measures.json, words.json and assumptions/. Throws InputError
+/// with file and key path for what is unknown, missing or without a source.
+ValidationCatalog load_validation(const Catalog& catalog);
+
+/// Columns that a filling may speak of although no table has them:
+///   catalogue_model  a name of data/models, for shapes that the table's columns cannot say
+///   stage_blocks     blocks per virtual stage, "15,16,16,15"
+///   sharding_term    the placement term of the data-parallel axes
+///   dropout_percent  of attention probabilities and of what joins the stream, as the run trained
+bool is_added_column(std::string_view column);
+
+/// Whether `text` is matched as a whole by `pattern`, where * is any run of characters.
+///   matches_text("*_gqa8", "1B_dp8_gqa8")      matches_text("", "")
+bool matches_text(std::string_view pattern, std::string_view text);
+
+}  // namespace placet

@@ -1,0 +1,26 @@
+// The subcommands of placet. Each is a straight line: load the job, derive, report.
+//
+// A command adds its flags to the program and, when it is the one that was called, sets what is to
+// be done. To add a command: one function here, one file, one line in program.cc.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace placet {
+
+/// What a call amounts to; gives the exit status: 0 good, 1 a bad judgement.
+using Action = std::function<int()>;
+
+void add_model_command(CLI::App& program, Action& action);
+void add_derive_command(CLI::App& program, Action& action);
+void add_compare_command(CLI::App& program, Action& action);
+void add_catalogue_commands(CLI::App& program, Action& action);
+void add_completion_command(CLI::App& program, Action& action);
+
+inline constexpr int kGood = 0;
+inline constexpr int kBad = 1;
+inline constexpr int kWrongInput = 2;
+inline constexpr int kOurFault = 3;
+
+}  // namespace placet

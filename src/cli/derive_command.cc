@@ -1,0 +1,75 @@
+// placet derive JOB: memory, communication and rules of one placement.
+#include <memory>
+
+#include "catalog/reader.h"
+#include "cli/command.h"
+#include "cli/job_flags.h"
+#include "cli/output.h"
+#include "derive/derive.h"
+#include "report/derivation_text.h"
+#include "report/html.h"
+#include "report/json.h"
+#include "units/error.h"
+#include "units/nearest.h"
+
+namespace placet {
+namespace {
+
+struct DeriveCall {
+  JobFlags flags;
+  ResultFlags result;
+};
+
+std::string explained(const DeriveCall& call) {
+  const std::string what = call.result.explain.empty() ? "memory" : call.result.explain;
+  const std::vector<std::string> words = explainable();
+  if (std::find(words.begin(), words.end(), what) != words.end()) return what;
+  throw InputError({.where = "--explain",
+                    .value = what,
+                    .problem = "has no terms",
+                    .allowed = list_words(words),
+                    .nearest = nearest(what, words)});
+}
+
+int derive_job(const DeriveCall& call) {
+  if (call.flags.placements.size() > 1) {
+    throw InputError({.where = "--placement",
+                      .value = call.flags.placements[1],
+                      .problem = "is a second placement",
+                      .allowed = "one; `placet compare` takes several"});
+  }
+  const bool explain = call.result.explain_option->count() > 0;
+  const std::string what = explain ? explained(call) : std::string();
+  const auto job = std::make_shared<const Job>(load_job(find_catalog(), request_of(call.flags)));
+  const Judged judged{.job = job, .derivation = derive(*job)};
+  if (!call.result.html.empty()) {
+    write_file(call.result.html, derivation_html(judged), "--html");
+  }
+  const TextStyle style = output_style();
+  if (call.result.json) {
+    print(derivation_json(judged));
+  } else {
+    print(derivation_text(judged, style) +
+          (explain ? "\n" + explanation_text(judged, what, style) : std::string()));
+  }
+  return is_good(judged.derivation) ? kGood : kBad;
+}
+
+}  // namespace
+
+void add_derive_command(CLI::App& program, Action& action) {
+  auto call = std::make_shared<DeriveCall>();
+  CLI::App* command = program.add_subcommand(
+      "derive", "Memory per device and state, communication per axis, rules of composition");
+  add_job_flags(*command, call->flags);
+  add_result_flags(*command, call->result);
+  add_explain_flag(*command, call->result);
+  command->footer(
+      "\nExamples:\n"
+      "  placet derive llama-3.1-8b --cluster h100-sxm:1 --placement \"dp=8:zero3\" --seq 8192\n"
+      "  placet derive --job job.toml --explain optimizer\n"
+      "  placet derive 70B --placement \"pp=4:1f1b dp=8:zero1 tp=8:tp+sp\" --json\n");
+  command->callback([call, &action] { action = [call] { return derive_job(*call); }; });
+}
+
+}  // namespace placet

@@ -1,0 +1,116 @@
+#include "cli/job_flags.h"
+
+#include <charconv>
+
+#include "report/derivation_text.h"
+#include "units/error.h"
+#include "units/nearest.h"
+
+namespace placet {
+namespace {
+
+constexpr std::int64_t kMostTokens = 1'000'000'000;
+constexpr std::int64_t kMostSamples = 1'000'000'000'000;
+
+std::optional<std::string> said(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(text);
+}
+
+std::optional<std::int64_t> whole(const std::string& text, const char* flag, std::int64_t most) {
+  if (text.empty()) return std::nullopt;
+  std::int64_t n = 0;
+  const char* end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, n);
+  if (error == std::errc() && at == end && n >= 1 && n <= most) return n;
+  throw InputError({.where = flag,
+                    .value = text,
+                    .problem = "is not a whole number in range",
+                    .allowed = "1 to " + std::to_string(most)});
+}
+
+std::optional<double> number(const std::string& text, const char* flag) {
+  if (text.empty()) return std::nullopt;
+  double n = 0;
+  const char* end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, n);
+  if (error == std::errc() && at == end && n >= 0 && n <= 1e12) return n;
+  throw InputError(
+      {.where = flag, .value = text, .problem = "is not a norm", .allowed = "0 to 1e12"});
+}
+
+}  // namespace
+
+void add_model_flags(CLI::App& command, JobFlags& flags) {
+  command.add_option("MODEL", flags.model,
+                     "A config.json, a folder holding one, a name that `placet models` lists, or a "
+                     "count such as 70B");
+  command.add_option("--job", flags.job_file, "Job file (TOML or JSON); flags win over it")
+      ->type_name("FILE");
+  command.add_option("--seq", flags.sequence, "Tokens per sample")->type_name("N");
+  command.add_option("--freeze", flags.freeze, "Parameters that are not trained")
+      ->type_name("GLOB");
+  command.add_option("--lora", flags.lora, "Low-rank adapters: RANK or RANK,GLOB,...")
+      ->type_name("RANK[,GLOB]");
+}
+
+void add_job_flags(CLI::App& command, JobFlags& flags) {
+  add_model_flags(command, flags);
+  command.add_option("--placement", flags.placements, "Axes, outermost first: \"dp=8:zero1 tp=8:tp+sp\"")
+      ->type_name("PLACEMENT");
+  command.add_option("--cluster", flags.cluster,
+                     "Devices: h100-sxm:8 (nodes), 64xh100-sxm (devices), a cluster or a file")
+      ->type_name("CLUSTER");
+  command.add_option("--global-batch", flags.global_batch, "Samples per step")->type_name("N");
+  command.add_option("--micro-batch", flags.micro_batch, "Samples per micro-batch (1)")
+      ->type_name("N");
+  command.add_option("--recompute", flags.recompute,
+                     "none, full, selective[=core_attn,mlp,...], every=N or first=N")
+      ->type_name("WHAT");
+  command.add_option("--precision", flags.precision,
+                     "Formats: a name (mixed), or CLASS=DTYPE,... (gradients=fp32)")
+      ->type_name("NAME");
+  command.add_option("--optimizer", flags.optimizer, "Optimizer (adamw)")->type_name("NAME");
+  command.add_option("--loss", flags.loss, "Weight of the loss: token-mean")->type_name("NAME");
+  command.add_option("--clip", flags.clip, "Clip gradients at this global norm")->type_name("NORM");
+  command.add_option("--routing", flags.routing,
+                     "Spread of tokens over experts: balanced, expected=SKEW or worst")
+      ->type_name("HOW");
+  command.add_option("--engine", flags.engine, "Engine profile: NAME or NAME@VERSION (placet)")
+      ->type_name("ENGINE");
+}
+
+void add_result_flags(CLI::App& command, ResultFlags& flags) {
+  command.add_flag("--json", flags.json, "Print one JSON document");
+  command.add_option("--html", flags.html, "Write a self-contained page")->type_name("FILE");
+}
+
+void add_explain_flag(CLI::App& command, ResultFlags& flags) {
+  flags.explain_option =
+      command
+          .add_option("--explain", flags.explain,
+                      "Show the terms behind a number: memory, communication or a state")
+          ->expected(0, 1)
+          ->type_name("[WHAT]");
+}
+
+JobRequest request_of(const JobFlags& flags) {
+  JobRequest request;
+  request.model = said(flags.model);
+  request.cluster = said(flags.cluster);
+  if (!flags.placements.empty()) request.placement = flags.placements.front();
+  request.sequence = whole(flags.sequence, "--seq", kMostTokens);
+  request.global_batch = whole(flags.global_batch, "--global-batch", kMostSamples);
+  request.micro_batch = whole(flags.micro_batch, "--micro-batch", kMostSamples);
+  request.recompute = said(flags.recompute);
+  request.precision = said(flags.precision);
+  request.optimizer = said(flags.optimizer);
+  request.freeze = flags.freeze;
+  request.lora = said(flags.lora);
+  request.loss = said(flags.loss);
+  request.clip = number(flags.clip, "--clip");
+  request.routing = said(flags.routing);
+  request.engine = said(flags.engine);
+  return flags.job_file.empty() ? request : merge(request, read_job_file(flags.job_file));
+}
+
+}  // namespace placet

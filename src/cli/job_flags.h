@@ -1,0 +1,42 @@
+// The flags of a job, the same for every subcommand that takes one.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "catalog/job.h"
+
+namespace placet {
+
+/// The words as they stand on the command line.
+struct JobFlags {
+  std::string model, cluster, sequence, global_batch, micro_batch, recompute, precision, optimizer,
+      lora, loss, clip, routing, engine, job_file;
+  std::vector<std::string> placements;
+  std::vector<std::string> freeze;
+};
+
+/// How results are asked for.
+struct ResultFlags {
+  bool json = false;
+  std::string html;
+  std::string explain;
+  CLI::Option* explain_option = nullptr;
+};
+
+/// Adds MODEL and all flags of a job. `flags` must outlive the parse.
+void add_job_flags(CLI::App& command, JobFlags& flags);
+
+/// Adds the flags that say what is trained, without those of placement and batch.
+void add_model_flags(CLI::App& command, JobFlags& flags);
+
+/// Adds --json, --html and, where terms can be shown, --explain.
+void add_result_flags(CLI::App& command, ResultFlags& flags);
+void add_explain_flag(CLI::App& command, ResultFlags& flags);
+
+/// The request that flags and job file make together. Throws InputError for numbers that are none.
+/// Of several placements the first is taken; compare goes through them itself.
+JobRequest request_of(const JobFlags& flags);
+
+}  // namespace placet

@@ -1,0 +1,49 @@
+// placet model MODEL: what is trained.
+#include "cli/command.h"
+#include "cli/job_flags.h"
+#include "cli/output.h"
+#include "report/derivation_text.h"
+#include "report/html.h"
+#include "report/json.h"
+
+namespace placet {
+namespace {
+
+constexpr std::int64_t kSequence = 4096;
+
+struct ModelCall {
+  JobFlags flags;
+  ResultFlags result;
+};
+
+int show_model(const ModelCall& call) {
+  const JobRequest request = request_of(call.flags);
+  const Model model = load_requested_model(find_catalog(), request);
+  const std::int64_t longest = model.figures.max_sequence;
+  const std::int64_t sequence =
+      request.sequence.value_or(longest > 0 ? std::min(longest, kSequence) : kSequence);
+  if (!call.result.html.empty()) {
+    write_file(call.result.html, model_html(model, sequence), "--html");
+  }
+  print(call.result.json ? model_json(model, sequence)
+                         : model_text(model, sequence, output_style()));
+  return kGood;
+}
+
+}  // namespace
+
+void add_model_command(CLI::App& program, Action& action) {
+  auto call = std::make_shared<ModelCall>();
+  CLI::App* command =
+      program.add_subcommand("model", "What is trained: every tensor, exact counts, FLOPs per token");
+  add_model_flags(*command, call->flags);
+  add_result_flags(*command, call->result);
+  command->footer(
+      "\nExamples:\n"
+      "  placet model llama-3.1-70b\n"
+      "  placet model ~/checkpoints/my-model/config.json --json\n"
+      "  placet model llama-3.1-8b --lora 16,q_proj,v_proj\n");
+  command->callback([call, &action] { action = [call] { return show_model(*call); }; });
+}
+
+}  // namespace placet

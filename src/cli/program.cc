@@ -1,0 +1,136 @@
+#include "cli/program.h"
+
+#include <algorithm>
+#include <array>
+
+#include "catalog/reader.h"
+#include "cli/output.h"
+#include "units/error.h"
+#include "units/nearest.h"
+
+namespace placet {
+namespace {
+
+constexpr std::array kCommands = {&add_model_command, &add_derive_command, &add_compare_command,
+                                  &add_catalogue_commands, &add_completion_command};
+
+// Planned subcommands, so that a reader of the documentation is told so rather than corrected.
+constexpr std::array kLater = {"lower",    "check", "verify", "simulate", "plan",
+                               "validate", "run",   "import", "export",   "audit"};
+
+std::vector<std::string> command_names(const CLI::App& program) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : program.get_subcommands({})) names.push_back(command->get_name());
+  return names;
+}
+
+// Flags of a command and of the program, as they are written.
+std::vector<std::string> flag_names(const CLI::App& program, const CLI::App* command) {
+  std::vector<std::string> names;
+  for (const CLI::App* app : {command, &program}) {
+    if (app == nullptr) continue;
+    for (const CLI::Option* option : app->get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+  }
+  return names;
+}
+
+// The first argument that is no flag must be a subcommand.
+void check_command(const CLI::App& program, int argc, const char* const* argv) {
+  const auto names = command_names(program);
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--color" || word == "--width") {
+      ++i;
+      continue;
+    }
+    if (word.starts_with('-')) continue;
+    if (std::find(names.begin(), names.end(), word) != names.end()) return;
+    const bool later = std::find(kLater.begin(), kLater.end(), word) != kLater.end();
+    throw InputError({.where = "subcommand",
+                      .value = word,
+                      .problem = later ? "is not available in this version" : "is not known",
+                      .allowed = list_words(names),
+                      .nearest = later ? std::string() : nearest(word, names)});
+  }
+}
+
+[[noreturn]] void fail_extra(const CLI::App& program) {
+  const auto called = program.get_subcommands();
+  const CLI::App* command = called.empty() ? nullptr : called.front();
+  const std::vector<std::string> extras = program.remaining(true);
+  const std::string word = extras.empty() ? std::string() : extras.front();
+  const std::string flag = word.substr(0, word.find('='));
+  const std::string name = command == nullptr ? "placet" : "placet " + command->get_name();
+  if (!word.starts_with('-')) {
+    throw InputError({.where = name, .value = word, .problem = "is one argument too many"});
+  }
+  const auto flags = flag_names(program, command);
+  throw InputError({.where = name,
+                    .value = flag,
+                    .problem = "is not a flag here",
+                    .allowed = "what `" + name + " --help` lists",
+                    .nearest = nearest(flag, flags)});
+}
+
+// CLI11's own words for what is wrong with the arguments, in the form of our messages.
+[[noreturn]] void fail_parse(const CLI::App& program, const CLI::ParseError& error) {
+  const auto called = program.get_subcommands();
+  const std::string name = called.empty() ? "placet" : "placet " + called.front()->get_name();
+  std::string problem = error.what();
+  std::replace(problem.begin(), problem.end(), '\n', ' ');
+  throw InputError(
+      {.where = name, .problem = problem, .allowed = "what `" + name + " --help` lists"});
+}
+
+constexpr const char* kFooter =
+    "\nExit status: 0 done, judgement good; 1 judgement bad; 2 wrong input; 3 our own fault.\n"
+    "Examples:\n"
+    "  placet derive llama-3.1-8b --cluster h100-sxm:1 --placement \"dp=8:zero3\"\n"
+    "  placet compare 70B --cluster 64xa100-80gb-sxm --placement dp=64:ddp --placement dp=64:zero3\n"
+    "  placet model ./config.json --json\n";
+
+}  // namespace
+
+std::unique_ptr<CLI::App> make_program(Action& action) {
+  auto program = std::make_unique<CLI::App>(
+      "Placet: say where the training state lives; see what that costs in memory and communication.",
+      "placet");
+  program->set_version_flag("--version", "placet " PLACET_VERSION);
+  program->set_help_flag("-h,--help", "Print this help and exit");
+  program->require_subcommand(0, 1);
+  program->fallthrough();
+  program->footer(kFooter);
+  add_output_flags(*program);
+  for (const auto add : kCommands) add(*program, action);
+  return program;
+}
+
+int run(int argc, const char* const* argv) {
+  Action action;
+  const auto program = make_program(action);
+  check_command(*program, argc, argv);
+  try {
+    program->parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    const auto called = program->get_subcommands();
+    print(called.empty() ? program->help() : called.front()->help());
+    return kGood;
+  } catch (const CLI::CallForVersion&) {
+    print("placet " PLACET_VERSION "\n");
+    return kGood;
+  } catch (const CLI::ExtrasError&) {
+    fail_extra(*program);
+  } catch (const CLI::ParseError& error) {
+    fail_parse(*program, error);
+  }
+  if (!action) {
+    throw InputError({.where = "placet",
+                      .problem = "no subcommand is given",
+                      .allowed = list_words(command_names(*program))});
+  }
+  return action();
+}
+
+}  // namespace placet

@@ -1,0 +1,29 @@
+// What an engine's allocator reserves for a step: the step's requests, in program order, replayed
+// through the rules of the caching allocator (docs/theory.md §3.6). Reserved memory is what tools
+// print as the peak; it is above the bytes alive by the allocator's holes, which depend on the order
+// of requests and are no constant.
+#pragma once
+
+#include <vector>
+
+#include "derive/derivation.h"
+#include "derive/prepared.h"
+#include "profile/job.h"
+
+namespace placet {
+
+struct Reservation {
+  int stage = 0;
+  Bytes alive;     // most bytes alive at once, over the pools, rounding included
+  Bytes reserved;  // high-water mark over the pools, with the engine's overhead terms
+  Bytes update;    // most bytes alive from the end of the last backward on
+};
+
+/// Replays `steps` steps (two reach the steady state) of one device of each pipeline stage. At most
+/// the micro-batches in flight plus two are replayed per step: the others repeat the same requests.
+std::vector<Reservation> reserve(const Job& job);
+
+/// The same for one stage.
+Reservation reserve(const Job& job, const Prepared& prepared, int stage);
+
+}  // namespace placet

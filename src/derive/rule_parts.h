@@ -1,0 +1,48 @@
+// The rules one by one, for rules.cc alone. Each adds what it finds to the end of a list.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "derive/rules.h"
+
+namespace placet {
+
+using Findings = std::vector<Finding>;
+
+// --- rules_of_states.cc: what a placement may say of the four states
+void judge_meaning(const Job& job, Findings& findings);
+void judge_update(const Job& job, Findings& findings);
+void judge_regions(const Job& job, Findings& findings);
+void judge_materialized(const Job& job, Findings& findings);
+void judge_recompute(const Job& job, Findings& findings);
+void judge_effects(const Job& job, Findings& findings);
+
+// --- rules_of_division.cc: what the compute cuts divide
+void judge_dimensions(const Job& job, Findings& findings);
+void judge_tokens(const Job& job, Findings& findings);
+void judge_samples(const Job& job, Findings& findings);
+void judge_blocks(const Job& job, Findings& findings);
+void judge_shares(const Job& job, Findings& findings);
+void judge_storage(const Job& job, Findings& findings);
+
+// --- rules.cc
+/// "axis tp", "axis tp, class experts".
+std::string place_of(const AxisPlacement& axis);
+std::string place_of(const AxisPlacement& axis, const Selector& selector);
+
+/// "tp=8".
+std::string with_degree(const AxisPlacement& axis, std::int64_t degree);
+
+/// Into how many equal parts the axis makes a length divide: its degree, or with shares 3,3,2 the
+/// 8 parts of which each coordinate takes some.
+std::int64_t parts_of(const AxisPlacement& axis);
+
+/// Product of the degrees of the layer axes.
+std::int64_t pipeline_degree(const Placement& placement);
+
+/// Transformer blocks of the model, prediction modules not counted.
+std::int64_t blocks_of(const Model& model);
+
+}  // namespace placet

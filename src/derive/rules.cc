@@ -1,0 +1,209 @@
+#include "derive/rules.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+
+#include "derive/rule_parts.h"
+#include "placement/strategy.h"
+#include "profile/conditions.h"
+
+namespace placet {
+namespace {
+
+// --- product
+
+/// The axis whose degree is the first to change: the outermost that cuts the batch, else the
+/// outermost.
+const AxisPlacement& axis_to_change(const Placement& placement, std::int64_t devices) {
+  const AxisPlacement* best = &placement.axes.front();
+  const std::int64_t have = devices_of(placement);
+  for (auto it = placement.axes.rbegin(); it != placement.axes.rend(); ++it) {
+    const bool mends = devices % (have / it->degree) == 0;
+    const bool best_mends = devices % (have / best->degree) == 0;
+    const bool batch = it->how.cut == Cut::batch;
+    if ((mends && !best_mends) || (mends == best_mends && batch)) best = &*it;
+  }
+  return *best;
+}
+
+void judge_product(const Job& job, Findings& findings) {
+  if (!job.cluster || job.cluster->groups.empty()) return;
+  const std::int64_t devices = devices_of(*job.cluster);
+  const std::int64_t have = devices_of(job.placement);
+  if (have == devices) return;
+  Finding finding{.rule = "product",
+                  .where = "placement",
+                  .message = "the degrees multiply to " + std::to_string(have) +
+                             ", the cluster has " + std::to_string(devices) + " devices"};
+  if (job.placement.axes.empty()) {
+    finding.cure = "an axis that takes all " + std::to_string(devices) + " devices";
+    findings.push_back(std::move(finding));
+    return;
+  }
+  const AxisPlacement& axis = axis_to_change(job.placement, devices);
+  const std::int64_t others = have / axis.degree;
+  const std::int64_t degree = std::max<std::int64_t>(1, devices / others);
+  finding.where = place_of(axis);
+  finding.cure = with_degree(axis, degree);
+  if (degree * others != devices) {
+    finding.cure += ", which takes " + std::to_string(degree * others) + " devices";
+  }
+  findings.push_back(std::move(finding));
+}
+
+// --- schedule and engine
+
+void judge_schedule(const Job& job, Findings& findings) {
+  const std::int64_t degree = pipeline_degree(job.placement);
+  if (degree == 1) return;
+  const std::int64_t micro_batches = micro_batches_per_step(job);
+  std::string need = unmet_need(job.schedule, degree, micro_batches);
+  if (need.empty()) return;
+  std::int64_t more = micro_batches + 1;
+  while (more < micro_batches + 4 * degree && !unmet_need(job.schedule, degree, more).empty())
+    ++more;
+  const std::int64_t per_micro_batch = std::max<std::int64_t>(1, job.batch.global / micro_batches);
+  const bool reachable = unmet_need(job.schedule, degree, more).empty();
+  findings.push_back({.rule = "schedule",
+                      .where = "schedule " + job.schedule.name,
+                      .message = std::move(need),
+                      .cure = reachable ? "--global-batch " + std::to_string(more * per_micro_batch)
+                                        : "another degree or schedule"});
+}
+
+void judge_engine(const Job& job, Findings& findings) {
+  for (const Refusal& refusal : job.profile.refusals) {
+    if (!all_hold(refusal.when, job, StageFacts{})) continue;
+    findings.push_back({.rule = "engine",
+                        .where = "engine " + job.profile.name,
+                        .message = refusal.what,
+                        .cure = refusal.cure});
+  }
+}
+
+// --- links
+
+struct AxisLoad {
+  std::size_t axis = 0;
+  const Level* level = nullptr;
+  Bytes sent;
+};
+
+std::string in_words(Bytes amount) {
+  std::array<char, 32> text{};
+  (void)std::snprintf(text.data(), text.size(), "%.3g GB", in_gigabytes(amount));
+  return text.data();
+}
+
+/// Seconds saved if the two axes changed places, by bytes and bandwidth alone.
+double gain(const AxisLoad& outer, const AxisLoad& inner) {
+  const auto seconds_on = [](Bytes sent, const Level& level) {
+    return in_seconds(sent / level.bandwidth);
+  };
+  return seconds_on(outer.sent, *outer.level) + seconds_on(inner.sent, *inner.level) -
+         seconds_on(outer.sent, *inner.level) - seconds_on(inner.sent, *outer.level);
+}
+
+std::vector<AxisLoad> loads_of(const Job& job, std::span<const Bytes> sent) {
+  std::vector<AxisLoad> loads;
+  std::int64_t stride = devices_of(job.placement);
+  for (std::size_t a = 0; a < job.placement.axes.size() && a < sent.size(); ++a) {
+    const std::int64_t degree = job.placement.axes[a].degree;
+    stride /= degree;
+    if (degree > 1) loads.push_back({a, &level_of(*job.cluster, degree, stride), sent[a]});
+  }
+  return loads;
+}
+
+}  // namespace
+
+std::vector<Finding> check_rules(const Job& job) {
+  Findings findings;
+  judge_meaning(job, findings);
+  judge_product(job, findings);
+  judge_dimensions(job, findings);
+  judge_tokens(job, findings);
+  judge_samples(job, findings);
+  judge_blocks(job, findings);
+  judge_shares(job, findings);
+  judge_storage(job, findings);
+  judge_update(job, findings);
+  judge_regions(job, findings);
+  judge_materialized(job, findings);
+  judge_recompute(job, findings);
+  judge_schedule(job, findings);
+  judge_effects(job, findings);
+  judge_engine(job, findings);
+  return findings;
+}
+
+std::vector<Finding> advise_link_order(const Job& job, std::span<const Bytes> sent) {
+  if (!job.cluster || job.cluster->groups.empty()) return {};
+  const std::vector<AxisLoad> loads = loads_of(job, sent);
+  const AxisLoad* outer = nullptr;
+  const AxisLoad* inner = nullptr;
+  double most = 0;
+  for (std::size_t i = 0; i < loads.size(); ++i) {
+    for (std::size_t j = i + 1; j < loads.size(); ++j) {
+      if (loads[i].level->bandwidth >= loads[j].level->bandwidth) continue;
+      const double saved = gain(loads[i], loads[j]);
+      if (!std::isfinite(saved) || saved <= most) continue;
+      most = saved;
+      outer = &loads[i];
+      inner = &loads[j];
+    }
+  }
+  if (outer == nullptr) return {};
+  const AxisPlacement& slow = job.placement.axes[outer->axis];
+  const AxisPlacement& fast = job.placement.axes[inner->axis];
+  const std::string slow_name(slow.axis.text());
+  const std::string fast_name(fast.axis.text());
+  return {{.rule = "link-order",
+           .severity = Severity::advice,
+           .where = place_of(slow),
+           .message = slow_name + " sends " + in_words(outer->sent) + " per device and step over " +
+                      outer->level->link + ", " + fast_name + " only " + in_words(inner->sent) +
+                      " over the faster " + inner->level->link,
+           .cure = "write " + slow_name + " after " + fast_name}};
+}
+
+// --- shared by the parts
+
+std::string place_of(const AxisPlacement& axis) { return "axis " + std::string(axis.axis.text()); }
+
+std::string place_of(const AxisPlacement& axis, const Selector& selector) {
+  return place_of(axis) + ", class " + spell(selector);
+}
+
+std::string with_degree(const AxisPlacement& axis, std::int64_t degree) {
+  return std::string(axis.axis.text()) + "=" + std::to_string(degree);
+}
+
+std::int64_t parts_of(const AxisPlacement& axis) {
+  if (axis.shares.empty()) return axis.degree;
+  std::int64_t sum = 0;
+  std::int64_t common = 0;
+  for (std::int64_t share : axis.shares) {
+    sum += share;
+    common = std::gcd(common, share);
+  }
+  return common > 0 ? sum / common : axis.degree;
+}
+
+std::int64_t pipeline_degree(const Placement& placement) {
+  std::int64_t degree = 1;
+  for (const AxisPlacement& axis : placement.axes) {
+    if (axis.how.cut == Cut::layer) degree *= axis.degree;
+  }
+  return degree;
+}
+
+std::int64_t blocks_of(const Model& model) {
+  return std::ranges::count_if(model.units, [&](const Unit& unit) {
+    return model.kinds[static_cast<std::size_t>(unit.kind)].role == UnitRole::block;
+  });
+}
+
+}  // namespace placet

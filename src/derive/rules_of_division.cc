@@ -1,0 +1,362 @@
+// Rules about what compute cuts divide: dimensions of tensors, tokens, samples, blocks. Compute cuts
+// need whole parts; the sharding of states never does (it pads, or is uneven).
+#include <algorithm>
+#include <span>
+
+#include "derive/rule_parts.h"
+#include "placement/strategy.h"
+#include "profile/conditions.h"
+#include "units/shares.h"
+
+namespace placet {
+namespace {
+
+/// a * b, and INT64_MAX where that is beyond range: nothing divides by it.
+std::int64_t saturating_product(std::int64_t a, std::int64_t b) {
+  std::int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+std::int64_t round_up(std::int64_t n, std::int64_t multiple) {
+  return saturating_product(largest_share(n, multiple), multiple);
+}
+
+// --- dimensions
+
+/// Axes that may divide a dimension: few, so that the rest of the work is short.
+struct Cutter {
+  const AxisPlacement* axis = nullptr;
+  std::int64_t parts = 1;
+  bool exchanges_heads = false;  // a sequence cut that attention carries out over heads
+};
+
+std::vector<Cutter> cutters_of(const Job& job) {
+  std::vector<Cutter> cutters;
+  for (std::size_t a = 0; a < job.placement.axes.size(); ++a) {
+    const AxisPlacement& axis = job.placement.axes[a];
+    if (axis.degree == 1) continue;
+    const auto cuts = [](const How& how) {
+      return how.cut == Cut::tensor || how.cut == Cut::expert;
+    };
+    const bool heads =
+        axis.how.cut == Cut::sequence && a < job.attention.size() && job.attention[a].cuts_heads;
+    const bool classes =
+        std::ranges::any_of(axis.overrides, [&](const Override& one) { return cuts(one.how); });
+    if (heads || cuts(axis.how) || classes) cutters.push_back({&axis, parts_of(axis), heads});
+  }
+  return cutters;
+}
+
+bool divides(const Cutter& cutter, Index index, ClassSet classes,
+             std::optional<std::int64_t> block) {
+  if (cutter.exchanges_heads && (index == Index::head || index == Index::kv_head)) return true;
+  const How& how = how_of(*cutter.axis, classes, block);
+  if (how.cut == Cut::tensor) return contains(how.tensor_indices, index);
+  return how.cut == Cut::expert && index == Index::expert;
+}
+
+bool fits(Index index, std::int64_t length, std::int64_t parts) {
+  if (length % parts == 0) return true;
+  return index == Index::kv_head && parts % length == 0;  // each head on several devices
+}
+
+std::string noun_for(Index index) {
+  switch (index) {
+    case Index::head:
+      return "heads";
+    case Index::kv_head:
+      return "kv heads";
+    case Index::vocab:
+      return "tokens of the vocabulary";
+    case Index::expert:
+      return "experts";
+    case Index::ffn:
+      return "columns of the MLP";
+    case Index::hidden:
+      return "columns of the residual stream";
+    case Index::state:
+      return "state-space heads";
+    case Index::sample:
+    case Index::token:
+    case Index::key_token:
+    case Index::choice:
+    case Index::head_size:
+    case Index::latent:
+    case Index::adapter:
+    case Index::position:
+    case Index::other:
+      break;
+  }
+  return std::string(name_of(index));
+}
+
+/// The degree nearest to the axis's for which `length` divides, the other axes as they are.
+std::int64_t nearest_degree(Index index, std::int64_t length, std::int64_t others,
+                            std::int64_t degree) {
+  constexpr std::int64_t kFarthest = 1 << 16;
+  for (std::int64_t step = 1; step < kFarthest; ++step) {
+    if (degree > step && fits(index, length, saturating_product(others, degree - step))) {
+      return degree - step;
+    }
+    if (fits(index, length, saturating_product(others, degree + step))) return degree + step;
+  }
+  return 1;
+}
+
+class DimensionJudge {
+ public:
+  DimensionJudge(const Job& job, Findings& findings)
+      : job_(job), findings_(findings), cutters_(cutters_of(job)) {}
+
+  void judge() {
+    if (cutters_.empty()) return;
+    const bool ranged = std::ranges::any_of(cutters_, [](const Cutter& cutter) {
+      return std::ranges::any_of(cutter.axis->overrides, [](const Override& one) {
+        return std::holds_alternative<BlockRange>(one.selector);
+      });
+    });
+    if (ranged) {
+      for (const Unit& unit : job_.model.units) judge_unit(unit);
+      return;
+    }
+    for (std::size_t k = 0; k < job_.model.kinds.size(); ++k) judge_unit({static_cast<int>(k), 0});
+  }
+
+ private:
+  void judge_unit(const Unit& unit) {
+    const UnitKind& kind = job_.model.kinds[static_cast<std::size_t>(unit.kind)];
+    const std::optional<std::int64_t> block =
+        kind.role == UnitRole::block ? std::optional(unit.number) : std::nullopt;
+    for (const Parameter& parameter : kind.parameters) {
+      for (const Dim& dim : parameter.dims) judge_dim(parameter, dim, block);
+    }
+  }
+
+  void judge_dim(const Parameter& parameter, const Dim& dim, std::optional<std::int64_t> block) {
+    std::int64_t parts = 1;
+    const Cutter* last = nullptr;
+    for (const Cutter& cutter : cutters_) {
+      if (!divides(cutter, dim.index, parameter.classes, block)) continue;
+      parts = saturating_product(parts, cutter.parts);
+      last = &cutter;
+    }
+    if (parts == 1) return;
+    const std::int64_t length = dim.index == Index::vocab ? padded(dim.parts) : dim.parts;
+    if (length > 0 && fits(dim.index, length, parts)) return;
+    report(parameter, dim, length, parts, *last);
+  }
+
+  std::int64_t padded(std::int64_t vocabulary) const {
+    std::int64_t multiple = std::max<std::int64_t>(1, job_.profile.vocabulary_multiple);
+    if (job_.profile.vocabulary_multiple_times_tensor_degree) {
+      for (const AxisPlacement& axis : job_.placement.axes) {
+        if (axis.how.cut == Cut::tensor) multiple = saturating_product(multiple, axis.degree);
+      }
+    }
+    return round_up(vocabulary, multiple);
+  }
+
+  /// One finding for all tensors that share index, length and parts.
+  void report(const Parameter& parameter, const Dim& dim, std::int64_t length, std::int64_t parts,
+              const Cutter& last) {
+    const std::string message = std::to_string(length) + " " + noun_for(dim.index) +
+                                " do not divide by " + std::to_string(parts);
+    const auto said = [&](const Finding& finding) { return finding.message.starts_with(message); };
+    if (std::ranges::any_of(findings_, said)) return;
+    const std::int64_t degree = nearest_degree(dim.index, std::max<std::int64_t>(1, length),
+                                               parts / last.parts, last.parts);
+    std::string cure = with_degree(*last.axis, degree);
+    if (!last.axis->shares.empty())
+      cure = "shares of " + cure.substr(0, cure.find('=')) + " that fit";
+    if (dim.index == Index::vocab) {
+      cure += ", or padding to " + std::to_string(round_up(length, parts));
+    }
+    findings_.push_back({.rule = "divisibility",
+                         .where = place_of(*last.axis),
+                         .message = message + " (" + parameter.name + ")",
+                         .cure = std::move(cure)});
+  }
+
+  const Job& job_;
+  Findings& findings_;
+  std::vector<Cutter> cutters_;
+};
+
+std::string names_of_axes(std::span<const AxisPlacement* const> axes) {
+  std::string names;
+  for (const AxisPlacement* axis : axes) {
+    names += (names.empty() ? "" : " x ") + std::string(axis->axis.text());
+  }
+  return names;
+}
+
+/// Something per sample or step that the axes with a cut together must divide.
+void judge_total(const Job& job, std::int64_t total, std::int64_t parts, Cut cut,
+                 const std::string& noun, const std::string& flag, Findings& findings) {
+  if (total <= 0 || parts <= 1 || total % parts == 0) return;
+  std::vector<const AxisPlacement*> axes;
+  for (const AxisPlacement& axis : job.placement.axes) {
+    if (axis.how.cut == cut && axis.degree > 1) axes.push_back(&axis);
+  }
+  const std::int64_t above = round_up(total, parts);
+  const std::int64_t below = total - total % parts;
+  std::string cure = flag + " " + std::to_string(above);
+  if (below > 0) cure += " or " + std::to_string(below);
+  const std::string where = axes.size() == 1 ? "axis " : axes.empty() ? "batch" : "axes ";
+  findings.push_back(
+      {.rule = "divisibility",
+       .where = where + names_of_axes(axes),
+       .message = std::to_string(total) + " " + noun + " do not divide by " + std::to_string(parts),
+       .cure = std::move(cure)});
+}
+
+// --- blocks
+
+std::string spelled_shares(const AxisPlacement& axis, const std::vector<std::int64_t>& shares) {
+  std::string text = with_degree(axis, axis.degree);
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    text += (i == 0 ? "[" : ",") + std::to_string(shares[i]);
+  }
+  return text + "]";
+}
+
+struct Pipeline {
+  const AxisPlacement* axis = nullptr;  // the outermost layer axis
+  std::int64_t stages = 1;              // virtual
+  std::int64_t blocks = 0;
+};
+
+std::string stages_and_blocks(const Pipeline& pipeline) {
+  return std::to_string(pipeline.blocks) + " blocks and " + std::to_string(pipeline.stages) +
+         " stages";
+}
+
+void judge_block_shares(const Pipeline& pipeline, Findings& findings) {
+  const std::vector<std::int64_t>& shares = pipeline.axis->shares;
+  std::int64_t sum = 0;
+  for (std::int64_t share : shares) sum += share;
+  const bool counted = static_cast<std::int64_t>(shares.size()) == pipeline.stages;
+  if (counted && sum == pipeline.blocks) return;
+  findings.push_back(
+      {.rule = "shares",
+       .where = place_of(*pipeline.axis),
+       .message = std::to_string(shares.size()) + " shares place " + std::to_string(sum) +
+                  " blocks; there are " + stages_and_blocks(pipeline),
+       .cure = spelled_shares(*pipeline.axis, even_blocks(pipeline.blocks, pipeline.stages))});
+}
+
+void judge_even_blocks(const Job& job, const Pipeline& pipeline, Findings& findings) {
+  const bool engine_cuts = job.profile.stage_cut != StageCut::even;
+  const bool enough = pipeline.blocks >= pipeline.stages;
+  if (enough && (engine_cuts || pipeline.blocks % pipeline.stages == 0)) return;
+  findings.push_back(
+      {.rule = "divisibility",
+       .where = place_of(*pipeline.axis),
+       .message = enough ? std::to_string(pipeline.blocks) + " blocks do not divide by " +
+                               std::to_string(pipeline.stages) + " stages"
+                         : "there are only " + stages_and_blocks(pipeline),
+       .cure = enough
+                   ? spelled_shares(*pipeline.axis, even_blocks(pipeline.blocks, pipeline.stages))
+                   : "at most " + std::to_string(pipeline.blocks) + " stages"});
+}
+
+}  // namespace
+
+void judge_dimensions(const Job& job, Findings& findings) { DimensionJudge(job, findings).judge(); }
+
+void judge_tokens(const Job& job, Findings& findings) {
+  std::int64_t chunks = 1;
+  std::int64_t coordinates = 1;
+  std::int64_t residual = 1;
+  for (std::size_t a = 0; a < job.placement.axes.size(); ++a) {
+    const AxisPlacement& axis = job.placement.axes[a];
+    if (axis.degree == 1) continue;
+    if (axis.how.cut == Cut::sequence) {
+      const std::int64_t each = a < job.attention.size() ? job.attention[a].sequence_chunks : 1;
+      coordinates = saturating_product(coordinates, parts_of(axis));
+      chunks = saturating_product(chunks, saturating_product(parts_of(axis), each));
+    }
+    if (axis.how.cut == Cut::tensor && axis.how.modes.activations == Mode::sharded_gather) {
+      residual = saturating_product(residual, parts_of(axis));
+    }
+  }
+  const std::int64_t tokens = job.batch.sequence;
+  judge_total(job, tokens, chunks, Cut::sequence, "tokens of a sample", "--seq", findings);
+  const std::int64_t together = saturating_product(coordinates, residual);
+  if (residual == 1 || (chunks > 1 && tokens % chunks != 0)) return;
+  judge_total(job, tokens, together, Cut::tensor, "tokens of a sample", "--seq", findings);
+}
+
+void judge_samples(const Job& job, Findings& findings) {
+  std::int64_t together = job.batch.micro;
+  for (const AxisPlacement& axis : job.placement.axes) {
+    if (axis.how.cut != Cut::batch && axis.how.cut != Cut::expert) continue;
+    together = saturating_product(together, parts_of(axis));
+  }
+  judge_total(job, job.batch.global, together, Cut::batch,
+              "samples of a step, micro-batches of " + std::to_string(job.batch.micro) + ",",
+              "--global-batch", findings);
+}
+
+void judge_blocks(const Job& job, Findings& findings) {
+  const std::int64_t degree = pipeline_degree(job.placement);
+  if (degree == 1) return;
+  Pipeline pipeline;
+  for (const AxisPlacement& axis : job.placement.axes) {
+    if (axis.how.cut != Cut::layer || axis.degree == 1) continue;
+    if (pipeline.axis == nullptr || !axis.shares.empty()) pipeline.axis = &axis;
+  }
+  pipeline.stages = virtual_stages(job.schedule, degree);
+  pipeline.blocks = blocks_of(job.model);
+  if (pipeline.blocks == 0) return;
+  if (pipeline.axis->shares.empty()) return judge_even_blocks(job, pipeline, findings);
+  judge_block_shares(pipeline, findings);
+}
+
+void judge_shares(const Job& job, Findings& findings) {
+  for (const AxisPlacement& axis : job.placement.axes) {
+    if (axis.shares.empty() || axis.how.cut == Cut::layer) continue;
+    const bool counted = static_cast<std::int64_t>(axis.shares.size()) == axis.degree;
+    const bool busy =
+        std::ranges::all_of(axis.shares, [](std::int64_t share) { return share > 0; });
+    if (counted && busy) continue;
+    findings.push_back({.rule = "shares",
+                        .where = place_of(axis),
+                        .message = counted ? "a share of 0 leaves devices without work"
+                                           : std::to_string(axis.shares.size()) +
+                                                 " shares for a degree of " +
+                                                 std::to_string(axis.degree),
+                        .cure = counted ? "shares above 0" : "one share per coordinate"});
+  }
+}
+
+// Shards of whole rows leave devices empty where compute cuts left fewer rows than shards.
+void judge_storage(const Job& job, Findings& findings) {
+  if (job.profile.grain != ShardGrain::row) return;
+  std::int64_t shards = 1;
+  const AxisPlacement* axis_of_shards = nullptr;
+  for (const AxisPlacement& axis : job.placement.axes) {
+    const bool data = axis.how.cut == Cut::batch || axis.how.cut == Cut::sequence;
+    if (!data || axis.how.modes.parameters != Mode::sharded_gather) continue;
+    shards = saturating_product(shards, axis.degree);
+    axis_of_shards = &axis;
+  }
+  const Parameter* largest = nullptr;
+  for (const UnitKind& kind : job.model.kinds) {
+    for (const Parameter& parameter : kind.parameters) {
+      if (parameter.dims.size() < 2 || parameter.dims.front().size >= shards) continue;
+      const bool larger =
+          largest == nullptr || elements_of(parameter.dims) > elements_of(largest->dims);
+      if (larger) largest = &parameter;
+    }
+  }
+  if (largest == nullptr) return;
+  findings.push_back({.rule = "compute-before-storage",
+                      .severity = Severity::advice,
+                      .where = largest->name,
+                      .message = std::to_string(largest->dims.front().size) + " rows for " +
+                                 std::to_string(shards) + " shards: the other devices hold padding",
+                      .cure = "fewer shards along " + std::string(axis_of_shards->axis.text())});
+}
+
+}  // namespace placet

@@ -1,0 +1,311 @@
+// Rules about modes, options and the optimizer: nothing here looks at sizes.
+#include <algorithm>
+
+#include "derive/rule_parts.h"
+#include "placement/grammar.h"
+#include "placement/strategy.h"
+#include "profile/conditions.h"
+
+namespace placet {
+namespace {
+
+/// Calls visit(how, selector or null) for the axis's own How and every override of it.
+template <class Visit>
+void for_each_how(const AxisPlacement& axis, Visit visit) {
+  visit(axis.how, nullptr);
+  for (const Override& one : axis.overrides) visit(one.how, &one.selector);
+}
+
+std::string place_of(const AxisPlacement& axis, const Selector* selector) {
+  return selector == nullptr ? place_of(axis) : place_of(axis, *selector);
+}
+
+bool is_checkpoints(const Selector* selector) {
+  return selector != nullptr && std::holds_alternative<Checkpoints>(*selector);
+}
+
+bool is_experts(const Selector* selector) {
+  const auto* tensor_class = selector ? std::get_if<TensorClass>(selector) : nullptr;
+  return tensor_class != nullptr && *tensor_class == TensorClass::experts;
+}
+
+/// How a term of the grammar places it: "tp=8:tensor(S,S,S,R)" or, of a class,
+/// "experts:expert(S,S,S,R)".
+std::string term_for(const AxisPlacement& axis, const Selector* selector, const How& how,
+                     const Modes& modes) {
+  const std::string term = print_cut(how.cut, modes, how.tensor_indices);
+  if (selector != nullptr) return spell(*selector) + ":" + term;
+  return with_degree(axis, axis.degree) + ":" + term;
+}
+
+// --- meaning
+
+void judge_modes(const AxisPlacement& axis, const Selector* selector, const How& how,
+                 Findings& findings) {
+  Modes nearest = how.modes;
+  const State* wrong = nullptr;
+  for (const State& state : kStates) {
+    if (is_checkpoints(selector) && state != State::activations) continue;
+    const bool rebuilt = is_checkpoints(selector) && how.modes.activations == Mode::materialized;
+    if (is_meaningful(how.cut, state, how.modes[state]) && !rebuilt) continue;
+    wrong = &state;
+    break;
+  }
+  if (wrong == nullptr) return;
+  nearest = nearest_meaningful(how.cut, how.modes);
+  std::string reason = " cannot be " + std::string(symbol_of(how.modes[*wrong])) + " along a " +
+                       std::string(name_of(how.cut)) + " cut";
+  if (is_checkpoints(selector) && how.modes.activations == Mode::materialized) {
+    nearest.activations = default_modes(how.cut).activations;
+    reason = " are the inputs that recomputation starts from and cannot be M";
+  }
+  findings.push_back({.rule = "meaning",
+                      .where = place_of(axis, selector),
+                      .message = std::string(name_of(*wrong)) + reason,
+                      .cure = term_for(axis, selector, how, nearest)});
+}
+
+void judge_expert_cut(const AxisPlacement& axis, const Selector* selector, const How& how,
+                      Findings& findings) {
+  if (how.cut != Cut::expert || is_experts(selector)) return;
+  Modes batch = nearest_meaningful(Cut::batch, how.modes);
+  if (batch.parameters == Mode::sharded_gather) batch.parameters = Mode::replicated;
+  const std::string rest =
+      selector != nullptr ? spell(*selector) + ":" + print_cut(Cut::batch, batch)
+                          : with_degree(axis, axis.degree) + ":" + print_cut(Cut::batch, batch) +
+                                ";experts:" + print_cut(how.cut, how.modes);
+  findings.push_back({.rule = "meaning",
+                      .where = place_of(axis, selector),
+                      .message = "an expert cut divides experts only; other tensors have none",
+                      .cure = rest});
+}
+
+// --- update
+
+bool is_data_cut(Cut cut) { return cut == Cut::batch || cut == Cut::sequence; }
+
+void judge_one_update(const AxisPlacement& axis, const Selector* selector, const How& how,
+                      Findings& findings) {
+  if (!is_data_cut(how.cut) || is_checkpoints(selector) || axis.degree == 1) return;
+  if (how.modes.optimizer != Mode::replicated) return;
+  const Mode parameters = how.modes.parameters;
+  const Mode gradients = how.modes.gradients;
+  const bool owned = parameters == Mode::sharded_gather || parameters == Mode::offloaded;
+  const bool scattered = gradients == Mode::sharded || gradients == Mode::offloaded;
+  if (!owned && !scattered) return;
+  Modes cure = how.modes;
+  cure.optimizer = Mode::sharded;
+  findings.push_back(
+      {.rule = "update-where-owned",
+       .severity = Severity::warning,
+       .where = place_of(axis, selector),
+       .message = owned ? "every device updates all parameters and keeps 1/" +
+                              std::to_string(axis.degree) + " of them"
+                        : "gradients are scattered to owners, then gathered for an update that has "
+                          "none",
+       .cure = term_for(axis, selector, how, cure)});
+}
+
+// --- effects
+
+bool gathers(Mode mode) {
+  switch (mode) {
+    case Mode::sharded_gather:
+    case Mode::materialized:
+    case Mode::offloaded:
+      return true;
+    case Mode::replicated:
+    case Mode::sharded:
+      return false;
+  }
+  return false;
+}
+
+void judge_options(const AxisPlacement& axis, const Selector* selector, const How& how,
+                   Findings& findings) {
+  if (gathers(how.modes.parameters) || (how.keep == Keep::none && !how.prefetch)) return;
+  const std::string option = how.keep == Keep::none   ? "prefetch"
+                             : how.keep == Keep::step ? "keep-step"
+                                                      : "keep";
+  findings.push_back({.rule = "no-effect",
+                      .severity = Severity::warning,
+                      .where = place_of(axis, selector),
+                      .message = option + " has nothing to act on: no parameters are gathered",
+                      .cure = term_for(axis, selector, how, how.modes) + ", without it"});
+}
+
+bool has_class(const Model& model, TensorClass wanted) {
+  return std::ranges::any_of(model.kinds, [&](const UnitKind& kind) {
+    return std::ranges::any_of(kind.parameters,
+                               [&](const Parameter& p) { return contains(p.classes, wanted); });
+  });
+}
+
+/// Whether the model has tensors that the selector speaks of. Prediction modules count: their class
+/// may be placed before they are switched on.
+bool names_something(const Job& job, const Selector& selector) {
+  if (const auto* tensor_class = std::get_if<TensorClass>(&selector)) {
+    return has_class(job.model, *tensor_class);
+  }
+  if (const auto* range = std::get_if<BlockRange>(&selector)) {
+    return range->last < blocks_of(job.model);
+  }
+  return true;
+}
+
+void judge_classes(const Job& job, const AxisPlacement& axis, Findings& findings) {
+  for (const Override& one : axis.overrides) {
+    if (names_something(job, one.selector)) continue;
+    const bool blocks = std::holds_alternative<BlockRange>(one.selector);
+    const std::string last = std::to_string(blocks_of(job.model) - 1);
+    findings.push_back({.rule = "no-effect",
+                        .severity = Severity::warning,
+                        .where = place_of(axis, one.selector),
+                        .message = blocks ? "the last block of the model is " + last
+                                          : "the model has no tensors of this class",
+                        .cure = blocks ? "a range up to " + last : "the axis without this class"});
+  }
+}
+
+// --- regions
+
+std::string region_name(UpdateRegion region) {
+  switch (region) {
+    case UpdateRegion::element:
+      return "elements";
+    case UpdateRegion::block:
+      return "blocks";
+    case UpdateRegion::row_and_column:
+      return "rows and columns";
+    case UpdateRegion::matrix:
+      return "matrices";
+  }
+  return "";
+}
+
+/// Whether the mode of the optimizer state leaves a device a part of a tensor along the axis.
+bool tears(const How& how, ShardGrain grain) {
+  const Mode mode = how.modes.optimizer;
+  if (mode != Mode::sharded && mode != Mode::offloaded) return false;
+  switch (how.cut) {
+    case Cut::tensor:
+      return true;
+    case Cut::batch:
+    case Cut::sequence:
+      // Flat shards over many tensors tear at most those on a border.
+      return grain == ShardGrain::element || grain == ShardGrain::row;
+    case Cut::layer:
+    case Cut::expert:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+void judge_meaning(const Job& job, Findings& findings) {
+  for (const AxisPlacement& axis : job.placement.axes) {
+    for_each_how(axis, [&](const How& how, const Selector* selector) {
+      judge_modes(axis, selector, how, findings);
+      judge_expert_cut(axis, selector, how, findings);
+    });
+  }
+}
+
+void judge_update(const Job& job, Findings& findings) {
+  for (const AxisPlacement& axis : job.placement.axes) {
+    for_each_how(axis, [&](const How& how, const Selector* selector) {
+      judge_one_update(axis, selector, how, findings);
+    });
+  }
+}
+
+// Matrices (and, for statistics by rows and columns, the sums over them) must be seen whole; blocks
+// only ask that shards begin at their borders, which padding gives.
+void judge_regions(const Job& job, Findings& findings) {
+  const UpdateRegion region = job.optimizer.region;
+  const bool by_shape = region == UpdateRegion::matrix || region == UpdateRegion::row_and_column;
+  if (region == UpdateRegion::element) return;
+  for (const AxisPlacement& axis : job.placement.axes) {
+    if (axis.degree == 1) continue;
+    if (region == UpdateRegion::block && job.profile.pad_elements % job.optimizer.block == 0)
+      continue;
+    for_each_how(axis, [&](const How& how, const Selector* selector) {
+      if (is_checkpoints(selector) || !tears(how, job.profile.grain)) return;
+      if (region == UpdateRegion::block && how.cut == Cut::tensor) return;
+      Modes cure = how.modes;
+      cure.optimizer = Mode::sharded_gather;
+      const bool wrong = region == UpdateRegion::matrix;
+      findings.push_back(
+          {.rule = "whole-regions",
+           .severity = wrong ? Severity::error : Severity::warning,
+           .where = place_of(axis, selector),
+           .message = job.optimizer.name + " updates whole " + region_name(region) +
+                      "; along this axis a device owns parts of them" +
+                      (by_shape && !wrong ? ", so partial sums must be reduced" : ""),
+           .cure = term_for(axis, selector, how, cure)});
+    });
+  }
+}
+
+void judge_materialized(const Job& job, Findings& findings) {
+  for (const AxisPlacement& axis : job.placement.axes) {
+    for_each_how(axis, [&](const How& how, const Selector* selector) {
+      if (is_checkpoints(selector)) return;
+      const auto add = [&](const char* rule, std::string message, std::string cure) {
+        findings.push_back({.rule = rule,
+                            .where = place_of(axis, selector),
+                            .message = std::move(message),
+                            .cure = std::move(cure)});
+      };
+      if (how.modes.gradients == Mode::materialized) {
+        Modes whole = how.modes;
+        whole.gradients = default_modes(how.cut).gradients;
+        const std::string cure = term_for(axis, selector, how, whole);
+        const std::string used = "gradients are used up inside backward, but ";
+        if (micro_batches_per_step(job) > 1) {
+          add("materialized-gradients", used + "the step adds up several micro-batches", cure);
+        }
+        if (job.clips_by_global_norm) {
+          add("materialized-gradients", used + "clipping needs their norm over all units", cure);
+        }
+        if (job.scales_loss_dynamically) {
+          add("materialized-gradients", used + "loss scaling may have to drop the step", cure);
+        }
+      }
+      const bool has_master = job.precision.master.has_value() && job.optimizer.keeps_master &&
+                              job.precision.parameters != Dtype::fp32;
+      if (how.modes.parameters == Mode::materialized && !has_master) {
+        Modes resting = how.modes;
+        resting.parameters = default_modes(how.cut).parameters;
+        add("materialized-parameters-source",
+            "parameters are rebuilt from the master copy, and none rests in the optimizer state",
+            term_for(axis, selector, how, resting));
+      }
+    });
+  }
+}
+
+void judge_recompute(const Job& job, Findings& findings) {
+  const Recompute::Kind kind = job.recompute.kind;
+  if (kind == Recompute::Kind::none || kind == Recompute::Kind::full) return;
+  for (const AxisPlacement& axis : job.placement.axes) {
+    if (axis.how.modes.activations != Mode::materialized) continue;
+    findings.push_back({.rule = "recompute",
+                        .where = place_of(axis),
+                        .message = "activations are M, which recomputes every block, and the "
+                                   "recomputation choice says otherwise",
+                        .cure = "--recompute full"});
+  }
+}
+
+void judge_effects(const Job& job, Findings& findings) {
+  for (const AxisPlacement& axis : job.placement.axes) {
+    for_each_how(axis, [&](const How& how, const Selector* selector) {
+      judge_options(axis, selector, how, findings);
+    });
+    judge_classes(job, axis, findings);
+  }
+}
+
+}  // namespace placet

@@ -1,0 +1,81 @@
+// One unit as the rules of communication see it, and the list of terms that they write. Inside of
+// activation_traffic.cc and operator_traffic.cc.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "derive/communication.h"
+
+namespace placet {
+
+/// Axes around routed work, by what happens to tokens and results there.
+struct RoutedAxes {
+  AxisMask exchanged = 0;  // devices own different experts and hold different tokens: all-to-all
+  AxisMask gathered = 0;   // experts are cut, tokens differ: tokens are made whole first
+  AxisMask summed = 0;     // the stream is whole: each device contributes a part of every result
+  AxisMask parted = 0;     // of these: because it has a part of the experts, or of the tokens
+};
+
+class UnitTraffic {
+ public:
+  UnitTraffic(const Layout& of, int unit, bool recomputed);
+
+  const Layout& layout;
+  const Job& job;
+  const LocalUnit& local;
+  const UnitKind& kind;
+  const PreparedKind& prepared;
+  const SavedPlan& plan;
+
+  struct Message {
+    std::string_view what;
+    Collective collective = Collective::all_reduce;
+    Phase phase = Phase::forward;
+    AxisMask axes = 0;
+    std::int64_t elements = 0;  // of the payload
+    Dtype dtype = Dtype::bf16;
+    std::int64_t count = 1;     // per micro-batch
+    ReduceOp op = ReduceOp::sum;  // of collectives that reduce
+  };
+
+  /// Adds a term per micro-batch, unless its group is one device or nothing is sent.
+  void add(const Message& message);
+  std::vector<UnitTerm> take() { return std::move(terms_); }
+
+  std::size_t axis_count() const { return job.placement.axes.size(); }
+  const AxisPlacement& axis(std::size_t a) const { return job.placement.axes[a]; }
+
+  /// How an operator's tensors see an axis.
+  const How& how_for(std::size_t a, std::size_t op) const;
+
+  /// Whether backward runs the operator again to the point where it reads its inputs; and to its
+  /// end. An engine may stop once the last value that backward needs is there.
+  bool starts_again(std::size_t op) const;
+  bool ends_again(std::size_t op) const;
+
+  /// Whether an operator works on routed tokens, their sending and coming back included.
+  bool is_routed(const Operator& op) const;
+
+  /// What happens around the unit's routed experts.
+  RoutedAxes routed_axes() const;
+
+  /// The format of a value on the wire.
+  Dtype dtype_of(const Value& value) const;
+
+ private:
+  bool keeps_something(const Operator& op) const;
+
+  std::size_t last_needed_ = 0;  // one past the last operator that a recomputation runs to its inputs
+  std::vector<UnitTerm> terms_;
+};
+
+/// The rules of single operators: attention over a cut sequence, routed tokens, statistics of cut
+/// norms and of the loss, activations that rest elsewhere.
+void write_operators(UnitTraffic& unit);
+
+/// Indices of some dims.
+IndexSet indices_in(const std::vector<Dim>& dims);
+
+}  // namespace placet

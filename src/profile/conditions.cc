@@ -1,0 +1,164 @@
+#include "profile/conditions.h"
+
+#include <algorithm>
+
+namespace placet {
+namespace {
+
+bool divides_experts(const AxisPlacement& axis) {
+  return how_of(axis, bit_of(TensorClass::experts), std::nullopt).cut == Cut::expert;
+}
+
+/// Whether an axis has the cut that a condition names.
+bool cuts(const AxisPlacement& axis, Cut cut) {
+  return cut == Cut::expert ? divides_experts(axis) : axis.how.cut == cut;
+}
+
+std::int64_t saturating_product(std::int64_t a, std::int64_t b) {
+  std::int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+std::int64_t degree_with(const Placement& placement, Cut cut) {
+  std::int64_t degree = 1;
+  for (const AxisPlacement& axis : placement.axes) {
+    if (cuts(axis, cut)) degree = saturating_product(degree, axis.degree);
+  }
+  return degree;
+}
+
+std::int64_t batch_degree(const Placement& placement) {
+  std::int64_t degree = 1;
+  for (const AxisPlacement& axis : placement.axes) {
+    const bool divides = axis.how.cut == Cut::batch || axis.how.cut == Cut::expert;
+    if (divides) degree = saturating_product(degree, axis.degree);
+  }
+  return degree;
+}
+
+std::int64_t amount_of(const Amount& amount, const Job& job) {
+  std::int64_t product = amount.factor.numerator();
+  for (Symbol symbol : amount.symbols) {
+    product = saturating_product(product, value_in_job(symbol, job).value_or(0));
+  }
+  return product / amount.factor.denominator();
+}
+
+bool holds(const Comparison& comparison, const Job& job) {
+  const std::int64_t left = amount_of(comparison.left, job);
+  const std::int64_t right = amount_of(comparison.right, job);
+  switch (comparison.relation) {
+    case Comparison::Relation::not_multiple: return right > 0 && left % right != 0;
+    case Comparison::Relation::above: return left > right;
+  }
+  return false;
+}
+
+bool shares_embedding(const Model& model) {
+  return std::ranges::any_of(model.kinds, [](const UnitKind& kind) {
+    return kind.role == UnitRole::head &&
+           std::ranges::any_of(kind.parameters, [](const Parameter& p) { return p.tied.has_value(); });
+  });
+}
+
+bool job_part_holds(const When& when, const Job& job) {
+  if (when.accumulates && *when.accumulates != (micro_batches_per_step(job) > 1)) return false;
+  if (when.compute && *when.compute != job.precision.compute) return false;
+  if (when.recomputes && *when.recomputes != recomputes_whole_units(job)) return false;
+  if (when.clips && *when.clips != job.clips_by_global_norm) return false;
+  if (when.scales_loss && *when.scales_loss != job.scales_loss_dynamically) return false;
+  if (when.has_experts && *when.has_experts != (job.model.figures.experts > 0)) return false;
+  if (when.shares_embedding && *when.shares_embedding != shares_embedding(job.model)) return false;
+  return !when.compares || holds(*when.compares, job);
+}
+
+/// Product of the degrees along which a device class differs as the condition asks. Saturates: the
+/// product is only compared.
+std::int64_t degree_of(const When& when, const Placement& placement) {
+  std::int64_t degree = 1;
+  for (const AxisPlacement& axis : placement.axes) {
+    if (when.cut && !cuts(axis, *when.cut)) continue;
+    const bool in_mode =
+        !when.state ||
+        std::ranges::find(when.modes, axis.how.modes[*when.state]) != when.modes.end();
+    if (in_mode && __builtin_mul_overflow(degree, axis.degree, &degree)) return INT64_MAX;
+  }
+  return degree;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> value_in_job(Symbol symbol, const Job& job) {
+  const ModelFigures& figures = job.model.figures;
+  switch (symbol) {
+    case Symbol::micro_batch: return job.batch.micro;
+    case Symbol::micro_batches: return micro_batches_per_step(job);
+    case Symbol::hidden: return figures.hidden;
+    case Symbol::tensor_degree: return degree_with(job.placement, Cut::tensor);
+    case Symbol::devices: return devices_of(job.placement);
+    case Symbol::whole_sequence: return job.batch.sequence;
+    case Symbol::global_batch: return job.batch.global;
+    case Symbol::batch_degree: return batch_degree(job.placement);
+    case Symbol::sequence_degree: return degree_with(job.placement, Cut::sequence);
+    case Symbol::stage_degree: return degree_with(job.placement, Cut::layer);
+    case Symbol::expert_degree: return degree_with(job.placement, Cut::expert);
+    case Symbol::chunks: return job.schedule.chunks;
+    case Symbol::heads: return figures.heads;
+    case Symbol::kv_heads: return figures.kv_heads;
+    case Symbol::model_blocks: return figures.blocks;
+    case Symbol::model_experts: return figures.experts;
+    case Symbol::choices: return figures.experts_per_token;
+    case Symbol::data_degree:
+      return saturating_product(batch_degree(job.placement),
+                                degree_with(job.placement, Cut::sequence));
+    case Symbol::sequence:
+    case Symbol::residual_tokens:
+    case Symbol::vocabulary:
+    case Symbol::parameters:
+    case Symbol::owned:
+    case Symbol::largest_unit:
+    case Symbol::largest_tensor:
+    case Symbol::blocks:
+    case Symbol::experts:
+    case Symbol::moe_blocks: return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::int64_t micro_batches_per_step(const Job& job) {
+  std::int64_t together = job.batch.micro;
+  for (const AxisPlacement& axis : job.placement.axes) {
+    if (axis.how.cut != Cut::batch && axis.how.cut != Cut::expert) continue;
+    if (__builtin_mul_overflow(together, axis.degree, &together)) return 1;
+  }
+  return together < 1 ? 1 : std::max<std::int64_t>(1, job.batch.global / together);
+}
+
+bool recomputes_whole_units(const Job& job) {
+  switch (job.recompute.kind) {
+    case Recompute::Kind::full:
+    case Recompute::Kind::every:
+    case Recompute::Kind::first:
+      return true;
+    case Recompute::Kind::none:
+    case Recompute::Kind::selective:
+      break;
+  }
+  return std::ranges::any_of(job.placement.axes, [](const AxisPlacement& axis) {
+    return axis.how.modes.activations == Mode::materialized;
+  });
+}
+
+bool holds(const When& when, const Job& job, const StageFacts& stage) {
+  if (when.first_stage && *when.first_stage != stage.first) return false;
+  if (when.last_stage && *when.last_stage != stage.last) return false;
+  if (!job_part_holds(when, job)) return false;
+  if (!when.cut && !when.state) return true;
+  return (degree_of(when, job.placement) > when.degree_above) != when.absent;
+}
+
+bool all_hold(const std::vector<When>& when, const Job& job, const StageFacts& stage) {
+  return std::ranges::all_of(when, [&](const When& one) { return holds(one, job, stage); });
+}
+
+}  // namespace placet

@@ -1,0 +1,37 @@
+// When a profile's own fact applies to a job (docs/theory.md §4.4).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "profile/job.h"
+
+namespace placet {
+
+/// What a condition may ask of one class of devices.
+struct StageFacts {
+  bool first = true;  // hosts the first virtual stage
+  bool last = true;   // hosts the last one
+  friend bool operator==(const StageFacts&, const StageFacts&) = default;
+};
+
+/// Micro-batches per optimizer step: global / (micro x axes that cut the batch of dense tensors),
+/// rounded down, at least 1 (a finding says where it does not divide). An axis with an expert cut
+/// counts as one that cuts the batch: dense tensors have no experts.
+std::int64_t micro_batches_per_step(const Job& job);
+
+/// The symbols that a job alone fixes, the same for all devices; none for the others.
+std::optional<std::int64_t> value_in_job(Symbol symbol, const Job& job);
+
+/// Whether units are recomputed as a whole, by the recomputation choice or by the mode of the
+/// activations.
+bool recomputes_whole_units(const Job& job);
+
+/// Whether every part of the condition that is given holds.
+bool holds(const When& when, const Job& job, const StageFacts& stage);
+
+/// Whether all conditions hold; true for none.
+bool all_hold(const std::vector<When>& when, const Job& job, const StageFacts& stage);
+
+}  // namespace placet

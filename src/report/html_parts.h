@@ -1,0 +1,47 @@
+// Building blocks of pages. Inside of report/html.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/judged.h"
+
+namespace placet {
+
+/// `text` with & < > " ' replaced, so that it stands for itself in content and in attributes.
+std::string escaped(std::string_view text);
+
+/// The whole page round a body. `title` is escaped here.
+std::string page(std::string_view title, const std::string& body);
+
+/// A section with a heading; both parts are HTML already.
+std::string section(std::string_view title, const std::string& body);
+
+/// A table. Cells are HTML already; `right` columns hold numbers.
+struct HtmlColumn {
+  std::string title;
+  bool right = false;
+};
+std::string html_table(const std::vector<HtmlColumn>& columns,
+                       const std::vector<std::vector<std::string>>& rows);
+
+/// Something that opens on a click.
+std::string folded(std::string_view title, const std::string& body);
+
+/// The name of a memory category's colour class: "c-optimizer".
+std::string colour_of(MemoryCategory category);
+
+/// One stacked bar of a class against `scale`, with a line at `capacity` (0: none), as SVG.
+std::string memory_bar(const MemoryClass& memory, Bytes scale, Bytes capacity);
+
+/// Small squares with names: what the colours of memory_bar mean.
+std::string legend();
+
+/// Findings as cards; empty if there are none.
+std::string findings_html(const std::vector<Finding>& findings);
+
+/// The verdict as a coloured line.
+std::string verdict_html(const Derivation& derivation);
+
+}  // namespace placet

@@ -1,0 +1,140 @@
+#include "report/memory_bars.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "report/human.h"
+
+namespace placet {
+namespace {
+
+constexpr std::size_t kLabel = 13;   // "activations" and two blanks
+constexpr std::size_t kNumber = 10;  // "1023 GB"
+constexpr std::size_t kMostClasses = 24;
+
+std::size_t index(int category) { return static_cast<std::size_t>(category); }
+
+// What a full bar stands for.
+Bytes scale_of(const Derivation& derivation) {
+  return std::max({derivation.capacity, derivation.peak, bytes(1)});
+}
+
+std::size_t bar_columns(const TextStyle& style, std::size_t beside) {
+  const auto width = static_cast<std::size_t>(std::max(style.width, 40));
+  constexpr std::size_t kLeast = 8;
+  constexpr std::size_t kMost = 96;
+  return width > beside + kLeast ? std::min(width - beside, kMost) : kLeast;
+}
+
+// One line per category, its bar on the scale of the whole device.
+std::string categories(const Judged& judged, const MemoryClass& memory, const TextStyle& style) {
+  const Bytes scale = scale_of(judged.derivation);
+  const std::size_t columns = bar_columns(style, 2 + kLabel + kNumber + 2 + 8);
+  std::string text;
+  for (int i = 0; i < kMemoryCategoryCount; ++i) {
+    const auto category = static_cast<MemoryCategory>(i);
+    const Bytes amount = memory.at_peak[index(i)];
+    if (amount == Bytes() && category == MemoryCategory::overhead) continue;
+    text += "  " + padded(name_of(category), kLabel);
+    text += bar(style, ink_of(category), amount / scale, columns);
+    text += padded_left(human_bytes(amount), kNumber) + "  ";
+    text += padded_left(memory.peak == Bytes() ? "-" : fmt::format("{:.1f} %", 100 * (amount / memory.peak)), 7);
+    text += "\n";
+  }
+  text += "  " + padded("at the peak", kLabel) + std::string(columns, ' ') +
+          inked(style, Ink::bold, padded_left(human_bytes(memory.peak), kNumber)) + "\n";
+  return text;
+}
+
+std::string stacked(const Judged& judged, const MemoryClass& memory, const TextStyle& style,
+                    std::size_t columns) {
+  std::vector<BarPart> parts;
+  const Bytes scale = scale_of(judged.derivation);
+  for (int i = 0; i < kMemoryCategoryCount; ++i) {
+    const auto category = static_cast<MemoryCategory>(i);
+    parts.push_back({.ink = ink_of(category),
+                     .letter = letter_of(category),
+                     .part = memory.at_peak[index(i)] / scale});
+  }
+  return stacked_bar(style, parts, columns);
+}
+
+// Every class on one line; long pipelines show the first and last and the fullest.
+std::string all_classes(const Judged& judged, const TextStyle& style) {
+  const auto& classes = judged.derivation.memory;
+  std::size_t label = 0;
+  for (const MemoryClass& memory : classes) {
+    label = std::max(label, columns_of(class_name(*judged.job, memory.stage)));
+  }
+  label += 2;
+  const std::size_t columns = bar_columns(style, 2 + label + kNumber);
+  std::string text;
+  std::size_t left_out = 0;
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    const bool at_end = i < kMostClasses / 2 || i + kMostClasses / 2 >= classes.size();
+    if (!at_end && &classes[i] != &fullest(judged.derivation)) {
+      ++left_out;
+      continue;
+    }
+    text += "  " + padded(class_name(*judged.job, classes[i].stage), label) +
+            stacked(judged, classes[i], style, columns) +
+            padded_left(human_bytes(classes[i].peak), kNumber) + "\n";
+  }
+  if (left_out > 0) text += fmt::format("  ({} classes between them are lower)\n", left_out);
+  if (!style.unicode || !style.colour) {
+    text += "  P parameters, O optimizer, G gradients, A activations, t transient, v overhead\n";
+  }
+  return text;
+}
+
+std::string capacity_lines(const Derivation& derivation) {
+  std::string text;
+  if (derivation.capacity > Bytes()) {
+    text += "  " + padded("capacity", kLabel) +
+            fmt::format("{} ({}), {:.1f} % used\n", human_bytes(derivation.capacity),
+                        human_gibibytes(derivation.capacity),
+                        100 * (derivation.peak / derivation.capacity));
+  }
+  if (derivation.host_used > Bytes()) {
+    text += "  " + padded("host", kLabel) + human_bytes(derivation.host_used) + " of its memory";
+    if (derivation.host_capacity > Bytes()) {
+      text += fmt::format(", which is {}", human_bytes(derivation.host_capacity));
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+Ink ink_of(MemoryCategory category) {
+  constexpr std::array inks = {Ink::parameters,  Ink::optimizer, Ink::gradients,
+                               Ink::activations, Ink::transient, Ink::overhead};
+  return inks[static_cast<std::size_t>(category)];
+}
+
+char letter_of(MemoryCategory category) {
+  constexpr std::string_view letters = "POGAtv";
+  return letters[static_cast<std::size_t>(category)];
+}
+
+std::string memory_text(const Judged& judged, const TextStyle& style) {
+  if (judged.derivation.memory.empty()) return "";
+  const MemoryClass& memory = fullest(judged.derivation);
+  std::string rest = "peak " + human_bytes(memory.peak) + " per device, at " +
+                     peak_text(*judged.job, memory);
+  const bool several = judged.derivation.memory.size() > 1;
+  if (several) {
+    rest += fmt::format(" ({}, {} device{})", class_name(*judged.job, memory.stage), memory.devices,
+                        memory.devices == 1 ? "" : "s");
+  }
+  std::string text = inked(style, Ink::bold, "Memory") + "  " + wrapped(style, rest, 8) + "\n";
+  text += categories(judged, memory, style);
+  text += capacity_lines(judged.derivation);
+  if (several) text += "\n" + all_classes(judged, style);
+  return text + "\n";
+}
+
+}  // namespace placet

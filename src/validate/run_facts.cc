@@ -1,0 +1,139 @@
+#include "validate/run_facts.h"
+
+#include "catalog/config_object.h"
+
+namespace placet {
+namespace {
+
+constexpr std::int64_t kMostDegree = 1 << 20;
+constexpr std::int64_t kMostSamples = 1'000'000'000;
+constexpr std::int64_t kMostTokens = 1'000'000'000;
+
+void read_experts(RowReader& reader, RunShape& shape) {
+  const bool says_experts = shape.mlp_type.find("moe") != std::string::npos;
+  const auto experts = reader.find_whole("moe_experts", {0, kMostExperts});
+  if (!says_experts && experts.value_or(0) == 0) return;
+  shape.experts = reader.need_whole("moe_experts", {1, kMostExperts});
+  shape.experts_per_token = reader.need_whole("moe_topk", {1, kMostExperts});
+  shape.expert_width = reader.need_whole("moe_ffn", {1, kMostWidth});
+  shape.shared_experts = reader.need_whole("moe_shared_experts", {0, kMostExperts});
+  shape.dense_blocks = reader.need_whole("moe_first_dense_layers", {0, kMostLayers});
+}
+
+RunShape read_shape(RowReader& reader) {
+  RunShape shape;
+  shape.sequence = reader.need_whole("seq_len", {1, kMostTokens});
+  shape.catalogue_model = reader.find("catalogue_model").value_or("");
+  if (!shape.catalogue_model.empty()) return shape;
+  shape.layers = reader.need_whole("n_layers", {1, kMostLayers});
+  shape.hidden = reader.need_whole("hidden", {1, kMostWidth});
+  shape.heads = reader.need_whole("n_heads", {1, kMostHeads});
+  shape.kv_heads = reader.need_whole("n_kv_heads", {1, kMostHeads});
+  shape.vocabulary = reader.need_whole("vocab", {1, kMostRows});
+  shape.mlp_type = reader.need("mlp_type");
+  shape.positions = reader.need("pos_embedding");
+  shape.tied = reader.need_whole("tied_embeddings", {0, 1}) == 1;
+  read_experts(reader, shape);
+  const bool all_experts = shape.experts > 0 && shape.dense_blocks == 0;
+  if (!all_experts) shape.ffn = reader.need_whole("ffn", {1, kMostWidth});
+  // A source that does not name the head size has heads that share the hidden size.
+  const auto head_size = reader.find_whole("head_dim", {1, kMostWidth});
+  if (!head_size && shape.hidden % shape.heads != 0) reader.miss("head_dim is not stated");
+  shape.head_size = head_size.value_or(shape.hidden / shape.heads);
+  if (shape.heads % shape.kv_heads != 0) {
+    reader.miss("n_heads is not a multiple of n_kv_heads");
+  }
+  return shape;
+}
+
+// n_gpus = dp x tp x pp x cp; one of dp and cp may follow from the others.
+RunDegrees read_degrees(RowReader& reader, const RunShape& shape) {
+  RunDegrees degrees;
+  const WholeRange range{1, kMostDegree};
+  degrees.tensor = reader.need_whole("tp", range);
+  degrees.layer = reader.need_whole("pp", range);
+  degrees.chunks = reader.find_whole("vpp", range).value_or(1);
+  const auto devices = reader.find_whole("n_gpus", range);
+  const auto data = reader.find_whole("dp", range);
+  const auto context = reader.find_whole("cp", range);
+  const std::int64_t inner = degrees.tensor * degrees.layer;
+  if (data && context) {
+    degrees.data = *data;
+    degrees.context = *context;
+  } else if (devices && context && *devices % (inner * *context) == 0) {
+    degrees.context = *context;
+    degrees.data = *devices / (inner * *context);
+  } else if (devices && data && *devices % (inner * *data) == 0) {
+    degrees.data = *data;
+    degrees.context = *devices / (inner * *data);
+  } else {
+    reader.miss(data ? "cp is not stated" : "dp is not stated");
+  }
+  if (devices && *devices != inner * degrees.data * degrees.context) {
+    reader.miss("dp x tp x pp x cp is not n_gpus");
+  }
+  if (shape.experts > 0) degrees.expert = reader.need_whole("ep", range);
+  if ((degrees.data * degrees.context) % degrees.expert != 0) {
+    reader.miss("ep does not divide dp x cp");
+  }
+  return degrees;
+}
+
+// global = micro x micro-batches x dp; one of the three may follow from the others.
+Batch read_batch(RowReader& reader, const RunShape& shape, const RunDegrees& degrees) {
+  const WholeRange range{1, kMostSamples};
+  Batch batch{.sequence = shape.sequence};
+  const auto micro = reader.find_whole("micro_batch", range);
+  const auto global = reader.find_whole("global_batch", range);
+  auto count = reader.find_whole("n_microbatches", range);
+  if (!count) count = reader.find_whole("grad_accum", range);
+  if (micro && global) {
+    batch.micro = *micro;
+    batch.global = *global;
+  } else if (micro && count) {
+    batch.micro = *micro;
+    batch.global = *micro * *count * degrees.data;
+  } else if (global && count && *global % (degrees.data * *count) == 0) {
+    batch.global = *global;
+    batch.micro = *global / (degrees.data * *count);
+  } else {
+    reader.miss(micro ? "global_batch is not stated" : "micro_batch is not stated");
+  }
+  if (batch.global % (batch.micro * degrees.data) != 0) {
+    reader.miss("global_batch is not a multiple of micro_batch x dp");
+  }
+  return batch;
+}
+
+void read_realisation(RowReader& reader, RunFacts& facts) {
+  const RunDegrees& degrees = facts.degrees;
+  if (degrees.tensor > 1) facts.splits_stream = reader.need_whole("sp", {0, 1}) == 1;
+  if (degrees.data * degrees.context > 1) {
+    facts.sharding_term = reader.find("sharding_term").value_or("");
+    if (facts.sharding_term.empty()) {
+      facts.sharding_stage = reader.need_whole("zero_stage", {0, 3});
+    }
+  }
+  if (degrees.layer > 1) {
+    facts.schedule = reader.need("pp_schedule");
+    facts.stage_blocks = reader.find("stage_blocks").value_or("");
+    facts.first_stage_blocks = reader.find_whole("first_stage_layers", {0, kMostLayers});
+  }
+}
+
+}  // namespace
+
+RunFacts read_run(RowReader& reader) {
+  RunFacts facts;
+  facts.shape = read_shape(reader);
+  facts.degrees = read_degrees(reader, facts.shape);
+  facts.batch = read_batch(reader, facts.shape, facts.degrees);
+  read_realisation(reader, facts);
+  facts.recompute = reader.need("act_ckpt");
+  facts.precision = reader.need("precision");
+  facts.optimizer = reader.need("optimizer");
+  facts.device = reader.find("gpu").value_or("");
+  return facts;
+}
+
+}  // namespace placet

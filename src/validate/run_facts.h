@@ -1,0 +1,70 @@
+// What a row of a table of runs says about a job, in its own words: every input of a prediction.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "profile/training.h"
+#include "validate/row_reader.h"
+
+namespace placet {
+
+/// Sizes of the transformer.
+struct RunShape {
+  std::string catalogue_model;  // if given, the rest is not looked at
+  std::int64_t layers = 1;
+  std::int64_t hidden = 1;
+  std::int64_t heads = 1;
+  std::int64_t kv_heads = 1;
+  std::int64_t head_size = 1;
+  std::int64_t ffn = 0;
+  std::string mlp_type;
+  std::int64_t vocabulary = 1;
+  bool tied = false;
+  std::string positions;
+  std::int64_t experts = 0;  // routed; 0: dense
+  std::int64_t experts_per_token = 0;
+  std::int64_t expert_width = 0;
+  std::int64_t shared_experts = 0;
+  std::int64_t dense_blocks = 0;  // leading blocks without experts
+  std::int64_t sequence = 1;
+  double dropout = 0;
+
+  friend auto operator<=>(const RunShape&, const RunShape&) = default;
+};
+
+struct RunDegrees {
+  std::int64_t data = 1;
+  std::int64_t tensor = 1;
+  std::int64_t layer = 1;
+  std::int64_t chunks = 1;  // virtual stages per device
+  std::int64_t context = 1;
+  std::int64_t expert = 1;
+
+  friend bool operator==(const RunDegrees&, const RunDegrees&) = default;
+};
+
+struct RunFacts {
+  RunShape shape;
+  RunDegrees degrees;
+  Batch batch;
+  bool splits_stream = false;  // sequence parallelism over the tensor group
+  std::int64_t sharding_stage = 0;
+  std::string sharding_term;   // instead of the stage
+  std::string schedule;        // as the source spells it
+  std::string stage_blocks;    // "15,16,15", or empty
+  std::optional<std::int64_t> first_stage_blocks;
+  std::string recompute;       // these four as the source spells them
+  std::string precision;
+  std::string optimizer;
+  std::string device;
+
+  friend bool operator==(const RunFacts&, const RunFacts&) = default;
+};
+
+/// Reads a row. What is missing stands in reader.missing() afterwards; the facts mean nothing then.
+RunFacts read_run(RowReader& reader);
+
+}  // namespace placet

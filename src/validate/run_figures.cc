@@ -1,0 +1,67 @@
+#include "validate/run_figures.h"
+
+#include <algorithm>
+#include <set>
+
+#include "derive/derive.h"
+#include "derive/reserve.h"
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+DeviceFigures figures_of(const Reservation& reservation) {
+  return {.reserved = reservation.reserved,
+          .alive = reservation.alive,
+          .alive_after_backward = reservation.update};
+}
+
+DeviceFigures largest(const DeviceFigures& a, const DeviceFigures& b) {
+  return {.reserved = std::max(a.reserved, b.reserved),
+          .alive = std::max(a.alive, b.alive),
+          .alive_after_backward = std::max(a.alive_after_backward, b.alive_after_backward)};
+}
+
+// Overhead that figures of reserved memory do not see, such as the device's context.
+Bytes outside_of(const Profile& profile, const MemoryClass& memory) {
+  Bytes sum;
+  for (const MemoryTerm& term : memory.terms) {
+    const auto own = std::find_if(profile.memory.begin(), profile.memory.end(),
+                                  [&](const EngineMemory& m) { return m.what == term.what; });
+    if (own != profile.memory.end() && !own->in_reserved) sum += term.bytes;
+  }
+  return sum;
+}
+
+}  // namespace
+
+RunFigures figures_of(const RunPlan& plan, const Job& job, bool all_stages) {
+  const Prepared& prepared = plan.frame->prepared;
+  RunFigures figures;
+  figures.first = figures_of(reserve(job, prepared, 0));
+  figures.fullest = figures.first;
+  if (!all_stages) return figures;
+  const Derivation derivation = derive(job, prepared);
+  ensure(!derivation.memory.empty(), "a job has a device class");
+  const auto fullest = std::max_element(
+      derivation.memory.begin(), derivation.memory.end(),
+      [](const MemoryClass& a, const MemoryClass& b) { return a.peak < b.peak; });
+  for (const int stage : std::set<int>{fullest->stage, derivation.memory.back().stage}) {
+    if (stage == 0) continue;
+    figures.fullest = largest(figures.fullest, figures_of(reserve(job, prepared, stage)));
+  }
+  figures.needed = figures.fullest.reserved + outside_of(job.profile, *fullest);
+  return figures;
+}
+
+Bytes figure_for(const MemoryMeasure& measure, const RunFigures& figures) {
+  const DeviceFigures& device = measure.first_device ? figures.first : figures.fullest;
+  switch (measure.quantity) {
+    case MemoryMeasure::Quantity::reserved: return device.reserved;
+    case MemoryMeasure::Quantity::alive: return device.alive;
+    case MemoryMeasure::Quantity::alive_after_backward: return device.alive_after_backward;
+  }
+  fail_internally("every quantity has a figure");
+}
+
+}  // namespace placet

@@ -1,0 +1,31 @@
+// The figures of one job that measurements are held against.
+#pragma once
+
+#include <cstdint>
+
+#include "catalog/validation_catalog.h"
+#include "units/quantity.h"
+#include "validate/run_jobs.h"
+
+namespace placet {
+
+/// Memory of the first device (rank 0) and of the fullest one.
+struct DeviceFigures {
+  Bytes reserved;
+  Bytes alive;
+  Bytes alive_after_backward;
+};
+struct RunFigures {
+  DeviceFigures first;
+  DeviceFigures fullest;  // each figure on the device where it is largest
+  Bytes needed;           // what the fullest device must hold: reserved memory and what lies outside
+};
+
+/// Derives one job. Of a pipeline, the first and the last stage and the fullest by closed form are
+/// replayed; `all_stages` false leaves it at the first one.
+RunFigures figures_of(const RunPlan& plan, const Job& job, bool all_stages);
+
+/// The figure that a measure speaks of.
+Bytes figure_for(const MemoryMeasure& measure, const RunFigures& figures);
+
+}  // namespace placet

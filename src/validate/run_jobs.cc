@@ -1,0 +1,202 @@
+#include "validate/run_jobs.h"
+
+#include <algorithm>
+
+#include "catalog/cluster_catalog.h"
+#include "catalog/job.h"
+#include "catalog/profile_catalog.h"
+#include "catalog/reader.h"
+#include "catalog/training_catalog.h"
+#include "derive/stages.h"
+#include "model/build.h"
+#include "placement/grammar.h"
+#include "units/error.h"
+#include "units/nearest.h"
+#include "validate/run_model.h"
+
+namespace placet {
+namespace {
+
+// Words that say: what the engine does unless told otherwise.
+constexpr std::string_view kEngineDefault = "engine";
+
+std::string sharding_term(const RunFacts& facts, const RunLayout& layout) {
+  if (!facts.sharding_term.empty()) return facts.sharding_term;
+  return layout.sharding_terms[static_cast<std::size_t>(facts.sharding_stage)];
+}
+
+std::string axis_text(const std::string& axis, const RunFacts& facts, const RunLayout& layout,
+                      const std::string& schedule_word) {
+  const RunDegrees& degrees = facts.degrees;
+  const auto spell = [&axis](std::int64_t degree, const std::string& how) {
+    return degree > 1 ? axis + "=" + std::to_string(degree) + how : std::string();
+  };
+  if (axis == "pp") {
+    const std::string shares = facts.stage_blocks.empty() ? "" : "[" + facts.stage_blocks + "]";
+    return spell(degrees.layer, shares + ":" + schedule_word);
+  }
+  // Experts lie along the innermost part of the data-parallel ranks.
+  if (axis == "dp") {
+    return spell(degrees.data * degrees.context / degrees.expert /
+                     (degrees.expert > 1 ? 1 : degrees.context),
+                 ":" + sharding_term(facts, layout));
+  }
+  if (axis == "cp") {
+    if (degrees.expert > 1) return "";
+    return spell(degrees.context, ":" + layout.context_term + "+" + sharding_term(facts, layout));
+  }
+  if (axis == "ep") return spell(degrees.expert, ":ep+" + sharding_term(facts, layout));
+  return spell(degrees.tensor, facts.splits_stream ? ":tp+sp" : ":tp");
+}
+
+// "interleaved" asks for the number of chunks: "interleaved(2)".
+std::string schedule_text(std::string word, const RunFacts& facts) {
+  const std::size_t at = word.find("{vpp}");
+  if (at == std::string::npos) return word;
+  return word.replace(at, 5, std::to_string(facts.degrees.chunks));
+}
+
+Recompute recompute_named(const std::string& word, const std::string& where) {
+  const std::string policy = "policy ";
+  if (!word.starts_with(policy)) return parse_recompute(word, where);
+  return {.kind = Recompute::Kind::selective, .policy = word.substr(policy.size())};
+}
+
+}  // namespace
+
+std::string placement_text(const RunFacts& facts, const RunLayout& layout,
+                           const std::string& schedule_word) {
+  std::string text;
+  for (const std::string& axis : layout.order) {
+    const std::string part = axis_text(axis, facts, layout, schedule_word);
+    if (!part.empty()) text += (text.empty() ? "" : " ") + part;
+  }
+  return text.empty() ? "dp=1:" + layout.sharding_terms.front() : text;
+}
+
+RunPlanner::RunPlanner(const Catalog& catalog, const ValidationCatalog& validation,
+                       std::optional<std::string> engine)
+    : catalog_(&catalog),
+      validation_(&validation),
+      engine_(std::move(engine)),
+      strategies_(load_strategies(catalog)) {}
+
+std::string RunPlanner::word_of(const std::string& column, const std::string& theirs,
+                                const std::string& where) {
+  const auto table = validation_->words.find(column);
+  if (table != validation_->words.end()) {
+    const auto word = table->second.find(theirs);
+    if (word != table->second.end()) return word->second;
+  }
+  throw InputError({.where = where + ", column " + column,
+                    .value = theirs,
+                    .problem = "is not a known word",
+                    .allowed = "a word of data/validation/words.json"});
+}
+
+const Model& RunPlanner::model_of(const RunShape& shape, const std::string& where) {
+  const auto found = models_.find(shape);
+  if (found != models_.end()) return found->second;
+  if (!shape.catalogue_model.empty()) {
+    return models_.emplace(shape, load_requested_model(*catalog_, {.model = shape.catalogue_model}))
+        .first->second;
+  }
+  return models_.emplace(shape, build_model(architecture_of(shape, where))).first->second;
+}
+
+const Profile& RunPlanner::profile_of(const std::string& name, const std::string& where) {
+  const auto found = profiles_.find(name);
+  if (found != profiles_.end()) return found->second;
+  return profiles_.emplace(name, load_profile(*catalog_, name, where)).first->second;
+}
+
+Bytes RunPlanner::capacity_of(const std::string& device, const std::string& where) {
+  const std::string name = word_of("gpu", device, where);
+  const auto found = capacities_.find(name);
+  if (found != capacities_.end()) return found->second;
+  return capacities_.emplace(name, load_device(*catalog_, name, where).device.memory)
+      .first->second;
+}
+
+std::shared_ptr<const RunFrame> RunPlanner::frame_of(const RunFacts& facts,
+                                                     const EngineRule& engine,
+                                                     const std::string& where) {
+  const Model& model = model_of(facts.shape, where);
+  const std::string engine_name = engine_.value_or(engine.profile);
+  const std::string recompute = word_of("act_ckpt", facts.recompute, where);
+  const std::string precision = word_of("precision", facts.precision, where);
+  const std::string optimizer = word_of("optimizer", facts.optimizer, where);
+  auto& slot = frames_[{facts.shape,
+                        engine_name + "|" + recompute + "|" + precision + "|" + optimizer}];
+  if (slot) return slot;
+  auto frame = std::make_shared<RunFrame>();
+  Job& job = frame->job;
+  job.model = model;
+  job.profile = profile_of(engine_name, where);
+  job.engine_text = job.profile.name + "@" + job.profile.version;
+  job.recompute = recompute_named(recompute, where + ", column act_ckpt");
+  job.precision = job.profile.precision;
+  if (precision != kEngineDefault) {
+    const PrecisionChoice choice =
+        read_precision(*catalog_, precision, job.precision, where + ", column precision");
+    job.precision = choice.precision;
+    job.scales_loss_dynamically = choice.scales_loss_dynamically;
+  }
+  job.optimizer = load_optimizer(*catalog_, optimizer, where + ", column optimizer");
+  job.clips_by_global_norm = true;
+  frame->prepared = prepare(job);
+  slot = std::move(frame);
+  return slot;
+}
+
+RunPlan RunPlanner::plan(const RunFacts& facts, const EngineRule& engine,
+                         const std::string& where) {
+  const std::string schedule =
+      facts.degrees.layer > 1 ? schedule_text(word_of("pp_schedule", facts.schedule, where), facts)
+                              : std::string();
+  RunPlan plan{.frame = frame_of(facts, engine, where),
+               .batch = facts.batch,
+               .first_stage_blocks = facts.first_stage_blocks,
+               .placement_text = placement_text(facts, engine.layout, schedule)};
+  plan.placement = parse_placement(plan.placement_text, strategies_.vocabulary);
+  plan.schedule = schedule_of(strategies_, plan.placement);
+  plan.attention = attention_of(strategies_, plan.placement);
+  if (!facts.device.empty()) plan.capacity = capacity_of(facts.device, where);
+  return plan;
+}
+
+namespace {
+
+AxisPlacement* layer_axis(Placement& placement) {
+  for (AxisPlacement& axis : placement.axes) {
+    if (axis.how.cut == Cut::layer) return &axis;
+  }
+  return nullptr;
+}
+
+void give_first_stage(Job& job, std::int64_t first) {
+  AxisPlacement* axis = layer_axis(job.placement);
+  if (axis == nullptr || !axis->shares.empty()) return;
+  std::vector<std::int64_t> blocks =
+      blocks_per_stage(job, virtual_stages(job.schedule, axis->degree));
+  const std::int64_t moved = blocks[0] - first;
+  if (moved == 0 || blocks[1] + moved < 0) return;
+  blocks[0] = first;
+  blocks[1] += moved;
+  axis->shares = std::move(blocks);
+}
+
+}  // namespace
+
+Job job_of(const RunPlan& plan) {
+  Job job = plan.frame->job;
+  job.placement = plan.placement;
+  job.placement_text = plan.placement_text;
+  job.schedule = plan.schedule;
+  job.attention = plan.attention;
+  job.batch = plan.batch;
+  if (plan.first_stage_blocks) give_first_stage(job, *plan.first_stage_blocks);
+  return job;
+}
+
+}  // namespace placet

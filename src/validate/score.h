@@ -1,0 +1,37 @@
+// Scoring of each kind of table. Inside of validate.
+#pragma once
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "profile/profile.h"
+#include "validate/validate.h"
+
+namespace placet {
+
+/// The rows of a table that the options choose, by position.
+std::vector<std::size_t> chosen_rows(const Table& table, const ValidateOptions& options);
+
+/// Predictions, fits, skipped rows and facts; the summaries are not filled yet.
+Validation score_runs(const Catalog& catalog, const Table& table, const ValidateOptions& options);
+Validation score_states(const Catalog& catalog, const Table& table,
+                        const ValidateOptions& options);
+Validation score_activations(const Catalog& catalog, const Table& table,
+                             const ValidateOptions& options);
+
+/// Adds `rows` to a fact, which is known by origin, key and value.
+class FactList {
+ public:
+  void add(UsedFact fact, std::int64_t rows = 1);
+  /// Every fact of a profile that a job of it uses.
+  void add_profile(const Profile& profile, std::int64_t rows = 1);
+  /// Sorted by origin, key, value.
+  std::vector<UsedFact> list() const;
+
+ private:
+  std::map<std::tuple<std::string, std::string, std::string>, UsedFact> facts_;
+};
+
+}  // namespace placet

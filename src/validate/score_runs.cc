@@ -1,0 +1,285 @@
+// Tables of runs: reserved memory, bytes alive, and whether a run fits.
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "units/error.h"
+#include "validate/run_figures.h"
+#include "validate/run_jobs.h"
+#include "validate/score.h"
+
+namespace placet {
+namespace {
+
+/// A figure that a row gives.
+struct MeasuredFigure {
+  const MemoryMeasure* measure = nullptr;
+  double bytes = 0;
+};
+
+/// A row that can be scored, on its way.
+struct RunRow {
+  std::size_t row = 0;
+  RowLabels labels;
+  bool ran_out = false;
+  std::vector<MeasuredFigure> figures;
+  std::optional<RunPlan> plan;  // none: failed
+  RunFigures predicted;
+  std::string failure;
+};
+
+constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+constexpr double kGb = 1e9;
+
+std::string text_of(std::string_view text) { return std::string(text); }
+
+std::string pattern_text(const RowPattern& pattern) {
+  std::string text;
+  for (const CellPattern& cell : pattern) {
+    text += (text.empty() ? "" : ", ") + cell.column + " = ";
+    for (std::size_t i = 0; i < cell.any_of.size(); ++i) {
+      text += (i > 0 ? " or " : "") + (cell.any_of[i].empty() ? "(empty)" : cell.any_of[i]);
+    }
+  }
+  return text.empty() ? "every row" : text;
+}
+
+class RunScorer {
+ public:
+  RunScorer(const Catalog& catalog, const Table& table, const ValidateOptions& options)
+      : table_(table),
+        options_(options),
+        reading_(load_validation(catalog)),
+        planner_(catalog, reading_, options.engine) {}
+
+  Validation score() {
+    const std::vector<std::size_t> rows = chosen_rows(table_, options_);
+    result_.table = table_.where;
+    result_.rows = static_cast<std::int64_t>(rows.size());
+    for (const std::size_t row : rows) read(row);
+    derive_all();
+    for (const RunRow& run : runs_) record(run);
+    for (const auto& [name, count] : profile_rows_) {
+      facts_.add_profile(*profiles_.at(name), count);
+    }
+    result_.facts = facts_.list();
+    return std::move(result_);
+  }
+
+ private:
+  void skip(std::size_t row, std::string reason, bool scorable = false) {
+    result_.skipped.push_back({.row_id = text_of(table_.text(row, "row_id")),
+                               .reason = std::move(reason),
+                               .scorable = scorable});
+  }
+
+  /// Why a row says nothing about memory; empty if it does.
+  std::string unusable(std::size_t row, const SourceReading* source) const {
+    const std::string_view status = table_.text(row, "status");
+    if (status != "ok" && status != "oom") {
+      return "status '" + text_of(status) + "' is neither ok nor oom";
+    }
+    if (source == nullptr) return {};
+    for (const Exclusion& exclusion : source->exclusions) {
+      if (matches(exclusion.when, table_, row)) return exclusion.reason;
+    }
+    return {};
+  }
+
+  std::vector<MeasuredFigure> figures_in(std::size_t row) const {
+    std::vector<MeasuredFigure> figures;
+    for (const MemoryMeasure& measure : reading_.measures) {
+      const std::string_view cell = table_.text(row, measure.column);
+      if (cell.empty() || !matches(measure.when, table_, row)) continue;
+      const bool known = std::any_of(figures.begin(), figures.end(), [&](const MeasuredFigure& f) {
+        return f.measure->name == measure.name;
+      });
+      if (known) continue;
+      const double amount =
+          number_of(cell, {.least = 1e-6, .greatest = 1e9}, table_.place(row, measure.column));
+      const std::string_view unit = measure.unit.empty() ? table_.text(row, "mem_unit")
+                                                         : std::string_view(measure.unit);
+      const bool binary = unit.starts_with("GiB");
+      if (!binary && !unit.starts_with("GB")) continue;
+      figures.push_back({.measure = &measure, .bytes = amount * (binary ? kGib : kGb)});
+    }
+    return figures;
+  }
+
+  const EngineRule* engine_of(std::size_t row) const {
+    for (const EngineRule& rule : reading_.engines) {
+      if (matches(rule.when, table_, row)) return &rule;
+    }
+    return nullptr;
+  }
+
+  void read(std::size_t row) {
+    count_time(row);
+    const auto found = reading_.sources.find(table_.text(row, "source_id"));
+    const SourceReading* source = found == reading_.sources.end() ? nullptr : &found->second;
+    if (std::string reason = unusable(row, source); !reason.empty()) return skip(row, reason);
+    RunRow run{.row = row, .ran_out = table_.text(row, "status") == "oom"};
+    run.figures = figures_in(row);
+    if (run.figures.empty() && !run.ran_out) {
+      return skip(row, table_.text(row, "peak_mem_gb").empty()
+                           ? "no figure of memory"
+                           : "what its figure of memory measures is not known");
+    }
+    const EngineRule* engine = engine_of(row);
+    if (engine == nullptr || (engine->profile.empty() && !options_.engine)) {
+      return skip(row, engine == nullptr ? "no engine profile is known for its framework"
+                                         : engine->reason);
+    }
+    RowReader reader(table_, row, source);
+    const RunFacts facts = read_run(reader);
+    if (!reader.missing().empty()) return skip(row, list_of(reader.missing()));
+    add(std::move(run), facts, *engine, reader);
+  }
+
+  static std::string list_of(const std::vector<std::string>& reasons) {
+    std::string text;
+    for (const std::string& reason : reasons) text += (text.empty() ? "" : "; ") + reason;
+    return text;
+  }
+
+  void count_time(std::size_t row) {
+    for (const char* column : {"step_time_s", "step_time_s_derived", "tokens_per_s_per_gpu",
+                               "tokens_per_s_total", "samples_per_s", "tflops_per_gpu"}) {
+      if (table_.text(row, column).empty()) continue;
+      ++result_.time_rows;
+      return;
+    }
+  }
+
+  void add(RunRow run, const RunFacts& facts, const EngineRule& engine, const RowReader& reader) {
+    run.labels = {.row_id = text_of(table_.text(run.row, "row_id")),
+                  .source = text_of(table_.text(run.row, "source_id")),
+                  .model = text_of(table_.text(run.row, "model")),
+                  .engine = options_.engine.value_or(engine.profile),
+                  .tensor_degree = facts.degrees.tensor,
+                  .layer_degree = facts.degrees.layer,
+                  .group = reader.used().empty() ? RowGroup::stated : RowGroup::assumed};
+    ++result_.scorable;
+    try {
+      run.plan = planner_.plan(facts, engine, table_.place(run.row, "framework"));
+      run.labels.engine = run.plan->frame->job.engine_text;
+      run.labels.placement = run.plan->placement_text;
+      note_facts(run, facts, engine, reader);
+    } catch (const InputError& error) {
+      run.failure = error.what();
+    }
+    runs_.push_back(std::move(run));
+  }
+
+  void note_facts(const RunRow& run, const RunFacts& facts, const EngineRule& engine,
+                  const RowReader& reader) {
+    profile_rows_[run.labels.engine] += 1;
+    profiles_.try_emplace(run.labels.engine, &run.plan->frame->job.profile);
+    if (!options_.engine) {
+      facts_.add({"engine", pattern_text(engine.when), engine.profile, engine.evidence.source});
+    }
+    for (const Filling* filling : reader.used()) {
+      for (const auto& [column, value] : filling->cells) {
+        facts_.add({"assumption", run.labels.source + ": " + column, value,
+                    filling->evidence.source});
+      }
+    }
+    for (const MeasuredFigure& figure : run.figures) {
+      facts_.add({"measure", figure.measure->column, figure.measure->name,
+                  figure.measure->evidence.source});
+    }
+    if (run.plan->capacity) {
+      facts_.add({"device", facts.device, to_string(*run.plan->capacity), "data/hardware/devices"});
+    }
+  }
+
+  /// Rows are independent; several threads take the next one until none is left.
+  void derive_all() {
+    std::atomic<std::size_t> next{0};
+    std::int64_t done = 0;
+    std::exception_ptr fault;
+    std::mutex mutex;
+    const auto work = [&] {
+      try {
+        for (std::size_t i = next++; i < runs_.size(); i = next++) {
+          derive_one(runs_[i]);
+          const std::lock_guard lock(mutex);
+          if (options_.progress) options_.progress(++done, static_cast<std::int64_t>(runs_.size()));
+        }
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        fault = std::current_exception();
+        next = runs_.size();
+      }
+    };
+    std::vector<std::thread> threads;
+    for (int i = 1; i < options_.threads; ++i) threads.emplace_back(work);
+    work();
+    for (std::thread& thread : threads) thread.join();
+    if (fault) std::rethrow_exception(fault);
+  }
+
+  static void derive_one(RunRow& run) {
+    if (!run.plan) return;
+    try {
+      run.predicted = figures_of(*run.plan, job_of(*run.plan), true);
+    } catch (const InputError& error) {
+      run.failure = error.what();
+      run.plan.reset();
+    }
+  }
+
+  void record(const RunRow& run) {
+    if (run.plan) {
+      ++result_.predicted;
+    } else {
+      skip(run.row, run.failure, true);
+    }
+    for (const MeasuredFigure& figure : run.figures) {
+      Prediction prediction{.labels = run.labels,
+                            .measure = figure.measure->name,
+                            .decides = figure.measure->decides,
+                            .measured = figure.bytes,
+                            .failed = !run.plan};
+      if (run.plan) {
+        prediction.predicted =
+            static_cast<double>(in_bytes(figure_for(*figure.measure, run.predicted)));
+      }
+      prediction.error = prediction.predicted / prediction.measured - 1;
+      result_.predictions.push_back(std::move(prediction));
+    }
+    record_fit(run);
+  }
+
+  // A row that cannot be predicted counts as judged wrongly.
+  void record_fit(const RunRow& run) {
+    if (run.plan && !run.plan->capacity) return;
+    FitJudgement fit{.labels = run.labels, .ran_out = run.ran_out, .predicted_out = !run.ran_out};
+    if (run.plan) {
+      fit.needed = static_cast<double>(in_bytes(run.predicted.needed));
+      fit.capacity = static_cast<double>(in_bytes(*run.plan->capacity));
+      fit.predicted_out = fit.needed > fit.capacity;
+    }
+    result_.fits.push_back(std::move(fit));
+  }
+
+  const Table& table_;
+  const ValidateOptions& options_;
+  ValidationCatalog reading_;
+  RunPlanner planner_;
+  std::vector<RunRow> runs_;
+  std::map<std::string, std::int64_t> profile_rows_;
+  std::map<std::string, const Profile*> profiles_;
+  FactList facts_;
+  Validation result_;
+};
+
+}  // namespace
+
+Validation score_runs(const Catalog& catalog, const Table& table, const ValidateOptions& options) {
+  return RunScorer(catalog, table, options).score();
+}
+
+}  // namespace placet

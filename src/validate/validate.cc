@@ -1,0 +1,60 @@
+#include "validate/validate.h"
+
+#include <algorithm>
+
+#include "units/error.h"
+#include "units/nearest.h"
+#include "validate/row_reader.h"
+#include "validate/score.h"
+
+namespace placet {
+namespace {
+
+void check_conditions(const Table& table, const RowPattern& where) {
+  for (const CellPattern& cell : where) {
+    const bool known =
+        std::find(table.columns.begin(), table.columns.end(), cell.column) != table.columns.end();
+    if (known) continue;
+    throw InputError({.where = "--where",
+                      .value = cell.column,
+                      .problem = "is not a column of " + table.where,
+                      .nearest = nearest(cell.column, table.columns)});
+  }
+}
+
+Validation score(const Catalog& catalog, const Table& table, const ValidateOptions& options) {
+  switch (table.kind) {
+    case TableKind::runs: return score_runs(catalog, table, options);
+    case TableKind::states: return score_states(catalog, table, options);
+    case TableKind::activations: return score_activations(catalog, table, options);
+  }
+  fail_internally("every kind of table is scored");
+}
+
+}  // namespace
+
+std::vector<std::size_t> chosen_rows(const Table& table, const ValidateOptions& options) {
+  std::vector<std::size_t> rows;
+  for (std::size_t row = 0; row < table.rows.size(); ++row) {
+    if (matches(options.where, table, row)) rows.push_back(row);
+  }
+  return rows;
+}
+
+Validation validate(const Catalog& catalog, const Table& table, const ValidateOptions& options) {
+  check_conditions(table, options.where);
+  return summarized(score(catalog, table, options));
+}
+
+CellPattern parse_condition(const std::string& text, const std::string& where) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw InputError({.where = where,
+                      .value = text,
+                      .problem = "is no condition",
+                      .allowed = "COLUMN=TEXT, in which * stands for any characters"});
+  }
+  return {.column = text.substr(0, equals), .any_of = {text.substr(equals + 1)}};
+}
+
+}  // namespace placet

@@ -1,0 +1,38 @@
+// Predictions beside measurements: every row of a table becomes a job, the job is derived, and the
+// figures that the row gives are compared with ours (docs/validation.md).
+//
+// A row is in one of three groups (RowGroup). Rows that could be scored and are not (no profile for
+// their engine, a word that is not known, a placement that the grammar refuses) count as 100 %
+// error, so that a result cannot be made better by leaving rows out. Nothing is fitted: all that a
+// prediction uses stands in the row, in the theory, or in a data file with its source, and is listed
+// in Validation::facts.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "catalog/catalog.h"
+#include "catalog/table.h"
+#include "catalog/validation_catalog.h"
+#include "validate/validation.h"
+
+namespace placet {
+
+struct ValidateOptions {
+  std::optional<std::string> engine;  // instead of the profile that a row's framework means
+  RowPattern where;                   // only rows that match
+  int threads = 2;
+  /// Called now and then with rows done and rows in all, never by two threads at once.
+  std::function<void(std::int64_t, std::int64_t)> progress;
+};
+
+/// Throws InputError for data files that are wrong, an engine that is not known, a condition on a
+/// column that the table does not have; what is wrong with single rows stands in the result.
+Validation validate(const Catalog& catalog, const Table& table, const ValidateOptions& options);
+
+/// "column=text" with * for any characters, as --where spells it. Throws InputError.
+CellPattern parse_condition(const std::string& text, const std::string& where);
+
+}  // namespace placet

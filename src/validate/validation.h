@@ -1,0 +1,92 @@
+// The result of holding predictions against a table of measured runs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "validate/statistics.h"
+
+namespace placet {
+
+/// Where the inputs of a row's prediction come from: from the row alone; from the row and, for gaps
+/// that its source leaves, from rules with sources of their own; or some are not known at all.
+enum class RowGroup : std::uint8_t { stated, assumed, unknown };
+std::string_view name_of(RowGroup group);
+
+/// What rows are told apart by in the summaries.
+struct RowLabels {
+  std::string row_id;
+  std::string source;
+  std::string model;
+  std::string engine;     // "name@version"
+  std::string placement;  // in the placement grammar
+  std::int64_t tensor_degree = 0;
+  std::int64_t layer_degree = 0;
+  RowGroup group = RowGroup::stated;
+};
+
+/// One figure that a source gives, beside ours.
+struct Prediction {
+  RowLabels labels;
+  std::string measure;   // "reserved", "states", "activations", ...
+  bool decides = true;   // the figure that stands for its row in the totals
+  bool is_share = false;  // values are fractions of another row's; otherwise bytes
+  double measured = 0;
+  double predicted = 0;  // 0 where a row could not be predicted: an error of 100 %
+  double error = 0;      // predicted / measured - 1
+  bool failed = false;
+};
+
+/// A row without prediction. Those that could be scored count as 100 % error.
+struct SkippedRow {
+  std::string row_id;
+  std::string reason;
+  bool scorable = false;
+};
+
+/// A run that finished or ran out of memory, beside what the device holds.
+struct FitJudgement {
+  RowLabels labels;
+  bool ran_out = false;
+  bool predicted_out = false;
+  double needed = 0;    // bytes on the fullest device
+  double capacity = 0;  // bytes
+};
+
+/// A stated fact and the rows it touches.
+struct UsedFact {
+  std::string origin;  // "name@version", "assumption", "engine", "word", "measure", "device"
+  std::string key;
+  std::string value;
+  std::string source;
+  std::int64_t rows = 0;
+};
+
+using SummaryTable = std::map<std::string, ErrorSummary>;
+
+struct Validation {
+  std::string table;
+  std::int64_t rows = 0;
+  std::int64_t scorable = 0;   // rows with a figure and with every input known
+  std::int64_t predicted = 0;  // of those
+  std::int64_t time_rows = 0;  // rows with a step time or throughput; time is not predicted yet
+  std::vector<SkippedRow> skipped;
+  std::vector<Prediction> predictions;  // in the order of the rows
+  std::vector<FitJudgement> fits;
+  ErrorSummary memory;  // of the deciding figures
+  std::map<RowGroup, ErrorSummary> groups;
+  SummaryTable by_measure, by_source, by_model, by_engine, by_tensor_degree, by_layer_degree;
+  Confusion out_of_memory;
+  std::vector<UsedFact> facts;
+};
+
+/// Fills the summaries from predictions and fits.
+Validation summarized(Validation validation);
+
+/// The `count` deciding predictions with the largest errors, the worst first.
+std::vector<Prediction> worst_of(const Validation& validation, std::size_t count);
+
+}  // namespace placet
