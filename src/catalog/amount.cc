@@ -38,7 +38,8 @@ std::optional<Rational> number_in(const std::string& part) {
   } else if (at != end && *at == '.') {
     constexpr int kMostDecimals = 6;
     int decimals = 0;
-    for (++at; at != end && *at >= '0' && *at <= '9' && decimals < kMostDecimals; ++at, ++decimals) {
+    for (++at; at != end && *at >= '0' && *at <= '9' && decimals < kMostDecimals;
+         ++at, ++decimals) {
       numerator = numerator * 10 + (*at - '0');
       denominator *= 10;
     }

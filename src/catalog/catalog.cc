@@ -39,10 +39,11 @@ Catalog find_catalog() {
     if (is_folder(beside)) return {beside};
   }
   if (is_folder(PLACET_DATA_DIR)) return {PLACET_DATA_DIR};
-  throw InputError({.where = "catalogue",
-                    .value = PLACET_DATA_DIR,
-                    .problem = "is not a folder",
-                    .allowed = "the folder of the catalogue in the environment variable PLACET_DATA"});
+  throw InputError(
+      {.where = "catalogue",
+       .value = PLACET_DATA_DIR,
+       .problem = "is not a folder",
+       .allowed = "the folder of the catalogue in the environment variable PLACET_DATA"});
 }
 
 std::vector<std::string> names_in(const Catalog& catalog, std::string_view folder) {
@@ -55,8 +56,9 @@ std::vector<std::string> names_in(const Catalog& catalog, std::string_view folde
   return names;
 }
 
-std::filesystem::path file_of(const Catalog& catalog, std::string_view folder, std::string_view noun,
-                              const std::string& name, const std::string& where) {
+std::filesystem::path file_of(const Catalog& catalog, std::string_view folder,
+                              std::string_view noun, const std::string& name,
+                              const std::string& where) {
   std::error_code error;
   const auto path = catalog.root / folder / (name + ".json");
   if (is_plain(name) && std::filesystem::is_regular_file(path, error)) return path;

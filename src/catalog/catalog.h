@@ -23,10 +23,11 @@ Catalog find_catalog();
 ///   names_in(catalog, "optimizers") == {"adafactor", "adam", ...}
 std::vector<std::string> names_in(const Catalog& catalog, std::string_view folder);
 
-/// The file of `name` in `folder`. Throws InputError that speaks of `where` (a flag or key path) and
-/// of the nearest name if there is none. `noun` is what the folder holds: "device".
-std::filesystem::path file_of(const Catalog& catalog, std::string_view folder, std::string_view noun,
-                              const std::string& name, const std::string& where);
+/// The file of `name` in `folder`. Throws InputError that speaks of `where` (a flag or key path)
+/// and of the nearest name if there is none. `noun` is what the folder holds: "device".
+std::filesystem::path file_of(const Catalog& catalog, std::string_view folder,
+                              std::string_view noun, const std::string& name,
+                              const std::string& where);
 
 /// Whether a word of a flag names a file rather than a catalogue entry: it holds a '/' or ends in
 /// .json or .toml.

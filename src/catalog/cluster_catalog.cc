@@ -33,11 +33,11 @@ std::int64_t read_count(std::string_view text, const std::string& whole, const s
   const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), count);
   if (error != std::errc() || at != text.data() + text.size() || count < 1 ||
       count > kMostDevices) {
-    throw InputError({.where = where,
-                      .value = whole,
-                      .problem = "has no valid size",
-                      .allowed = "NAME:NODES or COUNTxNAME, each from 1 to " +
-                                 std::to_string(kMostDevices)});
+    throw InputError(
+        {.where = where,
+         .value = whole,
+         .problem = "has no valid size",
+         .allowed = "NAME:NODES or COUNTxNAME, each from 1 to " + std::to_string(kMostDevices)});
   }
   return count;
 }
@@ -46,8 +46,7 @@ std::int64_t read_count(std::string_view text, const std::string& whole, const s
 Part parse_part(const std::string& text, const std::string& where) {
   Part part{.name = text, .size = {}};
   const std::size_t times = text.find('x');
-  if (times != std::string::npos && times > 0 &&
-      text.find_first_not_of("0123456789") == times) {
+  if (times != std::string::npos && times > 0 && text.find_first_not_of("0123456789") == times) {
     part.size.devices = read_count(std::string_view(text).substr(0, times), text, where);
     part.name = text.substr(times + 1);
   }
@@ -94,8 +93,8 @@ GroupSpec read_group(const Catalog& catalog, const Reader& reader) {
   const DeviceSheet sheet = load_device(catalog, name.text(), name.where());
   group.device = sheet.device;
   const auto host = reader.find("host");
-  group.host = load_host(catalog, host ? host->text() : sheet.host,
-                         host ? host->where() : name.where());
+  group.host =
+      load_host(catalog, host ? host->text() : sheet.host, host ? host->where() : name.where());
   const auto network = reader.find("network");
   group.network = load_link(catalog, network ? network->text() : sheet.network, 1,
                             network ? network->where() : name.where());
@@ -168,7 +167,8 @@ void set_counts(ClusterFile& file, const Size& size, std::optional<std::int64_t>
   if (all_counted && !asked) return;
   for (GroupSpec& group : file.groups) {
     if (size.nodes) {
-      group.count = checked_multiply(*size.nodes, group.host.devices, "devices") * group.share / shares;
+      group.count =
+          checked_multiply(*size.nodes, group.host.devices, "devices") * group.share / shares;
     } else if (size.devices || needed) {
       group.count = size.devices.value_or(needed.value_or(0)) * group.share / shares;
     } else {
@@ -221,8 +221,7 @@ ClusterFile find_part(const Catalog& catalog, const std::string& name, const std
 
 }  // namespace
 
-DeviceSheet load_device(const Catalog& catalog, const std::string& name,
-                        const std::string& where) {
+DeviceSheet load_device(const Catalog& catalog, const std::string& name, const std::string& where) {
   const Document document =
       open_document(file_of(catalog, "hardware/devices", "device", name, where));
   const Reader reader(document);

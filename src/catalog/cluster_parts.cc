@@ -41,8 +41,7 @@ void check_sheet(const Reader& reader, const std::string& schema, const std::str
 
 Level load_link(const Catalog& catalog, const std::string& name, std::int64_t devices,
                 const std::string& where) {
-  const Document document =
-      open_document(file_of(catalog, "hardware/links", "link", name, where));
+  const Document document = open_document(file_of(catalog, "hardware/links", "link", name, where));
   const Reader reader(document);
   reader.allow({"schema", "name", "title", "bandwidth_gb_s", "latency_us", "notes"});
   check_sheet(reader, "placet.link/1", name);
@@ -52,14 +51,12 @@ Level load_link(const Catalog& catalog, const std::string& name, std::int64_t de
   level.devices = devices;
   level.bandwidth =
       gigabytes_per_second(read_figure(reader.at("bandwidth_gb_s"), kLinkGigabytes, facts));
-  level.latency =
-      microseconds(read_figure(reader.at("latency_us"), kLatencyMicroseconds, facts));
+  level.latency = microseconds(read_figure(reader.at("latency_us"), kLatencyMicroseconds, facts));
   return level;
 }
 
 Host load_host(const Catalog& catalog, const std::string& name, const std::string& where) {
-  const Document document =
-      open_document(file_of(catalog, "hardware/hosts", "host", name, where));
+  const Document document = open_document(file_of(catalog, "hardware/hosts", "host", name, where));
   const Reader reader(document);
   reader.allow({"schema", "name", "title", "devices", "memory_gib", "device_to_host_gb_s", "links",
                 "notes"});

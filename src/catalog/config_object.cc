@@ -16,17 +16,16 @@ constexpr std::array kIrrelevant{
     // training and generation
     "initializer_range", "init_std", "initializer_factor", "use_cache", "pad_token_id",
     "bos_token_id", "eos_token_id", "eod_token_id", "sep_token_id", "decoder_start_token_id",
-    "unk_token_id", "mask_token_id", "image_token_id", "im_start_id", "im_end_id",
-    "num_beams", "num_beam_groups", "num_return_sequences", "no_repeat_ngram_size",
+    "unk_token_id", "mask_token_id", "image_token_id", "im_start_id", "im_end_id", "num_beams",
+    "num_beam_groups", "num_return_sequences", "no_repeat_ngram_size",
     "encoder_no_repeat_ngram_size", "chunk_size_feed_forward", "top_k", "top_p", "typical_p",
     "temperature", "max_length", "min_length", "length_penalty", "repetition_penalty",
-    "diversity_penalty", "num_logits_to_keep", "num_labels", "id2label", "label2id",
-    "problem_type", "task_specific_params", "prefix", "finetuning_task", "do_sample",
-    "early_stopping", "bad_words_ids", "suppress_tokens", "begin_suppress_tokens",
-    "forced_bos_token_id", "forced_eos_token_id", "exponential_decay_length_penalty",
-    "remove_invalid_values", "classifier_dropout", "classifier_dropout_prob",
-    "summary_type", "summary_use_proj", "summary_activation", "summary_proj_to_labels",
-    "summary_first_dropout", "layerdrop",
+    "diversity_penalty", "num_logits_to_keep", "num_labels", "id2label", "label2id", "problem_type",
+    "task_specific_params", "prefix", "finetuning_task", "do_sample", "early_stopping",
+    "bad_words_ids", "suppress_tokens", "begin_suppress_tokens", "forced_bos_token_id",
+    "forced_eos_token_id", "exponential_decay_length_penalty", "remove_invalid_values",
+    "classifier_dropout", "classifier_dropout_prob", "summary_type", "summary_use_proj",
+    "summary_activation", "summary_proj_to_labels", "summary_first_dropout", "layerdrop",
     // the file itself and how it is run
     "architectures", "model_type", "auto_map", "torch_dtype", "dtype", "transformers_version",
     "_name_or_path", "name_or_path", "_attn_implementation", "_attn_implementation_autoset",
@@ -41,18 +40,17 @@ constexpr std::array kIrrelevant{
     "rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "norm_epsilon",
     "layernorm_epsilon", "rope_theta", "rope_scaling", "rope_parameters", "rope_ratio",
     "rope_interleave", "rotary_emb_base", "rope_local_base_freq", "rope_type", "original_rope",
-    "original_max_position_embeddings", "partial_rotary_factor", "rotary_pct",
-    "scale_attn_weights", "scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn",
-    "attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "softmax_scale",
-    "query_pre_attn_scalar", "attn_logit_softcapping", "attn_scale", "floor_scale",
-    "attn_temperature_tuning", "logit_scale", "embedding_multiplier", "residual_multiplier",
-    "attention_multiplier", "logits_scaling", "scale_emb", "scale_depth", "dim_model_base",
-    "clip_qkv", "residual_in_fp32", "rescale_prenorm_residual",
-    "router_aux_loss_coef", "output_router_logits", "router_jitter_noise", "input_jitter_noise",
-    "router_z_loss_coef", "aux_loss_alpha", "seq_aux", "scoring_func", "topk_method",
-    "topk_group", "n_group", "num_expert_group", "num_limited_groups", "norm_topk_prob",
-    "routed_scaling_factor", "ep_size", "moe_jitter_eps", "moe_loss_weight",
-    "moe_normalize_expert_weights", "z_loss_coefficient", "moe_norm_min"};
+    "original_max_position_embeddings", "partial_rotary_factor", "rotary_pct", "scale_attn_weights",
+    "scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "attention_softmax_in_fp32",
+    "scale_attention_softmax_in_fp32", "softmax_scale", "query_pre_attn_scalar",
+    "attn_logit_softcapping", "attn_scale", "floor_scale", "attn_temperature_tuning", "logit_scale",
+    "embedding_multiplier", "residual_multiplier", "attention_multiplier", "logits_scaling",
+    "scale_emb", "scale_depth", "dim_model_base", "clip_qkv", "residual_in_fp32",
+    "rescale_prenorm_residual", "router_aux_loss_coef", "output_router_logits",
+    "router_jitter_noise", "input_jitter_noise", "router_z_loss_coef", "aux_loss_alpha", "seq_aux",
+    "scoring_func", "topk_method", "topk_group", "n_group", "num_expert_group",
+    "num_limited_groups", "norm_topk_prob", "routed_scaling_factor", "ep_size", "moe_jitter_eps",
+    "moe_loss_weight", "moe_normalize_expert_weights", "z_loss_coefficient", "moe_norm_min"};
 
 bool begins_with_any(std::string_view name, Keys words) {
   return std::ranges::any_of(words, [name](std::string_view w) { return name.starts_with(w); });
@@ -65,12 +63,11 @@ bool ends_with_any(std::string_view name, Keys words) {
 /// Whether a key's name is that of a size, a count, or a switch for weights.
 bool looks_like_shape(std::string_view name) {
   return begins_with_any(name, {"num_", "n_", "d_", "dim_"}) ||
-         ends_with_any(name, {"_size", "_dim", "_dims", "_rank", "_ranks", "_layers", "_layer",
-                              "_experts", "_expert", "_heads", "_head", "_width", "_groups",
-                              "_bias", "_ratio", "_embeddings", "_kernel", "_expand"}) ||
+         ends_with_any(name, {"_size", "_sizes", "_dim", "_dims", "_rank", "_ranks", "_layers",
+                              "_layer", "_experts", "_expert", "_heads", "_head", "_width",
+                              "_groups", "_bias", "_ratio", "_embeddings", "_kernel", "_expand"}) ||
          name.find("qk_norm") != std::string_view::npos ||
-         name.find("qk_layernorm") != std::string_view::npos || name == "bias" ||
-         name == "no_bias";
+         name.find("qk_layernorm") != std::string_view::npos || name == "bias" || name == "no_bias";
 }
 
 std::string join(std::string_view a, std::string_view b) {
@@ -118,7 +115,8 @@ void ConfigObject::fail(std::string_view key, std::string problem, std::string a
 }
 
 void ConfigObject::fail_value(std::string_view key, const Json& value, std::string allowed) const {
-  throw InputError({.where = place_of(key), .value = shorten(value), .allowed = std::move(allowed)});
+  throw InputError(
+      {.where = place_of(key), .value = shorten(value), .allowed = std::move(allowed)});
 }
 
 void ConfigObject::require_multiple(std::string_view key, std::int64_t number,
@@ -274,8 +272,7 @@ std::vector<ConfigObject> ConfigObject::objects(std::string_view key, std::int64
   }
   std::vector<ConfigObject> result;
   for (std::size_t i = 0; i < value.size(); ++i) {
-    result.emplace_back(value[i], where_,
-                        join(path_, key) + "[" + std::to_string(i) + "]");
+    result.emplace_back(value[i], where_, join(path_, key) + "[" + std::to_string(i) + "]");
   }
   return result;
 }

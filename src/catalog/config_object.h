@@ -73,10 +73,8 @@ class ConfigObject {
  private:
   const Json* find(Keys keys);
   const Json& require(Keys keys, const std::string& allowed);
-  std::int64_t whole(Keys keys, const Json& value, std::int64_t least,
-                     std::int64_t most) const;
-  [[noreturn]] void fail_value(std::string_view key, const Json& value,
-                               std::string allowed) const;
+  std::int64_t whole(Keys keys, const Json& value, std::int64_t least, std::int64_t most) const;
+  [[noreturn]] void fail_value(std::string_view key, const Json& value, std::string allowed) const;
 
   const Json* object_;
   std::string where_;

@@ -19,29 +19,27 @@ Latents read_latents(ConfigObject& config, const DecoderFacts& facts, const std:
   const auto rms = [&](std::string_view name) {
     return norm(facts.norm, prefix + std::string(name));
   };
-  Latents latents{
-      .query_rank = config.count_or({"q_lora_rank"}, 0, kMostWidth),
-      .key_value_rank = config.size({"kv_lora_rank"}, kMostWidth),
-      .rope_size = config.size({"qk_rope_head_dim"}, kMostWidth),
-      .query_down = weights(prefix + "q_a_proj", bias),
-      .query_norm = rms("q_a_layernorm"),
-      .key_value_down = weights(prefix + "kv_a_proj_with_mqa", bias),
-      .key_value_norm = rms("kv_a_layernorm"),
-      .key_value_up = weights(prefix + "kv_b_proj", false)};
+  Latents latents{.query_rank = config.count_or({"q_lora_rank"}, 0, kMostWidth),
+                  .key_value_rank = config.size({"kv_lora_rank"}, kMostWidth),
+                  .rope_size = config.size({"qk_rope_head_dim"}, kMostWidth),
+                  .query_down = weights(prefix + "q_a_proj", bias),
+                  .query_norm = rms("q_a_layernorm"),
+                  .key_value_down = weights(prefix + "kv_a_proj_with_mqa", bias),
+                  .key_value_norm = rms("kv_a_layernorm"),
+                  .key_value_up = weights(prefix + "kv_b_proj", false)};
   return latents;
 }
 
 std::optional<KeySelector> read_selector(ConfigObject& config, const std::string& prefix) {
   if (!has_any(config, {"index_n_heads", "index_head_dim", "index_topk"})) return std::nullopt;
   const std::string stem = prefix + "indexer.";
-  return KeySelector{
-      .heads = config.size({"index_n_heads"}, kMostHeads),
-      .head_size = config.size({"index_head_dim"}, kMostWidth),
-      .keys = config.size({"index_topk"}, kMostRows),
-      .query = weights(stem + "wq_b", false),
-      .key = weights(stem + "wk", false),
-      .key_norm = norm({.kind = NormKind::layer, .bias = true}, stem + "k_norm"),
-      .head_weights = weights(stem + "weights_proj", false)};
+  return KeySelector{.heads = config.size({"index_n_heads"}, kMostHeads),
+                     .head_size = config.size({"index_head_dim"}, kMostWidth),
+                     .keys = config.size({"index_topk"}, kMostRows),
+                     .query = weights(stem + "wq_b", false),
+                     .key = weights(stem + "wk", false),
+                     .key_norm = norm({.kind = NormKind::layer, .bias = true}, stem + "k_norm"),
+                     .head_weights = weights(stem + "weights_proj", false)};
 }
 
 std::optional<QkNorm> read_qk_norm(ConfigObject& config, const QkNormFacts& facts,
@@ -52,16 +50,16 @@ std::optional<QkNorm> read_qk_norm(ConfigObject& config, const QkNormFacts& fact
                 .key = norm(facts.norm, prefix + std::string(facts.key))};
 }
 
-std::int64_t read_head_size(ConfigObject& config, const AttentionFacts& facts,
-                            std::int64_t hidden, std::int64_t heads) {
+std::int64_t read_head_size(ConfigObject& config, const AttentionFacts& facts, std::int64_t hidden,
+                            std::int64_t heads) {
   if (config.has("head_dim")) return config.size({"head_dim"}, kMostWidth);
   config.know({"head_dim"});
   if (facts.head_size > 0) return facts.head_size;
   if (hidden % heads != 0) {
-    config.fail(config.has("num_attention_heads") ? "num_attention_heads" : "n_head",
-                "does not divide the hidden size " + std::to_string(hidden) +
-                    ", and there is no head_dim",
-                "a divisor of the hidden size");
+    config.fail(
+        config.has("num_attention_heads") ? "num_attention_heads" : "n_head",
+        "does not divide the hidden size " + std::to_string(hidden) + ", and there is no head_dim",
+        "a divisor of the hidden size");
   }
   return hidden / heads;
 }
@@ -96,10 +94,13 @@ std::string read_activation(ConfigObject& config, std::string_view fallback) {
       config.text_or({"hidden_act", "activation_function", "activation"}, std::string(fallback));
   const std::string word = config.text_or({"hidden_activation"}, old_word);
   static const std::vector<std::string> kKnown{
-      "silu", "swish", "swiglu", "gelu", "gelu_new", "gelu_fast", "gelu_python",
-      "gelu_pytorch_tanh", "gelu_tanh", "geglu", "relu", "relu2", "tanh", "xielu", "quick_gelu"};
+      "silu",      "swish",     "swiglu",      "gelu",
+      "gelu_new",  "gelu_fast", "gelu_python", "gelu_pytorch_tanh",
+      "gelu_tanh", "geglu",     "relu",        "relu2",
+      "tanh",      "xielu",     "quick_gelu"};
   if (std::ranges::find(kKnown, word) == kKnown.end()) {
-    throw InputError({.where = config.place_of("hidden_act"), .value = word,
+    throw InputError({.where = config.place_of("hidden_act"),
+                      .value = word,
                       .allowed = "an activation such as silu, gelu or relu",
                       .nearest = nearest(word, kKnown)});
   }
@@ -109,8 +110,8 @@ std::string read_activation(ConfigObject& config, std::string_view fallback) {
 Sizes read_stream_sizes(ConfigObject& config, std::int64_t vocabulary) {
   Sizes sizes;
   sizes.hidden = config.size({"hidden_size", "n_embd", "n_embed", "d_model"}, kMostWidth);
-  sizes.layers = config.size({"num_hidden_layers", "n_layer", "n_layers", "num_layers"},
-                             kMostLayers);
+  sizes.layers =
+      config.size({"num_hidden_layers", "n_layer", "n_layers", "num_layers"}, kMostLayers);
   sizes.vocabulary = vocabulary > 0 ? config.size_or({"vocab_size"}, vocabulary, kMostRows)
                                     : config.size({"vocab_size"}, kMostRows);
   sizes.positions = config.count_or(
@@ -139,8 +140,7 @@ Sizes read_sizes(ConfigObject& config, const DecoderFacts& decoder) {
   sizes.head_size = read_head_size(config, facts, sizes.hidden, sizes.heads);
   const double fraction = config.number_or({"partial_rotary_factor", "rotary_pct", "rope_pct"},
                                            facts.rotary_fraction, 0, 1);
-  sizes.rotary_size =
-      static_cast<std::int64_t>(static_cast<double>(sizes.head_size) * fraction);
+  sizes.rotary_size = static_cast<std::int64_t>(static_cast<double>(sizes.head_size) * fraction);
   return sizes;
 }
 
@@ -203,10 +203,10 @@ Mlp make_mlp(const MlpFacts& facts, const std::string& prefix, std::int64_t widt
 
 MoeSizes read_moe_sizes(ConfigObject& config, const MoeFacts& facts) {
   MoeSizes sizes;
-  sizes.experts = config.size({"num_local_experts", "num_experts", "n_routed_experts",
-                               "moe_num_experts"}, kMostExperts);
-  sizes.per_token = config.size({"num_experts_per_tok", "num_experts_per_token", "moe_topk",
-                                 "moe_k"}, kMostExperts);
+  sizes.experts = config.size(
+      {"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"}, kMostExperts);
+  sizes.per_token = config.size(
+      {"num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k"}, kMostExperts);
   if (sizes.per_token > sizes.experts) {
     config.fail("num_experts_per_tok",
                 "is more than the " + std::to_string(sizes.experts) + " experts there are");
@@ -215,14 +215,14 @@ MoeSizes read_moe_sizes(ConfigObject& config, const MoeFacts& facts) {
                     ? config.size({"moe_intermediate_size"}, kMostWidth)
                     : config.size({"intermediate_size"}, kMostWidth);
   switch (facts.shared) {
-    case MoeFacts::Shared::none: break;
+    case MoeFacts::Shared::none:
+      break;
     case MoeFacts::Shared::counted:
       sizes.shared_width =
           sizes.width * config.count_or({facts.shared_key}, facts.shared_fallback, kMostExperts);
       break;
     case MoeFacts::Shared::sized:
-      sizes.shared_width =
-          config.count_or({facts.shared_key}, facts.shared_fallback, kMostWidth);
+      sizes.shared_width = config.count_or({facts.shared_key}, facts.shared_fallback, kMostWidth);
       break;
   }
   sizes.bias = read_switch(config, facts.expert.bias);
@@ -251,8 +251,8 @@ Moe make_moe(const MoeFacts& facts, const std::string& prefix, const MoeSizes& s
           .expert = make_mlp(facts.expert, stem, sizes.width, activation, sizes.bias)};
   moe.expert.order = facts.order;
   if (facts.storage == MoeFacts::Storage::bare) {
-    for (Weights* names : {&moe.expert.gate, &moe.expert.up, &moe.expert.gate_up,
-                           &moe.expert.down}) {
+    for (Weights* names :
+         {&moe.expert.gate, &moe.expert.up, &moe.expert.gate_up, &moe.expert.down}) {
       strip(*names);
     }
   }
@@ -266,18 +266,17 @@ Moe make_moe(const MoeFacts& facts, const std::string& prefix, const MoeSizes& s
 }
 
 Architecture read_frame(ConfigObject& config, const DecoderFacts& facts, const Sizes& sizes) {
-  Architecture a{.family = std::string(facts.family), .hidden = sizes.hidden,
-                 .max_sequence = sizes.positions};
+  Architecture a{
+      .family = std::string(facts.family), .hidden = sizes.hidden, .max_sequence = sizes.positions};
   a.embedding = {.vocabulary = sizes.vocabulary,
                  .width = sizes.hidden,
                  .tokens = std::string(facts.embedding),
                  .dropout = read_dropout(config, {"embd_pdrop", "embedding_dropout"}, 0)};
-  a.head = {.norm = facts.final_norm.empty() ? Norm{}
-                                             : norm(facts.norm, std::string(facts.final_norm)),
-            .output = weights(std::string(facts.output), read_switch(config, facts.output_bias)),
-            .tied = config.flag_or({"tie_word_embeddings"}, facts.tied),
-            .caps_logits = config.number_or({"final_logit_softcapping"}, facts.caps_logits, 0,
-                                            1e9) > 0};
+  a.head = {
+      .norm = facts.final_norm.empty() ? Norm{} : norm(facts.norm, std::string(facts.final_norm)),
+      .output = weights(std::string(facts.output), read_switch(config, facts.output_bias)),
+      .tied = config.flag_or({"tie_word_embeddings"}, facts.tied),
+      .caps_logits = config.number_or({"final_logit_softcapping"}, facts.caps_logits, 0, 1e9) > 0};
   return a;
 }
 

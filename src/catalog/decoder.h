@@ -1,6 +1,6 @@
-// The facts that a family of decoders fixes by code and not in its configuration files, as data, and
-// the one reader that turns them and a file into an architecture. The defaults are those of the most
-// common layout (llama); a family's table says where it differs.
+// The facts that a family of decoders fixes by code and not in its configuration files, as data,
+// and the one reader that turns them and a file into an architecture. The defaults are those of the
+// most common layout (llama); a family's table says where it differs.
 #pragma once
 
 #include <cstdint>
@@ -38,12 +38,12 @@ struct QkNormFacts {
 
 /// Which blocks see a window only. `on` must hold, and `size_key` must be present and not null.
 struct WindowFacts {
-  std::string_view size_key;     // empty: no windows
+  std::string_view size_key;  // empty: no windows
   Switch on{.fallback = true};
-  std::int64_t size = 0;         // where the key is absent
-  std::string_view period_key;   // every period-th block has none ...
-  std::int64_t period = 0;       // ... with this default; 0: no such rule
-  std::string_view first_key;    // blocks before this number have none
+  std::int64_t size = 0;           // where the key is absent
+  std::string_view period_key;     // every period-th block has none ...
+  std::int64_t period = 0;         // ... with this default; 0: no such rule
+  std::string_view first_key;      // blocks before this number have none
   bool unrotated_without = false;  // blocks without window have no rotary embedding
   /// Every period-th block has no rotary embedding (no_rope_layer_interval, or no_rope_layers block
   /// by block) and then no window; this where the file does not say. 0: no such rule.
@@ -56,17 +56,17 @@ struct AttentionFacts {
   std::string_view key = "k_proj";
   std::string_view value = "v_proj";
   std::string_view output = "o_proj";
-  std::string_view fused;            // one tensor for the three; empty: three
+  std::string_view fused;  // one tensor for the three; empty: three
   Switch bias{.key = "attention_bias"};
   std::optional<Switch> output_bias;  // none: as `bias`
-  std::int64_t heads = 0;            // where the file does not say; 0: it must
-  std::int64_t kv_heads = 0;         // where the file does not say; 0: as many as heads
-  std::int64_t head_size = 0;        // where the file does not say; 0: hidden / heads
-  double rotary_fraction = 1;        // of a head, where the file does not say
+  std::int64_t heads = 0;             // where the file does not say; 0: it must
+  std::int64_t kv_heads = 0;          // where the file does not say; 0: as many as heads
+  std::int64_t head_size = 0;         // where the file does not say; 0: hidden / heads
+  double rotary_fraction = 1;         // of a head, where the file does not say
   QkNormFacts qk_norm;
   WindowFacts window;
   std::string_view sinks;
-  bool latent = false;               // multi-head latent attention
+  bool latent = false;  // multi-head latent attention
 };
 
 struct MlpFacts {
@@ -93,12 +93,13 @@ struct MoeFacts {
   /// shared experts: none; a count of experts of the routed width; a width of their own
   enum class Shared : std::uint8_t { none, counted, sized };
   Shared shared = Shared::none;
-  std::string_view shared_key;     // the count or the width
+  std::string_view shared_key;       // the count or the width
   std::int64_t shared_fallback = 0;  // where the file does not say
   MlpFacts shared_mlp{.prefix = "shared_experts.", .bias = {}};
   std::string_view shared_gate;
-  /// all: every block. after_dense: from first_k_dense_replace on, every moe_layer_freq-th. stepped:
-  /// every decoder_sparse_step-th but mlp_only_layers. ranged: moe_layer_start_index and so on.
+  /// all: every block. after_dense: from first_k_dense_replace on, every moe_layer_freq-th.
+  /// stepped: every decoder_sparse_step-th but mlp_only_layers. ranged: moe_layer_start_index and
+  /// so on.
   enum class Layers : std::uint8_t { all, after_dense, stepped, ranged };
   Layers layers = Layers::all;
   std::int64_t dense_fallback = 0;  // blocks before the first mixture, where the file does not say
@@ -117,10 +118,10 @@ struct DecoderFacts {
   std::string_view attention_norm_after;
   std::string_view mlp_norm = "post_attention_layernorm";
   std::string_view mlp_norm_after;
-  Switch parallel;            // attention and mlp stand side by side ...
-  bool parallel_norm = false;  // ... and then share the first norm
+  Switch parallel;              // attention and mlp stand side by side ...
+  bool parallel_norm = false;   // ... and then share the first norm
   std::int64_t vocabulary = 0;  // where the file does not say; 0: it must
-  double caps_logits = 0;  // final_logit_softcapping where the file does not say; 0: none
+  double caps_logits = 0;       // final_logit_softcapping where the file does not say; 0: none
   AttentionFacts attention;
   MlpFacts mlp;
   std::optional<MoeFacts> moe;
@@ -166,8 +167,8 @@ Weights weights(std::string stem, bool bias);
 Norm norm(const NormFacts& facts, const std::string& stem);
 
 Sizes read_sizes(ConfigObject& config, const DecoderFacts& facts);
-/// hidden, layers, vocabulary and positions only, for decoders without heads. `vocabulary` stands in
-/// where the file does not say; 0: it must.
+/// hidden, layers, vocabulary and positions only, for decoders without heads. `vocabulary` stands
+/// in where the file does not say; 0: it must.
 Sizes read_stream_sizes(ConfigObject& config, std::int64_t vocabulary = 0);
 bool read_switch(ConfigObject& config, const Switch& choice);
 double read_dropout(ConfigObject& config, Keys keys, double fallback);

@@ -26,8 +26,9 @@ std::int64_t read_period(ConfigObject& config, const WindowFacts& facts) {
 void check_length(const ConfigObject& config, std::string_view key, std::size_t entries,
                   std::int64_t layers) {
   if (entries == static_cast<std::size_t>(layers)) return;
-  config.fail(key, "has " + std::to_string(entries) + " entries for " + std::to_string(layers) +
-                       " layers", "one entry per layer");
+  config.fail(
+      key, "has " + std::to_string(entries) + " entries for " + std::to_string(layers) + " layers",
+      "one entry per layer");
 }
 
 /// The spelling of a kind of layer in `layer_types`.
@@ -87,8 +88,7 @@ void read_rotation(ConfigObject& config, const WindowFacts& facts, std::vector<L
 
 // --- mixtures of experts
 
-void mark_after_dense(ConfigObject& config, std::int64_t fallback,
-                      std::vector<LayerTraits>& all) {
+void mark_after_dense(ConfigObject& config, std::int64_t fallback, std::vector<LayerTraits>& all) {
   const auto layers = static_cast<std::int64_t>(all.size());
   const std::int64_t dense = config.count_or({"first_k_dense_replace"}, fallback, kMostLayers);
   if (config.raw("moe_layer_freq").is_array()) {
@@ -113,8 +113,8 @@ void mark_stepped(ConfigObject& config, std::vector<LayerTraits>& all) {
   if (!dense) return;
   for (const std::int64_t i : *dense) {
     if (i < 0 || i >= layers) {
-      config.fail("mlp_only_layers", "names layer " + std::to_string(i) + " of " +
-                                         std::to_string(layers));
+      config.fail("mlp_only_layers",
+                  "names layer " + std::to_string(i) + " of " + std::to_string(layers));
     }
     all[static_cast<std::size_t>(i)].sparse = false;
   }
@@ -137,10 +137,12 @@ void mark_sparse(ConfigObject& config, const MoeFacts& facts, std::vector<LayerT
     case MoeFacts::Layers::all:
       for (LayerTraits& layer : all) layer.sparse = true;
       return;
-    case MoeFacts::Layers::after_dense: 
+    case MoeFacts::Layers::after_dense:
       return mark_after_dense(config, facts.dense_fallback, all);
-    case MoeFacts::Layers::stepped: return mark_stepped(config, all);
-    case MoeFacts::Layers::ranged: return mark_ranged(config, facts.dense_fallback, all);
+    case MoeFacts::Layers::stepped:
+      return mark_stepped(config, all);
+    case MoeFacts::Layers::ranged:
+      return mark_ranged(config, facts.dense_fallback, all);
   }
 }
 
@@ -164,9 +166,12 @@ BlockShape make_block(const Parts& parts, const LayerTraits& traits) {
   Attention attention = parts.attention;
   attention.window = traits.window;
   if (!traits.rotated) attention.rotary_size = 0;
-  Branch first{.norm = norm_named(f.attention_norm), .mixer = std::move(attention),
-               .norm_after = norm_named(f.attention_norm_after), .dropout = parts.dropout};
-  Branch second{.norm = norm_named(f.mlp_norm), .norm_after = norm_named(f.mlp_norm_after),
+  Branch first{.norm = norm_named(f.attention_norm),
+               .mixer = std::move(attention),
+               .norm_after = norm_named(f.attention_norm_after),
+               .dropout = parts.dropout};
+  Branch second{.norm = norm_named(f.mlp_norm),
+                .norm_after = norm_named(f.mlp_norm_after),
                 .dropout = parts.dropout};
   if (traits.sparse) {
     second.mixer = *parts.moe;
@@ -195,16 +200,18 @@ Parts read_parts(ConfigObject& config, const DecoderFacts& facts, const Sizes& s
   } else {
     config.know({"intermediate_size"});
   }
-  if (any_sparse) parts.moe = make_moe(*facts.moe, layer, read_moe_sizes(config, *facts.moe),
-                                       activation);
-  parts.dropout = read_dropout(
-      config, {"resid_pdrop", "residual_dropout", "hidden_dropout"}, facts.residual_dropout);
+  if (any_sparse)
+    parts.moe = make_moe(*facts.moe, layer, read_moe_sizes(config, *facts.moe), activation);
+  parts.dropout = read_dropout(config, {"resid_pdrop", "residual_dropout", "hidden_dropout"},
+                               facts.residual_dropout);
   parts.parallel = read_switch(config, facts.parallel);
   return parts;
 }
 
-void add_predictions(ConfigObject& config, const DecoderFacts& facts, const Parts& parts,
-                     const Sizes& sizes, const LayerTraits& last, Architecture& a) {
+/// Prediction modules are numbered on from the blocks and look like the last of them.
+void add_predictions(ConfigObject& config, const Parts& parts, const LayerTraits& last,
+                     Architecture& a) {
+  const DecoderFacts& facts = *parts.facts;
   if (facts.predictions == DecoderFacts::Predictions::none) return;
   const std::int64_t modules = config.count_or({"num_nextn_predict_layers"}, 0, kMostPredictions);
   if (modules > 0 && facts.predictions == DecoderFacts::Predictions::left_out) {
@@ -212,8 +219,9 @@ void add_predictions(ConfigObject& config, const DecoderFacts& facts, const Part
     return;
   }
   const std::string layer(facts.layer);
+  const auto blocks = static_cast<std::int64_t>(a.order.size());
   for (std::int64_t i = 0; i < modules; ++i) {
-    a.predictions.push_back({.number = sizes.layers + i,
+    a.predictions.push_back({.number = blocks + i,
                              .embedding_norm = norm(facts.norm, layer + "enorm"),
                              .stream_norm = norm(facts.norm, layer + "hnorm"),
                              .projection = weights(layer + "eh_proj", false),
@@ -242,7 +250,7 @@ Architecture read_decoder(ConfigObject& config, const DecoderFacts& facts) {
   const Parts parts = read_parts(config, facts, sizes, traits);
   add_blocks<LayerTraits>(a, traits,
                           [&](const LayerTraits& layer) { return make_block(parts, layer); });
-  add_predictions(config, facts, parts, sizes, traits.back(), a);
+  add_predictions(config, parts, traits.back(), a);
   return a;
 }
 

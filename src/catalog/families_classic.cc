@@ -13,14 +13,20 @@ constexpr NormFacts kLayerNorm{.kind = NormKind::layer, .bias = true};
 
 /// Fully connected layers without a gate: `up` and `down` are stems.
 Mlp plain_mlp(std::int64_t width, std::string activation, Weights up, Weights down) {
-  return {.width = width, .gated = false, .activation = std::move(activation),
-          .up = std::move(up), .down = std::move(down)};
+  return {.width = width,
+          .gated = false,
+          .activation = std::move(activation),
+          .up = std::move(up),
+          .down = std::move(down)};
 }
 
 /// Attention with as many kv heads as `sizes` says and heads of one size; names still missing.
 Attention plain_attention(const Sizes& sizes, double dropout) {
-  return {.heads = sizes.heads, .kv_heads = sizes.kv_heads, .head_size = sizes.head_size,
-          .value_head_size = sizes.head_size, .dropout = dropout};
+  return {.heads = sizes.heads,
+          .kv_heads = sizes.kv_heads,
+          .head_size = sizes.head_size,
+          .value_head_size = sizes.head_size,
+          .dropout = dropout};
 }
 
 void use_one_shape(Architecture& a, BlockShape shape, std::int64_t layers) {
@@ -73,12 +79,14 @@ Architecture read_gpt2_like(ConfigObject& config, const DecoderFacts& facts, Wei
                       read_activation(config, "gelu_new"), weights(h + "mlp.c_fc", true),
                       weights(h + "mlp.c_proj", true));
   mlp.order = order;
-  use_one_shape(a,
-                sequence({.norm = norm(kLayerNorm, h + "ln_1"), .mixer = std::move(attention),
-                          .dropout = residual},
-                         {.norm = norm(kLayerNorm, h + "ln_2"), .mixer = std::move(mlp),
-                          .dropout = residual}),
-                sizes.layers);
+  use_one_shape(
+      a,
+      sequence(
+          {.norm = norm(kLayerNorm, h + "ln_1"),
+           .mixer = std::move(attention),
+           .dropout = residual},
+          {.norm = norm(kLayerNorm, h + "ln_2"), .mixer = std::move(mlp), .dropout = residual}),
+      sizes.layers);
   return a;
 }
 
@@ -96,10 +104,10 @@ Architecture read_gpt_bigcode(ConfigObject& config) {
 std::vector<LayerTraits> read_gpt_neo_windows(ConfigObject& config, std::int64_t layers) {
   const std::int64_t window = config.size_or({"window_size"}, 256, kMostRows);
   config.know({"attention_layers"});
-  const Json types = config.raw("attention_types").is_null()
-                         ? Json::parse(R"([[["global", "local"], )" +
-                                       std::to_string((layers + 1) / 2) + "]]")
-                         : config.raw("attention_types");
+  const Json types =
+      config.raw("attention_types").is_null()
+          ? Json::parse(R"([[["global", "local"], )" + std::to_string((layers + 1) / 2) + "]]")
+          : config.raw("attention_types");
   std::vector<LayerTraits> all;
   const auto fail = [&config]() {
     config.fail("attention_types", "",
@@ -173,15 +181,16 @@ Architecture read_gptj_like(ConfigObject& config, DecoderFacts facts, QkvLayout 
     attention.value = weights(h + "attn.v_proj", false);
   }
   attention.output = weights(h + "attn.out_proj", false);
-  Mlp mlp = plain_mlp(read_inner(config, {"n_inner"}, sizes.hidden),
-                      read_activation(config, "gelu_new"), weights(h + "mlp.fc_in", true),
-                      weights(h + "mlp.fc_out", true));
-  use_one_shape(a,
-                side_by_side({.norm = norm(kLayerNorm, h + "ln_1"),
-                              .mixer = std::move(attention), .dropout = residual},
-                             {.input = Branch::Input::same, .mixer = std::move(mlp),
-                              .dropout = residual}),
-                sizes.layers);
+  Mlp mlp =
+      plain_mlp(read_inner(config, {"n_inner"}, sizes.hidden), read_activation(config, "gelu_new"),
+                weights(h + "mlp.fc_in", true), weights(h + "mlp.fc_out", true));
+  use_one_shape(
+      a,
+      side_by_side({.norm = norm(kLayerNorm, h + "ln_1"),
+                    .mixer = std::move(attention),
+                    .dropout = residual},
+                   {.input = Branch::Input::same, .mixer = std::move(mlp), .dropout = residual}),
+      sizes.layers);
   return a;
 }
 
@@ -204,7 +213,8 @@ Architecture read_bloom(ConfigObject& config) {
   Sizes sizes = read_sizes(config, facts);
   sizes.positions = 0;  // linear biases: no limit, whatever seq_length says
   config.know({"masked_softmax_fusion", "offset_alibi", "skip_bias_add", "skip_bias_add_qkv",
-               "slow_but_exact", "apply_residual_connection_post_layernorm", "bias_dropout_fusion"});
+               "slow_but_exact", "apply_residual_connection_post_layernorm",
+               "bias_dropout_fusion"});
   Architecture a = read_frame(config, facts, sizes);
   a.embedding.norm = norm(kLayerNorm, "transformer.word_embeddings_layernorm");
   const double residual = read_dropout(config, {"hidden_dropout"}, 0);
@@ -213,14 +223,16 @@ Architecture read_bloom(ConfigObject& config) {
   attention.layout = QkvLayout::fused;
   attention.fused = weights(h + "self_attention.query_key_value", true);
   attention.output = weights(h + "self_attention.dense", true);
-  Mlp mlp = plain_mlp(read_inner(config, {"n_inner"}, sizes.hidden), "gelu",
-                      weights(h + "mlp.dense_h_to_4h", true),
-                      weights(h + "mlp.dense_4h_to_h", true));
+  Mlp mlp =
+      plain_mlp(read_inner(config, {"n_inner"}, sizes.hidden), "gelu",
+                weights(h + "mlp.dense_h_to_4h", true), weights(h + "mlp.dense_4h_to_h", true));
   use_one_shape(a,
                 sequence({.norm = norm(kLayerNorm, h + "input_layernorm"),
-                          .mixer = std::move(attention), .dropout = residual},
+                          .mixer = std::move(attention),
+                          .dropout = residual},
                          {.norm = norm(kLayerNorm, h + "post_attention_layernorm"),
-                          .mixer = std::move(mlp), .dropout = residual}),
+                          .mixer = std::move(mlp),
+                          .dropout = residual}),
                 sizes.layers);
   return a;
 }
@@ -229,8 +241,11 @@ Architecture read_bloom(ConfigObject& config) {
 /// embedding narrower than the stream.
 Architecture read_opt(ConfigObject& config) {
   const std::string d = "model.decoder.";
-  DecoderFacts facts{.family = "opt", .embedding = "model.decoder.embed_tokens.weight",
-                     .final_norm = "", .tied = true, .norm = kLayerNorm};
+  DecoderFacts facts{.family = "opt",
+                     .embedding = "model.decoder.embed_tokens.weight",
+                     .final_norm = "",
+                     .tied = true,
+                     .norm = kLayerNorm};
   facts.norm.weight = facts.norm.bias = config.flag_or({"layer_norm_elementwise_affine"}, true);
   const Sizes sizes = read_sizes(config, facts);
   Architecture a = read_frame(config, facts, sizes);
@@ -313,11 +328,11 @@ Architecture read_falcon_like(ConfigObject& config, bool is_new) {
   Mlp mlp = plain_mlp(read_inner(config, {"ffn_hidden_size"}, sizes.hidden),
                       read_activation(config, "gelu"), weights(h + "mlp.dense_h_to_4h", bias),
                       weights(h + "mlp.dense_4h_to_h", bias));
-  use_one_shape(a,
-                falcon_block(config, h, is_new,
-                             {.mixer = std::move(attention), .dropout = residual},
-                             {.mixer = std::move(mlp), .dropout = residual}),
-                sizes.layers);
+  use_one_shape(
+      a,
+      falcon_block(config, h, is_new, {.mixer = std::move(attention), .dropout = residual},
+                   {.mixer = std::move(mlp), .dropout = residual}),
+      sizes.layers);
   return a;
 }
 

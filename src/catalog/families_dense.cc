@@ -34,8 +34,8 @@ constexpr DecoderFacts kQwen3{
     .attention = {.head_size = 128, .qk_norm = {.on = kAlways}, .window = kQwenWindow},
     .mlp = {.bias = kNever}};
 
-constexpr DecoderFacts kGemma{.family = "gemma", .tied = true, .attention = {.head_size = 256},
-                              .mlp = {.bias = kNever}};
+constexpr DecoderFacts kGemma{
+    .family = "gemma", .tied = true, .attention = {.head_size = 256}, .mlp = {.bias = kNever}};
 
 constexpr DecoderFacts kGemma2{
     .family = "gemma2",
@@ -49,48 +49,49 @@ constexpr DecoderFacts kGemma2{
     .mlp = {.bias = kNever}};
 
 // The larger published files leave heads and vocabulary to these defaults.
-constexpr DecoderFacts kGemma3{
-    .family = "gemma3_text",
-    .tied = true,
-    .attention_norm_after = "post_attention_layernorm",
-    .mlp_norm = "pre_feedforward_layernorm",
-    .mlp_norm_after = "post_feedforward_layernorm",
-    .vocabulary = 262208,
-    .attention = {.heads = 8,
-                  .kv_heads = 4,
-                  .head_size = 256,
-                  .qk_norm = {.on = kAlways},
-                  .window = {.size_key = "sliding_window", .size = 4096,
-                             .period_key = "sliding_window_pattern", .period = 6}},
-    .mlp = {.bias = kNever}};
+constexpr DecoderFacts kGemma3{.family = "gemma3_text",
+                               .tied = true,
+                               .attention_norm_after = "post_attention_layernorm",
+                               .mlp_norm = "pre_feedforward_layernorm",
+                               .mlp_norm_after = "post_feedforward_layernorm",
+                               .vocabulary = 262208,
+                               .attention = {.heads = 8,
+                                             .kv_heads = 4,
+                                             .head_size = 256,
+                                             .qk_norm = {.on = kAlways},
+                                             .window = {.size_key = "sliding_window",
+                                                        .size = 4096,
+                                                        .period_key = "sliding_window_pattern",
+                                                        .period = 6}},
+                               .mlp = {.bias = kNever}};
 
-constexpr DecoderFacts kCohere{
-    .family = "cohere",
-    .tied = true,
-    .norm = kLayerNormNoBias,
-    .mlp_norm = "",
-    .parallel = kAlways,
-    .parallel_norm = true,
-    .attention = {.qk_norm = {.on = {.key = "use_qk_norm"}, .span = QkNorm::Span::each_head,
-                              .norm = kLayerNormNoBias}},
-    .mlp = {.bias = kNever}};
+constexpr DecoderFacts kCohere{.family = "cohere",
+                               .tied = true,
+                               .norm = kLayerNormNoBias,
+                               .mlp_norm = "",
+                               .parallel = kAlways,
+                               .parallel_norm = true,
+                               .attention = {.qk_norm = {.on = {.key = "use_qk_norm"},
+                                                         .span = QkNorm::Span::each_head,
+                                                         .norm = kLayerNormNoBias}},
+                               .mlp = {.bias = kNever}};
 
-constexpr DecoderFacts kCohere2{
-    .family = "cohere2",
-    .tied = true,
-    .norm = kLayerNormNoBias,
-    .mlp_norm = "",
-    .parallel = kAlways,
-    .parallel_norm = true,
-    .attention = {.window = {.size_key = "sliding_window", .size = 4096,
-                             .period_key = "sliding_window_pattern", .period = 4,
-                             .unrotated_without = true}},
-    .mlp = {.bias = kNever}};
+constexpr DecoderFacts kCohere2{.family = "cohere2",
+                                .tied = true,
+                                .norm = kLayerNormNoBias,
+                                .mlp_norm = "",
+                                .parallel = kAlways,
+                                .parallel_norm = true,
+                                .attention = {.window = {.size_key = "sliding_window",
+                                                         .size = 4096,
+                                                         .period_key = "sliding_window_pattern",
+                                                         .period = 4,
+                                                         .unrotated_without = true}},
+                                .mlp = {.bias = kNever}};
 
 // Norms without parameters.
-constexpr DecoderFacts kOlmo{.family = "olmo",
-                             .norm = {.kind = NormKind::layer, .weight = false},
-                             .mlp = {.bias = kNever}};
+constexpr DecoderFacts kOlmo{
+    .family = "olmo", .norm = {.kind = NormKind::layer, .weight = false}, .mlp = {.bias = kNever}};
 
 constexpr QkNormFacts kFullQkNorm{.on = kAlways, .span = QkNorm::Span::full};
 
@@ -118,8 +119,8 @@ constexpr AttentionFacts kGlmAttention{.bias = {.key = "attention_bias", .fallba
                                        .head_size = 128,
                                        .rotary_fraction = 0.5};
 
-constexpr DecoderFacts kGlm{.family = "glm", .attention = kGlmAttention,
-                            .mlp = {.fused = "gate_up_proj", .bias = kNever}};
+constexpr DecoderFacts kGlm{
+    .family = "glm", .attention = kGlmAttention, .mlp = {.fused = "gate_up_proj", .bias = kNever}};
 
 constexpr DecoderFacts kGlm4{.family = "glm4",
                              .attention_norm_after = "post_self_attn_layernorm",
@@ -129,21 +130,20 @@ constexpr DecoderFacts kGlm4{.family = "glm4",
 
 constexpr DecoderFacts kGranite{.family = "granite"};
 
-constexpr DecoderFacts kSeedOss{
-    .family = "seed_oss",
-    .attention = {.bias = {.key = "attention_bias", .fallback = true},
-                  .output_bias = Switch{.key = "attention_out_bias"},
-                  .kv_heads = 8,
-                  .head_size = 128},
-    .residual_dropout = 0.1,
-    .attention_dropout = 0.1};
+constexpr DecoderFacts kSeedOss{.family = "seed_oss",
+                                .attention = {.bias = {.key = "attention_bias", .fallback = true},
+                                              .output_bias = Switch{.key = "attention_out_bias"},
+                                              .kv_heads = 8,
+                                              .head_size = 128},
+                                .residual_dropout = 0.1,
+                                .attention_dropout = 0.1};
 
-constexpr DecoderFacts kSmolLm3{
-    .family = "smollm3",
-    .tied = true,
-    .attention = {.kv_heads = 4,
-                  .window = {.size_key = "sliding_window", .on = {.key = "use_sliding_window"},
-                             .unrotated_period = 4}}};
+constexpr DecoderFacts kSmolLm3{.family = "smollm3",
+                                .tied = true,
+                                .attention = {.kv_heads = 4,
+                                              .window = {.size_key = "sliding_window",
+                                                         .on = {.key = "use_sliding_window"},
+                                                         .unrotated_period = 4}}};
 
 constexpr DecoderFacts kErnie{.family = "ernie4_5",
                               .tied = true,
@@ -153,21 +153,22 @@ constexpr DecoderFacts kErnie{.family = "ernie4_5",
 constexpr DecoderFacts kHunyuan{
     .family = "hunyuan_v1_dense",
     .attention = {.qk_norm = {.on = {.key = "use_qk_norm", .fallback = true},
-                              .query = "query_layernorm", .key = "key_layernorm"}},
+                              .query = "query_layernorm",
+                              .key = "key_layernorm"}},
     .mlp = {.bias = kNever}};
 
-constexpr DecoderFacts kExaone4{
-    .family = "exaone4",
-    .attention_norm = "",
-    .attention_norm_after = "post_attention_layernorm",
-    .mlp_norm = "",
-    .mlp_norm_after = "post_feedforward_layernorm",
-    .attention = {.bias = kNever,
-                  .qk_norm = {.on = kAlways},
-                  .window = {.size_key = "sliding_window",
-                             .period_key = "sliding_window_pattern", .period = 4,
-                             .unrotated_without = true}},
-    .mlp = {.bias = kNever}};
+constexpr DecoderFacts kExaone4{.family = "exaone4",
+                                .attention_norm = "",
+                                .attention_norm_after = "post_attention_layernorm",
+                                .mlp_norm = "",
+                                .mlp_norm_after = "post_feedforward_layernorm",
+                                .attention = {.bias = kNever,
+                                              .qk_norm = {.on = kAlways},
+                                              .window = {.size_key = "sliding_window",
+                                                         .period_key = "sliding_window_pattern",
+                                                         .period = 4,
+                                                         .unrotated_without = true}},
+                                .mlp = {.bias = kNever}};
 
 // The files' own code: modeling_exaone.py of LGAI-EXAONE/EXAONE-3.5-7.8B-Instruct (recalled).
 constexpr DecoderFacts kExaone{
@@ -185,15 +186,16 @@ constexpr DecoderFacts kNemotron{.family = "nemotron",
                                  .attention = {.rotary_fraction = 0.5},
                                  .mlp = {.gated = false}};
 
-constexpr DecoderFacts kStarcoder2{
-    .family = "starcoder2",
-    .tied = true,
-    .norm = kLayerNorm,
-    .attention = {.bias = {.key = "use_bias", .fallback = true},
-                  .kv_heads = 2,
-                  .window = {.size_key = "sliding_window"}},
-    .mlp = {.gated = false, .up = "c_fc", .down = "c_proj",
-            .bias = {.key = "use_bias", .fallback = true}}};
+constexpr DecoderFacts kStarcoder2{.family = "starcoder2",
+                                   .tied = true,
+                                   .norm = kLayerNorm,
+                                   .attention = {.bias = {.key = "use_bias", .fallback = true},
+                                                 .kv_heads = 2,
+                                                 .window = {.size_key = "sliding_window"}},
+                                   .mlp = {.gated = false,
+                                           .up = "c_fc",
+                                           .down = "c_proj",
+                                           .bias = {.key = "use_bias", .fallback = true}}};
 
 constexpr DecoderFacts kPhi3{
     .family = "phi3",
@@ -205,42 +207,49 @@ constexpr DecoderFacts kArcee{.family = "arcee", .mlp = {.gated = false}};
 constexpr DecoderFacts kHelium{.family = "helium",
                                .attention = {.output_bias = kNever, .head_size = 128}};
 
-constexpr DecoderFacts kStableLm{
-    .family = "stablelm",
-    .norm = kLayerNorm,
-    .parallel = {.key = "use_parallel_residual"},
-    .parallel_norm = true,
-    .attention = {.bias = {.key = "use_qkv_bias"},
-                  .output_bias = kNever,
-                  .rotary_fraction = 0.25,
-                  .qk_norm = {.on = {.key = "qk_layernorm"}, .span = QkNorm::Span::each_head,
-                              .query = "q_layernorm.norms.{head}",
-                              .key = "k_layernorm.norms.{head}", .norm = kLayerNormNoBias}},
-    .mlp = {.bias = kNever}};
+constexpr DecoderFacts kStableLm{.family = "stablelm",
+                                 .norm = kLayerNorm,
+                                 .parallel = {.key = "use_parallel_residual"},
+                                 .parallel_norm = true,
+                                 .attention = {.bias = {.key = "use_qkv_bias"},
+                                               .output_bias = kNever,
+                                               .rotary_fraction = 0.25,
+                                               .qk_norm = {.on = {.key = "qk_layernorm"},
+                                                           .span = QkNorm::Span::each_head,
+                                                           .query = "q_layernorm.norms.{head}",
+                                                           .key = "k_layernorm.norms.{head}",
+                                                           .norm = kLayerNormNoBias}},
+                                 .mlp = {.bias = kNever}};
 
 constexpr DecoderFacts kPersimmon{
     .family = "persimmon",
     .final_norm = "model.final_layernorm",
     .norm = kLayerNorm,
-    .attention = {.output = "dense", .fused = "query_key_value", .bias = kAlways,
+    .attention = {.output = "dense",
+                  .fused = "query_key_value",
+                  .bias = kAlways,
                   .rotary_fraction = 0.5,
                   .qk_norm = {.on = {.key = "qk_layernorm", .fallback = true},
-                              .query = "q_layernorm", .key = "k_layernorm",
+                              .query = "q_layernorm",
+                              .key = "k_layernorm",
                               .norm = kLayerNorm}},
     .mlp = {.gated = false, .up = "dense_h_to_4h", .down = "dense_4h_to_h", .bias = kAlways}};
 
-constexpr DecoderFacts kPhi{
-    .family = "phi",
-    .final_norm = "model.final_layernorm",
-    .output_bias = kAlways,
-    .norm = kLayerNorm,
-    .mlp_norm = "",
-    .parallel = kAlways,
-    .parallel_norm = true,
-    .attention = {.output = "dense", .bias = kAlways, .rotary_fraction = 0.5,
-                  .qk_norm = {.on = {.key = "qk_layernorm"}, .query = "q_layernorm",
-                              .key = "k_layernorm", .norm = kLayerNorm}},
-    .mlp = {.gated = false, .up = "fc1", .down = "fc2", .bias = kAlways}};
+constexpr DecoderFacts kPhi{.family = "phi",
+                            .final_norm = "model.final_layernorm",
+                            .output_bias = kAlways,
+                            .norm = kLayerNorm,
+                            .mlp_norm = "",
+                            .parallel = kAlways,
+                            .parallel_norm = true,
+                            .attention = {.output = "dense",
+                                          .bias = kAlways,
+                                          .rotary_fraction = 0.5,
+                                          .qk_norm = {.on = {.key = "qk_layernorm"},
+                                                      .query = "q_layernorm",
+                                                      .key = "k_layernorm",
+                                                      .norm = kLayerNorm}},
+                            .mlp = {.gated = false, .up = "fc1", .down = "fc2", .bias = kAlways}};
 
 constexpr DecoderFacts kGptNeox{
     .family = "gpt_neox",
@@ -250,8 +259,11 @@ constexpr DecoderFacts kGptNeox{
     .output = "embed_out",
     .norm = kLayerNorm,
     .parallel = {.key = "use_parallel_residual", .fallback = true},
-    .attention = {.prefix = "attention.", .output = "dense", .fused = "query_key_value",
-                  .bias = {.key = "attention_bias", .fallback = true}, .rotary_fraction = 0.25},
+    .attention = {.prefix = "attention.",
+                  .output = "dense",
+                  .fused = "query_key_value",
+                  .bias = {.key = "attention_bias", .fallback = true},
+                  .rotary_fraction = 0.25},
     .mlp = {.gated = false, .up = "dense_h_to_4h", .down = "dense_4h_to_h", .bias = kAlways}};
 
 // modeling_minicpm.py of openbmb/MiniCPM-2B-sft-bf16 (recalled).
@@ -269,10 +281,8 @@ constexpr DecoderFacts kInternLm2{
     .output = "output",
     .attention_norm = "attention_norm",
     .mlp_norm = "ffn_norm",
-    .attention = {.prefix = "attention.", .output = "wo", .fused = "wqkv",
-                  .bias = {.key = "bias"}},
-    .mlp = {.prefix = "feed_forward.", .gate = "w1", .up = "w3", .down = "w2",
-            .bias = kNever}};
+    .attention = {.prefix = "attention.", .output = "wo", .fused = "wqkv", .bias = {.key = "bias"}},
+    .mlp = {.prefix = "feed_forward.", .gate = "w1", .up = "w3", .down = "w2", .bias = kNever}};
 
 constexpr DecoderFacts kInternLm3{
     .family = "internlm3",

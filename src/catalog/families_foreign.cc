@@ -28,12 +28,11 @@ Sizes read_chatglm_sizes(ConfigObject& config) {
                        : sizes.heads;
   config.require_multiple("multi_query_group_num", sizes.heads, sizes.kv_heads);
   sizes.rotary_size = sizes.head_size / 2;
-  config.know({"vocab_size", "multi_query_group_num", "kv_channels", "rope_ratio",
-               "original_rope", "pre_seq_len", "prefix_projection", "bias_dropout_fusion",
+  config.know({"vocab_size", "multi_query_group_num", "kv_channels", "rope_ratio", "original_rope",
+               "pre_seq_len", "prefix_projection", "bias_dropout_fusion",
                "attention_softmax_in_fp32", "apply_query_key_layer_scaling",
                "apply_residual_connection_post_layernorm", "fp32_residual_connection",
-               "interleaved_qkv", "quantization_bit", "classifier_dropout",
-               "layernorm_epsilon"});
+               "interleaved_qkv", "quantization_bit", "classifier_dropout", "layernorm_epsilon"});
   return sizes;
 }
 
@@ -65,9 +64,11 @@ Architecture read_chatglm(ConfigObject& config) {
           .gate_up = weights(layer + "mlp.dense_h_to_4h", bias),
           .down = weights(layer + "mlp.dense_4h_to_h", bias)};
   Sublayer first{.branches = {{.norm = norm(kRms, layer + "input_layernorm"),
-                               .mixer = std::move(attention), .dropout = residual}}};
+                               .mixer = std::move(attention),
+                               .dropout = residual}}};
   Sublayer second{.branches = {{.norm = norm(kRms, layer + "post_attention_layernorm"),
-                                .mixer = std::move(mlp), .dropout = residual}}};
+                                .mixer = std::move(mlp),
+                                .dropout = residual}}};
   a.shapes.push_back({std::move(first), std::move(second)});
   a.order.assign(static_cast<std::size_t>(sizes.layers), 0);
   return a;
@@ -129,7 +130,8 @@ std::int64_t read_uniform(ConfigObject& config, std::string_view key, std::int64
 constexpr DecoderFacts kHunyuanMoe{
     .family = "hunyuan_v1_moe",
     .attention = {.qk_norm = {.on = {.key = "use_qk_norm", .fallback = true},
-                              .query = "query_layernorm", .key = "key_layernorm"}},
+                              .query = "query_layernorm",
+                              .key = "key_layernorm"}},
     .mlp = {.bias = kNever},
     .moe = MoeFacts{.router = "gate.wg", .shared_mlp = {.prefix = "shared_mlp.", .bias = kNever}}};
 
@@ -137,12 +139,30 @@ Architecture read_hunyuan_moe(ConfigObject& config) {
   const DecoderFacts& facts = kHunyuanMoe;
   const Sizes sizes = read_sizes(config, facts);
   if (config.flag_or({"use_cla"}, false)) config.fail("use_cla", "is not described", "false");
-  config.know({"cla_share_factor", "capacity_factor", "moe_drop_tokens", "moe_layer_num_skipped",
-               "moe_random_routing_dropped_token", "use_mixed_mlp_moe", "group_limited_greedy",
-               "enable_moe_fp32_combine", "num_media_embeds", "org_vocab_size", "pad_id",
-               "mask_init_id", "im_newline_id", "attention_head_dim", "norm_type",
-               "use_rotary_pos_emb", "q_lora_rank", "kv_lora_rank", "qk_nope_head_dim",
-               "qk_rope_head_dim", "v_head_dim", "n_group", "topk_group", "use_mla"});
+  config.know({"cla_share_factor",
+               "capacity_factor",
+               "moe_drop_tokens",
+               "moe_layer_num_skipped",
+               "moe_random_routing_dropped_token",
+               "use_mixed_mlp_moe",
+               "group_limited_greedy",
+               "enable_moe_fp32_combine",
+               "num_media_embeds",
+               "org_vocab_size",
+               "pad_id",
+               "mask_init_id",
+               "im_newline_id",
+               "attention_head_dim",
+               "norm_type",
+               "use_rotary_pos_emb",
+               "q_lora_rank",
+               "kv_lora_rank",
+               "qk_nope_head_dim",
+               "qk_rope_head_dim",
+               "v_head_dim",
+               "n_group",
+               "topk_group",
+               "use_mla"});
   Architecture a = read_frame(config, facts, sizes);
   const std::string activation = read_activation(config, "silu");
   const std::string layer(facts.layer);
@@ -165,18 +185,20 @@ Architecture read_hunyuan_moe(ConfigObject& config) {
 
 // --- grok-1 (hpcai-tech/grok-1, modeling_grok1.py): norms before and after both mixers.
 
-constexpr DecoderFacts kGrok{
-    .family = "grok-1",
-    .tied = true,
-    .attention_norm = "pre_attn_norm",
-    .attention_norm_after = "post_attn_norm",
-    .mlp_norm = "pre_moe_norm",
-    .mlp_norm_after = "post_moe_norm",
-    .attention = {.prefix = "attn.", .bias = kNever},
-    .mlp = {.bias = kNever},
-    .moe = MoeFacts{.prefix = "moe_block.",
-                    .expert = {.prefix = "experts.{expert}.", .gate = "linear", .up = "linear_v",
-                               .down = "linear_1", .bias = kNever}}};
+constexpr DecoderFacts kGrok{.family = "grok-1",
+                             .tied = true,
+                             .attention_norm = "pre_attn_norm",
+                             .attention_norm_after = "post_attn_norm",
+                             .mlp_norm = "pre_moe_norm",
+                             .mlp_norm_after = "post_moe_norm",
+                             .attention = {.prefix = "attn.", .bias = kNever},
+                             .mlp = {.bias = kNever},
+                             .moe = MoeFacts{.prefix = "moe_block.",
+                                             .expert = {.prefix = "experts.{expert}.",
+                                                        .gate = "linear",
+                                                        .up = "linear_v",
+                                                        .down = "linear_1",
+                                                        .bias = kNever}}};
 
 constexpr std::array kFamilies{
     Family{"chatglm", read_chatglm},

@@ -38,7 +38,8 @@ StateSpace make_head_scan(const ConfigObject& config, const HeadScan& s) {
   return {.inner = s.inner,
           .pieces = s.groups,
           .projections = {{.names = weights(s.prefix + "in_proj", s.input_bias),
-                           .slices = {{Stream::gate, s.inner}, {Stream::mixed, mixed},
+                           .slices = {{Stream::gate, s.inner},
+                                      {Stream::mixed, mixed},
                                       {Stream::step, s.heads}}}},
           .convolution = weights(s.prefix + "conv1d", s.convolution_bias),
           .kernel = s.kernel,
@@ -89,14 +90,13 @@ StateSpace make_channel_scan(const ChannelScan& s) {
                            .slices = {{Stream::mixed, s.inner}, {Stream::gate, s.inner}}}},
           .convolution = weights(s.prefix + "conv1d", s.convolution_bias),
           .kernel = s.kernel,
-          .selection =
-              StateSpace::Selection{.rank = s.rank > 0 ? s.rank : (s.hidden + 15) / 16,
-                                    .state = s.state,
-                                    .down = weights(s.prefix + "x_proj", false),
-                                    .up = weights(s.prefix + "dt_proj", true),
-                                    .rank_norm = step_norm("dt_layernorm"),
-                                    .b_norm = step_norm("b_layernorm"),
-                                    .c_norm = step_norm("c_layernorm")},
+          .selection = StateSpace::Selection{.rank = s.rank > 0 ? s.rank : (s.hidden + 15) / 16,
+                                             .state = s.state,
+                                             .down = weights(s.prefix + "x_proj", false),
+                                             .up = weights(s.prefix + "dt_proj", true),
+                                             .rank_norm = step_norm("dt_layernorm"),
+                                             .b_norm = step_norm("b_layernorm"),
+                                             .c_norm = step_norm("c_layernorm")},
           .constants = {{.name = s.prefix + "A_log", .channels = s.inner, .per_channel = s.state},
                         {.name = s.prefix + "D", .channels = s.inner}},
           .output = weights(s.prefix + "out_proj", s.projection_bias)};
@@ -173,8 +173,8 @@ Architecture read_mamba2(ConfigObject& config) {
   if (config.size_or({"head_dim"}, 64, kMostWidth) * scan.heads != scan.inner) {
     config.fail("head_dim", "times num_heads is not expand times hidden_size");
   }
-  a.shapes.push_back({Sublayer{.branches = {{.norm = norm(kRms, layer + "norm"),
-                                             .mixer = make_head_scan(config, scan)}}}});
+  a.shapes.push_back({Sublayer{
+      .branches = {{.norm = norm(kRms, layer + "norm"), .mixer = make_head_scan(config, scan)}}}});
   a.order.assign(static_cast<std::size_t>(sizes.layers), 0);
   return a;
 }
@@ -193,12 +193,11 @@ BlockShape two_sublayers(Norm first, Mixer tokens, Norm second, Mixer channels) 
           Sublayer{.branches = {{.norm = std::move(second), .mixer = std::move(channels)}}}};
 }
 
-constexpr DecoderFacts kJamba{
-    .family = "jamba",
-    .final_norm = "model.final_layernorm",
-    .attention = {.bias = kNever, .kv_heads = 8, .rotary_fraction = 0},
-    .mlp = {.prefix = "feed_forward.", .bias = kNever},
-    .moe = MoeFacts{.prefix = "feed_forward.", .router = "router"}};
+constexpr DecoderFacts kJamba{.family = "jamba",
+                              .final_norm = "model.final_layernorm",
+                              .attention = {.bias = kNever, .kv_heads = 8, .rotary_fraction = 0},
+                              .mlp = {.prefix = "feed_forward.", .bias = kNever},
+                              .moe = MoeFacts{.prefix = "feed_forward.", .router = "router"}};
 
 Architecture read_jamba(ConfigObject& config) {
   const Sizes sizes = read_sizes(config, kJamba);
@@ -208,17 +207,17 @@ Architecture read_jamba(ConfigObject& config) {
   const Attention attention = read_attention(config, kJamba, sizes);
   const std::string layer(kJamba.layer);
   const MoeSizes moe = read_moe_sizes(config, *kJamba.moe);
-  const StateSpace scan = make_channel_scan(
-      {.prefix = layer + "mamba.",
-       .hidden = sizes.hidden,
-       .inner = sizes.hidden * config.size_or({"mamba_expand"}, 2, kMostHeads),
-       .state = config.size_or({"mamba_d_state"}, 16, kMostWidth),
-       .rank = read_rank(config, "mamba_dt_rank"),
-       .kernel = config.size_or({"mamba_d_conv"}, 4, kMostTaps),
-       .convolution_bias = config.flag_or({"mamba_conv_bias"}, true),
-       .projection_bias = config.flag_or({"mamba_proj_bias"}, false),
-       .step_norms = NormKind::rms,
-       .named_norms = true});
+  const StateSpace scan =
+      make_channel_scan({.prefix = layer + "mamba.",
+                         .hidden = sizes.hidden,
+                         .inner = sizes.hidden * config.size_or({"mamba_expand"}, 2, kMostHeads),
+                         .state = config.size_or({"mamba_d_state"}, 16, kMostWidth),
+                         .rank = read_rank(config, "mamba_dt_rank"),
+                         .kernel = config.size_or({"mamba_d_conv"}, 4, kMostTaps),
+                         .convolution_bias = config.flag_or({"mamba_conv_bias"}, true),
+                         .projection_bias = config.flag_or({"mamba_proj_bias"}, false),
+                         .step_norms = NormKind::rms,
+                         .named_norms = true});
   const std::int64_t attention_period = config.size_or({"attn_layer_period"}, 8, kMostLayers);
   const std::int64_t attention_offset = config.count_or({"attn_layer_offset"}, 4, kMostLayers);
   const std::int64_t expert_period = config.size_or({"expert_layer_period"}, 2, kMostLayers);
@@ -238,11 +237,10 @@ Architecture read_jamba(ConfigObject& config) {
   return a;
 }
 
-constexpr DecoderFacts kBamba{
-    .family = "bamba",
-    .final_norm = "model.final_layernorm",
-    .attention = {.kv_heads = 8, .rotary_fraction = 0.5},
-    .mlp = {.prefix = "feed_forward."}};
+constexpr DecoderFacts kBamba{.family = "bamba",
+                              .final_norm = "model.final_layernorm",
+                              .attention = {.kv_heads = 8, .rotary_fraction = 0.5},
+                              .mlp = {.prefix = "feed_forward."}};
 
 Architecture read_bamba(ConfigObject& config) {
   const Sizes sizes = read_sizes(config, kBamba);
@@ -251,8 +249,7 @@ Architecture read_bamba(ConfigObject& config) {
   const std::string activation = read_activation(config, "silu");
   const std::string layer(kBamba.layer);
   const Attention attention = read_attention(config, kBamba, sizes);
-  const StateSpace scan =
-      make_head_scan(config, read_head_scan(config, sizes, layer + "mamba."));
+  const StateSpace scan = make_head_scan(config, read_head_scan(config, sizes, layer + "mamba."));
   const Mlp mlp = make_mlp(kBamba.mlp, layer, config.size({"intermediate_size"}, kMostWidth),
                            activation, read_switch(config, kBamba.mlp.bias));
   std::vector<Kind> kinds(static_cast<std::size_t>(sizes.layers));
@@ -293,11 +290,11 @@ Architecture read_falcon_h1(ConfigObject& config) {
   Attention attention = read_attention(config, kFalconH1, sizes);
   Mlp mlp = make_mlp(kFalconH1.mlp, layer, config.size({"intermediate_size"}, kMostWidth),
                      activation, read_switch(config, kFalconH1.mlp.bias));
-  Sublayer tokens{.branches = {{.norm = norm(kRms, layer + "input_layernorm"),
-                                .mixer = std::move(state)},
-                               {.input = Branch::Input::same, .mixer = std::move(attention)}}};
-  Sublayer channels{.branches = {{.norm = norm(kRms, layer + "pre_ff_layernorm"),
-                                  .mixer = std::move(mlp)}}};
+  Sublayer tokens{
+      .branches = {{.norm = norm(kRms, layer + "input_layernorm"), .mixer = std::move(state)},
+                   {.input = Branch::Input::same, .mixer = std::move(attention)}}};
+  Sublayer channels{
+      .branches = {{.norm = norm(kRms, layer + "pre_ff_layernorm"), .mixer = std::move(mlp)}}};
   a.shapes.push_back({std::move(tokens), std::move(channels)});
   a.order.assign(static_cast<std::size_t>(sizes.layers), 0);
   return a;
@@ -309,12 +306,14 @@ constexpr MoeFacts kGraniteExperts{
     .prefix = "",
     .router = "block_sparse_moe.router.layer",
     .storage = MoeFacts::Storage::stacked,
-    .expert = {.prefix = "block_sparse_moe.", .down = "output_linear", .fused = "input_linear",
+    .expert = {.prefix = "block_sparse_moe.",
+               .down = "output_linear",
+               .fused = "input_linear",
                .bias = kNever},
     .shared = MoeFacts::Shared::sized,
     .shared_key = "shared_intermediate_size",
-    .shared_mlp = {.prefix = "shared_mlp.", .down = "output_linear", .fused = "input_linear",
-                   .bias = kNever}};
+    .shared_mlp = {
+        .prefix = "shared_mlp.", .down = "output_linear", .fused = "input_linear", .bias = kNever}};
 
 constexpr DecoderFacts kGranite{.family = "granitemoehybrid", .mlp = {.bias = kNever}};
 

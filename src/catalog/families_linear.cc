@@ -1,6 +1,6 @@
-// Decoders with linear attention, gated delta nets or state spaces beside full attention, whose files
-// list their layers. Facts from the model code of the transformers library, version 4.57.1, unless a
-// family says otherwise.
+// Decoders with linear attention, gated delta nets or state spaces beside full attention, whose
+// files list their layers. Facts from the model code of the transformers library, version 4.57.1,
+// unless a family says otherwise.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -26,7 +26,9 @@ BlockShape two_sublayers(Norm first, Mixer tokens, Norm second, Mixer channels) 
 
 constexpr DecoderFacts kQwen3Next{
     .family = "qwen3_next",
-    .attention = {.kv_heads = 2, .head_size = 256, .rotary_fraction = 0.25,
+    .attention = {.kv_heads = 2,
+                  .head_size = 256,
+                  .rotary_fraction = 0.25,
                   .qk_norm = {.on = kAlways}},
     .mlp = {.bias = kNever},
     .moe = MoeFacts{.shared = MoeFacts::Shared::sized,
@@ -38,16 +40,14 @@ constexpr DecoderFacts kQwen3Next{
 StateSpace read_delta_net(ConfigObject& config, const std::string& prefix) {
   const std::int64_t key_heads = config.size_or({"linear_num_key_heads"}, 16, kMostHeads);
   const std::int64_t value_heads = config.size_or({"linear_num_value_heads"}, 32, kMostHeads);
-  const std::int64_t keys =
-      key_heads * config.size_or({"linear_key_head_dim"}, 128, kMostWidth);
+  const std::int64_t keys = key_heads * config.size_or({"linear_key_head_dim"}, 128, kMostWidth);
   const std::int64_t values =
       value_heads * config.size_or({"linear_value_head_dim"}, 128, kMostWidth);
   config.require_multiple("linear_num_key_heads", value_heads, key_heads);
   return {.inner = values,
           .pieces = key_heads,
           .projections = {{.names = weights(prefix + "in_proj_qkvz", false),
-                           .slices = {{Stream::mixed, 2 * keys + values},
-                                      {Stream::gate, values}}},
+                           .slices = {{Stream::mixed, 2 * keys + values}, {Stream::gate, values}}},
                           {.names = weights(prefix + "in_proj_ba", false),
                            .slices = {{Stream::step, 2 * value_heads}}}},
           .convolution = weights(prefix + "conv1d", false),
@@ -62,14 +62,13 @@ StateSpace read_delta_net(ConfigObject& config, const std::string& prefix) {
 }
 
 /// Whether each block has attention; the others are recurrent.
-std::vector<bool> read_full_layers(ConfigObject& config, std::int64_t layers,
-                                   std::int64_t period) {
+std::vector<bool> read_full_layers(ConfigObject& config, std::int64_t layers, std::int64_t period) {
   std::vector<bool> full(static_cast<std::size_t>(layers));
   const auto types = config.words("layer_types", kMostLayers);
   if (types && types->size() != full.size()) config.fail("layer_types", "is not one per layer");
   for (std::size_t i = 0; i < full.size(); ++i) {
-    full[i] = types ? (*types)[i] == "full_attention"
-                    : (static_cast<std::int64_t>(i) + 1) % period == 0;
+    full[i] =
+        types ? (*types)[i] == "full_attention" : (static_cast<std::int64_t>(i) + 1) % period == 0;
     if (types && !full[i] && (*types)[i] != "linear_attention") {
       config.fail("layer_types", "holds '" + (*types)[i] + "'",
                   "full_attention or linear_attention");
@@ -118,13 +117,15 @@ Architecture read_qwen3_next(ConfigObject& config) {
 
 // --- minimax: linear attention and, every so often, attention
 
-constexpr DecoderFacts kMiniMax{
-    .family = "minimax",
-    .attention = {.bias = kNever, .kv_heads = 8},
-    .mlp = {.bias = kNever},
-    .moe = MoeFacts{.prefix = "block_sparse_moe.",
-                    .expert = {.prefix = "experts.{expert}.", .gate = "w1", .up = "w3",
-                               .down = "w2", .bias = kNever}}};
+constexpr DecoderFacts kMiniMax{.family = "minimax",
+                                .attention = {.bias = kNever, .kv_heads = 8},
+                                .mlp = {.bias = kNever},
+                                .moe = MoeFacts{.prefix = "block_sparse_moe.",
+                                                .expert = {.prefix = "experts.{expert}.",
+                                                           .gate = "w1",
+                                                           .up = "w3",
+                                                           .down = "w2",
+                                                           .bias = kNever}}};
 
 Architecture read_minimax(ConfigObject& config) {
   const DecoderFacts& facts = kMiniMax;
@@ -137,16 +138,15 @@ Architecture read_minimax(ConfigObject& config) {
   const std::string prefix = layer + "self_attn.";
   const Attention attention = read_attention(config, facts, sizes);
   const std::int64_t inner = sizes.heads * sizes.head_size;
-  const StateSpace linear{
-      .inner = inner,
-      .pieces = sizes.heads,
-      .projections = {{.names = weights(prefix + "qkv_proj", false),
-                       .slices = {{Stream::mixed, 3 * inner}}},
-                      {.names = weights(prefix + "output_gate", false),
-                       .slices = {{Stream::gate, inner}}}},
-      .norm = norm(kRms, prefix + "norm"),
-      .norm_before_gate = true,
-      .output = weights(prefix + "out_proj", false)};
+  const StateSpace linear{.inner = inner,
+                          .pieces = sizes.heads,
+                          .projections = {{.names = weights(prefix + "qkv_proj", false),
+                                           .slices = {{Stream::mixed, 3 * inner}}},
+                                          {.names = weights(prefix + "output_gate", false),
+                                           .slices = {{Stream::gate, inner}}}},
+                          .norm = norm(kRms, prefix + "norm"),
+                          .norm_before_gate = true,
+                          .output = weights(prefix + "out_proj", false)};
   const Moe moe = make_moe(*facts.moe, layer, read_moe_sizes(config, *facts.moe),
                            read_activation(config, "silu"));
   std::vector<bool> full = read_full_layers(config, sizes.layers, 2);
@@ -159,8 +159,8 @@ Architecture read_minimax(ConfigObject& config) {
   return a;
 }
 
-// --- nemotron_h: a pattern of single sublayers. modeling_nemotron_h.py of nvidia/Nemotron-H-8B-Base-8K
-// and nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16 (recalled).
+// --- nemotron_h: a pattern of single sublayers. modeling_nemotron_h.py of
+// nvidia/Nemotron-H-8B-Base-8K and nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16 (recalled).
 
 constexpr DecoderFacts kNemotronH{
     .family = "nemotron_h",
@@ -174,8 +174,7 @@ constexpr DecoderFacts kNemotronH{
                     .expert = {.prefix = "experts.{expert}.", .gated = false, .bias = kNever},
                     .shared = MoeFacts::Shared::sized,
                     .shared_key = "moe_shared_expert_intermediate_size",
-                    .shared_mlp = {.prefix = "shared_experts.", .gated = false,
-                                   .bias = kNever}}};
+                    .shared_mlp = {.prefix = "shared_experts.", .gated = false, .bias = kNever}}};
 
 StateSpace read_nemotron_scan(ConfigObject& config, const std::string& prefix) {
   const std::int64_t heads = config.size({"mamba_num_heads"}, kMostHeads);
@@ -204,15 +203,16 @@ Mixer read_nemotron_mixer(ConfigObject& config, char kind, const Sizes& sizes,
                           const std::string& activation) {
   const std::string layer(kNemotronH.layer);
   switch (kind) {
-    case 'M': return read_nemotron_scan(config, layer + "mixer.");
-    case '*': return read_attention(config, kNemotronH, sizes);
+    case 'M':
+      return read_nemotron_scan(config, layer + "mixer.");
+    case '*':
+      return read_attention(config, kNemotronH, sizes);
     case '-':
       return make_mlp(kNemotronH.mlp, layer, config.size({"intermediate_size"}, kMostWidth),
                       activation, read_switch(config, kNemotronH.mlp.bias));
     case 'E':
       config.know({"n_shared_experts"});
-      return make_moe(*kNemotronH.moe, layer, read_moe_sizes(config, *kNemotronH.moe),
-                      activation);
+      return make_moe(*kNemotronH.moe, layer, read_moe_sizes(config, *kNemotronH.moe), activation);
     default:
       config.fail("hybrid_override_pattern", "",
                   "M (state space), * (attention), - (mlp) or E (experts) for each layer");
@@ -220,14 +220,36 @@ Mixer read_nemotron_mixer(ConfigObject& config, char kind, const Sizes& sizes,
 }
 
 Architecture read_nemotron_h(ConfigObject& config) {
-  config.know({"expand", "chunk_size", "time_step_limit", "time_step_min", "time_step_max",
-               "time_step_floor", "mamba_hidden_act", "mamba_ssm_cache_dtype", "head_dim",
-               "attention_head_dim", "intermediate_size", "mlp_bias", "attention_bias",
-               "mamba_proj_bias", "use_conv_bias", "conv_kernel", "mamba_num_heads",
-               "mamba_head_dim", "n_groups", "ssm_state_size", "residual_in_fp32", "use_bias",
-               "sliding_window", "num_query_groups", "rescale_prenorm_residual",
-               "n_routed_experts", "n_shared_experts", "num_experts_per_tok",
-               "moe_intermediate_size", "moe_shared_expert_intermediate_size"});
+  config.know({"expand",
+               "chunk_size",
+               "time_step_limit",
+               "time_step_min",
+               "time_step_max",
+               "time_step_floor",
+               "mamba_hidden_act",
+               "mamba_ssm_cache_dtype",
+               "head_dim",
+               "attention_head_dim",
+               "intermediate_size",
+               "mlp_bias",
+               "attention_bias",
+               "mamba_proj_bias",
+               "use_conv_bias",
+               "conv_kernel",
+               "mamba_num_heads",
+               "mamba_head_dim",
+               "n_groups",
+               "ssm_state_size",
+               "residual_in_fp32",
+               "use_bias",
+               "sliding_window",
+               "num_query_groups",
+               "rescale_prenorm_residual",
+               "n_routed_experts",
+               "n_shared_experts",
+               "num_experts_per_tok",
+               "moe_intermediate_size",
+               "moe_shared_expert_intermediate_size"});
   DecoderFacts facts = kNemotronH;
   facts.attention.head_size = config.count_or({"attention_head_dim"}, 0, kMostWidth);
   const Sizes sizes = read_sizes(config, facts);

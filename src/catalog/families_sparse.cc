@@ -11,8 +11,8 @@ constexpr NormFacts kLayerNorm{.kind = NormKind::layer, .bias = true};
 constexpr Switch kAlways{.fallback = true};
 constexpr Switch kNever{};
 
-constexpr MlpFacts kNumberedExpert{.prefix = "experts.{expert}.", .gate = "w1", .up = "w3",
-                                   .down = "w2", .bias = kNever};
+constexpr MlpFacts kNumberedExpert{
+    .prefix = "experts.{expert}.", .gate = "w1", .up = "w3", .down = "w2", .bias = kNever};
 
 constexpr DecoderFacts kMixtral{
     .family = "mixtral",
@@ -30,12 +30,12 @@ constexpr MoeFacts kQwen2Experts{.shared = MoeFacts::Shared::sized,
                                  .shared_gate = "shared_expert_gate",
                                  .layers = MoeFacts::Layers::stepped};
 
-constexpr DecoderFacts kQwen2Moe{
-    .family = "qwen2_moe",
-    .attention = {.bias = {.key = "qkv_bias", .fallback = true}, .output_bias = kNever,
-                  .window = kQwenWindow},
-    .mlp = {.bias = kNever},
-    .moe = kQwen2Experts};
+constexpr DecoderFacts kQwen2Moe{.family = "qwen2_moe",
+                                 .attention = {.bias = {.key = "qkv_bias", .fallback = true},
+                                               .output_bias = kNever,
+                                               .window = kQwenWindow},
+                                 .mlp = {.bias = kNever},
+                                 .moe = kQwen2Experts};
 
 constexpr DecoderFacts kQwen3Moe{
     .family = "qwen3_moe",
@@ -43,11 +43,10 @@ constexpr DecoderFacts kQwen3Moe{
     .mlp = {.bias = kNever},
     .moe = MoeFacts{.layers = MoeFacts::Layers::stepped}};
 
-constexpr DecoderFacts kOlmoe{
-    .family = "olmoe",
-    .attention = {.qk_norm = {.on = kAlways, .span = QkNorm::Span::full}},
-    .mlp = {.bias = kNever},
-    .moe = MoeFacts{}};
+constexpr DecoderFacts kOlmoe{.family = "olmoe",
+                              .attention = {.qk_norm = {.on = kAlways, .span = QkNorm::Span::full}},
+                              .mlp = {.bias = kNever},
+                              .moe = MoeFacts{}};
 
 constexpr DecoderFacts kPhiMoe{
     .family = "phimoe",
@@ -77,8 +76,8 @@ constexpr MoeFacts kGraniteExperts{
     .storage = MoeFacts::Storage::stacked,
     .expert = {.prefix = "", .down = "output_linear", .fused = "input_linear", .bias = kNever}};
 
-constexpr DecoderFacts kGraniteMoe{.family = "granitemoe", .mlp = {.bias = kNever},
-                                   .moe = kGraniteExperts};
+constexpr DecoderFacts kGraniteMoe{
+    .family = "granitemoe", .mlp = {.bias = kNever}, .moe = kGraniteExperts};
 
 constexpr MoeFacts kCountedExperts{.shared = MoeFacts::Shared::counted,
                                    .shared_key = "n_shared_experts",
@@ -99,21 +98,21 @@ constexpr MoeFacts with_shared(std::int64_t shared) {
   return facts;
 }
 
-constexpr DecoderFacts kGlm4Moe{
-    .family = "glm4_moe",
-    .attention = {.output_bias = kNever, .rotary_fraction = 0.5,
-                  .qk_norm = {.on = {.key = "use_qk_norm"}}},
-    .mlp = {.bias = kNever},
-    .moe = corrected(1, 1),
-    .predictions = DecoderFacts::Predictions::modelled};
+constexpr DecoderFacts kGlm4Moe{.family = "glm4_moe",
+                                .attention = {.output_bias = kNever,
+                                              .rotary_fraction = 0.5,
+                                              .qk_norm = {.on = {.key = "use_qk_norm"}}},
+                                .mlp = {.bias = kNever},
+                                .moe = corrected(1, 1),
+                                .predictions = DecoderFacts::Predictions::modelled};
 
-constexpr DecoderFacts kDots1{
-    .family = "dots1",
-    .attention = {.qk_norm = {.on = kAlways},
-                  .window = {.size_key = "sliding_window", .on = {.key = "use_sliding_window"},
-                             .first_key = "max_window_layers"}},
-    .mlp = {.bias = kNever},
-    .moe = corrected(0, 0)};
+constexpr DecoderFacts kDots1{.family = "dots1",
+                              .attention = {.qk_norm = {.on = kAlways},
+                                            .window = {.size_key = "sliding_window",
+                                                       .on = {.key = "use_sliding_window"},
+                                                       .first_key = "max_window_layers"}},
+                              .mlp = {.bias = kNever},
+                              .moe = corrected(0, 0)};
 
 constexpr DecoderFacts kErnieMoe{
     .family = "ernie4_5_moe",
@@ -131,8 +130,8 @@ constexpr DecoderFacts kErnieMoe{
     .predictions = DecoderFacts::Predictions::left_out};
 
 // modeling_deepseek.py of deepseek-ai/deepseek-moe-16b-base (recalled).
-constexpr DecoderFacts kDeepseek{.family = "deepseek", .mlp = {.bias = kNever},
-                                 .moe = kCountedExperts};
+constexpr DecoderFacts kDeepseek{
+    .family = "deepseek", .mlp = {.bias = kNever}, .moe = kCountedExperts};
 
 constexpr DecoderFacts kDeepseekV2{.family = "deepseek_v2",
                                    .attention = {.latent = true},
@@ -147,8 +146,8 @@ constexpr DecoderFacts kDeepseekV3{.family = "deepseek_v3",
 
 // modeling_minicpm.py of openbmb/MiniCPM3-4B (recalled): v_head_dim is hidden / heads, which equals
 // qk_nope_head_dim there.
-constexpr DecoderFacts kMiniCpm3{.family = "minicpm3", .tied = true,
-                                 .attention = {.latent = true}, .mlp = {.bias = kNever}};
+constexpr DecoderFacts kMiniCpm3{
+    .family = "minicpm3", .tied = true, .attention = {.latent = true}, .mlp = {.bias = kNever}};
 
 constexpr std::array kFamilies{
     Family{"mixtral", read_facts<kMixtral>},

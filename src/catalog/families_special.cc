@@ -29,7 +29,6 @@ void finish_nested(ConfigObject& config, Keys irrelevant) {
 // --- mpt (attention settings nested). Learned positions and biases as in the files' own code
 // (llm-foundry, llmfoundry/models/mpt/modeling_mpt.py), which the library's code leaves out.
 
-
 struct MptAttention {
   Attention attention;
   bool alibi = true;  // linear biases: no positions are learned
@@ -39,9 +38,13 @@ MptAttention read_mpt_attention(ConfigObject& config, const Sizes& sizes, bool b
   const std::string h = "transformer.blocks.{}.attn.";
   MptAttention result;
   Attention& a = result.attention;
-  a = {.heads = sizes.heads, .kv_heads = sizes.heads, .head_size = sizes.head_size,
-              .value_head_size = sizes.head_size, .layout = QkvLayout::fused,
-              .fused = weights(h + "Wqkv", bias), .output = weights(h + "out_proj", bias)};
+  a = {.heads = sizes.heads,
+       .kv_heads = sizes.heads,
+       .head_size = sizes.head_size,
+       .value_head_size = sizes.head_size,
+       .layout = QkvLayout::fused,
+       .fused = weights(h + "Wqkv", bias),
+       .output = weights(h + "out_proj", bias)};
   if (!config.has("attn_config")) return result;
   ConfigObject nested = config.object("attn_config");
   const std::string type = nested.text_or({"attn_type"}, "multihead_attention");
@@ -58,7 +61,8 @@ MptAttention read_mpt_attention(ConfigObject& config, const Sizes& sizes, bool b
   if (nested.flag_or({"rope"}, false)) a.rotary_size = a.head_size;
   if (nested.flag_or({"qk_ln"}, false)) {
     const NormFacts facts{.kind = NormKind::layer, .bias = bias};
-    a.qk_norm = QkNorm{.span = QkNorm::Span::full, .query = norm(facts, h + "q_ln"),
+    a.qk_norm = QkNorm{.span = QkNorm::Span::full,
+                       .query = norm(facts, h + "q_ln"),
                        .key = norm(facts, h + "k_ln")};
   }
   a.dropout = read_dropout(nested, {"attn_pdrop"}, 0);
@@ -68,8 +72,10 @@ MptAttention read_mpt_attention(ConfigObject& config, const Sizes& sizes, bool b
 }
 
 Architecture read_mpt(ConfigObject& config) {
-  const DecoderFacts facts{.family = "mpt", .embedding = "transformer.wte.weight",
-                           .final_norm = "transformer.norm_f", .tied = true,
+  const DecoderFacts facts{.family = "mpt",
+                           .embedding = "transformer.wte.weight",
+                           .final_norm = "transformer.norm_f",
+                           .tied = true,
                            .norm = {.kind = NormKind::layer}};
   const Sizes sizes = read_sizes(config, facts);
   const bool bias = !config.flag_or({"no_bias"}, true);
@@ -84,10 +90,12 @@ Architecture read_mpt(ConfigObject& config) {
   a.embedding.dropout = read_dropout(config, {"emb_pdrop"}, 0);
   const double residual = read_dropout(config, {"resid_pdrop"}, 0);
   const double ratio = config.number_or({"expansion_ratio"}, 4, 0.01, 100);
-  const auto width = static_cast<std::int64_t>(std::llround(ratio * static_cast<double>(
-                                                                         sizes.hidden)));
+  const auto width =
+      static_cast<std::int64_t>(std::llround(ratio * static_cast<double>(sizes.hidden)));
   const std::string h = "transformer.blocks.{}.";
-  const Mlp mlp{.width = width, .gated = false, .activation = "gelu",
+  const Mlp mlp{.width = width,
+                .gated = false,
+                .activation = "gelu",
                 .up = weights(h + "ffn.up_proj", bias),
                 .down = weights(h + "ffn.down_proj", bias)};
   config.know({"norm_type", "embedding_fraction", "init_device", "verbose", "init_config",
@@ -116,8 +124,10 @@ Moe read_dbrx_moe(ConfigObject& config) {
   Moe moe{.experts = nested.size({"moe_num_experts"}, kMostExperts),
           .experts_per_token = nested.size({"moe_top_k"}, kMostExperts),
           .router = weights(ffn + "router.layer", false),
-          .expert = {.width = nested.size({"ffn_hidden_size"}, kMostWidth), .activation = "silu",
-                     .gate = {.weight = stem + "w1"}, .up = {.weight = stem + "v1"},
+          .expert = {.width = nested.size({"ffn_hidden_size"}, kMostWidth),
+                     .activation = "silu",
+                     .gate = {.weight = stem + "w1"},
+                     .up = {.weight = stem + "v1"},
                      .down = {.weight = stem + "w2"}}};
   if (moe.experts_per_token > moe.experts) {
     nested.fail("moe_top_k", "is more than the experts there are");
@@ -128,7 +138,8 @@ Moe read_dbrx_moe(ConfigObject& config) {
 }
 
 Architecture read_dbrx(ConfigObject& config) {
-  const DecoderFacts facts{.family = "dbrx", .embedding = "transformer.wte.weight",
+  const DecoderFacts facts{.family = "dbrx",
+                           .embedding = "transformer.wte.weight",
                            .final_norm = "transformer.norm_f",
                            .norm = {.kind = NormKind::layer}};
   Sizes sizes = read_sizes(config, facts);
@@ -156,12 +167,13 @@ Architecture read_dbrx(ConfigObject& config) {
   return a;
 }
 
-// --- llama 4 (text part): every interleave_moe_layer_step-th block is a mixture, every fourth has no
-// rotary embedding and sees everything.
+// --- llama 4 (text part): every interleave_moe_layer_step-th block is a mixture, every fourth has
+// no rotary embedding and sees everything.
 
 constexpr DecoderFacts kLlama4{
     .family = "llama4_text",
-    .attention = {.window = {.size_key = "attention_chunk_size", .size = 8192,
+    .attention = {.window = {.size_key = "attention_chunk_size",
+                             .size = 8192,
                              .unrotated_period = 4}},
     .mlp = {.prefix = "feed_forward.", .bias = kNever},
     .moe = MoeFacts{.prefix = "feed_forward.",
@@ -256,9 +268,11 @@ NasBlock read_nas_block(ConfigObject& entry, const Sizes& sizes) {
     entry.fail(block.linear_attention ? "attention" : "ffn",
                "asks for replace_with_linear, which is not described here");
   }
-  finish_nested(attention, {"n_heads_in_group", "window_length", "num_sink_tokens", "use_prefill_"
-                            "window_in_sink_attention", "unshifted_sink", "sparsify", "llama4",
-                            "mamba", "sliding_window", "is_mamba", "is_llama4"});
+  finish_nested(attention, {"n_heads_in_group", "window_length", "num_sink_tokens",
+                            "use_prefill_"
+                            "window_in_sink_attention",
+                            "unshifted_sink", "sparsify", "llama4", "mamba", "sliding_window",
+                            "is_mamba", "is_llama4"});
   finish_nested(mlp, {"ffn_mult", "intermediate_size", "sparsify", "gated", "hidden_act", "moe"});
   return block;
 }
@@ -276,8 +290,9 @@ Architecture read_nemotron_nas(ConfigObject& config) {
     blocks.push_back(read_nas_block(entry, sizes));
   }
   if (static_cast<std::int64_t>(blocks.size()) != sizes.layers) {
-    config.fail("block_configs", "has " + std::to_string(blocks.size()) + " entries for " +
-                                     std::to_string(sizes.layers) + " layers",
+    config.fail("block_configs",
+                "has " + std::to_string(blocks.size()) + " entries for " +
+                    std::to_string(sizes.layers) + " layers",
                 "one entry per layer");
   }
   const std::string layer(facts.layer);
@@ -290,9 +305,9 @@ Architecture read_nemotron_nas(ConfigObject& config) {
                                      .mixer = std::move(mixer)}}});
     }
     if (block.has_mlp) {
-      shape.push_back({.branches = {{.norm = norm(kRms, layer + "post_attention_layernorm"),
-                                     .mixer = make_mlp(facts.mlp, layer, block.width, activation,
-                                                       bias)}}});
+      shape.push_back(
+          {.branches = {{.norm = norm(kRms, layer + "post_attention_layernorm"),
+                         .mixer = make_mlp(facts.mlp, layer, block.width, activation, bias)}}});
     }
     return shape;
   });

@@ -33,11 +33,11 @@ struct ClassName {
   std::string_view model_type;
 };
 constexpr std::array kClassNames{
-    ClassName{"GPT2LMHeadModel", "gpt2"},       ClassName{"OPTForCausalLM", "opt"},
-    ClassName{"GPTNeoXForCausalLM", "gpt_neox"}, ClassName{"GPTNeoForCausalLM", "gpt_neo"},
-    ClassName{"GPTJForCausalLM", "gptj"},       ClassName{"BloomForCausalLM", "bloom"},
-    ClassName{"LlamaForCausalLM", "llama"},     ClassName{"LLaMAForCausalLM", "llama"},
-    ClassName{"MistralForCausalLM", "mistral"}, ClassName{"FalconForCausalLM", "falcon"},
+    ClassName{"GPT2LMHeadModel", "gpt2"},          ClassName{"OPTForCausalLM", "opt"},
+    ClassName{"GPTNeoXForCausalLM", "gpt_neox"},   ClassName{"GPTNeoForCausalLM", "gpt_neo"},
+    ClassName{"GPTJForCausalLM", "gptj"},          ClassName{"BloomForCausalLM", "bloom"},
+    ClassName{"LlamaForCausalLM", "llama"},        ClassName{"LLaMAForCausalLM", "llama"},
+    ClassName{"MistralForCausalLM", "mistral"},    ClassName{"FalconForCausalLM", "falcon"},
     ClassName{"RWForCausalLM", "RefinedWebModel"}, ClassName{"MPTForCausalLM", "mpt"}};
 
 // Outer objects of files whose text part has no object of its own, and that part's family.
@@ -45,8 +45,8 @@ constexpr std::array kFlatMultimodal{ClassName{"qwen2_vl", "qwen2_vl_text"},
                                      ClassName{"qwen2_5_vl", "qwen2_5_vl_text"}};
 
 /// Where files of several parts keep the text part.
-constexpr std::array<std::string_view, 4> kTextParts{"text_config", "llm_config",
-                                                     "language_config", "thinker_config"};
+constexpr std::array<std::string_view, 4> kTextParts{"text_config", "llm_config", "language_config",
+                                                     "thinker_config"};
 
 std::string type_from_class(ConfigObject& config) {
   const auto classes = config.words("architectures", 16);
@@ -74,8 +74,8 @@ Chosen choose_family(ConfigObject& config) {
   for (const ClassName& flat : kFlatMultimodal) {
     if (flat.architecture != type) continue;
     type = flat.model_type;
-    config.know({"vision_config", "vision_start_token_id", "vision_end_token_id",
-                 "vision_token_id", "video_token_id"});
+    config.know({"vision_config", "vision_start_token_id", "vision_end_token_id", "vision_token_id",
+                 "video_token_id"});
     chosen.notes.emplace_back("text part only");
   }
   chosen.family = find_family(type);
@@ -97,8 +97,7 @@ std::string join(const std::vector<std::string>& words) {
   return text;
 }
 
-Architecture read_text_part(const Json& object, const std::string& where,
-                            const std::string& path) {
+Architecture read_text_part(const Json& object, const std::string& where, const std::string& path) {
   ConfigObject config(object, where, path);
   const Chosen chosen = choose_family(config);
   Architecture a = chosen.family->read(config);
@@ -144,7 +143,8 @@ std::string plain_json(std::string_view text, const std::string& where) {
     if (c == '{' || c == '[') ++depth;
     if (c == '}' || c == ']') --depth;
     if (depth > kMostNesting) {
-      throw InputError({.where = where, .problem = "nests too deep",
+      throw InputError({.where = where,
+                        .problem = "nests too deep",
                         .allowed = "at most " + std::to_string(kMostNesting) + " levels"});
     }
     for (const std::string_view word : {"-Infinity", "Infinity"}) {
@@ -177,13 +177,18 @@ Architecture read_hf_config(const Json& config, const std::string& where) {
   return read_text_part(config, where, "");
 }
 
-Architecture parse_hf_config(std::string_view text, const std::string& where) {
+Json parse_hf_json(std::string_view text, const std::string& where) {
   if (text.size() > kMostConfigBytes) {
-    throw InputError({.where = where, .value = std::to_string(text.size()) + " bytes",
+    throw InputError({.where = where,
+                      .value = std::to_string(text.size()) + " bytes",
                       .problem = "is too long for a configuration file",
                       .allowed = "at most " + std::to_string(kMostConfigBytes) + " bytes"});
   }
-  return read_hf_config(parse_json(plain_json(text, where), where), where);
+  return parse_json(plain_json(text, where), where);
+}
+
+Architecture parse_hf_config(std::string_view text, const std::string& where) {
+  return read_hf_config(parse_hf_json(text, where), where);
 }
 
 }  // namespace placet

@@ -23,7 +23,11 @@ inline constexpr std::size_t kMostConfigBytes = 4U << 20;
 /// multimodal files: the text part, with a note. Throws InputError.
 Architecture read_hf_config(const Json& config, const std::string& where);
 
-/// The same from the file's text: bounded in size and nesting; a syntax error is an InputError.
+/// The JSON of a configuration file's text: bounded in size and nesting. NaN and Infinity, which
+/// some libraries write, read as 0 and null. A syntax error is an InputError.
+Json parse_hf_json(std::string_view text, const std::string& where);
+
+/// parse_hf_json, then read_hf_config.
 Architecture parse_hf_config(std::string_view text, const std::string& where);
 
 /// Every `model_type` that is understood, sorted.

@@ -26,9 +26,8 @@ std::string where_of(const JobRequest& request, const char* word) {
 }
 
 [[noreturn]] void fail_missing(const JobRequest& request, const char* word, std::string allowed) {
-  throw InputError({.where = where_of(request, word),
-                    .problem = "is missing",
-                    .allowed = std::move(allowed)});
+  throw InputError(
+      {.where = where_of(request, word), .problem = "is missing", .allowed = std::move(allowed)});
 }
 
 // "8" or "8,GLOB,GLOB".
@@ -77,8 +76,8 @@ Batch batch_of(const JobRequest& request, Job& job) {
     batch.sequence = *request.sequence;
   } else {
     const std::int64_t longest = job.model.figures.max_sequence;
-    batch.sequence = longest > 0 ? std::min(longest, kLongestAssumedSequence)
-                                 : kLongestAssumedSequence;
+    batch.sequence =
+        longest > 0 ? std::min(longest, kLongestAssumedSequence) : kLongestAssumedSequence;
     job.model.notes.push_back("--seq was not given: " + std::to_string(batch.sequence) +
                               " tokens per sample are assumed");
   }
@@ -93,8 +92,8 @@ Batch batch_of(const JobRequest& request, Job& job) {
 }
 
 void set_training(const Catalog& catalog, const JobRequest& request, Job& job) {
-  job.optimizer = load_optimizer(catalog, request.optimizer.value_or("adamw"),
-                                 where_of(request, "optimizer"));
+  job.optimizer =
+      load_optimizer(catalog, request.optimizer.value_or("adamw"), where_of(request, "optimizer"));
   if (request.recompute) {
     job.recompute = parse_recompute(*request.recompute, where_of(request, "recompute"));
   }
@@ -136,8 +135,8 @@ Job load_job(const Catalog& catalog, const JobRequest& request) {
   job.engine_text = job.profile.name + "@" + job.profile.version;
   job.precision = job.profile.precision;
   if (request.precision) {
-    const PrecisionChoice choice = read_precision(catalog, *request.precision, job.precision,
-                                                  where_of(request, "precision"));
+    const PrecisionChoice choice =
+        read_precision(catalog, *request.precision, job.precision, where_of(request, "precision"));
     job.precision = choice.precision;
     job.scales_loss_dynamically = choice.scales_loss_dynamically;
     apply_formats(choice, job.model);

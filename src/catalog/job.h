@@ -18,7 +18,7 @@ struct JobRequest {
   std::optional<std::string> model;
   std::optional<std::string> cluster;
   std::optional<std::string> placement;
-  std::optional<std::int64_t> sequence;      // --seq
+  std::optional<std::int64_t> sequence;  // --seq
   std::optional<std::int64_t> global_batch;
   std::optional<std::int64_t> micro_batch;
   std::optional<std::string> recompute;
@@ -28,7 +28,7 @@ struct JobRequest {
   std::optional<std::string> lora;
   std::optional<std::string> loss;
   std::optional<double> clip;
-  std::optional<std::string> routing;        // balanced, expected=SKEW, worst
+  std::optional<std::string> routing;  // balanced, expected=SKEW, worst
   std::optional<std::string> engine;
   /// The file that the words come from, for messages; empty: flags.
   std::filesystem::path file;

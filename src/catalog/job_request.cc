@@ -16,9 +16,9 @@ constexpr std::int64_t kMostSamples = 1'000'000'000'000;
 
 const std::vector<std::string>& job_keys() {
   static const std::vector<std::string> keys = {
-      "model",     "cluster",   "placement", "seq",  "global-batch", "micro-batch", "recompute",
-      "precision", "optimizer", "freeze",    "lora", "loss",         "clip",        "routing",
-      "engine"};
+      "model",       "cluster",   "placement", "seq",       "global-batch",
+      "micro-batch", "recompute", "precision", "optimizer", "freeze",
+      "lora",        "loss",      "clip",      "routing",   "engine"};
   return keys;
 }
 

@@ -1,0 +1,203 @@
+#include "catalog/model_catalog.h"
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <sstream>
+
+#include "catalog/hf_config.h"
+#include "catalog/reader.h"
+#include "model/build.h"
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+constexpr std::int64_t kMostParameters = 1'000'000'000'000'000'000;
+
+// --- bare counts
+
+bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+
+/// The whole number that digits with a point stand for when the point is moved `exponent` places to
+/// the right; none if digits are left behind it or the number is too large.
+std::optional<std::int64_t> shift(std::string_view digits, int exponent) {
+  std::string all;
+  int after_point = 0;
+  bool seen_point = false;
+  for (const char c : digits) {
+    if (c == '.') {
+      if (seen_point) return std::nullopt;
+      seen_point = true;
+    } else if (is_digit(c)) {
+      all += c;
+      if (seen_point) ++after_point;
+    } else {
+      return std::nullopt;
+    }
+  }
+  while (after_point > exponent && all.ends_with('0')) {
+    all.pop_back();
+    --after_point;
+  }
+  if (all.empty() || after_point > exponent || exponent - after_point > 18) return std::nullopt;
+  all.append(static_cast<std::size_t>(exponent - after_point), '0');
+  all.erase(0, std::min(all.find_first_not_of('0'), all.size()));
+  if (all.size() > 18)
+    return all == "1000000000000000000" ? std::optional(kMostParameters) : std::nullopt;
+  return all.empty() ? 0 : std::stoll(all);
+}
+
+/// "70e9", "1.5e3" or "12".
+std::optional<std::int64_t> parse_number(std::string_view text) {
+  const std::size_t e = text.find_first_of("eE");
+  if (e == std::string_view::npos) return shift(text, 0);
+  std::string_view exponent = text.substr(e + 1);
+  if (exponent.starts_with('+')) exponent.remove_prefix(1);
+  if (exponent.empty() || exponent.size() > 2 || !std::ranges::all_of(exponent, is_digit)) {
+    return std::nullopt;
+  }
+  return shift(text.substr(0, e), std::stoi(std::string(exponent)));
+}
+
+[[noreturn]] void fail_bare(std::string_view word) {
+  throw InputError({.where = "MODEL",
+                    .value = std::string(word),
+                    .problem = "is not a number of parameters",
+                    .allowed = "a whole number from 1 to 10^18, such as 70B or "
+                               "params=70e9,units=80"});
+}
+
+std::optional<Model> parse_with_suffix(std::string_view word) {
+  if (word.size() < 2 || !is_digit(word.front())) return std::nullopt;
+  constexpr std::string_view kSuffixes = "KMBT";
+  const char last = static_cast<char>(std::toupper(static_cast<unsigned char>(word.back())));
+  const std::size_t suffix = kSuffixes.find(last);
+  if (suffix == std::string_view::npos) return std::nullopt;
+  const std::string_view digits = word.substr(0, word.size() - 1);
+  if (digits.find_first_not_of("0123456789.") != std::string_view::npos) return std::nullopt;
+  const auto count = shift(digits, 3 * (static_cast<int>(suffix) + 1));
+  if (!count || *count < 1) fail_bare(word);
+  return bare_model(*count, 1);
+}
+
+// --- sheets
+
+std::string optional_text(const Reader& reader, std::string_view key) {
+  const auto value = reader.find(key);
+  return value ? value->text() : "";
+}
+
+std::optional<std::int64_t> optional_count(const Reader& reader, std::string_view key) {
+  const auto value = reader.find(key);
+  if (!value || value->json().is_null()) return std::nullopt;
+  return value->whole({.least = 0, .greatest = kMostParameters});
+}
+
+ModelSheet::Published read_published(const Reader& reader) {
+  reader.allow({"total", "prediction", "total_source", "published_billion", "active_billion",
+                "billion_source", "remark"});
+  ModelSheet::Published p{.total = optional_count(reader, "total"),
+                          .prediction = optional_count(reader, "prediction"),
+                          .total_source = optional_text(reader, "total_source"),
+                          .total_billion = optional_text(reader, "published_billion"),
+                          .active_billion = optional_text(reader, "active_billion"),
+                          .billion_source = optional_text(reader, "billion_source"),
+                          .remark = optional_text(reader, "remark")};
+  if (p.total && p.total_source.empty()) {
+    reader.fail("has a total without total_source", "where the number was read");
+  }
+  return p;
+}
+
+bool is_sheet(const Json& document) { return document.is_object() && document.contains("schema"); }
+
+ModelSheet read_sheet(const Document& document) {
+  const Reader reader(document);
+  reader.allow({"schema", "name", "title", "source", "date", "config", "parameters"});
+  const std::vector<std::string> schemas{"placet.model-file/1"};
+  reader.at("schema").one_of(schemas);
+  ModelSheet sheet{.name = reader.at("name").text(),
+                   .title = optional_text(reader, "title"),
+                   .source = reader.at("source").text(),
+                   .date = reader.at("date").text()};
+  sheet.architecture = read_hf_config(reader.at("config").json(), document.where + ": config");
+  sheet.architecture.name = sheet.name;
+  if (const auto parameters = reader.find("parameters")) {
+    sheet.published = read_published(*parameters);
+  }
+  return sheet;
+}
+
+std::string read_bounded(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(path, error);
+  std::ifstream in(path, std::ios::binary);
+  if (error || !in) {
+    throw InputError({.where = path.string(),
+                      .problem = "the file cannot be read",
+                      .allowed = "a configuration file"});
+  }
+  if (bytes > kMostConfigBytes) {
+    throw InputError({.where = path.string(),
+                      .value = std::to_string(bytes) + " bytes",
+                      .problem = "is too long for a configuration file",
+                      .allowed = "at most " + std::to_string(kMostConfigBytes) + " bytes"});
+  }
+  std::ostringstream text;
+  text << in.rdbuf();
+  return std::move(text).str();
+}
+
+Model load_file(std::filesystem::path path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    path /= "config.json";
+    if (!std::filesystem::exists(path, error)) {
+      throw InputError({.where = "MODEL",
+                        .value = path.parent_path().string(),
+                        .problem = "is a folder without config.json",
+                        .allowed = "a folder that holds the model's config.json"});
+    }
+  }
+  const std::string where = path.string();
+  const Json document = parse_hf_json(read_bounded(path), where);
+  if (is_sheet(document)) return build_model(read_sheet({where, document}).architecture);
+  Architecture architecture = read_hf_config(document, where);
+  return build_model(architecture);
+}
+
+}  // namespace
+
+std::optional<Model> parse_bare_model(std::string_view word) {
+  constexpr std::string_view kParams = "params=";
+  if (!word.starts_with(kParams)) return parse_with_suffix(word);
+  std::string_view rest = word.substr(kParams.size());
+  std::int64_t units = 1;
+  constexpr std::string_view kUnits = ",units=";
+  if (const std::size_t comma = rest.find(','); comma != std::string_view::npos) {
+    if (rest.substr(comma).substr(0, kUnits.size()) != kUnits) fail_bare(word);
+    const auto parsed = parse_number(rest.substr(comma + kUnits.size()));
+    if (!parsed) fail_bare(word);
+    units = *parsed;
+    rest = rest.substr(0, comma);
+  }
+  const auto count = parse_number(rest);
+  if (!count || *count < 1) fail_bare(word);
+  return bare_model(*count, units);
+}
+
+std::vector<std::string> model_names(const Catalog& catalog) { return names_in(catalog, "models"); }
+
+ModelSheet load_model_sheet(const Catalog& catalog, const std::string& name) {
+  return read_sheet(open_document(file_of(catalog, "models", "model", name, "MODEL")));
+}
+
+Model load_model(const Catalog& catalog, const std::string& word) {
+  if (auto bare = parse_bare_model(word)) return *std::move(bare);
+  std::error_code error;
+  if (names_a_file(word) || std::filesystem::is_directory(word, error)) return load_file(word);
+  return build_model(load_model_sheet(catalog, word).architecture);
+}
+
+}  // namespace placet

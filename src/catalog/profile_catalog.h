@@ -1,5 +1,6 @@
-// Engine profiles by name: data/engines/NAME@VERSION.json, schema placet.engine/1 (docs/formats.md).
-// A profile is a list of facts, each with its source; one may inherit another and override a few.
+// Engine profiles by name: data/engines/NAME@VERSION.json, schema placet.engine/1
+// (docs/formats.md). A profile is a list of facts, each with its source; one may inherit another
+// and override a few.
 #pragma once
 
 #include <string>

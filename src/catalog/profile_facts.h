@@ -13,14 +13,15 @@ namespace placet {
 /// Every key that an engine file may hold.
 std::vector<std::string> profile_keys();
 
-/// Reads all facts of the file `reader` into `profile`: what the file says replaces, the rest stays.
-/// Each fact is noted in Profile::facts.
+/// Reads all facts of the file `reader` into `profile`: what the file says replaces, the rest
+/// stays. Each fact is noted in Profile::facts.
 void read_facts(const Catalog& catalog, const Reader& reader, Profile& profile);
 
 /// Keys of the facts that are one value each.
 std::vector<std::string> scalar_keys();
 
-/// The parts of read_facts: single values, saved values, and the lists of own terms, messages and refusals.
+/// The parts of read_facts: single values, saved values, and the lists of own terms, messages and
+/// refusals.
 void read_scalars(const Reader& reader, Profile& profile);
 void read_saves(const Reader& reader, Profile& profile);
 void read_memory(const Reader& reader, Profile& profile);

@@ -51,15 +51,21 @@ SavedSlots read_slots(const Reader& reader, OpKind kind) {
 
 std::vector<std::string> internals_of(OpKind kind) {
   switch (kind) {
-    case OpKind::norm: return {"statistics", "input_fp32", "normalized"};
-    case OpKind::rotary: return {"queries_fp32", "keys_fp32"};
+    case OpKind::norm:
+      return {"statistics", "input_fp32", "normalized"};
+    case OpKind::rotary:
+      return {"queries_fp32", "keys_fp32"};
     case OpKind::attention:
-      return {"keys_expanded", "values_expanded", "logsumexp",           "scores",
-              "probabilities", "dropout_mask",    "probabilities_dropped"};
-    case OpKind::gated_activation: return {"activated"};
-    case OpKind::dropout: return {"dropout_mask"};
-    case OpKind::router: return {"probabilities"};
-    case OpKind::loss: return {"logits_fp32", "probabilities", "gradient_fp32", "gradient"};
+      return {"keys_expanded", "values_expanded",      "logsumexp", "scores", "probabilities",
+              "dropout_mask",  "probabilities_dropped"};
+    case OpKind::gated_activation:
+      return {"activated"};
+    case OpKind::dropout:
+      return {"dropout_mask"};
+    case OpKind::router:
+      return {"probabilities"};
+    case OpKind::loss:
+      return {"logits_fp32", "probabilities", "gradient_fp32", "gradient"};
     case OpKind::embedding:
     case OpKind::position:
     case OpKind::linear:
@@ -71,7 +77,8 @@ std::vector<std::string> internals_of(OpKind kind) {
     case OpKind::dispatch:
     case OpKind::combine:
     case OpKind::convolution:
-    case OpKind::scan: return {};
+    case OpKind::scan:
+      return {};
   }
   return {};
 }

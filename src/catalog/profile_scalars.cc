@@ -133,7 +133,11 @@ ScalarFacts allocator_facts() {
           flag("caches_blocks", &Profile::caches_blocks),
           flag("expandable_segments", &Profile::expandable_segments),
           flag("gathers_in_own_pool", &Profile::gathers_in_own_pool),
-          flag("reduces_in_own_pool", &Profile::reduces_in_own_pool)};
+          flag("reduces_in_own_pool", &Profile::reduces_in_own_pool),
+          flag("collective_buffers_return_late", &Profile::collective_buffers_return_late),
+          flag("host_waits_at_sends", &Profile::host_waits_at_sends),
+          whole("launch_queue", &Profile::launch_queue, {1, 1'000'000}),
+          whole("launches_per_block", &Profile::launches_per_block, {0, 1'000'000})};
 }
 
 const ScalarFacts& scalar_facts() {

@@ -103,7 +103,8 @@ InstantSet read_instants(const Reader& reader) {
 }
 
 EngineMemory read_term(const Reader& reader) {
-  reader.allow({"what", "category", "instants", "bytes", "blocks", "when", "in_reserved", "source"});
+  reader.allow(
+      {"what", "category", "instants", "bytes", "blocks", "when", "in_reserved", "source"});
   EngineMemory term;
   term.category = read_enum<MemoryCategory>(reader.at("category"), kMemoryCategoryCount,
                                             [](MemoryCategory c) { return name_of(c); });
@@ -167,7 +168,8 @@ Refusal read_refusal(const Reader& reader) {
   return refusal;
 }
 
-// Lays the entries of the list `key` over `entries`: known by `what`, replaced, appended or removed.
+// Lays the entries of the list `key` over `entries`: known by `what`, replaced, appended or
+// removed.
 template <class Entry, class Read>
 void lay_over(const Reader& reader, std::string_view key, std::vector<Entry>& entries, Read read,
               std::vector<Fact>& facts) {

@@ -43,7 +43,8 @@ std::string position_of(std::string_view text, std::size_t byte) {
 std::string reason_of(const nlohmann::json::parse_error& error) {
   const std::string what = error.what();
   const std::size_t at = what.rfind("; expected ");
-  return at == std::string::npos ? std::string() : what.substr(at + std::string("; expected ").size());
+  return at == std::string::npos ? std::string()
+                                 : what.substr(at + std::string("; expected ").size());
 }
 
 std::string brief(const Json& value) {
@@ -173,8 +174,8 @@ std::vector<Reader> Reader::items() const {
   std::vector<Reader> items;
   std::size_t i = 0;
   for (const Json& value : *value_) {
-    items.push_back(Reader(&value, where_ + (root ? ": [" : "[") + std::to_string(i++) + "]",
-                           file_length_));
+    items.push_back(
+        Reader(&value, where_ + (root ? ": [" : "[") + std::to_string(i++) + "]", file_length_));
   }
   return items;
 }

@@ -13,10 +13,14 @@ using Json = nlohmann::ordered_json;
 
 Json json_of(const toml::value& value, const std::string& where) {
   switch (value.type()) {
-    case toml::value_t::boolean: return value.as_boolean();
-    case toml::value_t::integer: return value.as_integer();
-    case toml::value_t::floating: return value.as_floating();
-    case toml::value_t::string: return value.as_string().str;
+    case toml::value_t::boolean:
+      return value.as_boolean();
+    case toml::value_t::integer:
+      return value.as_integer();
+    case toml::value_t::floating:
+      return value.as_floating();
+    case toml::value_t::string:
+      return value.as_string().str;
     case toml::value_t::array: {
       Json list = Json::array();
       for (const toml::value& item : value.as_array()) list.push_back(json_of(item, where));
@@ -34,7 +38,8 @@ Json json_of(const toml::value& value, const std::string& where) {
     case toml::value_t::offset_datetime:
     case toml::value_t::local_datetime:
     case toml::value_t::local_date:
-    case toml::value_t::local_time: break;
+    case toml::value_t::local_time:
+      break;
   }
   throw InputError({.where = where + ": line " + std::to_string(value.location().line()),
                     .value = value.location().line_str(),

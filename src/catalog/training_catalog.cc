@@ -109,8 +109,7 @@ void check_heading(const Reader& reader, const std::string& schema, const std::s
 
 PrecisionChoice load_precision(const Catalog& catalog, const std::string& name,
                                const std::string& where) {
-  const Document document =
-      open_document(file_of(catalog, "precisions", "precision", name, where));
+  const Document document = open_document(file_of(catalog, "precisions", "precision", name, where));
   const Reader reader(document);
   reader.allow({"schema", "name", "title", "source", "parameters", "compute", "gather", "gradients",
                 "reduce", "master", "scales_loss_dynamically"});
@@ -164,8 +163,7 @@ void apply_formats(const PrecisionChoice& choice, Model& model) {
 
 Optimizer load_optimizer(const Catalog& catalog, const std::string& name,
                          const std::string& where) {
-  const Document document =
-      open_document(file_of(catalog, "optimizers", "optimizer", name, where));
+  const Document document = open_document(file_of(catalog, "optimizers", "optimizer", name, where));
   const Reader reader(document);
   reader.allow({"schema", "name", "title", "source", "states", "region", "block", "keeps_master"});
   check_heading(reader, "placet.optimizer/1", name);

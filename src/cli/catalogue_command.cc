@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "placement/grammar.h"
 #include "report/catalogue.h"
+#include "report/html.h"
 #include "report/human.h"
 #include "report/json.h"
 
@@ -23,8 +24,9 @@ Catalogue list_strategies(const Catalog& catalog) {
   Catalogue list{.kind = "strategies",
                  .columns = {"prints_as"},
                  .rows = {},
-                 .hint = "A strategy is a term of --placement: dp=8:zero1. Attention along a sequence "
-                         "cut is listed with them."};
+                 .hint =
+                     "A strategy is a term of --placement: dp=8:zero1. Attention along a sequence "
+                     "cut is listed with them."};
   for (const Strategy& strategy : vocabulary.strategies) {
     list.rows.push_back({.name = strategy.name,
                          .title = strategy.description,
@@ -60,10 +62,11 @@ Catalogue list_schedules(const Catalog& catalog) {
 }
 
 Catalogue list_models(const Catalog& catalog) {
-  Catalogue list{.kind = "models",
-                 .columns = {"parameters", "active", "blocks"},
-                 .rows = {},
-                 .hint = "Any config.json of a known family works too: placet model ./config.json."};
+  Catalogue list{
+      .kind = "models",
+      .columns = {"parameters", "active", "blocks"},
+      .rows = {},
+      .hint = "Any config.json of a known family works too: placet model ./config.json."};
   for (const std::string& name : model_names(catalog)) {
     const Model model = load_model(catalog, name);
     const ParameterCounts counts = count_parameters(model);
@@ -112,13 +115,15 @@ Catalogue list_clusters(const Catalog& catalog) {
   Catalogue list{.kind = "clusters",
                  .columns = {"node", "links_inside"},
                  .rows = {},
-                 .hint = "Any device is a cluster too, on its usual host and network: h100-sxm:8. "
-                         "Your own goes into a file: --cluster my.toml."};
+                 .hint =
+                     "Any device is a cluster too, on its usual host and network: h100-sxm:8. "
+                     "Your own goes into a file: --cluster my.toml."};
   for (const std::string& name : names_in(catalog, "clusters")) {
     const ClusterSheet sheet = load_cluster_sheet(catalog, name);
     std::string node;
     for (const DeviceGroup& group : sheet.node.groups) {
-      node += (node.empty() ? "" : " + ") + std::to_string(group.per_host) + "x" + group.device.name;
+      node +=
+          (node.empty() ? "" : " + ") + std::to_string(group.per_host) + "x" + group.device.name;
     }
     list.rows.push_back({.name = name,
                          .title = sheet.title,
@@ -135,13 +140,13 @@ Catalogue list_engines(const Catalog& catalog) {
                  .hint = "A plain name is the newest version: --engine placet."};
   for (const std::string& name : profile_names(catalog)) {
     const Profile profile = load_profile(catalog, name, "engines");
-    CatalogueRow row{.name = name,
-                     .title = profile_title(catalog, name),
-                     .cells = {profile.date, std::to_string(profile.facts.size()),
-                               std::to_string(profile.memory.size()),
-                               std::to_string(profile.messages.size()),
-                               std::to_string(profile.refusals.size())},
-                     .sources = {}};
+    CatalogueRow row{
+        .name = name,
+        .title = profile_title(catalog, name),
+        .cells = {profile.date, std::to_string(profile.facts.size()),
+                  std::to_string(profile.memory.size()), std::to_string(profile.messages.size()),
+                  std::to_string(profile.refusals.size())},
+        .sources = {}};
     for (const Fact& fact : profile.facts) {
       row.sources.push_back(fact.key + " = " + fact.value + ": " + fact.source);
     }
@@ -166,6 +171,7 @@ constexpr std::array kListings = {
 struct CatalogueCall {
   bool json = false;
   bool names = false;
+  std::string html;
 };
 
 int show_catalogue(const CatalogueCall& call, const Listing& listing) {
@@ -176,6 +182,7 @@ int show_catalogue(const CatalogueCall& call, const Listing& listing) {
     print(text);
     return kGood;
   }
+  if (!call.html.empty()) write_file(call.html, catalogue_html(list), "--html");
   print(call.json ? catalogue_json(list) : catalogue_text(list, output_style()));
   return kGood;
 }
@@ -187,6 +194,7 @@ void add_catalogue_commands(CLI::App& program, Action& action) {
     auto call = std::make_shared<CatalogueCall>();
     CLI::App* command = program.add_subcommand(listing.name, listing.summary);
     command->add_flag("--json", call->json, "Print one JSON document, with sources");
+    command->add_option("--html", call->html, "Write a self-contained page")->type_name("FILE");
     command->add_flag("--names", call->names, "Print names only, one a line");
     command->callback([call, listing, &action] {
       action = [call, listing] { return show_catalogue(*call, listing); };

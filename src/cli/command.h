@@ -7,9 +7,11 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 
+#include "cli/program.h"  // exit statuses
+
 namespace placet {
 
-/// What a call amounts to; gives the exit status: 0 good, 1 a bad judgement.
+/// What a call amounts to; gives kGood or kBad.
 using Action = std::function<int()>;
 
 void add_model_command(CLI::App& program, Action& action);
@@ -17,10 +19,6 @@ void add_derive_command(CLI::App& program, Action& action);
 void add_compare_command(CLI::App& program, Action& action);
 void add_catalogue_commands(CLI::App& program, Action& action);
 void add_completion_command(CLI::App& program, Action& action);
-
-inline constexpr int kGood = 0;
-inline constexpr int kBad = 1;
-inline constexpr int kWrongInput = 2;
-inline constexpr int kOurFault = 3;
+void add_validate_command(CLI::App& program, Action& action);
 
 }  // namespace placet

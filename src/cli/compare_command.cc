@@ -1,5 +1,6 @@
 // placet compare MODEL --placement A --placement B: the same job in several placements.
 #include <memory>
+#include <numeric>
 
 #include "cli/command.h"
 #include "cli/job_flags.h"
@@ -8,6 +9,7 @@
 #include "report/compare.h"
 #include "report/html.h"
 #include "report/json.h"
+#include "units/checked.h"
 #include "units/error.h"
 
 namespace placet {
@@ -18,21 +20,44 @@ struct CompareCall {
   ResultFlags result;
 };
 
+// Bytes per step are comparable only if a step is the same: without --global-batch, the least one
+// that every placement can make.
+std::vector<Job> load_all(const Catalog& catalog, JobRequest request,
+                          const std::vector<std::string>& placements) {
+  std::vector<Job> jobs;
+  std::int64_t samples = 1;
+  bool differ = false;
+  for (const std::string& placement : placements) {
+    request.placement = placement;
+    jobs.push_back(load_job(catalog, request));
+    const std::int64_t global = jobs.back().batch.global;
+    differ = differ || global != jobs.front().batch.global;
+    samples = checked_multiply(samples / std::gcd(samples, global), global, "samples");
+  }
+  if (request.global_batch || !differ) return jobs;
+  for (Job& job : jobs) {
+    job.batch.global = samples;
+    job.model.notes.back() = "--global-batch was not given: a step of " + std::to_string(samples) +
+                             " samples, which all can make, is assumed";
+  }
+  return jobs;
+}
+
 int compare_jobs(const CompareCall& call) {
   JobRequest request = request_of(call.flags);
   std::vector<std::string> placements = call.flags.placements;
   if (placements.empty() && request.placement) placements.push_back(*request.placement);
   if (placements.empty()) {
-    throw InputError({.where = "--placement",
-                      .problem = "is missing",
-                      .allowed = "two or more, such as --placement dp=8:ddp --placement dp=8:zero3"});
+    throw InputError(
+        {.where = "--placement",
+         .problem = "is missing",
+         .allowed = "two or more, such as --placement dp=8:ddp --placement dp=8:zero3"});
   }
-  const Catalog catalog = find_catalog();
   std::vector<Judged> all;
-  for (const std::string& placement : placements) {
-    request.placement = placement;
-    const auto job = std::make_shared<const Job>(load_job(catalog, request));
-    all.push_back({.job = job, .derivation = derive(*job)});
+  for (Job& job : load_all(find_catalog(), request, placements)) {
+    auto kept = std::make_shared<const Job>(std::move(job));
+    Derivation derivation = derive(*kept);
+    all.push_back({.job = std::move(kept), .derivation = std::move(derivation)});
   }
   if (!call.result.html.empty()) write_file(call.result.html, comparison_html(all), "--html");
   print(call.result.json ? comparison_json(all) : comparison_text(all, output_style()));

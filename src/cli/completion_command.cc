@@ -33,18 +33,24 @@ std::string bash_script(const CLI::App& program) {
          "  local word=\"${COMP_WORDS[COMP_CWORD]}\" before=\"${COMP_WORDS[COMP_CWORD-1]}\"\n"
          "  local flags=\"\" command=\"${COMP_WORDS[1]}\"\n"
          "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
-         "    COMPREPLY=($(compgen -W \"" + commands_of(program) + "\" -- \"$word\")); return\n"
+         "    COMPREPLY=($(compgen -W \"" +
+         commands_of(program) +
+         "\" -- \"$word\")); return\n"
          "  fi\n"
          "  case \"$before\" in\n"
-         "    --engine) COMPREPLY=($(compgen -W \"$(placet engines --names)\" -- \"$word\")); return ;;\n"
-         "    --cluster) COMPREPLY=($(compgen -W \"$(placet devices --names) $(placet clusters --names)\" -- \"$word\")); return ;;\n"
+         "    --engine) COMPREPLY=($(compgen -W \"$(placet engines --names)\" -- \"$word\")); "
+         "return ;;\n"
+         "    --cluster) COMPREPLY=($(compgen -W \"$(placet devices --names) $(placet clusters "
+         "--names)\" -- \"$word\")); return ;;\n"
          "    --job|--html) COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n"
          "  esac\n"
-         "  case \"$command\" in\n" + cases +
+         "  case \"$command\" in\n" +
+         cases +
          "  esac\n"
          "  case \"$word\" in\n"
          "    -*) COMPREPLY=($(compgen -W \"$flags\" -- \"$word\")) ;;\n"
-         "    *) COMPREPLY=($(compgen -W \"$(placet models --names)\" -- \"$word\") $(compgen -f -- \"$word\")) ;;\n"
+         "    *) COMPREPLY=($(compgen -W \"$(placet models --names)\" -- \"$word\") $(compgen -f "
+         "-- \"$word\")) ;;\n"
          "  esac\n"
          "}\n"
          "complete -F _placet placet\n";
@@ -63,16 +69,20 @@ std::string fish_script(const CLI::App& program) {
                         command->get_name(), command->get_description());
     for (const CLI::Option* option : command->get_options()) {
       for (const std::string& name : option->get_lnames()) {
-        text += fmt::format("complete -c placet -n '__fish_seen_subcommand_from {}' -l {}{} -d '{}'\n",
-                            command->get_name(), name, option->get_type_size() > 0 ? " -r" : "",
-                            option->get_description());
+        text +=
+            fmt::format("complete -c placet -n '__fish_seen_subcommand_from {}' -l {}{} -d '{}'\n",
+                        command->get_name(), name, option->get_type_size() > 0 ? " -r" : "",
+                        option->get_description());
       }
     }
   }
   return text +
-         "complete -c placet -n '__fish_seen_subcommand_from derive compare' -l engine -r -a '(placet engines --names)'\n"
-         "complete -c placet -n '__fish_seen_subcommand_from derive compare' -l cluster -r -a '(placet devices --names) (placet clusters --names)'\n"
-         "complete -c placet -n '__fish_seen_subcommand_from model derive compare' -a '(placet models --names)'\n";
+         "complete -c placet -n '__fish_seen_subcommand_from derive compare' -l engine -r -a "
+         "'(placet engines --names)'\n"
+         "complete -c placet -n '__fish_seen_subcommand_from derive compare' -l cluster -r -a "
+         "'(placet devices --names) (placet clusters --names)'\n"
+         "complete -c placet -n '__fish_seen_subcommand_from model derive compare' -a '(placet "
+         "models --names)'\n";
 }
 
 }  // namespace

@@ -55,25 +55,31 @@ void add_model_flags(CLI::App& command, JobFlags& flags) {
 
 void add_job_flags(CLI::App& command, JobFlags& flags) {
   add_model_flags(command, flags);
-  command.add_option("--placement", flags.placements, "Axes, outermost first: \"dp=8:zero1 tp=8:tp+sp\"")
+  command
+      .add_option("--placement", flags.placements,
+                  "Axes, outermost first: \"dp=8:zero1 tp=8:tp+sp\"")
       ->type_name("PLACEMENT");
-  command.add_option("--cluster", flags.cluster,
-                     "Devices: h100-sxm:8 (nodes), 64xh100-sxm (devices), a cluster or a file")
+  command
+      .add_option("--cluster", flags.cluster,
+                  "Devices: h100-sxm:8 (nodes), 64xh100-sxm (devices), a cluster or a file")
       ->type_name("CLUSTER");
   command.add_option("--global-batch", flags.global_batch, "Samples per step")->type_name("N");
   command.add_option("--micro-batch", flags.micro_batch, "Samples per micro-batch (1)")
       ->type_name("N");
-  command.add_option("--recompute", flags.recompute,
-                     "none, full, selective[=core_attn,mlp,...], every=N or first=N")
+  command
+      .add_option("--recompute", flags.recompute,
+                  "none, full, selective[=core_attn,mlp,...], every=N or first=N")
       ->type_name("WHAT");
-  command.add_option("--precision", flags.precision,
-                     "Formats: a name (mixed), or CLASS=DTYPE,... (gradients=fp32)")
+  command
+      .add_option("--precision", flags.precision,
+                  "Formats: a name (mixed), or CLASS=DTYPE,... (gradients=fp32)")
       ->type_name("NAME");
   command.add_option("--optimizer", flags.optimizer, "Optimizer (adamw)")->type_name("NAME");
   command.add_option("--loss", flags.loss, "Weight of the loss: token-mean")->type_name("NAME");
   command.add_option("--clip", flags.clip, "Clip gradients at this global norm")->type_name("NORM");
-  command.add_option("--routing", flags.routing,
-                     "Spread of tokens over experts: balanced, expected=SKEW or worst")
+  command
+      .add_option("--routing", flags.routing,
+                  "Spread of tokens over experts: balanced, expected=SKEW or worst")
       ->type_name("HOW");
   command.add_option("--engine", flags.engine, "Engine profile: NAME or NAME@VERSION (placet)")
       ->type_name("ENGINE");

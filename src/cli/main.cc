@@ -4,7 +4,6 @@
 #include <iostream>
 #include <new>
 
-#include "cli/output.h"
 #include "cli/program.h"
 #include "units/error.h"
 

@@ -34,8 +34,8 @@ int show_model(const ModelCall& call) {
 
 void add_model_command(CLI::App& program, Action& action) {
   auto call = std::make_shared<ModelCall>();
-  CLI::App* command =
-      program.add_subcommand("model", "What is trained: every tensor, exact counts, FLOPs per token");
+  CLI::App* command = program.add_subcommand(
+      "model", "What is trained: every tensor, exact counts, FLOPs per token");
   add_model_flags(*command, call->flags);
   add_result_flags(*command, call->result);
   command->footer(

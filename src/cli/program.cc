@@ -4,6 +4,7 @@
 #include <array>
 
 #include "catalog/reader.h"
+#include "cli/command.h"
 #include "cli/output.h"
 #include "units/error.h"
 #include "units/nearest.h"
@@ -11,12 +12,13 @@
 namespace placet {
 namespace {
 
-constexpr std::array kCommands = {&add_model_command, &add_derive_command, &add_compare_command,
-                                  &add_catalogue_commands, &add_completion_command};
+constexpr std::array kCommands = {&add_model_command,    &add_derive_command,
+                                  &add_compare_command,  &add_catalogue_commands,
+                                  &add_validate_command, &add_completion_command};
 
 // Planned subcommands, so that a reader of the documentation is told so rather than corrected.
-constexpr std::array kLater = {"lower",    "check", "verify", "simulate", "plan",
-                               "validate", "run",   "import", "export",   "audit"};
+constexpr std::array kLater = {"lower", "check",  "verify", "simulate", "plan",
+                               "run",   "import", "export", "audit"};
 
 std::vector<std::string> command_names(const CLI::App& program) {
   std::vector<std::string> names;
@@ -88,14 +90,15 @@ constexpr const char* kFooter =
     "\nExit status: 0 done, judgement good; 1 judgement bad; 2 wrong input; 3 our own fault.\n"
     "Examples:\n"
     "  placet derive llama-3.1-8b --cluster h100-sxm:1 --placement \"dp=8:zero3\"\n"
-    "  placet compare 70B --cluster 64xa100-80gb-sxm --placement dp=64:ddp --placement dp=64:zero3\n"
+    "  placet compare 70B --cluster 64xa100-80gb-sxm --placement dp=64:ddp --placement "
+    "dp=64:zero3\n"
     "  placet model ./config.json --json\n";
 
-}  // namespace
-
+// The program with all its subcommands. `action` is set by the one that is called.
 std::unique_ptr<CLI::App> make_program(Action& action) {
   auto program = std::make_unique<CLI::App>(
-      "Placet: say where the training state lives; see what that costs in memory and communication.",
+      "Placet: say where the training state lives; see what that costs in memory and "
+      "communication.",
       "placet");
   program->set_version_flag("--version", "placet " PLACET_VERSION);
   program->set_help_flag("-h,--help", "Print this help and exit");
@@ -106,6 +109,8 @@ std::unique_ptr<CLI::App> make_program(Action& action) {
   for (const auto add : kCommands) add(*program, action);
   return program;
 }
+
+}  // namespace
 
 int run(int argc, const char* const* argv) {
   Action action;

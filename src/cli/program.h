@@ -1,17 +1,16 @@
 // The program behind main: from arguments to an exit status.
 #pragma once
 
-#include <string>
-#include <vector>
-
-#include "cli/command.h"
-
 namespace placet {
 
-/// The program with all its subcommands. `action` is set by the one that is called.
-std::unique_ptr<CLI::App> make_program(Action& action);
+/// Exit statuses: done and the judgement is good, done and it is bad, the input is wrong, our fault.
+inline constexpr int kGood = 0;
+inline constexpr int kBad = 1;
+inline constexpr int kWrongInput = 2;
+inline constexpr int kOurFault = 3;
 
-/// Runs one call. Throws InputError for wrong arguments; help and version print and give 0.
+/// Runs one call; gives kGood or kBad. Throws InputError for wrong arguments and files; help and
+/// version print and give kGood.
 int run(int argc, const char* const* argv);
 
 }  // namespace placet

@@ -12,10 +12,10 @@ namespace placet {
 
 /// An accelerator. Peaks are the maker's; what is achievable is the time model's business.
 struct Device {
-  std::string name;             // "h100-sxm"
-  Bytes memory;                 // what a program can address, as the driver reports it
+  std::string name;  // "h100-sxm"
+  Bytes memory;      // what a program can address, as the driver reports it
   std::string memory_source;
-  FlopsPerSecond peak_bf16{};   // dense; 0 if unknown
+  FlopsPerSecond peak_bf16{};  // dense; 0 if unknown
   BytesPerSecond memory_bandwidth{};
 
   friend bool operator==(const Device&, const Device&) = default;
@@ -23,9 +23,9 @@ struct Device {
 
 /// One level of the topology, innermost first: `size` devices (counted in all) are joined by it.
 struct Level {
-  std::string link;                   // "NVLink 4"
-  std::int64_t devices = 1;           // devices inside one domain of this level
-  BytesPerSecond bandwidth{};         // per device and direction
+  std::string link;            // "NVLink 4"
+  std::int64_t devices = 1;    // devices inside one domain of this level
+  BytesPerSecond bandwidth{};  // per device and direction
   Seconds latency{};
 
   friend bool operator==(const Level&, const Level&) = default;
@@ -36,9 +36,9 @@ struct DeviceGroup {
   Device device;
   std::int64_t count = 0;
   std::int64_t per_host = 8;
-  Bytes host_memory{};               // of one host
-  BytesPerSecond host_link{};        // device to host memory, one direction
-  std::vector<Level> levels;         // innermost first; the last one spans the group
+  Bytes host_memory{};         // of one host
+  BytesPerSecond host_link{};  // device to host memory, one direction
+  std::vector<Level> levels;   // innermost first; the last one spans the group
 
   friend bool operator==(const DeviceGroup&, const DeviceGroup&) = default;
 };
@@ -58,19 +58,22 @@ std::int64_t devices_of(const Cluster& cluster);
 /// Memory of the smallest device: what every rank of an even job can count on.
 Bytes smallest_memory(const Cluster& cluster);
 
-/// The innermost level that joins ranks in groups of `count` which stand `stride` apart, as the groups
-/// of a mesh axis do: blocks of count x stride ranks tile all ranks from rank 0, and every group of
-/// every block must lie in one domain of the level. Where device groups differ, the slowest of their
-/// levels; where a block lies in two of them, `between_groups`.
-/// Cases: 8 devices per host: count 8, stride 1 is inside the host; count 2, stride 8 is not; nor is
-/// count 3, stride 1, for the ranks 6, 7, 8 are such a group.
+/// Where the groups of some mesh axes stand: blocks of `size` ranks tile all ranks from rank 0, and
+/// each group of a block lies within `span` consecutive ranks of it. For axes of a mesh, size is the
+/// outermost one's degree times its stride, and span - 1 the sum of (degree - 1) x stride.
+struct RankBlock {
+  std::int64_t span = 1;
+  std::int64_t size = 1;
+};
+
+/// The innermost level that joins every such group: no group lies in two of the level's domains.
+/// Where device groups differ, the slowest of their levels; where a block lies in two of them,
+/// `between_groups`.
+const Level& level_of(const Cluster& cluster, const RankBlock& block);
+
+/// The same for one axis: groups of `count` ranks which stand `stride` apart.
+/// Cases: 8 devices per host: count 8, stride 1 is inside the host; count 2, stride 8 is not; nor
+/// is count 3, stride 1, for the ranks 6, 7, 8 are such a group.
 const Level& level_of(const Cluster& cluster, std::int64_t count, std::int64_t stride);
-
-/// Names of the cluster's links, each once: those of the first group innermost first, then those
-/// that only other groups have, then the one between groups. CommunicationTerm::level counts here.
-std::vector<std::string> link_names(const Cluster& cluster);
-
-/// The position of a level's link among them. REQUIRES: the level is one of the cluster's.
-int link_position(const Cluster& cluster, const Level& level);
 
 }  // namespace placet

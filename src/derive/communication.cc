@@ -322,7 +322,7 @@ std::vector<CommunicationClass> derive_communication(const Layout& layout,
                        job.recompute.kind == Recompute::Kind::first;
     if (!is_block || mixed) units[k].plain = activation_traffic(layout, unit, false);
     if (is_block) units[k].recomputed = activation_traffic(layout, unit, true);
-    units[k].parameters = parameter_traffic(layout, unit);
+    units[k].parameters = parameter_traffic(layout, unit, {});
   }
   std::vector<CommunicationClass> classes;
   classes.reserve(stages.size());

@@ -15,6 +15,8 @@ namespace placet {
 struct UnitTerm {
   CommunicationTerm term;
   bool per_micro_batch = false;
+  MessageGrain grain = MessageGrain::unit;  // what one message of the engine carries
+  bool sharded = false;                     // shards of the payload are padded to equal sizes
 };
 
 /// Collectives of the values of one unit: entering and leaving parallel regions, partial sums,
@@ -22,9 +24,15 @@ struct UnitTerm {
 std::vector<UnitTerm> activation_traffic(const Layout& layout, int unit, bool recomputed);
 
 /// Collectives and host copies of the parameters of one unit: gathers for use, reductions of
-/// gradients, gathers after the update. Grains other than `unit` are applied by
-/// derive_communication.
-std::vector<UnitTerm> parameter_traffic(const Layout& layout, int unit);
+/// gradients, gathers after the update. `second_uses`: by parameter, whether the device holds the
+/// tensor anyway as another unit's, which then carries its gradient and update; empty: none is.
+/// Grains wider than a unit are applied by derive_communication.
+std::vector<UnitTerm> parameter_traffic(const Layout& layout, int unit,
+                                        const std::vector<bool>& second_uses);
+
+/// Elements of a gradient that are left to reduce among further axes after the scatters of its own
+/// axes: what gradients of shared tensors are reduced in between stages.
+std::int64_t left_after_scatter(const Layout& layout, const LocalParameter& parameter);
 
 /// One class per pipeline stage.
 std::vector<CommunicationClass> derive_communication(const Layout& layout,

@@ -166,7 +166,11 @@ class StageMemory {
     for (std::size_t i = 0; i < chunk.size(); ++i) {
       const UnitMemory& unit = memory_of(chunk[i]);
       const bool last = i + 1 == chunk.size() && job_.profile.last_unit_stays_gathered;
-      const Keep keep = last ? std::max(unit.keep, Keep::backward) : unit.keep;
+      const UnitRole role = role_of(chunk[i]);
+      const bool end = role == UnitRole::embedding || role == UnitRole::head;
+      Keep keep = last ? std::max(unit.keep, Keep::backward) : unit.keep;
+      if (end && job_.profile.joins_ends) keep = Keep::step;
+      keeps_.push_back(keep);
       const std::int64_t whole = unit.gathered_parameters;
       gathered_before_[i + 1] = gathered_before_[i] + whole;
       staying_before_[i + 1] = staying_before_[i] + (keep != Keep::none ? whole : 0);
@@ -218,8 +222,7 @@ class StageMemory {
     const std::vector<int>& chunk = stage_.chunks[active_];
     std::int64_t bytes = 0;
     for (std::size_t i = end; i < chunk.size(); ++i) {
-      const UnitMemory& unit = memory_of(chunk[i]);
-      if (unit.keep == Keep::step) bytes += unit.gathered_parameters;
+      if (keeps_[i] == Keep::step) bytes += memory_of(chunk[i]).gathered_parameters;
     }
     return bytes;
   }
@@ -412,6 +415,7 @@ class StageMemory {
   std::vector<std::int64_t> staying_before_;
   std::vector<std::int64_t> grown_before_;
   std::vector<std::int64_t> made_before_;
+  std::vector<Keep> keeps_;  // by position in the active chunk
   std::int64_t staying_always_ = 0;
   std::int64_t staying_elsewhere_ = 0;
   std::array<std::optional<std::int64_t>, kInstantCount> engine_{};

@@ -1,5 +1,6 @@
 // Rules 1 to 3 of docs/theory.md §4: use of parameters, gradients, update.
 #include <algorithm>
+#include <numeric>
 
 #include "derive/communication.h"
 #include "derive/memory.h"
@@ -11,25 +12,48 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
+std::int64_t round_up(std::int64_t elements, std::int64_t multiple) {
+  return checked_multiply(largest_share(elements, multiple), multiple, "padding");
+}
+
+/// Elements of one tensor in a message between its `degree` shards, padding included.
+std::int64_t padded_elements(const Profile& profile, const LocalParameter& parameter,
+                             std::int64_t degree) {
+  switch (profile.grain) {
+    case ShardGrain::element: return parameter.elements;
+    case ShardGrain::unit:
+    case ShardGrain::everything: return round_up(parameter.elements, profile.align_elements);
+    case ShardGrain::tensor:
+      return round_up(parameter.elements, std::lcm(degree * profile.pad_elements,
+                                                   profile.pad_total_elements));
+    case ShardGrain::row:
+      return checked_multiply(round_up(parameter.rows, degree),
+                              parameter.elements / std::max<std::int64_t>(1, parameter.rows),
+                              "padding");
+  }
+  return parameter.elements;
+}
+
 /// Adds up what the parameters of one unit move, one term per kind of movement and group.
 class ParameterTraffic {
  public:
   ParameterTraffic(const Layout& layout, int unit)
-      : layout_(layout), job_(*layout.job), unit_(layout.units[at(unit)]) {}
+      : layout_(layout),
+        job_(*layout.job),
+        profile_(job_.profile),
+        unit_(layout.units[at(unit)]),
+        kind_(job_.model.kinds[at(unit_.kind)]) {}
 
-  std::vector<UnitTerm> collect() {
-    const UnitKind& kind = job_.model.kinds[at(unit_.kind)];
+  std::vector<UnitTerm> collect(const std::vector<bool>& second_uses) {
     for (std::size_t p = 0; p < unit_.parameters.size(); ++p) {
       const LocalParameter& parameter = unit_.parameters[p];
-      if (kind.parameters[p].tied) {
-        use(kind, parameter);
-        continue;  // the owner's gradient and update carry the shared tensor
-      }
-      use(kind, parameter);
-      if (!parameter.trainable) continue;
+      use(kind_.parameters[p], parameter);
+      const bool elsewhere = p < second_uses.size() && second_uses[p];
+      if (!parameter.trainable || elsewhere) continue;
       reduce(parameter);
-      update(kind.parameters[p], parameter);
+      update(kind_.parameters[p], parameter);
     }
+    pad_units();
     return std::move(terms_);
   }
 
@@ -42,164 +66,328 @@ class ParameterTraffic {
     Dtype dtype = Dtype::bf16;
     Phase phase = Phase::forward;
     bool per_micro_batch = false;
+    MessageGrain grain = MessageGrain::unit;
+    bool sharded = false;
   };
 
   void add(const Move& move, AxisMask axes, std::int64_t elements, std::int64_t group = 0) {
     if (group == 0) group = degree_of(job_.placement, axes);
     if ((group <= 1 && move.collective != Collective::host_copy) || elements == 0) return;
     const Bytes payload = bytes_of(elements, move.dtype);
-    for (UnitTerm& term : terms_) {
-      const CommunicationTerm& t = term.term;
-      const bool same = t.axes == axes && t.what == move.what && t.phase == move.phase &&
-                        t.collective == move.collective && t.group == group &&
-                        t.dtype == move.dtype && term.per_micro_batch == move.per_micro_batch;
-      if (!same) continue;
-      term.term.payload += payload;
+    const UnitTerm made{.term = {.axes = axes, .collective = move.collective, .op = move.op,
+                                 .state = move.state, .what = move.what, .unit = kind_.name,
+                                 .dtype = move.dtype, .phase = move.phase, .payload = payload,
+                                 .count = 1, .group = group},
+                        .per_micro_batch = move.per_micro_batch, .grain = move.grain,
+                        .sharded = move.sharded};
+    for (UnitTerm& known : terms_) {
+      if (!travel_together(known, made)) continue;
+      if (move.grain == MessageGrain::tensor) {
+        ++known.term.count;
+      } else {
+        known.term.payload += payload;
+      }
       return;
     }
-    terms_.push_back({{.axes = axes, .collective = move.collective, .op = move.op,
-                       .state = move.state, .what = move.what, .dtype = move.dtype,
-                       .phase = move.phase, .payload = payload, .count = 1, .group = group},
-                      move.per_micro_batch});
+    terms_.push_back(made);
   }
 
+  /// Whether a tensor joins a known message, or, if each has its own, repeats one.
+  static bool travel_together(const UnitTerm& known, const UnitTerm& made) {
+    CommunicationTerm same = made.term;
+    same.count = known.term.count;
+    if (made.grain != MessageGrain::tensor) same.payload = known.term.payload;
+    return same == known.term && known.per_micro_batch == made.per_micro_batch &&
+           known.grain == made.grain && known.sharded == made.sharded;
+  }
+
+  std::int64_t padded(const LocalParameter& parameter, AxisMask axes) const {
+    return padded_elements(profile_, parameter, degree_of(job_.placement, axes));
+  }
+
+  /// Units are padded as a whole where they are flattened.
+  void pad_units() {
+    if (profile_.grain != ShardGrain::unit) return;
+    for (UnitTerm& term : terms_) {
+      if (!term.sharded || term.grain != MessageGrain::unit) continue;
+      const std::int64_t elements = in_bytes(term.term.payload) * 8 / bits_of(term.term.dtype);
+      const std::int64_t multiple =
+          std::lcm(term.term.group * profile_.pad_elements, profile_.pad_total_elements);
+      term.term.payload = bytes_of(round_up(elements, multiple), term.term.dtype);
+    }
+  }
+
+  // --- use
+
   /// Rests in part, used whole: gathered in forward and again in backward, unless kept.
-  void use(const UnitKind& kind, const LocalParameter& parameter) {
+  void use(const Parameter& declared, const LocalParameter& parameter) {
     AxisMask axes = parameter.rests_in_part;
     if (parameter.materialized != 0) axes |= parameter.divided[1];
     if (axes == 0 && parameter.on_host[0] == Rational(0)) return;
-    const bool is_last = kind.role == UnitRole::head && job_.profile.last_unit_stays_gathered;
-    const bool each = parameter.keep != Keep::step;
-    const bool again = parameter.keep == Keep::none && !is_last;
-    Move move{.what = "gathered parameters", .dtype = job_.precision.gather,
-              .phase = Phase::forward, .per_micro_batch = each};
-    copy_in(parameter, move);
-    add(move, axes, parameter.elements);
-    if (!again) return;
+    const bool is_end = kind_.role == UnitRole::head || kind_.role == UnitRole::embedding;
+    const bool stays = (kind_.role == UnitRole::head && profile_.last_unit_stays_gathered) ||
+                       (is_end && profile_.joins_ends);
+    Move move{.what = "gathered parameters", .dtype = gather_dtype(declared),
+              .phase = Phase::forward, .grain = profile_.gather_grain, .sharded = true};
+    const AxisMask once = axes & parameter.kept_step;
+    const AxisMask again = stays ? 0 : axes & ~parameter.kept;
+    if (once != 0) gather(declared, parameter, move, once, axes & ~once);
+    move.per_micro_batch = true;
+    if (once != axes || axes == 0) gather(declared, parameter, move, axes & ~once, 0);
     move.phase = Phase::backward;
-    copy_in(parameter, move);
-    add(move, axes, parameter.elements);
+    const bool rereads = axes == 0 && !stays && parameter.keep == Keep::none;
+    if (again != 0 || rereads) gather(declared, parameter, move, again, 0);
   }
 
-  /// The own part of parameters that rest in host memory comes in before each gather.
-  void copy_in(const LocalParameter& parameter, Move move) {
-    if (parameter.on_host[0] == Rational(0)) return;
-    move.collective = Collective::host_copy;
-    move.what = "parameters from host";
-    move.dtype = job_.precision.parameters;
-    add(move, 0, moved(parameter.rest[0], parameter.on_host[0]), 1);
+  Dtype gather_dtype(const Parameter& declared) const {
+    return declared.dtype ? *declared.dtype : job_.precision.gather;
+  }
+
+  /// Gathers over `axes` what stays divided over `later`; the own part comes from host memory first
+  /// where it rests there.
+  void gather(const Parameter& declared, const LocalParameter& parameter, Move move, AxisMask axes,
+              AxisMask later) {
+    if (parameter.on_host[0] != Rational(0)) {
+      Move copy = move;
+      copy.collective = Collective::host_copy;
+      copy.what = "parameters from host";
+      copy.dtype = declared.dtype ? *declared.dtype : job_.precision.parameters;
+      copy.grain = MessageGrain::unit;
+      copy.sharded = false;
+      add(copy, 0, moved(parameter.rest[0], parameter.on_host[0]), 1);
+    }
+    add(move, axes,
+        largest_share(padded(parameter, axes | later), degree_of(job_.placement, later)));
   }
 
   static std::int64_t moved(std::int64_t elements, const Rational& part) {
     return in_bytes(part_rounded_up(bytes(elements), part));
   }
 
+  // --- gradients
+
   Move reduction(Collective collective, Phase phase, bool each) const {
     return {.collective = collective, .op = ReduceOp::sum, .state = State::gradients,
             .what = "gradients", .dtype = job_.precision.reduce, .phase = phase,
-            .per_micro_batch = each};
+            .per_micro_batch = each, .grain = profile_.gradient_grain};
   }
 
   /// Brings a partial gradient to the layout of the update, at the cadence of its mode: scatters
   /// first, then all-reduces of what is left.
   void reduce(const LocalParameter& parameter) {
-    std::int64_t left = parameter.elements;
-    const AxisMask each = parameter.partial & parameter.scattered_each;
-    const AxisMask consumed = parameter.partial & parameter.consumed;
-    left = scatter(each, left, Phase::backward, true);
-    left = scatter(consumed & parameter.owned, left, Phase::backward, true);
-    if (const AxisMask whole = consumed & ~parameter.owned; whole != 0) {
-      add(reduction(Collective::all_reduce, Phase::backward, true), whole, left);
+    AxisMask partial = parameter.partial;
+    if (profile_.shared_gradients_whole) {
+      add_shared(parameter.shared, parameter.elements, parameter.scattered_each != 0);
+      partial &= ~parameter.shared;
     }
-    const AxisMask rest = parameter.partial & ~parameter.scattered_each & ~parameter.consumed;
+    const AxisMask each = partial & parameter.scattered_each;
+    const AxisMask consumed = partial & parameter.consumed;
+    AxisMask rest = partial & ~each & ~consumed;
     const AxisMask to_owner = rest & (parameter.owned | parameter.deferred);
-    left = scatter(to_owner, left, Phase::reduce, false);
-    add(reduction(Collective::all_reduce, Phase::reduce, false), rest & ~to_owner, left);
-    if (parameter.replicas > 1) {
-      Move shared = reduction(Collective::all_reduce, Phase::reduce, false);
-      shared.what = "gradients of shared heads";
-      add(shared, parameter.replica_axes, left, parameter.replicas);
+    rest &= ~to_owner;
+    std::int64_t left = padded(parameter, each | to_owner | (consumed & parameter.owned));
+    if (each != 0) {
+      const AxisMask follow = profile_.replicas_follow_scatter ? rest : 0;
+      left = scatter(each, follow, left, Phase::backward, true);
+      rest &= ~follow;
     }
+    left = scatter(consumed & parameter.owned, consumed & ~parameter.owned, left, Phase::backward,
+                   true);
+    if (to_owner != 0) {
+      left = scatter(to_owner, rest, left, Phase::reduce, false);
+    } else {
+      add(reduction(Collective::all_reduce, Phase::reduce, false), rest, left);
+    }
+    if (parameter.replicas > 1) share_heads(parameter, left);
   }
 
-  std::int64_t scatter(AxisMask axes, std::int64_t elements, Phase phase, bool each) {
-    if (axes == 0) return elements;
-    const bool whole = job_.profile.scatter_path == ScatterPath::all_reduce_and_slice;
-    add(reduction(whole ? Collective::all_reduce : Collective::reduce_scatter, phase, each), axes,
-        elements);
-    return largest_share(elements, degree_of(job_.placement, axes));
+  /// Key and value heads that several neighbours hold: a group of them, a part of an axis.
+  void share_heads(const LocalParameter& parameter, std::int64_t left) {
+    Move shared = reduction(Collective::all_reduce, Phase::reduce, false);
+    shared.what = "gradients of shared heads";
+    shared.grain = profile_.shared_gradient_grain;
+    add(shared, parameter.replica_axes,
+        profile_.shared_gradients_whole ? parameter.elements : left, parameter.replicas);
   }
+
+  void add_shared(AxisMask axes, std::int64_t elements, bool each) {
+    Move shared = reduction(Collective::all_reduce, each ? Phase::backward : Phase::reduce, each);
+    shared.what = "gradients of uncut tensors";
+    shared.grain = profile_.shared_gradient_grain;
+    add(shared, axes, elements);
+  }
+
+  /// Reduces to the owners over `axes`, and what is left over `others`. An all-reduce that serves
+  /// as a scatter makes the same transition over both: one group. Gives the elements left.
+  std::int64_t scatter(AxisMask axes, AxisMask others, std::int64_t elements, Phase phase,
+                       bool each) {
+    const bool whole = profile_.scatter_path == ScatterPath::all_reduce_and_slice;
+    const std::int64_t left =
+        axes == 0 ? elements : largest_part(job_.placement, elements, axes);
+    if (whole) {
+      Move all = reduction(Collective::all_reduce, phase, each);
+      all.sharded = true;
+      add(all, axes | others, elements);
+      return left;
+    }
+    Move to_owners = reduction(Collective::reduce_scatter, phase, each);
+    to_owners.sharded = true;
+    if (axes != 0) add(to_owners, axes, elements);
+    add(reduction(Collective::all_reduce, phase, each), others, left);
+    return left;
+  }
+
+  // --- update
 
   /// After the update parameters go from the layout of their optimizer state to their own.
   void update(const Parameter& declared, const LocalParameter& parameter) {
-    const AxisMask early = parameter.scattered_each & ~parameter.owned & parameter.partial;
-    Move gradients{.state = State::gradients, .what = "gradients for the update",
-                   .dtype = job_.precision.gradients, .phase = Phase::update};
-    add(gradients, early, parameter.elements);
-    regather_state(declared, parameter);
+    gather_for_update(declared, parameter);
     const AxisMask spread =
         parameter.owned & ~parameter.divided[0] & ~parameter.materialized & ~parameter.cut;
     if (spread != 0) {
-      Move gather{.what = "updated parameters", .dtype = job_.precision.parameters,
-                  .phase = Phase::update};
+      const Move gather{.what = "updated parameters", .dtype = job_.precision.parameters,
+                        .phase = Phase::update, .grain = profile_.update_grain, .sharded = true};
       // Axes along which parameters rest divided anyway keep their part: only the rest is gathered.
-      const std::int64_t part =
-          largest_share(parameter.elements, degree_of(job_.placement, parameter.divided[0]));
-      add(gather, spread, part);
+      add(gather, spread,
+          largest_share(padded(parameter, spread | parameter.divided[0]),
+                        degree_of(job_.placement, parameter.divided[0])));
     }
     copy_states(declared, parameter);
+    copy_gradients(parameter);
+    copy_parameters(parameter);
+  }
+
+  /// What the update must see whole and does not: gradients scattered although their optimizer
+  /// state is whole, state divided only at rest, matrices and statistics that cuts tear.
+  void gather_for_update(const Parameter& declared, const LocalParameter& parameter) {
+    const AxisMask early = (parameter.scattered_each | parameter.deferred) & ~parameter.owned &
+                           ~parameter.regathered & parameter.partial;
+    const AxisMask whole = parameter.regathered & parameter.partial &
+                           (parameter.scattered_each | parameter.deferred);
+    const Move gradients{.state = State::gradients, .what = "gradients for the update",
+                         .dtype = job_.precision.gradients, .phase = Phase::update};
+    add(gradients, early | whole, parameter.elements);
+    regather_state(declared, parameter);
+    gather_regions(declared, parameter);
   }
 
   void regather_state(const Parameter& declared, const LocalParameter& parameter) {
     if (parameter.regathered == 0) return;
     LocalParameter whole = parameter;
-    whole.rest[1] =
-        largest_share(parameter.elements, degree_of(job_.placement, parameter.owned));
+    whole.rest[1] = largest_share(parameter.elements, degree_of(job_.placement, parameter.owned));
     whole.on_host = {};
     const std::int64_t size = state_bytes(job_, declared, whole).device[1];
-    Move gather{.state = State::optimizer, .what = "optimizer state for the update",
-                .dtype = Dtype::uint8, .phase = Phase::update};
+    const Move gather{.state = State::optimizer, .what = "optimizer state for the update",
+                      .dtype = Dtype::uint8, .phase = Phase::update};
     add(gather, parameter.regathered, size);
   }
 
-  /// Optimizer state in host memory: the update runs there, or the state comes in and goes back.
+  /// Optimizers that see more than elements: whole matrices are put together along the axes that
+  /// tear them (shards along other axes hold whole matrices); sums along a torn row or column are
+  /// reduced. Blocks never lie across shards.
+  void gather_regions(const Parameter& declared, const LocalParameter& parameter) {
+    if (declared.dims.size() < 2) return;
+    const AxisMask torn = parameter.cut_rows | parameter.cut_columns;
+    switch (job_.optimizer.region) {
+      case UpdateRegion::element:
+      case UpdateRegion::block: return;
+      case UpdateRegion::matrix: {
+        const Move gather{.state = State::gradients, .what = "matrices for the update",
+                          .dtype = job_.precision.gradients, .phase = Phase::update};
+        const std::int64_t own =
+            largest_share(parameter.elements, degree_of(job_.placement, parameter.owned));
+        add(gather, torn,
+            checked_multiply(own, degree_of(job_.placement, torn), "matrices for the update"));
+        return;
+      }
+      case UpdateRegion::row_and_column: {
+        Move sums{.collective = Collective::all_reduce, .op = ReduceOp::sum,
+                  .state = State::optimizer, .what = "column sums for the update",
+                  .dtype = Dtype::fp32, .phase = Phase::update};
+        add(sums, parameter.cut_rows | parameter.owned,
+            parameter.elements / std::max<std::int64_t>(1, parameter.matrix_rows));
+        sums.what = "row sums for the update";
+        const std::int64_t rows =
+            parameter.elements / std::max<std::int64_t>(1, parameter.matrix_columns);
+        add(sums, parameter.cut_columns,
+            largest_share(rows, degree_of(job_.placement, parameter.owned)));
+        return;
+      }
+    }
+  }
+
+  // --- host memory
+
+  /// Optimizer state in host memory, updated on the device: it comes in and goes back.
   void copy_states(const Parameter& declared, const LocalParameter& parameter) {
-    if (parameter.on_host[1] == Rational(0)) return;
+    if (parameter.on_host[1] == Rational(0) || parameter.update_on_host) return;
     Move copy{.collective = Collective::host_copy, .state = State::optimizer, .dtype = Dtype::uint8,
               .phase = Phase::update};
-    if (!parameter.update_on_host) {
-      const std::int64_t size = state_bytes(job_, declared, parameter).host[1];
-      copy.what = "optimizer state from host";
-      add(copy, 0, size, 1);
-      copy.what = "optimizer state to host";
-      add(copy, 0, size, 1);
-      return;
+    const std::int64_t size = state_bytes(job_, declared, parameter).host[1];
+    copy.what = "optimizer state from host";
+    add(copy, 0, size, 1);
+    copy.what = "optimizer state to host";
+    add(copy, 0, size, 1);
+  }
+
+  /// Gradients that rest on the host go there each time they are reduced; those that only the
+  /// update on the host needs, once. An update on the device brings them back.
+  void copy_gradients(const LocalParameter& parameter) {
+    Move copy{.collective = Collective::host_copy, .state = State::gradients,
+              .what = "gradients to host", .dtype = job_.precision.gradients,
+              .phase = Phase::update};
+    if (parameter.on_host[2] != Rational(0)) {
+      copy.phase = Phase::backward;
+      copy.per_micro_batch = true;
+      add(copy, 0, moved(parameter.rest[2], parameter.on_host[2]), 1);
+      if (parameter.update_on_host) return;
+      copy.phase = Phase::update;
+      copy.per_micro_batch = false;
+      copy.what = "gradients from host";
+      add(copy, 0, moved(parameter.rest[2], parameter.on_host[2]), 1);
+    } else if (parameter.update_on_host) {
+      add(copy, 0, moved(parameter.rest[1], host_part(parameter)), 1);
     }
-    const std::int64_t part = moved(parameter.rest[1], parameter.on_host[1]);
-    if (parameter.on_host[2] == Rational(0)) {
-      copy.state = State::gradients;
-      copy.what = "gradients to host";
-      copy.dtype = job_.precision.gradients;
-      add(copy, 0, part, 1);
+  }
+
+  /// Parameters updated on the other side of the host link than they rest on.
+  void copy_parameters(const LocalParameter& parameter) {
+    const bool on_host = parameter.on_host[0] != Rational(0);
+    if (on_host == parameter.update_on_host) return;
+    Move copy{.collective = Collective::host_copy, .what = "updated parameters from host",
+              .dtype = job_.precision.parameters, .phase = Phase::update};
+    if (on_host) {
+      copy.what = "updated parameters to host";
+      add(copy, 0, moved(parameter.rest[0], parameter.on_host[0]), 1);
+    } else {
+      add(copy, 0, moved(parameter.rest[1], host_part(parameter)), 1);
     }
-    if (parameter.on_host[0] == Rational(0)) {
-      copy.state = State::parameters;
-      copy.what = "updated parameters from host";
-      copy.dtype = job_.precision.parameters;
-      add(copy, 0, part, 1);
-    }
+  }
+
+  /// The part of the update that runs on the host: that of the state which rests there.
+  static Rational host_part(const LocalParameter& parameter) {
+    return parameter.on_host[1] == Rational(0) ? Rational(1) : parameter.on_host[1];
   }
 
   const Layout& layout_;
   const Job& job_;
+  const Profile& profile_;
   const LocalUnit& unit_;
+  const UnitKind& kind_;
   std::vector<UnitTerm> terms_;
 };
 
 }  // namespace
 
-std::vector<UnitTerm> parameter_traffic(const Layout& layout, int unit) {
-  return ParameterTraffic(layout, unit).collect();
+std::int64_t left_after_scatter(const Layout& layout, const LocalParameter& parameter) {
+  const AxisMask scattered = parameter.partial & (parameter.scattered_each | parameter.deferred |
+                                                  parameter.owned) & ~parameter.shared;
+  return largest_part(layout.job->placement, parameter.elements, scattered);
+}
+
+std::vector<UnitTerm> parameter_traffic(const Layout& layout, int unit,
+                                        const std::vector<bool>& second_uses) {
+  return ParameterTraffic(layout, unit).collect(second_uses);
 }
 
 }  // namespace placet

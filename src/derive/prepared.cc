@@ -62,6 +62,10 @@ void read_values(const UnitKind& kind, PreparedKind& out) {
           kind.values[static_cast<std::size_t>(v)].region == Region::residual) {
         value.enters_parallel = true;
       }
+      if (op.region == Region::residual &&
+          kind.values[static_cast<std::size_t>(v)].region == Region::parallel) {
+        value.leaves_parallel = true;
+      }
     }
     auto made = [&](int v) {
       PreparedValue& value = out.values[static_cast<std::size_t>(v)];

@@ -17,6 +17,7 @@ struct PreparedValue {
   ClassSet classes = 0;    // of the operator that produces it
   bool on_stream = false;  // its tokens are divided as the residual stream's are
   bool routed = false;     // one entry per token and chosen expert, placed with the experts
+  bool leaves_parallel = false;  // value of a parallel region taken by an operator of the stream
   bool enters_parallel = false;  // residual value taken by an operator of a parallel region
 };
 

@@ -1,6 +1,7 @@
 #include "derive/reserve.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 
 #include "derive/caching_pool.h"
@@ -195,7 +196,21 @@ class Replay {
     gathered_.erase(found);
   }
 
+  /// Embedding and head where they are one unit: gathered at its first use, freed after its last.
+  bool stays_joined(const UnitFacts& unit) const {
+    const UnitRole role = unit.kind->role;
+    return profile_.joins_ends && (role == UnitRole::embedding || role == UnitRole::head);
+  }
+
+  void drop_joined(const std::vector<int>& chunk) {
+    for (int u : chunk) {
+      const UnitFacts& unit = units_.at(u);
+      if (stays_joined(unit) && unit.memory.keep != Keep::step) drop_gathered(u);
+    }
+  }
+
   void forward(const Work& work) {
+    if (stage_.virtual_stages[at(work.chunk)] > 0) wait_for_device();
     const std::vector<int>& chunk = stage_.chunks[at(work.chunk)];
     std::vector<UnitBuffers>& buffers = alive_[{work.chunk, work.micro_batch}];
     buffers.resize(chunk.size());
@@ -203,11 +218,13 @@ class Replay {
     for (std::size_t i = 0; i < chunk.size(); ++i) {
       const UnitFacts& unit = units_.at(chunk[i]);
       gather(chunk[i]);
+      if (i == 0 && profile_.joins_ends) gather(chunk.back());
       stream = forward_unit(unit, buffers[i], stream);
       const bool last = i + 1 == chunk.size() && profile_.last_unit_stays_gathered;
-      if (unit.memory.keep == Keep::none && !last) drop_gathered(chunk[i]);
+      if (unit.memory.keep == Keep::none && !last && !stays_joined(unit)) drop_gathered(chunk[i]);
     }
     leaving_[{work.chunk, work.micro_batch}] = stream;
+    if (layout_.stages > 1 && profile_.host_waits_at_sends) wait_for_device();
   }
 
   /// Runs one unit forward. The unit's input is handed over by the unit before; its output is
@@ -228,8 +245,14 @@ class Replay {
       }
       if (op.kind == OpKind::loss) run_loss(unit, op, buffers);
       release_all(whole);
+      launch(unit);
       for (int v : prepared.operators[o].dead_after) {
-        if (!unit.plan->is_kept[at(v)]) release_value(buffers, v);
+        if (unit.plan->is_kept[at(v)]) continue;
+        if (prepared.values[at(v)].leaves_parallel && hands_over_late()) {
+          release_late(buffers.values[at(v)]);
+          buffers.values[at(v)] = 0;
+        }
+        release_value(buffers, v);
       }
     }
     if (prepared.output < 0) return 0;
@@ -245,6 +268,35 @@ class Replay {
   void release_value(UnitBuffers& buffers, int v) {
     main_.release(buffers.values[at(v)]);
     buffers.values[at(v)] = 0;
+  }
+
+  bool hands_over_late() const {
+    return profile_.collective_buffers_return_late && job_.host_runs_ahead &&
+           layout_.split_residual_axes != 0;
+  }
+
+  /// A buffer handed to a collective: back in the pool when the device has run what was launched.
+  void release_late(Handle handle) {
+    if (handle == 0) return;
+    late_.push_back({launches_, handle});
+  }
+
+  /// The host launches the kernels of one operator; what the full queue has pushed out has run.
+  void launch(const UnitFacts& unit) {
+    if (late_.empty() && !hands_over_late()) return;
+    const std::size_t both_ways = std::max<std::size_t>(1, 2 * unit.kind->operators.size());
+    launches_ += static_cast<double>(profile_.launches_per_block) / static_cast<double>(both_ways);
+    const double run = launches_ - static_cast<double>(profile_.launch_queue);
+    while (!late_.empty() && late_.front().first < run) {
+      main_.release(late_.front().second);
+      late_.pop_front();
+    }
+  }
+
+  /// The host waits for the device: a message received, the end of a step.
+  void wait_for_device() {
+    for (const auto& [when, handle] : late_) main_.release(handle);
+    late_.clear();
   }
 
   void release_all(const std::vector<Handle>& handles) {
@@ -286,6 +338,7 @@ class Replay {
   }
 
   void backward(const Work& work) {
+    if (layout_.stages > 1) wait_for_device();
     const std::vector<int>& chunk = stage_.chunks[at(work.chunk)];
     std::vector<UnitBuffers>& buffers = alive_[{work.chunk, work.micro_batch}];
     Handle& leaving = leaving_[{work.chunk, work.micro_batch}];
@@ -296,11 +349,12 @@ class Replay {
       const UnitFacts& unit = units_.at(chunk[i]);
       gather(chunk[i]);
       gradient = backward_unit(unit, buffers[i], gradient, held);
-      if (unit.memory.keep != Keep::step) drop_gathered(chunk[i]);
+      if (unit.memory.keep != Keep::step && !stays_joined(unit)) drop_gathered(chunk[i]);
       if (profile_.gradient_hold != GradientHold::micro_batch) reduce_unit(unit, held);
     }
     main_.release(gradient);
     release_all(held);
+    if (profile_.joins_ends) drop_joined(chunk);
     alive_.erase({work.chunk, work.micro_batch});
     leaving_.erase({work.chunk, work.micro_batch});
   }
@@ -362,6 +416,8 @@ class Replay {
     for (int p : op.parameters) weigh(unit, p, held);
     release_all(temporary);
     release_all(whole);
+    launch(unit);
+    if (hands_over_late()) scatter_gradients(unit, facts);
     for (int v : facts.adjoints_dead) {
       main_.release(adjoints[at(v)]);
       adjoints[at(v)] = 0;
@@ -371,6 +427,15 @@ class Replay {
     if (profile_.gradient_hold == GradientHold::op && unit.memory.gradient_whole == 0) {
       release_all(held);
       held.clear();
+    }
+  }
+
+  /// Whole gradients of inputs that came from the divided stream, on their way to be scattered.
+  void scatter_gradients(const UnitFacts& unit, const PreparedOperator& facts) {
+    for (int v : facts.adjoints_made) {
+      const std::size_t i = at(v);
+      if (!unit.prepared->values[i].enters_parallel || unit.local->values[i] == 0) continue;
+      release_late(main_.allocate(unit.sizes[i] / unit.local->values[i] * unit.local->gathered[i]));
     }
   }
 
@@ -404,6 +469,7 @@ class Replay {
 
   /// After the last backward: reductions, the update and its temporaries.
   void finish_step(int step) {
+    wait_for_device();
     main_.release(last_reduction_pool_main());
     std::vector<Handle> temporary;
     for (Instant instant : {Instant::reduction, Instant::update}) {
@@ -453,6 +519,8 @@ class Replay {
   CachingPool gathers_;
   CachingPool reductions_;
   Bytes outside_;
+  std::deque<std::pair<double, Handle>> late_;  // with the number of launches before it
+  double launches_ = 0;
   std::map<int, Handle> gathered_;
   Handle last_message_ = 0;
   Handle last_reduction_ = 0;

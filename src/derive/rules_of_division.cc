@@ -260,6 +260,18 @@ void judge_even_blocks(const Job& job, const Pipeline& pipeline, Findings& findi
                    : "at most " + std::to_string(pipeline.blocks) + " stages"});
 }
 
+/// Rows of the first dimension that the compute cuts leave a device.
+std::int64_t rows_left(const std::vector<Cutter>& cutters, const Parameter& parameter) {
+  const Dim& first = parameter.dims.front();
+  std::int64_t parts = 1;
+  for (const Cutter& cutter : cutters) {
+    if (divides(cutter, first.index, parameter.classes, std::nullopt)) {
+      parts = saturating_product(parts, cutter.parts);
+    }
+  }
+  return largest_share(first.size, parts);
+}
+
 }  // namespace
 
 void judge_dimensions(const Job& job, Findings& findings) { DimensionJudge(job, findings).judge(); }
@@ -341,21 +353,27 @@ void judge_storage(const Job& job, Findings& findings) {
     shards = saturating_product(shards, axis.degree);
     axis_of_shards = &axis;
   }
+  const std::vector<Cutter> cutters = cutters_of(job);
   const Parameter* largest = nullptr;
+  std::int64_t rows = 0;
   for (const UnitKind& kind : job.model.kinds) {
     for (const Parameter& parameter : kind.parameters) {
-      if (parameter.dims.size() < 2 || parameter.dims.front().size >= shards) continue;
+      if (parameter.dims.size() < 2) continue;
+      const std::int64_t left = rows_left(cutters, parameter);
+      if (left >= shards) continue;
       const bool larger =
           largest == nullptr || elements_of(parameter.dims) > elements_of(largest->dims);
-      if (larger) largest = &parameter;
+      if (!larger) continue;
+      largest = &parameter;
+      rows = left;
     }
   }
   if (largest == nullptr) return;
   findings.push_back({.rule = "compute-before-storage",
                       .severity = Severity::advice,
                       .where = largest->name,
-                      .message = std::to_string(largest->dims.front().size) + " rows for " +
-                                 std::to_string(shards) + " shards: the other devices hold padding",
+                      .message = std::to_string(rows) + " rows for " + std::to_string(shards) +
+                                 " shards: the other devices hold padding",
                       .cure = "fewer shards along " + std::string(axis_of_shards->axis.text())});
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "derive/communication.h"
@@ -64,9 +65,14 @@ class UnitTraffic {
   /// The format of a value on the wire.
   Dtype dtype_of(const Value& value) const;
 
+  int number() const { return number_; }  // of the local unit, in Layout::units
+  bool recomputed() const { return recomputed_; }
+
  private:
   bool keeps_something(const Operator& op) const;
 
+  int number_ = 0;
+  bool recomputed_ = false;
   std::size_t last_needed_ = 0;  // one past the last operator that a recomputation runs to its inputs
   std::vector<UnitTerm> terms_;
 };

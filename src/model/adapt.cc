@@ -30,7 +30,8 @@ bool is_linear(const Operator& op) {
 class Patterns {
  public:
   Patterns(std::span<const std::string> patterns, std::string where)
-      : patterns_(patterns.begin(), patterns.end()), matched_(patterns.size(), false),
+      : patterns_(patterns.begin(), patterns.end()),
+        matched_(patterns.size(), false),
         where_(std::move(where)) {}
 
   bool matches(const UnitKind& kind, int p) {
@@ -50,7 +51,8 @@ class Patterns {
     for (std::size_t i = 0; i < patterns_.size(); ++i) {
       if (matched_[i]) continue;
       const std::vector<std::string> words(offered_.begin(), offered_.end());
-      throw InputError({.where = where_, .value = patterns_[i],
+      throw InputError({.where = where_,
+                        .value = patterns_[i],
                         .problem = "matches no tensor it could apply to",
                         .allowed = "a checkpoint name or a part of one, with * and ?",
                         .nearest = nearest(patterns_[i], words)});
@@ -120,21 +122,23 @@ int add_adapter(UnitKind& kind, const Parameter& base, std::string_view which, c
                 std::vector<Dim> dims) {
   dims.insert(dims.begin(), sides.experts.begin(), sides.experts.end());
   kind.parameters.push_back(
-      {.name = adapter_name(base.name, which), .dims = std::move(dims),
+      {.name = adapter_name(base.name, which),
+       .dims = std::move(dims),
        .classes = static_cast<ClassSet>(base.classes | bit_of(TensorClass::adapters))});
   return static_cast<int>(kind.parameters.size()) - 1;
 }
 
-/// The operators that replace `op`: itself with new outputs, A, B, and a sum per output, which makes
-/// the values that `op` made before.
+/// The operators that replace `op`: itself with new outputs, A, B, and a sum per output, which
+/// makes the values that `op` made before.
 std::vector<Operator> adapt(UnitKind& kind, Operator op, std::int64_t rank) {
   const Parameter base = kind.parameters.at(static_cast<std::size_t>(op.parameters.front()));
   const Sides sides = sides_of(kind, op, base);
   if (rank >= std::min(sides.in.size, sides.out.size)) {
-    throw InputError({.where = "lora", .value = std::to_string(rank),
-                      .problem = "is not a low rank for " + base.name,
-                      .allowed = "1 to " +
-                                 std::to_string(std::min(sides.in.size, sides.out.size) - 1)});
+    throw InputError(
+        {.where = "lora",
+         .value = std::to_string(rank),
+         .problem = "is not a low rank for " + base.name,
+         .allowed = "1 to " + std::to_string(std::min(sides.in.size, sides.out.size) - 1)});
   }
   const Dim low = dim(Index::adapter, rank);
   const int a = add_adapter(kind, base, "A", sides, {low, sides.in});
@@ -157,8 +161,11 @@ std::vector<Operator> adapt(UnitKind& kind, Operator op, std::int64_t rank) {
     const int plain = add_value(kind, value.name + ".base", value.dims, op.region);
     const int change = add_value(kind, value.name + ".change", value.dims, op.region);
     second.outputs.push_back(change);
-    sums.push_back({.kind = OpKind::residual_add, .name = op.name + ".lora_add",
-                    .region = op.region, .module = op.module, .inputs = {plain, change},
+    sums.push_back({.kind = OpKind::residual_add,
+                    .name = op.name + ".lora_add",
+                    .region = op.region,
+                    .module = op.module,
+                    .inputs = {plain, change},
                     .outputs = {output}});
     output = plain;
   }
@@ -230,7 +237,9 @@ Model with_frozen(Model model, std::span<const std::string> patterns) {
 
 Model with_lora(Model model, std::int64_t rank, std::span<const std::string> patterns) {
   if (rank < 1) {
-    throw InputError({.where = "lora", .value = std::to_string(rank), .problem = "is not a rank",
+    throw InputError({.where = "lora",
+                      .value = std::to_string(rank),
+                      .problem = "is not a rank",
                       .allowed = "a whole number from 1"});
   }
   const std::vector<std::string> usual{"attention.q", "attention.v", "attention.qkv"};
@@ -240,19 +249,20 @@ Model with_lora(Model model, std::int64_t rank, std::span<const std::string> pat
   for (UnitKind& kind : model.kinds) {
     for (Parameter& p : kind.parameters) p.trainable = false;
     std::vector<Operator> operators;
-    for (Operator& op : std::exchange(kind.operators, {})) {
+    for (const Operator& op : kind.operators) {
       if (takes_adapter(kind, op) && matcher.matches(kind, op.parameters.front())) {
         any = true;
-        std::ranges::move(adapt(kind, std::move(op), rank), std::back_inserter(operators));
+        std::ranges::move(adapt(kind, op, rank), std::back_inserter(operators));
       } else {
-        operators.push_back(std::move(op));
+        operators.push_back(op);
       }
     }
     kind.operators = std::move(operators);
   }
   if (!by_default) matcher.finish();
   if (!any) {
-    throw InputError({.where = "lora", .problem = "finds no linear operator in this model",
+    throw InputError({.where = "lora",
+                      .problem = "finds no linear operator in this model",
                       .allowed = "a model with attention projections, or patterns"});
   }
   return model;

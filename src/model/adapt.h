@@ -25,8 +25,8 @@ Model with_frozen(Model model, std::span<const std::string> patterns);
 /// Low-rank adapters (LoRA, arXiv 2106.09685, section 4): beside each linear operator y = W x that
 /// matches, y = W x + B (A x) with A [rank, in] and B [out, rank]; experts get one pair each.
 /// Everything else is frozen. Both new operators and the sum stand in the region of W, so where a
-/// cut divides the rows of W, B is cut, A is whole and A's gradient is partial; where it divides the
-/// columns, A is cut, B is whole and B's gradient is partial.
+/// cut divides the rows of W, B is cut, A is whole and A's gradient is partial; where it divides
+/// the columns, A is cut, B is whole and B's gradient is partial.
 /// Without patterns: the query and value projections of attention (section 4.2 there), or the fused
 /// tensor that holds them. Routers and tied output matrices get none.
 /// Throws InputError if rank < 1, if it is not below the smaller side of a matched weight, or for a

@@ -1,6 +1,6 @@
-// A transformer as its makers describe it: sizes, order of the parts, and the checkpoint names of the
-// weights; no tensors and no operators yet (build.h makes those). Nothing here names a family: what a
-// family fixes by its code, the reader of its configuration files writes out in these words.
+// A transformer as its makers describe it: sizes, order of the parts, and the checkpoint names of
+// the weights; no tensors and no operators yet (build.h makes those). Nothing here names a family:
+// what a family fixes by its code, the reader of its configuration files writes out in these words.
 //
 //   Architecture = embedding, blocks (distinct shapes and the order in which they are used), head,
 //                  multi-token-prediction modules
@@ -70,7 +70,7 @@ struct Latents {
   Norm query_norm;
   Weights key_value_down;  // rows: key_value_rank + rope_size
   Norm key_value_norm;
-  Weights key_value_up;    // rows: heads x (unrotated size + value size)
+  Weights key_value_up;  // rows: heads x (unrotated size + value size)
 
   friend bool operator==(const Latents&, const Latents&) = default;
 };
@@ -199,8 +199,8 @@ struct StateSpace {
 using Mixer = std::variant<Attention, StateSpace, Mlp, Moe>;
 
 struct Branch {
-  /// stream: the residual stream as it is now. same: what the branch before this one read (after its
-  /// norm). block: the stream as it entered the block.
+  /// stream: the residual stream as it is now. same: what the branch before this one read (after
+  /// its norm). block: the stream as it entered the block.
   enum class Input : std::uint8_t { stream, same, block };
   Input input = Input::stream;
   Norm norm;  // of the input
@@ -222,9 +222,9 @@ using BlockShape = std::vector<Sublayer>;
 
 struct EmbeddingShape {
   std::int64_t vocabulary = 0;
-  std::int64_t width = 0;      // of a row; if not the hidden size, `projection` maps it there
+  std::int64_t width = 0;  // of a row; if not the hidden size, `projection` maps it there
   std::string tokens;
-  std::string positions;       // learned positions; empty: none
+  std::string positions;  // learned positions; empty: none
   std::int64_t position_rows = 0;
   Weights projection;
   Norm norm;
@@ -237,15 +237,15 @@ struct HeadShape {
   Norm norm;
   Weights projection;  // back to the embedding's width, where that is not the hidden size
   Weights output;
-  bool tied = false;   // the output matrix is the embedding's
+  bool tied = false;         // the output matrix is the embedding's
   bool caps_logits = false;  // cap x tanh(logits / cap) before the loss
 
   friend bool operator==(const HeadShape&, const HeadShape&) = default;
 };
 
 /// A module that predicts one token further (DeepSeek-V3, arXiv 2412.19437, section 2.2): the norms
-/// of the next token's embedding and of the stream, a projection of both to the hidden size, a block,
-/// a final norm and the output matrix. Embedding and output matrix are the model's own.
+/// of the next token's embedding and of the stream, a projection of both to the hidden size, a
+/// block, a final norm and the output matrix. Embedding and output matrix are the model's own.
 struct PredictionModule {
   std::int64_t number = 0;  // what "{}" in its names stands for
   Norm embedding_norm;
@@ -268,7 +268,7 @@ struct Architecture {
   std::vector<int> order;          // one position in `shapes` per block
   HeadShape head;
   std::vector<PredictionModule> predictions;
-  std::int64_t max_sequence = 0;   // 0: not limited
+  std::int64_t max_sequence = 0;  // 0: not limited
   std::vector<std::string> notes;
 
   friend bool operator==(const Architecture&, const Architecture&) = default;

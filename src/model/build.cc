@@ -13,8 +13,8 @@ namespace placet {
 namespace {
 
 Place residual(std::string name, Module module, ClassSet classes = 0) {
-  return {.name = std::move(name), .region = Region::residual, .module = module,
-          .classes = classes};
+  return {
+      .name = std::move(name), .region = Region::residual, .module = module, .classes = classes};
 }
 
 Dim hidden_dim(const Architecture& a) { return dim(Index::hidden, a.hidden); }
@@ -83,8 +83,7 @@ int join(UnitBuilder& unit, const std::vector<BranchResult>& results, int stream
     int value = add_bias(unit, r.mixed, r.mixed.value);
     value = unit.norm(r.branch->norm_after, residual(r.name + ".norm_after", Module::norm), value,
                       unit.dims_of(value));
-    terms.push_back(
-        unit.dropout(r.name + ".dropout", value, r.branch->dropout, Module::residual));
+    terms.push_back(unit.dropout(r.name + ".dropout", value, r.branch->dropout, Module::residual));
   }
   return unit.residual_add(name, std::move(terms), Region::residual, Module::residual);
 }
@@ -96,12 +95,16 @@ int build_sublayer(UnitBuilder& unit, const Sublayer& sublayer, int stream, int 
   for (const Branch& branch : sublayer.branches) {
     const std::string name = name_of_mixer(branch.mixer);
     switch (branch.input) {
-      case Branch::Input::stream: read = stream; break;
-      case Branch::Input::block: read = block_input; break;
-      case Branch::Input::same: break;
+      case Branch::Input::stream:
+        read = stream;
+        break;
+      case Branch::Input::block:
+        read = block_input;
+        break;
+      case Branch::Input::same:
+        break;
     }
-    read = unit.norm(branch.norm, residual(name + ".norm", Module::norm), read,
-                     unit.dims_of(read));
+    read = unit.norm(branch.norm, residual(name + ".norm", Module::norm), read, unit.dims_of(read));
     results.push_back({build_mixer(unit, branch.mixer, read), &branch, name});
   }
   const int joined = join(unit, results, stream);
@@ -145,22 +148,24 @@ UnitKind build_embedding(const Architecture& a) {
   const ClassSet shared =
       a.head.tied ? static_cast<ClassSet>(classes | bit_of(TensorClass::head)) : classes;
   const Dim row = row_dim(a);
-  const int tokens =
-      unit.parameter(e.tokens, {dim(Index::vocab, e.vocabulary), row}, shared);
+  const int tokens = unit.parameter(e.tokens, {dim(Index::vocab, e.vocabulary), row}, shared);
   int stream = unit.value("embedding.output", {row}, Region::parallel);
-  unit.add(OpKind::embedding, {.name = "embedding", .region = Region::parallel,
-                               .module = Module::embedding}, {0}, {stream}, {tokens});
+  unit.add(OpKind::embedding,
+           {.name = "embedding", .region = Region::parallel, .module = Module::embedding},
+           {{0}, {stream}, {tokens}});
   if (!e.projection.weight.empty()) {
     stream = unit.linear_one(residual("embedding.projection", Module::embedding, classes), stream,
-                             {.weights = e.projection, .out = hidden_dim(a), .in = row,
+                             {.weights = e.projection,
+                              .out = hidden_dim(a),
+                              .in = row,
                               .bias_region = Region::residual});
   }
   if (!e.positions.empty()) {
     const int positions = unit.parameter(
         e.positions, {dim(Index::position, e.position_rows), hidden_dim(a)}, classes);
     const int output = unit.value("position.output", {hidden_dim(a)}, Region::residual);
-    unit.add(OpKind::position, residual("position", Module::embedding), {stream}, {output},
-             {positions});
+    unit.add(OpKind::position, residual("position", Module::embedding),
+             {{stream}, {output}, {positions}});
     stream = output;
   }
   stream = unit.norm(e.norm, residual("embedding.norm", Module::norm), stream, {hidden_dim(a)});
@@ -184,18 +189,19 @@ void build_loss(UnitBuilder& unit, int logits, std::int64_t vocabulary) {
   const auto inside = [&](const char* name, ValueType type) {
     return unit.value(name, dims, place.region, type);
   };
-  std::vector<int> internals{inside("loss.logits_fp32", ValueType::fp32),
-                             inside("loss.probabilities", ValueType::fp32),
-                             inside("loss.gradient_fp32", ValueType::fp32),
-                             inside("loss.gradient", ValueType::compute)};
+  std::vector<int> internals{
+      inside("loss.logits_fp32", ValueType::fp32), inside("loss.probabilities", ValueType::fp32),
+      inside("loss.gradient_fp32", ValueType::fp32), inside("loss.gradient", ValueType::compute)};
   const int output = unit.value("loss.per_token", {}, place.region, ValueType::fp32);
-  unit.add(OpKind::loss, place, {logits, labels}, {output}, {}, std::move(internals));
+  unit.add(OpKind::loss, place, {{logits, labels}, {output}, {}, std::move(internals)});
 }
 
 /// Output matrix and loss. `shared`: the kind and parameter whose storage the matrix is, if any.
 void build_output(UnitBuilder& unit, const Architecture& a, int input, const std::string& name,
                   const std::pair<Parameter::Tie, const Parameter*>& shared) {
-  const Place place{.name = "head.output", .region = Region::parallel, .module = Module::head,
+  const Place place{.name = "head.output",
+                    .region = Region::parallel,
+                    .module = Module::head,
                     .classes = bit_of(TensorClass::head)};
   const Contraction what{.weights = {.weight = name, .bias = a.head.output.bias},
                          .out = dim(Index::vocab, a.embedding.vocabulary),
@@ -204,9 +210,10 @@ void build_output(UnitBuilder& unit, const Architecture& a, int input, const std
   if (shared.second != nullptr) tie_newest(unit, shared.first, *shared.second);
   int logits = unit.bias(place, partial, what).front();
   if (a.head.caps_logits) {
-    logits = unit.elementwise(OpKind::activation,
-                              {.name = "head.cap", .region = Region::parallel,
-                               .module = Module::head}, {logits}, "head.capped");
+    logits =
+        unit.elementwise(OpKind::activation,
+                         {.name = "head.cap", .region = Region::parallel, .module = Module::head},
+                         {logits}, "head.capped");
   }
   build_loss(unit, logits, a.embedding.vocabulary);
 }
@@ -215,10 +222,12 @@ UnitKind build_head(const Architecture& a, const Model& model) {
   UnitBuilder unit(UnitRole::head, {hidden_dim(a)}, ValueType::compute);
   int stream = unit.norm(a.head.norm, residual("head.norm", Module::norm), 0, {hidden_dim(a)});
   if (!a.head.projection.weight.empty()) {
-    stream = unit.linear_one(
-        residual("head.projection", Module::head, bit_of(TensorClass::head)), stream,
-        {.weights = a.head.projection, .out = row_dim(a), .in = hidden_dim(a),
-         .bias_region = Region::residual});
+    stream = unit.linear_one(residual("head.projection", Module::head, bit_of(TensorClass::head)),
+                             stream,
+                             {.weights = a.head.projection,
+                              .out = row_dim(a),
+                              .in = hidden_dim(a),
+                              .bias_region = Region::residual});
   }
   const Parameter* owner = a.head.tied ? &model.kinds.front().parameters.front() : nullptr;
   build_output(unit, a, stream, a.head.output.weight, {{.kind = 0, .parameter = 0}, owner});
@@ -259,12 +268,14 @@ UnitKind build_prediction(const Architecture& a, const PredictionModule& m, cons
   unit.parameters().back().name = m.tokens;
   tie_newest(unit, tokens_owner, parameter_at(model, tokens_owner));
   const int embedded = unit.value("embedding.output", {hidden}, Region::parallel);
-  unit.add(OpKind::embedding, {.name = "embedding", .region = Region::parallel,
-                               .module = Module::embedding}, {ids}, {embedded}, {tokens});
-  const int next = unit.norm(m.embedding_norm, residual("embedding.norm", Module::norm), embedded,
-                             {hidden});
+  unit.add(OpKind::embedding,
+           {.name = "embedding", .region = Region::parallel, .module = Module::embedding},
+           {{ids}, {embedded}, {tokens}});
+  const int next =
+      unit.norm(m.embedding_norm, residual("embedding.norm", Module::norm), embedded, {hidden});
   const int past = unit.norm(m.stream_norm, residual("stream.norm", Module::norm), 0, {hidden});
-  const Contraction both{.weights = m.projection, .out = hidden,
+  const Contraction both{.weights = m.projection,
+                         .out = hidden,
                          .in = dim(Index::hidden, checked_multiply(hidden.size, 2))};
   int stream = unit.contract(residual("projection", Module::mlp), {next, past}, both).front();
   stream = build_block(unit, m.block, stream);
@@ -290,8 +301,8 @@ void add_predictions(const Architecture& a, Model& model) {
       return before == shape;
     }();
     if (!repeats) model.kinds.push_back(build_prediction(a, shape, model));
-    model.units.push_back({.kind = static_cast<int>(model.kinds.size()) - 1,
-                           .number = static_cast<int>(number)});
+    model.units.push_back(
+        {.kind = static_cast<int>(model.kinds.size()) - 1, .number = static_cast<int>(number)});
   }
 }
 
@@ -370,21 +381,25 @@ Model build_model(const Architecture& a) {
 
 Model bare_model(std::int64_t parameters, std::int64_t units) {
   if (units < 1 || parameters < units) {
-    throw InputError({.where = "units", .value = std::to_string(units),
+    throw InputError({.where = "units",
+                      .value = std::to_string(units),
                       .problem = "does not divide the parameters into non-empty units",
                       .allowed = "1 to the number of parameters"});
   }
   if (units > kMostUnits) {
-    throw InputError({.where = "units", .value = std::to_string(units), .problem = "is too many",
+    throw InputError({.where = "units",
+                      .value = std::to_string(units),
+                      .problem = "is too many",
                       .allowed = "at most " + std::to_string(kMostUnits)});
   }
   Model model{.name = std::to_string(parameters) + " parameters", .family = "bare"};
   model.figures.blocks = units;
   const std::int64_t larger = parameters % units;
   const auto kind_of = [&](std::int64_t elements) {
-    return UnitKind{.name = "block", .role = UnitRole::block,
-                    .parameters = {{.name = "unit.{}.parameters",
-                                    .dims = {dim(Index::other, elements)}}}};
+    return UnitKind{
+        .name = "block",
+        .role = UnitRole::block,
+        .parameters = {{.name = "unit.{}.parameters", .dims = {dim(Index::other, elements)}}}};
   };
   if (larger > 0) model.kinds.push_back(kind_of(parameters / units + 1));
   model.kinds.push_back(kind_of(parameters / units));

@@ -4,17 +4,17 @@
 // The operators stand at the granularity at which tensors are kept for backward. In the order of an
 // ordinary block, with the region in brackets:
 //
-//   [residual] norm -> [parallel] linear q, k, v, their biases, q and k norms, rotary, attention core,
-//   linear o -> [residual] bias, dropout, residual_add, norm -> [parallel] linear gate and up,
-//   gated_activation, linear down -> [residual] residual_add
+//   [residual] norm -> [parallel] linear q, k, v, their biases, q and k norms, rotary, attention
+//   core, linear o -> [residual] bias, dropout, residual_add, norm -> [parallel] linear gate and
+//   up, gated_activation, linear down -> [residual] residual_add
 //
 // Choices that the rules rely on:
 // - A checkpoint tensor is one parameter and one linear operator. A fused tensor's operator has as
 //   many outputs as there are parts (query, key, value; gate, up).
-// - A fused q/k/v tensor has the index `head` if there are as many kv heads as heads, else `kv_head`,
-//   and its parts are the kv heads: a cut must keep a kv head and its queries together.
-// - Latent down-projections and their norms, routers, shared-expert gates and row-cut biases stand in
-//   the residual region.
+// - A fused q/k/v tensor has the index `head` if there are as many kv heads as heads, else
+//   `kv_head`, and its parts are the kv heads: a cut must keep a kv head and its queries together.
+// - Latent down-projections and their norms, routers, shared-expert gates and row-cut biases stand
+//   in the residual region.
 // - A router's rows have the index `other`: no cut divides them, every device scores all experts.
 // - A norm over all heads together has statistics [sample, token]; one per head, [sample, token,
 //   head]: a cut of the heads tears only the first apart.
@@ -33,9 +33,9 @@
 namespace placet {
 
 /// The model. Equal blocks share a kind; kind 0 is the embedding, then the block kinds in order of
-/// first use, the head, and the multi-token-prediction kind. Throws InputError if a size exceeds the
-/// range of 64-bit integers, InternalError if the description contradicts itself (a size of zero, a
-/// block number out of range).
+/// first use, the head, and the multi-token-prediction kind. Throws InputError if a size exceeds
+/// the range of 64-bit integers, InternalError if the description contradicts itself (a size of
+/// zero, a block number out of range).
 Model build_model(const Architecture& architecture);
 
 /// Units that a model may have at most.

@@ -9,12 +9,14 @@ namespace {
 constexpr ClassSet kAttentionClass = bit_of(TensorClass::attention);
 
 Place parallel(std::string name) {
-  return {.name = "attention." + std::move(name), .region = Region::parallel,
-          .module = Module::attention, .classes = kAttentionClass};
+  return {.name = "attention." + std::move(name),
+          .region = Region::parallel,
+          .module = Module::attention,
+          .classes = kAttentionClass};
 }
 
 Place residual(std::string name) {
-  const Place place = parallel(std::move(name));
+  Place place = parallel(std::move(name));
   place.region = Region::residual;
   return place;
 }
@@ -24,8 +26,8 @@ struct Heads {
   int query = 0;
   int key = 0;
   int value = 0;
-  std::vector<int> gate;          // none or one
-  std::vector<int> selection;     // further inputs of the core: which keys to see
+  std::vector<int> gate;       // none or one
+  std::vector<int> selection;  // further inputs of the core: which keys to see
 };
 
 Dim query_dim(const Attention& a) {
@@ -42,16 +44,18 @@ Dim value_dim(const Attention& a) {
 void project_query(UnitBuilder& unit, const Attention& a, int input, const Dim& in, Heads& heads) {
   const Dim query = query_dim(a);
   if (a.gate != AttentionGate::in_query) {
-    heads.query = unit.linear_one(
-        parallel("q"), input, {.weights = a.query, .out = query, .in = in, .order = a.order});
+    heads.query = unit.linear_one(parallel("q"), input,
+                                  {.weights = a.query, .out = query, .in = in, .order = a.order});
     return;
   }
   const Dim gate = dim(Index::head, checked_multiply(a.heads, a.value_head_size), a.heads);
   const Dim both = dim(Index::head, checked_add(query.size, gate.size), a.heads);
-  const auto outputs = unit.linear(
-      parallel("q"), input,
-      {.weights = a.query, .out = both, .in = in,
-       .parts = {{"attention.q", query}, {"attention.gate", gate}}, .order = a.order});
+  const auto outputs = unit.linear(parallel("q"), input,
+                                   {.weights = a.query,
+                                    .out = both,
+                                    .in = in,
+                                    .parts = {{"attention.q", query}, {"attention.gate", gate}},
+                                    .order = a.order});
   heads.query = outputs.at(0);
   heads.gate = {outputs.at(1)};
 }
@@ -71,11 +75,13 @@ Heads project_fused(UnitBuilder& unit, const Attention& a, int input) {
   const Index index = a.heads == a.kv_heads ? Index::head : Index::kv_head;
   const std::int64_t rows =
       checked_add(query_dim(a).size, checked_add(key_dim(a).size, value_dim(a).size));
-  const Contraction what{
-      .weights = a.fused, .out = dim(index, rows, a.kv_heads), .in = unit.dims_of(input).back(),
-      .parts = {{"attention.q", query_dim(a)}, {"attention.k", key_dim(a)},
-                {"attention.v", value_dim(a)}},
-      .order = a.order};
+  const Contraction what{.weights = a.fused,
+                         .out = dim(index, rows, a.kv_heads),
+                         .in = unit.dims_of(input).back(),
+                         .parts = {{"attention.q", query_dim(a)},
+                                   {"attention.k", key_dim(a)},
+                                   {"attention.v", value_dim(a)}},
+                         .order = a.order};
   const auto outputs = unit.linear(parallel("qkv"), input, what);
   return {.query = outputs.at(0), .key = outputs.at(1), .value = outputs.at(2)};
 }
@@ -86,11 +92,11 @@ void select_keys(UnitBuilder& unit, const KeySelector& s, int input, int query_l
   const Dim in = unit.dims_of(input).back();
   const Dim key = dim(Index::other, s.head_size);
   const Dim query = dim(Index::other, checked_multiply(s.heads, s.head_size));
-  const int queries = unit.linear_one(
-      residual("selector_q"), query_latent,
-      {.weights = s.query, .out = query, .in = unit.dims_of(query_latent).back()});
-  const int keys = unit.linear_one(residual("selector_k"), input,
-                                   {.weights = s.key, .out = key, .in = in});
+  const int queries =
+      unit.linear_one(residual("selector_q"), query_latent,
+                      {.weights = s.query, .out = query, .in = unit.dims_of(query_latent).back()});
+  const int keys =
+      unit.linear_one(residual("selector_k"), input, {.weights = s.key, .out = key, .in = in});
   const int normed = unit.norm(s.key_norm, residual("selector_k_norm"), keys, {key});
   const int weights =
       unit.linear_one(residual("selector_weights"), input,
@@ -109,18 +115,16 @@ void rotate(UnitBuilder& unit, const Attention& a, std::vector<int> tail, Heads&
   const auto cast_up = [&](const char* name, const Dim& what) {
     return unit.value(name, {what}, place.region, ValueType::fp32);
   };
-  const int queries_fp32 =
-      cast_up("attention.rotary.queries_fp32", rotated(Index::head, a.heads));
+  const int queries_fp32 = cast_up("attention.rotary.queries_fp32", rotated(Index::head, a.heads));
   const int keys_fp32 = cast_up("attention.rotary.keys_fp32", key);
   std::vector<Dim> key_dims = unit.dims_of(heads.key);
   if (!tail.empty()) key_dims = {query_dim(a)};
-  const int query_out =
-      unit.value("attention.q_rotated", unit.dims_of(heads.query), place.region);
+  const int query_out = unit.value("attention.q_rotated", unit.dims_of(heads.query), place.region);
   const int key_out = unit.value("attention.k_rotated", std::move(key_dims), place.region);
   std::vector<int> inputs{heads.query, heads.key};
   inputs.insert(inputs.end(), tail.begin(), tail.end());
-  unit.add(OpKind::rotary, place, std::move(inputs), {query_out, key_out}, {},
-           {queries_fp32, keys_fp32});
+  unit.add(OpKind::rotary, place,
+           {std::move(inputs), {query_out, key_out}, {}, {queries_fp32, keys_fp32}});
   heads.query = query_out;
   heads.key = key_out;
 }
@@ -144,13 +148,13 @@ Heads project_latents(UnitBuilder& unit, const Attention& a, int input) {
   }
   const Dim rank = dim(Index::latent, l.key_value_rank);
   const Dim tail = dim(Index::latent, l.rope_size);
-  const auto down = unit.linear(
-      residual("kv_down"), input,
-      {.weights = l.key_value_down,
-       .out = dim(Index::latent, checked_add(rank.size, tail.size)),
-       .in = in,
-       .parts = {{"attention.kv_latent", rank}, {"attention.k_shared", tail}},
-       .bias_region = Region::residual});
+  const auto down =
+      unit.linear(residual("kv_down"), input,
+                  {.weights = l.key_value_down,
+                   .out = dim(Index::latent, checked_add(rank.size, tail.size)),
+                   .in = in,
+                   .parts = {{"attention.kv_latent", rank}, {"attention.k_shared", tail}},
+                   .bias_region = Region::residual});
   const int latent = unit.norm(l.key_value_norm, residual("kv_down_norm"), down.at(0), {rank});
   const auto per_head = [&](std::int64_t size) {
     return dim(Index::head, checked_multiply(a.heads, size), a.heads);
@@ -168,16 +172,21 @@ Heads project_latents(UnitBuilder& unit, const Attention& a, int input) {
   return heads;
 }
 
-int norm_heads(UnitBuilder& unit, const Norm& norm, QkNorm::Span span, std::string name, int input) {
+int norm_heads(UnitBuilder& unit, const Norm& norm, QkNorm::Span span, std::string name,
+               int input) {
   const Dim whole = unit.dims_of(input).back();
   const std::int64_t size = whole.size / whole.parts;
   std::vector<Dim> weight;
   switch (span) {
-    case QkNorm::Span::per_head: weight = {dim(Index::head_size, size)}; break;
+    case QkNorm::Span::per_head:
+      weight = {dim(Index::head_size, size)};
+      break;
     case QkNorm::Span::each_head:
       weight = {dim(whole.index, whole.parts), dim(Index::head_size, size)};
       break;
-    case QkNorm::Span::full: weight = {whole}; break;
+    case QkNorm::Span::full:
+      weight = {whole};
+      break;
   }
   std::vector<Dim> statistics;
   if (span != QkNorm::Span::full) statistics.push_back(dim(whole.index, whole.parts));
@@ -189,8 +198,8 @@ int core(UnitBuilder& unit, const Attention& a, const Heads& heads) {
   Place place = parallel("core");
   place.module = Module::core_attention;
   const Dim each = dim(Index::head, a.heads);
-  const std::vector<Dim> values{dim(Index::head, checked_multiply(a.heads, a.value_head_size),
-                                    a.heads)};
+  const std::vector<Dim> values{
+      dim(Index::head, checked_multiply(a.heads, a.value_head_size), a.heads)};
   const auto inside = [&](const char* name, std::vector<Dim> dims, ValueType type) {
     return unit.value(std::string("attention.core.") + name, std::move(dims), place.region, type);
   };
@@ -202,16 +211,15 @@ int core(UnitBuilder& unit, const Attention& a, const Heads& heads) {
                              inside("probabilities", {each, key_tokens()}, ValueType::compute)};
   if (a.dropout > 0) {
     internals.push_back(inside("dropout_mask", {each, key_tokens()}, ValueType::mask));
-    internals.push_back(
-        inside("probabilities_dropped", {each, key_tokens()}, ValueType::compute));
+    internals.push_back(inside("probabilities_dropped", {each, key_tokens()}, ValueType::compute));
   }
   std::vector<int> parameters;
   if (!a.sinks.empty()) parameters.push_back(unit.parameter(a.sinks, {each}, kAttentionClass));
   const int context = unit.value("attention.context", values, place.region);
   std::vector<int> inputs{heads.query, heads.key, heads.value};
   inputs.insert(inputs.end(), heads.selection.begin(), heads.selection.end());
-  unit.add(OpKind::attention, place, std::move(inputs), {context}, std::move(parameters),
-           std::move(internals));
+  unit.add(OpKind::attention, place,
+           {std::move(inputs), {context}, std::move(parameters), std::move(internals)});
   unit.set_window(a.selector ? a.selector->keys : a.window);
   return context;
 }
@@ -221,8 +229,10 @@ int gate(UnitBuilder& unit, const Attention& a, int input, const Heads& heads, i
   std::vector<int> gates = heads.gate;
   if (a.gate == AttentionGate::separate) {
     gates = unit.linear(parallel("gate"), input,
-                        {.weights = a.gate_names, .out = unit.dims_of(context).back(),
-                         .in = unit.dims_of(input).back(), .order = a.order});
+                        {.weights = a.gate_names,
+                         .out = unit.dims_of(context).back(),
+                         .in = unit.dims_of(input).back(),
+                         .order = a.order});
   }
   const int open = unit.elementwise(OpKind::activation, parallel("gate_activation"), gates,
                                     "attention.gate_activated");

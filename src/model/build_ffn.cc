@@ -15,18 +15,22 @@ struct MlpPlace {
 };
 
 Place parallel(const MlpPlace& at, std::string name, Module module) {
-  return {.name = at.prefix + "." + std::move(name), .region = Region::parallel, .module = module,
+  return {.name = at.prefix + "." + std::move(name),
+          .region = Region::parallel,
+          .module = module,
           .classes = at.classes};
 }
 
 int activate_fused(UnitBuilder& unit, const Mlp& mlp, const MlpPlace& at, int input) {
   const Dim width = dim(Index::ffn, mlp.width);
-  const auto both = unit.linear(
-      parallel(at, "gate_up", at.module), input,
-      {.weights = mlp.gate_up, .out = dim(Index::ffn, checked_multiply(mlp.width, 2), mlp.width),
-       .in = unit.dims_of(input).back(),
-       .parts = {{at.prefix + ".gate", width}, {at.prefix + ".up", width}}, .order = mlp.order,
-       .experts = at.experts});
+  const auto both =
+      unit.linear(parallel(at, "gate_up", at.module), input,
+                  {.weights = mlp.gate_up,
+                   .out = dim(Index::ffn, checked_multiply(mlp.width, 2), mlp.width),
+                   .in = unit.dims_of(input).back(),
+                   .parts = {{at.prefix + ".gate", width}, {at.prefix + ".up", width}},
+                   .order = mlp.order,
+                   .experts = at.experts});
   return unit.gated_activation(parallel(at, "activation", Module::mlp_activation), both.at(0),
                                both.at(1));
 }
@@ -35,8 +39,10 @@ int activate(UnitBuilder& unit, const Mlp& mlp, const MlpPlace& at, int input) {
   if (!mlp.gate_up.weight.empty()) return activate_fused(unit, mlp, at, input);
   const auto project = [&](std::string name, const Weights& weights) {
     return unit.linear_one(parallel(at, std::move(name), at.module), input,
-                           {.weights = weights, .out = dim(Index::ffn, mlp.width),
-                            .in = unit.dims_of(input).back(), .order = mlp.order,
+                           {.weights = weights,
+                            .out = dim(Index::ffn, mlp.width),
+                            .in = unit.dims_of(input).back(),
+                            .order = mlp.order,
                             .experts = at.experts});
   };
   const Place activation = parallel(at, "activation", Module::mlp_activation);
@@ -77,15 +83,21 @@ struct Routes {
 Routes route(UnitBuilder& unit, const Moe& moe, int input) {
   const Dim scores = dim(Index::other, moe.experts);
   const Dim choice = dim(Index::choice, moe.experts_per_token);
-  Place place{.name = "moe.router_logits", .region = Region::residual, .module = Module::moe,
+  Place place{.name = "moe.router_logits",
+              .region = Region::residual,
+              .module = Module::moe,
               .classes = bit_of(TensorClass::router)};
-  const int logits = unit.linear_one(
-      place, input, {.weights = moe.router, .out = scores, .in = unit.dims_of(input).back(),
-                     .bias_region = Region::residual});
+  const int logits = unit.linear_one(place, input,
+                                     {.weights = moe.router,
+                                      .out = scores,
+                                      .in = unit.dims_of(input).back(),
+                                      .bias_region = Region::residual});
   std::vector<int> parameters;
   if (!moe.correction.empty()) {
-    parameters.push_back(unit.parameter({.name = moe.correction, .dims = {scores},
-                                         .classes = place.classes, .trainable = false,
+    parameters.push_back(unit.parameter({.name = moe.correction,
+                                         .dims = {scores},
+                                         .classes = place.classes,
+                                         .trainable = false,
                                          .dtype = Dtype::fp32}));
   }
   place.name = "moe.router";
@@ -94,8 +106,8 @@ Routes route(UnitBuilder& unit, const Moe& moe, int input) {
   const Routes routes{
       .weights = unit.value("moe.router.weights", {choice}, place.region),
       .choices = unit.value("moe.router.choices", {choice}, place.region, ValueType::int64)};
-  unit.add(OpKind::router, place, {logits}, {routes.weights, routes.choices},
-           std::move(parameters), {probabilities});
+  unit.add(OpKind::router, place,
+           {{logits}, {routes.weights, routes.choices}, std::move(parameters), {probabilities}});
   return routes;
 }
 
@@ -103,35 +115,39 @@ Routes route(UnitBuilder& unit, const Moe& moe, int input) {
 /// weighted sum then follows on the residual stream.
 int build_experts(UnitBuilder& unit, const Moe& moe, int input, const Routes& routes) {
   const std::vector<Dim> hidden = unit.dims_of(input);
-  const MlpPlace at{.prefix = "moe.experts", .module = Module::moe,
+  const MlpPlace at{.prefix = "moe.experts",
+                    .module = Module::moe,
                     .classes = bit_of(TensorClass::experts),
                     .experts = {dim(Index::expert, moe.experts)}};
   const Place dispatch{.name = "moe.dispatch", .region = Region::parallel, .module = Module::moe};
-  const int sent = unit.value("moe.dispatched",
-                              {dim(Index::choice, moe.experts_per_token), hidden.front()},
-                              dispatch.region);
-  unit.add(OpKind::dispatch, dispatch, {input, routes.choices}, {sent});
+  const int sent =
+      unit.value("moe.dispatched", {dim(Index::choice, moe.experts_per_token), hidden.front()},
+                 dispatch.region);
+  unit.add(OpKind::dispatch, dispatch, {{input, routes.choices}, {sent}});
   const int returned = apply_bias(unit, build(unit, moe.expert, at, sent));
-  const Place combine{.name = "moe.combine", .region = unit.region_of(returned),
-                      .module = Module::moe};
+  const Place combine{
+      .name = "moe.combine", .region = unit.region_of(returned), .module = Module::moe};
   const int combined = unit.value("moe.combined", hidden, combine.region);
-  unit.add(OpKind::combine, combine, {returned, routes.weights}, {combined});
+  unit.add(OpKind::combine, combine, {{returned, routes.weights}, {combined}});
   return combined;
 }
 
 int build_shared(UnitBuilder& unit, const Moe& moe, int input) {
-  const MlpPlace at{.prefix = "shared_expert", .module = Module::shared_expert,
+  const MlpPlace at{.prefix = "shared_expert",
+                    .module = Module::shared_expert,
                     .classes = bit_of(TensorClass::shared_experts)};
   const int result = apply_bias(unit, build(unit, *moe.shared, at, input));
   if (moe.shared_gate.weight.empty()) return result;
   const auto place = [](std::string name) {
-    return Place{.name = "shared_expert." + std::move(name), .region = Region::residual,
+    return Place{.name = "shared_expert." + std::move(name),
+                 .region = Region::residual,
                  .module = Module::shared_expert,
                  .classes = static_cast<ClassSet>(bit_of(TensorClass::shared_experts) |
                                                   bit_of(TensorClass::router))};
   };
   const int score = unit.linear_one(place("gate_logit"), input,
-                                    {.weights = moe.shared_gate, .out = dim(Index::other, 1),
+                                    {.weights = moe.shared_gate,
+                                     .out = dim(Index::other, 1),
                                      .in = unit.dims_of(input).back(),
                                      .bias_region = Region::residual});
   const int open = unit.elementwise(OpKind::activation, place("gate_activation"), {score},
@@ -143,8 +159,7 @@ int build_shared(UnitBuilder& unit, const Moe& moe, int input) {
 }  // namespace
 
 Mixed build_mlp(UnitBuilder& unit, const Mlp& mlp, int input) {
-  const MlpPlace at{.prefix = "mlp", .module = Module::mlp,
-                    .classes = bit_of(TensorClass::ffn)};
+  const MlpPlace at{.prefix = "mlp", .module = Module::mlp, .classes = bit_of(TensorClass::ffn)};
   return build(unit, mlp, at, input);
 }
 
@@ -155,8 +170,8 @@ Mixed build_moe(UnitBuilder& unit, const Moe& moe, int input) {
   const int routed = build_experts(unit, moe, input, routes);
   if (!moe.shared) return {.value = routed};
   const int shared = build_shared(unit, moe, input);
-  return {.value = unit.residual_add("moe.add_shared", {routed, shared}, Region::residual,
-                                     Module::moe)};
+  return {.value =
+              unit.residual_add("moe.add_shared", {routed, shared}, Region::residual, Module::moe)};
 }
 
 }  // namespace placet

@@ -7,8 +7,10 @@ namespace placet {
 namespace {
 
 Place parallel(std::string name) {
-  return {.name = "state." + std::move(name), .region = Region::parallel,
-          .module = Module::attention, .classes = bit_of(TensorClass::attention)};
+  return {.name = "state." + std::move(name),
+          .region = Region::parallel,
+          .module = Module::attention,
+          .classes = bit_of(TensorClass::attention)};
 }
 
 /// The streams that the projections of the input are split into.
@@ -36,9 +38,15 @@ Streams project(UnitBuilder& unit, const StateSpace& s, int input) {
     const auto outputs = unit.linear(parallel(name), input, what);
     for (std::size_t k = 0; k < outputs.size(); ++k) {
       switch (projection.slices[k].stream) {
-        case StateSpace::Stream::mixed: streams.mixed.push_back(outputs[k]); break;
-        case StateSpace::Stream::step: streams.steps.push_back(outputs[k]); break;
-        case StateSpace::Stream::gate: streams.gates.push_back(outputs[k]); break;
+        case StateSpace::Stream::mixed:
+          streams.mixed.push_back(outputs[k]);
+          break;
+        case StateSpace::Stream::step:
+          streams.steps.push_back(outputs[k]);
+          break;
+        case StateSpace::Stream::gate:
+          streams.gates.push_back(outputs[k]);
+          break;
       }
     }
   }
@@ -56,7 +64,7 @@ int convolve(UnitBuilder& unit, const StateSpace& s, int input) {
     parameters.push_back(unit.parameter(s.convolution.bias, {width}, place.classes));
   }
   const int output = unit.value("state.convolved", {width}, place.region);
-  unit.add(OpKind::convolution, place, {input}, {output}, std::move(parameters));
+  unit.add(OpKind::convolution, place, {{input}, {output}, std::move(parameters)});
   return output;
 }
 
@@ -89,15 +97,16 @@ int scan(UnitBuilder& unit, const StateSpace& s, std::vector<int> inputs) {
     parameters.push_back(unit.parameter(constant.name, std::move(dims), place.classes));
   }
   const int output = unit.value("state.scanned", {channels(s, s.inner)}, place.region);
-  unit.add(OpKind::scan, place, std::move(inputs), {output}, std::move(parameters));
+  unit.add(OpKind::scan, place, {std::move(inputs), {output}, std::move(parameters)});
   return output;
 }
 
 int norm_result(UnitBuilder& unit, const StateSpace& s, int input) {
-  Place place = parallel("norm");
+  const Place place = parallel("norm");
   const Dim whole = unit.dims_of(input).back();
   switch (s.norm_span) {
-    case StateSpace::NormSpan::full: return unit.norm(s.norm, place, input, {whole});
+    case StateSpace::NormSpan::full:
+      return unit.norm(s.norm, place, input, {whole});
     case StateSpace::NormSpan::per_group:
       return unit.norm(s.norm, place, input, {whole}, {dim(Index::state, s.pieces)});
     case StateSpace::NormSpan::shared_head:

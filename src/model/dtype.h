@@ -17,16 +17,21 @@ enum class Dtype : std::uint8_t { fp32, bf16, fp16, fp8, int64, int32, int8, uin
 /// nf4 and fp4 4.
 constexpr std::int64_t bits_of(Dtype dtype) {
   switch (dtype) {
-    case Dtype::int64: return 64;
+    case Dtype::int64:
+      return 64;
     case Dtype::fp32:
-    case Dtype::int32: return 32;
+    case Dtype::int32:
+      return 32;
     case Dtype::bf16:
-    case Dtype::fp16: return 16;
+    case Dtype::fp16:
+      return 16;
     case Dtype::fp8:
     case Dtype::int8:
-    case Dtype::uint8: return 8;
+    case Dtype::uint8:
+      return 8;
     case Dtype::nf4:
-    case Dtype::fp4: return 4;
+    case Dtype::fp4:
+      return 4;
   }
   return 0;
 }

@@ -11,23 +11,23 @@
 namespace placet {
 
 enum class Index : std::uint8_t {
-  sample,      // sequences of the (micro-)batch; cut by a batch axis
-  token,       // positions of one sequence; cut by a sequence axis, and, outside the parallel
-               // regions, by a tensor axis whose activations are S*
-  key_token,   // positions a query looks at: never cut by itself
-  choice,      // the k experts that a token is sent to
-  hidden,      // the residual stream
-  head,        // query heads (size = heads x head size, parts = heads); cut by a tensor axis
-  kv_head,     // key/value heads; cut by a tensor axis, replicated where the degree exceeds them
-  head_size,   // inside one head: never cut
-  ffn,         // inner width of an MLP; cut by a tensor axis
-  vocab,       // vocabulary; cut by a tensor axis
-  expert,      // experts; cut by an expert axis
-  latent,      // low-rank latents of attention: never cut
-  adapter,     // LoRA rank: never cut
-  state,       // recurrent (state-space) channels or heads; cut by a tensor axis
-  position,    // learned positions: never cut
-  other        // anything else: never cut
+  sample,     // sequences of the (micro-)batch; cut by a batch axis
+  token,      // positions of one sequence; cut by a sequence axis, and, outside the parallel
+              // regions, by a tensor axis whose activations are S*
+  key_token,  // positions a query looks at: never cut by itself
+  choice,     // the k experts that a token is sent to
+  hidden,     // the residual stream
+  head,       // query heads (size = heads x head size, parts = heads); cut by a tensor axis
+  kv_head,    // key/value heads; cut by a tensor axis, replicated where the degree exceeds them
+  head_size,  // inside one head: never cut
+  ffn,        // inner width of an MLP; cut by a tensor axis
+  vocab,      // vocabulary; cut by a tensor axis
+  expert,     // experts; cut by an expert axis
+  latent,     // low-rank latents of attention: never cut
+  adapter,    // LoRA rank: never cut
+  state,      // recurrent (state-space) channels or heads; cut by a tensor axis
+  position,   // learned positions: never cut
+  other       // anything else: never cut
 };
 
 inline constexpr int kIndexCount = 16;

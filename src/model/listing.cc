@@ -9,10 +9,11 @@ namespace {
 
 // Of several classes of a tensor, the first of this list names it.
 constexpr std::array<TensorClass, kTensorClassCount> kBySpeciality{
-    TensorClass::mtp,            TensorClass::adapters, TensorClass::experts,
-    TensorClass::shared_experts, TensorClass::router,   TensorClass::norms,
-    TensorClass::embedding,      TensorClass::head,     TensorClass::attention,
-    TensorClass::ffn};
+    TensorClass::mtp,       TensorClass::adapters,
+    TensorClass::experts,   TensorClass::shared_experts,
+    TensorClass::router,    TensorClass::norms,
+    TensorClass::embedding, TensorClass::head,
+    TensorClass::attention, TensorClass::ffn};
 
 std::string main_class(ClassSet classes) {
   for (const TensorClass c : kBySpeciality) {
@@ -22,8 +23,12 @@ std::string main_class(ClassSet classes) {
 }
 
 TensorEntry entry_of(const Parameter& p, std::int64_t uses) {
-  TensorEntry entry{.name = p.name, .dtype = p.dtype, .tensor_class = main_class(p.classes),
-                    .trainable = p.trainable, .shared = p.tied.has_value(), .count = uses};
+  TensorEntry entry{.name = p.name,
+                    .dtype = p.dtype,
+                    .tensor_class = main_class(p.classes),
+                    .trainable = p.trainable,
+                    .shared = p.tied.has_value(),
+                    .count = uses};
   const auto keeps_apart = [&p](const Dim& dim) {
     const bool per_head = dim.index == Index::head || dim.index == Index::kv_head;
     return (dim.index == Index::expert && p.name.find("{expert}") != std::string::npos) ||
@@ -53,10 +58,9 @@ std::vector<TensorEntry> list_tensors(const Model& model) {
 }
 
 FlopsPerToken flops_per_token(const Model& model, std::int64_t sequence) {
-  const double parameters =
-      static_cast<double>(count_parameters(model).active_without_embedding);
-  const double attention = static_cast<double>(model.figures.attention_width) *
-                           static_cast<double>(sequence);
+  const double parameters = static_cast<double>(count_parameters(model).active_without_embedding);
+  const double attention =
+      static_cast<double>(model.figures.attention_width) * static_cast<double>(sequence);
   return {.forward = flops(2 * parameters + 4 * attention),
           .training = flops(6 * parameters + 12 * attention)};
 }

@@ -18,8 +18,8 @@ struct TensorEntry {
   std::optional<Dtype> dtype;       // none: the job's parameter format
   std::string tensor_class;         // the most special one: "experts", "norms", ...; "" if none
   bool trainable = true;
-  bool shared = false;              // a further use of a tensor listed before; not counted again
-  std::int64_t count = 0;           // tensors of this shape: blocks x experts or heads kept apart
+  bool shared = false;     // a further use of a tensor listed before; not counted again
+  std::int64_t count = 0;  // tensors of this shape: blocks x experts or heads kept apart
 
   friend bool operator==(const TensorEntry&, const TensorEntry&) = default;
 };
@@ -39,7 +39,7 @@ struct FlopsPerToken {
 ///   training = 6 N + 12 s w,   forward = a third of it,
 /// N = active parameters without the embedding (ParameterCounts), w = the sum over blocks of heads
 /// x head size (ModelFigures::attention_width), s = sequence; attention is not halved for causality
-/// (Megatron-LM, arXiv 2104.04473, equation 3, per token; PaLM, arXiv 2204.02311, appendix B).
+/// (Narayanan et al., arXiv:2104.04473, equation 3, per token; PaLM, arXiv:2204.02311, appendix B).
 /// Case: N = 10, w = 2, s = 3 gives 60 + 72 = 132 for training and 44 forward.
 /// Windows and recurrences are not discounted. sequence = 0 leaves attention out.
 FlopsPerToken flops_per_token(const Model& model, std::int64_t sequence);

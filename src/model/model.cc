@@ -10,18 +10,18 @@ namespace placet {
 namespace {
 
 constexpr std::array<std::string_view, kOpKindCount> kOpKindNames{
-    "embedding",        "position", "linear",       "grouped_linear", "bias",
-    "norm",             "rotary",   "attention",    "activation",     "gated_activation",
-    "multiply",         "dropout",  "residual_add", "router",         "dispatch",
-    "combine",          "convolution", "scan",      "loss"};
+    "embedding",    "position",  "linear",     "grouped_linear",   "bias",        "norm",
+    "rotary",       "attention", "activation", "gated_activation", "multiply",    "dropout",
+    "residual_add", "router",    "dispatch",   "combine",          "convolution", "scan",
+    "loss"};
 
 constexpr std::array<std::string_view, kTensorClassCount> kClassNames{
     "experts", "shared-experts", "router", "attention", "ffn",
     "norms",   "embedding",      "head",   "adapters",  "mtp"};
 
 constexpr std::array<std::string_view, kModuleCount> kModuleNames{
-    "embedding", "norm", "attention",     "core_attention", "mlp", "mlp_activation",
-    "moe",       "shared_expert", "residual", "head",          "loss"};
+    "embedding", "norm",          "attention", "core_attention", "mlp", "mlp_activation",
+    "moe",       "shared_expert", "residual",  "head",           "loss"};
 
 ParameterCounts operator+(const ParameterCounts& a, const ParameterCounts& b) {
   return {.total = checked_add(a.total, b.total, "parameters"),
@@ -156,7 +156,8 @@ ParameterCounts count_parameters(const Model& model) {
 IndexSet indices_of(const UnitKind& kind, const Operator& op) {
   IndexSet set = 0;
   for (const int v : op.inputs) set |= indices_of(kind.values.at(static_cast<std::size_t>(v)).dims);
-  for (const int v : op.outputs) set |= indices_of(kind.values.at(static_cast<std::size_t>(v)).dims);
+  for (const int v : op.outputs)
+    set |= indices_of(kind.values.at(static_cast<std::size_t>(v)).dims);
   for (const int p : op.parameters) {
     set |= indices_of(kind.parameters.at(static_cast<std::size_t>(p)).dims);
   }

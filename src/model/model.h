@@ -87,12 +87,12 @@ enum class OpKind : std::uint8_t {
   multiply,          // elementwise product (attention gates, shared-expert gates)
   dropout,
   residual_add,
-  router,            // softmax or sigmoid over expert logits, top-k
-  dispatch,          // sends tokens to their experts' order
-  combine,           // weighted sum of what came back
-  convolution,       // short causal convolution of state-space blocks
-  scan,              // state-space recurrence
-  loss               // softmax cross entropy over the vocabulary
+  router,       // softmax or sigmoid over expert logits, top-k
+  dispatch,     // sends tokens to their experts' order
+  combine,      // weighted sum of what came back
+  convolution,  // short causal convolution of state-space blocks
+  scan,         // state-space recurrence
+  loss          // softmax cross entropy over the vocabulary
 };
 inline constexpr int kOpKindCount = 19;
 std::string_view name_of(OpKind kind);
@@ -100,8 +100,17 @@ std::optional<OpKind> op_kind_named(std::string_view name);
 
 /// The part of a block that an operator belongs to; what selective recomputation names.
 enum class Module : std::uint8_t {
-  embedding, norm, attention, core_attention, mlp, mlp_activation, moe, shared_expert, residual,
-  head, loss
+  embedding,
+  norm,
+  attention,
+  core_attention,
+  mlp,
+  mlp_activation,
+  moe,
+  shared_expert,
+  residual,
+  head,
+  loss
 };
 inline constexpr int kModuleCount = 11;
 std::string_view name_of(Module module);
@@ -181,15 +190,15 @@ struct Unit {
 
 /// Figures of the whole model that formulas of the field use.
 struct ModelFigures {
-  std::int64_t blocks = 0;            // transformer blocks, MTP not counted
+  std::int64_t blocks = 0;  // transformer blocks, MTP not counted
   std::int64_t hidden = 0;
   std::int64_t vocabulary = 0;
-  std::int64_t attention_width = 0;   // sum over blocks of heads x head size (12 s x this: FLOPs)
-  std::int64_t experts = 0;           // routed experts per MoE block, 0 if dense
+  std::int64_t attention_width = 0;  // sum over blocks of heads x head size (12 s x this: FLOPs)
+  std::int64_t experts = 0;          // routed experts per MoE block, 0 if dense
   std::int64_t experts_per_token = 0;
-  std::int64_t heads = 0;             // query heads of the widest block
-  std::int64_t kv_heads = 0;          // of the widest block
-  std::int64_t max_sequence = 0;      // 0: the model does not limit it
+  std::int64_t heads = 0;         // query heads of the widest block
+  std::int64_t kv_heads = 0;      // of the widest block
+  std::int64_t max_sequence = 0;  // 0: the model does not limit it
 
   friend bool operator==(const ModelFigures&, const ModelFigures&) = default;
 };
@@ -206,9 +215,9 @@ struct Model {
 };
 
 struct ParameterCounts {
-  std::int64_t total = 0;      // each shared tensor once
-  std::int64_t active = 0;     // used by one token: of E experts, k
-  std::int64_t trainable = 0;  // not frozen
+  std::int64_t total = 0;                     // each shared tensor once
+  std::int64_t active = 0;                    // used by one token: of E experts, k
+  std::int64_t trainable = 0;                 // not frozen
   std::int64_t active_without_embedding = 0;  // active less input embedding and positions (a tied
                                               // matrix counts, as the head): the N of 6 N FLOPs
   std::int64_t prediction = 0;  // of `total`, the share of multi-token-prediction modules

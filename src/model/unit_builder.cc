@@ -23,9 +23,10 @@ UnitBuilder::UnitBuilder(UnitRole role, std::vector<Dim> input, ValueType input_
 }
 
 int UnitBuilder::value(std::string name, std::vector<Dim> dims, Region region, ValueType type) {
-  kind_.values.push_back(
-      {.name = std::move(name), .dims = with_tokens(std::move(dims)), .type = type,
-       .region = region});
+  kind_.values.push_back({.name = std::move(name),
+                          .dims = with_tokens(std::move(dims)),
+                          .type = type,
+                          .region = region});
   return static_cast<int>(kind_.values.size()) - 1;
 }
 
@@ -38,13 +39,15 @@ int UnitBuilder::parameter(Parameter p) {
   return static_cast<int>(kind_.parameters.size()) - 1;
 }
 
-void UnitBuilder::add(OpKind kind, const Place& place, std::vector<int> inputs,
-                      std::vector<int> outputs, std::vector<int> parameters,
-                      std::vector<int> internals) {
-  kind_.operators.push_back({.kind = kind, .name = place.name, .region = place.region,
-                             .module = place.module, .inputs = std::move(inputs),
-                             .outputs = std::move(outputs), .parameters = std::move(parameters),
-                             .internals = std::move(internals)});
+void UnitBuilder::add(OpKind kind, const Place& place, Tensors tensors) {
+  kind_.operators.push_back({.kind = kind,
+                             .name = place.name,
+                             .region = place.region,
+                             .module = place.module,
+                             .inputs = std::move(tensors.inputs),
+                             .outputs = std::move(tensors.outputs),
+                             .parameters = std::move(tensors.parameters),
+                             .internals = std::move(tensors.internals)});
 }
 
 int UnitBuilder::norm(const Norm& norm, Place place, int input, std::vector<Dim> weight,
@@ -64,8 +67,8 @@ int UnitBuilder::norm(const Norm& norm, Place place, int input, std::vector<Dim>
   const int input_fp32 = inside("input_fp32", dims);
   const int normalized = inside("normalized", dims);
   const int output = value(place.name + ".output", dims, region);
-  add(OpKind::norm, place, {input}, {output}, std::move(parameters),
-      {statistics_value, input_fp32, normalized});
+  add(OpKind::norm, place,
+      {{input}, {output}, std::move(parameters), {statistics_value, input_fp32, normalized}});
   return output;
 }
 
@@ -89,7 +92,7 @@ std::vector<int> UnitBuilder::contract(const Place& place, std::vector<int> inpu
   for (const Part& part : what.parts) return_part(part.name, part.dim);
   if (what.parts.empty()) return_part(place.name, what.out);
   const OpKind kind = what.experts.empty() ? OpKind::linear : OpKind::grouped_linear;
-  add(kind, place, std::move(inputs), outputs, {p});
+  add(kind, place, {std::move(inputs), outputs, {p}});
   return outputs;
 }
 
@@ -105,7 +108,7 @@ std::vector<int> UnitBuilder::bias(Place place, const std::vector<int>& inputs,
     outputs.push_back(value(at(input).name + "_biased", dims_of(input), place.region));
   }
   place.name += ".bias";
-  add(OpKind::bias, place, inputs, outputs, {p});
+  add(OpKind::bias, place, {inputs, outputs, {p}});
   return outputs;
 }
 
@@ -120,14 +123,14 @@ int UnitBuilder::linear_one(const Place& place, int input, const Contraction& wh
 int UnitBuilder::elementwise(OpKind kind, const Place& place, std::vector<int> inputs,
                              std::string_view result) {
   const int output = value(std::string(result), dims_of(inputs.front()), place.region);
-  add(kind, place, std::move(inputs), {output});
+  add(kind, place, {std::move(inputs), {output}});
   return output;
 }
 
 int UnitBuilder::gated_activation(const Place& place, int gate, int up) {
   const int activated = value(place.name + ".activated", dims_of(gate), place.region);
   const int output = value(place.name + ".output", dims_of(up), place.region);
-  add(OpKind::gated_activation, place, {gate, up}, {output}, {}, {activated});
+  add(OpKind::gated_activation, place, {{gate, up}, {output}, {}, {activated}});
   return output;
 }
 
@@ -136,7 +139,7 @@ int UnitBuilder::dropout(const std::string& name, int input, double probability,
   const Place place{.name = name, .region = Region::residual, .module = module};
   const int mask = value(name + ".mask", dims_of(input), place.region, ValueType::mask);
   const int output = value(name + ".output", dims_of(input), place.region);
-  add(OpKind::dropout, place, {input}, {output}, {}, {mask});
+  add(OpKind::dropout, place, {{input}, {output}, {}, {mask}});
   return output;
 }
 

@@ -50,6 +50,14 @@ struct Contraction {
   std::vector<Dim> experts;  // none or one
 };
 
+/// What an operator reads and makes: positions of values and parameters.
+struct Tensors {
+  std::vector<int> inputs;
+  std::vector<int> outputs;
+  std::vector<int> parameters = {};
+  std::vector<int> internals = {};
+};
+
 class UnitBuilder {
  public:
   /// `input` are the dims of value 0, sample and token excluded.
@@ -60,8 +68,7 @@ class UnitBuilder {
             ValueType type = ValueType::compute);
   int parameter(std::string name, std::vector<Dim> dims, ClassSet classes);
   int parameter(Parameter p);
-  void add(OpKind kind, const Place& place, std::vector<int> inputs, std::vector<int> outputs,
-           std::vector<int> parameters = {}, std::vector<int> internals = {});
+  void add(OpKind kind, const Place& place, Tensors tensors);
 
   // --- operators that several builders need
   /// A norm of kind none returns its input. `statistics` are the dims of the statistics after

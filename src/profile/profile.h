@@ -274,6 +274,13 @@ struct Profile {
   bool expandable_segments = false;
   bool gathers_in_own_pool = false;   // gathered parameters come from a stream of their own
   bool reduces_in_own_pool = false;   // so do reduced gradients
+  /// Buffers handed to collectives return to the pool only when the device has run them; a host that
+  /// runs ahead of the device (a fact of the job) has up to `launch_queue` launches outstanding.
+  bool collective_buffers_return_late = false;
+  std::int64_t launch_queue = 1024;
+  bool host_waits_at_sends = false;  // a stage's host waits for the device at every message it sends,
+                                     // not only at those it receives
+  std::int64_t launches_per_block = 0;  // kernels of one block, forward and backward together
   // --- own terms, messages, rules
   std::vector<EngineMemory> memory;
   std::vector<EngineMessage> messages;

@@ -13,15 +13,15 @@ namespace placet {
 struct CatalogueRow {
   std::string name;
   std::string title;
-  std::vector<std::string> cells;      // as many as there are columns
+  std::vector<std::string> cells;  // as many as there are columns
   std::vector<std::string> sources;
 };
 
 struct Catalogue {
-  std::string kind;                    // "devices"
-  std::vector<std::string> columns;    // keys, as in JSON: "memory_gib"
+  std::string kind;                  // "devices"
+  std::vector<std::string> columns;  // keys, as in JSON: "memory_gib"
   std::vector<CatalogueRow> rows;
-  std::string hint;                    // one sentence below the list
+  std::string hint;  // one sentence below the list
 };
 
 /// The list as a table, one line per entry. Titles are cut at the width.

@@ -26,41 +26,49 @@ std::string times(Bytes more, Bytes less) {
   return less == Bytes() ? "" : fmt::format(" ({})", human_ratio(more, less));
 }
 
-std::string which_fit(const std::vector<Judged>& all) {
-  std::size_t good = 0;
-  for (const Judged& judged : all) good += is_good(judged.derivation) ? 1 : 0;
-  const bool judged = all.front().derivation.capacity > Bytes();
-  const char* fit = judged ? "fit" : "break no rule";
-  if (good == all.size()) return fmt::format("All {} {}.", all.size(), fit);
-  if (good == 0) return fmt::format("None of the {} placements {}.", all.size(), judged ? "fits" : "is sound");
-  std::string names;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (!is_good(all[i].derivation)) continue;
-    names += (names.empty() ? "" : ", ") + label_of(i);
-  }
-  return fmt::format("{} of {} {}: {}.", good, all.size(), good == 1 && judged ? "fits" : fit, names);
+std::string name_with_placement(const std::vector<Judged>& all, std::size_t i) {
+  return label_of(i) + " (" + all[i].job->placement_text + ")";
 }
 
-// "B sends least, 94.1 GB per device and step, 0.67x of A. C needs least memory, ..."
-std::string answer_of(const std::vector<Judged>& all, const Ranking& ranking) {
-  std::string answer = which_fit(all);
-  if (all.size() == 1) return answer;
-  const Judged& best = all[ranking.best];
-  const Judged& lean = all[ranking.least_memory];
-  const bool any_good = is_good(best.derivation);
-  answer += fmt::format(" {}{} ({}) sends least{}: {} per device and step.", label_of(ranking.best),
-                        "", best.job->placement_text, any_good ? " of those" : "",
-                        human_bytes(best.derivation.sent));
-  if (ranking.least_memory == ranking.best) {
-    return answer + fmt::format(" It also needs the least memory, {}.",
-                                human_bytes(lean.derivation.peak));
+// "2 of 4 fit: B, D."
+std::string which_fit(const std::vector<Judged>& all, std::size_t good) {
+  const bool judged = all.front().derivation.capacity > Bytes();
+  if (good == all.size()) return judged ? "All of them fit." : "None of them breaks a rule.";
+  if (good == 0) return judged ? "None of them fits." : "All of them break a rule.";
+  std::string names;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (is_good(all[i].derivation)) names += (names.empty() ? "" : ", ") + label_of(i);
   }
-  return answer + fmt::format(" {} ({}) needs the least memory, {} against {}{}, and sends {}{}.",
-                              label_of(ranking.least_memory), lean.job->placement_text,
-                              human_bytes(lean.derivation.peak), human_bytes(best.derivation.peak),
-                              times(lean.derivation.peak, best.derivation.peak),
-                              human_bytes(lean.derivation.sent),
-                              times(lean.derivation.sent, best.derivation.sent));
+  const char* verb = !judged ? "without a broken rule" : good == 1 ? "fits" : "fit";
+  return fmt::format("{} of {} {}: {}.", good, all.size(), verb, names);
+}
+
+// What the advantage of the best one costs, against the one that needs the least memory.
+std::string trade_off(const std::vector<Judged>& all, const Ranking& ranking) {
+  const Derivation& best = all[ranking.best].derivation;
+  const Derivation& lean = all[ranking.least_memory].derivation;
+  if (ranking.least_memory == ranking.best) return " No other needs less memory.";
+  return fmt::format(" {} needs the least memory, {} against {}, and sends {}{}.",
+                     name_with_placement(all, ranking.least_memory), human_bytes(lean.peak),
+                     human_bytes(best.peak), human_bytes(lean.sent), times(lean.sent, best.sent));
+}
+
+std::string answer_of(const std::vector<Judged>& all, const Ranking& ranking) {
+  const auto good = static_cast<std::size_t>(std::count_if(
+      all.begin(), all.end(), [](const Judged& judged) { return is_good(judged.derivation); }));
+  std::string answer = which_fit(all, good);
+  if (all.size() == 1) return answer;
+  const Derivation& best = all[ranking.best].derivation;
+  const std::string name = name_with_placement(all, ranking.best);
+  if (good == 1) {
+    answer += fmt::format(" {} needs {} per device and sends {} per step.", name,
+                          human_bytes(best.peak), human_bytes(best.sent));
+  } else {
+    answer += fmt::format(" {} sends the least{}, {} per device and step, and needs {}.", name,
+                          good > 0 && good < all.size() ? " of those" : "", human_bytes(best.sent),
+                          human_bytes(best.peak));
+  }
+  return answer + trade_off(all, ranking);
 }
 
 using Rows = std::vector<std::vector<std::string>>;
@@ -121,10 +129,10 @@ std::string label_of(std::size_t position) {
 Ranking rank(const std::vector<Judged>& all) {
   ensure(!all.empty(), "at least one placement is compared");
   Ranking ranking;
-  ranking.best = static_cast<std::size_t>(
-      std::min_element(all.begin(), all.end(), sends_less) - all.begin());
-  ranking.least_memory = static_cast<std::size_t>(
-      std::min_element(all.begin(), all.end(), needs_less) - all.begin());
+  ranking.best =
+      static_cast<std::size_t>(std::min_element(all.begin(), all.end(), sends_less) - all.begin());
+  ranking.least_memory =
+      static_cast<std::size_t>(std::min_element(all.begin(), all.end(), needs_less) - all.begin());
   ranking.answer = answer_of(all, ranking);
   return ranking;
 }
@@ -160,7 +168,8 @@ std::string comparison_text(const std::vector<Judged>& all, const TextStyle& sty
     for (const Finding& finding : all[i].derivation.findings) {
       if (finding.severity != Severity::error) continue;
       text += "  " + label_of(i) + "  " +
-              wrapped(style, finding.rule + ": " + finding.message + " (cure: " + finding.cure + ")", 5) +
+              wrapped(style,
+                      finding.rule + ": " + finding.message + " (cure: " + finding.cure + ")", 5) +
               "\n";
     }
   }

@@ -16,13 +16,8 @@ std::string heading(const TextStyle& style, std::string_view title, std::string_
   return inked(style, Ink::bold, title) + (rest.empty() ? "" : "  ") + std::string(rest) + "\n";
 }
 
-std::string tuple_of(const Modes& modes) {
-  std::string text;
-  for (const State state : kStates) {
-    if (!text.empty()) text += " ";
-    text += padded(symbol_of(modes[state]), 2);
-  }
-  return text;
+void add_modes(std::vector<std::string>& row, const Modes& modes) {
+  for (const State state : kStates) row.emplace_back(symbol_of(modes[state]));
 }
 
 std::string front_matter(const Judged& judged, const TextStyle& style) {
@@ -38,11 +33,12 @@ std::string front_matter(const Judged& judged, const TextStyle& style) {
   };
   line("placement", job.placement_text);
   const std::int64_t micro_batches = micro_batches_of(job);
-  line("batch", fmt::format("{} samples of {} tokens{}{}", job.batch.global, job.batch.sequence, dot,
-                            micro_batches > 0
-                                ? fmt::format("{} micro-batch{} of {} per device", micro_batches,
-                                              micro_batches == 1 ? "" : "es", job.batch.micro)
-                                : fmt::format("micro-batches of {}", job.batch.micro)));
+  line("batch",
+       fmt::format("{} samples of {} tokens{}{}", job.batch.global, job.batch.sequence, dot,
+                   micro_batches > 0
+                       ? fmt::format("{} micro-batch{} of {} per device", micro_batches,
+                                     micro_batches == 1 ? "" : "es", job.batch.micro)
+                       : fmt::format("micro-batches of {}", job.batch.micro)));
   line("training", job.precision.name + dot + job.optimizer.name + dot + job.engine_text);
   for (const std::string& note : job.model.notes) line("note", note);
   return text + "\n";
@@ -50,23 +46,27 @@ std::string front_matter(const Judged& judged, const TextStyle& style) {
 
 std::string mesh_text(const Job& job, const TextStyle& style) {
   if (job.placement.axes.empty()) return "";
-  std::vector<Column> columns = {{.title = "axis"},
-                                 {.title = "degree", .right = true},
-                                 {.title = "class"},
-                                 {.title = "cut"},
-                                 {.title = "modes (parameters, optimizer, gradients, activations)",
-                                  .may_shrink = true},
-                                 {.title = "link"}};
+  const std::vector<Column> columns = {{.title = "axis"},
+                                       {.title = "degree", .right = true},
+                                       {.title = "class"},
+                                       {.title = "cut"},
+                                       {.title = "params"},
+                                       {.title = "optim"},
+                                       {.title = "grads"},
+                                       {.title = "activ"},
+                                       {.title = "link", .may_shrink = true}};
   std::vector<std::vector<std::string>> rows;
   for (std::size_t i = 0; i < job.placement.axes.size(); ++i) {
     const AxisPlacement& axis = job.placement.axes[i];
     const std::string link = link_of_axis(job, i);
     rows.push_back({std::string(axis.axis.text()), std::to_string(axis.degree), "all",
-                    std::string(name_of(axis.how.cut)), tuple_of(axis.how.modes),
-                    link.empty() ? "-" : link});
+                    std::string(name_of(axis.how.cut))});
+    add_modes(rows.back(), axis.how.modes);
+    rows.back().push_back(link.empty() ? "-" : link);
     for (const Override& other : axis.overrides) {
-      rows.push_back({"", "", spell(other.selector), std::string(name_of(other.how.cut)),
-                      tuple_of(other.how.modes), ""});
+      rows.push_back({"", "", spell(other.selector), std::string(name_of(other.how.cut))});
+      add_modes(rows.back(), other.how.modes);
+      rows.back().emplace_back();
     }
   }
   return table(style, columns, rows, 0) + "\n";
@@ -84,11 +84,12 @@ std::string communication_text(const Judged& judged, const TextStyle& style) {
   if (most.terms.empty()) return text + "  nothing is sent\n\n";
   std::vector<std::vector<std::string>> rows;
   for (const CommunicationLine& line : lines_of(job, most)) {
-    rows.push_back({fmt::format("{}", fmt::join(line.axes, " ")), spaced(name_of(line.collective)),
-                    std::string(name_of(line.state)), std::to_string(line.group),
-                    grouped(line.calls), human_bytes(line.sent),
-                    most.sent == Bytes() ? "-" : fmt::format("{:.0f} %", 100 * (line.sent / most.sent)),
-                    line.link.empty() ? "-" : line.link});
+    rows.push_back(
+        {fmt::format("{}", fmt::join(line.axes, " ")), spaced(name_of(line.collective)),
+         std::string(name_of(line.state)), std::to_string(line.group), grouped(line.calls),
+         human_bytes(line.sent),
+         most.sent == Bytes() ? "-" : fmt::format("{:.0f} %", 100 * (line.sent / most.sent)),
+         line.link.empty() ? "-" : line.link});
   }
   const std::vector<Column> columns = {{.title = "axes"},
                                        {.title = "collective"},
@@ -117,9 +118,8 @@ std::string findings_text(const std::vector<Finding>& findings, const TextStyle&
   constexpr std::array inks = {Ink::red, Ink::yellow, Ink::cyan};
   std::vector<const Finding*> sorted;
   for (const Finding& finding : findings) sorted.push_back(&finding);
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Finding* a, const Finding* b) {
-    return a->severity < b->severity;
-  });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Finding* a, const Finding* b) { return a->severity < b->severity; });
   std::string text = heading(style, "Findings", "");
   for (const Finding* finding : sorted) {
     const auto severity = static_cast<std::size_t>(finding->severity);
@@ -135,9 +135,8 @@ std::string findings_text(const std::vector<Finding>& findings, const TextStyle&
 }
 
 std::string derivation_text(const Judged& judged, const TextStyle& style) {
-  return front_matter(judged, style) + mesh_text(*judged.job, style) +
-         memory_text(judged, style) + communication_text(judged, style) +
-         findings_text(judged.derivation.findings, style) +
+  return front_matter(judged, style) + mesh_text(*judged.job, style) + memory_text(judged, style) +
+         communication_text(judged, style) + findings_text(judged.derivation.findings, style) +
          verdict_text(judged.derivation, style);
 }
 

@@ -17,8 +17,7 @@ std::string derivation_text(const Judged& judged, const TextStyle& style);
 std::vector<std::string> explainable();
 
 /// All terms behind a number. REQUIRES: `what` is explainable.
-std::string explanation_text(const Judged& judged, const std::string& what,
-                             const TextStyle& style);
+std::string explanation_text(const Judged& judged, const std::string& what, const TextStyle& style);
 
 /// Findings with their reasons and cures; empty if there are none.
 std::string findings_text(const std::vector<Finding>& findings, const TextStyle& style);

@@ -68,8 +68,9 @@ std::string instants_table(const Judged& judged, const TextStyle& style) {
                     instant.instant == memory.peak_instant ? "the peak" : ""});
   }
   return "\n" + inked(style, Ink::bold, "Instants of a step") + "\n" +
-         table(style, {{.title = "instant"}, {.title = "bytes alive", .right = true}, {.title = ""}},
-               rows, 0);
+         table(style,
+               {{.title = "instant"}, {.title = "bytes alive", .right = true}, {.title = ""}}, rows,
+               0);
 }
 
 std::string communication_terms(const Judged& judged, const TextStyle& style) {
@@ -94,8 +95,8 @@ std::string communication_terms(const Judged& judged, const TextStyle& style) {
                                        {.title = "calls", .right = true},
                                        {.title = "payload bytes", .right = true},
                                        {.title = "sent bytes", .right = true}};
-  return inked(style, Ink::bold, "Terms of communication") + "  " +
-         class_name(job, most.stage) + ", per device and step\n" + table(style, columns, rows, 0);
+  return inked(style, Ink::bold, "Terms of communication") + "  " + class_name(job, most.stage) +
+         ", per device and step\n" + table(style, columns, rows, 0);
 }
 
 // Where an engine's own terms come from.
@@ -103,7 +104,8 @@ std::string sources_text(const Judged& judged, const TextStyle& style) {
   std::string text;
   for (const MemoryTerm& term : fullest(judged.derivation).terms) {
     if (term.source.empty()) continue;
-    text += "  " + wrapped(style, std::string(term.what) + ": " + std::string(term.source), 4) + "\n";
+    text +=
+        "  " + wrapped(style, std::string(term.what) + ": " + std::string(term.source), 4) + "\n";
   }
   return text.empty() ? "" : "\n" + inked(style, Ink::bold, "Sources") + "\n" + text;
 }

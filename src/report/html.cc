@@ -62,7 +62,8 @@ std::string memory_terms_table(const Job& job, const MemoryClass& memory) {
     for (const AxisFactor& factor : term->factors) {
       const auto axis = static_cast<std::size_t>(factor.axis);
       if (factor.factor == Rational(1)) continue;
-      factors += std::string(job.placement.axes[axis].axis.text()) + " " + to_string(factor.factor) + " ";
+      factors +=
+          std::string(job.placement.axes[axis].axis.text()) + " " + to_string(factor.factor) + " ";
     }
     rows.push_back({std::string(name_of(term->category)), escaped(term->what), escaped(term->unit),
                     escaped(factors), grouped(in_bytes(term->bytes)), grouped(in_bytes(term->rest)),
@@ -84,11 +85,12 @@ std::string memory_section(const Judged& judged) {
   const Bytes scale = std::max({derivation.capacity, derivation.peak, bytes(1)});
   std::string body = "<div class=\"bars\">";
   for (const MemoryClass& memory : derivation.memory) {
-    body += fmt::format("<span>{}<br><span class=\"soft\">{} device{}</span></span>{}"
-                        "<span class=\"n\">{}</span>",
-                        escaped(class_name(*judged.job, memory.stage)), memory.devices,
-                        memory.devices == 1 ? "" : "s",
-                        memory_bar(memory, scale, derivation.capacity), human_bytes(memory.peak));
+    body += fmt::format(
+        "<span>{}<br><span class=\"soft\">{} device{}</span></span>{}"
+        "<span class=\"n\">{}</span>",
+        escaped(class_name(*judged.job, memory.stage)), memory.devices,
+        memory.devices == 1 ? "" : "s", memory_bar(memory, scale, derivation.capacity),
+        human_bytes(memory.peak));
   }
   body += "</div>" + legend();
   std::vector<std::vector<std::string>> rows;
@@ -99,17 +101,22 @@ std::string memory_section(const Judged& judged) {
     row.push_back("<strong>" + human_bytes(memory.peak) + "</strong>");
     rows.push_back(std::move(row));
   }
-  body += folded("Bytes by class and state",
-                 html_table({{"class"}, {"peak at"}, {"parameters", true}, {"optimizer", true},
-                             {"gradients", true}, {"activations", true}, {"transient", true},
-                             {"overhead", true}, {"total", true}},
-                            rows));
+  body += folded("Bytes by class and state", html_table({{"class"},
+                                                         {"peak at"},
+                                                         {"parameters", true},
+                                                         {"optimizer", true},
+                                                         {"gradients", true},
+                                                         {"activations", true},
+                                                         {"transient", true},
+                                                         {"overhead", true},
+                                                         {"total", true}},
+                                                        rows));
   body += folded("Every term of " + escaped(class_name(*judged.job, fullest(derivation).stage)),
                  memory_terms_table(*judged.job, fullest(derivation)));
   std::string title = "Memory per device at its peak";
   if (derivation.capacity > Bytes()) {
-    title += fmt::format(" <span class=\"soft\">of {} ({})</span>", human_bytes(derivation.capacity),
-                         human_gibibytes(derivation.capacity));
+    title += fmt::format(" <span class=\"soft\">of {} ({})</span>",
+                         human_bytes(derivation.capacity), human_gibibytes(derivation.capacity));
   }
   return section(title, body);
 }
@@ -120,20 +127,29 @@ std::string communication_terms_table(const Job& job, const CommunicationClass& 
     rows.push_back({escaped(fmt::format("{}", fmt::join(axis_names(job, term.axes), " "))),
                     spaced(name_of(term.collective)), escaped(term.what), escaped(term.unit),
                     std::string(name_of(term.dtype)), std::string(name_of(term.phase)),
-                    std::to_string(term.group), grouped(term.count), grouped(in_bytes(term.payload)),
-                    grouped(in_bytes(term.sent))});
+                    std::to_string(term.group), grouped(term.count),
+                    grouped(in_bytes(term.payload)), grouped(in_bytes(term.sent))});
   }
-  return html_table({{"axes"}, {"collective"}, {"what"}, {"unit"}, {"dtype"}, {"phase"},
-                     {"group", true}, {"calls", true}, {"payload", true}, {"sent", true}},
+  return html_table({{"axes"},
+                     {"collective"},
+                     {"what"},
+                     {"unit"},
+                     {"dtype"},
+                     {"phase"},
+                     {"group", true},
+                     {"calls", true},
+                     {"payload", true},
+                     {"sent", true}},
                     rows);
 }
 
 std::string share_bar(Bytes part, Bytes whole) {
   const double width = whole == Bytes() ? 0 : 100 * (part / whole);
-  return fmt::format("<svg viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\" width=\"110\" height=\"10\">"
-                     "<rect class=\"track\" width=\"100\" height=\"10\"/>"
-                     "<rect class=\"c-parameters\" width=\"{:.2f}\" height=\"10\"/></svg>",
-                     width);
+  return fmt::format(
+      "<svg viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\" width=\"110\" height=\"10\">"
+      "<rect class=\"track\" width=\"100\" height=\"10\"/>"
+      "<rect class=\"c-parameters\" width=\"{:.2f}\" height=\"10\"/></svg>",
+      width);
 }
 
 std::string communication_section(const Judged& judged) {
@@ -147,10 +163,17 @@ std::string communication_section(const Judged& judged) {
                     std::to_string(line.group), grouped(line.calls), human_bytes(line.sent),
                     share_bar(line.sent, most.sent), escaped(line.link)});
   }
-  const std::string title = fmt::format("Sent per device and step: {} <span class=\"soft\">{}</span>",
-                                        human_bytes(most.sent), escaped(class_name(job, most.stage)));
-  return section(title, html_table({{"axes"}, {"collective"}, {"of"}, {"group", true},
-                                    {"calls", true}, {"sent", true}, {"share"}, {"link"}},
+  const std::string title =
+      fmt::format("Sent per device and step: {} <span class=\"soft\">{}</span>",
+                  human_bytes(most.sent), escaped(class_name(job, most.stage)));
+  return section(title, html_table({{"axes"},
+                                    {"collective"},
+                                    {"of"},
+                                    {"group", true},
+                                    {"calls", true},
+                                    {"sent", true},
+                                    {"share"},
+                                    {"link"}},
                                    rows) +
                             folded("Every term", communication_terms_table(job, most)));
 }
@@ -161,8 +184,8 @@ std::string job_facts(const Judged& judged) {
   facts += fact("placement", code(job.placement_text));
   facts += fact("devices", std::to_string(judged.derivation.devices) +
                                (job.cluster ? " of " + escaped(job.cluster->name) : std::string()));
-  facts += fact("batch", fmt::format("{} samples of {} tokens, {} per micro-batch", job.batch.global,
-                                     job.batch.sequence, job.batch.micro));
+  facts += fact("batch", fmt::format("{} samples of {} tokens, {} per micro-batch",
+                                     job.batch.global, job.batch.sequence, job.batch.micro));
   facts += fact("training", escaped(job.precision.name + ", " + job.optimizer.name));
   facts += fact("engine", escaped(job.engine_text));
   for (const std::string& note : job.model.notes) facts += fact("note", escaped(note));
@@ -204,11 +227,21 @@ std::string comparison_html(const std::vector<Judged>& all) {
                     human_ratio(derivation.sent, first.sent), escaped(verdict_of(derivation))});
   }
   bars += "</div>" + legend();
-  std::string body = title_of(all.front().job->model);
+  const Job& job = *all.front().job;
+  std::string body = title_of(job.model) + "<dl class=\"facts\">";
+  if (job.cluster) body += fact("cluster", escaped(job.cluster->name));
+  body +=
+      fact("batch", fmt::format("{} samples of {} tokens", job.batch.global, job.batch.sequence));
+  body += fact("training", escaped(job.precision.name + ", " + job.optimizer.name));
+  for (const std::string& note : job.model.notes) body += fact("note", escaped(note));
+  body += "</dl>\n";
   body += "<div class=\"card verdict\">" + escaped(ranking.answer) + "</div>\n";
   body += section("Memory per device at its peak", bars);
-  body += section("Side by side", html_table({{"placement"}, {"peak", true}, {"of the first", true},
-                                              {"sent per step", true}, {"of the first", true},
+  body += section("Side by side", html_table({{"placement"},
+                                              {"peak", true},
+                                              {"of the first", true},
+                                              {"sent per step", true},
+                                              {"of the first", true},
                                               {"judgement"}},
                                              rows));
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -222,24 +255,27 @@ std::string comparison_html(const std::vector<Judged>& all) {
 std::string model_html(const Model& model, std::int64_t sequence) {
   const ParameterCounts counts = count_parameters(model);
   const FlopsPerToken flops = flops_per_token(model, sequence);
-  std::string facts = "<dl class=\"facts\">" + fact("family", escaped(model.family)) +
-                      fact("parameters", grouped(counts.total)) +
-                      fact("active per token", grouped(counts.active)) +
-                      fact("trainable", grouped(counts.trainable)) +
-                      fact("blocks", std::to_string(model.figures.blocks)) +
-                      fact("FLOPs per token", human_flops(in_flops(flops.forward)) + " forward, " +
-                                                  human_flops(in_flops(flops.training)) + " training");
+  std::string facts =
+      "<dl class=\"facts\">" + fact("family", escaped(model.family)) +
+      fact("parameters", grouped(counts.total)) + fact("active per token", grouped(counts.active)) +
+      fact("trainable", grouped(counts.trainable)) +
+      fact("blocks", std::to_string(model.figures.blocks)) +
+      fact("FLOPs per token", human_flops(in_flops(flops.forward)) + " forward, " +
+                                  human_flops(in_flops(flops.training)) + " training");
   for (const std::string& note : model.notes) facts += fact("note", escaped(note));
   std::vector<std::vector<std::string>> rows;
   for (const TensorEntry& entry : list_tensors(model)) {
     rows.push_back({code(entry.name), fmt::format("[{}]", fmt::join(entry.shape, ", ")),
                     escaped(entry.tensor_class), grouped(entry.count),
-                    entry.shared ? "shared" : entry.trainable ? "" : "frozen"});
+                    entry.shared      ? "shared"
+                    : entry.trainable ? ""
+                                      : "frozen"});
   }
-  return page(model.name, title_of(model) + facts + "</dl>\n" +
-                              section("Tensors", html_table({{"tensor"}, {"shape"}, {"class"},
-                                                             {"count", true}, {""}},
-                                                            rows)));
+  return page(
+      model.name,
+      title_of(model) + facts + "</dl>\n" +
+          section("Tensors",
+                  html_table({{"tensor"}, {"shape"}, {"class"}, {"count", true}, {""}}, rows)));
 }
 
 std::string catalogue_html(const Catalogue& catalogue) {

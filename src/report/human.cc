@@ -32,7 +32,8 @@ std::string three_digits(double value) {
 
 std::string with_unit(double value, std::span<const char* const> units) {
   const Scaled scaled = scale(value, units.size());
-  if (scaled.unit == 0 && value == std::floor(value)) return fmt::format("{:.0f} {}", value, units[0]);
+  if (scaled.unit == 0 && value == std::floor(value))
+    return fmt::format("{:.0f} {}", value, units[0]);
   return three_digits(scaled.value) + " " + units[scaled.unit];
 }
 
@@ -44,7 +45,9 @@ std::string human_bytes(Bytes amount) {
   return with_unit(static_cast<double>(in_bytes(amount)), units);
 }
 
-std::string human_gibibytes(Bytes amount) { return fmt::format("{:.1f} GiB", in_gibibytes(amount)); }
+std::string human_gibibytes(Bytes amount) {
+  return fmt::format("{:.1f} GiB", in_gibibytes(amount));
+}
 
 std::string human_count(std::int64_t n) {
   constexpr std::array units = {"", "K", "M", "B", "T", "Q"};

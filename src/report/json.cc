@@ -35,13 +35,10 @@ std::string comparison_json(const std::vector<Judged>& all) {
   for (const Judged& judged : all) json["derivations"].push_back(derivation_object(judged));
   for (const Judged& judged : all) {
     const Judged& first = all.front();
-    const auto ratio = [](Bytes a, Bytes b) {
-      return b == Bytes() ? Json(nullptr) : Json(a / b);
-    };
-    json["ratios"].push_back(
-        {{"placement", judged.job->placement_text},
-         {"peak", ratio(judged.derivation.peak, first.derivation.peak)},
-         {"sent", ratio(judged.derivation.sent, first.derivation.sent)}});
+    const auto ratio = [](Bytes a, Bytes b) { return b == Bytes() ? Json(nullptr) : Json(a / b); };
+    json["ratios"].push_back({{"placement", judged.job->placement_text},
+                              {"peak", ratio(judged.derivation.peak, first.derivation.peak)},
+                              {"sent", ratio(judged.derivation.sent, first.derivation.sent)}});
   }
   return print_json(json);
 }
@@ -49,34 +46,34 @@ std::string comparison_json(const std::vector<Judged>& all) {
 std::string model_json(const Model& model, std::int64_t sequence) {
   const ParameterCounts counts = count_parameters(model);
   const FlopsPerToken flops = flops_per_token(model, sequence);
-  Json json = {{"schema", "placet.model/1"},
-               {"name", model.name},
-               {"family", model.family},
-               {"parameters",
-                {{"total", counts.total},
-                 {"active", counts.active},
-                 {"trainable", counts.trainable},
-                 {"active_without_embedding", counts.active_without_embedding},
-                 {"prediction", counts.prediction}}},
-               {"layers", model.figures.blocks},
-               {"hidden", model.figures.hidden},
-               {"vocabulary", model.figures.vocabulary},
-               {"experts", model.figures.experts},
-               {"experts_per_token", model.figures.experts_per_token},
-               {"sequence", sequence},
-               {"tensors", Json::array()},
-               {"flops_per_token",
-                {{"forward", whole_flops(flops.forward)},
-                 {"training", whole_flops(flops.training)}}},
-               {"notes", model.notes}};
-  for (const TensorEntry& entry : list_tensors(model)) json["tensors"].push_back(tensor_json(entry));
+  Json json = {
+      {"schema", "placet.model/1"},
+      {"name", model.name},
+      {"family", model.family},
+      {"parameters",
+       {{"total", counts.total},
+        {"active", counts.active},
+        {"trainable", counts.trainable},
+        {"active_without_embedding", counts.active_without_embedding},
+        {"prediction", counts.prediction}}},
+      {"layers", model.figures.blocks},
+      {"hidden", model.figures.hidden},
+      {"vocabulary", model.figures.vocabulary},
+      {"experts", model.figures.experts},
+      {"experts_per_token", model.figures.experts_per_token},
+      {"sequence", sequence},
+      {"tensors", Json::array()},
+      {"flops_per_token",
+       {{"forward", whole_flops(flops.forward)}, {"training", whole_flops(flops.training)}}},
+      {"notes", model.notes}};
+  for (const TensorEntry& entry : list_tensors(model))
+    json["tensors"].push_back(tensor_json(entry));
   return print_json(json);
 }
 
 std::string catalogue_json(const Catalogue& catalogue) {
-  Json json = {{"schema", "placet.catalogue/1"},
-               {"kind", catalogue.kind},
-               {"entries", Json::array()}};
+  Json json = {
+      {"schema", "placet.catalogue/1"}, {"kind", catalogue.kind}, {"entries", Json::array()}};
   for (const CatalogueRow& row : catalogue.rows) {
     Json entry = {{"name", row.name}, {"title", row.title}};
     for (std::size_t i = 0; i < catalogue.columns.size(); ++i) {

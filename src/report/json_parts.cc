@@ -27,8 +27,8 @@ Json factors_json(const Job& job, const std::vector<AxisFactor>& factors) {
   Json json = Json::array();
   for (const AxisFactor& factor : factors) {
     const auto axis = static_cast<std::size_t>(factor.axis);
-    json.push_back({{"axis", job.placement.axes[axis].axis.text()},
-                    {"factor", to_string(factor.factor)}});
+    json.push_back(
+        {{"axis", job.placement.axes[axis].axis.text()}, {"factor", to_string(factor.factor)}});
   }
   return json;
 }
@@ -172,19 +172,18 @@ Json findings_json(const std::vector<Finding>& findings) {
 
 Json derivation_object(const Judged& judged) {
   const Job& job = *judged.job;
-  return {{"schema", "placet.derivation/1"},
-          {"model",
-           {{"name", job.model.name}, {"parameters", count_parameters(job.model).total}}},
-          {"devices", judged.derivation.devices},
-          {"placement", job.placement_text},
-          {"engine", job.engine_text},
-          {"training", training_json(job)},
-          {"mesh", mesh_json(job)},
-          {"memory", memory_json(judged)},
-          {"communication", communication_json(judged)},
-          {"findings", findings_json(judged.derivation.findings)},
-          {"verdict", {{"good", is_good(judged.derivation)},
-                       {"text", verdict_of(judged.derivation)}}}};
+  return {
+      {"schema", "placet.derivation/1"},
+      {"model", {{"name", job.model.name}, {"parameters", count_parameters(job.model).total}}},
+      {"devices", judged.derivation.devices},
+      {"placement", job.placement_text},
+      {"engine", job.engine_text},
+      {"training", training_json(job)},
+      {"mesh", mesh_json(job)},
+      {"memory", memory_json(judged)},
+      {"communication", communication_json(judged)},
+      {"findings", findings_json(judged.derivation.findings)},
+      {"verdict", {{"good", is_good(judged.derivation)}, {"text", verdict_of(judged.derivation)}}}};
 }
 
 std::string print_json(const Json& json) {

@@ -24,8 +24,8 @@ std::string capacity_sentence(const Derivation& derivation) {
                        human_bytes(peak));
   }
   const double part = 100 * (peak / derivation.capacity);
-  const std::string of = fmt::format("{} of {} per device", human_bytes(peak),
-                                     human_bytes(derivation.capacity));
+  const std::string of =
+      fmt::format("{} of {} per device", human_bytes(peak), human_bytes(derivation.capacity));
   if (derivation.fits) return fmt::format("fits: {} ({:.0f} %)", of, part);
   if (peak > derivation.capacity) {
     return fmt::format("does not fit: {} ({:.0f} %), {} too much", of, part,
@@ -63,10 +63,9 @@ std::string link_of_axis(const Job& job, std::size_t axis) {
 std::string link_of_term(const Job& job, const CommunicationTerm& term) {
   if (term.collective == Collective::host_copy) return "host";
   if (!job.cluster) return {};
-  const std::vector<std::string> names = link_names(*job.cluster);
-  const int level = level_of_term(job, term);
-  if (level < 0 || static_cast<std::size_t>(level) >= names.size()) return "host";
-  return names[static_cast<std::size_t>(level)];
+  const std::vector<Level>& levels = job.cluster->groups.front().levels;
+  const auto level = static_cast<std::size_t>(level_of_term(job, term));
+  return level < levels.size() ? levels[level].link : job.cluster->between_groups.link;
 }
 
 std::vector<std::string> axis_names(const Job& job, AxisMask axes) {

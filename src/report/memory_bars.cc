@@ -40,7 +40,8 @@ std::string categories(const Judged& judged, const MemoryClass& memory, const Te
     text += "  " + padded(name_of(category), kLabel);
     text += bar(style, ink_of(category), amount / scale, columns);
     text += padded_left(human_bytes(amount), kNumber) + "  ";
-    text += padded_left(memory.peak == Bytes() ? "-" : fmt::format("{:.1f} %", 100 * (amount / memory.peak)), 7);
+    text += padded_left(
+        memory.peak == Bytes() ? "-" : fmt::format("{:.1f} %", 100 * (amount / memory.peak)), 7);
     text += "\n";
   }
   text += "  " + padded("at the peak", kLabel) + std::string(columns, ' ') +
@@ -123,8 +124,8 @@ char letter_of(MemoryCategory category) {
 std::string memory_text(const Judged& judged, const TextStyle& style) {
   if (judged.derivation.memory.empty()) return "";
   const MemoryClass& memory = fullest(judged.derivation);
-  std::string rest = "peak " + human_bytes(memory.peak) + " per device, at " +
-                     peak_text(*judged.job, memory);
+  std::string rest =
+      "peak " + human_bytes(memory.peak) + " per device, at " + peak_text(*judged.job, memory);
   const bool several = judged.derivation.memory.size() > 1;
   if (several) {
     rest += fmt::format(" ({}, {} device{})", class_name(*judged.job, memory.stage), memory.devices,

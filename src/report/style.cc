@@ -11,19 +11,32 @@ namespace {
 
 const char* escape_of(Ink ink) {
   switch (ink) {
-    case Ink::plain: return "";
-    case Ink::bold: return "\x1b[1m";
-    case Ink::faint: return "\x1b[2m";
-    case Ink::red: return "\x1b[31m";
-    case Ink::yellow: return "\x1b[33m";
-    case Ink::green: return "\x1b[32m";
-    case Ink::cyan: return "\x1b[36m";
-    case Ink::parameters: return "\x1b[34m";
-    case Ink::optimizer: return "\x1b[35m";
-    case Ink::gradients: return "\x1b[33m";
-    case Ink::activations: return "\x1b[32m";
-    case Ink::transient: return "\x1b[36m";
-    case Ink::overhead: return "\x1b[90m";
+    case Ink::plain:
+      return "";
+    case Ink::bold:
+      return "\x1b[1m";
+    case Ink::faint:
+      return "\x1b[2m";
+    case Ink::red:
+      return "\x1b[31m";
+    case Ink::yellow:
+      return "\x1b[33m";
+    case Ink::green:
+      return "\x1b[32m";
+    case Ink::cyan:
+      return "\x1b[36m";
+    case Ink::parameters:
+      return "\x1b[34m";
+    case Ink::optimizer:
+      return "\x1b[35m";
+    case Ink::gradients:
+      return "\x1b[33m";
+    case Ink::activations:
+      return "\x1b[32m";
+    case Ink::transient:
+      return "\x1b[36m";
+    case Ink::overhead:
+      return "\x1b[90m";
   }
   return "";
 }

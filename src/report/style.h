@@ -17,8 +17,19 @@ struct TextStyle {
 };
 
 enum class Ink : unsigned char {
-  plain, bold, faint, red, yellow, green, cyan, parameters, optimizer, gradients, activations,
-  transient, overhead
+  plain,
+  bold,
+  faint,
+  red,
+  yellow,
+  green,
+  cyan,
+  parameters,
+  optimizer,
+  gradients,
+  activations,
+  transient,
+  overhead
 };
 
 /// `text` in an ink; as it is without colour.
@@ -38,8 +49,8 @@ struct BarPart {
 std::string stacked_bar(const TextStyle& style, const std::vector<BarPart>& parts,
                         std::size_t columns);
 
-/// Columns under a heading. Numbers (`right`) stand on the right. The last column that may shrink is
-/// cut at the width with "...".
+/// Columns under a heading. Numbers (`right`) stand on the right. The last column that may shrink
+/// is cut at the width with "...".
 struct Column {
   std::string title;
   bool right = false;

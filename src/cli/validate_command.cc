@@ -1,0 +1,85 @@
+// placet validate TABLE: predictions beside measured runs.
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "catalog/table.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "report/validation.h"
+#include "units/error.h"
+#include "validate/validate.h"
+
+namespace placet {
+namespace {
+
+struct ValidateCall {
+  std::string table;
+  std::string engine;
+  std::string tolerance;
+  std::vector<std::string> where;
+  bool constants = false;
+  bool json = false;
+};
+
+// A line that is written over again, and only for people.
+void show_progress(std::int64_t done, std::int64_t all) {
+  constexpr std::int64_t kEvery = 50;
+  if (isatty(STDERR_FILENO) == 0 || (done % kEvery != 0 && done != all)) return;
+  std::fprintf(stderr, "\r%lld of %lld rows%s", static_cast<long long>(done),
+               static_cast<long long>(all), done == all ? "\r\033[K" : "");
+}
+
+ValidateOptions options_of(const ValidateCall& call) {
+  ValidateOptions options{.progress = show_progress};
+  if (!call.engine.empty()) options.engine = call.engine;
+  for (const std::string& condition : call.where) {
+    options.where.push_back(parse_condition(condition, "--where"));
+  }
+  return options;
+}
+
+int validate_table(const ValidateCall& call) {
+  ValidationReport report{.constants = call.constants};
+  if (!call.tolerance.empty()) {
+    report.tolerance = number_of(call.tolerance, {.least = 0, .greatest = 1e6}, "--tolerance");
+  }
+  const Table table = read_table(call.table);
+  const Validation validation = validate(find_catalog(), table, options_of(call));
+  print(call.json ? validation_json(validation, report)
+                  : validation_text(validation, report, output_style()));
+  return is_within(validation, report) ? kGood : kBad;
+}
+
+}  // namespace
+
+void add_validate_command(CLI::App& program, Action& action) {
+  auto call = std::make_shared<ValidateCall>();
+  CLI::App* command = program.add_subcommand(
+      "validate", "Predictions beside a table of measured runs, with errors by group");
+  command->add_option("TABLE", call->table, "A table with the columns of SCHEMA.md")->required();
+  command
+      ->add_option("--engine", call->engine,
+                   "Profile for every row, instead of what its framework means")
+      ->type_name("NAME[@VERSION]");
+  command
+      ->add_option("--tolerance", call->tolerance,
+                   "Largest mean error, as a fraction; above it the exit status is 1")
+      ->type_name("X");
+  command->add_option("--where", call->where, "Only rows whose cell matches; may be repeated")
+      ->type_name("COLUMN=TEXT")
+      ->expected(1)
+      ->take_all();
+  command->add_flag("--constants", call->constants,
+                    "List every fact that was used, its source and the rows it touches");
+  command->add_flag("--json", call->json, "Print one JSON document");
+  command->footer(
+      "\nExamples:\n"
+      "  placet validate data/validation/tables/zero_model_states.csv\n"
+      "  placet validate runs.csv --where framework=torchtitan --where \"status=o*\" --json\n"
+      "  placet validate runs.csv --tolerance 0.1 --constants\n");
+  command->callback([call, &action] { action = [call] { return validate_table(*call); }; });
+}
+
+}  // namespace placet

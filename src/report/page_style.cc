@@ -1,0 +1,106 @@
+#include "report/page_style.h"
+
+namespace placet {
+
+std::string_view page_style() {
+  return R"css(
+:root {
+  --bg: #f6f7f9; --card: #fff; --ink: #1c2430; --soft: #5d6b7e; --line: #e2e6ec;
+  --good: #1a7f4b; --bad: #c0362c;
+  --parameters: #3568c9; --optimizer: #8a4fc4; --gradients: #d9882b;
+  --activations: #2f9e6b; --transient: #22a3b5; --overhead: #98a3b3;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --bg: #12161c; --card: #1b212a; --ink: #e4e9f0; --soft: #98a5b6; --line: #2d3643;
+    --good: #4cc38a; --bad: #ff7b6e;
+    --parameters: #6d9bf1; --optimizer: #b383ea; --gradients: #eba95a;
+    --activations: #55c592; --transient: #4fc6d6; --overhead: #7b8797;
+  }
+}
+* { box-sizing: border-box; }
+body {
+  margin: 0; background: var(--bg); color: var(--ink);
+  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif;
+}
+main { max-width: 1080px; margin: 0 auto; padding: 32px 20px 60px; }
+h1 { font-size: 26px; margin: 0 0 4px; letter-spacing: -.01em; }
+h2 { font-size: 16px; margin: 0 0 14px; }
+p { margin: 6px 0; }
+.soft { color: var(--soft); font-weight: 400; }
+code, .mono {
+  font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace;
+  font-size: 13px;
+}
+.card {
+  background: var(--card); border: 1px solid var(--line); border-radius: 10px;
+  padding: 18px 20px; margin: 16px 0;
+}
+.facts { display: grid; grid-template-columns: max-content 1fr; gap: 4px 18px; margin: 12px 0 0; }
+.facts dt { color: var(--soft); }
+.facts dd { margin: 0; overflow-wrap: anywhere; }
+.verdict { border-left: 5px solid var(--soft); font-size: 17px; font-weight: 600; }
+.verdict.good { border-left-color: var(--good); color: var(--good); }
+.verdict.bad { border-left-color: var(--bad); color: var(--bad); }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-size: 14px; }
+th {
+  text-align: left; color: var(--soft); font-weight: 500; font-size: 12.5px;
+  border-bottom: 1px solid var(--line); padding: 4px 18px 6px 0; white-space: nowrap;
+}
+td { border-bottom: 1px solid var(--line); padding: 6px 18px 6px 0; vertical-align: top; }
+tr:last-child td { border-bottom: 0; }
+th.r, td.r { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.bars {
+  display: grid; grid-template-columns: max-content 1fr max-content;
+  gap: 10px 14px; align-items: center;
+}
+.bars svg { width: 100%; height: 22px; display: block; border-radius: 4px; }
+.bars .n { font-variant-numeric: tabular-nums; white-space: nowrap; text-align: right; }
+.bars code { overflow-wrap: anywhere; }
+.legend {
+  display: flex; flex-wrap: wrap; gap: 6px 18px; margin: 14px 0 0;
+  font-size: 13px; color: var(--soft);
+}
+.legend i {
+  display: inline-block; width: 11px; height: 11px; border-radius: 3px;
+  margin-right: 6px; vertical-align: -1px;
+}
+.c-parameters { fill: var(--parameters); background: var(--parameters); }
+.c-optimizer { fill: var(--optimizer); background: var(--optimizer); }
+.c-gradients { fill: var(--gradients); background: var(--gradients); }
+.c-activations { fill: var(--activations); background: var(--activations); }
+.c-transient { fill: var(--transient); background: var(--transient); }
+.c-overhead { fill: var(--overhead); background: var(--overhead); }
+.track { fill: var(--line); }
+.limit { stroke: var(--bad); stroke-width: 2; }
+.mode {
+  display: inline-block; min-width: 30px; text-align: center; margin-right: 4px;
+  border: 1px solid var(--line); border-radius: 6px; padding: 0 7px;
+}
+.mode.S, .mode.Sx {
+  background: color-mix(in srgb, var(--parameters) 18%, transparent); border-color: transparent;
+}
+.mode.O, .mode.M {
+  background: color-mix(in srgb, var(--gradients) 20%, transparent); border-color: transparent;
+}
+.finding { border-left: 4px solid var(--soft); padding: 2px 0 2px 14px; margin: 12px 0; }
+.finding.error { border-color: var(--bad); }
+.finding.warning { border-color: var(--gradients); }
+.finding.advice { border-color: var(--transient); }
+details { margin-top: 14px; }
+summary { cursor: pointer; color: var(--soft); }
+details > div { margin-top: 10px; }
+footer { margin-top: 28px; font-size: 12.5px; color: var(--soft); }
+@media (max-width: 640px) {
+  .bars { grid-template-columns: 1fr; }
+  .card { padding: 14px; }
+}
+@media print {
+  body { background: #fff; }
+  .card { break-inside: avoid; }
+}
+)css";
+}
+
+}  // namespace placet

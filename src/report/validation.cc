@@ -1,0 +1,172 @@
+#include "report/validation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/human.h"
+
+namespace placet {
+namespace {
+
+constexpr std::size_t kWorstRows = 8;
+constexpr std::size_t kMostReasons = 12;
+constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+
+std::string percent(double share) { return fmt::format("{:.2f} %", share * 100); }
+std::string signed_percent(double share) { return fmt::format("{:+.2f} %", share * 100); }
+
+std::vector<Column> summary_columns(const std::string& title) {
+  return {{.title = title, .may_shrink = true}, {.title = "rows", .right = true},
+          {.title = "mean", .right = true},     {.title = "median", .right = true},
+          {.title = "p95", .right = true},      {.title = "worst", .right = true},
+          {.title = "bias", .right = true},     {.title = "<= 18 %", .right = true}};
+}
+
+std::vector<std::string> summary_row(const std::string& name, const ErrorSummary& summary) {
+  return {name,
+          std::to_string(summary.rows),
+          percent(summary.mean_abs),
+          percent(summary.median_abs),
+          percent(summary.p95_abs),
+          percent(summary.worst_abs),
+          signed_percent(summary.bias),
+          percent(summary.within.back())};
+}
+
+// Numbers in the order of their size, words in that of the alphabet.
+bool comes_first(const std::string& a, const std::string& b) {
+  const bool numbers = !a.empty() && !b.empty() && std::isdigit(static_cast<unsigned char>(a[0])) &&
+                       std::isdigit(static_cast<unsigned char>(b[0]));
+  return numbers && a.size() != b.size() ? a.size() < b.size() : a < b;
+}
+
+std::string summaries_text(const std::string& title, const SummaryTable& summaries,
+                           const TextStyle& style) {
+  if (summaries.empty()) return {};
+  std::vector<std::string> names;
+  for (const auto& [name, summary] : summaries) names.push_back(name);
+  std::sort(names.begin(), names.end(), comes_first);
+  std::vector<std::vector<std::string>> rows;
+  for (const std::string& name : names) rows.push_back(summary_row(name, summaries.at(name)));
+  return "\n" + table(style, summary_columns(title), rows, 0);
+}
+
+std::string figure_text(const Prediction& prediction, double value) {
+  return prediction.is_share ? percent(value) : fmt::format("{:.2f} GiB", value / kGib);
+}
+
+std::string worst_text(const Validation& validation, const TextStyle& style) {
+  const std::vector<Prediction> worst = worst_of(validation, kWorstRows);
+  if (worst.empty()) return {};
+  std::vector<std::vector<std::string>> rows;
+  for (const Prediction& prediction : worst) {
+    rows.push_back({prediction.labels.row_id, figure_text(prediction, prediction.measured),
+                    figure_text(prediction, prediction.predicted), signed_percent(prediction.error),
+                    prediction.labels.placement});
+  }
+  return "\n" + table(style,
+                      {{.title = "worst rows"},
+                       {.title = "measured", .right = true},
+                       {.title = "predicted", .right = true},
+                       {.title = "error", .right = true},
+                       {.title = "placement", .may_shrink = true}},
+                      rows, 0);
+}
+
+std::string skipped_text(const Validation& validation, const TextStyle& style) {
+  if (validation.skipped.empty()) return {};
+  std::map<std::pair<bool, std::string>, std::vector<std::string>> reasons;
+  for (const SkippedRow& row : validation.skipped) {
+    reasons[{!row.scorable, row.reason}].push_back(row.row_id);
+  }
+  std::string text = "\n" + inked(style, Ink::bold, "Rows left out") + "\n";
+  std::size_t shown = 0;
+  for (const auto& [reason, ids] : reasons) {
+    if (shown++ == kMostReasons) {
+      text += fmt::format("  and {} more reasons\n", reasons.size() - kMostReasons);
+      break;
+    }
+    text += "  " +
+            wrapped(style,
+                    fmt::format("{} {}{} (first: {})", ids.size(), reason.second,
+                                reason.first ? "" : "; counted as 100 % error", ids.front()),
+                    4) +
+            "\n";
+  }
+  return text;
+}
+
+std::string fit_text(const Validation& validation) {
+  if (validation.fits.empty()) return {};
+  const Confusion& counts = validation.out_of_memory;
+  const std::int64_t right = counts.true_positive + counts.true_negative;
+  const auto all = static_cast<std::int64_t>(validation.fits.size());
+  return fmt::format(
+      "\nOut of memory: {} of {} runs judged rightly ({}).\n"
+      "  ran out:  {} predicted, {} not predicted\n"
+      "  finished: {} predicted to fit, {} predicted to run out\n",
+      right, all, percent(static_cast<double>(right) / static_cast<double>(all)),
+      counts.true_positive, counts.false_negative, counts.true_negative, counts.false_positive);
+}
+
+std::string facts_text(const Validation& validation, const TextStyle& style) {
+  std::string text = "\n" + inked(style, Ink::bold, "Facts and the rows they touch") + "\n";
+  std::string origin;
+  for (const UsedFact& fact : validation.facts) {
+    if (fact.origin != origin) text += fact.origin + "\n";
+    origin = fact.origin;
+    text += "  " +
+            wrapped(style, fmt::format("{} = {} ({} rows)", fact.key, fact.value, fact.rows), 4) +
+            "\n    " + inked(style, Ink::faint, wrapped(style, fact.source, 4)) + "\n";
+  }
+  return text;
+}
+
+std::string verdict_text(const Validation& validation, const ValidationReport& report) {
+  if (!report.tolerance) return {};
+  if (validation.memory.rows == 0) return "\nNo row could be scored: the tolerance is missed.\n";
+  return fmt::format(
+      "\nMean error {} is {} the tolerance {}.\n", percent(validation.memory.mean_abs),
+      is_within(validation, report) ? "within" : "above", percent(*report.tolerance));
+}
+
+}  // namespace
+
+bool is_within(const Validation& validation, const ValidationReport& report) {
+  if (!report.tolerance) return true;
+  return validation.memory.rows > 0 && validation.memory.mean_abs <= *report.tolerance;
+}
+
+std::string validation_text(const Validation& validation, const ValidationReport& report,
+                            const TextStyle& style) {
+  std::string text = inked(style, Ink::bold, "Predictions beside " + validation.table) + "\n";
+  text += fmt::format("{} rows, {} scorable, {} predicted; nothing is fitted.\n", validation.rows,
+                      validation.scorable, validation.predicted);
+  if (validation.time_rows > 0) {
+    text += fmt::format("{} rows give a time or a throughput, which is not predicted yet.\n",
+                        validation.time_rows);
+  }
+  SummaryTable groups = {{"all", validation.memory}};
+  for (const auto& [group, summary] : validation.groups) {
+    groups.emplace("only " + std::string(name_of(group)), summary);
+  }
+  if (validation.memory.rows > 0) text += summaries_text("memory, |error|", groups, style);
+  if (validation.by_measure.size() > 1) {
+    text += summaries_text("by measure", validation.by_measure, style);
+  }
+  if (validation.by_source.size() > 1) {
+    text += summaries_text("by source", validation.by_source, style);
+  }
+  if (validation.by_engine.size() > 1) {
+    text += summaries_text("by engine", validation.by_engine, style);
+  }
+  text += summaries_text("by model", validation.by_model, style);
+  text += summaries_text("by tensor degree", validation.by_tensor_degree, style);
+  text += summaries_text("by pipeline degree", validation.by_layer_degree, style);
+  text += fit_text(validation) + worst_text(validation, style) + skipped_text(validation, style);
+  if (report.constants) text += facts_text(validation, style);
+  return text + verdict_text(validation, report);
+}
+
+}  // namespace placet

@@ -1,0 +1,136 @@
+#include <cmath>
+
+#include "report/json_parts.h"
+#include "report/validation.h"
+
+namespace placet {
+namespace {
+
+Json summary_json(const ErrorSummary& summary) {
+  const bool none = summary.rows == 0;
+  const auto value = [none](double x) { return none ? Json(nullptr) : Json(x); };
+  Json within = Json::object();
+  for (std::size_t i = 0; i < kErrorBounds.size(); ++i) {
+    static constexpr std::array<const char*, kErrorBounds.size()> kKeys = {"0.02", "0.05", "0.1",
+                                                                           "0.18"};
+    within[kKeys[i]] = value(summary.within[i]);
+  }
+  return {{"rows", summary.rows},
+          {"mean_abs_error", value(summary.mean_abs)},
+          {"median_abs_error", value(summary.median_abs)},
+          {"p95_abs_error", value(summary.p95_abs)},
+          {"worst_abs_error", value(summary.worst_abs)},
+          {"bias", value(summary.bias)},
+          {"within", within}};
+}
+
+Json summaries_json(const SummaryTable& summaries) {
+  Json json = Json::object();
+  for (const auto& [name, summary] : summaries) json[name] = summary_json(summary);
+  return json;
+}
+
+// Time is not predicted yet: its rows are counted, and every figure of theirs is null.
+Json time_json(const Validation& validation) {
+  Json json = summary_json({});
+  json["rows"] = 0;
+  json["rank_correlation"] = nullptr;
+  json["rows_with_time"] = validation.time_rows;
+  json["note"] = "time is not predicted yet";
+  return json;
+}
+
+// Bytes are whole numbers; shares of another row's bytes are not.
+Json amount_json(const Prediction& prediction, double amount) {
+  if (prediction.is_share) return amount;
+  return static_cast<std::int64_t>(std::llround(amount));
+}
+
+Json prediction_json(const Prediction& prediction) {
+  return {{"row_id", prediction.labels.row_id},
+          {"measure", prediction.measure},
+          {"measured", amount_json(prediction, prediction.measured)},
+          {"predicted", amount_json(prediction, prediction.predicted)},
+          {"unit", prediction.is_share ? "share" : "bytes"},
+          {"error", prediction.error},
+          {"group", name_of(prediction.labels.group)},
+          {"engine", prediction.labels.engine},
+          {"placement", prediction.labels.placement}};
+}
+
+Json fits_json(const Validation& validation) {
+  Json json = Json::array();
+  for (const FitJudgement& fit : validation.fits) {
+    json.push_back({{"row_id", fit.labels.row_id},
+                    {"status", fit.ran_out ? "oom" : "ok"},
+                    {"predicted", fit.predicted_out ? "oom" : "ok"},
+                    {"needed_bytes", std::llround(fit.needed)},
+                    {"capacity_bytes", std::llround(fit.capacity)}});
+  }
+  return json;
+}
+
+Json facts_json(const Validation& validation) {
+  Json json = Json::array();
+  for (const UsedFact& fact : validation.facts) {
+    json.push_back({{"origin", fact.origin},
+                    {"key", fact.key},
+                    {"value", fact.value},
+                    {"source", fact.source},
+                    {"rows", fact.rows}});
+  }
+  return json;
+}
+
+Json skipped_json(const Validation& validation) {
+  Json json = Json::array();
+  for (const SkippedRow& row : validation.skipped) {
+    json.push_back({{"row_id", row.row_id}, {"reason", row.reason}, {"scorable", row.scorable}});
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string validation_json(const Validation& validation, const ValidationReport& report) {
+  const Confusion& counts = validation.out_of_memory;
+  SummaryTable by = validation.by_model;
+  by.insert(validation.by_source.begin(), validation.by_source.end());
+  Json json = {{"schema", "placet.validation/1"},
+               {"table", validation.table},
+               {"rows", validation.rows},
+               {"scorable", validation.scorable},
+               {"predicted", validation.predicted},
+               {"skipped", skipped_json(validation)},
+               {"memory", summary_json(validation.memory)},
+               {"time", time_json(validation)},
+               {"oom",
+                {{"tp", counts.true_positive},
+                 {"fp", counts.false_positive},
+                 {"fn", counts.false_negative},
+                 {"tn", counts.true_negative}}},
+               {"groups", Json::object()},
+               {"by", summaries_json(by)},
+               {"by_measure", summaries_json(validation.by_measure)},
+               {"by_engine", summaries_json(validation.by_engine)},
+               {"by_tp", summaries_json(validation.by_tensor_degree)},
+               {"by_pp", summaries_json(validation.by_layer_degree)},
+               {"predictions", Json::array()},
+               {"fits", fits_json(validation)}};
+  for (const RowGroup group : {RowGroup::stated, RowGroup::assumed}) {
+    const auto found = validation.groups.find(group);
+    json["groups"][std::string(name_of(group))] =
+        summary_json(found == validation.groups.end() ? ErrorSummary{} : found->second);
+  }
+  for (const Prediction& prediction : validation.predictions) {
+    if (!prediction.failed) json["predictions"].push_back(prediction_json(prediction));
+  }
+  if (report.tolerance) {
+    json["tolerance"] = *report.tolerance;
+    json["within_tolerance"] = is_within(validation, report);
+  }
+  if (report.constants) json["constants"] = facts_json(validation);
+  return print_json(json);
+}
+
+}  // namespace placet

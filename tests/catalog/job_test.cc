@@ -1,0 +1,181 @@
+#include "catalog/job.h"
+
+#include <gtest/gtest.h>
+
+#include "catalog/catalog_files.h"
+
+namespace placet {
+namespace {
+
+JobRequest request() { return {.model = "70B", .placement = "dp=8:zero3"}; }
+
+Job load(const JobRequest& asked) { return load_job(repository_catalog(), asked); }
+
+std::string complaint(const JobRequest& asked) {
+  return message_of([&] { load(asked); });
+}
+
+TEST(LoadJobTest, DefaultsAreAddedAndSaid) {
+  const Job job = load(request());
+  EXPECT_EQ(job.placement_text, "dp=8:zero3");
+  EXPECT_EQ(job.engine_text, "placet@1");
+  EXPECT_EQ(job.optimizer.name, "adamw");
+  EXPECT_EQ(job.precision, Precision{});
+  EXPECT_EQ(job.batch, (Batch{.sequence = 4096, .global = 8, .micro = 1}));
+  EXPECT_FALSE(job.cluster.has_value());
+  EXPECT_FALSE(job.clips_by_global_norm);
+  ASSERT_GE(job.model.notes.size(), 2U);
+  EXPECT_EQ(job.model.notes.back(),
+            "--global-batch was not given: one micro-batch per device, 8 samples per step, is "
+            "assumed");
+}
+
+TEST(LoadJobTest, WhatIsSaidHolds) {
+  JobRequest asked = request();
+  asked.sequence = 2048;
+  asked.global_batch = 64;
+  asked.micro_batch = 2;
+  asked.recompute = "full";
+  asked.precision = "gradients=fp32";
+  asked.optimizer = "momentum";
+  asked.clip = 1.0;
+  asked.routing = "expected=1.5";
+  asked.cluster = "h100-sxm";
+  const Job job = load(asked);
+  EXPECT_EQ(job.batch, (Batch{.sequence = 2048, .global = 64, .micro = 2}));
+  EXPECT_EQ(job.recompute.kind, Recompute::Kind::full);
+  EXPECT_EQ(job.precision.gradients, Dtype::fp32);
+  EXPECT_EQ(job.optimizer.states.size(), 1U);
+  EXPECT_TRUE(job.clips_by_global_norm);
+  EXPECT_EQ(job.routing, (Routing{.kind = Routing::Kind::expected, .skew = 1.5}));
+  ASSERT_TRUE(job.cluster.has_value());
+  EXPECT_EQ(devices_of(*job.cluster), 8) << "a cluster without a size is what the placement needs";
+}
+
+// Batch axes: dp = 4 and ep = 2, which is a batch axis for all but the experts.
+TEST(LoadJobTest, TheGlobalBatchCountsAxesThatCutIt) {
+  JobRequest asked = request();
+  asked.placement = "pp=2:1f1b dp=4:zero1 ep=2:ep+zero1 tp=2:tp";
+  asked.micro_batch = 3;
+  EXPECT_EQ(load(asked).batch.global, 24);
+}
+
+TEST(LoadJobTest, AdaptersAndFrozenTensors) {
+  JobRequest asked = request();
+  asked.model = "gpt2";
+  asked.lora = "8";
+  const std::int64_t trainable = count_parameters(load(asked).model).trainable;
+  EXPECT_GT(trainable, 0);
+  EXPECT_LT(trainable, 1'000'000);
+  asked.lora = "0";
+  EXPECT_EQ(complaint(asked).substr(0, 32), "--lora: '0' has no valid rank; e");
+}
+
+TEST(LoadJobTest, WhatIsMissingIsSaid) {
+  EXPECT_EQ(complaint({.model = "70B"}),
+            "--placement: is missing; expected axes such as \"dp=8:zero1 tp=8:tp+sp\"");
+  EXPECT_EQ(complaint({.placement = "dp=8:zero3"}).substr(0, 18), "MODEL: is missing;");
+}
+
+TEST(LoadJobTest, WrongWordsAreExplained) {
+  const auto with = [](auto JobRequest::*field, const char* text) {
+    JobRequest asked = request();
+    asked.*field = text;
+    return complaint(asked);
+  };
+  EXPECT_NE(with(&JobRequest::placement, "dp=8:zero4").find("did you mean"), std::string::npos);
+  EXPECT_EQ(with(&JobRequest::recompute, "ful"),
+            "--recompute: 'ful' is no way of recomputation; expected none, full, selective, "
+            "selective=MODULE,..., every=N or first=N; did you mean 'full'?");
+  EXPECT_EQ(with(&JobRequest::recompute, "every=0").substr(0, 41),
+            "--recompute: 'every=0' has no valid count");
+  EXPECT_NE(with(&JobRequest::recompute, "selective=mpl").find("did you mean 'mlp'?"),
+            std::string::npos);
+  EXPECT_EQ(with(&JobRequest::routing, "expected=0.5").substr(0, 38),
+            "--routing: 'expected=0.5' is no routin");
+  EXPECT_EQ(with(&JobRequest::loss, "sum"),
+            "--loss: 'sum' is not a known loss weight; expected token-mean");
+  EXPECT_NE(with(&JobRequest::optimizer, "adamv").find("did you mean"), std::string::npos);
+  EXPECT_NE(with(&JobRequest::engine, "placett").find("did you mean 'placet'?"), std::string::npos);
+  EXPECT_NE(with(&JobRequest::cluster, "h100-sxn:8").find("did you mean 'h100-sxm'?"),
+            std::string::npos);
+}
+
+TEST(ParseRecomputeTest, EveryForm) {
+  const auto parse = [](const char* text) { return parse_recompute(text, "x"); };
+  EXPECT_EQ(parse("none"), Recompute{});
+  EXPECT_EQ(parse("every=2"), (Recompute{.kind = Recompute::Kind::every, .count = 2}));
+  EXPECT_EQ(parse("first=10"), (Recompute{.kind = Recompute::Kind::first, .count = 10}));
+  EXPECT_EQ(parse("selective"), parse("selective=core_attn"));
+  EXPECT_EQ(parse("selective=mlp,core_attn").modules,
+            (std::vector<Module>{Module::core_attention, Module::mlp}));
+  EXPECT_THROW(parse("full=1"), InputError);
+  EXPECT_THROW(parse("every"), InputError);
+  EXPECT_THROW(parse(""), InputError);
+}
+
+// Job files.
+
+TEST(JobFileTest, TomlAndJsonSayTheSame) {
+  const TestFolder folder;
+  const JobRequest toml = read_job_file(folder.write("j.toml",
+                                                     "model = \"70B\"\n"
+                                                     "placement = \"dp=8:zero3\"\n"
+                                                     "seq = 2048\n"
+                                                     "global-batch = 64\n"
+                                                     "freeze = [\"a*\", \"b\"]\n"
+                                                     "lora = 16\n"
+                                                     "clip = 1.0\n"));
+  JobRequest json = read_job_file(folder.write(
+      "j.json", R"({"model": "70B", "placement": "dp=8:zero3", "seq": 2048, "global-batch": 64,
+                    "freeze": ["a*", "b"], "lora": "16", "clip": 1.0})"));
+  json.file = toml.file;
+  EXPECT_EQ(toml, json);
+  EXPECT_EQ(toml.sequence, 2048);
+}
+
+TEST(JobFileTest, FlagsWin) {
+  const JobRequest file{.model = "7B", .placement = "dp=8:ddp", .sequence = 2048};
+  const JobRequest merged = merge({.model = "70B", .micro_batch = 4}, file);
+  EXPECT_EQ(merged.model, "70B");
+  EXPECT_EQ(merged.placement, "dp=8:ddp");
+  EXPECT_EQ(merged.sequence, 2048);
+  EXPECT_EQ(merged.micro_batch, 4);
+}
+
+TEST(JobFileTest, PathsStartFromTheFilesFolder) {
+  const TestFolder folder;
+  const std::string file = folder.write(
+      "jobs/j.toml", "model = \"../models/m.json\"\ncluster = \"8xc.toml,4xh100-sxm\"\n");
+  const JobRequest read = read_job_file(file);
+  const std::string jobs = (folder.path() / "jobs").string();
+  EXPECT_EQ(read.model, jobs + "/../models/m.json");
+  EXPECT_EQ(read.cluster, "8x" + jobs + "/c.toml,4xh100-sxm");
+}
+
+TEST(JobFileTest, WrongFilesAreRefusedWithTheKey) {
+  const TestFolder folder;
+  const auto complaint_about = [&](const std::string& text) {
+    const std::string file = folder.write("j.toml", text);
+    return message_of([&] { read_job_file(file); }, folder.path());
+  };
+  EXPECT_EQ(complaint_about("micro_batch = 1\n").substr(0, 44),
+            "j.toml: 'micro_batch' is not a key here; exp");
+  EXPECT_NE(complaint_about("micro_batch = 1\n").find("did you mean 'micro-batch'?"),
+            std::string::npos);
+  EXPECT_EQ(complaint_about("seq = 0\n"),
+            "j.toml: seq: '0' is out of range; expected a whole number from 1 to 1000000000");
+  EXPECT_EQ(
+      complaint_about("seq = \"4k\"\n"),
+      "j.toml: seq: '4k' is not a whole number; expected a whole number from 1 to 1000000000");
+  EXPECT_EQ(complaint_about("model = 70\n"),
+            "j.toml: model: '70' is not a text; expected a text in quotes");
+  EXPECT_EQ(complaint_about("clip = -1\n"),
+            "j.toml: clip: '-1' is out of range; expected a number from 0 to 1e+12");
+  EXPECT_EQ(complaint_about("seq = 1\nseq = 2\n").substr(0, 15), "j.toml: line 2:");
+  EXPECT_EQ(complaint_about("[job]\nseq = 1\n").substr(0, 35),
+            "j.toml: 'job' is not a key here; ex");
+}
+
+}  // namespace
+}  // namespace placet

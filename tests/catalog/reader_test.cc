@@ -1,0 +1,97 @@
+#include "catalog/reader.h"
+
+#include <gtest/gtest.h>
+
+#include "catalog/catalog_files.h"
+
+namespace placet {
+namespace {
+
+Document document(const std::string& text) { return {"f.json", parse_json(text, "f.json")}; }
+
+template <class Read>
+std::string complaint(const std::string& text, const Read& read) {
+  return message_of([&] {
+    const Document file = document(text);
+    read(Reader(file));
+  });
+}
+
+TEST(ParseJsonTest, MalformedTextIsShownWithItsPlace) {
+  EXPECT_EQ(message_of([] { parse_json("{\n  \"a\": 1,\n}", "f.json"); }).substr(0, 43),
+            "f.json: line 3, column 1: this is not JSON;");
+  EXPECT_NE(message_of([] { parse_json("", "f.json"); }).find("this is not JSON"),
+            std::string::npos);
+}
+
+TEST(ParseJsonTest, AKeyMayStandOnlyOnce) {
+  EXPECT_EQ(message_of([] { parse_json(R"({"a": 1, "b": {"a": 2, "a": 3}})", "f.json"); }),
+            "f.json: 'a' is a key given twice");
+  EXPECT_NO_THROW(parse_json(R"({"a": {"x": 1}, "b": {"x": 2}})", "f.json"));
+}
+
+TEST(ReaderTest, AnUnknownKeyIsNamedWithTheNearest) {
+  EXPECT_EQ(complaint(R"({"bandwith": 1})",
+                      [](const Reader& r) {
+                        r.allow({"bandwidth", "name"});
+                      }),
+            "f.json: 'bandwith' is not a key here; expected bandwidth or name; did you mean "
+            "'bandwidth'?");
+}
+
+TEST(ReaderTest, AMissingKeyIsNamedWithItsPath) {
+  EXPECT_EQ(complaint(R"({"a": [{"b": {}}]})",
+                      [](const Reader& r) { r.at("a").items()[0].at("b").at("c"); }),
+            "f.json: a[0].b: the key 'c' is missing");
+}
+
+TEST(ReaderTest, TypesAndRangesAreChecked) {
+  const auto whole = [](const Reader& r) { r.at("n").whole({1, 8}); };
+  EXPECT_EQ(complaint(R"({"n": 9})", whole),
+            "f.json: n: '9' is out of range; expected a whole number from 1 to 8");
+  EXPECT_EQ(complaint(R"({"n": 1.5})", whole),
+            "f.json: n: '1.5' is not a whole number; expected a whole number from 1 to 8");
+  EXPECT_EQ(complaint(R"({"n": 18446744073709551615})", whole),
+            "f.json: n: '18446744073709551615' is too large; expected a whole number from 1 to 8");
+  EXPECT_EQ(complaint(R"({"n": "8"})",
+                      [](const Reader& r) {
+                        r.at("n").number({0, 1});
+                      }),
+            "f.json: n: '8' is not a number; expected a number from 0 to 1");
+  EXPECT_EQ(complaint(R"({"n": ""})", [](const Reader& r) { r.at("n").text(); }),
+            "f.json: n: the text is empty");
+  EXPECT_EQ(complaint(R"({"n": "yes"})", [](const Reader& r) { r.at("n").flag(); }),
+            "f.json: n: 'yes' is not a yes or no; expected true or false");
+  EXPECT_EQ(complaint(R"([1])", [](const Reader& r) { r.at("n"); }),
+            "f.json: '[1]' is not an object; expected an object with the key 'n'");
+}
+
+TEST(ReadDocumentTest, TomlGivesTheSameAsJson) {
+  const TestFolder folder;
+  const std::string toml = folder.write("a.toml", "a = 1\n[b]\nc = [\"x\", true, 1.5]\n");
+  const std::string json = folder.write("a.json", R"({"a":1,"b":{"c":["x",true,1.5]}})");
+  EXPECT_EQ(read_document(toml), read_document(json));
+}
+
+TEST(ReadDocumentTest, MalformedTomlIsShownWithItsLine) {
+  const TestFolder folder;
+  const std::string file = folder.write("a.toml", "a = 1\nb = \n");
+  EXPECT_EQ(message_of([&] { read_document(file); }, folder.path()),
+            "a.toml: line 2: 'b = ' is not TOML (missing value after key-value separator '=')");
+  const std::string date = folder.write("d.toml", "a = 2024-01-01\n");
+  EXPECT_NE(message_of([&] { read_document(date); }, folder.path()).find("is a date"),
+            std::string::npos);
+}
+
+TEST(ReadDocumentTest, WhatIsNoFileIsSaid) {
+  const TestFolder folder;
+  EXPECT_EQ(message_of([&] { read_document(folder.path() / "none.json"); }, folder.path()),
+            "none.json: the file cannot be read");
+  EXPECT_NE(message_of([&] { read_document(folder.path()); }).find("is a folder"),
+            std::string::npos);
+  const std::string empty = folder.write("e.json", "");
+  EXPECT_EQ(message_of([&] { read_document(empty); }, folder.path()), "e.json: the file is empty");
+}
+
+}  // namespace
+}  // namespace placet

@@ -1,0 +1,255 @@
+// The program from outside: exit status, standard output, standard error.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace placet {
+namespace {
+
+using Json = nlohmann::json;
+
+struct Result {
+  int status = -1;
+  std::string out;
+  std::string err;
+};
+
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "placet-cli-XXXXXX").string();
+    path_ = mkdtemp(pattern.data());
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  std::string file(const std::string& name) const { return (path_ / name).string(); }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(path_ / name) << text;
+    return file(name);
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string read(const std::string& path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// Runs `placet ARGUMENTS` through the shell, with `before` (variables) in front of it.
+Result run(const std::string& arguments, const std::string& before = "") {
+  const Folder folder;
+  const std::string command = before + " " PLACET_PROGRAM " " + arguments + " >" +
+                              folder.file("out") + " 2>" + folder.file("err");
+  const int raw = std::system(command.c_str());
+  return {.status = WIFEXITED(raw) ? WEXITSTATUS(raw) : -1,
+          .out = read(folder.file("out")),
+          .err = read(folder.file("err"))};
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+void expect_wrong_input(const std::string& arguments, const std::string& message) {
+  const Result result = run(arguments);
+  EXPECT_EQ(result.status, 2) << arguments;
+  EXPECT_EQ(result.out, "") << arguments;
+  EXPECT_TRUE(result.err.starts_with("placet: ")) << result.err;
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_TRUE(has(result.err, message)) << result.err;
+}
+
+const std::string kFits =
+    "derive llama-3.1-8b --cluster h100-sxm:1 --seq 4096 "
+    "--placement \"dp=8:zero3\" --recompute full ";
+const std::string kDoesNotFit =
+    "derive llama-3.1-70b --cluster h100-sxm:1 --placement \"dp=8:ddp\" ";
+
+TEST(ExitStatusTest, TellsTheJudgement) {
+  EXPECT_EQ(run(kFits).status, 0);
+  EXPECT_EQ(run(kDoesNotFit).status, 1);
+  EXPECT_EQ(run("derive llama-3.1-8b --placement dp=8:ddp").status, 0)
+      << "nothing to judge against";
+  EXPECT_EQ(run("derive llama-3.1-8b --placement tp=7:tp").status, 1) << "32 heads over 7";
+}
+
+TEST(ExitStatusTest, HelpAndVersionAreNoErrors) {
+  for (const char* arguments : {"--help", "--version", "derive --help", "compare -h"}) {
+    const Result result = run(arguments);
+    EXPECT_EQ(result.status, 0) << arguments;
+    EXPECT_NE(result.out, "") << arguments;
+    EXPECT_EQ(result.err, "") << arguments;
+  }
+  EXPECT_TRUE(has(run("derive --help").out, "Examples:"));
+}
+
+TEST(WrongInputTest, EveryMessageSaysWhereAndWhat) {
+  expect_wrong_input("", "no subcommand is given; expected model, derive, compare");
+  expect_wrong_input("derve 70B", "subcommand: 'derve' is not known;");
+  expect_wrong_input("derve 70B", "did you mean 'derive'?");
+  expect_wrong_input("simulate 70B", "'simulate' is not available in this version");
+  expect_wrong_input("derive 70B --placment dp=8:ddp", "did you mean '--placement'?");
+  expect_wrong_input("derive 70B extra --placement dp=8:ddp",
+                     "placet derive: 'extra' is one argument too many");
+  expect_wrong_input("derive --placement dp=8:ddp", "MODEL: is missing");
+  expect_wrong_input("derive 70B", "--placement: is missing");
+  expect_wrong_input("derive 70B --placement dp=8:zero9", "did you mean 'zero");
+  expect_wrong_input("derive llama-3.1-7b --placement dp=8:ddp", "did you mean 'llama-3.1-");
+  expect_wrong_input("derive 70B --placement dp=8:ddp --seq 4k",
+                     "--seq: '4k' is not a whole number in range; expected 1 to 1000000000");
+  expect_wrong_input("derive 70B --placement dp=8:ddp --micro-batch 0", "--micro-batch: '0'");
+  expect_wrong_input("derive 70B --placement dp=8:ddp --clip -2", "--clip: '-2' is not a norm");
+  expect_wrong_input("derive 70B --placement dp=8:ddp --cluster h100", "did you mean 'h100-");
+  expect_wrong_input("derive 70B --placement dp=8:ddp --explain memroy", "did you mean 'memory'?");
+  expect_wrong_input("derive 70B --placement dp=8:ddp --placement dp=8:zero1",
+                     "`placet compare` takes several");
+  expect_wrong_input("derive 70B --placement", "placet derive: --placement");
+  expect_wrong_input("--color sometimes devices", "--color");
+  expect_wrong_input("completion tcsh", "placet completion:");
+  expect_wrong_input("derive --job /no/such/file.toml",
+                     "/no/such/file.toml: the file cannot be read");
+  expect_wrong_input("compare 70B", "--placement: is missing");
+  expect_wrong_input("derive 70B --placement dp=8:ddp --html /no/such/folder/x.html",
+                     "--html: '/no/such/folder/x.html' cannot be written");
+}
+
+TEST(WrongInputTest, JsonModeKeepsStandardOutputEmpty) {
+  expect_wrong_input("derive 70B --placement dp=8:zero9 --json", "--placement");
+}
+
+TEST(JsonTest, IsOneDocumentAndNothingElse) {
+  const Result result = run(kFits + "--json");
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.err, "");
+  const Json json = Json::parse(result.out);
+  EXPECT_EQ(json["schema"], "placet.derivation/1");
+  EXPECT_EQ(json["devices"], 8);
+  EXPECT_TRUE(json["memory"]["fits"].get<bool>());
+  EXPECT_EQ(json["mesh"][0]["modes"]["parameters"], "S*");
+  std::int64_t largest = 0;
+  for (const Json& memory : json["memory"]["classes"]) {
+    std::int64_t sum = 0;
+    for (const auto& [key, value] : memory["bytes"].items()) {
+      if (key != "total") sum += value.get<std::int64_t>();
+    }
+    EXPECT_EQ(memory["bytes"]["total"], sum);
+    largest = std::max(largest, sum);
+  }
+  EXPECT_EQ(json["memory"]["peak_bytes"], largest);
+}
+
+TEST(JsonTest, EveryCatalogueIsListed) {
+  for (const char* kind : {"strategies", "schedules", "models", "clusters", "devices", "engines"}) {
+    const Result result = run(std::string(kind) + " --json");
+    EXPECT_EQ(result.status, 0) << result.err;
+    const Json json = Json::parse(result.out);
+    EXPECT_EQ(json["kind"], kind);
+    EXPECT_GE(json["entries"].size(), 1U) << kind;
+    EXPECT_EQ(run(std::string(kind)).status, 0) << kind;
+    EXPECT_TRUE(has(run(std::string(kind) + " --names").out,
+                    json["entries"][0]["name"].get<std::string>() + "\n"));
+  }
+}
+
+TEST(JsonTest, TheSameCallPrintsTheSameBytes) {
+  EXPECT_EQ(run(kFits + "--json").out, run(kFits + "--json").out);
+}
+
+// ZeRO-3 sends 3/2 of what whole replicas send.
+TEST(CompareTest, AnswersWithRatios) {
+  const Result result = run("compare 70B --placement dp=8:ddp --placement dp=8:zero3 --json");
+  EXPECT_EQ(result.status, 0) << result.err;
+  const Json json = Json::parse(result.out);
+  EXPECT_EQ(json["ratios"][1]["sent"], 1.5);
+  EXPECT_TRUE(has(run("compare 70B --placement dp=8:ddp --placement dp=8:zero3").out, "1.50x"));
+}
+
+// Without --global-batch all placements make the same step.
+TEST(CompareTest, ComparesEqualSteps) {
+  const Result result =
+      run("compare llama-3.1-8b --placement dp=8:ddp --placement \"dp=2:ddp tp=4:tp\" --json");
+  const Json json = Json::parse(result.out);
+  EXPECT_EQ(json["derivations"][0]["training"]["global_batch"], 8);
+  EXPECT_EQ(json["derivations"][1]["training"]["global_batch"], 8);
+  EXPECT_EQ(json["derivations"][1]["training"]["micro_batches"], 4);
+}
+
+TEST(JobFileTest, FlagsWinOverTheFile) {
+  const Folder folder;
+  const std::string job = folder.write("job.toml",
+                                       "model = \"llama-3.1-8b\"\n"
+                                       "placement = \"dp=8:zero3\"\n"
+                                       "seq = 2048\n");
+  const Json json = Json::parse(run("derive --job " + job + " --seq 1024 --json").out);
+  EXPECT_EQ(json["training"]["sequence"], 1024);
+  EXPECT_EQ(json["placement"], "dp=8:zero3");
+}
+
+TEST(ExplainTest, ShowsTheTermsOfANumber) {
+  EXPECT_TRUE(has(run(kFits + "--explain").out, "Terms of memory"));
+  EXPECT_TRUE(has(run(kFits + "--explain optimizer").out, "Terms of optimizer"));
+  EXPECT_TRUE(has(run(kFits + "--explain communication").out, "Terms of communication"));
+}
+
+TEST(HtmlTest, WritesOnePage) {
+  const Folder folder;
+  const std::string page = folder.file("page.html");
+  EXPECT_EQ(run(kFits + "--html " + page).status, 0);
+  EXPECT_TRUE(read(page).starts_with("<!doctype html>"));
+}
+
+TEST(StyleTest, ColourOnlyWhereItIsWanted) {
+  EXPECT_FALSE(has(run(kFits).out, "\x1b["));
+  EXPECT_TRUE(has(run("--color always " + kFits).out, "\x1b["));
+  EXPECT_TRUE(has(run(kFits + " --color always").out, "\x1b[")) << "also after the subcommand";
+}
+
+TEST(StyleTest, WidthComesFromTheFlagOrTheEnvironment) {
+  const auto widest = [](const std::string& text) {
+    std::size_t most = 0;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) most = std::max(most, line.size());
+    return most;
+  };
+  EXPECT_LE(widest(run("--width 80 " + kFits).out), 80U);
+  EXPECT_LE(widest(run(kFits, "COLUMNS=60").out), 60U);
+  EXPECT_GT(widest(run("--width 160 " + kFits).out), 100U);
+}
+
+TEST(EnvironmentTest, TheCatalogueMayBeElsewhere) {
+  const Result result = run("devices", "PLACET_DATA=/no/such/folder");
+  EXPECT_EQ(result.status, 2);
+  EXPECT_TRUE(
+      has(result.err, "environment variable PLACET_DATA: '/no/such/folder' is not a folder"));
+}
+
+TEST(PipeTest, AReaderThatLeavesIsNoError) {
+  const int raw = std::system("bash -c '" PLACET_PROGRAM
+                              " models --json | head -c 1 >/dev/null; exit ${PIPESTATUS[0]}'");
+  EXPECT_EQ(WEXITSTATUS(raw), 0);
+}
+
+TEST(PipeTest, AFullDiskIs) {
+  const int raw = std::system(PLACET_PROGRAM " devices >/dev/full 2>/dev/null");
+  EXPECT_EQ(WEXITSTATUS(raw), 2);
+}
+
+TEST(CompletionTest, EveryShellGetsItsScript) {
+  EXPECT_TRUE(has(run("completion bash").out, "complete -F _placet placet"));
+  EXPECT_TRUE(has(run("completion zsh").out, "bashcompinit"));
+  EXPECT_TRUE(has(run("completion fish").out, "complete -c placet"));
+  const int raw = std::system(PLACET_PROGRAM " completion bash | bash -n");
+  EXPECT_EQ(WEXITSTATUS(raw), 0);
+}
+
+}  // namespace
+}  // namespace placet

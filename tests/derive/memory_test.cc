@@ -1,0 +1,148 @@
+#include "derive/memory.h"
+
+#include <gtest/gtest.h>
+
+#include "derive/derive.h"
+#include "derive/small_llama.h"
+#include "derive/unit_memory.h"
+
+namespace placet {
+namespace {
+
+Bytes rest(const MemoryClass& memory, State state) {
+  return memory.at_rest[static_cast<std::size_t>(state)];
+}
+
+Bytes states_at_rest(const MemoryClass& memory) {
+  return rest(memory, State::parameters) + rest(memory, State::optimizer) +
+         rest(memory, State::gradients);
+}
+
+Derivation derive_bare(std::int64_t parameters, std::int64_t units, AxisPlacement axis) {
+  return derive(plain_job(bare_model(parameters, units), {axis}, 1, axis.degree));
+}
+
+UnitMemory block_memory(const Job& job) {
+  const Prepared prepared = prepare(job);
+  const Layout layout = lay_out(job, prepared);
+  return unit_memory(layout, layout.unit_of[1], true);
+}
+
+// Mixed-precision Adam: 2 bytes of parameters, 2 of gradients, 4 + 4 + 4 of optimizer per parameter.
+// 70e9 x 16 = 1120e9.
+TEST(Memory, WholeReplicasRestInSixteenBytesPerParameter) {
+  const Derivation whole = derive_bare(70'000'000'000, 80, axis("dp", 8, Cut::batch));
+  EXPECT_EQ(states_at_rest(whole.memory[0]), gigabytes(1120));
+  EXPECT_EQ(whole.peak, gigabytes(1120));
+}
+
+// 1120e9 / 8 = 140e9: eight times less.
+TEST(Memory, EverythingShardedOverEightRestsInAnEighth) {
+  const Derivation sharded = derive_bare(70'000'000'000, 80, axis("dp", 8, Cut::batch, kAllSharded));
+  EXPECT_EQ(states_at_rest(sharded.memory[0]), gigabytes(140));
+}
+
+// Rajbhandari et al. 2020 (arXiv 1910.02054), figure 1: 7.5e9 parameters on 64 devices:
+// 16 x 7.5 = 120; 4 x 7.5 + 12 x 7.5 / 64 = 31.40625; 2 x 7.5 + 14 x 7.5 / 64 = 16.640625;
+// 16 x 7.5 / 64 = 1.875 GB.
+TEST(Memory, StatesOfSevenAndAHalfBillionParametersOnSixtyFourDevices) {
+  const auto resting = [](Modes modes) {
+    return states_at_rest(
+        derive_bare(7'500'000'000, 1, axis("dp", 64, Cut::batch, modes)).memory[0]);
+  };
+  EXPECT_EQ(resting({}), bytes(120'000'000'000));
+  EXPECT_EQ(resting(kOptimizerSharded), bytes(31'406'250'000));
+  EXPECT_EQ(resting(kGradientsToo), bytes(16'640'625'000));
+  EXPECT_EQ(resting(kAllSharded), bytes(1'875'000'000));
+}
+
+// Kept by one block for one sample of 4 tokens, bf16 unless said: norm input 8 x 4 x 2 = 64 and its
+// statistics 4 x 4 = 16 (fp32), norm output 64; queries 64, keys 32, values 32, context 64, logsumexp
+// 2 heads x 4 x 4 = 32; second norm 64 + 16, its output 64; gate, up, act(gate), product 4 x 128.
+TEST(Memory, OneBlockKeepsWhatItsBackwardNeeds) {
+  const Job job = plain_job(build_model(small_architecture(2)), {}, 4, 1);
+  EXPECT_EQ(block_memory(job).kept, 1024);
+}
+
+// Two devices along a divided stream: 2 tokens of everything on the stream (32, 8, 32 and 32, 8, 32),
+// one head (32, context 32, logsumexp 16), the one kv head whole (32, 32), half of the MLP (4 x 64).
+TEST(Memory, ATensorAxisDividesHeadsMlpAndADividedStream) {
+  const Job job = plain_job(build_model(small_architecture(2)),
+                            {axis("tp", 2, Cut::tensor, kTensorSplit)}, 4, 1);
+  EXPECT_EQ(block_memory(job).kept, 144 + 80 + 64 + 256);
+}
+
+// With the stream whole the six values on it stay whole: 64 + 16 + 64 twice.
+TEST(Memory, AWholeStreamIsKeptWhole) {
+  const Job job = plain_job(build_model(small_architecture(2)),
+                            {axis("tp", 2, Cut::tensor, kTensorWhole)}, 4, 1);
+  EXPECT_EQ(block_memory(job).kept, 288 + 80 + 64 + 256);
+}
+
+// A recomputed block keeps its input, 8 x 4 x 2 bytes, and makes the rest again: 1024 - 64.
+TEST(Memory, ARecomputedBlockKeepsItsInput) {
+  Job job = plain_job(build_model(small_architecture(2)), {}, 4, 1);
+  job.recompute.kind = Recompute::Kind::full;
+  const UnitMemory memory = block_memory(job);
+  EXPECT_EQ(memory.kept, 64);
+  EXPECT_GE(memory.backward.kept + memory.backward.rebuilt, 960);
+}
+
+// Without the attention core's insides (logsumexp 32): its output is still the projection's input.
+TEST(Memory, RecomputingTheCoreDropsItsInsidesOnly) {
+  Job job = plain_job(build_model(small_architecture(2)), {}, 4, 1);
+  job.recompute = {.kind = Recompute::Kind::selective, .modules = {Module::core_attention}};
+  EXPECT_EQ(block_memory(job).kept, 1024 - 32);
+}
+
+// 1F1B over 4 stages of one block each, 8 micro-batches: stage s holds 4 - s of them.
+TEST(Memory, AStageHoldsTheMicroBatchesThatItsScheduleKeepsInFlight) {
+  const Job job = plain_job(build_model(small_architecture(4)),
+                            {axis("pp", 4, Cut::layer, kStages)}, 4, 8);
+  const Derivation derivation = derive(job);
+  ASSERT_EQ(derivation.memory.size(), 4U);
+  EXPECT_EQ(rest(derivation.memory[1], State::activations), bytes(3 * 1024));
+  EXPECT_EQ(rest(derivation.memory[2], State::activations), bytes(2 * 1024));
+}
+
+// 10 x 8 = 80 elements over 3 devices: 27, 27 and 26, so the fullest rests 27 of them.
+TEST(Memory, UnevenSharesAddUpToTheWhole) {
+  Job job = plain_job(build_model(small_architecture(1)),
+                      {axis("dp", 3, Cut::batch, kAllSharded)}, 4, 3);
+  const std::int64_t whole = count_parameters(job.model).total * 2;
+  std::int64_t sum = 0;
+  for (std::int64_t r = 0; r < 3; ++r) sum += in_bytes(resting_bytes(job, Rank{r}).device[0]);
+  EXPECT_EQ(sum, whole);
+}
+
+// A tied head on the embedding's device is stored once, on another device twice.
+TEST(Memory, ATiedHeadRestsOnceWhereTheEmbeddingRests) {
+  Architecture tied = small_architecture(2);
+  tied.head.tied = true;
+  const auto parameters = [&](std::vector<AxisPlacement> axes) {
+    const Derivation d = derive(plain_job(build_model(tied), std::move(axes), 4, 2));
+    Bytes sum;
+    for (const MemoryClass& m : d.memory) sum += rest(m, State::parameters);
+    return sum;
+  };
+  const Bytes once = parameters({});
+  EXPECT_EQ(once, bytes(2 * count_parameters(build_model(tied)).total));
+  EXPECT_EQ(parameters({axis("pp", 2, Cut::layer, kStages)}), once + bytes(2 * 80));
+}
+
+// Every total is the sum of its terms, at every peak.
+TEST(Memory, TermsAddUpToThePeak) {
+  const Job job = plain_job(build_model(small_architecture(6)),
+                            {axis("pp", 3, Cut::layer, kStages),
+                             axis("dp", 2, Cut::batch, kAllSharded),
+                             axis("tp", 2, Cut::tensor, kTensorSplit)},
+                            4, 8);
+  for (const MemoryClass& memory : derive(job).memory) {
+    Bytes sum;
+    for (const MemoryTerm& term : memory.terms) sum += term.bytes;
+    EXPECT_EQ(sum, memory.peak);
+  }
+}
+
+}  // namespace
+}  // namespace placet

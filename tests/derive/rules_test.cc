@@ -1,0 +1,416 @@
+#include "derive/rules.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "placement/grammar.h"
+
+namespace placet {
+namespace {
+
+Placement place(const char* text) { return parse_placement(text, Vocabulary{}); }
+
+Parameter parameter(const char* name, std::vector<Dim> dims, ClassSet classes) {
+  return {.name = name, .dims = std::move(dims), .classes = classes};
+}
+
+// 12 blocks of width 64: 8 heads of 8, 2 kv heads, MLP of 96; a vocabulary of 1000.
+Model dense_model() {
+  Model model{.name = "small"};
+  const Dim hidden{Index::hidden, 64, 64};
+  const Dim vocab{Index::vocab, 1000, 1000};
+  model.kinds = {
+      {.name = "embedding",
+       .role = UnitRole::embedding,
+       .parameters = {parameter("embed", {vocab, hidden}, bit_of(TensorClass::embedding))}},
+      {.name = "block",
+       .parameters = {parameter("q", {{Index::head, 64, 8}, hidden},
+                                bit_of(TensorClass::attention)),
+                      parameter("k", {{Index::kv_head, 16, 2}, hidden},
+                                bit_of(TensorClass::attention)),
+                      parameter("up", {{Index::ffn, 96, 96}, hidden}, bit_of(TensorClass::ffn)),
+                      parameter("norm", {hidden}, bit_of(TensorClass::norms))}},
+      {.name = "head",
+       .role = UnitRole::head,
+       .parameters = {parameter("lm_head", {vocab, hidden}, bit_of(TensorClass::head))}}};
+  model.units.push_back({0, 0});
+  for (int b = 0; b < 12; ++b) model.units.push_back({1, b});
+  model.units.push_back({2, 0});
+  return model;
+}
+
+Model expert_model() {
+  Model model = dense_model();
+  model.kinds[1].parameters.push_back(
+      parameter("experts", {{Index::expert, 16, 16}, {Index::ffn, 96, 96}, {Index::hidden, 64, 64}},
+                bit_of(TensorClass::experts)));
+  model.figures.experts = 16;
+  return model;
+}
+
+Cluster cluster_of(std::int64_t devices) {
+  const Level inside{.link = "inside", .devices = 8, .bandwidth = gigabytes_per_second(400)};
+  const Level across{.link = "across", .devices = devices, .bandwidth = gigabytes_per_second(50)};
+  return {.name = "test",
+          .groups = {{.count = devices, .per_host = 8, .levels = {inside, across}}}};
+}
+
+Job job(const char* placement, Model model = dense_model()) {
+  Job out;
+  out.model = std::move(model);
+  out.placement = place(placement);
+  out.attention.resize(out.placement.axes.size());
+  out.batch = {.sequence = 128, .global = 96, .micro = 1};
+  out.cluster = cluster_of(devices_of(out.placement));
+  out.optimizer.name = "adam";
+  return out;
+}
+
+Finding only_finding(const Job& job) {
+  const std::vector<Finding> findings = check_rules(job);
+  EXPECT_EQ(findings.size(), 1U);
+  for (std::size_t i = 1; i < findings.size(); ++i) {
+    ADD_FAILURE() << findings[i].rule << ": " << findings[i].message;
+  }
+  return findings.empty() ? Finding{} : findings.front();
+}
+
+void expect(const Job& job, const Finding& expected) {
+  const Finding found = only_finding(job);
+  EXPECT_EQ(found.rule, expected.rule);
+  EXPECT_EQ(found.severity, expected.severity);
+  EXPECT_EQ(found.where, expected.where);
+  EXPECT_EQ(found.message, expected.message);
+  EXPECT_EQ(found.cure, expected.cure);
+}
+
+TEST(RulesTest, GoodJobsHaveNoFindings) {
+  for (const char* placement :
+       {"dp=8:batch(R,R,R,R)", "dp=8:batch(S*,S,S,R)", "dp=4:batch(R,S,R,R) tp=8:tensor(S,S,S,S*)",
+        "pp=4:layer(S,S,S,S) dp=2:batch(R,S,R,R) tp=2:tensor(S,S,S,R)",
+        "dp=2:batch(O,O,O,O) cp=4:sequence(R,S,R,S)"}) {
+    EXPECT_EQ(check_rules(job(placement)), std::vector<Finding>{}) << placement;
+  }
+  EXPECT_EQ(check_rules(job("dp=2:batch(R,R,R,R) ep=8:batch(R,S,R,R);experts:expert(S,S,S,R)",
+                            expert_model())),
+            std::vector<Finding>{});
+}
+
+// --- meaning
+
+TEST(RulesTest, MeaninglessModesNameTheNearestTuple) {
+  expect(job("tp=8:tensor(S*,S,S,R)"),
+         {"meaning", Severity::error, "axis tp", "parameters cannot be S* along a tensor cut",
+          "tp=8:tensor(S,S,S,R)"});
+  expect(job("dp=8:batch(R,S,R,S)"),
+         {"meaning", Severity::error, "axis dp", "activations cannot be S along a batch cut",
+          "dp=8:batch(R,S,R,R)"});
+  expect(job("dp=8:batch(R,R,R,R);norms:batch(S,S,S,R)"),
+         {"meaning", Severity::error, "axis dp, class norms",
+          "parameters cannot be S along a batch cut", "norms:batch(S*,S,S,R)"});
+}
+
+TEST(RulesTest, ExpertCutsAreForExpertsOnly) {
+  expect(job("ep=8:expert(S,S,S,R)", expert_model()),
+         {"meaning", Severity::error, "axis ep",
+          "an expert cut divides experts only; other tensors have none",
+          "ep=8:batch(R,S,S,R);experts:expert(S,S,S,R)"});
+}
+
+TEST(RulesTest, CheckpointsAreNeverRebuilt) {
+  expect(job("tp=8:tensor(S,S,S,R);checkpoints:tensor(S,S,S,M)"),
+         {"meaning", Severity::error, "axis tp, class checkpoints",
+          "activations are the inputs that recomputation starts from and cannot be M",
+          "checkpoints:tensor(S,S,S,R)"});
+}
+
+// --- product
+
+TEST(RulesTest, DegreesMultiplyToTheDevices) {
+  Job eight = job("dp=8:batch(R,R,R,R) tp=2:tensor(S,S,S,R)");
+  eight.cluster = cluster_of(64);
+  expect(eight, {"product", Severity::error, "axis dp",
+                 "the degrees multiply to 16, the cluster has 64 devices", "dp=32"});
+  eight.cluster = cluster_of(7);
+  expect(eight,
+         {"product", Severity::error, "axis dp",
+          "the degrees multiply to 16, the cluster has 7 devices", "dp=3, which takes 6 devices"});
+  eight.cluster.reset();
+  EXPECT_TRUE(check_rules(eight).empty()) << "without a cluster any product is right";
+}
+
+// --- divisibility
+
+TEST(RulesTest, HeadsDivideByTheTensorAxes) {
+  // 8 heads by 3; the 2 kv heads, 96 columns and 1000 tokens are judged apart.
+  const std::vector<Finding> findings = check_rules(job("tp=3:tensor(S,S,S,R)"));
+  ASSERT_EQ(findings.size(), 3U);
+  EXPECT_EQ(findings[0].message, "1000 tokens of the vocabulary do not divide by 3 (embed)");
+  EXPECT_EQ(findings[0].cure, "tp=2, or padding to 1002");
+  EXPECT_EQ(findings[1].message, "8 heads do not divide by 3 (q)");
+  EXPECT_EQ(findings[1].cure, "tp=2");
+  EXPECT_EQ(findings[2].message, "2 kv heads do not divide by 3 (k)");
+}
+
+// 2 kv heads on 8 devices: each on 4 of them. On 6 (with 6 heads' worth of queries) too, on 3 not.
+TEST(RulesTest, KvHeadsMayStandOnSeveralDevices) {
+  EXPECT_TRUE(check_rules(job("tp=8:tensor(S,S,S,R)")).empty());
+  EXPECT_TRUE(check_rules(job("a=2:tensor(S,S,S,R) b=4:tensor(S,S,S,R)")).empty());
+}
+
+TEST(RulesTest, ProductsOfAxesCount) {
+  expect(
+      job("a=4:tensor(S,S,S,R) b=4:tensor(S,S,S,R);embedding:batch(R,R,R,R);head:batch(R,R,R,R)"),
+      {"divisibility", Severity::error, "axis b", "8 heads do not divide by 16 (q)", "b=2"});
+}
+
+TEST(RulesTest, VocabularyMayBePadded) {
+  Job padded = job("tp=16:tensor(S,S,S,R)");
+  for (Parameter& p : padded.model.kinds[1].parameters) {
+    for (Dim& dim : p.dims) dim.index = dim.index == Index::head ? Index::other : dim.index;
+  }
+  expect(padded, {"divisibility", Severity::error, "axis tp",
+                  "1000 tokens of the vocabulary do not divide by 16 (embed)",
+                  "tp=15, or padding to 1008"});
+  padded.profile.vocabulary_multiple = 128;  // 1024
+  EXPECT_TRUE(check_rules(padded).empty());
+}
+
+TEST(RulesTest, ExpertsDivideByTheirAxes) {
+  expect(job("ep=3:batch(R,S,R,R);experts:expert(S,S,S,R)", expert_model()),
+         {"divisibility", Severity::error, "axis ep", "16 experts do not divide by 3 (experts)",
+          "ep=2"});
+}
+
+TEST(RulesTest, CutsOfTheResidualStreamDivideIt) {
+  expect(job("x=3:tensor(S,S,S,R,hidden)"),
+         {"divisibility", Severity::error, "axis x",
+          "64 columns of the residual stream do not divide by 3 (embed)", "x=2"});
+}
+
+TEST(RulesTest, TokensDivideByChunksAndAxes) {
+  Job ring = job("cp=8:sequence(R,S,R,S)");
+  ring.batch.sequence = 120;
+  EXPECT_TRUE(check_rules(ring).empty()) << "120 = 8 x 15";
+  ring.attention[0].sequence_chunks = 2;
+  expect(ring, {"divisibility", Severity::error, "axis cp",
+                "120 tokens of a sample do not divide by 16", "--seq 128 or 112"});
+}
+
+TEST(RulesTest, TokensOfTheResidualStreamDivideToo) {
+  Job both = job("cp=2:sequence(R,S,R,S) tp=8:tensor(S,S,S,S*)");
+  both.batch.sequence = 24;  // 24 / 2 / 8
+  expect(both, {"divisibility", Severity::error, "axis tp",
+                "24 tokens of a sample do not divide by 16", "--seq 32 or 16"});
+}
+
+TEST(RulesTest, ExchangedHeadsDivide) {
+  Job heads = job("cp=16:sequence(R,S,R,S)");
+  heads.attention[0].cuts_heads = true;
+  expect(heads,
+         {"divisibility", Severity::error, "axis cp", "8 heads do not divide by 16 (q)", "cp=8"});
+}
+
+TEST(RulesTest, SamplesDivideByMicroBatchAndAxes) {
+  Job odd = job("dp=8:batch(R,R,R,R)");
+  odd.batch = {.sequence = 128, .global = 100, .micro = 2};
+  expect(odd, {"divisibility", Severity::error, "axis dp",
+               "100 samples of a step, micro-batches of 2, do not divide by 16",
+               "--global-batch 112 or 96"});
+}
+
+TEST(RulesTest, BlocksDivideByStagesUnlessSharesAreGiven) {
+  expect(job("pp=5:layer(S,S,S,S)"), {"divisibility", Severity::error, "axis pp",
+                                      "12 blocks do not divide by 5 stages", "pp=5[3,3,2,2,2]"});
+  EXPECT_TRUE(check_rules(job("pp=5[3,3,2,2,2]:layer(S,S,S,S)")).empty());
+  expect(job("pp=5[3,3,3,3,3]:layer(S,S,S,S)"),
+         {"shares", Severity::error, "axis pp",
+          "5 shares place 15 blocks; there are 12 blocks and 5 stages", "pp=5[3,3,2,2,2]"});
+  expect(job("pp=16:layer(S,S,S,S)"),
+         {"divisibility", Severity::error, "axis pp", "there are only 12 blocks and 16 stages",
+          "at most 12 stages"});
+  Job weighed = job("pp=5:layer(S,S,S,S)");
+  weighed.profile.stage_cut = StageCut::weighed;
+  EXPECT_TRUE(check_rules(weighed).empty()) << "the engine cuts unevenly by its own rule";
+}
+
+TEST(RulesTest, VirtualStagesCount) {
+  Job loops = job("pp=4:layer(S,S,S,S)");
+  loops.schedule = {
+      .name = "loops", .hosting = Hosting::loop, .order = Order::interleaved, .chunks = 2};
+  const Finding finding = only_finding(loops);
+  EXPECT_EQ(finding.message, "12 blocks do not divide by 8 stages");
+  EXPECT_EQ(finding.cure, "pp=4[2,2,2,2,1,1,1,1]");
+}
+
+TEST(RulesTest, SharesOfOtherCuts) {
+  expect(job("dp=3[1,1]:batch(R,R,R,R)"),
+         {"shares", Severity::error, "axis dp", "2 shares for a degree of 3",
+          "one share per coordinate"});
+  expect(job("dp=2[1,0]:batch(R,R,R,R)"),
+         {"shares", Severity::error, "axis dp", "a share of 0 leaves devices without work",
+          "shares above 0"});
+  // 8 heads as 5 + 3; 2 kv heads as 8 parts, each on four of them; 1000 and 96 divide by 8.
+  EXPECT_TRUE(check_rules(job("tp=2[5,3]:tensor(S,S,S,R)")).empty());
+}
+
+// --- storage, update, optimizer
+
+TEST(RulesTest, ShardsOfRowsShouldNotBeEmpty) {
+  Job rows = job("dp=32:batch(S*,S,S,R)");
+  rows.profile.grain = ShardGrain::row;
+  rows.batch.global = 32;
+  expect(rows, {"compute-before-storage", Severity::advice, "k",
+                "16 rows for 32 shards: the other devices hold padding", "fewer shards along dp"});
+}
+
+TEST(RulesTest, TheUpdateRunsWhereParametersAreKept) {
+  expect(job("dp=8:batch(S*,R,S,R)"),
+         {"update-where-owned", Severity::warning, "axis dp",
+          "every device updates all parameters and keeps 1/8 of them", "dp=8:batch(S*,S,S,R)"});
+  expect(job("dp=8:batch(R,R,S,R)"),
+         {"update-where-owned", Severity::warning, "axis dp",
+          "gradients are scattered to owners, then gathered for an update that has none",
+          "dp=8:batch(R,S,S,R)"});
+}
+
+TEST(RulesTest, MatrixOptimizersSeeWholeMatrices) {
+  Job muon = job("dp=8:batch(R,S,R,R)");
+  muon.optimizer = {.name = "matrices", .region = UpdateRegion::matrix};
+  expect(muon, {"whole-regions", Severity::error, "axis dp",
+                "matrices updates whole matrices; along this axis a device owns parts of them",
+                "dp=8:batch(R,S*,R,R)"});
+  muon.placement = place("dp=8:batch(R,S*,R,R)");
+  EXPECT_TRUE(check_rules(muon).empty());
+  muon.placement = place("pp=4:layer(S,S,S,S) dp=2:batch(R,R,R,R)");
+  EXPECT_TRUE(check_rules(muon).empty()) << "layers are whole";
+  muon.optimizer.region = UpdateRegion::row_and_column;
+  muon.placement = place("tp=8:tensor(S,S,S,R)");
+  EXPECT_EQ(only_finding(muon).severity, Severity::warning);
+}
+
+TEST(RulesTest, BlockOptimizersNeedPaddingToBlocks) {
+  Job blocks = job("dp=8:batch(R,S,R,R)");
+  blocks.optimizer = {.name = "blocks", .region = UpdateRegion::block, .block = 256};
+  EXPECT_EQ(only_finding(blocks).rule, "whole-regions");
+  blocks.profile.pad_elements = 512;
+  EXPECT_TRUE(check_rules(blocks).empty());
+}
+
+TEST(RulesTest, MaterializedGradientsExcludeWhatNeedsThemAll) {
+  Job used = job("dp=8:batch(R,R,M,R)");
+  used.batch.global = 8;
+  EXPECT_TRUE(check_rules(used).empty());
+  used.batch.global = 16;
+  expect(used, {"materialized-gradients", Severity::error, "axis dp",
+                "gradients are used up inside backward, but the step adds up several micro-batches",
+                "dp=8:batch(R,R,R,R)"});
+  used.batch.global = 8;
+  used.clips_by_global_norm = true;
+  EXPECT_EQ(only_finding(used).message,
+            "gradients are used up inside backward, but clipping needs their norm over all units");
+  used.clips_by_global_norm = false;
+  used.scales_loss_dynamically = true;
+  EXPECT_EQ(only_finding(used).message,
+            "gradients are used up inside backward, but loss scaling may have to drop the step");
+}
+
+TEST(RulesTest, MaterializedParametersNeedASource) {
+  Job rebuilt = job("dp=8:batch(M,S,S,R)");
+  EXPECT_TRUE(check_rules(rebuilt).empty());
+  rebuilt.precision.master.reset();
+  expect(rebuilt,
+         {"materialized-parameters-source", Severity::error, "axis dp",
+          "parameters are rebuilt from the master copy, and none rests in the optimizer state",
+          "dp=8:batch(R,S,S,R)"});
+}
+
+TEST(RulesTest, RecomputationIsSaidOnce) {
+  Job twice = job("dp=8:batch(R,R,R,M)");
+  EXPECT_TRUE(check_rules(twice).empty());
+  twice.recompute.kind = Recompute::Kind::full;
+  EXPECT_TRUE(check_rules(twice).empty());
+  twice.recompute.kind = Recompute::Kind::selective;
+  EXPECT_EQ(only_finding(twice).rule, "recompute");
+}
+
+// --- schedule, effects, engine
+
+TEST(RulesTest, SchedulesNeedTheirMicroBatches) {
+  Job loops = job("pp=4:layer(S,S,S,S) dp=2:batch(R,R,R,R)");
+  loops.schedule = {
+      .name = "loops", .hosting = Hosting::loop, .order = Order::interleaved, .chunks = 3};
+  loops.batch.global = 20;  // 10 micro-batches; 12 is the next multiple of 4
+  expect(loops, {"schedule", Severity::error, "schedule loops",
+                 "loops needs micro-batches to be a multiple of the degree 4; 10 is not",
+                 "--global-batch 24"});
+}
+
+TEST(RulesTest, OptionsAndClassesWithoutEffectAreNamed) {
+  expect(job("dp=8:batch(R,S,R,R)+keep"), {"no-effect", Severity::warning, "axis dp",
+                                           "keep has nothing to act on: no parameters are gathered",
+                                           "dp=8:batch(R,S,R,R), without it"});
+  expect(job("ep=8:batch(R,S,R,R);experts:expert(S,S,S,R)"),
+         {"no-effect", Severity::warning, "axis ep, class experts",
+          "the model has no tensors of this class", "the axis without this class"});
+  expect(job("dp=8:batch(R,S,R,R);blocks 8-12:batch(S*,S,S,R)"),
+         {"no-effect", Severity::warning, "axis dp, class blocks 8-12",
+          "the last block of the model is 11", "a range up to 11"});
+}
+
+TEST(RulesTest, EngineRefusesUnderItsConditions) {
+  Job refused = job("pp=4:layer(S,S,S,S) dp=2:batch(S*,S,S,R)");
+  Refusal rule{.what = "pipelines take no gathered parameters", .cure = "dp=2:batch(R,S,R,R)"};
+  rule.when = {{.cut = Cut::layer},
+               {.cut = Cut::batch, .state = State::parameters, .modes = {Mode::sharded_gather}}};
+  refused.profile.name = "engine";
+  refused.profile.refusals = {rule};
+  expect(refused, {"engine", Severity::error, "engine engine",
+                   "pipelines take no gathered parameters", "dp=2:batch(R,S,R,R)"});
+  refused.placement = place("pp=4:layer(S,S,S,S) dp=2:batch(R,S,R,R)");
+  EXPECT_TRUE(check_rules(refused).empty());
+}
+
+TEST(RulesTest, BlockRangesAreJudgedBlockByBlock) {
+  // Blocks 0-3 see no tensor cut, so that only later blocks are judged; their heads do not divide.
+  const std::vector<Finding> findings =
+      check_rules(job("tp=5:tensor(S,S,S,R);blocks 0-11:batch(R,R,R,R)"));
+  EXPECT_TRUE(findings.empty()) << "1000 divides by 5, and no block is cut";
+  EXPECT_FALSE(check_rules(job("tp=5:tensor(S,S,S,R);blocks 0-10:batch(R,R,R,R)")).empty());
+}
+
+// --- links
+
+TEST(LinkOrderTest, BusyAxesBelongOnFastLinks) {
+  Job inner = job("dp=8:batch(R,R,R,R) tp=8:tensor(S,S,S,R)");
+  const std::vector<Bytes> good = {gigabytes(10), gigabytes(90)};
+  EXPECT_TRUE(advise_link_order(inner, good).empty());
+  const std::vector<Bytes> bad = {gigabytes(90), gigabytes(10)};
+  const std::vector<Finding> advice = advise_link_order(inner, bad);
+  ASSERT_EQ(advice.size(), 1U);
+  EXPECT_EQ(advice[0].rule, "link-order");
+  EXPECT_EQ(advice[0].severity, Severity::advice);
+  EXPECT_EQ(advice[0].message,
+            "dp sends 90 GB per device and step over across, tp only 10 GB over the faster inside");
+  EXPECT_EQ(advice[0].cure, "write dp after tp");
+  inner.cluster.reset();
+  EXPECT_TRUE(advise_link_order(inner, bad).empty());
+}
+
+// Nothing wrong: a few microseconds. The bound is generous, for slow and busy machines.
+TEST(RulesTest, GoodJobsAreJudgedQuickly) {
+  const Job good = job("pp=4:layer(S,S,S,S) dp=8:batch(R,S,R,R) tp=8:tensor(S,S,S,S*)");
+  ASSERT_TRUE(check_rules(good).empty());
+  constexpr int kTimes = 2000;
+  const auto begin = std::chrono::steady_clock::now();
+  std::size_t found = 0;
+  for (int i = 0; i < kTimes; ++i) found += check_rules(good).size();
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  EXPECT_EQ(found, 0U);
+  EXPECT_LT(took.count() / kTimes, 100e-6);
+  RecordProperty("nanoseconds", static_cast<int>(took.count() / kTimes * 1e9));
+}
+
+}  // namespace
+}  // namespace placet

@@ -1,0 +1,59 @@
+#include "derive/stages.h"
+
+#include <gtest/gtest.h>
+
+#include "derive/small_llama.h"
+
+namespace placet {
+namespace {
+
+using Counts = std::vector<std::int64_t>;
+
+TEST(Stages, EvenCutsMakeTheFirstStagesLarger) {
+  const Job job = plain_job(build_model(small_architecture(10)),
+                            {axis("pp", 4, Cut::layer, kStages)}, 4, 4);
+  EXPECT_EQ(blocks_per_stage(job, 4), (Counts{3, 3, 2, 2}));
+}
+
+TEST(Stages, SharesAreTakenAsGiven) {
+  AxisPlacement pp = axis("pp", 3, Cut::layer, kStages);
+  pp.shares = {5, 1, 4};
+  const Job job = plain_job(build_model(small_architecture(10)), {pp}, 4, 4);
+  EXPECT_EQ(blocks_per_stage(job, 3), (Counts{5, 1, 4}));
+}
+
+// 32 blocks, embedding and head as one each: 34 over 4 is 9, 9, 8, 8; less the two ends 8, 9, 8, 7.
+TEST(Stages, WeighedCutsCountEmbeddingAndHeadAsBlocks) {
+  Job job = plain_job(build_model(small_architecture(32)),
+                      {axis("pp", 4, Cut::layer, kStages)}, 4, 4);
+  job.profile.stage_cut = StageCut::weighed;
+  job.profile.embedding_weight = 1;
+  job.profile.head_weight = 1;
+  EXPECT_EQ(blocks_per_stage(job, 4), (Counts{8, 9, 8, 7}));
+}
+
+// A block's matrices: q 64, k 32, v 32, o 64, gate, up, down 3 x 128 = 576 elements; the head's
+// 80. 4 blocks: total 2384, half 1192. Running cost 576, 1152, 1728: the third block passes half.
+TEST(Stages, CutsByCostWeighTheOutputMatrix) {
+  Job job = plain_job(build_model(small_architecture(4)),
+                      {axis("pp", 2, Cut::layer, kStages)}, 4, 4);
+  job.profile.stage_cut = StageCut::by_cost;
+  EXPECT_EQ(blocks_per_stage(job, 2), (Counts{3, 1}));
+}
+
+// A loop of 2 chunks on 2 devices: device 0 hosts virtual stages 0 and 2, device 1 hosts 1 and 3.
+TEST(Stages, LoopedChunksTakeTurns) {
+  Job job = plain_job(build_model(small_architecture(4)),
+                      {axis("pp", 2, Cut::layer, kStages)}, 4, 4);
+  job.schedule = {.hosting = Hosting::loop, .order = Order::interleaved, .chunks = 2};
+  const std::vector<Stage> stages = stages_of(job);
+  ASSERT_EQ(stages.size(), 2U);
+  // Units: 0 embedding, 1-4 blocks, 5 head.
+  EXPECT_EQ(stages[0].chunks, (std::vector<std::vector<int>>{{0, 1}, {3}}));
+  EXPECT_EQ(stages[1].chunks, (std::vector<std::vector<int>>{{2}, {4, 5}}));
+  EXPECT_TRUE(stages[0].hosts_first);
+  EXPECT_TRUE(stages[1].hosts_last);
+}
+
+}  // namespace
+}  // namespace placet

@@ -1,0 +1,58 @@
+#include "model/listing.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "model/build.h"
+#include "model/shapes.h"
+
+namespace placet {
+namespace {
+
+TEST(ListingTest, ExpertsThatLieApartAreListedOneByOne) {
+  const Model model = build_model(small_moe());
+  const std::vector<TensorEntry> entries = list_tensors(model);
+  const auto up = std::ranges::find(entries, "b.{}.experts.{expert}.up.weight", &TensorEntry::name);
+  ASSERT_NE(up, entries.end());
+  EXPECT_EQ(*up, (TensorEntry{.name = "b.{}.experts.{expert}.up.weight",
+                              .shape = {6, 8},
+                              .dtype = std::nullopt,
+                              .tensor_class = "experts",
+                              .count = 4}));
+  const auto offset = std::ranges::find(entries, "b.{}.offset", &TensorEntry::name);
+  EXPECT_EQ(offset->tensor_class, "router");
+  EXPECT_EQ(offset->dtype, Dtype::fp32);
+  EXPECT_FALSE(offset->trainable);
+}
+
+TEST(ListingTest, EntriesAddUpToTheTotal) {
+  for (Architecture a : {small_llama(3), small_gpt(), small_moe()}) {
+    const Model model = build_model(a);
+    std::int64_t total = 0;
+    for (const TensorEntry& entry : list_tensors(model)) {
+      std::int64_t each = 1;
+      for (const std::int64_t size : entry.shape) each *= size;
+      if (!entry.shared) total += each * entry.count;
+    }
+    EXPECT_EQ(total, count_parameters(model).total);
+  }
+}
+
+TEST(ListingTest, ASharedMatrixIsMarked) {
+  const std::vector<TensorEntry> entries = list_tensors(build_model(small_gpt()));
+  const auto head = std::ranges::find(entries, "head.weight", &TensorEntry::name);
+  EXPECT_TRUE(head->shared);
+  EXPECT_EQ(head->tensor_class, "embedding");
+}
+
+TEST(ListingTest, FlopsPerToken) {
+  // Active without the embedding: two blocks of 192 + 288 + 16 = 496, final norm 8, head 128: 1128.
+  // Attention width 2 blocks x 2 heads x 4 = 16; 10 tokens: 12 x 10 x 16 = 1920.
+  const FlopsPerToken flops_10 = flops_per_token(build_model(small_llama(2)), 10);
+  EXPECT_EQ(flops_10.training, flops(6 * 1128 + 1920));
+  EXPECT_EQ(flops_10.forward, flops(2 * 1128 + 640));
+}
+
+}  // namespace
+}  // namespace placet

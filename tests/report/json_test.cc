@@ -1,0 +1,112 @@
+#include "report/json.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "report/hand_made.h"
+
+namespace placet {
+namespace {
+
+using Json = nlohmann::json;
+
+std::set<std::string> keys_of(const Json& json) {
+  std::set<std::string> keys;
+  for (const auto& [key, value] : json.items()) keys.insert(key);
+  return keys;
+}
+
+// Every key that is promised stands there; more may.
+void expect_keys(const Json& json, const std::vector<std::string>& promised) {
+  const std::set<std::string> keys = keys_of(json);
+  for (const std::string& key : promised) EXPECT_TRUE(keys.contains(key)) << key;
+}
+
+TEST(DerivationJsonTest, HasThePromisedKeys) {
+  const Json json = Json::parse(derivation_json(hand_made()));
+  expect_keys(json, {"schema", "model", "devices", "placement", "engine", "mesh", "memory",
+                     "communication", "findings"});
+  EXPECT_EQ(json["schema"], "placet.derivation/1");
+  expect_keys(json["model"], {"name", "parameters"});
+  expect_keys(json["mesh"][0], {"axis", "degree", "shares", "cut", "modes", "classes", "link"});
+  expect_keys(json["mesh"][0]["modes"], {"parameters", "optimizer", "gradients", "activations"});
+  expect_keys(json["mesh"][1]["classes"]["experts"], {"cut", "modes"});
+  const Json& memory = json["memory"];
+  expect_keys(memory, {"fits", "capacity_bytes", "host_capacity_bytes", "peak_bytes", "classes"});
+  expect_keys(memory["classes"][0],
+              {"class", "devices", "at", "bytes", "rest_bytes", "host_bytes", "terms"});
+  expect_keys(memory["classes"][0]["bytes"], {"parameters", "optimizer", "gradients", "activations",
+                                              "transient", "overhead", "total"});
+  expect_keys(memory["classes"][0]["terms"][0], {"state", "what", "axis_factors", "bytes"});
+  expect_keys(json["communication"], {"sent_bytes", "classes"});
+  expect_keys(json["communication"]["classes"][0], {"class", "sent_bytes", "terms"});
+  expect_keys(json["communication"]["classes"][0]["terms"][0],
+              {"axes", "collective", "op", "state", "what", "dtype", "phase", "payload_bytes",
+               "count", "group", "sent_bytes", "levels"});
+}
+
+TEST(DerivationJsonTest, BytesAreWholeNumbersThatAddUp) {
+  const Json json = Json::parse(derivation_json(hand_made()));
+  for (const Json& memory : json["memory"]["classes"]) {
+    std::int64_t sum = 0;
+    for (const auto& [key, value] : memory["bytes"].items()) {
+      EXPECT_TRUE(value.is_number_integer()) << key;
+      if (key != "total") sum += value.get<std::int64_t>();
+    }
+    EXPECT_EQ(memory["bytes"]["total"], sum);
+    std::int64_t terms = 0;
+    for (const Json& term : memory["terms"]) terms += term["bytes"].get<std::int64_t>();
+    EXPECT_EQ(terms, sum);
+  }
+  const Json& term = json["memory"]["classes"][0]["terms"][1];
+  EXPECT_EQ(term["axis_factors"], Json::parse(R"([{"axis": "dp", "factor": "1/4"}])"));
+  const Json& sent = json["communication"]["classes"][0]["terms"][0];
+  EXPECT_EQ(sent["sent_bytes"], 12'000'000'000);
+  EXPECT_EQ(sent["sent_exact"], "12000000000");
+  EXPECT_EQ(sent["collective"], "reduce_scatter");
+  EXPECT_EQ(sent["levels"], Json::parse(R"([{"link": "inside", "bytes": 12000000000}])"));
+}
+
+TEST(DerivationJsonTest, FindingsSpeakPlainly) {
+  Judged judged = hand_made();
+  judged.derivation.findings.push_back(
+      {.rule = "r", .severity = Severity::warning, .where = "w", .message = "\xff", .cure = "c"});
+  const Json json = Json::parse(derivation_json(judged));
+  EXPECT_EQ(json["findings"][0]["severity"], "warning");
+  expect_keys(json["findings"][0], {"rule", "severity", "where", "message", "cure"});
+}
+
+TEST(ComparisonJsonTest, RatiosAreToTheFirst) {
+  std::vector<Judged> all = {hand_made(), hand_made()};
+  all[1].derivation.sent = gigabytes(18);
+  const Json json = Json::parse(comparison_json(all));
+  EXPECT_EQ(json["schema"], "placet.comparison/1");
+  EXPECT_EQ(json["derivations"].size(), 2U);
+  EXPECT_EQ(json["ratios"][1]["sent"], 1.5);
+  EXPECT_EQ(json["ratios"][1]["peak"], 1.0);
+}
+
+TEST(ModelJsonTest, HasThePromisedKeys) {
+  const Json json = Json::parse(model_json(hand_made().job->model, 128));
+  expect_keys(json, {"schema", "name", "family", "parameters", "layers", "tensors",
+                     "flops_per_token", "notes"});
+  EXPECT_EQ(json["schema"], "placet.model/1");
+  expect_keys(json["parameters"], {"total", "active", "trainable"});
+  EXPECT_EQ(json["parameters"]["total"], 1000);
+  expect_keys(json["tensors"][0], {"name", "shape", "dtype", "class", "count"});
+  expect_keys(json["flops_per_token"], {"forward", "training"});
+}
+
+TEST(CatalogueJsonTest, ColumnsBecomeKeys) {
+  const Catalogue list{.kind = "devices",
+                       .columns = {"memory"},
+                       .rows = {{.name = "n", .title = "t", .cells = {"1"}, .sources = {"s"}}},
+                       .hint = ""};
+  const Json json = Json::parse(catalogue_json(list));
+  EXPECT_EQ(json["entries"][0]["memory"], "1");
+  EXPECT_EQ(json["entries"][0]["sources"][0], "s");
+}
+
+}  // namespace
+}  // namespace placet
