@@ -204,19 +204,32 @@ bool has(const Catalog& catalog, const char* folder, const std::string& name) {
          std::filesystem::is_regular_file(catalog.root / folder / (name + ".json"), error);
 }
 
+// Unknown names that begin others ("h100") are answered with those, not with the nearest spelling.
+[[noreturn]] void fail_unknown(const Catalog& catalog, const std::string& name,
+                               const std::string& where) {
+  std::vector<std::string> names = names_in(catalog, "hardware/devices");
+  for (std::string& cluster : names_in(catalog, "clusters")) names.push_back(std::move(cluster));
+  std::vector<std::string> longer;
+  for (const std::string& other : names) {
+    if (!name.empty() && other.starts_with(name + "-")) longer.push_back(other);
+  }
+  throw InputError(
+      {.where = where,
+       .value = name,
+       .problem = "is no known device or cluster",
+       .allowed = longer.empty()
+                      ? "a name that `placet devices` or `placet clusters` lists, or a file"
+                      : list_words(longer),
+       .nearest = longer.empty() ? nearest(name, names) : std::string()});
+}
+
 ClusterFile find_part(const Catalog& catalog, const std::string& name, const std::string& where) {
   if (names_a_file(name)) return read_cluster_file(catalog, name);
   if (has(catalog, "hardware/devices", name)) return cluster_of_device(catalog, name, where);
   if (has(catalog, "clusters", name)) {
     return read_cluster_file(catalog, catalog.root / "clusters" / (name + ".json"));
   }
-  std::vector<std::string> names = names_in(catalog, "hardware/devices");
-  for (std::string& cluster : names_in(catalog, "clusters")) names.push_back(std::move(cluster));
-  throw InputError({.where = where,
-                    .value = name,
-                    .problem = "is no known device or cluster",
-                    .allowed = "a name that `placet devices` or `placet clusters` lists, or a file",
-                    .nearest = nearest(name, names)});
+  fail_unknown(catalog, name, where);
 }
 
 }  // namespace

@@ -77,8 +77,8 @@ std::string join(std::string_view a, std::string_view b) {
 }
 
 const Json& null_json() {
-  static const Json value;
-  return value;
+  static const Json kNull;
+  return kNull;
 }
 
 }  // namespace

@@ -92,7 +92,7 @@ std::string read_activation(ConfigObject& config, std::string_view fallback) {
   // The newer key wins where a file has both (gemma).
   const std::string old_word =
       config.text_or({"hidden_act", "activation_function", "activation"}, std::string(fallback));
-  const std::string word = config.text_or({"hidden_activation"}, old_word);
+  std::string word = config.text_or({"hidden_activation"}, old_word);
   static const std::vector<std::string> kKnown{
       "silu",      "swish",     "swiglu",      "gelu",
       "gelu_new",  "gelu_fast", "gelu_python", "gelu_pytorch_tanh",
@@ -206,7 +206,8 @@ MoeSizes read_moe_sizes(ConfigObject& config, const MoeFacts& facts) {
   sizes.experts = config.size(
       {"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"}, kMostExperts);
   sizes.per_token = config.size(
-      {"num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k"}, kMostExperts);
+      {"num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_topk", "moe_k"},
+      kMostExperts);
   if (sizes.per_token > sizes.experts) {
     config.fail("num_experts_per_tok",
                 "is more than the " + std::to_string(sizes.experts) + " experts there are");
@@ -268,10 +269,11 @@ Moe make_moe(const MoeFacts& facts, const std::string& prefix, const MoeSizes& s
 Architecture read_frame(ConfigObject& config, const DecoderFacts& facts, const Sizes& sizes) {
   Architecture a{
       .family = std::string(facts.family), .hidden = sizes.hidden, .max_sequence = sizes.positions};
-  a.embedding = {.vocabulary = sizes.vocabulary,
-                 .width = sizes.hidden,
-                 .tokens = std::string(facts.embedding),
-                 .dropout = read_dropout(config, {"embd_pdrop", "embedding_dropout"}, 0)};
+  a.embedding = {
+      .vocabulary = sizes.vocabulary,
+      .width = sizes.hidden,
+      .tokens = std::string(facts.embedding),
+      .dropout = read_dropout(config, {"embd_pdrop", "embedding_dropout", "embed_dropout"}, 0)};
   a.head = {
       .norm = facts.final_norm.empty() ? Norm{} : norm(facts.norm, std::string(facts.final_norm)),
       .output = weights(std::string(facts.output), read_switch(config, facts.output_bias)),

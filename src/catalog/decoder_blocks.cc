@@ -39,34 +39,44 @@ bool is_windowed(const ConfigObject& config, const std::string& kind) {
               "full_attention, sliding_attention or chunked_attention");
 }
 
-void read_windows(ConfigObject& config, const WindowFacts& facts, std::vector<LayerTraits>& all) {
-  const auto layers = static_cast<std::int64_t>(all.size());
-  const auto types = config.words("layer_types", kMostLayers);
-  if (types) check_length(config, "layer_types", types->size(), layers);
-  if (facts.size_key.empty()) {
-    // A family without windows may still list its layers, all of them full.
-    if (types) {
-      for (const std::string& kind : *types) {
-        if (is_windowed(config, kind)) {
-          config.fail("layer_types", "asks for windows, which this family does not have");
-        }
-      }
+/// A family without windows may still list its layers, all of them full.
+void refuse_windows(const ConfigObject& config, const std::vector<std::string>& types) {
+  for (const std::string& kind : types) {
+    if (is_windowed(config, kind)) {
+      config.fail("layer_types", "asks for windows, which this family does not have");
     }
-    return;
   }
-  const bool on = read_switch(config, facts.on);
-  const std::int64_t size = config.count_or({facts.size_key}, facts.size, kMostRows);
+}
+
+/// Which blocks have a window: as listed, else by the family's rule.
+std::vector<bool> windowed_blocks(ConfigObject& config, const WindowFacts& facts,
+                                  const std::vector<std::string>& types, std::size_t layers) {
   const std::int64_t period = read_period(config, facts);
   const std::int64_t first =
       facts.first_key.empty() ? 0 : config.count_or({facts.first_key}, 0, kMostLayers);
+  std::vector<bool> windowed(layers);
+  for (std::size_t i = 0; i < layers; ++i) {
+    const auto number = static_cast<std::int64_t>(i);
+    windowed[i] = types.empty() ? number >= first && (period == 0 || (number + 1) % period != 0)
+                                : is_windowed(config, types[i]);
+  }
+  return windowed;
+}
+
+void read_windows(ConfigObject& config, const WindowFacts& facts, std::vector<LayerTraits>& all) {
+  const std::vector<std::string> types =
+      config.words("layer_types", kMostLayers).value_or(std::vector<std::string>{});
+  if (!types.empty()) {
+    check_length(config, "layer_types", types.size(), static_cast<std::int64_t>(all.size()));
+  }
+  if (facts.size_key.empty()) return refuse_windows(config, types);
+  const bool on = read_switch(config, facts.on);
+  const std::int64_t size = config.count_or({facts.size_key}, facts.size, kMostRows);
+  const std::vector<bool> windowed = windowed_blocks(config, facts, types, all.size());
   if (!on || size == 0) return;
-  for (std::int64_t i = 0; i < layers; ++i) {
-    LayerTraits& layer = all[static_cast<std::size_t>(i)];
-    const bool by_rule = i >= first && (period == 0 || (i + 1) % period != 0);
-    const bool windowed =
-        types ? is_windowed(config, (*types)[static_cast<std::size_t>(i)]) : by_rule;
-    if (windowed) layer.window = size;
-    if (!windowed && facts.unrotated_without) layer.rotated = false;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i].window = windowed[i] ? size : 0;
+    if (!windowed[i] && facts.unrotated_without) all[i].rotated = false;
   }
 }
 

@@ -1,5 +1,6 @@
 // Decoders of the years before llama, each of a form of its own. Facts from the model code of the
 // transformers library, version 4.57.1, unless a family says otherwise.
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -100,36 +101,46 @@ Architecture read_gpt_bigcode(ConfigObject& config) {
   return read_gpt2_like(config, facts, WeightOrder::out_in, 0.1);
 }
 
-/// `attention_types` of gpt_neo: pairs of a cycle of kinds and how often it repeats.
+/// One entry of `attention_types`: a cycle of kinds and how often it repeats.
+struct NeoCycle {
+  std::vector<bool> local;
+  std::int64_t times = 0;
+};
+
+NeoCycle read_neo_cycle(const ConfigObject& config, const Json& entry) {
+  constexpr const char* kForm = R"(a list such as [[["global", "local"], 12]])";
+  const bool is_pair = entry.is_array() && entry.size() == 2 && entry[0].is_array() &&
+                       !entry[0].empty() && entry[1].is_number_unsigned();
+  if (!is_pair) config.fail("attention_types", "", kForm);
+  NeoCycle cycle{.times = static_cast<std::int64_t>(
+                     std::min<std::uint64_t>(entry[1].get<std::uint64_t>(), kMostLayers))};
+  for (const Json& kind : entry[0]) {
+    const bool local = kind == Json("local");
+    if (!local && kind != Json("global")) config.fail("attention_types", "", kForm);
+    cycle.local.push_back(local);
+  }
+  return cycle;
+}
+
+/// `attention_types` of gpt_neo, cycle after cycle; without it, full and local blocks in turn.
 std::vector<LayerTraits> read_gpt_neo_windows(ConfigObject& config, std::int64_t layers) {
   const std::int64_t window = config.size_or({"window_size"}, 256, kMostRows);
   config.know({"attention_layers"});
-  const Json types =
-      config.raw("attention_types").is_null()
-          ? Json::parse(R"([[["global", "local"], )" + std::to_string((layers + 1) / 2) + "]]")
-          : config.raw("attention_types");
+  std::vector<NeoCycle> cycles;
+  const Json& types = config.raw("attention_types");
+  if (types.is_null()) cycles.push_back({.local = {false, true}, .times = layers});
+  for (const Json& entry : types) cycles.push_back(read_neo_cycle(config, entry));
   std::vector<LayerTraits> all;
-  const auto fail = [&config]() {
-    config.fail("attention_types", "",
-                R"([[["global", "local"], times], ...] that adds up to num_layers)");
-  };
-  if (!types.is_array()) fail();
-  for (const Json& pair : types) {
-    if (!pair.is_array() || pair.size() != 2 || !pair[0].is_array() || pair[0].empty() ||
-        !pair[1].is_number_unsigned()) {
-      fail();
-    }
-    for (std::uint64_t i = 0; i < pair[1].get<std::uint64_t>(); ++i) {
-      for (const Json& kind : pair[0]) {
-        if (static_cast<std::int64_t>(all.size()) >= layers) break;
-        const bool local = kind == Json("local");
-        if (!local && kind != Json("global")) fail();
-        all.push_back({.window = local ? window : 0});
-      }
-      if (static_cast<std::int64_t>(all.size()) >= layers) break;
+  for (const NeoCycle& cycle : cycles) {
+    const auto kinds = static_cast<std::int64_t>(cycle.local.size());
+    const std::int64_t room = layers - static_cast<std::int64_t>(all.size());
+    for (std::int64_t i = 0; i < std::min(room, cycle.times * kinds); ++i) {
+      all.push_back({.window = cycle.local[static_cast<std::size_t>(i % kinds)] ? window : 0});
     }
   }
-  if (static_cast<std::int64_t>(all.size()) != layers) fail();
+  if (static_cast<std::int64_t>(all.size()) != layers) {
+    config.fail("attention_types", "describes fewer layers than num_layers");
+  }
   return all;
 }
 

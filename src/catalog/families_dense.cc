@@ -29,6 +29,15 @@ constexpr DecoderFacts kQwen2{
     .attention = {.bias = kAlways, .output_bias = kNever, .window = kQwenWindow},
     .mlp = {.bias = kNever}};
 
+// modeling_mimo.py of XiaomiMiMo/MiMo-7B-Base (recalled); its prediction layers have a form of their
+// own.
+constexpr DecoderFacts kMiMo{.family = "mimo",
+                             .attention = {.bias = {.key = "attention_bias", .fallback = true},
+                                           .output_bias = kNever,
+                                           .window = kQwenWindow},
+                             .mlp = {.bias = kNever},
+                             .predictions = DecoderFacts::Predictions::left_out};
+
 constexpr DecoderFacts kQwen3{
     .family = "qwen3",
     .attention = {.head_size = 128, .qk_norm = {.on = kAlways}, .window = kQwenWindow},
@@ -316,6 +325,7 @@ constexpr std::array kFamilies{
     Family{"qwen2", read_facts<kQwen2>},
     Family{"qwen2_vl_text", read_facts<kQwen2>},
     Family{"qwen2_5_vl_text", read_facts<kQwen2>},
+    Family{"mimo", read_facts<kMiMo>},
     Family{"qwen3", read_facts<kQwen3>},
     Family{"qwen3_vl_text", read_facts<kQwen3>},
     Family{"gemma", read_facts<kGemma>},

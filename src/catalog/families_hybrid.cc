@@ -52,9 +52,9 @@ StateSpace make_head_scan(const ConfigObject& config, const HeadScan& s) {
 }
 
 /// Keys of the families that name them mamba_*.
-HeadScan read_head_scan(ConfigObject& config, const Sizes& sizes, std::string prefix) {
+HeadScan read_head_scan(ConfigObject& config, const Sizes& sizes, const std::string& prefix) {
   config.know({"mamba_d_head", "mamba_chunk_size", "mamba_expand"});
-  HeadScan s{.prefix = std::move(prefix),
+  HeadScan s{.prefix = prefix,
              .inner = sizes.hidden * config.size_or({"mamba_expand"}, 2, kMostHeads),
              .heads = config.size_or({"mamba_n_heads"}, 128, kMostHeads),
              .groups = config.size_or({"mamba_n_groups"}, 1, kMostHeads),

@@ -229,15 +229,24 @@ Architecture read_llama4(ConfigObject& config) {
 // --- nemotron-nas: one entry per layer says which parts it has and how large they are.
 // modeling_decilm.py of nvidia/Llama-3_1-Nemotron-51B-Instruct (recalled).
 
+/// How one half of a block is made.
+enum class NasPart : std::uint8_t { full, linear, none };
+
 struct NasBlock {
-  bool has_attention = false;
-  bool linear_attention = false;  // a plain hidden x hidden matrix in its place
+  NasPart attention = NasPart::none;
   std::int64_t kv_heads = 0;
-  bool has_mlp = false;
-  bool linear_mlp = false;
+  NasPart mlp = NasPart::none;
   std::int64_t width = 0;
   auto operator<=>(const NasBlock&) const = default;
 };
+
+NasPart read_nas_part(ConfigObject& part) {
+  const bool none = part.flag_or({"no_op"}, false);
+  const bool linear = part.flag_or({"replace_with_linear"}, false);
+  if (none && linear) part.fail("no_op", "contradicts replace_with_linear");
+  if (none) return NasPart::none;
+  return linear ? NasPart::linear : NasPart::full;
+}
 
 /// Two thirds of 4 h times the multiplier, rounded up to a multiple of 256.
 std::int64_t nas_width(double multiplier, std::int64_t hidden) {
@@ -248,33 +257,32 @@ std::int64_t nas_width(double multiplier, std::int64_t hidden) {
 NasBlock read_nas_block(ConfigObject& entry, const Sizes& sizes) {
   ConfigObject attention = entry.object("attention");
   ConfigObject mlp = entry.object("ffn");
-  NasBlock block;
-  block.linear_attention = attention.flag_or({"replace_with_linear"}, false);
-  block.has_attention = !attention.flag_or({"no_op"}, false) && !block.linear_attention;
-  if (block.has_attention) {
+  NasBlock block{.attention = read_nas_part(attention), .mlp = read_nas_part(mlp)};
+  if (block.attention == NasPart::full) {
     const std::int64_t group = attention.size({"n_heads_in_group"}, kMostHeads);
     attention.require_multiple("n_heads_in_group", sizes.heads, group);
     block.kv_heads = sizes.heads / group;
   }
-  block.linear_mlp = mlp.flag_or({"replace_with_linear"}, false);
-  block.has_mlp = !mlp.flag_or({"no_op"}, false) && !block.linear_mlp;
-  if (block.has_mlp) {
+  if (block.mlp == NasPart::full) {
     block.width = mlp.has("intermediate_size")
                       ? mlp.size({"intermediate_size"}, kMostWidth)
                       : nas_width(mlp.number_or({"ffn_mult"}, 0, 0.001, 1000), sizes.hidden);
-    if (block.width == 0) mlp.fail("ffn_mult", "", "a factor or intermediate_size");
+    if (block.width == 0) mlp.fail("ffn_mult", "", "a factor, or intermediate_size");
   }
-  if (block.linear_attention || block.linear_mlp) {
-    entry.fail(block.linear_attention ? "attention" : "ffn",
-               "asks for replace_with_linear, which is not described here");
-  }
-  finish_nested(attention, {"n_heads_in_group", "window_length", "num_sink_tokens",
-                            "use_prefill_"
-                            "window_in_sink_attention",
-                            "unshifted_sink", "sparsify", "llama4", "mamba", "sliding_window",
-                            "is_mamba", "is_llama4"});
-  finish_nested(mlp, {"ffn_mult", "intermediate_size", "sparsify", "gated", "hidden_act", "moe"});
+  finish_nested(attention,
+                {"n_heads_in_group", "window_length", "num_sink_tokens", "unshifted_sink",
+                 "use_prefill_window_in_sink_attention", "sparsify", "sliding_window"});
+  finish_nested(mlp, {"ffn_mult", "intermediate_size", "sparsify", "hidden_act"});
   return block;
+}
+
+/// The sublayer of one half of a block, if it has one.
+void add_nas_part(BlockShape& shape, NasPart part, const std::string& norm_name, Mixer full,
+                  Projection linear) {
+  if (part == NasPart::none) return;
+  const bool is_full = part == NasPart::full;
+  shape.push_back({.branches = {{.norm = norm(kRms, norm_name),
+                                 .mixer = is_full ? std::move(full) : Mixer(std::move(linear))}}});
 }
 
 Architecture read_nemotron_nas(ConfigObject& config) {
@@ -298,17 +306,14 @@ Architecture read_nemotron_nas(ConfigObject& config) {
   const std::string layer(facts.layer);
   add_blocks<NasBlock>(a, blocks, [&](const NasBlock& block) {
     BlockShape shape;
-    if (block.has_attention) {
-      Attention mixer = attention;
-      mixer.kv_heads = block.kv_heads;
-      shape.push_back({.branches = {{.norm = norm(kRms, layer + "input_layernorm"),
-                                     .mixer = std::move(mixer)}}});
-    }
-    if (block.has_mlp) {
-      shape.push_back(
-          {.branches = {{.norm = norm(kRms, layer + "post_attention_layernorm"),
-                         .mixer = make_mlp(facts.mlp, layer, block.width, activation, bias)}}});
-    }
+    Attention mixer = attention;
+    mixer.kv_heads = block.kv_heads;
+    add_nas_part(
+        shape, block.attention, layer + "input_layernorm", std::move(mixer),
+        {.names = weights(layer + "self_attn.linear_attn", false), .replaces_attention = true});
+    add_nas_part(shape, block.mlp, layer + "post_attention_layernorm",
+                 make_mlp(facts.mlp, layer, block.width, activation, bias),
+                 {.names = weights(layer + "mlp.linear_mlp", false)});
     return shape;
   });
   return a;

@@ -12,6 +12,7 @@ namespace placet {
 namespace {
 
 constexpr int kMostNesting = 32;
+constexpr std::size_t kMostShapes = 2048;  // different blocks: each becomes a kind of its own
 
 std::vector<std::span<const Family>> all_families() {
   return {dense_families(),  sparse_families(),  classic_families(), hybrid_families(),
@@ -101,6 +102,10 @@ Architecture read_text_part(const Json& object, const std::string& where, const 
   ConfigObject config(object, where, path);
   const Chosen chosen = choose_family(config);
   Architecture a = chosen.family->read(config);
+  if (a.shapes.size() > kMostShapes) {
+    config.fail("num_hidden_layers", "makes too many different blocks",
+                "at most " + std::to_string(kMostShapes) + " different ones");
+  }
   a.name = config.text_or({"_name_or_path", "name_or_path"}, "");
   if (a.name.empty()) a.name = a.family;
   const std::vector<std::string> unused = config.finish();
@@ -123,34 +128,56 @@ Json with_outer_keys(const Json& outer, std::string_view part) {
   return inner;
 }
 
-/// What the text is when everything outside strings that JSON does not know (NaN, Infinity, as some
-/// libraries write them) is null, at the same length. Throws if brackets nest too deep.
-std::string plain_json(std::string_view text, const std::string& where) {
-  std::string plain(text);
+/// Where a scan over JSON text stands.
+struct Scan {
   int depth = 0;
   bool in_string = false;
-  const auto blank = [&plain](std::size_t at, std::string_view word, std::string_view by) {
-    plain.replace(at, word.size(), std::string(by) + std::string(word.size() - by.size(), ' '));
-  };
+  bool escaped = false;
+};
+
+/// The scan after one more character.
+Scan step(Scan scan, char c) {
+  if (scan.in_string) {
+    const bool escaped = scan.escaped;
+    scan.escaped = !escaped && c == '\\';
+    scan.in_string = escaped || c != '"';
+    return scan;
+  }
+  scan.in_string = c == '"';
+  if (c == '{' || c == '[') ++scan.depth;
+  if (c == '}' || c == ']') --scan.depth;
+  return scan;
+}
+
+/// Words that some libraries write and JSON does not know, and what they are read as, at the same
+/// length. The longer one stands first.
+struct Foreign {
+  std::string_view word;
+  std::string_view plain;
+};
+constexpr std::array kForeign{Foreign{"-Infinity", "null     "}, Foreign{"Infinity", "null    "},
+                              Foreign{"NaN", "0  "}};
+
+void replace_foreign(std::string& text, std::size_t at) {
+  for (const Foreign& foreign : kForeign) {
+    if (text.compare(at, foreign.word.size(), foreign.word) != 0) continue;
+    text.replace(at, foreign.word.size(), foreign.plain);
+    return;
+  }
+}
+
+/// The text as JSON. Throws if brackets nest too deep.
+std::string plain_json(std::string_view text, const std::string& where) {
+  std::string plain(text);
+  Scan scan;
   for (std::size_t i = 0; i < plain.size(); ++i) {
-    const char c = plain[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-      continue;
-    }
-    if (c == '"') in_string = true;
-    if (c == '{' || c == '[') ++depth;
-    if (c == '}' || c == ']') --depth;
-    if (depth > kMostNesting) {
+    scan = step(scan, plain[i]);
+    if (scan.depth > kMostNesting) {
       throw InputError({.where = where,
                         .problem = "nests too deep",
                         .allowed = "at most " + std::to_string(kMostNesting) + " levels"});
     }
-    for (const std::string_view word : {"-Infinity", "Infinity"}) {
-      if (plain.compare(i, word.size(), word) == 0) blank(i, word, "null");
-    }
-    if (plain.compare(i, 3, "NaN") == 0) blank(i, "NaN", "0");
+    if (!scan.in_string) replace_foreign(plain, i);
   }
   return plain;
 }

@@ -86,7 +86,9 @@ Batch batch_of(const JobRequest& request, Job& job) {
   } else {
     batch.global = checked_multiply(batch.micro, batch_ways(job.placement), "samples");
     job.model.notes.push_back("--global-batch was not given: one micro-batch per device, " +
-                              std::to_string(batch.global) + " samples per step, is assumed");
+                              std::to_string(batch.global) +
+                              (batch.global == 1 ? " sample" : " samples") +
+                              " per step, is assumed");
   }
   return batch;
 }

@@ -19,33 +19,43 @@ constexpr std::int64_t kMostParameters = 1'000'000'000'000'000'000;
 
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
+/// Digits and how many of them stand behind the point; none if other characters do.
+struct Decimal {
+  std::string digits;
+  int behind = 0;
+};
+
+std::optional<Decimal> parse_decimal(std::string_view text) {
+  const std::size_t point = text.find('.');
+  Decimal decimal{.digits = std::string(text.substr(0, point))};
+  if (point != std::string_view::npos) {
+    decimal.digits += text.substr(point + 1);
+    decimal.behind = static_cast<int>(text.size() - point - 1);
+  }
+  if (decimal.digits.empty() || !std::ranges::all_of(decimal.digits, is_digit)) {
+    return std::nullopt;
+  }
+  return decimal;
+}
+
 /// The whole number that digits with a point stand for when the point is moved `exponent` places to
 /// the right; none if digits are left behind it or the number is too large.
-std::optional<std::int64_t> shift(std::string_view digits, int exponent) {
-  std::string all;
-  int after_point = 0;
-  bool seen_point = false;
-  for (const char c : digits) {
-    if (c == '.') {
-      if (seen_point) return std::nullopt;
-      seen_point = true;
-    } else if (is_digit(c)) {
-      all += c;
-      if (seen_point) ++after_point;
-    } else {
-      return std::nullopt;
-    }
+std::optional<std::int64_t> shift(std::string_view text, int exponent) {
+  auto decimal = parse_decimal(text);
+  if (!decimal) return std::nullopt;
+  std::string& digits = decimal->digits;
+  while (decimal->behind > exponent && digits.ends_with('0')) {
+    digits.pop_back();
+    --decimal->behind;
   }
-  while (after_point > exponent && all.ends_with('0')) {
-    all.pop_back();
-    --after_point;
-  }
-  if (all.empty() || after_point > exponent || exponent - after_point > 18) return std::nullopt;
-  all.append(static_cast<std::size_t>(exponent - after_point), '0');
-  all.erase(0, std::min(all.find_first_not_of('0'), all.size()));
-  if (all.size() > 18)
-    return all == "1000000000000000000" ? std::optional(kMostParameters) : std::nullopt;
-  return all.empty() ? 0 : std::stoll(all);
+  const int zeros = exponent - decimal->behind;
+  if (digits.empty() || zeros < 0 || zeros > 18) return std::nullopt;
+  digits.append(static_cast<std::size_t>(zeros), '0');
+  digits.erase(0, std::min(digits.find_first_not_of('0'), digits.size()));
+  if (digits.size() > 19) return std::nullopt;
+  const std::int64_t number = digits.size() < 19 ? std::stoll("0" + digits) : kMostParameters;
+  const bool fits = digits.size() < 19 || digits == std::to_string(kMostParameters);
+  return fits ? std::optional(number) : std::nullopt;
 }
 
 /// "70e9", "1.5e3" or "12".

@@ -63,6 +63,15 @@ std::vector<std::string> versions_of(const std::vector<std::string>& files,
   return versions;
 }
 
+// The newest version; variants of a version ("2024.12-late") are chosen only by their whole name,
+// unless there is nothing else.
+std::string newest_of(const std::vector<std::string>& versions) {
+  const auto plain = std::find_if(versions.rbegin(), versions.rend(), [](const std::string& v) {
+    return v.find('-') == std::string::npos;
+  });
+  return plain != versions.rend() ? *plain : versions.back();
+}
+
 // The name of the file (without .json) that `text` speaks of.
 std::string resolve(const Catalog& catalog, const std::string& text, const std::string& where) {
   const std::vector<std::string> files = names_in(catalog, "engines");
@@ -70,7 +79,7 @@ std::string resolve(const Catalog& catalog, const std::string& text, const std::
   const NameAndVersion asked = split_version(text);
   const std::vector<std::string> versions = versions_of(files, asked.name);
   if (!versions.empty() && asked.version.empty() && text.find('@') == std::string::npos) {
-    return asked.name + "@" + versions.back();
+    return asked.name + "@" + newest_of(versions);
   }
   if (!versions.empty()) {
     throw InputError({.where = where,

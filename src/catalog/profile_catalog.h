@@ -12,7 +12,8 @@
 namespace placet {
 
 /// The profile `text` names: "megatron@2025", or "megatron" for its newest version (numbers inside
-/// versions are compared as numbers: 2.10 is newer than 2.9). A word that names a file is read as
+/// versions are compared as numbers: 2.10 is newer than 2.9; a variant such as 2.10-late is chosen
+/// by its whole name only). A word that names a file is read as
 /// one. Throws InputError that speaks of `where` (unknown name) or of the file and key path.
 Profile load_profile(const Catalog& catalog, const std::string& text, const std::string& where);
 

@@ -148,8 +148,10 @@ EngineMessage read_message(const Reader& reader) {
   message.phase =
       read_enum<Phase>(reader.at("phase"), kPhaseCount, [](Phase p) { return name_of(p); });
   read_group(reader.at("over"), message);
-  message.payload_elements = read_amount(reader.at("payload_elements"));
-  message.count = read_amount(reader.at("count"));
+  if (const auto payload = reader.find("payload_elements")) {
+    message.payload_elements = read_amount(*payload);
+  }
+  if (const auto count = reader.find("count")) message.count = read_amount(*count);
   message.when = read_conditions(reader);
   message.source = reader.at("source").text();
   return message;

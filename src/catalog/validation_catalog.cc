@@ -11,8 +11,8 @@
 namespace placet {
 namespace {
 
-constexpr std::array<std::string_view, 4> kAddedColumns = {"catalogue_model", "stage_blocks",
-                                                           "sharding_term", "dropout_percent"};
+constexpr std::array<std::string_view, 5> kAddedColumns = {
+    "catalogue_model", "stage_blocks", "sharding_term", "dropout_percent", "host_runs_ahead"};
 constexpr std::array<std::string_view, 5> kRunAxes = {"pp", "dp", "cp", "ep", "tp"};
 
 std::vector<std::string> run_columns() {

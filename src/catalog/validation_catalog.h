@@ -117,6 +117,7 @@ ValidationCatalog load_validation(const Catalog& catalog);
 /// Columns that a filling may speak of although no table has them:
 ///   catalogue_model  a name of data/models, for shapes that the table's columns cannot say
 ///   stage_blocks     blocks per virtual stage, "15,16,16,15"
+///   host_runs_ahead  1 if launches pile up: the host launches faster than the device runs
 ///   sharding_term    the placement term of the data-parallel axes
 ///   dropout_percent  of attention probabilities and of what joins the stream, as the run trained
 bool is_added_column(std::string_view column);

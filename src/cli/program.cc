@@ -120,7 +120,7 @@ int run(int argc, const char* const* argv) {
     program->parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     const auto called = program->get_subcommands();
-    print(called.empty() ? program->help() : called.front()->help());
+    print(called.empty() ? program->help() : called.front()->help("placet"));
     return kGood;
   } catch (const CLI::CallForVersion&) {
     print("placet " PLACET_VERSION "\n");
@@ -131,8 +131,8 @@ int run(int argc, const char* const* argv) {
     fail_parse(*program, error);
   }
   if (!action) {
-    throw InputError({.where = "placet",
-                      .problem = "no subcommand is given",
+    throw InputError({.where = "subcommand",
+                      .problem = "is missing",
                       .allowed = list_words(command_names(*program))});
   }
   return action();

@@ -3,7 +3,8 @@
 
 namespace placet {
 
-/// Exit statuses: done and the judgement is good, done and it is bad, the input is wrong, our fault.
+/// Exit statuses: done and the judgement is good, done and it is bad, the input is wrong, our
+/// fault.
 inline constexpr int kGood = 0;
 inline constexpr int kBad = 1;
 inline constexpr int kWrongInput = 2;

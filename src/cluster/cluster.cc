@@ -9,8 +9,9 @@ namespace placet {
 namespace {
 
 // Whether all groups of a size lie inside one domain of `domain` ranks each. Blocks tile the ranks
-// from 0; the groups of a block lie side by side, shifted by one rank each, and fill it. Where blocks
-// do not tile the domain, the one that holds the domain's border has a group on both sides of it.
+// from 0; the groups of a block lie side by side, shifted by one rank each, and fill it. Where
+// blocks do not tile the domain, the one that holds the domain's border has a group on both sides
+// of it.
 bool joined_by(std::int64_t domain, std::int64_t total, const RankBlock& block) {
   if (block.span <= 1 || total <= domain) return true;
   return block.span <= domain && domain % block.size == 0;

@@ -59,8 +59,8 @@ std::int64_t devices_of(const Cluster& cluster);
 Bytes smallest_memory(const Cluster& cluster);
 
 /// Where the groups of some mesh axes stand: blocks of `size` ranks tile all ranks from rank 0, and
-/// each group of a block lies within `span` consecutive ranks of it. For axes of a mesh, size is the
-/// outermost one's degree times its stride, and span - 1 the sum of (degree - 1) x stride.
+/// each group of a block lies within `span` consecutive ranks of it. For axes of a mesh, size is
+/// the outermost one's degree times its stride, and span - 1 the sum of (degree - 1) x stride.
 struct RankBlock {
   std::int64_t span = 1;
   std::int64_t size = 1;

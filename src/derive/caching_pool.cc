@@ -29,6 +29,7 @@ CachingPool::Handle CachingPool::allocate(std::int64_t bytes) {
   const std::int64_t size = round_up(bytes, kRound);
   const bool is_small = size <= kSmall;
   auto block = find_block(size, is_small);
+  if (block == blocks_.end()) block = find_when_full(size, is_small);
   if (block == blocks_.end()) {
     block = expandable_ ? extend(size, is_small) : add_segment(size, is_small);
   }
@@ -54,6 +55,12 @@ CachingPool::Blocks::iterator CachingPool::find_block(std::int64_t size, bool is
   const Free& blocks = free_of(is_small);
   const auto found = blocks.lower_bound({size, 0});
   return found == blocks.end() ? blocks_.end() : blocks_.find(found->second);
+}
+
+CachingPool::Blocks::iterator CachingPool::find_when_full(std::int64_t size, bool is_small) {
+  if (!when_full_ || size <= limit_ - reserved_) return blocks_.end();
+  when_full_();
+  return find_block(size, is_small);
 }
 
 CachingPool::Blocks::iterator CachingPool::add_segment(std::int64_t size, bool is_small) {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <utility>
@@ -26,9 +27,13 @@ class CachingPool {
 
   explicit CachingPool(bool expandable) : expandable_(expandable) {}
 
-  /// Sets how much the pool may reserve. A request beyond it first gives back every segment that is
-  /// wholly free; if that is not enough the limit is passed (the job is out of memory).
-  void limit(std::int64_t bytes) { limit_ = bytes; }
+  /// Sets how much the pool may reserve. A request beyond it first calls `when_full` (which may
+  /// release blocks), looks for a block once more, then gives back every segment that is wholly free;
+  /// if that is not enough the limit is passed (the job is out of memory).
+  void limit(std::int64_t bytes, std::function<void()> when_full = {}) {
+    limit_ = bytes;
+    when_full_ = std::move(when_full);
+  }
 
   /// Takes a block for `bytes` (0 gives none).
   Handle allocate(std::int64_t bytes);
@@ -53,6 +58,7 @@ class CachingPool {
   using Free = std::set<std::pair<std::int64_t, std::int64_t>>;       // (size, address)
 
   Blocks::iterator find_block(std::int64_t size, bool is_small);
+  Blocks::iterator find_when_full(std::int64_t size, bool is_small);
   Blocks::iterator add_segment(std::int64_t size, bool is_small);
   Blocks::iterator extend(std::int64_t size, bool is_small);
   void reserve_more(std::int64_t bytes);
@@ -70,6 +76,7 @@ class CachingPool {
   std::int64_t tail_small_ = 0;  // address of the last block of the growing segment
   std::int64_t tail_large_ = 0;
   std::int64_t limit_ = INT64_MAX;
+  std::function<void()> when_full_;
   std::int64_t reserved_ = 0;
   std::int64_t peak_reserved_ = 0;
   std::int64_t alive_ = 0;

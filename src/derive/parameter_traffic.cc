@@ -102,7 +102,8 @@ class ParameterTraffic {
   }
 
   std::int64_t padded(const LocalParameter& parameter, AxisMask axes) const {
-    return padded_elements(profile_, parameter, degree_of(job_.placement, axes));
+    return axes == 0 ? parameter.elements
+                     : padded_elements(profile_, parameter, degree_of(job_.placement, axes));
   }
 
   /// Units are padded as a whole where they are flattened.

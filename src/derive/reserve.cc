@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "derive/caching_pool.h"
 #include "derive/layout.h"
@@ -29,11 +31,12 @@ struct UnitBuffers {
 /// The allocations of one device over steps of training.
 class Replay {
  public:
-  Replay(const Job& job, const Layout& layout, const Stage& stage)
+  Replay(const Job& job, const Layout& layout, const Stage& stage, std::optional<Bytes> limit)
       : job_(job),
         profile_(job.profile),
         layout_(layout),
         stage_(stage),
+        limit_(limit),
         main_(profile_.expandable_segments),
         gathers_(profile_.expandable_segments),
         reductions_(profile_.expandable_segments) {
@@ -45,9 +48,7 @@ class Replay {
 
   Reservation run() {
     allocate_resting();
-    if (job_.cluster) {
-      main_.limit(in_bytes(smallest_memory(*job_.cluster) - outside_));
-    }
+    if (limit_) main_.limit(in_bytes(*limit_ - outside_), [this] { wait_for_device(); });
     for (int step = 0; step < 2; ++step) run_step(step);
     Reservation out;
     out.stage = stage_.device;
@@ -295,8 +296,8 @@ class Replay {
 
   /// The host waits for the device: a message received, the end of a step.
   void wait_for_device() {
-    for (const auto& [when, handle] : late_) main_.release(handle);
-    late_.clear();
+    const auto handed_over = std::exchange(late_, {});
+    for (const auto& [when, handle] : handed_over) main_.release(handle);
   }
 
   void release_all(const std::vector<Handle>& handles) {
@@ -513,6 +514,7 @@ class Replay {
   const Profile& profile_;
   const Layout& layout_;
   const Stage& stage_;
+  std::optional<Bytes> limit_;
   Job without_master_;
   std::map<int, UnitFacts> units_;
   CachingPool main_;
@@ -533,17 +535,29 @@ class Replay {
 
 }  // namespace
 
-Reservation reserve(const Job& job, const Prepared& prepared, int stage) {
+namespace {
+
+std::optional<Bytes> memory_of(const Job& job) {
+  if (!job.cluster) return std::nullopt;
+  return smallest_memory(*job.cluster);
+}
+
+}  // namespace
+
+Reservation reserve(const Job& job, const Prepared& prepared, int stage,
+                    std::optional<Bytes> limit) {
   const Layout layout = lay_out(job, prepared);
   const std::vector<Stage> stages = stages_of(job);
-  return Replay(job, layout, stages[at(stage)]).run();
+  return Replay(job, layout, stages[at(stage)], limit ? limit : memory_of(job)).run();
 }
 
 std::vector<Reservation> reserve(const Job& job) {
   const Prepared prepared = prepare(job);
   const Layout layout = lay_out(job, prepared);
   std::vector<Reservation> out;
-  for (const Stage& stage : stages_of(job)) out.push_back(Replay(job, layout, stage).run());
+  for (const Stage& stage : stages_of(job)) {
+    out.push_back(Replay(job, layout, stage, memory_of(job)).run());
+  }
   return out;
 }
 

@@ -4,6 +4,7 @@
 // of requests and are no constant.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "derive/derivation.h"
@@ -23,7 +24,9 @@ struct Reservation {
 /// the micro-batches in flight plus two are replayed per step: the others repeat the same requests.
 std::vector<Reservation> reserve(const Job& job);
 
-/// The same for one stage.
-Reservation reserve(const Job& job, const Prepared& prepared, int stage);
+/// The same for one stage. `limit`: the device's memory, past which the allocator first gives back
+/// what it only caches; none: the cluster's, if the job has one.
+Reservation reserve(const Job& job, const Prepared& prepared, int stage,
+                    std::optional<Bytes> limit = std::nullopt);
 
 }  // namespace placet

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <numeric>
 
 #include "derive/rule_parts.h"
@@ -91,10 +90,11 @@ struct AxisLoad {
   Bytes sent;
 };
 
+/// "90.0 GB", rounded to tenths.
 std::string in_words(Bytes amount) {
-  std::array<char, 32> text{};
-  (void)std::snprintf(text.data(), text.size(), "%.3g GB", in_gigabytes(amount));
-  return text.data();
+  const std::int64_t tenths =
+      in_bytes(amount) / 100'000'000 + (in_bytes(amount) % 100'000'000 >= 50'000'000 ? 1 : 0);
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GB";
 }
 
 /// Seconds saved if the two axes changed places, by bytes and bandwidth alone.

@@ -17,8 +17,9 @@
 //   no-effect                       options and classes that change nothing (warning)
 //   engine                          what the engine profile refuses
 //
-// Rules 4 and 6 to 8 of the theory (reduce where partial, random streams, normalisation, norms) hold
-// by construction of the derivation; whether a step program keeps them is for its checker to prove.
+// Rules 4 and 6 to 8 of the theory (reduce where partial, random streams, normalisation, norms)
+// hold by construction of the derivation; whether a step program keeps them is for its checker to
+// prove.
 #pragma once
 
 #include <span>

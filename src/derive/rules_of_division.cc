@@ -1,5 +1,5 @@
-// Rules about what compute cuts divide: dimensions of tensors, tokens, samples, blocks. Compute cuts
-// need whole parts; the sharding of states never does (it pads, or is uneven).
+// Rules about what compute cuts divide: dimensions of tensors, tokens, samples, blocks. Compute
+// cuts need whole parts; the sharding of states never does (it pads, or is uneven).
 #include <algorithm>
 #include <span>
 

@@ -180,6 +180,22 @@ bool takes_adapter(const UnitKind& kind, const Operator& op) {
   return !weight.tied && !contains(weight.classes, TensorClass::router);
 }
 
+/// Freezes a kind and adapts its operators that match; whether there was one.
+bool adapt_kind(UnitKind& kind, std::int64_t rank, Patterns& matcher) {
+  for (Parameter& p : kind.parameters) p.trainable = false;
+  std::vector<Operator> operators;
+  for (const Operator& op : kind.operators) {
+    if (takes_adapter(kind, op) && matcher.matches(kind, op.parameters.front())) {
+      std::ranges::move(adapt(kind, op, rank), std::back_inserter(operators));
+    } else {
+      operators.push_back(op);
+    }
+  }
+  const bool adapted = operators.size() > kind.operators.size();
+  kind.operators = std::move(operators);
+  return adapted;
+}
+
 void freeze_ties(Model& model) {
   const auto at = [&model](Parameter::Tie tie) -> Parameter& {
     return model.kinds.at(static_cast<std::size_t>(tie.kind))
@@ -246,19 +262,7 @@ Model with_lora(Model model, std::int64_t rank, std::span<const std::string> pat
   const bool by_default = patterns.empty();
   Patterns matcher(by_default ? std::span<const std::string>(usual) : patterns, "lora");
   bool any = false;
-  for (UnitKind& kind : model.kinds) {
-    for (Parameter& p : kind.parameters) p.trainable = false;
-    std::vector<Operator> operators;
-    for (const Operator& op : kind.operators) {
-      if (takes_adapter(kind, op) && matcher.matches(kind, op.parameters.front())) {
-        any = true;
-        std::ranges::move(adapt(kind, op, rank), std::back_inserter(operators));
-      } else {
-        operators.push_back(op);
-      }
-    }
-    kind.operators = std::move(operators);
-  }
+  for (UnitKind& kind : model.kinds) any = adapt_kind(kind, rank, matcher) || any;
   if (!by_default) matcher.finish();
   if (!any) {
     throw InputError({.where = "lora",

@@ -6,7 +6,7 @@
 //                  multi-token-prediction modules
 //   block        = sublayers in order; each adds one or more branches to the residual stream
 //   branch       = [norm] mixer [norm] [dropout]
-//   mixer        = attention | state space | mlp | mixture of experts
+//   mixer        = attention | state space | mlp | mixture of experts | one matrix
 //
 // An ordinary block has two sublayers of one branch (attention, then mlp); one whose attention and
 // mlp read the same input has one sublayer of two branches; a block without any sublayer passes the
@@ -196,7 +196,15 @@ struct StateSpace {
   friend bool operator==(const StateSpace&, const StateSpace&) = default;
 };
 
-using Mixer = std::variant<Attention, StateSpace, Mlp, Moe>;
+/// One hidden x hidden matrix in the place of a mixer. No cut divides it.
+struct Projection {
+  Weights names;
+  bool replaces_attention = false;  // else an mlp
+
+  friend bool operator==(const Projection&, const Projection&) = default;
+};
+
+using Mixer = std::variant<Attention, StateSpace, Mlp, Moe, Projection>;
 
 struct Branch {
   /// stream: the residual stream as it is now. same: what the branch before this one read (after

@@ -38,6 +38,9 @@ std::string name_of_mixer(const Mixer& mixer) {
     std::string operator()(const StateSpace&) const { return "state"; }
     std::string operator()(const Mlp&) const { return "mlp"; }
     std::string operator()(const Moe&) const { return "moe"; }
+    std::string operator()(const Projection& p) const {
+      return p.replaces_attention ? "attention" : "mlp";
+    }
   };
   return std::visit(Visitor{}, mixer);
 }
@@ -50,6 +53,7 @@ Mixed build_mixer(UnitBuilder& unit, const Mixer& mixer, int input) {
     Mixed operator()(const StateSpace& s) const { return build_state_space(unit, s, input); }
     Mixed operator()(const Mlp& m) const { return build_mlp(unit, m, input); }
     Mixed operator()(const Moe& m) const { return build_moe(unit, m, input); }
+    Mixed operator()(const Projection& p) const { return build_projection(unit, p, input); }
   };
   return std::visit(Visitor{unit, input}, mixer);
 }
@@ -72,6 +76,7 @@ int join(UnitBuilder& unit, const std::vector<BranchResult>& results, int stream
   const std::string name = results.front().name + ".residual";
   if (sums_partials(unit, results)) {
     std::vector<int> partials;
+    partials.reserve(results.size());
     for (const BranchResult& r : results) partials.push_back(r.mixed.value);
     int sum = unit.residual_add(results.front().name + ".sum", std::move(partials),
                                 Region::parallel, Module::residual);
@@ -120,20 +125,15 @@ int build_block(UnitBuilder& unit, const BlockShape& shape, int stream) {
   return stream;
 }
 
-/// What tells blocks apart, for their names: "windowed moe".
+/// What tells blocks apart, for their names: "windowed attention moe".
 std::string describe(const BlockShape& shape) {
   std::string text;
-  const auto add = [&text](std::string_view word) {
-    if (!text.empty()) text += " ";
-    text += word;
-  };
   for (const Sublayer& sublayer : shape) {
     for (const Branch& branch : sublayer.branches) {
-      if (const auto* a = std::get_if<Attention>(&branch.mixer)) {
-        add(a->window > 0 ? "windowed attention" : "attention");
-      } else {
-        add(name_of_mixer(branch.mixer));
-      }
+      const auto* attention = std::get_if<Attention>(&branch.mixer);
+      if (!text.empty()) text += " ";
+      if (attention != nullptr && attention->window > 0) text += "windowed ";
+      text += name_of_mixer(branch.mixer);
     }
   }
   return text.empty() ? "empty" : text;
@@ -238,20 +238,17 @@ UnitKind build_head(const Architecture& a, const Model& model) {
 
 // --- multi-token prediction
 
-/// The kind and parameter that own the output matrix.
+/// The kind and parameter that own the output matrix, which is the newest kind's: the head.
 Parameter::Tie output_owner(const Model& model) {
-  for (std::size_t k = 0; k < model.kinds.size(); ++k) {
-    if (model.kinds[k].role != UnitRole::head) continue;
-    const auto& parameters = model.kinds[k].parameters;
-    for (std::size_t p = 0; p < parameters.size(); ++p) {
-      if (!contains(parameters[p].classes, TensorClass::head) || parameters[p].dims.size() != 2) {
-        continue;
-      }
-      if (parameters[p].tied) return *parameters[p].tied;
-      return {.kind = static_cast<int>(k), .parameter = static_cast<int>(p)};
-    }
-  }
-  fail_internally("a model with prediction modules has a head");
+  const std::size_t head = model.kinds.size() - 1;
+  const UnitKind& kind = model.kinds[head];
+  ensure(kind.role == UnitRole::head, "the head stands before the prediction modules");
+  const auto output = std::ranges::find(kind.operators, "head.output", &Operator::name);
+  ensure(output != kind.operators.end(), "a head has an output matrix");
+  const int position = output->parameters.front();
+  const Parameter& matrix = kind.parameters.at(static_cast<std::size_t>(position));
+  if (matrix.tied) return *matrix.tied;
+  return {.kind = static_cast<int>(head), .parameter = position};
 }
 
 const Parameter& parameter_at(const Model& model, Parameter::Tie tie) {
@@ -259,7 +256,8 @@ const Parameter& parameter_at(const Model& model, Parameter::Tie tie) {
       .parameters.at(static_cast<std::size_t>(tie.parameter));
 }
 
-UnitKind build_prediction(const Architecture& a, const PredictionModule& m, const Model& model) {
+UnitKind build_prediction(const Architecture& a, const PredictionModule& m, const Model& model,
+                          Parameter::Tie output) {
   const Dim hidden = hidden_dim(a);
   UnitBuilder unit(UnitRole::mtp, {hidden}, ValueType::compute);
   const int ids = unit.value("next_tokens", {}, Region::residual, ValueType::int64);
@@ -280,7 +278,6 @@ UnitKind build_prediction(const Architecture& a, const PredictionModule& m, cons
   int stream = unit.contract(residual("projection", Module::mlp), {next, past}, both).front();
   stream = build_block(unit, m.block, stream);
   stream = unit.norm(m.final_norm, residual("head.norm", Module::norm), stream, {hidden});
-  const Parameter::Tie output = output_owner(model);
   build_output(unit, a, stream, m.output, {output, &parameter_at(model, output)});
   for (Parameter& p : unit.parameters()) {
     if (!p.tied) p.classes |= bit_of(TensorClass::mtp);
@@ -292,6 +289,7 @@ UnitKind build_prediction(const Architecture& a, const PredictionModule& m, cons
 
 /// One kind serves modules that differ by number only.
 void add_predictions(const Architecture& a, Model& model) {
+  const Parameter::Tie output = output_owner(model);
   for (std::size_t i = 0; i < a.predictions.size(); ++i) {
     PredictionModule shape = a.predictions[i];
     const std::int64_t number = std::exchange(shape.number, 0);
@@ -300,7 +298,7 @@ void add_predictions(const Architecture& a, Model& model) {
       before.number = 0;
       return before == shape;
     }();
-    if (!repeats) model.kinds.push_back(build_prediction(a, shape, model));
+    if (!repeats) model.kinds.push_back(build_prediction(a, shape, model, output));
     model.units.push_back(
         {.kind = static_cast<int>(model.kinds.size()) - 1, .number = static_cast<int>(number)});
   }
@@ -308,25 +306,25 @@ void add_predictions(const Architecture& a, Model& model) {
 
 // --- the whole
 
-/// Adds one block's share of the figures, `uses` times.
+/// Adds a mixer's share of the figures, `uses` times.
+void add_figures(const Mixer& mixer, std::int64_t uses, ModelFigures& figures) {
+  if (const auto* a = std::get_if<Attention>(&mixer)) {
+    // Scores take heads x head size, the sum of values heads x value size: their mean counts.
+    const std::int64_t width =
+        checked_multiply(a->heads, checked_add(a->head_size, a->value_head_size)) / 2;
+    figures.attention_width = checked_add(figures.attention_width, checked_multiply(width, uses));
+    if (a->heads <= figures.heads) return;
+    figures.heads = a->heads;
+    figures.kv_heads = a->kv_heads;
+  } else if (const auto* m = std::get_if<Moe>(&mixer)) {
+    figures.experts = std::max(figures.experts, m->experts);
+    figures.experts_per_token = std::max(figures.experts_per_token, m->experts_per_token);
+  }
+}
+
 void add_figures(const BlockShape& shape, std::int64_t uses, ModelFigures& figures) {
   for (const Sublayer& sublayer : shape) {
-    for (const Branch& branch : sublayer.branches) {
-      if (const auto* a = std::get_if<Attention>(&branch.mixer)) {
-        // Scores take heads x head size, the sum of values heads x value size: their mean counts.
-        const std::int64_t width =
-            checked_multiply(a->heads, checked_add(a->head_size, a->value_head_size)) / 2;
-        figures.attention_width =
-            checked_add(figures.attention_width, checked_multiply(width, uses));
-        if (a->heads > figures.heads) {
-          figures.heads = a->heads;
-          figures.kv_heads = a->kv_heads;
-        }
-      } else if (const auto* m = std::get_if<Moe>(&branch.mixer)) {
-        figures.experts = std::max(figures.experts, m->experts);
-        figures.experts_per_token = std::max(figures.experts_per_token, m->experts_per_token);
-      }
-    }
+    for (const Branch& branch : sublayer.branches) add_figures(branch.mixer, uses, figures);
   }
 }
 

@@ -191,7 +191,7 @@ int norm_heads(UnitBuilder& unit, const Norm& norm, QkNorm::Span span, std::stri
   std::vector<Dim> statistics;
   if (span != QkNorm::Span::full) statistics.push_back(dim(whole.index, whole.parts));
   const Place place = parallel(std::move(name));
-  return unit.norm(norm, std::move(place), input, std::move(weight), std::move(statistics));
+  return unit.norm(norm, place, input, weight, std::move(statistics));
 }
 
 int core(UnitBuilder& unit, const Attention& a, const Heads& heads) {

@@ -163,6 +163,20 @@ Mixed build_mlp(UnitBuilder& unit, const Mlp& mlp, int input) {
   return build(unit, mlp, at, input);
 }
 
+Mixed build_projection(UnitBuilder& unit, const Projection& projection, int input) {
+  const bool attention = projection.replaces_attention;
+  const Dim hidden = unit.dims_of(input).back();
+  const Place place{.name = "projection",
+                    .region = Region::residual,
+                    .module = attention ? Module::attention : Module::mlp,
+                    .classes = bit_of(attention ? TensorClass::attention : TensorClass::ffn)};
+  return {.value = unit.linear_one(place, input,
+                                   {.weights = projection.names,
+                                    .out = hidden,
+                                    .in = hidden,
+                                    .bias_region = Region::residual})};
+}
+
 Mixed build_moe(UnitBuilder& unit, const Moe& moe, int input) {
   ensure(moe.experts >= moe.experts_per_token && moe.experts_per_token > 0,
          "a token visits some of the experts");

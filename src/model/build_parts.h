@@ -9,8 +9,8 @@
 
 namespace placet {
 
-/// What a mixer returns: a value of the hidden size in the parallel region (partial where a cut
-/// divides the last contraction), and the bias that must be added once it is whole.
+/// What a mixer returns: a value of the hidden size, in the parallel region if it is partial where a
+/// cut divides the last contraction, and the bias that must be added once it is whole.
 struct Mixed {
   int value = 0;
   std::optional<std::pair<Place, Contraction>> bias;
@@ -21,5 +21,6 @@ Mixed build_attention(UnitBuilder& unit, const Attention& attention, int input);
 Mixed build_state_space(UnitBuilder& unit, const StateSpace& state, int input);
 Mixed build_mlp(UnitBuilder& unit, const Mlp& mlp, int input);
 Mixed build_moe(UnitBuilder& unit, const Moe& moe, int input);
+Mixed build_projection(UnitBuilder& unit, const Projection& projection, int input);
 
 }  // namespace placet

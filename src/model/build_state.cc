@@ -22,6 +22,19 @@ struct Streams {
 
 Dim channels(const StateSpace& s, std::int64_t size) { return dim(Index::state, size, s.pieces); }
 
+/// The list that a slice of a projection belongs to.
+std::vector<int>& list_of(Streams& streams, StateSpace::Stream stream) {
+  switch (stream) {
+    case StateSpace::Stream::mixed:
+      return streams.mixed;
+    case StateSpace::Stream::step:
+      return streams.steps;
+    case StateSpace::Stream::gate:
+      return streams.gates;
+  }
+  fail_internally("every stream has a list");
+}
+
 Streams project(UnitBuilder& unit, const StateSpace& s, int input) {
   Streams streams;
   for (std::size_t i = 0; i < s.projections.size(); ++i) {
@@ -37,17 +50,7 @@ Streams project(UnitBuilder& unit, const StateSpace& s, int input) {
     what.out = channels(s, width);
     const auto outputs = unit.linear(parallel(name), input, what);
     for (std::size_t k = 0; k < outputs.size(); ++k) {
-      switch (projection.slices[k].stream) {
-        case StateSpace::Stream::mixed:
-          streams.mixed.push_back(outputs[k]);
-          break;
-        case StateSpace::Stream::step:
-          streams.steps.push_back(outputs[k]);
-          break;
-        case StateSpace::Stream::gate:
-          streams.gates.push_back(outputs[k]);
-          break;
-      }
+      list_of(streams, projection.slices[k].stream).push_back(outputs[k]);
     }
   }
   return streams;
@@ -132,11 +135,9 @@ Mixed build_state_space(UnitBuilder& unit, const StateSpace& s, int input) {
   std::vector<int> inputs = streams.mixed;
   inputs.insert(inputs.end(), streams.steps.begin(), streams.steps.end());
   int result = scan(unit, s, std::move(inputs));
-  if (s.norm_before_gate) {
-    result = gate_result(unit, streams, norm_result(unit, s, result));
-  } else {
-    result = norm_result(unit, s, gate_result(unit, streams, result));
-  }
+  if (s.norm_before_gate) result = norm_result(unit, s, result);
+  result = gate_result(unit, streams, result);
+  if (!s.norm_before_gate) result = norm_result(unit, s, result);
   const Contraction output{.weights = s.output,
                            .out = unit.dims_of(input).back(),
                            .in = unit.dims_of(result).back(),

@@ -47,23 +47,30 @@ std::int64_t active_elements(const Parameter& p, std::int64_t elements, std::int
   return elements;
 }
 
+/// An embedding is looked up; where it is also the output matrix, that use counts (in the head).
+bool is_looked_up(const UnitKind& kind, const Parameter& p) {
+  const IndexSet rows = bit_of(Index::vocab) | bit_of(Index::position);
+  return kind.role == UnitRole::embedding && (indices_of(p.dims) & rows) != 0;
+}
+
+ParameterCounts count_parameter(const UnitKind& kind, const Parameter& p,
+                                std::int64_t experts_per_token) {
+  const std::int64_t elements = elements_of(p.dims);
+  const std::int64_t owned = p.tied ? 0 : elements;
+  if (kind.role == UnitRole::mtp) {
+    return {.total = owned, .trainable = p.trainable ? owned : 0, .prediction = owned};
+  }
+  const std::int64_t used = active_elements(p, elements, experts_per_token);
+  return {.total = owned,
+          .active = p.tied ? 0 : used,
+          .trainable = p.trainable ? owned : 0,
+          .active_without_embedding = is_looked_up(kind, p) ? 0 : used};
+}
+
 ParameterCounts count_kind(const UnitKind& kind, std::int64_t experts_per_token) {
   ParameterCounts counts;
   for (const Parameter& p : kind.parameters) {
-    const std::int64_t elements = elements_of(p.dims);
-    const std::int64_t used = active_elements(p, elements, experts_per_token);
-    const bool prediction = kind.role == UnitRole::mtp;
-    const bool owned = !p.tied.has_value();
-    // An embedding is looked up; where it is also the output matrix, that use counts (in the head).
-    const IndexSet rows = bit_of(Index::vocab) | bit_of(Index::position);
-    const bool looked_up = kind.role == UnitRole::embedding && (indices_of(p.dims) & rows) != 0;
-    ParameterCounts one;
-    one.total = owned ? elements : 0;
-    one.trainable = owned && p.trainable ? elements : 0;
-    one.active = owned && !prediction ? used : 0;
-    one.active_without_embedding = prediction || looked_up ? 0 : used;
-    one.prediction = owned && prediction ? elements : 0;
-    counts = counts + one;
+    counts = counts + count_parameter(kind, p, experts_per_token);
   }
   return counts;
 }

@@ -50,7 +50,7 @@ void UnitBuilder::add(OpKind kind, const Place& place, Tensors tensors) {
                              .internals = std::move(tensors.internals)});
 }
 
-int UnitBuilder::norm(const Norm& norm, Place place, int input, std::vector<Dim> weight,
+int UnitBuilder::norm(const Norm& norm, Place place, int input, const std::vector<Dim>& weight,
                       std::vector<Dim> statistics) {
   if (norm.kind == NormKind::none) return input;
   place.classes |= bit_of(TensorClass::norms);
@@ -104,6 +104,7 @@ std::vector<int> UnitBuilder::bias(Place place, const std::vector<int>& inputs,
   dims.push_back(what.out);
   const int p = parameter(what.weights.bias, std::move(dims), place.classes);
   std::vector<int> outputs;
+  outputs.reserve(inputs.size());
   for (const int input : inputs) {
     outputs.push_back(value(at(input).name + "_biased", dims_of(input), place.region));
   }
@@ -112,7 +113,7 @@ std::vector<int> UnitBuilder::bias(Place place, const std::vector<int>& inputs,
   return outputs;
 }
 
-std::vector<int> UnitBuilder::linear(Place place, int input, const Contraction& what) {
+std::vector<int> UnitBuilder::linear(const Place& place, int input, const Contraction& what) {
   return bias(place, contract(place, {input}, what), what);
 }
 

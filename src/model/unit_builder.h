@@ -73,10 +73,10 @@ class UnitBuilder {
   // --- operators that several builders need
   /// A norm of kind none returns its input. `statistics` are the dims of the statistics after
   /// sample and token, `weight` those of the parameters.
-  int norm(const Norm& norm, Place place, int input, std::vector<Dim> weight,
+  int norm(const Norm& norm, Place place, int input, const std::vector<Dim>& weight,
            std::vector<Dim> statistics = {});
   /// The operator and, where it has one, its bias.
-  std::vector<int> linear(Place place, int input, const Contraction& what);
+  std::vector<int> linear(const Place& place, int input, const Contraction& what);
   int linear_one(const Place& place, int input, const Contraction& what);
   /// The contraction alone, and the bias alone (inputs and outputs pairwise alike).
   std::vector<int> contract(const Place& place, std::vector<int> inputs, const Contraction& what);

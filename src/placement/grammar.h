@@ -29,18 +29,19 @@ inline constexpr std::size_t kMostTerms = 64;    // of one how
 inline constexpr std::size_t kMostClasses = 64;  // of one axis
 
 /// The placement that a text describes. Throws InputError with the place (character, counted from
-/// 1, and an excerpt with a caret), what was allowed and the nearest spelling. Whether the placement
-/// means anything (modes, divisibility) is not asked here: that is a judgement, not an error.
+/// 1, and an excerpt with a caret), what was allowed and the nearest spelling. Whether the
+/// placement means anything (modes, divisibility) is not asked here: that is a judgement, not an
+/// error.
 ///   cp=4:ring+w    is sequence(R,S,R,S) carried out by ring, if w sets R,S,R and suggests batch
 Placement parse_placement(std::string_view text, const Vocabulary& vocabulary);
 
 /// The canonical text: per axis the fewest terms (a raw cut counts as four, one for each mode), of
 /// those the fewest characters, of those the first in alphabetical order. Terms stand in a fixed
 /// order: realisations, strategies, a raw cut, options.
-/// parse_placement(print_placement(p, v), v) == p for every p that parse_placement can give, and for
-/// every p within the limits above whose realisations the vocabulary knows, whose offloads lie on
-/// host or nvme with a fraction in (0, 1], whose update is not on nvme, and whose tensor_indices are
-/// the default outside tensor cuts and name only cuttable indices within.
+/// parse_placement(print_placement(p, v), v) == p for every p that parse_placement can give, and
+/// for every p within the limits above whose realisations the vocabulary knows, whose offloads lie
+/// on host or nvme with a fraction in (0, 1], whose update is not on nvme, and whose tensor_indices
+/// are the default outside tensor cuts and name only cuttable indices within.
 std::string print_placement(const Placement& placement, const Vocabulary& vocabulary);
 
 /// One axis of it: "tp=8:tp+sp".

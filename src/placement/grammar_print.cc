@@ -1,5 +1,6 @@
 // Printing: of all ways to write an axis, the one of fewest terms (grammar.h). The search is small:
-// a strategy can only take part if everything it sets is so in the placement, which leaves a handful.
+// a strategy can only take part if everything it sets is so in the placement, which leaves a
+// handful.
 #include <algorithm>
 #include <tuple>
 #include <utility>

@@ -1,6 +1,6 @@
-// The words of the placement grammar that come from data: strategies, and the names of realisations.
-// A word is worth nothing but the components it sets and those it suggests; replace every word by
-// another and the same placements come out (docs/theory.md §1, docs/formats.md).
+// The words of the placement grammar that come from data: strategies, and the names of
+// realisations. A word is worth nothing but the components it sets and those it suggests; replace
+// every word by another and the same placements come out (docs/theory.md §1, docs/formats.md).
 #pragma once
 
 #include <array>

@@ -96,6 +96,36 @@ Rows rows_of(const std::vector<Judged>& all) {
   return rows;
 }
 
+// Takes the columns away that hold nothing, and on a narrow screen those that the bars show as
+// well.
+std::string side_by_side(const std::vector<Judged>& all, const TextStyle& style) {
+  constexpr int kNarrow = 90;
+  constexpr std::size_t kTransient = 5;
+  constexpr std::size_t kOverhead = 6;
+  std::vector<Column> columns = {{.title = ""},
+                                 {.title = "param", .right = true},
+                                 {.title = "optim", .right = true},
+                                 {.title = "grad", .right = true},
+                                 {.title = "activ", .right = true},
+                                 {.title = "trans", .right = true},
+                                 {.title = "over", .right = true},
+                                 {.title = "peak", .right = true},
+                                 {.title = "", .right = true},
+                                 {.title = "sent", .right = true},
+                                 {.title = "", .right = true},
+                                 {.title = "fits"}};
+  Rows rows = rows_of(all);
+  for (const std::size_t column : {kOverhead, kTransient}) {
+    const bool empty =
+        std::all_of(rows.begin(), rows.end(), [&](const auto& row) { return row[column] == "-"; });
+    if (!empty && style.width >= kNarrow) continue;
+    const auto at = static_cast<std::ptrdiff_t>(column);
+    columns.erase(columns.begin() + at);
+    for (auto& row : rows) row.erase(row.begin() + at);
+  }
+  return table(style, columns, rows, 0);
+}
+
 std::string bars(const std::vector<Judged>& all, const TextStyle& style) {
   Bytes scale = bytes(1);
   for (const Judged& judged : all) {
@@ -151,19 +181,7 @@ std::string comparison_text(const std::vector<Judged>& all, const TextStyle& sty
   }
   text += "\n" + bars(all, style) +
           "     P parameters, O optimizer, G gradients, A activations, t transient, v overhead\n\n";
-  const std::vector<Column> columns = {{.title = ""},
-                                       {.title = "param", .right = true},
-                                       {.title = "optim", .right = true},
-                                       {.title = "grad", .right = true},
-                                       {.title = "activ", .right = true},
-                                       {.title = "trans", .right = true},
-                                       {.title = "over", .right = true},
-                                       {.title = "peak", .right = true},
-                                       {.title = "", .right = true},
-                                       {.title = "sent", .right = true},
-                                       {.title = "", .right = true},
-                                       {.title = "fits"}};
-  text += table(style, columns, rows_of(all), 0) + "\n";
+  text += side_by_side(all, style) + "\n";
   for (std::size_t i = 0; i < all.size(); ++i) {
     for (const Finding& finding : all[i].derivation.findings) {
       if (finding.severity != Severity::error) continue;

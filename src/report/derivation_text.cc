@@ -107,7 +107,7 @@ std::string verdict_text(const Derivation& derivation, const TextStyle& style) {
   const bool judged = derivation.capacity > Bytes() || !good;
   const Ink ink = !judged ? Ink::bold : good ? Ink::green : Ink::red;
   const char* mark = !style.unicode ? "" : !judged ? "○ " : good ? "✓ " : "✗ ";
-  return inked(style, ink, mark + verdict_of(derivation)) + "\n";
+  return inked(style, ink, mark + wrapped(style, verdict_of(derivation), 0)) + "\n";
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "cluster/cluster.h"
 #include "report/human.h"
@@ -11,10 +12,13 @@
 namespace placet {
 namespace {
 
+// Rules with at least one error, each once: a rule may be broken in many places.
 std::size_t broken_rules(const Derivation& derivation) {
-  return static_cast<std::size_t>(
-      std::count_if(derivation.findings.begin(), derivation.findings.end(),
-                    [](const Finding& finding) { return finding.severity == Severity::error; }));
+  std::set<std::string> rules;
+  for (const Finding& finding : derivation.findings) {
+    if (finding.severity == Severity::error) rules.insert(finding.rule);
+  }
+  return rules.size();
 }
 
 std::string capacity_sentence(const Derivation& derivation) {

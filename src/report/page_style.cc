@@ -50,6 +50,7 @@ th {
 }
 td { border-bottom: 1px solid var(--line); padding: 6px 18px 6px 0; vertical-align: top; }
 tr:last-child td { border-bottom: 0; }
+.scroll td:last-child { min-width: 9em; }
 th.r, td.r { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .bars {
   display: grid; grid-template-columns: max-content 1fr max-content;

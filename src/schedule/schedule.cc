@@ -186,8 +186,8 @@ void interleaved(const Schedule& schedule, const Seat& seat, WorkList& list) {
 }
 
 // Zero bubble over a vee (ZB-V, arXiv:2401.10241 section 6; the same order as in
-// https://github.com/pytorch/pytorch, ScheduleZBVZeroBubble). Chunk 0 runs down the devices, chunk 1
-// back up.
+// https://github.com/pytorch/pytorch, ScheduleZBVZeroBubble). Chunk 0 runs down the devices, chunk
+// 1 back up.
 void split_vee(const Seat& seat, WorkList& list) {
   const std::int64_t p = seat.degree;
   const std::int64_t d = seat.device;

@@ -9,8 +9,8 @@
 namespace placet {
 
 /// How virtual stages map to devices. single: device i hosts stage i. loop: device i hosts i, i+p,
-/// i+2p, ... vee: device i hosts i and 2p-1-i. bidirectional: device i hosts i and p-1-i of the same
-/// p stages (each stage twice, one per direction).
+/// i+2p, ... vee: device i hosts i and 2p-1-i. bidirectional: device i hosts i and p-1-i of the
+/// same p stages (each stage twice, one per direction).
 enum class Hosting : std::uint8_t { single, loop, vee, bidirectional };
 
 /// The rule that orders forward and backward work. all_forward: all forwards, then all backwards.
@@ -36,7 +36,8 @@ struct Schedule {
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-/// Virtual stages of the whole pipeline: degree x chunks; bidirectional: degree (each hosted twice).
+/// Virtual stages of the whole pipeline: degree x chunks; bidirectional: degree (each hosted
+/// twice).
 std::int64_t virtual_stages(const Schedule& schedule, std::int64_t degree);
 
 /// The virtual stage that device `device` hosts as its chunk `chunk`.

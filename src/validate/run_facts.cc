@@ -114,6 +114,7 @@ void read_realisation(RowReader& reader, RunFacts& facts) {
       facts.sharding_stage = reader.need_whole("zero_stage", {0, 3});
     }
   }
+  facts.host_runs_ahead = reader.find_whole("host_runs_ahead", {0, 1}).value_or(0) == 1;
   if (degrees.layer > 1) {
     facts.schedule = reader.need("pp_schedule");
     facts.stage_blocks = reader.find("stage_blocks").value_or("");

@@ -56,6 +56,7 @@ struct RunFacts {
   std::string schedule;        // as the source spells it
   std::string stage_blocks;    // "15,16,15", or empty
   std::optional<std::int64_t> first_stage_blocks;
+  bool host_runs_ahead = false;  // launches pile up: a fact of the cluster, not of the placement
   std::string recompute;       // these four as the source spells them
   std::string precision;
   std::string optimizer;

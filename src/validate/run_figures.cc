@@ -38,7 +38,7 @@ Bytes outside_of(const Profile& profile, const MemoryClass& memory) {
 RunFigures figures_of(const RunPlan& plan, const Job& job, bool all_stages) {
   const Prepared& prepared = plan.frame->prepared;
   RunFigures figures;
-  figures.first = figures_of(reserve(job, prepared, 0));
+  figures.first = figures_of(reserve(job, prepared, 0, plan.capacity));
   figures.fullest = figures.first;
   if (!all_stages) return figures;
   const Derivation derivation = derive(job, prepared);
@@ -48,7 +48,7 @@ RunFigures figures_of(const RunPlan& plan, const Job& job, bool all_stages) {
       [](const MemoryClass& a, const MemoryClass& b) { return a.peak < b.peak; });
   for (const int stage : std::set<int>{fullest->stage, derivation.memory.back().stage}) {
     if (stage == 0) continue;
-    figures.fullest = largest(figures.fullest, figures_of(reserve(job, prepared, stage)));
+    figures.fullest = largest(figures.fullest, figures_of(reserve(job, prepared, stage, plan.capacity)));
   }
   figures.needed = figures.fullest.reserved + outside_of(job.profile, *fullest);
   return figures;

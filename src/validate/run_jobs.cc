@@ -157,6 +157,7 @@ RunPlan RunPlanner::plan(const RunFacts& facts, const EngineRule& engine,
   RunPlan plan{.frame = frame_of(facts, engine, where),
                .batch = facts.batch,
                .first_stage_blocks = facts.first_stage_blocks,
+               .host_runs_ahead = facts.host_runs_ahead,
                .placement_text = placement_text(facts, engine.layout, schedule)};
   plan.placement = parse_placement(plan.placement_text, strategies_.vocabulary);
   plan.schedule = schedule_of(strategies_, plan.placement);
@@ -195,6 +196,7 @@ Job job_of(const RunPlan& plan) {
   job.schedule = plan.schedule;
   job.attention = plan.attention;
   job.batch = plan.batch;
+  job.host_runs_ahead = plan.host_runs_ahead;
   if (plan.first_stage_blocks) give_first_stage(job, *plan.first_stage_blocks);
   return job;
 }

@@ -31,6 +31,7 @@ struct RunPlan {
   std::vector<AttentionExchange> attention;
   Batch batch;
   std::optional<std::int64_t> first_stage_blocks;
+  bool host_runs_ahead = false;
   std::optional<Bytes> capacity;  // of the device, if the row names it
   std::string placement_text;
 };

@@ -141,15 +141,17 @@ TEST(HfConfigTest, NoOpBlocksPassTheStreamOn) {
   Json config = llama();
   config["model_type"] = "nemotron-nas";
   config.erase("num_key_value_heads");
-  config["num_hidden_layers"] = 3;
+  config["num_hidden_layers"] = 4;
   const Json full{{"attention", {{"n_heads_in_group", 2}, {"no_op", false}}},
                   {"ffn", {{"ffn_mult", 1.5}, {"no_op", false}}}};
   const Json no_attention{{"attention", {{"no_op", true}}}, {"ffn", {{"intermediate_size", 4}}}};
   const Json nothing{{"attention", {{"no_op", true}}}, {"ffn", {{"no_op", true}}}};
-  config["block_configs"] = {full, no_attention, nothing};
+  const Json linear{{"attention", {{"replace_with_linear", true}}}, {"ffn", {{"no_op", true}}}};
+  config["block_configs"] = {full, no_attention, nothing, linear};
   // Full: q, o 64 each, k, v 32 each (one kv head), norms 16, width 2 x 1.5 x 8 / 3 = 8, rounded up
   // to 256: 3 x 256 x 8 = 6144. Second: norm 8, 3 x 4 x 8 = 96. Third: nothing.
-  EXPECT_EQ(total(config), 128 + (192 + 16 + 6144) + (8 + 96) + 8 + 128);
+  // Fourth: norm 8 and one 8 x 8 matrix.
+  EXPECT_EQ(total(config), 128 + (192 + 16 + 6144) + (8 + 96) + (8 + 64) + 8 + 128);
 }
 
 TEST(HfConfigTest, PredictionModulesShareTheirMatrices) {

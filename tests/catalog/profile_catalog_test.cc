@@ -160,6 +160,13 @@ TEST(VersionTest, APlainNameIsTheNewest) {
             (std::vector<std::string>{"x@2.2.1", "x@2.9", "x@2.10"}));
 }
 
+TEST(VersionTest, AVariantIsChosenByItsWholeName) {
+  const Engines engines;
+  for (const char* version : {"2024.12", "2024.12-late"}) engines.write("x", version, "");
+  EXPECT_EQ(engines.load("x").version, "2024.12");
+  EXPECT_EQ(engines.load("x@2024.12-late").version, "2024.12-late");
+}
+
 TEST(VersionTest, WrongNamesAreExplained) {
   const Engines engines;
   engines.write("megatron", "2025", "");
@@ -202,7 +209,7 @@ TEST(MalformedProfileTest, FactsAreRefusedWithTheKeyPath) {
       engines.complaint_about(R"(, "pad_elements": {"value": 0, "source": "s"})"),
       "pad_elements.value: '0' is out of range; expected a whole number from 1 to 1000000000");
   EXPECT_EQ(engines.complaint_about(R"(, "gradient_grain": {"value": "bucket", "source": "s"})"),
-            "engines/x@1.json: messages go in buckets, but neither 'bucket_elements' nor "
+            "messages go in buckets, but neither 'bucket_elements' nor "
             "'bucket_bytes' is given");
   EXPECT_EQ(
       engines.complaint_about(R"(, "precision": {"value": "mixt", "source": "s"})").substr(0, 48),

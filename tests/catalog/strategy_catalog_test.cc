@@ -267,7 +267,8 @@ class SmallCatalog : public ::testing::Test {
   void write_schedule(const std::string& rest) {
     write(
         "schedules", "t",
-        R"({"schema":"placet.schedule/1","name":"t","description":"d","sources":["s"],"default":true,)" +
+        R"({"schema":"placet.schedule/1","name":"t","description":"d","sources":["s"],)"
+        R"("default":true,)" +
             rest + "}");
   }
 
@@ -364,7 +365,8 @@ TEST_F(SmallCatalog, ExchangesAreChecked) {
   write(
       "attention", "r",
       head +
-          R"("steps":[{"movement":"gathr","tensors":["keys"],"together":true,"phase":"forward"}]})");
+          R"("steps":[{"movement":"gathr","tensors":["keys"],"together":true,)"
+          R"("phase":"forward"}]})");
   expect("did you mean 'gather'");
 }
 

@@ -172,7 +172,7 @@ TEST(RulesTest, VocabularyMayBePadded) {
   }
   expect(padded, {"divisibility", Severity::error, "axis tp",
                   "1000 tokens of the vocabulary do not divide by 16 (embed)",
-                  "tp=15, or padding to 1008"});
+                  "tp=20, or padding to 1008"});
   padded.profile.vocabulary_multiple = 128;  // 1024
   EXPECT_TRUE(check_rules(padded).empty());
 }
@@ -391,8 +391,9 @@ TEST(LinkOrderTest, BusyAxesBelongOnFastLinks) {
   ASSERT_EQ(advice.size(), 1U);
   EXPECT_EQ(advice[0].rule, "link-order");
   EXPECT_EQ(advice[0].severity, Severity::advice);
-  EXPECT_EQ(advice[0].message,
-            "dp sends 90 GB per device and step over across, tp only 10 GB over the faster inside");
+  EXPECT_EQ(
+      advice[0].message,
+      "dp sends 90.0 GB per device and step over across, tp only 10.0 GB over the faster inside");
   EXPECT_EQ(advice[0].cure, "write dp after tp");
   inner.cluster.reset();
   EXPECT_TRUE(advise_link_order(inner, bad).empty());

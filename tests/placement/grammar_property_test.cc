@@ -128,7 +128,8 @@ TEST(GrammarPropertyTest, RawTextSaysTheSame) {
   }
 }
 
-// Random edits of good texts: either a placement or an InputError with a place, never anything else.
+// Random edits of good texts: either a placement or an InputError with a place, never anything
+// else.
 TEST(GrammarPropertyTest, DamagedTextIsReadOrRefused) {
   RandomPlacements random(99);
   const Vocabulary words = testing::vocabulary();

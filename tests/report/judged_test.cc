@@ -41,7 +41,7 @@ TEST(VerdictTest, TheHostMayBeWhatIsFull) {
 }
 
 TEST(AxesTest, StridesNamesAndLinks) {
-  const Job& job = *hand_made().job;
+  const Job job = *hand_made_job();
   EXPECT_EQ(stride_of(job.placement, 0), 4);
   EXPECT_EQ(stride_of(job.placement, 1), 1);
   EXPECT_EQ(axis_names(job, axis_bit(0) | axis_bit(1)), (std::vector<std::string>{"pp", "dp"}));

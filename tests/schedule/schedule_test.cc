@@ -248,8 +248,9 @@ TEST(ScheduleTest, SplitBackwardHasAThirdOfTheBubbleInTheSameMemory) {
   }
 }
 
-// ZB-V holds 2p halves of a micro-batch on every device, the p of 1F1B's first one; with equal times
-// every device works without a pause: 6 m pieces, and p - 1 units until the last device starts.
+// ZB-V holds 2p halves of a micro-batch on every device, the p of 1F1B's first one; with equal
+// times every device works without a pause: 6 m pieces, and p - 1 units until the last device
+// starts.
 TEST(ScheduleTest, VeeOfSplitBackwardsHoldsTheMemoryOfOneForwardOneBackward) {
   for (std::int64_t degree : {2, 4, 8}) {
     for (std::int64_t d = 0; d < degree; ++d) {
