@@ -3,6 +3,7 @@
 
 option(PLACET_TESTS "Build the tests (needs GoogleTest)" ${PROJECT_IS_TOP_LEVEL})
 option(PLACET_BENCHMARKS "Build the benchmarks (needs Google Benchmark; skipped without it)" OFF)
+option(PLACET_FUZZ "Build the fuzz targets with libFuzzer (needs clang)" OFF)
 option(PLACET_WERROR "Treat warnings in our own targets as errors" ${PROJECT_IS_TOP_LEVEL})
 option(PLACET_CCACHE "Compile through ccache where it is installed" ${PROJECT_IS_TOP_LEVEL})
 set(PLACET_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, such as address,undefined")
@@ -46,7 +47,7 @@ function(placet_settings target)
     target_compile_options(${target} PRIVATE
         -fsanitize=${PLACET_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer
         # g++ 12 takes the sanitizers' own accesses in library code for uninitialized reads.
-        -Wno-maybe-uninitialized)
+        $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
     target_link_options(${target} PUBLIC -fsanitize=${PLACET_SANITIZE})
   endif()
 endfunction()

@@ -223,6 +223,7 @@ Architecture read_nemotron_h(ConfigObject& config) {
   config.know({"expand",
                "chunk_size",
                "time_step_limit",
+               "time_step_rank",
                "time_step_min",
                "time_step_max",
                "time_step_floor",

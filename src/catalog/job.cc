@@ -61,6 +61,17 @@ void check_loss(const JobRequest& request) {
                     .allowed = "token-mean"});
 }
 
+/// The profile's own selective policies come before modules: "selective=op".
+Recompute recompute_of(const std::string& text, const Profile& profile, const std::string& where) {
+  const std::string prefix = "selective=";
+  for (const RecomputePolicy& policy : profile.policies) {
+    if (text == prefix + policy.name) {
+      return {.kind = Recompute::Kind::selective, .policy = policy.name};
+    }
+  }
+  return parse_recompute(text, where);
+}
+
 std::int64_t batch_ways(const Placement& placement) {
   std::int64_t ways = 1;
   for (const AxisPlacement& axis : placement.axes) {
@@ -97,7 +108,8 @@ void set_training(const Catalog& catalog, const JobRequest& request, Job& job) {
   job.optimizer =
       load_optimizer(catalog, request.optimizer.value_or("adamw"), where_of(request, "optimizer"));
   if (request.recompute) {
-    job.recompute = parse_recompute(*request.recompute, where_of(request, "recompute"));
+    job.recompute =
+        recompute_of(*request.recompute, job.profile, where_of(request, "recompute"));
   }
   if (request.routing) job.routing = parse_routing(*request.routing, where_of(request, "routing"));
   job.clips_by_global_norm = request.clip.value_or(0) > 0;

@@ -20,6 +20,7 @@ void read_engine_precision(const Catalog& catalog, const Reader& value, Profile&
   }
   if (text.empty()) value.fail("says nothing", "at least one format");
   profile.precision = read_precision(catalog, text, profile.precision, value.where()).precision;
+  profile.precision.name = "formats of " + profile.name;
 }
 
 }  // namespace
@@ -27,7 +28,8 @@ void read_engine_precision(const Catalog& catalog, const Reader& value, Profile&
 std::vector<std::string> profile_keys() {
   std::vector<std::string> keys = {"schema", "name",   "version",  "date",
                                    "title",  "notes",  "inherits", "precision",
-                                   "saves",  "memory", "messages", "refusals"};
+                                   "saves",  "memory", "messages", "refusals",
+                                   "recompute_policies"};
   for (std::string& key : scalar_keys()) keys.push_back(std::move(key));
   return keys;
 }
@@ -55,6 +57,7 @@ void read_facts(const Catalog& catalog, const Reader& reader, Profile& profile) 
   }
   read_scalars(reader, profile);
   read_saves(reader, profile);
+  read_policies(reader, profile);
   read_memory(reader, profile);
   read_messages(reader, profile);
   read_refusals(reader, profile);

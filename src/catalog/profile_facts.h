@@ -24,6 +24,7 @@ std::vector<std::string> scalar_keys();
 /// refusals.
 void read_scalars(const Reader& reader, Profile& profile);
 void read_saves(const Reader& reader, Profile& profile);
+void read_policies(const Reader& reader, Profile& profile);
 void read_memory(const Reader& reader, Profile& profile);
 void read_messages(const Reader& reader, Profile& profile);
 void read_refusals(const Reader& reader, Profile& profile);

@@ -83,6 +83,38 @@ std::vector<std::string> internals_of(OpKind kind) {
   return {};
 }
 
+namespace {
+
+RecomputePolicy read_policy(const std::string& name, const Reader& reader) {
+  reader.allow({"saves", "every", "keeps_unread", "source"});
+  RecomputePolicy policy{.name = name};
+  const Reader saves = reader.at("saves");
+  saves.allow(op_kind_words());
+  for (const auto& [word, entry] : saves.members()) {
+    const OpKind kind = *op_kind_named(word);
+    policy.keeps[static_cast<std::size_t>(kind)] = read_slots(entry, kind);
+  }
+  if (const auto every = reader.find("every")) policy.every = every->whole({1, 1000});
+  if (const auto unread = reader.find("keeps_unread")) policy.keeps_unread = unread->flag();
+  return policy;
+}
+
+}  // namespace
+
+void read_policies(const Reader& reader, Profile& profile) {
+  const auto policies = reader.find("recompute_policies");
+  if (!policies) return;
+  for (const auto& [name, entry] : policies->members()) {
+    const RecomputePolicy policy = read_policy(name, entry);
+    std::erase_if(profile.policies, [&](const RecomputePolicy& p) { return p.name == policy.name; });
+    profile.policies.push_back(policy);
+    Json value = entry.json();
+    const std::string source = entry.at("source").text();
+    value.erase("source");
+    note_fact(profile, "recompute_policies." + name, value.dump(), source);
+  }
+}
+
 void read_saves(const Reader& reader, Profile& profile) {
   const auto saves = reader.find("saves");
   if (!saves) return;

@@ -42,7 +42,8 @@ ScalarFact message_grain(const char* key, MessageGrain Profile::*field) {
 
 ScalarFacts gradient_facts() {
   return {word("gradient_life", &Profile::gradient_life, {"resting", "growing"}),
-          word("scatter_path", &Profile::scatter_path, {"reduce_scatter", "all_reduce_and_slice"}),
+          word("scatter_path", &Profile::scatter_path,
+               {"reduce_scatter", "all_reduce_and_slice", "reduce_scatter_if_gathered"}),
           flag("layer_cut_defers_sharding", &Profile::layer_cut_defers_sharding),
           message_grain("gradient_grain", &Profile::gradient_grain),
           message_grain("update_grain", &Profile::update_grain),
@@ -60,13 +61,19 @@ ScalarFacts gradient_facts() {
 }
 
 ScalarFacts shard_facts() {
-  return {word("grain", &Profile::grain, {"element", "row", "unit", "everything", "tensor"}),
+  const std::vector<std::string> grains = {"element", "row", "unit", "everything", "tensor"};
+  return {word("grain", &Profile::grain, grains),
+          {"gathered_grain",
+           [grains](const Reader& value, Profile& p) {
+             p.gathered_grain = static_cast<ShardGrain>(value.one_of(grains));
+           }},
           whole("pad_elements", &Profile::pad_elements, {1, kMostPadding}),
           whole("pad_total_elements", &Profile::pad_total_elements, {1, kMostPadding}),
           whole("align_elements", &Profile::align_elements, {1, kMostPadding}),
           whole("persistent_elements", &Profile::persistent_elements, {0, kMostElements}),
           flag("joins_ends", &Profile::joins_ends),
           whole("prefetch", &Profile::prefetch, {0, 1000}),
+          flag("last_block_stays_gathered", &Profile::last_block_stays_gathered),
           flag("last_unit_stays_gathered", &Profile::last_unit_stays_gathered),
           word("stage_cut", &Profile::stage_cut, {"even", "weighed", "by_cost", "by_cost_late"}),
           whole("embedding_weight", &Profile::embedding_weight, {0, 1000}),
@@ -93,7 +100,9 @@ LossStep read_loss_step(const Reader& step, const std::vector<LossStep>& before)
   }
   step.allow({"vanishes"});
   LossStep result{.buffer = step.at("vanishes").text(), .appears = false};
-  bool known = false;
+  // The logits themselves stand there when the loss begins, in the compute format.
+  bool known = result.buffer == "logits";
+  if (known) result.bytes_per_logit = 2;
   for (const LossStep& other : before) {
     if (other.buffer != result.buffer) continue;
     known = other.appears;
@@ -103,11 +112,11 @@ LossStep read_loss_step(const Reader& step, const std::vector<LossStep>& before)
   return result;
 }
 
-ScalarFact loss_steps_fact() {
-  return {"loss_steps", [](const Reader& value, Profile& p) {
-            p.loss_steps.clear();
+ScalarFact loss_steps_fact(const char* key, std::vector<LossStep> Profile::*field) {
+  return {key, [field](const Reader& value, Profile& p) {
+            (p.*field).clear();
             for (const Reader& step : value.items()) {
-              p.loss_steps.push_back(read_loss_step(step, p.loss_steps));
+              (p.*field).push_back(read_loss_step(step, p.*field));
             }
           }};
 }
@@ -119,13 +128,16 @@ ScalarFacts compute_facts() {
           flag("vocabulary_multiple_times_tensor_degree",
                &Profile::vocabulary_multiple_times_tensor_degree),
           loss_workspace_fact(),
-          loss_steps_fact(),
+          loss_steps_fact("loss_steps", &Profile::loss_steps),
+          loss_steps_fact("loss_steps_cut", &Profile::loss_steps_cut),
+          flag("fuses_output_and_loss", &Profile::fuses_output_and_loss),
           flag("fuses_loss_sums", &Profile::fuses_loss_sums),
           flag("fuses_weight_gradient", &Profile::fuses_weight_gradient),
           flag("recompute_stops_early", &Profile::recompute_stops_early),
           flag("ring_carries_gradients", &Profile::ring_carries_gradients),
           flag("sends_boundary_in_parts", &Profile::sends_boundary_in_parts),
-          word("token_dispatch", &Profile::token_dispatch, {"exchange", "gather"})};
+          word("token_dispatch", &Profile::token_dispatch,
+               {"exchange", "gather", "whole_then_exchange"})};
 }
 
 ScalarFacts allocator_facts() {

@@ -59,7 +59,7 @@ void read_axes(const Reader& reader, When& when) {
 When read_when(const Reader& reader) {
   reader.allow({"cut", "degree_above", "absent", "state", "modes", "first_stage", "last_stage",
                 "accumulates", "recomputes", "compute", "clips", "scales_loss", "has_experts",
-                "shares_embedding", "compares"});
+                "shares_embedding", "offsets_choice", "states_stages", "compares"});
   if (reader.json().empty()) reader.fail("says nothing", "at least one condition");
   When when;
   read_axes(reader, when);
@@ -72,6 +72,8 @@ When read_when(const Reader& reader) {
   when.scales_loss = read_flag(reader, "scales_loss");
   when.has_experts = read_flag(reader, "has_experts");
   when.shares_embedding = read_flag(reader, "shares_embedding");
+  when.offsets_choice = read_flag(reader, "offsets_choice");
+  when.states_stages = read_flag(reader, "states_stages");
   if (const auto compares = reader.find("compares")) when.compares = read_comparison(*compares);
   return when;
 }
@@ -118,17 +120,21 @@ EngineMemory read_term(const Reader& reader) {
   return term;
 }
 
-// Over which axes a message goes: "all", "owners", or the axes with some cuts.
+// Over which axes a message goes: a word, or the axes with some cuts.
 void read_group(const Reader& over, EngineMessage& message) {
   if (over.is_text()) {
-    const std::vector<std::string> words = {"all", "owners"};
+    const std::vector<std::string> words = {"all", "owners", "experts", "cut_experts"};
     const std::size_t word = over.one_of(words);
     message.over_all = word == 0;
     message.over_owners = word == 1;
+    message.over_experts = word == 2;
+    message.over_cut_experts = word == 3;
     return;
   }
   for (const Reader& cut : over.items()) message.over.push_back(read_cut(cut));
-  if (message.over.empty()) over.fail("names no axis", "\"all\", \"owners\" or a list of cuts");
+  if (message.over.empty()) {
+    over.fail("names no axis", "\"all\", \"owners\", \"experts\", \"cut_experts\" or a list of cuts");
+  }
 }
 
 EngineMessage read_message(const Reader& reader) {

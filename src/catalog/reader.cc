@@ -1,6 +1,7 @@
 #include "catalog/reader.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <set>
@@ -13,20 +14,31 @@
 namespace placet {
 namespace {
 
+// What is read at most: the files of the catalogue stay below 100 KiB and 10 levels.
+constexpr std::size_t kMostDocumentBytes = std::size_t{4} << 20;
+constexpr int kDeepest = 64;
+
 std::string read_text(const std::filesystem::path& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
     throw InputError({.where = path.string(), .problem = "is a folder", .allowed = "a file"});
   }
   std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (!in || !(text << in.rdbuf())) {
-    if (in && text.str().empty()) {
-      throw InputError({.where = path.string(), .problem = "the file is empty"});
-    }
-    throw InputError({.where = path.string(), .problem = "the file cannot be read"});
+  if (!in) throw InputError({.where = path.string(), .problem = "the file cannot be read"});
+  std::string text;
+  std::array<char, 1 << 14> part{};
+  while (in && text.size() <= kMostDocumentBytes) {
+    in.read(part.data(), part.size());
+    text.append(part.data(), static_cast<std::size_t>(in.gcount()));
   }
-  return std::move(text).str();
+  if (in.bad()) throw InputError({.where = path.string(), .problem = "the file cannot be read"});
+  if (text.empty()) throw InputError({.where = path.string(), .problem = "the file is empty"});
+  if (text.size() > kMostDocumentBytes) {
+    throw InputError({.where = path.string(),
+                      .problem = "the file is too long",
+                      .allowed = "at most " + std::to_string(kMostDocumentBytes) + " bytes"});
+  }
+  return text;
 }
 
 // "line 3, column 14" of a byte that is counted from 1.
@@ -49,6 +61,9 @@ std::string reason_of(const nlohmann::json::parse_error& error) {
 
 std::string brief(const Json& value) {
   constexpr std::size_t kLongest = 60;
+  if (value.is_number_float() && !std::isfinite(value.get<double>())) {
+    return std::isnan(value.get<double>()) ? "nan" : "inf";  // which JSON cannot spell
+  }
   std::string text = value.is_string() ? value.get<std::string>() : value.dump();
   if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
   return text;
@@ -65,7 +80,12 @@ std::string print_number(double n) {
 
 Json parse_json(std::string_view text, const std::string& where) {
   std::vector<std::set<std::string>> keys;  // of the objects that are open
-  const Json::parser_callback_t see = [&](int, Json::parse_event_t event, Json& value) {
+  const Json::parser_callback_t see = [&](int depth, Json::parse_event_t event, Json& value) {
+    if (depth > kDeepest) {
+      throw InputError({.where = where,
+                        .problem = "nests too deep",
+                        .allowed = "at most " + std::to_string(kDeepest) + " levels"});
+    }
     if (event == Json::parse_event_t::object_start) keys.emplace_back();
     if (event == Json::parse_event_t::object_end) keys.pop_back();
     if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) {

@@ -57,9 +57,41 @@ std::string reason_of(const std::string& what) {
   return line;
 }
 
+// The parser goes down a level of its own stack with every bracket and takes a key's dots in
+// quadratic time, so that texts made to hurt it are refused before it sees them. Brackets inside
+// quotes count as well: no file of ours comes near the bounds.
+constexpr std::size_t kLongestLine = 8192;
+constexpr std::size_t kDeepest = 64;
+
+void refuse_unruly(std::string_view text, const std::string& where) {
+  std::size_t line_begin = 0;
+  std::size_t depth = 0;
+  std::size_t line = 1;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '\n') {
+      ++line;
+      line_begin = i + 1;
+    }
+    if (c == '[' || c == '{') ++depth;
+    if ((c == ']' || c == '}') && depth > 0) --depth;
+    if (depth > kDeepest) {
+      throw InputError({.where = where + ": line " + std::to_string(line),
+                        .problem = "nests too deep",
+                        .allowed = "at most " + std::to_string(kDeepest) + " levels"});
+    }
+    if (i + 1 - line_begin > kLongestLine) {
+      throw InputError({.where = where + ": line " + std::to_string(line),
+                        .problem = "the line is too long",
+                        .allowed = "at most " + std::to_string(kLongestLine) + " characters"});
+    }
+  }
+}
+
 }  // namespace
 
 Json parse_toml(std::string_view text, const std::string& where) {
+  refuse_unruly(text, where);
   std::istringstream in{std::string(text)};
   try {
     return json_of(toml::parse(in, where), where);

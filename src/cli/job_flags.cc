@@ -48,6 +48,7 @@ void add_model_flags(CLI::App& command, JobFlags& flags) {
       ->type_name("FILE");
   command.add_option("--seq", flags.sequence, "Tokens per sample")->type_name("N");
   command.add_option("--freeze", flags.freeze, "Parameters that are not trained")
+      ->allow_extra_args(false)
       ->type_name("GLOB");
   command.add_option("--lora", flags.lora, "Low-rank adapters: RANK or RANK,GLOB,...")
       ->type_name("RANK[,GLOB]");
@@ -58,6 +59,7 @@ void add_job_flags(CLI::App& command, JobFlags& flags) {
   command
       .add_option("--placement", flags.placements,
                   "Axes, outermost first: \"dp=8:zero1 tp=8:tp+sp\"")
+      ->allow_extra_args(false)
       ->type_name("PLACEMENT");
   command
       .add_option("--cluster", flags.cluster,

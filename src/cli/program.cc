@@ -58,6 +58,22 @@ void check_command(const CLI::App& program, int argc, const char* const* argv) {
   }
 }
 
+// A value that is empty is a variable of a script that was not set, not a wish for the default.
+void check_not_empty(int argc, const char* const* argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const std::string before = argv[i - 1];
+    if (word.starts_with("--") && word.ends_with('=')) {
+      throw InputError({.where = word.substr(0, word.size() - 1), .problem = "the value is empty"});
+    }
+    if (!word.empty()) continue;
+    if (i > 1 && before.starts_with("--")) {
+      throw InputError({.where = before, .problem = "the value is empty"});
+    }
+    throw InputError({.where = "placet", .problem = "an argument is empty"});
+  }
+}
+
 [[noreturn]] void fail_extra(const CLI::App& program) {
   const auto called = program.get_subcommands();
   const CLI::App* command = called.empty() ? nullptr : called.front();
@@ -116,6 +132,7 @@ int run(int argc, const char* const* argv) {
   Action action;
   const auto program = make_program(action);
   check_command(*program, argc, argv);
+  check_not_empty(argc, argv);
   try {
     program->parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

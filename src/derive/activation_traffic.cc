@@ -95,8 +95,9 @@ class StreamTraffic {
       for (int v : op.outputs) walk.partial[at(v)] = is_partial(op, v, how.tensor_indices, walk);
     }
     for (std::size_t v = 0; v < walk.partial.size(); ++v) {
-      // What the unit hands on is on the stream.
-      if (walk.partial[v]) leave(static_cast<int>(v), false, walk);
+      // What the unit hands on is on the stream; what a later operator took is dealt with there.
+      const bool handed_on = unit_.prepared.values[v].last_use < 0;
+      if (walk.partial[v] && handed_on) leave(static_cast<int>(v), false, walk);
     }
   }
 

@@ -51,7 +51,9 @@ class StageTraffic {
     const UnitRole role = kind_of(u).role;
     if (role != UnitRole::block && role != UnitRole::mtp) return false;
     const Recompute& choice = job_.recompute;
-    if (choice.kind == Recompute::Kind::every) return choice.count > 0 && ordinal % choice.count == 0;
+    if (choice.kind == Recompute::Kind::every) {
+      return choice.count > 0 && ordinal % choice.count == 0;
+    }
     if (choice.kind == Recompute::Kind::first) return ordinal < choice.count;
     return true;
   }
@@ -68,7 +70,7 @@ class StageTraffic {
       for (int u : chunk) {
         const auto k = at(layout_.unit_of[at(u)]);
         ++counts[k][is_recomputed(u, ordinal) ? 1 : 0];
-        if (has_tie(u)) ++alone[k];
+        if (is_written_alone(u)) ++alone[k];
         if (kind_of(u).role == UnitRole::block) ++ordinal;
       }
     }
@@ -81,16 +83,34 @@ class StageTraffic {
     }
     for (const std::vector<int>& chunk : stage_.chunks) {
       for (int u : chunk) {
-        if (has_tie(u)) {
-          add_terms(parameter_traffic(layout_, layout_.unit_of[at(u)], second_uses(u)), 1);
-        }
+        if (is_written_alone(u)) add_terms(traffic_of(u), 1);
       }
     }
   }
 
-  bool has_tie(int u) const {
-    return std::ranges::any_of(kind_of(u).parameters,
+  bool is_written_alone(int u) const {
+    return stays_gathered(u) ||
+           std::ranges::any_of(kind_of(u).parameters,
                                [](const Parameter& p) { return p.tied.has_value(); });
+  }
+
+  /// Whether the unit is the model's last block, and the engine gathers that only once.
+  bool stays_gathered(int u) const {
+    if (!profile_.last_block_stays_gathered || kind_of(u).role != UnitRole::block) return false;
+    const auto next = at(u) + 1;
+    return next >= job_.model.units.size() ||
+           kind_of(static_cast<int>(next)).role != UnitRole::block;
+  }
+
+  std::vector<UnitTerm> traffic_of(int u) const {
+    std::vector<UnitTerm> terms =
+        parameter_traffic(layout_, layout_.unit_of[at(u)], second_uses(u));
+    if (stays_gathered(u)) {
+      std::erase_if(terms, [](const UnitTerm& t) {
+        return t.term.state == State::parameters && t.term.phase == Phase::backward;
+      });
+    }
+    return terms;
   }
 
   /// By parameter: whether the device holds the tensor anyway, as its owner's or as that of an
@@ -163,7 +183,8 @@ class StageTraffic {
     CommunicationTerm same = b.term;
     same.count = a.term.count;
     same.payload = a.term.payload;
-    return same == a.term && a.grain == b.grain && a.sharded == b.sharded;
+    return same == a.term && a.grain == b.grain && a.sharded == b.sharded &&
+           a.shard_of == b.shard_of;
   }
 
   // --- what an engine's messages carry
@@ -183,11 +204,8 @@ class StageTraffic {
   void pad(UnitTerm& term) const {
     if (!term.sharded || profile_.grain != ShardGrain::everything) return;
     const std::int64_t elements = in_bytes(term.term.payload) * 8 / bits_of(term.term.dtype);
-    const std::int64_t multiple =
-        std::lcm(term.term.group * profile_.pad_elements, profile_.pad_total_elements);
-    const std::int64_t padded =
-        checked_multiply(largest_share(elements, multiple), multiple, "padding");
-    term.term.payload = bytes_of(padded, term.term.dtype);
+    term.term.payload =
+        bytes_of(padded_message(profile_, term, elements), term.term.dtype);
   }
 
   /// Bytes of a full bucket; 0: everything in one.
@@ -374,12 +392,14 @@ class StageTraffic {
     AxisMask mask = 0;
     for (std::size_t a = 0; a < job_.placement.axes.size(); ++a) {
       const AxisPlacement& axis = job_.placement.axes[a];
+      const Cut experts = how_of(axis, bit_of(TensorClass::experts), std::nullopt).cut;
       const bool listed = std::ranges::any_of(message.over, [&](Cut cut) {
-        const bool experts =
-            how_of(axis, bit_of(TensorClass::experts), std::nullopt).cut == Cut::expert;
-        return cut == Cut::expert ? experts : axis.how.cut == cut;
+        return cut == Cut::expert ? experts == Cut::expert : axis.how.cut == cut;
       });
-      if (message.over_all || listed) mask |= axis_bit(static_cast<int>(a));
+      const bool around =
+          (message.over_experts && (experts == Cut::expert || experts == Cut::tensor)) ||
+          (message.over_cut_experts && experts == Cut::tensor);
+      if (message.over_all || listed || around) mask |= axis_bit(static_cast<int>(a));
     }
     return mask;
   }
@@ -451,6 +471,15 @@ Rational exact_sent(const CommunicationTerm& term) {
     case Collective::host_copy: return total;
   }
   return total;
+}
+
+std::int64_t padded_message(const Profile& profile, const UnitTerm& term, std::int64_t elements) {
+  const std::int64_t shards = term.shard_of > 1 ? term.shard_of : term.term.group;
+  const std::int64_t multiple =
+      std::lcm(checked_multiply(shards, profile.pad_elements, "padding"),
+               profile.pad_total_elements);
+  const std::int64_t whole = checked_multiply(elements, term.shard_of, "padding");
+  return checked_multiply(largest_share(whole, multiple), multiple, "padding") / term.shard_of;
 }
 
 std::vector<CommunicationClass> derive_communication(const Layout& layout,

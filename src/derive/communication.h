@@ -17,7 +17,12 @@ struct UnitTerm {
   bool per_micro_batch = false;
   MessageGrain grain = MessageGrain::unit;  // what one message of the engine carries
   bool sharded = false;                     // shards of the payload are padded to equal sizes
+  std::int64_t shard_of = 1;                // the payload is one of so many such shards
 };
+
+/// Elements of a message of flattened tensors with the padding that makes its shards equal.
+/// Case: 9024 elements over 2 shards, in all multiples of 128: 9088; one of the two: 4544 of 4512.
+std::int64_t padded_message(const Profile& profile, const UnitTerm& term, std::int64_t elements);
 
 /// Collectives of the values of one unit: entering and leaving parallel regions, partial sums,
 /// attention over a cut sequence, routed tokens, what recomputation repeats.

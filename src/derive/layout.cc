@@ -86,6 +86,12 @@ bool divides(State state, Mode mode) {
   return false;
 }
 
+/// A real number of elements cut off to a whole one.
+std::int64_t skewed_elements(double elements) {
+  if (elements >= static_cast<double>(INT64_MAX)) throw_overflow("routed tokens", "product");
+  return static_cast<std::int64_t>(elements);
+}
+
 class LayoutBuilder {
  public:
   LayoutBuilder(const Job& job, const Prepared& prepared, const Coordinates& coordinates)
@@ -243,7 +249,7 @@ class LayoutBuilder {
     if (job_.profile.defers_scatter && layout_.micro_batches > 1) defer_scatter(out);
     for (int s = 0; s < 3; ++s) {
       const AxisMask mask = out.divided[at(s)];
-      out.rest[at(s)] = job_.profile.grain == ShardGrain::row && mask != 0
+      out.rest[at(s)] = grain_of(out) == ShardGrain::row && mask != 0
                             ? divider_.share(out.rows, mask) * (out.elements / out.rows)
                             : divider_.share(out.elements, mask);
     }
@@ -268,9 +274,16 @@ class LayoutBuilder {
     out.scattered_each = 0;
   }
 
+  ShardGrain grain_of(const LocalParameter& parameter) const {
+    const bool gathered = (parameter.rests_in_part | parameter.persistent) != 0;
+    return gathered ? job_.profile.gathered_grain.value_or(job_.profile.grain)
+                    : job_.profile.grain;
+  }
+
   /// A small tensor that is not worth gathering: whole at rest, brought up to date after the update.
   static void stay_gathered(LocalParameter& out) {
     out.divided[static_cast<std::size_t>(State::parameters)] &= ~out.rests_in_part;
+    out.persistent = out.rests_in_part;
     out.rests_in_part = 0;
   }
 
@@ -476,7 +489,7 @@ class LayoutBuilder {
       case Routing::Kind::worst:
         return checked_multiply(elements, degree_of(job_.placement, mask), "routed tokens");
       case Routing::Kind::expected:
-        return static_cast<std::int64_t>(static_cast<double>(elements) * job_.routing.skew + 0.5);
+        return skewed_elements(static_cast<double>(elements) * job_.routing.skew + 0.5);
     }
     return elements;
   }

@@ -22,6 +22,7 @@ struct LocalParameter {
   AxisMask partial = 0;       // its gradient is P along the axis
   AxisMask shared = 0;        // of these: a tensor cut leaves it whole between cut work
   AxisMask rests_in_part = 0; // Θ rests divided, used whole: gathered for use (S*, O of batch cuts)
+  AxisMask persistent = 0;    // Θ would rest divided, but is small and stays whole
   AxisMask materialized = 0;  // Θ = M
   std::array<AxisMask, 4> divided{};  // by state: axes that divide the bytes at rest (beyond cut)
   AxisMask scattered_each = 0;  // G is reduced to its owner per micro-batch (S, O)

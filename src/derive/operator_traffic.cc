@@ -172,8 +172,13 @@ class RoutingTraffic {
     const Operator& op = unit_.kind.operators[o];
     routed_ = at(outward ? op.outputs.front() : op.inputs.front());
     stream_ = at(outward ? op.inputs.front() : op.outputs.front());
-    const bool gathers = unit_.job.profile.token_dispatch == TokenDispatch::gather;
-    auto go = [&](Phase phase, bool out) { gathers ? gather(phase, out) : exchange(phase, out); };
+    auto go = [&](Phase phase, bool out) {
+      switch (unit_.job.profile.token_dispatch) {
+        case TokenDispatch::exchange: exchange(phase, out); return;
+        case TokenDispatch::gather: gather(phase, axes_.exchanged | axes_.gathered, out); return;
+        case TokenDispatch::whole_then_exchange: exchange_whole(phase, out); return;
+      }
+    };
     go(Phase::forward, outward);
     go(Phase::backward, !outward);
     if (unit_.starts_again(o)) go(Phase::backward, outward);
@@ -203,12 +208,21 @@ class RoutingTraffic {
   }
 
   /// Every device gets the tokens of all and gives back its part of the results.
-  void gather(Phase phase, bool outward) {
-    const AxisMask axes = axes_.exchanged | axes_.gathered;
+  void gather(Phase phase, AxisMask axes, bool outward) {
     const std::int64_t whole =
         checked_multiply(unit_.local.values[stream_], degree_of(unit_.job.placement, axes),
                          "gathered tokens");
     send(outward ? Collective::all_gather : Collective::reduce_scatter, phase, axes, whole);
+  }
+
+  /// Tokens are whole along the tensor axes before they are sent, once per choice: by all devices of
+  /// an axis that cuts the experts, in turn by those of an axis that does not.
+  void exchange_whole(Phase phase, bool outward) {
+    gather(phase, unit_.layout.split_residual_axes, outward);
+    const std::int64_t spread = degree_of(unit_.job.placement, axes_.gathered);
+    send(Collective::all_to_all, phase, axes_.exchanged,
+         outward ? checked_multiply(sent(), spread, "routed tokens")
+                 : unit_.local.values[routed_]);
   }
 
   void send(Collective collective, Phase phase, AxisMask axes, std::int64_t elements) {

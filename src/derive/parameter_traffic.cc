@@ -19,7 +19,8 @@ std::int64_t round_up(std::int64_t elements, std::int64_t multiple) {
 /// Elements of one tensor in a message between its `degree` shards, padding included.
 std::int64_t padded_elements(const Profile& profile, const LocalParameter& parameter,
                              std::int64_t degree) {
-  switch (profile.grain) {
+  const bool gathered = (parameter.rests_in_part | parameter.persistent) != 0;
+  switch (gathered ? profile.gathered_grain.value_or(profile.grain) : profile.grain) {
     case ShardGrain::element: return parameter.elements;
     case ShardGrain::unit:
     case ShardGrain::everything: return round_up(parameter.elements, profile.align_elements);
@@ -68,6 +69,7 @@ class ParameterTraffic {
     bool per_micro_batch = false;
     MessageGrain grain = MessageGrain::unit;
     bool sharded = false;
+    std::int64_t shard_of = 1;
   };
 
   void add(const Move& move, AxisMask axes, std::int64_t elements, std::int64_t group = 0) {
@@ -79,7 +81,7 @@ class ParameterTraffic {
                                  .dtype = move.dtype, .phase = move.phase, .payload = payload,
                                  .count = 1, .group = group},
                         .per_micro_batch = move.per_micro_batch, .grain = move.grain,
-                        .sharded = move.sharded};
+                        .sharded = move.sharded, .shard_of = move.shard_of};
     for (UnitTerm& known : terms_) {
       if (!travel_together(known, made)) continue;
       if (move.grain == MessageGrain::tensor) {
@@ -98,7 +100,8 @@ class ParameterTraffic {
     same.count = known.term.count;
     if (made.grain != MessageGrain::tensor) same.payload = known.term.payload;
     return same == known.term && known.per_micro_batch == made.per_micro_batch &&
-           known.grain == made.grain && known.sharded == made.sharded;
+           known.grain == made.grain && known.sharded == made.sharded &&
+           known.shard_of == made.shard_of;
   }
 
   std::int64_t padded(const LocalParameter& parameter, AxisMask axes) const {
@@ -112,9 +115,8 @@ class ParameterTraffic {
     for (UnitTerm& term : terms_) {
       if (!term.sharded || term.grain != MessageGrain::unit) continue;
       const std::int64_t elements = in_bytes(term.term.payload) * 8 / bits_of(term.term.dtype);
-      const std::int64_t multiple =
-          std::lcm(term.term.group * profile_.pad_elements, profile_.pad_total_elements);
-      term.term.payload = bytes_of(round_up(elements, multiple), term.term.dtype);
+      term.term.payload =
+          bytes_of(padded_message(profile_, term, elements), term.term.dtype);
     }
   }
 
@@ -173,6 +175,13 @@ class ParameterTraffic {
             .per_micro_batch = each, .grain = profile_.gradient_grain};
   }
 
+  /// A gradient on its way: its size, when, and whether in every micro-batch.
+  struct Part {
+    std::int64_t elements = 0;
+    Phase phase = Phase::reduce;
+    bool each = false;
+  };
+
   /// Brings a partial gradient to the layout of the update, at the cadence of its mode: scatters
   /// first, then all-reduces of what is left.
   void reduce(const LocalParameter& parameter) {
@@ -189,13 +198,13 @@ class ParameterTraffic {
     std::int64_t left = padded(parameter, each | to_owner | (consumed & parameter.owned));
     if (each != 0) {
       const AxisMask follow = profile_.replicas_follow_scatter ? rest : 0;
-      left = scatter(each, follow, left, Phase::backward, true);
+      left = scatter(path_of(parameter), each, follow, {left, Phase::backward, true});
       rest &= ~follow;
     }
-    left = scatter(consumed & parameter.owned, consumed & ~parameter.owned, left, Phase::backward,
-                   true);
+    left = scatter(path_of(parameter), consumed & parameter.owned, consumed & ~parameter.owned,
+                   {left, Phase::backward, true});
     if (to_owner != 0) {
-      left = scatter(to_owner, rest, left, Phase::reduce, false);
+      left = scatter(path_of(parameter), to_owner, rest, {left, Phase::reduce, false});
     } else {
       add(reduction(Collective::all_reduce, Phase::reduce, false), rest, left);
     }
@@ -220,22 +229,32 @@ class ParameterTraffic {
 
   /// Reduces to the owners over `axes`, and what is left over `others`. An all-reduce that serves
   /// as a scatter makes the same transition over both: one group. Gives the elements left.
-  std::int64_t scatter(AxisMask axes, AxisMask others, std::int64_t elements, Phase phase,
-                       bool each) {
-    const bool whole = profile_.scatter_path == ScatterPath::all_reduce_and_slice;
+  std::int64_t scatter(ScatterPath path, AxisMask axes, AxisMask others, const Part& part) {
     const std::int64_t left =
-        axes == 0 ? elements : largest_part(job_.placement, elements, axes);
-    if (whole) {
-      Move all = reduction(Collective::all_reduce, phase, each);
+        axes == 0 ? part.elements : largest_part(job_.placement, part.elements, axes);
+    if (path == ScatterPath::all_reduce_and_slice) {
+      Move all = reduction(Collective::all_reduce, part.phase, part.each);
       all.sharded = true;
-      add(all, axes | others, elements);
+      add(all, axes | others, part.elements);
       return left;
     }
-    Move to_owners = reduction(Collective::reduce_scatter, phase, each);
+    Move to_owners = reduction(Collective::reduce_scatter, part.phase, part.each);
     to_owners.sharded = true;
-    if (axes != 0) add(to_owners, axes, elements);
-    add(reduction(Collective::all_reduce, phase, each), others, left);
+    if (axes != 0) add(to_owners, axes, part.elements);
+    Move rest = reduction(Collective::all_reduce, part.phase, part.each);
+    rest.shard_of = degree_of(job_.placement, axes);
+    rest.sharded = rest.shard_of > 1;
+    add(rest, others, left);
     return left;
+  }
+
+  /// The engine's path for this tensor: one of the first two.
+  ScatterPath path_of(const LocalParameter& parameter) const {
+    if (profile_.scatter_path != ScatterPath::reduce_scatter_if_gathered) {
+      return profile_.scatter_path;
+    }
+    const bool gathered = (parameter.rests_in_part | parameter.persistent) != 0;
+    return gathered ? ScatterPath::reduce_scatter : ScatterPath::all_reduce_and_slice;
   }
 
   // --- update

@@ -245,6 +245,48 @@ SavedPlan whole_unit_plan(const UnitKind& kind, const PreparedKind& prepared,
   return plan;
 }
 
+/// Values from which backward needs something: read by an operator that saves them, or on the way to
+/// one that is.
+std::vector<bool> needed_in_backward(const UnitKind& kind, const SavedTable& table) {
+  std::vector<bool> needed(kind.values.size(), false);
+  for (std::size_t o = kind.operators.size(); o-- > 0;) {
+    const Operator& op = kind.operators[o];
+    for (int v : saved_by(kind, op, table)) needed[static_cast<std::size_t>(v)] = true;
+    const bool leads_on = std::ranges::any_of(
+        op.outputs, [&](int v) { return needed[static_cast<std::size_t>(v)]; });
+    for (int v : op.inputs) {
+      if (leads_on) needed[static_cast<std::size_t>(v)] = true;
+    }
+  }
+  return needed;
+}
+
+/// A block recomputed but for its input and what the policy's operators leave.
+SavedPlan policy_plan(const UnitKind& kind, const PreparedKind& prepared, const SavedTable& table,
+                      const RecomputePolicy& policy) {
+  SavedPlan plan = whole_unit_plan(kind, prepared, table);
+  const std::vector<bool> needed = needed_in_backward(kind, table);
+  std::int64_t contractions = 0;
+  for (const Operator& op : kind.operators) {
+    const bool counted = op.kind == OpKind::linear || op.kind == OpKind::grouped_linear;
+    if (counted && contractions++ % policy.every != 0) continue;
+    for (int v : saved_by(kind, op, policy.keeps)) {
+      if (!policy.keeps_unread && !needed[static_cast<std::size_t>(v)]) continue;
+      insert_root(plan.kept, plan.is_kept, prepared.values[static_cast<std::size_t>(v)].root);
+    }
+  }
+  std::erase_if(plan.rebuilt, [&](int v) { return plan.is_kept[static_cast<std::size_t>(v)]; });
+  note_last_readers(kind, prepared, table, plan);
+  return plan;
+}
+
+const RecomputePolicy* policy_of(const Job& job) {
+  for (const RecomputePolicy& policy : job.profile.policies) {
+    if (policy.name == job.recompute.policy) return &policy;
+  }
+  return nullptr;
+}
+
 /// What stays when `modules` are recomputed: whatever the others keep, and the modules' inputs.
 SavedPlan plan_without(const UnitKind& kind, const PreparedKind& prepared, const SavedTable& table,
                        const std::vector<Module>& modules) {
@@ -306,7 +348,9 @@ Prepared prepare(const Job& job) {
     } else if (recomputes_units(job)) {
       out.recomputed = whole_unit_plan(kind, out, table);
     } else if (job.recompute.kind == Recompute::Kind::selective) {
-      out.recomputed = plan_without(kind, out, table, job.recompute.modules);
+      const RecomputePolicy* policy = policy_of(job);
+      out.recomputed = policy != nullptr ? policy_plan(kind, out, table, *policy)
+                                         : plan_without(kind, out, table, job.recompute.modules);
     } else {
       out.recomputed = out.plain;
     }

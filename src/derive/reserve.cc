@@ -325,7 +325,8 @@ class Replay {
   void run_loss(const UnitFacts& unit, const Operator& op, UnitBuffers& buffers) {
     const std::int64_t logits = unit.local->values[at(op.inputs.front())];
     std::map<std::string_view, Handle> named;
-    for (const LossStep& step : profile_.loss_steps) {
+    if (profile_.fuses_output_and_loss) return;
+    for (const LossStep& step : steps_of_loss(layout_)) {
       if (step.buffer == "logits" && !step.appears) {
         release_value(buffers, op.inputs.front());
       } else if (step.appears) {

@@ -54,6 +54,8 @@ void judge_product(const Job& job, Findings& findings) {
 
 // --- schedule and engine
 
+constexpr std::int64_t kMostTried = 4096;  // numbers of micro-batches, for a cure
+
 void judge_schedule(const Job& job, Findings& findings) {
   const std::int64_t degree = pipeline_degree(job.placement);
   if (degree == 1) return;
@@ -61,8 +63,8 @@ void judge_schedule(const Job& job, Findings& findings) {
   std::string need = unmet_need(job.schedule, degree, micro_batches);
   if (need.empty()) return;
   std::int64_t more = micro_batches + 1;
-  while (more < micro_batches + 4 * degree && !unmet_need(job.schedule, degree, more).empty())
-    ++more;
+  const std::int64_t last = micro_batches + std::min<std::int64_t>(4 * degree, kMostTried);
+  while (more < last && !unmet_need(job.schedule, degree, more).empty()) ++more;
   const std::int64_t per_micro_batch = std::max<std::int64_t>(1, job.batch.global / micro_batches);
   const bool reachable = unmet_need(job.schedule, degree, more).empty();
   findings.push_back({.rule = "schedule",

@@ -220,6 +220,12 @@ std::string spelled_shares(const AxisPlacement& axis, const std::vector<std::int
   return text + "]";
 }
 
+/// What mends a pipeline: even shares where each stage gets a block, else fewer stages.
+std::string mended(const AxisPlacement& axis, std::int64_t blocks, std::int64_t stages) {
+  if (blocks < stages) return "at most " + std::to_string(blocks) + " stages";
+  return spelled_shares(axis, even_blocks(blocks, stages));
+}
+
 struct Pipeline {
   const AxisPlacement* axis = nullptr;  // the outermost layer axis
   std::int64_t stages = 1;              // virtual
@@ -237,27 +243,25 @@ void judge_block_shares(const Pipeline& pipeline, Findings& findings) {
   for (std::int64_t share : shares) sum += share;
   const bool counted = static_cast<std::int64_t>(shares.size()) == pipeline.stages;
   if (counted && sum == pipeline.blocks) return;
-  findings.push_back(
-      {.rule = "shares",
-       .where = place_of(*pipeline.axis),
-       .message = std::to_string(shares.size()) + " shares place " + std::to_string(sum) +
-                  " blocks; there are " + stages_and_blocks(pipeline),
-       .cure = spelled_shares(*pipeline.axis, even_blocks(pipeline.blocks, pipeline.stages))});
+  findings.push_back({.rule = "shares",
+                      .where = place_of(*pipeline.axis),
+                      .message = std::to_string(shares.size()) + " shares place " +
+                                 std::to_string(sum) + " blocks; there are " +
+                                 stages_and_blocks(pipeline),
+                      .cure = mended(*pipeline.axis, pipeline.blocks, pipeline.stages)});
 }
 
 void judge_even_blocks(const Job& job, const Pipeline& pipeline, Findings& findings) {
   const bool engine_cuts = job.profile.stage_cut != StageCut::even;
   const bool enough = pipeline.blocks >= pipeline.stages;
   if (enough && (engine_cuts || pipeline.blocks % pipeline.stages == 0)) return;
-  findings.push_back(
-      {.rule = "divisibility",
-       .where = place_of(*pipeline.axis),
-       .message = enough ? std::to_string(pipeline.blocks) + " blocks do not divide by " +
-                               std::to_string(pipeline.stages) + " stages"
-                         : "there are only " + stages_and_blocks(pipeline),
-       .cure = enough
-                   ? spelled_shares(*pipeline.axis, even_blocks(pipeline.blocks, pipeline.stages))
-                   : "at most " + std::to_string(pipeline.blocks) + " stages"});
+  findings.push_back({.rule = "divisibility",
+                      .where = place_of(*pipeline.axis),
+                      .message = enough ? std::to_string(pipeline.blocks) +
+                                              " blocks do not divide by " +
+                                              std::to_string(pipeline.stages) + " stages"
+                                        : "there are only " + stages_and_blocks(pipeline),
+                      .cure = mended(*pipeline.axis, pipeline.blocks, pipeline.stages)});
 }
 
 /// Rows of the first dimension that the compute cuts leave a device.

@@ -21,6 +21,7 @@ class UnitWalk {
         plan_(recomputed ? prepared_.recomputed : prepared_.plain) {
     sizes_.reserve(kind_.values.size());
     for (std::size_t v = 0; v < kind_.values.size(); ++v) sizes_.push_back(stored_bytes(v));
+    if (job_.profile.fuses_output_and_loss) forget_logits();
   }
 
   const std::vector<std::int64_t>& sizes() const { return sizes_; }
@@ -38,6 +39,14 @@ class UnitWalk {
   }
 
  private:
+  void forget_logits() {
+    for (const Operator& op : kind_.operators) {
+      if (op.kind != OpKind::loss) continue;
+      for (int v : op.inputs) sizes_[at(v)] = 0;
+      for (int v : op.internals) sizes_[at(v)] = 0;
+    }
+  }
+
   std::int64_t type_bits(ValueType type) const {
     switch (type) {
       case ValueType::compute: return bits_of(job_.precision.compute);
@@ -121,9 +130,9 @@ class UnitWalk {
   }
 
   std::int64_t workspace(const Operator& op) const {
-    if (!job_.profile.loss_steps.empty()) {
-      const auto logits = local_.values[at(op.inputs.front())];
-      return loss_workspace(job_.profile.loss_steps, logits).peak;
+    if (job_.profile.fuses_output_and_loss) return 0;
+    if (const std::vector<LossStep>& steps = steps_of_loss(layout_); !steps.empty()) {
+      return loss_workspace(steps, local_.values[at(op.inputs.front())]).peak;
     }
     std::int64_t bytes = 0;
     for (int i : job_.profile.loss_workspace) {
@@ -236,6 +245,12 @@ class UnitWalk {
 };
 
 }  // namespace
+
+const std::vector<LossStep>& steps_of_loss(const Layout& layout) {
+  const Profile& profile = layout.job->profile;
+  const bool cut = layout.tensor_degree > 1 && !profile.loss_steps_cut.empty();
+  return cut ? profile.loss_steps_cut : profile.loss_steps;
+}
 
 LossWorkspace loss_workspace(const std::vector<LossStep>& steps, std::int64_t logits) {
   LossWorkspace out;

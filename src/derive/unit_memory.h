@@ -48,6 +48,9 @@ struct LossWorkspace {
 };
 LossWorkspace loss_workspace(const std::vector<LossStep>& steps, std::int64_t logits);
 
+/// The profile's steps of the loss for a layout: those of a cut vocabulary where there are such.
+const std::vector<LossStep>& steps_of_loss(const Layout& layout);
+
 /// Walks local unit `unit` of the layout, recomputed or not.
 UnitMemory unit_memory(const Layout& layout, int unit, bool recomputed);
 

@@ -61,6 +61,30 @@ bool shares_embedding(const Model& model) {
   });
 }
 
+std::int64_t expert_tensor_degree(const Placement& placement) {
+  std::int64_t degree = 1;
+  for (const AxisPlacement& axis : placement.axes) {
+    const How& how = how_of(axis, bit_of(TensorClass::experts), std::nullopt);
+    if (how.cut == Cut::tensor) degree = saturating_product(degree, axis.degree);
+  }
+  return degree;
+}
+
+/// Whether a rule other than the gradient moves offsets of the experts' scores.
+bool offsets_choice(const Model& model) {
+  return std::ranges::any_of(model.kinds, [](const UnitKind& kind) {
+    return std::ranges::any_of(kind.operators, [](const Operator& op) {
+      return op.kind == OpKind::router && !op.parameters.empty();
+    });
+  });
+}
+
+bool states_stages(const Placement& placement) {
+  return std::ranges::any_of(placement.axes, [](const AxisPlacement& axis) {
+    return axis.how.cut == Cut::layer && !axis.shares.empty();
+  });
+}
+
 bool job_part_holds(const When& when, const Job& job) {
   if (when.accumulates && *when.accumulates != (micro_batches_per_step(job) > 1)) return false;
   if (when.compute && *when.compute != job.precision.compute) return false;
@@ -69,6 +93,8 @@ bool job_part_holds(const When& when, const Job& job) {
   if (when.scales_loss && *when.scales_loss != job.scales_loss_dynamically) return false;
   if (when.has_experts && *when.has_experts != (job.model.figures.experts > 0)) return false;
   if (when.shares_embedding && *when.shares_embedding != shares_embedding(job.model)) return false;
+  if (when.offsets_choice && *when.offsets_choice != offsets_choice(job.model)) return false;
+  if (when.states_stages && *when.states_stages != states_stages(job.placement)) return false;
   return !when.compares || holds(*when.compares, job);
 }
 
@@ -102,6 +128,7 @@ std::optional<std::int64_t> value_in_job(Symbol symbol, const Job& job) {
     case Symbol::sequence_degree: return degree_with(job.placement, Cut::sequence);
     case Symbol::stage_degree: return degree_with(job.placement, Cut::layer);
     case Symbol::expert_degree: return degree_with(job.placement, Cut::expert);
+    case Symbol::expert_tensor_degree: return expert_tensor_degree(job.placement);
     case Symbol::chunks: return job.schedule.chunks;
     case Symbol::heads: return figures.heads;
     case Symbol::kv_heads: return figures.kv_heads;

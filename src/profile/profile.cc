@@ -13,7 +13,7 @@ constexpr std::array<std::string_view, kSymbolCount> kSymbolNames = {
     "blocks",          "experts",       "data_degree",    "tensor_degree",   "devices",
     "whole_sequence",  "global_batch",  "batch_degree",   "sequence_degree", "stage_degree",
     "expert_degree",   "chunks",        "heads",          "kv_heads",        "model_blocks",
-    "model_experts",   "choices",       "moe_blocks"};
+    "model_experts",   "choices",       "moe_blocks",     "expert_tensor_degree"};
 
 SavedSlots slots(std::uint16_t inputs, std::uint16_t outputs, std::uint16_t internals) {
   return {.inputs = inputs, .outputs = outputs, .internals = internals};

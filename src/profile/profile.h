@@ -62,9 +62,10 @@ enum class Symbol : std::uint8_t {
   model_blocks,      // of the whole model
   model_experts,     // routed experts per block, before any cut; 0: none
   choices,           // experts per token
-  moe_blocks         // blocks with routed experts that the device hosts
+  moe_blocks,        // blocks with routed experts that the device hosts
+  expert_tensor_degree  // product of the axes that cut the experts themselves
 };
-inline constexpr int kSymbolCount = 28;
+inline constexpr int kSymbolCount = 29;
 std::string_view name_of(Symbol symbol);
 std::optional<Symbol> symbol_named(std::string_view name);
 
@@ -101,6 +102,8 @@ struct When {
   std::optional<bool> scales_loss;  // the loss is scaled dynamically
   std::optional<bool> has_experts;  // the model has routed experts
   std::optional<bool> shares_embedding;  // embedding and output matrix are one tensor
+  std::optional<bool> offsets_choice;    // experts are chosen by offset scores (router correction)
+  std::optional<bool> states_stages;     // the placement states the blocks of each stage
   std::optional<Comparison> compares;
   friend bool operator==(const When&, const When&) = default;
 };
@@ -146,6 +149,8 @@ struct EngineMessage {
   Phase phase = Phase::update;
   std::vector<Cut> over;        // the group: all axes with these cuts (of dense tensors)
   bool over_all = false;        // instead: all devices
+  bool over_experts = false;    // instead: all axes along which experts are divided or cut
+  bool over_cut_experts = false;  // instead: those along which the experts themselves are cut
   bool over_owners = false;     // instead: all axes along which devices update different elements
   Amount payload_elements;
   Amount count;                 // per step
@@ -164,16 +169,21 @@ enum class GradientLife : std::uint8_t { resting, growing };
 /// that the device holds flattened, padded.
 enum class ShardGrain : std::uint8_t { element, row, unit, everything, tensor };
 
-/// How a partial gradient becomes an owned part of the sum.
-enum class ScatterPath : std::uint8_t { reduce_scatter, all_reduce_and_slice };
+/// How a partial gradient becomes an owned part of the sum. reduce_scatter_if_gathered: by
+/// reduce-scatter where the parameters rest in parts too, else by all-reduce and slice.
+enum class ScatterPath : std::uint8_t {
+  reduce_scatter, all_reduce_and_slice, reduce_scatter_if_gathered
+};
 
 /// What one message of a state carries: a unit's tensors; everything the device holds, at once; the
 /// same in buckets of so many elements; one tensor.
 enum class MessageGrain : std::uint8_t { unit, everything, bucket, tensor };
 
 /// How tokens reach experts on other devices. exchange: each token goes to the devices of its
-/// experts and back. gather: all tokens go to all devices, and results are reduced and scattered.
-enum class TokenDispatch : std::uint8_t { exchange, gather };
+/// experts and back, and is gathered where an expert is cut. gather: all tokens go to all devices,
+/// and results are reduced and scattered. whole_then_exchange: tokens are made whole along tensor
+/// axes before they are sent, and results are reduced and scattered there.
+enum class TokenDispatch : std::uint8_t { exchange, gather, whole_then_exchange };
 
 /// Where the whole input of a column-cut operator is kept from forward to backward.
 enum class GatheredInput : std::uint8_t { shard /* gathered again */, whole };
@@ -189,6 +199,16 @@ struct LossStep {
   bool appears = true;
   std::int64_t bytes_per_logit = 4;
   friend bool operator==(const LossStep&, const LossStep&) = default;
+};
+
+/// A selective recomputation by name: blocks are recomputed but for their input and what these
+/// operators leave; of contractions one in `every` counts, the first of a block among them.
+struct RecomputePolicy {
+  std::string name;
+  SavedTable keeps{};
+  std::int64_t every = 1;
+  bool keeps_unread = true;  // also results that backward never reads
+  friend bool operator==(const RecomputePolicy&, const RecomputePolicy&) = default;
 };
 
 /// How an engine cuts blocks into stages when no shares are given. even: equal counts, the first
@@ -242,12 +262,14 @@ struct Profile {
   GradientHold gradient_hold = GradientHold::op;
   // --- shards
   ShardGrain grain = ShardGrain::element;
+  std::optional<ShardGrain> gathered_grain;  // of parameters gathered for use; none: the same
   std::int64_t pad_elements = 1;  // shards are padded to multiples of this many elements
   std::int64_t pad_total_elements = 1;  // and the whole to multiples of this many
   std::int64_t align_elements = 1;      // each tensor begins at a multiple of this, where flattened
   std::int64_t persistent_elements = 0;  // tensors of fewer elements stay gathered
   bool joins_ends = false;  // embedding and head are one unit, gathered from first to last use
   std::int64_t prefetch = 0;      // units gathered ahead
+  bool last_block_stays_gathered = false;  // the model's last block is gathered once
   bool last_unit_stays_gathered = false;  // the head's unit is not freed between forward and backward
   // --- stages
   StageCut stage_cut = StageCut::even;
@@ -255,12 +277,15 @@ struct Profile {
   std::int64_t head_weight = 0;
   // --- compute
   SavedTable saved{};
+  std::vector<RecomputePolicy> policies;
   GatheredInput gathered_input = GatheredInput::shard;
   bool repeats_kv_heads = false;        // attention gets keys and values expanded to all heads
   std::int64_t vocabulary_multiple = 1; // padded to this ...
   bool vocabulary_multiple_times_tensor_degree = false;  // ... times the tensor degree
   std::vector<int> loss_workspace;      // internals of the loss alive at its instant
   std::vector<LossStep> loss_steps;     // finer than loss_workspace, and instead of it where given
+  std::vector<LossStep> loss_steps_cut; // the same where the vocabulary is cut, if that differs
+  bool fuses_output_and_loss = false;   // logits exist in small pieces only
   bool fuses_loss_sums = false;         // two of the three softmax statistics in one message
   bool fuses_weight_gradient = false;   // weight gradients are added to the buffer as they are made
   bool recompute_stops_early = false;   // a recomputed unit is not run past its last kept value

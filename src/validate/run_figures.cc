@@ -35,20 +35,24 @@ Bytes outside_of(const Profile& profile, const MemoryClass& memory) {
 
 }  // namespace
 
-RunFigures figures_of(const RunPlan& plan, const Job& job, bool all_stages) {
+RunFigures figures_of(const RunPlan& plan, const Job& job, Needs needs) {
   const Prepared& prepared = plan.frame->prepared;
-  RunFigures figures;
-  figures.first = figures_of(reserve(job, prepared, 0, plan.capacity));
-  figures.fullest = figures.first;
-  if (!all_stages) return figures;
   const Derivation derivation = derive(job, prepared);
   ensure(!derivation.memory.empty(), "a job has a device class");
   const auto fullest = std::max_element(
       derivation.memory.begin(), derivation.memory.end(),
       [](const MemoryClass& a, const MemoryClass& b) { return a.peak < b.peak; });
+  RunFigures figures{.needed = fullest->peak};
+  const bool runs_out = plan.capacity && fullest->peak > *plan.capacity;
+  if (needs == Needs::verdict && runs_out) return figures;
+
+  const auto replay = [&](int stage) {
+    return figures_of(reserve(job, prepared, stage, plan.capacity));
+  };
+  figures.first = replay(0);
+  figures.fullest = figures.first;
   for (const int stage : std::set<int>{fullest->stage, derivation.memory.back().stage}) {
-    if (stage == 0) continue;
-    figures.fullest = largest(figures.fullest, figures_of(reserve(job, prepared, stage, plan.capacity)));
+    if (stage != 0) figures.fullest = largest(figures.fullest, replay(stage));
   }
   figures.needed = figures.fullest.reserved + outside_of(job.profile, *fullest);
   return figures;

@@ -21,9 +21,13 @@ struct RunFigures {
   Bytes needed;           // what the fullest device must hold: reserved memory and what lies outside
 };
 
-/// Derives one job. Of a pipeline, the first and the last stage and the fullest by closed form are
-/// replayed; `all_stages` false leaves it at the first one.
-RunFigures figures_of(const RunPlan& plan, const Job& job, bool all_stages);
+/// What is asked of a job: all figures, or only whether it runs out of memory.
+enum class Needs : std::uint8_t { figures, verdict };
+
+/// Derives one job. Of a pipeline, the first stage, the last one and the fullest by closed form are
+/// replayed. For a verdict alone nothing is replayed where the bytes alive already pass the device's
+/// memory: what an allocator reserves is never less.
+RunFigures figures_of(const RunPlan& plan, const Job& job, Needs needs);
 
 /// The figure that a measure speaks of.
 Bytes figure_for(const MemoryMeasure& measure, const RunFigures& figures);

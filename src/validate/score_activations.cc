@@ -1,6 +1,9 @@
 // Tables of saved activations: bytes per device, or the share of what the same run keeps without
 // sequence parallelism and without recomputation.
 #include "derive/derive.h"
+#include "derive/layout.h"
+#include "derive/stages.h"
+#include "derive/unit_memory.h"
 #include "units/error.h"
 #include "validate/run_jobs.h"
 #include "validate/score.h"
@@ -124,13 +127,12 @@ class ActivationScorer {
     profile_rows_[labels.engine] += 1;
     profiles_.try_emplace(labels.engine, plan.frame->job.profile);
     const MemoryClass memory = first_class(plan);
-    const double kept = rest_of(memory, State::activations);
+    const double kept = kept_by_blocks(plan);
     if (const std::string cell = text(row, "activation_gib"); !cell.empty()) {
       add(labels, "activations", figure(row, "activation_gib") * kGib, kept, false);
     }
     if (const std::string cell = text(row, "activation_pct_of_no_sp_no_ckpt"); !cell.empty()) {
-      const double whole = rest_of(first_class(planner_.plan(baseline(facts), engine, place)),
-                                   State::activations);
+      const double whole = kept_by_blocks(planner_.plan(baseline(facts), engine, place));
       add(labels, "activation share",
           figure(row, "activation_pct_of_no_sp_no_ckpt") * kPercent, kept / whole, false);
     }
@@ -156,6 +158,29 @@ class ActivationScorer {
     MemoryClass memory = derive(job, plan.frame->prepared).memory.front();
     memory.terms.clear();  // they point into the job
     return memory;
+  }
+
+  /// Bytes that the blocks of the first device keep for all micro-batches in flight: the tables count
+  /// neither embedding nor output layer (arXiv 2205.05198, section 4.3).
+  static double kept_by_blocks(const RunPlan& plan) {
+    const Job job = job_of(plan);
+    const Layout layout = lay_out(job, plan.frame->prepared);
+    const Stage stage = stages_of(job).front();
+    const std::vector<std::int64_t> held =
+        layout.stages == 1 ? std::vector<std::int64_t>{1}
+                           : held_micro_batches(job.schedule, layout.stages, 0,
+                                                layout.micro_batches);
+    double sum = 0;
+    for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
+      for (const int u : stage.chunks[c]) {
+        const int local = layout.unit_of[static_cast<std::size_t>(u)];
+        const int kind = layout.units[static_cast<std::size_t>(local)].kind;
+        if (job.model.kinds[static_cast<std::size_t>(kind)].role != UnitRole::block) continue;
+        const double kept = static_cast<double>(unit_memory(layout, local, true).kept);
+        sum += kept * static_cast<double>(held[c]);
+      }
+    }
+    return sum;
   }
 
   static double rest_of(const MemoryClass& memory, State state) {

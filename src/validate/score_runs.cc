@@ -224,7 +224,8 @@ class RunScorer {
   static void derive_one(RunRow& run) {
     if (!run.plan) return;
     try {
-      run.predicted = figures_of(*run.plan, job_of(*run.plan), true);
+      run.predicted = figures_of(*run.plan, job_of(*run.plan),
+                                 run.figures.empty() ? Needs::verdict : Needs::figures);
     } catch (const InputError& error) {
       run.failure = error.what();
       run.plan.reset();

@@ -7,6 +7,7 @@
 //   names of axes and of strategies carry no meaning.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -163,6 +164,7 @@ TEST(Derivation, NamesOfStrategiesCarryNoMeaning) {
     job.model = random.model(random.models()[m]);
     for (int i = 0; i < 12; ++i) {
       random.place(job);
+      if (job.placement.axes.empty()) continue;  // no text spells it
       const std::string text = print_placement(job.placement, random.strategies().vocabulary);
       const Job ours = reread(job, text, random.strategies());
       const Job theirs = reread(job, translated(text, other), other.catalog);
@@ -191,6 +193,11 @@ TEST(Derivation, OfNonsenseEndsInAnInputErrorAtWorst) {
   }
 }
 
+bool speaks_of_size(const InputError& error) {
+  const std::string text = error.what();
+  return text.find("exceeds") != std::string::npos || text.find("too large") != std::string::npos;
+}
+
 TEST(Derivation, OfHugeSizesIsAnInputErrorOrAFigure) {
   RandomJobs random(42, {});
   int refused = 0;
@@ -211,7 +218,7 @@ TEST(Derivation, OfHugeSizesIsAnInputErrorOrAFigure) {
         derive(job);
       } catch (const InputError& error) {
         ++refused;
-        EXPECT_NE(std::string(error.what()).find("exceeds"), std::string::npos) << error.what();
+        EXPECT_TRUE(speaks_of_size(error)) << error.what();
       } catch (const std::exception& error) {
         ADD_FAILURE() << error.what() << "\n" << random.describe(job);
       }

@@ -230,6 +230,9 @@ TEST(RulesTest, BlocksDivideByStagesUnlessSharesAreGiven) {
   expect(job("pp=16:layer(S,S,S,S)"),
          {"divisibility", Severity::error, "axis pp", "there are only 12 blocks and 16 stages",
           "at most 12 stages"});
+  // A pipeline of 2^31 stages is told so, in no more time than any other.
+  const Finding absurd = check_rules(job("pp=2147483648[6,6]:layer(S,S,S,S)")).at(0);
+  EXPECT_EQ(absurd.cure, "at most 12 stages");
   Job weighed = job("pp=5:layer(S,S,S,S)");
   weighed.profile.stage_cut = StageCut::weighed;
   EXPECT_TRUE(check_rules(weighed).empty()) << "the engine cuts unevenly by its own rule";

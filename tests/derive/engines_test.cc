@@ -1,0 +1,594 @@
+// What training engines send, as their code was read: kinds, formats, counts and bytes of each
+// engine's tables, from its data file. The model is that of traffic.h (a block has 2336 elements, a
+// value of the stream 8 x 16 x 2 = 256 bytes) unless a test says otherwise.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "derive/communication.h"
+#include "derive/traffic.h"
+
+namespace placet {
+namespace {
+
+Model wide(int blocks) { return build_model(wide_architecture(blocks)); }
+
+Lines states(const Job& job, std::size_t stage = 0) { return traffic(job, moves_states(), stage); }
+Lines extras(const Job& job, std::size_t stage = 0) { return traffic(job, of_engine(), stage); }
+Lines block(const Job& job) { return traffic(job, activations_of("block")); }
+
+Lines clipped(Job job, std::size_t stage = 0) {
+  job.clips_by_global_norm = true;
+  return extras(job, stage);
+}
+
+/// Payload bytes per step of the terms with this word, over all calls.
+std::int64_t payload(const Job& job, std::string_view what) {
+  std::int64_t sum = 0;
+  for (const CommunicationTerm& term : derive(job).communication[0].terms) {
+    if (term.what == what) sum += in_bytes(term.payload) * term.count;
+  }
+  return sum;
+}
+
+// --- one message of whole gradients, fp32 accumulation (Megatron)
+
+// Vocabulary padded to 128: 2 x 128 x 16 + 2 x 2336 + 16 = 8784 elements, 4 bytes each, once.
+TEST(Megatron, ReplicasAllReduceFp32OncePerStep) {
+  const Job job = engine_job("megatron@2026", wide(2), "dp=2:ddp", 8, 4);
+  EXPECT_EQ(states(job), Lines{"reduce all_reduce fp32 dp 35136x1 gradients"});
+}
+
+// Each of 5 norms of 16 begins at a multiple of 64: + 5 x 48 = 9024; the end at one of
+// lcm(2, 128): 9088. Reduce-scatter in fp32, gather in bf16.
+TEST(Megatron, TheDistributedOptimizerScattersOnceAndGathersBf16) {
+  const Job job = engine_job("megatron@2026", wide(2), "dp=2:zero1", 8, 4);
+  EXPECT_EQ(states(job), (Lines{"reduce reduce_scatter fp32 dp 36352x1 gradients",
+                                "update all_gather bf16 dp 18176x1 updated parameters"}));
+}
+
+TEST(Megatron, ReductionInBf16HalvesTheGradientMessage) {
+  const Job job = engine_job("megatron@2026-bf16-reduce", wide(2), "dp=2:zero1", 8, 4);
+  EXPECT_EQ(states(job)[0], "reduce reduce_scatter bf16 dp 18176x1 gradients");
+}
+
+// Two instances of the optimizer: what a shard has left is all-reduced between them.
+TEST(Megatron, InstancesOfTheOptimizerAllReduceTheirShards) {
+  const Job job =
+      engine_job("megatron@2026", wide(2), "rep=2:optimizer-instances dp=2:zero1", 8, 8);
+  EXPECT_EQ(states(job), (Lines{"reduce reduce_scatter fp32 dp 36352x1 gradients",
+                                "reduce all_reduce fp32 rep 18176x1 gradients",
+                                "update all_gather bf16 dp 18176x1 updated parameters"}));
+}
+
+TEST(Megatron, ContextRanksJoinTheDataGroup) {
+  const Job job = engine_job("megatron@2026", wide(2), "dp=2:zero1 cp=2:ring+zero1", 8, 4);
+  EXPECT_EQ(states(job)[0], "reduce reduce_scatter fp32 dp*cp 36352x1 gradients");
+}
+
+// Experts reduce over the ranks that repeat them: 2 of 4 experts x 3 x 16 x 8 x 4 bytes; their own
+// buffer, apart from the dense one.
+TEST(Megatron, ExpertsHaveABufferOfTheirOwn) {
+  const Job job = engine_job("megatron@2026", build_model(expert_architecture(1)),
+                             "dp=2:zero1 ep=2:ep+zero1", 8, 4);
+  const Lines lines = states(job);
+  EXPECT_EQ(std::ranges::count(lines, "reduce reduce_scatter fp32 dp 3072x1 gradients"), 1);
+  EXPECT_TRUE(lines[0].starts_with("reduce reduce_scatter fp32 dp*ep "));
+}
+
+// Buckets of max(40e6, 1e6 x 2) elements: 100e6 parameters are 2 whole ones and one of 20e6.
+TEST(Megatron, OverlappedReductionGoesInBuckets) {
+  const Job job =
+      engine_job("megatron@2026-overlap", bare_model(100'000'000, 4), "dp=2:zero1", 1, 2);
+  EXPECT_EQ(states(job), (Lines{"reduce reduce_scatter fp32 dp 160000000x2 gradients",
+                                "reduce reduce_scatter fp32 dp 80000000x1 gradients",
+                                "update all_gather bf16 dp 80000000x2 updated parameters",
+                                "update all_gather bf16 dp 40000000x1 updated parameters"}));
+  const Job staged =
+      engine_job("megatron@2026-overlap", bare_model(200'000'000, 4), "pp=2:1f1b dp=2:zero1", 1, 4);
+  EXPECT_EQ(states(staged, 0).size(), 4U);
+  EXPECT_EQ(states(staged, 1).size(), 2U);  // stages after the first: all in one bucket
+}
+
+// Megatron-FSDP, a unit per layer: reduced in every micro-batch, gathered twice in each.
+TEST(Megatron, ItsShardedDataParallelismWorksByLayers) {
+  const Job gradients = engine_job("megatron@2026-fsdp", wide(2), "dp=2:zero2", 8, 8);
+  EXPECT_EQ(std::ranges::count(states(gradients),
+                               "backward reduce_scatter fp32 dp 9344x8 gradients"), 1);
+  const Job all = engine_job("megatron@2026-fsdp", wide(2), "dp=2:zero3", 8, 8);
+  EXPECT_EQ(std::ranges::count(states(all),
+                               "forward all_gather bf16 dp 4672x8 gathered parameters"), 1);
+  EXPECT_EQ(std::ranges::count(states(all), "backward reduce_scatter fp32 dp 9344x8 gradients"), 1);
+}
+
+// tp without sequence parallelism: forward 2 AR of A, backward 2 AR of A, per layer and micro-batch.
+TEST(Megatron, TensorParallelismWithAWholeStream) {
+  const Job job = engine_job("megatron@2026", wide(2), "tp=2:tp", 8, 2);
+  EXPECT_EQ(block(job), (Lines{"backward all_reduce bf16 tp 256x4 attention.norm.output",
+                               "forward all_reduce bf16 tp 256x4 attention.o",
+                               "backward all_reduce bf16 tp 256x4 mlp.norm.output",
+                               "forward all_reduce bf16 tp 256x4 mlp.down"}));
+}
+
+// With it: forward 2 AG + 2 RS; backward 2 RS, 2 AG of output gradients, 2 AG of inputs again.
+TEST(Megatron, TensorParallelismWithADividedStream) {
+  const Job job = engine_job("megatron@2026", wide(1), "tp=2:tp+sp", 8, 1);
+  const auto count = [&](std::string_view start) {
+    return std::ranges::count_if(block(job), [&](const auto& l) { return l.starts_with(start); });
+  };
+  EXPECT_EQ(count("forward all_gather bf16 tp 256x1"), 2);
+  EXPECT_EQ(count("forward reduce_scatter bf16 tp 256x1"), 2);
+  EXPECT_EQ(count("backward reduce_scatter bf16 tp 256x1"), 2);
+  EXPECT_EQ(count("backward all_gather bf16 tp 256x1"), 4);
+  EXPECT_EQ(block(job).size(), 10U);
+}
+
+// Norms, 3 x 16 elements in fp32, whole and in one message, after the data-parallel reduction.
+TEST(Megatron, NormsOfADividedStreamAreSummedInOneMessage) {
+  const Job job = engine_job("megatron@2026", wide(1), "dp=2:zero1 tp=2:tp+sp", 8, 2);
+  EXPECT_EQ(states(job).back(), "reduce all_reduce fp32 tp 192x1 gradients of uncut tensors");
+}
+
+// Embedding AR, or RS and in backward AG; output AR in backward, or AG, AG again and RS; the loss
+// 3 AR of 8 tokens in fp32, fused 2, the second of twice the size.
+TEST(Megatron, VocabularyParallelEnds) {
+  const Job whole = engine_job("megatron@2026", wide(1), "tp=2:tp", 8, 1);
+  EXPECT_EQ(traffic(whole, activations_of("embedding")),
+            Lines{"forward all_reduce bf16 tp 256x1 embedding.output"});
+  const Lines loss{"forward all_reduce(max) fp32 tp 32x1 loss.max",
+                   "forward all_reduce fp32 tp 32x1 loss.target",
+                   "forward all_reduce fp32 tp 32x1 loss.sum"};
+  Lines head{"backward all_reduce bf16 tp 256x1 head.norm.output"};
+  head.insert(head.end(), loss.begin(), loss.end());
+  EXPECT_EQ(traffic(whole, activations_of("head")), head);
+  const Job split = engine_job("megatron@2026-fused-loss", wide(1), "tp=2:tp+sp", 8, 1);
+  EXPECT_EQ(traffic(split, activations_of("embedding")),
+            (Lines{"forward reduce_scatter bf16 tp 256x1 embedding.output",
+                   "backward all_gather bf16 tp 256x1 embedding.output"}));
+  EXPECT_EQ(traffic(split, activations_of("head")),
+            (Lines{"forward all_gather bf16 tp 256x1 head.norm.output",
+                   "backward all_gather bf16 tp 256x1 head.norm.output",
+                   "backward reduce_scatter bf16 tp 256x1 head.norm.output",
+                   "forward all_reduce(max) fp32 tp 32x1 loss.max",
+                   "forward all_reduce fp32 tp 64x1 loss.sums"}));
+}
+
+// Boundary [s/cp/tp, b, h] with a divided stream, else whole on every tensor rank.
+TEST(Megatron, StagesSendOneTensorEachWay) {
+  const auto crossing = [](const std::string& placement) {
+    const Job job = engine_job("megatron@2026", wide(4), placement, 8, 2);
+    return traffic(job, [](const auto& t) { return t.what == "boundary activations"; });
+  };
+  EXPECT_EQ(crossing("pp=2:1f1b tp=2:tp+sp"),
+            Lines{"forward send_recv bf16 pp 128x2 boundary activations"});
+  EXPECT_EQ(crossing("pp=2:1f1b tp=2:tp"),
+            Lines{"forward send_recv bf16 pp 256x2 boundary activations"});
+  EXPECT_EQ(crossing("pp=2:interleaved(2) tp=2:tp"),
+            Lines{"forward send_recv bf16 pp 256x4 boundary activations"});
+}
+
+// The word embedding, 256/2 rows x 16 x 4 bytes, between first and last stage.
+TEST(Megatron, TiedEmbeddingsAreSummedBetweenTheEnds) {
+  Architecture architecture = wide_architecture(4);
+  architecture.head.tied = true;
+  const Job job = engine_job("megatron@2026", build_model(architecture),
+                             "pp=4:1f1b dp=2:zero1 tp=2:tp", 8, 8);
+  const std::string line = "reduce all_reduce fp32 pp/2 8192x1 gradients of shared tensors";
+  EXPECT_EQ(std::ranges::count(states(job, 0), line), 1);
+  EXPECT_EQ(std::ranges::count(states(job, 1), line), 0);
+  EXPECT_EQ(std::ranges::count(states(job, 3), line), 1);
+}
+
+// T = 4 tokens on a rank, k = 2: 4 x 2 x 16 x 2 = 256 bytes over ep, then 512 over the two ranks
+// that cut an expert. 4 token A2A per layer and micro-batch, 2 AG and 2 RS. Probabilities: 8 in
+// bf16, 16 over the cut. Counts: 4 experts x 4 ranks in int64; of the balance loss 4 over tp.
+TEST(Megatron, TokensAreExchangedThenGatheredOverCutExperts) {
+  const Job job = engine_job("megatron@2026", build_model(expert_architecture(1)),
+                             "ep=2:ep+zero1 tp=2:tp+sp", 8, 2);
+  Lines routed = block(job);
+  std::erase_if(routed, [](const std::string& l) { return l.find("moe.") == std::string::npos; });
+  EXPECT_EQ(routed, (Lines{"forward all_to_all bf16 ep 256x1 moe.dispatched",
+                           "forward all_gather bf16 tp 512x1 moe.dispatched",
+                           "backward all_to_all bf16 ep 256x1 moe.dispatched",
+                           "backward reduce_scatter bf16 tp 512x1 moe.dispatched",
+                           "forward all_to_all bf16 ep 256x1 moe.experts.down",
+                           "forward reduce_scatter bf16 tp 512x1 moe.experts.down",
+                           "backward all_to_all bf16 ep 256x1 moe.experts.down",
+                           "backward all_gather bf16 tp 512x1 moe.experts.down"}));
+  const Lines own = extras(job);
+  for (const std::string line :
+       {"forward all_gather int64 ep*tp 128x1 tokens per expert",
+        "forward all_to_all bf16 ep 16x1 probabilities to experts",
+        "backward all_to_all bf16 ep 16x1 probabilities' gradients from experts",
+        "forward all_gather bf16 tp 32x1 probabilities among cut experts",
+        "backward reduce_scatter bf16 tp 32x1 probabilities' gradients among cut experts",
+        "forward all_reduce int64 tp 32x1 counts of the balance loss"}) {
+    EXPECT_EQ(std::ranges::count(own, line), 1) << line;
+  }
+}
+
+// allgather dispatcher: hidden states of all 4 x 4 tokens in forward, their results scattered; the
+// mirror in backward. The routing map is one byte per token and expert: 16 x 4.
+TEST(Megatron, TokensMayBeGatheredInstead) {
+  const Job job = engine_job("megatron@2026-allgather", build_model(expert_architecture(1)),
+                             "ep=2:ep+zero1 tp=2:tp+sp", 8, 2);
+  Lines routed = block(job);
+  std::erase_if(routed, [](const std::string& l) { return l.find("moe.") == std::string::npos; });
+  EXPECT_EQ(routed, (Lines{"forward all_gather bf16 ep*tp 512x1 moe.dispatched",
+                           "backward reduce_scatter bf16 ep*tp 512x1 moe.dispatched",
+                           "forward reduce_scatter bf16 ep*tp 512x1 moe.experts.down",
+                           "backward all_gather bf16 ep*tp 512x1 moe.experts.down"}));
+  EXPECT_EQ(std::ranges::count(extras(job), "forward all_gather uint8 ep*tp 64x1 routing map"), 1);
+}
+
+// KV = 2 x 4 tokens x 8 x 2 = 128 bytes: forward 3 sends; backward KV, twice KV + dKV, dKV.
+TEST(Megatron, ContextParallelRing) {
+  const Job job = engine_job("megatron@2026", wide(1), "cp=4:ring", 16, 1);
+  EXPECT_EQ(block(job), (Lines{"forward send_recv bf16 cp 128x3 attention.exchange",
+                               "backward send_recv bf16 cp 128x1 attention.pieces",
+                               "backward send_recv bf16 cp 256x2 attention.pieces_and_gradients",
+                               "backward send_recv bf16 cp 128x1 attention.gradients"}));
+}
+
+// all_gather: AG of K and of V, 16 tokens x 8 x 2 = 256 bytes, in backward again, RS of dK and dV.
+// a2a: q, k, v and back the output; the mirror: 4 tokens x 16 x 2 = 128 and 64 for k and v.
+TEST(Megatron, ContextParallelGatherAndHeads) {
+  const Job gather = engine_job("megatron@2026", wide(1), "cp=4:gather", 16, 1);
+  EXPECT_EQ(block(gather), (Lines{"forward all_gather bf16 cp 256x1 attention.k_rotated",
+                                  "forward all_gather bf16 cp 256x1 attention.v",
+                                  "backward all_gather bf16 cp 256x1 attention.k_rotated",
+                                  "backward all_gather bf16 cp 256x1 attention.v",
+                                  "backward reduce_scatter bf16 cp 256x1 attention.k_rotated",
+                                  "backward reduce_scatter bf16 cp 256x1 attention.v"}));
+  const Job heads = engine_job("megatron@2026", wide(1), "cp=2:heads", 8, 1);
+  EXPECT_EQ(block(heads), (Lines{"forward all_to_all bf16 cp 128x1 attention.q_rotated",
+                                 "forward all_to_all bf16 cp 64x1 attention.k_rotated",
+                                 "forward all_to_all bf16 cp 64x1 attention.v",
+                                 "forward all_to_all bf16 cp 128x1 attention.context",
+                                 "backward all_to_all bf16 cp 128x1 attention.context",
+                                 "backward all_to_all bf16 cp 128x1 attention.q_rotated",
+                                 "backward all_to_all bf16 cp 64x1 attention.k_rotated",
+                                 "backward all_to_all bf16 cp 64x1 attention.v"}));
+}
+
+// Scalars once per step; the batch in each of 2 micro-batches, 8 tokens in int64, the mask in fp32;
+// tokens on the first stage, labels on the last, both where they are one.
+TEST(Megatron, ScalarsAndBatch) {
+  const Job job = engine_job("megatron@2026", wide(2), "dp=2:ddp tp=2:tp", 8, 4);
+  EXPECT_EQ(clipped(job), (Lines{"update all_reduce fp32 tp 4x1 gradient norm",
+                                 "update all_reduce(min) int32 tp 4x1 success of the update",
+                                 "update all_reduce(max) fp32 tp 4x1 largest gradient norm",
+                                 "update all_reduce(max) fp32 tp 4x1 learning rate",
+                                 "update all_reduce fp32 dp 8x1 loss and count of tokens",
+                                 "forward broadcast int64 tp 64x2 tokens",
+                                 "forward broadcast int64 tp 64x2 position ids",
+                                 "forward broadcast int64 tp 64x2 labels",
+                                 "forward broadcast fp32 tp 32x2 loss mask"}));
+  const Job sharded = engine_job("megatron@2026", wide(2), "dp=2:zero1 tp=2:tp", 8, 4);
+  EXPECT_EQ(clipped(sharded)[0],
+            "update all_reduce fp32 dp*tp 4x1 gradient norm of sharded states");
+  const Job staged = engine_job("megatron@2026", wide(3), "pp=3:1f1b tp=2:tp", 8, 1);
+  EXPECT_EQ(std::ranges::count(clipped(staged, 0), "forward broadcast int64 tp 64x1 tokens"), 1);
+  EXPECT_EQ(std::ranges::count(clipped(staged, 2), "forward broadcast int64 tp 64x1 labels"), 1);
+  EXPECT_EQ(clipped(staged, 1).size(), 4U);
+  EXPECT_EQ(clipped(staged, 1)[0], "update all_reduce fp32 pp*tp 4x1 gradient norm");
+}
+
+// 2021: fp16, each tensor rank sends half of the boundary, the receivers gather it.
+TEST(Megatron, In2021BoundariesWereSentInParts) {
+  const Job job = engine_job("megatron@2021", wide(4), "pp=2:1f1b tp=2:tp", 8, 2);
+  const auto crossing = [](const auto& t) { return t.what.starts_with("boundary"); };
+  EXPECT_EQ(traffic(job, crossing, 0),
+            (Lines{"forward send_recv fp16 pp 128x2 boundary activations",
+                   "backward all_gather fp16 tp 256x2 boundary gradients"}));
+}
+
+// --- stages 0 to 3 by the placement (DeepSpeed)
+
+/// Hidden 512, 8 heads of 64, an MLP of 1024, a vocabulary of 1000: all matrices are above 1e5
+/// elements, norms below. A block: 4 x 262144 + 3 x 524288 + 2 x 512 = 2622464 elements; embedding
+/// and head 512000 each, and a norm of 512.
+Model large_model() {
+  Architecture out = small_architecture(2);
+  out.hidden = 512;
+  out.embedding.vocabulary = 1000;
+  out.embedding.width = 512;
+  Attention& attention = attention_in(out);
+  attention.heads = 8;
+  attention.kv_heads = 8;
+  attention.head_size = 64;
+  attention.value_head_size = 64;
+  attention.rotary_size = 64;
+  std::get<Mlp>(out.shapes[0][1].branches[0].mixer).width = 1024;
+  return build_model(out);
+}
+
+constexpr std::int64_t kMatrices = 2 * 2621440 + 2 * 512000;  // elements
+constexpr std::int64_t kNorms = 5 * 512;
+constexpr std::int64_t kAll = kMatrices + kNorms;
+
+Job large_job(const std::string& placement, std::int64_t micro_batches) {
+  return engine_job("deepspeed@0.19.2", large_model(), placement, 8, 4 * micro_batches);
+}
+
+// All in one bucket of less than 5e8 elements. 4 micro-batches of accumulation.
+TEST(DeepSpeed, StagesZeroAndOneReduceAtTheBoundary) {
+  const std::string bytes = std::to_string(2 * kAll);
+  EXPECT_EQ(states(large_job("dp=4:ddp", 4)),
+            Lines{"reduce all_reduce bf16 dp " + bytes + "x1 gradients"});
+  EXPECT_EQ(states(large_job("dp=4:zero1", 4)),
+            (Lines{"reduce all_reduce bf16 dp " + bytes + "x1 gradients",
+                   "update all_gather bf16 dp " + bytes + "x1 updated parameters"}));
+}
+
+TEST(DeepSpeed, StageTwoAllReducesInEveryMicroBatch) {
+  const std::string bytes = std::to_string(2 * kAll);
+  EXPECT_EQ(states(large_job("dp=4:zero2", 4)),
+            (Lines{"backward all_reduce bf16 dp " + bytes + "x4 gradients",
+                   "update all_gather bf16 dp " + bytes + "x1 updated parameters"}));
+}
+
+// Matrices gathered twice and all gradients scattered once per micro-batch; the norms, which stay
+// gathered, once after the update.
+TEST(DeepSpeed, StageThreeGathersTwiceAndScattersInEveryMicroBatch) {
+  const Job job = large_job("dp=4:zero3", 4);
+  EXPECT_EQ(payload(job, "gathered parameters"), 2 * 4 * 2 * kMatrices);
+  EXPECT_EQ(payload(job, "gradients"), 4 * 2 * kAll);
+  EXPECT_EQ(payload(job, "updated parameters"), 2 * kNorms);
+  for (const std::string& line : states(job)) {
+    EXPECT_TRUE(line.find("reduce_scatter") != std::string::npos ||
+                line.find("all_gather") != std::string::npos) << line;
+  }
+}
+
+// 1.2e9 elements: two full buckets and one of 0.2e9.
+TEST(DeepSpeed, BucketsHoldFiveHundredMillionElements) {
+  const Job job = engine_job("deepspeed@0.19.2", bare_model(1'200'000'000, 2), "dp=4:zero1", 1, 4);
+  EXPECT_EQ(states(job)[0], "reduce all_reduce bf16 dp 1000000000x2 gradients");
+  EXPECT_EQ(states(job)[1], "reduce all_reduce bf16 dp 400000000x1 gradients");
+}
+
+// 7 elements over 4 ranks, padded to 2 x 4; in stage 3 each tensor to a multiple of 4.
+TEST(DeepSpeed, FlatGroupsArePadded) {
+  const Job flat = engine_job("deepspeed@0.19.2", bare_model(7, 1), "dp=4:zero1", 1, 4);
+  EXPECT_EQ(states(flat)[1], "update all_gather bf16 dp 16x1 updated parameters");
+}
+
+TEST(DeepSpeed, SecondaryPartitionsGatherInsideTheirGroup) {
+  const Job job = engine_job("deepspeed@0.19.2", bare_model(800'000, 1), "o=2:hpz i=2:zero3", 1, 4);
+  EXPECT_EQ(states(job)[0], "forward all_gather bf16 o*i 1600000x1 gathered parameters");
+  EXPECT_EQ(states(job)[1], "backward all_gather bf16 i 1600000x1 gathered parameters");
+}
+
+TEST(DeepSpeed, MicsReducesInsideThenAcrossAtTheBoundary) {
+  const Job job =
+      engine_job("deepspeed@0.19.2", bare_model(800'000, 1), "rep=2:mics-replica s=2:mics", 1, 16);
+  EXPECT_EQ(states(job)[2], "backward reduce_scatter bf16 s 1600000x4 gradients");
+  EXPECT_EQ(states(job)[3], "reduce all_reduce bf16 rep 800000x1 gradients");
+}
+
+TEST(DeepSpeed, FlagsAndNorms) {
+  const Job job = engine_job("deepspeed@0.19.2", wide(2), "dp=2:zero1 tp=2:tp", 8, 4);
+  EXPECT_EQ(clipped(job), (Lines{"update all_reduce(max) uint8 dp 1x1 overflow flag over data ranks",
+                                 "update all_reduce(max) uint8 tp 1x1 overflow flag over model ranks",
+                                 "update all_reduce fp32 dp 4x1 gradient norm over data ranks",
+                                 "update all_reduce fp32 tp 4x1 gradient norm over model ranks"}));
+  const Job staged = engine_job("deepspeed@0.19.2", wide(2), "pp=2:1f1b dp=2:zero1", 8, 4);
+  EXPECT_EQ(extras(staged, 1).back(), "update broadcast fp32 pp 8x1 loss over stages");
+  EXPECT_EQ(extras(staged, 0).size() + 1, extras(staged, 1).size());  // the loss over data ranks
+}
+
+// Ulysses: [s/usp, b, heads] x head size sent per tensor, mirrored in backward.
+TEST(DeepSpeed, HeadsAreExchangedForTokens) {
+  const Job job = engine_job("deepspeed@0.19.2", wide(1), "sp=2:ulysses+zero3", 8, 1);
+  EXPECT_EQ(block(job).size(), 8U);
+  EXPECT_EQ(block(job)[0], "forward all_to_all bf16 sp 128x1 attention.q_rotated");
+}
+
+// --- FSDP2 (torchtitan, accelerate, plain PyTorch)
+
+// Per unit: AG 2U, again in backward but for norm and output, RS 4U; in each of 4 micro-batches.
+TEST(Torchtitan, FullyShardedUnits) {
+  const Job job = engine_job("torchtitan@2026.02", wide(2), "dp=2:fsdp", 8, 8);
+  EXPECT_EQ(states(job), (Lines{"forward all_gather bf16 dp 2048x4 gathered parameters",
+                                "backward all_gather bf16 dp 2048x4 gathered parameters",
+                                "backward reduce_scatter fp32 dp 4096x4 gradients",
+                                "forward all_gather bf16 dp 4672x8 gathered parameters",
+                                "backward all_gather bf16 dp 4672x8 gathered parameters",
+                                "backward reduce_scatter fp32 dp 9344x8 gradients",
+                                "forward all_gather bf16 dp 2080x4 gathered parameters",
+                                "backward reduce_scatter fp32 dp 4160x4 gradients"}));
+}
+
+// The fp32 shard, 4U/2, all-reduced over the replicas after every reduce-scatter.
+TEST(Torchtitan, HybridShardingAllReducesEveryShard) {
+  const Job job = engine_job("torchtitan@2026.02", wide(2), "rep=2:ddp dp=2:fsdp", 8, 16);
+  EXPECT_EQ(std::ranges::count(states(job), "backward all_reduce fp32 rep 4672x8 gradients"), 1);
+}
+
+// With a pipeline one AG and one RS per unit and step; nothing is gathered again.
+TEST(Torchtitan, APipelineGathersAndScattersOncePerStep) {
+  const Job job = engine_job("torchtitan@2026.02", wide(4), "pp=2:1f1b dp=2:fsdp", 8, 8);
+  EXPECT_EQ(traffic(job, of_state(State::parameters), 0),
+            (Lines{"forward all_gather bf16 dp 2048x1 gathered parameters",
+                   "forward all_gather bf16 dp 4672x2 gathered parameters"}));
+  EXPECT_EQ(traffic(job, of_state(State::gradients), 0),
+            (Lines{"reduce reduce_scatter fp32 dp 4096x1 gradients",
+                   "reduce reduce_scatter fp32 dp 9344x2 gradients"}));
+}
+
+// Dim 0 padded to a multiple of the group: 3 rows of a [3, 4]-like tensor over 2 are 4 rows. Here a
+// vocabulary of 10 rows x 8 over 4: 12 rows, 192 bytes.
+TEST(Torchtitan, RowsArePaddedToTheGroup) {
+  const Job job =
+      engine_job("torchtitan@2026.02", build_model(small_architecture(1)), "dp=4:fsdp", 8, 4);
+  EXPECT_EQ(states(job)[0], "forward all_gather bf16 dp 192x1 gathered parameters");
+}
+
+// Forward AG, RS, AG, RS; backward 2 RS + 2 AG: the gathered input is kept. One AR per norm.
+TEST(Torchtitan, TensorParallelismKeepsGatheredInputs) {
+  const Job job = engine_job("torchtitan@2026.02", wide(1), "tp=2:tp+sp", 8, 1);
+  EXPECT_EQ(block(job), (Lines{"forward all_gather bf16 tp 256x1 attention.norm.output",
+                               "backward reduce_scatter bf16 tp 256x1 attention.norm.output",
+                               "forward reduce_scatter bf16 tp 256x1 attention.o",
+                               "backward all_gather bf16 tp 256x1 attention.o",
+                               "forward all_gather bf16 tp 256x1 mlp.norm.output",
+                               "backward reduce_scatter bf16 tp 256x1 mlp.norm.output",
+                               "forward reduce_scatter bf16 tp 256x1 mlp.down",
+                               "backward all_gather bf16 tp 256x1 mlp.down"}));
+  EXPECT_EQ(states(job), (Lines{"reduce all_reduce fp32 tp 64x2 gradients of uncut tensors",
+                                "reduce all_reduce fp32 tp 64x1 gradients of uncut tensors"}));
+}
+
+// AG of the input over tp, A2A of 8 tokens x 2 choices = 512 bytes and back, RS; mirrored.
+TEST(Torchtitan, TokensAreMadeWholeBeforeTheyAreSent) {
+  const Job job = engine_job("torchtitan@2026.02", build_model(expert_architecture(1)),
+                             "ep=2:ep+fsdp tp=2:tp+sp", 8, 2);
+  Lines routed = block(job);
+  std::erase_if(routed, [](const std::string& l) { return l.find("moe.") == std::string::npos; });
+  EXPECT_EQ(routed, (Lines{"forward all_gather bf16 tp 256x1 moe.dispatched",
+                           "forward all_to_all bf16 ep 512x1 moe.dispatched",
+                           "backward reduce_scatter bf16 tp 256x1 moe.dispatched",
+                           "backward all_to_all bf16 ep 512x1 moe.dispatched",
+                           "forward reduce_scatter bf16 tp 256x1 moe.experts.down",
+                           "forward all_to_all bf16 ep 512x1 moe.experts.down",
+                           "backward all_gather bf16 tp 256x1 moe.experts.down",
+                           "backward all_to_all bf16 ep 512x1 moe.experts.down"}));
+  EXPECT_EQ(std::ranges::count(extras(job), "forward all_to_all int64 ep 32x1 tokens per expert"),
+            1);
+}
+
+// Keys and values are repeated to all 4 heads before they are gathered: 8 x 16 x 2 = 256 bytes.
+TEST(Torchtitan, ContextParallelismGathersRepeatedKeys) {
+  const Job job = engine_job("torchtitan@2026.02", wide(1), "cp=4:gather", 8, 1);
+  EXPECT_EQ(block(job)[0], "forward all_gather bf16 cp 256x1 attention.core.keys_expanded");
+}
+
+TEST(Torchtitan, Scalars) {
+  const Job job = engine_job("torchtitan@2026.02", wide(2), "pp=2:1f1b dp=2:fsdp tp=2:tp+sp", 8, 2);
+  EXPECT_EQ(clipped(job), (Lines{"forward all_reduce int64 dp 8x1 count of valid tokens",
+                                 "update all_reduce fp32 dp*tp 4x1 gradient norm",
+                                 "update all_reduce fp32 pp 4x1 gradient norm over stages"}));
+}
+
+// Before mid 2025 embedding, last norm and output were one unit, 2048 + 2080 bytes, gathered once;
+// of 3 blocks the last was not freed.
+TEST(Torchtitan, ItsOlderRootUnitHeldBothEnds) {
+  const Job job = engine_job("torchtitan@2025.06", wide(3), "dp=2:fsdp", 8, 4);
+  EXPECT_EQ(states(job), (Lines{"forward all_gather bf16 dp 4128x2 gathered parameters",
+                                "backward reduce_scatter fp32 dp 8256x2 gradients",
+                                "forward all_gather bf16 dp 4672x6 gathered parameters",
+                                "backward all_gather bf16 dp 4672x4 gathered parameters",
+                                "backward reduce_scatter fp32 dp 9344x6 gradients"}));
+}
+
+// Gradients in bf16 and once per step; parameters gathered nearly twice per micro-batch.
+TEST(Accelerate, ReducesBf16OncePerStep) {
+  const Job job = engine_job("accelerate@1", wide(2), "dp=2:fsdp", 8, 8);
+  EXPECT_EQ(states(job), (Lines{"forward all_gather bf16 dp 2048x4 gathered parameters",
+                                "backward all_gather bf16 dp 2048x4 gathered parameters",
+                                "reduce reduce_scatter bf16 dp 2048x1 gradients",
+                                "forward all_gather bf16 dp 4672x8 gathered parameters",
+                                "backward all_gather bf16 dp 4672x8 gathered parameters",
+                                "reduce reduce_scatter bf16 dp 4672x2 gradients",
+                                "forward all_gather bf16 dp 2080x4 gathered parameters",
+                                "reduce reduce_scatter bf16 dp 2080x1 gradients"}));
+}
+
+// DistributedDataParallel: fp32, 13472 / 2 = 6736 elements, in one bucket of 25 MiB.
+TEST(Pytorch, ReplicasReduceFp32InBuckets) {
+  const Job job = engine_job("pytorch-ddp@2.0", wide(2), "dp=2:ddp", 8, 4);
+  EXPECT_EQ(states(job), Lines{"reduce all_reduce fp32 dp 26944x1 gradients"});
+}
+
+// --- fp32 accumulation without a scatter (nanotron)
+
+// 2048 + 2 x 4672 + 2080 bytes in bf16 = 6736 elements: AR in fp32 once, AG in bf16 once.
+TEST(Nanotron, DividedOptimizerStateStillAllReduces) {
+  const Job job = engine_job("nanotron@2024.12", wide(2), "dp=2:zero1", 8, 8);
+  EXPECT_EQ(states(job), (Lines{"reduce all_reduce fp32 dp 26944x1 gradients",
+                                "update all_gather bf16 dp 13472x1 updated parameters"}));
+}
+
+TEST(Nanotron, WrappedReplicasReduceInBuckets) {
+  const Job job =
+      engine_job("nanotron@2024.12-ddp", bare_model(10'000'000, 4), "dp=2:ddp", 1, 2);
+  EXPECT_EQ(states(job), (Lines{"reduce all_reduce fp32 dp 26214400x1 gradients",
+                                "reduce all_reduce fp32 dp 13785600x1 gradients"}));
+}
+
+// Two int64 messages, of 7 and of 6 numbers, before each of 4 tensors either way.
+TEST(Nanotron, EachTensorIsPrecededByMetadata) {
+  const Job job = engine_job("nanotron@2024.12", wide(4), "pp=2:1f1b", 8, 4);
+  EXPECT_EQ(extras(job, 0), (Lines{"forward send_recv int64 pp 56x4 first metadata of activations",
+                                   "forward send_recv int64 pp 48x4 second metadata of activations"}));
+  EXPECT_EQ(extras(job, 1), (Lines{"backward send_recv int64 pp 56x4 first metadata of gradients",
+                                   "backward send_recv int64 pp 48x4 second metadata of gradients"}));
+}
+
+TEST(Nanotron, NormAndLossAreOneMessageEach) {
+  const Job job = engine_job("nanotron@2024.12", wide(2), "dp=2:zero1 tp=2:tp+sp", 8, 4);
+  EXPECT_EQ(clipped(job), (Lines{"update all_reduce fp32 tp 4x1 gradient norm",
+                                 "update all_reduce fp32 dp 4x1 loss"}));
+}
+
+// --- bytes per step for plain data parallelism, side by side: P = 6736 parameters, a = 4
+
+TEST(Engines, GradientAndParameterMessagesSideBySide) {
+  const auto moved = [](const std::string& engine, const std::string& placement) {
+    Job job = engine_job(engine, wide(2), placement, 8, 8);
+    job.profile.vocabulary_multiple = 1;  // no padding, to count by P alone
+    job.profile.align_elements = 1;
+    job.profile.pad_total_elements = 1;
+    job.profile.pad_elements = 1;
+    job.profile.persistent_elements = 0;
+    return std::pair(payload(job, "gradients"),
+                     payload(job, "gathered parameters") + payload(job, "updated parameters"));
+  };
+  constexpr std::int64_t P = 6736, head = 1040, a = 4;
+  using Pair = std::pair<std::int64_t, std::int64_t>;
+  EXPECT_EQ(moved("megatron@2026", "dp=2:ddp"), Pair(4 * P, 0));
+  EXPECT_EQ(moved("megatron@2026", "dp=2:zero1"), Pair(4 * P, 2 * P));
+  EXPECT_EQ(moved("megatron@2026-bf16-reduce", "dp=2:zero1"), Pair(2 * P, 2 * P));
+  EXPECT_EQ(moved("deepspeed@0.19.2", "dp=2:ddp"), Pair(2 * P, 0));
+  EXPECT_EQ(moved("deepspeed@0.19.2", "dp=2:zero1"), Pair(2 * P, 2 * P));
+  EXPECT_EQ(moved("deepspeed@0.19.2", "dp=2:zero2"), Pair(2 * P * a, 2 * P));
+  EXPECT_EQ(moved("deepspeed@0.19.2", "dp=2:zero3"), Pair(2 * P * a, 2 * a * 2 * P));
+  EXPECT_EQ(moved("torchtitan@2026.02", "dp=2:fsdp"), Pair(4 * P * a, 2 * a * (2 * P - head)));
+  EXPECT_EQ(moved("accelerate@1", "dp=2:fsdp"), Pair(2 * P, 2 * a * (2 * P - head)));
+  EXPECT_EQ(moved("nanotron@2024.12", "dp=2:zero1"), Pair(4 * P, 2 * P));
+}
+
+// --- every profile
+
+TEST(Engines, EveryProfileLoadsAndDerivesAPlainJob) {
+  for (const std::string& name : profile_names(repository_data())) {
+    const Job job = engine_job(name, wide(2), "dp=2:ddp", 8, 2);
+    EXPECT_GT(derive(job).peak, bytes(0)) << name;
+    for (const Fact& fact : job.profile.facts) EXPECT_FALSE(fact.source.empty()) << name;
+  }
+}
+
+/// Findings of the rule `engine`.
+std::size_t refusals(const std::string& engine, const std::string& placement) {
+  const Derivation derived = derive(engine_job(engine, wide(4), placement, 8, 8));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      derived.findings, [](const Finding& f) { return f.rule == "engine"; }));
+}
+
+TEST(Engines, RefuseWhatTheirCodeRefuses) {
+  EXPECT_EQ(refusals("deepspeed@0.19.2", "pp=2:1f1b dp=2:zero1"), 0U);
+  EXPECT_EQ(refusals("deepspeed@0.19.2", "pp=2:1f1b dp=2:zero2"), 1U);
+  EXPECT_EQ(refusals("megatron@2026", "tp=2:tp"), 0U);
+  EXPECT_EQ(refusals("megatron@2026", "tp=8:tp"), 1U);      // 4 heads
+  EXPECT_EQ(refusals("megatron@2026", "pp=3:1f1b"), 1U);    // 4 blocks
+  EXPECT_EQ(refusals("megatron@2026", "pp=3[2,1,1]:1f1b"), 0U);
+  EXPECT_EQ(refusals("megatron@2026", "cp=8:ring"), 1U);    // 8 tokens, 16 chunks
+  EXPECT_EQ(refusals("torchtitan@2026.02", "tp=2:tp"), 1U);
+  EXPECT_EQ(refusals("torchtitan@2026.02", "tp=2:tp+sp"), 0U);
+  EXPECT_EQ(refusals("nanotron@2026.04", "dp=2:zero2"), 1U);
+  EXPECT_EQ(refusals("megatron@2021", "tp=2:tp+sp"), 1U);
+}
+
+}  // namespace
+}  // namespace placet
