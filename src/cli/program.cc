@@ -70,7 +70,7 @@ void check_not_empty(int argc, const char* const* argv) {
     if (i > 1 && before.starts_with("--")) {
       throw InputError({.where = before, .problem = "the value is empty"});
     }
-    throw InputError({.where = "placet", .problem = "an argument is empty"});
+    throw InputError({.where = "arguments", .problem = "one of them is empty"});
   }
 }
 

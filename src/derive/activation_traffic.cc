@@ -1,9 +1,9 @@
 // Rules 4 and 6 of docs/theory.md §4: values between operators, and what recomputation repeats.
 //
 // For every value and every axis we ask in which layout its producer leaves it and in which its
-// consumers need it, forward and backward. Along a tensor axis the residual stream is R or S(token);
-// inside a parallel region tokens are whole, values that carry a cut index are S of it, contractions
-// over a cut index leave P, and the gradient of a value without the cut index is P. Axes with the
+// consumers need it, forward and backward. Along a tensor axis the residual stream is R or
+// S(token); inside a parallel region tokens are whole, values that carry a cut index are S of it,
+// contractions over a cut index leave P, and the gradient of a value without the cut index is P. Axes with the
 // same transition form one group.
 #include <algorithm>
 
@@ -81,10 +81,11 @@ class StreamTraffic {
   void read_axis(std::size_t a) {
     const AxisPlacement& axis = unit_.axis(a);
     if (axis.degree == 1) return;
-    Walk walk{.axis = a, .bit = axis_bit(static_cast<int>(a)),
-              .split = axis.how.cut == Cut::tensor &&
-                       axis.how.modes.activations == Mode::sharded_gather,
-              .partial = std::vector<bool>(kind_.values.size(), false)};
+    Walk walk{
+        .axis = a,
+        .bit = axis_bit(static_cast<int>(a)),
+        .split = axis.how.cut == Cut::tensor && axis.how.modes.activations == Mode::sharded_gather,
+        .partial = std::vector<bool>(kind_.values.size(), false)};
     for (std::size_t o = 0; o < kind_.operators.size(); ++o) {
       const Operator& op = kind_.operators[o];
       const How& how = unit_.how_for(a, o);
@@ -104,9 +105,8 @@ class StreamTraffic {
   /// Whether an operator leaves its output as a partial sum: it contracts over a cut index, or is
   /// linear and was given one.
   bool is_partial(const Operator& op, int output, IndexSet cut, const Walk& walk) const {
-    const bool passes = passes_partial(op.kind) && std::ranges::any_of(op.inputs, [&](int v) {
-      return walk.partial[at(v)];
-    });
+    const bool passes = passes_partial(op.kind) &&
+                        std::ranges::any_of(op.inputs, [&](int v) { return walk.partial[at(v)]; });
     return passes || (contracted(op, output) & cut) != 0;
   }
 
@@ -187,8 +187,8 @@ class StreamTraffic {
   /// A contraction with trainable weights needs its whole input for their gradient.
   bool needs_input_again(const Operator& op) const {
     return is_contraction(op.kind) && std::ranges::any_of(op.parameters, [&](int p) {
-      return kind_.parameters[at(p)].trainable;
-    });
+             return kind_.parameters[at(p)].trainable;
+           });
   }
 
   /// Where the stream is whole and experts are cut or apart, each device has a part of every
@@ -230,8 +230,12 @@ class StreamTraffic {
     const bool on_stream = value.region == Region::residual;
     const std::int64_t whole = on_stream ? unit_.local.gathered[v] : unit_.local.values[v];
     auto send = [&](Collective collective, Phase phase, AxisMask axes) {
-      unit_.add({.what = value.name, .collective = collective, .phase = phase, .axes = axes,
-                 .elements = whole, .dtype = unit_.dtype_of(value)});
+      unit_.add({.what = value.name,
+                 .collective = collective,
+                 .phase = phase,
+                 .axes = axes,
+                 .elements = whole,
+                 .dtype = unit_.dtype_of(value)});
     };
     const auto forward = Phase::forward;
     const auto backward = Phase::backward;

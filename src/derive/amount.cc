@@ -83,8 +83,7 @@ std::int64_t experts_hosted(const Layout& layout) {
 std::int64_t value_of(Symbol symbol, const Layout& layout, const Stage& stage) {
   std::int64_t sum = 0;
   auto over_parameters = [&](auto&& add) {
-    for_each_parameter(layout, stage,
-                       [&](const LocalUnit&, const LocalParameter& p) { add(p); });
+    for_each_parameter(layout, stage, [&](const LocalUnit&, const LocalParameter& p) { add(p); });
     return sum;
   };
   if (symbol == Symbol::sequence) return layout.tokens;

@@ -89,9 +89,9 @@ class StageTraffic {
   }
 
   bool is_written_alone(int u) const {
-    return stays_gathered(u) ||
-           std::ranges::any_of(kind_of(u).parameters,
-                               [](const Parameter& p) { return p.tied.has_value(); });
+    return stays_gathered(u) || std::ranges::any_of(kind_of(u).parameters, [](const Parameter& p) {
+             return p.tied.has_value();
+           });
   }
 
   /// Whether the unit is the model's last block, and the engine gathers that only once.
@@ -204,18 +204,16 @@ class StageTraffic {
   void pad(UnitTerm& term) const {
     if (!term.sharded || profile_.grain != ShardGrain::everything) return;
     const std::int64_t elements = in_bytes(term.term.payload) * 8 / bits_of(term.term.dtype);
-    term.term.payload =
-        bytes_of(padded_message(profile_, term, elements), term.term.dtype);
+    term.term.payload = bytes_of(padded_message(profile_, term, elements), term.term.dtype);
   }
 
   /// Bytes of a full bucket; 0: everything in one.
   std::int64_t bucket_size(const CommunicationTerm& term) const {
     if (profile_.later_stages_use_one_bucket && !stage_.hosts_first) return 0;
     if (profile_.bucket_bytes > 0) return profile_.bucket_bytes;
-    const std::int64_t elements =
-        std::max(profile_.bucket_elements,
-                 checked_multiply(profile_.bucket_elements_per_replica, layout_.data_degree,
-                                  "bucket"));
+    const std::int64_t elements = std::max(
+        profile_.bucket_elements,
+        checked_multiply(profile_.bucket_elements_per_replica, layout_.data_degree, "bucket"));
     return in_bytes(bytes_of(elements, term.dtype));
   }
 
@@ -279,16 +277,18 @@ class StageTraffic {
     for (const LocalUnit& unit : layout_.units) {
       const UnitKind& kind = job_.model.kinds[at(unit.kind)];
       if (kind.role != UnitRole::block || kind.values.empty()) continue;
-      return CommunicationTerm{.axes = layout_.layer_axes, .collective = Collective::send_recv,
-                               .state = State::activations, .dtype = job_.precision.compute,
+      return CommunicationTerm{.axes = layout_.layer_axes,
+                               .collective = Collective::send_recv,
+                               .state = State::activations,
+                               .dtype = job_.precision.compute,
                                .payload = bytes_of(unit.values.front(), job_.precision.compute),
                                .group = 2};
     }
     return std::nullopt;
   }
 
-  void add_crossing(CommunicationTerm term, std::string_view what, Phase phase,
-                    std::int64_t sends, std::int64_t receives) {
+  void add_crossing(CommunicationTerm term, std::string_view what, Phase phase, std::int64_t sends,
+                    std::int64_t receives) {
     term.what = what;
     term.phase = phase;
     const AxisMask whole = layout_.tensor_axes & ~layout_.split_residual_axes;
@@ -325,11 +325,15 @@ class StageTraffic {
       }
     }
     if (elements == 0) return;
-    out_.terms.push_back({.axes = layout_.layer_axes, .collective = Collective::all_reduce,
-                          .op = ReduceOp::sum, .state = State::gradients,
+    out_.terms.push_back({.axes = layout_.layer_axes,
+                          .collective = Collective::all_reduce,
+                          .op = ReduceOp::sum,
+                          .state = State::gradients,
                           .what = "gradients of shared tensors",
-                          .dtype = job_.precision.reduce, .phase = Phase::reduce,
-                          .payload = bytes_of(elements, job_.precision.reduce), .count = 1,
+                          .dtype = job_.precision.reduce,
+                          .phase = Phase::reduce,
+                          .payload = bytes_of(elements, job_.precision.reduce),
+                          .count = 1,
                           .group = 2});
   }
 
@@ -341,8 +345,8 @@ class StageTraffic {
     for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
       const LocalParameter& parameter = local.parameters[p];
       if (!parameter.trainable) continue;
-      const bool shared = both_ways ? !kind.parameters[p].tied
-                                    : is_shared_elsewhere(kind, static_cast<int>(p), u);
+      const bool shared =
+          both_ways ? !kind.parameters[p].tied : is_shared_elsewhere(kind, static_cast<int>(p), u);
       if (!shared) continue;
       elements += profile_.shared_gradients_whole ? parameter.elements
                                                   : left_after_scatter(layout_, parameter);
@@ -352,8 +356,8 @@ class StageTraffic {
 
   bool hosts_kind(int kind) const {
     return std::ranges::any_of(stage_.chunks, [&](const std::vector<int>& chunk) {
-      return std::ranges::any_of(
-          chunk, [&](int u) { return job_.model.units[at(u)].kind == kind; });
+      return std::ranges::any_of(chunk,
+                                 [&](int u) { return job_.model.units[at(u)].kind == kind; });
     });
   }
 
@@ -364,8 +368,8 @@ class StageTraffic {
     const int number = job_.model.units[at(u)].kind;
     for (std::size_t k = 0; k < job_.model.kinds.size(); ++k) {
       for (const Parameter& other : job_.model.kinds[k].parameters) {
-        const bool here = other.tied && other.tied->kind == number &&
-                          other.tied->parameter == parameter;
+        const bool here =
+            other.tied && other.tied->kind == number && other.tied->parameter == parameter;
         if (here && !hosts_kind(static_cast<int>(k))) return true;
       }
     }
@@ -424,11 +428,17 @@ class StageTraffic {
       const std::int64_t elements = evaluate(message.payload_elements, layout_, stage_);
       const std::int64_t count = evaluate(message.count, layout_, stage_);
       if (whole <= 1 || elements <= 0 || count <= 0) continue;
-      out_.terms.push_back({.axes = axes, .collective = message.collective, .op = message.op,
-                            .state = message.state, .what = message.what,
-                            .dtype = message.dtype, .phase = message.phase,
-                            .payload = bytes_of(elements, message.dtype), .count = count,
-                            .group = pair ? 2 : whole, .source = message.source});
+      out_.terms.push_back({.axes = axes,
+                            .collective = message.collective,
+                            .op = message.op,
+                            .state = message.state,
+                            .what = message.what,
+                            .dtype = message.dtype,
+                            .phase = message.phase,
+                            .payload = bytes_of(elements, message.dtype),
+                            .count = count,
+                            .group = pair ? 2 : whole,
+                            .source = message.source});
     }
   }
 
@@ -448,13 +458,16 @@ std::int64_t sent_per_call(Collective collective, std::int64_t payload, std::int
   const std::int64_t bits = bits_of(dtype);
   const std::int64_t own = payload * 8 / bits / group * bits / 8;
   switch (collective) {
-    case Collective::all_reduce: return 2 * (payload - own);
+    case Collective::all_reduce:
+      return 2 * (payload - own);
     case Collective::reduce_scatter:
     case Collective::all_gather:
-    case Collective::all_to_all: return payload - own;
+    case Collective::all_to_all:
+      return payload - own;
     case Collective::send_recv:
     case Collective::broadcast:
-    case Collective::host_copy: return payload;
+    case Collective::host_copy:
+      return payload;
   }
   return payload;
 }
@@ -462,22 +475,24 @@ std::int64_t sent_per_call(Collective collective, std::int64_t payload, std::int
 Rational exact_sent(const CommunicationTerm& term) {
   const Rational total = Rational(in_bytes(term.payload)) * term.count;
   switch (term.collective) {
-    case Collective::all_reduce: return total * Rational(2 * (term.group - 1), term.group);
+    case Collective::all_reduce:
+      return total * Rational(2 * (term.group - 1), term.group);
     case Collective::reduce_scatter:
     case Collective::all_gather:
-    case Collective::all_to_all: return total * Rational(term.group - 1, term.group);
+    case Collective::all_to_all:
+      return total * Rational(term.group - 1, term.group);
     case Collective::send_recv:
     case Collective::broadcast:
-    case Collective::host_copy: return total;
+    case Collective::host_copy:
+      return total;
   }
   return total;
 }
 
 std::int64_t padded_message(const Profile& profile, const UnitTerm& term, std::int64_t elements) {
   const std::int64_t shards = term.shard_of > 1 ? term.shard_of : term.term.group;
-  const std::int64_t multiple =
-      std::lcm(checked_multiply(shards, profile.pad_elements, "padding"),
-               profile.pad_total_elements);
+  const std::int64_t multiple = std::lcm(checked_multiply(shards, profile.pad_elements, "padding"),
+                                         profile.pad_total_elements);
   const std::int64_t whole = checked_multiply(elements, term.shard_of, "padding");
   return checked_multiply(largest_share(whole, multiple), multiple, "padding") / term.shard_of;
 }

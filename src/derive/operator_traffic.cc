@@ -81,22 +81,25 @@ class AttentionTraffic {
   int value_of(AttentionTensor tensor) const {
     switch (tensor) {
       case AttentionTensor::query:
-      case AttentionTensor::query_gradient: return op_.inputs[0];
+      case AttentionTensor::query_gradient:
+        return op_.inputs[0];
       case AttentionTensor::keys:
-      case AttentionTensor::keys_gradient: return expanded(op_.inputs[1], internal::kKeysExpanded);
+      case AttentionTensor::keys_gradient:
+        return expanded(op_.inputs[1], internal::kKeysExpanded);
       case AttentionTensor::values:
       case AttentionTensor::values_gradient:
         return expanded(op_.inputs[2], internal::kValuesExpanded);
       case AttentionTensor::output:
-      case AttentionTensor::output_gradient: return op_.outputs[0];
+      case AttentionTensor::output_gradient:
+        return op_.outputs[0];
     }
     return op_.outputs[0];
   }
 
   /// An engine that repeats keys and values for all heads moves what it has repeated.
   int expanded(int value, int internal_value) const {
-    const bool repeats = unit_.job.profile.repeats_kv_heads &&
-                         op_.internals.size() > at(internal_value);
+    const bool repeats =
+        unit_.job.profile.repeats_kv_heads && op_.internals.size() > at(internal_value);
     return repeats ? op_.internals[at(internal_value)] : value;
   }
 
@@ -122,8 +125,8 @@ class AttentionTraffic {
   /// Elements of a value along whole sequences, from this device's part.
   std::int64_t whole_of(std::int64_t part) const {
     const Layout& layout = unit_.layout;
-    const std::int64_t tokens = largest_part(unit_.job.placement, unit_.job.batch.sequence,
-                                             layout.sequence_axes & ~mask_);
+    const std::int64_t tokens =
+        largest_part(unit_.job.placement, unit_.job.batch.sequence, layout.sequence_axes & ~mask_);
     return checked_multiply(part / std::max<std::int64_t>(1, layout.tokens), tokens,
                             "attention exchange");
   }
@@ -151,8 +154,13 @@ class AttentionTraffic {
   void send(std::string_view what, Collective collective, Phase phase, std::int64_t elements,
             std::int64_t count) {
     if (count <= 0) return;
-    unit_.add({.what = what, .collective = collective, .phase = phase, .axes = mask_,
-               .elements = elements, .dtype = unit_.job.precision.compute, .count = count});
+    unit_.add({.what = what,
+               .collective = collective,
+               .phase = phase,
+               .axes = mask_,
+               .elements = elements,
+               .dtype = unit_.job.precision.compute,
+               .count = count});
   }
 
   UnitTraffic& unit_;
@@ -174,9 +182,15 @@ class RoutingTraffic {
     stream_ = at(outward ? op.inputs.front() : op.outputs.front());
     auto go = [&](Phase phase, bool out) {
       switch (unit_.job.profile.token_dispatch) {
-        case TokenDispatch::exchange: exchange(phase, out); return;
-        case TokenDispatch::gather: gather(phase, axes_.exchanged | axes_.gathered, out); return;
-        case TokenDispatch::whole_then_exchange: exchange_whole(phase, out); return;
+        case TokenDispatch::exchange:
+          exchange(phase, out);
+          return;
+        case TokenDispatch::gather:
+          gather(phase, axes_.exchanged | axes_.gathered, out);
+          return;
+        case TokenDispatch::whole_then_exchange:
+          exchange_whole(phase, out);
+          return;
       }
     };
     go(Phase::forward, outward);
@@ -188,8 +202,8 @@ class RoutingTraffic {
   /// Tokens that a device sends: its own, once per choice; of those whose experts stand in its part
   /// of the axes that share its tokens.
   std::int64_t sent() const {
-    std::int64_t elements = checked_multiply(unit_.layout.residual_tokens, unit_.layout.micro_batch,
-                                             "routed tokens");
+    std::int64_t elements =
+        checked_multiply(unit_.layout.residual_tokens, unit_.layout.micro_batch, "routed tokens");
     for (const Dim& dim : unit_.kind.values[routed_].dims) {
       if (dim.index == Index::sample || dim.index == Index::token) continue;
       elements = checked_multiply(elements, dim.size, "routed tokens");
@@ -209,9 +223,8 @@ class RoutingTraffic {
 
   /// Every device gets the tokens of all and gives back its part of the results.
   void gather(Phase phase, AxisMask axes, bool outward) {
-    const std::int64_t whole =
-        checked_multiply(unit_.local.values[stream_], degree_of(unit_.job.placement, axes),
-                         "gathered tokens");
+    const std::int64_t whole = checked_multiply(
+        unit_.local.values[stream_], degree_of(unit_.job.placement, axes), "gathered tokens");
     send(outward ? Collective::all_gather : Collective::reduce_scatter, phase, axes, whole);
   }
 
@@ -221,13 +234,16 @@ class RoutingTraffic {
     gather(phase, unit_.layout.split_residual_axes, outward);
     const std::int64_t spread = degree_of(unit_.job.placement, axes_.gathered);
     send(Collective::all_to_all, phase, axes_.exchanged,
-         outward ? checked_multiply(sent(), spread, "routed tokens")
-                 : unit_.local.values[routed_]);
+         outward ? checked_multiply(sent(), spread, "routed tokens") : unit_.local.values[routed_]);
   }
 
   void send(Collective collective, Phase phase, AxisMask axes, std::int64_t elements) {
-    unit_.add({.what = unit_.kind.values[routed_].name, .collective = collective, .phase = phase,
-               .axes = axes, .elements = elements, .dtype = unit_.job.precision.compute});
+    unit_.add({.what = unit_.kind.values[routed_].name,
+               .collective = collective,
+               .phase = phase,
+               .axes = axes,
+               .elements = elements,
+               .dtype = unit_.job.precision.compute});
   }
 
   UnitTraffic& unit_;
@@ -260,8 +276,8 @@ void write_loss(UnitTraffic& unit, std::size_t o) {
       axes_that_cut(unit, o, dims_of(unit, op.inputs.front()), dims_of(unit, op.outputs.front()));
   const std::int64_t tokens = unit.local.values[at(op.outputs.front())];
   auto send = [&](std::string_view what, std::int64_t elements, ReduceOp reduce) {
-    unit.add({.what = what, .axes = axes, .elements = elements, .dtype = Dtype::fp32,
-              .op = reduce});
+    unit.add(
+        {.what = what, .axes = axes, .elements = elements, .dtype = Dtype::fp32, .op = reduce});
   };
   send("loss.max", tokens, ReduceOp::max);
   if (unit.job.profile.fuses_loss_sums) {
@@ -280,8 +296,11 @@ void write_norm(UnitTraffic& unit, std::size_t o) {
   const AxisMask axes =
       axes_that_cut(unit, o, dims_of(unit, op.inputs.front()), dims_of(unit, statistics));
   auto send = [&](std::string_view what, Phase phase) {
-    unit.add({.what = what, .phase = phase, .axes = axes,
-              .elements = unit.local.values[at(statistics)], .dtype = Dtype::fp32});
+    unit.add({.what = what,
+              .phase = phase,
+              .axes = axes,
+              .elements = unit.local.values[at(statistics)],
+              .dtype = Dtype::fp32});
   };
   send("norm.statistics", Phase::forward);
   if (unit.starts_again(o)) send("norm.statistics", Phase::backward);
@@ -304,20 +323,39 @@ AxisMask axes_of_divided_checkpoints(const UnitTraffic& unit) {
   return axes;
 }
 
+/// Whether some activations, or checkpoints, live in host memory.
+bool keeps_on_host(const Placement& placement) {
+  const auto on_host = [](const How& how) {
+    return how.modes.activations == Mode::offloaded ||
+           how.offload[static_cast<std::size_t>(State::activations)].has_value();
+  };
+  return std::ranges::any_of(placement.axes, [&](const AxisPlacement& axis) {
+    return on_host(axis.how) || std::ranges::any_of(axis.overrides, [&](const Override& o) {
+             return std::holds_alternative<Checkpoints>(o.selector) && on_host(o.how);
+           });
+  });
+}
+
 /// What was kept in parts comes together before the unit is recomputed; what was kept in host
 /// memory went there in forward and comes back for backward.
 void write_kept(UnitTraffic& unit, int number, bool recomputed) {
   if (unit.kind.values.empty()) return;
   if (unit.plan.whole_unit) {
-    unit.add({.what = "kept input", .collective = Collective::all_gather, .phase = Phase::backward,
-              .axes = axes_of_divided_checkpoints(unit), .elements = unit.local.values[0],
+    unit.add({.what = "kept input",
+              .collective = Collective::all_gather,
+              .phase = Phase::backward,
+              .axes = axes_of_divided_checkpoints(unit),
+              .elements = unit.local.values[0],
               .dtype = unit.dtype_of(unit.kind.values[0])});
   }
+  if (!keeps_on_host(unit.job.placement)) return;
   const std::int64_t host = unit_memory(unit.layout, number, recomputed).kept_on_host;
   for (const Phase phase : {Phase::forward, Phase::backward}) {
     unit.add({.what = phase == Phase::forward ? "kept for backward to host"
                                               : "kept for backward from host",
-              .collective = Collective::host_copy, .phase = phase, .elements = host,
+              .collective = Collective::host_copy,
+              .phase = phase,
+              .elements = host,
               .dtype = Dtype::uint8});
   }
 }
@@ -346,10 +384,9 @@ UnitTraffic::UnitTraffic(const Layout& of, int unit, bool recomputed)
 
 bool UnitTraffic::keeps_something(const Operator& op) const {
   const SavedSlots& slots = job.profile.saved[static_cast<std::size_t>(op.kind)];
-  const bool frozen = is_contraction(op.kind) && !op.parameters.empty() &&
-                      std::ranges::none_of(op.parameters, [&](int p) {
-                        return kind.parameters[at(p)].trainable;
-                      });
+  const bool frozen =
+      is_contraction(op.kind) && !op.parameters.empty() &&
+      std::ranges::none_of(op.parameters, [&](int p) { return kind.parameters[at(p)].trainable; });
   auto any = [](const std::vector<int>& values, std::uint16_t mask) {
     for (std::size_t i = 0; i < values.size() && i < 16; ++i) {
       if ((mask >> i & 1U) != 0) return true;
@@ -382,9 +419,8 @@ bool UnitTraffic::is_routed(const Operator& op) const {
 
 RoutedAxes UnitTraffic::routed_axes() const {
   RoutedAxes out;
-  const auto experts = std::ranges::find_if(kind.operators, [](const Operator& op) {
-    return op.kind == OpKind::grouped_linear;
-  });
+  const auto experts = std::ranges::find_if(
+      kind.operators, [](const Operator& op) { return op.kind == OpKind::grouped_linear; });
   if (experts == kind.operators.end()) return out;
   const auto o = static_cast<std::size_t>(experts - kind.operators.begin());
   for (std::size_t a = 0; a < axis_count(); ++a) {
@@ -416,12 +452,17 @@ void UnitTraffic::add(const Message& message) {
   if ((group <= 1 && !host) || message.elements == 0) return;
   const bool reduces = message.collective == Collective::all_reduce ||
                        message.collective == Collective::reduce_scatter;
-  terms_.push_back({.term = {.axes = message.axes, .collective = message.collective,
+  terms_.push_back({.term = {.axes = message.axes,
+                             .collective = message.collective,
                              .op = reduces ? message.op : ReduceOp::none,
-                             .state = State::activations, .what = message.what,
-                             .unit = kind.name, .dtype = message.dtype, .phase = message.phase,
+                             .state = State::activations,
+                             .what = message.what,
+                             .unit = kind.name,
+                             .dtype = message.dtype,
+                             .phase = message.phase,
                              .payload = bytes_of(message.elements, message.dtype),
-                             .count = message.count, .group = group},
+                             .count = message.count,
+                             .group = group},
                     .per_micro_batch = true});
 }
 

@@ -21,12 +21,14 @@ std::int64_t padded_elements(const Profile& profile, const LocalParameter& param
                              std::int64_t degree) {
   const bool gathered = (parameter.rests_in_part | parameter.persistent) != 0;
   switch (gathered ? profile.gathered_grain.value_or(profile.grain) : profile.grain) {
-    case ShardGrain::element: return parameter.elements;
+    case ShardGrain::element:
+      return parameter.elements;
     case ShardGrain::unit:
-    case ShardGrain::everything: return round_up(parameter.elements, profile.align_elements);
+    case ShardGrain::everything:
+      return round_up(parameter.elements, profile.align_elements);
     case ShardGrain::tensor:
-      return round_up(parameter.elements, std::lcm(degree * profile.pad_elements,
-                                                   profile.pad_total_elements));
+      return round_up(parameter.elements,
+                      std::lcm(degree * profile.pad_elements, profile.pad_total_elements));
     case ShardGrain::row:
       return checked_multiply(round_up(parameter.rows, degree),
                               parameter.elements / std::max<std::int64_t>(1, parameter.rows),
@@ -76,12 +78,21 @@ class ParameterTraffic {
     if (group == 0) group = degree_of(job_.placement, axes);
     if ((group <= 1 && move.collective != Collective::host_copy) || elements == 0) return;
     const Bytes payload = bytes_of(elements, move.dtype);
-    const UnitTerm made{.term = {.axes = axes, .collective = move.collective, .op = move.op,
-                                 .state = move.state, .what = move.what, .unit = kind_.name,
-                                 .dtype = move.dtype, .phase = move.phase, .payload = payload,
-                                 .count = 1, .group = group},
-                        .per_micro_batch = move.per_micro_batch, .grain = move.grain,
-                        .sharded = move.sharded, .shard_of = move.shard_of};
+    const UnitTerm made{.term = {.axes = axes,
+                                 .collective = move.collective,
+                                 .op = move.op,
+                                 .state = move.state,
+                                 .what = move.what,
+                                 .unit = kind_.name,
+                                 .dtype = move.dtype,
+                                 .phase = move.phase,
+                                 .payload = payload,
+                                 .count = 1,
+                                 .group = group},
+                        .per_micro_batch = move.per_micro_batch,
+                        .grain = move.grain,
+                        .sharded = move.sharded,
+                        .shard_of = move.shard_of};
     for (UnitTerm& known : terms_) {
       if (!travel_together(known, made)) continue;
       if (move.grain == MessageGrain::tensor) {
@@ -115,8 +126,7 @@ class ParameterTraffic {
     for (UnitTerm& term : terms_) {
       if (!term.sharded || term.grain != MessageGrain::unit) continue;
       const std::int64_t elements = in_bytes(term.term.payload) * 8 / bits_of(term.term.dtype);
-      term.term.payload =
-          bytes_of(padded_message(profile_, term, elements), term.term.dtype);
+      term.term.payload = bytes_of(padded_message(profile_, term, elements), term.term.dtype);
     }
   }
 
@@ -130,8 +140,11 @@ class ParameterTraffic {
     const bool is_end = kind_.role == UnitRole::head || kind_.role == UnitRole::embedding;
     const bool stays = (kind_.role == UnitRole::head && profile_.last_unit_stays_gathered) ||
                        (is_end && profile_.joins_ends);
-    Move move{.what = "gathered parameters", .dtype = gather_dtype(declared),
-              .phase = Phase::forward, .grain = profile_.gather_grain, .sharded = true};
+    Move move{.what = "gathered parameters",
+              .dtype = gather_dtype(declared),
+              .phase = Phase::forward,
+              .grain = profile_.gather_grain,
+              .sharded = true};
     const AxisMask once = axes & parameter.kept_step;
     const AxisMask again = stays ? 0 : axes & ~parameter.kept;
     if (once != 0) gather(declared, parameter, move, once, axes & ~once);
@@ -170,9 +183,14 @@ class ParameterTraffic {
   // --- gradients
 
   Move reduction(Collective collective, Phase phase, bool each) const {
-    return {.collective = collective, .op = ReduceOp::sum, .state = State::gradients,
-            .what = "gradients", .dtype = job_.precision.reduce, .phase = phase,
-            .per_micro_batch = each, .grain = profile_.gradient_grain};
+    return {.collective = collective,
+            .op = ReduceOp::sum,
+            .state = State::gradients,
+            .what = "gradients",
+            .dtype = job_.precision.reduce,
+            .phase = phase,
+            .per_micro_batch = each,
+            .grain = profile_.gradient_grain};
   }
 
   /// A gradient on its way: its size, when, and whether in every micro-batch.
@@ -216,8 +234,8 @@ class ParameterTraffic {
     Move shared = reduction(Collective::all_reduce, Phase::reduce, false);
     shared.what = "gradients of shared heads";
     shared.grain = profile_.shared_gradient_grain;
-    add(shared, parameter.replica_axes,
-        profile_.shared_gradients_whole ? parameter.elements : left, parameter.replicas);
+    add(shared, parameter.replica_axes, profile_.shared_gradients_whole ? parameter.elements : left,
+        parameter.replicas);
   }
 
   void add_shared(AxisMask axes, std::int64_t elements, bool each) {
@@ -265,8 +283,11 @@ class ParameterTraffic {
     const AxisMask spread =
         parameter.owned & ~parameter.divided[0] & ~parameter.materialized & ~parameter.cut;
     if (spread != 0) {
-      const Move gather{.what = "updated parameters", .dtype = job_.precision.parameters,
-                        .phase = Phase::update, .grain = profile_.update_grain, .sharded = true};
+      const Move gather{.what = "updated parameters",
+                        .dtype = job_.precision.parameters,
+                        .phase = Phase::update,
+                        .grain = profile_.update_grain,
+                        .sharded = true};
       // Axes along which parameters rest divided anyway keep their part: only the rest is gathered.
       add(gather, spread,
           largest_share(padded(parameter, spread | parameter.divided[0]),
@@ -282,10 +303,12 @@ class ParameterTraffic {
   void gather_for_update(const Parameter& declared, const LocalParameter& parameter) {
     const AxisMask early = (parameter.scattered_each | parameter.deferred) & ~parameter.owned &
                            ~parameter.regathered & parameter.partial;
-    const AxisMask whole = parameter.regathered & parameter.partial &
-                           (parameter.scattered_each | parameter.deferred);
-    const Move gradients{.state = State::gradients, .what = "gradients for the update",
-                         .dtype = job_.precision.gradients, .phase = Phase::update};
+    const AxisMask whole =
+        parameter.regathered & parameter.partial & (parameter.scattered_each | parameter.deferred);
+    const Move gradients{.state = State::gradients,
+                         .what = "gradients for the update",
+                         .dtype = job_.precision.gradients,
+                         .phase = Phase::update};
     add(gradients, early | whole, parameter.elements);
     regather_state(declared, parameter);
     gather_regions(declared, parameter);
@@ -297,8 +320,10 @@ class ParameterTraffic {
     whole.rest[1] = largest_share(parameter.elements, degree_of(job_.placement, parameter.owned));
     whole.on_host = {};
     const std::int64_t size = state_bytes(job_, declared, whole).device[1];
-    const Move gather{.state = State::optimizer, .what = "optimizer state for the update",
-                      .dtype = Dtype::uint8, .phase = Phase::update};
+    const Move gather{.state = State::optimizer,
+                      .what = "optimizer state for the update",
+                      .dtype = Dtype::uint8,
+                      .phase = Phase::update};
     add(gather, parameter.regathered, size);
   }
 
@@ -310,10 +335,13 @@ class ParameterTraffic {
     const AxisMask torn = parameter.cut_rows | parameter.cut_columns;
     switch (job_.optimizer.region) {
       case UpdateRegion::element:
-      case UpdateRegion::block: return;
+      case UpdateRegion::block:
+        return;
       case UpdateRegion::matrix: {
-        const Move gather{.state = State::gradients, .what = "matrices for the update",
-                          .dtype = job_.precision.gradients, .phase = Phase::update};
+        const Move gather{.state = State::gradients,
+                          .what = "matrices for the update",
+                          .dtype = job_.precision.gradients,
+                          .phase = Phase::update};
         const std::int64_t own =
             largest_share(parameter.elements, degree_of(job_.placement, parameter.owned));
         add(gather, torn,
@@ -321,9 +349,12 @@ class ParameterTraffic {
         return;
       }
       case UpdateRegion::row_and_column: {
-        Move sums{.collective = Collective::all_reduce, .op = ReduceOp::sum,
-                  .state = State::optimizer, .what = "column sums for the update",
-                  .dtype = Dtype::fp32, .phase = Phase::update};
+        Move sums{.collective = Collective::all_reduce,
+                  .op = ReduceOp::sum,
+                  .state = State::optimizer,
+                  .what = "column sums for the update",
+                  .dtype = Dtype::fp32,
+                  .phase = Phase::update};
         add(sums, parameter.cut_rows | parameter.owned,
             parameter.elements / std::max<std::int64_t>(1, parameter.matrix_rows));
         sums.what = "row sums for the update";
@@ -341,7 +372,9 @@ class ParameterTraffic {
   /// Optimizer state in host memory, updated on the device: it comes in and goes back.
   void copy_states(const Parameter& declared, const LocalParameter& parameter) {
     if (parameter.on_host[1] == Rational(0) || parameter.update_on_host) return;
-    Move copy{.collective = Collective::host_copy, .state = State::optimizer, .dtype = Dtype::uint8,
+    Move copy{.collective = Collective::host_copy,
+              .state = State::optimizer,
+              .dtype = Dtype::uint8,
               .phase = Phase::update};
     const std::int64_t size = state_bytes(job_, declared, parameter).host[1];
     copy.what = "optimizer state from host";
@@ -353,8 +386,10 @@ class ParameterTraffic {
   /// Gradients that rest on the host go there each time they are reduced; those that only the
   /// update on the host needs, once. An update on the device brings them back.
   void copy_gradients(const LocalParameter& parameter) {
-    Move copy{.collective = Collective::host_copy, .state = State::gradients,
-              .what = "gradients to host", .dtype = job_.precision.gradients,
+    Move copy{.collective = Collective::host_copy,
+              .state = State::gradients,
+              .what = "gradients to host",
+              .dtype = job_.precision.gradients,
               .phase = Phase::update};
     if (parameter.on_host[2] != Rational(0)) {
       copy.phase = Phase::backward;
@@ -374,8 +409,10 @@ class ParameterTraffic {
   void copy_parameters(const LocalParameter& parameter) {
     const bool on_host = parameter.on_host[0] != Rational(0);
     if (on_host == parameter.update_on_host) return;
-    Move copy{.collective = Collective::host_copy, .what = "updated parameters from host",
-              .dtype = job_.precision.parameters, .phase = Phase::update};
+    Move copy{.collective = Collective::host_copy,
+              .what = "updated parameters from host",
+              .dtype = job_.precision.parameters,
+              .phase = Phase::update};
     if (on_host) {
       copy.what = "updated parameters to host";
       add(copy, 0, moved(parameter.rest[0], parameter.on_host[0]), 1);
@@ -400,8 +437,9 @@ class ParameterTraffic {
 }  // namespace
 
 std::int64_t left_after_scatter(const Layout& layout, const LocalParameter& parameter) {
-  const AxisMask scattered = parameter.partial & (parameter.scattered_each | parameter.deferred |
-                                                  parameter.owned) & ~parameter.shared;
+  const AxisMask scattered = parameter.partial &
+                             (parameter.scattered_each | parameter.deferred | parameter.owned) &
+                             ~parameter.shared;
   return largest_part(layout.job->placement, parameter.elements, scattered);
 }
 

@@ -37,7 +37,7 @@ class UnitTraffic {
     AxisMask axes = 0;
     std::int64_t elements = 0;  // of the payload
     Dtype dtype = Dtype::bf16;
-    std::int64_t count = 1;     // per micro-batch
+    std::int64_t count = 1;       // per micro-batch
     ReduceOp op = ReduceOp::sum;  // of collectives that reduce
   };
 
@@ -73,7 +73,8 @@ class UnitTraffic {
 
   int number_ = 0;
   bool recomputed_ = false;
-  std::size_t last_needed_ = 0;  // one past the last operator that a recomputation runs to its inputs
+  std::size_t last_needed_ =
+      0;  // one past the last operator that a recomputation runs to its inputs
   std::vector<UnitTerm> terms_;
 };
 

@@ -157,13 +157,12 @@ TEST(Communication, ParametersOnTheHostComeInForEveryUse) {
 
 // State on the host, update on the device: 12 bytes of 400 elements in and out.
 TEST(Communication, StateOnTheHostComesInForAnUpdateOnTheDevice) {
-  const Job job = written_job(bare_model(800, 1),
-                              "dp=2:zero1+offload(optimizer)+update(device)", 1, 2);
-  EXPECT_EQ(of_states(job),
-            (Lines{"reduce reduce_scatter bf16 dp 1600x1 gradients",
-                   "update all_gather bf16 dp 1600x1 updated parameters",
-                   "update host_copy uint8 - 4800x1 optimizer state from host",
-                   "update host_copy uint8 - 4800x1 optimizer state to host"}));
+  const Job job =
+      written_job(bare_model(800, 1), "dp=2:zero1+offload(optimizer)+update(device)", 1, 2);
+  EXPECT_EQ(of_states(job), (Lines{"reduce reduce_scatter bf16 dp 1600x1 gradients",
+                                   "update all_gather bf16 dp 1600x1 updated parameters",
+                                   "update host_copy uint8 - 4800x1 optimizer state from host",
+                                   "update host_copy uint8 - 4800x1 optimizer state to host"}));
 }
 
 // Checkpoints of 4 blocks, 256 bytes each, over the host link and back in each of 2 micro-batches.
@@ -373,11 +372,10 @@ TEST(Communication, ARingPassesKeysAndValuesAndTheirGradients) {
 TEST(Communication, ARingMayCarryGradientsWithThePieces) {
   Job job = written_job(wide(1), "cp=4:ring", 8, 1);
   job.profile.ring_carries_gradients = true;
-  EXPECT_EQ(of_block(job),
-            (Lines{"forward send_recv bf16 cp 64x3 attention.exchange",
-                   "backward send_recv bf16 cp 64x1 attention.pieces",
-                   "backward send_recv bf16 cp 128x2 attention.pieces_and_gradients",
-                   "backward send_recv bf16 cp 64x1 attention.gradients"}));
+  EXPECT_EQ(of_block(job), (Lines{"forward send_recv bf16 cp 64x3 attention.exchange",
+                                  "backward send_recv bf16 cp 64x1 attention.pieces",
+                                  "backward send_recv bf16 cp 128x2 attention.pieces_and_gradients",
+                                  "backward send_recv bf16 cp 64x1 attention.gradients"}));
 }
 
 TEST(Communication, GatheredKeysAreGatheredAgainAndTheirGradientsScattered) {
@@ -472,8 +470,8 @@ TEST(Communication, TheWorstRoutingReturnsMoreThanItSends) {
 // --- layer axes
 
 Lines crossing(const Job& job, std::size_t stage) {
-  return traffic(job, [](const CommunicationTerm& t) { return t.what.starts_with("boundary"); },
-                 stage);
+  return traffic(
+      job, [](const CommunicationTerm& t) { return t.what.starts_with("boundary"); }, stage);
 }
 
 TEST(Communication, StagesSendActivationsOnAndGradientsBack) {

@@ -25,7 +25,8 @@ Lines clipped(Job job, std::size_t stage = 0) {
 /// Payload bytes per step of the terms with this word, over all calls.
 std::int64_t payload(const Job& job, std::string_view what) {
   std::int64_t sum = 0;
-  for (const CommunicationTerm& term : derive(job).communication[0].terms) {
+  const Derivation derived = derive(job);
+  for (const CommunicationTerm& term : derived.communication[0].terms) {
     if (term.what == what) sum += in_bytes(term.payload) * term.count;
   }
   return sum;
@@ -93,11 +94,11 @@ TEST(Megatron, OverlappedReductionGoesInBuckets) {
 // Megatron-FSDP, a unit per layer: reduced in every micro-batch, gathered twice in each.
 TEST(Megatron, ItsShardedDataParallelismWorksByLayers) {
   const Job gradients = engine_job("megatron@2026-fsdp", wide(2), "dp=2:zero2", 8, 8);
-  EXPECT_EQ(std::ranges::count(states(gradients),
-                               "backward reduce_scatter fp32 dp 9344x8 gradients"), 1);
+  EXPECT_EQ(
+      std::ranges::count(states(gradients), "backward reduce_scatter fp32 dp 9344x8 gradients"), 1);
   const Job all = engine_job("megatron@2026-fsdp", wide(2), "dp=2:zero3", 8, 8);
-  EXPECT_EQ(std::ranges::count(states(all),
-                               "forward all_gather bf16 dp 4672x8 gathered parameters"), 1);
+  EXPECT_EQ(
+      std::ranges::count(states(all), "forward all_gather bf16 dp 4672x8 gathered parameters"), 1);
   EXPECT_EQ(std::ranges::count(states(all), "backward reduce_scatter fp32 dp 9344x8 gradients"), 1);
 }
 
@@ -171,8 +172,8 @@ TEST(Megatron, StagesSendOneTensorEachWay) {
 TEST(Megatron, TiedEmbeddingsAreSummedBetweenTheEnds) {
   Architecture architecture = wide_architecture(4);
   architecture.head.tied = true;
-  const Job job = engine_job("megatron@2026", build_model(architecture),
-                             "pp=4:1f1b dp=2:zero1 tp=2:tp", 8, 8);
+  const Job job =
+      engine_job("megatron@2026", build_model(architecture), "pp=4:1f1b dp=2:zero1 tp=2:tp", 8, 8);
   const std::string line = "reduce all_reduce fp32 pp/2 8192x1 gradients of shared tensors";
   EXPECT_EQ(std::ranges::count(states(job, 0), line), 1);
   EXPECT_EQ(std::ranges::count(states(job, 1), line), 0);
@@ -337,7 +338,8 @@ TEST(DeepSpeed, StageThreeGathersTwiceAndScattersInEveryMicroBatch) {
   EXPECT_EQ(payload(job, "updated parameters"), 2 * kNorms);
   for (const std::string& line : states(job)) {
     EXPECT_TRUE(line.find("reduce_scatter") != std::string::npos ||
-                line.find("all_gather") != std::string::npos) << line;
+                line.find("all_gather") != std::string::npos)
+        << line;
   }
 }
 
@@ -369,10 +371,11 @@ TEST(DeepSpeed, MicsReducesInsideThenAcrossAtTheBoundary) {
 
 TEST(DeepSpeed, FlagsAndNorms) {
   const Job job = engine_job("deepspeed@0.19.2", wide(2), "dp=2:zero1 tp=2:tp", 8, 4);
-  EXPECT_EQ(clipped(job), (Lines{"update all_reduce(max) uint8 dp 1x1 overflow flag over data ranks",
-                                 "update all_reduce(max) uint8 tp 1x1 overflow flag over model ranks",
-                                 "update all_reduce fp32 dp 4x1 gradient norm over data ranks",
-                                 "update all_reduce fp32 tp 4x1 gradient norm over model ranks"}));
+  EXPECT_EQ(clipped(job),
+            (Lines{"update all_reduce(max) uint8 dp 1x1 overflow flag over data ranks",
+                   "update all_reduce(max) uint8 tp 1x1 overflow flag over model ranks",
+                   "update all_reduce fp32 dp 4x1 gradient norm over data ranks",
+                   "update all_reduce fp32 tp 4x1 gradient norm over model ranks"}));
   const Job staged = engine_job("deepspeed@0.19.2", wide(2), "pp=2:1f1b dp=2:zero1", 8, 4);
   EXPECT_EQ(extras(staged, 1).back(), "update broadcast fp32 pp 8x1 loss over stages");
   EXPECT_EQ(extras(staged, 0).size() + 1, extras(staged, 1).size());  // the loss over data ranks
@@ -511,8 +514,7 @@ TEST(Nanotron, DividedOptimizerStateStillAllReduces) {
 }
 
 TEST(Nanotron, WrappedReplicasReduceInBuckets) {
-  const Job job =
-      engine_job("nanotron@2024.12-ddp", bare_model(10'000'000, 4), "dp=2:ddp", 1, 2);
+  const Job job = engine_job("nanotron@2024.12-ddp", bare_model(10'000'000, 4), "dp=2:ddp", 1, 2);
   EXPECT_EQ(states(job), (Lines{"reduce all_reduce fp32 dp 26214400x1 gradients",
                                 "reduce all_reduce fp32 dp 13785600x1 gradients"}));
 }
@@ -520,10 +522,12 @@ TEST(Nanotron, WrappedReplicasReduceInBuckets) {
 // Two int64 messages, of 7 and of 6 numbers, before each of 4 tensors either way.
 TEST(Nanotron, EachTensorIsPrecededByMetadata) {
   const Job job = engine_job("nanotron@2024.12", wide(4), "pp=2:1f1b", 8, 4);
-  EXPECT_EQ(extras(job, 0), (Lines{"forward send_recv int64 pp 56x4 first metadata of activations",
-                                   "forward send_recv int64 pp 48x4 second metadata of activations"}));
-  EXPECT_EQ(extras(job, 1), (Lines{"backward send_recv int64 pp 56x4 first metadata of gradients",
-                                   "backward send_recv int64 pp 48x4 second metadata of gradients"}));
+  EXPECT_EQ(extras(job, 0),
+            (Lines{"forward send_recv int64 pp 56x4 first metadata of activations",
+                   "forward send_recv int64 pp 48x4 second metadata of activations"}));
+  EXPECT_EQ(extras(job, 1),
+            (Lines{"backward send_recv int64 pp 56x4 first metadata of gradients",
+                   "backward send_recv int64 pp 48x4 second metadata of gradients"}));
 }
 
 TEST(Nanotron, NormAndLossAreOneMessageEach) {
@@ -572,18 +576,18 @@ TEST(Engines, EveryProfileLoadsAndDerivesAPlainJob) {
 /// Findings of the rule `engine`.
 std::size_t refusals(const std::string& engine, const std::string& placement) {
   const Derivation derived = derive(engine_job(engine, wide(4), placement, 8, 8));
-  return static_cast<std::size_t>(std::ranges::count_if(
-      derived.findings, [](const Finding& f) { return f.rule == "engine"; }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(derived.findings, [](const Finding& f) { return f.rule == "engine"; }));
 }
 
 TEST(Engines, RefuseWhatTheirCodeRefuses) {
   EXPECT_EQ(refusals("deepspeed@0.19.2", "pp=2:1f1b dp=2:zero1"), 0U);
   EXPECT_EQ(refusals("deepspeed@0.19.2", "pp=2:1f1b dp=2:zero2"), 1U);
   EXPECT_EQ(refusals("megatron@2026", "tp=2:tp"), 0U);
-  EXPECT_EQ(refusals("megatron@2026", "tp=8:tp"), 1U);      // 4 heads
-  EXPECT_EQ(refusals("megatron@2026", "pp=3:1f1b"), 1U);    // 4 blocks
+  EXPECT_EQ(refusals("megatron@2026", "tp=8:tp"), 1U);    // 4 heads
+  EXPECT_EQ(refusals("megatron@2026", "pp=3:1f1b"), 1U);  // 4 blocks
   EXPECT_EQ(refusals("megatron@2026", "pp=3[2,1,1]:1f1b"), 0U);
-  EXPECT_EQ(refusals("megatron@2026", "cp=8:ring"), 1U);    // 8 tokens, 16 chunks
+  EXPECT_EQ(refusals("megatron@2026", "cp=8:ring"), 1U);  // 8 tokens, 16 chunks
   EXPECT_EQ(refusals("torchtitan@2026.02", "tp=2:tp"), 1U);
   EXPECT_EQ(refusals("torchtitan@2026.02", "tp=2:tp+sp"), 0U);
   EXPECT_EQ(refusals("nanotron@2026.04", "dp=2:zero2"), 1U);

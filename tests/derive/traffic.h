@@ -124,9 +124,8 @@ inline Chosen activations_of(std::string unit) {
   };
 }
 inline Chosen moves_states() {
-  return [](const CommunicationTerm& t) {
-    return t.state != State::activations && t.source.empty();
-  };
+  return
+      [](const CommunicationTerm& t) { return t.state != State::activations && t.source.empty(); };
 }
 /// Messages that only an engine has.
 inline Chosen of_engine() {
