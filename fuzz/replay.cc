@@ -1,8 +1,8 @@
 // Replays the seeds of one target, then random mutations of them. Same arguments, same texts:
 //   placement_replay CORPUS [MUTATIONS [SEED]]
-// Ends with status 1 at the first text that makes the parser do anything but read or refuse it, that
-// takes more than a second of this process's time, or after which the process has held more than
-// 256 MiB. The text is left behind as a file, whose name is printed.
+// Ends with status 1 at the first text that makes the parser do anything but read or refuse it,
+// that takes more than a second of this process's time, or after which the process has held more
+// than 256 MiB. The text is left behind as a file, whose name is printed.
 #include <sys/resource.h>
 
 #include <algorithm>

@@ -29,8 +29,8 @@ constexpr DecoderFacts kQwen2{
     .attention = {.bias = kAlways, .output_bias = kNever, .window = kQwenWindow},
     .mlp = {.bias = kNever}};
 
-// modeling_mimo.py of XiaomiMiMo/MiMo-7B-Base (recalled); its prediction layers have a form of their
-// own.
+// modeling_mimo.py of XiaomiMiMo/MiMo-7B-Base (recalled); its prediction layers have a form of
+// their own.
 constexpr DecoderFacts kMiMo{.family = "mimo",
                              .attention = {.bias = {.key = "attention_bias", .fallback = true},
                                            .output_bias = kNever,

@@ -108,8 +108,7 @@ void set_training(const Catalog& catalog, const JobRequest& request, Job& job) {
   job.optimizer =
       load_optimizer(catalog, request.optimizer.value_or("adamw"), where_of(request, "optimizer"));
   if (request.recompute) {
-    job.recompute =
-        recompute_of(*request.recompute, job.profile, where_of(request, "recompute"));
+    job.recompute = recompute_of(*request.recompute, job.profile, where_of(request, "recompute"));
   }
   if (request.routing) job.routing = parse_routing(*request.routing, where_of(request, "routing"));
   job.clips_by_global_norm = request.clip.value_or(0) > 0;

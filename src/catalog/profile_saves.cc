@@ -106,7 +106,8 @@ void read_policies(const Reader& reader, Profile& profile) {
   if (!policies) return;
   for (const auto& [name, entry] : policies->members()) {
     const RecomputePolicy policy = read_policy(name, entry);
-    std::erase_if(profile.policies, [&](const RecomputePolicy& p) { return p.name == policy.name; });
+    std::erase_if(profile.policies,
+                  [&](const RecomputePolicy& p) { return p.name == policy.name; });
     profile.policies.push_back(policy);
     Json value = entry.json();
     const std::string source = entry.at("source").text();

@@ -123,6 +123,7 @@ ScalarFact loss_steps_fact(const char* key, std::vector<LossStep> Profile::*fiel
 
 ScalarFacts compute_facts() {
   return {word("gathered_input", &Profile::gathered_input, {"shard", "whole"}),
+          flag("rotates_in_place", &Profile::rotates_in_place),
           flag("repeats_kv_heads", &Profile::repeats_kv_heads),
           whole("vocabulary_multiple", &Profile::vocabulary_multiple, {1, 1'000'000}),
           flag("vocabulary_multiple_times_tensor_degree",

@@ -89,12 +89,10 @@ std::vector<When> read_conditions(const Reader& reader) {
 
 InstantSet read_instants(const Reader& reader) {
   const auto spell = [](Instant instant) { return name_of(instant); };
-  InstantSet all = 0;
-  for (int i = 0; i < kInstantCount; ++i) all |= bit_of(static_cast<Instant>(i));
   if (reader.is_text()) {
     const std::vector<std::string> words = {"all"};
     reader.one_of(words);
-    return all;
+    return kEveryInstant;
   }
   InstantSet instants = 0;
   for (const Reader& item : reader.items()) {
@@ -133,7 +131,8 @@ void read_group(const Reader& over, EngineMessage& message) {
   }
   for (const Reader& cut : over.items()) message.over.push_back(read_cut(cut));
   if (message.over.empty()) {
-    over.fail("names no axis", "\"all\", \"owners\", \"experts\", \"cut_experts\" or a list of cuts");
+    over.fail("names no axis",
+              "\"all\", \"owners\", \"experts\", \"cut_experts\" or a list of cuts");
   }
 }
 

@@ -53,9 +53,7 @@ class CsvParser {
     return csv_parse(&parser_, line.data(), line.size(), &CsvParser::on_cell, &CsvParser::on_row,
                      this);
   }
-  bool finish() {
-    return csv_fini(&parser_, &CsvParser::on_cell, &CsvParser::on_row, this) == 0;
-  }
+  bool finish() { return csv_fini(&parser_, &CsvParser::on_cell, &CsvParser::on_row, this) == 0; }
   bool has_too_many_columns() const { return too_many_columns_; }
   std::int64_t open_line() const { return row_.line; }
   std::vector<TableRow>& rows() { return rows_; }
@@ -165,12 +163,12 @@ void check_header(const Table& table, const std::string& place) {
     if (find_column(table.kind, name) != nullptr) continue;
     const std::string slip = slip_of(name, known, table.columns);
     if (i > last_known && slip.empty() && !name.empty()) continue;
-    throw InputError({.where = place + ", column " + std::to_string(i + 1),
-                      .value = name,
-                      .problem = name.empty() ? "the name of the column is empty"
-                                              : "is not a known column",
-                      .allowed = "a column of SCHEMA.md; own columns stand after those",
-                      .nearest = slip.empty() ? nearest(name, known) : slip});
+    throw InputError(
+        {.where = place + ", column " + std::to_string(i + 1),
+         .value = name,
+         .problem = name.empty() ? "the name of the column is empty" : "is not a known column",
+         .allowed = "a column of SCHEMA.md; own columns stand after those",
+         .nearest = slip.empty() ? nearest(name, known) : slip});
   }
   if (!has_column(table.columns, "row_id")) {
     throw InputError({.where = place,
@@ -206,9 +204,14 @@ void check_cell(const Table& table, std::size_t row, const TableColumn& column) 
   const std::string_view cell = table.text(row, column.name);
   if (cell.empty()) return;
   switch (column.type) {
-    case TableColumn::Type::text: return;
-    case TableColumn::Type::flag: whole_of(cell, {0, 1}, table.place(row, column.name)); return;
-    case TableColumn::Type::whole: whole_of(cell, {}, table.place(row, column.name)); return;
+    case TableColumn::Type::text:
+      return;
+    case TableColumn::Type::flag:
+      whole_of(cell, {0, 1}, table.place(row, column.name));
+      return;
+    case TableColumn::Type::whole:
+      whole_of(cell, {}, table.place(row, column.name));
+      return;
     case TableColumn::Type::number:
       number_of(cell, kAnyNumber, table.place(row, column.name));
       return;

@@ -1,7 +1,7 @@
 // Tables of measured runs: comma-separated text under a header, read strictly (docs/formats.md,
 // data/validation/tables/SCHEMA.md). A cell is text; an empty one means that the source does not
-// say. The columns of a kind of table have types, and every cell of theirs is checked when the table
-// is read, so that a wrong number is found with its row and column and never counts as a gap.
+// say. The columns of a kind of table have types, and every cell of theirs is checked when the
+// table is read, so that a wrong number is found with its row and column and never counts as a gap.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,9 @@ inline constexpr std::size_t kMostTableRows = 1'000'000;
 inline constexpr std::size_t kMostTableColumns = 1024;
 inline constexpr std::size_t kLongestTableLine = std::size_t{1} << 20;  // bytes
 
-/// Kinds of tables, told apart by their headers. runs: one training run per row. states: one device's
-/// share of parameters, gradients and optimizer state. activations: one device's saved activations.
+/// Kinds of tables, told apart by their headers. runs: one training run per row. states: one
+/// device's share of parameters, gradients and optimizer state. activations: one device's saved
+/// activations.
 enum class TableKind : std::uint8_t { runs, states, activations };
 
 /// A column of a kind of table and what its cells hold.
@@ -59,8 +60,8 @@ struct Table {
 /// Reads a table. The header comes first and names `row_id`. Columns of the kind may be left out;
 /// after the last of them others may follow. Throws InputError with file, line and column for a
 /// column that is not known among the others or given twice, a near miss of a known name, a row of
-/// another length, a cell of a wrong type, a row_id that is empty or given twice, quotes that do not
-/// match, a table without rows, and text beyond the limits above.
+/// another length, a cell of a wrong type, a row_id that is empty or given twice, quotes that do
+/// not match, a table without rows, and text beyond the limits above.
 Table read_table(const std::filesystem::path& path);
 
 /// The same for text that is at hand; `where` names it in messages.

@@ -132,9 +132,12 @@ constexpr auto kActivationColumns = std::to_array<TableColumn>({
 
 std::span<const TableColumn> columns_of(TableKind kind) {
   switch (kind) {
-    case TableKind::runs: return kRunColumns;
-    case TableKind::states: return kStateColumns;
-    case TableKind::activations: return kActivationColumns;
+    case TableKind::runs:
+      return kRunColumns;
+    case TableKind::states:
+      return kStateColumns;
+    case TableKind::activations:
+      return kActivationColumns;
   }
   fail_internally("every kind of table has columns");
 }

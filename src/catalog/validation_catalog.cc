@@ -26,7 +26,8 @@ std::vector<std::string> run_columns() {
 CellPattern read_cell_pattern(const std::string& column, const Reader& reader) {
   CellPattern pattern{.column = column};
   if (reader.is_list()) {
-    for (const Reader& item : reader.items()) pattern.any_of.push_back(item.json().get<std::string>());
+    for (const Reader& item : reader.items())
+      pattern.any_of.push_back(item.json().get<std::string>());
     if (pattern.any_of.empty()) reader.fail("is an empty list", "at least one text");
     return pattern;
   }
@@ -164,8 +165,7 @@ MemoryMeasure read_measure(const Reader& rule) {
     const std::vector<std::string> units = {"GiB", "GB"};
     measure.unit = units[unit->one_of(units)];
   }
-  measure.quantity =
-      static_cast<MemoryMeasure::Quantity>(rule.at("quantity").one_of(quantities));
+  measure.quantity = static_cast<MemoryMeasure::Quantity>(rule.at("quantity").one_of(quantities));
   measure.first_device = rule.at("of").one_of(devices) == 0;
   if (const auto decides = rule.find("decides")) measure.decides = decides->flag();
   return measure;

@@ -61,9 +61,9 @@ struct SourceReading {
 /// What a framework calls its layouts: axes outermost first, and the placement term that each
 /// sharding stage of the data-parallel axes is.
 struct RunLayout {
-  std::vector<std::string> order;          // of pp, dp, cp, ep, tp
-  std::vector<std::string> sharding_terms; // by sharding stage 0..3
-  std::string context_term;                // how attention is carried out along cp
+  std::vector<std::string> order;           // of pp, dp, cp, ep, tp
+  std::vector<std::string> sharding_terms;  // by sharding stage 0..3
+  std::string context_term;                 // how attention is carried out along cp
 
   friend bool operator==(const RunLayout&, const RunLayout&) = default;
 };
@@ -86,20 +86,21 @@ struct MemoryMeasure {
     alive,                // bytes alive, the most of the step
     alive_after_backward  // the same, from the end of the last backward on
   };
-  std::string name;    // "reserved", "states"
+  std::string name;  // "reserved", "states"
   RowPattern when;
   std::string column;
-  std::string unit;    // "GiB", "GB"; empty: the row's mem_unit says
+  std::string unit;  // "GiB", "GB"; empty: the row's mem_unit says
   Quantity quantity = Quantity::reserved;
-  bool first_device = false;   // of rank 0; otherwise the largest of all
-  bool decides = false;        // the figure that stands for the row in the totals
+  bool first_device = false;  // of rank 0; otherwise the largest of all
+  bool decides = false;       // the figure that stands for the row in the totals
   Evidence evidence;
 
   friend bool operator==(const MemoryMeasure&, const MemoryMeasure&) = default;
 };
 
 /// Words of cells: column, then the source's spelling, then ours.
-using WordTable = std::map<std::string, std::map<std::string, std::string, std::less<>>, std::less<>>;
+using WordTable =
+    std::map<std::string, std::map<std::string, std::string, std::less<>>, std::less<>>;
 
 struct ValidationCatalog {
   std::vector<EngineRule> engines;
@@ -110,8 +111,8 @@ struct ValidationCatalog {
   friend bool operator==(const ValidationCatalog&, const ValidationCatalog&) = default;
 };
 
-/// Reads data/validation: engines.json, measures.json, words.json and assumptions/. Throws InputError
-/// with file and key path for what is unknown, missing or without a source.
+/// Reads data/validation: engines.json, measures.json, words.json and assumptions/. Throws
+/// InputError with file and key path for what is unknown, missing or without a source.
 ValidationCatalog load_validation(const Catalog& catalog);
 
 /// Columns that a filling may speak of although no table has them:

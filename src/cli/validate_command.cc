@@ -1,8 +1,10 @@
 // placet validate TABLE: predictions beside measured runs.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <thread>
 
 #include "catalog/table.h"
 #include "cli/command.h"
@@ -23,6 +25,8 @@ struct ValidateCall {
   bool json = false;
 };
 
+constexpr unsigned kMostThreads = 64;
+
 // A line that is written over again, and only for people.
 void show_progress(std::int64_t done, std::int64_t all) {
   constexpr std::int64_t kEvery = 50;
@@ -32,7 +36,9 @@ void show_progress(std::int64_t done, std::int64_t all) {
 }
 
 ValidateOptions options_of(const ValidateCall& call) {
-  ValidateOptions options{.progress = show_progress};
+  const unsigned processors = std::thread::hardware_concurrency();
+  ValidateOptions options{.threads = static_cast<int>(std::clamp(processors, 1U, kMostThreads)),
+                          .progress = show_progress};
   if (!call.engine.empty()) options.engine = call.engine;
   for (const std::string& condition : call.where) {
     options.where.push_back(parse_condition(condition, "--where"));

@@ -3,8 +3,8 @@
 // For every value and every axis we ask in which layout its producer leaves it and in which its
 // consumers need it, forward and backward. Along a tensor axis the residual stream is R or
 // S(token); inside a parallel region tokens are whole, values that carry a cut index are S of it,
-// contractions over a cut index leave P, and the gradient of a value without the cut index is P. Axes with the
-// same transition form one group.
+// contractions over a cut index leave P, and the gradient of a value without the cut index is P.
+// Axes with the same transition form one group.
 #include <algorithm>
 
 #include "derive/unit_traffic.h"

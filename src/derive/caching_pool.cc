@@ -64,14 +64,17 @@ CachingPool::Blocks::iterator CachingPool::find_when_full(std::int64_t size, boo
 }
 
 CachingPool::Blocks::iterator CachingPool::add_segment(std::int64_t size, bool is_small) {
-  std::int64_t segment = is_small        ? kSmallSegment
+  std::int64_t segment = is_small         ? kSmallSegment
                          : size < kMiddle ? kMiddleSegment
                                           : round_up(size, kPage);
   reserve_more(segment);
   const std::int64_t address = next_address_;
   next_address_ += segment + kRound;
-  const Block block{.size = segment, .segment = next_segment_++, .segment_size = segment,
-                    .is_free = true, .is_small = is_small};
+  const Block block{.size = segment,
+                    .segment = next_segment_++,
+                    .segment_size = segment,
+                    .is_free = true,
+                    .is_small = is_small};
   free_of(is_small).insert({segment, address});
   return blocks_.emplace(address, block).first;
 }
@@ -100,8 +103,8 @@ CachingPool::Blocks::iterator CachingPool::extend(std::int64_t size, bool is_sma
   std::int64_t& tail = is_small ? tail_small_ : tail_large_;
   if (tail == 0) {
     tail = is_small ? kSegmentSpan : 1;
-    blocks_.emplace(tail, Block{.segment = is_small ? -1 : -2, .is_free = true,
-                                .is_small = is_small});
+    blocks_.emplace(tail,
+                    Block{.segment = is_small ? -1 : -2, .is_free = true, .is_small = is_small});
   }
   auto last = blocks_.find(tail);
   while (true) {
@@ -111,8 +114,11 @@ CachingPool::Blocks::iterator CachingPool::extend(std::int64_t size, bool is_sma
   }
   if (!last->second.is_free) {
     const std::int64_t address = last->first + last->second.size;
-    last = blocks_.emplace(address, Block{.segment = last->second.segment, .is_free = true,
-                                          .is_small = is_small}).first;
+    last =
+        blocks_
+            .emplace(address,
+                     Block{.segment = last->second.segment, .is_free = true, .is_small = is_small})
+            .first;
   } else {
     free_of(is_small).erase({last->second.size, last->first});
   }

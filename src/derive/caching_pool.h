@@ -1,6 +1,6 @@
-// The rules by which a caching allocator turns requests into reserved device memory
-// (docs/theory.md §3.6). Freed blocks stay reserved and are used again where they fit; what does not
-// fit makes a new segment, so that reserved memory is above what is alive by the holes.
+// The rules by which a caching allocator turns requests into reserved device memory (docs/theory.md
+// §3.6). Freed blocks stay reserved and are used again where they fit; what does not fit makes a
+// new segment, so that reserved memory is above what is alive by the holes.
 //
 // Source of the rules: pytorch/pytorch c10/cuda/CUDACachingAllocator.cpp (2.1 to 2.5): requests are
 // rounded to 512 bytes; up to 1 MiB they come from segments of 2 MiB; below 10 MiB from segments of
@@ -28,8 +28,8 @@ class CachingPool {
   explicit CachingPool(bool expandable) : expandable_(expandable) {}
 
   /// Sets how much the pool may reserve. A request beyond it first calls `when_full` (which may
-  /// release blocks), looks for a block once more, then gives back every segment that is wholly free;
-  /// if that is not enough the limit is passed (the job is out of memory).
+  /// release blocks), looks for a block once more, then gives back every segment that is wholly
+  /// free; if that is not enough the limit is passed (the job is out of memory).
   void limit(std::int64_t bytes, std::function<void()> when_full = {}) {
     limit_ = bytes;
     when_full_ = std::move(when_full);
@@ -37,7 +37,14 @@ class CachingPool {
 
   /// Takes a block for `bytes` (0 gives none).
   Handle allocate(std::int64_t bytes);
-  /// Gives a block back; none is allowed.
+  /// Gives every wholly free segment back to the device.
+  void give_back() { give_back_free_segments(); }
+  /// Forgets the peaks so far: they count from what is reserved and alive now.
+  void restart_peaks() {
+    peak_reserved_ = reserved_;
+    peak_alive_ = alive_;
+  }
+  /// Returns a block to the pool; none is allowed.
   void release(Handle handle);
 
   /// Most bytes reserved at any time.
@@ -54,8 +61,8 @@ class CachingPool {
     bool is_free = false;
     bool is_small = false;
   };
-  using Blocks = std::map<std::int64_t, Block>;                       // by address
-  using Free = std::set<std::pair<std::int64_t, std::int64_t>>;       // (size, address)
+  using Blocks = std::map<std::int64_t, Block>;                  // by address
+  using Free = std::set<std::pair<std::int64_t, std::int64_t>>;  // (size, address)
 
   Blocks::iterator find_block(std::int64_t size, bool is_small);
   Blocks::iterator find_when_full(std::int64_t size, bool is_small);

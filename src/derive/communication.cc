@@ -61,7 +61,8 @@ class StageTraffic {
   // --- units
 
   /// Units of one local kind differ in nothing but their number: count them, then write once. Those
-  /// with shared tensors are written one by one: which use is the device's first depends on the rest.
+  /// with shared tensors are written one by one: which use is the device's first depends on the
+  /// rest.
   void add_units() {
     std::vector<std::array<std::int64_t, 2>> counts(units_.size(), {0, 0});
     std::vector<std::int64_t> alone(units_.size(), 0);
@@ -315,7 +316,8 @@ class StageTraffic {
            std::ranges::find(stage_.virtual_stages, neighbour) != stage_.virtual_stages.end();
   }
 
-  /// Tensors hosted on several devices of the layer axes: their gradients are partial over the hosts.
+  /// Tensors hosted on several devices of the layer axes: their gradients are partial over the
+  /// hosts.
   void add_shared() {
     if (layout_.stages == 1) return;
     std::int64_t elements = 0;

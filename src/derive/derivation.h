@@ -24,13 +24,13 @@ struct AxisFactor {
 /// One named amount of memory on the fullest device of a class.
 struct MemoryTerm {
   MemoryCategory category = MemoryCategory::parameters;
-  std::string_view what;   // points into the profile, the model or static text of the job
-  std::string_view unit;   // unit kind it belongs to; empty: none
-  Bytes bytes;             // alive at the peak instant; 0 if only resting elsewhere
-  Bytes rest;              // at rest on the device (states)
-  Bytes host;              // at rest in host memory
+  std::string_view what;  // points into the profile, the model or static text of the job
+  std::string_view unit;  // unit kind it belongs to; empty: none
+  Bytes bytes;            // alive at the peak instant; 0 if only resting elsewhere
+  Bytes rest;             // at rest on the device (states)
+  Bytes host;             // at rest in host memory
   std::vector<AxisFactor> factors;
-  std::string_view source; // of a profile's own term
+  std::string_view source;  // of a profile's own term
 };
 
 struct InstantBytes {
@@ -47,35 +47,35 @@ struct MemoryClass {
   std::vector<InstantBytes> instants;  // bytes alive at each
   std::vector<MemoryTerm> terms;       // those alive at the peak, and what rests
   std::array<Bytes, kMemoryCategoryCount> at_peak{};
-  std::array<Bytes, 4> at_rest{};      // by state
+  std::array<Bytes, 4> at_rest{};  // by state
   std::array<Bytes, 4> on_host{};
-  Bytes peak;                          // sum of at_peak
+  Bytes peak;  // sum of at_peak
 };
 
 /// One collective, the same `count` times per step.
 struct CommunicationTerm {
-  AxisMask axes = 0;       // axes of the placement; their product is the group, unless `group` is a
-                           // part of it
+  AxisMask axes = 0;  // axes of the placement; their product is the group, unless `group` is a
+                      // part of it
   Collective collective = Collective::all_reduce;
   ReduceOp op = ReduceOp::none;
   State state = State::activations;
-  std::string_view what;   // "attention.q", "gradients", ...
-  std::string_view unit;   // unit kind; empty: of the device class as a whole
+  std::string_view what;  // "attention.q", "gradients", ...
+  std::string_view unit;  // unit kind; empty: of the device class as a whole
   Dtype dtype = Dtype::bf16;
   Phase phase = Phase::forward;
   Bytes payload;           // of one call, by the convention of the collective (INTERFACE.md)
   std::int64_t count = 0;  // calls per step
   std::int64_t group = 1;
-  Bytes sent;              // per device and step: count x sent_per_call
-  std::string_view source; // of a profile's own message
+  Bytes sent;               // per device and step: count x sent_per_call
+  std::string_view source;  // of a profile's own message
 
   friend bool operator==(const CommunicationTerm&, const CommunicationTerm&) = default;
 };
 
-/// Bytes the busiest device of a group of n sends in one call on b = payload bytes
-/// (docs/theory.md §4.1): all_reduce 2 (b - own), reduce_scatter, all_gather and all_to_all b - own,
-/// where own is the smallest share, floor(b / n) in whole elements; the others b.
-/// Case: all_gather of 12 bytes in fp32 over 2 devices: shares 8 and 4 bytes, sent 8.
+/// Bytes the busiest device of a group of n sends in one call on b = payload bytes (docs/theory.md
+/// §4.1): all_reduce 2 (b - own), reduce_scatter, all_gather and all_to_all b - own, where own is
+/// the smallest share, floor(b / n) in whole elements; the others b. Case: all_gather of 12 bytes
+/// in fp32 over 2 devices: shares 8 and 4 bytes, sent 8.
 std::int64_t sent_per_call(Collective collective, std::int64_t payload, std::int64_t group,
                            Dtype dtype);
 
@@ -103,11 +103,11 @@ struct Derivation {
   std::vector<MemoryClass> memory;
   std::vector<CommunicationClass> communication;
   std::vector<Finding> findings;
-  Bytes peak;             // largest class
-  Bytes sent;             // largest class
-  Bytes capacity;         // of the smallest device; 0: no cluster given
-  Bytes host_capacity;    // of one host
-  Bytes host_used;        // by all processes of one host
+  Bytes peak;           // largest class
+  Bytes sent;           // largest class
+  Bytes capacity;       // of the smallest device; 0: no cluster given
+  Bytes host_capacity;  // of one host
+  Bytes host_used;      // by all processes of one host
   bool fits = true;
 };
 

@@ -32,8 +32,8 @@ void judge_capacity(const Job& job, Derivation& out) {
   out.capacity = smallest_memory(*job.cluster);
   out.host_capacity = job.cluster->groups.front().host_memory;
   out.host_used = host_use(*job.cluster, out.memory);
-  out.fits = out.peak <= out.capacity &&
-             (out.host_used <= out.host_capacity || out.host_used == Bytes());
+  out.fits =
+      out.peak <= out.capacity && (out.host_used <= out.host_capacity || out.host_used == Bytes());
 }
 
 std::vector<std::int64_t> coordinates_of(const Placement& placement, Rank rank) {

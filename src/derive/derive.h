@@ -1,6 +1,6 @@
 // From a job to its memory and communication (docs/theory.md §3, §4). Pure: the same job gives the
-// same result; no strategy, engine or axis name is ever looked at, only cuts, modes, index lists and
-// the profile's facts.
+// same result; no strategy, engine or axis name is ever looked at, only cuts, modes, index lists
+// and the profile's facts.
 #pragma once
 
 #include "derive/derivation.h"

@@ -39,8 +39,8 @@ class Divider {
   }
 
  private:
-  /// Exact partition in proportion to the axis's shares: piece k of the total goes to the coordinate
-  /// whose cumulated share it falls in. begin(i) = ceil(total x cumulated(i) / sum).
+  /// Exact partition in proportion to the axis's shares: piece k of the total goes to the
+  /// coordinate whose cumulated share it falls in. begin(i) = ceil(total x cumulated(i) / sum).
   std::int64_t proportional(std::int64_t total, const AxisPlacement& axis, std::size_t a) const {
     std::int64_t sum = 0;
     for (std::int64_t share : axis.shares) sum += share;
@@ -74,14 +74,18 @@ int cut_dim(const std::vector<Dim>& dims, IndexSet indices) {
   return -1;
 }
 
-/// Whether the state's mode divides its bytes at rest along an axis that cuts no part of the tensor.
+/// Whether the state's mode divides its bytes at rest along an axis that cuts no part of the
+/// tensor.
 bool divides(State state, Mode mode) {
   switch (mode) {
     case Mode::replicated:
-    case Mode::materialized: return false;
+    case Mode::materialized:
+      return false;
     case Mode::sharded:
-    case Mode::sharded_gather: return true;
-    case Mode::offloaded: return state != State::activations;
+    case Mode::sharded_gather:
+      return true;
+    case Mode::offloaded:
+      return state != State::activations;
   }
   return false;
 }
@@ -116,9 +120,15 @@ class LayoutBuilder {
       const How& how = axis(a).how;
       switch (how.cut) {
         case Cut::expert:
-        case Cut::batch: layout_.batch_axes |= bit; break;
-        case Cut::sequence: layout_.sequence_axes |= bit; break;
-        case Cut::layer: layout_.layer_axes |= bit; break;
+        case Cut::batch:
+          layout_.batch_axes |= bit;
+          break;
+        case Cut::sequence:
+          layout_.sequence_axes |= bit;
+          break;
+        case Cut::layer:
+          layout_.layer_axes |= bit;
+          break;
         case Cut::tensor:
           layout_.tensor_axes |= bit;
           if (how.modes.activations == Mode::sharded_gather) layout_.split_residual_axes |= bit;
@@ -129,15 +139,15 @@ class LayoutBuilder {
     const std::int64_t replicas = degree_of(placement, layout_.batch_axes);
     layout_.stages = degree_of(placement, layout_.layer_axes);
     layout_.tensor_degree = degree_of(placement, layout_.tensor_axes);
-    layout_.data_degree = checked_multiply(
-        replicas, degree_of(placement, layout_.sequence_axes), "degree of data parallel axes");
+    layout_.data_degree = checked_multiply(replicas, degree_of(placement, layout_.sequence_axes),
+                                           "degree of data parallel axes");
     const std::int64_t together = checked_multiply(job_.batch.micro, replicas, "micro-batch");
     layout_.micro_batches =
         together == 0 ? 1 : std::max<std::int64_t>(1, job_.batch.global / together);
     layout_.micro_batch = divider_.share(together, layout_.batch_axes);
     layout_.tokens = divider_.share(job_.batch.sequence, layout_.sequence_axes);
-    layout_.residual_tokens = divider_.share(
-        job_.batch.sequence, layout_.sequence_axes | layout_.split_residual_axes);
+    layout_.residual_tokens =
+        divider_.share(job_.batch.sequence, layout_.sequence_axes | layout_.split_residual_axes);
   }
 
   /// Which block-range overrides match a block, as bits in order of appearance.
@@ -190,16 +200,16 @@ class LayoutBuilder {
     local.kind = unit.kind;
     local.parameters.reserve(kind.parameters.size());
     for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
-      local.parameters.push_back(place_parameter(kind.parameters[p], prepared.parameters[p], block));
+      local.parameters.push_back(
+          place_parameter(kind.parameters[p], prepared.parameters[p], block));
     }
     local.values.reserve(kind.values.size());
     local.gathered.reserve(kind.values.size());
     for (std::size_t v = 0; v < kind.values.size(); ++v) {
       local.values.push_back(value_elements(kind.values[v], prepared.values[v], block, false));
-      local.gathered.push_back(
-          prepared.values[v].enters_parallel
-              ? value_elements(kind.values[v], prepared.values[v], block, true)
-              : local.values.back());
+      local.gathered.push_back(prepared.values[v].enters_parallel
+                                   ? value_elements(kind.values[v], prepared.values[v], block, true)
+                                   : local.values.back());
     }
     return local;
   }
@@ -276,11 +286,11 @@ class LayoutBuilder {
 
   ShardGrain grain_of(const LocalParameter& parameter) const {
     const bool gathered = (parameter.rests_in_part | parameter.persistent) != 0;
-    return gathered ? job_.profile.gathered_grain.value_or(job_.profile.grain)
-                    : job_.profile.grain;
+    return gathered ? job_.profile.gathered_grain.value_or(job_.profile.grain) : job_.profile.grain;
   }
 
-  /// A small tensor that is not worth gathering: whole at rest, brought up to date after the update.
+  /// A small tensor that is not worth gathering: whole at rest, brought up to date after the
+  /// update.
   static void stay_gathered(LocalParameter& out) {
     out.divided[static_cast<std::size_t>(State::parameters)] &= ~out.rests_in_part;
     out.persistent = out.rests_in_part;
@@ -320,13 +330,13 @@ class LayoutBuilder {
     if (how.keep != Keep::none) out.kept |= bit;
     if (how.keep == Keep::step) out.kept_step |= bit;
     switch (how.cut) {
-      case Cut::layer: return;
+      case Cut::layer:
+        return;
       case Cut::tensor: {
         const int dim = cut_dim(parameter.dims, how.tensor_indices);
         if (dim >= 0) {
           by_dim[at(dim)] |= bit;
-        } else if (prepared.used_in_parallel ||
-                   how.modes.activations == Mode::sharded_gather) {
+        } else if (prepared.used_in_parallel || how.modes.activations == Mode::sharded_gather) {
           out.partial |= bit;
           out.shared |= bit;
         }
@@ -341,7 +351,8 @@ class LayoutBuilder {
         if (contains(prepared.summed, Index::sample)) out.partial |= bit;
         return;
       case Cut::batch:
-      case Cut::sequence: break;
+      case Cut::sequence:
+        break;
     }
     if (prepared.routed && axis(a).how.cut == Cut::tensor &&
         axis(a).how.modes.activations != Mode::sharded_gather) {
@@ -382,24 +393,39 @@ class LayoutBuilder {
     }
     switch (how.modes.parameters) {
       case Mode::sharded_gather:
-      case Mode::offloaded: out.rests_in_part |= bit; break;
-      case Mode::materialized: out.materialized |= bit; break;
+      case Mode::offloaded:
+        out.rests_in_part |= bit;
+        break;
+      case Mode::materialized:
+        out.materialized |= bit;
+        break;
       case Mode::replicated:
-      case Mode::sharded: break;
+      case Mode::sharded:
+        break;
     }
     switch (how.modes.gradients) {
       case Mode::sharded:
-      case Mode::offloaded: out.scattered_each |= bit; break;
-      case Mode::materialized: out.consumed |= bit; break;
+      case Mode::offloaded:
+        out.scattered_each |= bit;
+        break;
+      case Mode::materialized:
+        out.consumed |= bit;
+        break;
       case Mode::replicated:
-      case Mode::sharded_gather: break;
+      case Mode::sharded_gather:
+        break;
     }
     switch (how.modes.optimizer) {
       case Mode::sharded:
-      case Mode::offloaded: out.owned |= bit; break;
-      case Mode::sharded_gather: out.regathered |= bit; break;
+      case Mode::offloaded:
+        out.owned |= bit;
+        break;
+      case Mode::sharded_gather:
+        out.regathered |= bit;
+        break;
       case Mode::replicated:
-      case Mode::materialized: break;
+      case Mode::materialized:
+        break;
     }
   }
 
@@ -459,8 +485,8 @@ class LayoutBuilder {
   }
 
   /// Where routed tokens come from. Along an axis where the experts see a tensor cut and the stream
-  /// is divided, their tokens are gathered (x degree); where the stream is whole and the experts are
-  /// cut (or take a part of the tokens), a device handles its part (/ degree).
+  /// is divided, their tokens are gathered (x degree); where the stream is whole and the experts
+  /// are cut (or take a part of the tokens), a device handles its part (/ degree).
   void read_routing(const PreparedValue& prepared, std::optional<std::int64_t> block,
                     AxisMask& spread, AxisMask& part) const {
     for (std::size_t a = 0; a < axis_count(); ++a) {
@@ -485,7 +511,8 @@ class LayoutBuilder {
     }
     if (mask == 0) return elements;
     switch (job_.routing.kind) {
-      case Routing::Kind::balanced: return elements;
+      case Routing::Kind::balanced:
+        return elements;
       case Routing::Kind::worst:
         return checked_multiply(elements, degree_of(job_.placement, mask), "routed tokens");
       case Routing::Kind::expected:

@@ -21,28 +21,29 @@ struct LocalParameter {
   AxisMask cut = 0;           // the axis divides the tensor itself
   AxisMask partial = 0;       // its gradient is P along the axis
   AxisMask shared = 0;        // of these: a tensor cut leaves it whole between cut work
-  AxisMask rests_in_part = 0; // Θ rests divided, used whole: gathered for use (S*, O of batch cuts)
-  AxisMask persistent = 0;    // Θ would rest divided, but is small and stays whole
-  AxisMask materialized = 0;  // Θ = M
-  std::array<AxisMask, 4> divided{};  // by state: axes that divide the bytes at rest (beyond cut)
-  AxisMask scattered_each = 0;  // G is reduced to its owner per micro-batch (S, O)
-  AxisMask deferred = 0;        // G is reduced to its owner once, after the last micro-batch
-  AxisMask consumed = 0;        // G = M
-  AxisMask owned = 0;           // Ω = S or O: the update runs on a part
-  AxisMask regathered = 0;      // Ω = S*: the update sees it whole
-  std::int64_t replicas = 1;    // kv heads shared by this many neighbours of the tensor axes
-  AxisMask replica_axes = 0;    // along these
-  std::array<std::int64_t, 3> rest{};       // elements at rest of Θ, Ω, G; host part included
+  AxisMask rests_in_part =
+      0;                    // Θ rests divided, used whole: gathered for use (S*, O of batch cuts)
+  AxisMask persistent = 0;  // Θ would rest divided, but is small and stays whole
+  AxisMask materialized = 0;           // Θ = M
+  std::array<AxisMask, 4> divided{};   // by state: axes that divide the bytes at rest (beyond cut)
+  AxisMask scattered_each = 0;         // G is reduced to its owner per micro-batch (S, O)
+  AxisMask deferred = 0;               // G is reduced to its owner once, after the last micro-batch
+  AxisMask consumed = 0;               // G = M
+  AxisMask owned = 0;                  // Ω = S or O: the update runs on a part
+  AxisMask regathered = 0;             // Ω = S*: the update sees it whole
+  std::int64_t replicas = 1;           // kv heads shared by this many neighbours of the tensor axes
+  AxisMask replica_axes = 0;           // along these
+  std::array<std::int64_t, 3> rest{};  // elements at rest of Θ, Ω, G; host part included
   bool trainable = true;
-  Keep keep = Keep::none;       // the least of the axes it is gathered from
-  AxisMask kept = 0;            // axes whose gather stays from forward to backward, at least
-  AxisMask kept_step = 0;       // of these: over the micro-batches of a step
-  std::int64_t rows = 1;        // local length of its first dim
+  Keep keep = Keep::none;  // the least of the axes it is gathered from
+  AxisMask kept = 0;       // axes whose gather stays from forward to backward, at least
+  AxisMask kept_step = 0;  // of these: over the micro-batches of a step
+  std::int64_t rows = 1;   // local length of its first dim
   /// Its last two dims, as optimizers that are not elementwise see them: local lengths (one row if
   /// there is only one dim), and the axes that cut them.
   std::int64_t matrix_rows = 1, matrix_columns = 1;
   AxisMask cut_rows = 0, cut_columns = 0;
-  std::array<Rational, 3> on_host{};        // fraction of Θ, Ω, G kept in host memory
+  std::array<Rational, 3> on_host{};  // fraction of Θ, Ω, G kept in host memory
   bool update_on_host = false;
 };
 
@@ -50,24 +51,25 @@ struct LocalParameter {
 struct LocalUnit {
   int kind = 0;
   std::vector<LocalParameter> parameters;
-  std::vector<std::int64_t> values;   // elements by value, on roots and others alike
-  std::vector<std::int64_t> gathered; // elements of the same value whole on a parallel region's input
+  std::vector<std::int64_t> values;  // elements by value, on roots and others alike
+  std::vector<std::int64_t>
+      gathered;  // elements of the same value whole on a parallel region's input
 };
 
 struct Layout {
   const Job* job = nullptr;
   const Prepared* prepared = nullptr;
-  std::vector<LocalUnit> units;       // distinct local units
-  std::vector<int> unit_of;           // by position in Model::units: index into `units`
-  std::int64_t micro_batches = 1;     // per step
-  std::int64_t micro_batch = 1;       // samples of a micro-batch on this device
-  std::int64_t tokens = 0;            // of a sample on this device inside parallel regions
-  std::int64_t residual_tokens = 0;   // on the residual stream
-  std::int64_t data_degree = 1;       // product of axes that cut samples or tokens of dense work
+  std::vector<LocalUnit> units;      // distinct local units
+  std::vector<int> unit_of;          // by position in Model::units: index into `units`
+  std::int64_t micro_batches = 1;    // per step
+  std::int64_t micro_batch = 1;      // samples of a micro-batch on this device
+  std::int64_t tokens = 0;           // of a sample on this device inside parallel regions
+  std::int64_t residual_tokens = 0;  // on the residual stream
+  std::int64_t data_degree = 1;      // product of axes that cut samples or tokens of dense work
   std::int64_t tensor_degree = 1;
-  std::int64_t stages = 1;            // product of layer axes
+  std::int64_t stages = 1;  // product of layer axes
   AxisMask batch_axes = 0, sequence_axes = 0, tensor_axes = 0, layer_axes = 0;  // of dense tensors
-  AxisMask split_residual_axes = 0;   // tensor axes whose residual stream is divided (A = S*)
+  AxisMask split_residual_axes = 0;  // tensor axes whose residual stream is divided (A = S*)
 };
 
 /// Product of the degrees of the axes in `mask`.

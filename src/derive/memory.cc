@@ -81,10 +81,12 @@ class StageMemory {
     switch (job_.recompute.kind) {
       case Recompute::Kind::none:
       case Recompute::Kind::full:
-      case Recompute::Kind::selective: return true;  // the plans are equal where nothing is
+      case Recompute::Kind::selective:
+        return true;  // the plans are equal where nothing is
       case Recompute::Kind::every:
         return job_.recompute.count > 0 && ordinal % job_.recompute.count == 0;
-      case Recompute::Kind::first: return ordinal < job_.recompute.count;
+      case Recompute::Kind::first:
+        return ordinal < job_.recompute.count;
     }
     return false;
   }
@@ -135,10 +137,9 @@ class StageMemory {
   }
 
   void count_activations() {
-    held_ = layout_.stages == 1
-                ? std::vector<std::int64_t>(1, 1)
-                : held_micro_batches(job_.schedule, layout_.stages, stage_.device,
-                                     layout_.micro_batches);
+    held_ = layout_.stages == 1 ? std::vector<std::int64_t>(1, 1)
+                                : held_micro_batches(job_.schedule, layout_.stages, stage_.device,
+                                                     layout_.micro_batches);
     held_.resize(stage_.chunks.size(), 0);
     for (std::size_t c = 0; c < stage_.chunks.size(); ++c) {
       std::int64_t kept = 0;
@@ -147,8 +148,8 @@ class StageMemory {
         kept = checked_add(kept, memory_of(u).kept, "activations");
         host = checked_add(host, memory_of(u).kept_on_host, "activations");
       }
-      held_bytes_ = checked_add(held_bytes_, checked_multiply(kept, held_[c], "activations"),
-                                "activations");
+      held_bytes_ =
+          checked_add(held_bytes_, checked_multiply(kept, held_[c], "activations"), "activations");
       rest_.host[3] = checked_add(rest_.host[3], checked_multiply(host, held_[c], "activations"),
                                   "host memory");
       if (held_[c] > 0) active_ = c;
@@ -229,8 +230,7 @@ class StageMemory {
 
   /// Weights' gradients of the micro-batch in backward that wait for its end.
   std::int64_t held_gradients(Instant instant, std::size_t position) const {
-    if (instant != Instant::backward ||
-        job_.profile.gradient_hold != GradientHold::micro_batch) {
+    if (instant != Instant::backward || job_.profile.gradient_hold != GradientHold::micro_batch) {
       return 0;
     }
     return made_before_.back() - made_before_[position + 1];
@@ -278,14 +278,21 @@ class StageMemory {
     for (std::size_t i = 0; i < chunk.size(); ++i) {
       const UnitMemory& unit = memory_of(chunk[i]);
       const std::int64_t before = others + behind;
-      consider({.instant = Instant::forward, .unit = chunk[i], .activations = before,
-                .peak = unit.forward}, i);
+      consider({.instant = Instant::forward,
+                .unit = chunk[i],
+                .activations = before,
+                .peak = unit.forward},
+               i);
       if (unit.loss.total() > 0) {
-        consider({.instant = Instant::loss, .unit = chunk[i], .activations = before,
-                  .peak = unit.loss}, i);
+        consider(
+            {.instant = Instant::loss, .unit = chunk[i], .activations = before, .peak = unit.loss},
+            i);
       }
-      consider({.instant = Instant::backward, .unit = chunk[i], .activations = before,
-                .peak = unit.backward}, i);
+      consider({.instant = Instant::backward,
+                .unit = chunk[i],
+                .activations = before,
+                .peak = unit.backward},
+               i);
       behind += unit.kept;
     }
     consider({.instant = Instant::reduction}, 0);
@@ -295,8 +302,11 @@ class StageMemory {
   void add_term(MemoryCategory category, std::string_view what, std::string_view unit,
                 std::int64_t alive, std::string_view source = {}) {
     if (alive == 0) return;
-    out_.terms.push_back({.category = category, .what = what, .unit = unit,
-                          .bytes = bytes(alive), .source = source});
+    out_.terms.push_back({.category = category,
+                          .what = what,
+                          .unit = unit,
+                          .bytes = bytes(alive),
+                          .source = source});
     out_.at_peak[static_cast<std::size_t>(category)] += bytes(alive);
   }
 
@@ -307,10 +317,13 @@ class StageMemory {
       if (sum.device[s] == 0 && sum.host[s] == 0) continue;
       // Where gradients are still growing, only a part of what will rest is alive.
       const bool whole = alive_part == alive_whole;
-      MemoryTerm term{.category = static_cast<MemoryCategory>(s), .what = what,
+      MemoryTerm term{.category = static_cast<MemoryCategory>(s),
+                      .what = what,
                       .unit = job_.model.kinds[at(layout_.units[k].kind)].name,
-                      .bytes = bytes(whole ? sum.device[s] : 0), .rest = bytes(sum.device[s]),
-                      .host = bytes(sum.host[s]), .factors = factors_of(layout_.units[k], s)};
+                      .bytes = bytes(whole ? sum.device[s] : 0),
+                      .rest = bytes(sum.device[s]),
+                      .host = bytes(sum.host[s]),
+                      .factors = factors_of(layout_.units[k], s)};
       out_.at_peak[s] += term.bytes;
       out_.terms.push_back(std::move(term));
     }
@@ -374,7 +387,8 @@ class StageMemory {
     add_term(category, "kept for backward by the running unit", unit, peak.peak.kept);
     add_term(category, "recomputed for backward", unit, peak.peak.rebuilt);
     if (rest_.host[3] > 0) {
-      out_.terms.push_back({.category = category, .what = "kept for backward, in host memory",
+      out_.terms.push_back({.category = category,
+                            .what = "kept for backward, in host memory",
                             .host = bytes(rest_.host[3])});
     }
   }
@@ -393,8 +407,7 @@ class StageMemory {
     add_term(category, "gathered inputs", unit, peak.peak.gathered);
     add_term(category, "weight gradients not yet added or reduced", unit,
              peak.peak.weight_gradient);
-    add_term(category, "weight gradients held until the micro-batch ends", {},
-             peak.held_gradients);
+    add_term(category, "weight gradients held until the micro-batch ends", {}, peak.held_gradients);
     add_term(category, "workspace of the loss", unit, peak.peak.loss);
     add_term(category, "gathered parameters", {}, peak.gathered);
   }
@@ -440,8 +453,7 @@ StateBytes state_bytes(const Job& job, const Parameter& parameter, const LocalPa
     if (state.extent == OptimizerState::Extent::element) {
       per_element += bits_of(state.dtype);
     } else {
-      optimizer +=
-          in_bytes(bytes_of(row_and_column(parameter, local.rest[1]), state.dtype));
+      optimizer += in_bytes(bytes_of(row_and_column(parameter, local.rest[1]), state.dtype));
     }
   }
   optimizer += checked_multiply(local.rest[1], per_element, "optimizer state") / 8;

@@ -11,8 +11,8 @@
 
 namespace placet {
 
-/// One class per pipeline stage. Terms hold what is alive at the peak and what rests; their sums are
-/// the totals.
+/// One class per pipeline stage. Terms hold what is alive at the peak and what rests; their sums
+/// are the totals.
 std::vector<MemoryClass> derive_memory(const Layout& layout, const std::vector<Stage>& stages);
 
 /// Bytes at rest of one parameter's states on the device and in host memory, from its local sizes.

@@ -228,8 +228,8 @@ class RoutingTraffic {
     send(outward ? Collective::all_gather : Collective::reduce_scatter, phase, axes, whole);
   }
 
-  /// Tokens are whole along the tensor axes before they are sent, once per choice: by all devices of
-  /// an axis that cuts the experts, in turn by those of an axis that does not.
+  /// Tokens are whole along the tensor axes before they are sent, once per choice: by all devices
+  /// of an axis that cuts the experts, in turn by those of an axis that does not.
   void exchange_whole(Phase phase, bool outward) {
     gather(phase, unit_.layout.split_residual_axes, outward);
     const std::int64_t spread = degree_of(unit_.job.placement, axes_.gathered);

@@ -9,17 +9,25 @@ namespace {
 
 ClassSet class_of(Module module) {
   switch (module) {
-    case Module::embedding: return bit_of(TensorClass::embedding);
-    case Module::norm: return bit_of(TensorClass::norms);
+    case Module::embedding:
+      return bit_of(TensorClass::embedding);
+    case Module::norm:
+      return bit_of(TensorClass::norms);
     case Module::attention:
-    case Module::core_attention: return bit_of(TensorClass::attention);
+    case Module::core_attention:
+      return bit_of(TensorClass::attention);
     case Module::mlp:
-    case Module::mlp_activation: return bit_of(TensorClass::ffn);
-    case Module::moe: return bit_of(TensorClass::experts);
-    case Module::shared_expert: return bit_of(TensorClass::shared_experts);
+    case Module::mlp_activation:
+      return bit_of(TensorClass::ffn);
+    case Module::moe:
+      return bit_of(TensorClass::experts);
+    case Module::shared_expert:
+      return bit_of(TensorClass::shared_experts);
     case Module::head:
-    case Module::loss: return bit_of(TensorClass::head);
-    case Module::residual: return 0;
+    case Module::loss:
+      return bit_of(TensorClass::head);
+    case Module::residual:
+      return 0;
   }
   return 0;
 }
@@ -40,7 +48,16 @@ int gradient_alias(const Operator& op) {
   return op.kind == OpKind::residual_add ? op.inputs.back() : op.inputs.front();
 }
 
-void read_values(const UnitKind& kind, PreparedKind& out) {
+/// Each result of the rotation that has the shape of its input is the input's storage.
+void rotate_in_place(const UnitKind& kind, const Operator& op, PreparedKind& out) {
+  for (std::size_t i = 0; i < op.outputs.size() && i < op.inputs.size(); ++i) {
+    const auto from = static_cast<std::size_t>(op.inputs[i]);
+    const auto to = static_cast<std::size_t>(op.outputs[i]);
+    if (kind.values[from].dims == kind.values[to].dims) out.values[to].root = out.values[from].root;
+  }
+}
+
+void read_values(const UnitKind& kind, const Profile& profile, PreparedKind& out) {
   out.values.resize(kind.values.size());
   for (std::size_t v = 0; v < kind.values.size(); ++v) {
     out.values[v].root = static_cast<int>(v);
@@ -79,6 +96,7 @@ void read_values(const UnitKind& kind, PreparedKind& out) {
     };
     for (int v : op.outputs) made(v);
     for (int v : op.internals) made(v);
+    if (op.kind == OpKind::rotary && profile.rotates_in_place) rotate_in_place(kind, op, out);
     if (writes_in_place(op.kind) && !op.inputs.empty() && !op.outputs.empty()) {
       out.values[static_cast<std::size_t>(op.outputs.front())].root =
           out.values[static_cast<std::size_t>(op.inputs.front())].root;
@@ -108,9 +126,8 @@ void read_parameters(const UnitKind& kind, PreparedKind& out) {
       used = true;
       (op.region == Region::parallel ? parameter.used_in_parallel : parameter.used_on_residual) =
           true;
-      const bool routed = std::ranges::any_of(op.inputs, [&](int v) {
-        return out.values[static_cast<std::size_t>(v)].routed;
-      });
+      const bool routed = std::ranges::any_of(
+          op.inputs, [&](int v) { return out.values[static_cast<std::size_t>(v)].routed; });
       parameter.routed = parameter.routed || routed;
     }
     // A tensor of a model without operators is used on every token, by an operator we do not know.
@@ -163,8 +180,8 @@ void read_liveness(const UnitKind& kind, PreparedKind& out) {
     }
     for (int v : op.outputs) {
       const auto i = static_cast<std::size_t>(v);
-      const bool passed_on = passes && adjoint_root[static_cast<std::size_t>(alias)] ==
-                                           adjoint_root[i];
+      const bool passed_on =
+          passes && adjoint_root[static_cast<std::size_t>(alias)] == adjoint_root[i];
       if (adjoint_root[i] == v && !passed_on && exists[i]) prepared.adjoints_dead.push_back(v);
     }
   }
@@ -186,8 +203,8 @@ bool is_frozen(const UnitKind& kind, const Operator& op) {
   });
 }
 
-/// Slots that an operator keeps. A contraction with frozen weights keeps no input: only the weights'
-/// own gradient needs it.
+/// Slots that an operator keeps. A contraction with frozen weights keeps no input: only the
+/// weights' own gradient needs it.
 std::vector<int> saved_by(const UnitKind& kind, const Operator& op, const SavedTable& table) {
   const SavedSlots& slots = table[static_cast<std::size_t>(op.kind)];
   const bool contraction = op.kind == OpKind::linear || op.kind == OpKind::grouped_linear ||
@@ -245,15 +262,15 @@ SavedPlan whole_unit_plan(const UnitKind& kind, const PreparedKind& prepared,
   return plan;
 }
 
-/// Values from which backward needs something: read by an operator that saves them, or on the way to
-/// one that is.
+/// Values from which backward needs something: read by an operator that saves them, or on the way
+/// to one that is.
 std::vector<bool> needed_in_backward(const UnitKind& kind, const SavedTable& table) {
   std::vector<bool> needed(kind.values.size(), false);
   for (std::size_t o = kind.operators.size(); o-- > 0;) {
     const Operator& op = kind.operators[o];
     for (int v : saved_by(kind, op, table)) needed[static_cast<std::size_t>(v)] = true;
-    const bool leads_on = std::ranges::any_of(
-        op.outputs, [&](int v) { return needed[static_cast<std::size_t>(v)]; });
+    const bool leads_on =
+        std::ranges::any_of(op.outputs, [&](int v) { return needed[static_cast<std::size_t>(v)]; });
     for (int v : op.inputs) {
       if (leads_on) needed[static_cast<std::size_t>(v)] = true;
     }
@@ -336,7 +353,7 @@ Prepared prepare(const Job& job) {
   for (const UnitKind& kind : job.model.kinds) {
     PreparedKind& out = prepared.kinds.emplace_back();
     out.operators.resize(kind.operators.size());
-    read_values(kind, out);
+    read_values(kind, job.profile, out);
     find_output(kind, out);
     read_parameters(kind, out);
     read_liveness(kind, out);

@@ -11,23 +11,23 @@ namespace placet {
 
 /// Facts of one value of a unit kind.
 struct PreparedValue {
-  int producer = -1;       // operator; -1: the unit's input
-  int last_use = -1;       // last operator that takes it as input; -1: the unit's output
-  int root = 0;            // the value whose storage it shares (itself, mostly)
-  ClassSet classes = 0;    // of the operator that produces it
-  bool on_stream = false;  // its tokens are divided as the residual stream's are
-  bool routed = false;     // one entry per token and chosen expert, placed with the experts
+  int producer = -1;             // operator; -1: the unit's input
+  int last_use = -1;             // last operator that takes it as input; -1: the unit's output
+  int root = 0;                  // the value whose storage it shares (itself, mostly)
+  ClassSet classes = 0;          // of the operator that produces it
+  bool on_stream = false;        // its tokens are divided as the residual stream's are
+  bool routed = false;           // one entry per token and chosen expert, placed with the experts
   bool leaves_parallel = false;  // value of a parallel region taken by an operator of the stream
   bool enters_parallel = false;  // residual value taken by an operator of a parallel region
 };
 
 /// Facts of one parameter.
 struct PreparedParameter {
-  IndexSet summed = 0;          // indices its gradient sums over
+  IndexSet summed = 0;            // indices its gradient sums over
   bool used_on_residual = false;  // by an operator on the residual stream
   bool used_in_parallel = false;
-  bool routed = false;          // used on routed tokens
-  std::int64_t elements = 0;    // whole
+  bool routed = false;        // used on routed tokens
+  std::int64_t elements = 0;  // whole
 };
 
 /// What one unit keeps from forward to backward, under one recomputation choice.
@@ -37,15 +37,15 @@ struct SavedPlan {
   std::vector<bool> is_kept;  // by value
   std::vector<std::vector<int>> done;  // by operator: kept or rebuilt values whose last reader in
                                        // backward it is
-  bool whole_unit = false;    // recomputed as a whole: `kept` is the unit's input, a checkpoint
+  bool whole_unit = false;      // recomputed as a whole: `kept` is the unit's input, a checkpoint
   std::vector<Module> modules;  // recomputed modules (all, if whole_unit)
 };
 
 /// Per operator, what appears and vanishes in forward and backward (docs/theory.md §3.3).
 struct PreparedOperator {
   ClassSet classes = 0;
-  std::vector<int> made;        // outputs with storage of their own
-  std::vector<int> dead_after;  // values not needed by any later operator of the forward pass
+  std::vector<int> made;            // outputs with storage of their own
+  std::vector<int> dead_after;      // values not needed by any later operator of the forward pass
   std::vector<int> adjoints_made;   // inputs whose gradient first appears in this backward
   std::vector<int> adjoints_added;  // inputs whose gradient exists already: a temporary of its size
   std::vector<int> adjoints_dead;   // outputs whose gradient is used up
@@ -56,8 +56,8 @@ struct PreparedKind {
   std::vector<PreparedValue> values;
   std::vector<PreparedParameter> parameters;
   std::vector<PreparedOperator> operators;
-  SavedPlan plain;      // blocks that are not recomputed
-  SavedPlan recomputed; // blocks that are
+  SavedPlan plain;       // blocks that are not recomputed
+  SavedPlan recomputed;  // blocks that are
 };
 
 struct Prepared {

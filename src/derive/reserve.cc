@@ -52,9 +52,10 @@ class Replay {
     for (int step = 0; step < 2; ++step) run_step(step);
     Reservation out;
     out.stage = stage_.device;
-    out.alive = bytes(main_.peak_alive() + gathers_.peak_alive() + reductions_.peak_alive()) +
-                outside_;
-    out.reserved = bytes(main_.reserved() + gathers_.reserved() + reductions_.reserved()) + outside_;
+    out.alive =
+        bytes(main_.peak_alive() + gathers_.peak_alive() + reductions_.peak_alive()) + outside_;
+    const Bytes steps = bytes(main_.reserved() + gathers_.reserved() + reductions_.reserved());
+    out.reserved = std::max(start_reserved_, steps) + outside_;
     out.update = bytes(update_peak_) + outside_;
     return out;
   }
@@ -92,7 +93,8 @@ class Replay {
   bool is_recomputed(const UnitKind& kind, std::int64_t ordinal) const {
     if (kind.role != UnitRole::block && kind.role != UnitRole::mtp) return false;
     const Recompute& choice = job_.recompute;
-    if (choice.kind == Recompute::Kind::every) return choice.count > 0 && ordinal % choice.count == 0;
+    if (choice.kind == Recompute::Kind::every)
+      return choice.count > 0 && ordinal % choice.count == 0;
     if (choice.kind == Recompute::Kind::first) return ordinal < choice.count;
     return true;
   }
@@ -107,9 +109,22 @@ class Replay {
     }
   }
 
+  /// What the engine needs before the first step, given back before it begins.
+  void set_up() {
+    for (const EngineMemory& term : profile_.memory) {
+      if ((term.instants & bit_of(Instant::start)) == 0) continue;
+      if (!all_hold(term.when, layout_, stage_)) continue;
+      release_all(allocate_term(term));
+    }
+    start_reserved_ = bytes(main_.reserved());
+    main_.give_back();
+    main_.restart_peaks();
+  }
+
   /// Parameters and, where they rest, gradients; buffers that live on; the optimizer's master. Its
   /// other state appears in the first update.
   void allocate_resting() {
+    set_up();
     std::int64_t gradients = 0;
     std::int64_t master = 0;
     for_each_parameter([&](const Parameter& declared, const LocalParameter& local) {
@@ -130,7 +145,7 @@ class Replay {
     }
     for (const EngineMemory& term : profile_.memory) {
       if (!all_hold(term.when, layout_, stage_)) continue;
-      const bool always = term.instants == 0x1F;
+      const bool always = term.instants == kEveryInstant;
       const std::int64_t size = evaluate(term.bytes, layout_, stage_);
       if (term.category == MemoryCategory::overhead && always) {
         if (term.in_reserved) outside_ += bytes(size);
@@ -159,18 +174,23 @@ class Replay {
   void run_step(int step) {
     const Schedule schedule = layout_.stages == 1 ? Schedule{} : job_.schedule;
     const std::vector<std::int64_t> held =
-        layout_.stages == 1 ? std::vector<std::int64_t>{1}
-                            : held_micro_batches(schedule, layout_.stages, stage_.device,
-                                                 layout_.micro_batches);
+        layout_.stages == 1
+            ? std::vector<std::int64_t>{1}
+            : held_micro_batches(schedule, layout_.stages, stage_.device, layout_.micro_batches);
     std::int64_t in_flight = 0;
     for (std::int64_t count : held) in_flight = std::max(in_flight, count);
     const std::int64_t m = std::min(layout_.micro_batches, std::max(in_flight, layout_.stages) + 2);
     for (const Work& work : order_of_work(schedule, layout_.stages, stage_.device, m)) {
       switch (work.kind) {
-        case Work::Kind::forward: forward(work); break;
+        case Work::Kind::forward:
+          forward(work);
+          break;
         case Work::Kind::backward:
-        case Work::Kind::backward_input: backward(work); break;
-        case Work::Kind::backward_weight: break;
+        case Work::Kind::backward_input:
+          backward(work);
+          break;
+        case Work::Kind::backward_weight:
+          break;
       }
     }
     finish_step(step);
@@ -181,9 +201,8 @@ class Replay {
     const UnitMemory& memory = units_.at(u).memory;
     if (memory.gathered_parameters == 0 || gathered_.contains(u)) return;
     CachingPool& pool = profile_.gathers_in_own_pool ? gathers_ : main_;
-    const Handle message = profile_.gathers_in_own_pool
-                               ? gathers_.allocate(memory.gathered_parameters)
-                               : Handle{0};
+    const Handle message =
+        profile_.gathers_in_own_pool ? gathers_.allocate(memory.gathered_parameters) : Handle{0};
     gathered_[u] = main_.allocate(memory.gathered_parameters);
     // The message lives until the next one has been copied out.
     pool.release(last_message_);
@@ -314,8 +333,7 @@ class Replay {
           unit.local->gathered[i] == unit.local->values[i] || unit.local->values[i] == 0) {
         continue;
       }
-      const std::int64_t size =
-          unit.sizes[i] / unit.local->values[i] * unit.local->gathered[i];
+      const std::int64_t size = unit.sizes[i] / unit.local->values[i] * unit.local->gathered[i];
       if (size != unit.sizes[i]) whole.push_back(main_.allocate(size));
     }
     return whole;
@@ -381,8 +399,7 @@ class Replay {
     CachingPool& pool = profile_.reduces_in_own_pool ? reductions_ : main_;
     for (std::size_t p = 0; p < unit.kind->parameters.size(); ++p) {
       if (is_second_use(job_.model, stage_, unit.kind->parameters[p])) continue;
-      const StateBytes own =
-          state_bytes(job_, unit.kind->parameters[p], unit.local->parameters[p]);
+      const StateBytes own = state_bytes(job_, unit.kind->parameters[p], unit.local->parameters[p]);
       growing_.push_back({&pool, pool.allocate(own.device[2])});
     }
   }
@@ -400,7 +417,8 @@ class Replay {
     for (std::size_t o = unit.kind->operators.size(); o-- > 0;) {
       backward_operator(unit, o, buffers, adjoints, held);
     }
-    for (std::size_t v = 0; v < buffers.values.size(); ++v) release_value(buffers, static_cast<int>(v));
+    for (std::size_t v = 0; v < buffers.values.size(); ++v)
+      release_value(buffers, static_cast<int>(v));
     release_all(buffers.weight_gradients);
     const Handle out = adjoints[0];
     for (std::size_t v = 1; v < adjoints.size(); ++v) main_.release(adjoints[v]);
@@ -453,8 +471,8 @@ class Replay {
     for (int v : unit.plan->rebuilt) stays[at(v)] = true;
     for (std::size_t o = 0; o < unit.kind->operators.size(); ++o) {
       const Operator& op = unit.kind->operators[o];
-      const bool again = std::ranges::find(unit.plan->modules, op.module) !=
-                         unit.plan->modules.end();
+      const bool again =
+          std::ranges::find(unit.plan->modules, op.module) != unit.plan->modules.end();
       if (!again) continue;
       const std::vector<Handle> whole = gather_inputs(unit, op);
       for (int v : unit.prepared->operators[o].made) allocate_value(unit, buffers, v);
@@ -476,15 +494,14 @@ class Replay {
     std::vector<Handle> temporary;
     for (Instant instant : {Instant::reduction, Instant::update}) {
       for (const EngineMemory& term : profile_.memory) {
-        const bool now = (term.instants & bit_of(instant)) != 0 && term.instants != 0x1F;
+        const bool now = (term.instants & bit_of(instant)) != 0 && term.instants != kEveryInstant;
         if (!now || !all_hold(term.when, layout_, stage_)) continue;
         if (term.category == MemoryCategory::overhead) continue;
         const std::vector<Handle> blocks = allocate_term(term);
         temporary.insert(temporary.end(), blocks.begin(), blocks.end());
       }
       if (instant == Instant::update && step == 0) allocate_optimizer();
-      update_peak_ = std::max(update_peak_,
-                              main_.alive() + gathers_.alive() + reductions_.alive());
+      update_peak_ = std::max(update_peak_, main_.alive() + gathers_.alive() + reductions_.alive());
       release_all(temporary);
       temporary.clear();
     }
@@ -503,8 +520,8 @@ class Replay {
   }
 
   void allocate_optimizer() {
-    const auto states = static_cast<std::int64_t>(std::max<std::size_t>(
-        1, job_.optimizer.states.size()));
+    const auto states =
+        static_cast<std::int64_t>(std::max<std::size_t>(1, job_.optimizer.states.size()));
     for_each_parameter([&](const Parameter& declared, const LocalParameter& local) {
       const std::int64_t size = moments(declared, local);
       for (std::int64_t s = 0; s < states; ++s) main_.allocate(largest_share(size, states));
@@ -522,6 +539,7 @@ class Replay {
   CachingPool gathers_;
   CachingPool reductions_;
   Bytes outside_;
+  Bytes start_reserved_;                        // most that was reserved before the first step
   std::deque<std::pair<double, Handle>> late_;  // with the number of launches before it
   double launches_ = 0;
   std::map<int, Handle> gathered_;

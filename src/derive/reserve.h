@@ -1,7 +1,7 @@
 // What an engine's allocator reserves for a step: the step's requests, in program order, replayed
 // through the rules of the caching allocator (docs/theory.md §3.6). Reserved memory is what tools
-// print as the peak; it is above the bytes alive by the allocator's holes, which depend on the order
-// of requests and are no constant.
+// print as the peak; it is above the bytes alive by the allocator's holes, which depend on the
+// order of requests and are no constant.
 #pragma once
 
 #include <optional>

@@ -39,8 +39,7 @@ std::int64_t matrix_elements(const UnitKind& kind) {
 /// Stages close after the block whose running cost passes k/n of the total, embedding free, head
 /// weighed by its matrix. `on_tie` decides a block that meets the bound exactly: closes there, or
 /// one later.
-std::vector<std::int64_t> blocks_by_cost(const Model& model, std::int64_t stages,
-                                         StageCut on_tie) {
+std::vector<std::int64_t> blocks_by_cost(const Model& model, std::int64_t stages, StageCut on_tie) {
   std::vector<std::int64_t> costs;
   std::int64_t total = 0;
   for (const Unit& unit : model.units) {
@@ -100,8 +99,10 @@ std::vector<std::int64_t> blocks_per_stage(const Job& job, std::int64_t virtual_
   }
   if (virtual_stages > 1) {
     switch (job.profile.stage_cut) {
-      case StageCut::even: break;
-      case StageCut::weighed: return blocks_weighed(job, blocks, virtual_stages);
+      case StageCut::even:
+        break;
+      case StageCut::weighed:
+        return blocks_weighed(job, blocks, virtual_stages);
       case StageCut::by_cost:
       case StageCut::by_cost_late:
         return blocks_by_cost(job.model, virtual_stages, job.profile.stage_cut);

@@ -14,8 +14,8 @@ struct Stage {
   int device = 0;
   std::vector<std::vector<int>> chunks;
   std::vector<std::int64_t> virtual_stages;  // by chunk
-  bool hosts_first = false;  // the first virtual stage (embedding)
-  bool hosts_last = false;   // the last one (head, loss)
+  bool hosts_first = false;                  // the first virtual stage (embedding)
+  bool hosts_last = false;                   // the last one (head, loss)
 
   friend bool operator==(const Stage&, const Stage&) = default;
 };

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 
+#include "units/checked.h"
 #include "units/shares.h"
 
 namespace placet {
 namespace {
+
+/// Of one value: a petabyte on one device, and the sums over a unit stay far below 2^63.
+constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
@@ -49,15 +53,20 @@ class UnitWalk {
 
   std::int64_t type_bits(ValueType type) const {
     switch (type) {
-      case ValueType::compute: return bits_of(job_.precision.compute);
-      case ValueType::fp32: return 32;
-      case ValueType::mask: return 8;
-      case ValueType::int64: return 64;
+      case ValueType::compute:
+        return bits_of(job_.precision.compute);
+      case ValueType::fp32:
+        return 32;
+      case ValueType::mask:
+        return 8;
+      case ValueType::int64:
+        return 64;
     }
     return 0;
   }
 
   std::int64_t value_bytes(std::size_t v, std::int64_t elements) const {
+    if (elements > kMostElements) throw_overflow("bytes of an activation", "product");
     return (elements * type_bits(kind_.values[v].type) + 7) / 8;
   }
 
@@ -65,8 +74,7 @@ class UnitWalk {
   /// device's own part or whole, as the profile says; a checkpoint may be divided once more.
   std::int64_t stored_bytes(std::size_t v) const {
     const bool whole = job_.profile.gathered_input == GatheredInput::whole &&
-                       prepared_.values[v].enters_parallel && plan_.is_kept[v] &&
-                       !plan_.whole_unit;
+                       prepared_.values[v].enters_parallel && plan_.is_kept[v] && !plan_.whole_unit;
     std::int64_t elements = whole ? local_.gathered[v] : local_.values[v];
     if (plan_.whole_unit && v == 0) elements = largest_share(elements, checkpoint_division());
     return value_bytes(v, elements);
@@ -146,9 +154,7 @@ class UnitWalk {
   void walk_forward(UnitMemory& out) const {
     std::int64_t kept = 0;
     std::int64_t working = 0;
-    auto count_made = [&](int v) {
-      (plan_.is_kept[at(v)] ? kept : working) += sizes_[at(v)];
-    };
+    auto count_made = [&](int v) { (plan_.is_kept[at(v)] ? kept : working) += sizes_[at(v)]; };
     if (!kind_.values.empty() && prepared_.values[0].producer < 0) count_made(0);
     for (std::size_t o = 0; o < kind_.operators.size(); ++o) {
       const Operator& op = kind_.operators[o];
@@ -220,8 +226,7 @@ class UnitWalk {
   void read_parameters(UnitMemory& out) const {
     for (const LocalParameter& parameter : local_.parameters) {
       if ((parameter.rests_in_part | parameter.materialized) != 0) {
-        out.gathered_parameters +=
-            in_bytes(bytes_of(parameter.elements, job_.precision.gather));
+        out.gathered_parameters += in_bytes(bytes_of(parameter.elements, job_.precision.gather));
         out.keep = std::max(out.keep, parameter.keep);
       }
       if (parameter.trainable) {

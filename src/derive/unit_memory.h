@@ -1,6 +1,6 @@
-// Memory of one unit on one device over one micro-batch: what it keeps from forward to backward, and
-// the most that is alive while it runs (docs/theory.md §3.3). A walk over its operators; the same
-// for every unit of a kind, so a hundred blocks cost one walk.
+// Memory of one unit on one device over one micro-batch: what it keeps from forward to backward,
+// and the most that is alive while it runs (docs/theory.md §3.3). A walk over its operators; the
+// same for every unit of a kind, so a hundred blocks cost one walk.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ namespace placet {
 
 /// Bytes alive at the fullest point of a unit's forward or backward.
 struct UnitPeak {
-  std::int64_t kept = 0;       // of this unit's kept values
-  std::int64_t rebuilt = 0;    // made again for backward
-  std::int64_t working = 0;    // forward: values in flight; backward: gradients of values
-  std::int64_t gathered = 0;   // whole copies of divided inputs
+  std::int64_t kept = 0;             // of this unit's kept values
+  std::int64_t rebuilt = 0;          // made again for backward
+  std::int64_t working = 0;          // forward: values in flight; backward: gradients of values
+  std::int64_t gathered = 0;         // whole copies of divided inputs
   std::int64_t weight_gradient = 0;  // of the parameters of the unit, in compute format
-  std::int64_t loss = 0;       // workspace of the loss
+  std::int64_t loss = 0;             // workspace of the loss
 
   std::int64_t total() const {
     return kept + rebuilt + working + gathered + weight_gradient + loss;
@@ -28,8 +28,8 @@ struct UnitMemory {
   std::int64_t kept = 0;        // device bytes from forward to backward of one micro-batch
   std::int64_t kept_whole = 0;  // the same before anything moved to the host
   std::int64_t kept_on_host = 0;
-  UnitPeak forward;             // without the loss
-  UnitPeak loss;                // all zero where there is none
+  UnitPeak forward;  // without the loss
+  UnitPeak loss;     // all zero where there is none
   UnitPeak backward;
   std::int64_t gathered_parameters = 0;  // bytes of its parameters that are gathered for use
   Keep keep = Keep::none;                // how long they stay
@@ -40,8 +40,8 @@ struct UnitMemory {
 /// Bytes of each value of a local unit where it is kept (by position in UnitKind::values).
 std::vector<std::int64_t> value_bytes(const Layout& layout, int unit, bool recomputed);
 
-/// Bytes of the values that the steps of a loss go through at most, and what is left of them when the
-/// gradient of the logits is made: {peak, left}. Case: +4 -4 +2 per logit: {4, 2} x logits.
+/// Bytes of the values that the steps of a loss go through at most, and what is left of them when
+/// the gradient of the logits is made: {peak, left}. Case: +4 -4 +2 per logit: {4, 2} x logits.
 struct LossWorkspace {
   std::int64_t peak = 0;
   std::int64_t left = 0;

@@ -9,8 +9,8 @@
 
 namespace placet {
 
-/// What a mixer returns: a value of the hidden size, in the parallel region if it is partial where a
-/// cut divides the last contraction, and the bias that must be added once it is whole.
+/// What a mixer returns: a value of the hidden size, in the parallel region if it is partial where
+/// a cut divides the last contraction, and the bias that must be added once it is whole.
 struct Mixed {
   int value = 0;
   std::optional<std::pair<Place, Contraction>> bias;

@@ -10,8 +10,14 @@ namespace placet {
 
 /// Which of the attention core's tensors a step of the exchange moves.
 enum class AttentionTensor : std::uint8_t {
-  query, keys, values, output,
-  query_gradient, keys_gradient, values_gradient, output_gradient
+  query,
+  keys,
+  values,
+  output,
+  query_gradient,
+  keys_gradient,
+  values_gradient,
+  output_gradient
 };
 
 /// One movement around the attention core, of whole tensors as they stand on the device.
@@ -31,8 +37,8 @@ struct ExchangeStep {
 struct AttentionExchange {
   std::string name;  // for reports only
   std::vector<ExchangeStep> steps;
-  bool whole_keys_live = false;   // the device holds all keys and values at once
-  bool cuts_heads = false;        // the core computes a part of the heads for all tokens
+  bool whole_keys_live = false;      // the device holds all keys and values at once
+  bool cuts_heads = false;           // the core computes a part of the heads for all tokens
   std::int64_t sequence_chunks = 1;  // the sequence must divide by this times the degree
 
   friend bool operator==(const AttentionExchange&, const AttentionExchange&) = default;

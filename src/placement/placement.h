@@ -41,10 +41,14 @@ struct Modes {
 
   constexpr Mode operator[](State state) const {
     switch (state) {
-      case State::parameters: return parameters;
-      case State::optimizer: return optimizer;
-      case State::gradients: return gradients;
-      case State::activations: return activations;
+      case State::parameters:
+        return parameters;
+      case State::optimizer:
+        return optimizer;
+      case State::gradients:
+        return gradients;
+      case State::activations:
+        return activations;
     }
     return Mode::replicated;
   }

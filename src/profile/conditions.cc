@@ -48,8 +48,10 @@ bool holds(const Comparison& comparison, const Job& job) {
   const std::int64_t left = amount_of(comparison.left, job);
   const std::int64_t right = amount_of(comparison.right, job);
   switch (comparison.relation) {
-    case Comparison::Relation::not_multiple: return right > 0 && left % right != 0;
-    case Comparison::Relation::above: return left > right;
+    case Comparison::Relation::not_multiple:
+      return right > 0 && left % right != 0;
+    case Comparison::Relation::above:
+      return left > right;
   }
   return false;
 }
@@ -57,7 +59,8 @@ bool holds(const Comparison& comparison, const Job& job) {
 bool shares_embedding(const Model& model) {
   return std::ranges::any_of(model.kinds, [](const UnitKind& kind) {
     return kind.role == UnitRole::head &&
-           std::ranges::any_of(kind.parameters, [](const Parameter& p) { return p.tied.has_value(); });
+           std::ranges::any_of(kind.parameters,
+                               [](const Parameter& p) { return p.tied.has_value(); });
   });
 }
 
@@ -117,24 +120,42 @@ std::int64_t degree_of(const When& when, const Placement& placement) {
 std::optional<std::int64_t> value_in_job(Symbol symbol, const Job& job) {
   const ModelFigures& figures = job.model.figures;
   switch (symbol) {
-    case Symbol::micro_batch: return job.batch.micro;
-    case Symbol::micro_batches: return micro_batches_per_step(job);
-    case Symbol::hidden: return figures.hidden;
-    case Symbol::tensor_degree: return degree_with(job.placement, Cut::tensor);
-    case Symbol::devices: return devices_of(job.placement);
-    case Symbol::whole_sequence: return job.batch.sequence;
-    case Symbol::global_batch: return job.batch.global;
-    case Symbol::batch_degree: return batch_degree(job.placement);
-    case Symbol::sequence_degree: return degree_with(job.placement, Cut::sequence);
-    case Symbol::stage_degree: return degree_with(job.placement, Cut::layer);
-    case Symbol::expert_degree: return degree_with(job.placement, Cut::expert);
-    case Symbol::expert_tensor_degree: return expert_tensor_degree(job.placement);
-    case Symbol::chunks: return job.schedule.chunks;
-    case Symbol::heads: return figures.heads;
-    case Symbol::kv_heads: return figures.kv_heads;
-    case Symbol::model_blocks: return figures.blocks;
-    case Symbol::model_experts: return figures.experts;
-    case Symbol::choices: return figures.experts_per_token;
+    case Symbol::micro_batch:
+      return job.batch.micro;
+    case Symbol::micro_batches:
+      return micro_batches_per_step(job);
+    case Symbol::hidden:
+      return figures.hidden;
+    case Symbol::tensor_degree:
+      return degree_with(job.placement, Cut::tensor);
+    case Symbol::devices:
+      return devices_of(job.placement);
+    case Symbol::whole_sequence:
+      return job.batch.sequence;
+    case Symbol::global_batch:
+      return job.batch.global;
+    case Symbol::batch_degree:
+      return batch_degree(job.placement);
+    case Symbol::sequence_degree:
+      return degree_with(job.placement, Cut::sequence);
+    case Symbol::stage_degree:
+      return degree_with(job.placement, Cut::layer);
+    case Symbol::expert_degree:
+      return degree_with(job.placement, Cut::expert);
+    case Symbol::expert_tensor_degree:
+      return expert_tensor_degree(job.placement);
+    case Symbol::chunks:
+      return job.schedule.chunks;
+    case Symbol::heads:
+      return figures.heads;
+    case Symbol::kv_heads:
+      return figures.kv_heads;
+    case Symbol::model_blocks:
+      return figures.blocks;
+    case Symbol::model_experts:
+      return figures.experts;
+    case Symbol::choices:
+      return figures.experts_per_token;
     case Symbol::data_degree:
       return saturating_product(batch_degree(job.placement),
                                 degree_with(job.placement, Cut::sequence));
@@ -147,7 +168,8 @@ std::optional<std::int64_t> value_in_job(Symbol symbol, const Job& job) {
     case Symbol::largest_tensor:
     case Symbol::blocks:
     case Symbol::experts:
-    case Symbol::moe_blocks: return std::nullopt;
+    case Symbol::moe_blocks:
+      return std::nullopt;
   }
   return std::nullopt;
 }

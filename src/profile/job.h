@@ -33,8 +33,8 @@ struct Job {
   bool scales_loss_dynamically = false;
   std::optional<Cluster> cluster;  // none: capacity is not judged, one flat level
   Profile profile;
-  std::string placement_text;      // canonical print, for reports
-  std::string engine_text;         // name and version of the profile, "placet@1"
+  std::string placement_text;  // canonical print, for reports
+  std::string engine_text;     // name and version of the profile, "placet@1"
 };
 
 }  // namespace placet

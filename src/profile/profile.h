@@ -1,6 +1,7 @@
 // Engine profiles: how one version of a training engine realises a placement, as values read from
-// data files (docs/theory.md §4.4). Nothing here names an engine: a profile is the list of its facts,
-// each with its source, and the plain theory is the profile whose facts are all the defaults.
+// data files (docs/theory.md §4.4). Nothing here names an engine: a profile is the list of its
+// facts, each with its source, and the plain theory is the profile whose facts are all the
+// defaults.
 #pragma once
 
 #include <array>
@@ -25,44 +26,48 @@ struct SavedSlots {
 using SavedTable = std::array<SavedSlots, kOpKindCount>;
 
 /// The instants of a step at which memory is counted (docs/theory.md §3).
-enum class Instant : std::uint8_t { forward, loss, backward, reduction, update };
-inline constexpr int kInstantCount = 5;
+/// start: before the first step, while the engine sets up; only the replay of requests sees it.
+enum class Instant : std::uint8_t { forward, loss, backward, reduction, update, start };
+inline constexpr int kInstantCount = 6;
 using InstantSet = std::uint8_t;
 constexpr InstantSet bit_of(Instant i) {
   return static_cast<InstantSet>(1U << static_cast<unsigned>(i));
 }
 std::string_view name_of(Instant instant);
+/// The instants of a step: all but start.
+inline constexpr InstantSet kEveryInstant = 0x1F;
 
-/// Sizes that a profile's own terms are products of. All are of one device of the class in question.
+/// Sizes that a profile's own terms are products of. All are of one device of the class in
+/// question.
 enum class Symbol : std::uint8_t {
-  micro_batch,       // samples per micro-batch
-  micro_batches,     // per step
-  sequence,          // tokens of a sample on this device, inside parallel regions
-  residual_tokens,   // tokens of a sample on this device, on the residual stream
+  micro_batch,      // samples per micro-batch
+  micro_batches,    // per step
+  sequence,         // tokens of a sample on this device, inside parallel regions
+  residual_tokens,  // tokens of a sample on this device, on the residual stream
   hidden,
-  vocabulary,        // the device's part, padding included
-  parameters,        // trainable elements that the device computes with (after compute cuts)
-  owned,             // elements whose optimizer state the device holds
-  largest_unit,      // elements of its largest unit, after compute cuts
-  largest_tensor,    // elements of its largest parameter tensor, after compute cuts
-  blocks,            // blocks it hosts
-  experts,           // experts it hosts
-  data_degree,       // product of the axes that divide samples or tokens of dense work
+  vocabulary,      // the device's part, padding included
+  parameters,      // trainable elements that the device computes with (after compute cuts)
+  owned,           // elements whose optimizer state the device holds
+  largest_unit,    // elements of its largest unit, after compute cuts
+  largest_tensor,  // elements of its largest parameter tensor, after compute cuts
+  blocks,          // blocks it hosts
+  experts,         // experts it hosts
+  data_degree,     // product of the axes that divide samples or tokens of dense work
   tensor_degree,
-  devices,           // of the job
-  whole_sequence,    // tokens of a sample, before any cut
-  global_batch,      // samples per step
-  batch_degree,      // product of the axes that divide samples of dense work
+  devices,         // of the job
+  whole_sequence,  // tokens of a sample, before any cut
+  global_batch,    // samples per step
+  batch_degree,    // product of the axes that divide samples of dense work
   sequence_degree,
-  stage_degree,      // product of the layer axes
-  expert_degree,     // product of the axes along which experts are divided among devices
-  chunks,            // virtual stages per device
-  heads,             // query heads of the widest block
+  stage_degree,   // product of the layer axes
+  expert_degree,  // product of the axes along which experts are divided among devices
+  chunks,         // virtual stages per device
+  heads,          // query heads of the widest block
   kv_heads,
-  model_blocks,      // of the whole model
-  model_experts,     // routed experts per block, before any cut; 0: none
-  choices,           // experts per token
-  moe_blocks,        // blocks with routed experts that the device hosts
+  model_blocks,         // of the whole model
+  model_experts,        // routed experts per block, before any cut; 0: none
+  choices,              // experts per token
+  moe_blocks,           // blocks with routed experts that the device hosts
   expert_tensor_degree  // product of the axes that cut the experts themselves
 };
 inline constexpr int kSymbolCount = 29;
@@ -88,19 +93,19 @@ struct Comparison {
 /// A condition on placement, job and device class; every part that is given must hold.
 /// Cut::expert speaks of the axes along which experts are divided, whatever dense work sees there.
 struct When {
-  std::optional<Cut> cut;           // some axis with this cut ...
-  std::int64_t degree_above = 1;    // ... and a product of degrees above this
-  bool absent = false;              // instead: no such axis
-  std::optional<State> state;       // ... along which this state ...
-  std::vector<Mode> modes;          // ... lives in one of these modes
+  std::optional<Cut> cut;         // some axis with this cut ...
+  std::int64_t degree_above = 1;  // ... and a product of degrees above this
+  bool absent = false;            // instead: no such axis
+  std::optional<State> state;     // ... along which this state ...
+  std::vector<Mode> modes;        // ... lives in one of these modes
   std::optional<bool> first_stage;
   std::optional<bool> last_stage;
-  std::optional<bool> accumulates;  // more than one micro-batch
-  std::optional<bool> recomputes;   // whole units are recomputed
-  std::optional<Dtype> compute;     // the job computes in this format
-  std::optional<bool> clips;        // gradients are clipped by their global norm
-  std::optional<bool> scales_loss;  // the loss is scaled dynamically
-  std::optional<bool> has_experts;  // the model has routed experts
+  std::optional<bool> accumulates;       // more than one micro-batch
+  std::optional<bool> recomputes;        // whole units are recomputed
+  std::optional<Dtype> compute;          // the job computes in this format
+  std::optional<bool> clips;             // gradients are clipped by their global norm
+  std::optional<bool> scales_loss;       // the loss is scaled dynamically
+  std::optional<bool> has_experts;       // the model has routed experts
   std::optional<bool> shares_embedding;  // embedding and output matrix are one tensor
   std::optional<bool> offsets_choice;    // experts are chosen by offset scores (router correction)
   std::optional<bool> states_stages;     // the placement states the blocks of each stage
@@ -110,7 +115,12 @@ struct When {
 
 /// What a memory term counts as; the keys of the report's bytes. The first four are the states.
 enum class MemoryCategory : std::uint8_t {
-  parameters, optimizer, gradients, activations, transient, overhead
+  parameters,
+  optimizer,
+  gradients,
+  activations,
+  transient,
+  overhead
 };
 inline constexpr int kMemoryCategoryCount = 6;
 std::string_view name_of(MemoryCategory category);
@@ -122,7 +132,7 @@ struct EngineMemory {
   MemoryCategory category = MemoryCategory::overhead;
   InstantSet instants = 0;
   Amount bytes;
-  Amount blocks;           // equal allocations that the bytes come in (1 unless said)
+  Amount blocks;  // equal allocations that the bytes come in (1 unless said)
   std::vector<When> when;
   bool in_reserved = true;  // seen by figures of reserved memory (contexts are not)
   std::string source;
@@ -131,7 +141,13 @@ struct EngineMemory {
 
 /// The closed list of collectives.
 enum class Collective : std::uint8_t {
-  all_reduce, reduce_scatter, all_gather, all_to_all, send_recv, broadcast, host_copy
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  all_to_all,
+  send_recv,
+  broadcast,
+  host_copy
 };
 std::string_view name_of(Collective collective);
 enum class ReduceOp : std::uint8_t { none, sum, max, min };
@@ -147,32 +163,34 @@ struct EngineMessage {
   State state = State::activations;
   Dtype dtype = Dtype::fp32;
   Phase phase = Phase::update;
-  std::vector<Cut> over;        // the group: all axes with these cuts (of dense tensors)
-  bool over_all = false;        // instead: all devices
-  bool over_experts = false;    // instead: all axes along which experts are divided or cut
+  std::vector<Cut> over;          // the group: all axes with these cuts (of dense tensors)
+  bool over_all = false;          // instead: all devices
+  bool over_experts = false;      // instead: all axes along which experts are divided or cut
   bool over_cut_experts = false;  // instead: those along which the experts themselves are cut
-  bool over_owners = false;     // instead: all axes along which devices update different elements
+  bool over_owners = false;       // instead: all axes along which devices update different elements
   Amount payload_elements;
-  Amount count;                 // per step
+  Amount count;  // per step
   std::vector<When> when;
   std::string source;
   friend bool operator==(const EngineMessage&, const EngineMessage&) = default;
 };
 
-/// When a gradient buffer exists. resting: allocated once, lives on. growing: each tensor appears in
-/// backward and is freed after the update.
+/// When a gradient buffer exists. resting: allocated once, lives on. growing: each tensor appears
+/// in backward and is freed after the update.
 enum class GradientLife : std::uint8_t { resting, growing };
 
 /// What a state shard is cut from, and what is padded to equal shares. element: each tensor, shares
 /// an exact partition, nothing padded; tensor: each tensor by elements, padded; row: each tensor by
-/// rows of its first dim, padded to equally many; unit: each unit flattened, padded; everything: all
-/// that the device holds flattened, padded.
+/// rows of its first dim, padded to equally many; unit: each unit flattened, padded; everything:
+/// all that the device holds flattened, padded.
 enum class ShardGrain : std::uint8_t { element, row, unit, everything, tensor };
 
 /// How a partial gradient becomes an owned part of the sum. reduce_scatter_if_gathered: by
 /// reduce-scatter where the parameters rest in parts too, else by all-reduce and slice.
 enum class ScatterPath : std::uint8_t {
-  reduce_scatter, all_reduce_and_slice, reduce_scatter_if_gathered
+  reduce_scatter,
+  all_reduce_and_slice,
+  reduce_scatter_if_gathered
 };
 
 /// What one message of a state carries: a unit's tensors; everything the device holds, at once; the
@@ -188,12 +206,12 @@ enum class TokenDispatch : std::uint8_t { exchange, gather, whole_then_exchange 
 /// Where the whole input of a column-cut operator is kept from forward to backward.
 enum class GatheredInput : std::uint8_t { shard /* gathered again */, whole };
 
-/// How long a weight's gradient of one micro-batch lives before it is added to the resting gradient:
-/// the operator that makes it, its unit, or the whole backward of the micro-batch.
+/// How long a weight's gradient of one micro-batch lives before it is added to the resting
+/// gradient: the operator that makes it, its unit, or the whole backward of the micro-batch.
 enum class GradientHold : std::uint8_t { op, unit, micro_batch };
 
-/// One step of the loss as the engine's kernels run it: a buffer of so many bytes per logit appears,
-/// or vanishes. What is alive between the steps is the workspace of the loss.
+/// One step of the loss as the engine's kernels run it: a buffer of so many bytes per logit
+/// appears, or vanishes. What is alive between the steps is the workspace of the loss.
 struct LossStep {
   std::string buffer;
   bool appears = true;
@@ -212,23 +230,23 @@ struct RecomputePolicy {
 };
 
 /// How an engine cuts blocks into stages when no shares are given. even: equal counts, the first
-/// stages larger. weighed: embedding and head count as so many blocks. by_cost: a stage closes after
-/// the block whose running cost (elements of its matrices; the head's included) reaches its part of
-/// the total; by_cost_late: passes it.
+/// stages larger. weighed: embedding and head count as so many blocks. by_cost: a stage closes
+/// after the block whose running cost (elements of its matrices; the head's included) reaches its
+/// part of the total; by_cost_late: passes it.
 enum class StageCut : std::uint8_t { even, weighed, by_cost, by_cost_late };
 
 /// A rule an engine enforces; broken means the finding `engine`.
 struct Refusal {
-  std::string what;         // message, one sentence
+  std::string what;  // message, one sentence
   std::string cure;
-  std::vector<When> when;   // refused if all hold
+  std::vector<When> when;  // refused if all hold
   std::string source;
   friend bool operator==(const Refusal&, const Refusal&) = default;
 };
 
 /// A stated fact with its source, as `validate --constants` lists it.
 struct Fact {
-  std::string key;     // path in the data file
+  std::string key;  // path in the data file
   std::string value;
   std::string source;
   friend bool operator==(const Fact&, const Fact&) = default;
@@ -248,9 +266,9 @@ struct Profile {
   MessageGrain gradient_grain = MessageGrain::unit;  // of reductions
   MessageGrain update_grain = MessageGrain::unit;    // of gathers after the update
   std::int64_t bucket_elements = 0;                  // for MessageGrain::bucket
-  std::int64_t bucket_elements_per_replica = 0;  // a bucket is at least this x data_degree
-  std::int64_t bucket_bytes = 0;                 // instead of elements
-  bool later_stages_use_one_bucket = false;      // all but the first stage: everything at once
+  std::int64_t bucket_elements_per_replica = 0;      // a bucket is at least this x data_degree
+  std::int64_t bucket_bytes = 0;                     // instead of elements
+  bool later_stages_use_one_bucket = false;          // all but the first stage: everything at once
   MessageGrain gather_grain = MessageGrain::unit;    // of gathers for use
   /// Gradients of tensors that a tensor cut leaves whole (norm weights between parallel regions):
   /// what a message carries, and whether it carries whole tensors, apart from the scatter over
@@ -263,14 +281,15 @@ struct Profile {
   // --- shards
   ShardGrain grain = ShardGrain::element;
   std::optional<ShardGrain> gathered_grain;  // of parameters gathered for use; none: the same
-  std::int64_t pad_elements = 1;  // shards are padded to multiples of this many elements
-  std::int64_t pad_total_elements = 1;  // and the whole to multiples of this many
-  std::int64_t align_elements = 1;      // each tensor begins at a multiple of this, where flattened
+  std::int64_t pad_elements = 1;             // shards are padded to multiples of this many elements
+  std::int64_t pad_total_elements = 1;       // and the whole to multiples of this many
+  std::int64_t align_elements = 1;  // each tensor begins at a multiple of this, where flattened
   std::int64_t persistent_elements = 0;  // tensors of fewer elements stay gathered
-  bool joins_ends = false;  // embedding and head are one unit, gathered from first to last use
-  std::int64_t prefetch = 0;      // units gathered ahead
+  bool joins_ends = false;    // embedding and head are one unit, gathered from first to last use
+  std::int64_t prefetch = 0;  // units gathered ahead
   bool last_block_stays_gathered = false;  // the model's last block is gathered once
-  bool last_unit_stays_gathered = false;  // the head's unit is not freed between forward and backward
+  bool last_unit_stays_gathered =
+      false;  // the head's unit is not freed between forward and backward
   // --- stages
   StageCut stage_cut = StageCut::even;
   std::int64_t embedding_weight = 0;  // in blocks, for StageCut::weighed
@@ -279,32 +298,36 @@ struct Profile {
   SavedTable saved{};
   std::vector<RecomputePolicy> policies;
   GatheredInput gathered_input = GatheredInput::shard;
-  bool repeats_kv_heads = false;        // attention gets keys and values expanded to all heads
-  std::int64_t vocabulary_multiple = 1; // padded to this ...
+  bool rotates_in_place = false;         // rotated queries and keys take the place of the others
+  bool repeats_kv_heads = false;         // attention gets keys and values expanded to all heads
+  std::int64_t vocabulary_multiple = 1;  // padded to this ...
   bool vocabulary_multiple_times_tensor_degree = false;  // ... times the tensor degree
-  std::vector<int> loss_workspace;      // internals of the loss alive at its instant
-  std::vector<LossStep> loss_steps;     // finer than loss_workspace, and instead of it where given
-  std::vector<LossStep> loss_steps_cut; // the same where the vocabulary is cut, if that differs
-  bool fuses_output_and_loss = false;   // logits exist in small pieces only
-  bool fuses_loss_sums = false;         // two of the three softmax statistics in one message
+  std::vector<int> loss_workspace;       // internals of the loss alive at its instant
+  std::vector<LossStep> loss_steps;      // finer than loss_workspace, and instead of it where given
+  std::vector<LossStep> loss_steps_cut;  // the same where the vocabulary is cut, if that differs
+  bool fuses_output_and_loss = false;    // logits exist in small pieces only
+  bool fuses_loss_sums = false;          // two of the three softmax statistics in one message
   bool fuses_weight_gradient = false;   // weight gradients are added to the buffer as they are made
   bool recompute_stops_early = false;   // a recomputed unit is not run past its last kept value
   bool ring_carries_gradients = false;  // backward round a ring: gradients travel with the pieces
-  bool sends_boundary_in_parts = false; // each tensor rank sends its part over a stage boundary; the
-                                        // receivers gather it
+  bool sends_boundary_in_parts =
+      false;  // each tensor rank sends its part over a stage boundary; the
+              // receivers gather it
   TokenDispatch token_dispatch = TokenDispatch::exchange;
   // --- the memory allocator that serves the engine
   bool gathered_input_has_buffer = false;  // whole inputs go to a buffer that rests
-  bool caches_blocks = false;      // freed blocks stay reserved: figures of reserved memory differ
+  bool caches_blocks = false;  // freed blocks stay reserved: figures of reserved memory differ
   bool expandable_segments = false;
-  bool gathers_in_own_pool = false;   // gathered parameters come from a stream of their own
-  bool reduces_in_own_pool = false;   // so do reduced gradients
-  /// Buffers handed to collectives return to the pool only when the device has run them; a host that
-  /// runs ahead of the device (a fact of the job) has up to `launch_queue` launches outstanding.
+  bool gathers_in_own_pool = false;  // gathered parameters come from a stream of their own
+  bool reduces_in_own_pool = false;  // so do reduced gradients
+  /// Buffers handed to collectives return to the pool only when the device has run them; a host
+  /// that runs ahead of the device (a fact of the job) has up to `launch_queue` launches
+  /// outstanding.
   bool collective_buffers_return_late = false;
   std::int64_t launch_queue = 1024;
-  bool host_waits_at_sends = false;  // a stage's host waits for the device at every message it sends,
-                                     // not only at those it receives
+  bool host_waits_at_sends =
+      false;  // a stage's host waits for the device at every message it sends,
+              // not only at those it receives
   std::int64_t launches_per_block = 0;  // kernels of one block, forward and backward together
   // --- own terms, messages, rules
   std::vector<EngineMemory> memory;

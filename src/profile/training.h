@@ -16,11 +16,11 @@ namespace placet {
 /// parameters rest in low precision; if they rest in fp32 there is none.
 struct Precision {
   std::string name = "mixed";
-  Dtype parameters = Dtype::bf16;       // at rest
-  Dtype compute = Dtype::bf16;          // operators, activations, pipeline messages
-  Dtype gather = Dtype::bf16;           // gathered parameters
-  Dtype gradients = Dtype::bf16;        // at rest, accumulated over micro-batches
-  Dtype reduce = Dtype::bf16;           // on the wire of gradient reductions
+  Dtype parameters = Dtype::bf16;  // at rest
+  Dtype compute = Dtype::bf16;     // operators, activations, pipeline messages
+  Dtype gather = Dtype::bf16;      // gathered parameters
+  Dtype gradients = Dtype::bf16;   // at rest, accumulated over micro-batches
+  Dtype reduce = Dtype::bf16;      // on the wire of gradient reductions
   std::optional<Dtype> master = Dtype::fp32;
 
   friend bool operator==(const Precision&, const Precision&) = default;
@@ -46,7 +46,8 @@ struct Optimizer {
   std::vector<OptimizerState> states;
   UpdateRegion region = UpdateRegion::element;
   std::int64_t block = 1;  // elements of a block, for UpdateRegion::block
-  bool keeps_master = true;  // whether a low-precision parameter has an fp32 master (none: SGD pure)
+  bool keeps_master =
+      true;  // whether a low-precision parameter has an fp32 master (none: SGD pure)
 
   friend bool operator==(const Optimizer&, const Optimizer&) = default;
 };
@@ -64,15 +65,15 @@ struct Recompute {
 };
 
 struct Batch {
-  std::int64_t sequence = 0;      // tokens per sample
-  std::int64_t global = 0;        // samples per optimizer step
-  std::int64_t micro = 1;         // samples per micro-batch on one device group
+  std::int64_t sequence = 0;  // tokens per sample
+  std::int64_t global = 0;    // samples per optimizer step
+  std::int64_t micro = 1;     // samples per micro-batch on one device group
 
   friend bool operator==(const Batch&, const Batch&) = default;
 };
 
-/// How tokens spread over experts. balanced: every expert gets the same. worst: all routed tokens of
-/// an expert group land on one device. expected: balanced times `skew`, the load of the fullest
+/// How tokens spread over experts. balanced: every expert gets the same. worst: all routed tokens
+/// of an expert group land on one device. expected: balanced times `skew`, the load of the fullest
 /// device over the mean.
 struct Routing {
   enum class Kind : std::uint8_t { balanced, expected, worst };

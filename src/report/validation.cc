@@ -151,6 +151,10 @@ std::string validation_text(const Validation& validation, const ValidationReport
   for (const auto& [group, summary] : validation.groups) {
     groups.emplace("only " + std::string(name_of(group)), summary);
   }
+  if (validation.near_limit.rows > 0) {
+    groups.emplace("measured above 88 % of the device", validation.near_limit);
+    groups.emplace("measured below that", validation.below_limit);
+  }
   if (validation.memory.rows > 0) text += summaries_text("memory, |error|", groups, style);
   if (validation.by_measure.size() > 1) {
     text += summaries_text("by measure", validation.by_measure, style);

@@ -14,8 +14,8 @@ struct ValidationReport {
   bool constants = false;           // list the facts, too
 };
 
-/// Whether the judgement is good: without a tolerance always; otherwise if the mean absolute error of
-/// the deciding figures is not above it, and there are any.
+/// Whether the judgement is good: without a tolerance always; otherwise if the mean absolute error
+/// of the deciding figures is not above it, and there are any.
 bool is_within(const Validation& validation, const ValidationReport& report);
 
 /// Errors in all and by group, source, model and degree; fit against out of memory; the worst rows;

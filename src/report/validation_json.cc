@@ -103,6 +103,8 @@ std::string validation_json(const Validation& validation, const ValidationReport
                {"predicted", validation.predicted},
                {"skipped", skipped_json(validation)},
                {"memory", summary_json(validation.memory)},
+               {"memory_near_capacity", summary_json(validation.near_limit)},
+               {"memory_below_capacity", summary_json(validation.below_limit)},
                {"time", time_json(validation)},
                {"oom",
                 {{"tp", counts.true_positive},

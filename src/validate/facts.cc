@@ -2,6 +2,13 @@
 
 namespace placet {
 
+std::string reason_of(const InputError& error) {
+  InputFault fault = error.fault();
+  fault.where.clear();
+  fault.excerpt.clear();
+  return describe(fault);
+}
+
 void FactList::add(UsedFact fact, std::int64_t rows) {
   auto& known = facts_[{fact.origin, fact.key, fact.value}];
   const std::int64_t before = known.rows;
@@ -9,13 +16,21 @@ void FactList::add(UsedFact fact, std::int64_t rows) {
   known.rows = before + rows;
 }
 
-void FactList::add_profile(const Profile& profile, std::int64_t rows) {
+void FactList::add_profile(const Profile& profile, std::int64_t rows,
+                           const std::map<std::string, std::int64_t>& term_rows) {
+  const std::string memory = "memory.";
   for (const Fact& fact : profile.facts) {
+    std::int64_t touched = rows;
+    if (fact.key.starts_with("messages.")) touched = 0;
+    if (fact.key.starts_with(memory)) {
+      const auto found = term_rows.find(fact.key.substr(memory.size()));
+      touched = found == term_rows.end() ? 0 : found->second;
+    }
     add({.origin = profile.name + "@" + profile.version,
          .key = fact.key,
          .value = fact.value,
          .source = fact.source},
-        rows);
+        touched);
   }
 }
 

@@ -37,9 +37,7 @@ class RowReader {
 
   /// The cell as the source states it.
   std::string_view stated(std::string_view column) const { return table_->text(row_, column); }
-  bool matches(const RowPattern& pattern) const {
-    return placet::matches(pattern, *table_, row_);
-  }
+  bool matches(const RowPattern& pattern) const { return placet::matches(pattern, *table_, row_); }
 
   const std::vector<std::string>& missing() const { return missing_; }
   const std::vector<const Filling*>& used() const { return used_; }

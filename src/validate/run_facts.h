@@ -52,12 +52,12 @@ struct RunFacts {
   Batch batch;
   bool splits_stream = false;  // sequence parallelism over the tensor group
   std::int64_t sharding_stage = 0;
-  std::string sharding_term;   // instead of the stage
-  std::string schedule;        // as the source spells it
-  std::string stage_blocks;    // "15,16,15", or empty
+  std::string sharding_term;  // instead of the stage
+  std::string schedule;       // as the source spells it
+  std::string stage_blocks;   // "15,16,15", or empty
   std::optional<std::int64_t> first_stage_blocks;
   bool host_runs_ahead = false;  // launches pile up: a fact of the cluster, not of the placement
-  std::string recompute;       // these four as the source spells them
+  std::string recompute;         // these four as the source spells them
   std::string precision;
   std::string optimizer;
   std::string device;

@@ -4,7 +4,10 @@
 #include <set>
 
 #include "derive/derive.h"
+#include "derive/layout.h"
+#include "derive/memory.h"
 #include "derive/reserve.h"
+#include "derive/stages.h"
 #include "units/error.h"
 
 namespace placet {
@@ -33,16 +36,31 @@ Bytes outside_of(const Profile& profile, const MemoryClass& memory) {
   return sum;
 }
 
+// Those that hold on some stage.
+std::vector<std::string> terms_that_hold(const Job& job, const Prepared& prepared) {
+  std::vector<std::string> names;
+  if (job.profile.memory.empty()) return names;
+  const Layout layout = lay_out(job, prepared);
+  const std::vector<Stage> stages = stages_of(job);
+  for (const EngineMemory& term : job.profile.memory) {
+    const bool holds = std::any_of(stages.begin(), stages.end(), [&](const Stage& stage) {
+      return all_hold(term.when, layout, stage);
+    });
+    if (holds) names.push_back(term.what);
+  }
+  return names;
+}
+
 }  // namespace
 
 RunFigures figures_of(const RunPlan& plan, const Job& job, Needs needs) {
   const Prepared& prepared = plan.frame->prepared;
   const Derivation derivation = derive(job, prepared);
   ensure(!derivation.memory.empty(), "a job has a device class");
-  const auto fullest = std::max_element(
-      derivation.memory.begin(), derivation.memory.end(),
-      [](const MemoryClass& a, const MemoryClass& b) { return a.peak < b.peak; });
-  RunFigures figures{.needed = fullest->peak};
+  const auto fullest =
+      std::max_element(derivation.memory.begin(), derivation.memory.end(),
+                       [](const MemoryClass& a, const MemoryClass& b) { return a.peak < b.peak; });
+  RunFigures figures{.engine_terms = terms_that_hold(job, prepared), .needed = fullest->peak};
   const bool runs_out = plan.capacity && fullest->peak > *plan.capacity;
   if (needs == Needs::verdict && runs_out) return figures;
 
@@ -61,9 +79,12 @@ RunFigures figures_of(const RunPlan& plan, const Job& job, Needs needs) {
 Bytes figure_for(const MemoryMeasure& measure, const RunFigures& figures) {
   const DeviceFigures& device = measure.first_device ? figures.first : figures.fullest;
   switch (measure.quantity) {
-    case MemoryMeasure::Quantity::reserved: return device.reserved;
-    case MemoryMeasure::Quantity::alive: return device.alive;
-    case MemoryMeasure::Quantity::alive_after_backward: return device.alive_after_backward;
+    case MemoryMeasure::Quantity::reserved:
+      return device.reserved;
+    case MemoryMeasure::Quantity::alive:
+      return device.alive;
+    case MemoryMeasure::Quantity::alive_after_backward:
+      return device.alive_after_backward;
   }
   fail_internally("every quantity has a figure");
 }

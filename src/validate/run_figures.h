@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "catalog/validation_catalog.h"
 #include "units/quantity.h"
@@ -17,16 +19,17 @@ struct DeviceFigures {
 };
 struct RunFigures {
   DeviceFigures first;
-  DeviceFigures fullest;  // each figure on the device where it is largest
-  Bytes needed;           // what the fullest device must hold: reserved memory and what lies outside
+  DeviceFigures fullest;                  // each figure on the device where it is largest
+  std::vector<std::string> engine_terms;  // the profile's own terms whose conditions hold
+  Bytes needed;  // what the fullest device must hold: reserved memory and what lies outside
 };
 
 /// What is asked of a job: all figures, or only whether it runs out of memory.
 enum class Needs : std::uint8_t { figures, verdict };
 
 /// Derives one job. Of a pipeline, the first stage, the last one and the fullest by closed form are
-/// replayed. For a verdict alone nothing is replayed where the bytes alive already pass the device's
-/// memory: what an allocator reserves is never less.
+/// replayed. For a verdict alone nothing is replayed where the bytes alive already pass the
+/// device's memory: what an allocator reserves is never less.
 RunFigures figures_of(const RunPlan& plan, const Job& job, Needs needs);
 
 /// The figure that a measure speaks of.

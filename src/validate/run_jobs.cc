@@ -79,7 +79,9 @@ RunPlanner::RunPlanner(const Catalog& catalog, const ValidationCatalog& validati
     : catalog_(&catalog),
       validation_(&validation),
       engine_(std::move(engine)),
-      strategies_(load_strategies(catalog)) {}
+      strategies_(load_strategies(catalog)) {
+  if (engine_) profile_of(*engine_, "--engine");
+}
 
 std::string RunPlanner::word_of(const std::string& column, const std::string& theirs,
                                 const std::string& where) {
@@ -114,8 +116,7 @@ Bytes RunPlanner::capacity_of(const std::string& device, const std::string& wher
   const std::string name = word_of("gpu", device, where);
   const auto found = capacities_.find(name);
   if (found != capacities_.end()) return found->second;
-  return capacities_.emplace(name, load_device(*catalog_, name, where).device.memory)
-      .first->second;
+  return capacities_.emplace(name, load_device(*catalog_, name, where).device.memory).first->second;
 }
 
 std::shared_ptr<const RunFrame> RunPlanner::frame_of(const RunFacts& facts,
@@ -126,8 +127,8 @@ std::shared_ptr<const RunFrame> RunPlanner::frame_of(const RunFacts& facts,
   const std::string recompute = word_of("act_ckpt", facts.recompute, where);
   const std::string precision = word_of("precision", facts.precision, where);
   const std::string optimizer = word_of("optimizer", facts.optimizer, where);
-  auto& slot = frames_[{facts.shape,
-                        engine_name + "|" + recompute + "|" + precision + "|" + optimizer}];
+  auto& slot =
+      frames_[{facts.shape, engine_name + "|" + recompute + "|" + precision + "|" + optimizer}];
   if (slot) return slot;
   auto frame = std::make_shared<RunFrame>();
   Job& job = frame->job;

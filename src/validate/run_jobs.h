@@ -36,22 +36,24 @@ struct RunPlan {
   std::string placement_text;
 };
 
-/// The placement in the grammar's words: axes of degree one are left out.
-/// Case: dp 8, tp 2 with sequence parallelism, stage 1, order pp dp cp ep tp: "dp=8:zero1 tp=2:tp+sp".
+/// The placement in the grammar's words: axes of degree one are left out. Case: dp 8, tp 2 with
+/// sequence parallelism, stage 1, order pp dp cp ep tp: "dp=8:zero1 tp=2:tp+sp".
 std::string placement_text(const RunFacts& facts, const RunLayout& layout,
                            const std::string& schedule_word);
 
 /// Makes plans and keeps what rows share. Not for use by several threads at once; the plans are.
 class RunPlanner {
  public:
-  /// `catalog` and `validation` must outlive the planner. `engine` stands for every row's own.
+  /// `catalog` and `validation` must outlive the planner. `engine` stands for every row's own;
+  /// throws InputError if it is not known.
   RunPlanner(const Catalog& catalog, const ValidationCatalog& validation,
              std::optional<std::string> engine);
 
   /// Throws InputError that speaks of `where` for a word or a size that means nothing.
   RunPlan plan(const RunFacts& facts, const EngineRule& engine, const std::string& where);
 
-  /// Our word for a source's, by column; remembered for the list of facts. Throws if it is not known.
+  /// Our word for a source's, by column; remembered for the list of facts. Throws if it is not
+  /// known.
   std::string word_of(const std::string& column, const std::string& theirs,
                       const std::string& where);
 

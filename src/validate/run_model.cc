@@ -81,9 +81,8 @@ struct Parts {
     Branch attends{.norm = norm(layer + "input_layernorm"),
                    .mixer = attention(layer + "self_attn"),
                    .dropout = shape.dropout};
-    Branch thinks{.norm = norm(layer + "post_attention_layernorm"),
-                  .mixer = Mlp{},
-                  .dropout = shape.dropout};
+    Branch thinks{
+        .norm = norm(layer + "post_attention_layernorm"), .mixer = Mlp{}, .dropout = shape.dropout};
     if (with_experts) {
       thinks.mixer = experts(layer + "mlp");
     } else {
@@ -95,12 +94,13 @@ struct Parts {
 
 void add_blocks(const Parts& parts, Architecture& architecture) {
   const RunShape& shape = parts.shape;
-  const std::int64_t dense = shape.experts == 0 ? shape.layers
-                                                : std::min(shape.dense_blocks, shape.layers);
+  const std::int64_t dense =
+      shape.experts == 0 ? shape.layers : std::min(shape.dense_blocks, shape.layers);
   if (dense > 0) architecture.shapes.push_back(parts.block(false));
   if (dense < shape.layers) architecture.shapes.push_back(parts.block(true));
   const int last = static_cast<int>(architecture.shapes.size()) - 1;
-  for (std::int64_t i = 0; i < shape.layers; ++i) architecture.order.push_back(i < dense ? 0 : last);
+  for (std::int64_t i = 0; i < shape.layers; ++i)
+    architecture.order.push_back(i < dense ? 0 : last);
 }
 
 }  // namespace
@@ -124,9 +124,8 @@ Architecture architecture_of(const RunShape& shape, const std::string& where) {
                             .position_rows = learned ? shape.sequence : 0,
                             .dropout = shape.dropout};
   add_blocks(parts, architecture);
-  architecture.head = {.norm = parts.norm("model.norm"),
-                       .output = {.weight = "lm_head.weight"},
-                       .tied = shape.tied};
+  architecture.head = {
+      .norm = parts.norm("model.norm"), .output = {.weight = "lm_head.weight"}, .tied = shape.tied};
   return architecture;
 }
 

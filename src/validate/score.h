@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "profile/profile.h"
+#include "units/error.h"
 #include "validate/validate.h"
 
 namespace placet {
@@ -16,17 +17,21 @@ std::vector<std::size_t> chosen_rows(const Table& table, const ValidateOptions& 
 
 /// Predictions, fits, skipped rows and facts; the summaries are not filled yet.
 Validation score_runs(const Catalog& catalog, const Table& table, const ValidateOptions& options);
-Validation score_states(const Catalog& catalog, const Table& table,
-                        const ValidateOptions& options);
+Validation score_states(const Catalog& catalog, const Table& table, const ValidateOptions& options);
 Validation score_activations(const Catalog& catalog, const Table& table,
                              const ValidateOptions& options);
+
+/// What is wrong, without the place, so that equal reasons of several rows read alike.
+std::string reason_of(const InputError& error);
 
 /// Adds `rows` to a fact, which is known by origin, key and value.
 class FactList {
  public:
   void add(UsedFact fact, std::int64_t rows = 1);
-  /// Every fact of a profile that a job of it uses.
-  void add_profile(const Profile& profile, std::int64_t rows = 1);
+  /// Every fact of a profile that `rows` jobs use. A term of memory touches only the rows in which
+  /// its conditions hold: `term_rows`, by the term's name. Messages touch no figure of memory.
+  void add_profile(const Profile& profile, std::int64_t rows,
+                   const std::map<std::string, std::int64_t>& term_rows);
   /// Sorted by origin, key, value.
   std::vector<UsedFact> list() const;
 

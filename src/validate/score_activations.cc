@@ -1,7 +1,7 @@
 // Tables of saved activations: bytes per device, or the share of what the same run keeps without
 // sequence parallelism and without recomputation.
-#include "derive/derive.h"
 #include "derive/layout.h"
+#include "derive/memory.h"
 #include "derive/stages.h"
 #include "derive/unit_memory.h"
 #include "units/error.h"
@@ -29,7 +29,9 @@ class ActivationScorer {
     result_.table = table_.where;
     result_.rows = static_cast<std::int64_t>(rows.size());
     for (const std::size_t row : rows) score_row(row);
-    for (const auto& [name, count] : profile_rows_) facts_.add_profile(profiles_.at(name), count);
+    for (const auto& [name, count] : profile_rows_) {
+      facts_.add_profile(profiles_.at(name), count, {});
+    }
     result_.facts = facts_.list();
     return std::move(result_);
   }
@@ -84,8 +86,7 @@ class ActivationScorer {
 
   void score_row(std::size_t row) {
     const auto found = reading_.sources.find(table_.text(row, "source_id"));
-    RowReader reader(table_, row,
-                     found == reading_.sources.end() ? nullptr : &found->second);
+    RowReader reader(table_, row, found == reading_.sources.end() ? nullptr : &found->second);
     const RunFacts facts = facts_in(reader);
     const EngineRule* engine = engine_of(row);
     if (engine == nullptr || engine->profile.empty()) {
@@ -99,12 +100,12 @@ class ActivationScorer {
       ++result_.predicted;
       for (const Filling* filling : reader.used()) {
         for (const auto& [column, value] : filling->cells) {
-          facts_.add({"assumption", labels.source + ": " + column, value,
-                      filling->evidence.source});
+          facts_.add(
+              {"assumption", labels.source + ": " + column, value, filling->evidence.source});
         }
       }
     } catch (const InputError& error) {
-      skip(row, error.what(), true);
+      skip(row, reason_of(error), true);
       add(labels, "activations", 1, 0, true);
     }
   }
@@ -118,28 +119,24 @@ class ActivationScorer {
             .group = reader.used().empty() ? RowGroup::stated : RowGroup::assumed};
   }
 
-  void predict(std::size_t row, RowLabels labels, const RunFacts& facts,
-               const EngineRule& engine) {
+  void predict(std::size_t row, RowLabels labels, const RunFacts& facts, const EngineRule& engine) {
     const std::string place = table_.place(row, "engine");
     const RunPlan plan = planner_.plan(facts, engine, place);
     labels.engine = plan.frame->job.engine_text;
     labels.placement = plan.placement_text;
     profile_rows_[labels.engine] += 1;
     profiles_.try_emplace(labels.engine, plan.frame->job.profile);
-    const MemoryClass memory = first_class(plan);
-    const double kept = kept_by_blocks(plan);
+    const BlockBytes blocks = bytes_of_blocks(plan);
     if (const std::string cell = text(row, "activation_gib"); !cell.empty()) {
-      add(labels, "activations", figure(row, "activation_gib") * kGib, kept, false);
+      add(labels, "activations", figure(row, "activation_gib") * kGib, blocks.kept, false);
     }
     if (const std::string cell = text(row, "activation_pct_of_no_sp_no_ckpt"); !cell.empty()) {
-      const double whole = kept_by_blocks(planner_.plan(baseline(facts), engine, place));
-      add(labels, "activation share",
-          figure(row, "activation_pct_of_no_sp_no_ckpt") * kPercent, kept / whole, false);
+      const double whole = bytes_of_blocks(planner_.plan(baseline(facts), engine, place)).kept;
+      add(labels, "activation share", figure(row, "activation_pct_of_no_sp_no_ckpt") * kPercent,
+          blocks.kept / whole, false);
     }
     if (const std::string cell = text(row, "param_opt_gib"); !cell.empty()) {
-      const double states = rest_of(memory, State::parameters) +
-                            rest_of(memory, State::optimizer) + rest_of(memory, State::gradients);
-      add(labels, "states", figure(row, "param_opt_gib") * kGib, states, false);
+      add(labels, "states", figure(row, "param_opt_gib") * kGib, blocks.states, false);
     }
   }
 
@@ -153,38 +150,43 @@ class ActivationScorer {
     return number_of(table_.text(row, column), kFigures, table_.place(row, column));
   }
 
-  static MemoryClass first_class(const RunPlan& plan) {
-    const Job job = job_of(plan);
-    MemoryClass memory = derive(job, plan.frame->prepared).memory.front();
-    memory.terms.clear();  // they point into the job
-    return memory;
-  }
+  struct BlockBytes {
+    double kept = 0;    // for backward, over the micro-batches in flight
+    double states = 0;  // parameters, gradients and optimizer state
+  };
 
-  /// Bytes that the blocks of the first device keep for all micro-batches in flight: the tables count
-  /// neither embedding nor output layer (arXiv 2205.05198, section 4.3).
-  static double kept_by_blocks(const RunPlan& plan) {
+  /// What the blocks of the first device hold: the tables count neither embedding nor output layer
+  /// (arXiv 2205.05198, section 4.3).
+  static BlockBytes bytes_of_blocks(const RunPlan& plan) {
     const Job job = job_of(plan);
     const Layout layout = lay_out(job, plan.frame->prepared);
     const Stage stage = stages_of(job).front();
     const std::vector<std::int64_t> held =
-        layout.stages == 1 ? std::vector<std::int64_t>{1}
-                           : held_micro_batches(job.schedule, layout.stages, 0,
-                                                layout.micro_batches);
-    double sum = 0;
+        layout.stages == 1
+            ? std::vector<std::int64_t>{1}
+            : held_micro_batches(job.schedule, layout.stages, 0, layout.micro_batches);
+    BlockBytes sum;
     for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
       for (const int u : stage.chunks[c]) {
         const int local = layout.unit_of[static_cast<std::size_t>(u)];
-        const int kind = layout.units[static_cast<std::size_t>(local)].kind;
-        if (job.model.kinds[static_cast<std::size_t>(kind)].role != UnitRole::block) continue;
+        const LocalUnit& unit = layout.units[static_cast<std::size_t>(local)];
+        const UnitKind& kind = job.model.kinds[static_cast<std::size_t>(unit.kind)];
+        if (kind.role != UnitRole::block) continue;
         const double kept = static_cast<double>(unit_memory(layout, local, true).kept);
-        sum += kept * static_cast<double>(held[c]);
+        sum.kept += kept * static_cast<double>(held[c]);
+        sum.states += states_of(job, kind, unit);
       }
     }
     return sum;
   }
 
-  static double rest_of(const MemoryClass& memory, State state) {
-    return static_cast<double>(in_bytes(memory.at_rest[static_cast<std::size_t>(state)]));
+  static double states_of(const Job& job, const UnitKind& kind, const LocalUnit& unit) {
+    std::int64_t sum = 0;
+    for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
+      const StateBytes own = state_bytes(job, kind.parameters[p], unit.parameters[p]);
+      sum += own.device[0] + own.device[1] + own.device[2];
+    }
+    return static_cast<double>(sum);
   }
 
   void add(const RowLabels& labels, std::string measure, double measured, double predicted,

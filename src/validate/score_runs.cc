@@ -32,6 +32,11 @@ struct RunRow {
 
 constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 constexpr double kGb = 1e9;
+// Near the device's capacity the allocator frees cached blocks and asks again, so that its figure
+// says less about the job; such rows are summarized apart.
+constexpr double kNearLimit = 0.88;
+
+double in_bytes_real(Bytes amount) { return static_cast<double>(in_bytes(amount)); }
 
 std::string text_of(std::string_view text) { return std::string(text); }
 
@@ -62,7 +67,7 @@ class RunScorer {
     derive_all();
     for (const RunRow& run : runs_) record(run);
     for (const auto& [name, count] : profile_rows_) {
-      facts_.add_profile(*profiles_.at(name), count);
+      facts_.add_profile(*profiles_.at(name), count, term_rows_[name]);
     }
     result_.facts = facts_.list();
     return std::move(result_);
@@ -99,8 +104,8 @@ class RunScorer {
       if (known) continue;
       const double amount =
           number_of(cell, {.least = 1e-6, .greatest = 1e9}, table_.place(row, measure.column));
-      const std::string_view unit = measure.unit.empty() ? table_.text(row, "mem_unit")
-                                                         : std::string_view(measure.unit);
+      const std::string_view unit =
+          measure.unit.empty() ? table_.text(row, "mem_unit") : std::string_view(measure.unit);
       const bool binary = unit.starts_with("GiB");
       if (!binary && !unit.starts_with("GB")) continue;
       figures.push_back({.measure = &measure, .bytes = amount * (binary ? kGib : kGb)});
@@ -129,8 +134,8 @@ class RunScorer {
     }
     const EngineRule* engine = engine_of(row);
     if (engine == nullptr || (engine->profile.empty() && !options_.engine)) {
-      return skip(row, engine == nullptr ? "no engine profile is known for its framework"
-                                         : engine->reason);
+      return skip(
+          row, engine == nullptr ? "no engine profile is known for its framework" : engine->reason);
     }
     RowReader reader(table_, row, source);
     const RunFacts facts = read_run(reader);
@@ -168,7 +173,7 @@ class RunScorer {
       run.labels.placement = run.plan->placement_text;
       note_facts(run, facts, engine, reader);
     } catch (const InputError& error) {
-      run.failure = error.what();
+      run.failure = reason_of(error);
     }
     runs_.push_back(std::move(run));
   }
@@ -182,8 +187,8 @@ class RunScorer {
     }
     for (const Filling* filling : reader.used()) {
       for (const auto& [column, value] : filling->cells) {
-        facts_.add({"assumption", run.labels.source + ": " + column, value,
-                    filling->evidence.source});
+        facts_.add(
+            {"assumption", run.labels.source + ": " + column, value, filling->evidence.source});
       }
     }
     for (const MeasuredFigure& figure : run.figures) {
@@ -227,7 +232,7 @@ class RunScorer {
       run.predicted = figures_of(*run.plan, job_of(*run.plan),
                                  run.figures.empty() ? Needs::verdict : Needs::figures);
     } catch (const InputError& error) {
-      run.failure = error.what();
+      run.failure = reason_of(error);
       run.plan.reset();
     }
   }
@@ -235,6 +240,9 @@ class RunScorer {
   void record(const RunRow& run) {
     if (run.plan) {
       ++result_.predicted;
+      for (const std::string& term : run.predicted.engine_terms) {
+        ++term_rows_[run.labels.engine][term];
+      }
     } else {
       skip(run.row, run.failure, true);
     }
@@ -245,10 +253,11 @@ class RunScorer {
                             .measured = figure.bytes,
                             .failed = !run.plan};
       if (run.plan) {
-        prediction.predicted =
-            static_cast<double>(in_bytes(figure_for(*figure.measure, run.predicted)));
+        prediction.predicted = in_bytes_real(figure_for(*figure.measure, run.predicted));
       }
       prediction.error = prediction.predicted / prediction.measured - 1;
+      prediction.near_limit = run.plan && run.plan->capacity &&
+                              figure.bytes > kNearLimit * in_bytes_real(*run.plan->capacity);
       result_.predictions.push_back(std::move(prediction));
     }
     record_fit(run);
@@ -259,8 +268,8 @@ class RunScorer {
     if (run.plan && !run.plan->capacity) return;
     FitJudgement fit{.labels = run.labels, .ran_out = run.ran_out, .predicted_out = !run.ran_out};
     if (run.plan) {
-      fit.needed = static_cast<double>(in_bytes(run.predicted.needed));
-      fit.capacity = static_cast<double>(in_bytes(*run.plan->capacity));
+      fit.needed = in_bytes_real(run.predicted.needed);
+      fit.capacity = in_bytes_real(*run.plan->capacity);
       fit.predicted_out = fit.needed > fit.capacity;
     }
     result_.fits.push_back(std::move(fit));
@@ -273,6 +282,7 @@ class RunScorer {
   std::vector<RunRow> runs_;
   std::map<std::string, std::int64_t> profile_rows_;
   std::map<std::string, const Profile*> profiles_;
+  std::map<std::string, std::map<std::string, std::int64_t>> term_rows_;  // by profile, term
   FactList facts_;
   Validation result_;
 };

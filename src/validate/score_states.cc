@@ -31,7 +31,7 @@ class StateScorer {
     result_.table = table_.where;
     result_.rows = static_cast<std::int64_t>(rows.size());
     for (const std::size_t row : rows) score_row(row);
-    facts_.add_profile(base_.profile, result_.predicted);
+    facts_.add_profile(base_.profile, result_.predicted, {});
     result_.facts = facts_.list();
     return std::move(result_);
   }
@@ -82,8 +82,8 @@ class StateScorer {
     const std::int64_t devices = devices_in(row);
     Job job = base_;
     job.model = bare_model(std::llround(billions * 1e9), 1);
-    job.placement_text = "dp=" + std::to_string(devices) +
-                         (stage == 0 ? ":ddp" : ":zero" + std::to_string(stage));
+    job.placement_text =
+        "dp=" + std::to_string(devices) + (stage == 0 ? ":ddp" : ":zero" + std::to_string(stage));
     job.placement = parse_placement(job.placement_text, strategies_.vocabulary);
     job.attention = attention_of(strategies_, job.placement);
     job.batch = {.sequence = 1, .global = devices, .micro = 1};

@@ -24,15 +24,16 @@ struct ErrorSummary {
   friend bool operator==(const ErrorSummary&, const ErrorSummary&) = default;
 };
 
-/// Case: errors -0.1, 0.1, 0.4: mean 0.2, median 0.1, worst 0.4, bias 0.4/3; within 0.10 two thirds.
+/// Case: errors -0.1, 0.1, 0.4: mean 0.2, median 0.1, worst 0.4, bias 0.4/3; within 0.10 two
+/// thirds.
 ErrorSummary summarize(std::span<const double> errors);
 
 /// The value below which `share` of the sorted values lie, linear between neighbours.
 /// Case: quantile({0, 10}, 0.95) == 9.5. REQUIRES: not empty, 0 <= share <= 1.
 double quantile(std::span<const double> sorted, double share);
 
-/// Spearman's rank correlation of equal positions, ties sharing their mean rank; none for fewer than
-/// two pairs or where one side is constant. Case: (1,2,3) with (10,30,20): 0.5.
+/// Spearman's rank correlation of equal positions, ties sharing their mean rank; none for fewer
+/// than two pairs or where one side is constant. Case: (1,2,3) with (10,30,20): 0.5.
 std::optional<double> rank_correlation(std::span<const double> a, std::span<const double> b);
 
 /// Runs that ran out of memory (positive) against predictions that they would.

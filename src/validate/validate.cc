@@ -24,9 +24,12 @@ void check_conditions(const Table& table, const RowPattern& where) {
 
 Validation score(const Catalog& catalog, const Table& table, const ValidateOptions& options) {
   switch (table.kind) {
-    case TableKind::runs: return score_runs(catalog, table, options);
-    case TableKind::states: return score_states(catalog, table, options);
-    case TableKind::activations: return score_activations(catalog, table, options);
+    case TableKind::runs:
+      return score_runs(catalog, table, options);
+    case TableKind::states:
+      return score_states(catalog, table, options);
+    case TableKind::activations:
+      return score_activations(catalog, table, options);
   }
   fail_internally("every kind of table is scored");
 }

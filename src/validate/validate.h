@@ -1,11 +1,11 @@
 // Predictions beside measurements: every row of a table becomes a job, the job is derived, and the
-// figures that the row gives are compared with ours (docs/validation.md).
+// figures that the row gives are compared with ours (docs/formats.md).
 //
 // A row is in one of three groups (RowGroup). Rows that could be scored and are not (no profile for
 // their engine, a word that is not known, a placement that the grammar refuses) count as 100 %
 // error, so that a result cannot be made better by leaving rows out. Nothing is fitted: all that a
-// prediction uses stands in the row, in the theory, or in a data file with its source, and is listed
-// in Validation::facts.
+// prediction uses stands in the row, in the theory, or in a data file with its source, and is
+// listed in Validation::facts.
 #pragma once
 
 #include <cstdint>

@@ -21,22 +21,26 @@ SummaryTable summarize_all(const Errors& errors) {
 
 std::string_view name_of(RowGroup group) {
   switch (group) {
-    case RowGroup::stated: return "stated";
-    case RowGroup::assumed: return "assumed";
-    case RowGroup::unknown: return "unknown";
+    case RowGroup::stated:
+      return "stated";
+    case RowGroup::assumed:
+      return "assumed";
+    case RowGroup::unknown:
+      return "unknown";
   }
   fail_internally("every group of rows has a name");
 }
 
 Validation summarized(Validation validation) {
   Errors measures, sources, models, engines, tensor_degrees, layer_degrees;
-  std::vector<double> all;
+  std::vector<double> all, near_limit, below_limit;
   std::map<RowGroup, std::vector<double>> groups;
   for (const Prediction& prediction : validation.predictions) {
     measures[prediction.measure].push_back(prediction.error);
     if (!prediction.decides) continue;
     const RowLabels& labels = prediction.labels;
     all.push_back(prediction.error);
+    (prediction.near_limit ? near_limit : below_limit).push_back(prediction.error);
     groups[labels.group].push_back(prediction.error);
     sources[labels.source].push_back(prediction.error);
     if (!labels.model.empty()) models[labels.model].push_back(prediction.error);
@@ -49,6 +53,8 @@ Validation summarized(Validation validation) {
     }
   }
   validation.memory = summarize(all);
+  validation.near_limit = summarize(near_limit);
+  validation.below_limit = summarize(below_limit);
   for (const auto& [group, errors] : groups) validation.groups[group] = summarize(errors);
   validation.by_measure = summarize_all(measures);
   validation.by_source = summarize_all(sources);

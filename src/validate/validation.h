@@ -31,13 +31,14 @@ struct RowLabels {
 /// One figure that a source gives, beside ours.
 struct Prediction {
   RowLabels labels;
-  std::string measure;   // "reserved", "states", "activations", ...
-  bool decides = true;   // the figure that stands for its row in the totals
+  std::string measure;    // "reserved", "states", "activations", ...
+  bool decides = true;    // the figure that stands for its row in the totals
   bool is_share = false;  // values are fractions of another row's; otherwise bytes
   double measured = 0;
   double predicted = 0;  // 0 where a row could not be predicted: an error of 100 %
   double error = 0;      // predicted / measured - 1
   bool failed = false;
+  bool near_limit = false;  // measured near the device's capacity, where allocators free and retry
 };
 
 /// A row without prediction. Those that could be scored count as 100 % error.
@@ -78,6 +79,7 @@ struct Validation {
   std::vector<FitJudgement> fits;
   ErrorSummary memory;  // of the deciding figures
   std::map<RowGroup, ErrorSummary> groups;
+  ErrorSummary below_limit, near_limit;  // of `memory`, by Prediction::near_limit
   SummaryTable by_measure, by_source, by_model, by_engine, by_tensor_degree, by_layer_degree;
   Confusion out_of_memory;
   std::vector<UsedFact> facts;

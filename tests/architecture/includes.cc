@@ -91,7 +91,8 @@ const std::vector<Folder>& folders() {
       {"cluster", {"units"}, {}},
       {"placement", {"units", "model", "cluster"}, {}},
       {"schedule", {"units"}, {}},
-      {"profile", {"units", "model", "placement"}, {}},
+      // The job value lives there (profile/job.h), with the cluster and the schedule it is made of.
+      {"profile", {"units", "model", "cluster", "placement", "schedule"}, {}},
       {"derive", {"units", "model", "cluster", "placement", "schedule", "profile"}, {}},
       {"program", {"units", "model", "cluster"}, {}},
       {"lower", {"units", "model", "cluster", "placement", "schedule", "profile", "program"}, {}},

@@ -265,11 +265,10 @@ class SmallCatalog : public ::testing::Test {
               "}");
   }
   void write_schedule(const std::string& rest) {
-    write(
-        "schedules", "t",
-        R"({"schema":"placet.schedule/1","name":"t","description":"d","sources":["s"],)"
-        R"("default":true,)" +
-            rest + "}");
+    write("schedules", "t",
+          R"({"schema":"placet.schedule/1","name":"t","description":"d","sources":["s"],)"
+          R"("default":true,)" +
+              rest + "}");
   }
 
   std::string message() {
@@ -362,11 +361,9 @@ TEST_F(SmallCatalog, ExchangesAreChecked) {
       "cuts_heads":false,"sequence_chunks":1,)";
   write("attention", "r", head + R"("steps":[]})");
   expect("steps");
-  write(
-      "attention", "r",
-      head +
-          R"("steps":[{"movement":"gathr","tensors":["keys"],"together":true,)"
-          R"("phase":"forward"}]})");
+  write("attention", "r",
+        head + R"("steps":[{"movement":"gathr","tensors":["keys"],"together":true,)"
+               R"("phase":"forward"}]})");
   expect("did you mean 'gather'");
 }
 

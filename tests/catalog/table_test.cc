@@ -64,17 +64,18 @@ INSTANTIATE_TEST_SUITE_P(
         Malformed{"\n\n", "t.csv: the table is empty; expected a header and rows below it"},
         Malformed{"row_id,dp\n",
                   "t.csv: the table has a header and no rows; expected one row per run"},
-        Malformed{"model,dp\nx,8\n",
-                  "t.csv: line 1: 'model' the header has no column row_id; expected a header in the "
-                  "first line, with the columns of SCHEMA.md"},
+        Malformed{
+            "model,dp\nx,8\n",
+            "t.csv: line 1: 'model' the header has no column row_id; expected a header in the "
+            "first line, with the columns of SCHEMA.md"},
         Malformed{"row_id,modle,dp\na,x,8\n",
                   "t.csv: line 1, column 2: 'modle' is not a known column; expected a column of "
                   "SCHEMA.md; own columns stand after those; did you mean 'model'?"},
-        Malformed{"row_id,dp,micro_batchs\na,8,1\n",
-                  "t.csv: line 1, column 3: 'micro_batchs' is not a known column; expected a column "
-                  "of SCHEMA.md; own columns stand after those; did you mean 'micro_batch'?"},
-        Malformed{"row_id,dp,dp\na,8,8\n",
-                  "t.csv: line 1, column 3: 'dp' is a column given twice"},
+        Malformed{
+            "row_id,dp,micro_batchs\na,8,1\n",
+            "t.csv: line 1, column 3: 'micro_batchs' is not a known column; expected a column "
+            "of SCHEMA.md; own columns stand after those; did you mean 'micro_batch'?"},
+        Malformed{"row_id,dp,dp\na,8,8\n", "t.csv: line 1, column 3: 'dp' is a column given twice"},
         Malformed{"row_id,dp,\na,8,8\n",
                   "t.csv: line 1, column 3: the name of the column is empty; expected a column of "
                   "SCHEMA.md; own columns stand after those"},
@@ -83,23 +84,25 @@ INSTANTIATE_TEST_SUITE_P(
         Malformed{"row_id,dp\na,eight\n",
                   "t.csv: line 2 (a), column dp: 'eight' is not a whole number; expected a whole "
                   "number from 0"},
-        Malformed{"row_id,dp\na,-8\n",
-                  "t.csv: line 2 (a), column dp: '-8' is out of range; expected a whole number from "
-                  "0"},
+        Malformed{
+            "row_id,dp\na,-8\n",
+            "t.csv: line 2 (a), column dp: '-8' is out of range; expected a whole number from "
+            "0"},
         Malformed{"row_id,dp\na,8.5\n",
                   "t.csv: line 2 (a), column dp: '8.5' is not a whole number; expected a whole "
                   "number from 0"},
-        Malformed{"row_id,sp\na,2\n",
-                  "t.csv: line 2 (a), column sp: '2' is out of range; expected a whole number from 0 "
-                  "to 1"},
-        Malformed{"row_id,peak_mem_gb\na,nan\n",
-                  "t.csv: line 2 (a), column peak_mem_gb: 'nan' is out of range; expected a number"},
+        Malformed{
+            "row_id,sp\na,2\n",
+            "t.csv: line 2 (a), column sp: '2' is out of range; expected a whole number from 0 "
+            "to 1"},
+        Malformed{
+            "row_id,peak_mem_gb\na,nan\n",
+            "t.csv: line 2 (a), column peak_mem_gb: 'nan' is out of range; expected a number"},
         Malformed{"row_id,peak_mem_gb\na,12 GB\n",
                   "t.csv: line 2 (a), column peak_mem_gb: '12 GB' is not a number; expected a "
                   "number"},
         Malformed{"row_id,dp\n,8\n", "t.csv: line 2: row_id is empty"},
-        Malformed{"row_id,dp\na,8\na,4\n",
-                  "t.csv: line 3: 'a' is the row_id of line 2 too"},
+        Malformed{"row_id,dp\na,8\na,4\n", "t.csv: line 3: 'a' is the row_id of line 2 too"},
         Malformed{"row_id,model\na,x\"y\n",
                   "t.csv: line 2, character 4: '\"' cannot stand here; expected a cell with quotes "
                   "round the whole of it or none, and quotes inside doubled"},

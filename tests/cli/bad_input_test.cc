@@ -1,5 +1,5 @@
-// Malformed input of every kind, through the program: exit status 2, nothing on standard output, one
-// message that says where, what and what would be right. The cases are data: tests/bad_input.
+// Malformed input of every kind, through the program: exit status 2, nothing on standard output,
+// one message that says where, what and what would be right. The cases are data: tests/bad_input.
 //
 // A case has a name, the arguments ("{}" is a folder of its own), texts that the message must hold,
 // and files: a text, or an object with one of

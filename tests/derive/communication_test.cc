@@ -40,8 +40,8 @@ TEST(Communication, ReplicasAllReduceGradientsOncePerStep) {
   EXPECT_EQ(of_states(job), Lines{"reduce all_reduce bf16 dp 1750000000x80 gradients"});
 }
 
-// All-reduce 2 Psi. Optimizer sharded: reduce-scatter Psi, gather Psi. Gradients too: the same at one
-// micro-batch. Parameters too: two gathers and a reduce-scatter, 3 Psi.
+// All-reduce 2 Psi. Optimizer sharded: reduce-scatter Psi, gather Psi. Gradients too: the same at
+// one micro-batch. Parameters too: two gathers and a reduce-scatter, 3 Psi.
 TEST(Communication, AtOneMicroBatchShardingCostsOneOneAndThreeHalves) {
   EXPECT_EQ(ratio("dp=8:zero1", 1), Rational(1));
   EXPECT_EQ(ratio("dp=8:zero2", 1), Rational(1));
@@ -126,7 +126,8 @@ TEST(Communication, GradientsThatNeverRestAreReducedInBackward) {
                                    "update all_gather bf16 dp 1600x1 updated parameters"}));
 }
 
-// fp32 master and two moments, 12 bytes of 800 elements, gathered for an update that sees them whole.
+// fp32 master and two moments, 12 bytes of 800 elements, gathered for an update that sees them
+// whole.
 TEST(Communication, OptimizerStateThatIsOnlyStoredInPartsIsGathered) {
   const Job job = written_job(bare_model(800, 1), "dp=2:batch(R,S*,R,R)", 1, 2);
   EXPECT_EQ(of_states(job),
@@ -175,7 +176,8 @@ TEST(Communication, CheckpointsOnTheHostGoAndComeBack) {
 
 // --- tensor axes
 
-// Forward: after o and after down. Backward: the inputs of q, k, v together, of gate and up together.
+// Forward: after o and after down. Backward: the inputs of q, k, v together, of gate and up
+// together.
 TEST(Communication, AWholeStreamIsAllReducedFourTimesPerBlock) {
   const Job job = written_job(wide(2), "tp=2:tp", 8, 2);
   EXPECT_EQ(of_block(job), (Lines{"backward all_reduce bf16 tp 256x4 attention.norm.output",
@@ -267,8 +269,8 @@ TEST(Communication, ANormOverAllHeadsSumsItsStatistics) {
 }
 
 // Rank 2 on q and v, whose rows are cut: B is cut, A [2, 16] is whole and sees only its device's
-// rows of B: 2 adapters x 32 elements x 2 bytes. The frozen rest has no gradient, and the embedding,
-// frozen too, gets none back.
+// rows of B: 2 adapters x 32 elements x 2 bytes. The frozen rest has no gradient, and the
+// embedding, frozen too, gets none back.
 TEST(Communication, AnAdaptersFirstMatrixIsPartialUnderACutOfRows) {
   const Job job = written_job(with_lora(wide(1), 2, {}), "tp=2:tp", 8, 1);
   EXPECT_EQ(of_states(job), Lines{"reduce all_reduce bf16 tp 128x1 gradients"});
@@ -288,8 +290,8 @@ TEST(Communication, AnAdaptersSumIsReducedOnce) {
 }
 
 // Two axes, one on heads, width and vocabulary, one on hidden: the residual stream has 128 bytes on
-// a device. Along hidden the column-cut operators leave partial sums (q 8 x 8 x 2 = 128, k and v 64,
-// gate and up 8 x 16 x 2 = 256), and the gradients of the row-cut ones' inputs are partial.
+// a device. Along hidden the column-cut operators leave partial sums (q 8 x 8 x 2 = 128, k and v
+// 64, gate and up 8 x 16 x 2 = 256), and the gradients of the row-cut ones' inputs are partial.
 TEST(Communication, TwoTensorAxesCutBothSidesOfEveryMatrix) {
   const Job job = written_job(wide(1), "x=2:tp-2d-inner y=2:tp-2d-hidden", 8, 1);
   EXPECT_EQ(of_block(job), (Lines{"backward all_reduce bf16 x 128x1 attention.norm.output",
@@ -430,7 +432,8 @@ TEST(Communication, CutExpertsGatherTheirTokens) {
                           "forward all_gather bf16 tp 512x1 moe.dispatched",
                           "backward all_to_all bf16 ep 256x1 moe.dispatched",
                           "backward reduce_scatter bf16 tp 512x1 moe.dispatched"}));
-  // Router and norms, 96 elements of every device's own tokens, sum over both axes; the rest over ep.
+  // Router and norms, 96 elements of every device's own tokens, sum over both axes; the rest over
+  // ep.
   EXPECT_EQ(of_states(job)[1], "reduce all_reduce bf16 ep*tp 192x1 gradients");
 }
 
@@ -524,8 +527,8 @@ TEST(Communication, ATiedMatrixIsReducedOverDataThenBetweenItsHosts) {
 
 // --- optimizers that see more than elements
 
-// Every matrix of a block is cut by tp: the half of its own shard over dp, 1152 elements of matrices
-// in two halves, put together along tp: 2304 elements / 2 (dp) x 2 bytes.
+// Every matrix of a block is cut by tp: the half of its own shard over dp, 1152 elements of
+// matrices in two halves, put together along tp: 2304 elements / 2 (dp) x 2 bytes.
 TEST(Communication, WholeMatricesAreGatheredForTheUpdate) {
   Job job = written_job(wide(1), "dp=2:zero1 tp=2:tp", 8, 2);
   job.optimizer.region = UpdateRegion::matrix;

@@ -102,7 +102,8 @@ TEST(Megatron, ItsShardedDataParallelismWorksByLayers) {
   EXPECT_EQ(std::ranges::count(states(all), "backward reduce_scatter fp32 dp 9344x8 gradients"), 1);
 }
 
-// tp without sequence parallelism: forward 2 AR of A, backward 2 AR of A, per layer and micro-batch.
+// tp without sequence parallelism: forward 2 AR of A, backward 2 AR of A, per layer and
+// micro-batch.
 TEST(Megatron, TensorParallelismWithAWholeStream) {
   const Job job = engine_job("megatron@2026", wide(2), "tp=2:tp", 8, 2);
   EXPECT_EQ(block(job), (Lines{"backward all_reduce bf16 tp 256x4 attention.norm.output",

@@ -28,8 +28,8 @@ UnitMemory block_memory(const Job& job) {
   return unit_memory(layout, layout.unit_of[1], true);
 }
 
-// Mixed-precision Adam: 2 bytes of parameters, 2 of gradients, 4 + 4 + 4 of optimizer per parameter.
-// 70e9 x 16 = 1120e9.
+// Mixed-precision Adam: 2 bytes of parameters, 2 of gradients, 4 + 4 + 4 of optimizer per
+// parameter. 70e9 x 16 = 1120e9.
 TEST(Memory, WholeReplicasRestInSixteenBytesPerParameter) {
   const Derivation whole = derive_bare(70'000'000'000, 80, axis("dp", 8, Cut::batch));
   EXPECT_EQ(states_at_rest(whole.memory[0]), gigabytes(1120));
@@ -38,7 +38,8 @@ TEST(Memory, WholeReplicasRestInSixteenBytesPerParameter) {
 
 // 1120e9 / 8 = 140e9: eight times less.
 TEST(Memory, EverythingShardedOverEightRestsInAnEighth) {
-  const Derivation sharded = derive_bare(70'000'000'000, 80, axis("dp", 8, Cut::batch, kAllSharded));
+  const Derivation sharded =
+      derive_bare(70'000'000'000, 80, axis("dp", 8, Cut::batch, kAllSharded));
   EXPECT_EQ(states_at_rest(sharded.memory[0]), gigabytes(140));
 }
 
@@ -57,15 +58,17 @@ TEST(Memory, StatesOfSevenAndAHalfBillionParametersOnSixtyFourDevices) {
 }
 
 // Kept by one block for one sample of 4 tokens, bf16 unless said: norm input 8 x 4 x 2 = 64 and its
-// statistics 4 x 4 = 16 (fp32), norm output 64; queries 64, keys 32, values 32, context 64, logsumexp
-// 2 heads x 4 x 4 = 32; second norm 64 + 16, its output 64; gate, up, act(gate), product 4 x 128.
+// statistics 4 x 4 = 16 (fp32), norm output 64; queries 64, keys 32, values 32, context 64,
+// logsumexp 2 heads x 4 x 4 = 32; second norm 64 + 16, its output 64; gate, up, act(gate), product
+// 4 x 128.
 TEST(Memory, OneBlockKeepsWhatItsBackwardNeeds) {
   const Job job = plain_job(build_model(small_architecture(2)), {}, 4, 1);
   EXPECT_EQ(block_memory(job).kept, 1024);
 }
 
-// Two devices along a divided stream: 2 tokens of everything on the stream (32, 8, 32 and 32, 8, 32),
-// one head (32, context 32, logsumexp 16), the one kv head whole (32, 32), half of the MLP (4 x 64).
+// Two devices along a divided stream: 2 tokens of everything on the stream (32, 8, 32 and 32, 8,
+// 32), one head (32, context 32, logsumexp 16), the one kv head whole (32, 32), half of the MLP (4
+// x 64).
 TEST(Memory, ATensorAxisDividesHeadsMlpAndADividedStream) {
   const Job job = plain_job(build_model(small_architecture(2)),
                             {axis("tp", 2, Cut::tensor, kTensorSplit)}, 4, 1);
@@ -97,8 +100,8 @@ TEST(Memory, RecomputingTheCoreDropsItsInsidesOnly) {
 
 // 1F1B over 4 stages of one block each, 8 micro-batches: stage s holds 4 - s of them.
 TEST(Memory, AStageHoldsTheMicroBatchesThatItsScheduleKeepsInFlight) {
-  const Job job = plain_job(build_model(small_architecture(4)),
-                            {axis("pp", 4, Cut::layer, kStages)}, 4, 8);
+  const Job job =
+      plain_job(build_model(small_architecture(4)), {axis("pp", 4, Cut::layer, kStages)}, 4, 8);
   const Derivation derivation = derive(job);
   ASSERT_EQ(derivation.memory.size(), 4U);
   EXPECT_EQ(rest(derivation.memory[1], State::activations), bytes(3 * 1024));
@@ -107,8 +110,8 @@ TEST(Memory, AStageHoldsTheMicroBatchesThatItsScheduleKeepsInFlight) {
 
 // 10 x 8 = 80 elements over 3 devices: 27, 27 and 26, so the fullest rests 27 of them.
 TEST(Memory, UnevenSharesAddUpToTheWhole) {
-  Job job = plain_job(build_model(small_architecture(1)),
-                      {axis("dp", 3, Cut::batch, kAllSharded)}, 4, 3);
+  Job job =
+      plain_job(build_model(small_architecture(1)), {axis("dp", 3, Cut::batch, kAllSharded)}, 4, 3);
   const std::int64_t whole = count_parameters(job.model).total * 2;
   std::int64_t sum = 0;
   for (std::int64_t r = 0; r < 3; ++r) sum += in_bytes(resting_bytes(job, Rank{r}).device[0]);
@@ -132,11 +135,11 @@ TEST(Memory, ATiedHeadRestsOnceWhereTheEmbeddingRests) {
 
 // Every total is the sum of its terms, at every peak.
 TEST(Memory, TermsAddUpToThePeak) {
-  const Job job = plain_job(build_model(small_architecture(6)),
-                            {axis("pp", 3, Cut::layer, kStages),
-                             axis("dp", 2, Cut::batch, kAllSharded),
-                             axis("tp", 2, Cut::tensor, kTensorSplit)},
-                            4, 8);
+  const Job job =
+      plain_job(build_model(small_architecture(6)),
+                {axis("pp", 3, Cut::layer, kStages), axis("dp", 2, Cut::batch, kAllSharded),
+                 axis("tp", 2, Cut::tensor, kTensorSplit)},
+                4, 8);
   for (const MemoryClass& memory : derive(job).memory) {
     Bytes sum;
     for (const MemoryTerm& term : memory.terms) sum += term.bytes;

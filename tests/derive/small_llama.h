@@ -47,12 +47,10 @@ inline AxisPlacement axis(const char* name, std::int64_t degree, Cut cut, Modes 
 
 inline constexpr Modes kOptimizerSharded{.optimizer = Mode::sharded};
 inline constexpr Modes kGradientsToo{.optimizer = Mode::sharded, .gradients = Mode::sharded};
-inline constexpr Modes kAllSharded{.parameters = Mode::sharded_gather,
-                                   .optimizer = Mode::sharded,
-                                   .gradients = Mode::sharded};
-inline constexpr Modes kTensorWhole{.parameters = Mode::sharded,
-                                    .optimizer = Mode::sharded,
-                                    .gradients = Mode::sharded};
+inline constexpr Modes kAllSharded{
+    .parameters = Mode::sharded_gather, .optimizer = Mode::sharded, .gradients = Mode::sharded};
+inline constexpr Modes kTensorWhole{
+    .parameters = Mode::sharded, .optimizer = Mode::sharded, .gradients = Mode::sharded};
 inline constexpr Modes kTensorSplit{.parameters = Mode::sharded,
                                     .optimizer = Mode::sharded,
                                     .gradients = Mode::sharded,
@@ -62,7 +60,8 @@ inline constexpr Modes kStages{.parameters = Mode::sharded,
                                .gradients = Mode::sharded,
                                .activations = Mode::sharded};
 
-/// A job of the plain theory: bf16 mixed precision, Adam, `sequence` tokens, one sample a micro-batch.
+/// A job of the plain theory: bf16 mixed precision, Adam, `sequence` tokens, one sample a
+/// micro-batch.
 inline Job plain_job(Model model, std::vector<AxisPlacement> axes, std::int64_t sequence,
                      std::int64_t global) {
   Job job;

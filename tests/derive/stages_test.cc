@@ -10,8 +10,8 @@ namespace {
 using Counts = std::vector<std::int64_t>;
 
 TEST(Stages, EvenCutsMakeTheFirstStagesLarger) {
-  const Job job = plain_job(build_model(small_architecture(10)),
-                            {axis("pp", 4, Cut::layer, kStages)}, 4, 4);
+  const Job job =
+      plain_job(build_model(small_architecture(10)), {axis("pp", 4, Cut::layer, kStages)}, 4, 4);
   EXPECT_EQ(blocks_per_stage(job, 4), (Counts{3, 3, 2, 2}));
 }
 
@@ -24,8 +24,8 @@ TEST(Stages, SharesAreTakenAsGiven) {
 
 // 32 blocks, embedding and head as one each: 34 over 4 is 9, 9, 8, 8; less the two ends 8, 9, 8, 7.
 TEST(Stages, WeighedCutsCountEmbeddingAndHeadAsBlocks) {
-  Job job = plain_job(build_model(small_architecture(32)),
-                      {axis("pp", 4, Cut::layer, kStages)}, 4, 4);
+  Job job =
+      plain_job(build_model(small_architecture(32)), {axis("pp", 4, Cut::layer, kStages)}, 4, 4);
   job.profile.stage_cut = StageCut::weighed;
   job.profile.embedding_weight = 1;
   job.profile.head_weight = 1;
@@ -35,16 +35,16 @@ TEST(Stages, WeighedCutsCountEmbeddingAndHeadAsBlocks) {
 // A block's matrices: q 64, k 32, v 32, o 64, gate, up, down 3 x 128 = 576 elements; the head's
 // 80. 4 blocks: total 2384, half 1192. Running cost 576, 1152, 1728: the third block passes half.
 TEST(Stages, CutsByCostWeighTheOutputMatrix) {
-  Job job = plain_job(build_model(small_architecture(4)),
-                      {axis("pp", 2, Cut::layer, kStages)}, 4, 4);
+  Job job =
+      plain_job(build_model(small_architecture(4)), {axis("pp", 2, Cut::layer, kStages)}, 4, 4);
   job.profile.stage_cut = StageCut::by_cost;
   EXPECT_EQ(blocks_per_stage(job, 2), (Counts{3, 1}));
 }
 
 // A loop of 2 chunks on 2 devices: device 0 hosts virtual stages 0 and 2, device 1 hosts 1 and 3.
 TEST(Stages, LoopedChunksTakeTurns) {
-  Job job = plain_job(build_model(small_architecture(4)),
-                      {axis("pp", 2, Cut::layer, kStages)}, 4, 4);
+  Job job =
+      plain_job(build_model(small_architecture(4)), {axis("pp", 2, Cut::layer, kStages)}, 4, 4);
   job.schedule = {.hosting = Hosting::loop, .order = Order::interleaved, .chunks = 2};
   const std::vector<Stage> stages = stages_of(job);
   ASSERT_EQ(stages.size(), 2U);

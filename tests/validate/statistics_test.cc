@@ -22,9 +22,7 @@ TEST(StatisticsTest, SummarizesErrors) {
   EXPECT_DOUBLE_EQ(summary.within[3], 2.0 / 3);
 }
 
-TEST(StatisticsTest, SummaryOfNothingIsZero) {
-  EXPECT_EQ(summarize({}), ErrorSummary{});
-}
+TEST(StatisticsTest, SummaryOfNothingIsZero) { EXPECT_EQ(summarize({}), ErrorSummary{}); }
 
 TEST(StatisticsTest, QuantileIsLinearBetweenNeighbours) {
   const std::vector values = {0.0, 10.0};

@@ -1,0 +1,226 @@
+// Runs of hand: what becomes of a row, and in which group it is counted.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "units/error.h"
+#include "validate/validate.h"
+
+namespace placet {
+namespace {
+
+const Catalog kCatalog{PLACET_SOURCE_DIR "/data"};
+
+const std::string kHeader =
+    "row_id,source_id,model,n_layers,hidden,n_heads,n_kv_heads,ffn,mlp_type,vocab,tied_embeddings,"
+    "pos_embedding,seq_len,gpu,n_gpus,dp,tp,pp,cp,sp,zero_stage,pp_schedule,micro_batch,"
+    "global_batch,act_ckpt,precision,optimizer,framework,status,peak_mem_gb,mem_unit,mem_kind,"
+    "step_time_s,mem_allocated_gib\n";
+
+// A cell that differs from those of the row below.
+struct Cell {
+  std::string column;
+  std::string text;
+};
+
+// One block, hidden 256, two heads of 128, gated MLP of 512, 1024 words, separate output matrix.
+std::string row(const std::string& id, const std::vector<Cell>& cells = {}) {
+  const std::vector<std::string> usual = {id,       "by_hand",
+                                          "tiny",   "1",
+                                          "256",    "2",
+                                          "2",      "512",
+                                          "swiglu", "1024",
+                                          "0",      "rope",
+                                          "64",     "H100-80GB-SXM",
+                                          "2",      "2",
+                                          "1",      "1",
+                                          "1",      "0",
+                                          "1",      "",
+                                          "1",      "2",
+                                          "none",   "bf16",
+                                          "AdamW",  "nanotron",
+                                          "ok",     "1",
+                                          "GiB",    "max reserved, max over ranks",
+                                          "0.5",    ""};
+  std::string text = kHeader;
+  std::vector<std::string> columns;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find_first_of(",\n", begin);
+    columns.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  std::string line;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    std::string cell = usual[i];
+    for (const Cell& other : cells) {
+      if (other.column == columns[i]) cell = other.text;
+    }
+    line += (i > 0 ? ",\"" : "\"") + cell + "\"";
+  }
+  return line + "\n";
+}
+
+Validation validate_rows(const std::string& rows, ValidateOptions options = {.engine = "placet"}) {
+  return validate(kCatalog, parse_table(kHeader + rows, "hand.csv"), options);
+}
+
+// Parameters: embedding and output matrix 2 x 1024 x 256 = 524,288; four attention matrices of
+// 256 x 256 = 262,144; three MLP matrices of 256 x 512 = 393,216; three norms of 256 = 768:
+// 1,180,416. Over two ranks at stage 1 each keeps 2 + 2 + 12/2 = 10 bytes of each: 11,804,160.
+TEST(RunsTest, StatesOfARowByHand) {
+  const Validation validation = validate_rows(row("a", {{"mem_allocated_gib", "0.011"}}));
+  ASSERT_EQ(validation.predictions.size(), 2U);
+  const Prediction& states = validation.predictions.back();
+  EXPECT_EQ(states.measure, "states");
+  EXPECT_FALSE(states.decides);
+  EXPECT_DOUBLE_EQ(states.measured, 0.011 * 1073741824);
+  EXPECT_GE(states.predicted, 11'804'160);
+  EXPECT_EQ(states.labels.placement, "dp=2:zero1");
+  EXPECT_EQ(states.labels.engine, "placet@1");
+}
+
+TEST(RunsTest, GigabytesAreNotGibibytes) {
+  const Validation validation = validate_rows(row("a") + row("b", {{"mem_unit", "GB"}}));
+  ASSERT_EQ(validation.predictions.size(), 2U);
+  EXPECT_EQ(validation.predictions[0].measured, 1073741824);
+  EXPECT_EQ(validation.predictions[1].measured, 1e9);
+  EXPECT_EQ(validation.predictions[0].predicted, validation.predictions[1].predicted);
+}
+
+TEST(RunsTest, ARowThatSaysEverythingIsStated) {
+  const Validation validation = validate_rows(row("a"));
+  EXPECT_EQ(validation.scorable, 1);
+  EXPECT_EQ(validation.predicted, 1);
+  EXPECT_EQ(validation.groups.at(RowGroup::stated).rows, 1);
+  EXPECT_EQ(validation.time_rows, 1);
+}
+
+TEST(RunsTest, ATableOfTheProjectMayFillGaps) {
+  // The playbook's run names say how many key/value heads there are.
+  // An own column stands after the others.
+  const std::string header = kHeader.substr(0, kHeader.size() - 1) + ",run_name\n";
+  const std::string filled =
+      row("a", {{"source_id", "ultrascale_playbook"}, {"n_kv_heads", ""}, {"n_heads", "8"}});
+  const Validation validation = validate(
+      kCatalog, parse_table(header + filled.substr(0, filled.size() - 1) + ",x_gqa8\n", "hand.csv"),
+      {.engine = "placet"});
+  EXPECT_EQ(validation.groups.at(RowGroup::assumed).rows, 1);
+  const bool listed =
+      std::any_of(validation.facts.begin(), validation.facts.end(), [](const UsedFact& fact) {
+        return fact.origin == "assumption" && fact.key == "ultrascale_playbook: n_kv_heads" &&
+               fact.value == "8" && fact.rows == 1;
+      });
+  EXPECT_TRUE(listed);
+}
+
+struct LeftOut {
+  std::vector<Cell> cells;
+  std::string reason;
+};
+
+class LeftOutTest : public testing::TestWithParam<LeftOut> {};
+
+TEST_P(LeftOutTest, WithItsReasonAndWithoutAnError) {
+  const Validation validation = validate_rows(row("a", GetParam().cells));
+  EXPECT_EQ(validation.scorable, 0);
+  ASSERT_EQ(validation.skipped.size(), 1U);
+  EXPECT_FALSE(validation.skipped.front().scorable);
+  EXPECT_EQ(validation.skipped.front().reason, GetParam().reason);
+  EXPECT_EQ(validation.memory.rows, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Unknown, LeftOutTest,
+    testing::Values(
+        LeftOut{{{"status", "failed"}}, "status 'failed' is neither ok nor oom"},
+        LeftOut{{{"peak_mem_gb", ""}}, "no figure of memory"},
+        LeftOut{{{"mem_kind", "nvidia-smi"}}, "what its figure of memory measures is not known"},
+        LeftOut{{{"mem_unit", "bytes"}}, "what its figure of memory measures is not known"},
+        LeftOut{{{"hidden", ""}}, "hidden is not stated"},
+        LeftOut{{{"act_ckpt", ""}, {"seq_len", ""}},
+                "seq_len is not stated; act_ckpt is not stated"},
+        LeftOut{{{"n_gpus", "3"}}, "dp x tp x pp x cp is not n_gpus"},
+        LeftOut{{{"global_batch", "3"}}, "global_batch is not a multiple of micro_batch x dp"},
+        LeftOut{{{"framework", "abacus"}}, "no engine profile is known for its framework"},
+        LeftOut{{{"n_heads", "3"}},
+                "head_dim is not stated; n_heads is not a multiple of n_kv_heads"}));
+
+struct Failing {
+  std::vector<Cell> cells;
+  std::string reason;
+};
+
+class FailingTest : public testing::TestWithParam<Failing> {};
+
+TEST_P(FailingTest, CountsAsAnErrorOfOneHundredPercent) {
+  const Validation validation = validate_rows(row("a", GetParam().cells) + row("b"));
+  EXPECT_EQ(validation.scorable, 2);
+  EXPECT_EQ(validation.predicted, 1);
+  ASSERT_EQ(validation.skipped.size(), 1U);
+  EXPECT_TRUE(validation.skipped.front().scorable);
+  EXPECT_NE(validation.skipped.front().reason.find(GetParam().reason), std::string::npos)
+      << validation.skipped.front().reason;
+  EXPECT_EQ(validation.memory.rows, 2);
+  EXPECT_EQ(validation.memory.worst_abs, 1);
+  // Finished, and not judged to fit: counted as judged wrongly.
+  EXPECT_EQ(validation.out_of_memory.false_positive, 1);
+  EXPECT_EQ(validation.out_of_memory.true_negative, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Words, FailingTest,
+    testing::Values(Failing{{{"act_ckpt", "some"}}, "'some' is not a known word"},
+                    Failing{{{"precision", "int3"}}, "'int3' is not a known word"},
+                    Failing{{{"optimizer", "Newton"}}, "'Newton' is not a known word"},
+                    Failing{{{"gpu", "abacus"}}, "'abacus' is not a known word"},
+                    Failing{{{"mlp_type", "swish"}}, "'swish' is not a known MLP"},
+                    Failing{{{"pos_embedding", "sine"}},
+                            "'sine' is not a known position embedding"},
+                    Failing{{{"dp", "1"}, {"pp", "2"}, {"pp_schedule", "round"}},
+                            "'round' is not a known word"}));
+
+TEST(RunsTest, JudgesWhetherARunFits) {
+  // 2 x 10^9 words of 8192: 16 x 10^12 parameters' bytes pass any device; the small run fits.
+  const std::vector<Cell> huge = {
+      {"vocab", "2000000000"}, {"hidden", "8192"}, {"n_heads", "64"}, {"n_kv_heads", "64"}};
+  std::vector<Cell> huge_oom = huge;
+  huge_oom.push_back({"status", "oom"});
+  huge_oom.push_back({"peak_mem_gb", ""});
+  const Validation validation =
+      validate_rows(row("fits") + row("ran out", huge_oom) + row("finished", huge) +
+                    row("small", {{"status", "oom"}, {"peak_mem_gb", ""}}));
+  EXPECT_EQ(validation.out_of_memory,
+            (Confusion{
+                .true_positive = 1, .false_positive = 1, .false_negative = 1, .true_negative = 1}));
+}
+
+TEST(RunsTest, ConditionsChooseRows) {
+  ValidateOptions options{.engine = "placet", .where = {parse_condition("row_id=x*", "--where")}};
+  const Validation validation = validate_rows(row("x1") + row("y") + row("x2"), options);
+  EXPECT_EQ(validation.rows, 2);
+  options.where = {parse_condition("rowid=x", "--where")};
+  EXPECT_THROW(validate_rows(row("x1"), options), InputError);
+  EXPECT_THROW(parse_condition("row_id", "--where"), InputError);
+  EXPECT_THROW(parse_condition("=x", "--where"), InputError);
+}
+
+TEST(RunsTest, AnUnknownEngineIsAnInputError) {
+  EXPECT_THROW(validate_rows(row("a"), {.engine = "abacus"}), InputError);
+}
+
+TEST(RunsTest, ThreadsDoNotChangeTheResult) {
+  std::string rows;
+  for (int i = 0; i < 20; ++i) {
+    rows += row("r" + std::to_string(i), {{"seq_len", std::to_string(64 * (i + 1))}});
+  }
+  const Validation one = validate_rows(rows, {.engine = "placet", .threads = 1});
+  const Validation four = validate_rows(rows, {.engine = "placet", .threads = 4});
+  ASSERT_EQ(one.predictions.size(), four.predictions.size());
+  for (std::size_t i = 0; i < one.predictions.size(); ++i) {
+    EXPECT_EQ(one.predictions[i].labels.row_id, four.predictions[i].labels.row_id);
+    EXPECT_EQ(one.predictions[i].predicted, four.predictions[i].predicted);
+  }
+}
+
+}  // namespace
+}  // namespace placet
