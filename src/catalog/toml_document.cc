@@ -1,5 +1,6 @@
 #include "catalog/toml_document.h"
 
+#include <algorithm>
 #include <map>
 #include <sstream>
 #include <toml.hpp>
@@ -57,6 +58,35 @@ std::string reason_of(const std::string& what) {
   return line;
 }
 
+// Bytes of the UTF-8 sequence at the start of the text (RFC 3629, section 4); 0: there is none.
+std::size_t sequence_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const auto tail = [&](std::size_t i) { return byte(i) >= 0x80 && byte(i) <= 0xBF; };
+  const unsigned lead = byte(0);
+  if (lead < 0x80) return 1;
+  if (lead >= 0xC2 && lead <= 0xDF) return tail(1) ? 2 : 0;
+  const bool overlong = (lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xF0 && byte(1) < 0x90);
+  const bool beyond = (lead == 0xED && byte(1) > 0x9F) || (lead == 0xF4 && byte(1) > 0x8F);
+  if (overlong || beyond || !tail(1) || !tail(2)) return 0;
+  if (lead >= 0xE0 && lead <= 0xEF) return 3;
+  return lead >= 0xF0 && lead <= 0xF4 && tail(3) ? 4 : 0;
+}
+
+// The parser compares iterators of different buffers when it reports text that is not UTF-8.
+void refuse_other_encodings(std::string_view text, const std::string& where) {
+  std::size_t length = 0;
+  for (std::size_t i = 0; i < text.size(); i += length) {
+    length = sequence_length(text.substr(i));
+    if (length > 0) continue;
+    const auto line =
+        1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(i), '\n');
+    throw InputError(
+        {.where = where + ": line " + std::to_string(line), .problem = "the text is not UTF-8"});
+  }
+}
+
 // The parser goes down a level of its own stack with every bracket and takes a key's dots in
 // quadratic time, so that texts made to hurt it are refused before it sees them. Brackets inside
 // quotes count as well: no file of ours comes near the bounds.
@@ -91,6 +121,7 @@ void refuse_unruly(std::string_view text, const std::string& where) {
 }  // namespace
 
 Json parse_toml(std::string_view text, const std::string& where) {
+  refuse_other_encodings(text, where);
   refuse_unruly(text, where);
   std::istringstream in{std::string(text)};
   try {

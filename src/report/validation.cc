@@ -152,8 +152,8 @@ std::string validation_text(const Validation& validation, const ValidationReport
     groups.emplace("only " + std::string(name_of(group)), summary);
   }
   if (validation.near_limit.rows > 0) {
-    groups.emplace("measured above 88 % of the device", validation.near_limit);
-    groups.emplace("measured below that", validation.below_limit);
+    groups.emplace("near capacity", validation.near_limit);
+    groups.emplace("not near it", validation.below_limit);
   }
   if (validation.memory.rows > 0) text += summaries_text("memory, |error|", groups, style);
   if (validation.by_measure.size() > 1) {

@@ -38,7 +38,9 @@ RunShape read_shape(RowReader& reader) {
   if (!all_experts) shape.ffn = reader.need_whole("ffn", {1, kMostWidth});
   // A source that does not name the head size has heads that share the hidden size.
   const auto head_size = reader.find_whole("head_dim", {1, kMostWidth});
-  if (!head_size && shape.hidden % shape.heads != 0) reader.miss("head_dim is not stated");
+  if (!head_size && reader.missing().empty() && shape.hidden % shape.heads != 0) {
+    reader.miss("head_dim is not stated");
+  }
   shape.head_size = head_size.value_or(shape.hidden / shape.heads);
   if (shape.heads % shape.kv_heads != 0) {
     reader.miss("n_heads is not a multiple of n_kv_heads");

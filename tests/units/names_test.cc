@@ -17,9 +17,7 @@ template <class From, class To>
 concept Converts = std::is_convertible_v<From, To>;
 
 template <class A, class B>
-concept Adds = requires(A a, B b) {
-  a + b;
-};
+concept Adds = requires(A a, B b) { a + b; };
 
 static_assert(!Converts<const char*, AxisName>, "a text is not silently an axis");
 static_assert(!Converts<int, Rank>, "a number is not silently a rank");

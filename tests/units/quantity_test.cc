@@ -19,33 +19,19 @@ static_assert(std::is_trivially_copyable_v<Flops> && sizeof(Flops) == 8);
 
 // What must not compile.
 template <class A, class B>
-concept Adds = requires(A a, B b) {
-  a + b;
-};
+concept Adds = requires(A a, B b) { a + b; };
 template <class A, class B>
-concept Subtracts = requires(A a, B b) {
-  a - b;
-};
+concept Subtracts = requires(A a, B b) { a - b; };
 template <class A, class B>
-concept Multiplies = requires(A a, B b) {
-  (a * b);
-};
+concept Multiplies = requires(A a, B b) { (a * b); };
 template <class A, class B>
-concept Divides = requires(A a, B b) {
-  a / b;
-};
+concept Divides = requires(A a, B b) { a / b; };
 template <class A, class B>
-concept Compares = requires(A a, B b) {
-  a < b;
-};
+concept Compares = requires(A a, B b) { a < b; };
 template <class A, class B>
-concept Equates = requires(A a, B b) {
-  a == b;
-};
+concept Equates = requires(A a, B b) { a == b; };
 template <class N>
-concept CountsBytes = requires(N n) {
-  gigabytes(n);
-};
+concept CountsBytes = requires(N n) { gigabytes(n); };
 
 template <class A, class B>
 constexpr bool kStrangers = !Adds<A, B> && !Subtracts<A, B> && !Compares<A, B> && !Equates<A, B> &&

@@ -70,7 +70,7 @@ Validation validate_rows(const std::string& rows, ValidateOptions options = {.en
 TEST(RunsTest, StatesOfARowByHand) {
   const Validation validation = validate_rows(row("a", {{"mem_allocated_gib", "0.011"}}));
   ASSERT_EQ(validation.predictions.size(), 2U);
-  const Prediction& states = validation.predictions.back();
+  const Prediction& states = validation.predictions.front();
   EXPECT_EQ(states.measure, "states");
   EXPECT_FALSE(states.decides);
   EXPECT_DOUBLE_EQ(states.measured, 0.011 * 1073741824);
