@@ -251,5 +251,29 @@ TEST(CompletionTest, EveryShellGetsItsScript) {
   EXPECT_EQ(WEXITSTATUS(raw), 0);
 }
 
+// Model states by formula, which come out to the printed digits: any tolerance holds but one that
+// no rounding meets.
+TEST(ValidateCommandTest, ToleranceIsTheJudgement) {
+  const std::string table = PLACET_SOURCE_DIR "/data/validation/tables/zero_model_states.csv";
+  EXPECT_EQ(run("validate " + table).status, 0);
+  EXPECT_EQ(run("validate " + table + " --tolerance 0.0001").status, 0);
+  EXPECT_EQ(run("validate " + table + " --tolerance 0").status, 1);
+  const Result json = run("validate " + table + " --constants --json");
+  EXPECT_EQ(json.err, "");
+  EXPECT_EQ(Json::parse(json.out)["predicted"], 57);
+  EXPECT_FALSE(Json::parse(json.out)["constants"].empty());
+  EXPECT_EQ(run("validate " + table + " --constants --json").out, json.out);
+}
+
+TEST(ValidateCommandTest, WrongInput) {
+  const std::string table = PLACET_SOURCE_DIR "/data/validation/tables/zero_model_states.csv";
+  expect_wrong_input("validate no-such.csv", "no-such.csv: the file cannot be read");
+  expect_wrong_input("validate " + table + " --tolerance much", "'much' is not a number");
+  expect_wrong_input("validate " + table + " --tolerance -1", "is out of range");
+  expect_wrong_input("validate " + table + " --engine abacus", "'abacus'");
+  expect_wrong_input("validate " + table + " --where dp", "'dp' is no condition");
+  expect_wrong_input("validate " + table + " --where zero=1", "'zero' is not a column");
+}
+
 }  // namespace
 }  // namespace placet

@@ -74,7 +74,7 @@ TEST(RunsTest, StatesOfARowByHand) {
   EXPECT_EQ(states.measure, "states");
   EXPECT_FALSE(states.decides);
   EXPECT_DOUBLE_EQ(states.measured, 0.011 * 1073741824);
-  EXPECT_GE(states.predicted, 11'804'160);
+  EXPECT_EQ(states.predicted, 11'804'160);
   EXPECT_EQ(states.labels.placement, "dp=2:zero1");
   EXPECT_EQ(states.labels.engine, "placet@1");
 }
