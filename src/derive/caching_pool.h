@@ -2,7 +2,7 @@
 // §3.6). Freed blocks stay reserved and are used again where they fit; what does not fit makes a
 // new segment, so that reserved memory is above what is alive by the holes.
 //
-// Source of the rules: pytorch/pytorch c10/cuda/CUDACachingAllocator.cpp (2.1 to 2.5): requests are
+// Source of the rules: c10/cuda/CUDACachingAllocator.cpp (2.1 to 2.5): requests are
 // rounded to 512 bytes; up to 1 MiB they come from segments of 2 MiB; below 10 MiB from segments of
 // 20 MiB; else from segments of their own, rounded to 2 MiB. The smallest free block that fits is
 // taken, the lowest address first; what is left of it is split off if it is above 1 MiB (512 bytes

@@ -169,7 +169,7 @@ TEST(CompareTest, AnswersWithRatios) {
   const Result result = run("compare 70B --placement dp=8:ddp --placement dp=8:zero3 --json");
   EXPECT_EQ(result.status, 0) << result.err;
   const Json json = Json::parse(result.out);
-  EXPECT_EQ(json["ratios"][1]["sent"], 1.5);
+  EXPECT_NEAR(json["ratios"][1]["sent"].get<double>(), 1.5, 1e-6);
   EXPECT_TRUE(has(run("compare 70B --placement dp=8:ddp --placement dp=8:zero3").out, "1.50x"));
 }
 
