@@ -54,16 +54,16 @@ Evidence read_evidence(const Reader& rule) {
 Filling read_filling(const Reader& rule) {
   rule.allow({"when", "set", "source", "date"});
   Filling filling{.when = read_pattern(rule), .evidence = read_evidence(rule)};
-  static const std::vector<std::string> columns = run_columns();
+  static const std::vector<std::string> kColumns = run_columns();
   const Reader set = rule.at("set");
   if (!set.is_object()) set.fail("is not an object", "columns with their values");
   for (const auto& [column, value] : set.members()) {
-    if (std::find(columns.begin(), columns.end(), column) == columns.end()) {
+    if (std::find(kColumns.begin(), kColumns.end(), column) == kColumns.end()) {
       throw InputError({.where = value.where(),
                         .value = column,
                         .problem = "is not a column of runs",
                         .allowed = "a column of SCHEMA.md",
-                        .nearest = nearest(column, columns)});
+                        .nearest = nearest(column, kColumns)});
     }
     filling.cells.emplace_back(column, value.text());
   }
@@ -133,6 +133,7 @@ EngineRule read_engine(const Reader& rule, const std::map<std::string, RunLayout
   }
   engine.profile = rule.at("profile").text();
   std::vector<std::string> names;
+  names.reserve(layouts.size());
   for (const auto& [name, layout] : layouts) names.push_back(name);
   engine.layout = layouts.at(names[rule.at("layout").one_of(names)]);
   return engine;

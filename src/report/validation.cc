@@ -45,9 +45,11 @@ std::string summaries_text(const std::string& title, const SummaryTable& summari
                            const TextStyle& style) {
   if (summaries.empty()) return {};
   std::vector<std::string> names;
+  names.reserve(summaries.size());
   for (const auto& [name, summary] : summaries) names.push_back(name);
   std::sort(names.begin(), names.end(), comes_first);
   std::vector<std::vector<std::string>> rows;
+  rows.reserve(names.size());
   for (const std::string& name : names) rows.push_back(summary_row(name, summaries.at(name)));
   return "\n" + table(style, summary_columns(title), rows, 0);
 }
@@ -60,6 +62,7 @@ std::string worst_text(const Validation& validation, const TextStyle& style) {
   const std::vector<Prediction> worst = worst_of(validation, kWorstRows);
   if (worst.empty()) return {};
   std::vector<std::vector<std::string>> rows;
+  rows.reserve(worst.size());
   for (const Prediction& prediction : worst) {
     rows.push_back({prediction.labels.row_id, figure_text(prediction, prediction.measured),
                     figure_text(prediction, prediction.predicted), signed_percent(prediction.error),

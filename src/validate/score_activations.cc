@@ -98,15 +98,18 @@ class ActivationScorer {
     try {
       predict(row, labels, facts, *engine);
       ++result_.predicted;
-      for (const Filling* filling : reader.used()) {
-        for (const auto& [column, value] : filling->cells) {
-          facts_.add(
-              {"assumption", labels.source + ": " + column, value, filling->evidence.source});
-        }
-      }
+      note_fillings(labels.source, reader);
     } catch (const InputError& error) {
       skip(row, reason_of(error), true);
       add(labels, "activations", 1, 0, true);
+    }
+  }
+
+  void note_fillings(const std::string& source, const RowReader& reader) {
+    for (const Filling* filling : reader.used()) {
+      for (const auto& [column, value] : filling->cells) {
+        facts_.add({"assumption", source + ": " + column, value, filling->evidence.source});
+      }
     }
   }
 

