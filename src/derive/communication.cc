@@ -20,6 +20,7 @@ struct UnitTerms {
   std::vector<UnitTerm> plain;       // activations, not recomputed
   std::vector<UnitTerm> recomputed;  // activations
   std::vector<UnitTerm> parameters;  // of units without shared tensors
+  bool shares_tensors = false;       // some parameter is another unit's tensor
 };
 
 /// Sums the traffic of the units of one stage, then adds what belongs to the stage as a whole.
@@ -90,9 +91,7 @@ class StageTraffic {
   }
 
   bool is_written_alone(int u) const {
-    return stays_gathered(u) || std::ranges::any_of(kind_of(u).parameters, [](const Parameter& p) {
-             return p.tied.has_value();
-           });
+    return stays_gathered(u) || units_[at(layout_.unit_of[at(u)])].shares_tensors;
   }
 
   /// Whether the unit is the model's last block, and the engine gathers that only once.
@@ -512,6 +511,9 @@ std::vector<CommunicationClass> derive_communication(const Layout& layout,
     if (!is_block || mixed) units[k].plain = activation_traffic(layout, unit, false);
     if (is_block) units[k].recomputed = activation_traffic(layout, unit, true);
     units[k].parameters = parameter_traffic(layout, unit, {});
+    units[k].shares_tensors =
+        std::ranges::any_of(job.model.kinds[at(layout.units[k].kind)].parameters,
+                            [](const Parameter& parameter) { return parameter.tied.has_value(); });
   }
   std::vector<CommunicationClass> classes;
   classes.reserve(stages.size());

@@ -34,7 +34,8 @@ void split_host(std::int64_t whole, const Rational& host, std::size_t s, StateBy
 /// What one local unit holds at rest, and its parts by name.
 struct UnitStates {
   StateBytes bytes;
-  std::int64_t padding = 0;  // bytes of Θ that are vocabulary padding
+  std::int64_t padding = 0;     // bytes of Θ that are vocabulary padding
+  bool shares_tensors = false;  // some parameter is another unit's tensor
 };
 
 /// Builds the class of one stage: base at rest, then the instants.
@@ -116,7 +117,8 @@ class StageMemory {
     const LocalUnit& local = layout_.units[at(local_of(u))];
     const UnitKind& kind = job_.model.kinds[at(local.kind)];
     StateBytes own = states_[at(local_of(u))].bytes;
-    for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
+    const bool shares = states_[at(local_of(u))].shares_tensors;
+    for (std::size_t p = 0; shares && p < kind.parameters.size(); ++p) {
       if (!is_second_use(job_.model, stage_, kind.parameters[p])) continue;
       const StateBytes twice = state_bytes(job_, kind.parameters[p], local.parameters[p]);
       for (std::size_t s = 0; s < 4; ++s) {
@@ -471,6 +473,7 @@ std::vector<MemoryClass> derive_memory(const Layout& layout, const std::vector<S
     const UnitKind& kind = job.model.kinds[at(local.kind)];
     for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
       const StateBytes own = state_bytes(job, kind.parameters[p], local.parameters[p]);
+      states[k].shares_tensors = states[k].shares_tensors || kind.parameters[p].tied.has_value();
       for (std::size_t s = 0; s < 4; ++s) {
         states[k].bytes.device[s] += own.device[s];
         states[k].bytes.host[s] += own.host[s];

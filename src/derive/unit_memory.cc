@@ -37,6 +37,7 @@ class UnitWalk {
     out.kept_on_host = in_bytes(part_rounded_up(bytes(out.kept_whole), host));
     out.kept = out.kept_whole - out.kept_on_host;
     walk_forward(out);
+    if (!plan_.rebuilt.empty()) walk_again(out);
     walk_backward(out);
     read_parameters(out);
     return out;
@@ -171,6 +172,40 @@ class UnitWalk {
       }
       for (int v : prepared_.operators[o].dead_after) {
         if (!plan_.is_kept[at(v)]) working -= sizes_[at(v)];
+      }
+    }
+  }
+
+  bool runs_again(const Operator& op) const {
+    return std::ranges::find(plan_.modules, op.module) != plan_.modules.end();
+  }
+
+  /// The second forward of what is recomputed, beside the gradient that waits for the backward: what
+  /// backward needs stays, the rest passes by, and can be more than backward itself holds.
+  void walk_again(UnitMemory& out) const {
+    UnitPeak now;
+    now.kept = out.kept_whole;
+    if (prepared_.output >= 0) now.working = sizes_[at(prepared_.output)];
+    std::vector<bool> stays(sizes_.size(), false);
+    for (int v : plan_.rebuilt) stays[at(v)] = true;
+    std::vector<bool> is_there = plan_.is_kept;
+    const auto make = [&](int v) {
+      if (!is_there[at(v)]) now.rebuilt += sizes_[at(v)];
+      is_there[at(v)] = true;
+    };
+    for (std::size_t o = 0; o < kind_.operators.size(); ++o) {
+      const Operator& op = kind_.operators[o];
+      if (!runs_again(op)) continue;
+      for (int v : prepared_.operators[o].made) make(v);
+      for (int v : op.internals) {
+        if (stays[at(v)]) make(v);
+      }
+      now.gathered = gathered_inputs(op);
+      if (now.total() > out.backward.total()) out.backward = now;
+      for (int v : prepared_.operators[o].dead_after) {
+        if (stays[at(v)] || plan_.is_kept[at(v)] || !is_there[at(v)]) continue;
+        now.rebuilt -= sizes_[at(v)];
+        is_there[at(v)] = false;
       }
     }
   }

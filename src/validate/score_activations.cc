@@ -106,9 +106,10 @@ class ActivationScorer {
   }
 
   void note_fillings(const std::string& source, const RowReader& reader) {
+    const std::string prefix = source + ": ";
     for (const Filling* filling : reader.used()) {
       for (const auto& [column, value] : filling->cells) {
-        facts_.add({"assumption", source + ": " + column, value, filling->evidence.source});
+        facts_.add({"assumption", prefix + column, value, filling->evidence.source});
       }
     }
   }

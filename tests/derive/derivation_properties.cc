@@ -9,6 +9,7 @@
 
 #include "derive/reserve.h"
 #include "derive/stages.h"
+#include "units/error.h"
 
 namespace placet::testing {
 namespace {
@@ -429,7 +430,7 @@ bool replay_covers(const Job& job) {
     if (kind.role == UnitRole::mtp) return false;
   }
   if (job.recompute.kind == Recompute::Kind::selective) return false;
-  const auto covers = [](const How& how) {
+  const auto covers = [&](const How& how) {
     const Mode kept = how.modes.activations;
     return how.cut != Cut::layer && kept != Mode::offloaded && !how.offload[3] &&
            how.prefetch.value_or(0) == 0 && (how.cut != Cut::tensor || kept == Mode::replicated) &&
@@ -449,10 +450,7 @@ AssertionResult replay_agrees(const Job& job, const Prepared& prepared, const De
   for (const MemoryClass& memory : whole.memory) {
     const Reservation replay = reserve(job, prepared, memory.stage);
     const std::int64_t more = in_bytes(replay.alive) - in_bytes(memory.peak);
-    // Requests are rounded up to 512 bytes; a block that is used again may be larger than what it
-    // is used for, by up to 1 MiB, which stays below a hundredth of the whole.
-    const std::int64_t most = 512 * blocks_alive_at_most(job, stages[at(memory.stage)]) +
-                              in_bytes(memory.peak) / 100;
+    const std::int64_t most = 512 * blocks_alive_at_most(job, stages[at(memory.stage)]);
     if (more < 0 || more > most) {
       return AssertionFailure() << "stage " << memory.stage << ": the replay has "
                                 << in_bytes(replay.alive) << " bytes alive, the derivation "
