@@ -180,8 +180,8 @@ class UnitWalk {
     return std::ranges::find(plan_.modules, op.module) != plan_.modules.end();
   }
 
-  /// The second forward of what is recomputed, beside the gradient that waits for the backward: what
-  /// backward needs stays, the rest passes by, and can be more than backward itself holds.
+  /// The second forward of what is recomputed, beside the gradient that waits for the backward:
+  /// what backward needs stays, the rest passes by, and can be more than backward itself holds.
   void walk_again(UnitMemory& out) const {
     UnitPeak now;
     now.kept = out.kept_whole;
