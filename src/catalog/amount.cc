@@ -18,13 +18,15 @@ std::string trimmed(std::string_view text) {
 // The factor that the unit behind a number stands for; 0 for an unknown unit.
 std::int64_t scale_of(std::string_view unit) {
   if (unit.empty()) return 1;
+  if (unit == "MB") return 1'000'000;
+  if (unit == "GB") return 1'000'000'000;
   if (unit == "KiB") return std::int64_t{1} << 10;
   if (unit == "MiB") return std::int64_t{1} << 20;
   if (unit == "GiB") return std::int64_t{1} << 30;
   return 0;
 }
 
-// A number "3", "3/4", "600 MiB" or "0.5 GiB" (a decimal that is exact in binary or in hundredths).
+// A number "3", "3/4", "688 MB" or "0.5 GiB" (a decimal that is exact in binary or in hundredths).
 std::optional<Rational> number_in(const std::string& part) {
   std::int64_t numerator = 0;
   std::int64_t denominator = 1;

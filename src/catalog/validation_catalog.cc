@@ -11,8 +11,9 @@
 namespace placet {
 namespace {
 
-constexpr std::array<std::string_view, 5> kAddedColumns = {
-    "catalogue_model", "stage_blocks", "sharding_term", "dropout_percent", "host_runs_ahead"};
+constexpr std::array<std::string_view, 7> kAddedColumns = {
+    "catalogue_model", "stage_blocks",      "sharding_term",      "dropout_percent",
+    "host_runs_ahead", "host_us_per_block", "utilisation_percent"};
 constexpr std::array<std::string_view, 5> kRunAxes = {"pp", "dp", "cp", "ep", "tp"};
 
 std::vector<std::string> run_columns() {
@@ -156,7 +157,8 @@ std::vector<EngineRule> read_engines(const std::filesystem::path& path) {
 
 MemoryMeasure read_measure(const Reader& rule) {
   rule.allow({"name", "when", "column", "unit", "quantity", "of", "decides", "source", "date"});
-  const std::vector<std::string> quantities = {"reserved", "alive", "alive after backward"};
+  const std::vector<std::string> quantities = {"reserved", "alive", "alive after backward",
+                                               "reserved after backward"};
   const std::vector<std::string> devices = {"rank 0", "fullest device"};
   MemoryMeasure measure{.name = rule.at("name").text(),
                         .when = read_pattern(rule),

@@ -82,9 +82,10 @@ struct EngineRule {
 /// What a cell with a figure of memory measures.
 struct MemoryMeasure {
   enum class Quantity : std::uint8_t {
-    reserved,             // the allocator's blocks
-    alive,                // bytes alive, the most of the step
-    alive_after_backward  // the same, from the end of the last backward on
+    reserved,              // the allocator's blocks
+    alive,                 // bytes alive, the most of the step
+    alive_after_backward,  // the same, from the end of the last backward on
+    reserved_after_backward
   };
   std::string name;  // "reserved", "states"
   RowPattern when;
@@ -119,6 +120,9 @@ ValidationCatalog load_validation(const Catalog& catalog);
 ///   catalogue_model  a name of data/models, for shapes that the table's columns cannot say
 ///   stage_blocks     blocks per virtual stage, "15,16,16,15"
 ///   host_runs_ahead  1 if launches pile up: the host launches faster than the device runs
+///   host_us_per_block    instead: microseconds in which the host launches the forward and backward
+///                        of one block and micro-batch; launches pile up if the device needs longer
+///   utilisation_percent  beside it: of the device's bf16 peak while it computes
 ///   sharding_term    the placement term of the data-parallel axes
 ///   dropout_percent  of attention probabilities and of what joins the stream, as the run trained
 bool is_added_column(std::string_view column);

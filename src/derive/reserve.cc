@@ -48,16 +48,14 @@ class Replay {
 
   Reservation run() {
     allocate_resting();
-    if (limit_) main_.limit(in_bytes(*limit_ - outside_), [this] { wait_for_device(); });
+    if (limit_) main_.limit(in_bytes(*limit_ - outside_ - unseen_), [this] { wait_for_device(); });
+    peaks_.reserved = start_reserved_;
     for (int step = 0; step < 2; ++step) run_step(step);
-    Reservation out;
-    out.stage = stage_.device;
-    out.alive =
-        bytes(main_.peak_alive() + gathers_.peak_alive() + reductions_.peak_alive()) + outside_;
-    const Bytes steps = bytes(main_.reserved() + gathers_.reserved() + reductions_.reserved());
-    out.reserved = std::max(start_reserved_, steps) + outside_;
-    out.update = bytes(update_peak_) + outside_;
-    return out;
+    return {.stage = stage_.device,
+            .alive = peaks_.alive + outside_,
+            .reserved = peaks_.reserved + outside_,
+            .alive_after_backward = peaks_.alive_after_backward + outside_,
+            .reserved_after_backward = peaks_.reserved_after_backward + outside_};
   }
 
  private:
@@ -148,7 +146,7 @@ class Replay {
       const bool always = term.instants == kEveryInstant;
       const std::int64_t size = evaluate(term.bytes, layout_, stage_);
       if (term.category == MemoryCategory::overhead && always) {
-        if (term.in_reserved) outside_ += bytes(size);
+        (term.in_reserved ? outside_ : unseen_) += bytes(size);
       } else if (always) {
         allocate_term(term);
       }
@@ -487,10 +485,24 @@ class Replay {
     if (unit.prepared->output >= 0) release_value(buffers, unit.prepared->output);
   }
 
+  /// The most that was alive and reserved since this was last asked.
+  Reservation take_peaks() {
+    Reservation since;
+    for (CachingPool* pool : {&main_, &gathers_, &reductions_}) {
+      since.alive += bytes(pool->peak_alive());
+      since.reserved += bytes(pool->reserved());
+      pool->restart_peaks();
+    }
+    peaks_.alive = std::max(peaks_.alive, since.alive);
+    peaks_.reserved = std::max(peaks_.reserved, since.reserved);
+    return since;
+  }
+
   /// After the last backward: reductions, the update and its temporaries.
   void finish_step(int step) {
     wait_for_device();
     main_.release(last_reduction_pool_main());
+    take_peaks();
     std::vector<Handle> temporary;
     for (Instant instant : {Instant::reduction, Instant::update}) {
       for (const EngineMemory& term : profile_.memory) {
@@ -501,10 +513,12 @@ class Replay {
         temporary.insert(temporary.end(), blocks.begin(), blocks.end());
       }
       if (instant == Instant::update && step == 0) allocate_optimizer();
-      update_peak_ = std::max(update_peak_, main_.alive() + gathers_.alive() + reductions_.alive());
       release_all(temporary);
       temporary.clear();
     }
+    const Reservation after_backward = take_peaks();
+    peaks_.alive_after_backward = after_backward.alive;
+    peaks_.reserved_after_backward = after_backward.reserved;
     for (const auto& [pool, handle] : growing_) pool->release(handle);
     growing_.clear();
     grown_.clear();
@@ -538,7 +552,8 @@ class Replay {
   CachingPool main_;
   CachingPool gathers_;
   CachingPool reductions_;
-  Bytes outside_;
+  Bytes outside_;                               // overhead that figures of reserved memory see ...
+  Bytes unseen_;                                // ... and that they do not: contexts, communicators
   Bytes start_reserved_;                        // most that was reserved before the first step
   std::deque<std::pair<double, Handle>> late_;  // with the number of launches before it
   double launches_ = 0;
@@ -549,7 +564,7 @@ class Replay {
   std::map<std::pair<std::int64_t, std::int64_t>, Handle> leaving_;
   std::vector<std::pair<CachingPool*, Handle>> growing_;
   std::set<const UnitFacts*> grown_;
-  std::int64_t update_peak_ = 0;
+  Reservation peaks_;
 };
 
 }  // namespace

@@ -17,15 +17,19 @@ struct Reservation {
   int stage = 0;
   Bytes alive;     // most bytes alive at once, over the pools, rounding included
   Bytes reserved;  // high-water mark over the pools, with the engine's overhead terms
-  Bytes update;    // most bytes alive from the end of the last backward on
+  // The same two from the end of the last backward on, in the second step. Reserved bytes fall
+  // below the high-water mark only where the device was full and cached blocks were given back.
+  Bytes alive_after_backward;
+  Bytes reserved_after_backward;
 };
 
 /// Replays `steps` steps (two reach the steady state) of one device of each pipeline stage. At most
 /// the micro-batches in flight plus two are replayed per step: the others repeat the same requests.
 std::vector<Reservation> reserve(const Job& job);
 
-/// The same for one stage. `limit`: the device's memory, past which the allocator first gives back
-/// what it only caches; none: the cluster's, if the job has one.
+/// The same for one stage. `limit`: the device's memory; beyond what is left of it by the engine's
+/// overhead terms the allocator first gives back what it only caches. None: the cluster's memory,
+/// if the job has one.
 Reservation reserve(const Job& job, const Prepared& prepared, int stage,
                     std::optional<Bytes> limit = std::nullopt);
 

@@ -8,6 +8,7 @@ namespace {
 constexpr std::int64_t kMostDegree = 1 << 20;
 constexpr std::int64_t kMostSamples = 1'000'000'000;
 constexpr std::int64_t kMostTokens = 1'000'000'000;
+constexpr std::int64_t kMostMicroseconds = 1'000'000'000;
 
 void read_experts(RowReader& reader, RunShape& shape) {
   const bool says_experts = shape.mlp_type.find("moe") != std::string::npos;
@@ -117,6 +118,8 @@ void read_realisation(RowReader& reader, RunFacts& facts) {
     }
   }
   facts.host_runs_ahead = reader.find_whole("host_runs_ahead", {0, 1}).value_or(0) == 1;
+  facts.host_us_per_block = reader.find_whole("host_us_per_block", {0, kMostMicroseconds});
+  facts.utilisation_percent = reader.find_whole("utilisation_percent", {1, 100});
   if (degrees.layer > 1) {
     facts.schedule = reader.need("pp_schedule");
     facts.stage_blocks = reader.find("stage_blocks").value_or("");

@@ -57,7 +57,9 @@ struct RunFacts {
   std::string stage_blocks;   // "15,16,15", or empty
   std::optional<std::int64_t> first_stage_blocks;
   bool host_runs_ahead = false;  // launches pile up: a fact of the cluster, not of the placement
-  std::string recompute;         // these four as the source spells them
+  std::optional<std::int64_t> host_us_per_block;
+  std::optional<std::int64_t> utilisation_percent;
+  std::string recompute;  // these four as the source spells them
   std::string precision;
   std::string optimizer;
   std::string device;

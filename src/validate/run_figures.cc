@@ -6,23 +6,20 @@
 #include "derive/derive.h"
 #include "derive/layout.h"
 #include "derive/memory.h"
-#include "derive/reserve.h"
 #include "derive/stages.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
 
-DeviceFigures figures_of(const Reservation& reservation) {
-  return {.reserved = reservation.reserved,
-          .alive = reservation.alive,
-          .alive_after_backward = reservation.update};
-}
-
-DeviceFigures largest(const DeviceFigures& a, const DeviceFigures& b) {
-  return {.reserved = std::max(a.reserved, b.reserved),
+// The largest of each figure.
+Reservation largest(const Reservation& a, const Reservation& b) {
+  return {.stage = a.reserved < b.reserved ? b.stage : a.stage,
           .alive = std::max(a.alive, b.alive),
-          .alive_after_backward = std::max(a.alive_after_backward, b.alive_after_backward)};
+          .reserved = std::max(a.reserved, b.reserved),
+          .alive_after_backward = std::max(a.alive_after_backward, b.alive_after_backward),
+          .reserved_after_backward =
+              std::max(a.reserved_after_backward, b.reserved_after_backward)};
 }
 
 // Overhead that figures of reserved memory do not see, such as the device's context.
@@ -64,9 +61,7 @@ RunFigures figures_of(const RunPlan& plan, const Job& job, Needs needs) {
   const bool runs_out = plan.capacity && fullest->peak > *plan.capacity;
   if (needs == Needs::verdict && runs_out) return figures;
 
-  const auto replay = [&](int stage) {
-    return figures_of(reserve(job, prepared, stage, plan.capacity));
-  };
+  const auto replay = [&](int stage) { return reserve(job, prepared, stage, plan.capacity); };
   figures.first = replay(0);
   figures.fullest = figures.first;
   for (const int stage : std::set<int>{fullest->stage, derivation.memory.back().stage}) {
@@ -77,7 +72,7 @@ RunFigures figures_of(const RunPlan& plan, const Job& job, Needs needs) {
 }
 
 Bytes figure_for(const MemoryMeasure& measure, const RunFigures& figures) {
-  const DeviceFigures& device = measure.first_device ? figures.first : figures.fullest;
+  const Reservation& device = measure.first_device ? figures.first : figures.fullest;
   switch (measure.quantity) {
     case MemoryMeasure::Quantity::reserved:
       return device.reserved;
@@ -85,6 +80,8 @@ Bytes figure_for(const MemoryMeasure& measure, const RunFigures& figures) {
       return device.alive;
     case MemoryMeasure::Quantity::alive_after_backward:
       return device.alive_after_backward;
+    case MemoryMeasure::Quantity::reserved_after_backward:
+      return device.reserved_after_backward;
   }
   fail_internally("every quantity has a figure");
 }

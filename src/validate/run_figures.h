@@ -6,20 +6,16 @@
 #include <vector>
 
 #include "catalog/validation_catalog.h"
+#include "derive/reserve.h"
 #include "units/quantity.h"
 #include "validate/run_jobs.h"
 
 namespace placet {
 
 /// Memory of the first device (rank 0) and of the fullest one.
-struct DeviceFigures {
-  Bytes reserved;
-  Bytes alive;
-  Bytes alive_after_backward;
-};
 struct RunFigures {
-  DeviceFigures first;
-  DeviceFigures fullest;                  // each figure on the device where it is largest
+  Reservation first;
+  Reservation fullest;                    // each figure on the device where it is largest
   std::vector<std::string> engine_terms;  // the profile's own terms whose conditions hold
   Bytes needed;  // what the fullest device must hold: reserved memory and what lies outside
 };

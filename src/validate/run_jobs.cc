@@ -9,6 +9,7 @@
 #include "catalog/training_catalog.h"
 #include "derive/stages.h"
 #include "model/build.h"
+#include "model/listing.h"
 #include "placement/grammar.h"
 #include "units/error.h"
 #include "units/nearest.h"
@@ -112,11 +113,29 @@ const Profile& RunPlanner::profile_of(const std::string& name, const std::string
   return profiles_.emplace(name, load_profile(*catalog_, name, where)).first->second;
 }
 
-Bytes RunPlanner::capacity_of(const std::string& device, const std::string& where) {
+const Device& RunPlanner::device_of(const std::string& device, const std::string& where) {
   const std::string name = word_of("gpu", device, where);
-  const auto found = capacities_.find(name);
-  if (found != capacities_.end()) return found->second;
-  return capacities_.emplace(name, load_device(*catalog_, name, where).device.memory).first->second;
+  const auto found = devices_.find(name);
+  if (found != devices_.end()) return found->second;
+  return devices_.emplace(name, load_device(*catalog_, name, where).device).first->second;
+}
+
+// A coarse time: model FLOPs of a micro-batch over the blocks, the devices that divide them, and
+// what the device reaches.
+bool RunPlanner::host_runs_ahead(const RunFacts& facts, const RunPlan& plan,
+                                 const std::string& where) {
+  if (!facts.host_us_per_block || !facts.utilisation_percent || facts.device.empty()) {
+    return facts.host_runs_ahead;
+  }
+  const Model& model = plan.frame->job.model;
+  const double tokens = static_cast<double>(facts.batch.micro * facts.batch.sequence);
+  const double sharers =
+      static_cast<double>(model.figures.blocks * facts.degrees.tensor * facts.degrees.context);
+  const double flops =
+      in_flops(flops_per_token(model, facts.batch.sequence).training) * tokens / sharers;
+  const double reached = in_flops_per_second(device_of(facts.device, where).peak_bf16) *
+                         static_cast<double>(*facts.utilisation_percent) / 100;
+  return flops / reached > static_cast<double>(*facts.host_us_per_block) * 1e-6;
 }
 
 std::shared_ptr<const RunFrame> RunPlanner::frame_of(const RunFacts& facts,
@@ -158,12 +177,12 @@ RunPlan RunPlanner::plan(const RunFacts& facts, const EngineRule& engine,
   RunPlan plan{.frame = frame_of(facts, engine, where),
                .batch = facts.batch,
                .first_stage_blocks = facts.first_stage_blocks,
-               .host_runs_ahead = facts.host_runs_ahead,
                .placement_text = placement_text(facts, engine.layout, schedule)};
   plan.placement = parse_placement(plan.placement_text, strategies_.vocabulary);
   plan.schedule = schedule_of(strategies_, plan.placement);
   plan.attention = attention_of(strategies_, plan.placement);
-  if (!facts.device.empty()) plan.capacity = capacity_of(facts.device, where);
+  plan.host_runs_ahead = host_runs_ahead(facts, plan, where);
+  if (!facts.device.empty()) plan.capacity = device_of(facts.device, where).memory;
   return plan;
 }
 

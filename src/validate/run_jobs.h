@@ -62,7 +62,8 @@ class RunPlanner {
                                            const std::string& where);
   const Model& model_of(const RunShape& shape, const std::string& where);
   const Profile& profile_of(const std::string& name, const std::string& where);
-  Bytes capacity_of(const std::string& device, const std::string& where);
+  const Device& device_of(const std::string& device, const std::string& where);
+  bool host_runs_ahead(const RunFacts& facts, const RunPlan& plan, const std::string& where);
 
   const Catalog* catalog_;
   const ValidationCatalog* validation_;
@@ -71,7 +72,7 @@ class RunPlanner {
   std::map<RunShape, Model> models_;
   std::map<std::string, Profile> profiles_;
   std::map<std::pair<RunShape, std::string>, std::shared_ptr<const RunFrame>> frames_;
-  std::map<std::string, Bytes> capacities_;
+  std::map<std::string, Device> devices_;
 };
 
 /// The whole job. Where the row knows how many blocks the first stage holds and the profile's cut
