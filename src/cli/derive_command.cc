@@ -6,6 +6,7 @@
 #include "cli/job_flags.h"
 #include "cli/output.h"
 #include "derive/derive.h"
+#include "derive/reserve.h"
 #include "report/derivation_text.h"
 #include "report/html.h"
 #include "report/json.h"
@@ -41,7 +42,8 @@ int derive_job(const DeriveCall& call) {
   const bool explain = call.result.explain_option->count() > 0;
   const std::string what = explain ? explained(call) : std::string();
   const auto job = std::make_shared<const Job>(load_job(find_catalog(), request_of(call.flags)));
-  const Judged judged{.job = job, .derivation = derive(*job)};
+  Judged judged{.job = job, .derivation = derive(*job), .reserved = {}};
+  if (job->profile.caches_blocks) judged.reserved = reserve(*job);
   if (!call.result.html.empty()) {
     write_file(call.result.html, derivation_html(judged), "--html");
   }

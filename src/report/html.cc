@@ -99,6 +99,8 @@ std::string memory_section(const Judged& judged) {
                                     escaped(peak_text(*judged.job, memory))};
     for (const Bytes amount : memory.at_peak) row.push_back(human_bytes(amount));
     row.push_back("<strong>" + human_bytes(memory.peak) + "</strong>");
+    const auto reserved = reserved_on(judged, memory.stage);
+    row.push_back(reserved ? human_bytes(*reserved) : "-");
     rows.push_back(std::move(row));
   }
   body += folded("Bytes by class and state", html_table({{"class"},
@@ -109,7 +111,8 @@ std::string memory_section(const Judged& judged) {
                                                          {"activations", true},
                                                          {"transient", true},
                                                          {"overhead", true},
-                                                         {"total", true}},
+                                                         {"total", true},
+                                                         {"reserved", true}},
                                                         rows));
   body += folded("Every term of " + escaped(class_name(*judged.job, fullest(derivation).stage)),
                  memory_terms_table(*judged.job, fullest(derivation)));

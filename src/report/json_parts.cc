@@ -76,6 +76,9 @@ Json memory_json(const Judged& judged) {
                {"classes", Json::array()}};
   for (const MemoryClass& memory : derivation.memory) {
     json["classes"].push_back(json_of(*judged.job, memory));
+    if (const auto reserved = reserved_on(judged, memory.stage)) {
+      json["classes"].back()["reserved_bytes"] = in_bytes(*reserved);
+    }
   }
   return json;
 }

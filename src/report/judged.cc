@@ -41,6 +41,12 @@ std::string capacity_sentence(const Derivation& derivation) {
 
 }  // namespace
 
+std::optional<Bytes> reserved_on(const Judged& judged, int stage) {
+  const auto found = std::ranges::find(judged.reserved, stage, &Reservation::stage);
+  if (found == judged.reserved.end()) return std::nullopt;
+  return found->reserved;
+}
+
 bool is_good(const Derivation& derivation) {
   return derivation.fits && broken_rules(derivation) == 0;
 }

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "derive/derivation.h"
+#include "derive/reserve.h"
 #include "profile/job.h"
 
 namespace placet {
@@ -14,7 +16,11 @@ namespace placet {
 struct Judged {
   std::shared_ptr<const Job> job;
   Derivation derivation;
+  std::vector<Reservation> reserved;  // by stage; empty where the engine caches no blocks
 };
+
+/// What the allocator reserves on a stage, as tools print it; none where that is not known.
+std::optional<Bytes> reserved_on(const Judged& judged, int stage);
 
 /// Whether the judgement asked for is good: it fits and no rule is broken.
 bool is_good(const Derivation& derivation);

@@ -90,8 +90,14 @@ std::string all_classes(const Judged& judged, const TextStyle& style) {
   return text;
 }
 
-std::string capacity_lines(const Derivation& derivation) {
+std::string capacity_lines(const Judged& judged, const MemoryClass& memory) {
+  const Derivation& derivation = judged.derivation;
   std::string text;
+  if (const auto reserved = reserved_on(judged, memory.stage)) {
+    text += "  " + padded("reserved", kLabel) +
+            fmt::format("{} ({}) by the allocator, blocks it keeps included\n",
+                        human_bytes(*reserved), human_gibibytes(*reserved));
+  }
   if (derivation.capacity > Bytes()) {
     text += "  " + padded("capacity", kLabel) +
             fmt::format("{} ({}), {:.1f} % used\n", human_bytes(derivation.capacity),
@@ -133,7 +139,7 @@ std::string memory_text(const Judged& judged, const TextStyle& style) {
   }
   std::string text = inked(style, Ink::bold, "Memory") + "  " + wrapped(style, rest, 8) + "\n";
   text += categories(judged, memory, style);
-  text += capacity_lines(judged.derivation);
+  text += capacity_lines(judged, memory);
   if (several) text += "\n" + all_classes(judged, style);
   return text + "\n";
 }

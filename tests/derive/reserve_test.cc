@@ -8,9 +8,7 @@
 namespace placet {
 namespace {
 
-// The replay makes and frees what the walk counts: the most alive is the same figure, up to the
-// rounding of each request to 512 bytes. Sizes large enough that rounding stays below a hundredth.
-TEST(Reserve, TheReplayHasAsMuchAliveAsTheDerivation) {
+Model wide_model() {
   Architecture architecture = small_architecture(6);
   architecture.hidden = 1024;
   architecture.embedding = {.vocabulary = 4096, .width = 1024, .tokens = "embed"};
@@ -19,7 +17,13 @@ TEST(Reserve, TheReplayHasAsMuchAliveAsTheDerivation) {
   attention.kv_heads = 4;
   attention.head_size = attention.value_head_size = attention.rotary_size = 128;
   std::get<Mlp>(architecture.shapes[0][1].branches[0].mixer).width = 4096;
-  const Model model = build_model(architecture);
+  return build_model(architecture);
+}
+
+// The replay makes and frees what the walk counts: the most alive is the same figure, up to the
+// rounding of each request to 512 bytes. Sizes large enough that rounding stays below a hundredth.
+TEST(Reserve, TheReplayHasAsMuchAliveAsTheDerivation) {
+  const Model model = wide_model();
   const std::vector<std::vector<AxisPlacement>> placements = {
       {},
       {axis("dp", 4, Cut::batch)},
@@ -37,6 +41,27 @@ TEST(Reserve, TheReplayHasAsMuchAliveAsTheDerivation) {
       EXPECT_GE(reserved[s].reserved, reserved[s].alive);
     }
   }
+}
+
+// Bytes lost to the context are not there for the allocator: it gives back what it caches where it
+// would pass what is left, and only then. What is alive does not change.
+TEST(Reserve, AFullDeviceGivesBackWhatItCaches) {
+  Job job = plain_job(wide_model(), {axis("dp", 4, Cut::batch)}, 2048, 16);
+  const Prepared prepared = prepare(job);
+  const Reservation free = reserve(job, prepared, 0);
+  ASSERT_GT(free.reserved, free.alive);
+  const Reservation enough = reserve(job, prepared, 0, free.reserved);
+  EXPECT_EQ(enough.reserved, free.reserved);
+
+  EngineMemory context{.what = "context", .instants = kEveryInstant};
+  context.bytes.factor = Rational(in_bytes(mebibytes(64)));
+  context.in_reserved = false;
+  context.source = "test";
+  job.profile.memory.push_back(context);
+  const Reservation tight = reserve(job, prepared, 0, free.reserved);
+  EXPECT_EQ(tight.alive, free.alive);
+  EXPECT_LT(tight.reserved, free.reserved);
+  EXPECT_LE(tight.reserved_after_backward, tight.reserved);
 }
 
 }  // namespace

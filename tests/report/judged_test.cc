@@ -40,6 +40,14 @@ TEST(VerdictTest, TheHostMayBeWhatIsFull) {
   EXPECT_EQ(verdict_of(d), "does not fit: a host needs 600 GB of 512 GB");
 }
 
+TEST(ReservedTest, IsKnownWhereTheEngineCachesBlocks) {
+  Judged judged = hand_made();
+  EXPECT_EQ(reserved_on(judged, 0), std::nullopt);
+  judged.reserved = {{.stage = 1, .reserved = gigabytes(30)}};
+  EXPECT_EQ(reserved_on(judged, 0), std::nullopt);
+  EXPECT_EQ(reserved_on(judged, 1), gigabytes(30));
+}
+
 TEST(AxesTest, StridesNamesAndLinks) {
   const Job job = *hand_made_job();
   EXPECT_EQ(stride_of(job.placement, 0), 4);
