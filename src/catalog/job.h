@@ -49,7 +49,7 @@ Model load_requested_model(const Catalog& catalog, const JobRequest& request);
 
 /// The job. Defaults: engine placet, one sample per micro-batch, one micro-batch per step, the
 /// model's longest sequence up to 4096 tokens, no recomputation, the engine's precision, AdamW,
-/// clipping by global norm at 1, balanced routing. What was assumed is added to Model::notes.
+/// no clipping, balanced routing. What was assumed is added to Model::notes.
 /// Without a cluster, capacity is not judged. Throws InputError for a request without placement.
 Job load_job(const Catalog& catalog, const JobRequest& request);
 
