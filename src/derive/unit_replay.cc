@@ -1,0 +1,222 @@
+#include "derive/unit_replay.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+bool runs_again(const UnitFacts& unit, const Operator& op) {
+  return std::ranges::find(unit.plan->modules, op.module) != unit.plan->modules.end();
+}
+
+/// Bytes of value v where it is whole along the axes that divide the residual stream.
+std::int64_t whole_size(const UnitFacts& unit, std::size_t v) {
+  return unit.sizes[v] / unit.local->values[v] * unit.local->gathered[v];
+}
+
+}  // namespace
+
+UnitFacts unit_facts(const Layout& layout, int unit, bool recomputed) {
+  UnitFacts facts;
+  facts.local = &layout.units[at(unit)];
+  facts.kind = &layout.job->model.kinds[at(facts.local->kind)];
+  facts.prepared = &layout.prepared->kinds[at(facts.local->kind)];
+  facts.plan = recomputed ? &facts.prepared->recomputed : &facts.prepared->plain;
+  facts.sizes = value_bytes(layout, unit, recomputed);
+  facts.memory = unit_memory(layout, unit, recomputed);
+  return facts;
+}
+
+UnitReplay::UnitReplay(const Job& job, const Layout& layout, DevicePools& pools)
+    : job_(job),
+      profile_(job.profile),
+      layout_(layout),
+      pools_(pools),
+      hands_over_late_(job.profile.collective_buffers_return_late && job.host_runs_ahead &&
+                       layout.split_residual_axes != 0) {}
+
+UnitReplay::Handle UnitReplay::forward(const UnitFacts& unit, UnitBuffers& buffers, Handle input) {
+  buffers.values.assign(unit.sizes.size(), 0);
+  if (unit.sizes.empty()) return input;
+  if (unit.prepared->values[0].producer < 0) {
+    buffers.values[0] = input != 0 ? input : pools_.main().allocate(unit.sizes[0]);
+  }
+  for (std::size_t o = 0; o < unit.kind->operators.size(); ++o) run_forward(unit, o, buffers);
+  if (unit.prepared->output < 0) return 0;
+  const std::size_t out = at(unit.prepared->output);
+  const Handle output = buffers.values[out];
+  if (!unit.plan->is_kept[out]) buffers.values[out] = 0;
+  return output;
+}
+
+void UnitReplay::run_forward(const UnitFacts& unit, std::size_t o, UnitBuffers& buffers) {
+  const Operator& op = unit.kind->operators[o];
+  const PreparedOperator& facts = unit.prepared->operators[o];
+  const std::vector<Handle> whole = gather_inputs(unit, op);
+  for (int v : facts.made) allocate(unit, buffers, v);
+  for (int v : op.internals) {
+    if (unit.plan->is_kept[at(v)]) allocate(unit, buffers, v);
+  }
+  if (op.kind == OpKind::loss) run_loss(unit, op, buffers);
+  release_all(whole);
+  launch(unit);
+  for (int v : facts.dead_after) drop_after(unit, v, buffers);
+}
+
+void UnitReplay::drop_after(const UnitFacts& unit, int v, UnitBuffers& buffers) {
+  if (unit.plan->is_kept[at(v)]) return;
+  if (!hands_over_late_ || !unit.prepared->values[at(v)].leaves_parallel) {
+    release(buffers, v);
+    return;
+  }
+  pools_.release_late(buffers.values[at(v)]);
+  buffers.values[at(v)] = 0;
+}
+
+void UnitReplay::run_again(const UnitFacts& unit, UnitBuffers& buffers) {
+  std::vector<bool> stays = unit.plan->is_kept;
+  for (int v : unit.plan->rebuilt) stays[at(v)] = true;
+  for (std::size_t o = 0; o < unit.kind->operators.size(); ++o) {
+    const Operator& op = unit.kind->operators[o];
+    if (!runs_again(unit, op)) continue;
+    const std::vector<Handle> whole = gather_inputs(unit, op);
+    for (int v : unit.prepared->operators[o].made) allocate(unit, buffers, v);
+    for (int v : op.internals) {
+      if (stays[at(v)] && !unit.plan->is_kept[at(v)]) allocate(unit, buffers, v);
+    }
+    release_all(whole);
+    for (int v : unit.prepared->operators[o].dead_after) {
+      if (!stays[at(v)]) release(buffers, v);
+    }
+  }
+  if (unit.prepared->output >= 0) release(buffers, unit.prepared->output);
+}
+
+/// The steps of the loss; what is left afterwards (the logits' gradient) stays until backward.
+void UnitReplay::run_loss(const UnitFacts& unit, const Operator& op, UnitBuffers& buffers) {
+  if (profile_.fuses_output_and_loss) return;
+  const std::int64_t logits = unit.local->values[at(op.inputs.front())];
+  std::map<std::string_view, Handle> named;
+  for (const LossStep& step : steps_of_loss(layout_)) {
+    if (step.appears) {
+      named[step.buffer] = pools_.main().allocate(step.bytes_per_logit * logits);
+    } else if (step.buffer == "logits") {
+      release(buffers, op.inputs.front());
+    } else {
+      pools_.main().release(named[step.buffer]);
+      named.erase(step.buffer);
+    }
+  }
+  for (const auto& [name, handle] : named) buffers.loss.push_back(handle);
+}
+
+UnitReplay::Handle UnitReplay::backward(const UnitFacts& unit, UnitBuffers& buffers,
+                                        Handle incoming, std::vector<Handle>& held) {
+  if (unit.sizes.empty()) return incoming;
+  std::vector<Handle> adjoints(unit.sizes.size(), 0);
+  if (unit.prepared->output >= 0) {
+    const std::size_t out = at(unit.prepared->output);
+    adjoints[out] = incoming != 0 ? incoming : pools_.main().allocate(unit.sizes[out]);
+  }
+  if (!unit.plan->rebuilt.empty()) run_again(unit, buffers);
+  for (std::size_t o = unit.kind->operators.size(); o-- > 0;) {
+    const Operator& op = unit.kind->operators[o];
+    run_backward(unit, o, adjoints, held);
+    for (int v : unit.plan->done[o]) release(buffers, v);
+    const bool at_once =
+        profile_.gradient_hold == GradientHold::op && unit.memory.gradient_whole == 0;
+    if (op.kind == OpKind::loss || !at_once) continue;
+    release_all(held);
+    held.clear();
+  }
+  for (std::size_t v = 0; v < buffers.values.size(); ++v) release(buffers, static_cast<int>(v));
+  release_all(buffers.loss);
+  const Handle out = adjoints[0];
+  for (std::size_t v = 1; v < adjoints.size(); ++v) pools_.main().release(adjoints[v]);
+  return out;
+}
+
+void UnitReplay::run_backward(const UnitFacts& unit, std::size_t o, std::vector<Handle>& adjoints,
+                              std::vector<Handle>& held) {
+  const Operator& op = unit.kind->operators[o];
+  const PreparedOperator& facts = unit.prepared->operators[o];
+  const std::vector<Handle> whole = gather_inputs(unit, op);
+  for (int v : facts.adjoints_made) adjoints[at(v)] = pools_.main().allocate(unit.sizes[at(v)]);
+  std::vector<Handle> temporary;
+  temporary.reserve(facts.adjoints_added.size());
+  for (int v : facts.adjoints_added) {
+    temporary.push_back(pools_.main().allocate(unit.sizes[at(v)]));
+  }
+  weigh(unit, op, held);
+  release_all(temporary);
+  release_all(whole);
+  launch(unit);
+  if (hands_over_late_) scatter_gradients(unit, facts);
+  for (int v : facts.adjoints_dead) {
+    pools_.main().release(adjoints[at(v)]);
+    adjoints[at(v)] = 0;
+  }
+}
+
+/// Gradients of the operator's weights, in compute format.
+void UnitReplay::weigh(const UnitFacts& unit, const Operator& op, std::vector<Handle>& held) {
+  if (profile_.fuses_weight_gradient) return;
+  for (int p : op.parameters) {
+    const LocalParameter& parameter = unit.local->parameters[at(p)];
+    if (!parameter.trainable) continue;
+    const Bytes size = bytes_of(parameter.elements, job_.precision.compute);
+    held.push_back(pools_.main().allocate(in_bytes(size)));
+  }
+}
+
+/// Whole gradients of inputs that came from the divided stream, on their way to be scattered.
+void UnitReplay::scatter_gradients(const UnitFacts& unit, const PreparedOperator& facts) {
+  for (int v : facts.adjoints_made) {
+    if (!unit.prepared->values[at(v)].enters_parallel || unit.local->values[at(v)] == 0) continue;
+    pools_.release_late(pools_.main().allocate(whole_size(unit, at(v))));
+  }
+}
+
+/// One operator's part of the launches of a block, forward or backward.
+void UnitReplay::launch(const UnitFacts& unit) {
+  if (!hands_over_late_) return;
+  const auto both_ways = static_cast<double>(2 * unit.kind->operators.size());
+  pools_.launch(static_cast<double>(profile_.launches_per_block) / both_ways);
+}
+
+/// Whole copies of divided inputs, unless a resting buffer of the engine takes them.
+std::vector<UnitReplay::Handle> UnitReplay::gather_inputs(const UnitFacts& unit,
+                                                          const Operator& op) {
+  std::vector<Handle> whole;
+  if (op.region != Region::parallel || profile_.gathered_input_has_buffer) return whole;
+  for (int v : op.inputs) {
+    const std::size_t i = at(v);
+    const std::int64_t part = unit.local->values[i];
+    const bool divided =
+        unit.prepared->values[i].enters_parallel && part != 0 && unit.local->gathered[i] != part;
+    if (!divided || whole_size(unit, i) == unit.sizes[i]) continue;
+    whole.push_back(pools_.main().allocate(whole_size(unit, i)));
+  }
+  return whole;
+}
+
+void UnitReplay::allocate(const UnitFacts& unit, UnitBuffers& buffers, int v) {
+  if (buffers.values[at(v)] == 0) {
+    buffers.values[at(v)] = pools_.main().allocate(unit.sizes[at(v)]);
+  }
+}
+
+void UnitReplay::release(UnitBuffers& buffers, int v) {
+  pools_.main().release(buffers.values[at(v)]);
+  buffers.values[at(v)] = 0;
+}
+
+void UnitReplay::release_all(const std::vector<Handle>& handles) {
+  for (Handle handle : handles) pools_.main().release(handle);
+}
+
+}  // namespace placet

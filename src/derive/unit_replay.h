@@ -1,0 +1,72 @@
+// The requests of one unit of a model on one device: values, gradients and workspaces in the order
+// in which its operators run, forward, again for what is recomputed, and backward. What
+// unit_memory.h counts is allocated and released here, one block at a time (docs/theory.md §3.6).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "derive/device_pools.h"
+#include "derive/layout.h"
+#include "derive/unit_memory.h"
+
+namespace placet {
+
+/// What is known of one unit before the first request.
+struct UnitFacts {
+  const UnitKind* kind = nullptr;
+  const PreparedKind* prepared = nullptr;
+  const LocalUnit* local = nullptr;
+  const SavedPlan* plan = nullptr;
+  std::vector<std::int64_t> sizes;  // bytes of each value where it is kept
+  UnitMemory memory;
+};
+
+/// Facts of local unit `unit`, recomputed or not.
+UnitFacts unit_facts(const Layout& layout, int unit, bool recomputed);
+
+/// Buffers of one unit in one micro-batch, from its forward to its backward.
+struct UnitBuffers {
+  std::vector<CachingPool::Handle> values;  // by value, roots only
+  std::vector<CachingPool::Handle> loss;    // what the loss leaves for backward
+};
+
+class UnitReplay {
+ public:
+  using Handle = CachingPool::Handle;
+
+  /// All three must outlive the replay.
+  UnitReplay(const Job& job, const Layout& layout, DevicePools& pools);
+
+  /// Runs one unit forward. `input` is handed over by the unit before (0: the unit makes its own);
+  /// the output is returned and not released. Values that are not kept vanish after their last use.
+  Handle forward(const UnitFacts& unit, UnitBuffers& buffers, Handle input);
+
+  /// Runs it backward from the gradient of its output to that of its input, which is returned.
+  /// Gradients of weights are added to `held`; the caller releases them.
+  Handle backward(const UnitFacts& unit, UnitBuffers& buffers, Handle incoming,
+                  std::vector<Handle>& held);
+
+ private:
+  void run_forward(const UnitFacts& unit, std::size_t o, UnitBuffers& buffers);
+  void run_again(const UnitFacts& unit, UnitBuffers& buffers);
+  void run_backward(const UnitFacts& unit, std::size_t o, std::vector<Handle>& adjoints,
+                    std::vector<Handle>& held);
+  void run_loss(const UnitFacts& unit, const Operator& op, UnitBuffers& buffers);
+  void drop_after(const UnitFacts& unit, int v, UnitBuffers& buffers);
+  void weigh(const UnitFacts& unit, const Operator& op, std::vector<Handle>& held);
+  void scatter_gradients(const UnitFacts& unit, const PreparedOperator& facts);
+  void launch(const UnitFacts& unit);
+  std::vector<Handle> gather_inputs(const UnitFacts& unit, const Operator& op);
+  void allocate(const UnitFacts& unit, UnitBuffers& buffers, int v);
+  void release(UnitBuffers& buffers, int v);
+  void release_all(const std::vector<Handle>& handles);
+
+  const Job& job_;
+  const Profile& profile_;
+  const Layout& layout_;
+  DevicePools& pools_;
+  bool hands_over_late_;  // buffers of collectives come back late
+};
+
+}  // namespace placet
