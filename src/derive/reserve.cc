@@ -97,8 +97,8 @@ class Replay {
     pools_.take_peaks();
   }
 
-  /// Parameters, the optimizer's master and, where they rest, gradients. The optimizer's other state
-  /// appears in the first update.
+  /// Parameters, the optimizer's master and, where they rest, gradients. The optimizer's other
+  /// state appears in the first update.
   void allocate_states() {
     std::int64_t gradients = 0;
     std::int64_t master = 0;

@@ -77,23 +77,28 @@ void UnitReplay::drop_after(const UnitFacts& unit, int v, UnitBuffers& buffers) 
   buffers.values[at(v)] = 0;
 }
 
+/// The second forward: what backward needs stays, the rest passes by.
 void UnitReplay::run_again(const UnitFacts& unit, UnitBuffers& buffers) {
   std::vector<bool> stays = unit.plan->is_kept;
   for (int v : unit.plan->rebuilt) stays[at(v)] = true;
   for (std::size_t o = 0; o < unit.kind->operators.size(); ++o) {
-    const Operator& op = unit.kind->operators[o];
-    if (!runs_again(unit, op)) continue;
-    const std::vector<Handle> whole = gather_inputs(unit, op);
-    for (int v : unit.prepared->operators[o].made) allocate(unit, buffers, v);
-    for (int v : op.internals) {
-      if (stays[at(v)] && !unit.plan->is_kept[at(v)]) allocate(unit, buffers, v);
-    }
-    release_all(whole);
-    for (int v : unit.prepared->operators[o].dead_after) {
-      if (!stays[at(v)]) release(buffers, v);
-    }
+    if (runs_again(unit, unit.kind->operators[o])) run_again(unit, o, stays, buffers);
   }
   if (unit.prepared->output >= 0) release(buffers, unit.prepared->output);
+}
+
+void UnitReplay::run_again(const UnitFacts& unit, std::size_t o, const std::vector<bool>& stays,
+                           UnitBuffers& buffers) {
+  const Operator& op = unit.kind->operators[o];
+  const std::vector<Handle> whole = gather_inputs(unit, op);
+  for (int v : unit.prepared->operators[o].made) allocate(unit, buffers, v);
+  for (int v : op.internals) {
+    if (stays[at(v)] && !unit.plan->is_kept[at(v)]) allocate(unit, buffers, v);
+  }
+  release_all(whole);
+  for (int v : unit.prepared->operators[o].dead_after) {
+    if (!stays[at(v)]) release(buffers, v);
+  }
 }
 
 /// The steps of the loss; what is left afterwards (the logits' gradient) stays until backward.

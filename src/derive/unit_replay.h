@@ -50,6 +50,8 @@ class UnitReplay {
  private:
   void run_forward(const UnitFacts& unit, std::size_t o, UnitBuffers& buffers);
   void run_again(const UnitFacts& unit, UnitBuffers& buffers);
+  void run_again(const UnitFacts& unit, std::size_t o, const std::vector<bool>& stays,
+                 UnitBuffers& buffers);
   void run_backward(const UnitFacts& unit, std::size_t o, std::vector<Handle>& adjoints,
                     std::vector<Handle>& held);
   void run_loss(const UnitFacts& unit, const Operator& op, UnitBuffers& buffers);
