@@ -57,10 +57,10 @@ Job small_job() {
 std::string_view target_name() { return "engine"; }
 
 void read_one(std::string_view text) {
-  static const Catalog catalog = find_catalog();
+  static const Catalog kCatalog = find_catalog();
   static Job job = small_job();
   const std::string path = write_scratch("fuzz@1.json", text).string();
-  job.profile = load_profile(catalog, path, "--engine");
+  job.profile = load_profile(kCatalog, path, "--engine");
   job.precision = job.profile.precision;
   derive(job);
   reserve(job);

@@ -4,6 +4,7 @@
 
 #include "target.h"
 
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer calls the function by this name.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
     placet::fuzz::read_one({reinterpret_cast<const char*>(data), size});

@@ -8,11 +8,11 @@
 namespace placet::fuzz {
 
 inline void read_job(const std::filesystem::path& path) {
-  static const Catalog catalog = find_catalog();
+  static const Catalog kCatalog = find_catalog();
   const JobRequest request = read_job_file(path);
   if (request.recompute) parse_recompute(*request.recompute, "--recompute");
   if (request.routing) parse_routing(*request.routing, "--routing");
-  if (request.precision) read_precision(catalog, *request.precision, {}, "--precision");
+  if (request.precision) read_precision(kCatalog, *request.precision, {}, "--precision");
 }
 
 }  // namespace placet::fuzz

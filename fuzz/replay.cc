@@ -81,6 +81,7 @@ std::vector<std::string> read_corpus(const std::filesystem::path& folder) {
   }
   std::sort(paths.begin(), paths.end());
   std::vector<std::string> texts;
+  texts.reserve(paths.size());
   for (const auto& path : paths) texts.push_back(read_file(path));
   return texts;
 }

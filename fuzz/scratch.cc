@@ -32,12 +32,12 @@ class Folder {
 }  // namespace
 
 const std::filesystem::path& scratch() {
-  static const Folder folder;
-  return folder.path();
+  static const Folder kFolder;
+  return kFolder.path();
 }
 
 std::filesystem::path write_scratch(const std::string& name, std::string_view text) {
-  const std::filesystem::path path = scratch() / name;
+  std::filesystem::path path = scratch() / name;
   std::filesystem::create_directories(path.parent_path());
   std::ofstream(path, std::ios::binary)
       .write(text.data(), static_cast<std::streamsize>(text.size()));

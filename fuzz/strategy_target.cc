@@ -24,8 +24,8 @@ void copy_defaults() {
 std::string_view target_name() { return "strategy"; }
 
 void read_one(std::string_view text) {
-  static const bool copied = (copy_defaults(), true);
-  ensure(copied, "the defaults are there");
+  static const bool kCopied = (copy_defaults(), true);
+  ensure(kCopied, "the defaults are there");
   const char* folder = "strategies";
   if (text.find("placet.schedule/") != std::string_view::npos) folder = "schedules";
   if (text.find("placet.attention/") != std::string_view::npos) folder = "attention";

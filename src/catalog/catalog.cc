@@ -60,7 +60,7 @@ std::filesystem::path file_of(const Catalog& catalog, std::string_view folder,
                               std::string_view noun, const std::string& name,
                               const std::string& where) {
   std::error_code error;
-  const auto path = catalog.root / folder / (name + ".json");
+  std::filesystem::path path = catalog.root / folder / (name + ".json");
   if (is_plain(name) && std::filesystem::is_regular_file(path, error)) return path;
   const std::vector<std::string> names = names_in(catalog, folder);
   const bool has_listing = noun == "device" || noun == "model";

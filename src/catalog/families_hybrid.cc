@@ -11,7 +11,6 @@ namespace {
 
 using Stream = StateSpace::Stream;
 
-constexpr Switch kAlways{.fallback = true};
 constexpr Switch kNever{};
 constexpr NormFacts kRms{};
 constexpr std::int64_t kMostTaps = 1024;

@@ -15,11 +15,11 @@ constexpr std::int64_t kMostTokens = 1'000'000'000;
 constexpr std::int64_t kMostSamples = 1'000'000'000'000;
 
 const std::vector<std::string>& job_keys() {
-  static const std::vector<std::string> keys = {
+  static const std::vector<std::string> kKeys = {
       "model",       "cluster",   "placement", "seq",       "global-batch",
       "micro-batch", "recompute", "precision", "optimizer", "freeze",
       "lora",        "loss",      "clip",      "routing",   "engine"};
-  return keys;
+  return kKeys;
 }
 
 std::optional<std::string> read_text(const Reader& reader, std::string_view key) {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <compare>
 #include <map>
+#include <string_view>
 
 #include "catalog/profile_facts.h"
 #include "catalog/reader.h"
@@ -14,30 +16,30 @@ namespace {
 
 constexpr const char* kSchema = "placet.engine/1";
 
+// The digits that a text begins with.
+std::string_view leading_digits(std::string_view text) {
+  return text.substr(0, text.find_first_not_of("0123456789"));
+}
+
+// Two runs of digits as numbers of any size.
+std::strong_ordering compare_numbers(std::string_view a, std::string_view b) {
+  a.remove_prefix(std::min(a.find_first_not_of('0'), a.size()));
+  b.remove_prefix(std::min(b.find_first_not_of('0'), b.size()));
+  return a.size() != b.size() ? a.size() <=> b.size() : a <=> b;
+}
+
 // Whether version `a` is older than `b`: runs of digits compare as numbers, the rest as text.
-bool older(const std::string& a, const std::string& b) {
-  std::size_t i = 0;
-  std::size_t j = 0;
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  const auto run = [&](const std::string& text, std::size_t& at) {
-    const std::size_t begin = at;
-    while (at < text.size() && is_digit(text[at])) ++at;
-    const std::string digits = text.substr(begin, at - begin);
-    const std::size_t first = digits.find_first_not_of('0');
-    return first == std::string::npos ? std::string() : digits.substr(first);
-  };
-  while (i < a.size() && j < b.size()) {
-    if (is_digit(a[i]) && is_digit(b[j])) {
-      const std::string x = run(a, i);
-      const std::string y = run(b, j);
-      if (x != y) return x.size() != y.size() ? x.size() < y.size() : x < y;
-      continue;
-    }
-    if (a[i] != b[j]) return a[i] < b[j];
-    ++i;
-    ++j;
+bool older(std::string_view a, std::string_view b) {
+  while (!a.empty() && !b.empty()) {
+    const std::string_view x = leading_digits(a);
+    const std::string_view y = leading_digits(b);
+    const bool numbers = !x.empty() && !y.empty();
+    const auto order = numbers ? compare_numbers(x, y) : a.front() <=> b.front();
+    if (std::is_neq(order)) return std::is_lt(order);
+    a.remove_prefix(numbers ? x.size() : 1);
+    b.remove_prefix(numbers ? y.size() : 1);
   }
-  return a.size() - i < b.size() - j;
+  return a.size() < b.size();
 }
 
 struct NameAndVersion {

@@ -1,5 +1,6 @@
 // The facts of an engine that are one value each, as a table: key, member, allowed values.
 #include <functional>
+#include <utility>
 
 #include "catalog/profile_catalog.h"
 #include "catalog/profile_facts.h"
@@ -31,7 +32,7 @@ ScalarFact whole(const char* key, std::int64_t Profile::*field, WholeRange range
 
 template <class Enum>
 ScalarFact word(const char* key, Enum Profile::*field, std::vector<std::string> words) {
-  return {key, [=](const Reader& value, Profile& p) {
+  return {key, [field, words = std::move(words)](const Reader& value, Profile& p) {
             p.*field = static_cast<Enum>(value.one_of(words));
           }};
 }
@@ -154,14 +155,14 @@ ScalarFacts allocator_facts() {
 }
 
 const ScalarFacts& scalar_facts() {
-  static const ScalarFacts facts = [] {
+  static const ScalarFacts kFacts = [] {
     ScalarFacts all;
     for (const auto& part : {gradient_facts(), shard_facts(), compute_facts(), allocator_facts()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;
   }();
-  return facts;
+  return kFacts;
 }
 
 // Messages in buckets need a size of bucket, whoever said that they go in buckets.

@@ -51,7 +51,7 @@ void read_axes(const Reader& reader, When& when) {
   if (const auto modes = reader.find("modes")) {
     if (!when.state) reader.at("state");
     for (const Reader& mode : modes->items()) {
-      when.modes.push_back(read_enum<Mode>(mode, kModeCount, [](Mode m) { return symbol_of(m); }));
+      when.modes.push_back(read_enum<Mode>(mode, kModeCount, symbol_of));
     }
   }
 }

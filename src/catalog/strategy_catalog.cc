@@ -297,17 +297,21 @@ void require_default(const Catalog& catalog, const char* folder, const std::stri
                     .allowed = "\"default\": true in one of them"});
 }
 
-/// Strategies may name realisations; those must exist.
-void check_realisations(const StrategyCatalog& out) {
-  for (const Strategy& strategy : out.vocabulary.strategies) {
+/// A strategy may name a realisation; that must exist.
+void require_realisation(const Vocabulary& vocabulary, const Strategy& strategy,
+                         const std::optional<RealisationWord>& word) {
+  if (!word || find_realisation(vocabulary, word->word) != nullptr) return;
+  throw InputError({.where = "data/strategies/" + strategy.name + ".json",
+                    .value = word->word,
+                    .problem = "is not a known realisation",
+                    .allowed = "a file of data/schedules or data/attention"});
+}
+
+void check_realisations(const Vocabulary& vocabulary) {
+  for (const Strategy& strategy : vocabulary.strategies) {
     for (const PartialHow* partial : {&strategy.meaning.sets, &strategy.meaning.suggests}) {
-      for (const auto& word : {partial->schedule, partial->attention}) {
-        if (!word || find_realisation(out.vocabulary, word->word) != nullptr) continue;
-        throw InputError({.where = "data/strategies/" + strategy.name + ".json",
-                          .value = word->word,
-                          .problem = "is not a known realisation",
-                          .allowed = "a file of data/schedules or data/attention"});
-      }
+      require_realisation(vocabulary, strategy, partial->schedule);
+      require_realisation(vocabulary, strategy, partial->attention);
     }
   }
 }
@@ -327,6 +331,7 @@ const Value& find_or_fail(const std::map<std::string, Value>& map, const std::st
   const auto it = map.find(word);
   if (it != map.end()) return it->second;
   std::vector<std::string> names;
+  names.reserve(map.size());
   for (const auto& [name, value] : map) names.push_back(name);
   fail_word(word, noun, names);
 }
@@ -344,7 +349,7 @@ StrategyCatalog load_strategies(const Catalog& catalog) {
   require_default(catalog, "schedules", out.default_schedule);
   require_default(catalog, "attention", out.default_attention);
   out.vocabulary = ordered(std::move(out.vocabulary));
-  check_realisations(out);
+  check_realisations(out.vocabulary);
   return out;
 }
 
@@ -396,6 +401,7 @@ Schedule schedule_of(const StrategyCatalog& strategies, const Placement& placeme
 std::vector<AttentionExchange> attention_of(const StrategyCatalog& strategies,
                                             const Placement& placement) {
   std::vector<AttentionExchange> exchanges;
+  exchanges.reserve(placement.axes.size());
   for (const AxisPlacement& axis : placement.axes) {
     exchanges.push_back(resolve_attention(strategies, axis.attention));
   }

@@ -1,6 +1,7 @@
 #include "catalog/toml_document.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <sstream>
 #include <toml.hpp>
@@ -58,20 +59,39 @@ std::string reason_of(const std::string& what) {
   return line;
 }
 
-// Bytes of the UTF-8 sequence at the start of the text (RFC 3629, section 4); 0: there is none.
+// The forms of a UTF-8 sequence by its first byte (RFC 3629, section 4), in the order of the first
+// bytes. The bounds of the second byte keep out overlong forms, surrogates and what lies beyond
+// U+10FFFF; further bytes are 80 to BF.
+struct Utf8Form {
+  unsigned least_first = 0;
+  unsigned most_first = 0;
+  std::size_t length = 0;
+  unsigned least_second = 0x80;
+  unsigned most_second = 0xBF;
+};
+constexpr std::array kUtf8Forms = {Utf8Form{0x00, 0x7F, 1},
+                                   Utf8Form{0xC2, 0xDF, 2},
+                                   Utf8Form{0xE0, 0xE0, 3, 0xA0, 0xBF},
+                                   Utf8Form{0xE1, 0xEC, 3},
+                                   Utf8Form{0xED, 0xED, 3, 0x80, 0x9F},
+                                   Utf8Form{0xEE, 0xEF, 3},
+                                   Utf8Form{0xF0, 0xF0, 4, 0x90, 0xBF},
+                                   Utf8Form{0xF1, 0xF3, 4},
+                                   Utf8Form{0xF4, 0xF4, 4, 0x80, 0x8F}};
+
+// Bytes of the UTF-8 sequence at the start of the text, which is not empty; 0: there is none.
 std::size_t sequence_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-  };
-  const auto tail = [&](std::size_t i) { return byte(i) >= 0x80 && byte(i) <= 0xBF; };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead <= 0xDF) return tail(1) ? 2 : 0;
-  const bool overlong = (lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xF0 && byte(1) < 0x90);
-  const bool beyond = (lead == 0xED && byte(1) > 0x9F) || (lead == 0xF4 && byte(1) > 0x8F);
-  if (overlong || beyond || !tail(1) || !tail(2)) return 0;
-  if (lead >= 0xE0 && lead <= 0xEF) return 3;
-  return lead >= 0xF0 && lead <= 0xF4 && tail(3) ? 4 : 0;
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const auto form = std::ranges::find_if(
+      kUtf8Forms, [&](const Utf8Form& one) { return byte(0) <= one.most_first; });
+  if (form == kUtf8Forms.end() || byte(0) < form->least_first) return 0;
+  if (text.size() < form->length) return 0;
+  for (std::size_t i = 1; i < form->length; ++i) {
+    const unsigned least = i == 1 ? form->least_second : 0x80;
+    const unsigned most = i == 1 ? form->most_second : 0xBF;
+    if (byte(i) < least || byte(i) > most) return 0;
+  }
+  return form->length;
 }
 
 // The parser compares iterators of different buffers when it reports text that is not UTF-8.

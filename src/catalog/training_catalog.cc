@@ -28,6 +28,7 @@ std::optional<Dtype> read_master(const std::string& text, const std::string& whe
 
 std::vector<std::string> class_words() {
   std::vector<std::string> words;
+  words.reserve(kFormats.size() + 2 + kTensorClassCount);
   for (const Format& format : kFormats) words.emplace_back(format.key);
   words.emplace_back("master");
   words.emplace_back("frozen");
@@ -93,6 +94,13 @@ OptimizerState read_state(const Reader& reader) {
   return state;
 }
 
+void apply_formats(const PrecisionChoice& choice, Parameter& parameter) {
+  for (const auto& [tensor_class, dtype] : choice.parameters_at_rest) {
+    if (contains(parameter.classes, tensor_class)) parameter.dtype = dtype;
+  }
+  if (!parameter.trainable && choice.frozen_at_rest) parameter.dtype = choice.frozen_at_rest;
+}
+
 // Schema, name and source stand in every file of the catalogue.
 void check_heading(const Reader& reader, const std::string& schema, const std::string& name) {
   if (reader.at("schema").text() != schema) {
@@ -152,12 +160,7 @@ PrecisionChoice read_precision(const Catalog& catalog, const std::string& text,
 
 void apply_formats(const PrecisionChoice& choice, Model& model) {
   for (UnitKind& kind : model.kinds) {
-    for (Parameter& parameter : kind.parameters) {
-      for (const auto& [tensor_class, dtype] : choice.parameters_at_rest) {
-        if (contains(parameter.classes, tensor_class)) parameter.dtype = dtype;
-      }
-      if (!parameter.trainable && choice.frozen_at_rest) parameter.dtype = choice.frozen_at_rest;
-    }
+    for (Parameter& parameter : kind.parameters) apply_formats(choice, parameter);
   }
 }
 

@@ -16,6 +16,7 @@ namespace placet {
 template <class Enum, class Spell>
 std::vector<std::string> words_of(int count, Spell spell) {
   std::vector<std::string> words;
+  words.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) words.emplace_back(spell(static_cast<Enum>(i)));
   return words;
 }

@@ -187,19 +187,21 @@ int show_catalogue(const CatalogueCall& call, const Listing& listing) {
   return kGood;
 }
 
+void add_catalogue_command(CLI::App& program, const Listing& listing, Action& action) {
+  auto call = std::make_shared<CatalogueCall>();
+  CLI::App* command = program.add_subcommand(listing.name, listing.summary);
+  command->add_flag("--json", call->json, "Print one JSON document, with sources");
+  command->add_option("--html", call->html, "Write a self-contained page")->type_name("FILE");
+  command->add_flag("--names", call->names, "Print names only, one a line");
+  command->callback([call, listing, &action] {
+    action = [call, listing] { return show_catalogue(*call, listing); };
+  });
+}
+
 }  // namespace
 
 void add_catalogue_commands(CLI::App& program, Action& action) {
-  for (const Listing& listing : kListings) {
-    auto call = std::make_shared<CatalogueCall>();
-    CLI::App* command = program.add_subcommand(listing.name, listing.summary);
-    command->add_flag("--json", call->json, "Print one JSON document, with sources");
-    command->add_option("--html", call->html, "Write a self-contained page")->type_name("FILE");
-    command->add_flag("--names", call->names, "Print names only, one a line");
-    command->callback([call, listing, &action] {
-      action = [call, listing] { return show_catalogue(*call, listing); };
-    });
-  }
+  for (const Listing& listing : kListings) add_catalogue_command(program, listing, action);
 }
 
 }  // namespace placet

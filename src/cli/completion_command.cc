@@ -62,19 +62,25 @@ std::string zsh_script(const CLI::App& program) {
          bash_script(program);
 }
 
+std::string fish_flags(const CLI::App& command) {
+  std::string text;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      text +=
+          fmt::format("complete -c placet -n '__fish_seen_subcommand_from {}' -l {}{} -d '{}'\n",
+                      command.get_name(), name, option->get_type_size() > 0 ? " -r" : "",
+                      option->get_description());
+    }
+  }
+  return text;
+}
+
 std::string fish_script(const CLI::App& program) {
   std::string text = "# fish completion for placet: placet completion fish | source\n";
   for (const CLI::App* command : program.get_subcommands({})) {
     text += fmt::format("complete -c placet -n __fish_use_subcommand -a {} -d '{}'\n",
                         command->get_name(), command->get_description());
-    for (const CLI::Option* option : command->get_options()) {
-      for (const std::string& name : option->get_lnames()) {
-        text +=
-            fmt::format("complete -c placet -n '__fish_seen_subcommand_from {}' -l {}{} -d '{}'\n",
-                        command->get_name(), name, option->get_type_size() > 0 ? " -r" : "",
-                        option->get_description());
-      }
-    }
+    text += fish_flags(*command);
   }
   return text +
          "complete -c placet -n '__fish_seen_subcommand_from derive compare' -l engine -r -a "

@@ -22,7 +22,7 @@ struct DeriveCall {
 };
 
 std::string explained(const DeriveCall& call) {
-  const std::string what = call.result.explain.empty() ? "memory" : call.result.explain;
+  std::string what = call.result.explain.empty() ? "memory" : call.result.explain;
   const std::vector<std::string> words = explainable();
   if (std::find(words.begin(), words.end(), what) != words.end()) return what;
   throw InputError({.where = "--explain",

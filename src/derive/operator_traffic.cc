@@ -389,7 +389,7 @@ bool UnitTraffic::keeps_something(const Operator& op) const {
       std::ranges::none_of(op.parameters, [&](int p) { return kind.parameters[at(p)].trainable; });
   auto any = [](const std::vector<int>& values, std::uint16_t mask) {
     for (std::size_t i = 0; i < values.size() && i < 16; ++i) {
-      if ((mask >> i & 1U) != 0) return true;
+      if ((unsigned{mask} >> i & 1U) != 0) return true;
     }
     return false;
   };

@@ -59,10 +59,10 @@ class PlacementParser {
     axis.schedule = std::move(composed.schedule);
     axis.attention = std::move(composed.attention);
     const std::vector<Override> written = classes(axis.how);
-    for (Override& implied : composed.overrides) {
+    for (const Override& implied : composed.overrides) {
       const bool again =
           std::ranges::find(written, implied.selector, &Override::selector) != written.end();
-      if (!again) axis.overrides.push_back(std::move(implied));
+      if (!again) axis.overrides.push_back(implied);
     }
     axis.overrides.insert(axis.overrides.end(), written.begin(), written.end());
     return axis;
@@ -99,7 +99,7 @@ class PlacementParser {
 
   static std::string free_name(const Placement& before, const std::string& name) {
     for (int i = 2;; ++i) {
-      const std::string other = name.substr(0, AxisName::kLongest - 3) + std::to_string(i);
+      std::string other = name.substr(0, AxisName::kLongest - 3) + std::to_string(i);
       const auto same = [&](const AxisPlacement& axis) { return axis.axis.text() == other; };
       if (std::ranges::none_of(before.axes, same)) return other;
     }
@@ -151,7 +151,7 @@ class PlacementParser {
                                   .problem = "is a realisation, which holds for a whole axis",
                                   .allowed = "realisations before the first ';'"});
     }
-    const Meaning scoped = for_class(meaning, selector);
+    Meaning scoped = for_class(meaning, selector);
     if (scoped != Meaning{}) return scoped;
     source_.fail(term.word.at, {.value = text_of(term),
                                 .problem = "says nothing of " + spell(selector),
@@ -233,7 +233,7 @@ class PlacementParser {
       const ReadTerms read = how(&one.selector);
       one.how = compose_class(read.meanings, axis);
       check_tensor_options(read, one.how);
-      overrides.push_back(std::move(one));
+      overrides.push_back(one);
     }
     return overrides;
   }

@@ -21,7 +21,7 @@
 namespace placet {
 
 /// What a text may hold at most.
-inline constexpr std::size_t kLongestPlacement = 64 * 1024;  // characters
+inline constexpr std::size_t kLongestPlacement = std::size_t{64} * 1024;  // characters
 inline constexpr std::size_t kMostAxes = 64;
 inline constexpr std::int64_t kLargestDegree = std::int64_t{1} << 31;
 inline constexpr std::size_t kMostShares = 16384;

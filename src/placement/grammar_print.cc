@@ -69,6 +69,7 @@ bool may_take_part(const Strategy& strategy, const AxisPlacement& axis) {
 
 std::vector<Meaning> meanings_of(const std::vector<PrintedTerm>& terms) {
   std::vector<Meaning> meanings;
+  meanings.reserve(terms.size());
   for (const PrintedTerm& term : terms) meanings.push_back(term.meaning);
   return meanings;
 }

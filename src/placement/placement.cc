@@ -1,6 +1,7 @@
 #include "placement/placement.h"
 
 #include <algorithm>
+#include <ranges>
 #include <span>
 
 #include "units/checked.h"
@@ -132,8 +133,8 @@ std::int64_t devices_of(const Placement& placement) {
 }
 
 const How& how_of(const AxisPlacement& axis, ClassSet classes, std::optional<std::int64_t> block) {
-  for (auto it = axis.overrides.rbegin(); it != axis.overrides.rend(); ++it) {
-    if (matches(it->selector, classes, block)) return it->how;
+  for (const Override& last : axis.overrides | std::views::reverse) {
+    if (matches(last.selector, classes, block)) return last.how;
   }
   return axis.how;
 }

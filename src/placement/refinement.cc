@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <ranges>
 
 #include "units/checked.h"
 #include "units/error.h"
@@ -13,9 +14,9 @@ namespace {
 /// Products of the innermost degrees: 4,8 has 1, 8, 32.
 std::vector<std::int64_t> boundaries(const std::vector<std::int64_t>& degrees) {
   std::vector<std::int64_t> products = {1};
-  for (auto it = degrees.rbegin(); it != degrees.rend(); ++it) {
-    ensure(*it >= 1, "a degree is at least 1");
-    products.push_back(checked_multiply(products.back(), *it, "devices of the placement"));
+  for (const std::int64_t degree : degrees | std::views::reverse) {
+    ensure(degree >= 1, "a degree is at least 1");
+    products.push_back(checked_multiply(products.back(), degree, "devices of the placement"));
   }
   return products;
 }

@@ -202,6 +202,7 @@ Vocabulary ordered(Vocabulary vocabulary) {
   std::ranges::sort(vocabulary.strategies, {}, &Strategy::name);
   std::ranges::sort(vocabulary.realisations, {}, &Realisation::name);
   std::vector<std::string> names;
+  names.reserve(vocabulary.strategies.size() + vocabulary.realisations.size());
   for (const Strategy& strategy : vocabulary.strategies) names.push_back(strategy.name);
   for (const Realisation& realisation : vocabulary.realisations) names.push_back(realisation.name);
   check_names(std::move(names));

@@ -34,6 +34,8 @@ std::size_t position_of(State state) { return static_cast<std::size_t>(state); }
 
 std::vector<std::string> all_words(const Vocabulary& vocabulary) {
   std::vector<std::string> words;
+  words.reserve(vocabulary.strategies.size() + vocabulary.realisations.size() + kCuts.size() +
+                kOptions.size());
   for (const Strategy& strategy : vocabulary.strategies) words.push_back(strategy.name);
   for (const Realisation& realisation : vocabulary.realisations) words.push_back(realisation.name);
   for (Cut cut : kCuts) words.emplace_back(name_of(cut));
@@ -49,6 +51,15 @@ std::optional<Cut> cut_named(std::string_view word) {
 std::optional<State> state_named(std::string_view word) {
   const auto it = std::ranges::find(kStates, word, [](State state) { return name_of(state); });
   return it != kStates.end() ? std::optional(*it) : std::nullopt;
+}
+
+/// The words for all members of a closed list.
+template <class List, class Spell>
+std::vector<std::string> spelled(const List& list, Spell spell) {
+  std::vector<std::string> words;
+  words.reserve(list.size());
+  for (const auto& member : list) words.emplace_back(spell(member));
+  return words;
 }
 
 /// Reads one term; what it has to know is always the same three things.
@@ -106,18 +117,15 @@ class TermReader {
   Mode mode(const Spelling& argument) const {
     const auto it = std::ranges::find(kModes, argument.text, symbol_of);
     if (it != kModes.end()) return *it;
-    std::vector<std::string> symbols;
-    for (Mode m : kModes) symbols.emplace_back(symbol_of(m));
-    fail_at(argument, std::string(kModeList), nearest(argument.text, symbols));
+    fail_at(argument, std::string(kModeList),
+            nearest(argument.text, spelled(kModes, [](Mode m) { return symbol_of(m); })));
   }
 
   Index index(const Spelling& argument) const {
     const auto it = std::ranges::find(kCuttable, argument.text, [](Index i) { return name_of(i); });
     if (it != kCuttable.end()) return *it;
-    std::vector<std::string> names;
-    for (Index i : kCuttable) names.emplace_back(name_of(i));
     fail_at(argument, "an index: hidden, head, kv_head, ffn, vocab or state",
-            nearest(argument.text, names));
+            nearest(argument.text, spelled(kCuttable, [](Index i) { return name_of(i); })));
   }
 
   Meaning raw_cut(Cut cut) const {
@@ -178,9 +186,8 @@ class TermReader {
     const std::string_view name = trimmed(std::string_view(first.text).substr(0, equals));
     const auto state = state_named(name);
     if (!state) {
-      std::vector<std::string> names;
-      for (State s : kStates) names.emplace_back(name_of(s));
-      fail_at(first, "parameters, optimizer, gradients or activations", nearest(name, names));
+      fail_at(first, "parameters, optimizer, gradients or activations",
+              nearest(name, spelled(kStates, [](State s) { return name_of(s); })));
     }
     Offload offload;
     if (equals != std::string::npos) {
@@ -241,6 +248,12 @@ std::string print_fraction(const Rational& fraction) {
   return to_string(fraction);
 }
 
+/// Whether the step from one how to the other is what the option sp says.
+bool gains_sp(const How& have, const How& want) {
+  return have.modes.activations != Mode::sharded_gather &&
+         want.modes.activations == Mode::sharded_gather && want.cut == Cut::tensor;
+}
+
 std::string print_offload(State state, const Offload& offload) {
   std::string text = std::string(kOffload) + "(" + std::string(name_of(state));
   if (offload.fraction != Rational(1)) text += "=" + print_fraction(offload.fraction);
@@ -268,9 +281,7 @@ std::vector<PrintedTerm> options_between(const How& have, const How& want) {
   if (have.keep == Keep::none && want.keep != Keep::none) {
     add(std::string(want.keep == Keep::step ? kKeepStep : kKeep)).keep = want.keep;
   }
-  const bool gains_sp = have.modes.activations != Mode::sharded_gather &&
-                        want.modes.activations == Mode::sharded_gather && want.cut == Cut::tensor;
-  if (gains_sp) {
+  if (gains_sp(have, want)) {
     add(std::string(kSp)).modes[position_of(State::activations)] = Mode::sharded_gather;
   }
   if (!have.prefetch && want.prefetch) {

@@ -88,15 +88,24 @@ bool states_stages(const Placement& placement) {
   });
 }
 
-bool job_part_holds(const When& when, const Job& job) {
+/// The part of a condition that asks how a step is trained.
+bool training_part_holds(const When& when, const Job& job) {
   if (when.accumulates && *when.accumulates != (micro_batches_per_step(job) > 1)) return false;
   if (when.compute && *when.compute != job.precision.compute) return false;
   if (when.recomputes && *when.recomputes != recomputes_whole_units(job)) return false;
   if (when.clips && *when.clips != job.clips_by_global_norm) return false;
-  if (when.scales_loss && *when.scales_loss != job.scales_loss_dynamically) return false;
-  if (when.has_experts && *when.has_experts != (job.model.figures.experts > 0)) return false;
-  if (when.shares_embedding && *when.shares_embedding != shares_embedding(job.model)) return false;
-  if (when.offsets_choice && *when.offsets_choice != offsets_choice(job.model)) return false;
+  return !when.scales_loss || *when.scales_loss == job.scales_loss_dynamically;
+}
+
+/// The part that asks what is trained.
+bool model_part_holds(const When& when, const Model& model) {
+  if (when.has_experts && *when.has_experts != (model.figures.experts > 0)) return false;
+  if (when.shares_embedding && *when.shares_embedding != shares_embedding(model)) return false;
+  return !when.offsets_choice || *when.offsets_choice == offsets_choice(model);
+}
+
+bool job_part_holds(const When& when, const Job& job) {
+  if (!training_part_holds(when, job) || !model_part_holds(when, job.model)) return false;
   if (when.states_stages && *when.states_stages != states_stages(job.placement)) return false;
   return !when.compares || holds(*when.compares, job);
 }

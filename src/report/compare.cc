@@ -81,8 +81,8 @@ Rows rows_of(const std::vector<Judged>& all) {
     const Derivation& derivation = all[i].derivation;
     const MemoryClass& memory = fullest(derivation);
     std::vector<std::string> row = {label_of(i)};
-    for (std::size_t c = 0; c < memory.at_peak.size(); ++c) {
-      row.push_back(memory.at_peak[c] == Bytes() ? "-" : human_bytes(memory.at_peak[c]));
+    for (const Bytes amount : memory.at_peak) {
+      row.push_back(amount == Bytes() ? "-" : human_bytes(amount));
     }
     row.push_back(human_bytes(derivation.peak));
     row.push_back(human_ratio(derivation.peak, first.peak));

@@ -117,6 +117,7 @@ std::string findings_text(const std::vector<Finding>& findings, const TextStyle&
   constexpr std::array names = {"error", "warning", "advice"};
   constexpr std::array inks = {Ink::red, Ink::yellow, Ink::cyan};
   std::vector<const Finding*> sorted;
+  sorted.reserve(findings.size());
   for (const Finding& finding : findings) sorted.push_back(&finding);
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const Finding* a, const Finding* b) { return a->severity < b->severity; });

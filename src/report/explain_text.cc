@@ -63,6 +63,7 @@ std::string memory_terms(const Judged& judged, const std::string& what, const Te
 std::string instants_table(const Judged& judged, const TextStyle& style) {
   const MemoryClass& memory = fullest(judged.derivation);
   std::vector<std::vector<std::string>> rows;
+  rows.reserve(memory.instants.size());
   for (const InstantBytes& instant : memory.instants) {
     rows.push_back({std::string(name_of(instant.instant)), grouped(in_bytes(instant.bytes)),
                     instant.instant == memory.peak_instant ? "the peak" : ""});
@@ -78,6 +79,7 @@ std::string communication_terms(const Judged& judged, const TextStyle& style) {
   const Job& job = *judged.job;
   const CommunicationClass& most = busiest(judged.derivation);
   std::vector<std::vector<std::string>> rows;
+  rows.reserve(most.terms.size() + 1);
   for (const CommunicationTerm& term : most.terms) {
     rows.push_back({fmt::format("{}", fmt::join(axis_names(job, term.axes), " ")),
                     spaced(name_of(term.collective)), name_in_unit(term.what, term.unit),

@@ -53,6 +53,7 @@ std::string mesh_section(const Job& job) {
 
 std::string memory_terms_table(const Job& job, const MemoryClass& memory) {
   std::vector<const MemoryTerm*> terms;
+  terms.reserve(memory.terms.size());
   for (const MemoryTerm& term : memory.terms) terms.push_back(&term);
   std::stable_sort(terms.begin(), terms.end(),
                    [](const auto* a, const auto* b) { return a->bytes > b->bytes; });
@@ -126,6 +127,7 @@ std::string memory_section(const Judged& judged) {
 
 std::string communication_terms_table(const Job& job, const CommunicationClass& communication) {
   std::vector<std::vector<std::string>> rows;
+  rows.reserve(communication.terms.size());
   for (const CommunicationTerm& term : communication.terms) {
     rows.push_back({escaped(fmt::format("{}", fmt::join(axis_names(job, term.axes), " "))),
                     spaced(name_of(term.collective)), escaped(term.what), escaped(term.unit),

@@ -125,6 +125,17 @@ std::string legend() {
   return text + "</div>\n";
 }
 
+std::string finding_html(const char* severity, const Finding& finding) {
+  std::string text = fmt::format(
+      "<div class=\"finding {0}\"><strong>{0}: {1}</strong> "
+      "<span class=\"soft\">{2}</span><p>{3}</p>",
+      severity, escaped(finding.rule), escaped(finding.where), escaped(finding.message));
+  if (!finding.cure.empty()) {
+    text += "<p><span class=\"soft\">cure:</span> " + escaped(finding.cure) + "</p>";
+  }
+  return text + "</div>\n";
+}
+
 std::string findings_html(const std::vector<Finding>& findings) {
   if (findings.empty()) return "";
   constexpr std::array names = {"error", "warning", "advice"};
@@ -132,14 +143,7 @@ std::string findings_html(const std::vector<Finding>& findings) {
   for (std::size_t severity = 0; severity < names.size(); ++severity) {
     for (const Finding& finding : findings) {
       if (static_cast<std::size_t>(finding.severity) != severity) continue;
-      text += fmt::format(
-          "<div class=\"finding {0}\"><strong>{0}: {1}</strong> "
-          "<span class=\"soft\">{2}</span><p>{3}</p>",
-          names[severity], escaped(finding.rule), escaped(finding.where), escaped(finding.message));
-      if (!finding.cure.empty()) {
-        text += "<p><span class=\"soft\">cure:</span> " + escaped(finding.cure) + "</p>";
-      }
-      text += "</div>\n";
+      text += finding_html(names[severity], finding);
     }
   }
   return section("Findings", text);

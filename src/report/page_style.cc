@@ -1,9 +1,9 @@
 #include "report/page_style.h"
 
 namespace placet {
+namespace {
 
-std::string_view page_style() {
-  return R"css(
+constexpr std::string_view kPageStyle = R"css(
 :root {
   --bg: #f6f7f9; --card: #fff; --ink: #1c2430; --soft: #5d6b7e; --line: #e2e6ec;
   --good: #1a7f4b; --bad: #c0362c;
@@ -102,6 +102,9 @@ footer { margin-top: 28px; font-size: 12.5px; color: var(--soft); }
   .card { break-inside: avoid; }
 }
 )css";
-}
+
+}  // namespace
+
+std::string_view page_style() { return kPageStyle; }
 
 }  // namespace placet

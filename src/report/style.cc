@@ -154,6 +154,7 @@ std::string table(const TextStyle& style, const std::vector<Column>& columns,
     return line;
   };
   std::vector<std::string> titles;
+  titles.reserve(columns.size());
   for (const Column& column : columns) titles.push_back(column.title);
   std::string text = inked(style, Ink::faint, line_of(titles)) + "\n";
   for (const auto& row : rows) text += line_of(row) + "\n";

@@ -75,7 +75,7 @@ class WorkList {
   static std::int64_t next(std::vector<std::int64_t>& counters, std::int64_t chunk) {
     return counters[static_cast<std::size_t>(chunk)]++;
   }
-  void take_weight(std::deque<Work>::iterator it) {
+  void take_weight(const std::deque<Work>::const_iterator& it) {
     ensure(it != waiting_.end(), "a weights' part follows an input's part");
     add(it->kind, it->chunk, it->micro_batch);
     waiting_.erase(it);
@@ -305,6 +305,14 @@ std::int64_t of_chunk(const Schedule& schedule, const Seat& seat, std::int64_t t
          std::clamp<std::int64_t>(in_last - chunk * stride, 0, last_group);
 }
 
+std::vector<std::int64_t> held_all_forward(const Schedule& schedule, const Seat& seat) {
+  std::vector<std::int64_t> held;
+  for (std::int64_t c = 0; c < schedule.chunks; ++c) {
+    held.push_back(micro_batches_of(schedule, seat, c));
+  }
+  return held;
+}
+
 std::vector<std::int64_t> held_interleaved(const Schedule& schedule, const Seat& seat) {
   const std::int64_t total = planned_micro_batches(schedule, seat) * schedule.chunks;
   const std::int64_t taken = std::min(interleaved_warm_up(schedule, seat) + 1, total);
@@ -387,13 +395,8 @@ std::vector<std::int64_t> held_micro_batches(const Schedule& schedule, std::int6
                                              std::int64_t device, std::int64_t micro_batches) {
   const Seat seat{degree, device, micro_batches};
   switch (feasible_order(schedule, degree)) {
-    case Order::all_forward: {
-      std::vector<std::int64_t> held;
-      for (std::int64_t c = 0; c < schedule.chunks; ++c) {
-        held.push_back(micro_batches_of(schedule, seat, c));
-      }
-      return held;
-    }
+    case Order::all_forward:
+      return held_all_forward(schedule, seat);
     case Order::one_forward_one_backward:
       return {std::min(micro_batches, degree - device)};
     case Order::interleaved:

@@ -36,6 +36,7 @@ void FactList::add_profile(const Profile& profile, std::int64_t rows,
 
 std::vector<UsedFact> FactList::list() const {
   std::vector<UsedFact> facts;
+  facts.reserve(facts_.size());
   for (const auto& [key, fact] : facts_) facts.push_back(fact);
   return facts;
 }

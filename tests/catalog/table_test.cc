@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <ostream>
 
 #include "units/error.h"
 
@@ -47,9 +48,12 @@ TEST(TableTest, TellsKindsByTheirHeaders) {
 }
 
 struct Malformed {
+  std::string what;
   std::string text;
   std::string message;
 };
+
+void PrintTo(const Malformed& one, std::ostream* out) { *out << one.what; }
 
 class MalformedTableTest : public testing::TestWithParam<Malformed> {};
 
@@ -60,55 +64,59 @@ TEST_P(MalformedTableTest, SaysWhereAndWhat) {
 INSTANTIATE_TEST_SUITE_P(
     All, MalformedTableTest,
     testing::Values(
-        Malformed{"", "t.csv: the table is empty; expected a header and rows below it"},
-        Malformed{"\n\n", "t.csv: the table is empty; expected a header and rows below it"},
-        Malformed{"row_id,dp\n",
+        Malformed{"nothing", "", "t.csv: the table is empty; expected a header and rows below it"},
+        Malformed{"blank lines", "\n\n",
+                  "t.csv: the table is empty; expected a header and rows below it"},
+        Malformed{"no rows", "row_id,dp\n",
                   "t.csv: the table has a header and no rows; expected one row per run"},
         Malformed{
-            "model,dp\nx,8\n",
+            "no row_id", "model,dp\nx,8\n",
             "t.csv: line 1: 'model' the header has no column row_id; expected a header in the "
             "first line, with the columns of SCHEMA.md"},
-        Malformed{"row_id,modle,dp\na,x,8\n",
+        Malformed{"misspelt column", "row_id,modle,dp\na,x,8\n",
                   "t.csv: line 1, column 2: 'modle' is not a known column; expected a column of "
                   "SCHEMA.md; own columns stand after those; did you mean 'model'?"},
         Malformed{
-            "row_id,dp,micro_batchs\na,8,1\n",
+            "misspelt last column", "row_id,dp,micro_batchs\na,8,1\n",
             "t.csv: line 1, column 3: 'micro_batchs' is not a known column; expected a column "
             "of SCHEMA.md; own columns stand after those; did you mean 'micro_batch'?"},
-        Malformed{"row_id,dp,dp\na,8,8\n", "t.csv: line 1, column 3: 'dp' is a column given twice"},
-        Malformed{"row_id,dp,\na,8,8\n",
+        Malformed{"column given twice", "row_id,dp,dp\na,8,8\n",
+                  "t.csv: line 1, column 3: 'dp' is a column given twice"},
+        Malformed{"column without a name", "row_id,dp,\na,8,8\n",
                   "t.csv: line 1, column 3: the name of the column is empty; expected a column of "
                   "SCHEMA.md; own columns stand after those"},
-        Malformed{"row_id,dp\na,8\nb,8,9\n",
+        Malformed{"cell too many", "row_id,dp\na,8\nb,8,9\n",
                   "t.csv: line 3: '3 cells' is not what the header has; expected 2"},
-        Malformed{"row_id,dp\na,eight\n",
+        Malformed{"word for a number", "row_id,dp\na,eight\n",
                   "t.csv: line 2 (a), column dp: 'eight' is not a whole number; expected a whole "
                   "number from 0"},
         Malformed{
-            "row_id,dp\na,-8\n",
+            "negative number", "row_id,dp\na,-8\n",
             "t.csv: line 2 (a), column dp: '-8' is out of range; expected a whole number from "
             "0"},
-        Malformed{"row_id,dp\na,8.5\n",
+        Malformed{"fraction for a whole number", "row_id,dp\na,8.5\n",
                   "t.csv: line 2 (a), column dp: '8.5' is not a whole number; expected a whole "
                   "number from 0"},
         Malformed{
-            "row_id,sp\na,2\n",
+            "number above the range", "row_id,sp\na,2\n",
             "t.csv: line 2 (a), column sp: '2' is out of range; expected a whole number from 0 "
             "to 1"},
         Malformed{
-            "row_id,peak_mem_gb\na,nan\n",
+            "not a number", "row_id,peak_mem_gb\na,nan\n",
             "t.csv: line 2 (a), column peak_mem_gb: 'nan' is out of range; expected a number"},
-        Malformed{"row_id,peak_mem_gb\na,12 GB\n",
+        Malformed{"number with a unit", "row_id,peak_mem_gb\na,12 GB\n",
                   "t.csv: line 2 (a), column peak_mem_gb: '12 GB' is not a number; expected a "
                   "number"},
-        Malformed{"row_id,dp\n,8\n", "t.csv: line 2: row_id is empty"},
-        Malformed{"row_id,dp\na,8\na,4\n", "t.csv: line 3: 'a' is the row_id of line 2 too"},
-        Malformed{"row_id,model\na,x\"y\n",
+        Malformed{"empty row_id", "row_id,dp\n,8\n", "t.csv: line 2: row_id is empty"},
+        Malformed{"row_id given twice", "row_id,dp\na,8\na,4\n",
+                  "t.csv: line 3: 'a' is the row_id of line 2 too"},
+        Malformed{"quote inside a cell", "row_id,model\na,x\"y\n",
                   "t.csv: line 2, character 4: '\"' cannot stand here; expected a cell with quotes "
                   "round the whole of it or none, and quotes inside doubled"},
-        Malformed{"row_id,model\na,\"x\n\nb,y\n",
+        Malformed{"quote that does not end", "row_id,model\na,\"x\n\nb,y\n",
                   "t.csv: line 2: a quoted cell does not end; expected a closing quote"},
-        Malformed{std::string("row_id,dp\na,\0\n", 14), "t.csv: line 2: there is a zero byte"}));
+        Malformed{"zero byte", std::string("row_id,dp\na,\0\n", 14),
+                  "t.csv: line 2: there is a zero byte"}));
 
 TEST(TableTest, LimitsLinesAndColumns) {
   const std::string long_line(kLongestTableLine + 1, 'x');

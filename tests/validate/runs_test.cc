@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <ostream>
 
 #include "units/error.h"
 #include "validate/validate.h"
@@ -113,10 +114,21 @@ TEST(RunsTest, ATableOfTheProjectMayFillGaps) {
   EXPECT_TRUE(listed);
 }
 
+// "act_ckpt=, seq_len=": the cells in which a row differs.
+std::string text_of(const std::vector<Cell>& cells) {
+  std::string text;
+  for (const Cell& cell : cells) {
+    text += (text.empty() ? "" : ", ") + cell.column + "=" + cell.text;
+  }
+  return text;
+}
+
 struct LeftOut {
   std::vector<Cell> cells;
   std::string reason;
 };
+
+void PrintTo(const LeftOut& one, std::ostream* out) { *out << text_of(one.cells); }
 
 class LeftOutTest : public testing::TestWithParam<LeftOut> {};
 
@@ -149,6 +161,8 @@ struct Failing {
   std::vector<Cell> cells;
   std::string reason;
 };
+
+void PrintTo(const Failing& one, std::ostream* out) { *out << text_of(one.cells); }
 
 class FailingTest : public testing::TestWithParam<Failing> {};
 
