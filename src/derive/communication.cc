@@ -96,10 +96,7 @@ class StageTraffic {
 
   /// Whether the unit is the model's last block, and the engine gathers that only once.
   bool stays_gathered(int u) const {
-    if (!profile_.last_block_stays_gathered || kind_of(u).role != UnitRole::block) return false;
-    const auto next = at(u) + 1;
-    return next >= job_.model.units.size() ||
-           kind_of(static_cast<int>(next)).role != UnitRole::block;
+    return profile_.last_block_stays_gathered && is_last_block(job_.model, u);
   }
 
   std::vector<UnitTerm> traffic_of(int u) const {

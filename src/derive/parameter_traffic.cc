@@ -134,8 +134,7 @@ class ParameterTraffic {
 
   /// Rests in part, used whole: gathered in forward and again in backward, unless kept.
   void use(const Parameter& declared, const LocalParameter& parameter) {
-    AxisMask axes = parameter.rests_in_part;
-    if (parameter.materialized != 0) axes |= parameter.divided[1];
+    const AxisMask axes = gathered_axes(parameter);
     if (axes == 0 && parameter.on_host[0] == Rational(0)) return;
     const bool is_end = kind_.role == UnitRole::head || kind_.role == UnitRole::embedding;
     const bool stays = (kind_.role == UnitRole::head && profile_.last_unit_stays_gathered) ||

@@ -111,6 +111,13 @@ std::vector<std::int64_t> blocks_per_stage(const Job& job, std::int64_t virtual_
   return even_blocks(blocks, virtual_stages);
 }
 
+bool is_last_block(const Model& model, int unit) {
+  const auto is_block = [&](std::size_t u) {
+    return u < model.units.size() && model.kinds[at(model.units[u].kind)].role == UnitRole::block;
+  };
+  return is_block(at(unit)) && !is_block(at(unit) + 1);
+}
+
 bool is_second_use(const Model& model, const Stage& stage, const Parameter& parameter) {
   if (!parameter.tied) return false;
   return std::ranges::any_of(stage.chunks, [&](const std::vector<int>& chunk) {

@@ -29,6 +29,9 @@ std::vector<std::int64_t> blocks_per_stage(const Job& job, std::int64_t virtual_
 /// The embedding stands on the first virtual stage; head and prediction modules on the last.
 std::vector<Stage> stages_of(const Job& job);
 
+/// Whether the unit at position `unit` of Model::units is the model's last block.
+bool is_last_block(const Model& model, int unit);
+
 /// Whether the device holds the parameter's storage anyway, as another unit's tensor it is tied to.
 bool is_second_use(const Model& model, const Stage& stage, const Parameter& parameter);
 
