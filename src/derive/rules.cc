@@ -128,14 +128,6 @@ std::int64_t parts_of(const AxisPlacement& axis) {
   return common > 0 ? sum / common : axis.degree;
 }
 
-std::int64_t pipeline_degree(const Placement& placement) {
-  std::int64_t degree = 1;
-  for (const AxisPlacement& axis : placement.axes) {
-    if (axis.how.cut == Cut::layer) degree *= axis.degree;
-  }
-  return degree;
-}
-
 std::int64_t blocks_of(const Model& model) {
   return std::ranges::count_if(model.units, [&](const Unit& unit) {
     return model.kinds[static_cast<std::size_t>(unit.kind)].role == UnitRole::block;

@@ -20,9 +20,14 @@ struct Stage {
   friend bool operator==(const Stage&, const Stage&) = default;
 };
 
+/// Product of the degrees of the layer axes.
+std::int64_t pipeline_degree(const Placement& placement);
+
 /// Blocks per virtual stage: the placement's shares, or the profile's rule (even; blocks, embedding
 /// and head weighed; by cost). Sums to the model's blocks; where shares do not, they are cut short
-/// or the last stage takes the rest (a finding of rule `divisibility` says so).
+/// or the last stage takes the rest, and where there are more stages than blocks some have none (a
+/// finding of rule `divisibility` says so). Throws InputError where stages outnumber blocks by over
+/// 1024.
 std::vector<std::int64_t> blocks_per_stage(const Job& job, std::int64_t virtual_stages);
 
 /// The stages of a job, one per device along its layer axes together (one if there are none).
