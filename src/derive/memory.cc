@@ -65,7 +65,6 @@ class StageMemory {
     UnitPeak peak;  // of the unit that runs
     GatheredBytes gathered;
     std::int64_t held_gradients = 0;  // of weights of the units behind, of this micro-batch
-    std::int64_t engine = 0;
     std::int64_t total = 0;
   };
 
@@ -252,48 +251,47 @@ class StageMemory {
     return sum;
   }
 
-  void consider(Moment moment, std::size_t position) {
-    moment.gradients = gradients_at(moment.instant, position);
-    moment.gathered = gathered_at(moment.instant, position);
-    moment.held_gradients = held_gradients(moment.instant, position);
-    moment.engine = engine_bytes(moment.instant);
-    moment.total = rest_.device[0] + rest_.device[1] + moment.gradients + moment.activations +
-                   moment.peak.total() + moment.gathered.total() + moment.held_gradients +
-                   moment.engine;
-    auto& best = instants_[static_cast<std::size_t>(moment.instant)];
-    if (moment.total > best.total) best = moment;
+  /// Compares one moment with the fullest of its instant so far. `activations`: kept by other units
+  /// and micro-batches.
+  void consider(Instant instant, std::size_t position, std::int64_t activations,
+                const UnitPeak& peak) {
+    Moment& best = instants_[static_cast<std::size_t>(instant)];
+    const std::int64_t gradients = gradients_at(instant, position);
+    const GatheredBytes gathered = gathered_at(instant, position);
+    const std::int64_t held = held_gradients(instant, position);
+    const std::int64_t engine = engine_bytes(instant);
+    const std::int64_t total = rest_.device[0] + rest_.device[1] + gradients + activations +
+                               peak.total() + gathered.total() + held + engine;
+    if (total <= best.total) return;
+    const std::vector<int>& chunk = stage_.chunks[active_];
+    const bool runs = instant != Instant::reduction && instant != Instant::update;
+    best = {.instant = instant,
+            .unit = runs ? chunk[position] : -1,
+            .gradients = gradients,
+            .activations = activations,
+            .peak = peak,
+            .gathered = gathered,
+            .held_gradients = held,
+            .total = total};
   }
 
   void visit_instants() {
     const std::vector<int>& chunk = stage_.chunks[active_];
     sum_active_chunk();
     sum_other_chunks();
-    std::int64_t behind = 0;  // kept by the units before the one that runs
     std::int64_t all = 0;
     for (int u : chunk) all += memory_of(u).kept;
-    const std::int64_t others = held_bytes_ - (held_[active_] > 0 ? all : 0);
+    // Kept by other micro-batches, then also by the units before the one that runs.
+    std::int64_t before = held_bytes_ - (held_[active_] > 0 ? all : 0);
     for (std::size_t i = 0; i < chunk.size(); ++i) {
       const UnitMemory& unit = memory_of(chunk[i]);
-      const std::int64_t before = others + behind;
-      consider({.instant = Instant::forward,
-                .unit = chunk[i],
-                .activations = before,
-                .peak = unit.forward},
-               i);
-      if (unit.loss.total() > 0) {
-        consider(
-            {.instant = Instant::loss, .unit = chunk[i], .activations = before, .peak = unit.loss},
-            i);
-      }
-      consider({.instant = Instant::backward,
-                .unit = chunk[i],
-                .activations = before,
-                .peak = unit.backward},
-               i);
-      behind += unit.kept;
+      consider(Instant::forward, i, before, unit.forward);
+      if (unit.loss.total() > 0) consider(Instant::loss, i, before, unit.loss);
+      consider(Instant::backward, i, before, unit.backward);
+      before += unit.kept;
     }
-    consider({.instant = Instant::reduction}, 0);
-    consider({.instant = Instant::update}, 0);
+    consider(Instant::reduction, 0, 0, {});
+    consider(Instant::update, 0, 0, {});
   }
 
   void add_term(MemoryCategory category, std::string_view what, std::string_view unit,

@@ -143,12 +143,21 @@ bool is_last_block(const Model& model, int unit) {
   return is_block(at(unit)) && !is_block(at(unit) + 1);
 }
 
+bool is_first_use(const Model& model, const Stage& stage, const Parameter& parameter, int unit) {
+  const auto ties_too = [&](int u) {
+    return std::ranges::any_of(model.kinds[at(model.units[at(u)].kind)].parameters,
+                               [&](const Parameter& p) { return p.tied == parameter.tied; });
+  };
+  for (const std::vector<int>& chunk : stage.chunks) {
+    const auto first = std::ranges::find_if(chunk, [&](int u) { return u == unit || ties_too(u); });
+    if (first != chunk.end()) return *first == unit;
+  }
+  return true;
+}
+
 bool is_second_use(const Model& model, const Stage& stage, const Parameter& parameter) {
   if (!parameter.tied) return false;
-  return std::ranges::any_of(stage.chunks, [&](const std::vector<int>& chunk) {
-    return std::ranges::any_of(
-        chunk, [&](int u) { return model.units[at(u)].kind == parameter.tied->kind; });
-  });
+  return hosts_any(stage, [&](int u) { return model.units[at(u)].kind == parameter.tied->kind; });
 }
 
 std::vector<Stage> stages_of(const Job& job) {
