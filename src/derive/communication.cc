@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 
-#include "derive/memory.h"
-#include "profile/conditions.h"
+#include "derive/stage_terms.h"
 #include "units/checked.h"
 #include "units/shares.h"
 
@@ -13,6 +11,8 @@ namespace placet {
 namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+constexpr std::size_t kUsualTerms = 64;  // of a stage: saves growing
 
 constexpr std::string_view kJoinedEnds = "embedding and head";
 
@@ -31,11 +31,12 @@ class StageTraffic {
 
   CommunicationClass build() {
     out_.stage = stage_.device;
+    terms_.reserve(kUsualTerms);
+    out_.terms.reserve(kUsualTerms);
     add_units();
     pad_and_cut();
-    add_boundaries();
-    add_shared();
-    add_messages();
+    write_between_stages(layout_, stage_, out_.terms);
+    write_engine_messages(layout_, stage_, out_.terms);
     for (CommunicationTerm& term : out_.terms) {
       term.sent = bytes(checked_multiply(sent_once(term), term.count, "bytes sent"));
       out_.sent += term.sent;
@@ -47,6 +48,8 @@ class StageTraffic {
   const UnitKind& kind_of(int u) const {
     return job_.model.kinds[at(job_.model.units[at(u)].kind)];
   }
+
+  std::size_t local_of(int u) const { return at(layout_.unit_of[at(u)]); }
 
   bool is_recomputed(int u, std::int64_t ordinal) const {
     const UnitRole role = kind_of(u).role;
@@ -65,41 +68,45 @@ class StageTraffic {
   /// with shared tensors are written one by one: which use is the device's first depends on the
   /// rest.
   void add_units() {
-    std::vector<std::array<std::int64_t, 2>> counts(units_.size(), {0, 0});
-    std::vector<std::int64_t> alone(units_.size(), 0);
+    const std::vector<Uses> uses = count_uses();
+    for (std::size_t k = 0; k < units_.size(); ++k) {
+      add_terms(units_[k].plain, uses[k].plain);
+      add_terms(units_[k].recomputed, uses[k].recomputed);
+    }
+    for (std::size_t k = 0; k < units_.size(); ++k) {
+      add_terms(units_[k].parameters, uses[k].plain + uses[k].recomputed - uses[k].alone);
+    }
+    for_each_unit(stage_, [&](int u) {
+      if (is_written_alone(u)) add_terms(traffic_of(u), 1);
+    });
+  }
+
+  /// Units of one local kind on this device.
+  struct Uses {
+    std::int64_t plain = 0;
+    std::int64_t recomputed = 0;
+    std::int64_t alone = 0;  // of all: those written one by one
+  };
+
+  std::vector<Uses> count_uses() const {
+    std::vector<Uses> uses(units_.size());
     std::int64_t ordinal = 0;
-    for (const std::vector<int>& chunk : stage_.chunks) {
-      for (int u : chunk) {
-        const auto k = at(layout_.unit_of[at(u)]);
-        ++counts[k][is_recomputed(u, ordinal) ? 1 : 0];
-        if (is_written_alone(u)) ++alone[k];
-        if (kind_of(u).role == UnitRole::block) ++ordinal;
-      }
-    }
-    for (std::size_t k = 0; k < units_.size(); ++k) {
-      add_terms(units_[k].plain, counts[k][0]);
-      add_terms(units_[k].recomputed, counts[k][1]);
-    }
-    for (std::size_t k = 0; k < units_.size(); ++k) {
-      add_terms(units_[k].parameters, counts[k][0] + counts[k][1] - alone[k]);
-    }
-    for (const std::vector<int>& chunk : stage_.chunks) {
-      for (int u : chunk) {
-        if (is_written_alone(u)) add_terms(traffic_of(u), 1);
-      }
-    }
+    for_each_unit(stage_, [&](int u) {
+      Uses& own = uses[local_of(u)];
+      ++(is_recomputed(u, ordinal) ? own.recomputed : own.plain);
+      if (is_written_alone(u)) ++own.alone;
+      if (kind_of(u).role == UnitRole::block) ++ordinal;
+    });
+    return uses;
   }
 
   bool is_written_alone(int u) const {
-    return stays_gathered(u) || units_[at(layout_.unit_of[at(u)])].shares_tensors;
+    return stays_gathered(u) || units_[local_of(u)].shares_tensors;
   }
 
   /// Whether the unit is the model's last block, and the engine gathers that only once.
   bool stays_gathered(int u) const {
-    if (!profile_.last_block_stays_gathered || kind_of(u).role != UnitRole::block) return false;
-    const auto next = at(u) + 1;
-    return next >= job_.model.units.size() ||
-           kind_of(static_cast<int>(next)).role != UnitRole::block;
+    return profile_.last_block_stays_gathered && is_last_block(job_.model, u);
   }
 
   std::vector<UnitTerm> traffic_of(int u) const {
@@ -121,7 +128,7 @@ class StageTraffic {
     for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
       const Parameter& own = kind.parameters[p];
       out.push_back(own.tied && (is_second_use(job_.model, stage_, own) ||
-                                 !is_first_use(kind, static_cast<int>(p), u)));
+                                 !is_first_use(job_.model, stage_, own, u)));
     }
     return out;
   }
@@ -161,7 +168,7 @@ class StageTraffic {
   /// The same message once more: counts add up.
   void repeat(const UnitTerm& made) {
     for (UnitTerm& known : terms_) {
-      if (!is_same(known, made) || known.term.payload != made.term.payload) continue;
+      if (known.term.payload != made.term.payload || !is_same_movement(known, made)) continue;
       known.term.count += made.term.count;
       return;
     }
@@ -171,20 +178,11 @@ class StageTraffic {
   /// Everything that makes the same transition travels together: payloads add up.
   void join(const UnitTerm& made) {
     for (UnitTerm& known : terms_) {
-      if (!is_same(known, made) || known.term.count != made.term.count) continue;
+      if (known.term.count != made.term.count || !is_same_movement(known, made)) continue;
       known.term.payload += made.term.payload;
       return;
     }
     terms_.push_back(made);
-  }
-
-  /// Equal but for payload and count.
-  static bool is_same(const UnitTerm& a, const UnitTerm& b) {
-    CommunicationTerm same = b.term;
-    same.count = a.term.count;
-    same.payload = a.term.payload;
-    return same == a.term && a.grain == b.grain && a.sharded == b.sharded &&
-           a.shard_of == b.shard_of;
   }
 
   // --- what an engine's messages carry
@@ -249,200 +247,6 @@ class StageTraffic {
     return payload - smallest_part(job_.placement, payload * 8 / bits, term.axes) * bits / 8;
   }
 
-  // --- between stages
-
-  /// Activations (and their gradients) that cross stage boundaries.
-  void add_boundaries() {
-    if (layout_.stages == 1) return;
-    const std::optional<CommunicationTerm> crossing = boundary();
-    if (!crossing) return;
-    const std::int64_t virtuals = virtual_stages(job_.schedule, layout_.stages);
-    // In a bidirectional pipeline each chunk carries half of the micro-batches.
-    const bool both_ways = job_.schedule.hosting == Hosting::bidirectional;
-    const std::int64_t m =
-        both_ways ? largest_share(layout_.micro_batches, 2) : layout_.micro_batches;
-    std::int64_t out = 0;
-    std::int64_t in = 0;
-    for (std::int64_t stage : stage_.virtual_stages) {
-      if (stage + 1 < virtuals && !stays_here(stage + 1)) out += m;
-      if (stage > 0 && !stays_here(stage - 1)) in += m;
-    }
-    // What comes in forward goes back as a gradient, and the other way round.
-    add_crossing(*crossing, "boundary activations", Phase::forward, out, in);
-    add_crossing(*crossing, "boundary gradients", Phase::backward, in, out);
-  }
-
-  /// The stream as it stands between blocks; none in a model without operators.
-  std::optional<CommunicationTerm> boundary() const {
-    for (const LocalUnit& unit : layout_.units) {
-      const UnitKind& kind = job_.model.kinds[at(unit.kind)];
-      if (kind.role != UnitRole::block || kind.values.empty()) continue;
-      return CommunicationTerm{.axes = layout_.layer_axes,
-                               .collective = Collective::send_recv,
-                               .state = State::activations,
-                               .dtype = job_.precision.compute,
-                               .payload = bytes_of(unit.values.front(), job_.precision.compute),
-                               .group = 2};
-    }
-    return std::nullopt;
-  }
-
-  void add_crossing(CommunicationTerm term, std::string_view what, Phase phase, std::int64_t sends,
-                    std::int64_t receives) {
-    term.what = what;
-    term.phase = phase;
-    const AxisMask whole = layout_.tensor_axes & ~layout_.split_residual_axes;
-    const bool parts = profile_.sends_boundary_in_parts && degree_of(job_.placement, whole) > 1;
-    CommunicationTerm gather = term;
-    if (parts) {
-      const std::int64_t elements = in_bytes(term.payload) * 8 / bits_of(term.dtype);
-      term.payload =
-          bytes_of(largest_share(elements, degree_of(job_.placement, whole)), term.dtype);
-    }
-    term.count = sends;
-    if (sends > 0) out_.terms.push_back(term);
-    if (!parts || receives == 0) return;
-    gather.axes = whole;
-    gather.group = degree_of(job_.placement, whole);
-    gather.collective = Collective::all_gather;
-    gather.count = receives;
-    out_.terms.push_back(gather);
-  }
-
-  /// Whether a neighbouring virtual stage stands on this device (the turn of a vee).
-  bool stays_here(std::int64_t neighbour) const {
-    return job_.schedule.hosting == Hosting::vee &&
-           std::ranges::find(stage_.virtual_stages, neighbour) != stage_.virtual_stages.end();
-  }
-
-  /// Tensors hosted on several devices of the layer axes: their gradients are partial over the
-  /// hosts.
-  void add_shared() {
-    if (layout_.stages == 1) return;
-    std::int64_t elements = 0;
-    for (const std::vector<int>& chunk : stage_.chunks) {
-      for (int u : chunk) {
-        elements = checked_add(elements, shared_elements(u), "gradients of shared tensors");
-      }
-    }
-    if (elements == 0) return;
-    out_.terms.push_back({.axes = layout_.layer_axes,
-                          .collective = Collective::all_reduce,
-                          .op = ReduceOp::sum,
-                          .state = State::gradients,
-                          .what = "gradients of shared tensors",
-                          .dtype = job_.precision.reduce,
-                          .phase = Phase::reduce,
-                          .payload = bytes_of(elements, job_.precision.reduce),
-                          .count = 1,
-                          .group = 2});
-  }
-
-  std::int64_t shared_elements(int u) const {
-    const LocalUnit& local = layout_.units[at(layout_.unit_of[at(u)])];
-    const UnitKind& kind = kind_of(u);
-    const bool both_ways = job_.schedule.hosting == Hosting::bidirectional;
-    std::int64_t elements = 0;
-    for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
-      const LocalParameter& parameter = local.parameters[p];
-      if (!parameter.trainable) continue;
-      const bool shared =
-          both_ways ? !kind.parameters[p].tied : is_shared_elsewhere(kind, static_cast<int>(p), u);
-      if (!shared) continue;
-      elements += profile_.shared_gradients_whole ? parameter.elements
-                                                  : left_after_scatter(layout_, parameter);
-    }
-    return elements;
-  }
-
-  bool hosts_kind(int kind) const {
-    return std::ranges::any_of(stage_.chunks, [&](const std::vector<int>& chunk) {
-      return std::ranges::any_of(chunk,
-                                 [&](int u) { return job_.model.units[at(u)].kind == kind; });
-    });
-  }
-
-  /// A tie whose other end stands on another device. Each device counts the tensor once.
-  bool is_shared_elsewhere(const UnitKind& kind, int parameter, int u) const {
-    const Parameter& own = kind.parameters[at(parameter)];
-    if (own.tied) return !hosts_kind(own.tied->kind) && is_first_use(kind, parameter, u);
-    const int number = job_.model.units[at(u)].kind;
-    for (std::size_t k = 0; k < job_.model.kinds.size(); ++k) {
-      for (const Parameter& other : job_.model.kinds[k].parameters) {
-        const bool here =
-            other.tied && other.tied->kind == number && other.tied->parameter == parameter;
-        if (here && !hosts_kind(static_cast<int>(k))) return true;
-      }
-    }
-    return false;
-  }
-
-  /// Several units of this device may use the same remote tensor (head and prediction modules).
-  bool is_first_use(const UnitKind& kind, int parameter, int u) const {
-    for (const std::vector<int>& chunk : stage_.chunks) {
-      for (int other : chunk) {
-        if (other == u) return true;
-        for (const Parameter& p : kind_of(other).parameters) {
-          if (p.tied == kind.parameters[at(parameter)].tied) return false;
-        }
-      }
-    }
-    return true;
-  }
-
-  // --- the profile's own messages
-
-  AxisMask axes_with(const EngineMessage& message) const {
-    if (message.over_owners) return owner_axes();
-    AxisMask mask = 0;
-    for (std::size_t a = 0; a < job_.placement.axes.size(); ++a) {
-      const AxisPlacement& axis = job_.placement.axes[a];
-      const Cut experts = how_of(axis, bit_of(TensorClass::experts), std::nullopt).cut;
-      const bool listed = std::ranges::any_of(message.over, [&](Cut cut) {
-        return cut == Cut::expert ? experts == Cut::expert : axis.how.cut == cut;
-      });
-      const bool around =
-          (message.over_experts && (experts == Cut::expert || experts == Cut::tensor)) ||
-          (message.over_cut_experts && experts == Cut::tensor);
-      if (message.over_all || listed || around) mask |= axis_bit(static_cast<int>(a));
-    }
-    return mask;
-  }
-
-  /// Axes along which devices update different elements of some tensor.
-  AxisMask owner_axes() const {
-    AxisMask mask = layout_.layer_axes;
-    for (const LocalUnit& unit : layout_.units) {
-      for (const LocalParameter& parameter : unit.parameters) {
-        if (parameter.trainable) mask |= parameter.cut | parameter.owned;
-      }
-    }
-    return mask;
-  }
-
-  void add_messages() {
-    for (const EngineMessage& message : profile_.messages) {
-      if (!all_hold(message.when, layout_, stage_)) continue;
-      const AxisMask axes = axes_with(message);
-      const std::int64_t whole = degree_of(job_.placement, axes);
-      const bool pair = message.collective == Collective::send_recv;
-      const std::int64_t elements = evaluate(message.payload_elements, layout_, stage_);
-      const std::int64_t count = evaluate(message.count, layout_, stage_);
-      if (whole <= 1 || elements <= 0 || count <= 0) continue;
-      out_.terms.push_back({.axes = axes,
-                            .collective = message.collective,
-                            .op = message.op,
-                            .state = message.state,
-                            .what = message.what,
-                            .dtype = message.dtype,
-                            .phase = message.phase,
-                            .payload = bytes_of(elements, message.dtype),
-                            .count = count,
-                            .group = pair ? 2 : whole,
-                            .source = message.source});
-    }
-  }
-
   const Layout& layout_;
   const Job& job_;
   const Profile& profile_;
@@ -488,6 +292,18 @@ Rational exact_sent(const CommunicationTerm& term) {
       return total;
   }
   return total;
+}
+
+bool is_same_movement(const UnitTerm& a, const UnitTerm& b) {
+  const CommunicationTerm& x = a.term;
+  const CommunicationTerm& y = b.term;
+  // What differs most often comes first, text last.
+  const bool same_group = x.axes == y.axes && x.group == y.group && x.collective == y.collective;
+  const bool same_value = x.phase == y.phase && x.state == y.state && x.dtype == y.dtype;
+  const bool same_message = a.grain == b.grain && a.sharded == b.sharded &&
+                            a.shard_of == b.shard_of && x.op == y.op && x.sent == y.sent;
+  return same_group && same_value && same_message && x.what == y.what && x.unit == y.unit &&
+         x.source == y.source;
 }
 
 std::int64_t padded_message(const Profile& profile, const UnitTerm& term, std::int64_t elements) {

@@ -20,6 +20,9 @@ struct UnitTerm {
   std::int64_t shard_of = 1;                // the payload is one of so many such shards
 };
 
+/// Whether two terms are the same movement, payload and count left aside.
+bool is_same_movement(const UnitTerm& a, const UnitTerm& b);
+
 /// Elements of a message of flattened tensors with the padding that makes its shards equal.
 /// Case: 9024 elements over 2 shards, in all multiples of 128: 9088; one of the two: 4544 of 4512.
 std::int64_t padded_message(const Profile& profile, const UnitTerm& term, std::int64_t elements);

@@ -1,6 +1,7 @@
 #include "derive/derive.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "derive/communication.h"
 #include "derive/layout.h"
@@ -34,6 +35,27 @@ void judge_capacity(const Job& job, Derivation& out) {
   out.host_used = host_use(*job.cluster, out.memory);
   out.fits =
       out.peak <= out.capacity && (out.host_used <= out.host_capacity || out.host_used == Bytes());
+}
+
+/// What the class that sends most sends over each set of axes.
+std::vector<AxesBytes> sent_over_axes(const std::vector<CommunicationClass>& classes) {
+  std::vector<AxesBytes> out;
+  const auto busiest = std::ranges::max_element(classes, {}, &CommunicationClass::sent);
+  if (busiest == classes.end()) return out;
+  for (const CommunicationTerm& term : busiest->terms) {
+    auto known = std::ranges::find(out, term.axes, &AxesBytes::axes);
+    if (known == out.end()) known = out.insert(known, {.axes = term.axes});
+    known->sent += term.sent;
+  }
+  return out;
+}
+
+/// Findings that need the figures.
+void judge_links(const Job& job, Derivation& out) {
+  if (!job.cluster) return;
+  std::vector<Finding> advice = advise_link_order(job, sent_over_axes(out.communication));
+  out.findings.insert(out.findings.end(), std::move_iterator(advice.begin()),
+                      std::move_iterator(advice.end()));
 }
 
 std::vector<std::int64_t> coordinates_of(const Placement& placement, Rank rank) {
@@ -73,6 +95,7 @@ Derivation derive(const Job& job, const Prepared& prepared) {
   }
   judge_capacity(job, out);
   out.findings = check_rules(job);
+  judge_links(job, out);
   return out;
 }
 

@@ -529,6 +529,13 @@ class LayoutBuilder {
 
 }  // namespace
 
+AxisMask gathered_axes(const LocalParameter& parameter) {
+  const AxisMask source = parameter.materialized != 0
+                              ? parameter.divided[static_cast<std::size_t>(State::optimizer)]
+                              : 0;
+  return parameter.rests_in_part | source;
+}
+
 std::int64_t degree_of(const Placement& placement, AxisMask mask) {
   std::int64_t product = 1;
   for (std::size_t a = 0; a < placement.axes.size(); ++a) {

@@ -72,6 +72,10 @@ struct Layout {
   AxisMask split_residual_axes = 0;  // tensor axes whose residual stream is divided (A = S*)
 };
 
+/// Axes over which a parameter is gathered for use: it rests in part along them, or is rebuilt from
+/// state that does.
+AxisMask gathered_axes(const LocalParameter& parameter);
+
 /// Product of the degrees of the axes in `mask`.
 std::int64_t degree_of(const Placement& placement, AxisMask mask);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "derive/gathered_memory.h"
 #include "units/checked.h"
 #include "units/error.h"
 #include "units/shares.h"
@@ -11,7 +12,6 @@ namespace placet {
 namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Elements of Adafactor-like state: one per row and one per column of the last two dims.
 std::int64_t row_and_column(const Parameter& parameter, std::int64_t elements) {
@@ -63,9 +63,8 @@ class StageMemory {
     std::int64_t gradients = 0;
     std::int64_t activations = 0;
     UnitPeak peak;  // of the unit that runs
-    std::int64_t gathered = 0;
+    GatheredBytes gathered;
     std::int64_t held_gradients = 0;  // of weights of the units behind, of this micro-batch
-    std::int64_t engine = 0;
     std::int64_t total = 0;
   };
 
@@ -159,33 +158,46 @@ class StageMemory {
     rest_.device[3] = held_bytes_;
   }
 
+  /// The engine may keep a unit gathered for longer than its placement says.
+  Keep keep_of(int u) const {
+    const Profile& profile = job_.profile;
+    const UnitRole role = role_of(u);
+    const bool end = role == UnitRole::embedding || role == UnitRole::head;
+    if (end && profile.joins_ends) return Keep::step;
+    const bool stays = (role == UnitRole::head && profile.last_unit_stays_gathered) ||
+                       (profile.last_block_stays_gathered && is_last_block(job_.model, u));
+    return stays ? std::max(memory_of(u).keep, Keep::backward) : memory_of(u).keep;
+  }
+
+  GatheredUnit gathered_of(int u) const {
+    const UnitMemory& unit = memory_of(u);
+    return {.whole = unit.gathered_parameters,
+            .keep = keep_of(u),
+            .parts = unit.kept_parts,
+            .parts_step = unit.kept_parts_step};
+  }
+
   /// Running sums over the active chunk, so that every instant costs the same.
   void sum_active_chunk() {
     const std::vector<int>& chunk = stage_.chunks[active_];
-    gathered_before_.assign(chunk.size() + 1, 0);
-    staying_before_.assign(chunk.size() + 1, 0);
+    gathered_ = GatheredChunk(prefetch(), held_[active_] > 1);
     grown_before_.assign(chunk.size() + 1, 0);
     made_before_.assign(chunk.size() + 1, 0);
     for (std::size_t i = 0; i < chunk.size(); ++i) {
-      const UnitMemory& unit = memory_of(chunk[i]);
-      const bool last = i + 1 == chunk.size() && job_.profile.last_unit_stays_gathered;
-      const UnitRole role = role_of(chunk[i]);
-      const bool end = role == UnitRole::embedding || role == UnitRole::head;
-      Keep keep = last ? std::max(unit.keep, Keep::backward) : unit.keep;
-      if (end && job_.profile.joins_ends) keep = Keep::step;
-      keeps_.push_back(keep);
-      const std::int64_t whole = unit.gathered_parameters;
-      gathered_before_[i + 1] = gathered_before_[i] + whole;
-      staying_before_[i + 1] = staying_before_[i] + (keep != Keep::none ? whole : 0);
-      if (keep == Keep::step) staying_always_ += whole;
+      gathered_.add(gathered_of(chunk[i]));
       grown_before_[i + 1] = grown_before_[i] + states_[at(local_of(chunk[i]))].bytes.device[2];
-      made_before_[i + 1] = made_before_[i] + unit.weight_gradients;
+      made_before_[i + 1] = made_before_[i] + memory_of(chunk[i]).weight_gradients;
     }
+  }
+
+  /// What the chunks that do not run keep gathered.
+  void sum_other_chunks() {
     for (std::size_t c = 0; c < stage_.chunks.size(); ++c) {
       if (c == active_) continue;
       for (int u : stage_.chunks[c]) {
-        const UnitMemory& unit = memory_of(u);
-        if (unit.keep != Keep::none) staying_elsewhere_ += unit.gathered_parameters;
+        const GatheredBytes kept = kept_of(gathered_of(u), held_[c] > 0);
+        gathered_elsewhere_.whole += kept.whole;
+        gathered_elsewhere_.parts += kept.parts;
       }
     }
   }
@@ -201,33 +213,13 @@ class StageMemory {
     return std::min(grown_before_.back() - grown_before_[position + 1], all);
   }
 
-  /// Bytes of gathered parameters alive while the unit at `position` of the active chunk runs: the
-  /// window of units gathered ahead, and those that stay.
-  std::int64_t gathered_at(Instant instant, std::size_t position) const {
-    if (instant == Instant::reduction || instant == Instant::update) return 0;
-    if (gathered_before_.back() == 0) return staying_elsewhere_;
-    const std::size_t units = gathered_before_.size() - 1;
-    const std::size_t ahead = at(prefetch());
-    const bool forward = instant != Instant::backward;
-    const std::size_t begin = forward ? position : position - std::min(position, ahead);
-    const std::size_t end = forward ? std::min(units, position + ahead + 1) : position + 1;
-    const std::int64_t window = gathered_before_[end] - gathered_before_[begin];
-    // Of those that stay, the window's own are counted already. Units kept for the step are there
-    // before their first use and after their last, too.
-    const std::int64_t before = staying_before_[begin];
-    const std::int64_t after = staying_always_behind(end);
-    return window + before + after + staying_elsewhere_;
-  }
-
-  /// Units kept over the step that stand behind `end` in the active chunk.
-  std::int64_t staying_always_behind(std::size_t end) const {
-    if (staying_always_ == 0) return 0;
-    const std::vector<int>& chunk = stage_.chunks[active_];
-    std::int64_t bytes = 0;
-    for (std::size_t i = end; i < chunk.size(); ++i) {
-      if (keeps_[i] == Keep::step) bytes += memory_of(chunk[i]).gathered_parameters;
-    }
-    return bytes;
+  /// Gathered parameters alive while the unit at `position` of the active chunk runs.
+  GatheredBytes gathered_at(Instant instant, std::size_t position) const {
+    if (instant == Instant::reduction || instant == Instant::update) return {};
+    const GatheredBytes here = instant == Instant::backward ? gathered_.in_backward(position)
+                                                            : gathered_.in_forward(position);
+    return {.whole = here.whole + gathered_elsewhere_.whole,
+            .parts = here.parts + gathered_elsewhere_.parts};
   }
 
   /// Weights' gradients of the micro-batch in backward that wait for its end.
@@ -259,46 +251,47 @@ class StageMemory {
     return sum;
   }
 
-  void consider(Moment moment, std::size_t position) {
-    moment.gradients = gradients_at(moment.instant, position);
-    moment.gathered = gathered_at(moment.instant, position);
-    moment.held_gradients = held_gradients(moment.instant, position);
-    moment.engine = engine_bytes(moment.instant);
-    moment.total = rest_.device[0] + rest_.device[1] + moment.gradients + moment.activations +
-                   moment.peak.total() + moment.gathered + moment.held_gradients + moment.engine;
-    auto& best = instants_[static_cast<std::size_t>(moment.instant)];
-    if (moment.total > best.total) best = moment;
+  /// Compares one moment with the fullest of its instant so far. `activations`: kept by other units
+  /// and micro-batches.
+  void consider(Instant instant, std::size_t position, std::int64_t activations,
+                const UnitPeak& peak) {
+    Moment& best = instants_[static_cast<std::size_t>(instant)];
+    const std::int64_t gradients = gradients_at(instant, position);
+    const GatheredBytes gathered = gathered_at(instant, position);
+    const std::int64_t held = held_gradients(instant, position);
+    const std::int64_t engine = engine_bytes(instant);
+    const std::int64_t total = rest_.device[0] + rest_.device[1] + gradients + activations +
+                               peak.total() + gathered.total() + held + engine;
+    if (total <= best.total) return;
+    const std::vector<int>& chunk = stage_.chunks[active_];
+    const bool runs = instant != Instant::reduction && instant != Instant::update;
+    best = {.instant = instant,
+            .unit = runs ? chunk[position] : -1,
+            .gradients = gradients,
+            .activations = activations,
+            .peak = peak,
+            .gathered = gathered,
+            .held_gradients = held,
+            .total = total};
   }
 
   void visit_instants() {
     const std::vector<int>& chunk = stage_.chunks[active_];
     sum_active_chunk();
-    std::int64_t behind = 0;  // kept by the units before the one that runs
+    sum_other_chunks();
     std::int64_t all = 0;
     for (int u : chunk) all += memory_of(u).kept;
-    const std::int64_t others = held_bytes_ - (held_[active_] > 0 ? all : 0);
+    // Kept by other micro-batches, then also by the units before the one that runs.
+    std::int64_t before = held_bytes_ - (held_[active_] > 0 ? all : 0);
     for (std::size_t i = 0; i < chunk.size(); ++i) {
       const UnitMemory& unit = memory_of(chunk[i]);
-      const std::int64_t before = others + behind;
-      consider({.instant = Instant::forward,
-                .unit = chunk[i],
-                .activations = before,
-                .peak = unit.forward},
-               i);
-      if (unit.loss.total() > 0) {
-        consider(
-            {.instant = Instant::loss, .unit = chunk[i], .activations = before, .peak = unit.loss},
-            i);
-      }
-      consider({.instant = Instant::backward,
-                .unit = chunk[i],
-                .activations = before,
-                .peak = unit.backward},
-               i);
-      behind += unit.kept;
+      consider(Instant::forward, i, before, unit.forward);
+      if (unit.loss.total() > 0) consider(Instant::loss, i, before, unit.loss);
+      consider(Instant::backward, i, before, unit.backward);
+      before += unit.kept;
     }
-    consider({.instant = Instant::reduction}, 0);
-    consider({.instant = Instant::update}, 0);
+    consider(Instant::reduction, 0, 0, {});
+    consider(Instant::update, 0, 0, {});
   }
 
   void add_term(MemoryCategory category, std::string_view what, std::string_view unit,
@@ -411,7 +404,8 @@ class StageMemory {
              peak.peak.weight_gradient);
     add_term(category, "weight gradients held until the micro-batch ends", {}, peak.held_gradients);
     add_term(category, "workspace of the loss", unit, peak.peak.loss);
-    add_term(category, "gathered parameters", {}, peak.gathered);
+    add_term(category, "gathered parameters", {}, peak.gathered.whole);
+    add_term(category, "parameters kept gathered in part", {}, peak.gathered.parts);
   }
 
   const Layout& layout_;
@@ -426,13 +420,10 @@ class StageMemory {
   std::vector<std::int64_t> held_;
   std::int64_t held_bytes_ = 0;
   std::size_t active_ = 0;
-  std::vector<std::int64_t> gathered_before_;  // sums over the units before a position
-  std::vector<std::int64_t> staying_before_;
-  std::vector<std::int64_t> grown_before_;
+  GatheredChunk gathered_{0, false};
+  GatheredBytes gathered_elsewhere_;        // by the chunks that do not run
+  std::vector<std::int64_t> grown_before_;  // sums over the units before a position
   std::vector<std::int64_t> made_before_;
-  std::vector<Keep> keeps_;  // by position in the active chunk
-  std::int64_t staying_always_ = 0;
-  std::int64_t staying_elsewhere_ = 0;
   std::array<std::optional<std::int64_t>, kInstantCount> engine_{};
   std::array<Moment, kInstantCount> instants_{};
   MemoryClass out_;

@@ -107,12 +107,9 @@ class ParameterTraffic {
 
   /// Whether a tensor joins a known message, or, if each has its own, repeats one.
   static bool travel_together(const UnitTerm& known, const UnitTerm& made) {
-    CommunicationTerm same = made.term;
-    same.count = known.term.count;
-    if (made.grain != MessageGrain::tensor) same.payload = known.term.payload;
-    return same == known.term && known.per_micro_batch == made.per_micro_batch &&
-           known.grain == made.grain && known.sharded == made.sharded &&
-           known.shard_of == made.shard_of;
+    const bool each = made.grain == MessageGrain::tensor;
+    if (each && known.term.payload != made.term.payload) return false;
+    return known.per_micro_batch == made.per_micro_batch && is_same_movement(known, made);
   }
 
   std::int64_t padded(const LocalParameter& parameter, AxisMask axes) const {
@@ -134,8 +131,7 @@ class ParameterTraffic {
 
   /// Rests in part, used whole: gathered in forward and again in backward, unless kept.
   void use(const Parameter& declared, const LocalParameter& parameter) {
-    AxisMask axes = parameter.rests_in_part;
-    if (parameter.materialized != 0) axes |= parameter.divided[1];
+    const AxisMask axes = gathered_axes(parameter);
     if (axes == 0 && parameter.on_host[0] == Rational(0)) return;
     const bool is_end = kind_.role == UnitRole::head || kind_.role == UnitRole::embedding;
     const bool stays = (kind_.role == UnitRole::head && profile_.last_unit_stays_gathered) ||

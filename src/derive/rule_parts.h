@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "derive/rules.h"
+#include "derive/stages.h"
 
 namespace placet {
 
@@ -38,9 +39,6 @@ std::string with_degree(const AxisPlacement& axis, std::int64_t degree);
 /// Into how many equal parts the axis makes a length divide: its degree, or with shares 3,3,2 the
 /// 8 parts of which each coordinate takes some.
 std::int64_t parts_of(const AxisPlacement& axis);
-
-/// Product of the degrees of the layer axes.
-std::int64_t pipeline_degree(const Placement& placement);
 
 /// Transformer blocks of the model, prediction modules not counted.
 std::int64_t blocks_of(const Model& model);

@@ -1,7 +1,6 @@
 #include "derive/rules.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "derive/rule_parts.h"
@@ -84,41 +83,6 @@ void judge_engine(const Job& job, Findings& findings) {
   }
 }
 
-// --- links
-
-struct AxisLoad {
-  std::size_t axis = 0;
-  const Level* level = nullptr;
-  Bytes sent;
-};
-
-/// "90.0 GB", rounded to tenths.
-std::string in_words(Bytes amount) {
-  const std::int64_t tenths =
-      in_bytes(amount) / 100'000'000 + (in_bytes(amount) % 100'000'000 >= 50'000'000 ? 1 : 0);
-  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GB";
-}
-
-/// Seconds saved if the two axes changed places, by bytes and bandwidth alone.
-double gain(const AxisLoad& outer, const AxisLoad& inner) {
-  const auto seconds_on = [](Bytes sent, const Level& level) {
-    return in_seconds(sent / level.bandwidth);
-  };
-  return seconds_on(outer.sent, *outer.level) + seconds_on(inner.sent, *inner.level) -
-         seconds_on(outer.sent, *inner.level) - seconds_on(inner.sent, *outer.level);
-}
-
-std::vector<AxisLoad> loads_of(const Job& job, std::span<const Bytes> sent) {
-  std::vector<AxisLoad> loads;
-  std::int64_t stride = devices_of(job.placement);
-  for (std::size_t a = 0; a < job.placement.axes.size() && a < sent.size(); ++a) {
-    const std::int64_t degree = job.placement.axes[a].degree;
-    stride /= degree;
-    if (degree > 1) loads.push_back({a, &level_of(*job.cluster, degree, stride), sent[a]});
-  }
-  return loads;
-}
-
 }  // namespace
 
 std::vector<Finding> check_rules(const Job& job) {
@@ -139,36 +103,6 @@ std::vector<Finding> check_rules(const Job& job) {
   judge_effects(job, findings);
   judge_engine(job, findings);
   return findings;
-}
-
-std::vector<Finding> advise_link_order(const Job& job, std::span<const Bytes> sent) {
-  if (!job.cluster || job.cluster->groups.empty()) return {};
-  const std::vector<AxisLoad> loads = loads_of(job, sent);
-  const AxisLoad* outer = nullptr;
-  const AxisLoad* inner = nullptr;
-  double most = 0;
-  for (std::size_t i = 0; i < loads.size(); ++i) {
-    for (std::size_t j = i + 1; j < loads.size(); ++j) {
-      if (loads[i].level->bandwidth >= loads[j].level->bandwidth) continue;
-      const double saved = gain(loads[i], loads[j]);
-      if (!std::isfinite(saved) || saved <= most) continue;
-      most = saved;
-      outer = &loads[i];
-      inner = &loads[j];
-    }
-  }
-  if (outer == nullptr) return {};
-  const AxisPlacement& slow = job.placement.axes[outer->axis];
-  const AxisPlacement& fast = job.placement.axes[inner->axis];
-  const std::string slow_name(slow.axis.text());
-  const std::string fast_name(fast.axis.text());
-  return {{.rule = "link-order",
-           .severity = Severity::advice,
-           .where = place_of(slow),
-           .message = slow_name + " sends " + in_words(outer->sent) + " per device and step over " +
-                      outer->level->link + ", " + fast_name + " only " + in_words(inner->sent) +
-                      " over the faster " + inner->level->link,
-           .cure = "write " + slow_name + " after " + fast_name}};
 }
 
 // --- shared by the parts
@@ -192,14 +126,6 @@ std::int64_t parts_of(const AxisPlacement& axis) {
     common = std::gcd(common, share);
   }
   return common > 0 ? sum / common : axis.degree;
-}
-
-std::int64_t pipeline_degree(const Placement& placement) {
-  std::int64_t degree = 1;
-  for (const AxisPlacement& axis : placement.axes) {
-    if (axis.how.cut == Cut::layer) degree *= axis.degree;
-  }
-  return degree;
 }
 
 std::int64_t blocks_of(const Model& model) {

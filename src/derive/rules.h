@@ -8,7 +8,6 @@
 //   shares                          one share per coordinate, no idle ones, blocks all placed
 //   compute-before-storage          shards of what the compute cuts leave are not empty (advice)
 //   update-where-owned              the update runs where parameters are kept (warning)
-//   link-order                      the busiest axis on the fastest links (advice)
 //   whole-regions                   optimizers that see matrices or blocks get them whole
 //   materialized-gradients          gradients consumed inside backward
 //   materialized-parameters-source  parameters rebuilt from a resting copy
@@ -16,6 +15,7 @@
 //   schedule                        what the schedule asks of degree and micro-batches
 //   no-effect                       options and classes that change nothing (warning)
 //   engine                          what the engine profile refuses
+//   link-order                      the busiest axis on the fastest links (advice)
 //
 // Rules 4 and 6 to 8 of the theory (reduce where partial, random streams, normalisation, norms)
 // hold by construction of the derivation; whether a step program keeps them is for its checker to
@@ -31,15 +31,22 @@
 
 namespace placet {
 
-/// All findings of a job, in the order above; empty: every rule is kept. Takes microseconds, and
-/// builds no text, where nothing is wrong.
+/// All findings of a job that need no derived figures, in the order above; empty: every rule is
+/// kept. Takes microseconds, and builds no text, where nothing is wrong.
 std::vector<Finding> check_rules(const Job& job);
 
-/// Advice on the order of the axes: `sent` are the bytes that each axis sends per device and step
-/// (one entry per axis; a group of several axes counts for its outermost). Where an outer axis on
-/// slower links sends more than an inner one on faster links, the pair that gains most is named.
-/// Case: dp=8 tp=8 on hosts of 8: tp sends 90 GB inside the host, dp 10 GB across: no advice; the
-/// other way round: one. Empty without a cluster.
-std::vector<Finding> advise_link_order(const Job& job, std::span<const Bytes> sent);
+/// What the groups over a set of axes send per device and step.
+struct AxesBytes {
+  AxisMask axes = 0;
+  Bytes sent;
+};
+
+/// Advice on the order of the axes, from what is sent over each set of them. Where an outer axis on
+/// slower links sends more than one further in on faster links, and writing it after that one saves
+/// time (bytes over bandwidth, of all messages; those over both axes gain nothing), the pair that
+/// saves most is named. Case: dp=8 tp=8 on hosts of 8: tp sends 90 GB inside the host, dp 10 GB
+/// across: no advice; the other way round: one. Empty without a cluster, or with one that the mesh
+/// does not fill.
+std::vector<Finding> advise_link_order(const Job& job, std::span<const AxesBytes> sent);
 
 }  // namespace placet

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "units/checked.h"
+#include "units/error.h"
 
 namespace placet {
 namespace {
@@ -16,14 +17,6 @@ const AxisPlacement* layer_axis(const Placement& placement) {
     if (axis.how.cut == Cut::layer) return &axis;
   }
   return nullptr;
-}
-
-std::int64_t pipeline_degree(const Placement& placement) {
-  std::int64_t degree = 1;
-  for (const AxisPlacement& axis : placement.axes) {
-    if (axis.how.cut == Cut::layer) degree = checked_multiply(degree, axis.degree, "degree");
-  }
-  return degree;
 }
 
 /// Elements of the matrices a unit multiplies with: its cost, up to a factor, at equal tokens.
@@ -86,13 +79,45 @@ std::vector<std::int64_t> by_shares(const std::vector<std::int64_t>& shares, std
   return out;
 }
 
+/// "pp=64", "a=8 b=8": the layer axes as written.
+std::string layer_axes_as_written(const Placement& placement) {
+  std::string text;
+  for (const AxisPlacement& axis : placement.axes) {
+    if (axis.how.cut != Cut::layer) continue;
+    text += (text.empty() ? "" : " ") + std::string(axis.axis.text()) + "=" +
+            std::to_string(axis.degree);
+  }
+  return text;
+}
+
+/// Pipelines that are somewhat too deep are laid out, idle stages and all, for a finding to judge
+/// them. Checked before anything is made per stage: a degree may be any number.
+void refuse_absurd_depth(const Job& job, std::int64_t blocks, std::int64_t stages) {
+  constexpr std::int64_t kMostIdle = 1024;
+  if (stages <= blocks + kMostIdle) return;
+  throw InputError({.where = "placement",
+                    .value = layer_axes_as_written(job.placement),
+                    .problem = "makes " + std::to_string(stages) + " stages of a model with " +
+                               std::to_string(blocks) + " blocks",
+                    .allowed = "at most " + std::to_string(blocks) + " stages"});
+}
+
 }  // namespace
+
+std::int64_t pipeline_degree(const Placement& placement) {
+  std::int64_t degree = 1;
+  for (const AxisPlacement& axis : placement.axes) {
+    if (axis.how.cut == Cut::layer) degree = checked_multiply(degree, axis.degree, "degree");
+  }
+  return degree;
+}
 
 std::vector<std::int64_t> blocks_per_stage(const Job& job, std::int64_t virtual_stages) {
   std::int64_t blocks = 0;
   for (const Unit& unit : job.model.units) {
     blocks += job.model.kinds[at(unit.kind)].role == UnitRole::block ? 1 : 0;
   }
+  refuse_absurd_depth(job, blocks, virtual_stages);
   const AxisPlacement* axis = layer_axis(job.placement);
   if (axis != nullptr && !axis->shares.empty()) {
     return by_shares(axis->shares, blocks, virtual_stages);
@@ -111,12 +136,28 @@ std::vector<std::int64_t> blocks_per_stage(const Job& job, std::int64_t virtual_
   return even_blocks(blocks, virtual_stages);
 }
 
+bool is_last_block(const Model& model, int unit) {
+  const auto is_block = [&](std::size_t u) {
+    return u < model.units.size() && model.kinds[at(model.units[u].kind)].role == UnitRole::block;
+  };
+  return is_block(at(unit)) && !is_block(at(unit) + 1);
+}
+
+bool is_first_use(const Model& model, const Stage& stage, const Parameter& parameter, int unit) {
+  const auto ties_too = [&](int u) {
+    return std::ranges::any_of(model.kinds[at(model.units[at(u)].kind)].parameters,
+                               [&](const Parameter& p) { return p.tied == parameter.tied; });
+  };
+  for (const std::vector<int>& chunk : stage.chunks) {
+    const auto first = std::ranges::find_if(chunk, [&](int u) { return u == unit || ties_too(u); });
+    if (first != chunk.end()) return *first == unit;
+  }
+  return true;
+}
+
 bool is_second_use(const Model& model, const Stage& stage, const Parameter& parameter) {
   if (!parameter.tied) return false;
-  return std::ranges::any_of(stage.chunks, [&](const std::vector<int>& chunk) {
-    return std::ranges::any_of(
-        chunk, [&](int u) { return model.units[at(u)].kind == parameter.tied->kind; });
-  });
+  return hosts_any(stage, [&](int u) { return model.units[at(u)].kind == parameter.tied->kind; });
 }
 
 std::vector<Stage> stages_of(const Job& job) {

@@ -263,6 +263,7 @@ class UnitWalk {
       if ((parameter.rests_in_part | parameter.materialized) != 0) {
         out.gathered_parameters += in_bytes(bytes_of(parameter.elements, job_.precision.gather));
         out.keep = std::max(out.keep, parameter.keep);
+        keep_parts(parameter, out);
       }
       if (parameter.trainable) {
         out.weight_gradients += in_bytes(bytes_of(parameter.elements, job_.precision.compute));
@@ -273,6 +274,22 @@ class UnitWalk {
     }
     // A model without operators has no walk: its gradients appear whole, unit by unit.
     if (kind_.operators.empty()) out.backward.weight_gradient = out.gradient_whole;
+  }
+
+  /// What is gathered over several axes and kept along some of them only goes back to the parts of
+  /// the others: a copy beside the part that rests.
+  void keep_parts(const LocalParameter& parameter, UnitMemory& out) const {
+    const AxisMask step = parameter.keep == Keep::step ? 0 : parameter.kept_step;
+    const AxisMask backward = parameter.keep == Keep::none ? parameter.kept & ~step : 0;
+    if (step != 0) out.kept_parts_step += part_bytes(parameter, step);
+    if (backward != 0) out.kept_parts += part_bytes(parameter, step | backward);
+  }
+
+  /// Bytes of a device's part of a parameter that is whole along the axes `kept`.
+  std::int64_t part_bytes(const LocalParameter& parameter, AxisMask kept) const {
+    const AxisMask divided = gathered_axes(parameter) & ~kept;
+    return in_bytes(
+        bytes_of(largest_part(job_.placement, parameter.elements, divided), job_.precision.gather));
   }
 
   const Layout& layout_;

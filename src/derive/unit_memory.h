@@ -33,7 +33,9 @@ struct UnitMemory {
   UnitPeak backward;
   std::int64_t gathered_parameters = 0;  // bytes of its parameters that are gathered for use
   Keep keep = Keep::none;                // how long they stay
-  std::int64_t weight_gradients = 0;     // bytes of all its weights' gradients in compute format
+  std::int64_t kept_parts = 0;        // bytes kept to backward of those kept along some axes only
+  std::int64_t kept_parts_step = 0;   // the same over the step
+  std::int64_t weight_gradients = 0;  // bytes of all its weights' gradients in compute format
   std::int64_t gradient_whole = 0;  // bytes, compute format, of gradients scattered per micro-batch
 };
 

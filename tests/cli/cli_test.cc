@@ -126,6 +126,26 @@ TEST(WrongInputTest, JsonModeKeepsStandardOutputEmpty) {
   expect_wrong_input("derive 70B --placement dp=8:zero9 --json", "placement, character 6: 'zero9'");
 }
 
+// A tensor axis of 4 whose ranks stand 4 apart crosses hosts of 8; written last it does not.
+TEST(LinkOrderTest, ATensorAxisAcrossHostsIsAdvisedAgainst) {
+  const std::string outside =
+      "llama-3.1-8b --cluster h100-sxm:2 --placement \"tp=4:tp dp=4:zero1\" --seq 4096 ";
+  const std::string inside =
+      "llama-3.1-8b --cluster h100-sxm:2 --placement \"dp=4:zero1 tp=4:tp\" --seq 4096 ";
+  const Result advised = run("derive " + outside);
+  EXPECT_EQ(advised.status, 0) << "advice breaks no rule";
+  EXPECT_TRUE(has(advised.out, "advice    link-order, axis tp")) << advised.out;
+  EXPECT_TRUE(has(advised.out, "cure: write tp after dp")) << advised.out;
+  EXPECT_FALSE(has(run("derive " + inside).out, "link-order"));
+  EXPECT_TRUE(
+      has(run("compare " + outside + "--placement dp=16:zero3 --json").out, "write tp after dp"));
+  const Json findings = Json::parse(run("derive " + outside + "--json").out).at("findings");
+  ASSERT_EQ(findings.size(), 1U) << findings;
+  EXPECT_EQ(findings[0].at("rule"), "link-order");
+  EXPECT_EQ(findings[0].at("severity"), "advice");
+  EXPECT_EQ(findings[0].at("cure"), "write tp after dp");
+}
+
 TEST(JsonTest, IsOneDocumentAndNothingElse) {
   const Result result = run(kFits + "--json");
   EXPECT_EQ(result.status, 0);

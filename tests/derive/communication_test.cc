@@ -135,6 +135,31 @@ TEST(Communication, OptimizerStateThatIsOnlyStoredInPartsIsGathered) {
                    "update all_gather uint8 dp 9600x1 optimizer state for the update"}));
 }
 
+// --- links
+
+// Two hosts of 2. A block of `wide` over tp=2 all-reduces 8 tokens x 16 x 2 bytes twice forward and
+// twice backward per micro-batch; replicas reduce half of 9,000-odd parameters once. At 64
+// micro-batches the tensor axis sends more, and belongs inside the hosts.
+TEST(Communication, TheBusiestAxisBelongsInsideTheHosts) {
+  const auto advice = [](const char* placement) {
+    Job job = written_job(wide(2), placement, 8, 128);
+    const Level inside{.link = "inside", .devices = 2, .bandwidth = gigabytes_per_second(400)};
+    const Level across{.link = "across", .devices = 4, .bandwidth = gigabytes_per_second(50)};
+    job.cluster = Cluster{.name = "test",
+                          .groups = {{.device = {.memory = gigabytes(1)},
+                                      .count = 4,
+                                      .per_host = 2,
+                                      .levels = {inside, across}}}};
+    return derive(job).findings;
+  };
+  const std::vector<Finding> outside = advice("tp=2:tp dp=2:ddp");
+  ASSERT_EQ(outside.size(), 1U);
+  EXPECT_EQ(outside[0].rule, "link-order");
+  EXPECT_EQ(outside[0].where, "axis tp");
+  EXPECT_EQ(outside[0].cure, "write tp after dp");
+  EXPECT_TRUE(advice("dp=2:ddp tp=2:tp").empty());
+}
+
 // --- host memory
 
 // Two micro-batches; half of 800 elements in bf16 is 800 bytes.

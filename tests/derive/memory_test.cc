@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "derive/derive.h"
 #include "derive/small_llama.h"
 #include "derive/unit_memory.h"
@@ -16,6 +18,19 @@ Bytes rest(const MemoryClass& memory, State state) {
 Bytes states_at_rest(const MemoryClass& memory) {
   return rest(memory, State::parameters) + rest(memory, State::optimizer) +
          rest(memory, State::gradients);
+}
+
+Bytes alive(const MemoryClass& memory, std::string_view what) {
+  Bytes sum;
+  for (const MemoryTerm& term : memory.terms) {
+    if (term.what == what) sum += term.bytes;
+  }
+  return sum;
+}
+
+Bytes at_instant(const MemoryClass& memory, Instant instant) {
+  const auto found = std::ranges::find(memory.instants, instant, &InstantBytes::instant);
+  return found == memory.instants.end() ? Bytes() : found->bytes;
 }
 
 Derivation derive_bare(std::int64_t parameters, std::int64_t units, AxisPlacement axis) {
@@ -131,6 +146,57 @@ TEST(Memory, ATiedHeadRestsOnceWhereTheEmbeddingRests) {
   const Bytes once = parameters({});
   EXPECT_EQ(once, bytes(2 * count_parameters(build_model(tied)).total));
   EXPECT_EQ(parameters({axis("pp", 2, Cut::layer, kStages)}), once + bytes(2 * 80));
+}
+
+// 64e6 parameters in 10 units over 8 groups of 8 devices; gathered over all 64 in forward, then
+// kept whole along the outer axis and divided over the inner one until backward. There, at the end:
+// 16 x 64e6 / 64 = 16e6 bytes at rest; all units' parts, 2 x 64e6 / 8 = 16e6; of the running unit
+// 2 x 6.4e6 = 12.8e6 gathered and as much of gradients.
+TEST(Memory, ParametersKeptAlongOneAxisOnlyAreACopyDividedOverTheOther) {
+  AxisPlacement across = axis("o", 8, Cut::batch, kAllSharded);
+  across.how.keep = Keep::backward;
+  const AxisPlacement inside = axis("i", 8, Cut::batch, kAllSharded);
+  const Derivation d = derive(plain_job(bare_model(64'000'000, 10), {across, inside}, 1, 64));
+  EXPECT_EQ(d.peak, bytes(16'000'000 + 16'000'000 + 2 * 12'800'000));
+  EXPECT_EQ(alive(d.memory[0], "parameters kept gathered in part"), bytes(16'000'000));
+  EXPECT_EQ(alive(d.memory[0], "gathered parameters"), bytes(12'800'000));
+  EXPECT_EQ(states_at_rest(d.memory[0]), bytes(16'000'000));
+}
+
+// The same kept along both axes: whole, 2 x 64e6, and no copy in part.
+TEST(Memory, ParametersKeptAlongAllAxesAreWhole) {
+  AxisPlacement across = axis("o", 8, Cut::batch, kAllSharded);
+  AxisPlacement inside = axis("i", 8, Cut::batch, kAllSharded);
+  across.how.keep = inside.how.keep = Keep::backward;
+  const Derivation d = derive(plain_job(bare_model(64'000'000, 10), {across, inside}, 1, 64));
+  EXPECT_EQ(alive(d.memory[0], "parameters kept gathered in part"), Bytes());
+  EXPECT_EQ(alive(d.memory[0], "gathered parameters"), bytes(128'000'000));
+}
+
+// Two stages of 5 units hold 2 and 1 micro-batches. What the first stage keeps from forward to
+// backward is there for all of its units while it runs any, 5 x 2 x 6.4e6; the second stage has as
+// much at its last unit.
+TEST(Memory, SeveralMicroBatchesInFlightKeepAllUnitsGathered) {
+  AxisPlacement dp = axis("dp", 8, Cut::batch, kAllSharded);
+  dp.how.keep = Keep::backward;
+  const Derivation d = derive(
+      plain_job(bare_model(64'000'000, 10), {axis("pp", 2, Cut::layer, kStages), dp}, 1, 16));
+  ASSERT_EQ(d.memory.size(), 2U);
+  EXPECT_EQ(d.memory[0].instants[0].instant, Instant::forward);
+  EXPECT_EQ(d.memory[0].instants[0].bytes, states_at_rest(d.memory[0]) + bytes(64'000'000));
+  EXPECT_EQ(d.memory[1].instants[0].bytes, states_at_rest(d.memory[1]) + bytes(64'000'000));
+}
+
+// A block's 64 + 32 + 32 + 64 + 3 x 128 + 2 x 8 = 592 elements stay beside the head's while the
+// loss is computed: 1184 bytes in bf16.
+TEST(Memory, ALastBlockThatStaysGatheredIsThereWhileTheHeadRuns) {
+  Job job =
+      plain_job(build_model(small_architecture(3)), {axis("dp", 2, Cut::batch, kAllSharded)}, 4, 2);
+  const Derivation freed = derive(job);
+  job.profile.last_block_stays_gathered = true;
+  const Derivation stays = derive(job);
+  EXPECT_EQ(at_instant(stays.memory[0], Instant::loss),
+            at_instant(freed.memory[0], Instant::loss) + bytes(1184));
 }
 
 // Every total is the sum of its terms, at every peak.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "derive/small_llama.h"
+#include "units/error.h"
 
 namespace placet {
 namespace {
@@ -20,6 +21,26 @@ TEST(Stages, SharesAreTakenAsGiven) {
   pp.shares = {5, 1, 4};
   const Job job = plain_job(build_model(small_architecture(10)), {pp}, 4, 4);
   EXPECT_EQ(blocks_per_stage(job, 3), (Counts{5, 1, 4}));
+}
+
+// A few stages too many are laid out for a finding to judge them; no memory holds 2^62.
+TEST(Stages, AbsurdlyManyStagesAreRefused) {
+  const auto stages = [](std::int64_t degree) {
+    return stages_of(plain_job(build_model(small_architecture(10)),
+                               {axis("pp", degree, Cut::layer, kStages)}, 4, 4))
+        .size();
+  };
+  EXPECT_EQ(stages(13), 13U);
+  EXPECT_EQ(stages(1034), 1034U);
+  EXPECT_THROW(stages(1035), InputError);
+  try {
+    stages(std::int64_t{1} << 62);
+    FAIL() << "no memory holds so many stages";
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "placement: 'pp=4611686018427387904' makes 4611686018427387904 stages of a model "
+                 "with 10 blocks; expected at most 10 stages");
+  }
 }
 
 // 32 blocks, embedding and head as one each: 34 over 4 is 9, 9, 8, 8; less the two ends 8, 9, 8, 7.

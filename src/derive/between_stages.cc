@@ -1,0 +1,160 @@
+// Traffic between the stages of a layer cut: what crosses their boundaries, and gradients of
+// tensors that several of them hold.
+#include <algorithm>
+#include <optional>
+
+#include "derive/communication.h"
+#include "derive/stage_terms.h"
+#include "units/checked.h"
+#include "units/shares.h"
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+class BetweenStages {
+ public:
+  BetweenStages(const Layout& layout, const Stage& stage, std::vector<CommunicationTerm>& terms)
+      : layout_(layout), job_(*layout.job), profile_(job_.profile), stage_(stage), terms_(terms) {}
+
+  /// Activations (and their gradients) that cross stage boundaries.
+  void add_boundaries() {
+    const std::optional<CommunicationTerm> crossing = boundary();
+    if (!crossing) return;
+    const std::int64_t virtuals = virtual_stages(job_.schedule, layout_.stages);
+    // In a bidirectional pipeline each chunk carries half of the micro-batches.
+    const bool both_ways = job_.schedule.hosting == Hosting::bidirectional;
+    const std::int64_t m =
+        both_ways ? largest_share(layout_.micro_batches, 2) : layout_.micro_batches;
+    std::int64_t out = 0;
+    std::int64_t in = 0;
+    for (std::int64_t stage : stage_.virtual_stages) {
+      if (stage + 1 < virtuals && !stays_here(stage + 1)) out += m;
+      if (stage > 0 && !stays_here(stage - 1)) in += m;
+    }
+    // What comes in forward goes back as a gradient, and the other way round.
+    add_crossing(*crossing, "boundary activations", Phase::forward, out, in);
+    add_crossing(*crossing, "boundary gradients", Phase::backward, in, out);
+  }
+
+  /// Tensors hosted on several devices of the layer axes: their gradients are partial over the
+  /// hosts.
+  void add_shared() {
+    std::int64_t elements = 0;
+    for_each_unit(stage_, [&](int u) {
+      elements = checked_add(elements, shared_elements(u), "gradients of shared tensors");
+    });
+    if (elements == 0) return;
+    terms_.push_back({.axes = layout_.layer_axes,
+                      .collective = Collective::all_reduce,
+                      .op = ReduceOp::sum,
+                      .state = State::gradients,
+                      .what = "gradients of shared tensors",
+                      .dtype = job_.precision.reduce,
+                      .phase = Phase::reduce,
+                      .payload = bytes_of(elements, job_.precision.reduce),
+                      .count = 1,
+                      .group = 2});
+  }
+
+ private:
+  /// The stream as it stands between blocks; none in a model without operators.
+  std::optional<CommunicationTerm> boundary() const {
+    for (const LocalUnit& unit : layout_.units) {
+      const UnitKind& kind = job_.model.kinds[at(unit.kind)];
+      if (kind.role != UnitRole::block || kind.values.empty()) continue;
+      return CommunicationTerm{.axes = layout_.layer_axes,
+                               .collective = Collective::send_recv,
+                               .state = State::activations,
+                               .dtype = job_.precision.compute,
+                               .payload = bytes_of(unit.values.front(), job_.precision.compute),
+                               .group = 2};
+    }
+    return std::nullopt;
+  }
+
+  void add_crossing(CommunicationTerm term, std::string_view what, Phase phase, std::int64_t sends,
+                    std::int64_t receives) {
+    term.what = what;
+    term.phase = phase;
+    const AxisMask whole = layout_.tensor_axes & ~layout_.split_residual_axes;
+    const bool parts = profile_.sends_boundary_in_parts && degree_of(job_.placement, whole) > 1;
+    CommunicationTerm gather = term;
+    if (parts) {
+      const std::int64_t elements = in_bytes(term.payload) * 8 / bits_of(term.dtype);
+      term.payload =
+          bytes_of(largest_share(elements, degree_of(job_.placement, whole)), term.dtype);
+    }
+    term.count = sends;
+    if (sends > 0) terms_.push_back(term);
+    if (!parts || receives == 0) return;
+    gather.axes = whole;
+    gather.group = degree_of(job_.placement, whole);
+    gather.collective = Collective::all_gather;
+    gather.count = receives;
+    terms_.push_back(gather);
+  }
+
+  /// Whether a neighbouring virtual stage stands on this device (the turn of a vee).
+  bool stays_here(std::int64_t neighbour) const {
+    return job_.schedule.hosting == Hosting::vee &&
+           std::ranges::find(stage_.virtual_stages, neighbour) != stage_.virtual_stages.end();
+  }
+
+  std::int64_t shared_elements(int u) const {
+    const LocalUnit& local = layout_.units[at(layout_.unit_of[at(u)])];
+    const UnitKind& kind = kind_of(u);
+    const bool both_ways = job_.schedule.hosting == Hosting::bidirectional;
+    std::int64_t elements = 0;
+    for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
+      const LocalParameter& parameter = local.parameters[p];
+      if (!parameter.trainable) continue;
+      const bool shared =
+          both_ways ? !kind.parameters[p].tied : is_shared_elsewhere(kind, static_cast<int>(p), u);
+      if (!shared) continue;
+      elements += profile_.shared_gradients_whole ? parameter.elements
+                                                  : left_after_scatter(layout_, parameter);
+    }
+    return elements;
+  }
+
+  bool hosts_kind(int kind) const {
+    return hosts_any(stage_, [&](int u) { return job_.model.units[at(u)].kind == kind; });
+  }
+
+  /// A tie whose other end stands on another device. Each device counts the tensor once.
+  bool is_shared_elsewhere(const UnitKind& kind, int parameter, int u) const {
+    const Parameter& own = kind.parameters[at(parameter)];
+    if (own.tied) return !hosts_kind(own.tied->kind) && is_first_use(job_.model, stage_, own, u);
+    const Parameter::Tie here{.kind = job_.model.units[at(u)].kind, .parameter = parameter};
+    for (std::size_t k = 0; k < job_.model.kinds.size(); ++k) {
+      const bool tied = std::ranges::any_of(job_.model.kinds[k].parameters,
+                                            [&](const Parameter& p) { return p.tied == here; });
+      if (tied && !hosts_kind(static_cast<int>(k))) return true;
+    }
+    return false;
+  }
+
+  const UnitKind& kind_of(int u) const {
+    return job_.model.kinds[at(job_.model.units[at(u)].kind)];
+  }
+
+  const Layout& layout_;
+  const Job& job_;
+  const Profile& profile_;
+  const Stage& stage_;
+  std::vector<CommunicationTerm>& terms_;
+};
+
+}  // namespace
+
+void write_between_stages(const Layout& layout, const Stage& stage,
+                          std::vector<CommunicationTerm>& terms) {
+  if (layout.stages == 1) return;
+  BetweenStages between(layout, stage, terms);
+  between.add_boundaries();
+  between.add_shared();
+}
+
+}  // namespace placet

@@ -1,0 +1,22 @@
+// What belongs to a stage as a whole: traffic between stages, and the engine's own messages
+// (docs/theory.md §4.4). Inside of communication.cc.
+#pragma once
+
+#include <vector>
+
+#include "derive/derivation.h"
+#include "derive/layout.h"
+#include "derive/stages.h"
+
+namespace placet {
+
+/// Adds activations and gradients that cross the stage's boundaries, and the reduction of gradients
+/// of tensors that several stages hold. Nothing where there is one stage.
+void write_between_stages(const Layout& layout, const Stage& stage,
+                          std::vector<CommunicationTerm>& terms);
+
+/// Adds the messages of the profile whose conditions hold on the stage.
+void write_engine_messages(const Layout& layout, const Stage& stage,
+                           std::vector<CommunicationTerm>& terms);
+
+}  // namespace placet
