@@ -47,10 +47,7 @@ function(placet_settings target)
     target_compile_options(${target} PRIVATE
         -fsanitize=${PLACET_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer
         # g++ 12 takes the sanitizers' own accesses in library code for uninitialized reads.
-        $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
-        # Nor does it see through a shift that it has instrumented: it takes mask >> i & 1U of a
-        # small unsigned type for a change of sign. The other presets keep the warning.
-        $<$<CXX_COMPILER_ID:GNU>:-Wno-sign-conversion>)
+        $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
     target_link_options(${target} PUBLIC -fsanitize=${PLACET_SANITIZE})
   endif()
 endfunction()
