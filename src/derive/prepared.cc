@@ -212,7 +212,7 @@ std::vector<int> saved_by(const UnitKind& kind, const Operator& op, const SavedT
   std::vector<int> saved;
   auto take = [&](const std::vector<int>& values, std::uint16_t mask) {
     for (std::size_t i = 0; i < values.size() && i < 16; ++i) {
-      if ((mask >> i & 1U) != 0) saved.push_back(values[i]);
+      if ((unsigned{mask} >> i & 1U) != 0) saved.push_back(values[i]);
     }
   };
   if (!(contraction && is_frozen(kind, op))) take(op.inputs, slots.inputs);
