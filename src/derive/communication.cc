@@ -125,8 +125,8 @@ class StageTraffic {
   std::vector<bool> second_uses(int u) const {
     const UnitKind& kind = kind_of(u);
     std::vector<bool> out;
-    for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
-      const Parameter& own = kind.parameters[p];
+    out.reserve(kind.parameters.size());
+    for (const Parameter& own : kind.parameters) {
       out.push_back(own.tied && (is_second_use(job_.model, stage_, own) ||
                                  !is_first_use(job_.model, stage_, own, u)));
     }
