@@ -86,20 +86,22 @@ class StreamTraffic {
         .bit = axis_bit(static_cast<int>(a)),
         .split = axis.how.cut == Cut::tensor && axis.how.modes.activations == Mode::sharded_gather,
         .partial = std::vector<bool>(kind_.values.size(), false)};
-    for (std::size_t o = 0; o < kind_.operators.size(); ++o) {
-      const Operator& op = kind_.operators[o];
-      const How& how = unit_.how_for(a, o);
-      if (unit_.is_routed(op) || how.cut != Cut::tensor) continue;
-      for (int v : op.inputs) {
-        if (is_number(value_at(v))) read_input(o, v, how.tensor_indices, walk);
-      }
-      for (int v : op.outputs) walk.partial[at(v)] = is_partial(op, v, how.tensor_indices, walk);
-    }
+    for (std::size_t o = 0; o < kind_.operators.size(); ++o) read_operator(o, walk);
     for (std::size_t v = 0; v < walk.partial.size(); ++v) {
       // What the unit hands on is on the stream; what a later operator took is dealt with there.
       const bool handed_on = unit_.prepared.values[v].last_use < 0;
       if (walk.partial[v] && handed_on) leave(static_cast<int>(v), false, walk);
     }
+  }
+
+  void read_operator(std::size_t o, Walk& walk) {
+    const Operator& op = kind_.operators[o];
+    const How& how = unit_.how_for(walk.axis, o);
+    if (unit_.is_routed(op) || how.cut != Cut::tensor) return;
+    for (int v : op.inputs) {
+      if (is_number(value_at(v))) read_input(o, v, how.tensor_indices, walk);
+    }
+    for (int v : op.outputs) walk.partial[at(v)] = is_partial(op, v, how.tensor_indices, walk);
   }
 
   /// Whether an operator leaves its output as a partial sum: it contracts over a cut index, or is

@@ -1,5 +1,6 @@
 // Conditions and amounts of an engine profile, evaluated on one device class.
 #include <algorithm>
+#include <optional>
 
 #include "derive/memory.h"
 #include "profile/conditions.h"
@@ -10,44 +11,36 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-/// Sums or takes the maximum of f over the parameters of the stage's units.
-template <class F>
-void for_each_parameter(const Layout& layout, const Stage& stage, F&& f) {
-  for (const std::vector<int>& chunk : stage.chunks) {
-    for (int u : chunk) {
-      const LocalUnit& unit = layout.units[at(layout.unit_of[at(u)])];
-      const UnitKind& kind = layout.job->model.kinds[at(unit.kind)];
-      for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
-        if (!is_second_use(layout.job->model, stage, kind.parameters[p])) {
-          f(unit, unit.parameters[p]);
-        }
-      }
+/// Calls visit for every parameter that the stage holds, tied ones once.
+template <class Visit>
+void for_each_parameter(const Layout& layout, const Stage& stage, Visit visit) {
+  for_each_unit(stage, [&](int u) {
+    const LocalUnit& unit = layout.units[at(layout.unit_of[at(u)])];
+    const UnitKind& kind = layout.job->model.kinds[at(unit.kind)];
+    for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
+      if (!is_second_use(layout.job->model, stage, kind.parameters[p])) visit(unit.parameters[p]);
     }
-  }
+  });
 }
 
 std::int64_t largest_unit(const Layout& layout, const Stage& stage) {
   std::int64_t largest = 0;
-  for (const std::vector<int>& chunk : stage.chunks) {
-    for (int u : chunk) {
-      std::int64_t sum = 0;
-      for (const LocalParameter& p : layout.units[at(layout.unit_of[at(u)])].parameters) {
-        sum += p.elements;
-      }
-      largest = std::max(largest, sum);
+  for_each_unit(stage, [&](int u) {
+    std::int64_t sum = 0;
+    for (const LocalParameter& p : layout.units[at(layout.unit_of[at(u)])].parameters) {
+      sum += p.elements;
     }
-  }
+    largest = std::max(largest, sum);
+  });
   return largest;
 }
 
 std::int64_t hosted_blocks(const Layout& layout, const Stage& stage) {
+  const Model& model = layout.job->model;
   std::int64_t blocks = 0;
-  for (const std::vector<int>& chunk : stage.chunks) {
-    blocks += std::ranges::count_if(chunk, [&](int u) {
-      const Model& model = layout.job->model;
-      return model.kinds[at(model.units[at(u)].kind)].role == UnitRole::block;
-    });
-  }
+  for_each_unit(stage, [&](int u) {
+    blocks += model.kinds[at(model.units[at(u)].kind)].role == UnitRole::block ? 1 : 0;
+  });
   return blocks;
 }
 
@@ -61,16 +54,18 @@ std::int64_t padded_local_vocabulary(const Layout& layout) {
   return (whole + layout.tensor_degree - 1) / layout.tensor_degree;
 }
 
-/// Blocks of the stage in which tokens choose experts.
+/// Whether tokens choose experts in units of the kind.
+bool routes_tokens(const UnitKind& kind) {
+  return std::ranges::any_of(kind.operators,
+                             [](const Operator& op) { return op.kind == OpKind::dispatch; });
+}
+
 std::int64_t hosted_moe_blocks(const Layout& layout, const Stage& stage) {
   const Model& model = layout.job->model;
   std::int64_t blocks = 0;
-  for (const std::vector<int>& chunk : stage.chunks) {
-    blocks += std::ranges::count_if(chunk, [&](int u) {
-      return std::ranges::any_of(model.kinds[at(model.units[at(u)].kind)].operators,
-                                 [](const Operator& op) { return op.kind == OpKind::dispatch; });
-    });
-  }
+  for_each_unit(stage, [&](int u) {
+    blocks += routes_tokens(model.kinds[at(model.units[at(u)].kind)]) ? 1 : 0;
+  });
   return blocks;
 }
 
@@ -79,13 +74,30 @@ std::int64_t experts_hosted(const Layout& layout) {
   return largest_share(layout.job->model.figures.experts, degree);
 }
 
+/// Symbols that add up or compare the parameters of a stage; none for the others.
+std::optional<std::int64_t> value_over_parameters(Symbol symbol, const Layout& layout,
+                                                  const Stage& stage) {
+  std::int64_t out = 0;
+  if (symbol == Symbol::parameters) {
+    for_each_parameter(layout, stage,
+                       [&](const LocalParameter& p) { out += p.trainable ? p.elements : 0; });
+    return out;
+  }
+  if (symbol == Symbol::owned) {
+    for_each_parameter(layout, stage,
+                       [&](const LocalParameter& p) { out += p.trainable ? p.rest[1] : 0; });
+    return out;
+  }
+  if (symbol == Symbol::largest_tensor) {
+    for_each_parameter(layout, stage,
+                       [&](const LocalParameter& p) { out = std::max(out, p.elements); });
+    return out;
+  }
+  return std::nullopt;
+}
+
 /// Symbols that differ between the stages, or that the layout knows better than the job.
 std::int64_t value_of(Symbol symbol, const Layout& layout, const Stage& stage) {
-  std::int64_t sum = 0;
-  auto over_parameters = [&](auto&& add) {
-    for_each_parameter(layout, stage, [&](const LocalUnit&, const LocalParameter& p) { add(p); });
-    return sum;
-  };
   if (symbol == Symbol::sequence) return layout.tokens;
   if (symbol == Symbol::residual_tokens) return layout.residual_tokens;
   if (symbol == Symbol::micro_batch) return layout.micro_batch;
@@ -94,15 +106,7 @@ std::int64_t value_of(Symbol symbol, const Layout& layout, const Stage& stage) {
   if (symbol == Symbol::blocks) return hosted_blocks(layout, stage);
   if (symbol == Symbol::moe_blocks) return hosted_moe_blocks(layout, stage);
   if (symbol == Symbol::experts) return experts_hosted(layout);
-  if (symbol == Symbol::parameters) {
-    return over_parameters([&](const LocalParameter& p) { sum += p.trainable ? p.elements : 0; });
-  }
-  if (symbol == Symbol::owned) {
-    return over_parameters([&](const LocalParameter& p) { sum += p.trainable ? p.rest[1] : 0; });
-  }
-  if (symbol == Symbol::largest_tensor) {
-    return over_parameters([&](const LocalParameter& p) { sum = std::max(sum, p.elements); });
-  }
+  if (const auto sum = value_over_parameters(symbol, layout, stage)) return *sum;
   return value_in_job(symbol, *layout.job).value_or(0);
 }
 

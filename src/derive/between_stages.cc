@@ -16,7 +16,13 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 class BetweenStages {
  public:
   BetweenStages(const Layout& layout, const Stage& stage, std::vector<CommunicationTerm>& terms)
-      : layout_(layout), job_(*layout.job), profile_(job_.profile), stage_(stage), terms_(terms) {}
+      : layout_(layout), job_(*layout.job), profile_(job_.profile), stage_(stage), terms_(terms) {
+    for (std::size_t k = 0; k < job_.model.kinds.size(); ++k) {
+      for (const Parameter& parameter : job_.model.kinds[k].parameters) {
+        if (parameter.tied) ties_.push_back({static_cast<int>(k), *parameter.tied});
+      }
+    }
+  }
 
   /// Activations (and their gradients) that cross stage boundaries.
   void add_boundaries() {
@@ -59,6 +65,12 @@ class BetweenStages {
   }
 
  private:
+  /// A kind of unit that uses another one's tensor.
+  struct UsedTensor {
+    int user = 0;
+    Parameter::Tie owner;
+  };
+
   /// The stream as it stands between blocks; none in a model without operators.
   std::optional<CommunicationTerm> boundary() const {
     for (const LocalUnit& unit : layout_.units) {
@@ -106,6 +118,7 @@ class BetweenStages {
     const LocalUnit& local = layout_.units[at(layout_.unit_of[at(u)])];
     const UnitKind& kind = kind_of(u);
     const bool both_ways = job_.schedule.hosting == Hosting::bidirectional;
+    if (!both_ways && !has_ties(local.kind)) return 0;
     std::int64_t elements = 0;
     for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
       const LocalParameter& parameter = local.parameters[p];
@@ -128,12 +141,16 @@ class BetweenStages {
     const Parameter& own = kind.parameters[at(parameter)];
     if (own.tied) return !hosts_kind(own.tied->kind) && is_first_use(job_.model, stage_, own, u);
     const Parameter::Tie here{.kind = job_.model.units[at(u)].kind, .parameter = parameter};
-    for (std::size_t k = 0; k < job_.model.kinds.size(); ++k) {
-      const bool tied = std::ranges::any_of(job_.model.kinds[k].parameters,
-                                            [&](const Parameter& p) { return p.tied == here; });
-      if (tied && !hosts_kind(static_cast<int>(k))) return true;
-    }
-    return false;
+    return std::ranges::any_of(ties_, [&](const UsedTensor& used) {
+      return used.owner == here && !hosts_kind(used.user);
+    });
+  }
+
+  /// Whether units of a kind use others' tensors, or others use theirs.
+  bool has_ties(int kind) const {
+    return std::ranges::any_of(ties_, [&](const UsedTensor& used) {
+      return used.user == kind || used.owner.kind == kind;
+    });
   }
 
   const UnitKind& kind_of(int u) const {
@@ -145,6 +162,7 @@ class BetweenStages {
   const Profile& profile_;
   const Stage& stage_;
   std::vector<CommunicationTerm>& terms_;
+  std::vector<UsedTensor> ties_;
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-constexpr std::size_t kUsualTerms = 64;  // of a stage: saves growing
+constexpr std::size_t kFurtherTerms = 8;  // usual number, beyond those of units: saves growing
 
 constexpr std::string_view kJoinedEnds = "embedding and head";
 
@@ -31,9 +31,8 @@ class StageTraffic {
 
   CommunicationClass build() {
     out_.stage = stage_.device;
-    terms_.reserve(kUsualTerms);
-    out_.terms.reserve(kUsualTerms);
     add_units();
+    out_.terms.reserve(terms_.size() + kFurtherTerms);
     pad_and_cut();
     write_between_stages(layout_, stage_, out_.terms);
     write_engine_messages(layout_, stage_, out_.terms);
@@ -125,8 +124,8 @@ class StageTraffic {
   std::vector<bool> second_uses(int u) const {
     const UnitKind& kind = kind_of(u);
     std::vector<bool> out;
-    for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
-      const Parameter& own = kind.parameters[p];
+    out.reserve(kind.parameters.size());
+    for (const Parameter& own : kind.parameters) {
       out.push_back(own.tied && (is_second_use(job_.model, stage_, own) ||
                                  !is_first_use(job_.model, stage_, own, u)));
     }

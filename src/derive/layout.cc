@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "derive/divider.h"
 #include "units/checked.h"
 #include "units/error.h"
 #include "units/shares.h"
@@ -9,58 +10,7 @@
 namespace placet {
 namespace {
 
-using Coordinates = std::optional<std::vector<std::int64_t>>;
-
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-/// Divides lengths among the coordinates of sets of axes.
-class Divider {
- public:
-  Divider(const Placement& placement, const Coordinates& coordinates)
-      : placement_(placement), coordinates_(coordinates) {}
-
-  /// This device's share of `total` pieces divided over the axes of `mask`: the largest one, or the
-  /// one of the coordinates. Even axes are divided together, so that splitting an axis changes
-  /// nothing; an axis with shares divides by them first.
-  std::int64_t share(std::int64_t total, AxisMask mask) const {
-    std::int64_t n = 1;
-    std::int64_t index = 0;
-    for (std::size_t a = 0; a < placement_.axes.size(); ++a) {
-      if ((mask >> a & 1U) == 0) continue;
-      const AxisPlacement& axis = placement_.axes[a];
-      if (!axis.shares.empty() && axis.how.cut != Cut::layer) {
-        total = proportional(total, axis, a);
-        continue;
-      }
-      n = checked_multiply(n, axis.degree, "degree");
-      if (coordinates_) index = index * axis.degree + (*coordinates_)[a];
-    }
-    return coordinates_ ? share_of(total, n, index) : largest_share(total, n);
-  }
-
- private:
-  /// Exact partition in proportion to the axis's shares: piece k of the total goes to the
-  /// coordinate whose cumulated share it falls in. begin(i) = ceil(total x cumulated(i) / sum).
-  std::int64_t proportional(std::int64_t total, const AxisPlacement& axis, std::size_t a) const {
-    std::int64_t sum = 0;
-    for (std::int64_t share : axis.shares) sum += share;
-    auto begin = [&](std::int64_t cumulated) {
-      return in_bytes(part_rounded_up(bytes(total), Rational(cumulated, sum)));
-    };
-    std::int64_t cumulated = 0;
-    std::int64_t largest = 0;
-    for (std::size_t i = 0; i < axis.shares.size(); ++i) {
-      const std::int64_t size = begin(cumulated + axis.shares[i]) - begin(cumulated);
-      if (coordinates_ && (*coordinates_)[a] == static_cast<std::int64_t>(i)) return size;
-      largest = std::max(largest, size);
-      cumulated += axis.shares[i];
-    }
-    return largest;
-  }
-
-  const Placement& placement_;
-  const Coordinates& coordinates_;
-};
 
 bool has_dim(const std::vector<Dim>& dims, Index index) {
   return std::ranges::any_of(dims, [&](const Dim& d) { return d.index == index; });
@@ -159,9 +109,8 @@ class LayoutBuilder {
       for (const Override& o : a.overrides) {
         const auto* range = std::get_if<BlockRange>(&o.selector);
         if (range == nullptr) continue;
-        if (position < 64 && range->first <= unit.number && unit.number <= range->last) {
-          matched |= std::uint64_t{1} << position;
-        }
+        const bool hit = position < 64 && range->first <= unit.number && unit.number <= range->last;
+        matched |= hit ? std::uint64_t{1} << position : 0;
         ++position;
       }
     }
@@ -228,14 +177,32 @@ class LayoutBuilder {
     return checked_multiply(divider_.share(dim.parts, mask), piece, "elements");
   }
 
+  /// One parameter on its way through the axes.
+  struct Placing {
+    const Parameter& parameter;
+    const PreparedParameter& prepared;
+    std::optional<std::int64_t> block;
+    std::vector<AxisMask> by_dim;  // axes that cut each dim
+    LocalParameter out;
+  };
+
   LocalParameter place_parameter(const Parameter& parameter, const PreparedParameter& prepared,
                                  std::optional<std::int64_t> block) const {
-    LocalParameter out;
-    out.trainable = parameter.trainable;
-    std::vector<AxisMask> by_dim(parameter.dims.size(), 0);
-    for (std::size_t a = 0; a < axis_count(); ++a) {
-      place_along(a, parameter, prepared, block, by_dim, out);
-    }
+    Placing placing{.parameter = parameter,
+                    .prepared = prepared,
+                    .block = block,
+                    .by_dim = std::vector<AxisMask>(parameter.dims.size(), 0)};
+    placing.out.trainable = parameter.trainable;
+    for (std::size_t a = 0; a < axis_count(); ++a) place_along(a, placing);
+    measure(placing);
+    return settle(placing.out);
+  }
+
+  /// Elements, padding and shape from the axes that cut each dim.
+  void measure(Placing& placing) const {
+    LocalParameter& out = placing.out;
+    const Parameter& parameter = placing.parameter;
+    const std::vector<AxisMask>& by_dim = placing.by_dim;
     out.elements = 1;
     std::int64_t unpadded = 1;
     std::vector<std::int64_t> lengths;
@@ -253,19 +220,29 @@ class LayoutBuilder {
     out.cut = 0;
     for (AxisMask mask : by_dim) out.cut |= mask;
     read_shape(by_dim, lengths, out);
+  }
+
+  /// What profile and sizes change about how the parameter rests.
+  LocalParameter settle(LocalParameter out) const {
     if (out.elements < job_.profile.persistent_elements) stay_gathered(out);
     settle_keep(out);
     if (job_.profile.layer_cut_defers_sharding && layout_.stages > 1) defer_sharding(out);
     if (job_.profile.defers_scatter && layout_.micro_batches > 1) defer_scatter(out);
-    for (int s = 0; s < 3; ++s) {
-      const AxisMask mask = out.divided[at(s)];
-      out.rest[at(s)] = grain_of(out) == ShardGrain::row && mask != 0
-                            ? divider_.share(out.rows, mask) * (out.elements / out.rows)
-                            : divider_.share(out.elements, mask);
+    read_rest(out);
+    return out;
+  }
+
+  /// Elements at rest of Θ, Ω and G.
+  void read_rest(LocalParameter& out) const {
+    const bool by_rows = grain_of(out) == ShardGrain::row;
+    for (std::size_t s = 0; s < out.rest.size(); ++s) {
+      const AxisMask mask = out.divided[s];
+      out.rest[s] = by_rows && mask != 0
+                        ? divider_.share(out.rows, mask) * (out.elements / out.rows)
+                        : divider_.share(out.elements, mask);
     }
     if (out.materialized != 0) out.rest[0] = 0;
     if (out.consumed != 0) out.rest[2] = 0;
-    return out;
   }
 
   /// Under a pipeline the profile gathers once per step and reduces after the last micro-batch:
@@ -321,48 +298,56 @@ class LayoutBuilder {
   }
 
   /// Reads one axis's How for one parameter.
-  void place_along(std::size_t a, const Parameter& parameter, const PreparedParameter& prepared,
-                   std::optional<std::int64_t> block, std::vector<AxisMask>& by_dim,
-                   LocalParameter& out) const {
-    const How& how = how_of(axis(a), parameter.classes, block);
+  void place_along(std::size_t a, Placing& placing) const {
+    const How& how = how_of(axis(a), placing.parameter.classes, placing.block);
     const AxisMask bit = axis_bit(static_cast<int>(a));
+    LocalParameter& out = placing.out;
     read_media(how, out);
     if (how.keep != Keep::none) out.kept |= bit;
     if (how.keep == Keep::step) out.kept_step |= bit;
     switch (how.cut) {
       case Cut::layer:
         return;
-      case Cut::tensor: {
-        const int dim = cut_dim(parameter.dims, how.tensor_indices);
-        if (dim >= 0) {
-          by_dim[at(dim)] |= bit;
-        } else if (prepared.used_in_parallel || how.modes.activations == Mode::sharded_gather) {
-          out.partial |= bit;
-          out.shared |= bit;
-        }
-        return;
-      }
+      case Cut::tensor:
+        return cut_tensor(how, bit, placing);
       case Cut::expert:
-        if (has_dim(parameter.dims, Index::expert) && prepared_is_expert(parameter)) {
-          by_dim[at(dim_of(parameter.dims, Index::expert))] |= bit;
-          return;
-        }
-        // A dense tensor under an expert cut: the axis divides its samples, and cannot cut it.
-        if (contains(prepared.summed, Index::sample)) out.partial |= bit;
-        return;
+        return cut_experts(bit, placing);
       case Cut::batch:
       case Cut::sequence:
-        break;
+        return cut_data(a, how, placing);
     }
-    if (prepared.routed && axis(a).how.cut == Cut::tensor &&
-        axis(a).how.modes.activations != Mode::sharded_gather) {
-      // Routed work cut by tokens on an axis whose stream is whole: each device takes a part.
-      out.partial |= bit;
-    } else {
-      const Index index = how.cut == Cut::sequence ? Index::token : Index::sample;
-      if (contains(prepared.summed, index)) out.partial |= bit;
+  }
+
+  static void cut_tensor(const How& how, AxisMask bit, Placing& placing) {
+    const int dim = cut_dim(placing.parameter.dims, how.tensor_indices);
+    if (dim >= 0) {
+      placing.by_dim[at(dim)] |= bit;
+    } else if (placing.prepared.used_in_parallel || how.modes.activations == Mode::sharded_gather) {
+      placing.out.partial |= bit;
+      placing.out.shared |= bit;
     }
-    read_storage(how, bit, out);
+  }
+
+  static void cut_experts(AxisMask bit, Placing& placing) {
+    const Parameter& parameter = placing.parameter;
+    if (has_dim(parameter.dims, Index::expert) && prepared_is_expert(parameter)) {
+      placing.by_dim[at(dim_of(parameter.dims, Index::expert))] |= bit;
+      return;
+    }
+    // A dense tensor under an expert cut: the axis divides its samples, and cannot cut it.
+    if (contains(placing.prepared.summed, Index::sample)) placing.out.partial |= bit;
+  }
+
+  /// Along a batch or sequence cut.
+  void cut_data(std::size_t a, const How& how, Placing& placing) const {
+    const AxisMask bit = axis_bit(static_cast<int>(a));
+    const How& dense = axis(a).how;
+    // Routed work cut by tokens on an axis whose stream is whole: each device takes a part.
+    const bool parted = placing.prepared.routed && dense.cut == Cut::tensor &&
+                        dense.modes.activations != Mode::sharded_gather;
+    const Index index = how.cut == Cut::sequence ? Index::token : Index::sample;
+    if (parted || contains(placing.prepared.summed, index)) placing.out.partial |= bit;
+    read_storage(how, bit, placing.out);
   }
 
   static bool prepared_is_expert(const Parameter& parameter) {
@@ -544,21 +529,6 @@ std::int64_t degree_of(const Placement& placement, AxisMask mask) {
     }
   }
   return product;
-}
-
-std::int64_t largest_part(const Placement& placement, std::int64_t total, AxisMask mask) {
-  const Coordinates none;
-  return Divider(placement, none).share(total, mask);
-}
-
-std::int64_t smallest_part(const Placement& placement, std::int64_t total, AxisMask mask) {
-  Coordinates last = std::vector<std::int64_t>();
-  for (const AxisPlacement& axis : placement.axes) {
-    const auto least = std::ranges::min_element(axis.shares);
-    const bool uneven = !axis.shares.empty() && axis.how.cut != Cut::layer;
-    last->push_back(uneven ? least - axis.shares.begin() : axis.degree - 1);
-  }
-  return Divider(placement, last).share(total, mask);
 }
 
 Layout lay_out(const Job& job, const Prepared& prepared,

@@ -455,26 +455,44 @@ StateBytes state_bytes(const Job& job, const Parameter& parameter, const LocalPa
   return out;
 }
 
-std::vector<MemoryClass> derive_memory(const Layout& layout, const std::vector<Stage>& stages) {
-  const Job& job = *layout.job;
-  std::vector<UnitStates> states(layout.units.size());
-  std::vector<std::array<UnitMemory, 2>> units(layout.units.size());
-  for (std::size_t k = 0; k < layout.units.size(); ++k) {
-    const LocalUnit& local = layout.units[k];
-    const UnitKind& kind = job.model.kinds[at(local.kind)];
-    for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
-      const StateBytes own = state_bytes(job, kind.parameters[p], local.parameters[p]);
-      states[k].shares_tensors = states[k].shares_tensors || kind.parameters[p].tied.has_value();
-      for (std::size_t s = 0; s < 4; ++s) {
-        states[k].bytes.device[s] += own.device[s];
-        states[k].bytes.host[s] += own.host[s];
-      }
+namespace {
+
+UnitStates states_of(const Job& job, const LocalUnit& local) {
+  const UnitKind& kind = job.model.kinds[at(local.kind)];
+  UnitStates out;
+  for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
+    const StateBytes own = state_bytes(job, kind.parameters[p], local.parameters[p]);
+    out.shares_tensors = out.shares_tensors || kind.parameters[p].tied.has_value();
+    for (std::size_t s = 0; s < 4; ++s) {
+      out.bytes.device[s] += own.device[s];
+      out.bytes.host[s] += own.host[s];
     }
-    units[k][1] = unit_memory(layout, static_cast<int>(k), true);
-    const bool mixed = job.recompute.kind == Recompute::Kind::every ||
-                       job.recompute.kind == Recompute::Kind::first ||
-                       kind.role == UnitRole::embedding || kind.role == UnitRole::head;
-    if (mixed) units[k][0] = unit_memory(layout, static_cast<int>(k), false);
+  }
+  return out;
+}
+
+/// A local unit not recomputed, where there are such, and recomputed.
+std::array<UnitMemory, 2> walks_of(const Layout& layout, std::size_t unit) {
+  const Job& job = *layout.job;
+  const UnitRole role = job.model.kinds[at(layout.units[unit].kind)].role;
+  const bool mixed = job.recompute.kind == Recompute::Kind::every ||
+                     job.recompute.kind == Recompute::Kind::first || role == UnitRole::embedding ||
+                     role == UnitRole::head;
+  const int number = static_cast<int>(unit);
+  return {mixed ? unit_memory(layout, number, false) : UnitMemory{},
+          unit_memory(layout, number, true)};
+}
+
+}  // namespace
+
+std::vector<MemoryClass> derive_memory(const Layout& layout, const std::vector<Stage>& stages) {
+  std::vector<UnitStates> states;
+  std::vector<std::array<UnitMemory, 2>> units;
+  states.reserve(layout.units.size());
+  units.reserve(layout.units.size());
+  for (std::size_t k = 0; k < layout.units.size(); ++k) {
+    states.push_back(states_of(*layout.job, layout.units[k]));
+    units.push_back(walks_of(layout, k));
   }
   std::vector<MemoryClass> classes;
   classes.reserve(stages.size());

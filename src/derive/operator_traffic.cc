@@ -28,12 +28,7 @@ class AttentionTraffic {
     AxisMask seen = 0;
     for (std::size_t a = 0; a < unit_.axis_count() && a < unit_.job.attention.size(); ++a) {
       if (!exchanges(a) || (seen >> a & 1U) != 0) continue;
-      mask_ = 0;
-      for (std::size_t b = a; b < unit_.job.attention.size(); ++b) {
-        if (exchanges(b) && unit_.job.attention[b] == unit_.job.attention[a]) {
-          mask_ |= axis_bit(static_cast<int>(b));
-        }
-      }
+      mask_ = axes_like(a);
       seen |= mask_;
       degree_ = degree_of(unit_.job.placement, mask_);
       write_steps(unit_.job.attention[a].steps);
@@ -43,6 +38,16 @@ class AttentionTraffic {
  private:
   bool exchanges(std::size_t a) const {
     return unit_.axis(a).how.cut == Cut::sequence && unit_.axis(a).degree > 1;
+  }
+
+  /// Axes from `a` on with the same exchange.
+  AxisMask axes_like(std::size_t a) const {
+    AxisMask mask = 0;
+    for (std::size_t b = a; b < unit_.job.attention.size(); ++b) {
+      const bool alike = exchanges(b) && unit_.job.attention[b] == unit_.job.attention[a];
+      if (alike) mask |= axis_bit(static_cast<int>(b));
+    }
+    return mask;
   }
 
   void write_steps(const std::vector<ExchangeStep>& steps) {

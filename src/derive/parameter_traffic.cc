@@ -41,8 +41,7 @@ std::int64_t padded_elements(const Profile& profile, const LocalParameter& param
 class ParameterTraffic {
  public:
   ParameterTraffic(const Layout& layout, int unit)
-      : layout_(layout),
-        job_(*layout.job),
+      : job_(*layout.job),
         profile_(job_.profile),
         unit_(layout.units[at(unit)]),
         kind_(job_.model.kinds[at(unit_.kind)]) {}
@@ -422,7 +421,6 @@ class ParameterTraffic {
     return parameter.on_host[1] == Rational(0) ? Rational(1) : parameter.on_host[1];
   }
 
-  const Layout& layout_;
   const Job& job_;
   const Profile& profile_;
   const LocalUnit& unit_;

@@ -1,11 +1,15 @@
 #include "derive/prepared.h"
 
 #include <algorithm>
+#include <iterator>
+#include <numeric>
 
 #include "units/error.h"
 
 namespace placet {
 namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 ClassSet class_of(Module module) {
   switch (module) {
@@ -57,6 +61,44 @@ void rotate_in_place(const UnitKind& kind, const Operator& op, PreparedKind& out
   }
 }
 
+/// The classes of an operator's tensors: those of its parameters, else of its module.
+ClassSet classes_of(const UnitKind& kind, const Operator& op) {
+  ClassSet classes = 0;
+  for (int p : op.parameters) classes |= kind.parameters[at(p)].classes;
+  return classes != 0 ? classes : class_of(op.module);
+}
+
+/// Operator `number` takes value `v`.
+void read_input(const UnitKind& kind, int number, int v, PreparedKind& out) {
+  const Region to = kind.operators[at(number)].region;
+  const Region from = kind.values[at(v)].region;
+  PreparedValue& value = out.values[at(v)];
+  value.last_use = number;
+  if (from == Region::residual && to == Region::parallel) value.enters_parallel = true;
+  if (from == Region::parallel && to == Region::residual) value.leaves_parallel = true;
+}
+
+/// Operator `number` makes value `v`. `routed`: it works on routed tokens.
+void read_made(const UnitKind& kind, int number, int v, bool routed, PreparedKind& out) {
+  const Operator& op = kind.operators[at(number)];
+  PreparedValue& value = out.values[at(v)];
+  value.producer = number;
+  // Tokens come back from their experts to where they were sent from.
+  value.on_stream = op.region == Region::residual || op.kind == OpKind::combine;
+  value.classes = out.operators[at(number)].classes;
+  value.routed =
+      routed && op.kind != OpKind::combine && has_index(kind.values[at(v)].dims, Index::choice);
+}
+
+/// Outputs that are the storage of an input.
+void read_storage(const UnitKind& kind, const Operator& op, const Profile& profile,
+                  PreparedKind& out) {
+  if (op.kind == OpKind::rotary && profile.rotates_in_place) rotate_in_place(kind, op, out);
+  if (writes_in_place(op.kind) && !op.inputs.empty() && !op.outputs.empty()) {
+    out.values[at(op.outputs.front())].root = out.values[at(op.inputs.front())].root;
+  }
+}
+
 void read_values(const UnitKind& kind, const Profile& profile, PreparedKind& out) {
   out.values.resize(kind.values.size());
   for (std::size_t v = 0; v < kind.values.size(); ++v) {
@@ -66,124 +108,111 @@ void read_values(const UnitKind& kind, const Profile& profile, PreparedKind& out
   for (std::size_t o = 0; o < kind.operators.size(); ++o) {
     const Operator& op = kind.operators[o];
     const int number = static_cast<int>(o);
-    ClassSet classes = 0;
-    for (int p : op.parameters) classes |= kind.parameters[static_cast<std::size_t>(p)].classes;
-    if (classes == 0) classes = class_of(op.module);
-    out.operators[o].classes = classes;
-    bool routed_input = op.kind == OpKind::dispatch;
-    for (int v : op.inputs) {
-      PreparedValue& value = out.values[static_cast<std::size_t>(v)];
-      value.last_use = number;
-      routed_input = routed_input || value.routed;
-      if (op.region == Region::parallel &&
-          kind.values[static_cast<std::size_t>(v)].region == Region::residual) {
-        value.enters_parallel = true;
-      }
-      if (op.region == Region::residual &&
-          kind.values[static_cast<std::size_t>(v)].region == Region::parallel) {
-        value.leaves_parallel = true;
-      }
-    }
-    auto made = [&](int v) {
-      PreparedValue& value = out.values[static_cast<std::size_t>(v)];
-      value.producer = number;
-      // Tokens come back from their experts to where they were sent from.
-      value.on_stream = op.region == Region::residual || op.kind == OpKind::combine;
-      value.classes = classes;
-      value.routed = routed_input && op.kind != OpKind::combine &&
-                     has_index(kind.values[static_cast<std::size_t>(v)].dims, Index::choice);
-      return value.routed;
-    };
-    for (int v : op.outputs) made(v);
-    for (int v : op.internals) made(v);
-    if (op.kind == OpKind::rotary && profile.rotates_in_place) rotate_in_place(kind, op, out);
-    if (writes_in_place(op.kind) && !op.inputs.empty() && !op.outputs.empty()) {
-      out.values[static_cast<std::size_t>(op.outputs.front())].root =
-          out.values[static_cast<std::size_t>(op.inputs.front())].root;
-    }
+    out.operators[o].classes = classes_of(kind, op);
+    const bool routed = op.kind == OpKind::dispatch || std::ranges::any_of(op.inputs, [&](int v) {
+                          return out.values[at(v)].routed;
+                        });
+    for (int v : op.inputs) read_input(kind, number, v, out);
+    for (int v : op.outputs) read_made(kind, number, v, routed, out);
+    for (int v : op.internals) read_made(kind, number, v, routed, out);
+    read_storage(kind, op, profile, out);
   }
 }
 
 /// The last value that an operator makes and none takes; a loss ends the model, so its is none.
 void find_output(const UnitKind& kind, PreparedKind& out) {
   for (const Operator& op : kind.operators) {
-    for (int v : op.outputs) {
-      if (op.kind != OpKind::loss && out.values[static_cast<std::size_t>(v)].last_use < 0) {
-        out.output = out.values[static_cast<std::size_t>(v)].root;
-      }
-    }
+    if (op.kind == OpKind::loss) continue;
+    const auto is_last = [&](int v) { return out.values[at(v)].last_use < 0; };
+    const auto last = std::ranges::find_if(op.outputs.rbegin(), op.outputs.rend(), is_last);
+    if (last != op.outputs.rend()) out.output = out.values[at(*last)].root;
   }
+}
+
+PreparedParameter read_parameter(const UnitKind& kind, int number, const PreparedKind& known) {
+  PreparedParameter out;
+  out.elements = elements_of(kind.parameters[at(number)].dims);
+  for (const Operator& op : kind.operators) {
+    if (std::ranges::find(op.parameters, number) == op.parameters.end()) continue;
+    (op.region == Region::parallel ? out.used_in_parallel : out.used_on_residual) = true;
+    const auto is_routed = [&](int v) { return known.values[at(v)].routed; };
+    out.routed = out.routed || std::ranges::any_of(op.inputs, is_routed);
+  }
+  // A tensor of a model without operators is used on every token, by an operator we do not know.
+  const bool used = out.used_in_parallel || out.used_on_residual;
+  out.summed = used ? summed_indices(kind, number) : bit_of(Index::sample) | bit_of(Index::token);
+  return out;
 }
 
 void read_parameters(const UnitKind& kind, PreparedKind& out) {
-  out.parameters.resize(kind.parameters.size());
+  out.parameters.reserve(kind.parameters.size());
   for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
-    PreparedParameter& parameter = out.parameters[p];
-    parameter.elements = elements_of(kind.parameters[p].dims);
-    bool used = false;
-    for (const Operator& op : kind.operators) {
-      if (std::ranges::find(op.parameters, static_cast<int>(p)) == op.parameters.end()) continue;
-      used = true;
-      (op.region == Region::parallel ? parameter.used_in_parallel : parameter.used_on_residual) =
-          true;
-      const bool routed = std::ranges::any_of(
-          op.inputs, [&](int v) { return out.values[static_cast<std::size_t>(v)].routed; });
-      parameter.routed = parameter.routed || routed;
-    }
-    // A tensor of a model without operators is used on every token, by an operator we do not know.
-    parameter.summed = used ? summed_indices(kind, static_cast<int>(p))
-                            : bit_of(Index::sample) | bit_of(Index::token);
+    out.parameters.push_back(read_parameter(kind, static_cast<int>(p), out));
   }
 }
 
-/// Forward liveness on roots, and when each gradient appears and is used up.
+/// Forward liveness on roots: what an operator makes, and what nobody needs after it.
 void read_liveness(const UnitKind& kind, PreparedKind& out) {
   const std::size_t values = kind.values.size();
   std::vector<int> last_use(values, -1);
-  for (std::size_t v = 0; v < values; ++v) {
-    const auto root = static_cast<std::size_t>(out.values[v].root);
-    last_use[root] = std::max(last_use[root], out.values[v].last_use);
-    last_use[root] = std::max(last_use[root], out.values[v].producer);
+  for (const PreparedValue& value : out.values) {
+    int& last = last_use[at(value.root)];
+    last = std::max({last, value.last_use, value.producer});
   }
   for (std::size_t v = 0; v < values; ++v) {
     if (out.values[v].root != static_cast<int>(v)) continue;
     const bool is_output = out.values[v].last_use < 0 && out.values[v].producer >= 0;
-    if (!is_output && last_use[v] >= 0) {
-      out.operators[static_cast<std::size_t>(last_use[v])].dead_after.push_back(
-          static_cast<int>(v));
-    }
+    if (is_output || last_use[v] < 0) continue;
+    out.operators[at(last_use[v])].dead_after.push_back(static_cast<int>(v));
   }
-  std::vector<int> adjoint_root(values);
-  for (std::size_t v = 0; v < values; ++v) adjoint_root[v] = static_cast<int>(v);
-  std::vector<bool> exists(values, false);
-  for (std::size_t o = kind.operators.size(); o-- > 0;) {
-    const Operator& op = kind.operators[o];
-    PreparedOperator& prepared = out.operators[o];
-    for (int v : op.outputs) {
-      if (out.values[static_cast<std::size_t>(v)].root == v) prepared.made.push_back(v);
-    }
+  for (std::size_t o = 0; o < kind.operators.size(); ++o) {
+    std::ranges::copy_if(kind.operators[o].outputs, std::back_inserter(out.operators[o].made),
+                         [&](int v) { return out.values[at(v)].root == v; });
+  }
+}
+
+/// Backward, from the last operator to the first: when each gradient appears and is used up.
+class AdjointWalk {
+ public:
+  explicit AdjointWalk(const UnitKind& kind)
+      : kind_(kind), root_(kind.values.size()), exists_(kind.values.size(), false) {
+    std::iota(root_.begin(), root_.end(), 0);
+  }
+
+  void read(const Operator& op, PreparedOperator& out) {
     const bool passes = passes_gradient(op.kind) && !op.inputs.empty() && !op.outputs.empty();
     const int alias = passes ? gradient_alias(op) : -1;
-    for (int v : op.inputs) {
-      const auto i = static_cast<std::size_t>(v);
-      if (kind.values[i].type == ValueType::int64 || kind.values[i].type == ValueType::mask) {
-        continue;  // no gradient flows to token ids and masks
-      }
-      if (v == alias && !exists[i]) {
-        adjoint_root[i] = adjoint_root[static_cast<std::size_t>(op.outputs.front())];
-      } else if (exists[i]) {
-        prepared.adjoints_added.push_back(v);
-      } else {
-        prepared.adjoints_made.push_back(v);
-      }
-      exists[i] = true;
-    }
+    for (int v : op.inputs) read_input(op, v, alias, out);
     for (int v : op.outputs) {
-      const auto i = static_cast<std::size_t>(v);
-      const bool passed_on =
-          passes && adjoint_root[static_cast<std::size_t>(alias)] == adjoint_root[i];
-      if (adjoint_root[i] == v && !passed_on && exists[i]) prepared.adjoints_dead.push_back(v);
+      const bool passed_on = passes && root_[at(alias)] == root_[at(v)];
+      if (root_[at(v)] == v && !passed_on && exists_[at(v)]) out.adjoints_dead.push_back(v);
     }
+  }
+
+ private:
+  /// The gradient of an input: that of the output itself, added to what is there, or made.
+  void read_input(const Operator& op, int v, int alias, PreparedOperator& out) {
+    const ValueType type = kind_.values[at(v)].type;
+    if (type == ValueType::int64 || type == ValueType::mask) return;  // ids and masks have none
+    if (exists_[at(v)]) {
+      out.adjoints_added.push_back(v);
+    } else if (v == alias) {
+      root_[at(v)] = root_[at(op.outputs.front())];
+    } else {
+      out.adjoints_made.push_back(v);
+    }
+    exists_[at(v)] = true;
+  }
+
+  const UnitKind& kind_;
+  std::vector<int> root_;     // by value: whose storage its gradient is
+  std::vector<bool> exists_;  // by value: whether it has one yet
+};
+
+void read_adjoints(const UnitKind& kind, PreparedKind& out) {
+  AdjointWalk walk(kind);
+  for (std::size_t o = kind.operators.size(); o-- > 0;) {
+    walk.read(kind.operators[o], out.operators[o]);
   }
 }
 
@@ -304,35 +333,54 @@ const RecomputePolicy* policy_of(const Job& job) {
   return nullptr;
 }
 
+bool is_inside(const SavedPlan& plan, const Operator& op) {
+  return std::ranges::find(plan.modules, op.module) != plan.modules.end();
+}
+
+/// Values that an operator leaves to backward under the plan's modules: outside of them what it
+/// saves, inside the inputs that come from outside.
+std::vector<int> kept_by(const UnitKind& kind, const PreparedKind& prepared,
+                         const SavedTable& table, const SavedPlan& plan, const Operator& op) {
+  if (!is_inside(plan, op)) return saved_by(kind, op, table);
+  std::vector<int> kept;
+  std::ranges::copy_if(op.inputs, std::back_inserter(kept), [&](int v) {
+    const int producer = prepared.values[at(v)].producer;
+    return producer < 0 || !is_inside(plan, kind.operators[at(producer)]);
+  });
+  return kept;
+}
+
 /// What stays when `modules` are recomputed: whatever the others keep, and the modules' inputs.
 SavedPlan plan_without(const UnitKind& kind, const PreparedKind& prepared, const SavedTable& table,
                        const std::vector<Module>& modules) {
   SavedPlan plan;
   plan.modules = with_contents(modules);
   plan.is_kept.assign(kind.values.size(), false);
-  auto is_inside = [&](const Operator& op) {
-    return std::ranges::find(plan.modules, op.module) != plan.modules.end();
-  };
-  auto root_of = [&](int v) { return prepared.values[static_cast<std::size_t>(v)].root; };
+  const auto root_of = [&](int v) { return prepared.values[at(v)].root; };
   for (const Operator& op : kind.operators) {
-    if (!is_inside(op)) {
-      for (int v : saved_by(kind, op, table)) insert_root(plan.kept, plan.is_kept, root_of(v));
-      continue;
-    }
-    for (int v : op.inputs) {
-      const int producer = prepared.values[static_cast<std::size_t>(v)].producer;
-      const bool outside =
-          producer < 0 || !is_inside(kind.operators[static_cast<std::size_t>(producer)]);
-      if (outside) insert_root(plan.kept, plan.is_kept, root_of(v));
+    for (int v : kept_by(kind, prepared, table, plan, op)) {
+      insert_root(plan.kept, plan.is_kept, root_of(v));
     }
   }
   std::vector<bool> rebuilt = plan.is_kept;
   for (const Operator& op : kind.operators) {
-    if (!is_inside(op)) continue;
+    if (!is_inside(plan, op)) continue;
     for (int v : saved_by(kind, op, table)) insert_root(plan.rebuilt, rebuilt, root_of(v));
   }
   note_last_readers(kind, prepared, table, plan);
   return plan;
+}
+
+/// The plan of blocks that are recomputed by the job's choice; others keep to the plain one.
+SavedPlan recomputed_plan(const Job& job, const UnitKind& kind, const PreparedKind& prepared) {
+  const SavedTable& table = job.profile.saved;
+  const bool is_block = kind.role == UnitRole::block || kind.role == UnitRole::mtp;
+  if (!is_block || kind.values.empty()) return prepared.plain;
+  if (recomputes_units(job)) return whole_unit_plan(kind, prepared, table);
+  if (job.recompute.kind != Recompute::Kind::selective) return prepared.plain;
+  const RecomputePolicy* policy = policy_of(job);
+  return policy != nullptr ? policy_plan(kind, prepared, table, *policy)
+                           : plan_without(kind, prepared, table, job.recompute.modules);
 }
 
 }  // namespace
@@ -357,20 +405,9 @@ Prepared prepare(const Job& job) {
     find_output(kind, out);
     read_parameters(kind, out);
     read_liveness(kind, out);
-    const SavedTable& table = job.profile.saved;
-    out.plain = plan_without(kind, out, table, {});
-    const bool is_block = kind.role == UnitRole::block || kind.role == UnitRole::mtp;
-    if (!is_block || kind.values.empty()) {
-      out.recomputed = out.plain;
-    } else if (recomputes_units(job)) {
-      out.recomputed = whole_unit_plan(kind, out, table);
-    } else if (job.recompute.kind == Recompute::Kind::selective) {
-      const RecomputePolicy* policy = policy_of(job);
-      out.recomputed = policy != nullptr ? policy_plan(kind, out, table, *policy)
-                                         : plan_without(kind, out, table, job.recompute.modules);
-    } else {
-      out.recomputed = out.plain;
-    }
+    read_adjoints(kind, out);
+    out.plain = plan_without(kind, out, job.profile.saved, {});
+    out.recomputed = recomputed_plan(job, kind, out);
   }
   return prepared;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <ranges>
 
 #include "derive/rule_parts.h"
 #include "placement/strategy.h"
@@ -17,11 +18,11 @@ namespace {
 const AxisPlacement& axis_to_change(const Placement& placement, std::int64_t devices) {
   const AxisPlacement* best = &placement.axes.front();
   const std::int64_t have = devices_of(placement);
-  for (auto it = placement.axes.rbegin(); it != placement.axes.rend(); ++it) {
-    const bool mends = devices % (have / it->degree) == 0;
+  for (const AxisPlacement& axis : placement.axes | std::views::reverse) {
+    const bool mends = devices % (have / axis.degree) == 0;
     const bool best_mends = devices % (have / best->degree) == 0;
-    const bool batch = it->how.cut == Cut::batch;
-    if ((mends && !best_mends) || (mends == best_mends && batch)) best = &*it;
+    const bool batch = axis.how.cut == Cut::batch;
+    if ((mends && !best_mends) || (mends == best_mends && batch)) best = &axis;
   }
   return *best;
 }

@@ -191,23 +191,32 @@ std::string names_of_axes(std::span<const AxisPlacement* const> axes) {
 }
 
 /// Something per sample or step that the axes with a cut together must divide.
-void judge_total(const Job& job, std::int64_t total, std::int64_t parts, Cut cut,
-                 const std::string& noun, const std::string& flag, Findings& findings) {
-  if (total <= 0 || parts <= 1 || total % parts == 0) return;
+struct Total {
+  std::int64_t amount = 0;
+  std::int64_t parts = 1;
+  Cut cut = Cut::batch;
+  std::string noun;
+  const char* flag = "";  // that sets it
+
+  bool divides() const { return amount <= 0 || parts <= 1 || amount % parts == 0; }
+};
+
+void judge_total(const Job& job, const Total& total, Findings& findings) {
+  if (total.divides()) return;
   std::vector<const AxisPlacement*> axes;
   for (const AxisPlacement& axis : job.placement.axes) {
-    if (axis.how.cut == cut && axis.degree > 1) axes.push_back(&axis);
+    if (axis.how.cut == total.cut && axis.degree > 1) axes.push_back(&axis);
   }
-  const std::int64_t above = round_up(total, parts);
-  const std::int64_t below = total - total % parts;
-  std::string cure = flag + " " + std::to_string(above);
+  const std::int64_t above = round_up(total.amount, total.parts);
+  const std::int64_t below = total.amount - total.amount % total.parts;
+  std::string cure = std::string(total.flag) + " " + std::to_string(above);
   if (below > 0) cure += " or " + std::to_string(below);
   const std::string where = axes.size() == 1 ? "axis " : axes.empty() ? "batch" : "axes ";
-  findings.push_back(
-      {.rule = "divisibility",
-       .where = where + names_of_axes(axes),
-       .message = std::to_string(total) + " " + noun + " do not divide by " + std::to_string(parts),
-       .cure = std::move(cure)});
+  findings.push_back({.rule = "divisibility",
+                      .where = where + names_of_axes(axes),
+                      .message = std::to_string(total.amount) + " " + total.noun +
+                                 " do not divide by " + std::to_string(total.parts),
+                      .cure = std::move(cure)});
 }
 
 // --- blocks
@@ -276,6 +285,21 @@ std::int64_t rows_left(const std::vector<Cutter>& cutters, const Parameter& para
   return largest_share(first.size, parts);
 }
 
+/// The largest matrix that the cuts leave fewer rows than there are shards; none: nullptr.
+const Parameter* largest_with_fewer_rows(const Model& model, const std::vector<Cutter>& cutters,
+                                         std::int64_t shards) {
+  const Parameter* largest = nullptr;
+  for (const UnitKind& kind : model.kinds) {
+    for (const Parameter& parameter : kind.parameters) {
+      if (parameter.dims.size() < 2 || rows_left(cutters, parameter) >= shards) continue;
+      const bool larger =
+          largest == nullptr || elements_of(parameter.dims) > elements_of(largest->dims);
+      largest = larger ? &parameter : largest;
+    }
+  }
+  return largest;
+}
+
 }  // namespace
 
 void judge_dimensions(const Job& job, Findings& findings) { DimensionJudge(job, findings).judge(); }
@@ -297,10 +321,17 @@ void judge_tokens(const Job& job, Findings& findings) {
     }
   }
   const std::int64_t tokens = job.batch.sequence;
-  judge_total(job, tokens, chunks, Cut::sequence, "tokens of a sample", "--seq", findings);
+  Total total{.amount = tokens,
+              .parts = chunks,
+              .cut = Cut::sequence,
+              .noun = "tokens of a sample",
+              .flag = "--seq"};
+  judge_total(job, total, findings);
   const std::int64_t together = saturating_product(coordinates, residual);
   if (residual == 1 || (chunks > 1 && tokens % chunks != 0)) return;
-  judge_total(job, tokens, together, Cut::tensor, "tokens of a sample", "--seq", findings);
+  total.parts = together;
+  total.cut = Cut::tensor;
+  judge_total(job, total, findings);
 }
 
 void judge_samples(const Job& job, Findings& findings) {
@@ -309,9 +340,10 @@ void judge_samples(const Job& job, Findings& findings) {
     if (axis.how.cut != Cut::batch && axis.how.cut != Cut::expert) continue;
     together = saturating_product(together, parts_of(axis));
   }
-  judge_total(job, job.batch.global, together, Cut::batch,
-              "samples of a step, micro-batches of " + std::to_string(job.batch.micro) + ",",
-              "--global-batch", findings);
+  Total total{.amount = job.batch.global, .parts = together, .flag = "--global-batch"};
+  if (total.divides()) return;
+  total.noun = "samples of a step, micro-batches of " + std::to_string(job.batch.micro) + ",";
+  judge_total(job, total, findings);
 }
 
 void judge_blocks(const Job& job, Findings& findings) {
@@ -358,26 +390,13 @@ void judge_storage(const Job& job, Findings& findings) {
     axis_of_shards = &axis;
   }
   const std::vector<Cutter> cutters = cutters_of(job);
-  const Parameter* largest = nullptr;
-  std::int64_t rows = 0;
-  for (const UnitKind& kind : job.model.kinds) {
-    for (const Parameter& parameter : kind.parameters) {
-      if (parameter.dims.size() < 2) continue;
-      const std::int64_t left = rows_left(cutters, parameter);
-      if (left >= shards) continue;
-      const bool larger =
-          largest == nullptr || elements_of(parameter.dims) > elements_of(largest->dims);
-      if (!larger) continue;
-      largest = &parameter;
-      rows = left;
-    }
-  }
+  const Parameter* largest = largest_with_fewer_rows(job.model, cutters, shards);
   if (largest == nullptr) return;
   findings.push_back({.rule = "compute-before-storage",
                       .severity = Severity::advice,
                       .where = largest->name,
-                      .message = std::to_string(rows) + " rows for " + std::to_string(shards) +
-                                 " shards: the other devices hold padding",
+                      .message = std::to_string(rows_left(cutters, *largest)) + " rows for " +
+                                 std::to_string(shards) + " shards: the other devices hold padding",
                       .cure = "fewer shards along " + std::string(axis_of_shards->axis.text())});
 }
 

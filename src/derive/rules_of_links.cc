@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <ranges>
 
 #include "derive/rule_parts.h"
 
@@ -16,9 +17,9 @@ using AxisOrder = std::vector<std::size_t>;
 RankBlock block_in(const Placement& placement, const AxisOrder& order, AxisMask axes) {
   RankBlock block;
   std::int64_t stride = 1;
-  for (auto it = order.rbegin(); it != order.rend(); ++it) {
-    const std::int64_t degree = placement.axes[*it].degree;
-    const bool included = (axes & axis_bit(static_cast<int>(*it))) != 0;
+  for (const std::size_t axis : order | std::views::reverse) {
+    const std::int64_t degree = placement.axes[axis].degree;
+    const bool included = (axes & axis_bit(static_cast<int>(axis))) != 0;
     if (included) block.span += (degree - 1) * stride;
     stride *= degree;
     if (included) block.size = stride;

@@ -201,6 +201,60 @@ bool tears(const How& how, ShardGrain grain) {
   return false;
 }
 
+void judge_region(const Job& job, const AxisPlacement& axis, const Selector* selector,
+                  const How& how, Findings& findings) {
+  const UpdateRegion region = job.optimizer.region;
+  if (is_checkpoints(selector) || !tears(how, job.profile.grain)) return;
+  if (region == UpdateRegion::block && how.cut == Cut::tensor) return;
+  Modes cure = how.modes;
+  cure.optimizer = Mode::sharded_gather;
+  std::string message = job.optimizer.name + " updates whole " + region_name(region) +
+                        "; along this axis a device owns parts of them";
+  if (region == UpdateRegion::row_and_column) message += ", so partial sums must be reduced";
+  findings.push_back(
+      {.rule = "whole-regions",
+       .severity = region == UpdateRegion::matrix ? Severity::error : Severity::warning,
+       .where = place_of(axis, selector),
+       .message = std::move(message),
+       .cure = term_for(axis, selector, how, cure)});
+}
+
+// --- materialized
+
+/// Gradients used up inside backward: what the step asks of them that needs them later.
+void judge_consumed_gradients(const Job& job, const AxisPlacement& axis, const Selector* selector,
+                              const How& how, Findings& findings) {
+  if (how.modes.gradients != Mode::materialized) return;
+  Modes whole = how.modes;
+  whole.gradients = default_modes(how.cut).gradients;
+  const auto add = [&](const char* reason) {
+    findings.push_back(
+        {.rule = "materialized-gradients",
+         .where = place_of(axis, selector),
+         .message = std::string("gradients are used up inside backward, but ") + reason,
+         .cure = term_for(axis, selector, how, whole)});
+  };
+  if (micro_batches_per_step(job) > 1) add("the step adds up several micro-batches");
+  if (job.clips_by_global_norm) add("clipping needs their norm over all units");
+  if (job.scales_loss_dynamically) add("loss scaling may have to drop the step");
+}
+
+/// Parameters rebuilt at each use: from what?
+void judge_rebuilt_parameters(const Job& job, const AxisPlacement& axis, const Selector* selector,
+                              const How& how, Findings& findings) {
+  const bool has_master = job.precision.master.has_value() && job.optimizer.keeps_master &&
+                          job.precision.parameters != Dtype::fp32;
+  if (how.modes.parameters != Mode::materialized || has_master) return;
+  Modes resting = how.modes;
+  resting.parameters = default_modes(how.cut).parameters;
+  findings.push_back(
+      {.rule = "materialized-parameters-source",
+       .where = place_of(axis, selector),
+       .message = "parameters are rebuilt from the master copy, and none rests in the optimizer "
+                  "state",
+       .cure = term_for(axis, selector, how, resting)});
+}
+
 }  // namespace
 
 void judge_meaning(const Job& job, Findings& findings) {
@@ -224,26 +278,13 @@ void judge_update(const Job& job, Findings& findings) {
 // only ask that shards begin at their borders, which padding gives.
 void judge_regions(const Job& job, Findings& findings) {
   const UpdateRegion region = job.optimizer.region;
-  const bool by_shape = region == UpdateRegion::matrix || region == UpdateRegion::row_and_column;
-  if (region == UpdateRegion::element) return;
+  const bool padded =
+      job.profile.pad_elements % std::max<std::int64_t>(1, job.optimizer.block) == 0;
+  if (region == UpdateRegion::element || (region == UpdateRegion::block && padded)) return;
   for (const AxisPlacement& axis : job.placement.axes) {
     if (axis.degree == 1) continue;
-    if (region == UpdateRegion::block && job.profile.pad_elements % job.optimizer.block == 0)
-      continue;
     for_each_how(axis, [&](const How& how, const Selector* selector) {
-      if (is_checkpoints(selector) || !tears(how, job.profile.grain)) return;
-      if (region == UpdateRegion::block && how.cut == Cut::tensor) return;
-      Modes cure = how.modes;
-      cure.optimizer = Mode::sharded_gather;
-      const bool wrong = region == UpdateRegion::matrix;
-      findings.push_back(
-          {.rule = "whole-regions",
-           .severity = wrong ? Severity::error : Severity::warning,
-           .where = place_of(axis, selector),
-           .message = job.optimizer.name + " updates whole " + region_name(region) +
-                      "; along this axis a device owns parts of them" +
-                      (by_shape && !wrong ? ", so partial sums must be reduced" : ""),
-           .cure = term_for(axis, selector, how, cure)});
+      judge_region(job, axis, selector, how, findings);
     });
   }
 }
@@ -252,36 +293,8 @@ void judge_materialized(const Job& job, Findings& findings) {
   for (const AxisPlacement& axis : job.placement.axes) {
     for_each_how(axis, [&](const How& how, const Selector* selector) {
       if (is_checkpoints(selector)) return;
-      const auto add = [&](const char* rule, std::string message, std::string cure) {
-        findings.push_back({.rule = rule,
-                            .where = place_of(axis, selector),
-                            .message = std::move(message),
-                            .cure = std::move(cure)});
-      };
-      if (how.modes.gradients == Mode::materialized) {
-        Modes whole = how.modes;
-        whole.gradients = default_modes(how.cut).gradients;
-        const std::string cure = term_for(axis, selector, how, whole);
-        const std::string used = "gradients are used up inside backward, but ";
-        if (micro_batches_per_step(job) > 1) {
-          add("materialized-gradients", used + "the step adds up several micro-batches", cure);
-        }
-        if (job.clips_by_global_norm) {
-          add("materialized-gradients", used + "clipping needs their norm over all units", cure);
-        }
-        if (job.scales_loss_dynamically) {
-          add("materialized-gradients", used + "loss scaling may have to drop the step", cure);
-        }
-      }
-      const bool has_master = job.precision.master.has_value() && job.optimizer.keeps_master &&
-                              job.precision.parameters != Dtype::fp32;
-      if (how.modes.parameters == Mode::materialized && !has_master) {
-        Modes resting = how.modes;
-        resting.parameters = default_modes(how.cut).parameters;
-        add("materialized-parameters-source",
-            "parameters are rebuilt from the master copy, and none rests in the optimizer state",
-            term_for(axis, selector, how, resting));
-      }
+      judge_consumed_gradients(job, axis, selector, how, findings);
+      judge_rebuilt_parameters(job, axis, selector, how, findings);
     });
   }
 }

@@ -136,6 +136,35 @@ std::vector<std::int64_t> blocks_per_stage(const Job& job, std::int64_t virtual_
   return even_blocks(blocks, virtual_stages);
 }
 
+namespace {
+
+/// Units by virtual stage, as positions in Model::units.
+std::vector<std::vector<int>> content_of(const Job& job, std::int64_t virtuals) {
+  std::vector<std::int64_t> room = blocks_per_stage(job, virtuals);
+  std::vector<std::vector<int>> content(at(virtuals));
+  std::size_t stage = 0;
+  for (std::size_t u = 0; u < job.model.units.size(); ++u) {
+    const int unit = static_cast<int>(u);
+    switch (job.model.kinds[at(job.model.units[u].kind)].role) {
+      case UnitRole::embedding:
+        content.front().push_back(unit);
+        break;
+      case UnitRole::head:
+      case UnitRole::mtp:
+        content.back().push_back(unit);
+        break;
+      case UnitRole::block:
+        while (stage + 1 < room.size() && room[stage] == 0) ++stage;
+        --room[stage];
+        content[stage].push_back(unit);
+        break;
+    }
+  }
+  return content;
+}
+
+}  // namespace
+
 bool is_last_block(const Model& model, int unit) {
   const auto is_block = [&](std::size_t u) {
     return u < model.units.size() && model.kinds[at(model.units[u].kind)].role == UnitRole::block;
@@ -162,26 +191,8 @@ bool is_second_use(const Model& model, const Stage& stage, const Parameter& para
 
 std::vector<Stage> stages_of(const Job& job) {
   const std::int64_t degree = pipeline_degree(job.placement);
-  Schedule schedule = job.schedule;
-  if (degree == 1) schedule = Schedule{};
-  const std::int64_t virtuals = virtual_stages(schedule, degree);
-  const std::vector<std::int64_t> blocks = blocks_per_stage(job, virtuals);
-  std::vector<std::vector<int>> content(at(virtuals));
-  std::int64_t stage = 0;
-  std::int64_t placed = 0;
-  for (std::size_t u = 0; u < job.model.units.size(); ++u) {
-    const UnitRole role = job.model.kinds[at(job.model.units[u].kind)].role;
-    if (role == UnitRole::block) {
-      while (stage + 1 < virtuals && placed == blocks[at(stage)]) {
-        ++stage;
-        placed = 0;
-      }
-      content[at(stage)].push_back(static_cast<int>(u));
-      ++placed;
-    } else {
-      content[at(role == UnitRole::embedding ? 0 : virtuals - 1)].push_back(static_cast<int>(u));
-    }
-  }
+  const Schedule schedule = degree == 1 ? Schedule{} : job.schedule;
+  const std::vector<std::vector<int>> content = content_of(job, virtual_stages(schedule, degree));
   std::vector<Stage> stages(at(degree));
   for (std::int64_t d = 0; d < degree; ++d) {
     Stage& out = stages[at(d)];
@@ -191,7 +202,7 @@ std::vector<Stage> stages_of(const Job& job) {
       out.chunks.push_back(content[at(hosted)]);
       out.virtual_stages.push_back(hosted);
       out.hosts_first = out.hosts_first || hosted == 0;
-      out.hosts_last = out.hosts_last || hosted + 1 == virtuals;
+      out.hosts_last = out.hosts_last || at(hosted) + 1 == content.size();
     }
   }
   return stages;

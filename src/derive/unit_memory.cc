@@ -152,26 +152,34 @@ class UnitWalk {
     return bytes;
   }
 
+  static void raise(UnitPeak& most, const UnitPeak& now) {
+    if (now.total() > most.total()) most = now;
+  }
+
+  /// A value that is there from now on, in forward.
+  void count_made(int v, UnitPeak& now) const {
+    (plan_.is_kept[at(v)] ? now.kept : now.working) += sizes_[at(v)];
+  }
+
+  std::int64_t kept_internals(const Operator& op) const {
+    std::int64_t bytes = 0;
+    for (int v : op.internals) bytes += plan_.is_kept[at(v)] ? sizes_[at(v)] : 0;
+    return bytes;
+  }
+
   void walk_forward(UnitMemory& out) const {
-    std::int64_t kept = 0;
-    std::int64_t working = 0;
-    auto count_made = [&](int v) { (plan_.is_kept[at(v)] ? kept : working) += sizes_[at(v)]; };
-    if (!kind_.values.empty() && prepared_.values[0].producer < 0) count_made(0);
+    UnitPeak now;
+    if (!kind_.values.empty() && prepared_.values[0].producer < 0) count_made(0, now);
     for (std::size_t o = 0; o < kind_.operators.size(); ++o) {
       const Operator& op = kind_.operators[o];
-      for (int v : prepared_.operators[o].made) count_made(v);
-      for (int v : op.internals) {
-        if (plan_.is_kept[at(v)]) kept += sizes_[at(v)];
-      }
-      UnitPeak peak{.kept = kept, .working = working, .gathered = gathered_inputs(op)};
-      if (op.kind == OpKind::loss) {
-        peak.loss = workspace(op);
-        if (peak.total() > out.loss.total()) out.loss = peak;
-      } else if (peak.total() > out.forward.total()) {
-        out.forward = peak;
-      }
+      const bool is_loss = op.kind == OpKind::loss;
+      for (int v : prepared_.operators[o].made) count_made(v, now);
+      now.kept += kept_internals(op);
+      now.gathered = gathered_inputs(op);
+      now.loss = is_loss ? workspace(op) : 0;
+      raise(is_loss ? out.loss : out.forward, now);
       for (int v : prepared_.operators[o].dead_after) {
-        if (!plan_.is_kept[at(v)]) working -= sizes_[at(v)];
+        if (!plan_.is_kept[at(v)]) now.working -= sizes_[at(v)];
       }
     }
   }
@@ -180,33 +188,44 @@ class UnitWalk {
     return std::ranges::find(plan_.modules, op.module) != plan_.modules.end();
   }
 
+  /// The values of a second forward, as they come and go.
+  struct SecondForward {
+    UnitPeak now;
+    std::vector<bool> stays;     // by value: backward needs it
+    std::vector<bool> is_there;  // by value
+  };
+
+  void make_again(int v, SecondForward& walk) const {
+    if (!walk.is_there[at(v)]) walk.now.rebuilt += sizes_[at(v)];
+    walk.is_there[at(v)] = true;
+  }
+
+  void free_again(int v, SecondForward& walk) const {
+    if (walk.stays[at(v)] || plan_.is_kept[at(v)] || !walk.is_there[at(v)]) return;
+    walk.now.rebuilt -= sizes_[at(v)];
+    walk.is_there[at(v)] = false;
+  }
+
+  void run_again(std::size_t o, SecondForward& walk, UnitMemory& out) const {
+    const Operator& op = kind_.operators[o];
+    for (int v : prepared_.operators[o].made) make_again(v, walk);
+    for (int v : op.internals) {
+      if (walk.stays[at(v)]) make_again(v, walk);
+    }
+    walk.now.gathered = gathered_inputs(op);
+    raise(out.backward, walk.now);
+    for (int v : prepared_.operators[o].dead_after) free_again(v, walk);
+  }
+
   /// The second forward of what is recomputed, beside the gradient that waits for the backward:
   /// what backward needs stays, the rest passes by, and can be more than backward itself holds.
   void walk_again(UnitMemory& out) const {
-    UnitPeak now;
-    now.kept = out.kept_whole;
-    if (prepared_.output >= 0) now.working = sizes_[at(prepared_.output)];
-    std::vector<bool> stays(sizes_.size(), false);
-    for (int v : plan_.rebuilt) stays[at(v)] = true;
-    std::vector<bool> is_there = plan_.is_kept;
-    const auto make = [&](int v) {
-      if (!is_there[at(v)]) now.rebuilt += sizes_[at(v)];
-      is_there[at(v)] = true;
-    };
+    SecondForward walk{.stays = std::vector<bool>(sizes_.size(), false), .is_there = plan_.is_kept};
+    walk.now.kept = out.kept_whole;
+    if (prepared_.output >= 0) walk.now.working = sizes_[at(prepared_.output)];
+    for (int v : plan_.rebuilt) walk.stays[at(v)] = true;
     for (std::size_t o = 0; o < kind_.operators.size(); ++o) {
-      const Operator& op = kind_.operators[o];
-      if (!runs_again(op)) continue;
-      for (int v : prepared_.operators[o].made) make(v);
-      for (int v : op.internals) {
-        if (stays[at(v)]) make(v);
-      }
-      now.gathered = gathered_inputs(op);
-      if (now.total() > out.backward.total()) out.backward = now;
-      for (int v : prepared_.operators[o].dead_after) {
-        if (stays[at(v)] || plan_.is_kept[at(v)] || !is_there[at(v)]) continue;
-        now.rebuilt -= sizes_[at(v)];
-        is_there[at(v)] = false;
-      }
+      if (runs_again(kind_.operators[o])) run_again(o, walk, out);
     }
   }
 
@@ -229,32 +248,37 @@ class UnitWalk {
     });
   }
 
+  std::int64_t bytes_of_values(const std::vector<int>& values) const {
+    std::int64_t bytes = 0;
+    for (int v : values) bytes += sizes_[at(v)];
+    return bytes;
+  }
+
   void walk_backward(UnitMemory& out) const {
     UnitPeak now;
     now.kept = out.kept_whole;
-    for (int v : plan_.rebuilt) now.rebuilt += sizes_[at(v)];
+    now.rebuilt = bytes_of_values(plan_.rebuilt);
     if (prepared_.output >= 0) now.working = sizes_[at(prepared_.output)];
-    std::int64_t held_gradients = 0;  // scattered only when the unit is done
-    for (std::size_t o = kind_.operators.size(); o-- > 0;) {
-      const Operator& op = kind_.operators[o];
-      const PreparedOperator& facts = prepared_.operators[o];
-      std::int64_t temporary = 0;
-      for (int v : facts.adjoints_made) now.working += sizes_[at(v)];
-      for (int v : facts.adjoints_added) temporary += sizes_[at(v)];
-      const std::int64_t own = weight_gradients(op);
-      UnitPeak peak = now;
-      peak.working += temporary;
-      peak.gathered = gathered_inputs(op);
-      peak.weight_gradient = held_gradients + own;
-      if (op.kind == OpKind::loss) peak.loss = workspace(op);
-      if (peak.total() > out.backward.total()) out.backward = peak;
-      const bool held = job_.profile.gradient_hold != GradientHold::op;
-      if (held || scatters(op)) held_gradients += own;
-      for (int v : facts.adjoints_dead) now.working -= sizes_[at(v)];
-      for (int v : plan_.done[o]) {
-        const bool was_kept = plan_.is_kept[at(v)];
-        (was_kept ? now.kept : now.rebuilt) -= sizes_[at(v)];
-      }
+    for (std::size_t o = kind_.operators.size(); o-- > 0;) run_backward(o, now, out);
+  }
+
+  /// One operator backward. `now` holds in weight_gradient what is scattered only when the unit is
+  /// done.
+  void run_backward(std::size_t o, UnitPeak& now, UnitMemory& out) const {
+    const Operator& op = kind_.operators[o];
+    const PreparedOperator& facts = prepared_.operators[o];
+    now.working += bytes_of_values(facts.adjoints_made);
+    const std::int64_t own = weight_gradients(op);
+    UnitPeak peak = now;
+    peak.working += bytes_of_values(facts.adjoints_added);
+    peak.gathered = gathered_inputs(op);
+    peak.weight_gradient += own;
+    if (op.kind == OpKind::loss) peak.loss = workspace(op);
+    raise(out.backward, peak);
+    if (job_.profile.gradient_hold != GradientHold::op || scatters(op)) now.weight_gradient += own;
+    now.working -= bytes_of_values(facts.adjoints_dead);
+    for (int v : plan_.done[o]) {
+      (plan_.is_kept[at(v)] ? now.kept : now.rebuilt) -= sizes_[at(v)];
     }
   }
 
