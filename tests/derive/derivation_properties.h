@@ -44,9 +44,11 @@ std::array<std::int64_t, 3> summed_resting_bytes(const Job& job);
 
 /// Whether the replay and the derivation make the same simplifications for such a job: one stage,
 /// no prediction modules, a stream that is whole along tensor axes, nothing kept on the host,
-/// nothing gathered ahead or kept gathered in part, gradients that rest whole, recomputation of
-/// whole units or none.
-bool replay_covers(const Job& job, const Prepared& prepared);
+/// nothing gathered ahead, gradients that rest whole, recomputation of whole units or none.
+bool replay_covers(const Job& job);
+
+/// Whether some parameter stays gathered along some of its axes only, which the replay leaves out.
+bool keeps_parts(const Job& job, const Prepared& prepared);
 
 /// The most bytes alive in the replay are the derivation's peak, up to what rounding each request
 /// to 512 bytes may add.
