@@ -41,7 +41,10 @@ struct InstantBytes {
 /// Memory of one class of equal devices.
 struct MemoryClass {
   std::int64_t devices = 0;
-  int stage = 0;  // device of the pipeline; reports say "stage 0"
+  int stage = 0;                          // device of the pipeline; reports say "stage 0"
+  std::string shares;                     // "dp 2/9": its part along axes with shares; else empty
+  std::vector<std::int64_t> coordinates;  // of one of its devices, where there are shares
+  Bytes capacity;                         // of its smallest device; 0: no cluster given
   Instant peak_instant = Instant::forward;
   int peak_unit = -1;                  // position in Model::units of the unit that runs; -1: none
   std::vector<InstantBytes> instants;  // bytes alive at each
@@ -94,6 +97,8 @@ struct CommunicationClass {
 
 /// "stage 2"; "every device" where there is one stage.
 std::string class_name(const Job& job, int stage);
+/// The same with its shares: "stage 2, dp 2/9", "devices of dp 2/9".
+std::string class_name(const Job& job, const MemoryClass& memory);
 
 /// The instant of the peak in words: "backward of block 31", "loss", "update".
 std::string peak_text(const Job& job, const MemoryClass& memory);
@@ -108,7 +113,7 @@ struct Derivation {
   Bytes capacity;       // of the smallest device; 0: no cluster given
   Bytes host_capacity;  // of one host
   Bytes host_used;      // by all processes of one host
-  bool fits = true;
+  bool fits = true;     // every class on its smallest device, every host
 };
 
 }  // namespace placet

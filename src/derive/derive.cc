@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "derive/communication.h"
+#include "derive/device_classes.h"
 #include "derive/layout.h"
 #include "derive/memory.h"
 #include "derive/rules.h"
@@ -28,13 +29,36 @@ Bytes host_use(const Cluster& cluster, const std::vector<MemoryClass>& classes) 
   return largest * cluster.groups.front().per_host;
 }
 
+/// Memory of each stage; where axes have shares, of each class of devices within it.
+std::vector<MemoryClass> memory_classes(const Job& job, const Prepared& prepared,
+                                        const Layout& layout, const std::vector<Stage>& stages) {
+  const std::vector<ShareClass> shares = share_classes(job.placement);
+  if (shares.size() == 1) return derive_memory(layout, stages);
+  std::vector<MemoryClass> classes;
+  for (const ShareClass& own : shares) {
+    const Layout part = lay_out(job, prepared, own.coordinates);
+    for (MemoryClass& memory : derive_memory(part, stages)) {
+      memory.devices = own.devices / layout.stages;
+      memory.shares = own.name;
+      memory.coordinates = own.coordinates;
+      classes.push_back(std::move(memory));
+    }
+  }
+  std::ranges::stable_sort(classes, {}, &MemoryClass::stage);
+  return classes;
+}
+
 void judge_capacity(const Job& job, Derivation& out) {
   if (!job.cluster || job.cluster->groups.empty()) return;
   out.capacity = smallest_memory(*job.cluster);
+  const std::vector<Bytes> capacities = capacities_of(*job.cluster, job.placement, out.memory);
+  for (std::size_t c = 0; c < out.memory.size(); ++c) {
+    out.memory[c].capacity = capacities[c];
+    out.fits = out.fits && out.memory[c].peak <= capacities[c];
+  }
   out.host_capacity = job.cluster->groups.front().host_memory;
   out.host_used = host_use(*job.cluster, out.memory);
-  out.fits =
-      out.peak <= out.capacity && (out.host_used <= out.host_capacity || out.host_used == Bytes());
+  out.fits = out.fits && (out.host_used <= out.host_capacity || out.host_used == Bytes());
 }
 
 /// What the class that sends most sends over each set of axes.
@@ -87,7 +111,7 @@ Derivation derive(const Job& job, const Prepared& prepared) {
   const std::vector<Stage> stages = stages_of(job);
   Derivation out;
   out.devices = devices_of(job.placement);
-  out.memory = derive_memory(layout, stages);
+  out.memory = memory_classes(job, prepared, layout, stages);
   out.communication = derive_communication(layout, stages);
   for (const MemoryClass& memory : out.memory) out.peak = std::max(out.peak, memory.peak);
   for (const CommunicationClass& traffic : out.communication) {
@@ -114,6 +138,12 @@ std::string class_name(const Job& job, int stage) {
     return axis.how.cut == Cut::layer && axis.degree > 1;
   });
   return staged ? "stage " + std::to_string(stage) : "every device";
+}
+
+std::string class_name(const Job& job, const MemoryClass& memory) {
+  const std::string name = class_name(job, memory.stage);
+  if (memory.shares.empty()) return name;
+  return (name.starts_with("stage") ? name + ", " : "devices of ") + memory.shares;
 }
 
 std::string peak_text(const Job& job, const MemoryClass& memory) {

@@ -237,7 +237,8 @@ class LayoutBuilder {
     const bool by_rows = grain_of(out) == ShardGrain::row;
     for (std::size_t s = 0; s < out.rest.size(); ++s) {
       const AxisMask mask = out.divided[s];
-      out.rest[s] = by_rows && mask != 0
+      // A device whose share of the tensor is nothing has no rows.
+      out.rest[s] = by_rows && mask != 0 && out.rows > 0
                         ? divider_.share(out.rows, mask) * (out.elements / out.rows)
                         : divider_.share(out.elements, mask);
     }

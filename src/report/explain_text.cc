@@ -56,7 +56,7 @@ std::string memory_terms(const Judged& judged, const std::string& what, const Te
                                        {.title = "at rest", .right = true},
                                        {.title = "on the host", .right = true}};
   return inked(style, Ink::bold, "Terms of " + what) + "  " +
-         class_name(*judged.job, memory.stage) + ", at " + peak_text(*judged.job, memory) + "\n" +
+         class_name(*judged.job, memory) + ", at " + peak_text(*judged.job, memory) + "\n" +
          table(style, columns, rows, 0);
 }
 

@@ -89,14 +89,14 @@ std::string memory_section(const Judged& judged) {
     body += fmt::format(
         "<span>{}<br><span class=\"soft\">{} device{}</span></span>{}"
         "<span class=\"n\">{}</span>",
-        escaped(class_name(*judged.job, memory.stage)), memory.devices,
+        escaped(class_name(*judged.job, memory)), memory.devices,
         memory.devices == 1 ? "" : "s", memory_bar(memory, scale, derivation.capacity),
         human_bytes(memory.peak));
   }
   body += "</div>" + legend();
   std::vector<std::vector<std::string>> rows;
   for (const MemoryClass& memory : derivation.memory) {
-    std::vector<std::string> row = {escaped(class_name(*judged.job, memory.stage)),
+    std::vector<std::string> row = {escaped(class_name(*judged.job, memory)),
                                     escaped(peak_text(*judged.job, memory))};
     for (const Bytes amount : memory.at_peak) row.push_back(human_bytes(amount));
     row.push_back("<strong>" + human_bytes(memory.peak) + "</strong>");
@@ -115,7 +115,7 @@ std::string memory_section(const Judged& judged) {
                                                          {"total", true},
                                                          {"reserved", true}},
                                                         rows));
-  body += folded("Every term of " + escaped(class_name(*judged.job, fullest(derivation).stage)),
+  body += folded("Every term of " + escaped(class_name(*judged.job, fullest(derivation))),
                  memory_terms_table(*judged.job, fullest(derivation)));
   std::string title = "Memory per device at its peak";
   if (derivation.capacity > Bytes()) {

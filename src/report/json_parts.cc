@@ -111,8 +111,9 @@ Json json_of(const Job& job, const MemoryClass& memory) {
         in_bytes(memory.at_peak[static_cast<std::size_t>(i)]);
   }
   bytes["total"] = in_bytes(memory.peak);
-  Json json = {{"class", class_name(job, memory.stage)},
+  Json json = {{"class", class_name(job, memory)},
                {"devices", memory.devices},
+               {"capacity_bytes", in_bytes(memory.capacity)},
                {"at", peak_text(job, memory)},
                {"bytes", bytes},
                {"rest_bytes", by_state(memory.at_rest)},

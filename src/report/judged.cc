@@ -21,19 +21,36 @@ std::size_t broken_rules(const Derivation& derivation) {
   return rules.size();
 }
 
+// What decides: the peak and the memory of the devices that are fullest in proportion.
+struct Tightest {
+  Bytes peak;
+  Bytes capacity;
+};
+
+Tightest tightest(const Derivation& derivation) {
+  Tightest most{.peak = derivation.peak, .capacity = derivation.capacity};
+  double part = -1;
+  for (const MemoryClass& memory : derivation.memory) {
+    if (memory.capacity == Bytes() || memory.peak / memory.capacity <= part) continue;
+    part = memory.peak / memory.capacity;
+    most = {.peak = memory.peak, .capacity = memory.capacity};
+  }
+  return most;
+}
+
 std::string capacity_sentence(const Derivation& derivation) {
-  const Bytes peak = derivation.peak;
   if (derivation.capacity == Bytes()) {
     return fmt::format("needs {} per device; no cluster was given to judge it against",
-                       human_bytes(peak));
+                       human_bytes(derivation.peak));
   }
-  const double part = 100 * (peak / derivation.capacity);
+  const auto [peak, capacity] = tightest(derivation);
+  const double part = 100 * (peak / capacity);
   const std::string of =
-      fmt::format("{} of {} per device", human_bytes(peak), human_bytes(derivation.capacity));
+      fmt::format("{} of {} per device", human_bytes(peak), human_bytes(capacity));
   if (derivation.fits) return fmt::format("fits: {} ({:.0f} %)", of, part);
-  if (peak > derivation.capacity) {
+  if (peak > capacity) {
     return fmt::format("does not fit: {} ({:.0f} %), {} too much", of, part,
-                       human_bytes(peak - derivation.capacity));
+                       human_bytes(peak - capacity));
   }
   return fmt::format("does not fit: a host needs {} of {}", human_bytes(derivation.host_used),
                      human_bytes(derivation.host_capacity));

@@ -67,7 +67,7 @@ std::string all_classes(const Judged& judged, const TextStyle& style) {
   const auto& classes = judged.derivation.memory;
   std::size_t label = 0;
   for (const MemoryClass& memory : classes) {
-    label = std::max(label, columns_of(class_name(*judged.job, memory.stage)));
+    label = std::max(label, columns_of(class_name(*judged.job, memory)));
   }
   label += 2;
   const std::size_t columns = bar_columns(style, 2 + label + kNumber);
@@ -79,7 +79,7 @@ std::string all_classes(const Judged& judged, const TextStyle& style) {
       ++left_out;
       continue;
     }
-    text += "  " + padded(class_name(*judged.job, classes[i].stage), label) +
+    text += "  " + padded(class_name(*judged.job, classes[i]), label) +
             stacked(judged, classes[i], style, columns) +
             padded_left(human_bytes(classes[i].peak), kNumber) + "\n";
   }
@@ -98,11 +98,11 @@ std::string capacity_lines(const Judged& judged, const MemoryClass& memory) {
             fmt::format("{} ({}) by the allocator, blocks it keeps included\n",
                         human_bytes(*reserved), human_gibibytes(*reserved));
   }
-  if (derivation.capacity > Bytes()) {
+  const Bytes capacity = memory.capacity > Bytes() ? memory.capacity : derivation.capacity;
+  if (capacity > Bytes()) {
     text += "  " + padded("capacity", kLabel) +
-            fmt::format("{} ({}), {:.1f} % used\n", human_bytes(derivation.capacity),
-                        human_gibibytes(derivation.capacity),
-                        100 * (derivation.peak / derivation.capacity));
+            fmt::format("{} ({}), {:.1f} % used\n", human_bytes(capacity),
+                        human_gibibytes(capacity), 100 * (memory.peak / capacity));
   }
   if (derivation.host_used > Bytes()) {
     text += "  " + padded("host", kLabel) + human_bytes(derivation.host_used) + " of its memory";
@@ -134,7 +134,7 @@ std::string memory_text(const Judged& judged, const TextStyle& style) {
       "peak " + human_bytes(memory.peak) + " per device, at " + peak_text(*judged.job, memory);
   const bool several = judged.derivation.memory.size() > 1;
   if (several) {
-    rest += fmt::format(" ({}, {} device{})", class_name(*judged.job, memory.stage), memory.devices,
+    rest += fmt::format(" ({}, {} device{})", class_name(*judged.job, memory), memory.devices,
                         memory.devices == 1 ? "" : "s");
   }
   std::string text = inked(style, Ink::bold, "Memory") + "  " + wrapped(style, rest, 8) + "\n";
