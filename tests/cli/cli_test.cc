@@ -258,6 +258,19 @@ TEST(PipeTest, AReaderThatLeavesIsNoError) {
   EXPECT_EQ(WEXITSTATUS(raw), 0);
 }
 
+// bash's <(...) is a pipe whose writer may take its time; a named one may find its writer later.
+TEST(PipeTest, IsReadAsAModel) {
+  const Folder folder;
+  const std::string config = PLACET_SOURCE_DIR "/data/models/gpt2.json";
+  const std::string script = folder.write(
+      "try.sh", "placet=" PLACET_PROGRAM "\ncat " + config + " | $placet model /dev/stdin &&\n" +
+                    "$placet model <(sleep 0.7; cat " + config + ") &&\nmkfifo " +
+                    folder.file("pipe.json") + " &&\n{ (sleep 0.1; cat " + config + " >" +
+                    folder.file("pipe.json") + ") & $placet model " + folder.file("pipe.json") +
+                    "; }\n");
+  EXPECT_EQ(WEXITSTATUS(std::system(("bash " + script + " >/dev/null").c_str())), 0);
+}
+
 TEST(PipeTest, AFullDiskIs) {
   const int raw = std::system(PLACET_PROGRAM " devices >/dev/full 2>/dev/null");
   EXPECT_EQ(WEXITSTATUS(raw), 2);
