@@ -24,7 +24,7 @@ bool is_plain(std::string_view name) {
 
 }  // namespace
 
-Catalog find_catalog() {
+Catalog find_catalog(const std::string& installed) {
   if (const char* named = std::getenv("PLACET_DATA"); named != nullptr && *named != '\0') {
     if (is_folder(named)) return {named};
     throw InputError({.where = "environment variable PLACET_DATA",
@@ -38,6 +38,7 @@ Catalog find_catalog() {
     const auto beside = executable.parent_path().parent_path() / "share" / "placet" / "data";
     if (is_folder(beside)) return {beside};
   }
+  if (is_folder(installed)) return {installed};
   if (is_folder(PLACET_DATA_DIR)) return {PLACET_DATA_DIR};
   throw InputError(
       {.where = "catalogue",

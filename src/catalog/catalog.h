@@ -7,6 +7,11 @@
 #include <string_view>
 #include <vector>
 
+// Programs that link an installed Placet are given its catalogue by the CMake package.
+#ifndef PLACET_INSTALLED_DATA
+#define PLACET_INSTALLED_DATA ""
+#endif
+
 namespace placet {
 
 /// The data folder. A value: readers take it and open only the files that they need.
@@ -15,9 +20,9 @@ struct Catalog {
 };
 
 /// The catalogue of this process: the folder named by the environment variable PLACET_DATA, else
-/// ../share/placet/data beside the folder of the executable, else the folder known from the build.
-/// Throws InputError if none of them exists, or PLACET_DATA names no folder.
-Catalog find_catalog();
+/// ../share/placet/data beside the folder of the executable, else `installed`, else the folder known
+/// from the build. Throws InputError if none of them exists, or PLACET_DATA names no folder.
+Catalog find_catalog(const std::string& installed = PLACET_INSTALLED_DATA);
 
 /// Names (file names without .json) in a folder of the catalogue, sorted; empty if it has none.
 ///   names_in(catalog, "optimizers") == {"adafactor", "adam", ...}

@@ -139,6 +139,7 @@ ClusterFile read_cluster_file(const Catalog& catalog, const std::filesystem::pat
     schema->fail("is another schema", "\"placet.cluster/1\"");
   }
   ClusterFile file;
+  if (const auto name = reader.find("name")) name->text();
   if (const auto title = reader.find("title")) file.title = title->text();
   if (const auto source = reader.find("source")) file.source = source->text();
   for (const Reader& group : reader.at("groups").items()) {

@@ -46,6 +46,12 @@ Model with_adapters(Model model, const std::string& text, const std::string& whe
   while (begin < text.size()) {
     const std::size_t comma = std::min(text.find(',', begin + 1), text.size());
     patterns.push_back(text.substr(begin + 1, comma - begin - 1));
+    if (patterns.back().empty()) {
+      throw InputError({.where = where,
+                        .value = text,
+                        .problem = "has nothing after a comma",
+                        .allowed = "RANK or RANK,GLOB,... such as 16 or 16,q_proj,v_proj"});
+    }
     begin = comma;
   }
   return with_lora(std::move(model), rank, patterns);

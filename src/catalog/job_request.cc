@@ -84,7 +84,7 @@ Module module_named(const std::string& word, const std::string& where) {
   if (it != words.end()) return static_cast<Module>(it - words.begin());
   throw InputError({.where = where,
                     .value = word,
-                    .problem = "is not a module",
+                    .problem = word.empty() ? "a module is missing" : "is not a module",
                     .allowed = list_words(words),
                     .nearest = nearest(name, words)});
 }

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
-#include <sstream>
 
+#include "catalog/file_text.h"
 #include "catalog/hf_config.h"
 #include "catalog/reader.h"
 #include "model/build.h"
@@ -139,26 +138,6 @@ ModelSheet read_sheet(const Document& document) {
   return sheet;
 }
 
-std::string read_bounded(const std::filesystem::path& path) {
-  std::error_code error;
-  const auto bytes = std::filesystem::file_size(path, error);
-  std::ifstream in(path, std::ios::binary);
-  if (error || !in) {
-    throw InputError({.where = path.string(),
-                      .problem = "the file cannot be read",
-                      .allowed = "a configuration file"});
-  }
-  if (bytes > kMostConfigBytes) {
-    throw InputError({.where = path.string(),
-                      .value = std::to_string(bytes) + " bytes",
-                      .problem = "is too long for a configuration file",
-                      .allowed = "at most " + std::to_string(kMostConfigBytes) + " bytes"});
-  }
-  std::ostringstream text;
-  text << in.rdbuf();
-  return std::move(text).str();
-}
-
 Model load_file(std::filesystem::path path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
@@ -171,7 +150,8 @@ Model load_file(std::filesystem::path path) {
     }
   }
   const std::string where = path.string();
-  const Json document = parse_hf_json(read_bounded(path), where);
+  const Json document =
+      parse_hf_json(read_file_text(path, kMostConfigBytes, "a configuration file"), where);
   if (is_sheet(document)) return build_model(read_sheet({where, document}).architecture);
   Architecture architecture = read_hf_config(document, where);
   return build_model(architecture);

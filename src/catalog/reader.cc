@@ -1,12 +1,11 @@
 #include "catalog/reader.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <fstream>
 #include <set>
 #include <sstream>
 
+#include "catalog/file_text.h"
 #include "catalog/toml_document.h"
 #include "units/error.h"
 #include "units/nearest.h"
@@ -19,25 +18,8 @@ constexpr std::size_t kMostDocumentBytes = std::size_t{4} << 20;
 constexpr int kDeepest = 64;
 
 std::string read_text(const std::filesystem::path& path) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
-    throw InputError({.where = path.string(), .problem = "is a folder", .allowed = "a file"});
-  }
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw InputError({.where = path.string(), .problem = "the file cannot be read"});
-  std::string text;
-  std::array<char, 1 << 14> part{};
-  while (in && text.size() <= kMostDocumentBytes) {
-    in.read(part.data(), part.size());
-    text.append(part.data(), static_cast<std::size_t>(in.gcount()));
-  }
-  if (in.bad()) throw InputError({.where = path.string(), .problem = "the file cannot be read"});
+  std::string text = read_file_text(path, kMostDocumentBytes, "a file");
   if (text.empty()) throw InputError({.where = path.string(), .problem = "the file is empty"});
-  if (text.size() > kMostDocumentBytes) {
-    throw InputError({.where = path.string(),
-                      .problem = "the file is too long",
-                      .allowed = "at most " + std::to_string(kMostDocumentBytes) + " bytes"});
-  }
   return text;
 }
 

@@ -6,26 +6,13 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 
+#include "catalog/file_text.h"
 #include "units/error.h"
 #include "units/nearest.h"
 
 namespace placet {
 namespace {
-
-std::string read_bounded(const std::filesystem::path& path) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
-    throw InputError({.where = path.string(), .problem = "is a folder", .allowed = "a table"});
-  }
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw InputError({.where = path.string(), .problem = "the file cannot be read"});
-  std::string text(kMostTableBytes + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  return text;
-}
 
 std::string line_place(const std::string& where, std::int64_t line) {
   return where + ": line " + std::to_string(line);
@@ -275,7 +262,7 @@ std::string Table::place(std::size_t row, std::string_view column) const {
 }
 
 Table read_table(const std::filesystem::path& path) {
-  return parse_table(read_bounded(path), path.string());
+  return parse_table(read_file_text(path, kMostTableBytes, "a table"), path.string());
 }
 
 Table parse_table(std::string_view text, const std::string& where) {

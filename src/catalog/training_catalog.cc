@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "catalog/reader.h"
 #include "catalog/words.h"
@@ -43,6 +44,9 @@ void set_format(PrecisionChoice& choice, const std::string& item, const std::str
   const std::size_t equals = item.find('=');
   const std::string name = item.substr(0, equals);
   const std::string value = item.substr(equals + 1);
+  if (value.empty()) {
+    throw InputError({.where = where, .value = item, .problem = "names no number format"});
+  }
   if (name == "master") {
     choice.precision.master = read_master(value, where);
     return;
@@ -140,10 +144,20 @@ PrecisionChoice read_precision(const Catalog& catalog, const std::string& text,
   choice.precision = base;
   bool named = false;
   bool changed = false;
+  std::set<std::string> classes;
   for (const std::string& item : split(text, ',')) {
-    if (item.find('=') != std::string::npos) {
+    const std::size_t equals = item.find('=');
+    if (equals != std::string::npos) {
+      if (!classes.insert(item.substr(0, equals)).second) {
+        throw InputError({.where = where, .value = item, .problem = "sets a class a second time"});
+      }
       set_format(choice, item, where);
       changed = true;
+    } else if (item.empty()) {
+      throw InputError({.where = where,
+                        .value = text,
+                        .problem = "has nothing before or after a comma",
+                        .allowed = "one name, then CLASS=DTYPE,..."});
     } else if (named || changed) {
       throw InputError({.where = where,
                         .value = item,

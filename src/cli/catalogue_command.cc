@@ -190,9 +190,11 @@ int show_catalogue(const CatalogueCall& call, const Listing& listing) {
 void add_catalogue_command(CLI::App& program, const Listing& listing, Action& action) {
   auto call = std::make_shared<CatalogueCall>();
   CLI::App* command = program.add_subcommand(listing.name, listing.summary);
-  command->add_flag("--json", call->json, "Print one JSON document, with sources");
+  command->add_flag("--json", call->json, "Print one JSON document, with sources")
+      ->disable_flag_override();
   command->add_option("--html", call->html, "Write a self-contained page")->type_name("FILE");
-  command->add_flag("--names", call->names, "Print names only, one a line");
+  command->add_flag("--names", call->names, "Print names only, one a line")
+      ->disable_flag_override();
   command->callback([call, listing, &action] {
     action = [call, listing] { return show_catalogue(*call, listing); };
   });

@@ -88,7 +88,7 @@ void add_job_flags(CLI::App& command, JobFlags& flags) {
 }
 
 void add_result_flags(CLI::App& command, ResultFlags& flags) {
-  command.add_flag("--json", flags.json, "Print one JSON document");
+  command.add_flag("--json", flags.json, "Print one JSON document")->disable_flag_override();
   command.add_option("--html", flags.html, "Write a self-contained page")->type_name("FILE");
 }
 

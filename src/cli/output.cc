@@ -62,7 +62,7 @@ void add_output_flags(CLI::App& program) {
   program.add_option("--color", flags().colour, "When to use colour: auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->type_name("WHEN");
-  program.add_option("--width", flags().width, "Columns of the output")
+  program.add_option("--width", flags().width, "Columns of the output, 40 to 1000")
       ->check(CLI::Range(kLeastWidth, kMostWidth))
       ->type_name("N");
 }

@@ -85,6 +85,12 @@ void check_not_empty(int argc, const char* const* argv) {
     throw InputError({.where = name, .value = word, .problem = "is one argument too many"});
   }
   const auto flags = flag_names(program, command);
+  if (std::find(flags.begin(), flags.end(), flag) != flags.end()) {
+    throw InputError({.where = name,
+                      .value = word,
+                      .problem = "stands after '--', where nothing is a flag",
+                      .allowed = "flags before it"});
+  }
   throw InputError({.where = name,
                     .value = flag,
                     .problem = "is not a flag here",
@@ -92,14 +98,47 @@ void check_not_empty(int argc, const char* const* argv) {
                     .nearest = nearest(flag, flags)});
 }
 
-// CLI11's own words for what is wrong with the arguments, in the form of our messages.
+// The option of which CLI11's message speaks: it begins with its name.
+const CLI::Option* option_of(const CLI::App& program, const std::string& message) {
+  const std::string name = message.substr(0, message.find_first_of(": "));
+  for (const CLI::App* app : program.get_subcommands()) {
+    // Of flags that take no value it speaks without their dashes.
+    for (const std::string& spelling : {name, "--" + name}) {
+      if (const CLI::Option* option = app->get_option_no_throw(spelling)) return option;
+    }
+  }
+  return program.get_option_no_throw(name);
+}
+
+std::string expected_of(const CLI::Option& option) {
+  if (option.get_positional()) return option.get_description();
+  const std::string type = option.get_type_name();  // with what its check says, after a colon
+  return type.substr(0, type.find(':')) + " (" + option.get_description() + ")";
+}
+
+// What CLI11 finds wrong with the arguments, in the form of our messages.
 [[noreturn]] void fail_parse(const CLI::App& program, const CLI::ParseError& error) {
   const auto called = program.get_subcommands();
   const std::string name = called.empty() ? "placet" : "placet " + called.front()->get_name();
   std::string problem = error.what();
   std::replace(problem.begin(), problem.end(), '\n', ' ');
-  throw InputError(
-      {.where = name, .problem = problem, .allowed = "what `" + name + " --help` lists"});
+  const CLI::Option* option = option_of(program, problem);
+  if (option == nullptr) {
+    throw InputError(
+        {.where = name, .problem = problem, .allowed = "what `" + name + " --help` lists"});
+  }
+  InputFault fault{.where = name + ": " + option->get_name(), .allowed = expected_of(*option)};
+  if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr && option->count() > 0) {
+    fault.value = option->results().back();
+  } else if (option->get_items_expected_max() == 0) {
+    fault.problem = "takes no value";
+    fault.allowed.clear();
+  } else if (option->count() > 1) {
+    fault.problem = "is given more than once";
+  } else {
+    fault.problem = option->get_positional() ? "is missing" : "the value is missing";
+  }
+  throw InputError(fault);
 }
 
 constexpr const char* kFooter =

@@ -77,9 +77,11 @@ void add_validate_command(CLI::App& program, Action& action) {
       ->type_name("COLUMN=TEXT")
       ->expected(1)
       ->take_all();
-  command->add_flag("--constants", call->constants,
-                    "List every fact that was used, its source and the rows it touches");
-  command->add_flag("--json", call->json, "Print one JSON document");
+  command
+      ->add_flag("--constants", call->constants,
+                 "List every fact that was used, its source and the rows it touches")
+      ->disable_flag_override();
+  command->add_flag("--json", call->json, "Print one JSON document")->disable_flag_override();
   command->footer(
       "\nExamples:\n"
       "  placet validate data/validation/tables/zero_model_states.csv\n"

@@ -13,6 +13,22 @@ std::string problem_of(const InputFault& fault) {
   return fault.nearest.empty() ? "is not valid" : "is not known";
 }
 
+// The text with control characters spelled out: a name in a file must not move the cursor of the
+// terminal that shows the message.
+std::string printable(const std::string& text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string shown;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f) {
+      shown += c;
+    } else {
+      shown += {'\\', 'x', kDigits[byte / 16], kDigits[byte % 16]};
+    }
+  }
+  return shown;
+}
+
 std::string locate(std::string_view assumption, const std::source_location& location) {
   std::string text = "internal error: expected that ";
   text += assumption;
@@ -28,9 +44,9 @@ std::string locate(std::string_view assumption, const std::source_location& loca
 }  // namespace
 
 std::string describe(const InputFault& fault) {
-  std::string text = fault.where;
+  std::string text = printable(fault.where);
   if (!text.empty()) text += ": ";
-  if (!fault.value.empty()) text += "'" + fault.value + "' ";
+  if (!fault.value.empty()) text += "'" + printable(fault.value) + "' ";
   text += problem_of(fault);
   if (!fault.allowed.empty()) text += "; expected " + fault.allowed;
   if (!fault.nearest.empty()) text += "; did you mean '" + fault.nearest + "'?";

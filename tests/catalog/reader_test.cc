@@ -86,7 +86,7 @@ TEST(ReadDocumentTest, MalformedTomlIsShownWithItsLine) {
 TEST(ReadDocumentTest, WhatIsNoFileIsSaid) {
   const TestFolder folder;
   EXPECT_EQ(message_of([&] { read_document(folder.path() / "none.json"); }, folder.path()),
-            "none.json: the file cannot be read");
+            "none.json: the file cannot be read: No such file or directory; expected a file");
   EXPECT_NE(message_of([&] { read_document(folder.path()); }).find("is a folder"),
             std::string::npos);
   const std::string empty = folder.write("e.json", "");

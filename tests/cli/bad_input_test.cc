@@ -6,9 +6,11 @@
 //   json     the value, printed          repeat   a text and how many times
 //   parts    texts one after another     bytes    hexadecimal
 //   folder   true                        link     what a symbolic link points to
-//   secret   a text that nobody may read
+//   secret   a text that nobody may read                pipe     true: nobody writes to it
+//   zeros    how many bytes of zero
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -78,6 +80,11 @@ void make_file(const fs::path& path, const Json& content) {
     fs::create_directory(path);
   } else if (content.is_object() && content.contains("link")) {
     fs::create_symlink(content["link"].get<std::string>(), path);
+  } else if (content.is_object() && content.contains("pipe")) {
+    ASSERT_EQ(mkfifo(path.c_str(), S_IRUSR | S_IWUSR), 0);
+  } else if (content.is_object() && content.contains("zeros")) {
+    std::ofstream(path, std::ios::binary).close();
+    fs::resize_file(path, content["zeros"].get<std::uintmax_t>());
   } else {
     std::ofstream(path, std::ios::binary) << text_of(content);
   }
@@ -102,7 +109,7 @@ struct Result {
   const rlimit seconds{.rlim_cur = 10, .rlim_max = 10};
   setrlimit(RLIMIT_CPU, &seconds);
 #ifndef __SANITIZE_ADDRESS__
-  const rlimit bytes{.rlim_cur = 1U << 30, .rlim_max = 1U << 30};
+  const rlimit bytes{.rlim_cur = 1U << 28, .rlim_max = 1U << 28};
   setrlimit(RLIMIT_AS, &bytes);
 #endif
   std::vector<std::string> words = {PLACET_PROGRAM};

@@ -258,17 +258,59 @@ TEST(PipeTest, AReaderThatLeavesIsNoError) {
   EXPECT_EQ(WEXITSTATUS(raw), 0);
 }
 
+// bash's <(...) is a pipe whose writer may take its time; a named one may find its writer later.
+TEST(PipeTest, IsReadAsAModel) {
+  const Folder folder;
+  const std::string config = PLACET_SOURCE_DIR "/data/models/gpt2.json";
+  const std::string script = folder.write(
+      "try.sh", "placet=" PLACET_PROGRAM "\ncat " + config + " | $placet model /dev/stdin &&\n" +
+                    "$placet model <(sleep 0.7; cat " + config + ") &&\nmkfifo " +
+                    folder.file("pipe.json") + " &&\n{ (sleep 0.1; cat " + config + " >" +
+                    folder.file("pipe.json") + ") & $placet model " + folder.file("pipe.json") +
+                    "; }\n");
+  EXPECT_EQ(WEXITSTATUS(std::system(("bash " + script + " >/dev/null").c_str())), 0);
+}
+
 TEST(PipeTest, AFullDiskIs) {
   const int raw = std::system(PLACET_PROGRAM " devices >/dev/full 2>/dev/null");
   EXPECT_EQ(WEXITSTATUS(raw), 2);
 }
 
 TEST(CompletionTest, EveryShellGetsItsScript) {
-  EXPECT_TRUE(has(run("completion bash").out, "complete -F _placet placet"));
+  EXPECT_TRUE(has(run("completion bash").out, "complete -o default -F _placet placet"));
   EXPECT_TRUE(has(run("completion zsh").out, "bashcompinit"));
   EXPECT_TRUE(has(run("completion fish").out, "complete -c placet"));
   const int raw = std::system(PLACET_PROGRAM " completion bash | bash -n");
   EXPECT_EQ(WEXITSTATUS(raw), 0);
+}
+
+// What bash offers for a line, cut into words as bash cuts it.
+std::string offered(const std::string& line, const std::string& words) {
+  const Folder folder;
+  const std::string script = folder.write(
+      "try.sh", "PATH=$(dirname " PLACET_PROGRAM "):$PATH\nsource <(placet completion bash)\n" +
+                    ("COMP_LINE='" + line + "' COMP_POINT=${#COMP_LINE} COMP_WORDS=(" + words) +
+                    ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1)) COMP_WORDBREAKS='\"@><=;|&(:'\n"
+                    "_placet\necho \"${COMPREPLY[*]}\"\n");
+  std::system(("bash " + script + " >" + folder.file("out") + " 2>&1").c_str());
+  return read(folder.file("out"));
+}
+
+TEST(CompletionTest, BashIsOfferedWhatFits) {
+  EXPECT_EQ(offered("placet val", "placet val"), "validate\n");
+  EXPECT_EQ(offered("placet --width 80 derive --rec", "placet --width 80 derive --rec"),
+            "--recompute\n");
+  EXPECT_EQ(offered("placet derive --seq ", "placet derive --seq ''"), "\n");
+  EXPECT_EQ(offered("placet model gpt2-x", "placet model gpt2-x"), "gpt2-xl\n");
+}
+
+// bash replaces the last piece only, so what is offered begins after the separator.
+TEST(CompletionTest, BashIsOfferedTheRestOfAWordWithSeparators) {
+  EXPECT_EQ(offered("placet derive --routing=b", "placet derive --routing = b"), "balanced\n");
+  EXPECT_EQ(offered("placet derive --engine placet@", "placet derive --engine placet @"), "1\n");
+  EXPECT_EQ(offered("placet derive --placement dp=8:zero3+zero-infinity-",
+                    "placet derive --placement dp = 8 : zero3+zero-infinity-"),
+            "zero3+zero-infinity-nvme\n");
 }
 
 // Model states by formula, which come out to the printed digits: any tolerance holds but one that

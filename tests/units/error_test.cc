@@ -31,6 +31,11 @@ TEST(InputErrorTest, WithoutANearestSpellingTheValueIsNotValid) {
   EXPECT_EQ(describe({.where = "--seq", .value = "-4"}), "--seq: '-4' is not valid");
 }
 
+TEST(InputErrorTest, SpellsControlCharactersOut) {
+  EXPECT_EQ(describe({.where = "a\x1b[2J.json", .value = std::string("x\0y\n", 4)}),
+            "a\\x1b[2J.json: 'x\\x00y\\x0a' is not valid");
+}
+
 TEST(InputErrorTest, KeepsItsParts) {
   const InputFault fault{
       .where = "a", .value = "b", .problem = "c", .allowed = "d", .nearest = "e"};

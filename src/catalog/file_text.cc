@@ -1,0 +1,92 @@
+#include "catalog/file_text.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+constexpr int kPatience = 500;  // milliseconds in which somebody must begin to write to a pipe
+
+class File {
+ public:
+  // Without O_NONBLOCK the opening of a pipe waits for its writer, possibly for ever.
+  explicit File(const std::filesystem::path& path)
+      : number_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+  ~File() {
+    if (number_ >= 0) close(number_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  bool is_open() const { return number_ >= 0; }
+
+  bool is_pipe() const {
+    struct stat status {};
+    return fstat(number_, &status) == 0 && S_ISFIFO(status.st_mode);
+  }
+
+  /// Waits until there is something to read, at most so many milliseconds (-1: any time).
+  bool wait(int milliseconds) const {
+    pollfd wanted{.fd = number_, .events = POLLIN, .revents = 0};
+    return poll(&wanted, 1, milliseconds) > 0;
+  }
+
+  /// The number of bytes read; 0 at the end; -1 if reading fails.
+  ssize_t read_some(char* to, std::size_t most) const {
+    for (;;) {
+      const ssize_t count = read(number_, to, most);
+      if (count >= 0) return count;
+      if (errno == EAGAIN) wait(-1);
+      if (errno != EAGAIN && errno != EINTR) return -1;
+    }
+  }
+
+ private:
+  int number_;
+};
+
+[[noreturn]] void fail(const std::filesystem::path& path, const std::string& problem,
+                       const std::string& allowed) {
+  throw InputError({.where = path.string(), .problem = problem, .allowed = allowed});
+}
+
+}  // namespace
+
+std::string read_file_text(const std::filesystem::path& path, std::size_t most,
+                           const std::string& what) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) fail(path, "is a folder", what);
+  const File file(path);
+  if (!file.is_open()) {
+    fail(path, std::string("the file cannot be read: ") + std::strerror(errno), what);
+  }
+  std::string text;
+  std::array<char, std::size_t{1} << 16> part{};
+  ssize_t count = file.read_some(part.data(), part.size());
+  if (count == 0 && file.is_pipe()) {
+    if (!file.wait(kPatience)) fail(path, "nobody writes to this pipe", what);
+    count = file.read_some(part.data(), part.size());
+  }
+  while (count > 0 && text.size() <= most) {
+    text.append(part.data(), static_cast<std::size_t>(count));
+    count = file.read_some(part.data(), part.size());
+  }
+  if (count < 0) {
+    fail(path, std::string("the file cannot be read: ") + std::strerror(errno), what);
+  }
+  if (text.size() > most) {
+    fail(path, "the file is too long", what + " of at most " + std::to_string(most) + " bytes");
+  }
+  return text;
+}
+
+}  // namespace placet
