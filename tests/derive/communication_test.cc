@@ -10,6 +10,8 @@
 
 #include <algorithm>
 
+#include "catalog/model_catalog.h"
+#include "catalog/training_catalog.h"
 #include "derive/traffic.h"
 #include "model/adapt.h"
 
@@ -256,6 +258,43 @@ TEST(Communication, FusedProjectionsSendWhatSeparateOnesDo) {
   attention_in(fused).fused.weight = "qkv";
   EXPECT_EQ(of_block(written_job(build_model(fused), "tp=2:tp", 8, 2)),
             of_block(written_job(wide(2), "tp=2:tp", 8, 2)));
+}
+
+/// The wide architecture with biases of query, key and value, these apart or as one tensor.
+Architecture biased(QkvLayout layout) {
+  Architecture out = wide_architecture(2);
+  Attention& attention = attention_in(out);
+  attention.layout = layout;
+  attention.query.bias = "q_bias";
+  attention.key.bias = "k_bias";
+  attention.value.bias = "v_bias";
+  attention.fused = {.weight = "qkv", .bias = "qkv_bias"};
+  return out;
+}
+
+// Of a fused tensor whose kv heads are fewer than the devices only the rows of key and value are
+// held by several. On tp=4 of two kv heads, per block: 4 query rows, 4 key and 4 value rows of
+// 16 + 1 elements, the latter alike on pairs: 8 x 17 x 2 = 272 bytes.
+TEST(Communication, AFusedTensorHoldsAndSendsWhatItsPartsWould) {
+  for (const char* placement : {"tp=2:tp", "tp=4:tp", "tp=4:tp+sp", "dp=2:zero1 tp=4:tp",
+                                "dp=2:zero3 tp=4:tp+sp", "pp=2:1f1b dp=2:zero2 tp=4:tp"}) {
+    const Job fused = written_job(build_model(biased(QkvLayout::fused)), placement, 8, 4);
+    const Job apart = written_job(build_model(biased(QkvLayout::separate)), placement, 8, 4);
+    EXPECT_EQ(of_states(fused), of_states(apart)) << placement;
+    EXPECT_EQ(derive(fused).memory[0].at_rest, derive(apart).memory[0].at_rest) << placement;
+  }
+  const Job job = written_job(build_model(biased(QkvLayout::fused)), "tp=4:tp", 8, 1);
+  EXPECT_EQ(of_states(job), Lines{"reduce all_reduce bf16 tp/2 272x2 gradients of shared heads"});
+}
+
+// 40 blocks of 48 query heads of 128 and one kv head, hidden 6144, with biases. Of the 6400 rows of
+// a fused tensor a device has 6 x 128 + 256 = 1024, 5376 fewer than all: 6,723,006,464 bytes less
+// 40 x 5376 x 6145 x 2. The rows of key and value are everyone's: 256 x 6145 x 2 = 3,146,240.
+TEST(Communication, OneSharedHeadInAFusedTensorOfACheckpoint) {
+  const Job job = written_job(load_model(repository_data(), "starcoder-15b"), "tp=8:tp", 2048, 1);
+  EXPECT_EQ(of_states(job),
+            Lines{"reduce all_reduce bf16 tp 3146240x40 gradients of shared heads"});
+  EXPECT_EQ(derive(job).memory[0].at_rest[0], bytes(4'080'164'864));
 }
 
 // One kv head (hidden 8, head size 4: k and v of 32 elements) on both devices: 2 x 32 x 2 bytes.
