@@ -466,6 +466,24 @@ TEST(Communication, HeadsAreExchangedForTokensAndBack) {
                                   "backward all_to_all bf16 cp 32x1 attention.v"}));
 }
 
+// 2 kv heads over 4 devices: each device's 2 tokens x 8 x 2 = 32 bytes of k and of v go to two
+// holders of each head, and two parts of their gradients come back. Queries: 2 x 16 x 2 = 64.
+TEST(Communication, HeadsExchangedOverMoreDevicesThanThereAreAreShared) {
+  const Job job = written_job(wide(1), "cp=4:heads", 8, 1);
+  EXPECT_EQ(of_block(job), (Lines{"forward all_to_all bf16 cp 64x1 attention.q_rotated",
+                                  "forward all_to_all bf16 cp 64x1 attention.k_rotated",
+                                  "forward all_to_all bf16 cp 64x1 attention.v",
+                                  "forward all_to_all bf16 cp 64x1 attention.context",
+                                  "backward all_to_all bf16 cp 64x1 attention.context",
+                                  "backward all_to_all bf16 cp 64x1 attention.q_rotated",
+                                  "backward all_to_all bf16 cp 64x1 attention.k_rotated",
+                                  "backward all_to_all bf16 cp 64x1 attention.v"}));
+  // A tensor axis leaves one kv head: 4 tokens x 4 x 2 = 32 bytes to both devices of cp.
+  const Job cut = written_job(wide(1), "cp=2:heads tp=2:tp", 8, 1);
+  const Lines lines = of_block(cut);
+  EXPECT_EQ(std::ranges::count(lines, "forward all_to_all bf16 cp 64x1 attention.v"), 1);
+}
+
 // Heads inside, a ring across: each its own group, both of the device's own part.
 TEST(Communication, TwoSequenceAxesMayExchangeDifferently) {
   const Job job = written_job(wide(1), "r=2:ring h=2:heads", 8, 1);
