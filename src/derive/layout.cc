@@ -468,8 +468,12 @@ class LayoutBuilder {
     std::int64_t elements = 1;
     AxisMask routed_part = 0;
     const bool residual = prepared.on_stream && !whole_tokens;
-    AxisMask spread = 0;  // routed tokens gathered from these axes
-    if (prepared.routed) read_routing(prepared, block, spread, routed_part);
+    AxisMask spread = 0;   // routed tokens gathered from these axes
+    AxisMask experts = 0;  // axes that divide the experts among devices
+    if (prepared.routed) {
+      read_routing(prepared, block, spread, routed_part);
+      experts = expert_axes(prepared, block);
+    }
     for (const Dim& dim : value.dims) {
       std::int64_t length = dim.size;
       if (dim.index == Index::sample) {
@@ -478,6 +482,8 @@ class LayoutBuilder {
         length = prepared.routed || residual ? layout_.residual_tokens : layout_.tokens;
       } else if (dim.index == Index::key_token) {
         length = job_.batch.sequence;
+      } else if (dim.index == Index::choice) {
+        length = choices_of(dim, experts);
       } else if (!residual || dim.index == Index::hidden) {
         length = feature_length(dim, prepared, block);
       }
@@ -486,7 +492,7 @@ class LayoutBuilder {
     if (prepared.routed) {
       elements = checked_multiply(elements, degree_of(job_.placement, spread), "routed tokens");
       elements = largest_share(elements, degree_of(job_.placement, routed_part));
-      elements = skewed(elements, prepared, block);
+      elements = skewed(elements, experts);
     }
     return elements;
   }
@@ -520,14 +526,27 @@ class LayoutBuilder {
     }
   }
 
-  std::int64_t skewed(std::int64_t elements, const PreparedValue& prepared,
-                      std::optional<std::int64_t> block) const {
+  AxisMask expert_axes(const PreparedValue& prepared, std::optional<std::int64_t> block) const {
     AxisMask mask = 0;
     for (std::size_t a = 0; a < axis_count(); ++a) {
       if (how_of(axis(a), prepared.classes, block).cut == Cut::expert) {
         mask |= axis_bit(static_cast<int>(a));
       }
     }
+    return mask;
+  }
+
+  /// Of the k choices of a token, those that may fall to one device. A token's experts are
+  /// distinct: at worst all that the device has, and no more.
+  std::int64_t choices_of(const Dim& dim, AxisMask experts) const {
+    const std::int64_t all = job_.model.figures.experts;
+    if (job_.routing.kind != Routing::Kind::worst || experts == 0 || all == 0) return dim.size;
+    return std::min(dim.size, divider_.share(all, experts));
+  }
+
+  /// What the fullest device gets of what each would at perfect balance; at worst, the tokens of
+  /// all.
+  std::int64_t skewed(std::int64_t elements, AxisMask mask) const {
     if (mask == 0) return elements;
     switch (job_.routing.kind) {
       case Routing::Kind::balanced:

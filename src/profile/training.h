@@ -72,8 +72,8 @@ struct Batch {
   friend bool operator==(const Batch&, const Batch&) = default;
 };
 
-/// How tokens spread over experts. balanced: every expert gets the same. worst: all routed tokens
-/// of an expert group land on one device. expected: balanced times `skew`, the load of the fullest
+/// How tokens spread over experts. balanced: every expert gets the same. worst: each token
+/// that can choose experts of one device does: min(k, experts of a device) of its k choices. expected: balanced times `skew`, the load of the fullest
 /// device over the mean.
 struct Routing {
   enum class Kind : std::uint8_t { balanced, expected, worst };

@@ -544,12 +544,17 @@ TEST(Communication, ExpertsReduceOverTheAxesThatRepeatThem) {
   EXPECT_EQ(lines[4], "reduce reduce_scatter bf16 dp 1536x1 gradients");
 }
 
-// All tokens at one device: it sends back what it got from all four.
+// All tokens at one device: it sends back what it got from all four. It has one expert, so that it
+// gets each token once: 4 x 8 tokens x 16 x 2 = 1024 bytes of the 4 x 512 that all choices are. With
+// two experts a device both choices of a token may fall to it: 2 x 8 x 2 x 16 x 2 = 1024.
 TEST(Communication, TheWorstRoutingReturnsMoreThanItSends) {
   Job job = written_job(build_model(expert_architecture(1)), "ep=4:ep", 8, 4);
   job.routing.kind = Routing::Kind::worst;
   EXPECT_EQ(of_block(job)[0], "forward all_to_all bf16 ep 512x1 moe.dispatched");
-  EXPECT_EQ(of_block(job)[2], "forward all_to_all bf16 ep 2048x1 moe.experts.down");
+  EXPECT_EQ(of_block(job)[2], "forward all_to_all bf16 ep 1024x1 moe.experts.down");
+  Job pairs = written_job(build_model(expert_architecture(1)), "ep=2:ep", 8, 4);
+  pairs.routing.kind = Routing::Kind::worst;
+  EXPECT_EQ(of_block(pairs)[2], "forward all_to_all bf16 ep 1024x2 moe.experts.down");
 }
 
 // --- layer axes
