@@ -434,7 +434,9 @@ class StageMemory {
 StateBytes state_bytes(const Job& job, const Parameter& parameter, const LocalParameter& local) {
   StateBytes out;
   const Dtype dtype = parameter_dtype(job, parameter);
-  split_host(in_bytes(bytes_of(local.rest[0], dtype)), local.on_host[0], 0, out);
+  const Bytes parameters =
+      bytes_of(local.rest[0], dtype) + bytes_of(local.rest[0], parameter.constants);
+  split_host(in_bytes(parameters), local.on_host[0], 0, out);
   if (!local.trainable) return out;
   std::int64_t per_element = 0;
   std::int64_t optimizer = 0;

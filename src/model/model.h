@@ -60,6 +60,7 @@ struct Parameter {
   std::optional<Tie> tied;
   /// Storage format if it differs from the job's precision (a frozen base in nf4).
   std::optional<Dtype> dtype;
+  std::vector<BlockConstants> constants;  // of that format's blocks
 
   friend bool operator==(const Parameter&, const Parameter&) = default;
 };

@@ -39,8 +39,10 @@ TEST(PrecisionTest, ClassesOverrideANameOrTheBase) {
   EXPECT_EQ(choice.precision.gradients, Dtype::fp32);
   EXPECT_EQ(choice.precision.parameters, Dtype::bf16);
   ASSERT_EQ(choice.parameters_at_rest.size(), 1U);
-  EXPECT_EQ(choice.parameters_at_rest[0], std::pair(TensorClass::experts, Dtype::fp8));
-  EXPECT_EQ(choice.frozen_at_rest, Dtype::nf4);
+  EXPECT_EQ(choice.parameters_at_rest[0],
+            std::pair(TensorClass::experts, StorageFormat{Dtype::fp8}));
+  // An fp32 constant per 64 numbers: half a bit each.
+  EXPECT_EQ(choice.frozen_at_rest, (StorageFormat{Dtype::nf4, {{Dtype::fp32, 64}}}));
   EXPECT_EQ(read("master=none").precision.master, std::nullopt);
 }
 
@@ -70,6 +72,40 @@ TEST(ApplyFormatsTest, SetsParametersOfAClassAndFrozenOnes) {
   EXPECT_EQ(model.kinds[0].parameters[0].dtype, Dtype::fp8);
   EXPECT_EQ(model.kinds[0].parameters[1].dtype, std::nullopt);
   EXPECT_EQ(model.kinds[0].parameters[2].dtype, Dtype::nf4);
+}
+
+// A class wins over `frozen`, in either order; an adapter of attention is an adapter only.
+TEST(ApplyFormatsTest, ClassesOfFrozenTensorsWinAndLeaveAdaptersAlone) {
+  const ClassSet attention = bit_of(TensorClass::attention);
+  const ClassSet adapter = attention | bit_of(TensorClass::adapters);
+  const auto formats = [&](const std::string& text) {
+    Model model;
+    model.kinds.push_back(
+        {.parameters = {
+             {.name = "e", .classes = bit_of(TensorClass::embedding), .trainable = false},
+             {.name = "q", .classes = attention, .trainable = false},
+             {.name = "a", .classes = adapter}}});
+    apply_formats(read(text), model);
+    std::vector<std::optional<Dtype>> found;
+    for (const Parameter& p : model.kinds[0].parameters) found.push_back(p.dtype);
+    return found;
+  };
+  using Formats = std::vector<std::optional<Dtype>>;
+  EXPECT_EQ(formats("frozen=nf4,embedding=bf16"), (Formats{Dtype::bf16, Dtype::nf4, std::nullopt}));
+  EXPECT_EQ(formats("embedding=bf16,frozen=nf4"), (Formats{Dtype::bf16, Dtype::nf4, std::nullopt}));
+  EXPECT_EQ(formats("attention=nf4"), (Formats{std::nullopt, Dtype::nf4, std::nullopt}));
+  EXPECT_EQ(formats("attention=nf4,adapters=fp32"),
+            (Formats{std::nullopt, Dtype::nf4, Dtype::fp32}));
+}
+
+// QLoRA, section 3: 8/64 + 32/(64 x 256) bits per parameter with double quantisation, 0.127.
+TEST(FormatTest, EveryFileOfTheCatalogueReads) {
+  for (const std::string& name : names_in(repository_catalog(), "formats")) {
+    EXPECT_FALSE(load_format(repository_catalog(), name, "test").constants.empty()) << name;
+  }
+  const StorageFormat twice = load_format(repository_catalog(), "nf4-double", "test");
+  EXPECT_EQ(bytes_of(16'384, twice.constants), bytes(256 + 4));
+  EXPECT_EQ(load_format(repository_catalog(), "fp8", "test"), StorageFormat{Dtype::fp8});
 }
 
 TEST(OptimizerTest, EveryFileOfTheCatalogueReads) {
