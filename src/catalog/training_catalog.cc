@@ -88,10 +88,22 @@ OptimizerState read_state(const Reader& reader) {
   state.what = reader.at("what").text();
   state.dtype = read_dtype(reader.at("dtype"));
   if (const auto extent = reader.find("extent")) {
-    const std::vector<std::string> words = {"element", "row_and_column"};
+    const std::vector<std::string> words = {"element", "row_and_column", "block"};
     state.extent = static_cast<OptimizerState::Extent>(extent->one_of(words));
   }
   return state;
+}
+
+// The states of tensors of some classes, and of vectors.
+void read_others(const Reader& reader, Optimizer& optimizer) {
+  reader.allow({"classes", "states"});
+  for (const Reader& one : reader.at("classes").items()) {
+    optimizer.other_classes |= bit_of(
+        read_enum<TensorClass>(one, kTensorClassCount, [](TensorClass c) { return name_of(c); }));
+  }
+  for (const Reader& state : reader.at("states").items()) {
+    optimizer.other_states.push_back(read_state(state));
+  }
 }
 
 void apply_formats(const PrecisionChoice& choice, Parameter& parameter) {
@@ -192,7 +204,8 @@ Optimizer load_optimizer(const Catalog& catalog, const std::string& name,
                          const std::string& where) {
   const Document document = open_document(file_of(catalog, "optimizers", "optimizer", name, where));
   const Reader reader(document);
-  reader.allow({"schema", "name", "title", "source", "states", "region", "block", "keeps_master"});
+  reader.allow(
+      {"schema", "name", "title", "source", "states", "region", "block", "keeps_master", "others"});
   check_heading(reader, "placet.optimizer/1", name);
   Optimizer optimizer;
   optimizer.name = name;
@@ -204,6 +217,7 @@ Optimizer load_optimizer(const Catalog& catalog, const std::string& name,
   const auto block = reader.find("block");
   if (optimizer.region == UpdateRegion::block && !block) reader.at("block");
   if (block) optimizer.block = block->whole({1, 1'000'000});
+  if (const auto others = reader.find("others")) read_others(*others, optimizer);
   optimizer.keeps_master = reader.at("keeps_master").flag();
   return optimizer;
 }

@@ -331,7 +331,7 @@ class ParameterTraffic {
   void gather_regions(const Parameter& declared, const LocalParameter& parameter) {
     if (declared.dims.size() < 2) return;
     const AxisMask torn = parameter.cut_rows | parameter.cut_columns;
-    switch (job_.optimizer.region) {
+    switch (region_of(job_.optimizer, declared)) {
       case UpdateRegion::element:
       case UpdateRegion::block:
         return;

@@ -15,7 +15,9 @@ PrecisionChoice read(const std::string& text) {
 std::int64_t bytes_per_parameter(const Precision& precision, const Optimizer& optimizer) {
   std::int64_t bits = bits_of(precision.parameters) + bits_of(precision.gradients);
   if (optimizer.keeps_master && precision.master) bits += bits_of(*precision.master);
-  for (const OptimizerState& state : optimizer.states) bits += bits_of(state.dtype);
+  for (const OptimizerState& state : optimizer.states) {
+    if (state.extent == OptimizerState::Extent::element) bits += bits_of(state.dtype);
+  }
   return bits / 8;
 }
 
@@ -125,6 +127,8 @@ TEST(OptimizerTest, StatesAreAsPublished) {
   EXPECT_EQ(bytes_per_parameter(Precision{}, load("none")), 4);
   EXPECT_EQ(load("adafactor").states[0].extent, OptimizerState::Extent::row_and_column);
   EXPECT_EQ(load("muon").region, UpdateRegion::matrix);
+  EXPECT_EQ(load("muon").other_states.size(), 2U);
+  EXPECT_EQ(load("muon").other_classes, bit_of(TensorClass::embedding) | bit_of(TensorClass::head));
   EXPECT_EQ(load("adam-8bit").block, 256);
 }
 

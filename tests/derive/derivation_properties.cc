@@ -295,7 +295,7 @@ std::int64_t bits_per_element(const Job& job, const Parameter& parameter, State 
   if (!parameter.trainable) return 0;
   if (state == State::gradients) return bits_of(job.precision.gradients);
   std::int64_t bits = 0;
-  for (const OptimizerState& one : job.optimizer.states) bits += bits_of(one.dtype);
+  for (const OptimizerState& one : states_of(job.optimizer, parameter)) bits += bits_of(one.dtype);
   const bool master = bits_of(dtype) < 32 && job.optimizer.keeps_master && job.precision.master;
   return bits + (master ? bits_of(*job.precision.master) : 0);
 }
