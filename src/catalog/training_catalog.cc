@@ -40,7 +40,8 @@ std::vector<std::string> class_words() {
 }
 
 // Sets the one format that `item`, "CLASS=DTYPE", speaks of.
-void set_format(PrecisionChoice& choice, const std::string& item, const std::string& where) {
+void set_format(const Catalog& catalog, PrecisionChoice& choice, const std::string& item,
+                const std::string& where) {
   const std::size_t equals = item.find('=');
   const std::string name = item.substr(0, equals);
   const std::string value = item.substr(equals + 1);
@@ -51,20 +52,19 @@ void set_format(PrecisionChoice& choice, const std::string& item, const std::str
     choice.precision.master = read_master(value, where);
     return;
   }
-  const Dtype dtype = read_dtype(value, where);
   for (const Format& format : kFormats) {
     if (name != format.key) continue;
-    choice.precision.*format.field = dtype;
+    choice.precision.*format.field = read_dtype(value, where);
     return;
   }
   if (name == "frozen") {
-    choice.frozen_at_rest = dtype;
+    choice.frozen_at_rest = load_format(catalog, value, where);
     return;
   }
   for (int i = 0; i < kTensorClassCount; ++i) {
     const auto tensor_class = static_cast<TensorClass>(i);
     if (name != name_of(tensor_class)) continue;
-    choice.parameters_at_rest.emplace_back(tensor_class, dtype);
+    choice.parameters_at_rest.emplace_back(tensor_class, load_format(catalog, value, where));
     return;
   }
   const std::vector<std::string> words = class_words();
@@ -92,17 +92,35 @@ OptimizerState read_state(const Reader& reader) {
   state.what = reader.at("what").text();
   state.dtype = read_dtype(reader.at("dtype"));
   if (const auto extent = reader.find("extent")) {
-    const std::vector<std::string> words = {"element", "row_and_column"};
+    const std::vector<std::string> words = {"element", "row_and_column", "block"};
     state.extent = static_cast<OptimizerState::Extent>(extent->one_of(words));
   }
   return state;
 }
 
-void apply_formats(const PrecisionChoice& choice, Parameter& parameter) {
-  for (const auto& [tensor_class, dtype] : choice.parameters_at_rest) {
-    if (contains(parameter.classes, tensor_class)) parameter.dtype = dtype;
+// The states of tensors of some classes, and of vectors.
+void read_others(const Reader& reader, Optimizer& optimizer) {
+  reader.allow({"classes", "states"});
+  for (const Reader& one : reader.at("classes").items()) {
+    optimizer.other_classes |= bit_of(
+        read_enum<TensorClass>(one, kTensorClassCount, [](TensorClass c) { return name_of(c); }));
   }
-  if (!parameter.trainable && choice.frozen_at_rest) parameter.dtype = choice.frozen_at_rest;
+  for (const Reader& state : reader.at("states").items()) {
+    optimizer.other_states.push_back(read_state(state));
+  }
+}
+
+void apply_formats(const PrecisionChoice& choice, Parameter& parameter) {
+  const auto store = [&](const StorageFormat& format) {
+    parameter.dtype = format.dtype;
+    parameter.constants = format.constants;
+  };
+  const ClassSet adapters = bit_of(TensorClass::adapters);
+  const ClassSet classes = parameter.classes & adapters ? adapters : parameter.classes;
+  if (!parameter.trainable && choice.frozen_at_rest) store(*choice.frozen_at_rest);
+  for (const auto& [tensor_class, format] : choice.parameters_at_rest) {
+    if (contains(classes, tensor_class)) store(format);
+  }
 }
 
 // Schema, name and source stand in every file of the catalogue.
@@ -151,7 +169,7 @@ PrecisionChoice read_precision(const Catalog& catalog, const std::string& text,
       if (!classes.insert(item.substr(0, equals)).second) {
         throw InputError({.where = where, .value = item, .problem = "sets a class a second time"});
       }
-      set_format(choice, item, where);
+      set_format(catalog, choice, item, where);
       changed = true;
     } else if (item.empty()) {
       throw InputError({.where = where,
@@ -178,11 +196,30 @@ void apply_formats(const PrecisionChoice& choice, Model& model) {
   }
 }
 
+StorageFormat load_format(const Catalog& catalog, const std::string& name,
+                          const std::string& where) {
+  const std::vector<std::string> files = names_in(catalog, "formats");
+  if (std::ranges::find(files, name) == files.end()) return {.dtype = read_dtype(name, where)};
+  const Document document = open_document(file_of(catalog, "formats", "format", name, where));
+  const Reader reader(document);
+  reader.allow({"schema", "name", "title", "source", "dtype", "constants"});
+  check_heading(reader, "placet.format/1", name);
+  StorageFormat format{.dtype = read_dtype(reader.at("dtype"))};
+  for (const Reader& constants : reader.at("constants").items()) {
+    constants.allow({"what", "dtype", "elements"});
+    constants.at("what").text();
+    format.constants.push_back({.dtype = read_dtype(constants.at("dtype")),
+                                .elements = constants.at("elements").whole({1, 1'000'000})});
+  }
+  return format;
+}
+
 Optimizer load_optimizer(const Catalog& catalog, const std::string& name,
                          const std::string& where) {
   const Document document = open_document(file_of(catalog, "optimizers", "optimizer", name, where));
   const Reader reader(document);
-  reader.allow({"schema", "name", "title", "source", "states", "region", "block", "keeps_master"});
+  reader.allow(
+      {"schema", "name", "title", "source", "states", "region", "block", "keeps_master", "others"});
   check_heading(reader, "placet.optimizer/1", name);
   Optimizer optimizer;
   optimizer.name = name;
@@ -194,6 +231,7 @@ Optimizer load_optimizer(const Catalog& catalog, const std::string& name,
   const auto block = reader.find("block");
   if (optimizer.region == UpdateRegion::block && !block) reader.at("block");
   if (block) optimizer.block = block->whole({1, 1'000'000});
+  if (const auto others = reader.find("others")) read_others(*others, optimizer);
   optimizer.keeps_master = reader.at("keeps_master").flag();
   return optimizer;
 }

@@ -1,4 +1,5 @@
-// Number formats and optimizers by name: data/precisions and data/optimizers (docs/formats.md).
+// Number formats and optimizers by name: data/precisions, data/formats and data/optimizers
+// (docs/formats.md).
 #pragma once
 
 #include <optional>
@@ -16,8 +17,8 @@ namespace placet {
 struct PrecisionChoice {
   Precision precision;
   bool scales_loss_dynamically = false;
-  std::vector<std::pair<TensorClass, Dtype>> parameters_at_rest;  // `experts=fp8`
-  std::optional<Dtype> frozen_at_rest;                            // `frozen=nf4`
+  std::vector<std::pair<TensorClass, StorageFormat>> parameters_at_rest;  // `experts=fp8`
+  std::optional<StorageFormat> frozen_at_rest;                            // `frozen=nf4`
 
   friend bool operator==(const PrecisionChoice&, const PrecisionChoice&) = default;
 };
@@ -25,7 +26,7 @@ struct PrecisionChoice {
 /// Reads `text`, the name of a file in data/precisions, a list of CLASS=DTYPE over `base`, or both:
 /// "mixed", "gradients=fp32,reduce=fp32", "mixed,experts=fp8". A class is a state or use
 /// (parameters, compute, gather, gradients, reduce, master), a class of tensors (experts, norms,
-/// ...), or `frozen`. Throws InputError that speaks of `where`.
+/// ...), or `frozen`. The last two take a name of data/formats too. Throws InputError that speaks of `where`.
 PrecisionChoice read_precision(const Catalog& catalog, const std::string& text,
                                const Precision& base, const std::string& where);
 
@@ -33,7 +34,13 @@ PrecisionChoice read_precision(const Catalog& catalog, const std::string& text,
 PrecisionChoice load_precision(const Catalog& catalog, const std::string& name,
                                const std::string& where);
 
-/// Sets the formats at rest of single parameters that `choice` asks for.
+/// The format at rest named `name`: a number format, or a file in data/formats, which adds the
+/// constants of its blocks. Throws InputError that speaks of `where`.
+StorageFormat load_format(const Catalog& catalog, const std::string& name,
+                          const std::string& where);
+
+/// Sets the formats at rest of single parameters that `choice` asks for. What is said of a class
+/// wins over `frozen`; adapters have their own class only.
 void apply_formats(const PrecisionChoice& choice, Model& model);
 
 /// The optimizer named `name`. Throws InputError that speaks of `where`.

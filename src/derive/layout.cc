@@ -16,10 +16,17 @@ bool has_dim(const std::vector<Dim>& dims, Index index) {
   return std::ranges::any_of(dims, [&](const Dim& d) { return d.index == index; });
 }
 
-/// The dim of a tensor that a tensor cut with these indices divides; none: nothing to cut.
-int cut_dim(const std::vector<Dim>& dims, IndexSet indices) {
-  for (std::size_t d = 0; d < dims.size(); ++d) {
-    if (contains(indices, dims[d].index)) return static_cast<int>(d);
+/// The dim of a tensor that a tensor cut with these indices divides; none: nothing to cut. A dim of
+/// segments is divided where all of them are.
+int cut_dim(const Parameter& parameter, IndexSet indices) {
+  const int segmented = segmented_dim(parameter);
+  for (int d = 0; d < static_cast<int>(parameter.dims.size()); ++d) {
+    const bool cut = d == segmented ? std::ranges::all_of(parameter.segments,
+                                                          [&](const Dim& segment) {
+                                                            return contains(indices, segment.index);
+                                                          })
+                                    : contains(indices, parameter.dims[at(d)].index);
+    if (cut) return d;
   }
   return -1;
 }
@@ -163,18 +170,36 @@ class LayoutBuilder {
     return local;
   }
 
-  /// Elements along one dim of a parameter after the axes of `mask` cut it; kv heads that are fewer
-  /// than the degree are shared by neighbours.
-  std::int64_t cut_length(const Dim& dim, AxisMask mask, LocalParameter& out) const {
-    if (mask == 0) return dim.size;
+  /// A dim on a device after some axes have cut it.
+  struct CutDim {
+    std::int64_t length = 0;
+    std::int64_t replicated = 0;  // of these, what `replicas` neighbours hold
+    std::int64_t replicas = 1;
+  };
+
+  /// A dim after the axes of `mask` cut it; kv heads that are fewer than the degree are shared by
+  /// neighbours.
+  CutDim cut_by(const Dim& dim, AxisMask mask) const {
+    if (mask == 0) return {.length = dim.size};
     const std::int64_t piece = dim.size / dim.parts;
     const std::int64_t degree = degree_of(job_.placement, mask);
     if (dim.index == Index::kv_head && dim.parts < degree && degree % dim.parts == 0) {
-      out.replicas = degree / dim.parts;
-      out.replica_axes = mask;
-      return piece;
+      return {.length = piece, .replicated = piece, .replicas = degree / dim.parts};
     }
-    return checked_multiply(divider_.share(dim.parts, mask), piece, "elements");
+    return {.length = checked_multiply(divider_.share(dim.parts, mask), piece, "elements")};
+  }
+
+  /// A dim made of segments, each cut by its own index. Case: 48 query heads of 128 and the key and
+  /// value of one head over 8 devices: 6 x 128 + 2 x 128 = 1024 rows, the last 256 on all 8.
+  CutDim cut_by(const std::vector<Dim>& segments, AxisMask mask) const {
+    CutDim sum;
+    for (const Dim& segment : segments) {
+      const CutDim one = cut_by(segment, mask);
+      sum.length = checked_add(sum.length, one.length, "elements");
+      sum.replicated = checked_add(sum.replicated, one.replicated, "elements");
+      sum.replicas = std::max(sum.replicas, one.replicas);
+    }
+    return sum;
   }
 
   /// One parameter on its way through the axes.
@@ -206,16 +231,23 @@ class LayoutBuilder {
     out.elements = 1;
     std::int64_t unpadded = 1;
     std::vector<std::int64_t> lengths;
+    const int segmented = segmented_dim(parameter);
+    CutDim heads;
     for (std::size_t d = 0; d < parameter.dims.size(); ++d) {
-      Dim dim = parameter.dims[d];
-      unpadded = checked_multiply(unpadded, cut_length(dim, by_dim[d], out), "elements");
-      if (dim.index == Index::vocab) {
-        dim.size = padded_vocabulary(dim.size);
-        dim.parts = dim.size;
-      }
-      lengths.push_back(cut_length(dim, by_dim[d], out));
-      out.elements = checked_multiply(out.elements, lengths.back(), "elements");
+      const Dim& dim = parameter.dims[d];
+      const CutDim cut = static_cast<int>(d) == segmented ? cut_by(parameter.segments, by_dim[d])
+                                                          : cut_by(padded(dim), by_dim[d]);
+      const bool pads = dim.index == Index::vocab;
+      unpadded =
+          checked_multiply(unpadded, pads ? cut_by(dim, by_dim[d]).length : cut.length, "elements");
+      lengths.push_back(cut.length);
+      out.elements = checked_multiply(out.elements, cut.length, "elements");
+      if (cut.replicas == 1) continue;
+      heads = cut;
+      out.replicas = cut.replicas;
+      out.replica_axes = by_dim[d];
     }
+    if (out.replicas > 1) out.replicated = out.elements / heads.length * heads.replicated;
     out.padding = out.elements - unpadded;
     out.cut = 0;
     for (AxisMask mask : by_dim) out.cut |= mask;
@@ -320,7 +352,7 @@ class LayoutBuilder {
   }
 
   static void cut_tensor(const How& how, AxisMask bit, Placing& placing) {
-    const int dim = cut_dim(placing.parameter.dims, how.tensor_indices);
+    const int dim = cut_dim(placing.parameter, how.tensor_indices);
     if (dim >= 0) {
       placing.by_dim[at(dim)] |= bit;
     } else if (placing.prepared.used_in_parallel || how.modes.activations == Mode::sharded_gather) {
@@ -415,6 +447,14 @@ class LayoutBuilder {
     }
   }
 
+  /// A dim as the profile stores it.
+  Dim padded(Dim dim) const {
+    if (dim.index != Index::vocab) return dim;
+    dim.size = padded_vocabulary(dim.size);
+    dim.parts = dim.size;
+    return dim;
+  }
+
   std::int64_t padded_vocabulary(std::int64_t size) const {
     std::int64_t multiple = job_.profile.vocabulary_multiple;
     if (job_.profile.vocabulary_multiple_times_tensor_degree) {
@@ -429,8 +469,12 @@ class LayoutBuilder {
     std::int64_t elements = 1;
     AxisMask routed_part = 0;
     const bool residual = prepared.on_stream && !whole_tokens;
-    AxisMask spread = 0;  // routed tokens gathered from these axes
-    if (prepared.routed) read_routing(prepared, block, spread, routed_part);
+    AxisMask spread = 0;   // routed tokens gathered from these axes
+    AxisMask experts = 0;  // axes that divide the experts among devices
+    if (prepared.routed) {
+      read_routing(prepared, block, spread, routed_part);
+      experts = expert_axes(prepared, block);
+    }
     for (const Dim& dim : value.dims) {
       std::int64_t length = dim.size;
       if (dim.index == Index::sample) {
@@ -439,6 +483,8 @@ class LayoutBuilder {
         length = prepared.routed || residual ? layout_.residual_tokens : layout_.tokens;
       } else if (dim.index == Index::key_token) {
         length = job_.batch.sequence;
+      } else if (dim.index == Index::choice) {
+        length = choices_of(dim, experts);
       } else if (!residual || dim.index == Index::hidden) {
         length = feature_length(dim, prepared, block);
       }
@@ -447,7 +493,7 @@ class LayoutBuilder {
     if (prepared.routed) {
       elements = checked_multiply(elements, degree_of(job_.placement, spread), "routed tokens");
       elements = largest_share(elements, degree_of(job_.placement, routed_part));
-      elements = skewed(elements, prepared, block);
+      elements = skewed(elements, experts);
     }
     return elements;
   }
@@ -461,13 +507,7 @@ class LayoutBuilder {
         mask |= axis_bit(static_cast<int>(a));
       }
     }
-    Dim padded = dim;
-    if (dim.index == Index::vocab) {
-      padded.size = padded_vocabulary(dim.size);
-      padded.parts = padded.size;
-    }
-    LocalParameter ignored;
-    return cut_length(padded, mask, ignored);
+    return cut_by(padded(dim), mask).length;
   }
 
   /// Where routed tokens come from. Along an axis where the experts see a tensor cut and the stream
@@ -487,14 +527,27 @@ class LayoutBuilder {
     }
   }
 
-  std::int64_t skewed(std::int64_t elements, const PreparedValue& prepared,
-                      std::optional<std::int64_t> block) const {
+  AxisMask expert_axes(const PreparedValue& prepared, std::optional<std::int64_t> block) const {
     AxisMask mask = 0;
     for (std::size_t a = 0; a < axis_count(); ++a) {
       if (how_of(axis(a), prepared.classes, block).cut == Cut::expert) {
         mask |= axis_bit(static_cast<int>(a));
       }
     }
+    return mask;
+  }
+
+  /// Of the k choices of a token, those that may fall to one device. A token's experts are
+  /// distinct: at worst all that the device has, and no more.
+  std::int64_t choices_of(const Dim& dim, AxisMask experts) const {
+    const std::int64_t all = job_.model.figures.experts;
+    if (job_.routing.kind != Routing::Kind::worst || experts == 0 || all == 0) return dim.size;
+    return std::min(dim.size, divider_.share(all, experts));
+  }
+
+  /// What the fullest device gets of what each would at perfect balance; at worst, the tokens of
+  /// all.
+  std::int64_t skewed(std::int64_t elements, AxisMask mask) const {
     if (mask == 0) return elements;
     switch (job_.routing.kind) {
       case Routing::Kind::balanced:

@@ -33,6 +33,7 @@ struct LocalParameter {
   AxisMask regathered = 0;             // Ω = S*: the update sees it whole
   std::int64_t replicas = 1;           // kv heads shared by this many neighbours of the tensor axes
   AxisMask replica_axes = 0;           // along these
+  std::int64_t replicated = 0;         // of `elements`, those of such heads
   std::array<std::int64_t, 3> rest{};  // elements at rest of Θ, Ω, G; host part included
   bool trainable = true;
   Keep keep = Keep::none;  // the least of the axes it is gathered from

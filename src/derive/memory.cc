@@ -434,7 +434,9 @@ class StageMemory {
 StateBytes state_bytes(const Job& job, const Parameter& parameter, const LocalParameter& local) {
   StateBytes out;
   const Dtype dtype = parameter_dtype(job, parameter);
-  split_host(in_bytes(bytes_of(local.rest[0], dtype)), local.on_host[0], 0, out);
+  const Bytes parameters =
+      bytes_of(local.rest[0], dtype) + bytes_of(local.rest[0], parameter.constants);
+  split_host(in_bytes(parameters), local.on_host[0], 0, out);
   if (!local.trainable) return out;
   std::int64_t per_element = 0;
   std::int64_t optimizer = 0;
@@ -442,11 +444,18 @@ StateBytes state_bytes(const Job& job, const Parameter& parameter, const LocalPa
   if (job.precision.master && job.optimizer.keeps_master && low) {
     per_element += bits_of(*job.precision.master);
   }
-  for (const OptimizerState& state : job.optimizer.states) {
-    if (state.extent == OptimizerState::Extent::element) {
-      per_element += bits_of(state.dtype);
-    } else {
-      optimizer += in_bytes(bytes_of(row_and_column(parameter, local.rest[1]), state.dtype));
+  for (const OptimizerState& state : states_of(job.optimizer, parameter)) {
+    switch (state.extent) {
+      case OptimizerState::Extent::element:
+        per_element += bits_of(state.dtype);
+        break;
+      case OptimizerState::Extent::row_and_column:
+        optimizer += in_bytes(bytes_of(row_and_column(parameter, local.rest[1]), state.dtype));
+        break;
+      case OptimizerState::Extent::block:
+        optimizer +=
+            in_bytes(bytes_of(largest_share(local.rest[1], job.optimizer.block), state.dtype));
+        break;
     }
   }
   optimizer += checked_multiply(local.rest[1], per_element, "optimizer state") / 8;
@@ -457,7 +466,7 @@ StateBytes state_bytes(const Job& job, const Parameter& parameter, const LocalPa
 
 namespace {
 
-UnitStates states_of(const Job& job, const LocalUnit& local) {
+UnitStates states_at_rest(const Job& job, const LocalUnit& local) {
   const UnitKind& kind = job.model.kinds[at(local.kind)];
   UnitStates out;
   for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
@@ -491,7 +500,7 @@ std::vector<MemoryClass> derive_memory(const Layout& layout, const std::vector<S
   states.reserve(layout.units.size());
   units.reserve(layout.units.size());
   for (std::size_t k = 0; k < layout.units.size(); ++k) {
-    states.push_back(states_of(*layout.job, layout.units[k]));
+    states.push_back(states_at_rest(*layout.job, layout.units[k]));
     units.push_back(walks_of(layout, k));
   }
   std::vector<MemoryClass> classes;

@@ -16,11 +16,23 @@ bool is_contraction(OpKind kind) {
   return kind == OpKind::linear || kind == OpKind::grouped_linear || kind == OpKind::embedding;
 }
 
+/// Tensor axes that cut an index which `from` has and `without` has not.
+AxisMask axes_that_cut(const UnitTraffic& unit, std::size_t o, IndexSet from, IndexSet without) {
+  AxisMask axes = 0;
+  for (std::size_t a = 0; a < unit.axis_count(); ++a) {
+    const How& how = unit.how_for(a, o);
+    if (how.cut == Cut::tensor && (from & ~without & how.tensor_indices) != 0) {
+      axes |= axis_bit(static_cast<int>(a));
+    }
+  }
+  return axes;
+}
+
 /// Attention over a sequence that axes divide: what their exchanges move.
 class AttentionTraffic {
  public:
   AttentionTraffic(UnitTraffic& unit, std::size_t op)
-      : unit_(unit), op_(unit.kind.operators[op]), again_(unit.starts_again(op)) {}
+      : unit_(unit), number_(op), op_(unit.kind.operators[op]), again_(unit.starts_again(op)) {}
 
   /// Axes with the same exchange are one group.
   void write() {
@@ -111,9 +123,30 @@ class AttentionTraffic {
   std::int64_t part_of(const ExchangeStep& step) const {
     std::int64_t sum = 0;
     for (AttentionTensor tensor : step.tensors) {
-      sum = checked_add(sum, unit_.local.values[at(value_of(tensor))], "attention exchange");
+      sum = checked_add(sum, moved_of(step, value_of(tensor)), "attention exchange");
     }
     return sum;
+  }
+
+  /// Elements of a value that a step moves. Where heads go to more devices than there are key and
+  /// value heads, r of them share a head: each gets it (and gives back its part of its gradient, to
+  /// be added where the tokens are), so that r times the value moves. Case: 8 heads over 16
+  /// devices: 2.
+  std::int64_t moved_of(const ExchangeStep& step, int v) const {
+    using Movement = ExchangeStep::Movement;
+    const std::int64_t own = unit_.local.values[at(v)];
+    if (step.movement != Movement::heads && step.movement != Movement::tokens) return own;
+    return checked_multiply(own, sharers_of(v), "attention exchange");
+  }
+
+  std::int64_t sharers_of(int v) const {
+    const std::vector<Dim>& dims = unit_.kind.values[at(v)].dims;
+    const auto heads = std::ranges::find(dims, Index::kv_head, &Dim::index);
+    if (heads == dims.end()) return 1;
+    const IndexSet kv = bit_of(Index::kv_head);
+    const std::int64_t here =
+        largest_part(unit_.job.placement, heads->parts, axes_that_cut(unit_, number_, kv, 0));
+    return degree_ > here && degree_ % here == 0 ? degree_ / here : 1;
   }
 
   void write_step(const ExchangeStep& step, Phase phase) {
@@ -123,7 +156,7 @@ class AttentionTraffic {
     }
     for (AttentionTensor tensor : step.tensors) {
       const int v = value_of(tensor);
-      move(step, unit_.kind.values[at(v)].name, phase, unit_.local.values[at(v)]);
+      move(step, unit_.kind.values[at(v)].name, phase, moved_of(step, v));
     }
   }
 
@@ -169,6 +202,7 @@ class AttentionTraffic {
   }
 
   UnitTraffic& unit_;
+  std::size_t number_ = 0;
   const Operator& op_;
   bool again_ = false;
   AxisMask mask_ = 0;
@@ -256,18 +290,6 @@ class RoutingTraffic {
   std::size_t routed_ = 0;
   std::size_t stream_ = 0;
 };
-
-/// Tensor axes that cut an index which `from` has and `without` has not.
-AxisMask axes_that_cut(const UnitTraffic& unit, std::size_t o, IndexSet from, IndexSet without) {
-  AxisMask axes = 0;
-  for (std::size_t a = 0; a < unit.axis_count(); ++a) {
-    const How& how = unit.how_for(a, o);
-    if (how.cut == Cut::tensor && (from & ~without & how.tensor_indices) != 0) {
-      axes |= axis_bit(static_cast<int>(a));
-    }
-  }
-  return axes;
-}
 
 IndexSet dims_of(const UnitTraffic& unit, int v) {
   return indices_in(unit.kind.values[at(v)].dims);

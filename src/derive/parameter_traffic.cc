@@ -224,13 +224,16 @@ class ParameterTraffic {
     if (parameter.replicas > 1) share_heads(parameter, left);
   }
 
-  /// Key and value heads that several neighbours hold: a group of them, a part of an axis.
+  /// Key and value heads that several neighbours hold: a group of them, a part of an axis. Of what
+  /// is left of a tensor that holds other rows too, their part.
   void share_heads(const LocalParameter& parameter, std::int64_t left) {
+    const std::int64_t heads =
+        in_bytes(part_rounded_up(bytes(left), Rational(parameter.replicated, parameter.elements)));
     Move shared = reduction(Collective::all_reduce, Phase::reduce, false);
     shared.what = "gradients of shared heads";
     shared.grain = profile_.shared_gradient_grain;
-    add(shared, parameter.replica_axes, profile_.shared_gradients_whole ? parameter.elements : left,
-        parameter.replicas);
+    add(shared, parameter.replica_axes,
+        profile_.shared_gradients_whole ? parameter.replicated : heads, parameter.replicas);
   }
 
   void add_shared(AxisMask axes, std::int64_t elements, bool each) {
@@ -328,7 +331,7 @@ class ParameterTraffic {
   void gather_regions(const Parameter& declared, const LocalParameter& parameter) {
     if (declared.dims.size() < 2) return;
     const AxisMask torn = parameter.cut_rows | parameter.cut_columns;
-    switch (job_.optimizer.region) {
+    switch (region_of(job_.optimizer, declared)) {
       case UpdateRegion::element:
       case UpdateRegion::block:
         return;

@@ -309,9 +309,12 @@ class Replay {
   }
 
   void allocate_optimizer() {
-    const auto states =
-        static_cast<std::int64_t>(std::max<std::size_t>(1, job_.optimizer.states.size()));
     for_each_parameter([&](const Parameter& declared, const LocalParameter& local) {
+      // Constants of blocks are counted with the numbers that they belong to.
+      const auto states = std::max<std::int64_t>(
+          1, std::ranges::count_if(states_of(job_.optimizer, declared), [](const auto& state) {
+            return state.extent != OptimizerState::Extent::block;
+          }));
       const std::int64_t size = moments(declared, local);
       for (std::int64_t s = 0; s < states; ++s) {
         pools_.main().allocate(largest_share(size, states));

@@ -95,6 +95,7 @@ struct Sides {
   std::vector<Dim> experts;
   Dim out;
   Dim in;
+  std::vector<Dim> segments = {};  // of the rows
 };
 
 Sides sides_of(const UnitKind& kind, const Operator& op, const Parameter& weight) {
@@ -110,6 +111,7 @@ Sides sides_of(const UnitKind& kind, const Operator& op, const Parameter& weight
   const bool in_last = rest[1].index == in.index && rest[1].size >= in.size;
   sides.out = in_last ? rest[0] : rest[1];
   sides.in = in_last ? rest[1] : rest[0];
+  sides.segments = weight.segments;
   return sides;
 }
 
@@ -119,11 +121,12 @@ int add_value(UnitKind& kind, std::string name, std::vector<Dim> dims, Region re
 }
 
 int add_adapter(UnitKind& kind, const Parameter& base, std::string_view which, const Sides& sides,
-                std::vector<Dim> dims) {
+                std::vector<Dim> dims, std::vector<Dim> segments) {
   dims.insert(dims.begin(), sides.experts.begin(), sides.experts.end());
   kind.parameters.push_back(
       {.name = adapter_name(base.name, which),
        .dims = std::move(dims),
+       .segments = std::move(segments),
        .classes = static_cast<ClassSet>(base.classes | bit_of(TensorClass::adapters))});
   return static_cast<int>(kind.parameters.size()) - 1;
 }
@@ -141,8 +144,8 @@ std::vector<Operator> adapt(UnitKind& kind, Operator op, std::int64_t rank) {
          .allowed = "1 to " + std::to_string(std::min(sides.in.size, sides.out.size) - 1)});
   }
   const Dim low = dim(Index::adapter, rank);
-  const int a = add_adapter(kind, base, "A", sides, {low, sides.in});
-  const int b = add_adapter(kind, base, "B", sides, {sides.out, low});
+  const int a = add_adapter(kind, base, "A", sides, {low, sides.in}, {});
+  const int b = add_adapter(kind, base, "B", sides, {sides.out, low}, sides.segments);
   std::vector<Dim> narrow = kind.values.at(static_cast<std::size_t>(op.inputs.front())).dims;
   narrow.back() = low;
   const int reduced = add_value(kind, op.name + ".lora_a", narrow, op.region);

@@ -12,7 +12,8 @@
 // - A checkpoint tensor is one parameter and one linear operator. A fused tensor's operator has as
 //   many outputs as there are parts (query, key, value; gate, up).
 // - A fused q/k/v tensor has the index `head` if there are as many kv heads as heads, else
-//   `kv_head`, and its parts are the kv heads: a cut must keep a kv head and its queries together.
+//   `kv_head`, and segments: query rows are cut by heads, key and value rows by kv heads, as the
+//   three tensors apart would be.
 // - Latent down-projections and their norms, routers, shared-expert gates and row-cut biases stand
 //   in the residual region.
 // - A router's rows have the index `other`: no cut divides them, every device scores all experts.

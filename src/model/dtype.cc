@@ -6,6 +6,7 @@
 
 #include "units/checked.h"
 #include "units/error.h"
+#include "units/shares.h"
 
 namespace placet {
 namespace {
@@ -31,6 +32,14 @@ Bytes bytes_of(std::int64_t elements, Dtype dtype) {
   // Whole groups of eight elements take `bits` bytes each, so nothing needs more than 64 bits.
   const std::int64_t rest = ((elements % 8) * bits + 7) / 8;
   return bytes(checked_add(checked_multiply(elements / 8, bits, "bytes"), rest, "bytes"));
+}
+
+Bytes bytes_of(std::int64_t elements, const std::vector<BlockConstants>& constants) {
+  Bytes sum;
+  for (const BlockConstants& each : constants) {
+    sum += bytes_of(largest_share(elements, each.elements), each.dtype);
+  }
+  return sum;
 }
 
 std::string_view name_of(Dtype dtype) {

@@ -4,13 +4,14 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "units/quantity.h"
 
 namespace placet {
 
-/// Format of a stored number. `nf4` is the 4-bit block format of QLoRA (its block constants are a
-/// profile fact, not part of the 4 bits).
+/// Format of a stored number. `nf4` is the 4-bit block format of QLoRA (its block constants are
+/// facts of data/formats, not part of the 4 bits).
 enum class Dtype : std::uint8_t { fp32, bf16, fp16, fp8, int64, int32, int8, uint8, nf4, fp4 };
 
 /// Bits one element takes: fp32 32, bf16 and fp16 16, fp8, int8 and uint8 8, int64 64, int32 32,
@@ -35,6 +36,26 @@ constexpr std::int64_t bits_of(Dtype dtype) {
   }
   return 0;
 }
+
+/// Constants of a block format, kept beside its numbers: one per so many of them.
+struct BlockConstants {
+  Dtype dtype = Dtype::fp32;
+  std::int64_t elements = 1;
+
+  friend bool operator==(const BlockConstants&, const BlockConstants&) = default;
+};
+
+/// A format at rest: numbers, and the constants of their blocks (data/formats).
+struct StorageFormat {
+  Dtype dtype = Dtype::bf16;
+  std::vector<BlockConstants> constants = {};
+
+  friend bool operator==(const StorageFormat&, const StorageFormat&) = default;
+};
+
+/// Bytes of the constants that `elements` numbers in blocks have; a last block may be short.
+/// Case: 100 numbers, one fp32 constant per 64: 8 bytes.
+Bytes bytes_of(std::int64_t elements, const std::vector<BlockConstants>& constants);
 
 /// Bytes of `elements` numbers stored one after the other, the last byte filled up.
 /// Case: 3 elements of nf4 take 2 bytes. Throws std::overflow_error past 2^63.

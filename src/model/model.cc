@@ -1,5 +1,6 @@
 #include "model/model.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -98,6 +99,15 @@ void validate_dims(const std::vector<Dim>& dims) {
   }
 }
 
+void validate_segments(const Parameter& p) {
+  validate_dims(p.segments);
+  if (p.segments.empty()) return;
+  std::int64_t size = 0;
+  for (const Dim& segment : p.segments) size = checked_add(size, segment.size, "segments");
+  ensure(size == p.dims.at(static_cast<std::size_t>(segmented_dim(p))).size,
+         "segments add up to the dim they make up");
+}
+
 void validate_operators(const UnitKind& kind) {
   std::vector<bool> made(kind.values.size(), false);
   const auto make = [&made](int value) {
@@ -143,6 +153,15 @@ std::optional<OpKind> op_kind_named(std::string_view name) {
   return std::nullopt;
 }
 
+int segmented_dim(const Parameter& parameter) {
+  if (parameter.segments.empty()) return -1;
+  const auto heads = std::ranges::find_if(parameter.dims, [](const Dim& dim) {
+    return dim.index == Index::head || dim.index == Index::kv_head;
+  });
+  ensure(heads != parameter.dims.end(), "segments make up a dim of heads");
+  return static_cast<int>(heads - parameter.dims.begin());
+}
+
 std::int64_t elements_of(const std::vector<Dim>& dims) {
   std::int64_t product = 1;
   for (const Dim& dim : dims) product = checked_multiply(product, dim.size, "elements");
@@ -160,13 +179,17 @@ ParameterCounts count_parameters(const Model& model) {
   return counts;
 }
 
+IndexSet indices_of(const Parameter& parameter) {
+  return indices_of(parameter.dims) | indices_of(parameter.segments);
+}
+
 IndexSet indices_of(const UnitKind& kind, const Operator& op) {
   IndexSet set = 0;
   for (const int v : op.inputs) set |= indices_of(kind.values.at(static_cast<std::size_t>(v)).dims);
   for (const int v : op.outputs)
     set |= indices_of(kind.values.at(static_cast<std::size_t>(v)).dims);
   for (const int p : op.parameters) {
-    set |= indices_of(kind.parameters.at(static_cast<std::size_t>(p)).dims);
+    set |= indices_of(kind.parameters.at(static_cast<std::size_t>(p)));
   }
   return set;
 }
@@ -178,7 +201,7 @@ IndexSet summed_indices(const UnitKind& kind, int p) {
       if (parameter == p) used |= indices_of(kind, op);
     }
   }
-  return used & ~indices_of(kind.parameters.at(static_cast<std::size_t>(p)).dims);
+  return used & ~indices_of(kind.parameters.at(static_cast<std::size_t>(p)));
 }
 
 void validate(const Model& model) {
@@ -186,6 +209,7 @@ void validate(const Model& model) {
     const UnitKind& kind = model.kinds[i];
     for (const Parameter& p : kind.parameters) {
       validate_dims(p.dims);
+      validate_segments(p);
       validate_tie(model, static_cast<int>(i), p);
     }
     for (const Value& value : kind.values) validate_dims(value.dims);

@@ -44,6 +44,10 @@ struct Parameter {
   /// the checkpoint keeps them apart (the parameter is their stack all the same).
   std::string name;
   std::vector<Dim> dims;  // logical dims, experts stacked as a leading expert dim
+  /// What its dim of heads is made of where a checkpoint writes projections to different indices as
+  /// one tensor (query, key and value): their dims, whose sizes add up to that dim's. A cut divides
+  /// each by its own index and parts. Empty: one piece.
+  std::vector<Dim> segments;
   ClassSet classes = 0;
   bool trainable = true;
   /// The unit kind that owns the storage if this is a second use of another unit's tensor (tied
@@ -56,9 +60,13 @@ struct Parameter {
   std::optional<Tie> tied;
   /// Storage format if it differs from the job's precision (a frozen base in nf4).
   std::optional<Dtype> dtype;
+  std::vector<BlockConstants> constants;  // of that format's blocks
 
   friend bool operator==(const Parameter&, const Parameter&) = default;
 };
+
+/// The position of the dim that the segments make up; -1: the parameter has none.
+int segmented_dim(const Parameter& parameter);
 
 /// Elements of a tensor: the product of its dims' sizes.
 std::int64_t elements_of(const std::vector<Dim>& dims);
@@ -227,6 +235,9 @@ struct ParameterCounts {
 
 /// Exact counts over all units; MTP modules are not in `active`.
 ParameterCounts count_parameters(const Model& model);
+
+/// Indices of a parameter: those of its dims and of the segments that make one up.
+IndexSet indices_of(const Parameter& parameter);
 
 /// Indices an operator runs over: the union of the dims of its inputs, outputs and parameters.
 IndexSet indices_of(const UnitKind& kind, const Operator& op);

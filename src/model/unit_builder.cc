@@ -72,6 +72,17 @@ int UnitBuilder::norm(const Norm& norm, Place place, int input, const std::vecto
   return output;
 }
 
+std::vector<Dim> segments_of(const Contraction& what) {
+  std::vector<Dim> segments;
+  bool differ = false;
+  for (const Part& part : what.parts) {
+    segments.push_back(part.dim);
+    differ = differ || part.dim.index != what.parts.front().dim.index;
+  }
+  if (!differ) segments.clear();
+  return segments;
+}
+
 std::vector<int> UnitBuilder::contract(const Place& place, std::vector<int> inputs,
                                        const Contraction& what) {
   std::vector<Dim> weight = what.experts;
@@ -80,7 +91,10 @@ std::vector<int> UnitBuilder::contract(const Place& place, std::vector<int> inpu
   } else {
     weight.insert(weight.end(), {what.in, what.out});
   }
-  const int p = parameter(what.weights.weight, std::move(weight), place.classes);
+  const int p = parameter({.name = what.weights.weight,
+                           .dims = std::move(weight),
+                           .segments = segments_of(what),
+                           .classes = place.classes});
   std::vector<Dim> leading = dims_of(inputs.front());
   leading.pop_back();  // the contracted dim is the last one
   std::vector<int> outputs;
@@ -102,7 +116,10 @@ std::vector<int> UnitBuilder::bias(Place place, const std::vector<int>& inputs,
   place.region = what.bias_region;
   std::vector<Dim> dims = what.experts;
   dims.push_back(what.out);
-  const int p = parameter(what.weights.bias, std::move(dims), place.classes);
+  const int p = parameter({.name = what.weights.bias,
+                           .dims = std::move(dims),
+                           .segments = segments_of(what),
+                           .classes = place.classes});
   std::vector<int> outputs;
   outputs.reserve(inputs.size());
   for (const int input : inputs) {

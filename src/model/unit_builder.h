@@ -58,6 +58,9 @@ struct Tensors {
   std::vector<int> internals = {};
 };
 
+/// The dims of a contraction's parts, where they differ in index; else none.
+std::vector<Dim> segments_of(const Contraction& what);
+
 class UnitBuilder {
  public:
   /// `input` are the dims of value 0, sample and token excluded.

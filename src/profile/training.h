@@ -29,8 +29,9 @@ struct Precision {
 /// One tensor of optimizer state per parameter tensor.
 struct OptimizerState {
   /// element: as many numbers as the parameter. row_and_column: one per row and one per column of
-  /// its last two dims (Adafactor); one-dimensional parameters keep one per element.
-  enum class Extent : std::uint8_t { element, row_and_column };
+  /// its last two dims (Adafactor); one-dimensional parameters keep one per element. block: one per
+  /// block of the optimizer (constants of 8-bit moments).
+  enum class Extent : std::uint8_t { element, row_and_column, block };
   std::string what;  // "first moment"
   Dtype dtype = Dtype::fp32;
   Extent extent = Extent::element;
@@ -46,11 +47,23 @@ struct Optimizer {
   std::vector<OptimizerState> states;
   UpdateRegion region = UpdateRegion::element;
   std::int64_t block = 1;  // elements of a block, for UpdateRegion::block
+  /// Tensors that are updated element by element with states of their own: those of these classes,
+  /// and those of one dim. None of either: all tensors have `states`.
+  std::vector<OptimizerState> other_states;
+  ClassSet other_classes = 0;
   bool keeps_master =
       true;  // whether a low-precision parameter has an fp32 master (none: SGD pure)
 
   friend bool operator==(const Optimizer&, const Optimizer&) = default;
 };
+
+/// Whether a parameter is one of those with states of their own.
+bool is_other(const Optimizer& optimizer, const Parameter& parameter);
+
+/// The states that the optimizer keeps for a parameter, and the piece of it that its update sees.
+const std::vector<OptimizerState>& states_of(const Optimizer& optimizer,
+                                             const Parameter& parameter);
+UpdateRegion region_of(const Optimizer& optimizer, const Parameter& parameter);
 
 /// Activation recomputation.
 struct Recompute {
@@ -72,8 +85,8 @@ struct Batch {
   friend bool operator==(const Batch&, const Batch&) = default;
 };
 
-/// How tokens spread over experts. balanced: every expert gets the same. worst: all routed tokens
-/// of an expert group land on one device. expected: balanced times `skew`, the load of the fullest
+/// How tokens spread over experts. balanced: every expert gets the same. worst: each token
+/// that can choose experts of one device does: min(k, experts of a device) of its k choices. expected: balanced times `skew`, the load of the fullest
 /// device over the mean.
 struct Routing {
   enum class Kind : std::uint8_t { balanced, expected, worst };

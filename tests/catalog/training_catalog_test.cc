@@ -15,7 +15,9 @@ PrecisionChoice read(const std::string& text) {
 std::int64_t bytes_per_parameter(const Precision& precision, const Optimizer& optimizer) {
   std::int64_t bits = bits_of(precision.parameters) + bits_of(precision.gradients);
   if (optimizer.keeps_master && precision.master) bits += bits_of(*precision.master);
-  for (const OptimizerState& state : optimizer.states) bits += bits_of(state.dtype);
+  for (const OptimizerState& state : optimizer.states) {
+    if (state.extent == OptimizerState::Extent::element) bits += bits_of(state.dtype);
+  }
   return bits / 8;
 }
 
@@ -39,8 +41,10 @@ TEST(PrecisionTest, ClassesOverrideANameOrTheBase) {
   EXPECT_EQ(choice.precision.gradients, Dtype::fp32);
   EXPECT_EQ(choice.precision.parameters, Dtype::bf16);
   ASSERT_EQ(choice.parameters_at_rest.size(), 1U);
-  EXPECT_EQ(choice.parameters_at_rest[0], std::pair(TensorClass::experts, Dtype::fp8));
-  EXPECT_EQ(choice.frozen_at_rest, Dtype::nf4);
+  EXPECT_EQ(choice.parameters_at_rest[0],
+            std::pair(TensorClass::experts, StorageFormat{Dtype::fp8}));
+  // An fp32 constant per 64 numbers: half a bit each.
+  EXPECT_EQ(choice.frozen_at_rest, (StorageFormat{Dtype::nf4, {{Dtype::fp32, 64}}}));
   EXPECT_EQ(read("master=none").precision.master, std::nullopt);
 }
 
@@ -72,6 +76,40 @@ TEST(ApplyFormatsTest, SetsParametersOfAClassAndFrozenOnes) {
   EXPECT_EQ(model.kinds[0].parameters[2].dtype, Dtype::nf4);
 }
 
+// A class wins over `frozen`, in either order; an adapter of attention is an adapter only.
+TEST(ApplyFormatsTest, ClassesOfFrozenTensorsWinAndLeaveAdaptersAlone) {
+  const ClassSet attention = bit_of(TensorClass::attention);
+  const ClassSet adapter = attention | bit_of(TensorClass::adapters);
+  const auto formats = [&](const std::string& text) {
+    Model model;
+    model.kinds.push_back(
+        {.parameters = {
+             {.name = "e", .classes = bit_of(TensorClass::embedding), .trainable = false},
+             {.name = "q", .classes = attention, .trainable = false},
+             {.name = "a", .classes = adapter}}});
+    apply_formats(read(text), model);
+    std::vector<std::optional<Dtype>> found;
+    for (const Parameter& p : model.kinds[0].parameters) found.push_back(p.dtype);
+    return found;
+  };
+  using Formats = std::vector<std::optional<Dtype>>;
+  EXPECT_EQ(formats("frozen=nf4,embedding=bf16"), (Formats{Dtype::bf16, Dtype::nf4, std::nullopt}));
+  EXPECT_EQ(formats("embedding=bf16,frozen=nf4"), (Formats{Dtype::bf16, Dtype::nf4, std::nullopt}));
+  EXPECT_EQ(formats("attention=nf4"), (Formats{std::nullopt, Dtype::nf4, std::nullopt}));
+  EXPECT_EQ(formats("attention=nf4,adapters=fp32"),
+            (Formats{std::nullopt, Dtype::nf4, Dtype::fp32}));
+}
+
+// QLoRA, section 3: 8/64 + 32/(64 x 256) bits per parameter with double quantisation, 0.127.
+TEST(FormatTest, EveryFileOfTheCatalogueReads) {
+  for (const std::string& name : names_in(repository_catalog(), "formats")) {
+    EXPECT_FALSE(load_format(repository_catalog(), name, "test").constants.empty()) << name;
+  }
+  const StorageFormat twice = load_format(repository_catalog(), "nf4-double", "test");
+  EXPECT_EQ(bytes_of(16'384, twice.constants), bytes(256 + 4));
+  EXPECT_EQ(load_format(repository_catalog(), "fp8", "test"), StorageFormat{Dtype::fp8});
+}
+
 TEST(OptimizerTest, EveryFileOfTheCatalogueReads) {
   for (const std::string& name : names_in(repository_catalog(), "optimizers")) {
     EXPECT_EQ(load_optimizer(repository_catalog(), name, "test").name, name);
@@ -89,6 +127,8 @@ TEST(OptimizerTest, StatesAreAsPublished) {
   EXPECT_EQ(bytes_per_parameter(Precision{}, load("none")), 4);
   EXPECT_EQ(load("adafactor").states[0].extent, OptimizerState::Extent::row_and_column);
   EXPECT_EQ(load("muon").region, UpdateRegion::matrix);
+  EXPECT_EQ(load("muon").other_states.size(), 2U);
+  EXPECT_EQ(load("muon").other_classes, bit_of(TensorClass::embedding) | bit_of(TensorClass::head));
   EXPECT_EQ(load("adam-8bit").block, 256);
 }
 

@@ -10,6 +10,8 @@
 
 #include <algorithm>
 
+#include "catalog/model_catalog.h"
+#include "catalog/training_catalog.h"
 #include "derive/traffic.h"
 #include "model/adapt.h"
 
@@ -258,6 +260,43 @@ TEST(Communication, FusedProjectionsSendWhatSeparateOnesDo) {
             of_block(written_job(wide(2), "tp=2:tp", 8, 2)));
 }
 
+/// The wide architecture with biases of query, key and value, these apart or as one tensor.
+Architecture biased(QkvLayout layout) {
+  Architecture out = wide_architecture(2);
+  Attention& attention = attention_in(out);
+  attention.layout = layout;
+  attention.query.bias = "q_bias";
+  attention.key.bias = "k_bias";
+  attention.value.bias = "v_bias";
+  attention.fused = {.weight = "qkv", .bias = "qkv_bias"};
+  return out;
+}
+
+// Of a fused tensor whose kv heads are fewer than the devices only the rows of key and value are
+// held by several. On tp=4 of two kv heads, per block: 4 query rows, 4 key and 4 value rows of
+// 16 + 1 elements, the latter alike on pairs: 8 x 17 x 2 = 272 bytes.
+TEST(Communication, AFusedTensorHoldsAndSendsWhatItsPartsWould) {
+  for (const char* placement : {"tp=2:tp", "tp=4:tp", "tp=4:tp+sp", "dp=2:zero1 tp=4:tp",
+                                "dp=2:zero3 tp=4:tp+sp", "pp=2:1f1b dp=2:zero2 tp=4:tp"}) {
+    const Job fused = written_job(build_model(biased(QkvLayout::fused)), placement, 8, 4);
+    const Job apart = written_job(build_model(biased(QkvLayout::separate)), placement, 8, 4);
+    EXPECT_EQ(of_states(fused), of_states(apart)) << placement;
+    EXPECT_EQ(derive(fused).memory[0].at_rest, derive(apart).memory[0].at_rest) << placement;
+  }
+  const Job job = written_job(build_model(biased(QkvLayout::fused)), "tp=4:tp", 8, 1);
+  EXPECT_EQ(of_states(job), Lines{"reduce all_reduce bf16 tp/2 272x2 gradients of shared heads"});
+}
+
+// 40 blocks of 48 query heads of 128 and one kv head, hidden 6144, with biases. Of the 6400 rows of
+// a fused tensor a device has 6 x 128 + 256 = 1024, 5376 fewer than all: 6,723,006,464 bytes less
+// 40 x 5376 x 6145 x 2. The rows of key and value are everyone's: 256 x 6145 x 2 = 3,146,240.
+TEST(Communication, OneSharedHeadInAFusedTensorOfACheckpoint) {
+  const Job job = written_job(load_model(repository_data(), "starcoder-15b"), "tp=8:tp", 2048, 1);
+  EXPECT_EQ(of_states(job),
+            Lines{"reduce all_reduce bf16 tp 3146240x40 gradients of shared heads"});
+  EXPECT_EQ(derive(job).memory[0].at_rest[0], bytes(4'080'164'864));
+}
+
 // One kv head (hidden 8, head size 4: k and v of 32 elements) on both devices: 2 x 32 x 2 bytes.
 TEST(Communication, SharedKeyAndValueHeadsSumAmongTheirHolders) {
   const Job job = written_job(build_model(small_architecture(1)), "tp=2:tp", 8, 1);
@@ -427,6 +466,24 @@ TEST(Communication, HeadsAreExchangedForTokensAndBack) {
                                   "backward all_to_all bf16 cp 32x1 attention.v"}));
 }
 
+// 2 kv heads over 4 devices: each device's 2 tokens x 8 x 2 = 32 bytes of k and of v go to two
+// holders of each head, and two parts of their gradients come back. Queries: 2 x 16 x 2 = 64.
+TEST(Communication, HeadsExchangedOverMoreDevicesThanThereAreAreShared) {
+  const Job job = written_job(wide(1), "cp=4:heads", 8, 1);
+  EXPECT_EQ(of_block(job), (Lines{"forward all_to_all bf16 cp 64x1 attention.q_rotated",
+                                  "forward all_to_all bf16 cp 64x1 attention.k_rotated",
+                                  "forward all_to_all bf16 cp 64x1 attention.v",
+                                  "forward all_to_all bf16 cp 64x1 attention.context",
+                                  "backward all_to_all bf16 cp 64x1 attention.context",
+                                  "backward all_to_all bf16 cp 64x1 attention.q_rotated",
+                                  "backward all_to_all bf16 cp 64x1 attention.k_rotated",
+                                  "backward all_to_all bf16 cp 64x1 attention.v"}));
+  // A tensor axis leaves one kv head: 4 tokens x 4 x 2 = 32 bytes to both devices of cp.
+  const Job cut = written_job(wide(1), "cp=2:heads tp=2:tp", 8, 1);
+  const Lines lines = of_block(cut);
+  EXPECT_EQ(std::ranges::count(lines, "forward all_to_all bf16 cp 64x1 attention.v"), 1);
+}
+
 // Heads inside, a ring across: each its own group, both of the device's own part.
 TEST(Communication, TwoSequenceAxesMayExchangeDifferently) {
   const Job job = written_job(wide(1), "r=2:ring h=2:heads", 8, 1);
@@ -487,12 +544,17 @@ TEST(Communication, ExpertsReduceOverTheAxesThatRepeatThem) {
   EXPECT_EQ(lines[4], "reduce reduce_scatter bf16 dp 1536x1 gradients");
 }
 
-// All tokens at one device: it sends back what it got from all four.
+// All tokens at one device: it sends back what it got from all four. It has one expert, so that it
+// gets each token once: 4 x 8 tokens x 16 x 2 = 1024 bytes of the 4 x 512 that all choices are. With
+// two experts a device both choices of a token may fall to it: 2 x 8 x 2 x 16 x 2 = 1024.
 TEST(Communication, TheWorstRoutingReturnsMoreThanItSends) {
   Job job = written_job(build_model(expert_architecture(1)), "ep=4:ep", 8, 4);
   job.routing.kind = Routing::Kind::worst;
   EXPECT_EQ(of_block(job)[0], "forward all_to_all bf16 ep 512x1 moe.dispatched");
-  EXPECT_EQ(of_block(job)[2], "forward all_to_all bf16 ep 2048x1 moe.experts.down");
+  EXPECT_EQ(of_block(job)[2], "forward all_to_all bf16 ep 1024x1 moe.experts.down");
+  Job pairs = written_job(build_model(expert_architecture(1)), "ep=2:ep", 8, 4);
+  pairs.routing.kind = Routing::Kind::worst;
+  EXPECT_EQ(of_block(pairs)[2], "forward all_to_all bf16 ep 1024x2 moe.experts.down");
 }
 
 // --- layer axes
@@ -567,6 +629,17 @@ TEST(Communication, TornSumsAreReducedForTheUpdate) {
   Job job = written_job(wide(1), "dp=2:zero1", 8, 2);
   job.optimizer.region = UpdateRegion::row_and_column;
   EXPECT_EQ(of_states(job)[1], "update all_reduce fp32 dp 64x1 column sums for the update");
+}
+
+// Matrices torn by tp=2 are put together for an update of whole matrices; embedding and head are
+// updated by elements and stay as they are.
+TEST(Communication, OnlyMatricesThatAreUpdatedWholeAreGathered) {
+  Job job = written_job(wide(1), "tp=2:tensor(S,S*,S,R)", 8, 1);
+  job.optimizer = load_optimizer(repository_data(), "muon", "test");
+  const Lines lines = traffic(job, [](const CommunicationTerm& t) {
+    return t.what == "matrices for the update" && t.unit != "block";
+  });
+  EXPECT_EQ(lines, Lines{});
 }
 
 }  // namespace

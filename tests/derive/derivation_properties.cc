@@ -295,7 +295,7 @@ std::int64_t bits_per_element(const Job& job, const Parameter& parameter, State 
   if (!parameter.trainable) return 0;
   if (state == State::gradients) return bits_of(job.precision.gradients);
   std::int64_t bits = 0;
-  for (const OptimizerState& one : job.optimizer.states) bits += bits_of(one.dtype);
+  for (const OptimizerState& one : states_of(job.optimizer, parameter)) bits += bits_of(one.dtype);
   const bool master = bits_of(dtype) < 32 && job.optimizer.keeps_master && job.precision.master;
   return bits + (master ? bits_of(*job.precision.master) : 0);
 }
@@ -394,6 +394,17 @@ AssertionResult splitting_changes_nothing(Job& job, const Prepared& prepared,
                             << same.message();
 }
 
+/// A tensor apart, where it is made of segments.
+std::vector<Parameter> parts_of(const Parameter& parameter) {
+  if (parameter.segments.empty()) return {parameter};
+  std::vector<Parameter> parts;
+  for (const Dim& segment : parameter.segments) {
+    parts.push_back(parameter);
+    parts.back().dims[at(segmented_dim(parameter))] = segment;
+  }
+  return parts;
+}
+
 std::int64_t counted_bytes(const Job& job, State state) {
   std::int64_t others = 1;
   for (const AxisPlacement& axis : job.placement.axes) {
@@ -407,8 +418,10 @@ std::int64_t counted_bytes(const Job& job, State state) {
         const UnitKind& kind = job.model.kinds[at(unit.kind)];
         for (const Parameter& parameter : kind.parameters) {
           if (is_second_use(job.model, stage, parameter)) continue;
-          sum += elements_of(parameter.dims) * holders(job, parameter, kind, unit, state) *
-                 bits_per_element(job, parameter, state) / 8;
+          for (const Parameter& part : parts_of(parameter)) {
+            sum += elements_of(part.dims) * holders(job, part, kind, unit, state) *
+                   bits_per_element(job, part, state) / 8;
+          }
         }
       }
     }

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "catalog/training_catalog.h"
 #include "derive/derive.h"
 #include "derive/small_llama.h"
+#include "derive/traffic.h"
 #include "derive/unit_memory.h"
 
 namespace placet {
@@ -211,6 +213,42 @@ TEST(Memory, TermsAddUpToThePeak) {
     for (const MemoryTerm& term : memory.terms) sum += term.bytes;
     EXPECT_EQ(sum, memory.peak);
   }
+}
+
+// 1000 parameters: 4 of the master copy, 1 + 1 of the moments; blocks of 256 are 4, one fp32
+// constant each and moment: 6000 + 2 x 4 x 4.
+TEST(Memory, MomentsOfEightBitsHaveConstantsOfTheirBlocks) {
+  Job job = plain_job(bare_model(1000, 1), {axis("dp", 1, Cut::batch)}, 1, 1);
+  job.optimizer = load_optimizer(repository_data(), "adam-8bit", "test");
+  EXPECT_EQ(rest(derive(job).memory[0], State::optimizer), bytes(6032));
+}
+
+// Matrices of a block, 768 of attention and 3 x 32 x 16 of its MLP: 4 of the master copy and 4 of
+// momentum. Embedding and head 2 x 64 x 16 and three norms of 16: 4 + 4 + 4.
+// 2304 x 8 + 2096 x 12.
+TEST(Memory, TensorsThatAreNotOrthogonalisedHaveTwoMoments) {
+  Job job = written_job(build_model(wide_architecture(1)), "dp=1:ddp", 8, 1);
+  job.optimizer = load_optimizer(repository_data(), "muon", "test");
+  EXPECT_EQ(rest(derive(job).memory[0], State::optimizer), bytes(43'584));
+}
+
+// 100 numbers of 4 bits, and a constant of 4 bytes for each block of 64; or constants of one byte,
+// and 4 bytes for all of these.
+TEST(Memory, BlockFormatsHaveConstants) {
+  Job job = plain_job(bare_model(100, 1), {axis("dp", 1, Cut::batch)}, 1, 1);
+  const auto stored_as = [&](const std::string& format) {
+    const StorageFormat read = load_format(repository_data(), format, "test");
+    for (UnitKind& kind : job.model.kinds) {
+      for (Parameter& p : kind.parameters) {
+        p.trainable = false;
+        p.dtype = read.dtype;
+        p.constants = read.constants;
+      }
+    }
+    return rest(derive(job).memory[0], State::parameters);
+  };
+  EXPECT_EQ(stored_as("nf4"), bytes(50 + 8));
+  EXPECT_EQ(stored_as("nf4-double"), bytes(50 + 2 + 4));
 }
 
 }  // namespace

@@ -109,6 +109,11 @@ TEST(AdaptTest, FusedTensorsAndExpertsGetOnePairEach) {
   const Model fused = with_lora(build_model(small_gpt()), 2, {});
   validate(fused);
   EXPECT_EQ(count_parameters(fused).trainable, 2 * 8 + 24 * 2);
+  // The rows of B are those of the fused tensor, query, key and value.
+  const UnitKind& fused_block = fused.kinds.at(1);
+  const Parameter b = parameter_named(fused_block, "b.{}.qkv.lora_B.weight");
+  EXPECT_EQ(b.segments, parameter_named(fused_block, "b.{}.qkv.weight").segments);
+  EXPECT_EQ(b.segments.size(), 3U);
 
   const Model moe = with_lora(build_model(small_moe()), 2, words({"*experts.*up*"}));
   validate(moe);

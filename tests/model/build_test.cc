@@ -93,6 +93,10 @@ TEST(BuildTest, FusedProjectionsKeepOneTensor) {
       block.parameters[static_cast<std::size_t>(parameter_named(block, "b.{}.qkv.weight"))];
   // 3 x 8 rows in 2 heads, columns first in this checkpoint.
   EXPECT_EQ(fused.dims, (std::vector<Dim>{{Index::hidden, 8, 8}, {Index::head, 24, 2}}));
+  EXPECT_EQ(
+      fused.segments,
+      (std::vector<Dim>{{Index::head, 8, 2}, {Index::kv_head, 8, 2}, {Index::kv_head, 8, 2}}));
+  EXPECT_EQ(segmented_dim(fused), 1);
   EXPECT_EQ(operator_named(block, "attention.qkv").outputs.size(), 3U);
 
   Architecture grouped = small_gpt();

@@ -1,0 +1,20 @@
+#include "profile/training.h"
+
+namespace placet {
+
+bool is_other(const Optimizer& optimizer, const Parameter& parameter) {
+  // A bare count has tensors of no class: nothing says that they are not matrices.
+  if (optimizer.other_states.empty() || parameter.classes == 0) return false;
+  return parameter.dims.size() < 2 || (parameter.classes & optimizer.other_classes) != 0;
+}
+
+const std::vector<OptimizerState>& states_of(const Optimizer& optimizer,
+                                             const Parameter& parameter) {
+  return is_other(optimizer, parameter) ? optimizer.other_states : optimizer.states;
+}
+
+UpdateRegion region_of(const Optimizer& optimizer, const Parameter& parameter) {
+  return is_other(optimizer, parameter) ? UpdateRegion::element : optimizer.region;
+}
+
+}  // namespace placet
