@@ -20,8 +20,8 @@ struct Catalog {
 };
 
 /// The catalogue of this process: the folder named by the environment variable PLACET_DATA, else
-/// ../share/placet/data beside the folder of the executable, else `installed`, else the folder known
-/// from the build. Throws InputError if none of them exists, or PLACET_DATA names no folder.
+/// ../share/placet/data beside the folder of the executable, else `installed`, else the folder
+/// known from the build. Throws InputError if none of them exists, or PLACET_DATA names no folder.
 Catalog find_catalog(const std::string& installed = PLACET_INSTALLED_DATA);
 
 /// Names (file names without .json) in a folder of the catalogue, sorted; empty if it has none.
