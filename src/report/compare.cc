@@ -179,8 +179,7 @@ std::string comparison_text(const std::vector<Judged>& all, const TextStyle& sty
   for (const std::string& note : job.model.notes) {
     text += inked(style, Ink::faint, "note ") + wrapped(style, note, 5) + "\n";
   }
-  text += "\n" + bars(all, style) +
-          "     P parameters, O optimizer, G gradients, A activations, t transient, v overhead\n\n";
+  text += "\n" + bars(all, style) + memory_legend(style) + "\n";
   text += side_by_side(all, style) + "\n";
   for (std::size_t i = 0; i < all.size(); ++i) {
     for (const Finding& finding : all[i].derivation.findings) {

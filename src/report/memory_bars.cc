@@ -85,7 +85,7 @@ std::string all_classes(const Judged& judged, const TextStyle& style) {
   }
   if (left_out > 0) text += fmt::format("  ({} classes between them are lower)\n", left_out);
   if (!style.unicode || !style.colour) {
-    text += "  P parameters, O optimizer, G gradients, A activations, t transient, v overhead\n";
+    text += memory_legend(style);
   }
   return text;
 }
@@ -142,6 +142,12 @@ std::string memory_text(const Judged& judged, const TextStyle& style) {
   text += capacity_lines(judged, memory);
   if (several) text += "\n" + all_classes(judged, style);
   return text + "\n";
+}
+
+std::string memory_legend(const TextStyle& style) {
+  constexpr std::string_view kLetters =
+      "P parameters, O optimizer, G gradients, A activations, t transient, v overhead";
+  return "  " + wrapped(style, kLetters, 2) + "\n";
 }
 
 }  // namespace placet

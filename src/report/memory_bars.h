@@ -16,4 +16,7 @@ char letter_of(MemoryCategory category);
 /// bar for every class if there are several, the instant of the peak, the capacity, the host.
 std::string memory_text(const Judged& judged, const TextStyle& style);
 
+/// What the letters of bars without colours mean.
+std::string memory_legend(const TextStyle& style);
+
 }  // namespace placet

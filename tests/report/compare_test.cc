@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "report/hand_made.h"
+#include "report/human.h"
 
 namespace placet {
 namespace {
@@ -47,6 +50,16 @@ TEST(ComparisonTextTest, EachPlacementHasItsRow) {
       comparison_text({with("a", 45, 10, true), with("b", 90, 15, false)}, {.width = 120});
   EXPECT_NE(text.find("  A  a\n  B  b\n"), std::string::npos) << text;
   EXPECT_NE(text.find("2.00x  15.0 GB  1.50x  no"), std::string::npos) << text;
+}
+
+TEST(ComparisonTextTest, KeepsToTheWidth) {
+  for (const int width : {80, 160}) {
+    std::istringstream lines(
+        comparison_text({with("a", 45, 10, true), with("b", 90, 15, false)}, {.width = width}));
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_LE(columns_of(line), static_cast<std::size_t>(width)) << line;
+    }
+  }
 }
 
 TEST(LabelTest, GoesOnAfterZ) {
