@@ -26,7 +26,8 @@ struct PrecisionChoice {
 /// Reads `text`, the name of a file in data/precisions, a list of CLASS=DTYPE over `base`, or both:
 /// "mixed", "gradients=fp32,reduce=fp32", "mixed,experts=fp8". A class is a state or use
 /// (parameters, compute, gather, gradients, reduce, master), a class of tensors (experts, norms,
-/// ...), or `frozen`. The last two take a name of data/formats too. Throws InputError that speaks of `where`.
+/// ...), or `frozen`. The last two take a name of data/formats too. Throws InputError that
+/// speaks of `where`.
 PrecisionChoice read_precision(const Catalog& catalog, const std::string& text,
                                const Precision& base, const std::string& where);
 

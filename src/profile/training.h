@@ -85,9 +85,9 @@ struct Batch {
   friend bool operator==(const Batch&, const Batch&) = default;
 };
 
-/// How tokens spread over experts. balanced: every expert gets the same. worst: each token
-/// that can choose experts of one device does: min(k, experts of a device) of its k choices. expected: balanced times `skew`, the load of the fullest
-/// device over the mean.
+/// How tokens spread over experts. balanced: every expert gets the same. worst: of the k
+/// choices of each token one device gets as many as it has experts for, min(k, its experts).
+/// expected: balanced times `skew`, the load of the fullest device over the mean.
 struct Routing {
   enum class Kind : std::uint8_t { balanced, expected, worst };
   Kind kind = Kind::balanced;

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 
-#include "catalog/model_catalog.h"
 #include "catalog/training_catalog.h"
 #include "derive/traffic.h"
 #include "model/adapt.h"
@@ -251,87 +250,6 @@ TEST(Communication, ACutVocabularySumsInEmbeddingHeadAndLoss) {
             "backward reduce_scatter bf16 tp 256x1 head.norm.output");
 }
 
-// A fused query, key and value matrix contracts over nothing that is cut, as the three apart.
-TEST(Communication, FusedProjectionsSendWhatSeparateOnesDo) {
-  Architecture fused = wide_architecture(2);
-  attention_in(fused).layout = QkvLayout::fused;
-  attention_in(fused).fused.weight = "qkv";
-  EXPECT_EQ(of_block(written_job(build_model(fused), "tp=2:tp", 8, 2)),
-            of_block(written_job(wide(2), "tp=2:tp", 8, 2)));
-}
-
-/// The wide architecture with biases of query, key and value, these apart or as one tensor.
-Architecture biased(QkvLayout layout) {
-  Architecture out = wide_architecture(2);
-  Attention& attention = attention_in(out);
-  attention.layout = layout;
-  attention.query.bias = "q_bias";
-  attention.key.bias = "k_bias";
-  attention.value.bias = "v_bias";
-  attention.fused = {.weight = "qkv", .bias = "qkv_bias"};
-  return out;
-}
-
-// Of a fused tensor whose kv heads are fewer than the devices only the rows of key and value are
-// held by several. On tp=4 of two kv heads, per block: 4 query rows, 4 key and 4 value rows of
-// 16 + 1 elements, the latter alike on pairs: 8 x 17 x 2 = 272 bytes.
-TEST(Communication, AFusedTensorHoldsAndSendsWhatItsPartsWould) {
-  for (const char* placement : {"tp=2:tp", "tp=4:tp", "tp=4:tp+sp", "dp=2:zero1 tp=4:tp",
-                                "dp=2:zero3 tp=4:tp+sp", "pp=2:1f1b dp=2:zero2 tp=4:tp"}) {
-    const Job fused = written_job(build_model(biased(QkvLayout::fused)), placement, 8, 4);
-    const Job apart = written_job(build_model(biased(QkvLayout::separate)), placement, 8, 4);
-    EXPECT_EQ(of_states(fused), of_states(apart)) << placement;
-    EXPECT_EQ(derive(fused).memory[0].at_rest, derive(apart).memory[0].at_rest) << placement;
-  }
-  const Job job = written_job(build_model(biased(QkvLayout::fused)), "tp=4:tp", 8, 1);
-  EXPECT_EQ(of_states(job), Lines{"reduce all_reduce bf16 tp/2 272x2 gradients of shared heads"});
-}
-
-// 40 blocks of 48 query heads of 128 and one kv head, hidden 6144, with biases. Of the 6400 rows of
-// a fused tensor a device has 6 x 128 + 256 = 1024, 5376 fewer than all: 6,723,006,464 bytes less
-// 40 x 5376 x 6145 x 2. The rows of key and value are everyone's: 256 x 6145 x 2 = 3,146,240.
-TEST(Communication, OneSharedHeadInAFusedTensorOfACheckpoint) {
-  const Job job = written_job(load_model(repository_data(), "starcoder-15b"), "tp=8:tp", 2048, 1);
-  EXPECT_EQ(of_states(job),
-            Lines{"reduce all_reduce bf16 tp 3146240x40 gradients of shared heads"});
-  EXPECT_EQ(derive(job).memory[0].at_rest[0], bytes(4'080'164'864));
-}
-
-// One kv head (hidden 8, head size 4: k and v of 32 elements) on both devices: 2 x 32 x 2 bytes.
-TEST(Communication, SharedKeyAndValueHeadsSumAmongTheirHolders) {
-  const Job job = written_job(build_model(small_architecture(1)), "tp=2:tp", 8, 1);
-  EXPECT_EQ(of_states(job), Lines{"reduce all_reduce bf16 tp 128x1 gradients of shared heads"});
-}
-
-// On four devices of two kv heads, the holders of one head are pairs: a part of the axis.
-TEST(Communication, HoldersOfAHeadMayBeAPartOfTheAxis) {
-  const Job job = written_job(wide(1), "tp=4:tp", 8, 1);
-  EXPECT_EQ(of_states(job), Lines{"reduce all_reduce bf16 tp/2 256x1 gradients of shared heads"});
-}
-
-// Norms of queries and keys: weights of 4 elements each, whole on every device, over its own heads.
-TEST(Communication, QueryAndKeyNormsArePartialWithoutADividedStream) {
-  Architecture architecture = wide_architecture(1);
-  const Norm norm{.kind = NormKind::rms, .names = {.weight = "qk_norm"}};
-  attention_in(architecture).qk_norm = QkNorm{.query = norm, .key = norm};
-  const Job job = written_job(build_model(architecture), "tp=2:tp", 8, 1);
-  EXPECT_EQ(of_states(job), Lines{"reduce all_reduce bf16 tp 16x1 gradients"});
-}
-
-// A norm over all heads together has its statistics torn: 8 tokens in fp32, queries and keys, both
-// ways. Its weights are cut like the heads.
-TEST(Communication, ANormOverAllHeadsSumsItsStatistics) {
-  Architecture architecture = wide_architecture(1);
-  const Norm norm{.kind = NormKind::rms, .names = {.weight = "qk_norm"}};
-  attention_in(architecture).qk_norm =
-      QkNorm{.span = QkNorm::Span::full, .query = norm, .key = norm};
-  const Job job = written_job(build_model(architecture), "tp=2:tp", 8, 1);
-  EXPECT_EQ(of_states(job), Lines{});
-  const Lines block = of_block(job);
-  EXPECT_EQ(block[4], "forward all_reduce fp32 tp 32x2 norm.statistics");
-  EXPECT_EQ(block[5], "backward all_reduce fp32 tp 32x2 norm.gradient");
-}
-
 // Rank 2 on q and v, whose rows are cut: B is cut, A [2, 16] is whole and sees only its device's
 // rows of B: 2 adapters x 32 elements x 2 bytes. The frozen rest has no gradient, and the
 // embedding, frozen too, gets none back.
@@ -426,72 +344,6 @@ TEST(Communication, DividedCheckpointsComeTogetherInBackward) {
   EXPECT_EQ(of_block(job).back(), "backward all_gather bf16 tp 256x1 kept input");
 }
 
-// --- sequence axes: 2 tokens a device, keys 2 x 8 x 2 = 32 bytes, values too, queries 64
-
-TEST(Communication, ARingPassesKeysAndValuesAndTheirGradients) {
-  const Job job = written_job(wide(1), "cp=4:ring", 8, 1);
-  EXPECT_EQ(of_block(job), (Lines{"forward send_recv bf16 cp 64x3 attention.exchange",
-                                  "backward send_recv bf16 cp 64x6 attention.exchange"}));
-}
-
-// The gradients one round behind the pieces: 1 + 2 + 1 messages, the same 6 x 64 bytes.
-TEST(Communication, ARingMayCarryGradientsWithThePieces) {
-  Job job = written_job(wide(1), "cp=4:ring", 8, 1);
-  job.profile.ring_carries_gradients = true;
-  EXPECT_EQ(of_block(job), (Lines{"forward send_recv bf16 cp 64x3 attention.exchange",
-                                  "backward send_recv bf16 cp 64x1 attention.pieces",
-                                  "backward send_recv bf16 cp 128x2 attention.pieces_and_gradients",
-                                  "backward send_recv bf16 cp 64x1 attention.gradients"}));
-}
-
-TEST(Communication, GatheredKeysAreGatheredAgainAndTheirGradientsScattered) {
-  const Job job = written_job(wide(1), "cp=4:gather", 8, 1);
-  EXPECT_EQ(of_block(job), (Lines{"forward all_gather bf16 cp 128x1 attention.k_rotated",
-                                  "forward all_gather bf16 cp 128x1 attention.v",
-                                  "backward all_gather bf16 cp 128x1 attention.k_rotated",
-                                  "backward all_gather bf16 cp 128x1 attention.v",
-                                  "backward reduce_scatter bf16 cp 128x1 attention.k_rotated",
-                                  "backward reduce_scatter bf16 cp 128x1 attention.v"}));
-}
-
-TEST(Communication, HeadsAreExchangedForTokensAndBack) {
-  const Job job = written_job(wide(1), "cp=2:heads", 4, 1);
-  EXPECT_EQ(of_block(job), (Lines{"forward all_to_all bf16 cp 64x1 attention.q_rotated",
-                                  "forward all_to_all bf16 cp 32x1 attention.k_rotated",
-                                  "forward all_to_all bf16 cp 32x1 attention.v",
-                                  "forward all_to_all bf16 cp 64x1 attention.context",
-                                  "backward all_to_all bf16 cp 64x1 attention.context",
-                                  "backward all_to_all bf16 cp 64x1 attention.q_rotated",
-                                  "backward all_to_all bf16 cp 32x1 attention.k_rotated",
-                                  "backward all_to_all bf16 cp 32x1 attention.v"}));
-}
-
-// 2 kv heads over 4 devices: each device's 2 tokens x 8 x 2 = 32 bytes of k and of v go to two
-// holders of each head, and two parts of their gradients come back. Queries: 2 x 16 x 2 = 64.
-TEST(Communication, HeadsExchangedOverMoreDevicesThanThereAreAreShared) {
-  const Job job = written_job(wide(1), "cp=4:heads", 8, 1);
-  EXPECT_EQ(of_block(job), (Lines{"forward all_to_all bf16 cp 64x1 attention.q_rotated",
-                                  "forward all_to_all bf16 cp 64x1 attention.k_rotated",
-                                  "forward all_to_all bf16 cp 64x1 attention.v",
-                                  "forward all_to_all bf16 cp 64x1 attention.context",
-                                  "backward all_to_all bf16 cp 64x1 attention.context",
-                                  "backward all_to_all bf16 cp 64x1 attention.q_rotated",
-                                  "backward all_to_all bf16 cp 64x1 attention.k_rotated",
-                                  "backward all_to_all bf16 cp 64x1 attention.v"}));
-  // A tensor axis leaves one kv head: 4 tokens x 4 x 2 = 32 bytes to both devices of cp.
-  const Job cut = written_job(wide(1), "cp=2:heads tp=2:tp", 8, 1);
-  const Lines lines = of_block(cut);
-  EXPECT_EQ(std::ranges::count(lines, "forward all_to_all bf16 cp 64x1 attention.v"), 1);
-}
-
-// Heads inside, a ring across: each its own group, both of the device's own part.
-TEST(Communication, TwoSequenceAxesMayExchangeDifferently) {
-  const Job job = written_job(wide(1), "r=2:ring h=2:heads", 8, 1);
-  const Lines lines = of_block(job);
-  EXPECT_EQ(lines[0], "forward send_recv bf16 r 64x1 attention.exchange");
-  EXPECT_EQ(lines[2], "forward all_to_all bf16 h 64x1 attention.q_rotated");
-}
-
 // --- experts: each of 8 tokens goes to 2 experts: 2 x 256 bytes
 
 TEST(Communication, TokensGoToTheirExpertsAndBackTwice) {
@@ -545,8 +397,8 @@ TEST(Communication, ExpertsReduceOverTheAxesThatRepeatThem) {
 }
 
 // All tokens at one device: it sends back what it got from all four. It has one expert, so that it
-// gets each token once: 4 x 8 tokens x 16 x 2 = 1024 bytes of the 4 x 512 that all choices are. With
-// two experts a device both choices of a token may fall to it: 2 x 8 x 2 x 16 x 2 = 1024.
+// gets each token once: 4 x 8 tokens x 16 x 2 = 1024 bytes of the 4 x 512 that all choices are.
+// With two experts both choices of a token may fall to a device: 2 x 8 x 2 x 16 x 2 = 1024.
 TEST(Communication, TheWorstRoutingReturnsMoreThanItSends) {
   Job job = written_job(build_model(expert_architecture(1)), "ep=4:ep", 8, 4);
   job.routing.kind = Routing::Kind::worst;
