@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "derive/gathered_memory.h"
+#include "derive/update_inputs.h"
 #include "units/checked.h"
 #include "units/error.h"
 #include "units/shares.h"
@@ -36,6 +37,7 @@ struct UnitStates {
   StateBytes bytes;
   std::int64_t padding = 0;     // bytes of Θ that are vocabulary padding
   bool shares_tensors = false;  // some parameter is another unit's tensor
+  UpdateInputs update;
 };
 
 /// Builds the class of one stage: base at rest, then the instants.
@@ -65,6 +67,7 @@ class StageMemory {
     UnitPeak peak;  // of the unit that runs
     GatheredBytes gathered;
     std::int64_t held_gradients = 0;  // of weights of the units behind, of this micro-batch
+    UpdateInputs update;              // of the unit whose update needs most
     std::int64_t total = 0;
   };
 
@@ -116,10 +119,12 @@ class StageMemory {
     const LocalUnit& local = layout_.units[at(local_of(u))];
     const UnitKind& kind = job_.model.kinds[at(local.kind)];
     StateBytes own = states_[at(local_of(u))].bytes;
+    UpdateInputs update = states_[at(local_of(u))].update;
     const bool shares = states_[at(local_of(u))].shares_tensors;
     for (std::size_t p = 0; shares && p < kind.parameters.size(); ++p) {
       if (!is_second_use(job_.model, stage_, kind.parameters[p])) continue;
       const StateBytes twice = state_bytes(job_, kind.parameters[p], local.parameters[p]);
+      update -= update_inputs(job_, kind.parameters[p], local.parameters[p]);
       for (std::size_t s = 0; s < 4; ++s) {
         own.device[s] -= twice.device[s];
         own.host[s] -= twice.host[s];
@@ -128,6 +133,10 @@ class StageMemory {
     for (std::size_t s = 0; s < 4; ++s) {
       rest_.device[s] = checked_add(rest_.device[s], own.device[s], "memory");
       rest_.host[s] = checked_add(rest_.host[s], own.host[s], "host memory");
+    }
+    if (update.total() > update_.total()) {
+      update_ = update;
+      updated_unit_ = kind.name;
     }
     per_local_.resize(layout_.units.size());
     StateBytes& sum = per_local_[at(local_of(u))];
@@ -260,8 +269,9 @@ class StageMemory {
     const GatheredBytes gathered = gathered_at(instant, position);
     const std::int64_t held = held_gradients(instant, position);
     const std::int64_t engine = engine_bytes(instant);
+    const UpdateInputs update = instant == Instant::update ? update_ : UpdateInputs{};
     const std::int64_t total = rest_.device[0] + rest_.device[1] + gradients + activations +
-                               peak.total() + gathered.total() + held + engine;
+                               peak.total() + gathered.total() + held + engine + update.total();
     if (total <= best.total) return;
     const std::vector<int>& chunk = stage_.chunks[active_];
     const bool runs = instant != Instant::reduction && instant != Instant::update;
@@ -272,6 +282,7 @@ class StageMemory {
             .peak = peak,
             .gathered = gathered,
             .held_gradients = held,
+            .update = update,
             .total = total};
   }
 
@@ -406,6 +417,18 @@ class StageMemory {
     add_term(category, "workspace of the loss", unit, peak.peak.loss);
     add_term(category, "gathered parameters", {}, peak.gathered.whole);
     add_term(category, "parameters kept gathered in part", {}, peak.gathered.parts);
+    write_update(peak.update);
+  }
+
+  void write_update(const UpdateInputs& update) {
+    const auto write = [&](std::string_view what, std::int64_t alive) {
+      add_term(MemoryCategory::transient, what, updated_unit_, alive);
+    };
+    write("gradients gathered for the update", update.gradients_gathered);
+    write("gradients copied in for the update", update.gradients_copied);
+    write("optimizer state gathered for the update", update.state_gathered);
+    write("optimizer state copied in for the update", update.state_copied);
+    write("matrices gathered for the update", update.matrices);
   }
 
   const Layout& layout_;
@@ -415,6 +438,8 @@ class StageMemory {
   const std::vector<std::array<UnitMemory, 2>>& units_;
   StateBytes rest_;
   std::vector<StateBytes> per_local_;
+  UpdateInputs update_;  // of the unit whose update needs most, and its kind
+  std::string_view updated_unit_;
   std::vector<bool> recomputed_;
   int first_unit_ = 0;
   std::vector<std::int64_t> held_;
@@ -472,6 +497,7 @@ UnitStates states_at_rest(const Job& job, const LocalUnit& local) {
   for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
     const StateBytes own = state_bytes(job, kind.parameters[p], local.parameters[p]);
     out.shares_tensors = out.shares_tensors || kind.parameters[p].tied.has_value();
+    out.update += update_inputs(job, kind.parameters[p], local.parameters[p]);
     for (std::size_t s = 0; s < 4; ++s) {
       out.bytes.device[s] += own.device[s];
       out.bytes.host[s] += own.host[s];

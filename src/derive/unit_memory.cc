@@ -138,6 +138,11 @@ class UnitWalk {
     return bytes;
   }
 
+  ExchangeBytes exchanged(const Operator& op, Pass pass) const {
+    if (layout_.sequence_axes == 0 || op.kind != OpKind::attention) return {};
+    return exchange_bytes(layout_, local_, op, pass);
+  }
+
   std::int64_t workspace(const Operator& op) const {
     if (job_.profile.fuses_output_and_loss) return 0;
     if (const std::vector<LossStep>& steps = steps_of_loss(layout_); !steps.empty()) {
