@@ -417,7 +417,18 @@ class StageMemory {
     add_term(category, "workspace of the loss", unit, peak.peak.loss);
     add_term(category, "gathered parameters", {}, peak.gathered.whole);
     add_term(category, "parameters kept gathered in part", {}, peak.gathered.parts);
+    write_exchange(peak.peak.exchange, unit);
     write_update(peak.update);
+  }
+
+  void write_exchange(const ExchangeBytes& exchange, std::string_view unit) {
+    const auto write = [&](std::string_view what, std::int64_t alive) {
+      add_term(MemoryCategory::transient, what, unit, alive);
+    };
+    write("keys and values gathered for attention", exchange.gathered);
+    write("whole gradients of keys and values", exchange.sums);
+    write("pieces of attention from other devices", exchange.pieces);
+    write("attention on its way to another layout", exchange.message);
   }
 
   void write_update(const UpdateInputs& update) {

@@ -182,6 +182,7 @@ class UnitWalk {
       now.kept += kept_internals(op);
       now.gathered = gathered_inputs(op);
       now.loss = is_loss ? workspace(op) : 0;
+      now.exchange = exchanged(op, Pass::forward);
       raise(is_loss ? out.loss : out.forward, now);
       for (int v : prepared_.operators[o].dead_after) {
         if (!plan_.is_kept[at(v)]) now.working -= sizes_[at(v)];
@@ -218,6 +219,7 @@ class UnitWalk {
       if (walk.stays[at(v)]) make_again(v, walk);
     }
     walk.now.gathered = gathered_inputs(op);
+    walk.now.exchange = exchanged(op, Pass::forward);
     raise(out.backward, walk.now);
     for (int v : prepared_.operators[o].dead_after) free_again(v, walk);
   }
@@ -278,6 +280,7 @@ class UnitWalk {
     peak.working += bytes_of_values(facts.adjoints_added);
     peak.gathered = gathered_inputs(op);
     peak.weight_gradient += own;
+    peak.exchange = exchanged(op, Pass::backward);
     if (op.kind == OpKind::loss) peak.loss = workspace(op);
     raise(out.backward, peak);
     if (job_.profile.gradient_hold != GradientHold::op || scatters(op)) now.weight_gradient += own;

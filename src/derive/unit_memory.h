@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "derive/exchange_memory.h"
 #include "derive/layout.h"
 
 namespace placet {
@@ -18,9 +19,10 @@ struct UnitPeak {
   std::int64_t gathered = 0;         // whole copies of divided inputs
   std::int64_t weight_gradient = 0;  // of the parameters of the unit, in compute format
   std::int64_t loss = 0;             // workspace of the loss
+  ExchangeBytes exchange;            // buffers of attention over a cut sequence
 
   std::int64_t total() const {
-    return kept + rebuilt + working + gathered + weight_gradient + loss;
+    return kept + rebuilt + working + gathered + weight_gradient + loss + exchange.total();
   }
 };
 

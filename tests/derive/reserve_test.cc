@@ -43,10 +43,10 @@ TEST(Reserve, TheReplayHasAsMuchAliveAsTheDerivation) {
   }
 }
 
-// What comes in for the update, too.
-TEST(Reserve, TheReplayHasWhatComesInForTheUpdate) {
-  for (const char* placement :
-       {"dp=4:batch(R,S*,S,R)", "dp=4:ddp+offload(optimizer)+update(device)"}) {
+// Buffers of attention over a cut sequence, and what comes in for the update, too.
+TEST(Reserve, TheReplayHasTheBuffersOfAttentionAndOfTheUpdate) {
+  for (const char* placement : {"cp=4:gather", "cp=4:ring", "cp=4:heads", "dp=4:batch(R,S*,S,R)",
+                                "dp=4:ddp+offload(optimizer)+update(device)"}) {
     const Job job = written_job(wide_model(), placement, 2048, 16);
     EXPECT_NEAR(reserve(job)[0].alive / derive(job).memory[0].peak, 1.0, 0.01) << placement;
   }
