@@ -132,6 +132,13 @@ std::int64_t along_whole_sequence(const Layout& layout, AxisMask mask, std::int6
                           "attention exchange");
 }
 
+std::array<NamedBytes, 4> named_parts(const ExchangeBytes& exchange) {
+  return {{{"keys and values gathered for attention", exchange.gathered},
+           {"whole gradients of keys and values", exchange.sums},
+           {"pieces of attention from other devices", exchange.pieces},
+           {"attention on its way to another layout", exchange.message}}};
+}
+
 ExchangeBytes exchange_bytes(const Layout& layout, const LocalUnit& unit, const Operator& op,
                              Pass pass) {
   ExchangeBytes out;

@@ -3,9 +3,11 @@
 // §3.7, §4.3).
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "derive/layout.h"
+#include "derive/state_bytes.h"
 
 namespace placet {
 
@@ -28,6 +30,9 @@ struct ExchangeBytes {
 
   std::int64_t total() const { return gathered + sums + pieces + message; }
 };
+
+/// Its parts, named as terms.
+std::array<NamedBytes, 4> named_parts(const ExchangeBytes& exchange);
 
 /// Of one attention operator in one pass. Case: 4 of 16 tokens on each of 4 devices, 2 x 64 bytes
 /// of keys and values: gathered 512 in forward; in backward 512, and 512 of sums. Round a ring 256

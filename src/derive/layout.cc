@@ -396,7 +396,9 @@ class LayoutBuilder {
     for (State state : {State::parameters, State::optimizer, State::gradients}) {
       const auto s = static_cast<std::size_t>(state);
       if (how.modes[state] == Mode::offloaded) out.on_host[s] = Rational(1);
-      if (how.offload[s]) out.on_host[s] = std::max(out.on_host[s], how.offload[s]->fraction);
+      if (!how.offload[s]) continue;
+      out.on_host[s] = std::max(out.on_host[s], how.offload[s]->fraction);
+      if (how.offload[s]->medium == Medium::nvme) out.on_nvme[s] = true;
     }
     if (how.update) {
       out.update_on_host = *how.update != Medium::device;

@@ -359,7 +359,7 @@ class ParameterTraffic {
               .state = State::optimizer,
               .dtype = Dtype::uint8,
               .phase = Phase::update};
-    const std::int64_t size = state_bytes(job_, declared, parameter).host[1];
+    const std::int64_t size = state_bytes(job_, declared, parameter).off_device(State::optimizer);
     copy.what = "optimizer state from host";
     add(copy, 0, size, 1);
     copy.what = "optimizer state to host";

@@ -36,6 +36,7 @@ class UnitWalk {
     const Rational host = plan_.whole_unit ? checkpoint_host_part() : activation_host_part();
     out.kept_on_host = in_bytes(part_rounded_up(bytes(out.kept_whole), host));
     out.kept = out.kept_whole - out.kept_on_host;
+    out.kept_on_nvme = out.kept_on_host > 0 && keeps_on_nvme();
     walk_forward(out);
     if (!plan_.rebuilt.empty()) walk_again(out);
     walk_backward(out);
@@ -123,6 +124,18 @@ class UnitWalk {
       if (const How* how = checkpoint_how(axis)) part = std::max(part, host_part(*how));
     }
     return part;
+  }
+
+  static bool is_on_nvme(const How& how) {
+    const auto& offload = how.offload[static_cast<std::size_t>(State::activations)];
+    return offload && offload->medium == Medium::nvme;
+  }
+
+  bool keeps_on_nvme() const {
+    return std::ranges::any_of(job_.placement.axes, [&](const AxisPlacement& axis) {
+      const How* how = plan_.whole_unit ? checkpoint_how(axis) : nullptr;
+      return is_on_nvme(axis.how) || (how != nullptr && is_on_nvme(*how));
+    });
   }
 
   /// Whole copies of divided inputs that operator `op` computes with.

@@ -30,8 +30,9 @@ struct UnitMemory {
   std::int64_t kept = 0;        // device bytes from forward to backward of one micro-batch
   std::int64_t kept_whole = 0;  // the same before anything moved to the host
   std::int64_t kept_on_host = 0;
-  UnitPeak forward;  // without the loss
-  UnitPeak loss;     // all zero where there is none
+  bool kept_on_nvme = false;  // that part is on NVMe instead
+  UnitPeak forward;           // without the loss
+  UnitPeak loss;              // all zero where there is none
   UnitPeak backward;
   std::int64_t gathered_parameters = 0;  // bytes of its parameters that are gathered for use
   Keep keep = Keep::none;                // how long they stay

@@ -55,6 +55,14 @@ UpdateInputs& UpdateInputs::operator-=(const UpdateInputs& other) {
   return *this;
 }
 
+std::array<NamedBytes, 5> named_parts(const UpdateInputs& inputs) {
+  return {{{"gradients gathered for the update", inputs.gradients_gathered},
+           {"gradients copied in for the update", inputs.gradients_copied},
+           {"optimizer state gathered for the update", inputs.state_gathered},
+           {"optimizer state copied in for the update", inputs.state_copied},
+           {"matrices gathered for the update", inputs.matrices}}};
+}
+
 UpdateInputs update_inputs(const Job& job, const Parameter& declared,
                            const LocalParameter& parameter) {
   UpdateInputs out;
@@ -70,7 +78,7 @@ UpdateInputs update_inputs(const Job& job, const Parameter& declared,
   }
   out.state_gathered = gathered_state(job, declared, parameter);
   if (out.state_gathered == 0 && !parameter.update_on_host) {
-    out.state_copied = state_bytes(job, declared, parameter).host[1];
+    out.state_copied = state_bytes(job, declared, parameter).off_device(State::optimizer);
   }
   out.matrices = gradient_bytes(gathered_matrix(job, declared, parameter));
   return out;

@@ -3,9 +3,11 @@
 // (docs/theory.md §3.5, §4.4).
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "derive/layout.h"
+#include "derive/state_bytes.h"
 
 namespace placet {
 
@@ -39,6 +41,9 @@ struct UpdateInputs {
   UpdateInputs& operator+=(const UpdateInputs& other);
   UpdateInputs& operator-=(const UpdateInputs& other);
 };
+
+/// Its parts, named as terms.
+std::array<NamedBytes, 5> named_parts(const UpdateInputs& inputs);
 
 /// Of one parameter. What is gathered after it was copied in counts once, whole. Case: 8 elements,
 /// bf16 gradients and 12 bytes of state each, both divided at rest over 4 devices and whole at the
