@@ -400,11 +400,7 @@ class LayoutBuilder {
       out.on_host[s] = std::max(out.on_host[s], how.offload[s]->fraction);
       if (how.offload[s]->medium == Medium::nvme) out.on_nvme[s] = true;
     }
-    if (how.update) {
-      out.update_on_host = *how.update != Medium::device;
-    } else if (out.on_host[1] == Rational(1)) {
-      out.update_on_host = true;
-    }
+    if (how.update) out.update = how.update;
   }
 
   static void read_storage(const How& how, AxisMask bit, LocalParameter& out) {

@@ -354,7 +354,7 @@ class ParameterTraffic {
 
   /// Optimizer state in host memory, updated on the device: it comes in and goes back.
   void copy_states(const Parameter& declared, const LocalParameter& parameter) {
-    if (parameter.on_host[1] == Rational(0) || parameter.update_on_host) return;
+    if (parameter.on_host[1] == Rational(0) || updated_on_host(parameter) != Rational(0)) return;
     Move copy{.collective = Collective::host_copy,
               .state = State::optimizer,
               .dtype = Dtype::uint8,
@@ -366,47 +366,43 @@ class ParameterTraffic {
     add(copy, 0, size, 1);
   }
 
-  /// Gradients that rest on the host go there each time they are reduced; those that only the
-  /// update on the host needs, once. An update on the device brings them back.
+  /// Gradients that rest on the host go there each time they are reduced; what else of them the
+  /// update on the host needs, once. The part that is updated on the device comes back.
   void copy_gradients(const LocalParameter& parameter) {
     Move copy{.collective = Collective::host_copy,
               .state = State::gradients,
               .what = "gradients to host",
               .dtype = job_.precision.gradients,
               .phase = Phase::update};
-    if (parameter.on_host[2] != Rational(0)) {
-      copy.phase = Phase::backward;
-      copy.per_micro_batch = true;
-      add(copy, 0, elements_moved(parameter.rest[2], parameter.on_host[2]), 1);
-      if (parameter.update_on_host) return;
-      copy.phase = Phase::update;
-      copy.per_micro_batch = false;
-      copy.what = "gradients from host";
-      add(copy, 0, elements_moved(parameter.rest[2], parameter.on_host[2]), 1);
-    } else if (parameter.update_on_host) {
-      add(copy, 0, elements_moved(parameter.rest[1], host_part(parameter)), 1);
-    }
+    const Rational there = parameter.on_host[2];
+    const Rational updated = updated_on_host(parameter);
+    if (updated > there) add(copy, 0, elements_moved(parameter.rest[1], updated - there), 1);
+    if (there == Rational(0)) return;
+    copy.phase = Phase::backward;
+    copy.per_micro_batch = true;
+    add(copy, 0, elements_moved(parameter.rest[2], there), 1);
+    if (there <= updated) return;
+    copy.phase = Phase::update;
+    copy.per_micro_batch = false;
+    copy.what = "gradients from host";
+    add(copy, 0, elements_moved(parameter.rest[2], there - updated), 1);
   }
 
   /// Parameters updated on the other side of the host link than they rest on.
   void copy_parameters(const LocalParameter& parameter) {
-    const bool on_host = parameter.on_host[0] != Rational(0);
-    if (on_host == parameter.update_on_host) return;
+    const Rational there = parameter.on_host[0];
+    const Rational updated = updated_on_host(parameter);
+    if (there == updated) return;
     Move copy{.collective = Collective::host_copy,
               .what = "updated parameters from host",
               .dtype = job_.precision.parameters,
               .phase = Phase::update};
-    if (on_host) {
+    if (there > updated) {
       copy.what = "updated parameters to host";
-      add(copy, 0, elements_moved(parameter.rest[0], parameter.on_host[0]), 1);
+      add(copy, 0, elements_moved(parameter.rest[0], there - updated), 1);
     } else {
-      add(copy, 0, elements_moved(parameter.rest[1], host_part(parameter)), 1);
+      add(copy, 0, elements_moved(parameter.rest[1], updated - there), 1);
     }
-  }
-
-  /// The part of the update that runs on the host: that of the state which rests there.
-  static Rational host_part(const LocalParameter& parameter) {
-    return parameter.on_host[1] == Rational(0) ? Rational(1) : parameter.on_host[1];
   }
 
   const Job& job_;

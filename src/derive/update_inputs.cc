@@ -33,6 +33,13 @@ std::int64_t gathered_matrix(const Job& job, const Parameter& declared,
   return checked_multiply(own, torn, "matrices for the update");
 }
 
+Rational updated_on_host(const LocalParameter& parameter) {
+  const Rational offloaded = parameter.on_host[static_cast<std::size_t>(State::optimizer)];
+  if (!parameter.update) return offloaded;
+  if (*parameter.update == Medium::device) return Rational(0);
+  return offloaded == Rational(0) ? Rational(1) : offloaded;
+}
+
 std::int64_t elements_moved(std::int64_t elements, const Rational& part) {
   return in_bytes(part_rounded_up(bytes(elements), part));
 }
@@ -67,17 +74,19 @@ UpdateInputs update_inputs(const Job& job, const Parameter& declared,
                            const LocalParameter& parameter) {
   UpdateInputs out;
   if (!parameter.trainable) return out;
+  const Rational updated = updated_on_host(parameter);
   const auto gradient_bytes = [&](std::int64_t elements) {
     return in_bytes(bytes_of(elements, job.precision.gradients));
   };
   const AxisMask gathered = gradient_gather_axes(parameter);
   if (gathered != 0 && degree_of(job.placement, gathered) > 1) {
     out.gradients_gathered = gradient_bytes(parameter.elements);
-  } else if (!parameter.update_on_host) {
-    out.gradients_copied = gradient_bytes(elements_moved(parameter.rest[2], parameter.on_host[2]));
+  } else if (parameter.on_host[2] > updated) {
+    const Rational comes_back = parameter.on_host[2] - updated;
+    out.gradients_copied = gradient_bytes(elements_moved(parameter.rest[2], comes_back));
   }
   out.state_gathered = gathered_state(job, declared, parameter);
-  if (out.state_gathered == 0 && !parameter.update_on_host) {
+  if (out.state_gathered == 0 && updated == Rational(0)) {
     out.state_copied = state_bytes(job, declared, parameter).off_device(State::optimizer);
   }
   out.matrices = gradient_bytes(gathered_matrix(job, declared, parameter));

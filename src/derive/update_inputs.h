@@ -24,6 +24,10 @@ std::int64_t gathered_state(const Job& job, const Parameter& declared,
 std::int64_t gathered_matrix(const Job& job, const Parameter& declared,
                              const LocalParameter& parameter);
 
+/// The part of the update that runs on the host: where the optimizer state rests, unless it is told
+/// to run on the device, or on the host although no state rests there.
+Rational updated_on_host(const LocalParameter& parameter);
+
 /// Elements of `elements` of which `part` crosses the host link.
 std::int64_t elements_moved(std::int64_t elements, const Rational& part);
 

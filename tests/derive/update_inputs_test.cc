@@ -52,6 +52,12 @@ TEST(UpdateInputs, StateOnTheHostComesInForAnUpdateOnTheDevice) {
   EXPECT_EQ(alive(memory, "optimizer state copied in for the update"), bytes(9600));
 }
 
+// Half of the state on the host is updated there: 12 x 400 rest on the device, nothing comes in.
+TEST(UpdateInputs, WhatIsUpdatedOnTheHostStaysThere) {
+  const MemoryClass memory = memory_of(bare_model(800, 1), "dp=2:ddp+offload(optimizer=1/2)");
+  EXPECT_EQ(at_update(memory), bytes(3200 + 4800));
+}
+
 // Gradients of 400 elements on the host, updated on the device: 800 bytes come in.
 TEST(UpdateInputs, GradientsOnTheHostComeInForAnUpdateOnTheDevice) {
   const MemoryClass memory = memory_of(bare_model(800, 1), "dp=2:batch(R,S,O,R)");
@@ -65,6 +71,49 @@ TEST(UpdateInputs, MatricesThatACutTearsAreWholeAtTheUpdate) {
   const Bytes by_elements = at_update(derive(job).memory.front());
   job.optimizer.region = UpdateRegion::matrix;
   EXPECT_EQ(at_update(derive(job).memory.front()), by_elements + bytes(2 * 2304));
+}
+
+// --- a fraction on the host
+
+Lines copies(const std::string& placement) {
+  return traffic(written_job(bare_model(800, 1), placement, 1, 2),
+                 [](const CommunicationTerm& t) { return t.collective == Collective::host_copy; });
+}
+
+// 400 elements of a device: of a quarter, a half and all of them gradients go down and parameters
+// come up, 2 bytes each.
+TEST(UpdateInputs, AFractionOnTheHostMovesThatFraction) {
+  const auto expected = [](const std::string& bytes) {
+    return Lines{"update host_copy bf16 - " + bytes + "x1 gradients to host",
+                 "update host_copy bf16 - " + bytes + "x1 updated parameters from host"};
+  };
+  EXPECT_EQ(copies("dp=2:zero1"), Lines{});
+  EXPECT_EQ(copies("dp=2:zero1+offload(optimizer=1/4)"), expected("200"));
+  EXPECT_EQ(copies("dp=2:zero1+offload(optimizer=1/2)"), expected("400"));
+  EXPECT_EQ(copies("dp=2:zero1+offload(optimizer)"), expected("800"));
+}
+
+// Told to run on the device, the update has a quarter of the state, 12 x 100, come in and go back;
+// an axis that says nothing of it changes nothing.
+TEST(UpdateInputs, AnUpdateGoesWhereItIsTold) {
+  const Lines expected = {"update host_copy uint8 - 1200x1 optimizer state from host",
+                          "update host_copy uint8 - 1200x1 optimizer state to host"};
+  EXPECT_EQ(copies("dp=2:zero1+offload(optimizer=1/4)+update(device)"), expected);
+  EXPECT_EQ(copies("dp=2:zero1+offload(optimizer=1/4)+update(device) tp=1:tp"), expected);
+  EXPECT_EQ(copies("dp=2:zero1+offload(optimizer=1/4)+update(host)"),
+            copies("dp=2:zero1+offload(optimizer=1/4)"));
+}
+
+// All gradients on the host, a quarter of the update there: three quarters, 600 bytes, come back.
+// Half of the parameters on the host: the quarter updated beside it goes down, 200 bytes.
+TEST(UpdateInputs, StatesMeetWhereTheUpdateRuns) {
+  EXPECT_EQ(copies("dp=2:zero2+offload(gradients)+offload(optimizer=1/4)"),
+            (Lines{"backward host_copy bf16 - 800x1 gradients to host",
+                   "update host_copy bf16 - 600x1 gradients from host",
+                   "update host_copy bf16 - 200x1 updated parameters from host"}));
+  const Lines both = copies("dp=2:zero3+offload(parameters=1/2)+offload(optimizer=1/4)");
+  EXPECT_EQ(std::ranges::count(both, "update host_copy bf16 - 200x1 updated parameters to host"),
+            1);
 }
 
 }  // namespace
