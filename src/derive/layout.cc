@@ -338,6 +338,8 @@ class LayoutBuilder {
     read_media(how, out);
     if (how.keep != Keep::none) out.kept |= bit;
     if (how.keep == Keep::step) out.kept_step |= bit;
+    // Nothing of it rests, whatever the axis cuts.
+    if (how.modes.gradients == Mode::materialized) out.consumed |= bit;
     switch (how.cut) {
       case Cut::layer:
         return;
@@ -425,8 +427,6 @@ class LayoutBuilder {
         out.scattered_each |= bit;
         break;
       case Mode::materialized:
-        out.consumed |= bit;
-        break;
       case Mode::replicated:
       case Mode::sharded_gather:
         break;

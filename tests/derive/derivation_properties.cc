@@ -275,9 +275,9 @@ std::int64_t holders(const Job& job, const Parameter& parameter, const UnitKind&
   const Dim* heads = nullptr;
   for (const AxisPlacement& axis : job.placement.axes) {
     const How& how = how_for(axis, parameter, kind, unit);
-    if (axis.how.cut == Cut::layer) continue;
     const Mode mode = how.modes[state];
     if (mode == Mode::materialized) return 0;
+    if (axis.how.cut == Cut::layer) continue;
     bool divides = mode != Mode::replicated;
     if (how.cut == Cut::tensor) {
       const Dim* dim = dim_cut_by(parameter, how.tensor_indices);

@@ -250,6 +250,44 @@ TEST(Memory, ActivationsOnNvmePassThroughHostMemoryUnitByUnit) {
   EXPECT_EQ(d.memory[0].on_host[3], bytes(64));
 }
 
+// A step that consumes each gradient inside backward has none at rest, whatever the axis cuts.
+TEST(Memory, ConsumedGradientsRestNowhereUnderAnyCut) {
+  const auto gradients = [](Model model, const char* placement) {
+    const Derivation d = derive(written_job(std::move(model), placement, 4, 1));
+    Bytes most;
+    for (const MemoryClass& memory : d.memory) {
+      most = std::max(most, rest(memory, State::gradients));
+    }
+    return most;
+  };
+  const Model dense = build_model(wide_architecture(2));
+  EXPECT_EQ(gradients(dense, "dp=1:batch(R,R,M,R) tp=2:tensor(S,S,S,R)"), Bytes());
+  EXPECT_EQ(gradients(dense, "tp=2:tensor(S,S,M,R)"), Bytes());
+  EXPECT_EQ(gradients(dense, "pp=2:layer(S,S,M,S)"), Bytes());
+  EXPECT_GT(gradients(dense, "tp=2:tensor(S,S,S,R)"), Bytes());
+}
+
+// The same step as with M along a batch axis of one device: the same peak.
+TEST(Memory, ConsumedGradientsTakeTheSameUnderATensorCutAsUnderABatchCut) {
+  const auto peak = [](const char* placement) {
+    return derive(written_job(build_model(wide_architecture(2)), placement, 4, 1)).peak;
+  };
+  EXPECT_EQ(peak("tp=2:tensor(S,S,M,R)"), peak("dp=1:batch(R,R,M,R) tp=2:tensor(S,S,S,R)"));
+  EXPECT_LT(peak("tp=2:tensor(S,S,M,R)"), peak("tp=2:tensor(S,S,S,R)"));
+}
+
+// Of experts only: a block's 4 experts of 3 x 16 x 8 elements have no gradients at rest, all else
+// has: 2 bytes each.
+TEST(Memory, ConsumedGradientsOfExpertsLeaveTheOthersAtRest) {
+  const Model model = build_model(expert_architecture(1));
+  const auto gradients = [&](const char* placement) {
+    return rest(derive(written_job(model, placement, 4, 2)).memory[0], State::gradients);
+  };
+  const Bytes kept = gradients("ep=2:batch(R,R,R,R);experts:expert(S,S,S,R)");
+  const Bytes consumed = gradients("ep=2:batch(R,R,R,R);experts:expert(S,S,M,R)");
+  EXPECT_EQ(kept - consumed, bytes(2 * 2 * 3 * 16 * 8));
+}
+
 TEST(Memory, TermsAddUpToThePeak) {
   const Job job =
       plain_job(build_model(small_architecture(6)),
