@@ -27,9 +27,9 @@ struct MemoryTerm {
   std::string_view what;  // points into the profile, the model or static text of the job
   std::string_view unit;  // unit kind it belongs to; empty: none
   Bytes bytes;            // alive at the peak instant; 0 if only resting elsewhere
-  Bytes rest;             // at rest on the device (states)
-  Bytes host;             // at rest in host memory
-  Bytes nvme;             // at rest on NVMe
+  Bytes rest;  // at rest on the device; of activations, kept by all micro-batches in flight
+  Bytes host;  // at rest in host memory
+  Bytes nvme;  // at rest on NVMe
   std::vector<AxisFactor> factors;
   std::string_view source;  // of a profile's own term
 };

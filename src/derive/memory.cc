@@ -400,11 +400,28 @@ class StageMemory {
     ensure(in_bytes(out_.peak) == peak->total, "the terms of a peak add up to it");
   }
 
+  /// Of activations `rest` is what the micro-batches in flight keep at most, `alive` what of it is
+  /// there at the peak.
+  void add_kept(std::string_view what, std::string_view unit, std::int64_t alive,
+                std::int64_t rest) {
+    if (alive == 0 && rest == 0) return;
+    const auto category = MemoryCategory::activations;
+    out_.terms.push_back({.category = category,
+                          .what = what,
+                          .unit = unit,
+                          .bytes = bytes(alive),
+                          .rest = bytes(rest)});
+    out_.at_peak[static_cast<std::size_t>(category)] += bytes(alive);
+  }
+
   void write_activations(const Moment& peak) {
     const auto category = MemoryCategory::activations;
-    add_term(category, "kept for backward by other units and micro-batches", {}, peak.activations);
     const std::string_view unit = unit_name(peak);
-    add_term(category, "kept for backward by the running unit", unit, peak.peak.kept);
+    const bool holds_own = peak.unit >= 0 && held_[active_] > 0;
+    const std::int64_t own = holds_own ? memory_of(peak.unit).kept : 0;
+    add_kept("kept for backward by other units and micro-batches", {}, peak.activations,
+             held_bytes_ - own);
+    add_kept("kept for backward by the running unit", unit, peak.peak.kept, own);
     add_term(category, "recomputed for backward", unit, peak.peak.rebuilt);
     if (rest_.host[3] > 0) {
       out_.terms.push_back({.category = category,

@@ -38,7 +38,7 @@ AssertionResult memory_adds_up(const MemoryClass& memory) {
   Bytes peak;
   for (const Bytes part : memory.at_peak) peak += part;
   if (peak != memory.peak) return AssertionFailure() << "parts of the peak";
-  for (std::size_t s = 0; s < 3; ++s) {
+  for (std::size_t s = 0; s < 4; ++s) {
     if (rest[s] != memory.at_rest[s]) return AssertionFailure() << "terms at rest of state " << s;
   }
   if (host != memory.on_host) return AssertionFailure() << "terms on the host";

@@ -288,6 +288,20 @@ TEST(Memory, ConsumedGradientsOfExpertsLeaveTheOthersAtRest) {
   EXPECT_EQ(kept - consumed, bytes(2 * 2 * 3 * 16 * 8));
 }
 
+// Two stages of 2 blocks hold 2 and 1 micro-batches: what rests of activations is what they keep of
+// all of them, at whatever instant the peak is.
+TEST(Memory, TermsOfActivationsAddUpToWhatTheMicroBatchesKeep) {
+  const Derivation d = derive(written_job(build_model(small_architecture(4)), "pp=2:1f1b", 4, 4));
+  for (const MemoryClass& memory : d.memory) {
+    Bytes sum;
+    for (const MemoryTerm& term : memory.terms) {
+      if (term.category == MemoryCategory::activations) sum += term.rest;
+    }
+    EXPECT_EQ(sum, rest(memory, State::activations));
+    EXPECT_GT(sum, Bytes());
+  }
+}
+
 TEST(Memory, TermsAddUpToThePeak) {
   const Job job =
       plain_job(build_model(small_architecture(6)),
