@@ -27,8 +27,9 @@ struct MemoryTerm {
   std::string_view what;  // points into the profile, the model or static text of the job
   std::string_view unit;  // unit kind it belongs to; empty: none
   Bytes bytes;            // alive at the peak instant; 0 if only resting elsewhere
-  Bytes rest;             // at rest on the device (states)
-  Bytes host;             // at rest in host memory
+  Bytes rest;  // at rest on the device; of activations, kept by all micro-batches in flight
+  Bytes host;  // at rest in host memory
+  Bytes nvme;  // at rest on NVMe
   std::vector<AxisFactor> factors;
   std::string_view source;  // of a profile's own term
 };
@@ -51,8 +52,10 @@ struct MemoryClass {
   std::vector<MemoryTerm> terms;       // those alive at the peak, and what rests
   std::array<Bytes, kMemoryCategoryCount> at_peak{};
   std::array<Bytes, 4> at_rest{};  // by state
-  std::array<Bytes, 4> on_host{};
-  Bytes peak;  // sum of at_peak
+  std::array<Bytes, 4> on_host{};  // staging included
+  std::array<Bytes, 4> on_nvme{};
+  std::array<Bytes, 4> staged{};  // host memory that what rests on NVMe passes through
+  Bytes peak;                     // sum of at_peak
 };
 
 /// One collective, the same `count` times per step.
@@ -113,6 +116,7 @@ struct Derivation {
   Bytes capacity;       // of the smallest device; 0: no cluster given
   Bytes host_capacity;  // of one host
   Bytes host_used;      // by all processes of one host
+  Bytes nvme_used;      // likewise; its capacity is not judged
   bool fits = true;     // every class on its smallest device, every host
 };
 

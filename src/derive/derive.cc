@@ -17,13 +17,14 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-/// Host memory that the processes of one host use together: its devices stand side by side, so the
-/// largest class bounds each.
-Bytes host_use(const Cluster& cluster, const std::vector<MemoryClass>& classes) {
+/// What the processes of one host use together of its memory or NVMe: its devices stand side by
+/// side, so the largest class bounds each.
+Bytes host_use(const Cluster& cluster, const std::vector<MemoryClass>& classes,
+               std::array<Bytes, 4> MemoryClass::*medium) {
   Bytes largest;
   for (const MemoryClass& memory : classes) {
     Bytes own;
-    for (Bytes part : memory.on_host) own += part;
+    for (Bytes part : memory.*medium) own += part;
     largest = std::max(largest, own);
   }
   return largest * cluster.groups.front().per_host;
@@ -57,7 +58,8 @@ void judge_capacity(const Job& job, Derivation& out) {
     out.fits = out.fits && out.memory[c].peak <= capacities[c];
   }
   out.host_capacity = job.cluster->groups.front().host_memory;
-  out.host_used = host_use(*job.cluster, out.memory);
+  out.host_used = host_use(*job.cluster, out.memory, &MemoryClass::on_host);
+  out.nvme_used = host_use(*job.cluster, out.memory, &MemoryClass::on_nvme);
   out.fits = out.fits && (out.host_used <= out.host_capacity || out.host_used == Bytes());
 }
 
@@ -130,7 +132,10 @@ RestingBytes resting_bytes(const Job& job, Rank rank) {
   const std::vector<Stage> stages = stages_of(job);
   const Stage& stage = stages[stage_index(job.placement, coordinates)];
   const std::vector<MemoryClass> memory = derive_memory(layout, {stage});
-  return {.device = memory.front().at_rest, .host = memory.front().on_host};
+  const MemoryClass& own = memory.front();
+  RestingBytes out{.device = own.at_rest, .host = own.on_host, .nvme = own.on_nvme};
+  for (std::size_t s = 0; s < out.host.size(); ++s) out.host[s] -= own.staged[s];
+  return out;
 }
 
 std::string class_name(const Job& job, int stage) {

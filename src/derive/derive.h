@@ -17,12 +17,14 @@ Derivation derive(const Job& job);
 /// `prepared` must come from prepare() on a job with equal model, profile and recomputation.
 Derivation derive(const Job& job, const Prepared& prepared);
 
-/// Bytes that rest on the device of one rank, by state, and in its part of host memory. Shares are
-/// exact: over all ranks they add up to the whole state times the number of devices that hold each
-/// part. Throws InternalError if the rank is not of the mesh.
+/// Bytes that rest on the device of one rank, by state, in its part of host memory and on NVMe
+/// (without what is staged there). Shares are exact: over all ranks they add up to the whole state
+/// times the number of devices that hold each part. Throws InternalError if the rank is not of the
+/// mesh.
 struct RestingBytes {
   std::array<Bytes, 4> device{};
   std::array<Bytes, 4> host{};
+  std::array<Bytes, 4> nvme{};
 };
 RestingBytes resting_bytes(const Job& job, Rank rank);
 

@@ -338,6 +338,8 @@ class LayoutBuilder {
     read_media(how, out);
     if (how.keep != Keep::none) out.kept |= bit;
     if (how.keep == Keep::step) out.kept_step |= bit;
+    // Nothing of it rests, whatever the axis cuts.
+    if (how.modes.gradients == Mode::materialized) out.consumed |= bit;
     switch (how.cut) {
       case Cut::layer:
         return;
@@ -396,13 +398,11 @@ class LayoutBuilder {
     for (State state : {State::parameters, State::optimizer, State::gradients}) {
       const auto s = static_cast<std::size_t>(state);
       if (how.modes[state] == Mode::offloaded) out.on_host[s] = Rational(1);
-      if (how.offload[s]) out.on_host[s] = std::max(out.on_host[s], how.offload[s]->fraction);
+      if (!how.offload[s]) continue;
+      out.on_host[s] = std::max(out.on_host[s], how.offload[s]->fraction);
+      if (how.offload[s]->medium == Medium::nvme) out.on_nvme[s] = true;
     }
-    if (how.update) {
-      out.update_on_host = *how.update != Medium::device;
-    } else if (out.on_host[1] == Rational(1)) {
-      out.update_on_host = true;
-    }
+    if (how.update) out.update = how.update;
   }
 
   static void read_storage(const How& how, AxisMask bit, LocalParameter& out) {
@@ -427,8 +427,6 @@ class LayoutBuilder {
         out.scattered_each |= bit;
         break;
       case Mode::materialized:
-        out.consumed |= bit;
-        break;
       case Mode::replicated:
       case Mode::sharded_gather:
         break;

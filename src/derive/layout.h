@@ -44,8 +44,9 @@ struct LocalParameter {
   /// there is only one dim), and the axes that cut them.
   std::int64_t matrix_rows = 1, matrix_columns = 1;
   AxisMask cut_rows = 0, cut_columns = 0;
-  std::array<Rational, 3> on_host{};  // fraction of Θ, Ω, G kept in host memory
-  bool update_on_host = false;
+  std::array<Rational, 3> on_host{};  // fraction of Θ, Ω, G kept off the device
+  std::array<bool, 3> on_nvme{};      // that fraction is on NVMe, not in host memory
+  std::optional<Medium> update;       // where the update is told to run
 };
 
 /// A unit kind as seen under one set of block-range overrides.

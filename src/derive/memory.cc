@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "derive/gathered_memory.h"
+#include "derive/update_inputs.h"
 #include "units/checked.h"
 #include "units/error.h"
 #include "units/shares.h"
@@ -25,9 +26,9 @@ Dtype parameter_dtype(const Job& job, const Parameter& parameter) {
   return parameter.dtype ? *parameter.dtype : job.precision.parameters;
 }
 
-void split_host(std::int64_t whole, const Rational& host, std::size_t s, StateBytes& out) {
-  const std::int64_t moved = in_bytes(part_rounded_up(bytes(whole), host));
-  out.host[s] += moved;
+void split_media(std::int64_t whole, const LocalParameter& local, std::size_t s, StateBytes& out) {
+  const std::int64_t moved = in_bytes(part_rounded_up(bytes(whole), local.on_host[s]));
+  (local.on_nvme[s] ? out.nvme : out.host)[s] += moved;
   out.device[s] += whole - moved;
 }
 
@@ -36,6 +37,7 @@ struct UnitStates {
   StateBytes bytes;
   std::int64_t padding = 0;     // bytes of Θ that are vocabulary padding
   bool shares_tensors = false;  // some parameter is another unit's tensor
+  UpdateInputs update;
 };
 
 /// Builds the class of one stage: base at rest, then the instants.
@@ -65,6 +67,7 @@ class StageMemory {
     UnitPeak peak;  // of the unit that runs
     GatheredBytes gathered;
     std::int64_t held_gradients = 0;  // of weights of the units behind, of this micro-batch
+    UpdateInputs update;              // of the unit whose update needs most
     std::int64_t total = 0;
   };
 
@@ -116,25 +119,22 @@ class StageMemory {
     const LocalUnit& local = layout_.units[at(local_of(u))];
     const UnitKind& kind = job_.model.kinds[at(local.kind)];
     StateBytes own = states_[at(local_of(u))].bytes;
+    UpdateInputs update = states_[at(local_of(u))].update;
     const bool shares = states_[at(local_of(u))].shares_tensors;
     for (std::size_t p = 0; shares && p < kind.parameters.size(); ++p) {
       if (!is_second_use(job_.model, stage_, kind.parameters[p])) continue;
       const StateBytes twice = state_bytes(job_, kind.parameters[p], local.parameters[p]);
-      for (std::size_t s = 0; s < 4; ++s) {
-        own.device[s] -= twice.device[s];
-        own.host[s] -= twice.host[s];
-      }
+      update -= update_inputs(job_, kind.parameters[p], local.parameters[p]);
+      own -= twice;
     }
-    for (std::size_t s = 0; s < 4; ++s) {
-      rest_.device[s] = checked_add(rest_.device[s], own.device[s], "memory");
-      rest_.host[s] = checked_add(rest_.host[s], own.host[s], "host memory");
+    rest_ += own;
+    for (std::size_t s = 0; s < 4; ++s) staged_[s] = std::max(staged_[s], own.nvme[s]);
+    if (update.total() > update_.total()) {
+      update_ = update;
+      updated_unit_ = kind.name;
     }
     per_local_.resize(layout_.units.size());
-    StateBytes& sum = per_local_[at(local_of(u))];
-    for (std::size_t s = 0; s < 4; ++s) {
-      sum.device[s] += own.device[s];
-      sum.host[s] += own.host[s];
-    }
+    per_local_[at(local_of(u))] += own;
   }
 
   void count_activations() {
@@ -144,18 +144,37 @@ class StageMemory {
     held_.resize(stage_.chunks.size(), 0);
     for (std::size_t c = 0; c < stage_.chunks.size(); ++c) {
       std::int64_t kept = 0;
-      std::int64_t host = 0;
+      StateBytes off;
       for (int u : stage_.chunks[c]) {
-        kept = checked_add(kept, memory_of(u).kept, "activations");
-        host = checked_add(host, memory_of(u).kept_on_host, "activations");
+        const UnitMemory& unit = memory_of(u);
+        kept = checked_add(kept, unit.kept, "activations");
+        (unit.kept_on_nvme ? off.nvme : off.host)[3] += unit.kept_on_host;
+        if (unit.kept_on_nvme) staged_[3] = std::max(staged_[3], unit.kept_on_host);
       }
       held_bytes_ =
           checked_add(held_bytes_, checked_multiply(kept, held_[c], "activations"), "activations");
-      rest_.host[3] = checked_add(rest_.host[3], checked_multiply(host, held_[c], "activations"),
-                                  "host memory");
+      off.host[3] = checked_multiply(off.host[3], held_[c], "activations");
+      off.nvme[3] = checked_multiply(off.nvme[3], held_[c], "activations");
+      rest_ += off;
       if (held_[c] > 0) active_ = c;
     }
     rest_.device[3] = held_bytes_;
+    stage_parameters();
+  }
+
+  /// What passes through host memory between NVMe and the device: one unit of each state, of
+  /// parameters also the units read ahead.
+  void stage_parameters() {
+    if (rest_.nvme[0] == 0) return;
+    const auto window = static_cast<std::size_t>(prefetch()) + 1;
+    for (const auto& chunk : stage_.chunks) {
+      std::int64_t sum = 0;
+      for (std::size_t i = 0; i < chunk.size(); ++i) {
+        sum += states_[at(local_of(chunk[i]))].bytes.nvme[0];
+        if (i >= window) sum -= states_[at(local_of(chunk[i - window]))].bytes.nvme[0];
+        staged_[0] = std::max(staged_[0], sum);
+      }
+    }
   }
 
   /// The engine may keep a unit gathered for longer than its placement says.
@@ -260,8 +279,9 @@ class StageMemory {
     const GatheredBytes gathered = gathered_at(instant, position);
     const std::int64_t held = held_gradients(instant, position);
     const std::int64_t engine = engine_bytes(instant);
+    const UpdateInputs update = instant == Instant::update ? update_ : UpdateInputs{};
     const std::int64_t total = rest_.device[0] + rest_.device[1] + gradients + activations +
-                               peak.total() + gathered.total() + held + engine;
+                               peak.total() + gathered.total() + held + engine + update.total();
     if (total <= best.total) return;
     const std::vector<int>& chunk = stage_.chunks[active_];
     const bool runs = instant != Instant::reduction && instant != Instant::update;
@@ -272,6 +292,7 @@ class StageMemory {
             .peak = peak,
             .gathered = gathered,
             .held_gradients = held,
+            .update = update,
             .total = total};
   }
 
@@ -309,7 +330,7 @@ class StageMemory {
                    std::int64_t alive_whole) {
     for (std::size_t k = 0; k < per_local_.size(); ++k) {
       const StateBytes& sum = per_local_[k];
-      if (sum.device[s] == 0 && sum.host[s] == 0) continue;
+      if (sum.device[s] == 0 && sum.host[s] == 0 && sum.nvme[s] == 0) continue;
       // Where gradients are still growing, only a part of what will rest is alive.
       const bool whole = alive_part == alive_whole;
       MemoryTerm term{.category = static_cast<MemoryCategory>(s),
@@ -318,6 +339,7 @@ class StageMemory {
                       .bytes = bytes(whole ? sum.device[s] : 0),
                       .rest = bytes(sum.device[s]),
                       .host = bytes(sum.host[s]),
+                      .nvme = bytes(sum.nvme[s]),
                       .factors = factors_of(layout_.units[k], s)};
       out_.at_peak[s] += term.bytes;
       out_.terms.push_back(std::move(term));
@@ -360,6 +382,7 @@ class StageMemory {
     write_state(1, "optimizer state", rest_.device[1], rest_.device[1]);
     write_state(2, "gradients", peak->gradients, rest_.device[2]);
     write_activations(*peak);
+    write_staging();
     write_transients(*peak);
     for (const EngineMemory& term : job_.profile.memory) {
       if ((term.instants & bit_of(peak->instant)) == 0 || !all_hold(term.when, layout_, stage_)) {
@@ -369,22 +392,55 @@ class StageMemory {
     }
     for (std::size_t s = 0; s < 4; ++s) {
       out_.at_rest[s] = bytes(rest_.device[s]);
-      out_.on_host[s] = bytes(rest_.host[s]);
+      out_.on_host[s] = bytes(rest_.host[s] + staged_[s]);
+      out_.on_nvme[s] = bytes(rest_.nvme[s]);
+      out_.staged[s] = bytes(staged_[s]);
     }
     for (Bytes part : out_.at_peak) out_.peak += part;
     ensure(in_bytes(out_.peak) == peak->total, "the terms of a peak add up to it");
   }
 
+  /// Of activations `rest` is what the micro-batches in flight keep at most, `alive` what of it is
+  /// there at the peak.
+  void add_kept(std::string_view what, std::string_view unit, std::int64_t alive,
+                std::int64_t rest) {
+    if (alive == 0 && rest == 0) return;
+    const auto category = MemoryCategory::activations;
+    out_.terms.push_back({.category = category,
+                          .what = what,
+                          .unit = unit,
+                          .bytes = bytes(alive),
+                          .rest = bytes(rest)});
+    out_.at_peak[static_cast<std::size_t>(category)] += bytes(alive);
+  }
+
   void write_activations(const Moment& peak) {
     const auto category = MemoryCategory::activations;
-    add_term(category, "kept for backward by other units and micro-batches", {}, peak.activations);
     const std::string_view unit = unit_name(peak);
-    add_term(category, "kept for backward by the running unit", unit, peak.peak.kept);
+    const bool holds_own = peak.unit >= 0 && held_[active_] > 0;
+    const std::int64_t own = holds_own ? memory_of(peak.unit).kept : 0;
+    add_kept("kept for backward by other units and micro-batches", {}, peak.activations,
+             held_bytes_ - own);
+    add_kept("kept for backward by the running unit", unit, peak.peak.kept, own);
     add_term(category, "recomputed for backward", unit, peak.peak.rebuilt);
     if (rest_.host[3] > 0) {
       out_.terms.push_back({.category = category,
                             .what = "kept for backward, in host memory",
                             .host = bytes(rest_.host[3])});
+    }
+    if (rest_.nvme[3] > 0) {
+      out_.terms.push_back({.category = category,
+                            .what = "kept for backward, on NVMe",
+                            .nvme = bytes(rest_.nvme[3])});
+    }
+  }
+
+  void write_staging() {
+    for (std::size_t s = 0; s < 4; ++s) {
+      if (staged_[s] == 0) continue;
+      out_.terms.push_back({.category = static_cast<MemoryCategory>(s),
+                            .what = "staging between NVMe and the device",
+                            .host = bytes(staged_[s])});
     }
   }
 
@@ -406,6 +462,12 @@ class StageMemory {
     add_term(category, "workspace of the loss", unit, peak.peak.loss);
     add_term(category, "gathered parameters", {}, peak.gathered.whole);
     add_term(category, "parameters kept gathered in part", {}, peak.gathered.parts);
+    for (const NamedBytes& part : named_parts(peak.peak.exchange)) {
+      add_term(category, part.what, unit, part.bytes);
+    }
+    for (const NamedBytes& part : named_parts(peak.update)) {
+      add_term(category, part.what, updated_unit_, part.bytes);
+    }
   }
 
   const Layout& layout_;
@@ -415,6 +477,9 @@ class StageMemory {
   const std::vector<std::array<UnitMemory, 2>>& units_;
   StateBytes rest_;
   std::vector<StateBytes> per_local_;
+  std::array<std::int64_t, 4> staged_{};  // in host memory, on the way to or from NVMe
+  UpdateInputs update_;                   // of the unit whose update needs most, and its kind
+  std::string_view updated_unit_;
   std::vector<bool> recomputed_;
   int first_unit_ = 0;
   std::vector<std::int64_t> held_;
@@ -436,7 +501,7 @@ StateBytes state_bytes(const Job& job, const Parameter& parameter, const LocalPa
   const Dtype dtype = parameter_dtype(job, parameter);
   const Bytes parameters =
       bytes_of(local.rest[0], dtype) + bytes_of(local.rest[0], parameter.constants);
-  split_host(in_bytes(parameters), local.on_host[0], 0, out);
+  split_media(in_bytes(parameters), local, 0, out);
   if (!local.trainable) return out;
   std::int64_t per_element = 0;
   std::int64_t optimizer = 0;
@@ -459,8 +524,8 @@ StateBytes state_bytes(const Job& job, const Parameter& parameter, const LocalPa
     }
   }
   optimizer += checked_multiply(local.rest[1], per_element, "optimizer state") / 8;
-  split_host(optimizer, local.on_host[1], 1, out);
-  split_host(in_bytes(bytes_of(local.rest[2], job.precision.gradients)), local.on_host[2], 2, out);
+  split_media(optimizer, local, 1, out);
+  split_media(in_bytes(bytes_of(local.rest[2], job.precision.gradients)), local, 2, out);
   return out;
 }
 
@@ -472,10 +537,8 @@ UnitStates states_at_rest(const Job& job, const LocalUnit& local) {
   for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
     const StateBytes own = state_bytes(job, kind.parameters[p], local.parameters[p]);
     out.shares_tensors = out.shares_tensors || kind.parameters[p].tied.has_value();
-    for (std::size_t s = 0; s < 4; ++s) {
-      out.bytes.device[s] += own.device[s];
-      out.bytes.host[s] += own.host[s];
-    }
+    out.update += update_inputs(job, kind.parameters[p], local.parameters[p]);
+    out.bytes += own;
   }
   return out;
 }

@@ -7,6 +7,7 @@
 #include "derive/derivation.h"
 #include "derive/layout.h"
 #include "derive/stages.h"
+#include "derive/state_bytes.h"
 #include "derive/unit_memory.h"
 
 namespace placet {
@@ -15,11 +16,7 @@ namespace placet {
 /// are the totals.
 std::vector<MemoryClass> derive_memory(const Layout& layout, const std::vector<Stage>& stages);
 
-/// Bytes at rest of one parameter's states on the device and in host memory, from its local sizes.
-struct StateBytes {
-  std::array<std::int64_t, 4> device{};
-  std::array<std::int64_t, 4> host{};
-};
+/// Bytes at rest of one parameter's states by medium, from its local sizes.
 StateBytes state_bytes(const Job& job, const Parameter& parameter, const LocalParameter& local);
 
 /// Elements (or bytes) that a profile's amount comes to on the devices of one stage.

@@ -2,6 +2,7 @@
 // sequence, routed tokens, statistics of cut norms and of the loss, activations kept elsewhere.
 #include <algorithm>
 
+#include "derive/exchange_memory.h"
 #include "derive/unit_memory.h"
 #include "derive/unit_traffic.h"
 #include "units/checked.h"
@@ -96,28 +97,7 @@ class AttentionTraffic {
   }
 
   int value_of(AttentionTensor tensor) const {
-    switch (tensor) {
-      case AttentionTensor::query:
-      case AttentionTensor::query_gradient:
-        return op_.inputs[0];
-      case AttentionTensor::keys:
-      case AttentionTensor::keys_gradient:
-        return expanded(op_.inputs[1], internal::kKeysExpanded);
-      case AttentionTensor::values:
-      case AttentionTensor::values_gradient:
-        return expanded(op_.inputs[2], internal::kValuesExpanded);
-      case AttentionTensor::output:
-      case AttentionTensor::output_gradient:
-        return op_.outputs[0];
-    }
-    return op_.outputs[0];
-  }
-
-  /// An engine that repeats keys and values for all heads moves what it has repeated.
-  int expanded(int value, int internal_value) const {
-    const bool repeats =
-        unit_.job.profile.repeats_kv_heads && op_.internals.size() > at(internal_value);
-    return repeats ? op_.internals[at(internal_value)] : value;
+    return exchanged_value(op_, tensor, unit_.job.profile);
   }
 
   std::int64_t part_of(const ExchangeStep& step) const {
@@ -162,11 +142,7 @@ class AttentionTraffic {
 
   /// Elements of a value along whole sequences, from this device's part.
   std::int64_t whole_of(std::int64_t part) const {
-    const Layout& layout = unit_.layout;
-    const std::int64_t tokens =
-        largest_part(unit_.job.placement, unit_.job.batch.sequence, layout.sequence_axes & ~mask_);
-    return checked_multiply(part / std::max<std::int64_t>(1, layout.tokens), tokens,
-                            "attention exchange");
+    return along_whole_sequence(unit_.layout, mask_, part);
   }
 
   void move(const ExchangeStep& step, std::string_view what, Phase phase, std::int64_t part) {

@@ -4,6 +4,7 @@
 
 #include "derive/communication.h"
 #include "derive/memory.h"
+#include "derive/update_inputs.h"
 #include "units/checked.h"
 #include "units/shares.h"
 
@@ -165,14 +166,10 @@ class ParameterTraffic {
       copy.dtype = declared.dtype ? *declared.dtype : job_.precision.parameters;
       copy.grain = MessageGrain::unit;
       copy.sharded = false;
-      add(copy, 0, moved(parameter.rest[0], parameter.on_host[0]), 1);
+      add(copy, 0, elements_moved(parameter.rest[0], parameter.on_host[0]), 1);
     }
     add(move, axes,
         largest_share(padded(parameter, axes | later), degree_of(job_.placement, later)));
-  }
-
-  static std::int64_t moved(std::int64_t elements, const Rational& part) {
-    return in_bytes(part_rounded_up(bytes(elements), part));
   }
 
   // --- gradients
@@ -299,30 +296,21 @@ class ParameterTraffic {
   /// What the update must see whole and does not: gradients scattered although their optimizer
   /// state is whole, state divided only at rest, matrices and statistics that cuts tear.
   void gather_for_update(const Parameter& declared, const LocalParameter& parameter) {
-    const AxisMask early = (parameter.scattered_each | parameter.deferred) & ~parameter.owned &
-                           ~parameter.regathered & parameter.partial;
-    const AxisMask whole =
-        parameter.regathered & parameter.partial & (parameter.scattered_each | parameter.deferred);
     const Move gradients{.state = State::gradients,
                          .what = "gradients for the update",
                          .dtype = job_.precision.gradients,
                          .phase = Phase::update};
-    add(gradients, early | whole, parameter.elements);
+    add(gradients, gradient_gather_axes(parameter), parameter.elements);
     regather_state(declared, parameter);
     gather_regions(declared, parameter);
   }
 
   void regather_state(const Parameter& declared, const LocalParameter& parameter) {
-    if (parameter.regathered == 0) return;
-    LocalParameter whole = parameter;
-    whole.rest[1] = largest_share(parameter.elements, degree_of(job_.placement, parameter.owned));
-    whole.on_host = {};
-    const std::int64_t size = state_bytes(job_, declared, whole).device[1];
     const Move gather{.state = State::optimizer,
                       .what = "optimizer state for the update",
                       .dtype = Dtype::uint8,
                       .phase = Phase::update};
-    add(gather, parameter.regathered, size);
+    add(gather, parameter.regathered, gathered_state(job_, declared, parameter));
   }
 
   /// Optimizers that see more than elements: whole matrices are put together along the axes that
@@ -340,10 +328,7 @@ class ParameterTraffic {
                           .what = "matrices for the update",
                           .dtype = job_.precision.gradients,
                           .phase = Phase::update};
-        const std::int64_t own =
-            largest_share(parameter.elements, degree_of(job_.placement, parameter.owned));
-        add(gather, torn,
-            checked_multiply(own, degree_of(job_.placement, torn), "matrices for the update"));
+        add(gather, torn, gathered_matrix(job_, declared, parameter));
         return;
       }
       case UpdateRegion::row_and_column: {
@@ -369,59 +354,55 @@ class ParameterTraffic {
 
   /// Optimizer state in host memory, updated on the device: it comes in and goes back.
   void copy_states(const Parameter& declared, const LocalParameter& parameter) {
-    if (parameter.on_host[1] == Rational(0) || parameter.update_on_host) return;
+    if (parameter.on_host[1] == Rational(0) || updated_on_host(parameter) != Rational(0)) return;
     Move copy{.collective = Collective::host_copy,
               .state = State::optimizer,
               .dtype = Dtype::uint8,
               .phase = Phase::update};
-    const std::int64_t size = state_bytes(job_, declared, parameter).host[1];
+    const std::int64_t size = state_bytes(job_, declared, parameter).off_device(State::optimizer);
     copy.what = "optimizer state from host";
     add(copy, 0, size, 1);
     copy.what = "optimizer state to host";
     add(copy, 0, size, 1);
   }
 
-  /// Gradients that rest on the host go there each time they are reduced; those that only the
-  /// update on the host needs, once. An update on the device brings them back.
+  /// Gradients that rest on the host go there each time they are reduced; what else of them the
+  /// update on the host needs, once. The part that is updated on the device comes back.
   void copy_gradients(const LocalParameter& parameter) {
     Move copy{.collective = Collective::host_copy,
               .state = State::gradients,
               .what = "gradients to host",
               .dtype = job_.precision.gradients,
               .phase = Phase::update};
-    if (parameter.on_host[2] != Rational(0)) {
-      copy.phase = Phase::backward;
-      copy.per_micro_batch = true;
-      add(copy, 0, moved(parameter.rest[2], parameter.on_host[2]), 1);
-      if (parameter.update_on_host) return;
-      copy.phase = Phase::update;
-      copy.per_micro_batch = false;
-      copy.what = "gradients from host";
-      add(copy, 0, moved(parameter.rest[2], parameter.on_host[2]), 1);
-    } else if (parameter.update_on_host) {
-      add(copy, 0, moved(parameter.rest[1], host_part(parameter)), 1);
-    }
+    const Rational there = parameter.on_host[2];
+    const Rational updated = updated_on_host(parameter);
+    if (updated > there) add(copy, 0, elements_moved(parameter.rest[1], updated - there), 1);
+    if (there == Rational(0)) return;
+    copy.phase = Phase::backward;
+    copy.per_micro_batch = true;
+    add(copy, 0, elements_moved(parameter.rest[2], there), 1);
+    if (there <= updated) return;
+    copy.phase = Phase::update;
+    copy.per_micro_batch = false;
+    copy.what = "gradients from host";
+    add(copy, 0, elements_moved(parameter.rest[2], there - updated), 1);
   }
 
   /// Parameters updated on the other side of the host link than they rest on.
   void copy_parameters(const LocalParameter& parameter) {
-    const bool on_host = parameter.on_host[0] != Rational(0);
-    if (on_host == parameter.update_on_host) return;
+    const Rational there = parameter.on_host[0];
+    const Rational updated = updated_on_host(parameter);
+    if (there == updated) return;
     Move copy{.collective = Collective::host_copy,
               .what = "updated parameters from host",
               .dtype = job_.precision.parameters,
               .phase = Phase::update};
-    if (on_host) {
+    if (there > updated) {
       copy.what = "updated parameters to host";
-      add(copy, 0, moved(parameter.rest[0], parameter.on_host[0]), 1);
+      add(copy, 0, elements_moved(parameter.rest[0], there - updated), 1);
     } else {
-      add(copy, 0, moved(parameter.rest[1], host_part(parameter)), 1);
+      add(copy, 0, elements_moved(parameter.rest[1], updated - there), 1);
     }
-  }
-
-  /// The part of the update that runs on the host: that of the state which rests there.
-  static Rational host_part(const LocalParameter& parameter) {
-    return parameter.on_host[1] == Rational(0) ? Rational(1) : parameter.on_host[1];
   }
 
   const Job& job_;

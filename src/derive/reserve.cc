@@ -10,6 +10,7 @@
 #include "derive/memory.h"
 #include "derive/stages.h"
 #include "derive/unit_replay.h"
+#include "derive/update_inputs.h"
 #include "units/error.h"
 #include "units/shares.h"
 
@@ -276,7 +277,9 @@ class Replay {
     note_peaks();
     run_own_terms(Instant::reduction);
     if (step == 0) allocate_optimizer();
+    const std::vector<Handle> inputs = allocate_update_inputs();
     run_own_terms(Instant::update);
+    release_all(inputs);
     const PoolPeaks after_backward = note_peaks();
     peaks_.alive_after_backward = after_backward.alive;
     peaks_.reserved_after_backward = after_backward.reserved;
@@ -285,6 +288,26 @@ class Replay {
     grown_.clear();
     for (const auto& [u, handle] : gathered_) pools_.main().release(handle);
     gathered_.clear();
+  }
+
+  /// What the update of one unit gathers and copies in: of the unit that needs most.
+  std::vector<Handle> allocate_update_inputs() {
+    UpdateInputs most;
+    for (const auto& [u, facts] : units_) {
+      UpdateInputs own;
+      for (std::size_t p = 0; p < facts.kind->parameters.size(); ++p) {
+        const Parameter& declared = facts.kind->parameters[p];
+        if (is_second_use(job_.model, stage_, declared)) continue;
+        own += update_inputs(job_, declared, facts.local->parameters[p]);
+      }
+      if (own.total() > most.total()) most = own;
+    }
+    std::vector<Handle> handles;
+    for (const std::int64_t size : {most.gradients_gathered + most.gradients_copied,
+                                    most.state_gathered + most.state_copied, most.matrices}) {
+      if (size > 0) handles.push_back(pools_.main().allocate(size));
+    }
+    return handles;
   }
 
   /// The engine's own terms of one instant come and go.

@@ -36,6 +36,7 @@ class UnitWalk {
     const Rational host = plan_.whole_unit ? checkpoint_host_part() : activation_host_part();
     out.kept_on_host = in_bytes(part_rounded_up(bytes(out.kept_whole), host));
     out.kept = out.kept_whole - out.kept_on_host;
+    out.kept_on_nvme = out.kept_on_host > 0 && keeps_on_nvme();
     walk_forward(out);
     if (!plan_.rebuilt.empty()) walk_again(out);
     walk_backward(out);
@@ -125,6 +126,18 @@ class UnitWalk {
     return part;
   }
 
+  static bool is_on_nvme(const How& how) {
+    const auto& offload = how.offload[static_cast<std::size_t>(State::activations)];
+    return offload && offload->medium == Medium::nvme;
+  }
+
+  bool keeps_on_nvme() const {
+    return std::ranges::any_of(job_.placement.axes, [&](const AxisPlacement& axis) {
+      const How* how = plan_.whole_unit ? checkpoint_how(axis) : nullptr;
+      return is_on_nvme(axis.how) || (how != nullptr && is_on_nvme(*how));
+    });
+  }
+
   /// Whole copies of divided inputs that operator `op` computes with.
   std::int64_t gathered_inputs(const Operator& op) const {
     if (op.region != Region::parallel) return 0;
@@ -136,6 +149,11 @@ class UnitWalk {
       if (sizes_[i] != whole) bytes += whole;
     }
     return bytes;
+  }
+
+  ExchangeBytes exchanged(const Operator& op, Pass pass) const {
+    if (layout_.sequence_axes == 0 || op.kind != OpKind::attention) return {};
+    return exchange_bytes(layout_, local_, op, pass);
   }
 
   std::int64_t workspace(const Operator& op) const {
@@ -177,6 +195,7 @@ class UnitWalk {
       now.kept += kept_internals(op);
       now.gathered = gathered_inputs(op);
       now.loss = is_loss ? workspace(op) : 0;
+      now.exchange = exchanged(op, Pass::forward);
       raise(is_loss ? out.loss : out.forward, now);
       for (int v : prepared_.operators[o].dead_after) {
         if (!plan_.is_kept[at(v)]) now.working -= sizes_[at(v)];
@@ -213,6 +232,7 @@ class UnitWalk {
       if (walk.stays[at(v)]) make_again(v, walk);
     }
     walk.now.gathered = gathered_inputs(op);
+    walk.now.exchange = exchanged(op, Pass::forward);
     raise(out.backward, walk.now);
     for (int v : prepared_.operators[o].dead_after) free_again(v, walk);
   }
@@ -273,6 +293,7 @@ class UnitWalk {
     peak.working += bytes_of_values(facts.adjoints_added);
     peak.gathered = gathered_inputs(op);
     peak.weight_gradient += own;
+    peak.exchange = exchanged(op, Pass::backward);
     if (op.kind == OpKind::loss) peak.loss = workspace(op);
     raise(out.backward, peak);
     if (job_.profile.gradient_hold != GradientHold::op || scatters(op)) now.weight_gradient += own;

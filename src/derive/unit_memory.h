@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "derive/exchange_memory.h"
 #include "derive/layout.h"
 
 namespace placet {
@@ -18,9 +19,10 @@ struct UnitPeak {
   std::int64_t gathered = 0;         // whole copies of divided inputs
   std::int64_t weight_gradient = 0;  // of the parameters of the unit, in compute format
   std::int64_t loss = 0;             // workspace of the loss
+  ExchangeBytes exchange;            // buffers of attention over a cut sequence
 
   std::int64_t total() const {
-    return kept + rebuilt + working + gathered + weight_gradient + loss;
+    return kept + rebuilt + working + gathered + weight_gradient + loss + exchange.total();
   }
 };
 
@@ -28,8 +30,9 @@ struct UnitMemory {
   std::int64_t kept = 0;        // device bytes from forward to backward of one micro-batch
   std::int64_t kept_whole = 0;  // the same before anything moved to the host
   std::int64_t kept_on_host = 0;
-  UnitPeak forward;  // without the loss
-  UnitPeak loss;     // all zero where there is none
+  bool kept_on_nvme = false;  // that part is on NVMe instead
+  UnitPeak forward;           // without the loss
+  UnitPeak loss;              // all zero where there is none
   UnitPeak backward;
   std::int64_t gathered_parameters = 0;  // bytes of its parameters that are gathered for use
   Keep keep = Keep::none;                // how long they stay

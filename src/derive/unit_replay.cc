@@ -56,7 +56,7 @@ UnitReplay::Handle UnitReplay::forward(const UnitFacts& unit, UnitBuffers& buffe
 void UnitReplay::run_forward(const UnitFacts& unit, std::size_t o, UnitBuffers& buffers) {
   const Operator& op = unit.kind->operators[o];
   const PreparedOperator& facts = unit.prepared->operators[o];
-  const std::vector<Handle> whole = gather_inputs(unit, op);
+  const std::vector<Handle> whole = borrow(unit, op, Pass::forward);
   for (int v : facts.made) allocate(unit, buffers, v);
   for (int v : op.internals) {
     if (unit.plan->is_kept[at(v)]) allocate(unit, buffers, v);
@@ -90,7 +90,7 @@ void UnitReplay::run_again(const UnitFacts& unit, UnitBuffers& buffers) {
 void UnitReplay::run_again(const UnitFacts& unit, std::size_t o, const std::vector<bool>& stays,
                            UnitBuffers& buffers) {
   const Operator& op = unit.kind->operators[o];
-  const std::vector<Handle> whole = gather_inputs(unit, op);
+  const std::vector<Handle> whole = borrow(unit, op, Pass::forward);
   for (int v : unit.prepared->operators[o].made) allocate(unit, buffers, v);
   for (int v : op.internals) {
     if (stays[at(v)] && !unit.plan->is_kept[at(v)]) allocate(unit, buffers, v);
@@ -149,7 +149,7 @@ void UnitReplay::run_backward(const UnitFacts& unit, std::size_t o, std::vector<
                               std::vector<Handle>& held) {
   const Operator& op = unit.kind->operators[o];
   const PreparedOperator& facts = unit.prepared->operators[o];
-  const std::vector<Handle> whole = gather_inputs(unit, op);
+  const std::vector<Handle> whole = borrow(unit, op, Pass::backward);
   for (int v : facts.adjoints_made) adjoints[at(v)] = pools_.main().allocate(unit.sizes[at(v)]);
   std::vector<Handle> temporary;
   temporary.reserve(facts.adjoints_added.size());
@@ -207,6 +207,18 @@ std::vector<UnitReplay::Handle> UnitReplay::gather_inputs(const UnitFacts& unit,
     whole.push_back(pools_.main().allocate(whole_size(unit, i)));
   }
   return whole;
+}
+
+/// What lives while one operator runs, and only then.
+std::vector<UnitReplay::Handle> UnitReplay::borrow(const UnitFacts& unit, const Operator& op,
+                                                   Pass pass) {
+  std::vector<Handle> borrowed = gather_inputs(unit, op);
+  const ExchangeBytes exchange = exchange_bytes(layout_, *unit.local, op, pass);
+  for (const std::int64_t size :
+       {exchange.gathered, exchange.sums, exchange.pieces, exchange.message}) {
+    if (size > 0) borrowed.push_back(pools_.main().allocate(size));
+  }
+  return borrowed;
 }
 
 void UnitReplay::allocate(const UnitFacts& unit, UnitBuffers& buffers, int v) {

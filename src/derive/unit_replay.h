@@ -60,6 +60,7 @@ class UnitReplay {
   void scatter_gradients(const UnitFacts& unit, const PreparedOperator& facts);
   void launch(const UnitFacts& unit);
   std::vector<Handle> gather_inputs(const UnitFacts& unit, const Operator& op);
+  std::vector<Handle> borrow(const UnitFacts& unit, const Operator& op, Pass pass);
   void allocate(const UnitFacts& unit, UnitBuffers& buffers, int v);
   void release(UnitBuffers& buffers, int v);
   void release_all(const std::vector<Handle>& handles);

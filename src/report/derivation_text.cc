@@ -16,8 +16,8 @@ std::string heading(const TextStyle& style, std::string_view title, std::string_
   return inked(style, Ink::bold, title) + (rest.empty() ? "" : "  ") + std::string(rest) + "\n";
 }
 
-void add_modes(std::vector<std::string>& row, const Modes& modes) {
-  for (const State state : kStates) row.emplace_back(symbol_of(modes[state]));
+void add_modes(std::vector<std::string>& row, const How& how) {
+  for (const State state : kStates) row.push_back(mode_text(how, state));
 }
 
 std::string front_matter(const Judged& judged, const TextStyle& style) {
@@ -61,11 +61,11 @@ std::string mesh_text(const Job& job, const TextStyle& style) {
     const std::string link = link_of_axis(job, i);
     rows.push_back({std::string(axis.axis.text()), std::to_string(axis.degree), "all",
                     std::string(name_of(axis.how.cut))});
-    add_modes(rows.back(), axis.how.modes);
+    add_modes(rows.back(), axis.how);
     rows.back().push_back(link.empty() ? "-" : link);
     for (const Override& other : axis.overrides) {
       rows.push_back({"", "", spell(other.selector), std::string(name_of(other.how.cut))});
-      add_modes(rows.back(), other.how.modes);
+      add_modes(rows.back(), other.how);
       rows.back().emplace_back();
     }
   }

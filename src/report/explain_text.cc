@@ -40,6 +40,8 @@ std::string memory_terms(const Judged& judged, const std::string& what, const Te
     if (a->category != b->category) return a->category < b->category;
     return a->bytes > b->bytes;
   });
+  const bool on_nvme =
+      std::ranges::any_of(terms, [](const MemoryTerm* term) { return term->nvme > Bytes(); });
   std::vector<std::vector<std::string>> rows;
   Bytes at_peak;
   for (const MemoryTerm* term : terms) {
@@ -47,14 +49,17 @@ std::string memory_terms(const Judged& judged, const std::string& what, const Te
     rows.push_back({std::string(name_of(term->category)), name_in_unit(term->what, term->unit),
                     factors_text(*judged.job, term->factors), bytes_or_dash(term->bytes),
                     bytes_or_dash(term->rest), bytes_or_dash(term->host)});
+    if (on_nvme) rows.back().push_back(bytes_or_dash(term->nvme));
   }
   rows.push_back({"sum", "", "", grouped(in_bytes(at_peak)), "", ""});
-  const std::vector<Column> columns = {{.title = "of"},
-                                       {.title = "what", .may_shrink = true},
-                                       {.title = "axis factors", .may_shrink = true},
-                                       {.title = "bytes at the peak", .right = true},
-                                       {.title = "at rest", .right = true},
-                                       {.title = "on the host", .right = true}};
+  if (on_nvme) rows.back().emplace_back();
+  std::vector<Column> columns = {{.title = "of"},
+                                 {.title = "what", .may_shrink = true},
+                                 {.title = "axis factors", .may_shrink = true},
+                                 {.title = "bytes at the peak", .right = true},
+                                 {.title = "at rest", .right = true},
+                                 {.title = "on the host", .right = true}};
+  if (on_nvme) columns.push_back({.title = "on NVMe", .right = true});
   return inked(style, Ink::bold, "Terms of " + what) + "  " +
          class_name(*judged.job, memory) + ", at " + peak_text(*judged.job, memory) + "\n" +
          table(style, columns, rows, 0);

@@ -19,12 +19,12 @@ std::string fact(std::string_view name, const std::string& html) {
   return "<dt>" + std::string(name) + "</dt><dd>" + html + "</dd>";
 }
 
-std::string modes_html(const Modes& modes) {
+std::string modes_html(const How& how) {
   std::string text;
   for (const State state : kStates) {
-    const std::string_view symbol = symbol_of(modes[state]);
+    const std::string_view symbol = symbol_of(how.modes[state]);
     text += fmt::format("<span class=\"mode mono {}\" title=\"{}\">{}</span>",
-                        symbol == "S*" ? "Sx" : symbol, name_of(state), symbol);
+                        symbol == "S*" ? "Sx" : symbol, name_of(state), mode_text(how, state));
   }
   return text;
 }
@@ -35,10 +35,10 @@ std::string mesh_section(const Job& job) {
     const AxisPlacement& axis = job.placement.axes[i];
     rows.push_back({"<strong>" + escaped(axis.axis.text()) + "</strong>",
                     std::to_string(axis.degree), "all", std::string(name_of(axis.how.cut)),
-                    modes_html(axis.how.modes), escaped(link_of_axis(job, i))});
+                    modes_html(axis.how), escaped(link_of_axis(job, i))});
     for (const Override& other : axis.overrides) {
       rows.push_back({"", "", escaped(spell(other.selector)), std::string(name_of(other.how.cut)),
-                      modes_html(other.how.modes), ""});
+                      modes_html(other.how), ""});
     }
   }
   return section("Mesh, outermost axis first",

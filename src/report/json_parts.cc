@@ -39,7 +39,8 @@ Json json_of(const Job& job, const MemoryTerm& term) {
                {"axis_factors", factors_json(job, term.factors)},
                {"bytes", in_bytes(term.bytes)},
                {"rest_bytes", in_bytes(term.rest)},
-               {"host_bytes", in_bytes(term.host)}};
+               {"host_bytes", in_bytes(term.host)},
+               {"nvme_bytes", in_bytes(term.nvme)}};
   if (!term.unit.empty()) json["unit"] = term.unit;
   if (!term.source.empty()) json["source"] = term.source;
   return json;
@@ -72,6 +73,7 @@ Json memory_json(const Judged& judged) {
                {"capacity_bytes", in_bytes(derivation.capacity)},
                {"host_capacity_bytes", in_bytes(derivation.host_capacity)},
                {"host_used_bytes", in_bytes(derivation.host_used)},
+               {"nvme_used_bytes", in_bytes(derivation.nvme_used)},
                {"peak_bytes", in_bytes(derivation.peak)},
                {"classes", Json::array()}};
   for (const MemoryClass& memory : derivation.memory) {
@@ -118,6 +120,7 @@ Json json_of(const Job& job, const MemoryClass& memory) {
                {"bytes", bytes},
                {"rest_bytes", by_state(memory.at_rest)},
                {"host_bytes", by_state(memory.on_host)},
+               {"nvme_bytes", by_state(memory.on_nvme)},
                {"instants", Json::array()},
                {"terms", Json::array()}};
   for (const InstantBytes& instant : memory.instants) {

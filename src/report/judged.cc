@@ -81,6 +81,14 @@ std::int64_t stride_of(const Placement& placement, std::size_t axis) {
   return stride;
 }
 
+std::string mode_text(const How& how, State state) {
+  std::string text(symbol_of(how.modes[state]));
+  const auto& offload = how.offload[static_cast<std::size_t>(state)];
+  if (!offload) return text;
+  if (offload->fraction != Rational(1)) text += " " + to_string(offload->fraction);
+  return text + (offload->medium == Medium::nvme ? " on nvme" : " on host");
+}
+
 std::string link_of_axis(const Job& job, std::size_t axis) {
   if (!job.cluster || job.placement.axes[axis].degree < 2) return {};
   return level_of(*job.cluster, job.placement.axes[axis].degree, stride_of(job.placement, axis))

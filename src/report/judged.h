@@ -31,6 +31,10 @@ std::string verdict_of(const Derivation& derivation);
 /// Devices between neighbours along an axis: the product of the degrees inside it.
 std::int64_t stride_of(const Placement& placement, std::size_t axis);
 
+/// How a state lives along an axis, and what of it an option moves off the device: "S*",
+/// "S* on nvme", "S 1/2 on host".
+std::string mode_text(const How& how, State state);
+
 /// The link that an axis's groups cross; empty without a cluster.
 std::string link_of_axis(const Job& job, std::size_t axis);
 

@@ -111,6 +111,9 @@ std::string capacity_lines(const Judged& judged, const MemoryClass& memory) {
     }
     text += "\n";
   }
+  if (derivation.nvme_used > Bytes()) {
+    text += "  " + padded("nvme", kLabel) + human_bytes(derivation.nvme_used) + " of a host's\n";
+  }
   return text;
 }
 

@@ -23,6 +23,7 @@ AssertionResult memory_adds_up(const MemoryClass& memory) {
   std::array<Bytes, kMemoryCategoryCount> alive{};
   std::array<Bytes, 4> rest{};
   std::array<Bytes, 4> host{};
+  std::array<Bytes, 4> nvme{};
   for (const MemoryTerm& term : memory.terms) {
     const auto category = static_cast<std::size_t>(term.category);
     if (term.bytes < Bytes() || term.rest < Bytes() || term.host < Bytes()) {
@@ -31,15 +32,17 @@ AssertionResult memory_adds_up(const MemoryClass& memory) {
     alive[category] += term.bytes;
     if (category < 4) rest[category] += term.rest;
     if (category < 4) host[category] += term.host;
+    if (category < 4) nvme[category] += term.nvme;
   }
   if (alive != memory.at_peak) return AssertionFailure() << "terms alive at the peak";
   Bytes peak;
   for (const Bytes part : memory.at_peak) peak += part;
   if (peak != memory.peak) return AssertionFailure() << "parts of the peak";
-  for (std::size_t s = 0; s < 3; ++s) {
+  for (std::size_t s = 0; s < 4; ++s) {
     if (rest[s] != memory.at_rest[s]) return AssertionFailure() << "terms at rest of state " << s;
   }
   if (host != memory.on_host) return AssertionFailure() << "terms on the host";
+  if (nvme != memory.on_nvme) return AssertionFailure() << "terms on NVMe";
   Bytes highest;
   for (const InstantBytes& instant : memory.instants) highest = std::max(highest, instant.bytes);
   if (highest != memory.peak) return AssertionFailure() << "the peak is not the highest instant";
@@ -127,6 +130,7 @@ std::vector<TermKey> keys_of(const CommunicationClass& traffic, std::optional<st
 
 AssertionResult same_memory(const MemoryClass& a, const MemoryClass& b) {
   if (a.at_rest != b.at_rest) return AssertionFailure() << "bytes at rest of stage " << a.stage;
+  if (a.on_nvme != b.on_nvme) return AssertionFailure() << "bytes on NVMe, stage " << a.stage;
   if (a.on_host != b.on_host) return AssertionFailure() << "bytes on the host, stage " << a.stage;
   if (a.at_peak != b.at_peak || a.peak != b.peak || a.peak_instant != b.peak_instant) {
     return AssertionFailure() << "peak of stage " << a.stage << ": " << in_bytes(a.peak) << " and "
@@ -184,6 +188,10 @@ struct Refinement {
   State state = State::parameters;
   Mode to = Mode::sharded;
 };
+
+Bytes all_media(const MemoryClass& memory, std::size_t s) {
+  return memory.at_rest[s] + memory.on_host[s] + memory.on_nvme[s];
+}
 
 /// Whether all shares of a sequence's tokens are equal; where they are not, a part that is gathered
 /// again counts as so many of the largest.
@@ -267,9 +275,9 @@ std::int64_t holders(const Job& job, const Parameter& parameter, const UnitKind&
   const Dim* heads = nullptr;
   for (const AxisPlacement& axis : job.placement.axes) {
     const How& how = how_for(axis, parameter, kind, unit);
-    if (axis.how.cut == Cut::layer) continue;
     const Mode mode = how.modes[state];
     if (mode == Mode::materialized) return 0;
+    if (axis.how.cut == Cut::layer) continue;
     bool divides = mode != Mode::replicated;
     if (how.cut == Cut::tensor) {
       const Dim* dim = dim_cut_by(parameter, how.tensor_indices);
@@ -352,8 +360,8 @@ AssertionResult refining_never_raises(Job& job, const Prepared& prepared, const 
   mode = before;
   for (std::size_t c = 0; c < whole.memory.size(); ++c) {
     for (std::size_t s = 0; s < 4; ++s) {
-      const Bytes was = whole.memory[c].at_rest[s] + whole.memory[c].on_host[s];
-      const Bytes is = refined.memory[c].at_rest[s] + refined.memory[c].on_host[s];
+      const Bytes was = all_media(whole.memory[c], s);
+      const Bytes is = all_media(refined.memory[c], s);
       if (is > was) {
         return AssertionFailure() << name_of(chosen.state) << " from R to " << symbol_of(chosen.to)
                                   << " raises state " << s << " of stage " << c << " from "
@@ -433,7 +441,8 @@ std::array<std::int64_t, 3> summed_resting_bytes(const Job& job) {
   std::array<std::int64_t, 3> sum{};
   for (std::int64_t rank = 0; rank < devices_of(job.placement); ++rank) {
     const RestingBytes own = resting_bytes(job, Rank{rank});
-    for (std::size_t s = 0; s < 3; ++s) sum[s] += in_bytes(own.device[s] + own.host[s]);
+    for (std::size_t s = 0; s < 3; ++s)
+      sum[s] += in_bytes(own.device[s] + own.host[s] + own.nvme[s]);
   }
   return sum;
 }

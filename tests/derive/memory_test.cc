@@ -6,7 +6,6 @@
 
 #include "catalog/training_catalog.h"
 #include "derive/derive.h"
-#include "derive/small_llama.h"
 #include "derive/traffic.h"
 #include "derive/unit_memory.h"
 
@@ -202,6 +201,107 @@ TEST(Memory, ALastBlockThatStaysGatheredIsThereWhileTheHeadRuns) {
 }
 
 // Every total is the sum of its terms, at every peak.
+// State of 12 x 400 bytes per device in 4 units: on NVMe, with the 1200 bytes of one unit in host
+// memory on their way. Its gradients and parameters cross the host link as from host memory. The
+// host is judged by the 2400 bytes of its two processes.
+TEST(Memory, StateOnNvmeTakesHostMemoryOnlyForOneUnit) {
+  Job job = written_job(bare_model(1600, 4), "dp=2:zero3+offload(optimizer,nvme)", 1, 2);
+  Cluster cluster;
+  cluster.groups.push_back({.device = {.memory = gigabytes(1)},
+                            .count = 2,
+                            .per_host = 2,
+                            .host_memory = bytes(5000),
+                            .levels = {{.devices = 2}}});
+  job.cluster = cluster;
+  const Derivation d = derive(job);
+  EXPECT_EQ(d.memory[0].on_nvme[1], bytes(12 * 800));
+  EXPECT_EQ(d.memory[0].on_host[1], bytes(12 * 200));
+  EXPECT_EQ(d.host_used, bytes(2 * 2400));
+  EXPECT_EQ(d.nvme_used, bytes(2 * 9600));
+  EXPECT_TRUE(d.fits);
+  job.placement = parse_placement("dp=2:zero3+offload(optimizer)", strategies().vocabulary);
+  const Derivation on_host = derive(job);
+  EXPECT_EQ(on_host.memory[0].on_host[1], bytes(9600));
+  EXPECT_FALSE(on_host.fits);
+  EXPECT_EQ(on_host.sent, d.sent);
+}
+
+// Parameters of 4 units of 200 elements on a device, the next unit read ahead: 2 x 400 bytes of
+// host memory.
+TEST(Memory, ParametersOnNvmePassThroughHostMemoryWithTheUnitsReadAhead) {
+  const Derivation d = derive(
+      written_job(bare_model(1600, 4), "dp=2:zero3+offload(parameters,nvme)+prefetch(1)", 1, 2));
+  EXPECT_EQ(d.memory[0].on_nvme[0], bytes(1600));
+  EXPECT_EQ(d.memory[0].on_host[0], bytes(800));
+  EXPECT_EQ(
+      resting_bytes(written_job(bare_model(1600, 4), "dp=2:zero3+offload(parameters,nvme)", 1, 2),
+                    Rank{0})
+          .host[0],
+      Bytes());
+}
+
+// 2 checkpoints of 4 tokens x 8 x 2 = 64 bytes on NVMe, one of them on its way.
+TEST(Memory, ActivationsOnNvmePassThroughHostMemoryUnitByUnit) {
+  Job job = written_job(build_model(small_architecture(2)),
+                        "dp=2:ddp;checkpoints:batch(R,R,R,R)+offload(activations,nvme)", 4, 2);
+  job.recompute.kind = Recompute::Kind::full;
+  const Derivation d = derive(job);
+  EXPECT_EQ(d.memory[0].on_nvme[3], bytes(128));
+  EXPECT_EQ(d.memory[0].on_host[3], bytes(64));
+}
+
+// A step that consumes each gradient inside backward has none at rest, whatever the axis cuts.
+TEST(Memory, ConsumedGradientsRestNowhereUnderAnyCut) {
+  const auto gradients = [](Model model, const char* placement) {
+    const Derivation d = derive(written_job(std::move(model), placement, 4, 1));
+    Bytes most;
+    for (const MemoryClass& memory : d.memory) {
+      most = std::max(most, rest(memory, State::gradients));
+    }
+    return most;
+  };
+  const Model dense = build_model(wide_architecture(2));
+  EXPECT_EQ(gradients(dense, "dp=1:batch(R,R,M,R) tp=2:tensor(S,S,S,R)"), Bytes());
+  EXPECT_EQ(gradients(dense, "tp=2:tensor(S,S,M,R)"), Bytes());
+  EXPECT_EQ(gradients(dense, "pp=2:layer(S,S,M,S)"), Bytes());
+  EXPECT_GT(gradients(dense, "tp=2:tensor(S,S,S,R)"), Bytes());
+}
+
+// The same step as with M along a batch axis of one device: the same peak.
+TEST(Memory, ConsumedGradientsTakeTheSameUnderATensorCutAsUnderABatchCut) {
+  const auto peak = [](const char* placement) {
+    return derive(written_job(build_model(wide_architecture(2)), placement, 4, 1)).peak;
+  };
+  EXPECT_EQ(peak("tp=2:tensor(S,S,M,R)"), peak("dp=1:batch(R,R,M,R) tp=2:tensor(S,S,S,R)"));
+  EXPECT_LT(peak("tp=2:tensor(S,S,M,R)"), peak("tp=2:tensor(S,S,S,R)"));
+}
+
+// Of experts only: a block's 4 experts of 3 x 16 x 8 elements have no gradients at rest, all else
+// has: 2 bytes each.
+TEST(Memory, ConsumedGradientsOfExpertsLeaveTheOthersAtRest) {
+  const Model model = build_model(expert_architecture(1));
+  const auto gradients = [&](const char* placement) {
+    return rest(derive(written_job(model, placement, 4, 2)).memory[0], State::gradients);
+  };
+  const Bytes kept = gradients("ep=2:batch(R,R,R,R);experts:expert(S,S,S,R)");
+  const Bytes consumed = gradients("ep=2:batch(R,R,R,R);experts:expert(S,S,M,R)");
+  EXPECT_EQ(kept - consumed, bytes(2 * 2 * 3 * 16 * 8));
+}
+
+// Two stages of 2 blocks hold 2 and 1 micro-batches: what rests of activations is what they keep of
+// all of them, at whatever instant the peak is.
+TEST(Memory, TermsOfActivationsAddUpToWhatTheMicroBatchesKeep) {
+  const Derivation d = derive(written_job(build_model(small_architecture(4)), "pp=2:1f1b", 4, 4));
+  for (const MemoryClass& memory : d.memory) {
+    Bytes sum;
+    for (const MemoryTerm& term : memory.terms) {
+      if (term.category == MemoryCategory::activations) sum += term.rest;
+    }
+    EXPECT_EQ(sum, rest(memory, State::activations));
+    EXPECT_GT(sum, Bytes());
+  }
+}
+
 TEST(Memory, TermsAddUpToThePeak) {
   const Job job =
       plain_job(build_model(small_architecture(6)),

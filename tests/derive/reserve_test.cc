@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "derive/derive.h"
-#include "derive/small_llama.h"
+#include "derive/traffic.h"
 
 namespace placet {
 namespace {
@@ -40,6 +40,15 @@ TEST(Reserve, TheReplayHasAsMuchAliveAsTheDerivation) {
       EXPECT_NEAR(reserved[s].alive / derivation.memory[s].peak, 1.0, 0.01) << "stage " << s;
       EXPECT_GE(reserved[s].reserved, reserved[s].alive);
     }
+  }
+}
+
+// Buffers of attention over a cut sequence, and what comes in for the update, too.
+TEST(Reserve, TheReplayHasTheBuffersOfAttentionAndOfTheUpdate) {
+  for (const char* placement : {"cp=4:gather", "cp=4:ring", "cp=4:heads", "dp=4:batch(R,S*,S,R)",
+                                "dp=4:ddp+offload(optimizer)+update(device)"}) {
+    const Job job = written_job(wide_model(), placement, 2048, 16);
+    EXPECT_NEAR(reserve(job)[0].alive / derive(job).memory[0].peak, 1.0, 0.01) << placement;
   }
 }
 

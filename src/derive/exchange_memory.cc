@@ -1,0 +1,159 @@
+#include "derive/exchange_memory.h"
+
+#include <algorithm>
+
+#include "units/checked.h"
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// Adds up the steps of one exchange over the axes that share it.
+class ExchangeSum {
+ public:
+  ExchangeSum(const Layout& layout, const LocalUnit& unit, const Operator& op)
+      : layout_(layout), job_(*layout.job), unit_(unit), op_(op) {}
+
+  void add(const AttentionExchange& exchange, AxisMask mask, Pass pass, ExchangeBytes& out) const {
+    const std::int64_t others = degree_of(job_.placement, mask) - 1;
+    for (const ExchangeStep& step : exchange.steps) {
+      if (step.in_backward == (pass == Pass::backward)) add_step(step, mask, others, out);
+    }
+  }
+
+ private:
+  void add_step(const ExchangeStep& step, AxisMask mask, std::int64_t others,
+                ExchangeBytes& out) const {
+    using Movement = ExchangeStep::Movement;
+    switch (step.movement) {
+      case Movement::gather:
+        out.gathered += whole_of(step, mask);
+        return;
+      case Movement::scatter_sum:
+        out.sums += whole_of(step, mask);
+        return;
+      case Movement::pieces:
+      case Movement::pieces_sum:
+        out.pieces += std::min<std::int64_t>(others, 2) * part_of(step);
+        return;
+      case Movement::heads:
+      case Movement::tokens:
+        out.message = std::max(out.message, step.together ? part_of(step) : largest_of(step));
+        return;
+    }
+  }
+
+  std::int64_t elements_of(AttentionTensor tensor) const {
+    return unit_.values[at(exchanged_value(op_, tensor, job_.profile))];
+  }
+
+  std::int64_t bytes_in_compute(std::int64_t elements) const {
+    return in_bytes(bytes_of(elements, job_.precision.compute));
+  }
+
+  std::int64_t whole_of(const ExchangeStep& step, AxisMask mask) const {
+    std::int64_t sum = 0;
+    for (const AttentionTensor tensor : step.tensors) {
+      const std::int64_t whole = along_whole_sequence(layout_, mask, elements_of(tensor));
+      sum = checked_add(sum, bytes_in_compute(whole), "attention exchange");
+    }
+    return sum;
+  }
+
+  std::int64_t part_of(const ExchangeStep& step) const {
+    std::int64_t sum = 0;
+    for (const AttentionTensor tensor : step.tensors) {
+      sum = checked_add(sum, bytes_in_compute(elements_of(tensor)), "attention exchange");
+    }
+    return sum;
+  }
+
+  std::int64_t largest_of(const ExchangeStep& step) const {
+    std::int64_t most = 0;
+    for (const AttentionTensor tensor : step.tensors) {
+      most = std::max(most, bytes_in_compute(elements_of(tensor)));
+    }
+    return most;
+  }
+
+  const Layout& layout_;
+  const Job& job_;
+  const LocalUnit& unit_;
+  const Operator& op_;
+};
+
+bool exchanges(const Job& job, std::size_t a) {
+  const AxisPlacement& axis = job.placement.axes[a];
+  return axis.how.cut == Cut::sequence && axis.degree > 1;
+}
+
+/// Axes from `a` on with the same exchange: one group.
+AxisMask axes_like(const Job& job, std::size_t a) {
+  AxisMask mask = 0;
+  for (std::size_t b = a; b < job.attention.size(); ++b) {
+    const bool alike = exchanges(job, b) && job.attention[b] == job.attention[a];
+    if (alike) mask |= axis_bit(static_cast<int>(b));
+  }
+  return mask;
+}
+
+/// An engine that repeats keys and values for all heads moves what it has repeated.
+int expanded(const Operator& op, int input, int internal_value, const Profile& profile) {
+  const bool repeats = profile.repeats_kv_heads && op.internals.size() > at(internal_value);
+  return repeats ? op.internals[at(internal_value)] : op.inputs[at(input)];
+}
+
+}  // namespace
+
+int exchanged_value(const Operator& op, AttentionTensor tensor, const Profile& profile) {
+  switch (tensor) {
+    case AttentionTensor::query:
+    case AttentionTensor::query_gradient:
+      return op.inputs[0];
+    case AttentionTensor::keys:
+    case AttentionTensor::keys_gradient:
+      return expanded(op, 1, internal::kKeysExpanded, profile);
+    case AttentionTensor::values:
+    case AttentionTensor::values_gradient:
+      return expanded(op, 2, internal::kValuesExpanded, profile);
+    case AttentionTensor::output:
+    case AttentionTensor::output_gradient:
+      return op.outputs[0];
+  }
+  return op.outputs[0];
+}
+
+std::int64_t along_whole_sequence(const Layout& layout, AxisMask mask, std::int64_t part) {
+  const Job& job = *layout.job;
+  const std::int64_t tokens =
+      largest_part(job.placement, job.batch.sequence, layout.sequence_axes & ~mask);
+  return checked_multiply(part / std::max<std::int64_t>(1, layout.tokens), tokens,
+                          "attention exchange");
+}
+
+std::array<NamedBytes, 4> named_parts(const ExchangeBytes& exchange) {
+  return {{{"keys and values gathered for attention", exchange.gathered},
+           {"whole gradients of keys and values", exchange.sums},
+           {"pieces of attention from other devices", exchange.pieces},
+           {"attention on its way to another layout", exchange.message}}};
+}
+
+ExchangeBytes exchange_bytes(const Layout& layout, const LocalUnit& unit, const Operator& op,
+                             Pass pass) {
+  ExchangeBytes out;
+  if (op.kind != OpKind::attention || layout.sequence_axes == 0) return out;
+  if (op.inputs.size() < 3 || op.outputs.empty()) return out;
+  const Job& job = *layout.job;
+  const ExchangeSum sum(layout, unit, op);
+  AxisMask seen = 0;
+  for (std::size_t a = 0; a < job.attention.size(); ++a) {
+    if (!exchanges(job, a) || (seen >> a & 1U) != 0) continue;
+    const AxisMask alike = axes_like(job, a);
+    seen |= alike;
+    sum.add(job.attention[a], alike, pass, out);
+  }
+  return out;
+}
+
+}  // namespace placet

@@ -1,0 +1,33 @@
+// Bytes of the four states by the medium on which they rest, and amounts with a name.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "placement/placement.h"
+
+namespace placet {
+
+/// By state.
+struct StateBytes {
+  std::array<std::int64_t, 4> device{};
+  std::array<std::int64_t, 4> host{};
+  std::array<std::int64_t, 4> nvme{};
+
+  std::int64_t off_device(State state) const {
+    const auto s = static_cast<std::size_t>(state);
+    return host[s] + nvme[s];
+  }
+  /// Throws std::overflow_error past 2^63.
+  StateBytes& operator+=(const StateBytes& other);
+  StateBytes& operator-=(const StateBytes& other);
+};
+
+/// A part of what is alive, as reports call it.
+struct NamedBytes {
+  std::string_view what;
+  std::int64_t bytes = 0;
+};
+
+}  // namespace placet
