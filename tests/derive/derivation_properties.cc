@@ -462,9 +462,9 @@ bool replay_covers(const Job& job) {
                                        : Mode::sharded);
   };
   return std::ranges::all_of(job.placement.axes, [&](const AxisPlacement& axis) {
-    return axis.shares.empty() && covers(axis.how) && std::ranges::all_of(axis.overrides, [&](const Override& one) {
-             return covers(one.how);
-           });
+    return axis.shares.empty() && covers(axis.how) &&
+           std::ranges::all_of(axis.overrides,
+                               [&](const Override& one) { return covers(one.how); });
   });
 }
 

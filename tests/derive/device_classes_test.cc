@@ -41,8 +41,8 @@ TEST(DeviceClasses, HoldTheirOwnPart) {
   EXPECT_EQ(uneven.memory[0].devices + uneven.memory[1].devices, 2);
 }
 
-// The larger share lies on the larger device: 60 of 100 and 30 of 40 bytes fit, although 60 is above
-// the smallest device's memory.
+// The larger share lies on the larger device: 60 of 100 and 30 of 40 bytes fit, although 60 is
+// above the smallest device's memory.
 TEST(DeviceClasses, AreJudgedByTheirOwnDevices) {
   Placement placement;
   placement.axes = {axis("dp", 2, Cut::batch)};
