@@ -505,6 +505,20 @@ TEST(Pytorch, ReplicasReduceFp32InBuckets) {
   EXPECT_EQ(states(job), Lines{"reduce all_reduce fp32 dp 26944x1 gradients"});
 }
 
+// One fp32 number, summed over the ranks that hold parts: replicas hold the same.
+TEST(Pytorch, TheGradientNormIsSummedOverThePartsOfTheGradients) {
+  const Lines norm = {"update all_reduce fp32 dp 4x1 gradient norm"};
+  for (const char* engine :
+       {"pytorch@2.9", "pytorch@2.9-no-sync", "accelerate@1", "pytorch-fsdp1@2.0"}) {
+    EXPECT_EQ(clipped(engine_job(engine, wide(2), "dp=2:fsdp", 8, 4)), norm) << engine;
+    EXPECT_EQ(extras(engine_job(engine, wide(2), "dp=2:fsdp", 8, 4)), Lines{}) << engine;
+    const Job hybrid = engine_job(engine, wide(2), "rep=2:ddp dp=2:fsdp", 8, 4);
+    EXPECT_EQ(clipped(hybrid), norm) << engine;
+  }
+  EXPECT_EQ(clipped(engine_job("pytorch@2.9", wide(2), "dp=2:fsdp tp=2:tp+sp", 8, 4)),
+            Lines{"update all_reduce fp32 dp*tp 4x1 gradient norm"});
+}
+
 // --- fp32 accumulation without a scatter (nanotron)
 
 // 2048 + 2 x 4672 + 2080 bytes in bf16 = 6736 elements: AR in fp32 once, AG in bf16 once.
