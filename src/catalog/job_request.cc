@@ -72,7 +72,10 @@ std::string full_module_name(const std::string& word) {
   if (word == "core_attn") return "core_attention";
   if (word == "attn") return "attention";
   if (word == "layernorm") return "norm";
-  if (word == "moe_act" || word == "mlp_act") return "mlp_activation";
+  if (word == "mlp_act") return "mlp_activation";
+  if (word == "moe_act") return "moe_activation";
+  if (word == "shared_experts") return "shared_expert";
+  if (word == "mla_up_proj") return "latent_projection";
   return word;
 }
 

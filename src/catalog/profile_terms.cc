@@ -56,10 +56,48 @@ void read_axes(const Reader& reader, When& when) {
   }
 }
 
+// The part that asks what else a placement says than cuts and modes.
+void read_placement(const Reader& reader, When& when) {
+  when.states_stages = read_flag(reader, "states_stages");
+  when.divides_checkpoints = read_flag(reader, "divides_checkpoints");
+  when.exchanges_heads = read_flag(reader, "exchanges_heads");
+  if (const auto offloads = reader.find("offloads")) {
+    when.offloads = read_enum<State>(*offloads, 4, [](State s) { return name_of(s); });
+  }
+  when.partly = read_flag(reader, "partly").value_or(false);
+  if (when.partly) reader.at("offloads");
+  if (const auto schedules = reader.find("schedule_beyond")) {
+    for (const Reader& schedule : schedules->items()) {
+      when.schedule_beyond.push_back(schedule.text());
+    }
+    if (when.schedule_beyond.empty()) schedules->fail("names none", "names of schedules");
+  }
+}
+
 When read_when(const Reader& reader) {
-  reader.allow({"cut", "degree_above", "absent", "state", "modes", "first_stage", "last_stage",
-                "accumulates", "recomputes", "compute", "clips", "scales_loss", "has_experts",
-                "shares_embedding", "offsets_choice", "states_stages", "compares"});
+  reader.allow({"cut",
+                "degree_above",
+                "absent",
+                "state",
+                "modes",
+                "first_stage",
+                "last_stage",
+                "accumulates",
+                "recomputes",
+                "compute",
+                "clips",
+                "scales_loss",
+                "has_experts",
+                "shares_embedding",
+                "offsets_choice",
+                "states_stages",
+                "compares",
+                "recomputes_some",
+                "offloads",
+                "partly",
+                "divides_checkpoints",
+                "exchanges_heads",
+                "schedule_beyond"});
   if (reader.json().empty()) reader.fail("says nothing", "at least one condition");
   When when;
   read_axes(reader, when);
@@ -67,13 +105,14 @@ When read_when(const Reader& reader) {
   when.last_stage = read_flag(reader, "last_stage");
   when.accumulates = read_flag(reader, "accumulates");
   when.recomputes = read_flag(reader, "recomputes");
+  when.recomputes_some = read_flag(reader, "recomputes_some");
   if (const auto compute = reader.find("compute")) when.compute = read_dtype(*compute);
   when.clips = read_flag(reader, "clips");
   when.scales_loss = read_flag(reader, "scales_loss");
   when.has_experts = read_flag(reader, "has_experts");
   when.shares_embedding = read_flag(reader, "shares_embedding");
   when.offsets_choice = read_flag(reader, "offsets_choice");
-  when.states_stages = read_flag(reader, "states_stages");
+  read_placement(reader, when);
   if (const auto compares = reader.find("compares")) when.compares = read_comparison(*compares);
   return when;
 }

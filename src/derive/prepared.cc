@@ -19,11 +19,13 @@ ClassSet class_of(Module module) {
       return bit_of(TensorClass::norms);
     case Module::attention:
     case Module::core_attention:
+    case Module::latent_projection:
       return bit_of(TensorClass::attention);
     case Module::mlp:
     case Module::mlp_activation:
       return bit_of(TensorClass::ffn);
     case Module::moe:
+    case Module::moe_activation:
       return bit_of(TensorClass::experts);
     case Module::shared_expert:
       return bit_of(TensorClass::shared_experts);
@@ -220,8 +222,13 @@ void read_adjoints(const UnitKind& kind, PreparedKind& out) {
 std::vector<Module> with_contents(const std::vector<Module>& modules) {
   std::vector<Module> all = modules;
   for (Module module : modules) {
-    if (module == Module::attention) all.push_back(Module::core_attention);
+    if (module == Module::attention) {
+      all.insert(all.end(), {Module::core_attention, Module::latent_projection});
+    }
     if (module == Module::mlp) all.push_back(Module::mlp_activation);
+    if (module == Module::moe) {
+      all.insert(all.end(), {Module::moe_activation, Module::shared_expert});
+    }
   }
   return all;
 }

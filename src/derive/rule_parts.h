@@ -23,6 +23,7 @@ void judge_effects(const Job& job, Findings& findings);
 // --- rules_of_division.cc: what the compute cuts divide
 void judge_dimensions(const Job& job, Findings& findings);
 void judge_tokens(const Job& job, Findings& findings);
+void judge_positions(const Job& job, Findings& findings);
 void judge_samples(const Job& job, Findings& findings);
 void judge_blocks(const Job& job, Findings& findings);
 void judge_shares(const Job& job, Findings& findings);

@@ -92,6 +92,7 @@ std::vector<Finding> check_rules(const Job& job) {
   judge_product(job, findings);
   judge_dimensions(job, findings);
   judge_tokens(job, findings);
+  judge_positions(job, findings);
   judge_samples(job, findings);
   judge_blocks(job, findings);
   judge_shares(job, findings);

@@ -334,6 +334,27 @@ void judge_tokens(const Job& job, Findings& findings) {
   judge_total(job, total, findings);
 }
 
+// A table of learned positions has a row per token of a sample; rotated or added positions have
+// none. Rows that are for padding are not the model's to use.
+void judge_positions(const Job& job, Findings& findings) {
+  std::int64_t rows = 0;
+  for (const UnitKind& kind : job.model.kinds) {
+    for (const Parameter& parameter : kind.parameters) {
+      for (const Dim& dim : parameter.dims) {
+        if (dim.index == Index::position) rows = dim.size;
+      }
+    }
+  }
+  if (rows == 0) return;
+  if (job.model.figures.max_sequence > 0) rows = std::min(rows, job.model.figures.max_sequence);
+  if (job.batch.sequence <= rows) return;
+  findings.push_back({.rule = "positions",
+                      .where = "model",
+                      .message = "samples of " + std::to_string(job.batch.sequence) +
+                                 " tokens, and learned positions for " + std::to_string(rows),
+                      .cure = "--seq " + std::to_string(rows)});
+}
+
 void judge_samples(const Job& job, Findings& findings) {
   std::int64_t together = job.batch.micro;
   for (const AxisPlacement& axis : job.placement.axes) {

@@ -15,6 +15,13 @@ Place parallel(std::string name) {
           .classes = kAttentionClass};
 }
 
+/// What works on heads before the core: apart where they are made from latents.
+Place projection(const Attention& a, std::string name) {
+  Place place = parallel(std::move(name));
+  if (a.latents) place.module = Module::latent_projection;
+  return place;
+}
+
 Place residual(std::string name) {
   Place place = parallel(std::move(name));
   place.region = Region::residual;
@@ -44,13 +51,13 @@ Dim value_dim(const Attention& a) {
 void project_query(UnitBuilder& unit, const Attention& a, int input, const Dim& in, Heads& heads) {
   const Dim query = query_dim(a);
   if (a.gate != AttentionGate::in_query) {
-    heads.query = unit.linear_one(parallel("q"), input,
+    heads.query = unit.linear_one(projection(a, "q"), input,
                                   {.weights = a.query, .out = query, .in = in, .order = a.order});
     return;
   }
   const Dim gate = dim(Index::head, checked_multiply(a.heads, a.value_head_size), a.heads);
   const Dim both = dim(Index::head, checked_add(query.size, gate.size), a.heads);
-  const auto outputs = unit.linear(parallel("q"), input,
+  const auto outputs = unit.linear(projection(a, "q"), input,
                                    {.weights = a.query,
                                     .out = both,
                                     .in = in,
@@ -107,7 +114,7 @@ void select_keys(UnitBuilder& unit, const KeySelector& s, int input, int query_l
 /// Rotates queries and keys. `tail` is what is rotated of the keys if it is a value of its own.
 void rotate(UnitBuilder& unit, const Attention& a, std::vector<int> tail, Heads& heads) {
   if (a.rotary_size == 0) return;
-  const Place place = parallel("rotary");
+  const Place place = projection(a, "rotary");
   const auto rotated = [&](Index index, std::int64_t count) {
     return dim(index, checked_multiply(count, a.rotary_size), count);
   };
@@ -161,7 +168,7 @@ Heads project_latents(UnitBuilder& unit, const Attention& a, int input) {
   };
   const std::int64_t still = a.head_size - l.rope_size;
   const auto up = unit.linear(
-      parallel("kv_up"), latent,
+      projection(a, "kv_up"), latent,
       {.weights = l.key_value_up,
        .out = per_head(checked_add(still, a.value_head_size)),
        .in = rank,

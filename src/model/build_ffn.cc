@@ -10,6 +10,7 @@ namespace {
 struct MlpPlace {
   std::string prefix;
   Module module = Module::mlp;
+  Module activation = Module::mlp_activation;
   ClassSet classes = 0;
   std::vector<Dim> experts;
 };
@@ -31,8 +32,7 @@ int activate_fused(UnitBuilder& unit, const Mlp& mlp, const MlpPlace& at, int in
                    .parts = {{at.prefix + ".gate", width}, {at.prefix + ".up", width}},
                    .order = mlp.order,
                    .experts = at.experts});
-  return unit.gated_activation(parallel(at, "activation", Module::mlp_activation), both.at(0),
-                               both.at(1));
+  return unit.gated_activation(parallel(at, "activation", at.activation), both.at(0), both.at(1));
 }
 
 int activate(UnitBuilder& unit, const Mlp& mlp, const MlpPlace& at, int input) {
@@ -45,7 +45,7 @@ int activate(UnitBuilder& unit, const Mlp& mlp, const MlpPlace& at, int input) {
                             .order = mlp.order,
                             .experts = at.experts});
   };
-  const Place activation = parallel(at, "activation", Module::mlp_activation);
+  const Place activation = parallel(at, "activation", at.activation);
   if (!mlp.gated) {
     return unit.elementwise(OpKind::activation, activation, {project("up", mlp.up)},
                             at.prefix + ".activated");
@@ -117,6 +117,7 @@ int build_experts(UnitBuilder& unit, const Moe& moe, int input, const Routes& ro
   const std::vector<Dim> hidden = unit.dims_of(input);
   const MlpPlace at{.prefix = "moe.experts",
                     .module = Module::moe,
+                    .activation = Module::moe_activation,
                     .classes = bit_of(TensorClass::experts),
                     .experts = {dim(Index::expert, moe.experts)}};
   const Place dispatch{.name = "moe.dispatch", .region = Region::parallel, .module = Module::moe};
@@ -135,6 +136,7 @@ int build_experts(UnitBuilder& unit, const Moe& moe, int input, const Routes& ro
 int build_shared(UnitBuilder& unit, const Moe& moe, int input) {
   const MlpPlace at{.prefix = "shared_expert",
                     .module = Module::shared_expert,
+                    .activation = Module::shared_expert,
                     .classes = bit_of(TensorClass::shared_experts)};
   const int result = apply_bias(unit, build(unit, *moe.shared, at, input));
   if (moe.shared_gate.weight.empty()) return result;

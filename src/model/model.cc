@@ -20,9 +20,19 @@ constexpr std::array<std::string_view, kTensorClassCount> kClassNames{
     "experts", "shared-experts", "router", "attention", "ffn",
     "norms",   "embedding",      "head",   "adapters",  "mtp"};
 
-constexpr std::array<std::string_view, kModuleCount> kModuleNames{
-    "embedding", "norm",          "attention", "core_attention", "mlp", "mlp_activation",
-    "moe",       "shared_expert", "residual",  "head",           "loss"};
+constexpr std::array<std::string_view, kModuleCount> kModuleNames{"embedding",
+                                                                  "norm",
+                                                                  "attention",
+                                                                  "core_attention",
+                                                                  "mlp",
+                                                                  "mlp_activation",
+                                                                  "moe",
+                                                                  "shared_expert",
+                                                                  "residual",
+                                                                  "head",
+                                                                  "loss",
+                                                                  "moe_activation",
+                                                                  "latent_projection"};
 
 ParameterCounts operator+(const ParameterCounts& a, const ParameterCounts& b) {
   return {.total = checked_add(a.total, b.total, "parameters"),

@@ -118,9 +118,11 @@ enum class Module : std::uint8_t {
   shared_expert,
   residual,
   head,
-  loss
+  loss,
+  moe_activation,     // of routed experts; that of a shared expert belongs to it
+  latent_projection,  // from latents up to the heads, with their rotation
 };
-inline constexpr int kModuleCount = 11;
+inline constexpr int kModuleCount = 13;
 std::string_view name_of(Module module);
 
 /// Element format of a value relative to the job's compute format.

@@ -88,11 +88,67 @@ bool states_stages(const Placement& placement) {
   });
 }
 
+/// Calls visit(how) for every way in which tensors see an axis.
+template <class Visit>
+bool any_how(const Placement& placement, Visit visit) {
+  return std::ranges::any_of(placement.axes, [&](const AxisPlacement& axis) {
+    return visit(axis.how) ||
+           std::ranges::any_of(axis.overrides, [&](const Override& o) { return visit(o.how); });
+  });
+}
+
+/// Whether the state is moved to host memory somewhere; `partly`: less than the whole of it.
+bool offloads(const Placement& placement, State state, bool partly) {
+  return any_how(placement, [&](const How& how) {
+    const std::optional<Offload>& moved = how.offload[static_cast<std::size_t>(state)];
+    const bool whole = how.modes[state] == Mode::offloaded;
+    return partly ? !whole && moved && moved->fraction < Rational(1) : whole || moved.has_value();
+  });
+}
+
+bool divides_checkpoints(const Placement& placement) {
+  return std::ranges::any_of(placement.axes, [](const AxisPlacement& axis) {
+    return axis.degree > 1 && std::ranges::any_of(axis.overrides, [](const Override& o) {
+             return std::holds_alternative<Checkpoints>(o.selector) &&
+                    o.how.modes.activations == Mode::sharded_gather;
+           });
+  });
+}
+
+bool exchanges_heads(const Job& job) {
+  for (std::size_t a = 0; a < job.placement.axes.size() && a < job.attention.size(); ++a) {
+    const AxisPlacement& axis = job.placement.axes[a];
+    const bool used = axis.how.cut == Cut::sequence && axis.degree > 1;
+    if (used && job.attention[a].cuts_heads) return true;
+  }
+  return false;
+}
+
+/// Whether there are stages, and the schedule is none of these.
+bool works_beyond(const std::vector<std::string>& schedules, const Job& job) {
+  return degree_with(job.placement, Cut::layer) > 1 &&
+         std::ranges::find(schedules, job.schedule.name) == schedules.end();
+}
+
+/// The part of a condition that asks what else a placement says than cuts and modes.
+bool placement_part_holds(const When& when, const Job& job) {
+  const Placement& placement = job.placement;
+  if (when.states_stages && *when.states_stages != states_stages(placement)) return false;
+  if (when.offloads && !offloads(placement, *when.offloads, when.partly)) return false;
+  if (when.divides_checkpoints && *when.divides_checkpoints != divides_checkpoints(placement)) {
+    return false;
+  }
+  if (when.exchanges_heads && *when.exchanges_heads != exchanges_heads(job)) return false;
+  return when.schedule_beyond.empty() || works_beyond(when.schedule_beyond, job);
+}
+
 /// The part of a condition that asks how a step is trained.
 bool training_part_holds(const When& when, const Job& job) {
   if (when.accumulates && *when.accumulates != (micro_batches_per_step(job) > 1)) return false;
   if (when.compute && *when.compute != job.precision.compute) return false;
   if (when.recomputes && *when.recomputes != recomputes_whole_units(job)) return false;
+  const bool some = recomputes_whole_units(job) || job.recompute.kind != Recompute::Kind::none;
+  if (when.recomputes_some && *when.recomputes_some != some) return false;
   if (when.clips && *when.clips != job.clips_by_global_norm) return false;
   return !when.scales_loss || *when.scales_loss == job.scales_loss_dynamically;
 }
@@ -106,7 +162,7 @@ bool model_part_holds(const When& when, const Model& model) {
 
 bool job_part_holds(const When& when, const Job& job) {
   if (!training_part_holds(when, job) || !model_part_holds(when, job.model)) return false;
-  if (when.states_stages && *when.states_stages != states_stages(job.placement)) return false;
+  if (!placement_part_holds(when, job)) return false;
   return !when.compares || holds(*when.compares, job);
 }
 

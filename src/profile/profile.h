@@ -102,6 +102,7 @@ struct When {
   std::optional<bool> last_stage;
   std::optional<bool> accumulates;       // more than one micro-batch
   std::optional<bool> recomputes;        // whole units are recomputed
+  std::optional<bool> recomputes_some;   // units or parts of them are
   std::optional<Dtype> compute;          // the job computes in this format
   std::optional<bool> clips;             // gradients are clipped by their global norm
   std::optional<bool> scales_loss;       // the loss is scaled dynamically
@@ -109,6 +110,11 @@ struct When {
   std::optional<bool> shares_embedding;  // embedding and output matrix are one tensor
   std::optional<bool> offsets_choice;    // experts are chosen by offset scores (router correction)
   std::optional<bool> states_stages;     // the placement states the blocks of each stage
+  std::optional<State> offloads;         // some of this state is moved to host memory ...
+  bool partly = false;                   // ... and some of it stays
+  std::optional<bool> divides_checkpoints;   // kept unit inputs rest in parts
+  std::optional<bool> exchanges_heads;       // attention over the sequence exchanges heads
+  std::vector<std::string> schedule_beyond;  // stages work in an order not in this list
   std::optional<Comparison> compares;
   friend bool operator==(const When&, const When&) = default;
 };

@@ -107,6 +107,9 @@ TEST(ParseRecomputeTest, EveryForm) {
   EXPECT_EQ(parse("every=2"), (Recompute{.kind = Recompute::Kind::every, .count = 2}));
   EXPECT_EQ(parse("first=10"), (Recompute{.kind = Recompute::Kind::first, .count = 10}));
   EXPECT_EQ(parse("selective"), parse("selective=core_attn"));
+  EXPECT_EQ(parse("selective=moe_act,shared_experts,mla_up_proj").modules,
+            (std::vector<Module>{Module::shared_expert, Module::moe_activation,
+                                 Module::latent_projection}));
   EXPECT_EQ(parse("selective=mlp,core_attn").modules,
             (std::vector<Module>{Module::core_attention, Module::mlp}));
   EXPECT_THROW(parse("full=1"), InputError);

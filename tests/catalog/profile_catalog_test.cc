@@ -124,6 +124,22 @@ TEST(ProfileTest, OwnTermsMessagesAndRefusals) {
   EXPECT_EQ(value_of(profile, "refusals.no experts").substr(0, 9), "{\"cure\":\"");
 }
 
+TEST(ProfileTest, ConditionsOfRefusals) {
+  const Engines engines;
+  engines.write("x", "1", R"(, "refusals": [{"what": "w", "cure": "c", "source": "s", "when": [
+      {"offloads": "optimizer", "partly": true}, {"divides_checkpoints": true},
+      {"exchanges_heads": false}, {"schedule_beyond": ["a", "b"]}, {"recomputes_some": true}]}])");
+  const Profile profile = engines.load("x");
+  ASSERT_EQ(profile.refusals.size(), 1U);
+  const std::vector<When>& when = profile.refusals[0].when;
+  ASSERT_EQ(when.size(), 5U);
+  EXPECT_EQ(when[0], (When{.offloads = State::optimizer, .partly = true}));
+  EXPECT_EQ(when[1], When{.divides_checkpoints = true});
+  EXPECT_EQ(when[2], When{.exchanges_heads = false});
+  EXPECT_EQ(when[3], (When{.schedule_beyond = {"a", "b"}}));
+  EXPECT_EQ(when[4], When{.recomputes_some = true});
+}
+
 TEST(InheritanceTest, OverridesOnlyWhatIsSaid) {
   const Engines engines;
   engines.write("base", "1", R"(, "grain": {"value": "row", "source": "a"},
@@ -255,6 +271,12 @@ TEST(MalformedProfileTest, TermsAreRefusedWithTheKeyPath) {
   EXPECT_EQ(memory(R"({"what": "c", "category": "overhead", "instants": "all", "bytes": 1,
                        "when": [{"modes": ["S"]}], "source": "s"})"),
             "memory[0].when[0]: the key 'state' is missing");
+  EXPECT_EQ(memory(R"({"what": "c", "category": "overhead", "instants": "all", "bytes": 1,
+                       "when": [{"partly": true}], "source": "s"})"),
+            "memory[0].when[0]: the key 'offloads' is missing");
+  EXPECT_EQ(memory(R"({"what": "c", "category": "overhead", "instants": "all", "bytes": 1,
+                       "when": [{"schedule_beyond": []}], "source": "s"})"),
+            "memory[0].when[0].schedule_beyond: '[]' names none; expected names of schedules");
   EXPECT_EQ(engines.complaint_about(R"(, "refusals": [{"what": "w", "cure": "c", "source": "s"}])")
                 .substr(0, 12),
             "refusals[0]:");

@@ -114,6 +114,37 @@ TEST(Memory, RecomputingTheCoreDropsItsInsidesOnly) {
   EXPECT_EQ(block_memory(job).kept, 1024 - 32);
 }
 
+// The whole layer is inside of the module: router, dispatch, experts with their activation, sum.
+TEST(Memory, RecomputingAMixtureLeavesItsInputOnly) {
+  Job job = plain_job(build_model(expert_architecture(1)), {}, 4, 1);
+  job.recompute = {.kind = Recompute::Kind::selective, .modules = {Module::moe}};
+  const Prepared prepared = prepare(job);
+  const UnitKind& block = job.model.kinds[1];
+  ASSERT_EQ(block.role, UnitRole::block);
+  for (const int v : prepared.kinds[1].recomputed.kept) {
+    const std::string& name = block.values[static_cast<std::size_t>(v)].name;
+    EXPECT_FALSE(name.starts_with("moe.")) << name;
+  }
+  const auto rebuilt = prepared.kinds[1].recomputed.rebuilt.size();
+  job.recompute.modules = {Module::moe_activation};
+  EXPECT_LT(prepare(job).kinds[1].recomputed.rebuilt.size(), rebuilt);
+}
+
+// What experts compute between their matrices is cut as they are: 2 ranks that cut each expert of
+// width 8 hold 4 columns of the gate, of what goes up, and of their product.
+TEST(Memory, TheInsidesOfExpertsAreCutAsTheyAre) {
+  const Job job = written_job(build_model(expert_architecture(1)), "dp=2:zero1+etp", 8, 2);
+  const Prepared prepared = prepare(job);
+  const Layout layout = lay_out(job, prepared);
+  const UnitKind& block = job.model.kinds[1];
+  const LocalUnit& local = layout.units[1];
+  const auto op = std::ranges::find(block.operators, OpKind::gated_activation,
+                                    [](const Operator& o) { return o.kind; });
+  ASSERT_NE(op, block.operators.end());
+  EXPECT_EQ(local.values[static_cast<std::size_t>(op->outputs[0])],
+            local.values[static_cast<std::size_t>(op->inputs[0])]);
+}
+
 // 1F1B over 4 stages of one block each, 8 micro-batches: stage s holds 4 - s of them.
 TEST(Memory, AStageHoldsTheMicroBatchesThatItsScheduleKeepsInFlight) {
   const Job job =

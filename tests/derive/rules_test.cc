@@ -205,6 +205,19 @@ TEST(RulesTest, TokensOfTheResidualStreamDivideToo) {
                 "24 tokens of a sample do not divide by 16", "--seq 32 or 16"});
 }
 
+TEST(RulesTest, SamplesAreNoLongerThanLearnedPositions) {
+  Job long_samples = job("dp=8:batch(R,R,R,R)");
+  const Dim rows{Index::position, 66, 66};
+  long_samples.model.kinds[0].parameters.push_back(
+      parameter("positions", {rows, {Index::hidden, 64, 64}}, bit_of(TensorClass::embedding)));
+  expect(long_samples, {"positions", Severity::error, "model",
+                        "samples of 128 tokens, and learned positions for 66", "--seq 66"});
+  long_samples.model.figures.max_sequence = 64;  // of 66 rows, two are for padding
+  EXPECT_EQ(only_finding(long_samples).cure, "--seq 64");
+  long_samples.batch.sequence = 64;
+  EXPECT_TRUE(check_rules(long_samples).empty());
+}
+
 TEST(RulesTest, ExchangedHeadsDivide) {
   Job heads = job("cp=16:sequence(R,S,R,S)");
   heads.attention[0].cuts_heads = true;
