@@ -1,0 +1,89 @@
+// What training engines refuse, as their code was read: each beside the nearest job that they take.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "derive/derive.h"
+#include "derive/traffic.h"
+
+namespace placet {
+namespace {
+
+Model wide(int blocks) { return build_model(wide_architecture(blocks)); }
+
+/// Findings of the rule `engine`.
+std::size_t refusals(const Job& job) {
+  const Derivation derived = derive(job);
+  return static_cast<std::size_t>(
+      std::ranges::count_if(derived.findings, [](const Finding& f) { return f.rule == "engine"; }));
+}
+
+std::size_t refusals(const std::string& engine, const std::string& placement, int blocks = 4) {
+  return refusals(engine_job(engine, wide(blocks), placement, 8, 8));
+}
+
+std::size_t refusals_of_recomputed(const std::string& engine, const std::string& placement) {
+  Job job = engine_job(engine, wide(4), placement, 8, 8);
+  job.recompute.kind = Recompute::Kind::full;
+  return refusals(job);
+}
+
+TEST(Engines, RefuseWhatTheirCodeRefuses) {
+  EXPECT_EQ(refusals("deepspeed@0.19.2", "pp=2:1f1b dp=2:zero1"), 0U);
+  EXPECT_EQ(refusals("deepspeed@0.19.2", "pp=2:1f1b dp=2:zero2"), 1U);
+  EXPECT_EQ(refusals("megatron@2026", "tp=2:tp"), 0U);
+  EXPECT_EQ(refusals("megatron@2026", "tp=8:tp"), 1U);    // 4 heads
+  EXPECT_EQ(refusals("megatron@2026", "pp=3:1f1b"), 1U);  // 4 blocks
+  EXPECT_EQ(refusals("megatron@2026", "pp=3[2,1,1]:1f1b"), 0U);
+  EXPECT_EQ(refusals("megatron@2026", "cp=8:ring"), 1U);  // 8 tokens, 16 chunks
+  EXPECT_EQ(refusals("torchtitan@2026.02", "tp=2:tp"), 1U);
+  EXPECT_EQ(refusals("torchtitan@2026.02", "tp=2:tp+sp"), 0U);
+  EXPECT_EQ(refusals("nanotron@2026.04", "dp=2:zero2"), 1U);
+  EXPECT_EQ(refusals("megatron@2021", "tp=2:tp+sp"), 1U);
+}
+
+TEST(Engines, RefuseOffloadThatTheirCodeRefuses) {
+  const std::string host = "dp=2:zero1+offload(activations)";
+  EXPECT_EQ(refusals("megatron@2026", host), 0U);
+  EXPECT_EQ(refusals("megatron@2026", "pp=2:1f1b " + host), 1U);
+  EXPECT_EQ(refusals_of_recomputed("megatron@2026", host), 1U);
+  EXPECT_EQ(refusals("deepspeed@0.19.2", "dp=2:zero1+offload(optimizer)"), 0U);
+  EXPECT_EQ(refusals("deepspeed@0.19.2", "dp=2:zero1+offload(optimizer=0.5)"), 1U);
+  EXPECT_EQ(refusals("deepspeed@0.19.2", "dp=2:zero3+offload(optimizer=0.5)"), 0U);
+}
+
+TEST(Engines, RefusePartitionedCheckpointsThatTheirCodeRefuses) {
+  EXPECT_EQ(refusals_of_recomputed("megatron@2026", "tp=2:tp+partitioned-checkpoints"), 0U);
+  EXPECT_EQ(refusals_of_recomputed("megatron@2026", "tp=2:tp+sp+partitioned-checkpoints"), 1U);
+  EXPECT_EQ(refusals("megatron@2026", "tp=2:tp+partitioned-checkpoints"), 1U);
+}
+
+TEST(Engines, RefuseCombinationsOfAxesThatTheirCodeRefuses) {
+  EXPECT_EQ(refusals("megatron@2026", "cp=2:heads"), 0U);
+  EXPECT_EQ(refusals("megatron@2026", "cp=4:heads"), 1U);  // 2 kv heads
+  EXPECT_EQ(refusals("megatron@2026", "cp=4:ring"), 0U);
+  EXPECT_EQ(refusals("torchtitan@2026.02", "dp=4:ddp"), 0U);
+  EXPECT_EQ(refusals("torchtitan@2026.02", "dp=2:ddp tp=2:tp+sp"), 1U);
+  EXPECT_EQ(refusals("torchtitan@2026.02", "rep=2:ddp dp=2:fsdp tp=2:tp+sp"), 0U);
+  Architecture tied = wide_architecture(4);
+  tied.head.tied = true;
+  const auto staged = [&](const char* placement) {
+    return refusals(engine_job("torchtitan@2026.02", build_model(tied), placement, 8, 8));
+  };
+  EXPECT_EQ(staged("dp=2:fsdp"), 0U);
+  EXPECT_EQ(staged("pp=2:1f1b dp=2:fsdp"), 1U);
+}
+
+TEST(Engines, RefuseSchedulesThatTheyDoNotHave) {
+  EXPECT_EQ(refusals("megatron@2026", "pp=4:interleaved(2)", 8), 0U);
+  EXPECT_EQ(refusals("megatron@2026", "pp=4:zb-v", 8), 1U);
+  EXPECT_EQ(refusals("deepspeed@0.19.2", "pp=4:1f1b", 8), 0U);
+  EXPECT_EQ(refusals("deepspeed@0.19.2", "pp=4:interleaved(2)", 8), 1U);
+  EXPECT_EQ(refusals("nanotron@2026.04", "pp=4:gpipe", 8), 0U);
+  EXPECT_EQ(refusals("nanotron@2026.04", "pp=4:dualpipe", 8), 1U);
+  EXPECT_EQ(refusals("torchtitan@2026.02", "pp=4:zb-v", 8), 0U);
+  EXPECT_EQ(refusals("torchtitan@2026.02", "pp=4:zb-h1", 8), 1U);
+}
+
+}  // namespace
+}  // namespace placet
