@@ -357,7 +357,12 @@ class LayoutBuilder {
     const int dim = cut_dim(placing.parameter, how.tensor_indices);
     if (dim >= 0) {
       placing.by_dim[at(dim)] |= bit;
-    } else if (placing.prepared.used_in_parallel || how.modes.activations == Mode::sharded_gather) {
+      return;
+    }
+    // Where the axis cuts nothing of a unit, its devices do the same work on the same tokens.
+    const bool between_cut_work =
+        placing.prepared.used_in_parallel && (placing.prepared.in_unit & how.tensor_indices) != 0;
+    if (between_cut_work || how.modes.activations == Mode::sharded_gather) {
       placing.out.partial |= bit;
       placing.out.shared |= bit;
     }

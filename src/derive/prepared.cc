@@ -135,6 +135,7 @@ PreparedParameter read_parameter(const UnitKind& kind, int number, const Prepare
   PreparedParameter out;
   out.elements = elements_of(kind.parameters[at(number)].dims);
   for (const Operator& op : kind.operators) {
+    out.in_unit |= indices_of(kind, op);
     if (std::ranges::find(op.parameters, number) == op.parameters.end()) continue;
     (op.region == Region::parallel ? out.used_in_parallel : out.used_on_residual) = true;
     const auto is_routed = [&](int v) { return known.values[at(v)].routed; };

@@ -27,6 +27,7 @@ struct PreparedParameter {
   bool used_on_residual = false;  // by an operator on the residual stream
   bool used_in_parallel = false;
   bool routed = false;        // used on routed tokens
+  IndexSet in_unit = 0;       // indices of all tensors and values of its unit
   std::int64_t elements = 0;  // whole
 };
 

@@ -40,6 +40,8 @@ std::string term_for(const AxisPlacement& axis, const Selector* selector, const 
 
 // --- meaning
 
+bool is_data_cut(Cut cut) { return cut == Cut::batch || cut == Cut::sequence; }
+
 void judge_modes(const AxisPlacement& axis, const Selector* selector, const How& how,
                  Findings& findings) {
   Modes nearest = how.modes;
@@ -80,9 +82,55 @@ void judge_expert_cut(const AxisPlacement& axis, const Selector* selector, const
                       .cure = rest});
 }
 
-// --- update
+/// What a class is to do along the axis that the axis's own cut leaves no room for.
+std::string clash_of(Cut own, Cut other) {
+  if (own == Cut::layer) return "devices of a layer cut hold different blocks";
+  if (other == Cut::layer) return "a class of tensors has no stages of its own";
+  return own == Cut::tensor
+             ? "devices of a tensor cut work on the same samples"
+             : "devices of a " + std::string(name_of(own)) + " cut work on different tokens";
+}
 
-bool is_data_cut(Cut cut) { return cut == Cut::batch || cut == Cut::sequence; }
+/// Dense work goes from tensor to tensor on one division of the tokens, so that its classes share a
+/// cut (batch and sequence count as one); routed tokens find their experts anyway.
+void judge_class_cut(const AxisPlacement& axis, const Override& one, Findings& findings) {
+  const Cut own = axis.how.cut;
+  const Cut other = one.how.cut;
+  const bool alike = own == other || (is_data_cut(own) && is_data_cut(other));
+  const bool routed = is_experts(&one.selector) && own != Cut::layer && other != Cut::layer;
+  const bool told = other == Cut::expert && !is_experts(&one.selector);  // by judge_expert_cut
+  if (alike || routed || told || own == Cut::expert || axis.degree == 1) return;
+  if (is_checkpoints(&one.selector)) return;
+  std::string cure =
+      spell(one.selector) + ":" + print_cut(own, nearest_meaningful(own, one.how.modes));
+  if (own == Cut::tensor) {
+    cure = "the class as tensor, with only the indices that are to be cut";
+  } else if (other == Cut::tensor || other == Cut::expert) {
+    cure = "an axis of its own for the " + std::string(name_of(other)) + " cut";
+  }
+  findings.push_back({.rule = "meaning",
+                      .where = place_of(axis, one.selector),
+                      .message = clash_of(own, other) + "; a " + std::string(name_of(other)) +
+                                 " cut of one class does not go with it",
+                      .cure = std::move(cure)});
+}
+
+/// A divided stream comes together for cut work in the blocks; without any there is nothing for it.
+void judge_divided_stream(const AxisPlacement& axis, Findings& findings) {
+  const IndexSet in_blocks = kTensorIndices & ~bit_of(Index::vocab);
+  const bool divided = axis.how.cut == Cut::tensor &&
+                       axis.how.modes.activations == Mode::sharded_gather && axis.degree > 1;
+  const bool cuts_blocks = (axis.how.tensor_indices & (in_blocks | bit_of(Index::hidden))) != 0;
+  if (!divided || cuts_blocks) return;
+  Modes whole = axis.how.modes;
+  whole.activations = Mode::replicated;
+  findings.push_back({.rule = "meaning",
+                      .where = place_of(axis),
+                      .message = "activations cannot be S* along a cut that leaves blocks whole",
+                      .cure = term_for(axis, nullptr, axis.how, whole)});
+}
+
+// --- update
 
 void judge_one_update(const AxisPlacement& axis, const Selector* selector, const How& how,
                       Findings& findings) {
@@ -263,6 +311,8 @@ void judge_meaning(const Job& job, Findings& findings) {
       judge_modes(axis, selector, how, findings);
       judge_expert_cut(axis, selector, how, findings);
     });
+    for (const Override& one : axis.overrides) judge_class_cut(axis, one, findings);
+    judge_divided_stream(axis, findings);
   }
 }
 

@@ -50,7 +50,7 @@ TEST(StrategyCatalogTest, ExamplesOfTheDocumentationPrintThemselves) {
         "dp=8:zero1 cp=4:ring+zero1 tp=8:tp+sp", "dp=4:zero1 ep=8:ep+zero1", "dp=8:zero3+keep",
         "pp=4[22,20,20,18]:1f1b dp=2:zero3+keep-step", "dp=8:zero3+offload(optimizer,nvme)",
         "x=2:tp-2d-hidden y=4:tp", "pp=8:interleaved(2) dp=2:zero1",
-        "pp=8:dualpipe+vocab-parallel dp=2:zero1",
+        "pp=8:dualpipe dp=2:zero1 x=2:vocab-parallel",
         "pp=2:zb-v dp=2:zero2 ep=4:ep+zero2 tp=2:etp+zero2"}) {
     EXPECT_EQ(print(text), text);
   }

@@ -314,6 +314,20 @@ TEST(Communication, RecomputationMayStopBeforeTheLastReduction) {
   EXPECT_EQ(of_block(job).back(), "forward all_reduce bf16 tp 256x1 mlp.down");
 }
 
+// Blocks are whole on every device and see the same tokens: nothing of them is sent, and their
+// gradients are whole. 8 tokens x 16 x 2 bytes at the ends, three numbers per token in the loss.
+TEST(Communication, ACutOfTheVocabularyAloneLeavesBlocksInPeace) {
+  const Job job = written_job(build_model(wide_architecture(2)), "x=2:vocab-parallel", 8, 1);
+  EXPECT_EQ(traffic(job, activations_of("block")), Lines{});
+  EXPECT_EQ(traffic(job, moves_states()), Lines{});
+  EXPECT_EQ(traffic(job, activations_of("embedding")),
+            Lines{"forward all_reduce bf16 x 256x1 embedding.output"});
+  const Lines head = traffic(job, activations_of("head"));
+  ASSERT_EQ(head.size(), 4U);
+  EXPECT_EQ(head[0], "backward all_reduce bf16 x 256x1 head.norm.output");
+  EXPECT_EQ(head[1], "forward all_reduce(max) fp32 x 32x1 loss.max");
+}
+
 TEST(Communication, SelectiveRecomputationRepeatsItsModulesOnly) {
   const Job plain = written_job(wide(1), "tp=2:tp+sp", 8, 1);
   Job core = plain;

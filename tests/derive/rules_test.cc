@@ -118,6 +118,36 @@ TEST(RulesTest, ExpertCutsAreForExpertsOnly) {
           "ep=8:batch(R,S,S,R);experts:expert(S,S,S,R)"});
 }
 
+// One class cut where the samples are: its input and output would have to change their division.
+TEST(RulesTest, ClassesOfDenseWorkShareTheCutOfTheirAxis) {
+  const auto expect_clash = [](const char* placement, const char* where, const char* message,
+                               const char* cure) {
+    expect(job(placement), {"meaning", Severity::error, where, message, cure});
+  };
+  const char* samples =
+      "devices of a batch cut work on different tokens; a tensor cut of one class does not go with "
+      "it";
+  expect_clash("dp=4:batch(R,R,R,R);ffn:tensor(S,S,S,R)", "axis dp, class ffn", samples,
+               "an axis of its own for the tensor cut");
+  expect_clash("dp=4:batch(R,R,R,R);head:tensor(S,S,S,R,vocab)", "axis dp, class head", samples,
+               "an axis of its own for the tensor cut");
+  expect_clash("pp=4:layer(S,S,S,S);head:tensor(S,S,S,R,vocab)", "axis pp, class head",
+               "devices of a layer cut hold different blocks; a tensor cut of one class does not "
+               "go with it",
+               "an axis of its own for the tensor cut");
+  expect_clash("tp=4:tensor(S,S,S,R);embedding:batch(R,R,R,R)", "axis tp, class embedding",
+               "devices of a tensor cut work on the same samples; a batch cut of one class does "
+               "not go with it",
+               "the class as tensor, with only the indices that are to be cut");
+  expect_clash("x=4:tensor(S,S,S,S*,vocab)", "axis x",
+               "activations cannot be S* along a cut that leaves blocks whole",
+               "x=4:tensor(S,S,S,R,vocab)");
+  EXPECT_TRUE(check_rules(job("dp=4:batch(R,R,R,R);ffn:batch(S*,S,S,R)")).empty());
+  EXPECT_TRUE(check_rules(job("x=4:tensor(S,S,S,R,vocab)")).empty());
+  EXPECT_TRUE(
+      check_rules(job("tp=4:tensor(S,S,S,R);experts:batch(R,S,R,R)", expert_model())).empty());
+}
+
 TEST(RulesTest, CheckpointsAreNeverRebuilt) {
   expect(job("tp=8:tensor(S,S,S,R);checkpoints:tensor(S,S,S,M)"),
          {"meaning", Severity::error, "axis tp, class checkpoints",
@@ -160,9 +190,8 @@ TEST(RulesTest, KvHeadsMayStandOnSeveralDevices) {
 }
 
 TEST(RulesTest, ProductsOfAxesCount) {
-  expect(
-      job("a=4:tensor(S,S,S,R) b=4:tensor(S,S,S,R);embedding:batch(R,R,R,R);head:batch(R,R,R,R)"),
-      {"divisibility", Severity::error, "axis b", "8 heads do not divide by 16 (q)", "b=2"});
+  expect(job("a=4:tensor(S,S,S,R) b=4:tensor(S,S,S,R,head,kv_head,ffn)"),
+         {"divisibility", Severity::error, "axis b", "8 heads do not divide by 16 (q)", "b=2"});
 }
 
 TEST(RulesTest, VocabularyMayBePadded) {
@@ -391,9 +420,9 @@ TEST(RulesTest, EngineRefusesUnderItsConditions) {
 TEST(RulesTest, BlockRangesAreJudgedBlockByBlock) {
   // Blocks 0-3 see no tensor cut, so that only later blocks are judged; their heads do not divide.
   const std::vector<Finding> findings =
-      check_rules(job("tp=5:tensor(S,S,S,R);blocks 0-11:batch(R,R,R,R)"));
+      check_rules(job("tp=5:tensor(S,S,S,R);blocks 0-11:tensor(S,S,S,R,vocab)"));
   EXPECT_TRUE(findings.empty()) << "1000 divides by 5, and no block is cut";
-  EXPECT_FALSE(check_rules(job("tp=5:tensor(S,S,S,R);blocks 0-10:batch(R,R,R,R)")).empty());
+  EXPECT_FALSE(check_rules(job("tp=5:tensor(S,S,S,R);blocks 0-10:tensor(S,S,S,R,vocab)")).empty());
 }
 
 // --- links
