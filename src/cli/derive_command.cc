@@ -43,7 +43,7 @@ int derive_job(const DeriveCall& call) {
   const std::string what = explain ? explained(call) : std::string();
   const auto job = std::make_shared<const Job>(load_job(find_catalog(), request_of(call.flags)));
   Judged judged{.job = job, .derivation = derive(*job), .reserved = {}};
-  if (job->profile.caches_blocks) judged.reserved = reserve(*job);
+  if (job->profile.caches_blocks && judged.derivation.meaningful) judged.reserved = reserve(*job);
   if (!call.result.html.empty()) {
     write_file(call.result.html, derivation_html(judged), "--html");
   }

@@ -118,6 +118,8 @@ struct Derivation {
   Bytes host_used;      // by all processes of one host
   Bytes nvme_used;      // likewise; its capacity is not judged
   bool fits = true;     // every class on its smallest device, every host
+  /// False where the rule `meaning` is broken: there are findings, and no figures.
+  bool meaningful = true;
 };
 
 }  // namespace placet

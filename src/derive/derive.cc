@@ -109,10 +109,17 @@ std::size_t stage_index(const Placement& placement, const std::vector<std::int64
 Derivation derive(const Job& job) { return derive(job, prepare(job)); }
 
 Derivation derive(const Job& job, const Prepared& prepared) {
-  const Layout layout = lay_out(job, prepared);
-  const std::vector<Stage> stages = stages_of(job);
   Derivation out;
   out.devices = devices_of(job.placement);
+  out.findings = check_rules(job);
+  out.meaningful = std::ranges::find(out.findings, "meaning", &Finding::rule) == out.findings.end();
+  if (!out.meaningful) {
+    judge_capacity(job, out);
+    out.fits = false;
+    return out;
+  }
+  const Layout layout = lay_out(job, prepared);
+  const std::vector<Stage> stages = stages_of(job);
   out.memory = memory_classes(job, prepared, layout, stages);
   out.communication = derive_communication(layout, stages);
   for (const MemoryClass& memory : out.memory) out.peak = std::max(out.peak, memory.peak);
@@ -120,7 +127,6 @@ Derivation derive(const Job& job, const Prepared& prepared) {
     out.sent = std::max(out.sent, traffic.sent);
   }
   judge_capacity(job, out);
-  out.findings = check_rules(job);
   judge_links(job, out);
   return out;
 }

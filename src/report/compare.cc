@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 
 #include "report/human.h"
@@ -13,13 +14,15 @@ namespace placet {
 namespace {
 
 bool sends_less(const Judged& a, const Judged& b) {
-  return std::tuple(!is_good(a.derivation), a.derivation.sent, a.derivation.peak) <
-         std::tuple(!is_good(b.derivation), b.derivation.sent, b.derivation.peak);
+  const auto key = [](const Derivation& d) {
+    return std::tuple(!d.meaningful, !is_good(d), d.sent, d.peak);
+  };
+  return key(a.derivation) < key(b.derivation);
 }
 
 bool needs_less(const Judged& a, const Judged& b) {
-  return std::tuple(a.derivation.peak, a.derivation.sent) <
-         std::tuple(b.derivation.peak, b.derivation.sent);
+  const auto key = [](const Derivation& d) { return std::tuple(!d.meaningful, d.peak, d.sent); };
+  return key(a.derivation) < key(b.derivation);
 }
 
 std::string times(Bytes more, Bytes less) {
@@ -59,6 +62,7 @@ std::string answer_of(const std::vector<Judged>& all, const Ranking& ranking) {
   std::string answer = which_fit(all, good);
   if (all.size() == 1) return answer;
   const Derivation& best = all[ranking.best].derivation;
+  if (!best.meaningful) return answer;
   const std::string name = name_with_placement(all, ranking.best);
   if (good == 1) {
     answer += fmt::format(" {} needs {} per device and sends {} per step.", name,
@@ -79,18 +83,23 @@ Rows rows_of(const std::vector<Judged>& all) {
   Rows rows;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Derivation& derivation = all[i].derivation;
-    const MemoryClass& memory = fullest(derivation);
     std::vector<std::string> row = {label_of(i)};
-    for (const Bytes amount : memory.at_peak) {
+    std::array<Bytes, kMemoryCategoryCount> amounts{};
+    if (derivation.meaningful) amounts = fullest(derivation).at_peak;
+    for (const Bytes amount : amounts) {
       row.push_back(amount == Bytes() ? "-" : human_bytes(amount));
     }
-    row.push_back(human_bytes(derivation.peak));
-    row.push_back(human_ratio(derivation.peak, first.peak));
-    row.push_back(human_bytes(derivation.sent));
-    row.push_back(human_ratio(derivation.sent, first.sent));
+    row.push_back(figure_of(derivation, derivation.peak));
+    row.push_back(ratio_of(derivation, derivation.peak, first.peak));
+    row.push_back(figure_of(derivation, derivation.sent));
+    row.push_back(ratio_of(derivation, derivation.sent, first.sent));
     const bool good = is_good(derivation);
     const bool known = derivation.capacity > Bytes();
-    row.push_back(!derivation.fits ? "no" : !good ? "rule" : known ? "yes" : "-");
+    row.push_back(!derivation.meaningful ? "rule"
+                  : !derivation.fits     ? "no"
+                  : !good                ? "rule"
+                  : known                ? "yes"
+                                         : "-");
     rows.push_back(std::move(row));
   }
   return rows;
@@ -135,6 +144,7 @@ std::string bars(const std::vector<Judged>& all, const TextStyle& style) {
   const std::size_t columns = std::min<std::size_t>(width - 16, 96);
   std::string text;
   for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!all[i].derivation.meaningful) continue;
     std::vector<BarPart> parts;
     const MemoryClass& memory = fullest(all[i].derivation);
     for (std::size_t c = 0; c < memory.at_peak.size(); ++c) {

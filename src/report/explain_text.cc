@@ -131,6 +131,7 @@ std::string explanation_text(const Judged& judged, const std::string& what,
                              const TextStyle& style) {
   const std::vector<std::string> words = explainable();
   ensure(std::find(words.begin(), words.end(), what) != words.end(), "only terms are explained");
+  if (!judged.derivation.meaningful) return "there are no figures to explain\n";
   if (what == "communication") return communication_terms(judged, style);
   std::string text = memory_terms(judged, what, style);
   if (what == "memory") text += instants_table(judged, style);

@@ -89,9 +89,8 @@ std::string memory_section(const Judged& judged) {
     body += fmt::format(
         "<span>{}<br><span class=\"soft\">{} device{}</span></span>{}"
         "<span class=\"n\">{}</span>",
-        escaped(class_name(*judged.job, memory)), memory.devices,
-        memory.devices == 1 ? "" : "s", memory_bar(memory, scale, derivation.capacity),
-        human_bytes(memory.peak));
+        escaped(class_name(*judged.job, memory)), memory.devices, memory.devices == 1 ? "" : "s",
+        memory_bar(memory, scale, derivation.capacity), human_bytes(memory.peak));
   }
   body += "</div>" + legend();
   std::vector<std::vector<std::string>> rows;
@@ -225,11 +224,13 @@ std::string comparison_html(const std::vector<Judged>& all) {
     const Derivation& derivation = all[i].derivation;
     const std::string name = fmt::format("<strong>{}</strong> ", label_of(i));
     bars += "<span>" + name + code(all[i].job->placement_text) + "</span>" +
-            memory_bar(fullest(derivation), scale, derivation.capacity) + "<span class=\"n\">" +
-            human_bytes(derivation.peak) + "</span>";
-    rows.push_back({name + code(all[i].job->placement_text), human_bytes(derivation.peak),
-                    human_ratio(derivation.peak, first.peak), human_bytes(derivation.sent),
-                    human_ratio(derivation.sent, first.sent), escaped(verdict_of(derivation))});
+            (derivation.meaningful ? memory_bar(fullest(derivation), scale, derivation.capacity)
+                                   : "<span></span>") +
+            "<span class=\"n\">" + figure_of(derivation, derivation.peak) + "</span>";
+    rows.push_back(
+        {name + code(all[i].job->placement_text), figure_of(derivation, derivation.peak),
+         ratio_of(derivation, derivation.peak, first.peak), figure_of(derivation, derivation.sent),
+         ratio_of(derivation, derivation.sent, first.sent), escaped(verdict_of(derivation))});
   }
   bars += "</div>" + legend();
   const Job& job = *all.front().job;

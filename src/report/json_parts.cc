@@ -67,6 +67,11 @@ Json json_of(const Job& job, const CommunicationTerm& term) {
   return json;
 }
 
+// Null where nothing could be derived.
+Json derived(const Judged& judged, Bytes figure) {
+  return judged.derivation.meaningful ? Json(in_bytes(figure)) : Json(nullptr);
+}
+
 Json memory_json(const Judged& judged) {
   const Derivation& derivation = judged.derivation;
   Json json = {{"fits", derivation.fits},
@@ -74,7 +79,7 @@ Json memory_json(const Judged& judged) {
                {"host_capacity_bytes", in_bytes(derivation.host_capacity)},
                {"host_used_bytes", in_bytes(derivation.host_used)},
                {"nvme_used_bytes", in_bytes(derivation.nvme_used)},
-               {"peak_bytes", in_bytes(derivation.peak)},
+               {"peak_bytes", derived(judged, derivation.peak)},
                {"classes", Json::array()}};
   for (const MemoryClass& memory : derivation.memory) {
     json["classes"].push_back(json_of(*judged.job, memory));
@@ -86,7 +91,7 @@ Json memory_json(const Judged& judged) {
 }
 
 Json communication_json(const Judged& judged) {
-  Json json = {{"sent_bytes", in_bytes(judged.derivation.sent)}, {"classes", Json::array()}};
+  Json json = {{"sent_bytes", derived(judged, judged.derivation.sent)}, {"classes", Json::array()}};
   for (const CommunicationClass& communication : judged.derivation.communication) {
     json["classes"].push_back(json_of(*judged.job, communication));
   }

@@ -69,6 +69,9 @@ bool is_good(const Derivation& derivation) {
 }
 
 std::string verdict_of(const Derivation& derivation) {
+  if (!derivation.meaningful) {
+    return "no figures: the placement has no meaning as it is written; rule meaning is broken";
+  }
   const std::size_t broken = broken_rules(derivation);
   std::string sentence = capacity_sentence(derivation);
   if (broken > 0) sentence += fmt::format("; {} rule{} broken", broken, broken == 1 ? "" : "s");
@@ -110,6 +113,14 @@ std::vector<std::string> axis_names(const Job& job, AxisMask axes) {
     names.emplace_back(job.placement.axes[i].axis.text());
   }
   return names;
+}
+
+std::string figure_of(const Derivation& derivation, Bytes amount) {
+  return derivation.meaningful ? human_bytes(amount) : "-";
+}
+
+std::string ratio_of(const Derivation& derivation, Bytes amount, Bytes base) {
+  return derivation.meaningful ? human_ratio(amount, base) : "-";
 }
 
 const MemoryClass& fullest(const Derivation& derivation) {

@@ -44,6 +44,10 @@ std::string link_of_term(const Job& job, const CommunicationTerm& term);
 /// Names of the axes of a mask, outermost first.
 std::vector<std::string> axis_names(const Job& job, AxisMask axes);
 
+/// Bytes, and their ratio to others, for people; "-" where nothing could be derived.
+std::string figure_of(const Derivation& derivation, Bytes amount);
+std::string ratio_of(const Derivation& derivation, Bytes amount, Bytes base);
+
 /// The class with the largest peak.
 const MemoryClass& fullest(const Derivation& derivation);
 /// The class that sends most.

@@ -82,6 +82,26 @@ TEST(ExitStatusTest, TellsTheJudgement) {
   EXPECT_EQ(run("derive llama-3.1-8b --placement tp=7:tp").status, 1) << "32 heads over 7";
 }
 
+// What means nothing has no figures; the keys of the JSON stay.
+TEST(ExitStatusTest, APlacementWithoutMeaningHasNoFigures) {
+  const std::string job = "derive llama-3.1-8b --cluster h100-sxm:1 --global-batch 8 ";
+  const Result text = run(job + "--explain --placement \"dp=8:batch(S,S,S,R)\"");
+  EXPECT_EQ(text.status, 1);
+  EXPECT_TRUE(has(text.out, "no figures: the placement has no meaning"));
+  EXPECT_TRUE(has(text.out, "cure: dp=8:batch(S*,S,S,R)"));
+  EXPECT_FALSE(has(text.out, " GB"));
+  const Result json = run(job + "--json --placement \"dp=8:ddp;ffn:tensor(S,S,S,R)\"");
+  EXPECT_EQ(json.status, 1);
+  EXPECT_TRUE(has(json.out, "\"peak_bytes\": null"));
+  EXPECT_TRUE(has(json.out, "\"sent_bytes\": null"));
+  EXPECT_TRUE(has(json.out, "\"fits\": false"));
+  const Result both =
+      run("compare llama-3.1-8b --cluster h100-sxm:1 --global-batch 8 "
+          "--placement \"dp=8:batch(S,S,S,R)\" --placement dp=8:zero3");
+  EXPECT_TRUE(has(both.out, "1 of 2 fits: B."));
+  EXPECT_EQ(both.err, "");
+}
+
 TEST(ExitStatusTest, HelpAndVersionAreNoErrors) {
   for (const char* arguments : {"--help", "--version", "derive --help", "compare -h"}) {
     const Result result = run(arguments);
