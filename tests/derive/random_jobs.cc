@@ -192,7 +192,12 @@ AxisPlacement RandomJobs::any_axis(const Model& model, std::int64_t number) {
   axis.axis = AxisName("a" + std::to_string(number));
   const Cut cut = any_cut(model);
   axis.degree = any_degree(model, cut);
-  axis.how = any_how(cut);
+  // Dense work has no experts: it sees samples where they are divided.
+  const bool for_experts = limits_.meaningful && cut == Cut::expert;
+  axis.how = any_how(for_experts ? Cut::batch : cut);
+  if (for_experts) {
+    axis.overrides.push_back({.selector = TensorClass::experts, .how = any_how(Cut::expert)});
+  }
   add_overrides(model, axis);
   if (cut == Cut::sequence && one_in(2)) {
     auto exchange = strategies_.attention.begin();
