@@ -382,6 +382,18 @@ TEST(RulesTest, RecomputationIsSaidOnce) {
 
 // --- schedule, effects, engine
 
+TEST(RulesTest, RecomputationCountsBlocksThatThereAre) {
+  Job beyond = job("dp=8:batch(R,R,R,R)");
+  beyond.recompute = {.kind = Recompute::Kind::first, .count = 12};
+  EXPECT_TRUE(check_rules(beyond).empty());
+  beyond.recompute.count = 13;
+  expect(beyond, {"recompute", Severity::warning, "model",
+                  "first=13 of 12 blocks recomputes all of them", "--recompute full"});
+  beyond.recompute.kind = Recompute::Kind::every;
+  expect(beyond, {"recompute", Severity::warning, "model",
+                  "every=13 of 12 blocks recomputes one of them", "--recompute every=12 or fewer"});
+}
+
 TEST(RulesTest, SchedulesNeedTheirMicroBatches) {
   Job loops = job("pp=4:layer(S,S,S,S) dp=2:batch(R,R,R,R)");
   loops.schedule = {
