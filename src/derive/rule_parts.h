@@ -37,6 +37,10 @@ std::string place_of(const AxisPlacement& axis, const Selector& selector);
 /// "tp=8".
 std::string with_degree(const AxisPlacement& axis, std::int64_t degree);
 
+/// The degree of the axis at which the degrees multiply to the devices of the cluster, if it is the
+/// one to change; 0: it is not, or there is none.
+std::int64_t degree_by_product(const Job& job, const AxisPlacement& axis);
+
 /// Into how many equal parts the axis makes a length divide: its degree, or with shares 3,3,2 the
 /// 8 parts of which each coordinate takes some.
 std::int64_t parts_of(const AxisPlacement& axis);

@@ -109,6 +109,15 @@ std::vector<Finding> check_rules(const Job& job) {
 
 // --- shared by the parts
 
+std::int64_t degree_by_product(const Job& job, const AxisPlacement& axis) {
+  if (!job.cluster || job.cluster->groups.empty() || job.placement.axes.empty()) return 0;
+  const std::int64_t devices = devices_of(*job.cluster);
+  const std::int64_t have = devices_of(job.placement);
+  if (have == devices || &axis_to_change(job.placement, devices) != &axis) return 0;
+  const std::int64_t others = have / axis.degree;
+  return devices % others == 0 ? devices / others : 0;
+}
+
 std::string place_of(const AxisPlacement& axis) { return "axis " + std::string(axis.axis.text()); }
 
 std::string place_of(const AxisPlacement& axis, const Selector& selector) {

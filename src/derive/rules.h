@@ -14,7 +14,7 @@
 //   materialized-parameters-source  parameters rebuilt from a resting copy
 //   recompute                       A=M and the recomputation choice agree
 //   schedule                        what the schedule asks of degree and micro-batches
-//   no-effect                       options and classes that change nothing (warning)
+//   no-effect                       options, classes (warning) and cuts that change nothing
 //   engine                          what the engine profile refuses
 //   link-order                      the busiest axis on the fastest links (advice)
 //

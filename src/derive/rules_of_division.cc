@@ -90,15 +90,26 @@ std::string noun_for(Index index) {
   return std::string(name_of(index));
 }
 
-/// The degree nearest to the axis's for which `length` divides, the other axes as they are.
-std::int64_t nearest_degree(Index index, std::int64_t length, std::int64_t others,
-                            std::int64_t degree) {
+/// A length that the product of an axis's parts and those of others must divide.
+struct Constraint {
+  Index index = Index::other;
+  std::int64_t length = 1;
+  std::int64_t others = 1;
+
+  friend bool operator==(const Constraint&, const Constraint&) = default;
+};
+
+/// The degree nearest to `degree` at which all lengths divide, the other axes as they are.
+std::int64_t nearest_degree(const std::vector<Constraint>& all, std::int64_t degree) {
   constexpr std::int64_t kFarthest = 1 << 16;
-  for (std::int64_t step = 1; step < kFarthest; ++step) {
-    if (degree > step && fits(index, length, saturating_product(others, degree - step))) {
-      return degree - step;
-    }
-    if (fits(index, length, saturating_product(others, degree + step))) return degree + step;
+  const auto mends = [&](std::int64_t d) {
+    return std::ranges::all_of(all, [d](const Constraint& one) {
+      return fits(one.index, one.length, saturating_product(one.others, d));
+    });
+  };
+  for (std::int64_t step = 0; step < kFarthest; ++step) {
+    if (degree > step && mends(degree - step)) return degree - step;
+    if (mends(degree + step)) return degree + step;
   }
   return 1;
 }
@@ -110,40 +121,60 @@ class DimensionJudge {
 
   void judge() {
     if (cutters_.empty()) return;
+    for_each_cut([&](const CutDim& cut) {
+      if (!fits(cut.dim->index, cut.length, cut.parts)) report(cut);
+    });
+  }
+
+ private:
+  /// A dim of a parameter that some axes cut; `last` is the innermost of them.
+  struct CutDim {
+    const Parameter* parameter = nullptr;
+    const Dim* dim = nullptr;
+    std::int64_t length = 1;
+    std::int64_t parts = 1;
+    const Cutter* last = nullptr;
+  };
+
+  /// Calls visit(cut) for every dim that is cut. Where blocks are placed apart, for those of each.
+  template <class Visit>
+  void for_each_cut(Visit visit) const {
     const bool ranged = std::ranges::any_of(cutters_, [](const Cutter& cutter) {
       return std::ranges::any_of(cutter.axis->overrides, [](const Override& one) {
         return std::holds_alternative<BlockRange>(one.selector);
       });
     });
     if (ranged) {
-      for (const Unit& unit : job_.model.units) judge_unit(unit);
+      for (const Unit& unit : job_.model.units) visit_unit(unit, visit);
       return;
     }
-    for (std::size_t k = 0; k < job_.model.kinds.size(); ++k) judge_unit({static_cast<int>(k), 0});
+    const int kinds = static_cast<int>(job_.model.kinds.size());
+    for (int k = 0; k < kinds; ++k) visit_unit({k, 0}, visit);
   }
 
- private:
-  void judge_unit(const Unit& unit) {
+  template <class Visit>
+  void visit_unit(const Unit& unit, Visit visit) const {
     const UnitKind& kind = job_.model.kinds[static_cast<std::size_t>(unit.kind)];
     const std::optional<std::int64_t> block =
         kind.role == UnitRole::block ? std::optional(unit.number) : std::nullopt;
     for (const Parameter& parameter : kind.parameters) {
-      for (const Dim& dim : parameter.dims) judge_dim(parameter, dim, block);
+      for (const Dim& dim : parameter.dims) {
+        const CutDim cut = cut_of(parameter, dim, block);
+        if (cut.parts > 1) visit(cut);
+      }
     }
   }
 
-  void judge_dim(const Parameter& parameter, const Dim& dim, std::optional<std::int64_t> block) {
-    std::int64_t parts = 1;
-    const Cutter* last = nullptr;
+  CutDim cut_of(const Parameter& parameter, const Dim& dim,
+                std::optional<std::int64_t> block) const {
+    CutDim cut{.parameter = &parameter, .dim = &dim};
     for (const Cutter& cutter : cutters_) {
       if (!divides(cutter, dim.index, parameter.classes, block)) continue;
-      parts = saturating_product(parts, cutter.parts);
-      last = &cutter;
+      cut.parts = saturating_product(cut.parts, cutter.parts);
+      cut.last = &cutter;
     }
-    if (parts == 1) return;
-    const std::int64_t length = dim.index == Index::vocab ? padded(dim.parts) : dim.parts;
-    if (length > 0 && fits(dim.index, length, parts)) return;
-    report(parameter, dim, length, parts, *last);
+    cut.length = dim.index == Index::vocab ? padded(dim.parts) : dim.parts;
+    return cut;
   }
 
   std::int64_t padded(std::int64_t vocabulary) const {
@@ -156,24 +187,44 @@ class DimensionJudge {
     return round_up(vocabulary, multiple);
   }
 
+  /// What the parts of an axis must divide, where it is the innermost to cut. A vocabulary that is
+  /// padded to the degrees divides by any.
+  std::vector<Constraint> constraints_of(const Cutter& cutter) const {
+    std::vector<Constraint> all;
+    for_each_cut([&](const CutDim& cut) {
+      const bool follows =
+          cut.dim->index == Index::vocab && job_.profile.vocabulary_multiple_times_tensor_degree;
+      if (cut.last != &cutter || follows) return;
+      const Constraint one{.index = cut.dim->index,
+                           .length = std::max<std::int64_t>(1, cut.length),
+                           .others = cut.parts / cutter.parts};
+      if (std::ranges::find(all, one) == all.end()) all.push_back(one);
+    });
+    return all;
+  }
+
+  /// The one degree that mends all that the axis does not divide; the one that the product of the
+  /// degrees asks for, if that does.
+  std::int64_t degree_for(const Cutter& cutter) const {
+    const std::vector<Constraint> all = constraints_of(cutter);
+    const std::int64_t wanted = degree_by_product(job_, *cutter.axis);
+    if (wanted > 0 && nearest_degree(all, wanted) == wanted) return wanted;
+    return nearest_degree(all, cutter.parts);
+  }
+
   /// One finding for all tensors that share index, length and parts.
-  void report(const Parameter& parameter, const Dim& dim, std::int64_t length, std::int64_t parts,
-              const Cutter& last) {
-    const std::string message = std::to_string(length) + " " + noun_for(dim.index) +
-                                " do not divide by " + std::to_string(parts);
+  void report(const CutDim& cut) {
+    const Cutter& last = *cut.last;
+    const std::string message = std::to_string(cut.length) + " " + noun_for(cut.dim->index) +
+                                " do not divide by " + std::to_string(cut.parts);
     const auto said = [&](const Finding& finding) { return finding.message.starts_with(message); };
     if (std::ranges::any_of(findings_, said)) return;
-    const std::int64_t degree = nearest_degree(dim.index, std::max<std::int64_t>(1, length),
-                                               parts / last.parts, last.parts);
-    std::string cure = with_degree(*last.axis, degree);
+    std::string cure = with_degree(*last.axis, degree_for(last));
     if (!last.axis->shares.empty())
       cure = "shares of " + cure.substr(0, cure.find('=')) + " that fit";
-    if (dim.index == Index::vocab) {
-      cure += ", or padding to " + std::to_string(round_up(length, parts));
-    }
     findings_.push_back({.rule = "divisibility",
                          .where = place_of(*last.axis),
-                         .message = message + " (" + parameter.name + ")",
+                         .message = message + " (" + cut.parameter->name + ")",
                          .cure = std::move(cure)});
   }
 

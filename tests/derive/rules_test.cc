@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "model/build.h"
 #include "placement/grammar.h"
 
 namespace placet {
@@ -177,7 +178,7 @@ TEST(RulesTest, HeadsDivideByTheTensorAxes) {
   const std::vector<Finding> findings = check_rules(job("tp=3:tensor(S,S,S,R)"));
   ASSERT_EQ(findings.size(), 3U);
   EXPECT_EQ(findings[0].message, "1000 tokens of the vocabulary do not divide by 3 (embed)");
-  EXPECT_EQ(findings[0].cure, "tp=2, or padding to 1002");
+  EXPECT_EQ(findings[0].cure, "tp=2");
   EXPECT_EQ(findings[1].message, "8 heads do not divide by 3 (q)");
   EXPECT_EQ(findings[1].cure, "tp=2");
   EXPECT_EQ(findings[2].message, "2 kv heads do not divide by 3 (k)");
@@ -200,10 +201,23 @@ TEST(RulesTest, VocabularyMayBePadded) {
     for (Dim& dim : p.dims) dim.index = dim.index == Index::head ? Index::other : dim.index;
   }
   expect(padded, {"divisibility", Severity::error, "axis tp",
-                  "1000 tokens of the vocabulary do not divide by 16 (embed)",
-                  "tp=20, or padding to 1008"});
+                  "1000 tokens of the vocabulary do not divide by 16 (embed)", "tp=8"});
   padded.profile.vocabulary_multiple = 128;  // 1024
   EXPECT_TRUE(check_rules(padded).empty());
+}
+
+// 8 heads, 2 kv heads, 96 columns and 1000 tokens: none divides by 5 but the tokens, by 7 none.
+TEST(RulesTest, FindingsOfOneAxisAgreeOnTheCure) {
+  for (const char* placement : {"tp=5:tensor(S,S,S,R)", "tp=7:tensor(S,S,S,R)"}) {
+    const std::vector<Finding> findings = check_rules(job(placement));
+    ASSERT_GE(findings.size(), 3U);
+    for (const Finding& finding : findings) EXPECT_EQ(finding.cure, findings.front().cure);
+    const Job mended = job((findings.front().cure + ":tensor(S,S,S,R)").c_str());
+    EXPECT_TRUE(check_rules(mended).empty()) << findings.front().cure;
+  }
+  Job product = job("tp=5:tensor(S,S,S,R)");
+  product.cluster = cluster_of(8);  // 4 is nearer to 5, and would leave devices idle
+  for (const Finding& finding : check_rules(product)) EXPECT_EQ(finding.cure, "tp=8");
 }
 
 TEST(RulesTest, ExpertsDivideByTheirAxes) {
