@@ -70,7 +70,7 @@ void add_derive_command(CLI::App& program, Action& action) {
       "\nExamples:\n"
       "  placet derive llama-3.1-8b --cluster h100-sxm:1 --placement \"dp=8:zero3\" --seq 8192\n"
       "  placet derive --job job.toml --explain optimizer\n"
-      "  placet derive 70B --placement \"pp=4:1f1b dp=8:zero1 tp=8:tp+sp\" --json\n");
+      "  placet derive 70B --placement \"rep=2:ddp dp=8:zero3\" --json\n");
   command->callback([call, &action] { action = [call] { return derive_job(*call); }; });
 }
 

@@ -22,6 +22,7 @@ void judge_effects(const Job& job, Findings& findings);
 
 // --- rules_of_division.cc: what the compute cuts divide
 void judge_dimensions(const Job& job, Findings& findings);
+void judge_idle_cuts(const Job& job, Findings& findings);
 void judge_tokens(const Job& job, Findings& findings);
 void judge_positions(const Job& job, Findings& findings);
 void judge_samples(const Job& job, Findings& findings);

@@ -91,6 +91,7 @@ std::vector<Finding> check_rules(const Job& job) {
   judge_meaning(job, findings);
   judge_product(job, findings);
   judge_dimensions(job, findings);
+  judge_idle_cuts(job, findings);
   judge_tokens(job, findings);
   judge_positions(job, findings);
   judge_samples(job, findings);

@@ -311,6 +311,17 @@ void judge_block_shares(const Pipeline& pipeline, Findings& findings) {
                       .cure = mended(*pipeline.axis, pipeline.blocks, pipeline.stages)});
 }
 
+/// Parameters without shapes in one unit: there is nothing to put on stages.
+void judge_bare_stages(const Job& job, const Pipeline& pipeline, Findings& findings) {
+  const std::int64_t count = count_parameters(job.model).total;
+  findings.push_back(
+      {.rule = "meaning",
+       .where = place_of(*pipeline.axis),
+       .message = "a bare count of parameters is one unit, which stages cannot divide",
+       .cure = "params=" + std::to_string(count) + ",units=" + std::to_string(pipeline.stages) +
+               " or more units, or a model with shapes"});
+}
+
 void judge_even_blocks(const Job& job, const Pipeline& pipeline, Findings& findings) {
   const bool engine_cuts = job.profile.stage_cut != StageCut::even;
   const bool enough = pipeline.blocks >= pipeline.stages;
@@ -322,6 +333,26 @@ void judge_even_blocks(const Job& job, const Pipeline& pipeline, Findings& findi
                                               std::to_string(pipeline.stages) + " stages"
                                         : "there are only " + stages_and_blocks(pipeline),
                       .cure = mended(*pipeline.axis, pipeline.blocks, pipeline.stages)});
+}
+
+/// Whether the model is a count of parameters without shapes.
+bool is_bare(const Model& model) {
+  return std::ranges::all_of(model.kinds, [](const UnitKind& kind) {
+    return kind.operators.empty() && std::ranges::all_of(kind.parameters, [](const Parameter& p) {
+             return p.dims.size() == 1 && p.dims.front().index == Index::other;
+           });
+  });
+}
+
+/// Whether the axis divides a dim of some tensor.
+bool cuts_something(const Model& model, const Cutter& cutter) {
+  return std::ranges::any_of(model.kinds, [&](const UnitKind& kind) {
+    return std::ranges::any_of(kind.parameters, [&](const Parameter& p) {
+      return std::ranges::any_of(p.dims, [&](const Dim& dim) {
+        return divides(cutter, dim.index, p.classes, std::nullopt);
+      });
+    });
+  });
 }
 
 /// Rows of the first dimension that the compute cuts leave a device.
@@ -354,6 +385,23 @@ const Parameter* largest_with_fewer_rows(const Model& model, const std::vector<C
 }  // namespace
 
 void judge_dimensions(const Job& job, Findings& findings) { DimensionJudge(job, findings).judge(); }
+
+// A tensor cut of a model in which it finds nothing to cut: all devices hold and compute the same.
+void judge_idle_cuts(const Job& job, Findings& findings) {
+  for (const AxisPlacement& axis : job.placement.axes) {
+    if (axis.how.cut != Cut::tensor || axis.degree == 1) continue;
+    const Cutter cutter{.axis = &axis};
+    if (cuts_something(job.model, cutter)) continue;
+    findings.push_back({.rule = "no-effect",
+                        .where = place_of(axis),
+                        .message = "no tensor of the model has what this axis cuts: every device "
+                                   "holds and computes all of it",
+                        .cure = is_bare(job.model)
+                                    ? "a model with shapes, or " + with_degree(axis, axis.degree) +
+                                          " with a batch cut"
+                                    : "another cut, or other indices"});
+  }
+}
 
 void judge_tokens(const Job& job, Findings& findings) {
   std::int64_t chunks = 1;
@@ -429,6 +477,9 @@ void judge_blocks(const Job& job, Findings& findings) {
   pipeline.stages = virtual_stages(job.schedule, degree);
   pipeline.blocks = blocks_of(job.model);
   if (pipeline.blocks == 0) return;
+  if (pipeline.blocks == 1 && is_bare(job.model)) {
+    return judge_bare_stages(job, pipeline, findings);
+  }
   if (pipeline.axis->shares.empty()) return judge_even_blocks(job, pipeline, findings);
   judge_block_shares(pipeline, findings);
 }

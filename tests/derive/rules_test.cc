@@ -220,6 +220,24 @@ TEST(RulesTest, FindingsOfOneAxisAgreeOnTheCure) {
   for (const Finding& finding : check_rules(product)) EXPECT_EQ(finding.cure, "tp=8");
 }
 
+TEST(RulesTest, CutsThatDivideNothingAreNamed) {
+  expect(job("x=8:tensor(S,S,S,R,state)"),
+         {"no-effect", Severity::error, "axis x",
+          "no tensor of the model has what this axis cuts: every device holds and computes all of "
+          "it",
+          "another cut, or other indices"});
+  EXPECT_EQ(only_finding(job("tp=8:tensor(S,S,S,R)", bare_model(1000, 4))).cure,
+            "a model with shapes, or tp=8 with a batch cut");
+}
+
+TEST(RulesTest, BareCountsHaveStagesIfTheyHaveUnits) {
+  expect(job("pp=4:layer(S,S,S,S)", bare_model(1000, 1)),
+         {"meaning", Severity::error, "axis pp",
+          "a bare count of parameters is one unit, which stages cannot divide",
+          "params=1000,units=4 or more units, or a model with shapes"});
+  EXPECT_TRUE(check_rules(job("pp=4:layer(S,S,S,S)", bare_model(1000, 4))).empty());
+}
+
 TEST(RulesTest, ExpertsDivideByTheirAxes) {
   expect(job("ep=3:batch(R,S,R,R);experts:expert(S,S,S,R)", expert_model()),
          {"divisibility", Severity::error, "axis ep", "16 experts do not divide by 3 (experts)",
