@@ -359,9 +359,9 @@ class LayoutBuilder {
       placing.by_dim[at(dim)] |= bit;
       return;
     }
-    // Where the axis cuts nothing of a unit, its devices do the same work on the same tokens.
+    // Where the axis cuts nothing of a class, its devices do the same work on the same tokens.
     const bool between_cut_work =
-        placing.prepared.used_in_parallel && (placing.prepared.in_unit & how.tensor_indices) != 0;
+        placing.prepared.used_in_parallel && (placing.prepared.around & how.tensor_indices) != 0;
     if (between_cut_work || how.modes.activations == Mode::sharded_gather) {
       placing.out.partial |= bit;
       placing.out.shared |= bit;

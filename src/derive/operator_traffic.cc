@@ -380,7 +380,6 @@ UnitTraffic::UnitTraffic(const Layout& of, int unit, bool recomputed)
       plan(recomputed ? prepared.recomputed : prepared.plain),
       number_(unit),
       recomputed_(recomputed) {
-  for (const Operator& op : kind.operators) indices_ |= indices_of(kind, op);
   last_needed_ = kind.operators.size();
   if (!job.profile.recompute_stops_early || !plan.whole_unit) return;
   while (last_needed_ > 0 && !keeps_something(kind.operators[last_needed_ - 1])) --last_needed_;

@@ -131,11 +131,20 @@ void find_output(const UnitKind& kind, PreparedKind& out) {
   }
 }
 
+/// Indices of the operators that share a class with `classes`; of none: of all.
+IndexSet indices_around(const UnitKind& kind, const PreparedKind& known, ClassSet classes) {
+  IndexSet indices = 0;
+  for (std::size_t o = 0; o < kind.operators.size(); ++o) {
+    const bool near = classes == 0 || (known.operators[o].classes & classes) != 0;
+    if (near) indices |= indices_of(kind, kind.operators[o]);
+  }
+  return indices;
+}
+
 PreparedParameter read_parameter(const UnitKind& kind, int number, const PreparedKind& known) {
   PreparedParameter out;
   out.elements = elements_of(kind.parameters[at(number)].dims);
   for (const Operator& op : kind.operators) {
-    out.in_unit |= indices_of(kind, op);
     if (std::ranges::find(op.parameters, number) == op.parameters.end()) continue;
     (op.region == Region::parallel ? out.used_in_parallel : out.used_on_residual) = true;
     const auto is_routed = [&](int v) { return known.values[at(v)].routed; };
@@ -143,6 +152,7 @@ PreparedParameter read_parameter(const UnitKind& kind, int number, const Prepare
   }
   // A tensor of a model without operators is used on every token, by an operator we do not know.
   const bool used = out.used_in_parallel || out.used_on_residual;
+  out.around = indices_around(kind, known, kind.parameters[at(number)].classes);
   out.summed = used ? summed_indices(kind, number) : bit_of(Index::sample) | bit_of(Index::token);
   return out;
 }
@@ -412,6 +422,7 @@ Prepared prepare(const Job& job) {
     read_values(kind, job.profile, out);
     find_output(kind, out);
     read_parameters(kind, out);
+    for (PreparedOperator& op : out.operators) op.around = indices_around(kind, out, op.classes);
     read_liveness(kind, out);
     read_adjoints(kind, out);
     out.plain = plan_without(kind, out, job.profile.saved, {});

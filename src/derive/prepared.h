@@ -27,7 +27,7 @@ struct PreparedParameter {
   bool used_on_residual = false;  // by an operator on the residual stream
   bool used_in_parallel = false;
   bool routed = false;        // used on routed tokens
-  IndexSet in_unit = 0;       // indices of all tensors and values of its unit
+  IndexSet around = 0;        // indices of the operators of its classes
   std::int64_t elements = 0;  // whole
 };
 
@@ -45,6 +45,7 @@ struct SavedPlan {
 /// Per operator, what appears and vanishes in forward and backward (docs/theory.md §3.3).
 struct PreparedOperator {
   ClassSet classes = 0;
+  IndexSet around = 0;              // indices of the operators of its classes; of none: of all
   std::vector<int> made;            // outputs with storage of their own
   std::vector<int> dead_after;      // values not needed by any later operator of the forward pass
   std::vector<int> adjoints_made;   // inputs whose gradient first appears in this backward

@@ -48,9 +48,6 @@ class UnitTraffic {
   std::size_t axis_count() const { return job.placement.axes.size(); }
   const AxisPlacement& axis(std::size_t a) const { return job.placement.axes[a]; }
 
-  /// Indices of all tensors and values of the unit.
-  IndexSet indices() const { return indices_; }
-
   /// How an operator's tensors see an axis.
   const How& how_for(std::size_t a, std::size_t op) const;
 
@@ -76,7 +73,6 @@ class UnitTraffic {
 
   int number_ = 0;
   bool recomputed_ = false;
-  IndexSet indices_ = 0;
   std::size_t last_needed_ =
       0;  // one past the last operator that a recomputation runs to its inputs
   std::vector<UnitTerm> terms_;

@@ -328,6 +328,16 @@ TEST(Communication, ACutOfTheVocabularyAloneLeavesBlocksInPeace) {
   EXPECT_EQ(head[1], "forward all_reduce(max) fp32 x 32x1 loss.max");
 }
 
+// The same of one class: attention is whole, the MLP is cut.
+TEST(Communication, AClassThatATensorAxisLeavesWholeSendsNothing) {
+  const Job job =
+      written_job(build_model(wide_architecture(1)), "tp=2:tp;attention:tensor(S,S,S,R,ffn)", 8, 1);
+  EXPECT_EQ(traffic(job, moves_states()), Lines{});
+  EXPECT_EQ(traffic(job, activations_of("block")),
+            (Lines{"backward all_reduce bf16 tp 256x1 mlp.norm.output",
+                   "forward all_reduce bf16 tp 256x1 mlp.down"}));
+}
+
 TEST(Communication, SelectiveRecomputationRepeatsItsModulesOnly) {
   const Job plain = written_job(wide(1), "tp=2:tp+sp", 8, 1);
   Job core = plain;
