@@ -60,9 +60,8 @@ std::string memory_terms(const Judged& judged, const std::string& what, const Te
                                  {.title = "at rest", .right = true},
                                  {.title = "on the host", .right = true}};
   if (on_nvme) columns.push_back({.title = "on NVMe", .right = true});
-  return inked(style, Ink::bold, "Terms of " + what) + "  " +
-         class_name(*judged.job, memory) + ", at " + peak_text(*judged.job, memory) + "\n" +
-         table(style, columns, rows, 0);
+  return inked(style, Ink::bold, "Terms of " + what) + "  " + class_name(*judged.job, memory) +
+         ", at " + peak_text(*judged.job, memory) + "\n" + table(style, columns, rows, 0);
 }
 
 std::string instants_table(const Judged& judged, const TextStyle& style) {

@@ -14,12 +14,12 @@ namespace {
 
 // The largest of each figure.
 Reservation largest(const Reservation& a, const Reservation& b) {
-  return {.stage = a.reserved < b.reserved ? b.stage : a.stage,
-          .alive = std::max(a.alive, b.alive),
-          .reserved = std::max(a.reserved, b.reserved),
-          .alive_after_backward = std::max(a.alive_after_backward, b.alive_after_backward),
-          .reserved_after_backward =
-              std::max(a.reserved_after_backward, b.reserved_after_backward)};
+  return {
+      .stage = a.reserved < b.reserved ? b.stage : a.stage,
+      .alive = std::max(a.alive, b.alive),
+      .reserved = std::max(a.reserved, b.reserved),
+      .alive_after_backward = std::max(a.alive_after_backward, b.alive_after_backward),
+      .reserved_after_backward = std::max(a.reserved_after_backward, b.reserved_after_backward)};
 }
 
 // Overhead that figures of reserved memory do not see, such as the device's context.
