@@ -152,7 +152,7 @@ std::string class_name(const Job& job, int stage) {
 }
 
 std::string class_name(const Job& job, const MemoryClass& memory) {
-  const std::string name = class_name(job, memory.stage);
+  std::string name = class_name(job, memory.stage);
   if (memory.shares.empty()) return name;
   return (name.starts_with("stage") ? name + ", " : "devices of ") + memory.shares;
 }
