@@ -1,0 +1,69 @@
+#include "program/reference.h"
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// Values that a gradient is wanted of: the stream, trainable parameters, what is made of them.
+std::vector<bool> wanted(const ReferenceKind& kind) {
+  std::vector<bool> wanted(kind.values.size(), false);
+  if (kind.stream_in >= 0) wanted[at(kind.stream_in)] = true;
+  for (const ReferenceParameter& p : kind.parameters) {
+    if (p.trainable) wanted[at(p.value)] = true;
+  }
+  for (const Application& a : kind.applications) {
+    bool any = false;
+    for (int v : a.inputs) any = any || wanted[at(v)];
+    for (int v : a.outputs) wanted[at(v)] = wanted[at(v)] || any;
+  }
+  return wanted;
+}
+
+struct BackwardPass {
+  std::vector<BackwardApplication> applications;
+  std::vector<bool> has_gradient;
+};
+
+BackwardPass pass_of(const ReferenceKind& kind, const std::vector<Kernel>& kernels) {
+  BackwardPass pass;
+  const std::vector<bool> want = wanted(kind);
+  pass.has_gradient.assign(kind.values.size(), false);
+  for (int v : {kind.stream_out, kind.loss}) {
+    if (v >= 0 && want[at(v)]) pass.has_gradient[at(v)] = true;
+  }
+  for (std::size_t a = kind.applications.size(); a-- > 0;) {
+    const Application& application = kind.applications[a];
+    const Kernel& kernel = kernels.at(at(application.kernel));
+    std::vector<int> from;
+    std::vector<int> to;
+    for (std::size_t o = 0; o < application.outputs.size(); ++o) {
+      if (pass.has_gradient[at(application.outputs[o])]) {
+        from.push_back(kernel.inputs + static_cast<int>(o));
+      }
+    }
+    for (std::size_t i = 0; i < application.inputs.size(); ++i) {
+      if (want[at(application.inputs[i])]) to.push_back(static_cast<int>(i));
+    }
+    if (from.empty() || to.empty()) continue;
+    std::optional<Adjoint> adjoint = adjoint_of(kernel, from, to);
+    if (!adjoint) continue;
+    for (int i : adjoint->to) pass.has_gradient[at(application.inputs[at(i)])] = true;
+    pass.applications.push_back({static_cast<int>(a), std::move(*adjoint)});
+  }
+  return pass;
+}
+
+}  // namespace
+
+std::vector<BackwardApplication> backward_of(const ReferenceKind& kind,
+                                             const std::vector<Kernel>& kernels) {
+  return pass_of(kind, kernels).applications;
+}
+
+std::vector<bool> values_with_gradient(const ReferenceKind& kind,
+                                       const std::vector<Kernel>& kernels) {
+  return pass_of(kind, kernels).has_gradient;
+}
+
+}  // namespace placet

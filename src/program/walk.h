@@ -1,0 +1,54 @@
+// Running through what a device class executes, calls and loops opened up.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "program/program.h"
+
+namespace placet {
+
+/// Values of the two variables where an instruction stands.
+struct Arguments {
+  std::int64_t unit = 0;
+  std::int64_t micro_batch = 0;
+
+  friend bool operator==(const Arguments&, const Arguments&) = default;
+};
+
+inline std::int64_t value_of(const IndexTerm& term, const Arguments& arguments) {
+  switch (term.variable) {
+    case IndexTerm::Variable::none:
+      return term.offset;
+    case IndexTerm::Variable::unit:
+      return arguments.unit + term.offset;
+    case IndexTerm::Variable::micro_batch:
+      return arguments.micro_batch + term.offset;
+  }
+  return term.offset;
+}
+
+/// Calls visit(instruction, arguments) for every instruction in the order of execution.
+template <class Visit>
+void for_each_instruction(const Program& program, const std::vector<Step>& body,
+                          const Arguments& arguments, Visit&& visit) {
+  for (const Step& step : body) {
+    if (const auto* instruction = std::get_if<Instruction>(&step.what)) {
+      visit(*instruction, arguments);
+    } else if (const auto* call = std::get_if<Call>(&step.what)) {
+      const Arguments inner{.unit = value_of(call->unit, arguments),
+                            .micro_batch = value_of(call->micro_batch, arguments)};
+      const Procedure& procedure = program.procedures.at(static_cast<std::size_t>(call->procedure));
+      for_each_instruction(program, procedure.body, inner, visit);
+    } else if (const auto* loop = std::get_if<Loop>(&step.what)) {
+      const std::int64_t by = loop->last < loop->first ? -1 : 1;
+      for (std::int64_t i = loop->first; i != loop->last + by; i += by) {
+        Arguments inner = arguments;
+        (loop->variable == IndexTerm::Variable::unit ? inner.unit : inner.micro_batch) = i;
+        for_each_instruction(program, loop->body, inner, visit);
+      }
+    }
+  }
+}
+
+}  // namespace placet
