@@ -172,7 +172,7 @@ class Differentiation {
   }
 
   void differentiate(const Statement& s, const Operand& dy) {
-    if (s.function == "exp_dot") return differentiate_exp_dot(s, dy);
+    if (s.function.starts_with("exp_dot")) return differentiate_exp_dot(s, dy);
     if (s.function == "exp_shift") {
       give(s.operands[0], {.operands = {dy, value_operand(s.result)}});
       return;
@@ -356,7 +356,7 @@ std::optional<Adjoint> adjoint_of(const Kernel& kernel, const std::vector<int>& 
 }
 
 bool is_constant(std::string_view function) {
-  return function == "onehot" || function == "chosen" || function == "position" ||
+  return function == "onehot" || function.starts_with("chosen") || function == "position" ||
          function == "rotation" || function == "kept";
 }
 

@@ -129,7 +129,7 @@ struct Instruction {
   std::string because;  // scale: the factor in words ("1/dp"), for people
 
   // Collectives and slices.
-  Level axes;  // the group: all devices that differ only along these
+  AxisList axes;  // the group: all devices that differ only along these
   Combine op = Combine::sum;
   int dim = kFlat;         // gathered, scattered, sliced; split by an all-to-all
   int into = kFlat;        // all-to-all: put together along

@@ -23,8 +23,8 @@ Part proportional(Part whole, const std::vector<std::int64_t>& shares, std::int6
 
 }  // namespace
 
-Part part_of(std::int64_t length, const Level& level, const std::vector<ProgramAxis>& axes,
-             const Coordinates& at) {
+Part part_of(std::int64_t length, const AxisList& level, const std::vector<ProgramAxis>& axes,
+             const ProgramCoordinates& at) {
   Part part{.begin = 0, .size = length};
   std::int64_t n = 1;
   std::int64_t index = 0;
@@ -43,9 +43,9 @@ Part part_of(std::int64_t length, const Level& level, const std::vector<ProgramA
 }
 
 Part part_of(std::int64_t length, const Division& division, const std::vector<ProgramAxis>& axes,
-             const Coordinates& at) {
+             const ProgramCoordinates& at) {
   Part part{.begin = 0, .size = length};
-  for (const Level& level : division) {
+  for (const AxisList& level : division) {
     const Part inner = part_of(part.size, level, axes, at);
     part = {.begin = part.begin + inner.begin, .size = inner.size};
   }

@@ -26,7 +26,7 @@ struct LogicalDim {
   friend bool operator==(const LogicalDim&, const LogicalDim&) = default;
 };
 
-/// An axis of the program's mesh. Coordinates are row-major, outermost axis first; the last axis of
+/// An axis of the program's mesh. ProgramCoordinates are row-major, outermost axis first; the last axis of
 /// a program is not of the mesh: it counts the micro-batches of a step.
 struct ProgramAxis {
   std::string name;
@@ -38,10 +38,10 @@ struct ProgramAxis {
 
 /// Axes, by position, that divide a length in one go: the owner of a part is the row-major index
 /// over them. Axes with shares divide first and one by one, in their order; see `part_of`.
-using Level = std::vector<int>;
+using AxisList = std::vector<int>;
 
 /// How a dim is divided: by the first level, the parts by the second, ... Empty: whole.
-using Division = std::vector<Level>;
+using Division = std::vector<AxisList>;
 
 /// A dim of a buffer and how it is divided.
 struct DividedDim {
@@ -65,7 +65,7 @@ struct PieceType {
 struct BufferType {
   Dtype dtype = Dtype::fp32;
   std::vector<PieceType> pieces;
-  Level flat;
+  AxisList flat;
 
   friend bool operator==(const BufferType&, const BufferType&) = default;
 };
@@ -78,16 +78,16 @@ struct Part {
   friend bool operator==(const Part&, const Part&) = default;
 };
 
-/// Coordinates of a device along all axes of a program; the last one is the micro-batch.
-using Coordinates = std::vector<std::int64_t>;
+/// ProgramCoordinates of a device along all axes of a program; the last one is the micro-batch.
+using ProgramCoordinates = std::vector<std::int64_t>;
 
 /// The part of a length that a device has when `level` divides it. An exact partition: axes with
 /// shares divide in proportion, first; the others together, the first owners one larger.
 /// Case: 10 over two even axes of 2 x 2: 3, 3, 2, 2.
-Part part_of(std::int64_t length, const Level& level, const std::vector<ProgramAxis>& axes,
-             const Coordinates& at);
+Part part_of(std::int64_t length, const AxisList& level, const std::vector<ProgramAxis>& axes,
+             const ProgramCoordinates& at);
 /// The same for all levels of a division.
 Part part_of(std::int64_t length, const Division& division, const std::vector<ProgramAxis>& axes,
-             const Coordinates& at);
+             const ProgramCoordinates& at);
 
 }  // namespace placet
