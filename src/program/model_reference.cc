@@ -101,21 +101,24 @@ class Builder {
  private:
   // --- dims
 
-  int dim(const std::string& name, Index index, std::int64_t extent, std::int64_t chosen = 0) {
+  int dim(const std::string& name, Index index, std::int64_t extent, std::int64_t chosen = 0,
+          std::int64_t outer = 1) {
     for (std::size_t d = 0; d < out_.dims.size(); ++d) {
       const LogicalDim& known = out_.dims[d];
       const bool same_name = known.name == name || known.name.starts_with(name + ".");
       if (same_name && known.extent == extent && known.chosen == chosen &&
-          out_.indices[d] == index) {
+          out_.indices[d] == index && out_.outer[d] == outer) {
         return static_cast<int>(d);
       }
     }
     const bool taken =
         std::ranges::any_of(out_.dims, [&](const auto& d) { return d.name == name; });
-    out_.dims.push_back({.name = taken ? name + "." + std::to_string(extent) : name,
-                         .extent = extent,
-                         .chosen = chosen});
+    std::string unused = taken ? name + "." + std::to_string(extent) : name;
+    const auto clashes = [&](const LogicalDim& d) { return d.name == unused; };
+    while (std::ranges::any_of(out_.dims, clashes)) unused += "x";
+    out_.dims.push_back({.name = std::move(unused), .extent = extent, .chosen = chosen});
     out_.indices.push_back(index);
+    out_.outer.push_back(outer);
     return static_cast<int>(out_.dims.size()) - 1;
   }
 
@@ -143,7 +146,7 @@ class Builder {
     const Index index = heads_.has_kv ? Index::kv_head : Index::head;
     const std::int64_t kv = heads_.kv > 0 && d.parts % heads_.kv == 0 ? heads_.kv : d.parts;
     if (kv > 1) dims.push_back(dim("head", index, kv));
-    if (d.parts / kv > 1) dims.push_back(dim("group", Index::head, d.parts / kv));
+    if (d.parts / kv > 1) dims.push_back(dim("group", Index::head, d.parts / kv, 0, kv));
     if (d.size / d.parts > 1) dims.push_back(dim("head-size", Index::head_size, d.size / d.parts));
   }
 
@@ -553,7 +556,6 @@ class Builder {
   void add_attention(const Operator& op) {
     if (op.inputs.size() > 3) refuse("attention that selects its keys");
     if (!op.parameters.empty()) refuse("attention with sinks");
-    if (op.internals.size() > 5) refuse("attention with dropout inside");
     const int q = value_of(op.inputs[0]);
     const int key = value_of(op.inputs[1]);
     const int v = value_of(op.inputs[2]);
@@ -578,9 +580,11 @@ class Builder {
            k.list(dims_at(key), {token_}) + "; whole " + k.named(size) + "; at " + k.named(token_) +
            " " + keys + ")");
     k.line("l" + k.list(l_dims) + " = w" + w);
-    k.line("n" + o_list + " = w" + w + " * v" + v_list);
+    const bool drops = op.internals.size() > 5;
+    if (drops) k.line("m" + w + " = kept(; at" + names(l_dims) + " " + keys + ")");
+    k.line("n" + o_list + " = w" + w + (drops ? " * m" + w : "") + " * v" + v_list);
     k.line("o" + o_list + " = ratio(n" + o_list + ", l" + k.list(l_dims) + ")");
-    apply(k, {q, key, v}, {o, l});
+    apply(k, {q, key, v}, {o, l}, drops ? op.name : "");
   }
 
   /// Dims of values: their tokens are those of the keys, their size has a name of its own.
@@ -706,6 +710,8 @@ class Builder {
     for (int v : op.inputs) add(value_of(v));
     for (int p : op.parameters) add(whole_parameter(p));
     k.output("y" + k.list(dims_at(y)));
+    for (int d : without(dims_at(y), all))
+      k.line("dim " + k.named(d) + " like " + k.named(all.back()));
     const Dims whole = with({token_}, without(all, dims_at(y)));
     k.line("y" + k.list(dims_at(y)) + " = " + std::string(name_of(op.kind)) + "(" + operands +
            "; whole" + names(whole) + ")");

@@ -33,7 +33,9 @@ struct KindMap {
 /// The parts of a program that come from the model.
 struct ModelReference {
   std::vector<LogicalDim> dims;
-  std::vector<Index> indices;  // by dim: the index of the model it is (a part of)
+  std::vector<Index> indices;       // by dim: the index of the model it is (a part of)
+  std::vector<std::int64_t> outer;  // by dim: pieces that the rest of its index has (a group's: the
+                                    // key and value heads); else 1
   std::vector<Kernel> kernels;
   Reference reference;
   std::vector<KindMap> kinds;

@@ -1,0 +1,70 @@
+#include "lower/kernel_spread.h"
+
+#include <algorithm>
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// Axes that divide dims of a product which the result does not have.
+AxisList summed(const Product& product, const Operand& result, const std::vector<Division>& by) {
+  AxisList axes;
+  for (const Operand& o : product.operands) {
+    for (int d : o.dims) {
+      if (std::ranges::find(result.dims, d) == result.dims.end()) {
+        axes = united(axes, axes_of(by[at(d)]));
+      }
+    }
+  }
+  return axes;
+}
+
+/// The partial axes of a linear statement's result; none if its products differ in them or one has
+/// two partial factors.
+std::optional<AxisList> of_products(const Statement& s, const std::vector<Division>& by,
+                                    const std::vector<PartialResult>& tensors) {
+  std::optional<AxisList> all;
+  for (const Product& product : s.products) {
+    AxisList axes = summed(product, s.result, by);
+    bool seen = false;
+    for (const Operand& o : product.operands) {
+      const PartialResult& partial = tensors[at(o.tensor)];
+      if (partial.axes.empty()) continue;
+      if (seen || partial.op != Combine::sum) return std::nullopt;
+      seen = true;
+      axes = united(axes, partial.axes);
+    }
+    if (all && *all != axes) return std::nullopt;
+    all = axes;
+  }
+  return all ? *all : AxisList{};
+}
+
+}  // namespace
+
+std::optional<std::vector<PartialResult>> results_of(const Kernel& kernel,
+                                                     const std::vector<Division>& by,
+                                                     const std::vector<AxisList>& inputs) {
+  std::vector<PartialResult> tensors(kernel.tensors.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) tensors[i].axes = inputs[i];
+  for (const Statement& s : kernel.statements) {
+    PartialResult& result = tensors[at(s.result.tensor)];
+    if (s.is_linear()) {
+      const auto axes = of_products(s, by, tensors);
+      if (!axes) return std::nullopt;
+      result.axes = *axes;
+      continue;
+    }
+    for (const Operand& o : s.operands) {
+      if (!tensors[at(o.tensor)].axes.empty()) return std::nullopt;
+    }
+    for (int d : s.reduced) result.axes = united(result.axes, axes_of(by[at(d)]));
+    result.op = s.combine;
+  }
+  std::vector<PartialResult> out;
+  for (int o = 0; o < kernel.outputs; ++o) out.push_back(tensors[at(kernel.inputs + o)]);
+  return out;
+}
+
+}  // namespace placet

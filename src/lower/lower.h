@@ -1,0 +1,23 @@
+// From a job to its step program (docs/theory.md §6.5): a short list of passes.
+//
+//   mesh       axes of the placement to axes of the program, split where key and value heads are
+//              fewer than the devices that cut them
+//   reference  what is claimed, from the model alone (program/model_reference.h)
+//   layouts    how each dim is divided where: on the stream, between cut work, among experts
+//   units      one procedure forward and one backward for each kind of unit
+//   classes    the order of work of each stage, reduction and update
+//
+// No strategy is known here, and nothing of the derivation: what is sent follows from where a value
+// is made and where it is needed, once more and on its own.
+#pragma once
+
+#include "profile/job.h"
+#include "program/program.h"
+
+namespace placet {
+
+/// The step program of a job under the plain theory: an engine's own paths and messages do not take
+/// part. Throws InputError for jobs without meaning, and for parts that have no form here yet.
+Program lower(const Job& job);
+
+}  // namespace placet

@@ -1,0 +1,212 @@
+#include "lower/mesh.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+[[noreturn]] void refuse(const std::string& where, const std::string& value,
+                         const std::string& problem) {
+  throw InputError({.where = where,
+                    .value = value,
+                    .problem = problem,
+                    .allowed = {},
+                    .nearest = {},
+                    .excerpt = {}});
+}
+
+bool is_group(const ModelReference& model, std::size_t d) { return model.outer[d] > 1; }
+
+/// The counts of key and value heads after which the tensor axes must have a boundary.
+std::vector<std::int64_t> head_counts(const ModelReference& model) {
+  std::vector<std::int64_t> counts;
+  for (std::size_t d = 0; d < model.dims.size(); ++d) {
+    if (is_group(model, d)) counts.push_back(model.outer[d]);
+  }
+  return counts;
+}
+
+bool cuts_tensors(const AxisPlacement& axis) { return axis.how.cut == Cut::tensor; }
+
+/// Factors of an axis of `degree` whose coordinates begin after `before` ones: boundaries at each
+/// count of heads that falls inside.
+std::vector<std::int64_t> factors_of(std::int64_t degree, std::int64_t before,
+                                     const std::vector<std::int64_t>& counts) {
+  std::vector<std::int64_t> marks{before, before * degree};
+  for (std::int64_t count : counts) {
+    if (count <= before || count >= before * degree) continue;
+    if (count % before != 0 || (before * degree) % count != 0) {
+      refuse("--placement", std::to_string(before * degree),
+             "devices cannot share " + std::to_string(count) + " key and value heads evenly");
+    }
+    marks.push_back(count);
+  }
+  std::ranges::sort(marks);
+  std::vector<std::int64_t> factors;
+  for (std::size_t i = 1; i < marks.size(); ++i) {
+    if (marks[i] % marks[i - 1] != 0) {
+      refuse("--placement", std::to_string(degree), "kinds of blocks need different splits of it");
+    }
+    if (marks[i] != marks[i - 1]) factors.push_back(marks[i] / marks[i - 1]);
+  }
+  if (factors.empty()) factors.push_back(1);
+  return factors;
+}
+
+}  // namespace
+
+Mesh mesh_of(const Job& job, const ModelReference& model) {
+  Mesh mesh;
+  std::int64_t before = 1;
+  std::int64_t replicas = 1;
+  const std::vector<std::int64_t> counts = head_counts(model);
+  for (const AxisPlacement& axis : job.placement.axes) {
+    AxisList& parts = mesh.parts.emplace_back();
+    std::vector<std::int64_t> factors{axis.degree};
+    if (cuts_tensors(axis) && axis.shares.empty()) {
+      factors = factors_of(axis.degree, before, counts);
+      before *= axis.degree;
+    }
+    for (std::size_t f = 0; f < factors.size(); ++f) {
+      parts.push_back(static_cast<int>(mesh.axes.size()));
+      const std::string mark = factors.size() > 1 ? "." + std::to_string(f) : "";
+      const bool shared = !axis.shares.empty() && axis.how.cut != Cut::layer;
+      mesh.axes.push_back({.name = std::string(axis.axis.text()) + mark,
+                           .degree = factors[f],
+                           .shares = shared ? axis.shares : std::vector<std::int64_t>{}});
+    }
+    if (axis.how.cut == Cut::batch || axis.how.cut == Cut::expert) replicas *= axis.degree;
+  }
+  const std::int64_t together = job.batch.micro * replicas;
+  if (together < 1 || job.batch.global % together != 0) {
+    refuse("--global-batch", std::to_string(job.batch.global),
+           "is not a whole number of micro-batches on all replicas");
+  }
+  mesh.micro_batches = job.batch.global / together;
+  mesh.axes.push_back({.name = "micro-batch", .degree = mesh.micro_batches, .shares = {}});
+  return mesh;
+}
+
+const How& Layouts::experts(std::size_t a) const {
+  return how_of(axis(a), bit_of(TensorClass::experts), std::nullopt);
+}
+
+bool Layouts::is_batch(std::size_t a) const {
+  return axis(a).how.cut == Cut::batch || axis(a).how.cut == Cut::expert;
+}
+
+bool Layouts::splits_stream(std::size_t a) const {
+  return axis(a).how.cut == Cut::tensor && axis(a).how.modes.activations == Mode::sharded_gather;
+}
+
+Division Layouts::division(int dim, Place place) const {
+  switch (model_.indices[at(dim)]) {
+    case Index::sample:
+      return samples(place);
+    case Index::token:
+      return tokens(place);
+    case Index::key_token:
+    case Index::latent:
+    case Index::head_size:
+    case Index::position:
+    case Index::other:
+      return {};
+    case Index::choice:
+    case Index::hidden:
+    case Index::head:
+    case Index::kv_head:
+    case Index::ffn:
+    case Index::vocab:
+    case Index::expert:
+    case Index::adapter:
+    case Index::state:
+      return cut(dim, place);
+  }
+  fail_internally("every index has a division");
+}
+
+/// Micro-batches first, then the devices that share one.
+Division Layouts::samples(Place place) const {
+  Division division;
+  if (mesh_.micro_batches > 1) division.push_back({mesh_.micro_axis()});
+  const AxisList axes = axes_where([&](std::size_t a) {
+    if (!is_batch(a)) return false;
+    return place != Place::routed || experts(a).cut == Cut::batch;
+  });
+  if (!axes.empty()) division.push_back(axes);
+  return division;
+}
+
+Division Layouts::tokens(Place place) const {
+  Division division;
+  const AxisList sequence = axes_where([&](std::size_t a) {
+    if (axis(a).how.cut != Cut::sequence) return false;
+    return place != Place::routed || experts(a).cut == Cut::sequence;
+  });
+  if (!sequence.empty()) division.push_back(sequence);
+  const AxisList split = axes_where([&](std::size_t a) {
+    if (!splits_stream(a) || place == Place::parallel) return false;
+    return place != Place::routed ||
+           (experts(a).cut != Cut::tensor && experts(a).cut != Cut::expert);
+  });
+  if (!split.empty()) division.push_back(split);
+  return division;
+}
+
+Division Layouts::cut(int dim, Place place) const {
+  const Index index = model_.indices[at(dim)];
+  AxisList axes;
+  if (index == Index::expert) {
+    axes = axes_where([&](std::size_t a) {
+      if (experts(a).cut != Cut::expert) return false;
+      // Where every device of the axis has the tokens, results are summed instead of sent.
+      const bool whole = axis(a).how.cut == Cut::tensor && !splits_stream(a);
+      return place == Place::routed || (place == Place::edge && whole);
+    });
+  } else if (place == Place::parallel || place == Place::routed) {
+    axes = axes_where([&](std::size_t a) {
+      const How& how = place == Place::routed ? experts(a) : axis(a).how;
+      return how.cut == Cut::tensor && contains(how.tensor_indices, index);
+    });
+    axes = heads_part(dim, axes);
+  }
+  return axes.empty() ? Division{} : Division{axes};
+}
+
+/// Of the axes that cut heads, those that divide this dim: key and value heads as many as there
+/// are, the queries of each by what is left.
+AxisList Layouts::heads_part(int dim, const AxisList& axes) const {
+  const Index index = model_.indices[at(dim)];
+  if (index != Index::head && index != Index::kv_head) return axes;
+  const bool group = is_group(model_, at(dim));
+  const std::int64_t outer = group ? model_.outer[at(dim)] : model_.dims[at(dim)].extent;
+  AxisList first;
+  AxisList rest;
+  std::int64_t product = 1;
+  for (int a : axes) {
+    if (product < outer) {
+      first.push_back(a);
+      product *= mesh_.axes[at(a)].degree;
+    } else {
+      rest.push_back(a);
+    }
+  }
+  return group ? rest : first;
+}
+
+Division Layouts::parameter_division(int dim, ClassSet classes) const {
+  const Index index = model_.indices[at(dim)];
+  const bool routed = contains(classes, TensorClass::experts);
+  if (index == Index::expert || index == Index::ffn || index == Index::head ||
+      index == Index::kv_head || index == Index::vocab || index == Index::state) {
+    return cut(dim, routed ? Place::routed : Place::parallel);
+  }
+  return {};
+}
+
+}  // namespace placet

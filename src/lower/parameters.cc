@@ -1,0 +1,207 @@
+#include "lower/parameters.h"
+
+#include <algorithm>
+
+#include "lower/unit_passes.h"
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// Reads what one axis says of the parameter's states.
+void read_axis(Lowering& in, std::size_t a, ParameterPlan& plan) {
+  const AxisPlacement& axis = in.job.placement.axes[a];
+  const How& how = how_of(axis, plan.source->classes, std::nullopt);
+  AxisList parts;
+  for (int part : in.mesh.parts[a]) {
+    if (in.mesh.axes[at(part)].degree > 1) parts.push_back(part);
+  }
+  for (const State state : {State::parameters, State::optimizer, State::gradients}) {
+    const auto s = static_cast<std::size_t>(state);
+    if (how.modes[state] == Mode::offloaded || how.offload[s]) plan.on_host[s] = true;
+  }
+  if (how.update) plan.updates_on_host = *how.update == Medium::host;
+  if (how.modes.gradients == Mode::materialized) plan.consumed = true;
+  if (how.cut != Cut::batch && how.cut != Cut::sequence) return;
+  if (how.keep != Keep::none) plan.keep = std::max(plan.keep, how.keep);
+  switch (how.modes.parameters) {
+    case Mode::sharded_gather:
+    case Mode::offloaded:
+      plan.rests = united(plan.rests, parts);
+      break;
+    case Mode::materialized:
+      plan.materialized = true;
+      break;
+    case Mode::replicated:
+    case Mode::sharded:
+      break;
+  }
+  switch (how.modes.optimizer) {
+    case Mode::sharded:
+    case Mode::offloaded:
+      plan.owned = united(plan.owned, parts);
+      break;
+    case Mode::sharded_gather:
+      plan.regathered = united(plan.regathered, parts);
+      break;
+    case Mode::replicated:
+    case Mode::materialized:
+      break;
+  }
+  const bool scatters =
+      how.modes.gradients == Mode::sharded || how.modes.gradients == Mode::offloaded;
+  if (scatters) plan.scattered = united(plan.scattered, parts);
+}
+
+/// Pieces of the parameter with their divisions.
+void read_pieces(Lowering& in, int k, int p, ParameterPlan& plan) {
+  const ReferenceKind& kind = in.model.reference.kinds[at(k)];
+  plan.pieces = in.model.kinds[at(k)].pieces[at(p)];
+  for (int piece : plan.pieces) {
+    Spread spread;
+    spread.tensor = kind.values[at(kind.parameters[at(piece)].value)].dims;
+    for (int dim : spread.tensor) {
+      spread.by.push_back(in.layouts.parameter_division(dim, plan.source->classes));
+      plan.cut = united(plan.cut, axes_of(spread.by.back()));
+    }
+    plan.spread.push_back(std::move(spread));
+  }
+}
+
+/// Owners in an order in which scatters of the micro-batch come before those of the step, and what
+/// Θ keeps divided before what is gathered after the update.
+void order_owners(ParameterPlan& plan) {
+  AxisList order = common(plan.rests, plan.owned);
+  for (const AxisList& list : {common(plan.scattered, plan.owned), plan.owned}) {
+    for (int a : list) {
+      if (!has(order, a)) order.push_back(a);
+    }
+  }
+  plan.owned = order;
+}
+
+/// Axes that cut the tensor itself say nothing about how the rest of it is divided.
+void forget_cut_axes(ParameterPlan& plan) {
+  for (AxisList* list : {&plan.rests, &plan.owned, &plan.scattered, &plan.regathered}) {
+    *list = minus(*list, plan.cut);
+  }
+}
+
+void make_families(Lowering& in, ParameterPlan& plan) {
+  const Precision& precision = in.job.precision;
+  const Dtype rest = plan.source->dtype.value_or(precision.parameters);
+  const AxisList state = plan.regathered.empty() ? plan.owned : united(plan.owned, plan.regathered);
+  Writer& w = in.writer;
+  if (plan.materialized) {
+    plan.gathered = state;
+  } else {
+    plan.rest = w.family("w." + plan.name, parameter_type(plan, plan.rests, rest), Indexing::unit,
+                         plan.on_host[0]);
+    plan.gathered = plan.rests;
+  }
+  const bool apart = !plan.gathered.empty() || plan.materialized || plan.on_host[0];
+  plan.whole = apart ? w.family("use." + plan.name, parameter_type(plan, {}, precision.gather),
+                                Indexing::unit)
+                     : plan.rest;
+  if (!plan.trainable) return;
+  plan.gradient =
+      w.family("g." + plan.name, parameter_type(plan, plan.scattered, precision.gradients),
+               Indexing::unit, plan.on_host[2]);
+  const bool low = bits_of(rest) < 32;
+  plan.has_master = low && in.job.optimizer.keeps_master && precision.master.has_value();
+  if (plan.has_master) {
+    plan.master = w.family("master." + plan.name, parameter_type(plan, state, *precision.master),
+                           Indexing::unit, plan.on_host[1]);
+  }
+  for (const OptimizerState& s : states_of(in.job.optimizer, *plan.source)) {
+    std::string word = s.what;
+    std::ranges::replace(word, ' ', '-');
+    plan.states.push_back(w.family(word + "." + plan.name, parameter_type(plan, state, s.dtype),
+                                   Indexing::unit, plan.on_host[1]));
+  }
+}
+
+/// The families of the unit that owns a shared tensor.
+void share_families(Lowering& in, const std::vector<UnitParameters>& before, ParameterPlan& plan) {
+  const Parameter::Tie& tie = *plan.source->tied;
+  const UnitParameters& owner = before.at(at(tie.kind));
+  const auto unit = std::ranges::find(in.job.model.units, tie.kind, &Unit::kind);
+  for (const ParameterPlan& other : owner.plans) {
+    if (other.source != &in.job.model.kinds[at(tie.kind)].parameters[at(tie.parameter)]) continue;
+    const ParameterPlan own = plan;
+    plan = other;
+    plan.source = own.source;
+    plan.pieces = own.pieces;
+    plan.owner = static_cast<int>(unit - in.job.model.units.begin());
+    return;
+  }
+  fail_internally("the owner of a shared tensor has a plan");
+}
+
+/// What is left of a checkpoint's name without the block's number, as a word of the text form.
+std::string plain_name(const std::string& kind, const std::string& name) {
+  const std::size_t number = name.find("{}.");
+  std::string text = kind + "." + (number == std::string::npos ? name : name.substr(number + 3));
+  for (char& c : text) {
+    const bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                      c == '.' || c == '_';
+    if (!fine) c = '-';
+  }
+  while (text.find("..") != std::string::npos) text.erase(text.find(".."), 1);
+  while (text.find(".-") != std::string::npos) text.erase(text.find(".-") + 1, 1);
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+BufferType parameter_type(const ParameterPlan& plan, const AxisList& flat, Dtype dtype) {
+  BufferType type{.dtype = dtype, .pieces = {}, .flat = flat};
+  for (const Spread& spread : plan.spread) {
+    type.pieces.push_back(type_of(spread, dtype).pieces.front());
+  }
+  return type;
+}
+
+BufferRef buffer_of(const ParameterPlan& plan, int family, int piece) {
+  BufferRef ref{.family = family, .unit = {}, .micro_batch = {}, .piece = piece};
+  if (plan.owner < 0) {
+    ref.unit.variable = IndexTerm::Variable::unit;
+  } else {
+    ref.unit.offset = plan.owner;
+  }
+  if (plan.pieces.size() == 1) ref.piece = -1;
+  return ref;
+}
+
+UnitParameters plan_parameters(Lowering& in, int k, const std::vector<UnitParameters>& before) {
+  const UnitKind& source = in.job.model.kinds[at(k)];
+  UnitParameters unit{.kind = k, .plans = {}, .plan_of = {}};
+  unit.plan_of.resize(in.model.reference.kinds[at(k)].parameters.size());
+  for (std::size_t p = 0; p < source.parameters.size(); ++p) {
+    const std::vector<int>& pieces = in.model.kinds[at(k)].pieces[p];
+    if (pieces.empty()) continue;
+    ParameterPlan plan{.source = &source.parameters[p]};
+    plan.name = plain_name(source.name, plan.source->name);
+    plan.trainable = plan.source->trainable;
+    plan.rule = in.model.reference.kinds[at(k)].parameters[at(pieces.front())].rule;
+    read_pieces(in, k, static_cast<int>(p), plan);
+    for (std::size_t a = 0; a < in.job.placement.axes.size(); ++a) read_axis(in, a, plan);
+    forget_cut_axes(plan);
+    order_owners(plan);
+    if (plan.source->tied) {
+      share_families(in, before, plan);
+    } else {
+      make_families(in, plan);
+    }
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      unit.plan_of[at(pieces[i])] = {static_cast<int>(unit.plans.size()), static_cast<int>(i)};
+    }
+    unit.plans.push_back(std::move(plan));
+  }
+  return unit;
+}
+
+}  // namespace placet

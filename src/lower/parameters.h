@@ -1,0 +1,65 @@
+// Parameters of a unit, their gradients and optimizer state: where they rest, how they come
+// together for use, and how gradients go to their owners (docs/theory.md §6.5). Inside of lower/.
+#pragma once
+
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lower/mesh.h"
+#include "lower/writer.h"
+
+namespace placet {
+
+struct Lowering;
+
+/// One parameter tensor of a unit kind. A fused one has several pieces in one buffer.
+struct ParameterPlan {
+  std::string name;
+  const Parameter* source = nullptr;
+  std::vector<int> pieces;     // parameters of the reference
+  std::vector<Spread> spread;  // by piece: as operators use it
+  AxisList cut;                // axes that divide it by its dims
+  AxisList gathered;           // Θ rests in part along these and is gathered for use
+  AxisList rests;              // Θ: axes that divide it at rest, by elements
+  AxisList owned;              // Ω
+  AxisList scattered;          // G: reduced to its owner in each micro-batch
+  AxisList regathered;         // Ω rests in part, but is put together for the update
+  bool consumed = false;       // G = M: used up inside backward
+  bool materialized = false;   // Θ = M: made from the master
+  Keep keep = Keep::none;
+  bool trainable = true;
+  bool has_master = true;
+  std::array<bool, 3> on_host{};  // Θ, Ω, G
+  bool updates_on_host = false;
+  int rule = 0;
+  int owner = -1;    // the unit whose tensor it is, if another's
+  AxisList partial;  // axes along which its gradient is partial, as the backward pass shows
+
+  // Families.
+  int rest = -1;      // Θ at rest; -1 where it is M
+  int whole = -1;     // Θ as it is used; the same where it is not gathered
+  int gradient = -1;  // G
+  int master = -1;    // of Ω
+  std::vector<int> states;
+};
+
+/// The parameters of a kind of the model, as plans.
+struct UnitParameters {
+  int kind = 0;
+  std::vector<ParameterPlan> plans;
+  std::vector<std::pair<int, int>> plan_of;  // by parameter of the reference: plan and piece
+};
+
+/// Plans for one kind, and their families. `before`: those of the kinds before it, which own what
+/// is shared.
+UnitParameters plan_parameters(Lowering& in, int kind, const std::vector<UnitParameters>& before);
+
+/// A buffer of that plan, for the unit that the procedure is about.
+BufferRef buffer_of(const ParameterPlan& plan, int family, int piece = -1);
+
+/// The type of a buffer of that parameter, divided by elements over `flat`.
+BufferType parameter_type(const ParameterPlan& plan, const AxisList& flat, Dtype dtype);
+
+}  // namespace placet

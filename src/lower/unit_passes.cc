@@ -1,0 +1,848 @@
+#include "lower/unit_passes.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "lower/kernel_spread.h"
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// One application of a kernel with the values that stand for its tensors: forward or backward.
+struct Applied {
+  int application = 0;
+  int kernel = 0;  // of the program
+  Place place = Place::stream;
+  std::vector<int> from;     // backward: values whose gradients come in
+  std::vector<int> reads;    // values that are read
+  std::vector<int> to;       // values made; backward: values whose gradients are made
+  std::vector<Spread> uses;  // by tensor of the kernel, inputs and outputs
+  std::vector<Division> by;  // by dim of the kernel
+  std::string key;
+};
+
+class UnitPasses {
+ public:
+  UnitPasses(Lowering& in, const UnitParameters& parameters, int k, bool recomputed)
+      : in_(in),
+        w_(in.writer),
+        parameters_(parameters),
+        kind_(in.model.reference.kinds[at(k)]),
+        source_(in.job.model.kinds[at(k)]),
+        map_(in.model.kinds[at(k)]),
+        recomputed_(recomputed) {
+    for (std::size_t a = 0; a < kind_.applications.size(); ++a) {
+      forward_.push_back(applied_forward(static_cast<int>(a)));
+    }
+    for (const BackwardApplication& b : backward_of(kind_, in.model.kernels)) {
+      add_backward(b);
+    }
+    find_kept();
+  }
+
+  UnitProcedures write() {
+    const std::string name = word(source_.name) + (recomputed_ ? ".recomputed" : "");
+    UnitProcedures out;
+    out.forward = begin("forward." + name, StepPhase::forward);
+    write_forward();
+    out.backward = begin("backward." + name, StepPhase::backward);
+    write_backward();
+    return out;
+  }
+
+  /// Axes along which each plan's gradient came out partial.
+  const std::map<int, AxisList>& partial_of_plans() const { return plan_partial_; }
+
+ private:
+  static std::string word(std::string text) {
+    std::ranges::replace(text, ' ', '-');
+    return text;
+  }
+
+  int begin(const std::string& name, StepPhase phase) {
+    in_.program.procedures.push_back({.name = name, .body = {}});
+    const int number = static_cast<int>(in_.program.procedures.size()) - 1;
+    body_ = std::make_unique<std::vector<Step>>();
+    w_.write_to(*body_);
+    w_.set_phase(phase);
+    number_ = number;
+    return number;
+  }
+
+  void end() {
+    in_.program.procedures[at(number_)].body = std::move(*body_);
+    held_.clear();
+    copies_.clear();
+    gradients_.clear();
+  }
+
+  // --- what is applied where
+
+  Place place_of(int application) const {
+    const Operator& op = source_.operators[at(map_.operator_of[at(application)])];
+    if (op.kind == OpKind::dispatch || op.kind == OpKind::combine) return Place::edge;
+    const auto routed = [&](int v) {
+      return std::ranges::any_of(source_.values[at(v)].dims,
+                                 [](const Dim& d) { return d.index == Index::choice; });
+    };
+    const bool among_experts = std::ranges::any_of(op.inputs, routed);
+    if (among_experts) return Place::routed;
+    return op.region == Region::parallel ? Place::parallel : Place::stream;
+  }
+
+  Applied applied_forward(int a) {
+    const Application& application = kind_.applications[at(a)];
+    Applied out{.application = a,
+                .kernel = w_.add_kernel(in_.model.kernels[at(application.kernel)]),
+                .place = place_of(a),
+                .from = {},
+                .reads = application.inputs,
+                .to = application.outputs,
+                .uses = {},
+                .by = {},
+                .key = application.key};
+    spread_out(out);
+    return out;
+  }
+
+  /// A backward application without the outputs that are their input's gradient as it stands.
+  void add_backward(const BackwardApplication& b) {
+    const Application& application = kind_.applications[at(b.application)];
+    const Kernel& original = in_.model.kernels[at(application.kernel)];
+    const std::vector<std::pair<int, int>> same = passed_on(b.adjoint);
+    Adjoint adjoint = b.adjoint;
+    if (!same.empty()) {
+      std::vector<int> others;
+      for (int t : b.adjoint.to) {
+        const bool passes = std::ranges::any_of(same, [&](const auto& s) { return s.first == t; });
+        if (!passes) others.push_back(t);
+      }
+      const auto rest =
+          others.empty() ? std::nullopt : adjoint_of(original, b.adjoint.from, others);
+      adjoint = rest ? *rest : Adjoint{.kernel = {}, .from = b.adjoint.from, .reads = {}, .to = {}};
+    }
+    Applied out{.application = b.application, .place = place_of(b.application)};
+    out.key = application.key;
+    const auto value = [&](int t) {
+      return t < original.inputs ? application.inputs[at(t)]
+                                 : application.outputs[at(t - original.inputs)];
+    };
+    for (int t : adjoint.from) out.from.push_back(value(t));
+    for (int t : adjoint.reads) out.reads.push_back(value(t));
+    for (int t : adjoint.to) out.to.push_back(value(t));
+    if (!adjoint.to.empty()) {
+      out.kernel = w_.add_kernel(adjoint.kernel);
+      spread_out(out);
+    } else {
+      out.kernel = -1;
+    }
+    backward_.push_back(std::move(out));
+    std::vector<std::pair<int, int>>& passes = passes_.emplace_back();
+    for (const auto& [to, from] : same) passes.emplace_back(value(to), value(from));
+  }
+
+  /// Inputs whose gradient is that of an output, unchanged: {input, output} of the original kernel.
+  static std::vector<std::pair<int, int>> passed_on(const Adjoint& adjoint) {
+    std::vector<std::pair<int, int>> out;
+    const Kernel& k = adjoint.kernel;
+    for (std::size_t i = 0; i < adjoint.to.size(); ++i) {
+      const int tensor = k.inputs + static_cast<int>(i);
+      const auto made = std::ranges::find_if(
+          k.statements, [&](const Statement& s) { return s.result.tensor == tensor; });
+      if (made == k.statements.end() || !made->is_linear() || made->products.size() != 1) continue;
+      const Product& p = made->products.front();
+      if (p.factor != Rational(1) || p.operands.size() != 1) continue;
+      const Operand& o = p.operands.front();
+      const bool incoming = o.tensor < static_cast<int>(adjoint.from.size());
+      if (incoming && o.dims == made->result.dims) {
+        out.emplace_back(adjoint.to[i], adjoint.from[at(o.tensor)]);
+      }
+    }
+    return out;
+  }
+
+  /// Binds the dims of the kernel to logical ones, and these to divisions.
+  void spread_out(Applied& a) {
+    const Kernel& kernel = w_.kernel(a.kernel);
+    std::vector<int> values = a.from;
+    values.insert(values.end(), a.reads.begin(), a.reads.end());
+    values.insert(values.end(), a.to.begin(), a.to.end());
+    const std::vector<int> logical = bound_dims(kernel, values);
+    a.by.resize(kernel.dims.size());
+    for (std::size_t d = 0; d < kernel.dims.size(); ++d) {
+      if (logical[d] >= 0) a.by[d] = need(kernel, static_cast<int>(d), logical[d], a.place);
+    }
+    for (std::size_t t = 0; t < values.size(); ++t) {
+      Spread use{.tensor = kind_.values[at(values[t])].dims, .by = {}, .partial = {}};
+      for (int d : kernel.tensors[t].dims) use.by.push_back(a.by[at(d)]);
+      a.uses.push_back(std::move(use));
+    }
+  }
+
+  std::vector<int> bound_dims(const Kernel& kernel, const std::vector<int>& values) const {
+    std::vector<int> logical(kernel.dims.size(), -1);
+    for (std::size_t t = 0; t < values.size(); ++t) {
+      const std::vector<int>& dims = kind_.values[at(values[t])].dims;
+      ensure(dims.size() == kernel.tensors[t].dims.size(), "a value has its kernel's dims");
+      for (std::size_t d = 0; d < dims.size(); ++d) {
+        logical[at(kernel.tensors[t].dims[d])] = dims[d];
+      }
+    }
+    for (std::size_t d = 0; d < logical.size(); ++d) {
+      const int like = kernel.dims[d].like;
+      if (logical[d] < 0 && like >= 0) logical[d] = logical[at(like)];
+    }
+    return logical;
+  }
+
+  /// Vectors of functions are whole, and so are the tokens that keys and values are looked up by.
+  Division need(const Kernel& kernel, int d, int logical, Place place) const {
+    for (const Statement& s : kernel.statements) {
+      if (std::ranges::find(s.whole, d) != s.whole.end()) return {};
+    }
+    const bool token = in_.model.indices[at(logical)] == Index::token;
+    if (token && kernel.dims[at(d)].name.ends_with("'")) return {};
+    return in_.layouts.division(logical, place);
+  }
+
+  /// Values that backward reads; where the unit is recomputed, its input alone.
+  void find_kept() {
+    for (const Applied& a : backward_) {
+      for (int v : a.reads) {
+        if (kind_.values[at(v)].parameter < 0 && kind_.values[at(v)].input < 0) read_.insert(v);
+      }
+    }
+    if (!recomputed_) {
+      kept_ = read_;
+    } else if (kind_.stream_in >= 0) {
+      kept_ = {kind_.stream_in};
+    }
+  }
+
+  // --- values
+
+  bool is_parameter(int v) const { return kind_.values[at(v)].parameter >= 0; }
+
+  const ParameterPlan& plan_of(int v, int& piece) const {
+    const auto& [plan, part] = parameters_.plan_of[at(kind_.values[at(v)].parameter)];
+    piece = part;
+    return parameters_.plans[at(plan)];
+  }
+
+  Dtype dtype_of(int v) const {
+    for (std::size_t m = 0; m < map_.value_of.size(); ++m) {
+      if (map_.value_of[m] != v) continue;
+      switch (source_.values[m].type) {
+        case ValueType::compute:
+          return in_.job.precision.compute;
+        case ValueType::fp32:
+          return Dtype::fp32;
+        case ValueType::mask:
+          return Dtype::uint8;
+        case ValueType::int64:
+          return Dtype::int64;
+      }
+    }
+    return Dtype::fp32;
+  }
+
+  std::string name_of_value(int v) const { return word(kind_.values[at(v)].name); }
+
+  Held held_input(int v) const {
+    Spread spread{.tensor = kind_.values[at(v)].dims, .by = {}, .partial = {}};
+    for (int d : spread.tensor) spread.by.push_back(in_.layouts.division(d, Place::parallel));
+    return {
+        .buffer = input_buffer(in_, kind_.values[at(v)].input), .spread = spread, .holders = {}};
+  }
+
+  /// The value divided like that, put together if it is partial.
+  Held& value(int v, const std::vector<Division>& by) {
+    if (kind_.values[at(v)].input >= 0 && !held_.contains(v)) held_[v] = held_input(v);
+    ensure(held_.contains(v), "a value is made before it is used");
+    Held& own = held_[v];
+    if (!own.spread.partial.empty()) {
+      Held whole = w_.brought(own, by, name_of_value(v));
+      w_.drop(own);
+      own = whole;
+    }
+    if (own.spread.by == by) return own;
+    auto& copies = copies_[v];
+    const auto found =
+        std::ranges::find_if(copies, [&](const Held& h) { return h.spread.by == by; });
+    if (found != copies.end()) return *found;
+    copies.push_back(w_.brought(own, by, name_of_value(v)));
+    return copies.back();
+  }
+
+  void drop_copies(int v) {
+    for (Held& copy : copies_[v]) w_.drop(copy);
+    copies_.erase(v);
+  }
+
+  /// Partial inputs that may stay so: all that the kernel does with them is linear, and nothing
+  /// there is divided by the axes in question.
+  std::vector<AxisList> left_partial(const Applied& a, const std::vector<const Spread*>& inputs) {
+    std::vector<AxisList> partial(inputs.size());
+    if (a.place == Place::stream) return partial;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i] == nullptr || inputs[i]->op != Combine::sum) continue;
+      const bool clear = std::ranges::all_of(a.by, [&](const Division& by) {
+        return common(axes_of(by), inputs[i]->partial).empty();
+      });
+      if (clear && inputs[i]->by == a.uses[i].by) partial[i] = inputs[i]->partial;
+    }
+    if (!results_of(w_.kernel(a.kernel), a.by, partial)) partial.assign(inputs.size(), {});
+    return partial;
+  }
+
+  // --- instructions
+
+  InstructionKind kind_of(const Kernel& kernel, InstructionKind plain) const {
+    for (const Statement& s : kernel.statements) {
+      if (plain == InstructionKind::recompute) break;
+      if (s.function == "kept") return InstructionKind::random;
+      if (s.function.starts_with("route") || s.function.starts_with("chosen")) {
+        return InstructionKind::route;
+      }
+    }
+    return plain;
+  }
+
+  Instruction call(const Applied& a, InstructionKind plain) const {
+    const Kernel& kernel = w_.kernel(a.kernel);
+    Instruction out{.kind = kind_of(kernel, plain)};
+    out.kernel = a.kernel;
+    out.label = word(source_.operators[at(map_.operator_of[at(a.application)])].name);
+    for (int d : positions_of(kernel)) out.positions.push_back({.dim = d, .by = a.by[at(d)]});
+    if (!a.key.empty()) {
+      out.key = {.name = a.key, .unit = {.variable = IndexTerm::Variable::unit, .offset = 0}};
+    }
+    return out;
+  }
+
+  BufferRef parameter_buffer(int v) const {
+    int piece = 0;
+    const ParameterPlan& plan = plan_of(v, piece);
+    return buffer_of(plan, plan.whole, piece);
+  }
+
+  void run_forward(const Applied& a, InstructionKind plain) {
+    Instruction instruction = call(a, plain);
+    std::vector<const Spread*> spreads;
+    for (int v : a.reads) {
+      spreads.push_back(held_.contains(v) && !is_parameter(v) ? &held_[v].spread : nullptr);
+    }
+    const std::vector<AxisList> passed = left_partial(a, spreads);
+    for (std::size_t i = 0; i < a.reads.size(); ++i) {
+      const int v = a.reads[i];
+      if (is_parameter(v)) {
+        instruction.inputs.push_back(parameter_buffer(v));
+      } else if (!passed[i].empty()) {
+        instruction.inputs.push_back(held_[v].buffer);
+      } else {
+        instruction.inputs.push_back(value(v, a.uses[i].by).buffer);
+      }
+    }
+    const auto partial = results_of(w_.kernel(a.kernel), a.by, passed);
+    ensure(partial.has_value(), "complete inputs always have a result");
+    for (std::size_t i = 0; i < a.to.size(); ++i) {
+      Spread spread = a.uses[a.reads.size() + i];
+      spread.partial = (*partial)[i].axes;
+      spread.op = (*partial)[i].op;
+      held_[a.to[i]] = made(a.to[i], spread);
+      instruction.outputs.push_back(held_[a.to[i]].buffer);
+    }
+    w_.add(std::move(instruction));
+  }
+
+  Held made(int v, const Spread& spread) {
+    if (v == kind_.stream_out && !again_ && spread.by == stream_spread(in_).by) {
+      return w_.make_at(stream_buffer(in_, false, 1), spread);
+    }
+    return w_.make(name_of_value(v), spread, dtype_of(v));
+  }
+
+  // --- forward
+
+  void write_forward() {
+    gather_parameters(false);
+    if (kind_.stream_in >= 0) {
+      held_[kind_.stream_in] = {.buffer = stream_buffer(in_, false, 0),
+                                .spread = stream_spread(in_),
+                                .holders = std::make_shared<int>(1)};
+    }
+    std::vector<bool> all(forward_.size(), true);
+    run_all(all, kept_, InstructionKind::compute);
+    if (kind_.stream_out >= 0) hand_on();
+    for (int v : kept_) left_[v] = held_.at(v);
+    free_parameters(false);
+    end();
+  }
+
+  /// Runs applications in order, letting go of values after their last use but for those to keep.
+  void run_all(const std::vector<bool>& runs, const std::set<int>& keep, InstructionKind plain) {
+    std::map<int, std::size_t> last;
+    for (std::size_t a = 0; a < forward_.size(); ++a) {
+      if (!runs[a]) continue;
+      for (int v : forward_[a].reads) last[v] = a;
+      for (int v : forward_[a].to) last.try_emplace(v, a);
+    }
+    for (std::size_t a = 0; a < forward_.size(); ++a) {
+      if (!runs[a]) continue;
+      run_forward(forward_[a], plain);
+      for (const auto& [v, when] : last) {
+        if (when == a) finish_value(v, keep);
+      }
+    }
+  }
+
+  void finish_value(int v, const std::set<int>& keep) {
+    if (is_parameter(v) || !held_.contains(v)) return;
+    if (v == kind_.stream_out && !again_) return;
+    if (keep.contains(v) && !held_[v].spread.partial.empty()) {
+      held_[v] = resolved(v);
+    }
+    drop_copies(v);
+    if (keep.contains(v)) return;
+    w_.drop(held_[v]);
+    held_.erase(v);
+  }
+
+  /// A value that is kept although nothing in forward needed it complete.
+  Held resolved(int v) {
+    Held own = held_[v];
+    Held whole = w_.brought(own, own.spread.by, name_of_value(v));
+    w_.drop(own);
+    return whole;
+  }
+
+  void hand_on() {
+    Held& own = held_[kind_.stream_out];
+    const BufferRef target = stream_buffer(in_, false, 1);
+    const Spread stream = stream_spread(in_);
+    if (own.buffer == target && own.spread.partial.empty()) return;
+    Held out = own.buffer == target
+                   ? w_.brought(own, stream.by, name_of_value(kind_.stream_out))
+                   : w_.brought(own, stream.by, name_of_value(kind_.stream_out), &target);
+    w_.drop(own);
+    held_.erase(kind_.stream_out);
+    (void)out;
+  }
+
+  // --- parameters
+
+  /// Rests in part, used whole: gathered before the unit, one message for all of it.
+  void gather_parameters(bool again) {
+    std::map<AxisList, Instruction> gathers;
+    for (const ParameterPlan& plan : parameters_.plans) {
+      if (plan.whole == plan.rest) continue;
+      if (plan.keep == Keep::step || (again && plan.keep == Keep::backward)) continue;
+      gather(plan, gathers);
+    }
+    for (auto& [axes, instruction] : gathers) w_.add(std::move(instruction));
+    drop_parts();
+  }
+
+  void gather(const ParameterPlan& plan, std::map<AxisList, Instruction>& gathers) {
+    BufferRef part = buffer_of(plan, plan.materialized ? plan.master : plan.rest);
+    part.piece = -1;
+    BufferRef whole = buffer_of(plan, plan.whole);
+    whole.piece = -1;
+    w_.make_at(whole, {});
+    const bool host = plan.on_host[plan.materialized ? 1 : 0];
+    if (plan.gathered.empty()) {
+      w_.move(host ? InstructionKind::host_copy : InstructionKind::copy, part, whole);
+      return;
+    }
+    if (host || plan.materialized) {
+      const BufferType type = parameter_type(plan, plan.gathered, in_.job.precision.gather);
+      const int family = w_.family("part." + plan.name, type, Indexing::unit);
+      Held copy = w_.make_at(buffer_of(plan, family), {});
+      copy.buffer.piece = -1;
+      w_.move(host ? InstructionKind::host_copy : InstructionKind::copy, part, copy.buffer);
+      part = copy.buffer;
+      parts_.push_back(copy);
+    }
+    Instruction& instruction = gathers[plan.gathered];
+    instruction.kind = InstructionKind::all_gather;
+    instruction.axes = plan.gathered;
+    instruction.inputs.push_back(part);
+    instruction.outputs.push_back(whole);
+    instruction.label = "parameters";
+  }
+
+  void drop_parts() {
+    for (Held& part : parts_) w_.drop(part);
+    parts_.clear();
+  }
+
+  void free_parameters(bool last) {
+    for (const ParameterPlan& plan : parameters_.plans) {
+      if (plan.whole == plan.rest || plan.keep == Keep::step) continue;
+      if (!last && plan.keep == Keep::backward) continue;
+      Held whole{.buffer = buffer_of(plan, plan.whole), .spread = {}, .holders = {}};
+      whole.buffer.piece = -1;
+      whole.holders = std::make_shared<int>(1);
+      w_.drop(whole);
+    }
+  }
+
+  // --- backward
+
+  void write_backward() {
+    gather_parameters(true);
+    again_ = true;
+    for (int v : kept_) held_[v] = kept_value(v);
+    if (recomputed_) run_again();
+    begin_gradients();
+    for (std::size_t b = 0; b < backward_.size(); ++b) run_backward(b);
+    if (kind_.stream_in >= 0) hand_back();
+    for (int v : std::vector<int>(read_.begin(), read_.end())) finish_value(v, {});
+    if (kind_.stream_in >= 0 && held_.contains(kind_.stream_in)) {
+      finish_value(kind_.stream_in, {});
+    }
+    scatter_gradients();
+    free_parameters(true);
+    end();
+    again_ = false;
+  }
+
+  /// A value that forward left: the same buffer under the same name.
+  Held kept_value(int v) {
+    if (v == kind_.stream_in) {
+      return {.buffer = stream_buffer(in_, false, 0),
+              .spread = stream_spread(in_),
+              .holders = std::make_shared<int>(1)};
+    }
+    Held held = left_.at(v);
+    held.holders = std::make_shared<int>(1);
+    return held;
+  }
+
+  /// Runs what leads to a value that backward reads once more.
+  void run_again() {
+    std::vector<bool> runs(forward_.size(), false);
+    std::set<int> wanted = read_;
+    for (std::size_t a = forward_.size(); a-- > 0;) {
+      const bool leads = std::ranges::any_of(
+          forward_[a].to, [&](int v) { return wanted.contains(v) && v != kind_.stream_in; });
+      if (!leads) continue;
+      runs[a] = true;
+      wanted.insert(forward_[a].reads.begin(), forward_[a].reads.end());
+    }
+    std::set<int> keep = read_;
+    if (kind_.stream_in >= 0) keep.insert(kind_.stream_in);
+    run_all(runs, keep, InstructionKind::recompute);
+  }
+
+  void begin_gradients() {
+    if (kind_.stream_out >= 0) {
+      gradients_[kind_.stream_out] = {{.buffer = stream_buffer(in_, true, 1),
+                                       .spread = stream_spread(in_),
+                                       .holders = std::make_shared<int>(1)}};
+    }
+    if (kind_.loss < 0) return;
+    const Reference& reference = in_.model.reference;
+    Spread spread{.tensor = kind_.values[at(kind_.loss)].dims, .by = {}, .partial = {}};
+    for (int d : spread.tensor) spread.by.push_back(in_.layouts.division(d, Place::parallel));
+    Held seed = w_.make("d.loss", spread, Dtype::fp32);
+    Instruction instruction{.kind = InstructionKind::compute};
+    instruction.kernel = w_.add_kernel(in_.model.kernels[at(reference.seed_kernel)]);
+    instruction.inputs = {input_buffer(in_, reference.weights), count_buffer(in_)};
+    instruction.outputs = {seed.buffer};
+    instruction.label = "loss-weight";
+    w_.add(std::move(instruction));
+    gradients_[kind_.loss] = {seed};
+  }
+
+  /// Adds a share to a value's gradient: to one that lies alike, or beside the others.
+  void give(int v, Held share) {
+    std::vector<Held>& all = gradients_[v];
+    for (Held& h : all) {
+      const bool alike = h.spread.by == share.spread.by && h.spread.partial == share.spread.partial;
+      if (!alike) continue;
+      add_up(h, share, v);
+      return;
+    }
+    all.push_back(std::move(share));
+  }
+
+  /// sum += share. Where others hold the sum's buffer too, a new one is made.
+  void add_up(Held& sum, Held& share, int v) {
+    if (*sum.holders > 1 && *share.holders == 1) std::swap(sum, share);
+    if (*sum.holders > 1) {
+      Held fresh = w_.make("d." + name_of_value(v), sum.spread, dtype_of(v));
+      w_.move(InstructionKind::copy, sum.buffer, fresh.buffer);
+      w_.drop(sum);
+      sum = fresh;
+    }
+    w_.move(InstructionKind::accumulate, share.buffer, sum.buffer);
+    w_.drop(share);
+  }
+
+  /// The gradient of a value, divided like that. Partial only where `passes`.
+  Held& gradient(int v, const std::vector<Division>& by, bool passes) {
+    std::vector<Held>& all = gradients_[v];
+    ensure(!all.empty(), "a gradient has arrived");
+    if (passes && all.size() == 1 && all[0].spread.by == by) return all[0];
+    for (Held& h : all) {
+      Held whole = w_.brought(h, by, "d." + name_of_value(v));
+      w_.drop(h);
+      h = whole;
+    }
+    while (all.size() > 1) {
+      Held share = all.back();
+      all.pop_back();
+      add_up(all.front(), share, v);
+    }
+    return all.front();
+  }
+
+  void run_backward(std::size_t b) {
+    const Applied& a = backward_[b];
+    pass_gradients(b);
+    if (a.kernel >= 0) {
+      Instruction instruction = call(a, InstructionKind::compute);
+      std::vector<const Spread*> spreads;
+      for (int v : a.from) {
+        const std::vector<Held>& all = gradients_[v];
+        spreads.push_back(all.size() == 1 ? &all.front().spread : nullptr);
+      }
+      spreads.resize(a.from.size() + a.reads.size(), nullptr);
+      const std::vector<AxisList> passed = left_partial(a, spreads);
+      for (std::size_t i = 0; i < a.from.size(); ++i) {
+        instruction.inputs.push_back(gradient(a.from[i], a.uses[i].by, !passed[i].empty()).buffer);
+      }
+      read_values(a, instruction);
+      make_gradients(a, passed, instruction);
+    }
+    for (int v : outputs_of(a.application)) {
+      for (Held& h : gradients_[v]) w_.drop(h);
+      gradients_.erase(v);
+    }
+    for (int v : last_read_at(b)) finish_value(v, {});
+  }
+
+  const std::vector<int>& outputs_of(int application) const {
+    return kind_.applications[at(application)].outputs;
+  }
+
+  /// Inputs whose gradient is an output's as it stands share its buffer.
+  void pass_gradients(std::size_t b) {
+    for (const auto& [to, from] : passes_[b]) {
+      if (backward_[b].place == Place::stream && !gradients_[from].empty()) {
+        gradient(from, stream_like(from), false);
+      }
+      for (const Held& h : gradients_[from]) {
+        Held share = h;
+        ++*share.holders;
+        if (is_parameter(to)) continue;
+        give(to, share);
+      }
+    }
+  }
+
+  std::vector<Division> stream_like(int v) const {
+    std::vector<Division> by;
+    for (int d : kind_.values[at(v)].dims) by.push_back(in_.layouts.division(d, Place::stream));
+    return by;
+  }
+
+  void read_values(const Applied& a, Instruction& instruction) {
+    for (std::size_t i = 0; i < a.reads.size(); ++i) {
+      const int v = a.reads[i];
+      const Spread& use = a.uses[a.from.size() + i];
+      instruction.inputs.push_back(is_parameter(v) ? parameter_buffer(v) : value(v, use.by).buffer);
+    }
+  }
+
+  void make_gradients(const Applied& a, std::vector<AxisList> passed, Instruction& instruction) {
+    passed.resize(a.from.size() + a.reads.size());
+    const auto partial = results_of(w_.kernel(a.kernel), a.by, passed);
+    ensure(partial.has_value(), "complete inputs always have a result");
+    std::vector<std::pair<int, Held>> made;
+    std::vector<int> finished;
+    for (std::size_t i = 0; i < a.to.size(); ++i) {
+      Spread spread = a.uses[a.from.size() + a.reads.size() + i];
+      spread.partial = (*partial)[i].axes;
+      if (is_parameter(a.to[i])) {
+        instruction.outputs.push_back(weight_gradient(a.to[i], spread, finished));
+        continue;
+      }
+      made.emplace_back(a.to[i], w_.make("d." + name_of_value(a.to[i]), spread, dtype_of(a.to[i])));
+      instruction.outputs.push_back(made.back().second.buffer);
+    }
+    w_.add(std::move(instruction));
+    for (auto& [v, held] : made) give(v, held);
+    for (int plan : finished) settle_gradient(plan);
+  }
+
+  /// Values of this pass that no later application reads.
+  std::vector<int> last_read_at(std::size_t b) const {
+    std::vector<int> out;
+    for (int v : backward_[b].reads) {
+      bool later = is_parameter(v) || !held_.contains(v);
+      for (std::size_t c = b + 1; c < backward_.size(); ++c) {
+        later = later || std::ranges::find(backward_[c].reads, v) != backward_[c].reads.end();
+      }
+      if (!later && std::ranges::find(out, v) == out.end()) out.push_back(v);
+    }
+    return out;
+  }
+
+  void hand_back() {
+    const int v = kind_.stream_in;
+    const BufferRef target = stream_buffer(in_, true, 0);
+    Held& own = gradient(v, stream_spread(in_).by, false);
+    if (own.buffer == target) return;
+    Held out = w_.make_at(target, stream_spread(in_));
+    w_.move(InstructionKind::copy, own.buffer, out.buffer);
+    w_.drop(own);
+    gradients_.erase(v);
+  }
+
+  // --- gradients of parameters
+
+  /// The buffer that takes the gradient of a parameter's piece, made with the first piece.
+  BufferRef weight_gradient(int v, const Spread& spread, std::vector<int>& finished) {
+    const auto& [p, piece] = parameters_.plan_of[at(kind_.values[at(v)].parameter)];
+    const ParameterPlan& plan = parameters_.plans[at(p)];
+    ensure(spread.by == plan.spread[at(piece)].by, "a gradient lies as its parameter");
+    plan_partial_[p] = united(plan_partial_[p], spread.partial);
+    if (!weights_.contains(p)) {
+      const int family =
+          w_.family("d." + plan.name, parameter_type(plan, {}, in_.job.precision.compute),
+                    Indexing::unit_and_micro_batch);
+      weights_[p].held = w_.make_at(w_.here(family), {});
+      weights_[p].missing = static_cast<int>(plan.pieces.size());
+    }
+    if (--weights_[p].missing == 0) finished.push_back(p);
+    BufferRef ref = weights_[p].held.buffer;
+    if (plan.pieces.size() > 1) ref.piece = piece;
+    return ref;
+  }
+
+  /// A gradient that is not scattered in this pass goes into the buffer of the step.
+  void settle_gradient(int p) {
+    const ParameterPlan& plan = parameters_.plans[at(p)];
+    if (!common(plan.scattered, plan_partial_[p]).empty()) return;  // at the unit's end
+    BufferRef sum = buffer_of(plan, plan.gradient);
+    sum.piece = -1;
+    w_.move(InstructionKind::accumulate, weights_[p].held.buffer, sum);
+    w_.drop(weights_[p].held);
+    weights_.erase(p);
+  }
+
+  /// Gradients that go to their owners in each micro-batch: one message for the unit.
+  void scatter_gradients() {
+    std::map<AxisList, Instruction> scatters;
+    std::vector<std::pair<int, Held>> own;
+    for (auto& [p, weight] : weights_) {
+      const ParameterPlan& plan = parameters_.plans[at(p)];
+      ensure(minus(plan.scattered, plan_partial_[p]).empty(), "what is scattered is partial");
+      const BufferType type = parameter_type(plan, plan.scattered, in_.job.precision.reduce);
+      const int family = w_.family("own." + plan.name, type, Indexing::unit_and_micro_batch);
+      own.emplace_back(p, w_.make_at(w_.here(family), {}));
+      Instruction& instruction = scatters[plan.scattered];
+      instruction.kind = InstructionKind::reduce_scatter;
+      instruction.axes = plan.scattered;
+      instruction.inputs.push_back(weight.held.buffer);
+      instruction.outputs.push_back(own.back().second.buffer);
+      instruction.label = "gradients";
+    }
+    for (auto& [axes, instruction] : scatters) w_.add(std::move(instruction));
+    for (auto& [p, weight] : weights_) w_.drop(weight.held);
+    weights_.clear();
+    for (auto& [p, held] : own) {
+      const ParameterPlan& plan = parameters_.plans[at(p)];
+      BufferRef sum = buffer_of(plan, plan.gradient);
+      sum.piece = -1;
+      w_.move(plan.on_host[2] ? InstructionKind::accumulate : InstructionKind::accumulate,
+              held.buffer, sum);
+      w_.drop(held);
+    }
+  }
+
+  struct Weight {
+    Held held;
+    int missing = 0;
+  };
+
+  Lowering& in_;
+  Writer& w_;
+  const UnitParameters& parameters_;
+  const ReferenceKind& kind_;
+  const UnitKind& source_;
+  const KindMap& map_;
+  bool recomputed_ = false;
+  bool again_ = false;  // backward is being written
+  int number_ = -1;
+  std::unique_ptr<std::vector<Step>> body_;
+
+  std::vector<Applied> forward_;
+  std::vector<Applied> backward_;
+  std::vector<std::vector<std::pair<int, int>>> passes_;  // by backward application: to, from
+  std::set<int> read_;                                    // values that backward reads
+  std::set<int> kept_;                                    // values that forward leaves
+
+  std::map<int, Held> held_;
+  std::map<int, std::vector<Held>> copies_;  // values divided otherwise
+  std::map<int, Held> left_;                 // kept values as forward leaves them
+  std::map<int, std::vector<Held>> gradients_;
+  std::map<int, Weight> weights_;
+  std::vector<Held> parts_;
+  std::map<int, AxisList> plan_partial_;
+};
+
+}  // namespace
+
+Spread stream_spread(Lowering& in) {
+  Spread spread;
+  for (std::size_t d = 0; d < in.model.dims.size(); ++d) {
+    const Index index = in.model.indices[d];
+    if (index != Index::sample && index != Index::token && index != Index::hidden) continue;
+    const bool other =
+        index == Index::hidden && in.model.dims[d].extent != in.job.model.figures.hidden;
+    if (other) continue;
+    spread.tensor.push_back(static_cast<int>(d));
+    spread.by.push_back(in.layouts.division(static_cast<int>(d), Place::stream));
+  }
+  return spread;
+}
+
+BufferRef stream_buffer(Lowering& in, bool gradient, std::int64_t units_further) {
+  const int family = in.writer.family(gradient ? "d.stream" : "stream",
+                                      type_of(stream_spread(in), in.job.precision.compute),
+                                      Indexing::unit_and_micro_batch);
+  BufferRef ref = in.writer.here(family);
+  ref.unit.offset = units_further;
+  return ref;
+}
+
+BufferRef input_buffer(Lowering& in, int input) {
+  const ReferenceInput& what = in.model.reference.inputs[at(input)];
+  Spread spread{.tensor = what.dims, .by = {}, .partial = {}};
+  for (int d : what.dims) spread.by.push_back(in.layouts.division(d, Place::parallel));
+  const Dtype dtype = input == in.model.reference.weights ? Dtype::fp32 : Dtype::int64;
+  return in.writer.here(in.writer.family(what.name, type_of(spread, dtype), Indexing::micro_batch));
+}
+
+BufferRef count_buffer(Lowering& in) {
+  return {.family = in.writer.family("tokens", {.dtype = Dtype::fp32, .pieces = {{}}, .flat = {}},
+                                     Indexing::none)};
+}
+
+UnitProcedures write_unit(Lowering& in, UnitParameters& parameters, int kind, bool recomputed) {
+  UnitPasses passes(in, parameters, kind, recomputed);
+  const UnitProcedures out = passes.write();
+  for (const auto& [p, axes] : passes.partial_of_plans()) parameters.plans[at(p)].partial = axes;
+  return out;
+}
+
+}  // namespace placet

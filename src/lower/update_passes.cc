@@ -1,0 +1,355 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "lower/class_passes.h"
+#include "program/kernel_text.h"
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+const BufferType kScalar{.dtype = Dtype::fp32, .pieces = {{}}, .flat = {}};
+
+class UpdateWriter {
+ public:
+  UpdateWriter(Lowering& in, const UnitTable& table, const std::vector<StagePlan>& stages,
+               const StagePlan& stage)
+      : in_(in), w_(in.writer), table_(table), stages_(stages), stage_(stage) {
+    const int layer = layer_axis(in.job.placement);
+    if (layer >= 0) layer_part_ = in.mesh.parts[at(layer)].front();
+  }
+
+  void write() {
+    for (const HeldPlan& held : plans_held(in_, table_, stage_)) {
+      if (held.plan->trainable) updates_.push_back({.held = held, .gradient = {}, .made = false});
+    }
+    w_.set_phase(StepPhase::reduce);
+    reduce_gradients();
+    join_shared();
+    w_.set_phase(StepPhase::update);
+    if (in_.model.reference.norm_kernel >= 0) limit_norm();
+    for (Update& u : updates_) update(u);
+    spread_parameters();
+    for (const BufferRef& ref : temporary_) free_buffer(ref);
+  }
+
+ private:
+  struct Update {
+    HeldPlan held;
+    BufferRef gradient;  // as the update takes it
+    bool made = false;   // it is a buffer of its own
+    AxisList left;       // axes that divide it by elements
+    BufferRef part;      // the updated part of the parameter, if it has to be sent
+    bool sends = false;
+  };
+
+  void alloc_buffer(const BufferRef& ref) {
+    Instruction alloc{.kind = InstructionKind::alloc};
+    alloc.outputs = {ref};
+    w_.add(std::move(alloc));
+  }
+  void free_buffer(const BufferRef& ref) {
+    Instruction free{.kind = InstructionKind::free};
+    free.inputs = {ref};
+    w_.add(std::move(free));
+  }
+
+  BufferRef make(const Update& u, const std::string& name, const AxisList& flat, Dtype dtype,
+                 bool host = false) {
+    const ParameterPlan& plan = *u.held.plan;
+    const BufferRef ref = buffer_of(
+        u.held,
+        w_.family(name + "." + plan.name, parameter_type(plan, flat, dtype), Indexing::unit, host));
+    alloc_buffer(ref);
+    return ref;
+  }
+
+  /// Axes along which the gradient is still to be put together.
+  AxisList open_axes(const ParameterPlan& plan) const {
+    AxisList open = plan.partial;
+    for (const UnitParameters& unit : table_.parameters) {
+      for (const ParameterPlan& other : unit.plans) {
+        if (other.owner >= 0 && other.gradient == plan.gradient) open = united(open, other.partial);
+      }
+    }
+    return minus(open, plan.scattered);
+  }
+
+  /// What all pieces of one unit have in common travels in one message.
+  struct Message {
+    int unit = 0;
+    AxisList axes;
+    auto operator<=>(const Message&) const = default;
+  };
+
+  /// To the owners first, then among those that own the same.
+  void reduce_gradients() {
+    std::map<Message, Instruction> scatters;
+    std::map<Message, std::vector<BufferRef>> sums;
+    for (Update& u : updates_) {
+      const ParameterPlan& plan = *u.held.plan;
+      const AxisList open = open_axes(plan);
+      const AxisList to_owner = common(plan.owned, open);
+      u.left = plan.scattered;
+      u.gradient = buffer_of(u.held, plan.gradient);
+      if (!to_owner.empty()) {
+        u.left.insert(u.left.end(), to_owner.begin(), to_owner.end());
+        const BufferRef own = make(u, "own", u.left, in_.job.precision.reduce);
+        Instruction& instruction = scatters[{u.held.unit, to_owner}];
+        instruction.kind = InstructionKind::reduce_scatter;
+        instruction.axes = to_owner;
+        instruction.inputs.push_back(u.gradient);
+        instruction.outputs.push_back(own);
+        instruction.label = "gradients";
+        u.gradient = own;
+        u.made = true;
+      }
+      const AxisList rest = minus(open, to_owner);
+      if (!rest.empty()) sums[{u.held.unit, rest}].push_back(u.gradient);
+    }
+    for (auto& [message, instruction] : scatters) w_.add(std::move(instruction));
+    for (auto& [message, buffers] : sums) {
+      w_.reduce(buffers, message.axes, Combine::sum, "gradients");
+    }
+  }
+
+  /// Coordinates of the stages that hold a tensor.
+  std::vector<std::int64_t> holders(const HeldPlan& held) const {
+    std::vector<std::int64_t> out;
+    for (const StagePlan& s : stages_) {
+      const auto all = plans_held(in_, table_, s);
+      if (std::ranges::any_of(
+              all, [&](const HeldPlan& h) { return h.unit == held.unit && h.plan == held.plan; })) {
+        out.push_back(s.coordinate);
+      }
+    }
+    return out;
+  }
+
+  /// A tensor that several stages hold has a part of its gradient on each.
+  void join_shared() {
+    if (layer_part_ < 0) return;
+    for (Update& u : updates_) {
+      const std::vector<std::int64_t> among = holders(u.held);
+      if (among.size() < 2) continue;
+      Instruction instruction{.kind = InstructionKind::all_reduce};
+      instruction.inputs = {u.gradient};
+      instruction.outputs = {u.gradient};
+      instruction.axes = {layer_part_};
+      if (static_cast<std::int64_t>(among.size()) < in_.mesh.axes[at(layer_part_)].degree) {
+        instruction.among = among;
+      }
+      instruction.label = "shared-gradients";
+      w_.add(std::move(instruction));
+    }
+  }
+
+  // --- the norm
+
+  AxisList axes_of_plan(const ParameterPlan& plan) const {
+    AxisList axes = united(plan.cut, plan.owned);
+    if (layer_part_ >= 0) axes = united(axes, {layer_part_});
+    return axes;
+  }
+
+  /// Squares of all parts: each owner adds its own; what several hold counts in equal shares.
+  void limit_norm() {
+    AxisList owners;
+    for (const UnitParameters& unit : table_.parameters) {
+      for (const ParameterPlan& plan : unit.plans) {
+        if (plan.trainable) owners = united(owners, axes_of_plan(plan));
+      }
+    }
+    total_ = {.family = w_.family("norm", kScalar, Indexing::none)};
+    alloc_buffer(total_);
+    temporary_.push_back(total_);
+    zero(total_);
+    for (const Update& u : updates_) add_squares(u, owners);
+    w_.reduce({total_}, owners, Combine::sum, "norm");
+    factor_ = {.family = w_.family("limit", kScalar, Indexing::none)};
+    alloc_buffer(factor_);
+    temporary_.push_back(factor_);
+    call(InstructionKind::norm, in_.model.reference.clip_kernel, {total_}, {factor_}, "limit");
+  }
+
+  void zero(const BufferRef& ref) {
+    Instruction instruction{.kind = InstructionKind::zero};
+    instruction.outputs = {ref};
+    w_.add(std::move(instruction));
+  }
+
+  void call(InstructionKind kind, int model_kernel, std::vector<BufferRef> inputs,
+            std::vector<BufferRef> outputs, const std::string& label) {
+    Instruction instruction{.kind = kind};
+    instruction.kernel = w_.add_kernel(in_.model.kernels[at(model_kernel)]);
+    instruction.inputs = std::move(inputs);
+    instruction.outputs = std::move(outputs);
+    instruction.label = label;
+    w_.add(std::move(instruction));
+  }
+
+  /// How many devices of the owners hold the same part.
+  std::int64_t sharers(const Update& u, const AxisList& owners) const {
+    std::int64_t n = 1;
+    for (int a : minus(owners, axes_of_plan(*u.held.plan))) n *= in_.mesh.axes[at(a)].degree;
+    return layer_part_ < 0 ? n : n * static_cast<std::int64_t>(holders(u.held).size());
+  }
+
+  void add_squares(const Update& u, const AxisList& owners) {
+    const BufferRef part{.family = w_.family("norm.part", kScalar, Indexing::none)};
+    const std::size_t pieces = u.held.plan->pieces.size();
+    for (std::size_t i = 0; i < pieces; ++i) {
+      BufferRef gradient = u.gradient;
+      if (pieces > 1 && u.left.empty()) gradient.piece = static_cast<int>(i);
+      alloc_buffer(part);
+      call(InstructionKind::norm, in_.model.reference.norm_kernel, {gradient}, {part},
+           u.held.plan->name);
+      add_scaled(part, sharers(u, owners));
+      free_buffer(part);
+      if (u.gradient.piece == gradient.piece) break;
+    }
+  }
+
+  void add_scaled(const BufferRef& part, std::int64_t sharers) {
+    if (sharers > 1) {
+      Instruction scale{.kind = InstructionKind::scale};
+      scale.kernel =
+          w_.add_kernel(kernel_from("kernel scaled(x[...]) -> (y[...]) {\n y[...] = x[...]\n}"));
+      scale.inputs = {part};
+      scale.outputs = {part};
+      scale.factor = Rational(1, sharers);
+      scale.label = "norm";
+      w_.add(std::move(scale));
+    }
+    w_.move(InstructionKind::accumulate, part, total_);
+  }
+
+  // --- the update
+
+  void update(Update& u) {
+    const ParameterPlan& plan = *u.held.plan;
+    bring_gradient(u);
+    BufferRef own = plan.has_master ? buffer_of(u.held, plan.master) : buffer_of(u.held, plan.rest);
+    const AxisList rests = plan.rests;
+    const bool apart = !plan.has_master && minus(plan.owned, rests) != AxisList{};
+    if (apart) {
+      u.part = make(u, "updated", plan.owned, in_.job.precision.parameters);
+      temporary_.push_back(u.part);
+      Instruction slice{.kind = InstructionKind::slice};
+      slice.inputs = {own};
+      slice.outputs = {u.part};
+      slice.axes = minus(plan.owned, rests);
+      slice.label = plan.name;
+      w_.add(std::move(slice));
+      own = u.part;
+      u.sends = true;
+    }
+    std::vector<BufferRef> inputs{own};
+    std::vector<BufferRef> outputs{own};
+    for (int family : plan.states) {
+      inputs.push_back(buffer_of(u.held, family));
+      outputs.push_back(inputs.back());
+    }
+    inputs.push_back(u.gradient);
+    if (in_.model.reference.clip_kernel >= 0) inputs.push_back(factor_);
+    call(InstructionKind::update, in_.model.reference.rules[at(plan.rule)].kernel, inputs, outputs,
+         plan.name);
+    if (u.made) temporary_.push_back(u.gradient);
+    if (plan.has_master) from_master(u);
+  }
+
+  /// The gradient divided as the optimizer's state is, and on its medium.
+  void bring_gradient(Update& u) {
+    const ParameterPlan& plan = *u.held.plan;
+    const AxisList gathered = minus(u.left, plan.owned);
+    const AxisList sliced = minus(plan.owned, u.left);
+    const auto change = [&](InstructionKind kind, const AxisList& axes, const AxisList& flat) {
+      const BufferRef next = make(u, "for-update", flat, in_.job.precision.gradients);
+      Instruction instruction{.kind = kind};
+      instruction.inputs = {u.gradient};
+      instruction.outputs = {next};
+      instruction.axes = axes;
+      instruction.label = "gradients";
+      w_.add(std::move(instruction));
+      if (u.made) free_buffer(u.gradient);
+      u.gradient = next;
+      u.made = true;
+      u.left = flat;
+    };
+    if (!gathered.empty()) change(InstructionKind::all_gather, gathered, minus(u.left, gathered));
+    if (!sliced.empty()) change(InstructionKind::slice, sliced, plan.owned);
+    if (plan.on_host[1] && !plan.on_host[2]) {
+      const BufferRef host = make(u, "host-gradient", u.left, in_.job.precision.gradients, true);
+      w_.move(InstructionKind::host_copy, u.gradient, host);
+      if (u.made) free_buffer(u.gradient);
+      u.gradient = host;
+      u.made = true;
+    }
+  }
+
+  /// The parameter again from its master: its part, which is sent where it rests whole.
+  void from_master(Update& u) {
+    const ParameterPlan& plan = *u.held.plan;
+    if (plan.materialized) return;
+    const BufferRef master = buffer_of(u.held, plan.master);
+    const BufferRef rest = buffer_of(u.held, plan.rest);
+    const AxisList sent = minus(plan.owned, plan.rests);
+    const AxisList kept = minus(plan.rests, plan.owned);
+    const bool host = plan.on_host[1] != plan.on_host[0];
+    const InstructionKind copy = host ? InstructionKind::host_copy : InstructionKind::copy;
+    if (sent.empty() && kept.empty()) return w_.move(copy, master, rest);
+    if (sent.empty()) {
+      Instruction slice{.kind = InstructionKind::slice};
+      slice.inputs = {master};
+      slice.outputs = {rest};
+      slice.axes = kept;
+      slice.label = plan.name;
+      w_.add(std::move(slice));
+      return;
+    }
+    u.part = make(u, "updated", plan.owned, in_.job.precision.parameters);
+    temporary_.push_back(u.part);
+    w_.move(copy, master, u.part);
+    u.sends = true;
+  }
+
+  /// Updated parts to all that use the whole: one message for a unit.
+  void spread_parameters() {
+    std::map<Message, Instruction> gathers;
+    for (const Update& u : updates_) {
+      if (!u.sends) continue;
+      const ParameterPlan& plan = *u.held.plan;
+      const AxisList sent = minus(plan.owned, plan.rests);
+      ensure(minus(plan.rests, plan.owned).empty(), "what is sent after the update rests whole");
+      Instruction& instruction = gathers[{u.held.unit, sent}];
+      instruction.kind = InstructionKind::all_gather;
+      instruction.axes = sent;
+      instruction.inputs.push_back(u.part);
+      instruction.outputs.push_back(buffer_of(u.held, plan.rest));
+      instruction.label = "updated-parameters";
+    }
+    for (auto& [message, instruction] : gathers) w_.add(std::move(instruction));
+  }
+
+  Lowering& in_;
+  Writer& w_;
+  const UnitTable& table_;
+  const std::vector<StagePlan>& stages_;
+  const StagePlan& stage_;
+  int layer_part_ = -1;
+  std::vector<Update> updates_;
+  std::vector<BufferRef> temporary_;
+  BufferRef total_, factor_;
+};
+
+}  // namespace
+
+void write_update(Lowering& in, const UnitTable& table, const std::vector<StagePlan>& stages,
+                  const StagePlan& stage) {
+  UpdateWriter(in, table, stages, stage).write();
+}
+
+}  // namespace placet

@@ -1,0 +1,270 @@
+#include "lower/writer.h"
+
+#include <algorithm>
+
+#include "program/kernel_text.h"
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// A division without some axes; levels that become empty vanish.
+Division without(Division division, const AxisList& axes) {
+  for (AxisList& level : division) level = minus(level, axes);
+  std::erase_if(division, [](const AxisList& level) { return level.empty(); });
+  return division;
+}
+
+}  // namespace
+
+bool has(const AxisList& axes, int axis) { return std::ranges::find(axes, axis) != axes.end(); }
+
+AxisList minus(const AxisList& a, const AxisList& b) {
+  AxisList out;
+  std::ranges::copy_if(a, std::back_inserter(out), [&](int x) { return !has(b, x); });
+  return out;
+}
+
+AxisList common(const AxisList& a, const AxisList& b) {
+  AxisList out;
+  std::ranges::copy_if(a, std::back_inserter(out), [&](int x) { return has(b, x); });
+  return out;
+}
+
+AxisList united(const AxisList& a, const AxisList& b) {
+  AxisList out = a;
+  for (int x : b) {
+    if (!has(out, x)) out.push_back(x);
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+AxisList axes_of(const Division& division) {
+  AxisList out;
+  for (const AxisList& level : division) out.insert(out.end(), level.begin(), level.end());
+  return out;
+}
+
+BufferType type_of(const Spread& spread, Dtype dtype) {
+  BufferType type{.dtype = dtype, .pieces = {{}}, .flat = {}};
+  for (std::size_t d = 0; d < spread.tensor.size(); ++d) {
+    type.pieces[0].dims.push_back({.dim = spread.tensor[d], .by = spread.by[d]});
+  }
+  return type;
+}
+
+int Writer::add_kernel(const Kernel& kernel) {
+  const auto [found, fresh] =
+      kernels_.try_emplace(to_text(kernel), static_cast<int>(program_.kernels.size()));
+  if (!fresh) return found->second;
+  Kernel named = kernel;
+  int number = 1;
+  while (std::ranges::any_of(program_.kernels,
+                             [&](const Kernel& k) { return k.name == named.name; })) {
+    named.name = kernel.name + "." + std::to_string(++number);
+  }
+  program_.kernels.push_back(std::move(named));
+  return found->second;
+}
+
+int Writer::family(const std::string& name, const BufferType& type, Indexing indexing,
+                   bool on_host) {
+  const bool unit = indexing == Indexing::unit || indexing == Indexing::unit_and_micro_batch;
+  const bool micro =
+      indexing == Indexing::micro_batch || indexing == Indexing::unit_and_micro_batch;
+  Family family{
+      .name = name, .type = type, .by_unit = unit, .by_micro_batch = micro, .on_host = on_host};
+  for (int number = 1;; ++number) {
+    if (number > 1) family.name = name + "." + std::to_string(number);
+    const auto [found, fresh] =
+        families_.try_emplace(family.name, static_cast<int>(program_.families.size()));
+    if (fresh) program_.families.push_back(family);
+    if (program_.families[at(found->second)] == family) return found->second;
+  }
+}
+
+BufferRef Writer::here(int family) const {
+  const Family& f = family_at(family);
+  BufferRef ref{.family = family};
+  if (f.by_unit) ref.unit.variable = IndexTerm::Variable::unit;
+  if (f.by_micro_batch) ref.micro_batch.variable = IndexTerm::Variable::micro_batch;
+  return ref;
+}
+
+Held Writer::make(const std::string& name, const Spread& spread, Dtype dtype, Indexing indexing) {
+  return make_at(here(family(name, type_of(spread, dtype), indexing)), spread);
+}
+
+Held Writer::make_at(const BufferRef& ref, const Spread& spread) {
+  Instruction alloc{.kind = InstructionKind::alloc};
+  alloc.outputs = {ref};
+  add(std::move(alloc));
+  return {.buffer = ref, .spread = spread, .holders = std::make_shared<int>(1)};
+}
+
+void Writer::drop(Held& held) {
+  if (!held.holders) return;
+  if (--*held.holders == 0) {
+    Instruction free{.kind = InstructionKind::free};
+    free.inputs = {held.buffer};
+    add(std::move(free));
+  }
+  held.holders.reset();
+}
+
+Instruction& Writer::add(Instruction instruction) {
+  instruction.phase = phase_;
+  body_->push_back({std::move(instruction)});
+  return std::get<Instruction>(body_->back().what);
+}
+
+void Writer::move(InstructionKind kind, const BufferRef& from, const BufferRef& to) {
+  Instruction instruction{.kind = kind};
+  instruction.inputs = {from};
+  instruction.outputs = {to};
+  add(std::move(instruction));
+}
+
+void Writer::reduce(std::vector<BufferRef> buffers, const AxisList& axes, Combine op,
+                    const std::string& label) {
+  if (axes.empty() || buffers.empty()) return;
+  Instruction instruction{.kind = InstructionKind::all_reduce};
+  instruction.inputs = buffers;
+  instruction.outputs = std::move(buffers);
+  instruction.axes = axes;
+  instruction.op = op;
+  instruction.label = label;
+  add(std::move(instruction));
+}
+
+/// What must happen along which axes, dim by dim.
+struct Writer::Moves {
+  struct Step {
+    InstructionKind kind = InstructionKind::all_gather;
+    AxisList axes;
+    int dim = kFlat;   // along which parts are taken or put together
+    int into = kFlat;  // all-to-all
+  };
+  AxisList reduced;
+  std::vector<Step> scatters, slices, exchanges, gathers;
+
+  static void note(std::vector<Step>& steps, InstructionKind kind, int axis, int dim, int into) {
+    for (Step& s : steps) {
+      if (s.dim == dim && s.into == into) return s.axes.push_back(axis);
+    }
+    steps.push_back({.kind = kind, .axes = {axis}, .dim = dim, .into = into});
+  }
+};
+
+Writer::Moves Writer::moves_between(const Spread& from, const std::vector<Division>& by) const {
+  Moves moves;
+  AxisList settled;  // partial axes that end up dividing a dim
+  AxisList exchanged;
+  const auto lost_at = [&](int axis) {
+    for (std::size_t d = 0; d < by.size(); ++d) {
+      if (has(axes_of(from.by[d]), axis) && !has(axes_of(by[d]), axis)) return static_cast<int>(d);
+    }
+    return -1;
+  };
+  for (std::size_t d = 0; d < by.size(); ++d) {
+    const int dim = static_cast<int>(d);
+    for (int a : minus(axes_of(by[d]), axes_of(from.by[d]))) {
+      if (has(from.partial, a)) {
+        Moves::note(moves.scatters, InstructionKind::reduce_scatter, a, dim, kFlat);
+        settled.push_back(a);
+      } else if (const int other = lost_at(a); other >= 0) {
+        Moves::note(moves.exchanges, InstructionKind::all_to_all, a, dim, other);
+        exchanged.push_back(a);
+      } else {
+        Moves::note(moves.slices, InstructionKind::slice, a, dim, kFlat);
+      }
+    }
+  }
+  for (std::size_t d = 0; d < by.size(); ++d) {
+    for (int a : minus(axes_of(from.by[d]), axes_of(by[d]))) {
+      if (has(exchanged, a)) continue;
+      Moves::note(moves.gathers, InstructionKind::all_gather, a, static_cast<int>(d), kFlat);
+    }
+  }
+  moves.reduced = minus(from.partial, settled);
+  return moves;
+}
+
+Held Writer::result_of(const Held& from, const Spread& spread, const std::string& name,
+                       const BufferRef* into) {
+  if (into != nullptr) return make_at(*into, spread);
+  const Family& source = family_at(from.buffer.family);
+  const bool unit = source.by_unit;
+  const bool micro = source.by_micro_batch;
+  const Indexing indexing = unit && micro ? Indexing::unit_and_micro_batch
+                            : unit        ? Indexing::unit
+                            : micro       ? Indexing::micro_batch
+                                          : Indexing::none;
+  Held made = make(name, spread, source.type.dtype, indexing);
+  return made;
+}
+
+Held Writer::brought(const Held& from, const std::vector<Division>& by, const std::string& name,
+                     const BufferRef* into) {
+  const Moves moves = moves_between(from.spread, by);
+  std::vector<Moves::Step> steps = moves.scatters;
+  const std::size_t reduced_after = steps.size();
+  for (const auto* list : {&moves.slices, &moves.exchanges, &moves.gathers}) {
+    steps.insert(steps.end(), list->begin(), list->end());
+  }
+  Held now = from;
+  if (now.holders) ++*now.holders;
+  const auto reduce_rest = [&] {
+    if (moves.reduced.empty()) return;
+    reduce({now.buffer}, moves.reduced, now.spread.op, name);
+    now.spread.partial.clear();
+  };
+  if (reduced_after == 0) reduce_rest();
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const Moves::Step& step = steps[i];
+    Spread spread = now.spread;
+    const std::size_t d = at(step.dim);
+    if (step.kind == InstructionKind::all_gather) {
+      spread.by[d] = by[d];
+    } else {
+      if (step.kind == InstructionKind::all_to_all) {
+        spread.by[at(step.into)] = without(spread.by[at(step.into)], step.axes);
+      }
+      spread.by[d].push_back(step.axes);
+      if (minus(axes_of(by[d]), axes_of(spread.by[d])).empty() &&
+          minus(axes_of(spread.by[d]), axes_of(by[d])).empty()) {
+        spread.by[d] = by[d];
+      }
+    }
+    if (step.kind == InstructionKind::reduce_scatter) {
+      spread.partial = minus(spread.partial, step.axes);
+    }
+    const bool last = i + 1 == steps.size();
+    Held next = result_of(now, spread, name, last ? into : nullptr);
+    Instruction instruction{.kind = step.kind};
+    instruction.inputs = {now.buffer};
+    instruction.outputs = {next.buffer};
+    instruction.axes = step.axes;
+    instruction.dim = step.dim;
+    instruction.into = step.into;
+    instruction.op = now.spread.op;
+    instruction.label = name;
+    add(std::move(instruction));
+    drop(now);
+    now = next;
+    if (i + 1 == reduced_after) reduce_rest();
+  }
+  if (steps.empty() && into != nullptr && !(now.buffer == *into)) {
+    Held next = make_at(*into, now.spread);
+    move(InstructionKind::copy, now.buffer, next.buffer);
+    drop(now);
+    now = next;
+  }
+  now.spread.partial.clear();
+  return now;
+}
+
+}  // namespace placet
