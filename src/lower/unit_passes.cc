@@ -70,6 +70,7 @@ class UnitPasses {
     const int number = static_cast<int>(in_.program.procedures.size()) - 1;
     body_ = std::make_unique<std::vector<Step>>();
     w_.write_to(*body_);
+    w_.forget_buffers();
     w_.set_phase(phase);
     number_ = number;
     return number;
@@ -353,7 +354,7 @@ class UnitPasses {
     ensure(partial.has_value(), "complete inputs always have a result");
     for (std::size_t i = 0; i < a.to.size(); ++i) {
       Spread spread = a.uses[a.reads.size() + i];
-      spread.partial = (*partial)[i].axes;
+      spread.partial = minus((*partial)[i].axes, {in_.mesh.micro_axis()});
       spread.op = (*partial)[i].op;
       held_[a.to[i]] = made(a.to[i], spread);
       instruction.outputs.push_back(held_[a.to[i]].buffer);
@@ -498,7 +499,10 @@ class UnitPasses {
   void write_backward() {
     gather_parameters(true);
     again_ = true;
-    for (int v : kept_) held_[v] = kept_value(v);
+    for (int v : kept_) {
+      held_[v] = kept_value(v);
+      w_.note_alive(held_[v].buffer);
+    }
     if (recomputed_) run_again();
     begin_gradients();
     for (std::size_t b = 0; b < backward_.size(); ++b) run_backward(b);
@@ -507,10 +511,20 @@ class UnitPasses {
     if (kind_.stream_in >= 0 && held_.contains(kind_.stream_in)) {
       finish_value(kind_.stream_in, {});
     }
+    drop_gradients();
     scatter_gradients();
     free_parameters(true);
     end();
     again_ = false;
+  }
+
+  /// Gradients that nothing further back asks for.
+  void drop_gradients() {
+    for (auto& [v, all] : gradients_) {
+      for (Held& h : all) {
+        if (v != kind_.stream_in) w_.drop(h);
+      }
+    }
   }
 
   /// A value that forward left: the same buffer under the same name.
@@ -670,7 +684,7 @@ class UnitPasses {
     std::vector<int> finished;
     for (std::size_t i = 0; i < a.to.size(); ++i) {
       Spread spread = a.uses[a.from.size() + a.reads.size() + i];
-      spread.partial = (*partial)[i].axes;
+      spread.partial = minus((*partial)[i].axes, {in_.mesh.micro_axis()});
       if (is_parameter(a.to[i])) {
         instruction.outputs.push_back(weight_gradient(a.to[i], spread, finished));
         continue;

@@ -95,13 +95,19 @@ BufferRef Writer::here(int family) const {
 }
 
 Held Writer::make(const std::string& name, const Spread& spread, Dtype dtype, Indexing indexing) {
-  return make_at(here(family(name, type_of(spread, dtype), indexing)), spread);
+  std::string unused = name;
+  for (int number = 2;; ++number) {
+    const BufferRef ref = here(family(unused, type_of(spread, dtype), indexing));
+    if (std::ranges::find(alive_, ref) == alive_.end()) return make_at(ref, spread);
+    unused = name + "." + std::to_string(number);
+  }
 }
 
 Held Writer::make_at(const BufferRef& ref, const Spread& spread) {
   Instruction alloc{.kind = InstructionKind::alloc};
   alloc.outputs = {ref};
   add(std::move(alloc));
+  alive_.push_back(ref);
   return {.buffer = ref, .spread = spread, .holders = std::make_shared<int>(1)};
 }
 
@@ -111,6 +117,7 @@ void Writer::drop(Held& held) {
     Instruction free{.kind = InstructionKind::free};
     free.inputs = {held.buffer};
     add(std::move(free));
+    std::erase(alive_, held.buffer);
   }
   held.holders.reset();
 }

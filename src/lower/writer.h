@@ -38,6 +38,10 @@ class Writer {
 
   /// Where instructions go from now on.
   void write_to(std::vector<Step>& body) { body_ = &body; }
+  /// Forgets which buffers are alive: a procedure begins.
+  void forget_buffers() { alive_.clear(); }
+  /// Notes a buffer that is alive when the procedure begins.
+  void note_alive(const BufferRef& ref) { alive_.push_back(ref); }
   void set_phase(StepPhase phase) { phase_ = phase; }
   StepPhase phase() const { return phase_; }
 
@@ -56,7 +60,8 @@ class Writer {
   /// A reference to the element of a family for the variables of a procedure.
   BufferRef here(int family) const;
 
-  /// Makes a new buffer: writes its allocation.
+  /// Makes a new buffer: writes its allocation. While another one of that name is alive it gets a
+  /// number.
   Held make(const std::string& name, const Spread& spread, Dtype dtype,
             Indexing indexing = Indexing::unit_and_micro_batch);
   /// Makes the buffer `ref` of a known family.
@@ -87,6 +92,7 @@ class Writer {
   const ModelReference& model_;
   std::vector<Step>* body_ = nullptr;
   StepPhase phase_ = StepPhase::forward;
+  std::vector<BufferRef> alive_;
   std::map<std::string, int> kernels_;
   std::map<std::string, int> families_;
 };

@@ -230,13 +230,14 @@ class KernelReader {
 
   void finish() {
     std::vector<bool> sized(kernel_.dims.size(), false);
-    for (int i = 0; i < kernel_.inputs; ++i) {
+    for (int i = 0; i < kernel_.inputs + kernel_.outputs; ++i) {
       for (int d : kernel_.tensors[at(i)].dims) sized[at(d)] = true;
     }
     for (std::size_t d = 0; d < sized.size(); ++d) {
       if (!sized[d] && kernel_.dims[d].like < 0) {
-        in_.refuse("the dim '" + kernel_.dims[d].name + "' has no extent: no input has it",
-                   "'dim " + kernel_.dims[d].name + " like OTHER'");
+        in_.refuse(
+            "the dim '" + kernel_.dims[d].name + "' has no extent: no input or output has it",
+            "'dim " + kernel_.dims[d].name + " like OTHER'");
       }
     }
     for (std::size_t t = 0; t < made_.size(); ++t) {

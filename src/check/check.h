@@ -1,0 +1,57 @@
+// The proof that a step program is the training step it claims to be, or the counterexample
+// (docs/theory.md §6.6).
+//
+// All classes are run at once over values that say, for every device, what a buffer holds in terms
+// of the reference. Nothing is sampled and no device is singled out: a verdict holds for all
+// numbers and for any size of the mesh. Nothing here knows where the program came from.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "program/program.h"
+
+namespace placet {
+
+/// The five conditions under which a step equals the reference.
+enum class Condition : std::uint8_t {
+  gradient_integrity,
+  state_consistency,
+  update_integrity,
+  input_integrity,
+  order
+};
+inline constexpr int kConditionCount = 5;
+std::string_view name_of(Condition condition);
+
+/// A counterexample: where the program first departs from the reference.
+struct CheckFinding {
+  Condition condition = Condition::gradient_integrity;
+  std::string tensor;  // of the reference
+  std::string ranks;   // the devices: names of classes
+  std::string at;      // the instruction
+  std::string expected;
+  std::string found;
+  std::string difference;
+  std::vector<std::string> chain;  // instructions from there to the tensor
+  std::string fix;
+  bool masked = false;  // does not show in what is trained
+
+  friend bool operator==(const CheckFinding&, const CheckFinding&) = default;
+};
+
+struct Verdict {
+  bool equivalent = false;
+  int steps = 0;
+  std::int64_t devices = 0;
+  std::array<bool, kConditionCount> holds{};
+  std::vector<std::string> reference;  // its choices
+  std::vector<CheckFinding> findings;
+};
+
+/// Judges two steps of a well-formed program.
+Verdict check(const Program& program);
+
+}  // namespace placet

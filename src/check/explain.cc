@@ -1,0 +1,214 @@
+#include "check/explain.h"
+
+#include <algorithm>
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// Goes down two expressions while they agree on what is done with what.
+class Difference {
+ public:
+  Difference(const Nodes& nodes, const Machine& machine, const Program& program,
+             CheckFinding& finding)
+      : nodes_(nodes), machine_(machine), program_(program), out_(finding) {}
+
+  void compare(NodeId expected, NodeId found) {
+    note(found);
+    const Node& e = nodes_.at(expected);
+    const Node& f = nodes_.at(found);
+    if (++depth_ > kDeepest) return differ(expected, found);
+    if (f.kind == Node::Kind::odd) return odd(expected, f);
+    if (e.kind == Node::Kind::leaf && f.kind == Node::Kind::leaf) return leaves(expected, found);
+    if (e.kind == Node::Kind::sum || f.kind == Node::Kind::sum) return sums(expected, found);
+    if (e.kind != f.kind || e.text != f.text) return differ(expected, found);
+    operands(expected, found);
+  }
+
+  void incomplete(NodeId expected, const Tensor& found) {
+    std::vector<int> axes;
+    for (const Item& item : found.items) {
+      for (const Share& s : item.shares) note_axes(s, axes);
+    }
+    missing(expected, axes);
+  }
+
+ private:
+  void note(NodeId node) {
+    if (const Origin* origin = machine_.origin_of(node)) {
+      out_.at = machine_.describe(*origin);
+      if (out_.chain.size() < 8) out_.chain.push_back(out_.at);
+    }
+  }
+
+  void note_axes(const Share& s, std::vector<int>& axes) const {
+    for (const OpenSum& o : s.open) {
+      for (const Split& c : o.cuts) {
+        if (c.open) axes.push_back(c.axis);
+      }
+    }
+    if (!s.runs.empty()) axes.push_back(static_cast<int>(program_.axes.size()) - 1);
+  }
+
+  std::string names(std::vector<int> axes) const {
+    std::ranges::sort(axes);
+    axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
+    std::string text;
+    for (int a : axes) text += (text.empty() ? "" : ", ") + program_.axes[at(a)].name;
+    return text;
+  }
+
+  void missing(NodeId expected, const std::vector<int>& axes) {
+    set(Condition::gradient_integrity, nodes_.name_of(expected), "a part of that sum",
+        "what the other devices along " + names(axes) + " hold is missing");
+    out_.fix = "reduce it over " + names(axes) + " before it is used";
+  }
+
+  void odd(NodeId expected, const Node& f) {
+    if (f.text == "an incomplete sum" && !f.operands.empty()) {
+      const NodeId whole = f.operands[0].node;
+      if (whole == expected) return missing(expected, f.result);
+      const Node& e = nodes_.at(expected);
+      const Node& w = nodes_.at(whole);
+      if (e.kind == w.kind || e.kind == Node::Kind::sum || w.kind == Node::Kind::sum) {
+        return compare(expected, whole);
+      }
+      return missing(expected, f.result);
+    }
+    const bool inputs = f.text.find("takes its part") != std::string::npos;
+    set(inputs ? Condition::input_integrity : Condition::gradient_integrity,
+        nodes_.name_of(expected), f.text, f.text);
+  }
+
+  void leaves(NodeId expected, NodeId found) {
+    const std::string e = nodes_.name_of(expected);
+    const std::string f = nodes_.name_of(found);
+    const bool version =
+        e.find(" step") != std::string::npos && f.find(" step") != std::string::npos;
+    set(version ? Condition::state_consistency : Condition::input_integrity, e, f,
+        "'" + f + "' is used where '" + e + "' is required");
+  }
+
+  /// Summands with factors; a node that is no sum is one of itself.
+  std::vector<std::pair<NodeId, Rational>> summands(NodeId id) const {
+    const Node& n = nodes_.at(id);
+    if (n.kind != Node::Kind::sum) return {{id, Rational(1)}};
+    std::vector<std::pair<NodeId, Rational>> out;
+    for (std::size_t i = 0; i < n.operands.size(); ++i) {
+      out.emplace_back(n.operands[i].node, n.factors[i]);
+    }
+    return out;
+  }
+
+  void sums(NodeId expected, NodeId found) {
+    auto e = summands(expected);
+    auto f = summands(found);
+    for (const auto& [node, factor] : e) {
+      const auto same = std::ranges::find(f, node, &std::pair<NodeId, Rational>::first);
+      if (same == f.end() || same->second == factor) continue;
+      return scale(expected, same->second / factor);
+    }
+    std::erase_if(e, [&](const auto& x) { return std::ranges::find(f, x) != f.end(); });
+    auto g = summands(expected);
+    std::erase_if(f, [&](const auto& x) { return std::ranges::find(g, x) != g.end(); });
+    if (!e.empty() && !f.empty()) return compare(e[0].first, f[0].first);
+    if (!e.empty()) {
+      set(Condition::gradient_integrity, nodes_.name_of(expected), "a sum without one of its terms",
+          nodes_.name_of(e[0].first) + " is missing");
+    } else if (!f.empty()) {
+      set(Condition::gradient_integrity, nodes_.name_of(expected), "a sum with a term too many",
+          nodes_.name_of(f[0].first) + " is counted although it does not belong there");
+    } else {
+      differ(expected, found);
+    }
+  }
+
+  void scale(NodeId expected, const Rational& by) {
+    std::string why = "the scale is " + to_string(by) + " times what it should be";
+    std::string axes;
+    for (const ProgramAxis& axis : program_.axes) {
+      if (axis.degree == 1) continue;
+      if (by == Rational(axis.degree)) axes += (axes.empty() ? "" : " or ") + axis.name;
+      if (by == Rational(1, axis.degree)) axes += (axes.empty() ? "1/" : " or 1/") + axis.name;
+    }
+    if (!axes.empty()) why += " (" + axes + ")";
+    set(Condition::gradient_integrity, nodes_.name_of(expected), to_string(by) + " times that",
+        why);
+    out_.fix = "multiply it by " + to_string(Rational(1) / by);
+  }
+
+  /// The same operation on different operands: go on with the first that differs.
+  void operands(NodeId expected, NodeId found) {
+    const Node e = nodes_.at(expected);
+    const Node f = nodes_.at(found);
+    std::vector<NodeId> mine;
+    std::vector<NodeId> theirs;
+    for (const NodeOperand& o : e.operands) mine.push_back(o.node);
+    for (const NodeOperand& o : f.operands) theirs.push_back(o.node);
+    if (e.kind == Node::Kind::product) {
+      remove_common(mine, theirs);
+    } else {
+      while (!mine.empty() && !theirs.empty() && mine.front() == theirs.front()) {
+        mine.erase(mine.begin());
+        theirs.erase(theirs.begin());
+      }
+    }
+    if (mine.empty() || theirs.empty()) return differ(expected, found);
+    if (e.text.starts_with("limited")) out_.condition = Condition::update_integrity;
+    const bool scalar = e.text.starts_with("limited") || e.text == "inv";
+    compare(mine.front(), theirs.front());
+    if (scalar) out_.condition = Condition::update_integrity;
+  }
+
+  static void remove_common(std::vector<NodeId>& a, std::vector<NodeId>& b) {
+    for (std::size_t i = 0; i < a.size();) {
+      const auto found = std::ranges::find(b, a[i]);
+      if (found == b.end()) {
+        ++i;
+        continue;
+      }
+      b.erase(found);
+      a.erase(a.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+
+  void differ(NodeId expected, NodeId found) {
+    const std::string e = nodes_.name_of(expected);
+    const std::string f = nodes_.name_of(found);
+    const bool random = nodes_.at(expected).text.starts_with("kept");
+    const bool version =
+        f.find("before the step") != std::string::npos && e.find("after step") != std::string::npos;
+    const Condition condition = random    ? Condition::input_integrity
+                                : version ? Condition::state_consistency
+                                          : Condition::gradient_integrity;
+    set(condition, e, f, "'" + f + "' stands where '" + e + "' is required");
+  }
+
+  void set(Condition condition, const std::string& expected, const std::string& found,
+           const std::string& difference) {
+    out_.condition = condition;
+    out_.expected = expected;
+    out_.found = found;
+    out_.difference = difference;
+  }
+
+  static constexpr int kDeepest = 10'000;
+
+  const Nodes& nodes_;
+  const Machine& machine_;
+  const Program& program_;
+  CheckFinding& out_;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+void explain(Nodes& nodes, const Machine& machine, const Program& program, NodeId expected,
+             const Tensor& found, CheckFinding& finding) {
+  Difference difference(nodes, machine, program, finding);
+  if (!is_complete(found)) return difference.incomplete(expected, found);
+  difference.compare(expected, nodes.node_of(found));
+}
+
+}  // namespace placet

@@ -1,0 +1,425 @@
+#include "check/kernel_values.h"
+
+#include <algorithm>
+#include <map>
+
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+bool contains(const std::vector<int>& values, int value) {
+  return std::ranges::find(values, value) != values.end();
+}
+
+/// One run of a kernel over tensors whose dims are bound. A dim "..." has been replaced by the dims
+/// of the piece.
+class Run {
+ public:
+  Run(Nodes& nodes, Regions& regions, std::int64_t micro_batches, const KernelCall& call)
+      : nodes_(nodes),
+        regions_(regions),
+        micro_batches_(micro_batches),
+        call_(call),
+        kernel_(*call.kernel) {
+    dims_.resize(kernel_.dims.size());
+    for (std::size_t d = 0; d < dims_.size(); ++d) {
+      if (kernel_.dims[d].name == kAnyDims) any_ = static_cast<int>(d);
+    }
+  }
+
+  std::vector<Content> run(const std::vector<Content>& inputs, std::size_t piece) {
+    values_.resize(kernel_.tensors.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) bind(inputs[i], i, piece);
+    read_positions();
+    for (const Statement& s : kernel_.statements) {
+      values_[at(s.result.tensor)] = s.is_linear() ? linear(s) : function(s);
+    }
+    std::vector<Content> out;
+    for (int o = 0; o < kernel_.outputs; ++o) {
+      const std::size_t t = at(kernel_.inputs + o);
+      Content content{.pieces = {values_[t]}, .flat = {}, .micro_batch = micro_batch_};
+      if (has_any(kernel_.tensors[t].dims)) content.flat = flat_;
+      if (!trouble_.empty()) content.pieces = {odd(values_[t])};
+      settle(content.pieces[0], micro_batches_);
+      out.push_back(std::move(content));
+    }
+    return out;
+  }
+
+ private:
+  /// A dim of the kernel: the logical dim it is bound to and how that is cut.
+  struct Bound {
+    int logical = -1;
+    Splits cuts;
+    bool known = false;
+  };
+
+  bool has_any(const std::vector<int>& dims) const { return any_ >= 0 && contains(dims, any_); }
+
+  void trouble(const std::string& text) {
+    if (trouble_.empty()) trouble_ = text;
+  }
+
+  /// A value that cannot be right, in the place of what was to be made.
+  Tensor odd(const Tensor& instead) {
+    Node node{.kind = Node::Kind::odd, .text = trouble_, .dims = instead.dims};
+    for (const Item& item : instead.items) node.operands.push_back({item.node, {}});
+    Tensor out{.dims = instead.dims, .cuts = instead.cuts, .items = {}};
+    out.items.push_back(
+        {.node = nodes_.add(node), .factor = Rational(1), .shares = {}, .parts = {}});
+    return out;
+  }
+
+  void bind(const Content& content, std::size_t i, std::size_t piece) {
+    const std::vector<int>& formal = kernel_.tensors[i].dims;
+    const std::size_t p = content.pieces.size() > 1 ? piece : 0;
+    if (p >= content.pieces.size()) return trouble("nothing was written there");
+    const Tensor& tensor = content.pieces[p];
+    values_[i] = tensor;
+    if (content.micro_batch >= 0) {
+      if (micro_batch_ >= 0 && micro_batch_ != content.micro_batch) {
+        trouble("values of micro-batches " + std::to_string(micro_batch_) + " and " +
+                std::to_string(content.micro_batch) + " meet");
+      }
+      micro_batch_ = content.micro_batch;
+    }
+    if (has_any(formal)) return bind_any(tensor, content.flat);
+    if (!content.flat.empty()) return trouble("a part of a row of elements is used as a tensor");
+    if (formal.size() != tensor.dims.size()) return trouble("a tensor has another number of dims");
+    for (std::size_t d = 0; d < formal.size(); ++d) {
+      bind_dim(formal[d], tensor.dims[d], tensor.cuts[d]);
+    }
+  }
+
+  void bind_any(const Tensor& tensor, const Splits& flat) {
+    if (!any_known_) {
+      any_known_ = true;
+      any_dims_ = tensor.dims;
+      any_cuts_ = tensor.cuts;
+      flat_ = flat;
+      return;
+    }
+    const bool same = any_dims_ == tensor.dims && any_cuts_ == tensor.cuts && flat_ == flat;
+    if (!same) trouble("tensors that meet element by element are divided differently");
+  }
+
+  void bind_dim(int d, int logical, const Splits& cuts) {
+    Bound& bound = dims_[at(d)];
+    if (bound.known && bound.cuts != cuts) {
+      return trouble("tensors that meet have different parts of '" + kernel_.dims[at(d)].name +
+                     "'");
+    }
+    bound = {.logical = logical, .cuts = cuts, .known = true};
+  }
+
+  void read_results() {
+    for (std::size_t o = 0; o < call_.results.size(); ++o) {
+      const std::vector<int>& formal = kernel_.tensors[at(kernel_.inputs) + o].dims;
+      if (has_any(formal) || formal.size() != call_.results[o].size()) continue;
+      for (std::size_t d = 0; d < formal.size(); ++d) {
+        Bound& bound = dims_[at(formal[d])];
+        if (bound.logical < 0) bound.logical = call_.results[o][d];
+      }
+    }
+  }
+
+  /// Where the code believes to be must be where its tensors are; what no tensor tells, it defines.
+  void read_positions() {
+    read_results();
+    for (std::size_t d = 0; d < dims_.size(); ++d) {
+      const int like = kernel_.dims[d].like;
+      if (!dims_[d].known && like >= 0) dims_[d].logical = dims_[at(like)].logical;
+    }
+    for (int d : positions_of(kernel_)) {
+      const std::optional<Splits>& said = call_.positions[at(d)];
+      const Splits where = said ? *said : Splits{};
+      Bound& bound = dims_[at(d)];
+      if (bound.known && bound.cuts != where) {
+        trouble("the code takes its part of '" + kernel_.dims[at(d)].name + "' for another one");
+      }
+      if (!bound.known) bound.cuts = where;
+      bound.known = true;
+    }
+  }
+
+  /// Dims of an operand with "..." opened up: numbers beyond those of the kernel.
+  std::vector<int> opened(const std::vector<int>& dims) const {
+    if (!has_any(dims)) return dims;
+    std::vector<int> out;
+    for (std::size_t i = 0; i < any_dims_.size(); ++i) {
+      out.push_back(static_cast<int>(kernel_.dims.size() + i));
+    }
+    return out;
+  }
+  const Splits& cuts_of(int d) const {
+    return at(d) < dims_.size() ? dims_[at(d)].cuts : any_cuts_[at(d) - dims_.size()];
+  }
+  int logical_of(int d) const {
+    return at(d) < dims_.size() ? dims_[at(d)].logical : any_dims_[at(d) - dims_.size()];
+  }
+
+  Tensor shaped(const std::vector<int>& result) const {
+    Tensor out;
+    for (int d : result) {
+      out.dims.push_back(logical_of(d));
+      out.cuts.push_back(cuts_of(d));
+    }
+    return out;
+  }
+
+  // --- linear statements
+
+  Tensor linear(const Statement& s) {
+    const std::vector<int> result = opened(s.result.dims);
+    Tensor sum = shaped(result);
+    for (const Product& p : s.products) add_to(sum, product(p, s, result));
+    settle(sum, micro_batches_);
+    return sum;
+  }
+
+  struct Factor {
+    NodeId node = 0;
+    std::vector<int> dims;
+  };
+
+  Tensor product(const Product& p, const Statement& s, const std::vector<int>& result) {
+    Tensor out = shaped(result);
+    const Tensor* partial = nullptr;
+    Rational factor = p.factor * call_.factor;
+    std::vector<Factor> factors;
+    for (const Operand& o : p.operands) {
+      const Tensor& value = values_[at(o.tensor)];
+      if (value.items.empty()) return out;  // zero
+      const std::vector<int> dims = opened(o.dims);
+      if (p.operands.size() == 1 && dims == result) {
+        Tensor same = scaled(value, factor);
+        same.dims = out.dims;
+        return same;
+      }
+      if (!is_complete(value)) {
+        if (partial != nullptr) trouble("two incomplete sums are multiplied");
+        partial = &value;
+      }
+      factors.push_back({.node = factor_node(value, factor), .dims = dims});
+    }
+    const bool rows = sums_rows(p, s);
+    add_product(std::move(factors), result, factor, partial, rows, out);
+    return out;
+  }
+
+  /// A single item gives its factor to the product, so that scales move freely.
+  NodeId factor_node(const Tensor& value, Rational& factor) {
+    if (!is_complete(value)) return nodes_.node_of(unscaled(completed(value)));
+    if (value.items.size() == 1) {
+      factor = factor * value.items[0].factor;
+      return value.items[0].node;
+    }
+    return nodes_.node_of(value);
+  }
+
+  static Tensor unscaled(Tensor tensor) {
+    for (Item& item : tensor.items) item.factor = Rational(1);
+    return tensor;
+  }
+
+  bool sums_rows(const Product& p, const Statement& s) const {
+    if (flat_.empty() || has_any(s.result.dims)) return false;
+    return std::ranges::any_of(p.operands, [&](const Operand& o) { return has_any(o.dims); });
+  }
+
+  void add_product(std::vector<Factor> factors, const std::vector<int>& result,
+                   const Rational& factor, const Tensor* partial, bool rows, Tensor& out) {
+    std::ranges::sort(factors, [](const Factor& a, const Factor& b) {
+      return a.node != b.node ? a.node < b.node : a.dims < b.dims;
+    });
+    std::map<int, int> number;
+    const auto numbered = [&](const std::vector<int>& dims) {
+      std::vector<int> list;
+      for (int d : dims)
+        list.push_back(number.try_emplace(d, static_cast<int>(number.size())).first->second);
+      return list;
+    };
+    Node node{.kind = Node::Kind::product, .text = {}, .dims = out.dims};
+    for (const Factor& f : factors) node.operands.push_back({f.node, numbered(f.dims)});
+    node.result = numbered(result);
+    const NodeId made = nodes_.add(node);
+    Share share{.of = made, .open = {}, .runs = {}, .factor = factor};
+    for (const auto& [d, n] : number) {
+      if (!contains(result, d)) open(made, n, cuts_of(d), share);
+    }
+    if (rows) open(made, -1, flat_, share);
+    std::ranges::sort(share.open);
+    Item item{.node = made, .factor = Rational(1), .shares = {}, .parts = {}};
+    if (partial != nullptr) {
+      pass_shares(*partial, share, item);
+    } else if (share.open.empty() && share.runs.empty()) {
+      item.factor = factor;
+    } else {
+      item.parts = {made};
+      item.shares = {share};
+    }
+    Tensor summand{.dims = out.dims, .cuts = out.cuts, .items = {item}};
+    add_to(out, summand);
+  }
+
+  /// Notes a sum over a dim of which the device has a part.
+  void open(NodeId node, int number, const Splits& cuts, Share& share) const {
+    Splits rest;
+    for (const Split& c : cuts) {
+      if (c.axis == regions_.micro_axis()) {
+        if (c.open) share.runs = {{.first = -1, .last = -1, .factor = Rational(1)}};
+      } else {
+        rest.push_back(c);
+      }
+    }
+    trim(rest);
+    if (!rest.empty()) share.open.push_back({.node = node, .dim = number, .cuts = rest});
+  }
+
+  /// The shares of an incomplete factor become those of the product.
+  void pass_shares(const Tensor& partial, const Share& own, Item& item) {
+    for (const Item& from : partial.items) {
+      if (from.complete()) {
+        item.parts.push_back(from.node);
+        Share whole = own;
+        whole.of = from.node;
+        whole.factor = own.factor * from.factor;
+        item.shares.push_back(whole);
+        continue;
+      }
+      if (from.combine != Combine::sum) trouble("a maximum that is not complete is multiplied");
+      item.parts.insert(item.parts.end(), from.parts.begin(), from.parts.end());
+      for (const Share& s : from.shares) {
+        Share passed = s;
+        passed.factor = passed.factor * own.factor;
+        passed.open.insert(passed.open.end(), own.open.begin(), own.open.end());
+        std::ranges::sort(passed.open);
+        if (!own.runs.empty() && !passed.runs.empty()) {
+          trouble("sums over micro-batches are nested");
+        }
+        if (passed.runs.empty()) passed.runs = own.runs;
+        item.shares.push_back(passed);
+      }
+    }
+    std::ranges::sort(item.parts);
+    std::ranges::sort(item.shares, [](const Share& a, const Share& b) {
+      return a.of != b.of ? a.of < b.of : a.open < b.open;
+    });
+  }
+
+  // --- functions
+
+  Tensor function(const Statement& s) {
+    const std::vector<int> result = opened(s.result.dims);
+    Tensor out = shaped(result);
+    std::map<int, int> number;
+    const auto numbered = [&](const std::vector<int>& dims) {
+      std::vector<int> list;
+      for (int d : dims)
+        list.push_back(number.try_emplace(d, static_cast<int>(number.size())).first->second);
+      return list;
+    };
+    Node node{.kind = Node::Kind::function, .text = s.function, .dims = out.dims};
+    for (const Operand& o : s.operands) {
+      const Tensor& value = values_[at(o.tensor)];
+      NodeId operand = 0;
+      if (is_complete(value)) {
+        operand = nodes_.node_of(value);
+      } else {
+        operand = incomplete(value);
+      }
+      node.operands.push_back({operand, numbered(opened(o.dims))});
+    }
+    for (int d : s.whole) {
+      if (!is_whole(cuts_of(d))) {
+        trouble("'" + s.function + "' sees a part of '" + kernel_.dims[at(d)].name + "' only");
+      }
+    }
+    node.result = numbered(result);
+    node.reduced = numbered(s.reduced);
+    node.reduced.push_back(-1);
+    for (int d : numbered(s.whole)) node.reduced.push_back(d);
+    node.combine = s.combine;
+    if (draws(s.function)) node.text += " for " + call_.key;
+    const NodeId made = nodes_.add(node);
+    Share share{.of = made, .open = {}, .runs = {}, .factor = Rational(1)};
+    for (int d : s.reduced) open(made, number.at(d), cuts_of(d), share);
+    std::ranges::sort(share.open);
+    Item item{.node = made, .factor = Rational(1), .shares = {}, .parts = {}, .combine = s.combine};
+    if (!share.open.empty() || !share.runs.empty()) {
+      item.parts = {made};
+      item.shares = {share};
+    } else {
+      item.combine = Combine::sum;
+    }
+    out.items = {item};
+    return out;
+  }
+
+  static bool draws(const std::string& function) { return function == "kept"; }
+
+  /// The node of an operand that should be complete: an odd one that remembers what it is a part
+  /// of.
+  NodeId incomplete(const Tensor& value) {
+    Node node{.kind = Node::Kind::odd, .text = "an incomplete sum", .dims = value.dims};
+    node.operands.push_back({nodes_.node_of(unscaled(completed(value))), {}});
+    for (const Item& item : value.items) {
+      for (const Share& s : item.shares) {
+        for (const OpenSum& o : s.open) {
+          for (const Split& c : o.cuts) {
+            if (c.open) node.result.push_back(c.axis);
+          }
+        }
+        if (!s.runs.empty()) node.result.push_back(regions_.micro_axis());
+      }
+    }
+    std::ranges::sort(node.result);
+    node.result.erase(std::unique(node.result.begin(), node.result.end()), node.result.end());
+    return nodes_.add(node);
+  }
+
+  Nodes& nodes_;
+  Regions& regions_;
+  std::int64_t micro_batches_;
+  const KernelCall& call_;
+  const Kernel& kernel_;
+  std::vector<Bound> dims_;
+  int any_ = -1;
+  bool any_known_ = false;
+  std::vector<int> any_dims_;
+  std::vector<Splits> any_cuts_;
+  Splits flat_;
+  std::int64_t micro_batch_ = -1;
+  std::vector<Tensor> values_;
+  std::string trouble_;
+};
+
+}  // namespace
+
+std::vector<Content> KernelValues::run(const KernelCall& call, const std::vector<Content>& inputs) {
+  std::size_t pieces = 1;
+  for (const Content& c : inputs) pieces = std::max(pieces, c.pieces.size());
+  std::vector<Content> out;
+  for (std::size_t p = 0; p < pieces; ++p) {
+    std::vector<Content> one = Run(nodes_, regions_, micro_batches_, call).run(inputs, p);
+    if (p == 0) {
+      out = std::move(one);
+      continue;
+    }
+    for (std::size_t o = 0; o < out.size(); ++o) {
+      const bool row = !call.kernel->tensors[at(call.kernel->inputs) + o].dims.empty();
+      if (row) {
+        out[o].pieces.push_back(one[o].pieces[0]);
+      } else {
+        add_to(out[o].pieces[0], one[o].pieces[0]);
+        settle(out[o].pieces[0], micro_batches_);
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace placet

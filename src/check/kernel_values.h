@@ -1,0 +1,51 @@
+// What a kernel makes of values (docs/theory.md §6.6): the transfer rules of its two kinds of
+// statements. Inside of check/.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "check/values.h"
+
+namespace placet {
+
+/// What a buffer holds: its tensors, how the row of their elements is divided, and the micro-batch
+/// that divisions by micro-batches speak of (-1: none).
+struct Content {
+  std::vector<Tensor> pieces;
+  Splits flat;
+  std::int64_t micro_batch = -1;
+
+  friend bool operator==(const Content&, const Content&) = default;
+};
+
+/// A kernel as an instruction calls it.
+struct KernelCall {
+  const Kernel* kernel = nullptr;
+  std::vector<std::optional<Splits>> positions;  // by dim: where the code believes to be
+  std::string key;                               // of random numbers
+  /// Logical dims of the outputs: what dims stand for that no input has.
+  std::vector<std::vector<int>> results;
+  Rational factor{1};
+};
+
+/// Evaluates kernels. What cannot be right becomes an odd node, whose text says why; `problems`
+/// collects them.
+class KernelValues {
+ public:
+  KernelValues(Nodes& nodes, Regions& regions, std::int64_t micro_batches)
+      : nodes_(nodes), regions_(regions), micro_batches_(micro_batches) {}
+
+  /// One content per output. Inputs are single tensors, or, for kernels over all dims, whole rows.
+  std::vector<Content> run(const KernelCall& call, const std::vector<Content>& inputs);
+
+  std::int64_t micro_batches() const { return micro_batches_; }
+
+ private:
+  Nodes& nodes_;
+  Regions& regions_;
+  std::int64_t micro_batches_;
+};
+
+}  // namespace placet

@@ -1,0 +1,373 @@
+#include "check/machine.h"
+
+#include <algorithm>
+
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+constexpr std::size_t kMostBreaches = 20;
+
+/// A value of one micro-batch among sums over several: its own run gets its number.
+void name_micro_batch(Content& content) {
+  if (content.micro_batch < 0) return;
+  for (Tensor& t : content.pieces) {
+    for (Item& item : t.items) {
+      for (Share& s : item.shares) {
+        for (Share::Run& r : s.runs) {
+          if (r.first < 0) r.first = r.last = content.micro_batch;
+        }
+      }
+    }
+  }
+}
+
+bool depends_on(const Content& content, int axis) {
+  const auto has = [&](const Splits& cuts) {
+    return std::ranges::any_of(cuts, [&](const Split& c) { return c.axis == axis && c.open; });
+  };
+  return has(content.flat) || std::ranges::any_of(content.pieces, [&](const Tensor& t) {
+           return std::ranges::any_of(t.cuts, has);
+         });
+}
+
+bool is_zero(const Content& content) {
+  return std::ranges::all_of(content.pieces, [](const Tensor& t) { return t.items.empty(); });
+}
+
+bool same_shape(const Content& a, const Content& b) {
+  if (a.flat != b.flat || a.pieces.size() != b.pieces.size()) return false;
+  for (std::size_t p = 0; p < a.pieces.size(); ++p) {
+    if (a.pieces[p].dims != b.pieces[p].dims || a.pieces[p].cuts != b.pieces[p].cuts) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Machine::Machine(const Program& program, Nodes& nodes, Regions& regions, KernelValues& kernels)
+    : program_(program), nodes_(nodes), regions_(regions), kernels_(kernels) {
+  for (const DeviceClass& c : program.classes) {
+    Runner& runner = runners_.emplace_back();
+    for_each_instruction(program, c.body, {}, [&](const Instruction& i, const Arguments& a) {
+      runner.list.emplace_back(&i, a);
+    });
+  }
+}
+
+std::uint64_t Machine::key_of(const BufferRef& ref, const Arguments& arguments) const {
+  const auto unit = static_cast<std::uint64_t>(value_of(ref.unit, arguments));
+  const auto micro = static_cast<std::uint64_t>(value_of(ref.micro_batch, arguments));
+  return static_cast<std::uint64_t>(ref.family) << 48 | (unit & 0xffffff) << 24 |
+         (micro & 0xffffff);
+}
+
+Machine::Slot& Machine::slot(int c, const BufferRef& ref, const Arguments& arguments) {
+  return runners_[at(c)].slots[key_of(ref, arguments)];
+}
+
+void Machine::breach(int c, const std::string& what) {
+  if (breaches_.size() >= kMostBreaches) return;
+  const Runner& runner = runners_[at(c)];
+  const std::size_t now = std::min(runner.next, runner.list.size() - 1);
+  breaches_.push_back({.what = what,
+                       .origin = {.device_class = c,
+                                  .instruction = runner.list[now].first,
+                                  .arguments = runner.list[now].second,
+                                  .step = step_}});
+}
+
+Content Machine::read(int c, const BufferRef& ref, const Arguments& arguments) {
+  const Slot& s = slot(c, ref, arguments);
+  const std::string& name = program_.families[at(ref.family)].name;
+  if (!s.alive) {
+    breach(c, "'" + name + "' is used but not alive");
+  } else if (!s.written) {
+    breach(c, "'" + name + "' is used before it is written");
+  }
+  if (ref.piece < 0 || !s.content.flat.empty()) return s.content;
+  Content out{.pieces = {}, .flat = {}, .micro_batch = s.content.micro_batch};
+  if (at(ref.piece) < s.content.pieces.size()) out.pieces = {s.content.pieces[at(ref.piece)]};
+  return out;
+}
+
+void Machine::write(int c, const BufferRef& ref, const Arguments& arguments, Content content) {
+  Slot& s = slot(c, ref, arguments);
+  const Family& family = program_.families[at(ref.family)];
+  if (!s.alive) breach(c, "'" + family.name + "' is written but not alive");
+  s.written = true;
+  if (ref.piece < 0) {
+    s.content = std::move(content);
+    return;
+  }
+  s.content.pieces.resize(family.type.pieces.size());
+  s.content.micro_batch = content.micro_batch;
+  s.content.flat.clear();
+  if (!content.pieces.empty()) s.content.pieces[at(ref.piece)] = std::move(content.pieces[0]);
+}
+
+std::int64_t Machine::elements_of(const Content& content) const {
+  std::int64_t sum = 0;
+  for (const Tensor& t : content.pieces) {
+    std::int64_t elements = 1;
+    for (std::size_t d = 0; d < t.dims.size(); ++d) {
+      elements *= length_of(program_.dims[at(t.dims[d])].extent, t.cuts[d], regions_);
+    }
+    sum += elements;
+  }
+  return sum;
+}
+
+Content Machine::typed(const BufferRef& ref, const std::vector<NodeId>& nodes) {
+  const BufferType& type = program_.families[at(ref.family)].type;
+  Content out;
+  for (std::size_t p = 0; p < type.pieces.size(); ++p) {
+    Tensor t;
+    for (const DividedDim& d : type.pieces[p].dims) {
+      t.dims.push_back(d.dim);
+      t.cuts.push_back(regions_.cuts_of(program_.dims[at(d.dim)].extent, d.by));
+    }
+    if (p < nodes.size() && nodes[p] >= 0) {
+      t.items = {{.node = nodes[p], .factor = Rational(1), .shares = {}, .parts = {}}};
+    }
+    out.pieces.push_back(std::move(t));
+  }
+  out.flat = regions_.divided({}, elements_of(out), type.flat, 0);
+  if (depends_on(out, regions_.micro_axis())) out.micro_batch = ref.micro_batch.offset;
+  return out;
+}
+
+void Machine::begin(const ReferenceValues& reference) {
+  for (std::size_t c = 0; c < program_.classes.size(); ++c) {
+    for (const Initial& initial : program_.classes[c].initial) {
+      std::vector<NodeId> nodes;
+      for (const StateRef& ref : initial.pieces) {
+        nodes.push_back(ref.kind == StateRef::Kind::zero ? -1 : reference.value_of(ref));
+      }
+      Slot& s = slot(static_cast<int>(c), initial.buffer, {});
+      s.alive = s.written = true;
+      s.content = typed(initial.buffer, nodes);
+    }
+  }
+}
+
+void Machine::run_step(const ReferenceValues& reference) {
+  for (std::size_t c = 0; c < program_.classes.size(); ++c) {
+    for (const Initial& initial : program_.classes[c].initial) {
+      if (initial.pieces.empty() || initial.pieces[0].kind != StateRef::Kind::input) continue;
+      Slot& s = slot(static_cast<int>(c), initial.buffer, {});
+      s.alive = s.written = true;
+      s.content = typed(initial.buffer, {reference.value_of(initial.pieces[0])});
+    }
+    runners_[c].next = 0;
+  }
+  bool moved = true;
+  while (moved) {
+    moved = false;
+    for (std::size_t c = 0; c < runners_.size(); ++c) {
+      while (advance(static_cast<int>(c))) moved = true;
+    }
+  }
+  for (std::size_t c = 0; c < runners_.size(); ++c) {
+    if (runners_[c].next < runners_[c].list.size()) {
+      breach(static_cast<int>(c), "waits for ever: what it needs is never sent");
+    }
+  }
+  ++step_;
+}
+
+/// Executes the next instruction of a class, if it can.
+bool Machine::advance(int c) {
+  Runner& runner = runners_[at(c)];
+  if (runner.next >= runner.list.size()) return false;
+  const auto& [instruction, arguments] = runner.list[runner.next];
+  const std::size_t before = nodes_.size();
+  if (instruction->kind == InstructionKind::receive) {
+    if (!receive(c, *instruction, arguments)) return false;
+  } else if (is_collective(instruction->kind) && instruction->kind != InstructionKind::send) {
+    const std::size_t stands = runner.next;
+    if (!exchange(c, *instruction, arguments)) return false;
+    note_nodes(before, c, *instruction, arguments);
+    if (runner.next != stands) return true;  // the group has gone on together
+  } else {
+    execute(c, *instruction, arguments);
+  }
+  note_nodes(before, c, *instruction, arguments);
+  ++runner.next;
+  return true;
+}
+
+void Machine::note_nodes(std::size_t before, int c, const Instruction& i, const Arguments& a) {
+  for (std::size_t n = before; n < nodes_.size(); ++n) {
+    origins_.try_emplace(
+        static_cast<NodeId>(n),
+        Origin{.device_class = c, .instruction = &i, .arguments = a, .step = step_});
+  }
+}
+
+void Machine::execute(int c, const Instruction& i, const Arguments& a) {
+  switch (i.kind) {
+    case InstructionKind::alloc: {
+      Slot& s = slot(c, i.outputs[0], a);
+      if (s.alive)
+        breach(c, "'" + program_.families[at(i.outputs[0].family)].name + "' is allocated twice");
+      s = {.alive = true, .written = false, .content = {}};
+      return;
+    }
+    case InstructionKind::free: {
+      Slot& s = slot(c, i.inputs[0], a);
+      if (!s.alive)
+        breach(c,
+               "'" + program_.families[at(i.inputs[0].family)].name + "' is freed but not alive");
+      runners_[at(c)].slots.erase(key_of(i.inputs[0], a));
+      return;
+    }
+    case InstructionKind::zero: {
+      Content zero = typed(i.outputs[0], {});
+      zero.micro_batch = -1;
+      return write(c, i.outputs[0], a, std::move(zero));
+    }
+    case InstructionKind::compute:
+    case InstructionKind::update:
+    case InstructionKind::norm:
+    case InstructionKind::scale:
+    case InstructionKind::random:
+    case InstructionKind::route:
+    case InstructionKind::recompute:
+      return call_kernel(c, i, a);
+    case InstructionKind::accumulate:
+      return accumulate(c, i, a);
+    case InstructionKind::copy:
+    case InstructionKind::host_copy:
+      return write(c, i.outputs[0], a, read(c, i.inputs[0], a));
+    case InstructionKind::slice:
+      return slice(c, i, a);
+    case InstructionKind::send:
+      return send(c, i, a);
+    case InstructionKind::all_reduce:
+    case InstructionKind::reduce_scatter:
+    case InstructionKind::all_gather:
+    case InstructionKind::all_to_all:
+    case InstructionKind::broadcast:
+    case InstructionKind::receive:
+    case InstructionKind::record:
+    case InstructionKind::wait:
+      return;
+  }
+}
+
+void Machine::call_kernel(int c, const Instruction& i, const Arguments& a) {
+  const Kernel& kernel = program_.kernels[at(i.kernel)];
+  std::vector<Content> inputs;
+  for (const BufferRef& ref : i.inputs) inputs.push_back(read(c, ref, a));
+  KernelCall call{.kernel = &kernel, .positions = {}, .key = {}, .factor = i.factor};
+  call.positions.resize(kernel.dims.size());
+  for (const Position& p : i.positions) {
+    std::int64_t extent = -1;
+    for (std::size_t t = 0; t < i.inputs.size() + i.outputs.size(); ++t) {
+      const BufferRef& ref = t < i.inputs.size() ? i.inputs[t] : i.outputs[t - i.inputs.size()];
+      const BufferType& type = program_.families[at(ref.family)].type;
+      const PieceType& piece = type.pieces[ref.piece < 0 ? 0 : at(ref.piece)];
+      const std::vector<int>& dims = kernel.tensors[t].dims;
+      for (std::size_t d = 0; d < dims.size() && d < piece.dims.size(); ++d) {
+        if (dims[d] == p.dim) extent = program_.dims[at(piece.dims[d].dim)].extent;
+      }
+    }
+    if (extent < 0 && p.by.empty()) extent = 1;
+    call.positions[at(p.dim)] = regions_.cuts_of(extent, p.by);
+  }
+  call.key = draw_key(i.key.name, value_of(i.key.unit, a), step_);
+  for (const BufferRef& ref : i.outputs) {
+    const BufferType& type = program_.families[at(ref.family)].type;
+    std::vector<int>& dims = call.results.emplace_back();
+    for (const DividedDim& d : type.pieces[ref.piece < 0 ? 0 : at(ref.piece)].dims) {
+      dims.push_back(d.dim);
+    }
+  }
+  std::vector<Content> outputs = kernels_.run(call, inputs);
+  for (std::size_t o = 0; o < i.outputs.size(); ++o) {
+    Content& out = outputs[o];
+    if (!depends_on(out, regions_.micro_axis())) {
+      name_micro_batch(out);
+      out.micro_batch = -1;
+    }
+    write(c, i.outputs[o], a, std::move(out));
+  }
+}
+
+void Machine::odd_content(int c, Content& content, const std::string& why) {
+  (void)c;
+  for (Tensor& t : content.pieces) {
+    Node node{.kind = Node::Kind::odd, .text = why, .dims = t.dims};
+    for (const Item& item : t.items) node.operands.push_back({item.node, {}});
+    t.items = {{.node = nodes_.add(node), .factor = Rational(1), .shares = {}, .parts = {}}};
+  }
+}
+
+void Machine::accumulate(int c, const Instruction& i, const Arguments& a) {
+  Content source = read(c, i.inputs[0], a);
+  Content sum = read(c, i.outputs[0], a);
+  name_micro_batch(source);
+  if (!depends_on(source, regions_.micro_axis())) source.micro_batch = -1;
+  if (is_zero(sum)) return write(c, i.outputs[0], a, std::move(source));
+  if (is_zero(source)) return;
+  if (!same_shape(sum, source)) {
+    odd_content(c, sum, "different parts are added");
+  } else if (sum.micro_batch != source.micro_batch) {
+    odd_content(c, sum, "values of different micro-batches are added entry by entry");
+  } else {
+    name_micro_batch(sum);
+    for (std::size_t p = 0; p < sum.pieces.size(); ++p) {
+      add_to(sum.pieces[p], source.pieces[p]);
+      settle(sum.pieces[p], kernels_.micro_batches());
+    }
+  }
+  write(c, i.outputs[0], a, std::move(sum));
+}
+
+void Machine::slice(int c, const Instruction& i, const Arguments& a) {
+  Content content = read(c, i.inputs[0], a);
+  if (i.dim == kFlat) {
+    content.flat = regions_.divided(content.flat, elements_of(content), i.axes, i.shift);
+  } else {
+    for (Tensor& t : content.pieces) {
+      if (at(i.dim) >= t.dims.size()) continue;
+      t.cuts[at(i.dim)] = regions_.divided(
+          t.cuts[at(i.dim)], program_.dims[at(t.dims[at(i.dim)])].extent, i.axes, i.shift);
+    }
+  }
+  write(c, i.outputs[0], a, std::move(content));
+}
+
+const Content* Machine::content_of(int device_class, const BufferRef& ref) const {
+  const auto& slots = runners_[at(device_class)].slots;
+  const auto found = slots.find(key_of(ref, {}));
+  if (found == slots.end() || !found->second.alive || !found->second.written) return nullptr;
+  return &found->second.content;
+}
+
+const Origin* Machine::origin_of(NodeId node) const {
+  const auto found = origins_.find(node);
+  return found == origins_.end() ? nullptr : &found->second;
+}
+
+std::string Machine::describe(const Origin& origin) const {
+  if (origin.instruction == nullptr) return "the reference";
+  const Instruction& i = *origin.instruction;
+  std::string text(name_of(i.kind));
+  if (!i.label.empty()) text += " " + i.label;
+  for (std::size_t a = 0; a < i.axes.size(); ++a) {
+    text += (a == 0 ? " over " : ", ") + program_.axes[at(i.axes[a])].name;
+  }
+  const auto& refs = i.outputs.empty() ? i.inputs : i.outputs;
+  if (!refs.empty()) text += " -> " + program_.families[at(refs[0].family)].name;
+  text += " (unit " + std::to_string(origin.arguments.unit) + ", micro-batch " +
+          std::to_string(origin.arguments.micro_batch) + ", step " +
+          std::to_string(origin.step + 1) + ")";
+  return text;
+}
+
+}  // namespace placet

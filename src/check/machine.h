@@ -1,0 +1,107 @@
+// Runs all classes of a program over values (docs/theory.md §6.6). Inside of check/.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "check/reference_values.h"
+#include "program/walk.h"
+
+namespace placet {
+
+/// Where something was made: an instruction of a class.
+struct Origin {
+  int device_class = 0;
+  const Instruction* instruction = nullptr;
+  Arguments arguments;
+  int step = 0;
+};
+
+/// Something that cannot be right whatever the values are: reading what was freed, collectives
+/// that do not meet.
+struct Breach {
+  std::string what;
+  Origin origin;
+};
+
+class Machine {
+ public:
+  Machine(const Program& program, Nodes& nodes, Regions& regions, KernelValues& kernels);
+
+  /// Puts the initial state in place.
+  void begin(const ReferenceValues& reference);
+  /// New samples, then one step of all classes.
+  void run_step(const ReferenceValues& reference);
+
+  /// What a buffer of a class holds; none: it is not alive, or was never written.
+  const Content* content_of(int device_class, const BufferRef& ref) const;
+  /// The content that the type of a buffer stands for, of these tensors.
+  Content typed(const BufferRef& ref, const std::vector<NodeId>& nodes);
+
+  const std::vector<Breach>& breaches() const { return breaches_; }
+  const Origin* origin_of(NodeId node) const;
+  std::string describe(const Origin& origin) const;
+
+ private:
+  struct Slot {
+    bool alive = false;
+    bool written = false;
+    Content content;
+  };
+  struct Runner {
+    std::vector<std::pair<const Instruction*, Arguments>> list;
+    std::size_t next = 0;
+    bool waits = false;
+    std::unordered_map<std::uint64_t, Slot> slots;
+  };
+  struct Message {
+    std::vector<Content> contents;
+  };
+
+  std::uint64_t key_of(const BufferRef& ref, const Arguments& arguments) const;
+  Slot& slot(int c, const BufferRef& ref, const Arguments& arguments);
+  Content read(int c, const BufferRef& ref, const Arguments& arguments);
+  void write(int c, const BufferRef& ref, const Arguments& arguments, Content content);
+  void breach(int c, const std::string& what);
+  void odd_content(int c, Content& content, const std::string& why);
+
+  bool advance(int c);
+  void execute(int c, const Instruction& i, const Arguments& a);
+  void call_kernel(int c, const Instruction& i, const Arguments& a);
+  void accumulate(int c, const Instruction& i, const Arguments& a);
+  void slice(int c, const Instruction& i, const Arguments& a);
+  bool exchange(int c, const Instruction& i, const Arguments& a);
+  bool receive(int c, const Instruction& i, const Arguments& a);
+  void send(int c, const Instruction& i, const Arguments& a);
+
+  bool splits(int c, int axis) const;
+  std::vector<int> members_of(int c, const Instruction& i) const;
+  bool all_arrived(const std::vector<int>& members, const Instruction& i);
+  void together(const std::vector<int>& members, const Instruction& i);
+  void alone(int c, const Instruction& i, const Arguments& a);
+  void reduce_across(const std::vector<int>& members, const Instruction& i,
+                     std::vector<Content>& contents);
+  Content collected(int c, const Instruction& i, Content content);
+  void close(int c, Content& content, const AxisList& axes, Combine op);
+  std::int64_t coordinates(int c, int axis, const Instruction& i) const;
+  std::int64_t elements_of(const Content& content) const;
+  int class_at(int c, int axis, std::int64_t coordinate) const;
+  void note_nodes(std::size_t before, int c, const Instruction& i, const Arguments& a);
+
+  const Program& program_;
+  Nodes& nodes_;
+  Regions& regions_;
+  KernelValues& kernels_;
+  std::vector<Runner> runners_;
+  std::map<std::pair<int, int>, std::deque<Message>> messages_;  // from, to
+  std::unordered_map<NodeId, Origin> origins_;
+  std::vector<Breach> breaches_;
+  int step_ = 0;
+};
+
+}  // namespace placet

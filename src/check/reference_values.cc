@@ -1,0 +1,247 @@
+#include "check/reference_values.h"
+
+#include <algorithm>
+
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+}  // namespace
+
+std::string draw_key(const std::string& name, std::int64_t unit, int step) {
+  return name + " of unit " + std::to_string(unit) + ", step " + std::to_string(step);
+}
+
+ReferenceValues::ReferenceValues(const Program& program, Nodes& nodes, KernelValues& kernels)
+    : program_(program), nodes_(nodes), kernels_(kernels) {
+  const Reference& reference = program.reference;
+  for (const ReferenceKind& kind : reference.kinds) {
+    backward_.push_back(backward_of(kind, program.kernels));
+  }
+  for (std::size_t u = 0; u < reference.units.size(); ++u) {
+    const ReferenceKind& kind = kind_of(u);
+    for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
+      const ReferenceParameter& parameter = kind.parameters[p];
+      if (parameter.tied) continue;
+      const int unit = static_cast<int>(u);
+      const StateRef ref{
+          .kind = StateRef::Kind::parameter, .unit = unit, .tensor = static_cast<int>(p)};
+      const std::vector<int>& dims = kind.values[at(parameter.value)].dims;
+      state_[{unit, static_cast<int>(p), -1}] =
+          nodes_.leaf(name_of(ref) + " before the step", dims);
+      const auto& states = reference.rules.at(at(parameter.rule)).states;
+      for (std::size_t s = 0; s < states.size(); ++s) {
+        state_[{unit, static_cast<int>(p), static_cast<int>(s)}] =
+            nodes_.leaf(states[s] + " of " + name_of(ref) + " before the step", dims);
+      }
+    }
+  }
+  inputs_.resize(reference.inputs.size());
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    inputs_[i] = nodes_.leaf(reference.inputs[i].name + " of step 1", reference.inputs[i].dims);
+  }
+}
+
+const ReferenceKind& ReferenceValues::kind_of(std::size_t unit) const {
+  return program_.reference.kinds.at(at(program_.reference.units.at(unit).kind));
+}
+
+std::string ReferenceValues::name_of(const StateRef& ref) const {
+  if (ref.kind == StateRef::Kind::input) return program_.reference.inputs[at(ref.tensor)].name;
+  if (ref.kind == StateRef::Kind::zero) return "zero";
+  if (ref.kind == StateRef::Kind::loss) return "loss";
+  const ReferenceKind& kind = kind_of(at(ref.unit));
+  std::string name = kind.parameters[at(ref.tensor)].name;
+  const std::size_t place = name.find("{}");
+  if (place != std::string::npos) {
+    name.replace(place, 2, std::to_string(program_.reference.units[at(ref.unit)].number));
+  }
+  if (ref.kind == StateRef::Kind::parameter) return name;
+  const int rule = kind.parameters[at(ref.tensor)].rule;
+  return program_.reference.rules[at(rule)].states.at(at(ref.state)) + " of " + name;
+}
+
+const std::vector<int>& ReferenceValues::dims_of(const StateRef& ref) const {
+  if (ref.kind == StateRef::Kind::input) return program_.reference.inputs[at(ref.tensor)].dims;
+  const ReferenceKind& kind = kind_of(at(ref.unit));
+  return kind.values[at(kind.parameters[at(ref.tensor)].value)].dims;
+}
+
+NodeId ReferenceValues::value_of(const StateRef& ref) const {
+  if (ref.kind == StateRef::Kind::input) return inputs_.at(at(ref.tensor));
+  Key key = key_of(ref.unit, ref.tensor);
+  std::get<2>(key) = ref.kind == StateRef::Kind::state ? ref.state : -1;
+  return state_.at(key);
+}
+
+Tensor ReferenceValues::whole(NodeId node, const std::vector<int>& dims) const {
+  Tensor out{.dims = dims, .cuts = std::vector<Splits>(dims.size()), .items = {}};
+  out.items = {{.node = node, .factor = Rational(1), .shares = {}, .parts = {}}};
+  return out;
+}
+
+std::vector<Tensor> ReferenceValues::call(const Kernel& kernel, const std::vector<Tensor>& inputs,
+                                          const std::string& key,
+                                          const std::vector<std::vector<int>>& results) {
+  KernelCall call{.kernel = &kernel, .positions = {}, .key = key, .results = results};
+  call.positions.resize(kernel.dims.size());
+  std::vector<Content> contents;
+  for (const Tensor& t : inputs) contents.push_back(content(t));
+  std::vector<Tensor> out;
+  for (Content& c : kernels_.run(call, contents)) out.push_back(std::move(c.pieces[0]));
+  return out;
+}
+
+std::vector<Tensor> ReferenceValues::call(int kernel, const std::vector<Tensor>& inputs) {
+  return call(program_.kernels.at(at(kernel)), inputs, "", {});
+}
+
+ReferenceValues::Key ReferenceValues::key_of(int unit, int parameter) const {
+  const ReferenceParameter& p = kind_of(at(unit)).parameters[at(parameter)];
+  if (p.tied) return {p.tied->unit, p.tied->parameter, -1};
+  return {unit, parameter, -1};
+}
+
+void ReferenceValues::bring_samples() {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    const ReferenceInput& input = program_.reference.inputs[i];
+    inputs_[i] = nodes_.leaf(input.name + " of step " + std::to_string(step_ + 1), input.dims);
+  }
+}
+
+void ReferenceValues::advance() {
+  if (step_ > 0) bring_samples();
+  const std::size_t units = program_.reference.units.size();
+  values_.assign(units, {});
+  gradients_.clear();
+  for (std::size_t u = 0; u < units; ++u) forward(u);
+  for (std::size_t u = units; u-- > 0;) backward(u);
+  update();
+  ++step_;
+  values_.clear();
+}
+
+void ReferenceValues::forward(std::size_t unit) {
+  const ReferenceKind& kind = kind_of(unit);
+  std::vector<Tensor>& values = values_[unit];
+  values.resize(kind.values.size());
+  for (std::size_t v = 0; v < kind.values.size(); ++v) {
+    const ReferenceValue& value = kind.values[v];
+    if (value.input >= 0) values[v] = whole(inputs_[at(value.input)], value.dims);
+    if (value.parameter >= 0) {
+      values[v] = whole(state_.at(key_of(static_cast<int>(unit), value.parameter)), value.dims);
+    }
+  }
+  if (kind.stream_in >= 0) values[at(kind.stream_in)] = stream_;
+  for (const Application& a : kind.applications) {
+    std::vector<Tensor> inputs;
+    for (int v : a.inputs) inputs.push_back(values[at(v)]);
+    const std::string key = draw_key(a.key, static_cast<std::int64_t>(unit), step_);
+    std::vector<std::vector<int>> results;
+    for (int v : a.outputs) results.push_back(kind.values[at(v)].dims);
+    std::vector<Tensor> outputs = call(program_.kernels.at(at(a.kernel)), inputs, key, results);
+    for (std::size_t o = 0; o < outputs.size(); ++o) values[at(a.outputs[o])] = outputs[o];
+  }
+  name_values(unit, values, "");
+  if (kind.stream_out >= 0) stream_ = values[at(kind.stream_out)];
+}
+
+void ReferenceValues::name_values(std::size_t unit, const std::vector<Tensor>& values,
+                                  const std::string& prefix) {
+  const ReferenceKind& kind = kind_of(unit);
+  const std::string place = kind.name + " " + std::to_string(program_.reference.units[unit].number);
+  for (std::size_t v = 0; v < values.size(); ++v) {
+    if (values[v].items.empty()) continue;
+    if (kind.values[v].parameter >= 0 && prefix.empty()) continue;
+    if (values[v].items.size() == 1) {
+      nodes_.name(values[v].items[0].node, prefix + kind.values[v].name + " of " + place);
+    }
+  }
+}
+
+void ReferenceValues::backward(std::size_t unit) {
+  const ReferenceKind& kind = kind_of(unit);
+  const Reference& reference = program_.reference;
+  std::vector<Tensor>& values = values_[unit];
+  std::vector<Tensor> gradients(kind.values.size());
+  for (std::size_t v = 0; v < gradients.size(); ++v) {
+    gradients[v].dims = kind.values[v].dims;
+    gradients[v].cuts.resize(gradients[v].dims.size());
+  }
+  if (kind.stream_out >= 0) gradients[at(kind.stream_out)] = stream_;
+  if (kind.loss >= 0) {
+    const Tensor weights =
+        whole(inputs_[at(reference.weights)], reference.inputs[at(reference.weights)].dims);
+    const Tensor count = call(reference.count_kernel, {weights})[0];
+    nodes_.name(count.items[0].node, "number of tokens of the step");
+    gradients[at(kind.loss)] = call(reference.seed_kernel, {weights, count})[0];
+  }
+  for (const BackwardApplication& b : backward_[at(reference.units[unit].kind)]) {
+    const Application& a = kind.applications[at(b.application)];
+    const int originals = program_.kernels[at(a.kernel)].inputs;
+    const auto value = [&](int t) {
+      return t < originals ? a.inputs[at(t)] : a.outputs[at(t - originals)];
+    };
+    std::vector<Tensor> inputs;
+    std::vector<std::vector<int>> results;
+    for (int t : b.adjoint.from) inputs.push_back(gradients[at(value(t))]);
+    for (int t : b.adjoint.reads) inputs.push_back(values[at(value(t))]);
+    for (int t : b.adjoint.to) results.push_back(kind.values[at(value(t))].dims);
+    const std::string key = draw_key(a.key, static_cast<std::int64_t>(unit), step_);
+    const std::vector<Tensor> made = call(b.adjoint.kernel, inputs, key, results);
+    for (std::size_t o = 0; o < made.size(); ++o) {
+      add_to(gradients[at(value(b.adjoint.to[o]))], made[o]);
+    }
+  }
+  name_values(unit, gradients, "gradient of ");
+  for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
+    if (!kind.parameters[p].trainable) continue;
+    const Tensor& gradient = gradients[at(kind.parameters[p].value)];
+    const Key key = key_of(static_cast<int>(unit), static_cast<int>(p));
+    const auto [found, fresh] = gradients_.try_emplace(key, gradient);
+    if (!fresh) add_to(found->second, gradient);
+  }
+  if (kind.stream_in >= 0) stream_ = gradients[at(kind.stream_in)];
+}
+
+void ReferenceValues::update() {
+  const Reference& reference = program_.reference;
+  Tensor factor;
+  if (reference.norm_kernel >= 0) {
+    Tensor total;
+    for (const auto& [key, gradient] : gradients_) {
+      add_to(total, call(reference.norm_kernel, {gradient})[0]);
+    }
+    factor = call(reference.clip_kernel, {total})[0];
+    nodes_.name(factor.items[0].node, "factor that limits the gradient's norm");
+  }
+  for (const auto& [key, gradient] : gradients_) {
+    const auto& [unit, parameter, none] = key;
+    const int rule = kind_of(at(unit)).parameters[at(parameter)].rule;
+    const UpdateRule& how = reference.rules.at(at(rule));
+    const std::vector<int>& dims = gradient.dims;
+    std::vector<Tensor> inputs{whole(state_.at(key), dims)};
+    for (std::size_t s = 0; s < how.states.size(); ++s) {
+      inputs.push_back(whole(state_.at({unit, parameter, static_cast<int>(s)}), dims));
+    }
+    inputs.push_back(gradient);
+    if (reference.clip_kernel >= 0) inputs.push_back(factor);
+    const std::vector<Tensor> made = call(how.kernel, inputs);
+    const std::string after = " after step " + std::to_string(step_ + 1);
+    for (std::size_t o = 0; o < made.size(); ++o) {
+      const int state = static_cast<int>(o) - 1;
+      const NodeId node = nodes_.node_of(made[o]);
+      state_[{unit, parameter, state}] = node;
+      const StateRef ref{.kind = o == 0 ? StateRef::Kind::parameter : StateRef::Kind::state,
+                         .unit = unit,
+                         .tensor = parameter,
+                         .state = std::max(state, 0)};
+      nodes_.name(node, name_of(ref) + after);
+    }
+  }
+}
+
+}  // namespace placet

@@ -1,0 +1,78 @@
+#include "check/region.h"
+
+#include <algorithm>
+
+namespace placet {
+
+void trim(Splits& cuts) {
+  while (!cuts.empty() && !cuts.back().open) {
+    const int joint = cuts.back().joint;
+    const bool others = joint != 0 && std::ranges::any_of(cuts, [&](const Split& c) {
+                          return c.joint == joint && c.open;
+                        });
+    if (others) return;
+    cuts.pop_back();
+  }
+}
+
+bool is_whole(const Splits& cuts) {
+  return std::ranges::none_of(cuts, [](const Split& c) { return c.open; });
+}
+
+std::int64_t length_of(std::int64_t extent, const Splits& cuts, const Regions& regions) {
+  for (const Split& c : cuts) {
+    if (!c.open) continue;
+    const std::int64_t n = regions.degree(c.axis);
+    extent = extent / n + (extent % n != 0 ? 1 : 0);
+  }
+  return extent;
+}
+
+int Regions::joint_number(const AxisList& axes, std::int64_t length) {
+  for (std::size_t i = 0; i < joints_.size(); ++i) {
+    if (joints_[i].first == axes && joints_[i].second == length) return static_cast<int>(i) + 1;
+  }
+  joints_.emplace_back(axes, length);
+  return static_cast<int>(joints_.size());
+}
+
+Splits Regions::divided(Splits cuts, std::int64_t extent, const AxisList& axes,
+                        std::int64_t shift) {
+  const std::int64_t length = length_of(extent, cuts, *this);
+  std::int64_t product = 1;
+  bool even = true;
+  AxisList several;
+  for (int a : axes) {
+    if (degree(a) > 1) several.push_back(a);
+    product *= degree(a);
+    even = even && program_.axes[static_cast<std::size_t>(a)].shares.empty();
+  }
+  even = even && length % product == 0;
+  const int joint = even ? 0 : joint_number(several, length);
+  for (int a : several) {
+    cuts.push_back({.axis = a, .open = true, .shift = 0, .joint = joint});
+  }
+  if (!several.empty()) cuts.back().shift = shift;
+  return cuts;
+}
+
+Splits Regions::cuts_of(std::int64_t extent, const Division& division) {
+  Splits cuts;
+  for (const AxisList& level : division) cuts = divided(std::move(cuts), extent, level, 0);
+  return cuts;
+}
+
+bool Regions::gathered(Splits& cuts, const AxisList& axes) const {
+  AxisList several;
+  std::ranges::copy_if(axes, std::back_inserter(several), [&](int a) { return degree(a) > 1; });
+  std::size_t i = cuts.size();
+  for (std::size_t k = several.size(); k-- > 0;) {
+    while (i > 0 && !cuts[i - 1].open) --i;
+    if (i == 0 || cuts[i - 1].axis != several[k] || cuts[i - 1].shift != 0) return false;
+    cuts[--i].open = false;
+  }
+  trim(cuts);
+  return true;
+}
+
+}  // namespace placet

@@ -1,0 +1,60 @@
+// Which part of a dim a device has, as a rule that holds for all devices of a class at once
+// (docs/theory.md §6.6). Inside of check/.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "program/program.h"
+
+namespace placet {
+
+/// One division of a length by an axis. Open: the device has the part of its own coordinate (or of
+/// the one `shift` places further on). Closed: it has all parts, put together.
+struct Split {
+  int axis = 0;
+  bool open = true;
+  std::int64_t shift = 0;
+  /// Axes that divide a length together which they do not divide evenly are no nest of single
+  /// divisions: the number of that division, else 0.
+  int joint = 0;
+
+  friend auto operator<=>(const Split&, const Split&) = default;
+};
+
+/// Divisions of a dim, outermost first; closed ones at the end do not stand.
+using Splits = std::vector<Split>;
+
+/// Turns divisions of types into cuts and works with them, for the axes of one program.
+class Regions {
+ public:
+  explicit Regions(const Program& program) : program_(program) {}
+
+  /// The cuts of a dim of that extent under a division.
+  Splits cuts_of(std::int64_t extent, const Division& division);
+  /// Splits after one more division along `axes`, of a dim with that extent.
+  Splits divided(Splits cuts, std::int64_t extent, const AxisList& axes, std::int64_t shift);
+  /// Splits after the parts along `axes` were put together in order; false: these are not the
+  /// innermost open ones, so that the parts do not follow each other.
+  bool gathered(Splits& cuts, const AxisList& axes) const;
+
+  std::int64_t degree(int axis) const {
+    return program_.axes[static_cast<std::size_t>(axis)].degree;
+  }
+  int micro_axis() const { return static_cast<int>(program_.axes.size()) - 1; }
+
+ private:
+  int joint_number(const AxisList& axes, std::int64_t length);
+
+  const Program& program_;
+  std::vector<std::pair<AxisList, std::int64_t>> joints_;
+};
+
+/// Drops closed cuts at the end.
+void trim(Splits& cuts);
+/// Whether the device has all of it.
+bool is_whole(const Splits& cuts);
+/// Length of the part, if all divisions are even; of the largest one otherwise.
+std::int64_t length_of(std::int64_t extent, const Splits& cuts, const Regions& regions);
+
+}  // namespace placet

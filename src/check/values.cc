@@ -1,0 +1,250 @@
+#include "check/values.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+void put(std::string& key, std::int64_t value) {
+  for (int i = 0; i < 8; ++i) {
+    key.push_back(static_cast<char>(value & 0xff));
+    value >>= 8;
+    if (value == 0) break;
+  }
+  key.push_back('\x7f');
+}
+
+void put(std::string& key, const std::vector<int>& values) {
+  put(key, static_cast<std::int64_t>(values.size()));
+  for (int v : values) put(key, v);
+}
+
+std::string key_of(const Node& node) {
+  std::string key;
+  key.reserve(64);
+  key.push_back(static_cast<char>('a' + static_cast<int>(node.kind)));
+  key += node.text;
+  key.push_back('\0');
+  put(key, static_cast<std::int64_t>(node.operands.size()));
+  for (const NodeOperand& o : node.operands) {
+    put(key, o.node);
+    put(key, o.dims);
+  }
+  for (const Rational& f : node.factors) {
+    put(key, f.numerator());
+    put(key, f.denominator());
+  }
+  put(key, node.result);
+  put(key, node.reduced);
+  put(key, static_cast<std::int64_t>(node.combine));
+  put(key, node.dims);
+  return key;
+}
+
+/// Factors by micro-batch added up: runs are cut where one begins or ends.
+std::vector<Share::Run> sum_of(const std::vector<Share::Run>& a, const std::vector<Share::Run>& b) {
+  std::vector<std::int64_t> marks;
+  for (const auto* runs : {&a, &b}) {
+    for (const Share::Run& r : *runs) {
+      marks.push_back(r.first);
+      marks.push_back(r.last + 1);
+    }
+  }
+  std::ranges::sort(marks);
+  marks.erase(std::unique(marks.begin(), marks.end()), marks.end());
+  const auto at = [](const std::vector<Share::Run>& runs, std::int64_t j) {
+    for (const Share::Run& r : runs) {
+      if (r.first <= j && j <= r.last) return r.factor;
+    }
+    return Rational(0);
+  };
+  std::vector<Share::Run> out;
+  for (std::size_t i = 0; i + 1 < marks.size(); ++i) {
+    const Rational factor = at(a, marks[i]) + at(b, marks[i]);
+    if (factor == Rational(0)) continue;
+    const bool goes_on =
+        !out.empty() && out.back().last + 1 == marks[i] && out.back().factor == factor;
+    if (goes_on) {
+      out.back().last = marks[i + 1] - 1;
+    } else {
+      out.push_back({marks[i], marks[i + 1] - 1, factor});
+    }
+  }
+  return out;
+}
+
+void add_share(std::vector<Share>& shares, const Share& share) {
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    Share& s = shares[i];
+    if (s.of != share.of || s.open != share.open) continue;
+    if (s.runs.empty() != share.runs.empty()) continue;
+    if (s.runs.empty()) {
+      s.factor = s.factor + share.factor;
+      if (s.factor == Rational(0)) shares.erase(shares.begin() + static_cast<std::ptrdiff_t>(i));
+      return;
+    }
+    s.runs = sum_of(s.runs, share.runs);
+    if (s.runs.empty()) shares.erase(shares.begin() + static_cast<std::ptrdiff_t>(i));
+    return;
+  }
+  const auto place = std::ranges::find_if(shares, [&](const Share& s) {
+    return s.of > share.of || (s.of == share.of && s.open > share.open);
+  });
+  shares.insert(place, share);
+}
+
+void add_item(std::vector<Item>& items, const Item& item) {
+  const auto place = std::ranges::find_if(items, [&](const Item& i) {
+    return i.node > item.node || (i.node == item.node && i.complete() == item.complete());
+  });
+  if (place == items.end() || place->node != item.node) {
+    items.insert(place, item);
+    return;
+  }
+  if (item.complete()) {
+    place->factor = place->factor + item.factor;
+    if (place->factor == Rational(0)) items.erase(place);
+    return;
+  }
+  ensure(place->factor == Rational(1) && item.factor == Rational(1),
+         "factors of incomplete items stand in their shares");
+  for (const Share& s : item.shares) add_share(place->shares, s);
+  if (place->shares.empty()) items.erase(place);
+}
+
+}  // namespace
+
+NodeId Nodes::add(const Node& node) {
+  const auto [found, fresh] = known_.try_emplace(key_of(node), static_cast<NodeId>(nodes_.size()));
+  if (fresh) nodes_.push_back(node);
+  return found->second;
+}
+
+NodeId Nodes::leaf(const std::string& name, const std::vector<int>& dims) {
+  return add({.kind = Node::Kind::leaf,
+              .text = name,
+              .operands = {},
+              .factors = {},
+              .result = {},
+              .reduced = {},
+              .dims = dims});
+}
+
+bool is_complete(const Tensor& tensor) {
+  return std::ranges::all_of(tensor.items, [](const Item& i) { return i.complete(); });
+}
+
+NodeId Nodes::node_of(const Tensor& tensor) {
+  ensure(is_complete(tensor), "only complete values are nodes");
+  if (tensor.items.size() == 1 && tensor.items[0].factor == Rational(1)) {
+    return tensor.items[0].node;
+  }
+  Node node{.kind = Node::Kind::sum, .text = {}, .dims = tensor.dims};
+  std::vector<int> all;
+  for (std::size_t d = 0; d < tensor.dims.size(); ++d) all.push_back(static_cast<int>(d));
+  node.result = all;
+  for (const Item& item : tensor.items) {
+    node.operands.push_back({item.node, all});
+    node.factors.push_back(item.factor);
+  }
+  return add(node);
+}
+
+void Nodes::name(NodeId id, const std::string& text) { names_.try_emplace(id, text); }
+
+std::string Nodes::name_of(NodeId id) const {
+  if (const auto found = names_.find(id); found != names_.end()) return found->second;
+  const Node& node = at(id);
+  switch (node.kind) {
+    case Node::Kind::leaf:
+    case Node::Kind::odd:
+      return node.text;
+    case Node::Kind::function:
+      return node.text + " of " + (node.operands.empty() ? "" : name_of(node.operands[0].node));
+    case Node::Kind::product:
+      return "product with " + name_of(node.operands.back().node);
+    case Node::Kind::sum:
+      return node.operands.empty() ? "zero" : "sum with " + name_of(node.operands[0].node);
+  }
+  return {};
+}
+
+namespace {
+
+/// The factor of an item all of whose shares are closed and alike; none: it stays incomplete.
+std::optional<Rational> common_factor(const Item& item) {
+  if (item.shares.size() != item.parts.size()) return std::nullopt;
+  for (std::size_t i = 0; i < item.shares.size(); ++i) {
+    const Share& s = item.shares[i];
+    const bool closed = s.open.empty() && s.runs.empty();
+    if (!closed || s.of != item.parts[i] || s.factor != item.shares[0].factor) {
+      return std::nullopt;
+    }
+  }
+  return item.shares[0].factor;
+}
+
+void close_runs(Share& share, std::int64_t micro_batches) {
+  if (share.runs.size() != 1) return;
+  const Share::Run& run = share.runs[0];
+  if (run.first != 0 || run.last != micro_batches - 1) return;
+  share.factor = share.factor * run.factor;
+  share.runs.clear();
+}
+
+}  // namespace
+
+void settle(Tensor& tensor, std::int64_t micro_batches) {
+  std::vector<Item> items = std::move(tensor.items);
+  tensor.items.clear();
+  for (Item& item : items) {
+    std::vector<Share> shares = std::move(item.shares);
+    item.shares.clear();
+    for (Share& share : shares) {
+      std::erase_if(share.open, [](const OpenSum& o) { return is_whole(o.cuts); });
+      close_runs(share, micro_batches);
+      add_share(item.shares, share);
+    }
+    if (!shares.empty()) {
+      if (item.shares.empty()) continue;
+      if (const auto factor = common_factor(item)) {
+        item.factor = *factor;
+        item.shares.clear();
+        item.parts.clear();
+      }
+    }
+    add_item(tensor.items, item);
+  }
+}
+
+Tensor scaled(Tensor tensor, const Rational& by) {
+  for (Item& item : tensor.items) {
+    if (item.complete()) {
+      item.factor = item.factor * by;
+      continue;
+    }
+    for (Share& s : item.shares) {
+      if (s.runs.empty()) s.factor = s.factor * by;
+      for (Share::Run& r : s.runs) r.factor = r.factor * by;
+    }
+  }
+  return tensor;
+}
+
+Tensor completed(const Tensor& tensor) {
+  Tensor out{.dims = tensor.dims, .cuts = tensor.cuts, .items = {}};
+  for (const Item& item : tensor.items) {
+    const Item whole{.node = item.node, .factor = item.factor, .shares = {}, .parts = {}};
+    add_item(out.items, whole);
+  }
+  return out;
+}
+
+void add_to(Tensor& a, const Tensor& b) {
+  for (const Item& item : b.items) add_item(a.items, item);
+}
+
+}  // namespace placet

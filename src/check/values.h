@@ -1,0 +1,138 @@
+// What a buffer holds, in terms of the reference (docs/theory.md §6.6). Inside of check/.
+//
+// A node is an expression over whole tensors: a leaf (a parameter, an input), a product, a sum, a
+// function. Equal expressions are one node, whoever wrote them down: the reference or the program.
+// A tensor of a device is a sum of nodes, each with a factor, restricted to a part of its dims and,
+// where a sum is not complete, to a part of what is summed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "check/region.h"
+#include "units/rational.h"
+
+namespace placet {
+
+using NodeId = int;
+
+/// An operand of a node: its dims under the numbers that they have in the node.
+struct NodeOperand {
+  NodeId node = 0;
+  std::vector<int> dims;
+
+  friend auto operator<=>(const NodeOperand&, const NodeOperand&) = default;
+};
+
+struct Node {
+  enum class Kind : std::uint8_t {
+    leaf,      // named by `text`
+    product,   // of operands, summed over dims that the result has not
+    sum,       // of operands with factors
+    function,  // named by `text`
+    odd        // what the reference never makes; `text` says why
+  };
+  Kind kind = Kind::leaf;
+  std::string text;
+  std::vector<NodeOperand> operands;
+  std::vector<Rational> factors;  // of a sum
+  std::vector<int> result;        // dims of the result, by number
+  std::vector<int> reduced;       // of a function
+  Combine combine = Combine::sum;
+  std::vector<int> dims;  // logical dims of the result
+
+  friend bool operator==(const Node&, const Node&) = default;
+};
+
+/// A sum that is complete only over some parts: cuts of the dims it runs over.
+struct OpenSum {
+  NodeId node = 0;  // where the sum stands
+  int dim = 0;      // its number there; -1: a row of elements
+  Splits cuts;
+
+  friend auto operator<=>(const OpenSum&, const OpenSum&) = default;
+};
+
+/// A share of an incomplete value: sums that are still open, and the factor with which each
+/// micro-batch takes part; a value of one micro-batch has a single entry for "its own".
+struct Share {
+  NodeId of = 0;  // the node that is incomplete: the value's own, or one it is made of linearly
+  std::vector<OpenSum> open;
+  /// Factor by micro-batch: {first, last, factor}, disjoint and in order. Empty: no micro-batch
+  /// axis takes part in the sum.
+  struct Run {
+    std::int64_t first = 0;
+    std::int64_t last = 0;
+    Rational factor;
+    friend auto operator<=>(const Run& a, const Run& b) = default;
+  };
+  std::vector<Run> runs;
+  Rational factor{1};
+
+  friend bool operator==(const Share&, const Share&) = default;
+};
+
+/// One summand of a value.
+struct Item {
+  NodeId node = 0;
+  Rational factor{1};
+  std::vector<Share> shares;  // empty: complete
+  /// The nodes whose shares make it complete, in order: the node itself, or the summands of an
+  /// incomplete operand that it is linear in.
+  std::vector<NodeId> parts;
+  Combine combine = Combine::sum;
+
+  bool complete() const { return shares.empty(); }
+  friend bool operator==(const Item&, const Item&) = default;
+};
+
+/// A tensor of a device: its logical dims with their cuts, and what it is a sum of. All items have
+/// the same dims.
+struct Tensor {
+  std::vector<int> dims;
+  std::vector<Splits> cuts;
+  std::vector<Item> items;  // by node; empty: zero
+
+  friend bool operator==(const Tensor&, const Tensor&) = default;
+};
+
+/// All nodes of one check, each once.
+class Nodes {
+ public:
+  NodeId add(const Node& node);
+  NodeId leaf(const std::string& name, const std::vector<int>& dims);
+  const Node& at(NodeId id) const { return nodes_[static_cast<std::size_t>(id)]; }
+  std::size_t size() const { return nodes_.size(); }
+
+  /// The node that a complete tensor is: its single item, or the sum of its items.
+  NodeId node_of(const Tensor& tensor);
+
+  /// What people call a node.
+  void name(NodeId id, const std::string& text);
+  std::string name_of(NodeId id) const;
+
+ private:
+  std::vector<Node> nodes_;
+  std::unordered_map<std::string, NodeId> known_;
+  std::unordered_map<NodeId, std::string> names_;
+};
+
+bool is_complete(const Tensor& tensor);
+
+/// Turns items whose shares are complete into complete ones.
+void settle(Tensor& tensor, std::int64_t micro_batches);
+
+/// The same with every number of the value multiplied.
+Tensor scaled(Tensor tensor, const Rational& by);
+
+/// The complete tensor that an incomplete one is a part of.
+Tensor completed(const Tensor& tensor);
+
+/// a += b where both have the same dims and cuts: items of a node are one; shares that differ in
+/// their micro-batches only are one.
+void add_to(Tensor& a, const Tensor& b);
+
+}  // namespace placet
