@@ -131,7 +131,7 @@ class Run {
     read_results();
     for (std::size_t d = 0; d < dims_.size(); ++d) {
       const int like = kernel_.dims[d].like;
-      if (!dims_[d].known && like >= 0) dims_[d].logical = dims_[at(like)].logical;
+      if (dims_[d].logical < 0 && like >= 0) dims_[d].logical = dims_[at(like)].logical;
     }
     for (int d : positions_of(kernel_)) {
       const std::optional<Splits>& said = call_.positions[at(d)];

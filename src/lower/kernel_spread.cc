@@ -20,6 +20,15 @@ AxisList summed(const Product& product, const Operand& result, const std::vector
   return axes;
 }
 
+/// Whether some dim of the product's operands is divided by one of the axes: then devices along it
+/// would each take another part of the product.
+bool divides_one_of(const Product& product, const std::vector<Division>& by, const AxisList& axes) {
+  return std::ranges::any_of(product.operands, [&](const Operand& o) {
+    return std::ranges::any_of(
+        o.dims, [&](int d) { return !common(axes_of(by[at(d)]), axes).empty(); });
+  });
+}
+
 /// The partial axes of a linear statement's result; none if its products differ in them or one has
 /// two partial factors.
 std::optional<AxisList> of_products(const Statement& s, const std::vector<Division>& by,
@@ -33,6 +42,7 @@ std::optional<AxisList> of_products(const Statement& s, const std::vector<Divisi
       if (partial.axes.empty()) continue;
       if (seen || partial.op != Combine::sum) return std::nullopt;
       seen = true;
+      if (divides_one_of(product, by, partial.axes)) return std::nullopt;
       axes = united(axes, partial.axes);
     }
     if (all && *all != axes) return std::nullopt;

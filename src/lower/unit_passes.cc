@@ -293,10 +293,7 @@ class UnitPasses {
     if (a.place == Place::stream) return partial;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (inputs[i] == nullptr || inputs[i]->op != Combine::sum) continue;
-      const bool clear = std::ranges::all_of(a.by, [&](const Division& by) {
-        return common(axes_of(by), inputs[i]->partial).empty();
-      });
-      if (clear && inputs[i]->by == a.uses[i].by) partial[i] = inputs[i]->partial;
+      if (inputs[i]->by == a.uses[i].by) partial[i] = inputs[i]->partial;
     }
     if (!results_of(w_.kernel(a.kernel), a.by, partial)) partial.assign(inputs.size(), {});
     return partial;
