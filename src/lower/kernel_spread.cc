@@ -24,8 +24,8 @@ AxisList summed(const Product& product, const Operand& result, const std::vector
 /// would each take another part of the product.
 bool divides_one_of(const Product& product, const std::vector<Division>& by, const AxisList& axes) {
   return std::ranges::any_of(product.operands, [&](const Operand& o) {
-    return std::ranges::any_of(
-        o.dims, [&](int d) { return !common(axes_of(by[at(d)]), axes).empty(); });
+    return std::ranges::any_of(o.dims,
+                               [&](int d) { return !common(axes_of(by[at(d)]), axes).empty(); });
   });
 }
 

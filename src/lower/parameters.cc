@@ -1,6 +1,7 @@
 #include "lower/parameters.h"
 
 #include <algorithm>
+#include <map>
 
 #include "lower/unit_passes.h"
 #include "units/error.h"
@@ -163,6 +164,27 @@ BufferType parameter_type(const ParameterPlan& plan, const AxisList& flat, Dtype
     type.pieces.push_back(type_of(spread, dtype).pieces.front());
   }
   return type;
+}
+
+AxisList common_partial(const std::vector<AxisList>& pieces) {
+  if (pieces.empty()) return {};
+  AxisList all = pieces.front();
+  for (const AxisList& axes : pieces) all = common(all, axes);
+  return all;
+}
+
+void reduce_pieces(Writer& writer, const BufferRef& gradient,
+                   const std::vector<AxisList>& partial) {
+  const AxisList all = common_partial(partial);
+  std::map<AxisList, std::vector<BufferRef>> sums;
+  for (std::size_t i = 0; i < partial.size(); ++i) {
+    BufferRef piece = gradient;
+    piece.piece = static_cast<int>(i);
+    if (const AxisList more = minus(partial[i], all); !more.empty()) sums[more].push_back(piece);
+  }
+  for (const auto& [axes, pieces] : sums) {
+    writer.reduce(pieces, axes, Combine::sum, "gradients-of-shared-heads");
+  }
 }
 
 BufferRef buffer_of(const ParameterPlan& plan, int family, int piece) {

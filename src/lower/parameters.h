@@ -34,8 +34,11 @@ struct ParameterPlan {
   std::array<bool, 3> on_host{};  // Θ, Ω, G
   bool updates_on_host = false;
   int rule = 0;
-  int owner = -1;    // the unit whose tensor it is, if another's
-  AxisList partial;  // axes along which its gradient is partial, as the backward pass shows
+  int owner = -1;  // the unit whose tensor it is, if another's
+  /// Axes along which its gradient is partial, as the backward pass shows: by piece, and what all
+  /// pieces have in common.
+  std::vector<AxisList> piece_partial;
+  AxisList partial;
 
   // Families.
   int rest = -1;      // Θ at rest; -1 where it is M
@@ -58,6 +61,13 @@ UnitParameters plan_parameters(Lowering& in, int kind, const std::vector<UnitPar
 
 /// A buffer of that plan, for the unit that the procedure is about.
 BufferRef buffer_of(const ParameterPlan& plan, int family, int piece = -1);
+
+/// Axes that all pieces have.
+AxisList common_partial(const std::vector<AxisList>& pieces);
+
+/// Reduces those pieces of a whole gradient that are partial along more axes than the others: key
+/// and value rows of a fused tensor whose heads several devices share.
+void reduce_pieces(Writer& writer, const BufferRef& gradient, const std::vector<AxisList>& partial);
 
 /// The type of a buffer of that parameter, divided by elements over `flat`.
 BufferType parameter_type(const ParameterPlan& plan, const AxisList& flat, Dtype dtype);

@@ -57,7 +57,7 @@ class UnitPasses {
   }
 
   /// Axes along which each plan's gradient came out partial.
-  const std::map<int, AxisList>& partial_of_plans() const { return plan_partial_; }
+  const std::map<int, std::vector<AxisList>>& partial_of_plans() const { return piece_partial_; }
 
  private:
   static std::string word(std::string text) {
@@ -725,7 +725,9 @@ class UnitPasses {
     const auto& [p, piece] = parameters_.plan_of[at(kind_.values[at(v)].parameter)];
     const ParameterPlan& plan = parameters_.plans[at(p)];
     ensure(spread.by == plan.spread[at(piece)].by, "a gradient lies as its parameter");
-    plan_partial_[p] = united(plan_partial_[p], spread.partial);
+    std::vector<AxisList>& partial = piece_partial_[p];
+    partial.resize(plan.pieces.size());
+    partial[at(piece)] = united(partial[at(piece)], spread.partial);
     if (!weights_.contains(p)) {
       const int family =
           w_.family("d." + plan.name, parameter_type(plan, {}, in_.job.precision.compute),
@@ -742,7 +744,7 @@ class UnitPasses {
   /// A gradient that is not scattered in this pass goes into the buffer of the step.
   void settle_gradient(int p) {
     const ParameterPlan& plan = parameters_.plans[at(p)];
-    if (!common(plan.scattered, plan_partial_[p]).empty()) return;  // at the unit's end
+    if (!common(plan.scattered, common_partial(piece_partial_[p])).empty()) return;  // at the end
     BufferRef sum = buffer_of(plan, plan.gradient);
     sum.piece = -1;
     w_.move(InstructionKind::accumulate, weights_[p].held.buffer, sum);
@@ -756,7 +758,9 @@ class UnitPasses {
     std::vector<std::pair<int, Held>> own;
     for (auto& [p, weight] : weights_) {
       const ParameterPlan& plan = parameters_.plans[at(p)];
-      ensure(minus(plan.scattered, plan_partial_[p]).empty(), "what is scattered is partial");
+      const AxisList partial = common_partial(piece_partial_[p]);
+      ensure(minus(plan.scattered, partial).empty(), "what is scattered is partial");
+      reduce_pieces(w_, weight.held.buffer, piece_partial_[p]);
       const BufferType type = parameter_type(plan, plan.scattered, in_.job.precision.reduce);
       const int family = w_.family("own." + plan.name, type, Indexing::unit_and_micro_batch);
       own.emplace_back(p, w_.make_at(w_.here(family), {}));
@@ -774,8 +778,7 @@ class UnitPasses {
       const ParameterPlan& plan = parameters_.plans[at(p)];
       BufferRef sum = buffer_of(plan, plan.gradient);
       sum.piece = -1;
-      w_.move(plan.on_host[2] ? InstructionKind::accumulate : InstructionKind::accumulate,
-              held.buffer, sum);
+      w_.move(InstructionKind::accumulate, held.buffer, sum);
       w_.drop(held);
     }
   }
@@ -808,7 +811,7 @@ class UnitPasses {
   std::map<int, std::vector<Held>> gradients_;
   std::map<int, Weight> weights_;
   std::vector<Held> parts_;
-  std::map<int, AxisList> plan_partial_;
+  std::map<int, std::vector<AxisList>> piece_partial_;
 };
 
 }  // namespace
@@ -852,7 +855,10 @@ BufferRef count_buffer(Lowering& in) {
 UnitProcedures write_unit(Lowering& in, UnitParameters& parameters, int kind, bool recomputed) {
   UnitPasses passes(in, parameters, kind, recomputed);
   const UnitProcedures out = passes.write();
-  for (const auto& [p, axes] : passes.partial_of_plans()) parameters.plans[at(p)].partial = axes;
+  for (const auto& [p, pieces] : passes.partial_of_plans()) {
+    parameters.plans[at(p)].piece_partial = pieces;
+    parameters.plans[at(p)].partial = common_partial(pieces);
+  }
   return out;
 }
 

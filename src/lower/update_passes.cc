@@ -95,6 +95,7 @@ class UpdateWriter {
       const AxisList to_owner = common(plan.owned, open);
       u.left = plan.scattered;
       u.gradient = buffer_of(u.held, plan.gradient);
+      if (plan.scattered.empty()) reduce_pieces(w_, u.gradient, plan.piece_partial);
       if (!to_owner.empty()) {
         u.left.insert(u.left.end(), to_owner.begin(), to_owner.end());
         const BufferRef own = make(u, "own", u.left, in_.job.precision.reduce);
