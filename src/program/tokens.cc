@@ -78,9 +78,10 @@ void Tokens::next() {
   } else {
     kind_ = Kind::sign;
     const std::string_view rest = text_.substr(position_);
-    position_ += rest.starts_with("...")                            ? 3
-                 : rest.starts_with("..") || rest.starts_with("->") ? 2
-                                                                    : 1;
+    std::size_t length = 1;
+    if (rest.starts_with("..") || rest.starts_with("->")) length = 2;
+    if (rest.starts_with("...")) length = 3;
+    position_ += length;
   }
   token_ = text_.substr(begin, position_ - begin);
 }
