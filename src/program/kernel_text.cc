@@ -21,15 +21,17 @@ class KernelReader {
 
   Kernel read() {
     in_.expect("kernel");
-    kernel_.name = in_.expect_word("the kernel's name");
+    kernel_.name = in_.expect_name("the kernel's name");
+    if (in_.is("[")) read_dims();
     kernel_.inputs = read_tensors();
     in_.expect("->");
     kernel_.outputs = read_tensors();
+    if (in_.take("with")) read_tensors();
     made_.assign(kernel_.tensors.size(), false);
     std::fill_n(made_.begin(), kernel_.inputs, true);
     in_.expect("{");
     while (!in_.take("}")) {
-      if (in_.is("dim")) {
+      if (in_.is_keyword("dim")) {
         read_alias();
       } else {
         read_statement();
@@ -45,8 +47,8 @@ class KernelReader {
     in_.expect("(");
     while (!in_.take(")")) {
       if (count++ > 0) in_.expect(",");
-      const std::string name = in_.expect_word("a tensor");
-      if (find(name) >= 0) in_.refuse("the tensor '" + name + "' is there already");
+      const std::string name = in_.expect_name("a tensor");
+      if (find(name) >= 0) in_.refuse_name(name, "is a tensor of the kernel already");
       add_tensor(name, read_dims());
     }
     return count;
@@ -74,11 +76,11 @@ class KernelReader {
     return static_cast<int>(kernel_.dims.size()) - 1;
   }
 
-  bool at_dim() const { return in_.kind() == Tokens::Kind::word || in_.is(kAnyDims); }
+  bool at_dim() const { return in_.at_name() || in_.is(kAnyDims); }
 
   int read_dim() {
     if (in_.take(kAnyDims)) return dim_named(std::string(kAnyDims));
-    return dim_named(in_.expect_word("a dim"));
+    return dim_named(in_.expect_name("a dim"));
   }
 
   /// Dims in brackets. Each stands once.
@@ -102,14 +104,7 @@ class KernelReader {
     kernel_.dims[at(dim)].like = like;
   }
 
-  Operand read_operand() {
-    const std::string name = in_.expect_word("a tensor");
-    const int tensor = find(name);
-    if (tensor < 0 || !made_[at(tensor)]) {
-      in_.refuse("no tensor '" + name + "' is there yet", {}, nearest_tensor(name));
-    }
-    return with_dims(tensor);
-  }
+  Operand read_operand() { return known(in_.expect_name("a tensor")); }
 
   Operand with_dims(int tensor) {
     Operand operand{.tensor = tensor, .dims = read_dims()};
@@ -120,17 +115,11 @@ class KernelReader {
     return operand;
   }
 
-  std::string nearest_tensor(const std::string& name) const {
-    std::vector<std::string> names;
-    for (const Kernel::Tensor& tensor : kernel_.tensors) names.push_back(tensor.name);
-    return nearest(name, names);
-  }
-
   void read_statement() {
     Statement s;
-    const std::string name = in_.expect_word("a tensor");
+    const std::string name = in_.expect_name("a tensor");
     int tensor = find(name);
-    if (tensor >= 0 && made_[at(tensor)]) in_.refuse("'" + name + "' is made twice");
+    if (tensor >= 0 && made_[at(tensor)]) in_.refuse_name(name, "is made twice");
     if (tensor < 0) {
       tensor = add_tensor(name, read_dims());
       made_.push_back(false);
@@ -145,15 +134,15 @@ class KernelReader {
   }
 
   void read_right_side(Statement& s) {
-    if (in_.is("sum") || in_.is("max")) {
+    if ((in_.is_keyword("sum") || in_.is_keyword("max")) && in_.next_begins() != '(') {
       s.combine = in_.is("sum") ? Combine::sum : Combine::max;
       in_.next();
       while (!in_.take("of")) s.reduced.push_back(read_dim());
-      read_function(s, in_.expect_word("a function"));
+      read_function(s, in_.expect_name("a function"));
       return;
     }
-    if (in_.kind() == Tokens::Kind::word) {
-      const std::string word = in_.expect_word("a function or a tensor");
+    if (in_.at_name()) {
+      const std::string word = in_.expect_name("a function or a tensor");
       if (in_.is("(")) return read_function(s, word);
       read_products(s, word);
       return;
@@ -215,7 +204,11 @@ class KernelReader {
   Operand known(const std::string& name) {
     const int tensor = find(name);
     if (tensor < 0 || !made_[at(tensor)]) {
-      in_.refuse("no tensor '" + name + "' is there yet", {}, nearest_tensor(name));
+      std::vector<std::string> names;
+      for (std::size_t t = 0; t < made_.size(); ++t) {
+        if (made_[t]) names.push_back(kernel_.tensors[t].name);
+      }
+      in_.refuse_unknown(name, "a tensor that comes in or was made before", names);
     }
     return with_dims(tensor);
   }
@@ -234,13 +227,19 @@ class KernelReader {
       for (int d : kernel_.tensors[at(i)].dims) sized[at(d)] = true;
     }
     for (std::size_t d = 0; d < sized.size(); ++d) {
-      if (!sized[d] && kernel_.dims[d].like < 0) {
-        in_.refuse("the dim '" + kernel_.dims[d].name + "' has no extent: no input has it",
-                   "'dim " + kernel_.dims[d].name + " like OTHER'");
+      bool found = sized[d];
+      std::size_t steps = 0;
+      for (int i = kernel_.dims[d].like; i >= 0; i = kernel_.dims[at(i)].like) {
+        found = found || sized[at(i)];
+        if (++steps > sized.size()) in_.refuse_name(kernel_.dims[d].name, "is a dim like itself");
+      }
+      if (!found) {
+        in_.refuse_name(kernel_.dims[d].name, "is a dim without extent: no input has it",
+                        "'dim " + kernel_.dims[d].name + " like OTHER'");
       }
     }
     for (std::size_t t = 0; t < made_.size(); ++t) {
-      if (!made_[t]) in_.refuse("the output '" + kernel_.tensors[t].name + "' is never made");
+      if (!made_[t]) in_.refuse_name(kernel_.tensors[t].name, "is never made");
     }
   }
 
@@ -249,24 +248,30 @@ class KernelReader {
   std::vector<bool> made_;
 };
 
+std::string dim_text(const Kernel& kernel, int dim) {
+  const std::string& name = kernel.dims[at(dim)].name;
+  if (name == kAnyDims) return name;
+  return name == "of" ? quoted(name) : spelled(name);
+}
+
 std::string dims_text(const Kernel& kernel, const std::vector<int>& dims) {
   std::string text = "[";
   for (std::size_t i = 0; i < dims.size(); ++i) {
     if (i > 0) text += ' ';
-    text += kernel.dims[at(dims[i])].name;
+    text += dim_text(kernel, dims[i]);
   }
   return text + "]";
 }
 
 std::string operand_text(const Kernel& kernel, const Operand& operand) {
-  return kernel.tensors[at(operand.tensor)].name + dims_text(kernel, operand.dims);
+  return spelled(kernel.tensors[at(operand.tensor)].name) + dims_text(kernel, operand.dims);
 }
 
 std::string tensors_text(const Kernel& kernel, int first, int count) {
   std::string text = "(";
   for (int t = first; t < first + count; ++t) {
     if (t > first) text += ", ";
-    text += kernel.tensors[at(t)].name + dims_text(kernel, kernel.tensors[at(t)].dims);
+    text += spelled(kernel.tensors[at(t)].name) + dims_text(kernel, kernel.tensors[at(t)].dims);
   }
   return text + ")";
 }
@@ -289,13 +294,13 @@ std::string function_text(const Kernel& kernel, const Statement& s) {
   std::string text;
   const auto names = [&](const std::vector<int>& dims) {
     std::string list;
-    for (int d : dims) list += " " + kernel.dims[at(d)].name;
+    for (int d : dims) list += " " + dim_text(kernel, d);
     return list;
   };
   if (!s.reduced.empty() || s.combine == Combine::max) {
     text += (s.combine == Combine::sum ? "sum" : "max") + names(s.reduced) + " of ";
   }
-  text += s.function + "(";
+  text += spelled(s.function) + "(";
   for (std::size_t i = 0; i < s.operands.size(); ++i) {
     if (i > 0) text += ", ";
     text += operand_text(kernel, s.operands[i]);
@@ -303,6 +308,67 @@ std::string function_text(const Kernel& kernel, const Statement& s) {
   if (!s.whole.empty()) text += "; whole" + names(s.whole);
   if (!s.positions.empty()) text += "; at" + names(s.positions);
   return text + ")";
+}
+
+/// Collects dims in the order in which a reader of the text meets them.
+class DimOrder {
+ public:
+  explicit DimOrder(const Kernel& kernel) : kernel_(kernel), met_(kernel.dims.size(), false) {}
+
+  std::vector<int> find(bool with_inside) {
+    const int outside = kernel_.inputs + kernel_.outputs;
+    for (std::size_t t = 0; t < kernel_.tensors.size(); ++t) {
+      if (with_inside || static_cast<int>(t) < outside) meet(kernel_.tensors[t].dims);
+    }
+    for (std::size_t d = 0; d < met_.size(); ++d) {
+      const int like = kernel_.dims[d].like;
+      if (like >= 0) meet({static_cast<int>(d), like});
+    }
+    for (const Statement& s : kernel_.statements) meet(s);
+    return std::move(order_);
+  }
+
+ private:
+  void meet(const std::vector<int>& dims) {
+    for (int d : dims) {
+      if (!met_[at(d)]) order_.push_back(d);
+      met_[at(d)] = true;
+    }
+  }
+
+  void meet(const Statement& s) {
+    meet(s.result.dims);
+    for (const Product& p : s.products) {
+      for (const Operand& o : p.operands) meet(o.dims);
+    }
+    meet(s.reduced);
+    for (const Operand& o : s.operands) meet(o.dims);
+    meet(s.whole);
+    meet(s.positions);
+  }
+
+  const Kernel& kernel_;
+  std::vector<bool> met_;
+  std::vector<int> order_;
+};
+
+/// Whether tensors inside are numbered as they are made, with the dims that they are made with.
+bool made_in_order(const Kernel& kernel) {
+  int next = kernel.inputs + kernel.outputs;
+  for (const Statement& s : kernel.statements) {
+    if (s.result.tensor < kernel.inputs + kernel.outputs) continue;
+    if (s.result.tensor != next++) return false;
+    if (kernel.tensors[at(s.result.tensor)].dims != s.result.dims) return false;
+  }
+  return true;
+}
+
+/// All dims in the order of their numbers, where that is not the order of reading.
+std::string order_text(const Kernel& kernel) {
+  std::vector<int> order(kernel.dims.size());
+  for (std::size_t d = 0; d < order.size(); ++d) order[d] = static_cast<int>(d);
+  const bool usual = DimOrder(kernel).find(!made_in_order(kernel)) == order;
+  return usual ? std::string() : dims_text(kernel, order);
 }
 
 }  // namespace
@@ -318,11 +384,20 @@ Kernel kernel_from(std::string_view text) {
 }
 
 std::string to_text(const Kernel& kernel) {
-  std::string text = "kernel " + kernel.name + tensors_text(kernel, 0, kernel.inputs) + " -> " +
-                     tensors_text(kernel, kernel.inputs, kernel.outputs) + " {\n";
-  for (const Kernel::LocalDim& dim : kernel.dims) {
-    if (dim.like >= 0)
-      text += "  dim " + dim.name + " like " + kernel.dims[at(dim.like)].name + "\n";
+  std::string text = "kernel " + spelled(kernel.name) + order_text(kernel) +
+                     tensors_text(kernel, 0, kernel.inputs) + " -> " +
+                     tensors_text(kernel, kernel.inputs, kernel.outputs);
+  if (!made_in_order(kernel)) {
+    const int outside = kernel.inputs + kernel.outputs;
+    const int inside = static_cast<int>(kernel.tensors.size()) - outside;
+    text += " with " + tensors_text(kernel, outside, inside);
+  }
+  text += " {\n";
+  for (std::size_t d = 0; d < kernel.dims.size(); ++d) {
+    const int like = kernel.dims[d].like;
+    if (like < 0) continue;
+    text += "  dim " + dim_text(kernel, static_cast<int>(d)) + " like " + dim_text(kernel, like);
+    text += "\n";
   }
   for (const Statement& s : kernel.statements) {
     text += "  " + operand_text(kernel, s.result) + " = ";
