@@ -28,11 +28,11 @@ InstructionForm form_of(InstructionKind kind) {
     case InstructionKind::all_reduce:
       return {.buffers = Buffers::in_place, .axes = true, .op = true, .among = true};
     case InstructionKind::reduce_scatter:
-      return {.buffers = Buffers::pair, .axes = true, .op = true, .dim = true};
+      return {.buffers = Buffers::pairs, .axes = true, .op = true, .dim = true};
     case InstructionKind::all_gather:
-      return {.buffers = Buffers::pair, .axes = true, .dim = true};
+      return {.buffers = Buffers::pairs, .axes = true, .dim = true};
     case InstructionKind::all_to_all:
-      return {.buffers = Buffers::pair, .axes = true, .dim = true, .into = true};
+      return {.buffers = Buffers::pairs, .axes = true, .dim = true, .into = true};
     case InstructionKind::broadcast:
       return {.buffers = Buffers::in_place, .axes = true, .peer = true};
     case InstructionKind::send:

@@ -16,6 +16,7 @@ struct InstructionForm {
     ends,       // inputs only, one or more: free
     kernel,     // as the kernel's inputs and outputs
     pair,       // one input, one output
+    pairs,      // as many outputs as inputs: they travel together
     in_place,   // outputs are the inputs, one or more
     takes_one,  // one input: send
     gives_one,  // one output: receive

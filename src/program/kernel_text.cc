@@ -223,7 +223,7 @@ class KernelReader {
 
   void finish() {
     std::vector<bool> sized(kernel_.dims.size(), false);
-    for (int i = 0; i < kernel_.inputs; ++i) {
+    for (int i = 0; i < kernel_.inputs + kernel_.outputs; ++i) {
       for (int d : kernel_.tensors[at(i)].dims) sized[at(d)] = true;
     }
     for (std::size_t d = 0; d < sized.size(); ++d) {
@@ -234,7 +234,7 @@ class KernelReader {
         if (++steps > sized.size()) in_.refuse_name(kernel_.dims[d].name, "is a dim like itself");
       }
       if (!found) {
-        in_.refuse_name(kernel_.dims[d].name, "is a dim without extent: no input has it",
+        in_.refuse_name(kernel_.dims[d].name, "is a dim without extent: no input or output has it",
                         "'dim " + kernel_.dims[d].name + " like OTHER'");
       }
     }

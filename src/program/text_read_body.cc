@@ -156,6 +156,7 @@ void read_core(ProgramReader& r, Instruction& i) {
       r.in.expect("=");
       return read_kernel_call(r, i);
     case Buffers::pair:
+    case Buffers::pairs:
       i.outputs = read_buffers(r);
       r.in.expect("=");
       i.inputs = read_buffers(r);

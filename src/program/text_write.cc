@@ -107,6 +107,7 @@ std::string core_text(const Program& p, const Instruction& i) {
       return (i.kind == InstructionKind::compute ? std::string() : word) + list_text(p, i.outputs) +
              " = " + kernel_call_text(p, i);
     case Buffers::pair:
+    case Buffers::pairs:
       if (i.kind == InstructionKind::accumulate) {
         return list_text(p, i.outputs) + " += " + list_text(p, i.inputs);
       }

@@ -63,13 +63,15 @@ bool is_printable(std::string_view text) {
 }
 
 void check_axis(const Grammar& g, const ProgramAxis& axis) {
-  g.require(axis.degree >= 1 && axis.degree <= kLargestDegree, axis.name,
-            "has the degree " + std::to_string(axis.degree),
-            "from 1 to " + std::to_string(kLargestDegree));
+  g.require(
+      axis.degree >= 1 && axis.degree <= kLargestDegree, axis.name,
+      [&] { return "has the degree " + std::to_string(axis.degree); },
+      [&] { return "from 1 to " + std::to_string(kLargestDegree); });
   if (axis.shares.empty()) return;
-  g.require(static_cast<std::int64_t>(axis.shares.size()) == axis.degree, axis.name,
-            "has " + std::to_string(axis.shares.size()) + " shares",
-            "one for each of its " + std::to_string(axis.degree) + " coordinates");
+  g.require(
+      static_cast<std::int64_t>(axis.shares.size()) == axis.degree, axis.name,
+      [&] { return "has " + std::to_string(axis.shares.size()) + " shares"; },
+      [&] { return "one for each of its " + std::to_string(axis.degree) + " coordinates"; });
   std::int64_t sum = 0;
   for (std::int64_t share : axis.shares) {
     g.require(share >= 0 && share <= kLargestExtent && sum <= kLargestExtent, axis.name,
@@ -83,8 +85,9 @@ void check_axes(Grammar& g) {
   const Program& p = g.program();
   g.go_to("mesh");
   g.require(!p.axes.empty(), "", "has no axis of micro-batches");
-  g.require(p.axes.size() <= kMostAxes, std::to_string(p.axes.size()), "is too many axes",
-            "at most " + std::to_string(kMostAxes));
+  g.require(
+      p.axes.size() <= kMostAxes, [&] { return std::to_string(p.axes.size()); }, "is too many axes",
+      [&] { return "at most " + std::to_string(kMostAxes); });
   g.require_names(p.axes, "an axis");
   std::int64_t devices = 1;
   for (std::size_t a = 0; a < p.axes.size(); ++a) {
@@ -99,9 +102,10 @@ void check_dims(Grammar& g) {
   g.go_to("dims");
   g.require_names(p.dims, "a dim");
   for (const LogicalDim& dim : p.dims) {
-    g.require(dim.extent >= 1 && dim.extent <= kLargestExtent, dim.name,
-              "has the extent " + std::to_string(dim.extent),
-              "from 1 to " + std::to_string(kLargestExtent));
+    g.require(
+        dim.extent >= 1 && dim.extent <= kLargestExtent, dim.name,
+        [&] { return "has the extent " + std::to_string(dim.extent); },
+        [&] { return "from 1 to " + std::to_string(kLargestExtent); });
     g.require(dim.chosen >= 0 && dim.chosen <= dim.extent, dim.name,
               "has more chosen ones than there are");
   }
@@ -128,7 +132,7 @@ void check_families(Grammar& g) {
   g.go_to("buffers");
   g.require_names(p.families, "a buffer");
   for (const Family& family : p.families) {
-    g.go_to("buffer '" + cut_short(family.name) + "'");
+    g.go_to([&family] { return "buffer '" + cut_short(family.name) + "'"; });
     g.require(!family.type.pieces.empty(), family.name, "holds no tensor",
               "at least one list of dims in brackets");
     for (const PieceType& piece : family.type.pieces) check_piece(g, family, piece);
@@ -155,18 +159,25 @@ bool overlap(const DeviceClass& a, const DeviceClass& b) {
 /// The number of devices in a class's box.
 std::int64_t check_box(const Grammar& g, const DeviceClass& c) {
   const Program& p = g.program();
-  g.require(static_cast<int>(c.box.size()) == g.mesh_axes(), c.name,
-            "has coordinates along " + std::to_string(c.box.size()) + " axes",
-            "one list for each of the " + std::to_string(g.mesh_axes()) + " axes of the mesh");
+  g.require(
+      static_cast<int>(c.box.size()) == g.mesh_axes(), c.name,
+      [&] { return "has coordinates along " + std::to_string(c.box.size()) + " axes"; },
+      [&] {
+        return "one list for each of the " + std::to_string(g.mesh_axes()) + " axes of the mesh";
+      });
   std::int64_t devices = 1;
   for (std::size_t a = 0; a < c.box.size(); ++a) {
     const std::vector<std::int64_t>& list = c.box[a];
     std::int64_t before = -1;
     for (std::int64_t coordinate : list) {
       g.require(
-          coordinate > before && coordinate < p.axes[a].degree, std::to_string(coordinate),
-          "is no further coordinate along " + p.axes[a].name,
-          "coordinates from 0 to " + std::to_string(p.axes[a].degree - 1) + " in rising order");
+          coordinate > before && coordinate < p.axes[a].degree,
+          [&] { return std::to_string(coordinate); },
+          [&] { return "is no further coordinate along " + p.axes[a].name; },
+          [&] {
+            return "coordinates from 0 to " + std::to_string(p.axes[a].degree - 1) +
+                   " in rising order";
+          });
       before = coordinate;
     }
     devices *= list.empty() ? p.axes[a].degree : static_cast<std::int64_t>(list.size());
@@ -178,12 +189,13 @@ void check_boxes(Grammar& g) {
   const std::vector<DeviceClass>& classes = g.program().classes;
   g.go_to("classes");
   g.require_names(classes, "a class");
-  g.require(classes.size() <= kMostClasses, std::to_string(classes.size()), "is too many classes",
-            "at most " + std::to_string(kMostClasses));
+  g.require(
+      classes.size() <= kMostClasses, [&] { return std::to_string(classes.size()); },
+      "is too many classes", [&] { return "at most " + std::to_string(kMostClasses); });
   std::int64_t devices = 0;
   std::size_t coordinates = 0;
   for (const DeviceClass& c : classes) {
-    g.go_to("class '" + cut_short(c.name) + "'");
+    g.go_to([&c] { return "class '" + cut_short(c.name) + "'"; });
     devices += check_box(g, c);
     for (const auto& list : c.box) coordinates += list.size();
     g.require(coordinates <= kMostCoordinates, c.name, "has too many coordinates");
@@ -191,7 +203,7 @@ void check_boxes(Grammar& g) {
   for (std::size_t b = 0; b < classes.size(); ++b) {
     for (std::size_t a = 0; a < b; ++a) {
       if (!overlap(classes[a], classes[b])) continue;
-      g.go_to("class '" + cut_short(classes[b].name) + "'");
+      g.go_to([&c = classes[b]] { return "class '" + cut_short(c.name) + "'"; });
       g.refuse(classes[b].name,
                "has devices that class '" + cut_short(classes[a].name) + "' has already");
     }
@@ -199,8 +211,9 @@ void check_boxes(Grammar& g) {
   std::int64_t all = 1;
   for (int a = 0; a < g.mesh_axes(); ++a) all *= g.program().axes[as_index(a)].degree;
   g.go_to("classes");
-  g.require(devices == all, std::to_string(devices), "devices have a class",
-            "all " + std::to_string(all) + " devices of the mesh");
+  g.require(
+      devices == all, [&] { return std::to_string(devices); }, "devices have a class",
+      [&] { return "all " + std::to_string(all) + " devices of the mesh"; });
 }
 
 const ReferenceKind& kind_of_unit(const Grammar& g, const StateRef& state) {
@@ -241,8 +254,9 @@ void check_index(const Grammar& g, const IndexTerm& term, bool has, std::int64_t
                  const std::string& what) {
   g.require(term.variable == IndexTerm::Variable::none, "", "has an index that is no number");
   if (!has) return g.require(term.offset == 0, "", "has an index that its buffer has not");
-  g.require(term.offset >= 0 && term.offset < count, std::to_string(term.offset), "is no " + what,
-            "from 0 to " + std::to_string(count - 1));
+  g.require(
+      term.offset >= 0 && term.offset < count, [&] { return std::to_string(term.offset); },
+      [&] { return "is no " + what; }, [&] { return "from 0 to " + std::to_string(count - 1); });
 }
 
 void check_initial(const Grammar& g, const Initial& initial, bool result) {
@@ -254,9 +268,10 @@ void check_initial(const Grammar& g, const Initial& initial, bool result) {
   check_index(g, initial.buffer.micro_batch, family.by_micro_batch, p.axes.back().degree,
               "micro-batch");
   g.require(initial.buffer.piece == -1, family.name, "is named by one of its tensors");
-  g.require(initial.pieces.size() == family.type.pieces.size(), family.name,
-            "holds " + std::to_string(family.type.pieces.size()) + " tensors, and " +
-                std::to_string(initial.pieces.size()) + " are said");
+  g.require(initial.pieces.size() == family.type.pieces.size(), family.name, [&] {
+    return "holds " + std::to_string(family.type.pieces.size()) + " tensors, and " +
+           std::to_string(initial.pieces.size()) + " are said";
+  });
   for (std::size_t i = 0; i < initial.pieces.size(); ++i) {
     const StateRef& state = initial.pieces[i];
     g.require(result || state.kind != StateRef::Kind::loss, family.name,
@@ -265,7 +280,9 @@ void check_initial(const Grammar& g, const Initial& initial, bool result) {
     if (dims == nullptr) continue;
     const std::vector<DividedDim>& piece = family.type.pieces[i].dims;
     const bool same = std::ranges::equal(piece, *dims, {}, &DividedDim::dim);
-    g.require(same, to_text(p, initial), "has other dims than the buffer", to_text(p, family.type));
+    g.require(
+        same, [&] { return to_text(p, initial); }, "has other dims than the buffer",
+        [&] { return to_text(p, family.type); });
   }
 }
 
@@ -273,12 +290,16 @@ void check_initials(Grammar& g, const DeviceClass& c, const std::vector<Initial>
                     bool result) {
   std::set<std::tuple<int, std::int64_t, std::int64_t>> seen;
   for (std::size_t i = 0; i < list.size(); ++i) {
-    g.go_to("class '" + cut_short(c.name) + "', " + (result ? "results " : "holds ") +
-            cut_short(to_text(g.program(), list[i])));
-    check_initial(g, list[i], result);
-    const BufferRef& b = list[i].buffer;
-    g.require(seen.insert({b.family, b.unit.offset, b.micro_batch.offset}).second,
-              to_text(g.program(), b), "stands twice");
+    const Initial& initial = list[i];
+    g.go_to([&g, &c, &initial, result] {
+      return "class '" + cut_short(c.name) + "', " + (result ? "results " : "holds ") +
+             cut_short(to_text(g.program(), initial));
+    });
+    check_initial(g, initial, result);
+    const BufferRef& b = initial.buffer;
+    g.require(
+        seen.insert({b.family, b.unit.offset, b.micro_batch.offset}).second,
+        [&] { return to_text(g.program(), b); }, "stands twice");
   }
 }
 
@@ -293,50 +314,60 @@ std::string cut_short(std::string_view text) {
   return std::string(text.substr(0, end)) + "...";
 }
 
-void Grammar::go_to(std::string place) { place_ = ": " + std::move(place); }
+void Grammar::go_to(std::function<std::string()> place) {
+  place_ = std::move(place);
+  line_ = 0;
+}
 
-void Grammar::go_to_step(bool in_class, int body, int step) {
-  const auto i = as_index(body);
-  if (request_.lines != nullptr) {
-    const auto& lines = in_class ? request_.lines->classes : request_.lines->procedures;
-    place_ = ", line " + std::to_string(lines.at(i).at(as_index(step)));
-    return;
-  }
-  const std::string name = in_class ? program_.classes[i].name : program_.procedures[i].name;
-  place_ = std::string(in_class ? ": class '" : ": procedure '") + cut_short(name) + "', step " +
-           std::to_string(step + 1);
+void Grammar::go_to(const char* place) {
+  go_to([place] { return std::string(place); });
+}
+
+void Grammar::go_to_step(const StepPlace& step) {
+  step_ = step;
+  go_to([this] {
+    const auto body = as_index(step_.body);
+    const std::string& name =
+        step_.in_class ? program_.classes[body].name : program_.procedures[body].name;
+    return std::string(step_.in_class ? "class '" : "procedure '") + cut_short(name) + "', step " +
+           std::to_string(step_.step + 1);
+  });
+  if (request_.lines == nullptr) return;
+  const auto& lines = step.in_class ? request_.lines->classes : request_.lines->procedures;
+  line_ = lines.at(as_index(step.body)).at(as_index(step.step));
 }
 
 void Grammar::refuse(std::string_view value, const std::string& problem,
                      const std::string& allowed) const {
-  throw InputError({.where = request_.where + place_,
-                    .value = cut_short(value),
-                    .problem = problem,
-                    .allowed = allowed});
+  throw InputError(
+      {.where = request_.where + (line_ > 0 ? ", line " + std::to_string(line_) : ": " + place_()),
+       .value = cut_short(value),
+       .problem = problem,
+       .allowed = allowed});
 }
 
-void Grammar::require_number(int number, std::size_t count, const std::string& what) const {
+void Grammar::require_number(int number, std::size_t count, std::string_view what) const {
   if (number >= 0 && as_index(number) < count) return;
-  refuse(std::to_string(number), "is the number of no " + what,
+  refuse(std::to_string(number), "is the number of no " + std::string(what),
          count == 0 ? "there is none" : "from 0 to " + std::to_string(count - 1));
 }
 
-void Grammar::require_name(std::string_view name, const std::string& what) const {
-  if (name.empty()) refuse("", what + " has no name");
+void Grammar::require_name(std::string_view name, std::string_view what) const {
+  if (name.empty()) refuse("", std::string(what) + " has no name");
   require_text(name, what);
 }
 
-void Grammar::require_text(std::string_view text, const std::string& what) const {
+void Grammar::require_text(std::string_view text, std::string_view what) const {
   if (is_printable(text)) return;
-  refuse("", what + " has characters in its text that cannot be printed",
+  refuse("", std::string(what) + " has characters in its text that cannot be printed",
          "UTF-8 without control characters");
 }
 
-void Grammar::require_distinct(std::vector<std::string_view> names, const std::string& what) const {
+void Grammar::require_distinct(std::vector<std::string_view> names, std::string_view what) const {
   for (std::string_view name : names) require_name(name, what);
   std::ranges::sort(names);
   const auto twice = std::ranges::adjacent_find(names);
-  if (twice != names.end()) refuse(*twice, "is the name of " + what + " twice");
+  if (twice != names.end()) refuse(*twice, "is the name of " + std::string(what) + " twice");
 }
 
 void Grammar::require_division(const Division& division, std::vector<bool>& used) const {

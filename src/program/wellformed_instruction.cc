@@ -56,7 +56,8 @@ class InstructionGrammar {
   }
 
   void require_count(bool holds, const std::string& allowed) const {
-    g_.require(holds, text(), "has another number of buffers", allowed);
+    g_.require(
+        holds, [&] { return text(); }, "has another number of buffers", allowed);
   }
 
   void check_count() const {
@@ -69,9 +70,13 @@ class InstructionGrammar {
         return require_count(in > 0 && out == 0, "buffers that it ends");
       case Buffers::pair:
         return require_count(in == 1 && out == 1, "one in, one out");
+      case Buffers::pairs:
+        return require_count(in == out && in > 0, "as many out as in");
       case Buffers::in_place:
         require_count(in > 0, "one or more");
-        return g_.require(i_.inputs == i_.outputs, text(), "gives other buffers than it takes");
+        g_.require(
+            i_.inputs == i_.outputs, [&] { return text(); }, "gives other buffers than it takes");
+        return;
       case Buffers::takes_one:
         return require_count(in == 1 && out == 0, "one");
       case Buffers::gives_one:
@@ -86,9 +91,12 @@ class InstructionGrammar {
   /// Fields that the kind does not use have their defaults.
   void check_unused() const {
     const auto unused = [&](bool is_default, const char* field) {
-      g_.require(is_default, text(),
-                 std::string("has ") + field + ", which " + std::string(name_of(i_.kind)) +
-                     " does not use");
+      g_.require(
+          is_default, [&] { return text(); },
+          [&] {
+            return std::string("has ") + field + ", which " + std::string(name_of(i_.kind)) +
+                   " does not use";
+          });
     };
     if (form_.buffers != Buffers::kernel) {
       unused(i_.kernel == -1, "a kernel");
@@ -106,8 +114,11 @@ class InstructionGrammar {
     if (!form_.shift) unused(i_.shift == 0, "a shift");
     if (!form_.peer) unused(i_.peer == 0, "a peer");
     if (!form_.among) unused(i_.among.empty(), "coordinates that take part");
-    g_.require(form_.event ? i_.event >= 0 : i_.event == -1, text(),
-               form_.event ? "has no event" : "has an event, which only record and wait use");
+    g_.require(
+        form_.event ? i_.event >= 0 : i_.event == -1, [&] { return text(); },
+        [&] {
+          return form_.event ? "has no event" : "has an event, which only record and wait use";
+        });
   }
 
   // --- kernels
@@ -125,31 +136,40 @@ class InstructionGrammar {
   void check_kernel() const {
     g_.require_number(i_.kernel, p_.kernels.size(), "kernel");
     const Kernel& kernel = p_.kernels[as_index(i_.kernel)];
-    g_.require(static_cast<int>(i_.inputs.size()) == kernel.inputs &&
-                   static_cast<int>(i_.outputs.size()) == kernel.outputs,
-               text(), "gives '" + kernel.name + "' another number of buffers",
-               "it takes " + std::to_string(kernel.inputs) + " and gives " +
-                   std::to_string(kernel.outputs));
+    g_.require(
+        static_cast<int>(i_.inputs.size()) == kernel.inputs &&
+            static_cast<int>(i_.outputs.size()) == kernel.outputs,
+        [&] { return text(); },
+        [&] { return "gives '" + kernel.name + "' another number of buffers"; },
+        [&] {
+          return "it takes " + std::to_string(kernel.inputs) + " and gives " +
+                 std::to_string(kernel.outputs);
+        });
     Binding binding{.dims = std::vector<const DividedDim*>(kernel.dims.size(), nullptr)};
     int tensor = 0;
     for (const BufferRef& buffer : i_.inputs) bind(kernel, tensor++, buffer, binding);
     for (const BufferRef& buffer : i_.outputs) bind(kernel, tensor++, buffer, binding);
     check_positions(kernel);
     g_.require_text(i_.key.name, "a key");
-    g_.require(!i_.key.name.empty() || i_.key.unit == IndexTerm{}, text(),
-               "has a unit of a key without a name");
-    g_.require(i_.factor.numerator() != std::numeric_limits<std::int64_t>::min(), text(),
-               "has a factor out of range");
+    g_.require(
+        !i_.key.name.empty() || i_.key.unit == IndexTerm{}, [&] { return text(); },
+        "has a unit of a key without a name");
+    g_.require(
+        i_.factor.numerator() != std::numeric_limits<std::int64_t>::min(), [&] { return text(); },
+        "has a factor out of range");
   }
 
   void bind(const Kernel& kernel, int tensor, const BufferRef& buffer, Binding& b) const {
     const Kernel::Tensor& formal = kernel.tensors[as_index(tensor)];
     if (takes_any(kernel, formal)) return bind_any(kernel, buffer, b);
     const PieceType& piece = piece_of(buffer, formal);
-    g_.require(piece.dims.size() == formal.dims.size(), to_text(p_, buffer),
-               "has " + std::to_string(piece.dims.size()) + " dims",
-               std::to_string(formal.dims.size()) + ", as '" + formal.name + "' of '" +
-                   kernel.name + "' has");
+    g_.require(
+        piece.dims.size() == formal.dims.size(), [&] { return to_text(p_, buffer); },
+        [&] { return "has " + std::to_string(piece.dims.size()) + " dims"; },
+        [&] {
+          return std::to_string(formal.dims.size()) + ", as '" + formal.name + "' of '" +
+                 kernel.name + "' has";
+        });
     for (std::size_t d = 0; d < formal.dims.size(); ++d) {
       bind_dim(kernel, formal.dims[d], piece.dims[d], buffer, b);
     }
@@ -158,12 +178,14 @@ class InstructionGrammar {
   /// The one tensor that a buffer stands for.
   const PieceType& piece_of(const BufferRef& buffer, const Kernel::Tensor& formal) const {
     const BufferType& type = family_of(buffer).type;
-    g_.require(type.flat.empty(), to_text(p_, buffer),
-               "is divided as a row, and the kernel asks for dims",
-               "a tensor with dims for '" + formal.name + "'");
-    g_.require(buffer.piece >= 0 || type.pieces.size() == 1, to_text(p_, buffer),
-               "holds several tensors, and the kernel asks for one",
-               family_of(buffer).name + ":0 and so on");
+    g_.require(
+        type.flat.empty(), [&] { return to_text(p_, buffer); },
+        "is divided as a row, and the kernel asks for dims",
+        [&] { return "a tensor with dims for '" + formal.name + "'"; });
+    g_.require(
+        buffer.piece >= 0 || type.pieces.size() == 1, [&] { return to_text(p_, buffer); },
+        "holds several tensors, and the kernel asks for one",
+        [&] { return family_of(buffer).name + ":0 and so on"; });
     return type.pieces[as_index(std::max(buffer.piece, 0))];
   }
 
@@ -180,9 +202,10 @@ class InstructionGrammar {
       b.any = &buffer;
       return;
     }
-    g_.require(same_size(type_of(*b.any), type_of(buffer)), to_text(p_, buffer),
-               "has another number of entries than " + to_text(p_, *b.any),
-               "as many for '...' of '" + kernel.name + "'");
+    g_.require(
+        same_size(type_of(*b.any), type_of(buffer)), [&] { return to_text(p_, buffer); },
+        [&] { return "has another number of entries than " + to_text(p_, *b.any); },
+        [&] { return "as many for '...' of '" + kernel.name + "'"; });
   }
 
   void bind_dim(const Kernel& kernel, int formal, const DividedDim& dim, const BufferRef& buffer,
@@ -196,9 +219,12 @@ class InstructionGrammar {
     if (dim == *known) return;
     const BufferType mine{.dtype = Dtype::int8, .pieces = {{.dims = {dim}}}, .flat = {}};
     const BufferType others{.dtype = Dtype::int8, .pieces = {{.dims = {*known}}}, .flat = {}};
-    g_.require(same_size(mine, others), to_text(p_, buffer),
-               "has " + dim_text(dim) + " along '" + kernel.dims[as_index(formal)].name + "' of '" +
-                   kernel.name + "', where another buffer has " + dim_text(*known));
+    g_.require(
+        same_size(mine, others), [&] { return to_text(p_, buffer); },
+        [&] {
+          return "has " + dim_text(dim) + " along '" + kernel.dims[as_index(formal)].name +
+                 "' of '" + kernel.name + "', where another buffer has " + dim_text(*known);
+        });
   }
 
   std::string dim_text(const DividedDim& dim) const {
@@ -242,8 +268,9 @@ class InstructionGrammar {
     for (const Position& position : i_.positions) {
       g_.require_number(position.dim, kernel.dims.size(), "dim of the kernel");
       const std::string& name = kernel.dims[as_index(position.dim)].name;
-      g_.require(std::ranges::find(allowed, position.dim) != allowed.end(), name,
-                 "has a position that no function of '" + kernel.name + "' depends on");
+      g_.require(std::ranges::find(allowed, position.dim) != allowed.end(), name, [&] {
+        return "has a position that no function of '" + kernel.name + "' depends on";
+      });
       g_.require(!seen[as_index(position.dim)], name, "has two positions");
       seen[as_index(position.dim)] = true;
       std::vector<bool> used(p_.axes.size(), false);
@@ -255,21 +282,26 @@ class InstructionGrammar {
 
   void check_axes() const {
     std::vector<bool> used(p_.axes.size(), false);
-    g_.require(!i_.axes.empty(), text(), "goes over no axis", "over AXIS");
+    g_.require(
+        !i_.axes.empty(), [&] { return text(); }, "goes over no axis", "over AXIS");
     g_.require_division({i_.axes}, used);
-    g_.require(!used.back(), text(), "goes over the micro-batches, which are no devices",
-               "axes of the mesh");
-    g_.require(i_.axes.size() == 1 || (!form_.one_axis && i_.among.empty()), text(),
-               "goes over several axes", "one");
+    g_.require(
+        !used.back(), [&] { return text(); }, "goes over the micro-batches, which are no devices",
+        "axes of the mesh");
+    g_.require(
+        i_.axes.size() == 1 || (!form_.one_axis && i_.among.empty()), [&] { return text(); },
+        "goes over several axes", "one");
     std::int64_t group = 1;
     for (int axis : i_.axes) group *= p_.axes[as_index(axis)].degree;
-    g_.require(!form_.peer || (i_.peer >= 0 && i_.peer < group), std::to_string(i_.peer),
-               "is no device of the group", "from 0 to " + std::to_string(group - 1));
+    g_.require(
+        !form_.peer || (i_.peer >= 0 && i_.peer < group), [&] { return std::to_string(i_.peer); },
+        "is no device of the group", [&] { return "from 0 to " + std::to_string(group - 1); });
     std::int64_t before = -1;
     for (std::int64_t coordinate : i_.among) {
-      g_.require(coordinate > before && coordinate < group, std::to_string(coordinate),
-                 "is no further coordinate of the group",
-                 "from 0 to " + std::to_string(group - 1) + " in rising order");
+      g_.require(
+          coordinate > before && coordinate < group, [&] { return std::to_string(coordinate); },
+          "is no further coordinate of the group",
+          [&] { return "from 0 to " + std::to_string(group - 1) + " in rising order"; });
       before = coordinate;
     }
   }

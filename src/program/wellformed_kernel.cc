@@ -17,7 +17,7 @@ class KernelGrammar {
   KernelGrammar(Grammar& g, const Kernel& kernel) : g_(g), kernel_(kernel) {}
 
   void check() {
-    g_.go_to("kernel '" + cut_short(kernel_.name) + "'");
+    g_.go_to([&k = kernel_] { return "kernel '" + cut_short(k.name) + "'"; });
     const std::int64_t outside = std::int64_t{kernel_.inputs} + kernel_.outputs;
     g_.require(kernel_.inputs >= 0 && kernel_.outputs >= 1 &&
                    outside <= static_cast<std::int64_t>(kernel_.tensors.size()),
@@ -53,10 +53,10 @@ class KernelGrammar {
     }
   }
 
-  /// Every dim is that of an input, or like one, or like one that is.
+  /// Every dim is that of an input or output, or like one, or like one that is.
   void check_extents() const {
     std::vector<bool> sized(kernel_.dims.size(), false);
-    for (int i = 0; i < kernel_.inputs; ++i) {
+    for (int i = 0; i < kernel_.inputs + kernel_.outputs; ++i) {
       for (int d : kernel_.tensors[as_index(i)].dims) sized[as_index(d)] = true;
     }
     for (std::size_t d = 0; d < sized.size(); ++d) {
@@ -67,8 +67,8 @@ class KernelGrammar {
         g_.require(++steps <= sized.size(), kernel_.dims[d].name, "is like itself");
         found = found || sized[as_index(at)];
       }
-      g_.require(found, kernel_.dims[d].name, "has no extent: no input has it",
-                 "'dim " + kernel_.dims[d].name + " like OTHER'");
+      g_.require(found, kernel_.dims[d].name, "has no extent: no input or output has it",
+                 [&] { return "'dim " + kernel_.dims[d].name + " like OTHER'"; });
     }
   }
 
@@ -76,9 +76,9 @@ class KernelGrammar {
     g_.require_number(operand.tensor, kernel_.tensors.size(), "tensor of the kernel");
     const Kernel::Tensor& tensor = kernel_.tensors[as_index(operand.tensor)];
     g_.require(made_[as_index(operand.tensor)] == made, tensor.name,
-               made ? "is read before it is made" : "is made twice");
+               [&] { return made ? "is read before it is made" : "is made twice"; });
     g_.require(operand.dims.size() == tensor.dims.size(), tensor.name, "has another number of dims",
-               std::to_string(tensor.dims.size()));
+               [&] { return std::to_string(tensor.dims.size()); });
     check_dims(operand.dims);
   }
 
@@ -121,10 +121,13 @@ class KernelGrammar {
     }
     for (const Operand& operand : s.operands) {
       for (int d : operand.dims) {
-        g_.require(contains(s.result.dims, d) || contains(s.reduced, d) || contains(s.whole, d),
-                   kernel_.dims[as_index(d)].name,
-                   "is a dim of an operand of '" + cut_short(s.function) + "' that goes nowhere",
-                   "the result has it, it is combined, or it is seen whole");
+        g_.require(
+            contains(s.result.dims, d) || contains(s.reduced, d) || contains(s.whole, d),
+            kernel_.dims[as_index(d)].name,
+            [&] {
+              return "is a dim of an operand of '" + cut_short(s.function) + "' that goes nowhere";
+            },
+            "the result has it, it is combined, or it is seen whole");
       }
     }
   }

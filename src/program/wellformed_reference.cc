@@ -31,7 +31,7 @@ class ReferenceGrammar {
 
  private:
   void go_to(const ReferenceKind& kind) {
-    g_.go_to("reference, kind '" + cut_short(kind.name) + "'");
+    g_.go_to([&kind] { return "reference, kind '" + cut_short(kind.name) + "'"; });
   }
 
   void check_dims(const std::vector<int>& dims, const std::string& name) const {
@@ -50,14 +50,21 @@ class ReferenceGrammar {
   void require_shape(int kernel, int inputs, int outputs, const std::string& what) const {
     g_.require_number(kernel, p_.kernels.size(), "kernel");
     const Kernel& k = p_.kernels[as_index(kernel)];
-    g_.require(k.inputs == inputs && k.outputs == outputs, k.name,
-               "takes " + std::to_string(k.inputs) + " and gives " + std::to_string(k.outputs),
-               what + " takes " + std::to_string(inputs) + " and gives " + std::to_string(outputs));
+    g_.require(
+        k.inputs == inputs && k.outputs == outputs, k.name,
+        [&] {
+          return "takes " + std::to_string(k.inputs) + " and gives " + std::to_string(k.outputs);
+        },
+        [&] {
+          return what + " takes " + std::to_string(inputs) + " and gives " +
+                 std::to_string(outputs);
+        });
   }
 
   void check_step() const {
-    g_.require(r_.weights >= -1 && r_.weights < static_cast<int>(r_.inputs.size()),
-               std::to_string(r_.weights), "is the number of no input");
+    g_.require(
+        r_.weights >= -1 && r_.weights < static_cast<int>(r_.inputs.size()),
+        [&] { return std::to_string(r_.weights); }, "is the number of no input");
     const bool some = r_.count_kernel != -1 || r_.seed_kernel != -1 || r_.weights != -1;
     if (some) {
       g_.require(r_.weights >= 0, "", "the weights of tokens are missing", "weights INPUT");
@@ -81,8 +88,9 @@ class ReferenceGrammar {
   void check_rules_differ() const {
     std::set<int> kernels;
     for (const UpdateRule& rule : r_.rules) {
-      g_.require(kernels.insert(rule.kernel).second, p_.kernels[as_index(rule.kernel)].name,
-                 "is the kernel of two rules");
+      g_.require(
+          kernels.insert(rule.kernel).second,
+          [&] { return p_.kernels[as_index(rule.kernel)].name; }, "is the kernel of two rules");
     }
   }
 
@@ -102,8 +110,9 @@ class ReferenceGrammar {
                 "an input, a parameter, the stream or made by a kernel");
     }
     for (int v : {kind.stream_out, kind.loss}) {
-      g_.require(v >= -1 && v < static_cast<int>(kind.values.size()), std::to_string(v),
-                 "is the number of no value");
+      g_.require(
+          v >= -1 && v < static_cast<int>(kind.values.size()), [&] { return std::to_string(v); },
+          "is the number of no value");
     }
   }
 
@@ -155,14 +164,17 @@ class ReferenceGrammar {
     const ReferenceValue& value = kind.values[as_index(v)];
     if (formal.dims.size() == 1 && kernel.dims[as_index(formal.dims[0])].name == kAnyDims) {
       g_.require(!b.any || *b.any == value.dims, value.name,
-                 "has other dims than its neighbours in '" + kernel.name + "'");
+                 [&] { return "has other dims than its neighbours in '" + kernel.name + "'"; });
       b.any = value.dims;
       return;
     }
     g_.require(
         formal.dims.size() == value.dims.size(), value.name,
-        "has " + std::to_string(value.dims.size()) + " dims",
-        std::to_string(formal.dims.size()) + " as '" + formal.name + "' of '" + kernel.name + "'");
+        [&] { return "has " + std::to_string(value.dims.size()) + " dims"; },
+        [&] {
+          return std::to_string(formal.dims.size()) + " as '" + formal.name + "' of '" +
+                 kernel.name + "'";
+        });
     for (std::size_t i = 0; i < formal.dims.size(); ++i) {
       bind(kernel, formal.dims[i], value, value.dims[i], b);
     }
@@ -177,23 +189,31 @@ class ReferenceGrammar {
       extent = b.extents[as_index(at)];
     }
     if (extent == 0) extent = logical.extent;
-    g_.require(extent == logical.extent, value.name,
-               "has " + std::to_string(logical.extent) + " along " + logical.name,
-               std::to_string(extent) + " as others have along '" +
-                   kernel.dims[as_index(formal)].name + "' of '" + kernel.name + "'");
+    g_.require(
+        extent == logical.extent, value.name,
+        [&] { return "has " + std::to_string(logical.extent) + " along " + logical.name; },
+        [&] {
+          return std::to_string(extent) + " as others have along '" +
+                 kernel.dims[as_index(formal)].name + "' of '" + kernel.name + "'";
+        });
   }
 
   void check(const ReferenceKind& kind, const Application& a) {
     g_.require_number(a.kernel, p_.kernels.size(), "kernel");
     const Kernel& kernel = p_.kernels[as_index(a.kernel)];
     g_.require_text(a.key, "a key");
-    g_.require(static_cast<int>(a.inputs.size()) == kernel.inputs &&
-                   static_cast<int>(a.outputs.size()) == kernel.outputs,
-               kernel.name,
-               "is given " + std::to_string(a.inputs.size()) + " and asked for " +
-                   std::to_string(a.outputs.size()),
-               "it takes " + std::to_string(kernel.inputs) + " and gives " +
-                   std::to_string(kernel.outputs));
+    g_.require(
+        static_cast<int>(a.inputs.size()) == kernel.inputs &&
+            static_cast<int>(a.outputs.size()) == kernel.outputs,
+        kernel.name,
+        [&] {
+          return "is given " + std::to_string(a.inputs.size()) + " and asked for " +
+                 std::to_string(a.outputs.size());
+        },
+        [&] {
+          return "it takes " + std::to_string(kernel.inputs) + " and gives " +
+                 std::to_string(kernel.outputs);
+        });
     Binding binding{.extents = std::vector<std::int64_t>(kernel.dims.size(), 0), .any = {}};
     int tensor = 0;
     for (int v : a.inputs) {
@@ -219,7 +239,8 @@ class ReferenceGrammar {
     g_.go_to("reference, units");
     for (const ReferenceUnit& unit : r_.units) {
       g_.require_number(unit.kind, r_.kinds.size(), "kind");
-      g_.require(unit.number >= 0, std::to_string(unit.number), "is no number of a unit");
+      g_.require(
+          unit.number >= 0, [&] { return std::to_string(unit.number); }, "is no number of a unit");
     }
     for (std::size_t u = 0; u < r_.units.size(); ++u) {
       const ReferenceKind& kind = kind_of(u);
@@ -227,9 +248,10 @@ class ReferenceGrammar {
                  "has a loss, and tokens have no weights", "weights INPUT, count and seed");
       const bool takes = kind.stream_in >= 0;
       const bool given = u > 0 && kind_of(u - 1).stream_out >= 0;
-      g_.require(takes == given, kind.name,
-                 takes ? "takes a stream that no unit before it gives"
-                       : "does not take the stream of the unit before it");
+      g_.require(takes == given, kind.name, [&] {
+        return takes ? "takes a stream that no unit before it gives"
+                     : "does not take the stream of the unit before it";
+      });
       if (!takes) continue;
       const ReferenceKind& before = kind_of(u - 1);
       g_.require(kind.values[as_index(kind.stream_in)].dims ==

@@ -64,29 +64,22 @@ class BodyGrammar {
   }
 
  private:
-  /// A body whose steps are gone through in the order of the text.
-  struct Cursor {
-    bool in_class = false;
-    int body = 0;
-    int step = -1;
-  };
-
   void enter(bool in_class, int body) { at_ = {.in_class = in_class, .body = body, .step = -1}; }
 
   void next_step() {
     ++at_.step;
-    g_.go_to_step(at_.in_class, at_.body, at_.step);
+    g_.go_to_step(at_);
   }
 
   // --- shape and size
 
-  void measure_class(int c) {
-    enter(true, c);
-    const std::int64_t size = measure(p_.classes[as_index(c)].body, 0, 0).size;
-    g_.go_to("class '" + cut_short(p_.classes[as_index(c)].name) + "'");
-    g_.require(size <= g_.request().most_steps, p_.classes[as_index(c)].name,
+  void measure_class(int number) {
+    enter(true, number);
+    const std::int64_t size = measure(p_.classes[as_index(number)].body, 0, 0).size;
+    g_.go_to([&c = p_.classes[as_index(number)]] { return "class '" + cut_short(c.name) + "'"; });
+    g_.require(size <= g_.request().most_steps, p_.classes[as_index(number)].name,
                "executes too many instructions",
-               "at most " + std::to_string(g_.request().most_steps));
+               [&] { return "at most " + std::to_string(g_.request().most_steps); });
   }
 
   void measure_procedure(int number, int calls) {
@@ -94,9 +87,9 @@ class BodyGrammar {
     if (sizes_[i] >= 0) return;
     g_.require(!open_[i], p_.procedures[i].name, "calls itself");
     g_.require(calls <= kDeepestCalls, p_.procedures[i].name, "is called too deep inside others",
-               std::to_string(kDeepestCalls) + " at most");
+               [&] { return std::to_string(kDeepestCalls) + " at most"; });
     open_[i] = true;
-    const Cursor back = std::exchange(at_, {.in_class = false, .body = number, .step = -1});
+    const StepPlace back = std::exchange(at_, {.in_class = false, .body = number, .step = -1});
     const Measure measured = measure(p_.procedures[i].body, 0, calls);
     at_ = back;
     open_[i] = false;
@@ -112,7 +105,7 @@ class BodyGrammar {
 
   Measure measure(const std::vector<Step>& body, int depth, int calls) {
     g_.require(depth <= kDeepest, "", "loops stand too deep in each other",
-               std::to_string(kDeepest) + " at most");
+               [&] { return std::to_string(kDeepest) + " at most"; });
     Measure sum;
     for (const Step& step : body) {
       next_step();
@@ -131,17 +124,19 @@ class BodyGrammar {
   Measure measure_call(const Call& call, int calls) {
     g_.require_number(call.procedure, p_.procedures.size(), "procedure");
     measure_procedure(call.procedure, calls + 1);
-    g_.go_to_step(at_.in_class, at_.body, at_.step);
+    g_.go_to_step(at_);
     const std::size_t i = as_index(call.procedure);
     g_.require(heights_[i] + 1 + calls <= kDeepestCalls, p_.procedures[i].name,
-               "is called too deep inside others", std::to_string(kDeepestCalls) + " at most");
+               "is called too deep inside others",
+               [&] { return std::to_string(kDeepestCalls) + " at most"; });
     return {.size = sizes_[i] + 1, .height = heights_[i] + 1};
   }
 
   Measure measure_loop(const Loop& loop, int depth, int calls) {
     for (std::int64_t bound : {loop.first, loop.last}) {
-      g_.require(bound >= 0 && bound <= kLargestBound, std::to_string(bound),
-                 "is no bound of a loop", "from 0 to " + std::to_string(kLargestBound));
+      g_.require(
+          bound >= 0 && bound <= kLargestBound, [&] { return std::to_string(bound); },
+          "is no bound of a loop", [&] { return "from 0 to " + std::to_string(kLargestBound); });
     }
     g_.require(loop.variable != IndexTerm::Variable::none, "", "a loop has no variable", "u or j");
     const Measure body = measure(loop.body, depth + 1, calls);
@@ -172,18 +167,21 @@ class BodyGrammar {
 
   /// The values of a term. An environment that nobody reaches has no values.
   Values values_of(const IndexTerm& term, const Environment& environment) const {
-    g_.require(term.offset >= -kLargestOffset && term.offset <= kLargestOffset,
-               std::to_string(term.offset), "is no index");
+    g_.require(
+        term.offset >= -kLargestOffset && term.offset <= kLargestOffset,
+        [&] { return std::to_string(term.offset); }, "is no index");
     if (term.variable == IndexTerm::Variable::none) return Interval{term.offset, term.offset};
     const bool unit = term.variable == IndexTerm::Variable::unit;
     const Values& values = unit ? environment.unit : environment.micro_batch;
     if (!environment.reached && !values) return std::nullopt;
-    g_.require(values.has_value(), unit ? "u" : "j", "has no value here",
-               "a number, or a loop over it");
+    g_.require(
+        values.has_value(), [&] { return unit ? "u" : "j"; }, "has no value here",
+        "a number, or a loop over it");
     const std::int64_t least = values->least + term.offset;
     const std::int64_t largest = values->largest + term.offset;
-    g_.require(least >= -kLargestOffset && largest <= kLargestOffset, unit ? "u" : "j",
-               "runs out of range");
+    g_.require(
+        least >= -kLargestOffset && largest <= kLargestOffset, [&] { return unit ? "u" : "j"; },
+        "runs out of range");
     return Interval{.least = least, .largest = largest};
   }
 
@@ -234,7 +232,7 @@ class BodyGrammar {
 
   Grammar& g_;
   const Program& p_;
-  Cursor at_;
+  StepPlace at_;  // where in the bodies, whose steps are gone through in the order of the text
   std::vector<std::int64_t> sizes_;  // of procedures, opened up; -1: not known yet
   std::vector<int> heights_;         // calls inside of each other
   std::vector<bool> open_;
