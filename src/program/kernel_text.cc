@@ -62,7 +62,8 @@ class KernelReader {
   }
 
   int add_tensor(const std::string& name, std::vector<int> dims) {
-    if (kernel_.tensors.size() >= kMostTensors) in_.refuse("a kernel has too many tensors");
+    if (kernel_.tensors.size() >= kMostTensors)
+      in_.refuse_name(name, "is one tensor too many for a kernel", std::to_string(kMostTensors));
     kernel_.tensors.push_back({.name = name, .dims = std::move(dims)});
     return static_cast<int>(kernel_.tensors.size()) - 1;
   }
@@ -71,7 +72,8 @@ class KernelReader {
     for (std::size_t d = 0; d < kernel_.dims.size(); ++d) {
       if (kernel_.dims[d].name == name) return static_cast<int>(d);
     }
-    if (kernel_.dims.size() >= kMostDims) in_.refuse("a kernel has too many dims");
+    if (kernel_.dims.size() >= kMostDims)
+      in_.refuse_name(name, "is one dim too many for a kernel", std::to_string(kMostDims));
     kernel_.dims.push_back({.name = name});
     return static_cast<int>(kernel_.dims.size()) - 1;
   }
@@ -89,7 +91,9 @@ class KernelReader {
     in_.expect("[");
     while (!in_.take("]")) {
       const int dim = read_dim();
-      if (std::ranges::find(dims, dim) != dims.end()) in_.refuse("a dim stands twice");
+      if (std::ranges::find(dims, dim) != dims.end()) {
+        in_.refuse_name(kernel_.dims[at(dim)].name, "is a dim of one tensor twice");
+      }
       dims.push_back(dim);
     }
     return dims;
@@ -100,7 +104,7 @@ class KernelReader {
     const int dim = read_dim();
     in_.expect("like");
     const int like = read_dim();
-    if (dim == like) in_.refuse("a dim is like another one");
+    if (dim == like) in_.refuse_name(kernel_.dims[at(dim)].name, "is a dim like itself");
     kernel_.dims[at(dim)].like = like;
   }
 
@@ -109,8 +113,9 @@ class KernelReader {
   Operand with_dims(int tensor) {
     Operand operand{.tensor = tensor, .dims = read_dims()};
     if (operand.dims.size() != kernel_.tensors[at(tensor)].dims.size()) {
-      in_.refuse("'" + kernel_.tensors[at(tensor)].name + "' has another number of dims",
-                 std::to_string(kernel_.tensors[at(tensor)].dims.size()));
+      in_.refuse_name(kernel_.tensors[at(tensor)].name,
+                      "has " + std::to_string(operand.dims.size()) + " dims here",
+                      std::to_string(kernel_.tensors[at(tensor)].dims.size()));
     }
     return operand;
   }
@@ -156,11 +161,15 @@ class KernelReader {
     while (!in_.is(")") && !in_.is(";")) {
       if (!s.operands.empty()) in_.expect(",");
       s.operands.push_back(read_operand());
-      if (s.operands.size() > kMostOperands) in_.refuse("a function has too many operands");
+      if (s.operands.size() > kMostOperands)
+        in_.refuse_name(s.function, "has too many operands", std::to_string(kMostOperands));
     }
     while (in_.take(";")) {
       const std::string word = in_.expect_word("'whole' or 'at'");
-      if (word != "whole" && word != "at") in_.refuse("unknown remark", "whole, at");
+      if (word != "whole" && word != "at") {
+        static const std::vector<std::string> kWords = {"whole", "at"};
+        in_.refuse_unknown(word, "whole, at", kWords);
+      }
       std::vector<int>& dims = word == "whole" ? s.whole : s.positions;
       while (at_dim()) dims.push_back(read_dim());
     }
@@ -172,7 +181,8 @@ class KernelReader {
     bool negative = first.empty() && in_.take("-");
     while (true) {
       s.products.push_back(read_product(std::exchange(first, {}), negative));
-      if (s.products.size() > kMostOperands) in_.refuse("a sum has too many products");
+      if (s.products.size() > kMostOperands)
+        in_.refuse("stands in a sum of too many products", std::to_string(kMostOperands));
       if (in_.take("+")) {
         negative = false;
       } else if (in_.take("-")) {
@@ -194,9 +204,11 @@ class KernelReader {
     }
     while (in_.take("*")) {
       product.operands.push_back(read_operand());
-      if (product.operands.size() > kMostOperands) in_.refuse("a product has too many factors");
+      if (product.operands.size() > kMostOperands)
+        in_.refuse("stands in a product of too many factors", std::to_string(kMostOperands));
     }
-    if (product.operands.empty()) in_.refuse("a product has a tensor");
+    if (product.operands.empty())
+      in_.refuse("is not expected here", "a tensor: a product has at least one");
     if (negative) product.factor = Rational(0) - product.factor;
     return product;
   }
@@ -217,7 +229,7 @@ class KernelReader {
     const std::int64_t numerator = in_.expect_integer("a factor");
     if (!in_.take("/")) return {numerator};
     const std::int64_t denominator = in_.expect_integer("a denominator");
-    if (denominator == 0) in_.refuse("a denominator is zero");
+    if (denominator == 0) in_.refuse_name("0", "is no denominator");
     return {numerator, denominator};
   }
 
@@ -378,7 +390,7 @@ Kernel read_kernel(Tokens& tokens) { return KernelReader(tokens).read(); }
 Kernel kernel_from(std::string_view text) {
   Tokens tokens(text, "kernel");
   Kernel kernel = read_kernel(tokens);
-  if (tokens.kind() != Tokens::Kind::end) tokens.refuse("text follows the kernel");
+  if (tokens.kind() != Tokens::Kind::end) tokens.refuse("follows the kernel", "nothing");
   validate(kernel);
   return kernel;
 }

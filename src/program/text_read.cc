@@ -46,7 +46,7 @@ void read_axis(ProgramReader& r) {
 
 void read_mesh(ProgramReader& r) {
   r.in.expect("mesh");
-  while (r.in.at_name() && !r.in.is_keyword("micro-batches")) read_axis(r);
+  while (r.in.at_name() && r.in.next_begins() == '=') read_axis(r);
   r.in.expect("micro-batches");
   if (r.in.kind() != Tokens::Kind::integer) return read_axis(r);
   r.program.axes.push_back(
@@ -77,7 +77,8 @@ PieceType read_piece(ProgramReader& r) {
     dim.dim = r.dims.expect(r.in);
     dim.by = read_division(r);
     piece.dims.push_back(std::move(dim));
-    if (piece.dims.size() > kMostDims) r.in.refuse("a tensor has too many dims");
+    if (piece.dims.size() > kMostDims)
+      r.in.refuse("follows too many dims of one tensor", std::to_string(kMostDims));
   }
   return piece;
 }
@@ -88,7 +89,7 @@ void read_family_indices(Tokens& in, Family& family) {
   family.by_unit = in.take("u");
   family.by_micro_batch = in.take("j");
   if (!family.by_unit && !family.by_micro_batch) {
-    in.refuse("a buffer has an element for each unit or micro-batch", "[u], [j] or [u j]");
+    in.refuse("is no index of a buffer", "[u], [j] or [u j]");
   }
   in.expect("]");
 }
@@ -163,7 +164,8 @@ int NameTable::expect(Tokens& in) const {
 void ProgramReader::count_expanded(std::int64_t more) {
   expanded += more;
   if (expanded > kMostExpanded) {
-    in.refuse("the ranges up to here stand for too much", "at most 262144 things in all ranges");
+    in.refuse("stands behind ranges that are too long in all",
+              "at most " + std::to_string(kMostExpanded));
   }
 }
 
@@ -189,7 +191,8 @@ Division read_division(ProgramReader& r) {
   Division division;
   while (r.in.take("/")) {
     division.push_back(read_level(r));
-    if (division.size() > kMostDims) r.in.refuse("a dim is divided too often");
+    if (division.size() > kMostDims)
+      r.in.refuse("follows too many divisions of one dim", std::to_string(kMostDims));
   }
   return division;
 }

@@ -33,7 +33,8 @@ std::vector<BufferRef> read_buffers(ProgramReader& r) {
   std::vector<BufferRef> buffers;
   do {
     buffers.push_back(read_buffer(r));
-    if (buffers.size() > kMostBuffers) r.in.refuse("an instruction has too many buffers");
+    if (buffers.size() > kMostBuffers)
+      r.in.refuse("follows too many buffers of one instruction", std::to_string(kMostBuffers));
   } while (r.in.take(","));
   return buffers;
 }
@@ -92,8 +93,7 @@ Rational read_rational(Tokens& in) {
   return {numerator, denominator};
 }
 
-/// One clause behind the buffers; false where there is none. A word of a clause that the kind does
-/// not take begins no clause, and so is refused by whoever reads on.
+/// One clause behind the buffers; false where there is none that the kind takes.
 bool read_clause(ProgramReader& r, Instruction& i) {
   const InstructionForm form = form_of(i.kind);
   const auto number = [&](std::string_view what) {
@@ -104,7 +104,7 @@ bool read_clause(ProgramReader& r, Instruction& i) {
   if (form.axes && in.take_keyword("over")) {
     i.axes = read_level(r);
   } else if (form.among && in.take_keyword("among")) {
-    if (!in.is("(")) in.refuse("coordinates stand in brackets", "among (0 1)");
+    if (!in.is("(")) in.refuse("is not expected here", "coordinates in brackets: (0 1)");
     i.among = read_coordinates(r);
   } else if (form.dim && in.take_keyword("dim")) {
     i.dim = number("the position of a dim");
@@ -129,6 +129,16 @@ bool read_clause(ProgramReader& r, Instruction& i) {
     return false;
   }
   return true;
+}
+
+/// A word of a clause that the kind of instruction does not take, and not the beginning of the next
+/// statement.
+void refuse_wrong_clause(const Tokens& in, InstructionKind kind) {
+  static constexpr std::array<std::string_view, 9> kWords = {
+      "over", "among", "dim", "into", "shift", "to", "by", "because", "key"};
+  const bool clause = std::ranges::any_of(kWords, [&](auto word) { return in.is_keyword(word); });
+  if (!clause || (in.next_begins() == '(' && !in.is("over") && !in.is("among"))) return;
+  in.refuse("is not said of " + std::string(name_of(kind)));
 }
 
 /// What stands behind the word of the kind.
@@ -176,9 +186,20 @@ void read_assignment(ProgramReader& r, Instruction& i) {
     i.inputs = read_buffers(r);
     return;
   }
-  if (!r.in.take("=")) r.in.refuse("something else is expected", "'=' or '+='");
+  if (!r.in.take("=")) r.in.refuse("is not expected here", "'=' or '+='");
   i.kind = InstructionKind::compute;
   read_kernel_call(r, i);
+}
+
+void read_clauses(ProgramReader& r, Instruction& i) {
+  std::vector<std::string> words;
+  while (true) {
+    std::string word(r.in.token());
+    if (!read_clause(r, i)) break;
+    if (std::ranges::find(words, word) != words.end()) r.in.refuse_name(word, "is said twice");
+    words.push_back(std::move(word));
+  }
+  refuse_wrong_clause(r.in, i.kind);
 }
 
 /// The kind whose name stands here, unless it is the name of something else.
@@ -205,12 +226,11 @@ Instruction read_instruction(ProgramReader& r, StepPhase phase) {
       if (r.families.find(word) < 0) {
         r.in.refuse_unknown(word, "an instruction, a call or a buffer", kind_names());
       }
-      r.in.refuse("something else is expected", "'=' or '+='");
+      r.in.refuse("is not expected here", "'=' or '+='");
     }
     read_assignment(r, i);
   }
-  while (read_clause(r, i)) {
-  }
+  read_clauses(r, i);
   return i;
 }
 
@@ -257,7 +277,8 @@ Range read_range(Tokens& in) {
 void read_tensor_of_unit(ProgramReader& r, StateRef& state, const std::string& name) {
   const Reference& reference = r.program.reference;
   if (state.unit < 0 || as_index(state.unit) >= reference.units.size()) {
-    r.in.refuse_name(name, "is of unit " + std::to_string(state.unit) + ", which is not there");
+    r.in.refuse_name(name, "is of unit " + std::to_string(state.unit) + ", which is not there",
+                     "from 0 to " + std::to_string(reference.units.size() - 1));
   }
   const int kind = reference.units[as_index(state.unit)].kind;
   const NameTable& values = r.values[as_index(kind)];
@@ -311,7 +332,7 @@ StateRef resolved(ProgramReader& r, const WrittenState& s, const BufferRef& buff
   state.unit = s.unit;
   if (s.unit < 0) {
     if (!r.program.families[as_index(buffer.family)].by_unit) {
-      r.in.refuse_name(s.tensor, "is a parameter of which unit?", "of unit N");
+      r.in.refuse_name(s.tensor, "does not say of which unit it is", "of unit N");
     }
     state.unit = static_cast<int>(buffer.unit.offset);
   }
@@ -416,10 +437,13 @@ void read_step(ProgramReader& r, std::vector<Step>& body, StepPhase& phase, int 
 }
 
 std::vector<Step> read_body(ProgramReader& r, StepPhase phase, int depth, std::vector<int>& lines) {
-  if (depth > kDeepest) r.in.refuse("loops stand too deep in each other", "16 at most");
+  if (depth > kDeepest) r.in.refuse("stands in too many loops", "16 inside of each other");
   std::vector<Step> body;
   r.in.expect("{");
-  while (!r.in.take("}")) read_step(r, body, phase, depth, lines);
+  while (!r.in.take("}")) {
+    if (r.in.kind() == Tokens::Kind::end) r.in.refuse("is not expected here", "'}'");
+    read_step(r, body, phase, depth, lines);
+  }
   return body;
 }
 
@@ -431,6 +455,7 @@ void read_class(ProgramReader& r) {
   r.in.expect("{");
   StepPhase phase = StepPhase::forward;
   while (!r.in.take("}")) {
+    if (r.in.kind() == Tokens::Kind::end) r.in.refuse("is not expected here", "'}'");
     if (r.in.take_keyword("holds")) {
       read_initial(r, c.initial);
     } else if (r.in.take_keyword("results")) {

@@ -67,7 +67,8 @@ class ReferenceReader {
     in_.expect("[");
     while (!in_.take("]")) {
       dims.push_back(r_.dims.expect(in_));
-      if (dims.size() > kMostDims) in_.refuse("a tensor has too many dims");
+      if (dims.size() > kMostDims)
+        in_.refuse("follows too many dims of one tensor", std::to_string(kMostDims));
     }
     return dims;
   }
@@ -88,7 +89,8 @@ class ReferenceReader {
         rule.states.push_back(in_.expect_name("a state of the optimizer"));
       } while (in_.take(","));
     }
-    if (reference_.rules.size() >= kMostRules) in_.refuse("there are too many rules");
+    if (reference_.rules.size() >= kMostRules)
+      in_.refuse("follows too many rules", std::to_string(kMostRules));
     reference_.rules.push_back(std::move(rule));
   }
 
@@ -110,7 +112,8 @@ class ReferenceReader {
   }
 
   void read_line() {
-    if (kind_.values.size() > kMostValues) in_.refuse("a kind has too many values");
+    if (kind_.values.size() > kMostValues)
+      in_.refuse("follows too many values of one kind", std::to_string(kMostValues));
     if (take("value")) {
       declare();
     } else if (take("input")) {
@@ -135,7 +138,8 @@ class ReferenceReader {
   bool take(std::string_view word) { return in_.next_begins() != ',' && in_.take_keyword(word); }
 
   void refuse_second(int known) {
-    if (known >= 0) in_.refuse("a unit has one stream in, one stream out and one loss");
+    if (known >= 0)
+      in_.refuse("is the second of its sort", "one stream in, one stream out, one loss");
   }
 
   int declare() {
@@ -205,7 +209,8 @@ class ReferenceReader {
     Application a;
     do {
       a.outputs.push_back(in_.next_begins() == '[' ? declare() : values_.expect(in_));
-      if (kind_.values.size() > kMostValues) in_.refuse("a kind has too many values");
+      if (kind_.values.size() > kMostValues)
+        in_.refuse("follows too many values of one kind", std::to_string(kMostValues));
     } while (in_.take(","));
     in_.expect("=");
     a.kernel = r_.kernels.expect(in_);
@@ -246,7 +251,7 @@ class ReferenceReader {
 
 void read_reference(ProgramReader& r) {
   if (!r.program.reference.kinds.empty() || !r.program.reference.inputs.empty()) {
-    r.in.refuse("there is one reference");
+    r.in.refuse("begins a second reference", "one");
   }
   ReferenceReader(r).read();
 }

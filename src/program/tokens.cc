@@ -78,7 +78,8 @@ void Tokens::read_text() {
   }
   token_ = text_.substr(begin, position_ - begin);
   kind_ = Kind::text;
-  if (position_ >= text_.size() || text_[position_] != '"') refuse("text has no closing quote");
+  if (position_ >= text_.size() || text_[position_] != '"')
+    refuse("is text without a closing quote");
   ++position_;
 }
 
@@ -120,18 +121,22 @@ bool Tokens::take(std::string_view token) {
 }
 
 void Tokens::expect(std::string_view token) {
-  if (!take(token)) refuse("something else is expected", "'" + std::string(token) + "'");
+  if (take(token)) return;
+  const std::vector<std::string> known{std::string(token)};
+  const bool word = kind_ == Kind::word && is_letter(token.front());
+  refuse("is not expected here", "'" + known.front() + "'",
+         word ? nearest_of(token_, known) : std::string());
 }
 
 std::string Tokens::expect_word(std::string_view what) {
-  if (kind_ != Kind::word) refuse("a name is expected", std::string(what));
+  if (kind_ != Kind::word) refuse("is no name", std::string(what));
   std::string word(token_);
   next();
   return word;
 }
 
 std::string Tokens::expect_text(std::string_view what) {
-  if (kind_ != Kind::text) refuse("text in quotes is expected", std::string(what));
+  if (kind_ != Kind::text) refuse("is no text in quotes", std::string(what));
   std::string text;
   for (std::size_t i = 0; i < token_.size(); ++i) {
     if (token_[i] == '\\') ++i;
@@ -165,7 +170,7 @@ std::int64_t Tokens::expect_integer(std::string_view what) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(token_.data(), token_.data() + token_.size(), value);
   if (kind_ != Kind::integer || error != std::errc() || end != token_.data() + token_.size()) {
-    refuse("a whole number of at most 63 bits is expected", std::string(what));
+    refuse("is no whole number of at most 63 bits", std::string(what));
   }
   next();
   return value;

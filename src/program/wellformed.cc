@@ -375,7 +375,8 @@ void Grammar::require_division(const Division& division, std::vector<bool>& used
     require(!level.empty(), "()", "is a division by no axis");
     for (int axis : level) {
       require_number(axis, program_.axes.size(), "axis");
-      require(!used[as_index(axis)], program_.axes[as_index(axis)].name, "divides a tensor twice");
+      require(!used[as_index(axis)], program_.axes[as_index(axis)].name,
+              "stands twice among the axes");
       used[as_index(axis)] = true;
     }
   }

@@ -142,8 +142,7 @@ class InstructionGrammar {
         [&] { return text(); },
         [&] { return "gives '" + kernel.name + "' another number of buffers"; },
         [&] {
-          return "it takes " + std::to_string(kernel.inputs) + " and gives " +
-                 std::to_string(kernel.outputs);
+          return std::to_string(kernel.inputs) + " in, " + std::to_string(kernel.outputs) + " out";
         });
     Binding binding{.dims = std::vector<const DividedDim*>(kernel.dims.size(), nullptr)};
     int tensor = 0;

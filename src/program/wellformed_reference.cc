@@ -48,6 +48,7 @@ class ReferenceGrammar {
 
   /// That a kernel takes and gives so many tensors.
   void require_shape(int kernel, int inputs, int outputs, const std::string& what) const {
+    g_.require(kernel != -1, "", [&] { return what + " has no kernel"; });
     g_.require_number(kernel, p_.kernels.size(), "kernel");
     const Kernel& k = p_.kernels[as_index(kernel)];
     g_.require(
@@ -56,8 +57,8 @@ class ReferenceGrammar {
           return "takes " + std::to_string(k.inputs) + " and gives " + std::to_string(k.outputs);
         },
         [&] {
-          return what + " takes " + std::to_string(inputs) + " and gives " +
-                 std::to_string(outputs);
+          return std::to_string(inputs) + " and " + std::to_string(outputs) + ", as " + what +
+                 " does";
         });
   }
 
@@ -210,10 +211,7 @@ class ReferenceGrammar {
           return "is given " + std::to_string(a.inputs.size()) + " and asked for " +
                  std::to_string(a.outputs.size());
         },
-        [&] {
-          return "it takes " + std::to_string(kernel.inputs) + " and gives " +
-                 std::to_string(kernel.outputs);
-        });
+        [&] { return std::to_string(kernel.inputs) + " and " + std::to_string(kernel.outputs); });
     Binding binding{.extents = std::vector<std::int64_t>(kernel.dims.size(), 0), .any = {}};
     int tensor = 0;
     for (int v : a.inputs) {
