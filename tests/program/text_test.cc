@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+
 #include "program/adjoint.h"
 #include "program/kernel_text.h"
 #include "program/samples.h"
@@ -26,6 +29,18 @@ TEST(ProgramTextTest, AProgramInItsUsualSpellingPrintsAsItIsWritten) {
 
 TEST(ProgramTextTest, OtherSpellingsAreTheSameProgram) {
   EXPECT_EQ(sample_program("loose"), sample_program("everything"));
+}
+
+// The example of docs/formats.md, section 10.
+TEST(ProgramTextTest, TheExampleOfTheDocumentationReads) {
+  std::ifstream in(PLACET_SOURCE_DIR "/docs/formats.md", std::ios::binary);
+  const std::string page{std::istreambuf_iterator<char>(in), {}};
+  const std::string fence = "```\n";
+  const std::size_t begin = page.find(fence + "placet program 1");
+  ASSERT_NE(begin, std::string::npos);
+  const std::size_t end = page.find(fence, begin + fence.size());
+  const std::string text = page.substr(begin + fence.size(), end - begin - fence.size());
+  EXPECT_EQ(program_from(text, "formats.md"), sample_program("linear"));
 }
 
 // Four devices in two classes, built by hand: what no text was read from prints and reads.
