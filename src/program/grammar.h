@@ -91,6 +91,7 @@ class Grammar {
 
 void check_kernels(Grammar& g);
 void check_reference(Grammar& g);
+void check_classes(Grammar& g);
 void check_bodies(Grammar& g);
 void check_instruction(Grammar& g, const Instruction& instruction);
 

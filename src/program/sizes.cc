@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
+#include <utility>
 
 #include "units/checked.h"
 
@@ -24,9 +26,41 @@ std::int64_t entries(const Program& p, const PieceType& piece, const ProgramCoor
   return product;
 }
 
-/// Axes that divide a type.
-std::vector<bool> dividing_axes(const Program& p, const BufferType& type) {
-  std::vector<bool> found(p.axes.size(), false);
+/// Coordinates of the class along an axis; of an even one at least the first and last.
+std::vector<std::int64_t> coordinates(const Program& p, const DeviceClass& c, std::size_t axis) {
+  if (axis < c.box.size() && !c.box[axis].empty()) return c.box[axis];
+  if (p.axes[axis].shares.empty()) return {0, p.axes[axis].degree - 1};
+  std::vector<std::int64_t> all(p.axes[axis].shares.size());
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+/// Those along each axis that may give the largest part.
+std::vector<std::vector<std::int64_t>> candidates(const Program& p, const BufferType& type,
+                                                  const DeviceClass& c) {
+  const std::vector<bool> dividing = dividing_axes(p, type);
+  bool uneven = false;
+  for (std::size_t a = 0; a < p.axes.size(); ++a) {
+    uneven = uneven || (dividing[a] && !p.axes[a].shares.empty());
+  }
+  std::vector<std::vector<std::int64_t>> out;
+  for (std::size_t a = 0; a < p.axes.size(); ++a) {
+    std::vector<std::int64_t> all = coordinates(p, c, a);
+    if (!dividing[a] || !uneven) {
+      all = {all.front()};
+    } else if (p.axes[a].shares.empty()) {
+      // An even part has one of two sizes, the larger one first.
+      all = {all.front(), all.back()};
+    }
+    out.push_back(std::move(all));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<bool> dividing_axes(const Program& program, const BufferType& type) {
+  std::vector<bool> found(program.axes.size(), false);
   const auto mark = [&](const AxisList& level) {
     for (int a : level) found[index(a)] = true;
   };
@@ -36,36 +70,6 @@ std::vector<bool> dividing_axes(const Program& p, const BufferType& type) {
   mark(type.flat);
   return found;
 }
-
-/// Coordinates of a class along each axis that may give the largest part.
-std::vector<std::vector<std::int64_t>> candidates(const Program& p, const BufferType& type,
-                                                  const DeviceClass& c) {
-  const std::vector<bool> dividing = dividing_axes(p, type);
-  bool uneven = false;
-  for (std::size_t a = 0; a < p.axes.size(); ++a) {
-    uneven = uneven || (dividing[a] && !p.axes[a].shares.empty());
-  }
-  std::vector<std::vector<std::int64_t>> out(p.axes.size());
-  for (std::size_t a = 0; a < p.axes.size(); ++a) {
-    const bool boxed = a < c.box.size() && !c.box[a].empty();
-    std::vector<std::int64_t> all = boxed ? c.box[a] : std::vector<std::int64_t>{};
-    const std::int64_t first = boxed ? all.front() : 0;
-    const std::int64_t last = boxed ? all.back() : p.axes[a].degree - 1;
-    if (!dividing[a] || !uneven) {
-      out[a] = {first};
-    } else if (p.axes[a].shares.empty()) {
-      // An even part has one of two sizes, the larger one first.
-      out[a] = {first};
-      if (last != first) out[a].push_back(last);
-    } else {
-      for (std::int64_t i = 0; !boxed && i < p.axes[a].degree; ++i) all.push_back(i);
-      out[a] = std::move(all);
-    }
-  }
-  return out;
-}
-
-}  // namespace
 
 std::vector<std::int64_t> local_extents(const Program& program, const PieceType& piece,
                                         const ProgramCoordinates& at) {

@@ -10,6 +10,9 @@
 
 namespace placet {
 
+/// By axis, whether it divides a buffer of that type.
+std::vector<bool> dividing_axes(const Program& program, const BufferType& type);
+
 /// Extents of a tensor on the device at `at`, before a flat division.
 /// Case: [hidden 7/tp, ffn 6] over tp = 2: 4 6 at tp 0, 3 6 at tp 1.
 std::vector<std::int64_t> local_extents(const Program& program, const PieceType& piece,

@@ -20,9 +20,9 @@ constexpr std::size_t kMostBuffers = 4096;
 
 const std::vector<std::string>& kind_names() {
   static const std::vector<std::string> kNames = [] {
-    std::vector<std::string> names;
-    for (int k = 0; k < kInstructionKindCount; ++k) {
-      names.emplace_back(name_of(static_cast<InstructionKind>(k)));
+    std::vector<std::string> names(kInstructionKindCount);
+    for (std::size_t k = 0; k < names.size(); ++k) {
+      names[k] = name_of(static_cast<InstructionKind>(k));
     }
     return names;
   }();
@@ -39,23 +39,22 @@ std::vector<BufferRef> read_buffers(ProgramReader& r) {
   return buffers;
 }
 
-/// One of some words, by its number.
-template <class Of>
-int read_choice(Tokens& in, std::string_view what, int count, Of name) {
-  const std::string word = in.expect_word(what);
-  std::vector<std::string> names;
-  for (int i = 0; i < count; ++i) {
-    names.emplace_back(name(i));
-    if (names.back() == word) return i;
-  }
-  std::string allowed;
-  for (const std::string& n : names) allowed += (allowed.empty() ? "" : ", ") + n;
-  in.refuse_unknown(word, allowed, names);
-}
-
 StepPhase read_phase(Tokens& in) {
   return static_cast<StepPhase>(
       read_choice(in, "a phase", 4, [](int i) { return name_of(static_cast<StepPhase>(i)); }));
+}
+
+/// "t/cp u" behind "at".
+void read_positions(ProgramReader& r, Instruction& i) {
+  const Kernel& kernel = r.program.kernels[as_index(i.kernel)];
+  const auto name = [&](int d) { return std::string_view(kernel.dims[as_index(d)].name); };
+  while (r.in.at_name()) {
+    Position position;
+    position.dim =
+        read_choice(r.in, "a dim of the kernel", static_cast<int>(kernel.dims.size()), name);
+    position.by = read_division(r);
+    i.positions.push_back(std::move(position));
+  }
 }
 
 /// "linear(x[u], w[u]; at t/cp)".
@@ -65,15 +64,7 @@ void read_kernel_call(ProgramReader& r, Instruction& i) {
   if (!r.in.is(")") && !r.in.is(";")) i.inputs = read_buffers(r);
   if (r.in.take(";")) {
     r.in.expect("at");
-    const Kernel& kernel = r.program.kernels[as_index(i.kernel)];
-    while (r.in.at_name()) {
-      const auto name = [&](int d) { return std::string_view(kernel.dims[as_index(d)].name); };
-      Position position;
-      position.dim =
-          read_choice(r.in, "a dim of the kernel", static_cast<int>(kernel.dims.size()), name);
-      position.by = read_division(r);
-      i.positions.push_back(std::move(position));
-    }
+    read_positions(r, i);
   }
   r.in.expect(")");
 }
@@ -93,52 +84,91 @@ Rational read_rational(Tokens& in) {
   return {numerator, denominator};
 }
 
-/// One clause behind the buffers; false where there is none that the kind takes.
-bool read_clause(ProgramReader& r, Instruction& i) {
-  const InstructionForm form = form_of(i.kind);
-  const auto number = [&](std::string_view what) {
-    return static_cast<int>(read_number(r.in, what, 0, 1024));
-  };
-  constexpr std::int64_t kMost = std::int64_t{1} << 31;
-  Tokens& in = r.in;
-  if (form.axes && in.take_keyword("over")) {
-    i.axes = read_level(r);
-  } else if (form.among && in.take_keyword("among")) {
-    if (!in.is("(")) in.refuse("is not expected here", "coordinates in brackets: (0 1)");
-    i.among = read_coordinates(r);
-  } else if (form.dim && in.take_keyword("dim")) {
-    i.dim = number("the position of a dim");
-  } else if (form.into && in.take_keyword("into")) {
-    i.into = number("the position of a dim");
-  } else if (form.shift && in.take_keyword("shift")) {
-    i.shift = read_number(in, "how many parts further on", -kMost, kMost);
-  } else if (form.peer && in.take_keyword(i.kind == InstructionKind::send ? "to" : "from")) {
-    i.peer = read_number(in, "a coordinate", 0, kMost);
-  } else if (form.factor && in.take_keyword("by")) {
-    i.factor = read_rational(in);
-  } else if (form.factor && in.take_keyword("because")) {
-    i.because = in.expect_text("the factor in words");
-  } else if (form.buffers == Buffers::kernel && in.take_keyword("key")) {
-    read_key(r, i);
-  } else if (in.take_keyword("on")) {
-    i.stream = static_cast<Stream>(read_choice(
-        in, "a stream", kStreamCount, [](int s) { return name_of(static_cast<Stream>(s)); }));
-  } else if (in.take_keyword("label")) {
-    i.label = in.expect_text("a label");
-  } else {
-    return false;
-  }
-  return true;
+int read_dim_number(ProgramReader& r) {
+  return static_cast<int>(read_number(r.in, "the position of a dim", 0, 1024));
 }
 
-/// A word of a clause that the kind of instruction does not take, and not the beginning of the next
-/// statement.
-void refuse_wrong_clause(const Tokens& in, InstructionKind kind) {
-  static constexpr std::array<std::string_view, 9> kWords = {
-      "over", "among", "dim", "into", "shift", "to", "by", "because", "key"};
-  const bool clause = std::ranges::any_of(kWords, [&](auto word) { return in.is_keyword(word); });
-  if (!clause || (in.next_begins() == '(' && !in.is("over") && !in.is("among"))) return;
-  in.refuse("is not said of " + std::string(name_of(kind)));
+/// What may stand behind the buffers of an instruction: a word, and what it says.
+struct Clause {
+  std::string_view word;
+  bool (*takes)(const InstructionForm& form, InstructionKind kind);
+  void (*read)(ProgramReader& r, Instruction& i);
+};
+
+constexpr std::int64_t kMost = std::int64_t{1} << 31;
+
+bool takes_always(const InstructionForm&, InstructionKind) { return true; }
+bool takes_kernel(const InstructionForm& form, InstructionKind) {
+  return form.buffers == Buffers::kernel;
+}
+bool takes_factor(const InstructionForm& form, InstructionKind) { return form.factor; }
+bool takes_peer_behind(const InstructionForm& form, InstructionKind kind) {
+  return form.peer && kind == InstructionKind::send;
+}
+bool takes_peer_before(const InstructionForm& form, InstructionKind kind) {
+  return form.peer && kind != InstructionKind::send;
+}
+
+void read_peer(ProgramReader& r, Instruction& i) {
+  i.peer = read_number(r.in, "a coordinate", 0, kMost);
+}
+
+void read_among(ProgramReader& r, Instruction& i) {
+  if (!r.in.is("(")) r.in.refuse("is not expected here", "coordinates in brackets: (0 1)");
+  i.among = read_coordinates(r);
+}
+
+void read_stream(ProgramReader& r, Instruction& i) {
+  const auto name = [](int s) { return name_of(static_cast<Stream>(s)); };
+  i.stream = static_cast<Stream>(read_choice(r.in, "a stream", kStreamCount, name));
+}
+
+constexpr std::array<Clause, 12> kClauses = {{
+    {"over", [](const InstructionForm& form, InstructionKind) { return form.axes; },
+     [](ProgramReader& r, Instruction& i) { i.axes = read_level(r); }},
+    {"among", [](const InstructionForm& form, InstructionKind) { return form.among; }, read_among},
+    {"dim", [](const InstructionForm& form, InstructionKind) { return form.dim; },
+     [](ProgramReader& r, Instruction& i) { i.dim = read_dim_number(r); }},
+    {"into", [](const InstructionForm& form, InstructionKind) { return form.into; },
+     [](ProgramReader& r, Instruction& i) { i.into = read_dim_number(r); }},
+    {"shift", [](const InstructionForm& form, InstructionKind) { return form.shift; },
+     [](ProgramReader& r, Instruction& i) {
+       i.shift = read_number(r.in, "how many parts further on", -kMost, kMost);
+     }},
+    {"to", takes_peer_behind, read_peer},
+    {"from", takes_peer_before, read_peer},
+    {"key", takes_kernel, read_key},
+    {"by", takes_factor, [](ProgramReader& r, Instruction& i) { i.factor = read_rational(r.in); }},
+    {"because", takes_factor,
+     [](ProgramReader& r, Instruction& i) { i.because = r.in.expect_text("the factor in words"); }},
+    {"on", takes_always, read_stream},
+    {"label", takes_always,
+     [](ProgramReader& r, Instruction& i) { i.label = r.in.expect_text("a label"); }},
+}};
+
+/// The clause that begins here; null: none.
+const Clause* clause_here(const Tokens& in) {
+  for (const Clause& clause : kClauses) {
+    if (!in.is_keyword(clause.word)) continue;
+    // Brackets follow two of them only; behind other words they are those of a call.
+    const bool brackets = clause.word == "over" || clause.word == "among";
+    return brackets || in.next_begins() != '(' ? &clause : nullptr;
+  }
+  return nullptr;
+}
+
+void read_clauses(ProgramReader& r, Instruction& i) {
+  const InstructionForm form = form_of(i.kind);
+  std::vector<const Clause*> said;
+  while (const Clause* clause = clause_here(r.in)) {
+    if (!clause->takes(form, i.kind)) {
+      r.in.refuse("is not said of " + std::string(name_of(i.kind)));
+    }
+    if (std::ranges::find(said, clause) != said.end()) r.in.refuse("is said twice");
+    said.push_back(clause);
+    r.in.next();
+    clause->read(r, i);
+  }
 }
 
 /// What stands behind the word of the kind.
@@ -191,17 +221,6 @@ void read_assignment(ProgramReader& r, Instruction& i) {
   read_kernel_call(r, i);
 }
 
-void read_clauses(ProgramReader& r, Instruction& i) {
-  std::vector<std::string> words;
-  while (true) {
-    std::string word(r.in.token());
-    if (!read_clause(r, i)) break;
-    if (std::ranges::find(words, word) != words.end()) r.in.refuse_name(word, "is said twice");
-    words.push_back(std::move(word));
-  }
-  refuse_wrong_clause(r.in, i.kind);
-}
-
 /// The kind whose name stands here, unless it is the name of something else.
 std::optional<InstructionKind> kind_here(const Tokens& in) {
   if (in.kind() != Tokens::Kind::word || in.next_begins() == '(') return std::nullopt;
@@ -211,6 +230,16 @@ std::optional<InstructionKind> kind_here(const Tokens& in) {
   return static_cast<InstructionKind>(found - names.begin());
 }
 
+/// Refuses a word that is neither an instruction nor begins with a buffer.
+void refuse_unknown_statement(Tokens& in, const NameTable& families) {
+  if (in.kind() != Tokens::Kind::word) return;
+  if (std::string_view("[=,+:").find(in.next_begins()) != std::string_view::npos) return;
+  const std::string word(in.token());
+  in.next();
+  if (families.find(word) >= 0) in.refuse("is not expected here", "'=' or '+='");
+  in.refuse_unknown(word, "an instruction, a call or a buffer", kind_names());
+}
+
 Instruction read_instruction(ProgramReader& r, StepPhase phase) {
   Instruction i{.phase = phase};
   if (const auto kind = kind_here(r.in)) {
@@ -218,16 +247,7 @@ Instruction read_instruction(ProgramReader& r, StepPhase phase) {
     r.in.next();
     read_core(r, i);
   } else {
-    const char next = r.in.next_begins();
-    const bool buffer = std::string_view("[=,+:").find(next) != std::string_view::npos;
-    if (r.in.kind() == Tokens::Kind::word && !buffer) {
-      const std::string word(r.in.token());
-      r.in.next();
-      if (r.families.find(word) < 0) {
-        r.in.refuse_unknown(word, "an instruction, a call or a buffer", kind_names());
-      }
-      r.in.refuse("is not expected here", "'=' or '+='");
-    }
+    refuse_unknown_statement(r.in, r.families);
     read_assignment(r, i);
   }
   read_clauses(r, i);
@@ -259,161 +279,27 @@ Loop read_loop(ProgramReader& r, StepPhase phase, int depth, std::vector<int>& l
   return loop;
 }
 
-/// Indices of an initial buffer, of which each may be a range.
-struct Range {
-  std::int64_t first = 0;
-  std::int64_t last = 0;
-};
-
-Range read_range(Tokens& in) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 31;
-  Range range;
-  range.first = read_number(in, "an index", 0, kMost);
-  range.last = in.take("..") ? read_number(in, "an index", range.first, kMost) : range.first;
-  return range;
-}
-
-/// The tensor of a unit that a state speaks of.
-void read_tensor_of_unit(ProgramReader& r, StateRef& state, const std::string& name) {
-  const Reference& reference = r.program.reference;
-  if (state.unit < 0 || as_index(state.unit) >= reference.units.size()) {
-    r.in.refuse_name(name, "is of unit " + std::to_string(state.unit) + ", which is not there",
-                     "from 0 to " + std::to_string(reference.units.size() - 1));
+void read_indices(Tokens& in, const Family& family, BufferRef& buffer) {
+  if (!family.by_unit && !family.by_micro_batch) {
+    if (in.is("[")) in.refuse_name(family.name, "has no index");
+    return;
   }
-  const int kind = reference.units[as_index(state.unit)].kind;
-  const NameTable& values = r.values[as_index(kind)];
-  const int value = values.find(name);
-  const int parameter =
-      value < 0 ? -1 : reference.kinds[as_index(kind)].values[as_index(value)].parameter;
-  if (parameter < 0) {
-    std::vector<std::string> names;
-    for (const ReferenceParameter& p : reference.kinds[as_index(kind)].parameters) {
-      names.push_back(values.name(p.value));
-    }
-    r.in.refuse_unknown(name, "a parameter of unit " + std::to_string(state.unit), names);
+  if (!in.is("[")) {
+    const std::string unit = family.by_unit ? "unit " : "";
+    const std::string index = family.by_micro_batch ? unit + "micro-batch" : "unit";
+    in.refuse_name(family.name, "has an index", "[" + index + "]");
   }
-  state.tensor = parameter;
-}
-
-/// A state as it is written: names are resolved for each unit of a range.
-struct WrittenState {
-  StateRef::Kind kind = StateRef::Kind::zero;
-  std::string tensor;
-  std::string state;
-  int unit = -1;  // as stated; -1: that of the buffer
-  int input = 0;  // of an input: its position
-};
-
-WrittenState read_written_state(ProgramReader& r) {
-  static constexpr std::array<std::string_view, 5> kWords = {"parameter", "state", "input", "zero",
-                                                             "loss"};
-  WrittenState s;
-  s.kind = static_cast<StateRef::Kind>(read_choice(r.in, "parameter, state, input, zero or loss", 5,
-                                                   [](int i) { return kWords[as_index(i)]; }));
-  if (s.kind == StateRef::Kind::input) s.input = r.inputs.expect(r.in);
-  if (s.kind == StateRef::Kind::state) {
-    s.state = r.in.expect_name("a state of the optimizer");
-    r.in.expect("of");
-  }
-  if (s.kind == StateRef::Kind::parameter || s.kind == StateRef::Kind::state) {
-    s.tensor = r.in.expect_name("a parameter");
-    if (r.in.take_keyword("of")) {
-      r.in.expect("unit");
-      s.unit = static_cast<int>(read_number(r.in, "a unit", 0, (std::int64_t{1} << 31) - 1));
-    }
-  }
-  return s;
-}
-
-StateRef resolved(ProgramReader& r, const WrittenState& s, const BufferRef& buffer) {
-  StateRef state{.kind = s.kind};
-  if (s.kind == StateRef::Kind::input) state.tensor = s.input;
-  if (s.kind != StateRef::Kind::parameter && s.kind != StateRef::Kind::state) return state;
-  state.unit = s.unit;
-  if (s.unit < 0) {
-    if (!r.program.families[as_index(buffer.family)].by_unit) {
-      r.in.refuse_name(s.tensor, "does not say of which unit it is", "of unit N");
-    }
-    state.unit = static_cast<int>(buffer.unit.offset);
-  }
-  read_tensor_of_unit(r, state, s.tensor);
-  if (s.kind == StateRef::Kind::parameter) return state;
-  const Reference& reference = r.program.reference;
-  const int kind = reference.units[as_index(state.unit)].kind;
-  const int rule = reference.kinds[as_index(kind)].parameters[as_index(state.tensor)].rule;
-  const std::vector<std::string> none;
-  const bool known = rule >= 0 && as_index(rule) < reference.rules.size();
-  const auto& states = known ? reference.rules[as_index(rule)].states : none;
-  const auto found = std::ranges::find(states, s.state);
-  if (found == states.end()) {
-    r.in.refuse_unknown(s.state, "a state that the rule of '" + s.tensor + "' keeps", states);
-  }
-  state.state = static_cast<int>(found - states.begin());
-  return state;
-}
-
-/// "w[0..3] = parameter w": one entry for each element.
-void read_initial(ProgramReader& r, std::vector<Initial>& list) {
-  const int family = r.families.expect(r.in);
-  const Family& f = r.program.families[as_index(family)];
-  Range units;
-  Range micro_batches;
-  if (f.by_unit || f.by_micro_batch) {
-    r.in.expect("[");
-    if (f.by_unit) units = read_range(r.in);
-    if (f.by_micro_batch) micro_batches = read_range(r.in);
-    r.in.expect("]");
-  }
-  r.in.expect("=");
-  std::vector<WrittenState> states;
-  do {
-    states.push_back(read_written_state(r));
-  } while (r.in.take(","));
-  for (std::int64_t u = units.first; u <= units.last; ++u) {
-    for (std::int64_t j = micro_batches.first; j <= micro_batches.last; ++j) {
-      r.count_expanded(1 + static_cast<std::int64_t>(states.size()));
-      Initial initial{
-          .buffer = {.family = family, .unit = {.offset = u}, .micro_batch = {.offset = j}}};
-      for (const WrittenState& s : states) {
-        initial.pieces.push_back(resolved(r, s, initial.buffer));
-      }
-      list.push_back(std::move(initial));
-    }
-  }
-}
-
-void read_box(ProgramReader& r, DeviceClass& c) {
-  do {
-    const int axis = r.axes.expect(r.in);
-    if (as_index(axis) >= c.box.size()) {
-      r.in.refuse_name(r.axes.name(axis), "is no axis of the mesh");
-    }
-    if (!c.box[as_index(axis)].empty()) {
-      r.in.refuse_name(r.axes.name(axis), "stands twice");
-    }
-    r.in.expect("=");
-    c.box[as_index(axis)] = read_coordinates(r);
-  } while (r.in.at_name());
+  in.expect("[");
+  if (family.by_unit) buffer.unit = read_term(in);
+  if (family.by_micro_batch) buffer.micro_batch = read_term(in);
+  in.expect("]");
 }
 
 }  // namespace
 
 BufferRef read_buffer(ProgramReader& r) {
   BufferRef buffer{.family = r.families.expect(r.in)};
-  const Family& family = r.program.families[as_index(buffer.family)];
-  const bool indexed = family.by_unit || family.by_micro_batch;
-  if (indexed && !r.in.is("[")) {
-    r.in.refuse_name(family.name, "has an index",
-                     family.by_unit && family.by_micro_batch ? "[unit micro-batch]"
-                     : family.by_unit                        ? "[unit]"
-                                                             : "[micro-batch]");
-  }
-  if (!indexed && r.in.is("[")) r.in.refuse_name(family.name, "has no index");
-  if (r.in.take("[")) {
-    if (family.by_unit) buffer.unit = read_term(r.in);
-    if (family.by_micro_batch) buffer.micro_batch = read_term(r.in);
-    r.in.expect("]");
-  }
+  read_indices(r.in, r.program.families[as_index(buffer.family)], buffer);
   if (r.in.take(":")) {
     buffer.piece = static_cast<int>(read_number(r.in, "a tensor of the buffer", 0, 1 << 20));
   }
@@ -445,27 +331,6 @@ std::vector<Step> read_body(ProgramReader& r, StepPhase phase, int depth, std::v
     read_step(r, body, phase, depth, lines);
   }
   return body;
-}
-
-void read_class(ProgramReader& r) {
-  DeviceClass c{.name = r.classes.name(r.classes.declare(r.in))};
-  c.box.resize(r.program.axes.size() - 1);
-  std::vector<int> lines;
-  if (r.in.take_keyword("at")) read_box(r, c);
-  r.in.expect("{");
-  StepPhase phase = StepPhase::forward;
-  while (!r.in.take("}")) {
-    if (r.in.kind() == Tokens::Kind::end) r.in.refuse("is not expected here", "'}'");
-    if (r.in.take_keyword("holds")) {
-      read_initial(r, c.initial);
-    } else if (r.in.take_keyword("results")) {
-      read_initial(r, c.results);
-    } else {
-      read_step(r, c.body, phase, 0, lines);
-    }
-  }
-  r.program.classes.push_back(std::move(c));
-  r.lines.classes.push_back(std::move(lines));
 }
 
 }  // namespace placet

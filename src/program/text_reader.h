@@ -59,6 +59,20 @@ inline constexpr std::int64_t kMostExpanded = std::int64_t{1} << 18;
 
 /// A whole number within limits.
 std::int64_t read_number(Tokens& in, std::string_view what, std::int64_t least, std::int64_t most);
+/// One of some words, by its number.
+template <class Of>
+int read_choice(Tokens& in, std::string_view what, int count, Of name) {
+  const std::string word = in.expect_word(what);
+  std::vector<std::string> names;
+  for (int i = 0; i < count; ++i) {
+    names.emplace_back(name(i));
+    if (names.back() == word) return i;
+  }
+  std::string allowed;
+  for (const std::string& n : names) allowed += (allowed.empty() ? "" : ", ") + n;
+  in.refuse_unknown(word, allowed, names);
+}
+
 /// "dp" or "(dp tp)".
 AxisList read_level(ProgramReader& r);
 /// Any number of levels, each behind a stroke.

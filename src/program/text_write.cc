@@ -94,7 +94,7 @@ std::string kernel_call_text(const Program& p, const Instruction& i) {
 std::string core_text(const Program& p, const Instruction& i) {
   const std::string kind(name_of(i.kind));
   const std::string op = i.op == Combine::sum ? " sum" : " max";
-  const std::string word = kind + (form_of(i.kind).op ? op : std::string()) + " ";
+  std::string word = kind + (form_of(i.kind).op ? op : std::string()) + " ";
   switch (form_of(i.kind).buffers) {
     case Buffers::makes:
     case Buffers::gives_one:
@@ -118,21 +118,22 @@ std::string core_text(const Program& p, const Instruction& i) {
   return word;
 }
 
-/// The clauses that follow, of what differs from the defaults.
-std::string clauses_text(const Program& p, const Instruction& i) {
+/// The clauses about a group of devices.
+std::string group_text(const Program& p, const Instruction& i) {
   std::string text;
   if (!i.axes.empty()) text += " over " + level_text(p, i.axes);
-  if (!i.among.empty()) {
-    text += " among " + (i.among.size() == 1 ? "(" + coordinates_text(i.among) + ")"
-                                             : coordinates_text(i.among));
-  }
+  if (i.among.size() == 1) text += " among (" + coordinates_text(i.among) + ")";
+  if (i.among.size() > 1) text += " among " + coordinates_text(i.among);
   if (i.dim != kFlat) text += " dim " + std::to_string(i.dim);
   if (i.into != kFlat) text += " into " + std::to_string(i.into);
   if (i.shift != 0) text += " shift " + std::to_string(i.shift);
-  if (form_of(i.kind).peer) {
-    text += i.kind == InstructionKind::send ? " to " : " from ";
-    text += std::to_string(i.peer);
-  }
+  if (!form_of(i.kind).peer) return text;
+  return text + (i.kind == InstructionKind::send ? " to " : " from ") + std::to_string(i.peer);
+}
+
+/// The clauses that follow, of what differs from the defaults.
+std::string clauses_text(const Program& p, const Instruction& i) {
+  std::string text = group_text(p, i);
   if (!i.key.name.empty()) text += " key " + spelled(i.key.name);
   if (i.key.unit != IndexTerm{}) text += "[" + term_text(i.key.unit) + "]";
   if (i.factor != Rational(1)) text += " by " + to_string(i.factor);
@@ -222,19 +223,27 @@ class Writer {
       if (const auto* call = std::get_if<Call>(&step.what)) {
         line(depth, to_text(p_, *call));
       } else if (const auto* loop = std::get_if<Loop>(&step.what)) {
-        const bool units = loop->variable == IndexTerm::Variable::unit;
-        line(depth, std::string("for ") + (units ? "u" : "j") + " in " +
-                        std::to_string(loop->first) + ".." + std::to_string(loop->last) + " {");
-        write_body(loop->body, depth + 1, phase);
-        line(depth, "}");
+        write(*loop, depth, phase);
       } else if (const auto* instruction = std::get_if<Instruction>(&step.what)) {
-        if (instruction->phase != phase) {
-          phase = instruction->phase;
-          line(depth, "phase " + std::string(name_of(phase)));
-        }
-        line(depth, to_text(p_, *instruction));
+        write(*instruction, depth, phase);
+        phase = instruction->phase;
       }
     }
+  }
+
+  void write(const Loop& loop, int depth, StepPhase phase) {
+    const std::string variable = loop.variable == IndexTerm::Variable::unit ? "u" : "j";
+    line(depth, "for " + variable + " in " + std::to_string(loop.first) + ".." +
+                    std::to_string(loop.last) + " {");
+    write_body(loop.body, depth + 1, phase);
+    line(depth, "}");
+  }
+
+  void write(const Instruction& instruction, int depth, StepPhase phase) {
+    if (instruction.phase != phase) {
+      line(depth, "phase " + std::string(name_of(instruction.phase)));
+    }
+    line(depth, to_text(p_, instruction));
   }
 
   void write(const DeviceClass& c) {
@@ -268,20 +277,24 @@ class Writer {
     return along_units ? f.by_unit : f.by_micro_batch;
   }
 
+  /// The last of a run that begins at `first`, along units or micro-batches.
+  std::size_t end_of_run(const std::vector<Initial>& list, std::size_t first, bool units) const {
+    std::size_t last = first;
+    if (!has_index(list[first], units)) return last;
+    while (last + 1 < list.size() &&
+           continues(list[first], list[last + 1], static_cast<std::int64_t>(last + 1 - first),
+                     units)) {
+      ++last;
+    }
+    return last;
+  }
+
   /// One line for each run of elements.
   void write_initial(const std::string& word, const std::vector<Initial>& list) {
     for (std::size_t i = 0; i < list.size();) {
-      std::size_t last = i;
-      bool along_units = false;
-      for (const bool units : {true, false}) {
-        if (last > i || !has_index(list[i], units)) continue;
-        while (last + 1 < list.size() &&
-               continues(list[i], list[last + 1], static_cast<std::int64_t>(last + 1 - i), units)) {
-          ++last;
-        }
-        along_units = units;
-      }
-      write_run(word, list[i], list[last], last > i, along_units);
+      const std::size_t along_units = end_of_run(list, i, true);
+      const std::size_t last = std::max(along_units, end_of_run(list, i, false));
+      write_run(word, list[i], list[last], last > i, along_units > i);
       i = last + 1;
     }
   }

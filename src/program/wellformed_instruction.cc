@@ -232,24 +232,13 @@ class InstructionGrammar {
     return text.substr(text.find('[') + 1, text.size() - text.find('[') - 2);
   }
 
-  static void mark(const BufferType& type, std::vector<bool>& axes) {
-    for (const PieceType& piece : type.pieces) {
-      for (const DividedDim& dim : piece.dims) {
-        for (const AxisList& level : dim.by) {
-          for (int a : level) axes[as_index(a)] = true;
-        }
-      }
-    }
-    for (int a : type.flat) axes[as_index(a)] = true;
-  }
-
   /// Whether two types have the same number of entries on every device, as far as is tried. What is
   /// tried is bounded over the whole program.
   bool same_size(const BufferType& a, const BufferType& b) const {
     if (a == b) return true;
-    std::vector<bool> axes(p_.axes.size(), false);
-    mark(a, axes);
-    mark(b, axes);
+    std::vector<bool> axes = dividing_axes(p_, a);
+    const std::vector<bool> more = dividing_axes(p_, b);
+    for (std::size_t k = 0; k < axes.size(); ++k) axes[k] = axes[k] || more[k];
     ProgramCoordinates at(p_.axes.size(), 0);
     const auto cost = static_cast<std::int64_t>(a.pieces.size() + b.pieces.size());
     for (std::int64_t tried = 0; tried < kMostCompared && g_.spend(cost); ++tried) {

@@ -119,16 +119,17 @@ class KernelGrammar {
       g_.require(!contains(s.result.dims, d), kernel_.dims[as_index(d)].name,
                  "is combined and left");
     }
-    for (const Operand& operand : s.operands) {
-      for (int d : operand.dims) {
-        g_.require(
-            contains(s.result.dims, d) || contains(s.reduced, d) || contains(s.whole, d),
-            kernel_.dims[as_index(d)].name,
-            [&] {
-              return "is a dim of an operand of '" + cut_short(s.function) + "' that goes nowhere";
-            },
-            "the result has it, it is combined, or it is seen whole");
-      }
+    for (const Operand& operand : s.operands) check_operand_dims(s, operand);
+  }
+
+  void check_operand_dims(const Statement& s, const Operand& operand) const {
+    const auto nowhere = [&] {
+      return "is a dim of an operand of '" + cut_short(s.function) + "' that goes nowhere";
+    };
+    for (int d : operand.dims) {
+      g_.require(contains(s.result.dims, d) || contains(s.reduced, d) || contains(s.whole, d),
+                 kernel_.dims[as_index(d)].name, nowhere,
+                 "the result has it, it is combined, or it is seen whole");
     }
   }
 

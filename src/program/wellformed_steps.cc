@@ -213,20 +213,21 @@ class BodyGrammar {
               count == 0 ? "there is none" : "from 0 to " + std::to_string(count - 1));
   }
 
-  void check_indices(const Instruction& i, const Environment& environment) const {
-    for (const std::vector<BufferRef>* list : {&i.inputs, &i.outputs}) {
-      for (const BufferRef& buffer : *list) {
-        const Family& family = p_.families[as_index(buffer.family)];
-        if (family.by_unit) {
-          require_inside(buffer, values_of(buffer.unit, environment),
-                         static_cast<std::int64_t>(p_.reference.units.size()), "unit");
-        }
-        if (family.by_micro_batch) {
-          require_inside(buffer, values_of(buffer.micro_batch, environment), p_.axes.back().degree,
-                         "micro-batch");
-        }
-      }
+  void check_index(const BufferRef& buffer, const Environment& environment) const {
+    const Family& family = p_.families[as_index(buffer.family)];
+    if (family.by_unit) {
+      require_inside(buffer, values_of(buffer.unit, environment),
+                     static_cast<std::int64_t>(p_.reference.units.size()), "unit");
     }
+    if (family.by_micro_batch) {
+      require_inside(buffer, values_of(buffer.micro_batch, environment), p_.axes.back().degree,
+                     "micro-batch");
+    }
+  }
+
+  void check_indices(const Instruction& i, const Environment& environment) const {
+    for (const BufferRef& buffer : i.inputs) check_index(buffer, environment);
+    for (const BufferRef& buffer : i.outputs) check_index(buffer, environment);
     values_of(i.key.unit, environment);
   }
 
