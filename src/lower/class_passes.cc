@@ -289,7 +289,10 @@ class ClassWriter {
     for (std::size_t s = 0; s < plan.states.size(); ++s) {
       hold(plan.states[s], StateRef::Kind::state, static_cast<int>(s));
     }
-    hold(plan.gradient, StateRef::Kind::zero, 0);
+    if (plan.gradient >= 0) {
+      out.initial.push_back({.buffer = buffer_of(held, plan.gradient),
+                             .pieces = std::vector<StateRef>(plan.pieces.size())});
+    }
   }
 
   Lowering& in_;

@@ -61,7 +61,7 @@ struct Kernel {
   };
   struct LocalDim {
     std::string name;
-    int like = -1;  // the dim whose extent it has, if no input has it
+    int like = -1;  // the dim whose extent it has, if no input or output has it
     friend bool operator==(const LocalDim&, const LocalDim&) = default;
   };
   std::string name;

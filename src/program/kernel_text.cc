@@ -21,15 +21,17 @@ class KernelReader {
 
   Kernel read() {
     in_.expect("kernel");
-    kernel_.name = in_.expect_word("the kernel's name");
+    kernel_.name = in_.expect_name("the kernel's name");
+    if (in_.is("[")) read_dims();
     kernel_.inputs = read_tensors();
     in_.expect("->");
     kernel_.outputs = read_tensors();
+    if (in_.take("with")) read_tensors();
     made_.assign(kernel_.tensors.size(), false);
     std::fill_n(made_.begin(), kernel_.inputs, true);
     in_.expect("{");
     while (!in_.take("}")) {
-      if (in_.is("dim")) {
+      if (in_.is_keyword("dim")) {
         read_alias();
       } else {
         read_statement();
@@ -45,8 +47,8 @@ class KernelReader {
     in_.expect("(");
     while (!in_.take(")")) {
       if (count++ > 0) in_.expect(",");
-      const std::string name = in_.expect_word("a tensor");
-      if (find(name) >= 0) in_.refuse("the tensor '" + name + "' is there already");
+      const std::string name = in_.expect_name("a tensor");
+      if (find(name) >= 0) in_.refuse_name(name, "is a tensor of the kernel already");
       add_tensor(name, read_dims());
     }
     return count;
@@ -60,7 +62,8 @@ class KernelReader {
   }
 
   int add_tensor(const std::string& name, std::vector<int> dims) {
-    if (kernel_.tensors.size() >= kMostTensors) in_.refuse("a kernel has too many tensors");
+    if (kernel_.tensors.size() >= kMostTensors)
+      in_.refuse_name(name, "is one tensor too many for a kernel", std::to_string(kMostTensors));
     kernel_.tensors.push_back({.name = name, .dims = std::move(dims)});
     return static_cast<int>(kernel_.tensors.size()) - 1;
   }
@@ -69,16 +72,17 @@ class KernelReader {
     for (std::size_t d = 0; d < kernel_.dims.size(); ++d) {
       if (kernel_.dims[d].name == name) return static_cast<int>(d);
     }
-    if (kernel_.dims.size() >= kMostDims) in_.refuse("a kernel has too many dims");
+    if (kernel_.dims.size() >= kMostDims)
+      in_.refuse_name(name, "is one dim too many for a kernel", std::to_string(kMostDims));
     kernel_.dims.push_back({.name = name});
     return static_cast<int>(kernel_.dims.size()) - 1;
   }
 
-  bool at_dim() const { return in_.kind() == Tokens::Kind::word || in_.is(kAnyDims); }
+  bool at_dim() const { return in_.at_name() || in_.is(kAnyDims); }
 
   int read_dim() {
     if (in_.take(kAnyDims)) return dim_named(std::string(kAnyDims));
-    return dim_named(in_.expect_word("a dim"));
+    return dim_named(in_.expect_name("a dim"));
   }
 
   /// Dims in brackets. Each stands once.
@@ -87,7 +91,9 @@ class KernelReader {
     in_.expect("[");
     while (!in_.take("]")) {
       const int dim = read_dim();
-      if (std::ranges::find(dims, dim) != dims.end()) in_.refuse("a dim stands twice");
+      if (std::ranges::find(dims, dim) != dims.end()) {
+        in_.refuse_name(kernel_.dims[at(dim)].name, "is a dim of one tensor twice");
+      }
       dims.push_back(dim);
     }
     return dims;
@@ -98,39 +104,27 @@ class KernelReader {
     const int dim = read_dim();
     in_.expect("like");
     const int like = read_dim();
-    if (dim == like) in_.refuse("a dim is like another one");
+    if (dim == like) in_.refuse_name(kernel_.dims[at(dim)].name, "is a dim like itself");
     kernel_.dims[at(dim)].like = like;
   }
 
-  Operand read_operand() {
-    const std::string name = in_.expect_word("a tensor");
-    const int tensor = find(name);
-    if (tensor < 0 || !made_[at(tensor)]) {
-      in_.refuse("no tensor '" + name + "' is there yet", {}, nearest_tensor(name));
-    }
-    return with_dims(tensor);
-  }
+  Operand read_operand() { return known(in_.expect_name("a tensor")); }
 
   Operand with_dims(int tensor) {
     Operand operand{.tensor = tensor, .dims = read_dims()};
     if (operand.dims.size() != kernel_.tensors[at(tensor)].dims.size()) {
-      in_.refuse("'" + kernel_.tensors[at(tensor)].name + "' has another number of dims",
-                 std::to_string(kernel_.tensors[at(tensor)].dims.size()));
+      in_.refuse_name(kernel_.tensors[at(tensor)].name,
+                      "has " + std::to_string(operand.dims.size()) + " dims here",
+                      std::to_string(kernel_.tensors[at(tensor)].dims.size()));
     }
     return operand;
   }
 
-  std::string nearest_tensor(const std::string& name) const {
-    std::vector<std::string> names;
-    for (const Kernel::Tensor& tensor : kernel_.tensors) names.push_back(tensor.name);
-    return nearest(name, names);
-  }
-
   void read_statement() {
     Statement s;
-    const std::string name = in_.expect_word("a tensor");
+    const std::string name = in_.expect_name("a tensor");
     int tensor = find(name);
-    if (tensor >= 0 && made_[at(tensor)]) in_.refuse("'" + name + "' is made twice");
+    if (tensor >= 0 && made_[at(tensor)]) in_.refuse_name(name, "is made twice");
     if (tensor < 0) {
       tensor = add_tensor(name, read_dims());
       made_.push_back(false);
@@ -145,15 +139,15 @@ class KernelReader {
   }
 
   void read_right_side(Statement& s) {
-    if (in_.is("sum") || in_.is("max")) {
+    if ((in_.is_keyword("sum") || in_.is_keyword("max")) && in_.next_begins() != '(') {
       s.combine = in_.is("sum") ? Combine::sum : Combine::max;
       in_.next();
       while (!in_.take("of")) s.reduced.push_back(read_dim());
-      read_function(s, in_.expect_word("a function"));
+      read_function(s, in_.expect_name("a function"));
       return;
     }
-    if (in_.kind() == Tokens::Kind::word) {
-      const std::string word = in_.expect_word("a function or a tensor");
+    if (in_.at_name()) {
+      const std::string word = in_.expect_name("a function or a tensor");
       if (in_.is("(")) return read_function(s, word);
       read_products(s, word);
       return;
@@ -167,11 +161,15 @@ class KernelReader {
     while (!in_.is(")") && !in_.is(";")) {
       if (!s.operands.empty()) in_.expect(",");
       s.operands.push_back(read_operand());
-      if (s.operands.size() > kMostOperands) in_.refuse("a function has too many operands");
+      if (s.operands.size() > kMostOperands)
+        in_.refuse_name(s.function, "has too many operands", std::to_string(kMostOperands));
     }
     while (in_.take(";")) {
       const std::string word = in_.expect_word("'whole' or 'at'");
-      if (word != "whole" && word != "at") in_.refuse("unknown remark", "whole, at");
+      if (word != "whole" && word != "at") {
+        static const std::vector<std::string> kWords = {"whole", "at"};
+        in_.refuse_unknown(word, "whole, at", kWords);
+      }
       std::vector<int>& dims = word == "whole" ? s.whole : s.positions;
       while (at_dim()) dims.push_back(read_dim());
     }
@@ -183,7 +181,8 @@ class KernelReader {
     bool negative = first.empty() && in_.take("-");
     while (true) {
       s.products.push_back(read_product(std::exchange(first, {}), negative));
-      if (s.products.size() > kMostOperands) in_.refuse("a sum has too many products");
+      if (s.products.size() > kMostOperands)
+        in_.refuse("stands in a sum of too many products", std::to_string(kMostOperands));
       if (in_.take("+")) {
         negative = false;
       } else if (in_.take("-")) {
@@ -205,9 +204,11 @@ class KernelReader {
     }
     while (in_.take("*")) {
       product.operands.push_back(read_operand());
-      if (product.operands.size() > kMostOperands) in_.refuse("a product has too many factors");
+      if (product.operands.size() > kMostOperands)
+        in_.refuse("stands in a product of too many factors", std::to_string(kMostOperands));
     }
-    if (product.operands.empty()) in_.refuse("a product has a tensor");
+    if (product.operands.empty())
+      in_.refuse("is not expected here", "a tensor: a product has at least one");
     if (negative) product.factor = Rational(0) - product.factor;
     return product;
   }
@@ -215,7 +216,11 @@ class KernelReader {
   Operand known(const std::string& name) {
     const int tensor = find(name);
     if (tensor < 0 || !made_[at(tensor)]) {
-      in_.refuse("no tensor '" + name + "' is there yet", {}, nearest_tensor(name));
+      std::vector<std::string> names;
+      for (std::size_t t = 0; t < made_.size(); ++t) {
+        if (made_[t]) names.push_back(kernel_.tensors[t].name);
+      }
+      in_.refuse_unknown(name, "a tensor that comes in or was made before", names);
     }
     return with_dims(tensor);
   }
@@ -224,7 +229,7 @@ class KernelReader {
     const std::int64_t numerator = in_.expect_integer("a factor");
     if (!in_.take("/")) return {numerator};
     const std::int64_t denominator = in_.expect_integer("a denominator");
-    if (denominator == 0) in_.refuse("a denominator is zero");
+    if (denominator == 0) in_.refuse_name("0", "is no denominator");
     return {numerator, denominator};
   }
 
@@ -234,14 +239,19 @@ class KernelReader {
       for (int d : kernel_.tensors[at(i)].dims) sized[at(d)] = true;
     }
     for (std::size_t d = 0; d < sized.size(); ++d) {
-      if (!sized[d] && kernel_.dims[d].like < 0) {
-        in_.refuse(
-            "the dim '" + kernel_.dims[d].name + "' has no extent: no input or output has it",
-            "'dim " + kernel_.dims[d].name + " like OTHER'");
+      bool found = sized[d];
+      std::size_t steps = 0;
+      for (int i = kernel_.dims[d].like; i >= 0; i = kernel_.dims[at(i)].like) {
+        found = found || sized[at(i)];
+        if (++steps > sized.size()) in_.refuse_name(kernel_.dims[d].name, "is a dim like itself");
+      }
+      if (!found) {
+        in_.refuse_name(kernel_.dims[d].name, "is a dim without extent: no input or output has it",
+                        "'dim " + kernel_.dims[d].name + " like OTHER'");
       }
     }
     for (std::size_t t = 0; t < made_.size(); ++t) {
-      if (!made_[t]) in_.refuse("the output '" + kernel_.tensors[t].name + "' is never made");
+      if (!made_[t]) in_.refuse_name(kernel_.tensors[t].name, "is never made");
     }
   }
 
@@ -250,62 +260,6 @@ class KernelReader {
   std::vector<bool> made_;
 };
 
-std::string dims_text(const Kernel& kernel, const std::vector<int>& dims) {
-  std::string text = "[";
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    if (i > 0) text += ' ';
-    text += kernel.dims[at(dims[i])].name;
-  }
-  return text + "]";
-}
-
-std::string operand_text(const Kernel& kernel, const Operand& operand) {
-  return kernel.tensors[at(operand.tensor)].name + dims_text(kernel, operand.dims);
-}
-
-std::string tensors_text(const Kernel& kernel, int first, int count) {
-  std::string text = "(";
-  for (int t = first; t < first + count; ++t) {
-    if (t > first) text += ", ";
-    text += kernel.tensors[at(t)].name + dims_text(kernel, kernel.tensors[at(t)].dims);
-  }
-  return text + ")";
-}
-
-std::string product_text(const Kernel& kernel, const Product& product, bool first) {
-  const bool negative = product.factor < Rational(0);
-  const Rational factor = negative ? Rational(0) - product.factor : product.factor;
-  std::string text = first ? (negative ? "- " : "") : (negative ? " - " : " + ");
-  bool begun = factor != Rational(1);
-  if (begun) text += to_string(factor);
-  for (const Operand& operand : product.operands) {
-    if (begun) text += " * ";
-    text += operand_text(kernel, operand);
-    begun = true;
-  }
-  return text;
-}
-
-std::string function_text(const Kernel& kernel, const Statement& s) {
-  std::string text;
-  const auto names = [&](const std::vector<int>& dims) {
-    std::string list;
-    for (int d : dims) list += " " + kernel.dims[at(d)].name;
-    return list;
-  };
-  if (!s.reduced.empty() || s.combine == Combine::max) {
-    text += (s.combine == Combine::sum ? "sum" : "max") + names(s.reduced) + " of ";
-  }
-  text += s.function + "(";
-  for (std::size_t i = 0; i < s.operands.size(); ++i) {
-    if (i > 0) text += ", ";
-    text += operand_text(kernel, s.operands[i]);
-  }
-  if (!s.whole.empty()) text += "; whole" + names(s.whole);
-  if (!s.positions.empty()) text += "; at" + names(s.positions);
-  return text + ")";
-}
-
 }  // namespace
 
 Kernel read_kernel(Tokens& tokens) { return KernelReader(tokens).read(); }
@@ -313,30 +267,9 @@ Kernel read_kernel(Tokens& tokens) { return KernelReader(tokens).read(); }
 Kernel kernel_from(std::string_view text) {
   Tokens tokens(text, "kernel");
   Kernel kernel = read_kernel(tokens);
-  if (tokens.kind() != Tokens::Kind::end) tokens.refuse("text follows the kernel");
+  if (tokens.kind() != Tokens::Kind::end) tokens.refuse("follows the kernel", "nothing");
   validate(kernel);
   return kernel;
-}
-
-std::string to_text(const Kernel& kernel) {
-  std::string text = "kernel " + kernel.name + tensors_text(kernel, 0, kernel.inputs) + " -> " +
-                     tensors_text(kernel, kernel.inputs, kernel.outputs) + " {\n";
-  for (const Kernel::LocalDim& dim : kernel.dims) {
-    if (dim.like >= 0)
-      text += "  dim " + dim.name + " like " + kernel.dims[at(dim.like)].name + "\n";
-  }
-  for (const Statement& s : kernel.statements) {
-    text += "  " + operand_text(kernel, s.result) + " = ";
-    if (s.is_linear()) {
-      for (std::size_t i = 0; i < s.products.size(); ++i) {
-        text += product_text(kernel, s.products[i], i == 0);
-      }
-    } else {
-      text += function_text(kernel, s);
-    }
-    text += "\n";
-  }
-  return text + "}\n";
 }
 
 }  // namespace placet

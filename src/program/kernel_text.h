@@ -7,6 +7,10 @@
 //     e[s t v] = onehot(ids[s t]; at v)
 //     y[s t h] = e[s t v] * w[v h]
 //   }
+//
+// Dims are numbered as they are met, tensors inside as they are made. Where another order matters,
+// dims stand in it after the name, tensors inside in it after "with":
+//   kernel f[s t](x[t s]) -> (y[t]) with (b[t], a[t]) { ... }
 #pragma once
 
 #include <string>

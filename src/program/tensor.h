@@ -26,7 +26,7 @@ struct LogicalDim {
   friend bool operator==(const LogicalDim&, const LogicalDim&) = default;
 };
 
-/// An axis of the program's mesh. ProgramCoordinates are row-major, outermost axis first; the last axis of
+/// An axis of the program's mesh. Coordinates are row-major, outermost axis first; the last axis of
 /// a program is not of the mesh: it counts the micro-batches of a step.
 struct ProgramAxis {
   std::string name;
@@ -78,7 +78,7 @@ struct Part {
   friend bool operator==(const Part&, const Part&) = default;
 };
 
-/// ProgramCoordinates of a device along all axes of a program; the last one is the micro-batch.
+/// Coordinates of a device along all axes of a program; the last one is the micro-batch.
 using ProgramCoordinates = std::vector<std::int64_t>;
 
 /// The part of a length that a device has when `level` divides it. An exact partition: axes with
