@@ -78,9 +78,9 @@ void Tokens::next() {
   } else {
     kind_ = Kind::sign;
     const std::string_view rest = text_.substr(position_);
-    position_ += rest.starts_with("...")                            ? 3
-                 : rest.starts_with("..") || rest.starts_with("->") ? 2
-                                                                    : 1;
+    position_ += rest.starts_with("...")                            ? 3U
+                 : rest.starts_with("..") || rest.starts_with("->") ? 2U
+                                                                    : 1U;
   }
   token_ = text_.substr(begin, position_ - begin);
 }
