@@ -67,8 +67,8 @@ std::string BufferStates::run(const ListedInstruction& instruction, bool gives) 
     }
     return "";
   }
-  const bool reads_inputs = kind != InstructionKind::zero &&
-                            (kind != InstructionKind::broadcast || gives);
+  const bool reads_inputs =
+      kind != InstructionKind::zero && (kind != InstructionKind::broadcast || gives);
   std::string problem;
   const auto take = [&](std::string found) {
     if (problem.empty()) problem = std::move(found);

@@ -25,8 +25,7 @@ bool side_of(const BufferView& view, std::int64_t address, int dim, Side& side) 
     side.extents = {view.size};
     return true;
   }
-  if (view.extents == nullptr || dim < 0 ||
-      static_cast<std::size_t>(dim) >= view.extents->size()) {
+  if (view.extents == nullptr || dim < 0 || static_cast<std::size_t>(dim) >= view.extents->size()) {
     return false;
   }
   side.extents = *view.extents;

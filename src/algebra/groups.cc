@@ -12,8 +12,7 @@ std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 [[noreturn]] void refuse(const std::string& value, const std::string& problem,
                          const std::string& allowed = {}) {
-  throw InputError(
-      {.where = "program", .value = value, .problem = problem, .allowed = allowed});
+  throw InputError({.where = "program", .value = value, .problem = problem, .allowed = allowed});
 }
 
 bool in_box(const DeviceClass& device_class, const ProgramCoordinates& at) {

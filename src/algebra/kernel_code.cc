@@ -25,11 +25,16 @@ struct KnownFunction {
 };
 
 constexpr KnownFunction kKnown[] = {
-    {"exp_dot", FunctionKind::exp_dot, 2, 2}, {"exp_shift", FunctionKind::exp_shift, 2, 0},
-    {"ratio", FunctionKind::ratio, 2, 0},     {"inv", FunctionKind::inv, 1, 0},
-    {"id", FunctionKind::id, 1, 0},           {"onehot", FunctionKind::onehot, 1, 1},
-    {"position", FunctionKind::position, 0, 2}, {"kept", FunctionKind::draw, 0, 0},
-    {"chosen", FunctionKind::chosen, 1, 0},   {"route", FunctionKind::route, 1, 0},
+    {"exp_dot", FunctionKind::exp_dot, 2, 2},
+    {"exp_shift", FunctionKind::exp_shift, 2, 0},
+    {"ratio", FunctionKind::ratio, 2, 0},
+    {"inv", FunctionKind::inv, 1, 0},
+    {"id", FunctionKind::id, 1, 0},
+    {"onehot", FunctionKind::onehot, 1, 1},
+    {"position", FunctionKind::position, 0, 2},
+    {"kept", FunctionKind::draw, 0, 0},
+    {"chosen", FunctionKind::chosen, 1, 0},
+    {"route", FunctionKind::route, 1, 0},
     {"route'", FunctionKind::route, 1, 0},
 };
 

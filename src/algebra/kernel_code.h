@@ -80,8 +80,8 @@ struct KernelCode {
   std::vector<StatementCode> statements;
   std::vector<std::size_t> sizes;  // elements by tensor of the kernel
   int inputs = 0;
-  int arguments = 0;               // tensors that the caller gives: inputs and outputs
-  std::size_t scratch = 0;         // elements of all others together
+  int arguments = 0;        // tensors that the caller gives: inputs and outputs
+  std::size_t scratch = 0;  // elements of all others together
   // What it costs to run, and what the bound of the error counts.
   double products = 0;
   double hashes = 0;

@@ -159,10 +159,10 @@ Element KernelRunner::weight_of_key(const FunctionCode& f, Entry e,
   if (key > query || (f.window > 0 && query - key >= f.window)) return 0;
   const OperandCode& a = f.operands[0];
   const OperandCode& b = f.operands[1];
-  const Element* q = tensors_[static_cast<std::size_t>(a.tensor)] + a.outer[e.outer] +
-                     a.inner[e.inner];
-  const Element* k = tensors_[static_cast<std::size_t>(b.tensor)] + b.outer[e.outer] +
-                     b.inner[e.inner];
+  const Element* q =
+      tensors_[static_cast<std::size_t>(a.tensor)] + a.outer[e.outer] + a.inner[e.inner];
+  const Element* k =
+      tensors_[static_cast<std::size_t>(b.tensor)] + b.outer[e.outer] + b.inner[e.inner];
   Element dot = 0;
   for (std::size_t i = 0; i < a.along.size(); ++i) {
     dot = add(dot, multiply(q[a.along[i]], k[b.along[i]]));
@@ -202,16 +202,14 @@ void KernelRunner::choose(const FunctionCode& f, Entry e, std::uint64_t hash,
   }
   order_.resize(n);
   std::iota(order_.begin(), order_.end(), std::size_t{0});
-  std::ranges::stable_sort(order_, [&](std::size_t a, std::size_t b) {
-    return scores_[a] > scores_[b];
-  });
+  std::ranges::stable_sort(order_,
+                           [&](std::size_t a, std::size_t b) { return scores_[a] > scores_[b]; });
   chosen_.assign(n, 0);
   for (std::size_t i = 0; i < std::min(n, f.choices); ++i) chosen_[order_[i]] = 1;
 }
 
 /// Functions of whole vectors: one hash for the vector, then one for each index asked for.
-void KernelRunner::run_vectors(const FunctionCode& f, Element* result,
-                               const CallContext& context) {
+void KernelRunner::run_vectors(const FunctionCode& f, Element* result, const CallContext& context) {
   const bool chooses = f.kind == FunctionKind::chosen || f.kind == FunctionKind::route;
   for (std::size_t o = 0; o < f.outer; ++o) {
     for (std::size_t i = 0; i < f.inner; ++i) {

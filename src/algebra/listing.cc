@@ -16,7 +16,9 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 }
 
 bool divided_by(const BufferType& type, int axis) {
-  const auto has = [&](const AxisList& list) { return std::ranges::find(list, axis) != list.end(); };
+  const auto has = [&](const AxisList& list) {
+    return std::ranges::find(list, axis) != list.end();
+  };
   if (has(type.flat)) return true;
   for (const PieceType& piece : type.pieces) {
     for (const DividedDim& dim : piece.dims) {
@@ -80,8 +82,8 @@ ListedRef Listing::listed(const Program& program, const BufferRef& ref,
   const int micro_axis = static_cast<int>(program.axes.size()) - 1;
   const bool varies = divided_by(family.type, micro_axis);
   if (varies && (micro_batch < 0 || micro_batch >= program.axes.back().degree)) {
-    refuse(family.name, "is used for micro-batch " + std::to_string(micro_batch) +
-                            ", which does not exist");
+    refuse(family.name,
+           "is used for micro-batch " + std::to_string(micro_batch) + ", which does not exist");
   }
   const Slot slot{.family = ref.family,
                   .unit = family.by_unit ? unit : 0,
@@ -90,8 +92,8 @@ ListedRef Listing::listed(const Program& program, const BufferRef& ref,
                                                        static_cast<int>(slots.size()));
   if (new_slot) slots.push_back(slot);
   const Form form{.family = ref.family, .micro_batch = varies ? micro_batch : 0};
-  const auto [f, new_form] = form_numbers_.try_emplace({form.family, form.micro_batch},
-                                                       static_cast<int>(forms.size()));
+  const auto [f, new_form] =
+      form_numbers_.try_emplace({form.family, form.micro_batch}, static_cast<int>(forms.size()));
   if (new_form) forms.push_back(form);
   return {.slot = s->second, .form = f->second, .piece = ref.piece};
 }

@@ -15,7 +15,7 @@ std::int64_t elements_in(const Extents& extents);
 
 /// One tensor of a buffer before the row of all is divided.
 struct LocalPiece {
-  Extents begins;   // in the logical tensor
+  Extents begins;  // in the logical tensor
   Extents extents;
   std::int64_t row = 0;   // where it begins in the row of all pieces
   std::int64_t size = 0;  // elements

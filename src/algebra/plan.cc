@@ -71,8 +71,7 @@ void Planner::add_regions(int rank) {
   RankState& own = state(rank);
   const auto add = [&](const Initial& initial, const ListedRef& ref, bool is_result) {
     std::vector<Region> regions;
-    const std::string problem =
-        own.image.add_regions(reference_, ref, initial.pieces, regions);
+    const std::string problem = own.image.add_regions(reference_, ref, initial.pieces, regions);
     if (!problem.empty()) stop(rank, problem);
     for (std::size_t i = 0; i < regions.size(); ++i) {
       Region& region = regions[i];

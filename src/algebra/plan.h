@@ -30,7 +30,8 @@ struct ProgramPlan {
 
 class Planner {
  public:
-  Planner(const Program& program, const ReferenceRun& reference, KernelLibrary& library, Mesh& mesh);
+  Planner(const Program& program, const ReferenceRun& reference, KernelLibrary& library,
+          Mesh& mesh);
   /// The list is of one step. That it runs again from what it left is tried for all steps.
   /// Throws InputError where the buffers of all ranks have more than `most` elements.
   ProgramPlan build(int steps, std::int64_t most);

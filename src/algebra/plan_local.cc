@@ -32,8 +32,8 @@ void Planner::call(int rank, const ListedInstruction& one) {
   if (!binding.problem.empty()) return stop(rank, binding.problem);
   std::vector<std::int64_t> begins(kernel.dims.size(), 0);
   if (!begins_of(rank, one, begins)) return;
-  Operation& op = plan_.list.add_call(*library_.compiled(kernel, binding.extents), addresses,
-                                      kernel.inputs);
+  Operation& op =
+      plan_.list.add_call(*library_.compiled(kernel, binding.extents), addresses, kernel.inputs);
   if (!what.positions.empty()) {
     op.begins = static_cast<std::ptrdiff_t>(plan_.list.begins.size());
     plan_.list.begins.insert(plan_.list.begins.end(), begins.begin(), begins.end());
@@ -157,11 +157,12 @@ std::string Planner::slice(int rank, const ListedInstruction& one) {
 void Planner::stop(int rank, const std::string& problem) {
   if (plan_.stuck) return;
   const DeviceClass& device_class = program_.classes[at(plan_.classes[at(rank)])];
-  std::string text = "step " + std::to_string(step_ + 1) + ", rank " + std::to_string(rank) + " ('" +
-                     device_class.name + "')";
+  std::string text = "step " + std::to_string(step_ + 1) + ", rank " + std::to_string(rank) +
+                     " ('" + device_class.name + "')";
   if (at(rank) < ranks_.size()) {
     if (const ListedInstruction* one = current(rank)) {
-      text += ", instruction " + std::to_string(state(rank).next) + " (" + describe(*one->what) + ")";
+      text +=
+          ", instruction " + std::to_string(state(rank).next) + " (" + describe(*one->what) + ")";
     }
   }
   plan_.stuck = text + ": " + problem;

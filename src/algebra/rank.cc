@@ -14,9 +14,8 @@ std::vector<Run> clipped(const std::vector<Run>& runs, const Part& part) {
     const std::int64_t begin = std::max(run.to, part.begin);
     const std::int64_t end = std::min(run.to + run.length, part.begin + part.size);
     if (begin >= end) continue;
-    inside.push_back({.from = run.from + (begin - run.to),
-                      .to = begin - part.begin,
-                      .length = end - begin});
+    inside.push_back(
+        {.from = run.from + (begin - run.to), .to = begin - part.begin, .length = end - begin});
   }
   return inside;
 }
@@ -64,9 +63,8 @@ std::string RankImage::add_regions(const ReferenceRun& reference, const ListedRe
   if (pieces.size() != count) return name + " begins with another number of pieces than it has";
   for (std::size_t i = 0; i < count; ++i) {
     const LocalPiece& local = shape(buffer).pieces[first + i];
-    Region region{.buffer = {.slot = buffer.slot,
-                             .form = buffer.form,
-                             .piece = static_cast<int>(first + i)}};
+    Region region{
+        .buffer = {.slot = buffer.slot, .form = buffer.form, .piece = static_cast<int>(first + i)}};
     std::vector<Run> runs{{.from = 0, .to = 0, .length = local.size}};
     if (pieces[i].kind != StateRef::Kind::zero) {
       region.tensor = reference.find(pieces[i], program_.reference);

@@ -41,7 +41,7 @@ class RankImage {
 
   const Program& program_;
   const Listing& listing_;
-  std::vector<LocalShape> shapes_;        // by form
+  std::vector<LocalShape> shapes_;       // by form
   std::vector<std::int64_t> addresses_;  // by slot
 };
 

@@ -115,12 +115,11 @@ void ReferenceBuilder::place_inputs() {
   for (std::size_t i = 0; i < reference_.inputs.size(); ++i) {
     const ReferenceInput& input = reference_.inputs[i];
     const Place place = reserve(input.dims);
-    out_.tensors.push_back(
-        {.name = input.name,
-         .ref = {.kind = StateRef::Kind::input, .tensor = static_cast<int>(i)},
-         .address = place.address,
-         .extents = place.extents,
-         .dims = input.dims});
+    out_.tensors.push_back({.name = input.name,
+                            .ref = {.kind = StateRef::Kind::input, .tensor = static_cast<int>(i)},
+                            .address = place.address,
+                            .extents = place.extents,
+                            .dims = input.dims});
   }
   loss_ = reserve({});
   out_.tensors.push_back(
@@ -286,13 +285,13 @@ void ReferenceBuilder::seed() {
 }
 
 void ReferenceBuilder::add_losses() {
-  static const Kernel kWeighted{.name = "weighted-loss",
-                                .dims = {{.name = std::string(kAnyDims)}},
-                                .tensors = {{"w", {0}}, {"x", {0}}, {"y", {}}},
-                                .inputs = 2,
-                                .outputs = 1,
-                                .statements = {{.result = {2, {}},
-                                                .products = {{.operands = {{0, {0}}, {1, {0}}}}}}}};
+  static const Kernel kWeighted{
+      .name = "weighted-loss",
+      .dims = {{.name = std::string(kAnyDims)}},
+      .tensors = {{"w", {0}}, {"x", {0}}, {"y", {}}},
+      .inputs = 2,
+      .outputs = 1,
+      .statements = {{.result = {2, {}}, .products = {{.operands = {{0, {0}}, {1, {0}}}}}}}};
   for (std::size_t u = 0; u < reference_.units.size(); ++u) {
     const int loss = kind_of(u).loss;
     if (loss < 0) continue;
@@ -320,8 +319,8 @@ void ReferenceBuilder::backward(std::size_t unit) {
     for (int t : adjoint.reads) in.push_back(values_[unit][at(value_at(t))]);
     for (int t : adjoint.to) {
       const Place& value = values_[unit][at(value_at(t))];
-      shares.push_back({.address = out_.list.reserve(elements_in(value.extents)),
-                        .extents = value.extents});
+      shares.push_back(
+          {.address = out_.list.reserve(elements_in(value.extents)), .extents = value.extents});
     }
     Operation& op = call(adjoint.kernel, in, shares);
     op.draws = true;

@@ -132,8 +132,8 @@ class Comparison {
 
   void draw_state(const KeyedHash& hash) {
     for (const ReferenceTensor& tensor : reference_.tensors) {
-      const bool is_state = tensor.ref.kind == StateRef::Kind::parameter ||
-                            tensor.ref.kind == StateRef::Kind::state;
+      const bool is_state =
+          tensor.ref.kind == StateRef::Kind::parameter || tensor.ref.kind == StateRef::Kind::state;
       if (is_state) draw(tensor, hash, hash.start(kStateNumber));
     }
   }
@@ -152,8 +152,7 @@ class Comparison {
       const std::uint64_t h = hash.step(start, static_cast<std::uint64_t>(a));
       const auto below = static_cast<std::uint64_t>(tensor.below);
       expected_[static_cast<std::size_t>(a)] =
-          below > 0 ? static_cast<Element>((Wide{mixed(h)} * below) >> 64U)
-                    : KeyedHash::element(h);
+          below > 0 ? static_cast<Element>((Wide{mixed(h)} * below) >> 64U) : KeyedHash::element(h);
     }
   }
 

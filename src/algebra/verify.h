@@ -25,12 +25,12 @@ struct VerifyOptions {
 
 /// One entry of what a rank holds after a step that is not what the reference says.
 struct Witness {
-  std::string tensor;               // "layers.0.mlp.up.weight", "loss"
+  std::string tensor;  // "layers.0.mlp.up.weight", "loss"
   int rank = 0;
   std::vector<std::int64_t> index;  // in the whole tensor
   std::uint64_t expected = 0;       // elements of the field
   std::uint64_t found = 0;
-  int step = 1;                     // counted from 1
+  int step = 1;  // counted from 1
 
   friend bool operator==(const Witness&, const Witness&) = default;
 };
@@ -41,9 +41,9 @@ struct Verification {
   int steps = 0;
   int seeds = 0;
   int ranks = 0;
-  std::string field;               // "F_p, p = 2305843009213690799"
-  double error_probability = 1;    // that a program that is not equal passes all seeds; 1 if stuck
-  std::int64_t compared = 0;       // entries, of one seed
+  std::string field;             // "F_p, p = 2305843009213690799"
+  double error_probability = 1;  // that a program that is not equal passes all seeds; 1 if stuck
+  std::int64_t compared = 0;     // entries, of one seed
   /// The first wrong entry of each tensor and rank after the first step that is wrong; at most
   /// kMostWitnesses.
   std::vector<Witness> witness;

@@ -10,9 +10,7 @@ namespace placet {
 namespace {
 
 SmallStep four_devices() { return {.data = 2, .tensor = 2, .micro_batches = 2}; }
-SmallStep divided() {
-  return {.data = 2, .tensor = 2, .micro_batches = 2, .divided_state = true};
-}
+SmallStep divided() { return {.data = 2, .tensor = 2, .micro_batches = 2, .divided_state = true}; }
 
 Verification changed(const SmallStep& request, const std::function<void(Program&)>& change) {
   Program program = small_step(request);
@@ -89,12 +87,13 @@ TEST(MutantsTest, ALargestInsteadOfASum) {
 TEST(MutantsTest, AWrongScale) {
   const auto scaled_by = [](const Rational& factor) {
     return changed(four_devices(), [&](Program& p) {
-      p.kernels.push_back({.name = "scale",
-                           .dims = {{.name = "..."}},
-                           .tensors = {{"x", {0}}, {"y", {0}}},
-                           .inputs = 1,
-                           .outputs = 1,
-                           .statements = {{.result = {1, {0}}, .products = {{.operands = {{0, {0}}}}}}}});
+      p.kernels.push_back(
+          {.name = "scale",
+           .dims = {{.name = "..."}},
+           .tensors = {{"x", {0}}, {"y", {0}}},
+           .inputs = 1,
+           .outputs = 1,
+           .statements = {{.result = {1, {0}}, .products = {{.operands = {{0, {0}}}}}}}});
       const InstructionPlace place = nth(p, InstructionKind::all_reduce, 2);
       Instruction scale;
       scale.kind = InstructionKind::scale;
@@ -113,8 +112,8 @@ TEST(MutantsTest, AWrongScale) {
 }
 
 TEST(MutantsTest, TheNeighboursSlice) {
-  const Verification v = changed(
-      divided(), [](Program& p) { nth(p, InstructionKind::slice).what().shift = 1; });
+  const Verification v =
+      changed(divided(), [](Program& p) { nth(p, InstructionKind::slice).what().shift = 1; });
   EXPECT_FALSE(v.equal);
 }
 
@@ -130,7 +129,8 @@ TEST(MutantsTest, AnAccumulatorThatIsNotCleared) {
       const auto& refs = kind == InstructionKind::free ? i.inputs : i.outputs;
       return i.kind == kind && refs[0].family == gradient;
     };
-    for (InstructionKind kind : {InstructionKind::alloc, InstructionKind::free, InstructionKind::zero}) {
+    for (InstructionKind kind :
+         {InstructionKind::alloc, InstructionKind::free, InstructionKind::zero}) {
       if (kind == InstructionKind::zero && clear) continue;
       for (const InstructionPlace& place : instructions_of(p)) {
         if (!concerns(place.what(), kind)) continue;
@@ -225,9 +225,8 @@ TEST(StuckTest, ADivisionByZeroWhateverTheNumbers) {
 
 TEST(StuckTest, TheSameProgramGivesTheSameAnswer) {
   const auto once = [] {
-    return changed(four_devices(), [](Program& p) {
-      nth(p, InstructionKind::all_reduce, 2).what().axes = {1};
-    });
+    return changed(four_devices(),
+                   [](Program& p) { nth(p, InstructionKind::all_reduce, 2).what().axes = {1}; });
   };
   const Verification a = once();
   ASSERT_FALSE(a.witness.empty());

@@ -106,9 +106,11 @@ SmallNet add_small_net(ProgramWriter& w, std::int64_t samples, std::int64_t hidd
   n.lower = w.kernel(
       "kernel lower(x[s t i], w[h i]) -> (a[s t h]) {\n"
       " z[s t h] = x[s t i] * w[h i]\n a[s t h] = act(z[s t h])\n}");
-  n.upper = w.kernel("kernel upper(a[s t h], v[o h]) -> (y[s t o]) {\n y[s t o] = a[s t h] * v[o h]\n}");
+  n.upper =
+      w.kernel("kernel upper(a[s t h], v[o h]) -> (y[s t o]) {\n y[s t o] = a[s t h] * v[o h]\n}");
   n.loss = w.kernel(
-      "kernel loss(y[s t o], z[s t o]) -> (l[s t]) {\n l[s t] = sum o of cost(y[s t o], z[s t o])\n}");
+      "kernel loss(y[s t o], z[s t o]) -> (l[s t]) {\n l[s t] = sum o of cost(y[s t o], z[s t "
+      "o])\n}");
   n.count = w.kernel("kernel count(w[s t]) -> (n[]) {\n n[] = w[s t]\n}");
   n.seed = w.kernel(
       "kernel seed(w[s t], n[]) -> (d[s t]) {\n i[] = inv(n[])\n d[s t] = w[s t] * i[]\n}");

@@ -42,8 +42,13 @@ TEST(VerifyTest, UnevenShares) {
                 .samples = 7,
                 .hidden = 5,
                 .divided_state = true});
-  expect_equal({.data = 2, .tensor = 2, .samples = 8, .hidden = 6, .data_shares = {3, 1},
-                .tensor_shares = {2, 1}, .divided_state = true});
+  expect_equal({.data = 2,
+                .tensor = 2,
+                .samples = 8,
+                .hidden = 6,
+                .data_shares = {3, 1},
+                .tensor_shares = {2, 1},
+                .divided_state = true});
 }
 
 }  // namespace
