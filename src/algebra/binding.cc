@@ -53,42 +53,50 @@ class Binder {
 
   void bind_tensor(int tensor, const BufferView& view) {
     const std::vector<int>& dims = kernel_.tensors[at(tensor)].dims;
-    if (dims.empty() && view.size == 1) return;
+    const bool is_number = dims.empty() && view.size == 1;
+    if (is_number) return;
     if (dims.size() == 1 && dims[0] == any_) return give(tensor, any_, view.size);
     const std::string name = "'" + kernel_.tensors[at(tensor)].name + "'";
     if (view.extents == nullptr) {
       return refuse("the buffer for " + name + " holds only a part of a tensor, or several");
     }
-    const Extents& extents = *view.extents;
     const auto any = static_cast<std::size_t>(std::ranges::find(dims, any_) - dims.begin());
     const bool has_any = any < dims.size();
     const std::size_t named = dims.size() - (has_any ? 1 : 0);
-    if (extents.size() < named || (!has_any && extents.size() > named)) {
-      return refuse("the buffer for " + name + " has " + std::to_string(extents.size()) + " dims");
+    const std::size_t given = view.extents->size();
+    if (given < named || (!has_any && given > named)) {
+      return refuse("the buffer for " + name + " has " + std::to_string(given) + " dims");
     }
-    const std::size_t more = extents.size() - named;
+    give_dims(tensor, *view.extents, any);
+  }
+
+  /// Extents before the dim number `any` and after those that it stands for belong to a dim each.
+  void give_dims(int tensor, const Extents& extents, std::size_t any) {
+    const std::vector<int>& dims = kernel_.tensors[at(tensor)].dims;
+    const std::size_t behind = any < dims.size() ? dims.size() - any - 1 : 0;
     std::int64_t rest = 1;
     for (std::size_t d = 0; d < extents.size(); ++d) {
+      const std::size_t from_end = extents.size() - d;
       if (d < any) {
         give(tensor, dims[d], extents[d]);
-      } else if (d < any + more) {
+      } else if (from_end > behind) {
         rest *= extents[d];
       } else {
-        give(tensor, dims[d - more + (has_any ? 1 : 0)], extents[d]);
+        give(tensor, dims[dims.size() - from_end], extents[d]);
       }
     }
-    if (has_any) give(tensor, any_, rest);
+    if (any < dims.size()) give(tensor, any_, rest);
   }
 
   /// A dim may be like one that is itself like another.
   void follow_likes() {
-    for (std::size_t round = 0; round < kernel_.dims.size(); ++round) {
-      for (std::size_t d = 0; d < kernel_.dims.size(); ++d) {
-        const int like = kernel_.dims[d].like;
-        if (binding_.extents[d] == kUnknown && like >= 0) {
-          binding_.extents[d] = binding_.extents[at(like)];
-        }
+    for (std::size_t d = 0; d < kernel_.dims.size(); ++d) {
+      int like = static_cast<int>(d);
+      for (std::size_t steps = 0; like >= 0 && steps <= kernel_.dims.size(); ++steps) {
+        if (binding_.extents[at(like)] != kUnknown) break;
+        like = kernel_.dims[at(like)].like;
       }
+      if (like >= 0) binding_.extents[d] = binding_.extents[at(like)];
     }
   }
 

@@ -54,32 +54,32 @@ std::string BufferStates::writes(const ListedRef& ref) {
   return "";
 }
 
+std::string BufferStates::start_or_end(const ListedRef& ref, bool ends) {
+  if (ends && alive_[at(ref.slot)] == 0) return name_of(ref) + " is freed, but not alive";
+  alive_[at(ref.slot)] = ends ? 0 : 1;
+  for_each_piece({.slot = ref.slot}, [&](std::size_t p) { written_[p] = 0; });
+  return "";
+}
+
 std::string BufferStates::run(const ListedInstruction& instruction, bool gives) {
   const InstructionKind kind = instruction.what->kind;
-  if (kind == InstructionKind::alloc || kind == InstructionKind::free) {
-    for (const auto* refs : {&instruction.inputs, &instruction.outputs}) {
-      for (const ListedRef& ref : *refs) {
-        const bool frees = kind == InstructionKind::free;
-        if (frees && alive_[at(ref.slot)] == 0) return name_of(ref) + " is freed, but not alive";
-        alive_[at(ref.slot)] = frees ? 0 : 1;
-        for_each_piece({.slot = ref.slot}, [&](std::size_t p) { written_[p] = 0; });
-      }
-    }
-    return "";
-  }
+  const bool ends = kind == InstructionKind::free;
   const bool reads_inputs =
       kind != InstructionKind::zero && (kind != InstructionKind::broadcast || gives);
   std::string problem;
   const auto take = [&](std::string found) {
     if (problem.empty()) problem = std::move(found);
   };
-  if (reads_inputs) {
-    for (const ListedRef& ref : instruction.inputs) take(reads(ref));
+  if (ends || kind == InstructionKind::alloc) {
+    for (const ListedRef& ref : instruction.inputs) take(start_or_end(ref, ends));
+    for (const ListedRef& ref : instruction.outputs) take(start_or_end(ref, ends));
+    return problem;
   }
-  if (kind == InstructionKind::accumulate) {
-    for (const ListedRef& ref : instruction.outputs) take(reads(ref));
+  for (const ListedRef& ref : instruction.inputs) take(reads_inputs ? reads(ref) : "");
+  for (const ListedRef& ref : instruction.outputs) {
+    if (kind == InstructionKind::accumulate) take(reads(ref));
+    take(writes(ref));
   }
-  for (const ListedRef& ref : instruction.outputs) take(writes(ref));
   return problem;
 }
 

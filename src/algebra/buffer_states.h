@@ -24,6 +24,7 @@ class BufferStates {
 
  private:
   std::string writes(const ListedRef& ref);
+  std::string start_or_end(const ListedRef& ref, bool ends);
   std::string name_of(const ListedRef& ref) const;
   template <class Visit>
   void for_each_piece(const ListedRef& ref, Visit visit) const;

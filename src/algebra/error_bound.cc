@@ -30,13 +30,7 @@ class DegreeRun {
     terms_.hashes *= steps;
     terms_.inversions *= steps;
     for (int step = 0; step < steps; ++step) {
-      for (const Operation& op : list_.operations) {
-        if (op.code == nullptr) {
-          move(op);
-        } else {
-          call(op);
-        }
-      }
+      for (const Operation& op : list_.operations) op.code == nullptr ? move(op) : call(op);
     }
     for (const Degree& d : memory_) {
       terms_.degree = std::max(terms_.degree, d.degree);
@@ -47,16 +41,17 @@ class DegreeRun {
 
  private:
   void move(const Operation& op) {
-    for (std::size_t t = op.first; t < op.first + op.count; ++t) {
-      const Transfer& transfer = list_.transfers[t];
-      for (std::int64_t i = 0; i < transfer.length; ++i) {
-        Degree all;
-        for (std::size_t s = 0; s < transfer.source_count; ++s) {
-          all = larger(all, memory_[place(transfer.sources + s, i)]);
-        }
-        for (std::size_t s = 0; s < transfer.target_count; ++s) {
-          memory_[place(transfer.targets + s, i)] = all;
-        }
+    for (std::size_t t = op.first; t < op.first + op.count; ++t) move(list_.transfers[t]);
+  }
+
+  void move(const Transfer& transfer) {
+    for (std::int64_t i = 0; i < transfer.length; ++i) {
+      Degree all;
+      for (std::size_t s = 0; s < transfer.source_count; ++s) {
+        all = larger(all, memory_[place(transfer.sources + s, i)]);
+      }
+      for (std::size_t s = 0; s < transfer.target_count; ++s) {
+        memory_[place(transfer.targets + s, i)] = all;
       }
     }
   }

@@ -130,35 +130,49 @@ std::string add_reduce_scatter(OperationList& list, const Group& group, std::siz
   return begin == group.from[0].extents[dim] ? "" : kSizes;
 }
 
+/// The part along `split` that member k takes of every other one; of member n, where all ends.
+Part part_for(const Group& group, std::size_t split, std::size_t k) {
+  Part part;
+  for (std::size_t i = 0; i < k; ++i) part.begin += group.to[i].extents[split];
+  if (k < group.to.size()) part.size = group.to[k].extents[split];
+  return part;
+}
+
+/// The same within one dim, where what is taken is put together again.
+Part even_part(const Group& group, std::int64_t whole, std::size_t k) {
+  const auto n = static_cast<std::int64_t>(group.from.size());
+  const auto index = static_cast<std::int64_t>(k);
+  return {.begin = share_begin(whole, n, index), .size = share_of(whole, n, index)};
+}
+
 /// Member k takes part k along `split` of all and puts them one after the other along `join`.
+std::string add_taken(OperationList& list, const Group& group, std::size_t k, std::size_t split,
+                      std::size_t join) {
+  std::int64_t joined = 0;
+  for (const Side& from : group.from) {
+    const std::int64_t whole = from.extents[split];
+    const Part part = split == join ? even_part(group, whole, k) : part_for(group, split, k);
+    Extents size = from.extents;
+    size[split] = part.size;
+    const bool fits = add_movement(list, {.from = {&from, 1},
+                                          .from_begin = at_dim(size, split, part.begin),
+                                          .to = {&group.to[k], 1},
+                                          .to_begin = at_dim(size, join, joined),
+                                          .size = size});
+    if (!fits) return kSizes;
+    joined += size[join];
+  }
+  return joined == group.to[k].extents[join] ? "" : kSizes;
+}
+
 std::string add_all_to_all(OperationList& list, const Group& group, std::size_t split,
                            std::size_t join) {
-  const auto n = static_cast<std::int64_t>(group.from.size());
-  for (std::size_t k = 0; k < group.to.size(); ++k) {
-    std::int64_t joined = 0;
-    for (const Side& from : group.from) {
-      const std::int64_t whole = from.extents[split];
-      Extents size = from.extents;
-      std::int64_t begin = 0;
-      if (split == join) {
-        begin = share_begin(whole, n, static_cast<std::int64_t>(k));
-        size[split] = share_of(whole, n, static_cast<std::int64_t>(k));
-      } else {
-        for (std::size_t i = 0; i < k; ++i) begin += group.to[i].extents[split];
-        size[split] = group.to[k].extents[split];
-        if (k + 1 == group.to.size() && begin + size[split] != whole) return kSizes;
-      }
-      const bool fits = add_movement(list, {.from = {&from, 1},
-                                            .from_begin = at_dim(size, split, begin),
-                                            .to = {&group.to[k], 1},
-                                            .to_begin = at_dim(size, join, joined),
-                                            .size = size});
-      if (!fits) return kSizes;
-      joined += size[join];
-    }
-    if (joined != group.to[k].extents[join]) return kSizes;
+  const std::int64_t end = part_for(group, split, group.to.size()).begin;
+  std::string problem = split == join || end == group.from[0].extents[split] ? "" : kSizes;
+  for (std::size_t k = 0; k < group.to.size() && problem.empty(); ++k) {
+    problem = add_taken(list, group, k, split, join);
   }
-  return "";
+  return problem;
 }
 
 /// Sources and targets element by element: the members that give, and all that take.

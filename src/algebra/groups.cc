@@ -61,25 +61,29 @@ const std::vector<int>* Mesh::group(int rank, const AxisList& axes,
 
 std::vector<int> Mesh::make_group(int rank, const AxisList& axes,
                                   const std::vector<std::int64_t>& among) const {
-  AxisList order;
-  for (const bool with_shares : {true, false}) {
-    for (int a : axes) {
-      if (program_.axes[index(a)].shares.empty() != with_shares) order.push_back(a);
-    }
-  }
+  AxisList order = axes;
+  std::ranges::stable_partition(order,
+                                [&](int a) { return !program_.axes[index(a)].shares.empty(); });
   std::vector<int> members{rank};
   for (int a : order) {
     std::vector<int> next;
     for (int member : members) {
-      const auto own = static_cast<int>(at(member)[index(a)]);
-      for (int c = 0; c < program_.axes[index(a)].degree; ++c) {
-        if (!among.empty() && std::ranges::find(among, c) == among.end()) continue;
-        next.push_back(member + (c - own) * strides_[index(a)]);
-      }
+      for (int other : along(member, a, among)) next.push_back(other);
     }
     members = std::move(next);
   }
   return members;
+}
+
+/// The ranks that differ from this one along the axis only, itself included.
+std::vector<int> Mesh::along(int rank, int axis, const std::vector<std::int64_t>& among) const {
+  const auto own = static_cast<int>(at(rank)[index(axis)]);
+  std::vector<int> ranks;
+  for (int c = 0; c < program_.axes[index(axis)].degree; ++c) {
+    if (!among.empty() && std::ranges::find(among, c) == among.end()) continue;
+    ranks.push_back(rank + (c - own) * strides_[index(axis)]);
+  }
+  return ranks;
 }
 
 int Mesh::peer(int rank, const AxisList& axes, std::int64_t coordinate) const {

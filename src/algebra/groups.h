@@ -33,6 +33,7 @@ class Mesh {
  private:
   std::vector<int> make_group(int rank, const AxisList& axes,
                               const std::vector<std::int64_t>& among) const;
+  std::vector<int> along(int rank, int axis, const std::vector<std::int64_t>& among) const;
   bool is_mesh_axis(int axis) const {
     return axis >= 0 && static_cast<std::size_t>(axis) + 1 < program_.axes.size();
   }

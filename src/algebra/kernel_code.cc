@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <string_view>
 
 #include "algebra/hash.h"
@@ -118,20 +119,25 @@ class Compiler {
   StatementCode linear(const Statement& s) {
     StatementCode code{.result = s.result.tensor, .entries = entries_of(s.result.dims)};
     for (const Product& p : s.products) {
-      std::vector<int> summed;
-      for (const Operand& o : p.operands) {
-        for (int d : o.dims) {
-          if (!contains(s.result.dims, d) && !contains(summed, d)) summed.push_back(d);
-        }
-      }
-      ProductCode product{.factor = element_of(p.factor), .terms = entries_of(summed)};
-      for (const Operand& o : p.operands) {
-        product.operands.push_back({.tensor = o.tensor,
-                                    .outer = places(s.result.dims, o.dims),
-                                    .inner = places(summed, o.dims)});
-      }
-      out_.products += static_cast<double>(code.entries * product.terms * p.operands.size());
-      code.products.push_back(std::move(product));
+      code.products.push_back(product(s, p));
+      out_.products +=
+          static_cast<double>(code.entries * code.products.back().terms * p.operands.size());
+    }
+    return code;
+  }
+
+  ProductCode product(const Statement& s, const Product& p) const {
+    std::vector<int> summed;
+    for (const Operand& o : p.operands) {
+      std::ranges::copy_if(o.dims, std::back_inserter(summed), [&](int d) {
+        return !contains(s.result.dims, d) && !contains(summed, d);
+      });
+    }
+    ProductCode code{.factor = element_of(p.factor), .terms = entries_of(summed)};
+    for (const Operand& o : p.operands) {
+      code.operands.push_back({.tensor = o.tensor,
+                               .outer = places(s.result.dims, o.dims),
+                               .inner = places(summed, o.dims)});
     }
     return code;
   }

@@ -9,6 +9,18 @@ namespace {
 constexpr std::uint64_t kExp = number_of("exp");
 constexpr std::uint64_t kChoice = number_of("choice");
 
+/// The exponent that a complete logit stands for.
+Element lifted(Element logit, const KeyedHash& hash) {
+  return KeyedHash::exponent(hash.step(hash.start(kExp), logit));
+}
+
+/// exp(z - m).
+Element shifted(Element z, Element m, const KeyedHash& hash) {
+  const Element a = lifted(z, hash);
+  const Element b = lifted(m, hash);
+  return exponential(a >= b ? a - b : a + kExponents - b);
+}
+
 /// The sum over one product's terms for one entry, not yet reduced to less than p.
 Element sum_of_one(const OperandCode& a, const Element* x) {
   Wide sum = 0;
@@ -131,15 +143,8 @@ Element KernelRunner::value(const FunctionCode& f, Entry e, const CallContext& c
       return position(0) == position(1) ? 1 : 0;
     case FunctionKind::exp_dot:
       return weight_of_key(f, e, context);
-    case FunctionKind::exp_shift: {
-      const auto lifted = [&](std::size_t which) {
-        const std::uint64_t h = context.hash.start(kExp);
-        return KeyedHash::exponent(context.hash.step(h, operand(f, which, e)));
-      };
-      const Element z = lifted(0);
-      const Element m = lifted(1);
-      return exponential(z >= m ? z - m : z + kExponents - m);
-    }
+    case FunctionKind::exp_shift:
+      return shifted(operand(f, 0, e), operand(f, 1, e), context.hash);
     case FunctionKind::unknown:
     case FunctionKind::draw:
     case FunctionKind::ratio:
@@ -167,8 +172,7 @@ Element KernelRunner::weight_of_key(const FunctionCode& f, Entry e,
   for (std::size_t i = 0; i < a.along.size(); ++i) {
     dot = add(dot, multiply(q[a.along[i]], k[b.along[i]]));
   }
-  const std::uint64_t h = context.hash.start(kExp);
-  return exponential(KeyedHash::exponent(context.hash.step(h, dot)));
+  return exponential(lifted(dot, context.hash));
 }
 
 /// The hash of a name and the function's operands and positions.
@@ -212,23 +216,25 @@ void KernelRunner::choose(const FunctionCode& f, Entry e, std::uint64_t hash,
 void KernelRunner::run_vectors(const FunctionCode& f, Element* result, const CallContext& context) {
   const bool chooses = f.kind == FunctionKind::chosen || f.kind == FunctionKind::route;
   for (std::size_t o = 0; o < f.outer; ++o) {
+    for (const std::uint32_t k : f.index_place) result[f.result[o] + k] = 0;
     for (std::size_t i = 0; i < f.inner; ++i) {
       const std::uint64_t h = hash_of_operands(f, {o, i}, f.name, context);
-      if (chooses) {
-        // A choice depends on the operands alone, whatever the function that makes use of it.
-        choose(f, {o, i}, hash_of_operands(f, {o, i}, kChoice, context), context);
-      }
-      for (std::size_t k = 0; k < f.index_place.size(); ++k) {
-        Element one = KeyedHash::element(context.hash.step(h, f.index_number[k]));
-        if (chooses) {
-          const bool is_chosen = f.index_row[k] < chosen_.size() && chosen_[f.index_row[k]] != 0;
-          one = !is_chosen ? 0 : f.kind == FunctionKind::chosen ? 1 : one;
-        }
-        Element& out = result[f.result[o] + f.index_place[k]];
-        if (i == 0) out = 0;
-        out = f.combine == Combine::sum ? add(out, one) : std::max(out, one);
-      }
+      // A choice depends on the operands alone, whatever the function that makes use of it.
+      if (chooses) choose(f, {o, i}, hash_of_operands(f, {o, i}, kChoice, context), context);
+      add_vector(f, h, result + f.result[o], context);
     }
+  }
+}
+
+/// The entries of one vector function, with the choice that was made where it is one.
+void KernelRunner::add_vector(const FunctionCode& f, std::uint64_t hash, Element* result,
+                              const CallContext& context) const {
+  for (std::size_t k = 0; k < f.index_place.size(); ++k) {
+    Element one = KeyedHash::element(context.hash.step(hash, f.index_number[k]));
+    if (f.kind == FunctionKind::chosen) one = is_chosen(f.index_row[k]) ? 1 : 0;
+    if (f.kind == FunctionKind::route && !is_chosen(f.index_row[k])) one = 0;
+    Element& out = result[f.index_place[k]];
+    out = f.combine == Combine::sum ? add(out, one) : std::max(out, one);
   }
 }
 

@@ -40,6 +40,9 @@ class KernelRunner {
   Element weight_of_key(const FunctionCode& f, Entry e, const CallContext& context) const;
   std::uint64_t hash_of_operands(const FunctionCode& f, Entry e, std::uint64_t name,
                                  const CallContext& context) const;
+  void add_vector(const FunctionCode& f, std::uint64_t hash, Element* result,
+                  const CallContext& context) const;
+  bool is_chosen(std::size_t row) const { return row < chosen_.size() && chosen_[row] != 0; }
   void choose(const FunctionCode& f, Entry e, std::uint64_t hash, const CallContext& context);
 
   std::vector<Element> scratch_;

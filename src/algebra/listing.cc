@@ -30,21 +30,31 @@ bool divided_by(const BufferType& type, int axis) {
 
 constexpr int kDeepest = 64;
 
+double count(const Program& program, const std::vector<Step>& body, int depth);
+
+double count(const Program& program, const Call& call, int depth) {
+  if (call.procedure < 0 || at(call.procedure) >= program.procedures.size()) {
+    refuse(std::to_string(call.procedure), "is no procedure");
+  }
+  return count(program, program.procedures[at(call.procedure)].body, depth + 1);
+}
+
+double count(const Program& program, const Loop& loop, int depth) {
+  const double rounds =
+      std::abs(static_cast<double>(loop.last) - static_cast<double>(loop.first)) + 1;
+  return rounds * std::max(1.0, count(program, loop.body, depth + 1));
+}
+
 double count(const Program& program, const std::vector<Step>& body, int depth) {
   if (depth > kDeepest) refuse(std::to_string(depth), "calls and loops are nested too deeply");
   double sum = 0;
   for (const Step& step : body) {
-    if (std::holds_alternative<Instruction>(step.what)) {
-      sum += 1;
-    } else if (const auto* call = std::get_if<Call>(&step.what)) {
-      if (call->procedure < 0 || at(call->procedure) >= program.procedures.size()) {
-        refuse(std::to_string(call->procedure), "is no procedure");
-      }
-      sum += count(program, program.procedures[at(call->procedure)].body, depth + 1);
+    if (const auto* call = std::get_if<Call>(&step.what)) {
+      sum += count(program, *call, depth);
     } else if (const auto* loop = std::get_if<Loop>(&step.what)) {
-      const double rounds =
-          std::abs(static_cast<double>(loop->last) - static_cast<double>(loop->first)) + 1;
-      sum += rounds * std::max(1.0, count(program, loop->body, depth + 1));
+      sum += count(program, *loop, depth);
+    } else {
+      sum += 1;
     }
   }
   return sum;

@@ -51,6 +51,39 @@ BufferView view_of(const LocalShape& shape, int piece) {
           .extents = size == local.size ? &local.extents : nullptr};
 }
 
+namespace {
+
+/// The run's first elements taken for indices so far, one dim further: a run along the last dim,
+/// single elements along others.
+void add_next(const Run& run, const Run& begin, std::int64_t size, bool is_last,
+              std::vector<Run>& next) {
+  if (is_last) {
+    if (size > 0) next.push_back({.from = begin.from, .to = begin.to, .length = size});
+    return;
+  }
+  for (std::int64_t i = 0; i < size; ++i) {
+    next.push_back({.from = begin.from + i, .to = begin.to + i, .length = run.length});
+  }
+}
+
+/// Neighbours that continue each other on both sides are one.
+std::vector<Run> joined(const std::vector<Run>& runs) {
+  std::vector<Run> result;
+  for (const Run& run : runs) {
+    const bool continues = !result.empty() &&
+                           result.back().from + result.back().length == run.from &&
+                           result.back().to + result.back().length == run.to;
+    if (continues) {
+      result.back().length += run.length;
+    } else {
+      result.push_back(run);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
 std::vector<Run> runs_between(const Box& from, const Box& to, const Extents& size) {
   ensure(from.extents.size() == size.size() && to.extents.size() == size.size(),
          "a box has the dims of both tensors");
@@ -59,29 +92,13 @@ std::vector<Run> runs_between(const Box& from, const Box& to, const Extents& siz
     std::vector<Run> next;
     next.reserve(runs.size() * static_cast<std::size_t>(size[d]));
     for (const Run& run : runs) {
-      const std::int64_t a = run.from * from.extents[d] + from.begins[d];
-      const std::int64_t b = run.to * to.extents[d] + to.begins[d];
-      if (d + 1 == size.size() && size[d] > 0) {
-        next.push_back({.from = a, .to = b, .length = size[d]});
-        continue;
-      }
-      for (std::int64_t i = 0; i < size[d]; ++i) {
-        next.push_back({.from = a + i, .to = b + i, .length = 1});
-      }
+      const Run begin{.from = run.from * from.extents[d] + from.begins[d],
+                      .to = run.to * to.extents[d] + to.begins[d]};
+      add_next(run, begin, size[d], d + 1 == size.size(), next);
     }
     runs = std::move(next);
   }
-  // Neighbours that continue each other on both sides are one.
-  std::vector<Run> joined;
-  for (const Run& run : runs) {
-    if (!joined.empty() && joined.back().from + joined.back().length == run.from &&
-        joined.back().to + joined.back().length == run.to) {
-      joined.back().length += run.length;
-    } else {
-      joined.push_back(run);
-    }
-  }
-  return joined;
+  return joined(runs);
 }
 
 }  // namespace placet::algebra

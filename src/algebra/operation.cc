@@ -11,6 +11,12 @@ bool overlap(std::int64_t a, std::int64_t a_size, std::int64_t b, std::int64_t b
   return a < b + b_size && b < a + a_size;
 }
 
+void combine(Combine how, const Element* from, std::int64_t length, Element* to) {
+  for (std::int64_t i = 0; i < length; ++i) {
+    to[i] = how == Combine::sum ? add(to[i], from[i]) : std::max(to[i], from[i]);
+  }
+}
+
 }  // namespace
 
 const KernelCode* KernelLibrary::compiled(const Kernel& kernel, const Extents& extents) {
@@ -107,10 +113,7 @@ void Machine::move(const OperationList& list, const Operation& op, Element* memo
   for (std::size_t t = op.first; t < op.first + op.count; ++t) {
     const Transfer& transfer = list.transfers[t];
     for (std::size_t s = 0; s < transfer.source_count; ++s) {
-      const Element* from = memory + list.addresses[transfer.sources + s];
-      for (std::int64_t i = 0; i < transfer.length; ++i) {
-        next[i] = op.combine == Combine::sum ? add(next[i], from[i]) : std::max(next[i], from[i]);
-      }
+      combine(op.combine, memory + list.addresses[transfer.sources + s], transfer.length, next);
     }
     next += transfer.length;
   }

@@ -22,6 +22,11 @@ bool is_same_collective(const Instruction& a, const Instruction& b) {
          (a.kind != InstructionKind::broadcast || a.peer == b.peer);
 }
 
+/// Whether it is compared when the step ends.
+bool is_persistent(const Region& region) {
+  return region.kind != StateRef::Kind::input && region.kind != StateRef::Kind::zero;
+}
+
 }  // namespace
 
 std::string describe(const Instruction& instruction) {
@@ -68,29 +73,29 @@ void Planner::add_ranks(std::int64_t most) {
 
 void Planner::add_regions(int rank) {
   const DeviceClass& device_class = program_.classes[at(plan_.classes[at(rank)])];
-  RankState& own = state(rank);
-  const auto add = [&](const Initial& initial, const ListedRef& ref, bool is_result) {
-    std::vector<Region> regions;
-    const std::string problem = own.image.add_regions(reference_, ref, initial.pieces, regions);
-    if (!problem.empty()) stop(rank, problem);
-    for (std::size_t i = 0; i < regions.size(); ++i) {
-      Region& region = regions[i];
-      region.rank = rank;
-      const StateRef::Kind kind = initial.pieces[i].kind;
-      const bool is_input = kind == StateRef::Kind::input;
-      if (!is_result) {
-        own.buffers.begin_with(region.buffer);
-        (is_input ? plan_.fresh : plan_.once).push_back(region);
-      }
-      if (!is_input && kind != StateRef::Kind::zero) plan_.checks.push_back(std::move(region));
-    }
-  };
+  const Listing& listing = *state(rank).listing;
   for (std::size_t i = 0; i < device_class.initial.size(); ++i) {
-    add(device_class.initial[i], own.listing->initial[i], false);
+    for (Region& region : regions_of(rank, device_class.initial[i], listing.initial[i])) {
+      state(rank).buffers.begin_with(region.buffer);
+      if (is_persistent(region)) plan_.checks.push_back(region);
+      (region.kind == StateRef::Kind::input ? plan_.fresh : plan_.once)
+          .push_back(std::move(region));
+    }
   }
   for (std::size_t i = 0; i < device_class.results.size(); ++i) {
-    add(device_class.results[i], own.listing->results[i], true);
+    for (Region& region : regions_of(rank, device_class.results[i], listing.results[i])) {
+      if (is_persistent(region)) plan_.checks.push_back(std::move(region));
+    }
   }
+}
+
+std::vector<Region> Planner::regions_of(int rank, const Initial& initial, const ListedRef& ref) {
+  std::vector<Region> regions;
+  const std::string problem =
+      state(rank).image.add_regions(reference_, ref, initial.pieces, regions);
+  if (!problem.empty()) stop(rank, problem);
+  for (Region& region : regions) region.rank = rank;
+  return regions;
 }
 
 const ListedInstruction* Planner::current(int rank) const {
@@ -172,15 +177,12 @@ void Planner::exchange(const std::vector<int>& group, const Instruction& what) {
   const bool whole = what.kind == InstructionKind::all_reduce ||
                      what.kind == InstructionKind::broadcast || what.dim == kFlat;
   for (std::size_t ref = 0; ref < what.inputs.size() && problem.empty(); ++ref) {
-    const RankState& own = state(group[0]);
     const ListedRef& input = current(group[0])->inputs[ref];
-    const bool one = whole || own.image.piece(input) != nullptr;
-    if (one) {
+    if (whole || state(group[0]).image.piece(input) != nullptr) {
       problem = exchange_one(group, what, ref, -1);
       continue;
     }
-    const BufferType& type = program_.families[at(what.inputs[ref].family)].type;
-    for (std::size_t p = 0; p < type.pieces.size() && problem.empty(); ++p) {
+    for (std::size_t p = 0; p < pieces_in(group[0], input) && problem.empty(); ++p) {
       problem = exchange_one(group, what, ref, static_cast<int>(p));
     }
   }
@@ -196,23 +198,19 @@ std::string Planner::exchange_one(const std::vector<int>& group, const Instructi
     ListedRef input = current(r)->inputs[ref];
     ListedRef output = current(r)->outputs[ref];
     if (piece >= 0) {
-      input.piece = piece;
-      output.piece = piece;
-      const auto count = [&](const BufferRef& b) {
-        return program_.families[at(b.family)].type.pieces.size();
-      };
-      const Instruction& own = *current(r)->what;
-      if (at(piece) >= std::min(count(own.inputs[ref]), count(own.outputs[ref]))) {
+      if (at(piece) >= std::min(pieces_in(r, input), pieces_in(r, output))) {
         return "the buffers have different numbers of pieces";
       }
+      input.piece = output.piece = piece;
     }
-    const RankImage& image = state(r).image;
-    members.push_back({.from = image.view(input),
-                       .from_address = image.address(input),
-                       .to = image.view(output),
-                       .to_address = image.address(output)});
+    members.push_back(member(r, input, output));
   }
   return add_collective(plan_.list, what, members);
+}
+
+std::size_t Planner::pieces_in(int rank, const ListedRef& ref) const {
+  const Form& form = state(rank).listing->forms[at(ref.form)];
+  return program_.families[at(form.family)].type.pieces.size();
 }
 
 /// A message is taken when it is sent; the receiver may come later.

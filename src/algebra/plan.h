@@ -50,6 +50,8 @@ class Planner {
 
   void add_ranks(std::int64_t most);
   void add_regions(int rank);
+  std::vector<Region> regions_of(int rank, const Initial& initial, const ListedRef& ref);
+  std::size_t pieces_in(int rank, const ListedRef& ref) const;
   void run_step();
   bool advance(int rank);
   bool run_one(int rank, const ListedInstruction& one);
@@ -63,8 +65,12 @@ class Planner {
   void call(int rank, const ListedInstruction& one);
   bool begins_of(int rank, const ListedInstruction& one, std::vector<std::int64_t>& begins);
   int logical_dim(int rank, const ListedInstruction& one, int dim) const;
+  int logical_dim(int rank, const ListedRef& ref, const std::vector<int>& names, int dim) const;
   void move(int rank, const ListedInstruction& one);
-  std::string slice(int rank, const ListedInstruction& one);
+  void clear(int rank, const ListedInstruction& one);
+  Member member(int rank, const ListedRef& from, const ListedRef& to) const;
+  std::string move_all(int rank, const ListedInstruction& one);
+  std::string slice(int rank, const Instruction& what, const ListedRef& from, const ListedRef& to);
   void tag(int rank);
   void check_end();
   void check_blocked();

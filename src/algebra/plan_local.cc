@@ -68,90 +68,102 @@ int Planner::logical_dim(int rank, const ListedInstruction& one, int dim) const 
   const Kernel& kernel = program_.kernels[at(one.what->kernel)];
   for (std::size_t steps = 0; dim >= 0 && steps <= kernel.dims.size(); ++steps) {
     for (std::size_t t = 0; t < one.inputs.size() + one.outputs.size(); ++t) {
-      const std::vector<int>& dims = kernel.tensors[t].dims;
-      const auto found = std::ranges::find(dims, dim);
-      const ListedRef& ref =
-          t < one.inputs.size() ? one.inputs[t] : one.outputs[t - one.inputs.size()];
-      const PieceType* piece = state(rank).image.piece(ref);
-      const auto d = static_cast<std::size_t>(found - dims.begin());
-      if (found != dims.end() && piece != nullptr && piece->dims.size() == dims.size()) {
-        return piece->dims[d].dim;
-      }
+      const bool is_input = t < one.inputs.size();
+      const ListedRef& ref = is_input ? one.inputs[t] : one.outputs[t - one.inputs.size()];
+      const int found = logical_dim(rank, ref, kernel.tensors[t].dims, dim);
+      if (found >= 0) return found;
     }
     dim = kernel.dims[at(dim)].like;
   }
   return -1;
 }
 
+/// The logical dim of a buffer whose dims a kernel calls `names`.
+int Planner::logical_dim(int rank, const ListedRef& ref, const std::vector<int>& names,
+                         int dim) const {
+  const auto found = std::ranges::find(names, dim);
+  const PieceType* piece = state(rank).image.piece(ref);
+  if (found == names.end() || piece == nullptr || piece->dims.size() != names.size()) return -1;
+  return piece->dims[static_cast<std::size_t>(found - names.begin())].dim;
+}
+
+/// Instructions that move data within the rank; alloc, free, record and wait move none.
 void Planner::move(int rank, const ListedInstruction& one) {
   const InstructionKind kind = one.what->kind;
-  const bool moves = kind == InstructionKind::zero || kind == InstructionKind::accumulate ||
-                     kind == InstructionKind::copy || kind == InstructionKind::host_copy ||
-                     kind == InstructionKind::slice;
-  if (!moves) return;
-  const RankImage& image = state(rank).image;
+  const bool clears = kind == InstructionKind::zero;
+  const bool moves = kind == InstructionKind::accumulate || kind == InstructionKind::copy ||
+                     kind == InstructionKind::host_copy || kind == InstructionKind::slice;
+  if (!clears && !moves) return;
   const std::size_t first = plan_.list.transfers.size();
-  std::string problem;
-  if (kind == InstructionKind::zero) {
-    for (const auto* refs : {&one.inputs, &one.outputs}) {
-      for (const ListedRef& ref : *refs) {
-        add_local(plan_.list, kind, {.to = image.view(ref), .to_address = image.address(ref)});
-      }
-    }
-  } else if (one.inputs.size() != one.outputs.size()) {
-    problem = "has other inputs than outputs";
-  } else if (kind == InstructionKind::slice) {
-    problem = slice(rank, one);
-  }
-  const bool pairs = kind != InstructionKind::zero && kind != InstructionKind::slice;
-  for (std::size_t i = 0; pairs && i < one.inputs.size() && problem.empty(); ++i) {
-    problem = add_local(plan_.list, kind,
-                        {.from = image.view(one.inputs[i]),
-                         .from_address = image.address(one.inputs[i]),
-                         .to = image.view(one.outputs[i]),
-                         .to_address = image.address(one.outputs[i])});
-  }
+  const std::string problem = moves ? move_all(rank, one) : "";
   if (!problem.empty()) return stop(rank, problem);
+  if (clears) clear(rank, one);
   plan_.list.add_move(first, Combine::sum);
   tag(rank);
 }
 
-/// The part of the device that stands `shift` places further on in the group.
-std::string Planner::slice(int rank, const ListedInstruction& one) {
+void Planner::clear(int rank, const ListedInstruction& one) {
+  const RankImage& image = state(rank).image;
+  for (const auto* refs : {&one.inputs, &one.outputs}) {
+    for (const ListedRef& ref : *refs) {
+      add_local(plan_.list, InstructionKind::zero,
+                {.to = image.view(ref), .to_address = image.address(ref)});
+    }
+  }
+}
+
+Member Planner::member(int rank, const ListedRef& from, const ListedRef& to) const {
+  const RankImage& image = state(rank).image;
+  return {.from = image.view(from),
+          .from_address = image.address(from),
+          .to = image.view(to),
+          .to_address = image.address(to)};
+}
+
+/// Inputs to outputs, one by one.
+std::string Planner::move_all(int rank, const ListedInstruction& one) {
   const Instruction& what = *one.what;
+  if (one.inputs.size() != one.outputs.size()) return "has other inputs than outputs";
+  std::string problem;
+  for (std::size_t i = 0; i < one.inputs.size() && problem.empty(); ++i) {
+    ListedRef from = one.inputs[i];
+    ListedRef to = one.outputs[i];
+    if (what.kind != InstructionKind::slice) {
+      problem = add_local(plan_.list, what.kind, member(rank, from, to));
+      continue;
+    }
+    if (what.dim == kFlat || state(rank).image.piece(from) != nullptr) {
+      problem = slice(rank, what, from, to);
+      continue;
+    }
+    const std::size_t pieces = pieces_in(rank, from);
+    if (pieces != pieces_in(rank, to)) return "has other pieces than its input";
+    for (std::size_t p = 0; p < pieces && problem.empty(); ++p) {
+      from.piece = to.piece = static_cast<int>(p);
+      problem = slice(rank, what, from, to);
+    }
+  }
+  return problem;
+}
+
+/// The part of the device that stands `shift` places further on in the group.
+std::string Planner::slice(int rank, const Instruction& what, const ListedRef& from,
+                           const ListedRef& to) {
   const std::vector<int>* group = mesh_.group(rank, what.axes, {});
   if (group == nullptr) return "runs over an axis that is not of the mesh";
   const auto n = static_cast<std::int64_t>(group->size());
   const auto own = std::ranges::find(*group, rank) - group->begin();
   const int owner = (*group)[static_cast<std::size_t>(((own + what.shift) % n + n) % n)];
-  const RankImage& image = state(rank).image;
-  for (std::size_t i = 0; i < one.inputs.size(); ++i) {
-    ListedRef input = one.inputs[i];
-    ListedRef output = one.outputs[i];
-    const bool single = what.dim == kFlat || image.piece(input) != nullptr;
-    const BufferType& type = program_.families[at(what.inputs[i].family)].type;
-    for (std::size_t p = 0; p < (single ? 1 : type.pieces.size()); ++p) {
-      if (!single) {
-        const auto& to = program_.families[at(what.outputs[i].family)].type;
-        if (to.pieces.size() != type.pieces.size()) return "has other pieces than its input";
-        input.piece = output.piece = static_cast<int>(p);
-      }
-      const BufferView from = image.view(input);
-      if (what.dim != kFlat &&
-          (from.extents == nullptr || what.dim < 0 || at(what.dim) >= from.extents->size())) {
-        return "a dim is named that the buffer does not have";
-      }
-      const std::int64_t whole = what.dim == kFlat ? from.size : (*from.extents)[at(what.dim)];
-      const Part part = part_of(whole, what.axes, program_.axes, mesh_.at(owner));
-      const std::string problem = add_slice(plan_.list, what.dim, part,
-                                            {.from = from,
-                                             .from_address = image.address(input),
-                                             .to = image.view(output),
-                                             .to_address = image.address(output)});
-      if (!problem.empty()) return problem;
+  const BufferView view = state(rank).image.view(from);
+  std::int64_t whole = view.size;
+  if (what.dim != kFlat) {
+    if (view.extents == nullptr || what.dim < 0 || at(what.dim) >= view.extents->size()) {
+      return "a dim is named that the buffer does not have";
     }
+    whole = (*view.extents)[at(what.dim)];
   }
-  return "";
+  const Part part = part_of(whole, what.axes, program_.axes, mesh_.at(owner));
+  return add_slice(plan_.list, what.dim, part, member(rank, from, to));
 }
 
 void Planner::stop(int rank, const std::string& problem) {

@@ -22,10 +22,10 @@ std::vector<Run> clipped(const std::vector<Run>& runs, const Part& part) {
 
 }  // namespace
 
-RankImage::RankImage(const Program& program, const Listing& listing, const ProgramCoordinates& at_,
-                     OperationList& memory)
+RankImage::RankImage(const Program& program, const Listing& listing,
+                     const ProgramCoordinates& place, OperationList& memory)
     : program_(program), listing_(listing) {
-  ProgramCoordinates coordinates = at_;
+  ProgramCoordinates coordinates = place;
   for (const Form& form : listing.forms) {
     coordinates.back() = form.micro_batch;
     shapes_.push_back(shape_of(program, program.families[at(form.family)].type, coordinates));
@@ -56,34 +56,40 @@ const PieceType* RankImage::piece(const ListedRef& ref) const {
 std::string RankImage::add_regions(const ReferenceRun& reference, const ListedRef& buffer,
                                    const std::vector<StateRef>& pieces,
                                    std::vector<Region>& regions) const {
-  const Family& family = program_.families[at(listing_.forms[at(buffer.form)].family)];
-  const std::string name = "the buffer '" + family.name + "'";
+  const BufferType& type = program_.families[at(listing_.forms[at(buffer.form)].family)].type;
   const std::size_t first = buffer.piece < 0 ? 0 : at(buffer.piece);
-  const std::size_t count = buffer.piece < 0 ? family.type.pieces.size() : 1;
-  if (pieces.size() != count) return name + " begins with another number of pieces than it has";
+  const std::size_t count = buffer.piece < 0 ? type.pieces.size() : 1;
+  if (pieces.size() != count) return "a buffer begins with another number of pieces than it has";
   for (std::size_t i = 0; i < count; ++i) {
     const LocalPiece& local = shape(buffer).pieces[first + i];
-    Region region{
-        .buffer = {.slot = buffer.slot, .form = buffer.form, .piece = static_cast<int>(first + i)}};
-    std::vector<Run> runs{{.from = 0, .to = 0, .length = local.size}};
-    if (pieces[i].kind != StateRef::Kind::zero) {
+    Region region{.kind = pieces[i].kind, .buffer = buffer};
+    region.buffer.piece = static_cast<int>(first + i);
+    region.runs = {{.from = 0, .to = 0, .length = local.size}};
+    if (region.kind != StateRef::Kind::zero) {
       region.tensor = reference.find(pieces[i], program_.reference);
-      if (region.tensor == nullptr) return name + " is a tensor that the reference does not have";
-      std::vector<int> dims;
-      for (const DividedDim& d : family.type.pieces[first + i].dims) dims.push_back(d.dim);
-      if (dims != region.tensor->dims) {
-        return name + " has other dims than '" + region.tensor->name + "'";
-      }
-      const Extents origin(local.extents.size(), 0);
-      runs = runs_between({region.tensor->extents, local.begins}, {local.extents, origin},
-                          local.extents);
-      for (Run& run : runs) run.from += region.tensor->address;
+      const std::string problem = take_part(type.pieces[first + i], local, region);
+      if (!problem.empty()) return problem;
     }
-    for (Run& run : runs) run.to += local.row;
-    region.runs = clipped(runs, shape(buffer).flat);
+    for (Run& run : region.runs) run.to += local.row;
+    region.runs = clipped(region.runs, shape(buffer).flat);
     for (Run& run : region.runs) run.to += address(buffer);
     regions.push_back(std::move(region));
   }
+  return "";
+}
+
+/// The runs from the reference's tensor to the piece.
+std::string RankImage::take_part(const PieceType& type, const LocalPiece& local, Region& region) {
+  if (region.tensor == nullptr) return "a buffer is a tensor that the reference does not have";
+  std::vector<int> dims;
+  for (const DividedDim& d : type.dims) dims.push_back(d.dim);
+  if (dims != region.tensor->dims) {
+    return "a buffer has other dims than '" + region.tensor->name + "', which it is";
+  }
+  const Extents origin(local.extents.size(), 0);
+  region.runs =
+      runs_between({region.tensor->extents, local.begins}, {local.extents, origin}, local.extents);
+  for (Run& run : region.runs) run.from += region.tensor->address;
   return "";
 }
 

@@ -14,6 +14,7 @@ namespace placet::algebra {
 /// A part of a tensor of the reference that a buffer of a rank holds.
 struct Region {
   int rank = 0;
+  StateRef::Kind kind = StateRef::Kind::zero;
   const ReferenceTensor* tensor = nullptr;  // null: zeros
   ListedRef buffer;
   std::vector<Run> runs;  // from the reference's memory to the program's; zeros: `to` only
@@ -38,6 +39,7 @@ class RankImage {
 
  private:
   const LocalShape& shape(const ListedRef& ref) const;
+  static std::string take_part(const PieceType& type, const LocalPiece& local, Region& region);
 
   const Program& program_;
   const Listing& listing_;

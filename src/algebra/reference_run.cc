@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "algebra/binding.h"
 #include "units/error.h"
 
 namespace placet::algebra {
@@ -160,32 +159,36 @@ void ReferenceBuilder::place_values(std::size_t unit) {
   const ReferenceKind& kind = kind_of(unit);
   for (std::size_t v = 0; v < kind.values.size(); ++v) {
     const ReferenceValue& value = kind.values[v];
-    StateRef ref;
-    if (static_cast<int>(v) == kind.stream_in) {
-      std::size_t before = unit;
-      while (before > 0 && kind_of(before - 1).stream_out < 0) --before;
-      if (before == 0) refuse(kind.name, "takes a stream that no unit before it gives");
-      const Place place = values_[before - 1][at(kind_of(before - 1).stream_out)];
-      if (place.extents != extents_of(value.dims)) refuse(kind.name, "takes another stream");
-      values_[unit].push_back(place);
-      continue;
-    }
-    if (value.input >= 0) ref = {.kind = StateRef::Kind::input, .tensor = value.input};
-    if (value.parameter >= 0) {
-      ref = {.kind = StateRef::Kind::parameter,
-             .unit = static_cast<int>(unit),
-             .tensor = value.parameter};
-    }
-    if (ref.kind == StateRef::Kind::zero) {
-      values_[unit].push_back(reserve(value.dims));
-      continue;
-    }
-    const ReferenceTensor* tensor = out_.find(ref, reference_);
-    if (tensor == nullptr || tensor->extents != extents_of(value.dims)) {
+    const Place place =
+        static_cast<int>(v) == kind.stream_in ? stream_into(unit) : place_of(value, unit);
+    if (place.extents != extents_of(value.dims)) {
       refuse(value.name, "has other dims than the tensor that it is");
     }
-    values_[unit].push_back({.address = tensor->address, .extents = tensor->extents});
+    values_[unit].push_back(place);
   }
+}
+
+/// What the nearest unit before this one hands on.
+ReferenceBuilder::Place ReferenceBuilder::stream_into(std::size_t unit) const {
+  for (std::size_t before = unit; before-- > 0;) {
+    const int out = kind_of(before).stream_out;
+    if (out >= 0) return values_[before].at(at(out));
+  }
+  refuse(kind_of(unit).name, "takes a stream that no unit before it gives");
+}
+
+ReferenceBuilder::Place ReferenceBuilder::place_of(const ReferenceValue& value, std::size_t unit) {
+  StateRef ref;
+  if (value.input >= 0) ref = {.kind = StateRef::Kind::input, .tensor = value.input};
+  if (value.parameter >= 0) {
+    ref = {.kind = StateRef::Kind::parameter,
+           .unit = static_cast<int>(unit),
+           .tensor = value.parameter};
+  }
+  if (ref.kind == StateRef::Kind::zero) return reserve(value.dims);
+  const ReferenceTensor* tensor = out_.find(ref, reference_);
+  if (tensor == nullptr) refuse(value.name, "is a tensor that does not exist");
+  return {.address = tensor->address, .extents = tensor->extents};
 }
 
 /// One gradient for all values that are the same tensor: the stream, a shared parameter.
@@ -193,18 +196,20 @@ void ReferenceBuilder::place_gradients() {
   for (std::size_t u = 0; u < values_.size(); ++u) {
     const std::vector<bool>& has = has_gradient_[at(reference_.units[u].kind)];
     for (std::size_t v = 0; v < values_[u].size(); ++v) {
-      gradients_[u].push_back({});
-      if (!has[v]) continue;
-      const Place& value = values_[u][v];
-      const auto [found, fresh] = gradient_at_.try_emplace(value.address);
-      if (fresh) {
-        found->second = {.address = out_.list.reserve(elements_in(value.extents)),
-                         .extents = value.extents};
-        zero(found->second);
-      }
-      gradients_[u].back() = found->second;
+      gradients_[u].push_back(has[v] ? gradient_of(values_[u][v]) : Place{});
     }
   }
+}
+
+/// Begins as zero, where no gradient reaches the value remains it.
+ReferenceBuilder::Place ReferenceBuilder::gradient_of(const Place& value) {
+  const auto [found, fresh] = gradient_at_.try_emplace(value.address);
+  if (fresh) {
+    found->second = {.address = out_.list.reserve(elements_in(value.extents)),
+                     .extents = value.extents};
+    zero(found->second);
+  }
+  return found->second;
 }
 
 /// Inputs that a kernel compares with positions are drawn among these, or all would differ.
@@ -212,16 +217,11 @@ void ReferenceBuilder::bound_ids(std::size_t unit) {
   const ReferenceKind& kind = kind_of(unit);
   for (const Application& a : kind.applications) {
     const Kernel& k = kernel(a.kernel);
-    std::vector<BufferView> views;
-    for (int v : a.inputs) views.push_back({.extents = &values_[unit].at(at(v)).extents});
-    for (int v : a.outputs) views.push_back({.extents = &values_[unit].at(at(v)).extents});
-    for (BufferView& view : views) view.size = elements_in(*view.extents);
-    const Binding binding = bind(k, views);
-    if (!binding.problem.empty()) refuse(kind.name, binding.problem);
+    const Binding binding = bound(k, places_of(unit, a.inputs), places_of(unit, a.outputs));
     for (const Statement& s : k.statements) {
       if (s.function != "onehot" || s.operands.empty() || s.positions.empty()) continue;
-      if (s.operands[0].tensor >= k.inputs) continue;
-      const int input = kind.values.at(at(a.inputs[at(s.operands[0].tensor)])).input;
+      const int tensor = s.operands[0].tensor;
+      const int input = tensor < k.inputs ? kind.values.at(at(a.inputs[at(tensor)])).input : -1;
       if (input < 0) continue;
       std::int64_t& below = out_.tensors.at(at(input)).below;
       below = std::max(below, binding.extents[at(s.positions[0])]);
@@ -229,18 +229,33 @@ void ReferenceBuilder::bound_ids(std::size_t unit) {
   }
 }
 
-Operation& ReferenceBuilder::call(const Kernel& k, const std::vector<Place>& inputs,
-                                  const std::vector<Place>& outputs) {
+std::vector<ReferenceBuilder::Place> ReferenceBuilder::places_of(
+    std::size_t unit, const std::vector<int>& values) const {
+  std::vector<Place> places;
+  places.reserve(values.size());
+  for (int v : values) places.push_back(values_[unit].at(at(v)));
+  return places;
+}
+
+Binding ReferenceBuilder::bound(const Kernel& k, const std::vector<Place>& inputs,
+                                const std::vector<Place>& outputs) {
   std::vector<BufferView> views;
-  std::vector<std::int64_t> addresses;
   for (const std::vector<Place>* places : {&inputs, &outputs}) {
     for (const Place& place : *places) {
       views.push_back({.size = elements_in(place.extents), .extents = &place.extents});
-      addresses.push_back(place.address);
     }
   }
-  const Binding binding = bind(k, views);
+  Binding binding = bind(k, views);
   if (!binding.problem.empty()) refuse(k.name, binding.problem);
+  return binding;
+}
+
+Operation& ReferenceBuilder::call(const Kernel& k, const std::vector<Place>& inputs,
+                                  const std::vector<Place>& outputs) {
+  const Binding binding = bound(k, inputs, outputs);
+  std::vector<std::int64_t> addresses;
+  for (const Place& place : inputs) addresses.push_back(place.address);
+  for (const Place& place : outputs) addresses.push_back(place.address);
   return out_.list.add_call(*library_.compiled(k, binding.extents), addresses, k.inputs);
 }
 
@@ -259,11 +274,7 @@ void ReferenceBuilder::add_to(const Place& target, const Place& share) {
 
 void ReferenceBuilder::forward(std::size_t unit) {
   for (const Application& a : kind_of(unit).applications) {
-    std::vector<Place> inputs;
-    std::vector<Place> outputs;
-    for (int v : a.inputs) inputs.push_back(values_[unit].at(at(v)));
-    for (int v : a.outputs) outputs.push_back(values_[unit].at(at(v)));
-    Operation& op = call(kernel(a.kernel), inputs, outputs);
+    Operation& op = call(kernel(a.kernel), places_of(unit, a.inputs), places_of(unit, a.outputs));
     op.draws = true;
     op.draw = draw_number(a.key, static_cast<std::int64_t>(unit));
   }
@@ -331,17 +342,9 @@ void ReferenceBuilder::backward(std::size_t unit) {
   }
 }
 
-/// The gradient of an owned parameter; zero where none reaches it.
 ReferenceBuilder::Place ReferenceBuilder::gradient_of_parameter(std::size_t unit,
                                                                 std::size_t parameter) {
-  const Place& value = values_[unit][at(kind_of(unit).parameters[parameter].value)];
-  const auto [found, fresh] = gradient_at_.try_emplace(value.address);
-  if (fresh) {
-    found->second = {.address = out_.list.reserve(elements_in(value.extents)),
-                     .extents = value.extents};
-    zero(found->second);
-  }
-  return found->second;
+  return gradient_of(values_[unit][at(kind_of(unit).parameters[parameter].value)]);
 }
 
 /// The factor that limits the gradients' norm; none: it is not limited.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "algebra/binding.h"
 #include "algebra/operation.h"
 #include "program/program.h"
 
@@ -52,7 +53,10 @@ class ReferenceBuilder {
   void place_inputs();
   void place_parameters(std::size_t unit);
   void place_values(std::size_t unit);
+  Place stream_into(std::size_t unit) const;
+  Place place_of(const ReferenceValue& value, std::size_t unit);
   void place_gradients();
+  Place gradient_of(const Place& value);
   void bound_ids(std::size_t unit);
   void forward(std::size_t unit);
   void seed();
@@ -61,6 +65,9 @@ class ReferenceBuilder {
   void update();
   std::vector<Place> norm_and_limit();
   Place gradient_of_parameter(std::size_t unit, std::size_t parameter);
+  std::vector<Place> places_of(std::size_t unit, const std::vector<int>& values) const;
+  static Binding bound(const Kernel& kernel, const std::vector<Place>& inputs,
+                       const std::vector<Place>& outputs);
   Operation& call(const Kernel& kernel, const std::vector<Place>& inputs,
                   const std::vector<Place>& outputs);
   void zero(const Place& place);

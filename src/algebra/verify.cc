@@ -28,6 +28,7 @@ constexpr std::uint64_t kInputNumber = number_of("input");
 void check_instructions(const Program& program, const Mesh& mesh, const RunLimits& limits) {
   double instructions = 0;
   std::vector<double> of_class;
+  of_class.reserve(program.classes.size());
   for (const DeviceClass& c : program.classes) of_class.push_back(instructions_in(program, c));
   for (int c : classes_of(program, mesh)) instructions += of_class[static_cast<std::size_t>(c)];
   if (instructions > limits.instructions) {
@@ -158,12 +159,9 @@ class Comparison {
 
   void fill(const std::vector<Region>& regions) {
     for (const Region& region : regions) {
+      if (region.tensor == nullptr) continue;  // the memory begins with zeros
       for (const Run& run : region.runs) {
-        if (region.tensor == nullptr) {
-          std::fill_n(found_.begin() + run.to, run.length, 0);
-        } else {
-          std::copy_n(expected_.begin() + run.from, run.length, found_.begin() + run.to);
-        }
+        std::copy_n(expected_.begin() + run.from, run.length, found_.begin() + run.to);
       }
     }
   }
