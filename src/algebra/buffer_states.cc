@@ -64,22 +64,22 @@ std::string BufferStates::start_or_end(const ListedRef& ref, bool ends) {
 std::string BufferStates::run(const ListedInstruction& instruction, bool gives) {
   const InstructionKind kind = instruction.what->kind;
   const bool ends = kind == InstructionKind::free;
-  const bool reads_inputs =
-      kind != InstructionKind::zero && (kind != InstructionKind::broadcast || gives);
   std::string problem;
-  const auto take = [&](std::string found) {
-    if (problem.empty()) problem = std::move(found);
+  const auto take_all = [&](const std::vector<ListedRef>& refs, auto&& what_of) {
+    for (std::size_t i = 0; i < refs.size() && problem.empty(); ++i) problem = what_of(refs[i]);
   };
   if (ends || kind == InstructionKind::alloc) {
-    for (const ListedRef& ref : instruction.inputs) take(start_or_end(ref, ends));
-    for (const ListedRef& ref : instruction.outputs) take(start_or_end(ref, ends));
+    const auto change = [&](const ListedRef& ref) { return start_or_end(ref, ends); };
+    take_all(instruction.inputs, change);
+    take_all(instruction.outputs, change);
     return problem;
   }
-  for (const ListedRef& ref : instruction.inputs) take(reads_inputs ? reads(ref) : "");
-  for (const ListedRef& ref : instruction.outputs) {
-    if (kind == InstructionKind::accumulate) take(reads(ref));
-    take(writes(ref));
-  }
+  const auto read = [&](const ListedRef& ref) { return reads(ref); };
+  const bool reads_inputs =
+      kind != InstructionKind::zero && (kind != InstructionKind::broadcast || gives);
+  if (reads_inputs) take_all(instruction.inputs, read);
+  if (kind == InstructionKind::accumulate) take_all(instruction.outputs, read);
+  take_all(instruction.outputs, [&](const ListedRef& ref) { return writes(ref); });
   return problem;
 }
 

@@ -194,15 +194,13 @@ void Planner::exchange(const std::vector<int>& group, const Instruction& what) {
 std::string Planner::exchange_one(const std::vector<int>& group, const Instruction& what,
                                   std::size_t ref, int piece) {
   std::vector<Member> members;
+  members.reserve(group.size());
   for (int r : group) {
     ListedRef input = current(r)->inputs[ref];
     ListedRef output = current(r)->outputs[ref];
-    if (piece >= 0) {
-      if (at(piece) >= std::min(pieces_in(r, input), pieces_in(r, output))) {
-        return "the buffers have different numbers of pieces";
-      }
-      input.piece = output.piece = piece;
-    }
+    const std::size_t pieces = std::min(pieces_in(r, input), pieces_in(r, output));
+    if (piece >= 0 && at(piece) >= pieces) return "the buffers have different numbers of pieces";
+    if (piece >= 0) input.piece = output.piece = piece;
     members.push_back(member(r, input, output));
   }
   return add_collective(plan_.list, what, members);

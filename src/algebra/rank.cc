@@ -67,7 +67,7 @@ std::string RankImage::add_regions(const ReferenceRun& reference, const ListedRe
     region.runs = {{.from = 0, .to = 0, .length = local.size}};
     if (region.kind != StateRef::Kind::zero) {
       region.tensor = reference.find(pieces[i], program_.reference);
-      const std::string problem = take_part(type.pieces[first + i], local, region);
+      std::string problem = take_part(type.pieces[first + i], local, region);
       if (!problem.empty()) return problem;
     }
     for (Run& run : region.runs) run.to += local.row;
@@ -82,6 +82,7 @@ std::string RankImage::add_regions(const ReferenceRun& reference, const ListedRe
 std::string RankImage::take_part(const PieceType& type, const LocalPiece& local, Region& region) {
   if (region.tensor == nullptr) return "a buffer is a tensor that the reference does not have";
   std::vector<int> dims;
+  dims.reserve(type.dims.size());
   for (const DividedDim& d : type.dims) dims.push_back(d.dim);
   if (dims != region.tensor->dims) {
     return "a buffer has other dims than '" + region.tensor->name + "', which it is";

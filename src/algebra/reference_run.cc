@@ -254,6 +254,7 @@ Operation& ReferenceBuilder::call(const Kernel& k, const std::vector<Place>& inp
                                   const std::vector<Place>& outputs) {
   const Binding binding = bound(k, inputs, outputs);
   std::vector<std::int64_t> addresses;
+  addresses.reserve(inputs.size() + outputs.size());
   for (const Place& place : inputs) addresses.push_back(place.address);
   for (const Place& place : outputs) addresses.push_back(place.address);
   return out_.list.add_call(*library_.compiled(k, binding.extents), addresses, k.inputs);
@@ -326,6 +327,7 @@ void ReferenceBuilder::backward(std::size_t unit) {
     };
     std::vector<Place> in;
     std::vector<Place> shares;
+    in.reserve(adjoint.from.size() + adjoint.reads.size());
     for (int t : adjoint.from) in.push_back(gradients_[unit][at(value_at(t))]);
     for (int t : adjoint.reads) in.push_back(values_[unit][at(value_at(t))]);
     for (int t : adjoint.to) {
