@@ -57,7 +57,7 @@ class Fusion {
       : first_(first), second_(second), wires_(wires) {}
 
   Kernel build(const std::vector<int>& drop) {
-    out_.name = first_.name + "+" + second_.name;
+    out_.name = first_.name + "." + second_.name;
     out_.dims = first_.dims;
     map_dims();
     add_tensors(drop);

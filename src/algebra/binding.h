@@ -1,0 +1,23 @@
+// Which extents a kernel's dims have when it is called on given buffers.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "algebra/local_shape.h"
+#include "program/kernel.h"
+
+namespace placet::algebra {
+
+/// Extents by dim of the kernel, or why the tensors do not fit it.
+struct Binding {
+  Extents extents;
+  std::string problem;  // empty: they fit
+};
+
+/// Binds the inputs' dims by position, then those that are like others; outputs must have the
+/// extents that follow. The dim "..." stands for all dims of a tensor that no other one takes, and
+/// alone for all elements of a buffer. A tensor without dims fits any buffer of one element.
+Binding bind(const Kernel& kernel, const std::vector<BufferView>& tensors);
+
+}  // namespace placet::algebra

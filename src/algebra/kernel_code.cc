@@ -1,0 +1,253 @@
+#include "algebra/kernel_code.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <string_view>
+
+#include "algebra/hash.h"
+#include "algebra/limits.h"
+#include "units/error.h"
+
+namespace placet::algebra {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+bool contains(const std::vector<int>& values, int value) {
+  return std::ranges::find(values, value) != values.end();
+}
+
+struct KnownFunction {
+  std::string_view name;
+  FunctionKind kind;
+  std::size_t operands;
+  std::size_t positions;
+};
+
+constexpr KnownFunction kKnown[] = {
+    {"exp_dot", FunctionKind::exp_dot, 2, 2},
+    {"exp_shift", FunctionKind::exp_shift, 2, 0},
+    {"ratio", FunctionKind::ratio, 2, 0},
+    {"inv", FunctionKind::inv, 1, 0},
+    {"id", FunctionKind::id, 1, 0},
+    {"onehot", FunctionKind::onehot, 1, 1},
+    {"position", FunctionKind::position, 0, 2},
+    {"kept", FunctionKind::draw, 0, 0},
+    {"chosen", FunctionKind::chosen, 1, 0},
+    {"route", FunctionKind::route, 1, 0},
+    {"route'", FunctionKind::route, 1, 0},
+};
+
+/// The whole number after the first point of a name: "route.2'0" gives 2, "route" gives 0.
+std::int64_t number_in(std::string_view name) {
+  const std::size_t point = name.find('.');
+  std::int64_t number = 0;
+  if (point == std::string_view::npos) return number;
+  const std::string_view digits = name.substr(point + 1);
+  std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return number;
+}
+
+/// The name up to its first point and without the number of a derivative: "route.2'0" gives
+/// "route'".
+std::string stem_of(std::string_view name) {
+  std::string stem(name.substr(0, name.find_first_of(".'")));
+  if (name.find('\'') != std::string_view::npos) stem += '\'';
+  return stem;
+}
+
+class Compiler {
+ public:
+  Compiler(const Kernel& kernel, const std::vector<std::int64_t>& extents)
+      : kernel_(kernel), extents_(extents) {}
+
+  KernelCode run() {
+    out_.inputs = kernel_.inputs;
+    out_.arguments = kernel_.inputs + kernel_.outputs;
+    for (std::size_t t = 0; t < kernel_.tensors.size(); ++t) {
+      out_.sizes.push_back(entries_of(kernel_.tensors[t].dims));
+      if (t >= at(out_.arguments)) out_.scratch += out_.sizes.back();
+    }
+    for (const Statement& s : kernel_.statements) {
+      out_.statements.push_back(s.is_linear() ? linear(s) : function(s));
+    }
+    return std::move(out_);
+  }
+
+ private:
+  std::size_t entries_of(const std::vector<int>& dims) const {
+    std::size_t entries = 1;
+    for (int d : dims) entries *= static_cast<std::size_t>(extents_[at(d)]);
+    return entries;
+  }
+
+  double size_of(const std::vector<int>& dims) const {
+    double entries = 1;
+    for (int d : dims) entries *= static_cast<double>(extents_[at(d)]);
+    return entries;
+  }
+
+  /// Where a tensor with dims `own` stands for each entry of a loop over `loop`, row by row.
+  Places places(const std::vector<int>& loop, const std::vector<int>& own) const {
+    std::vector<std::uint32_t> strides(loop.size(), 0);
+    std::uint32_t stride = 1;
+    for (std::size_t i = own.size(); i-- > 0;) {
+      const auto found = std::ranges::find(loop, own[i]);
+      if (found != loop.end()) strides[static_cast<std::size_t>(found - loop.begin())] = stride;
+      stride *= static_cast<std::uint32_t>(extents_[at(own[i])]);
+    }
+    Places result{0};
+    if (double entries = size_of(loop); entries > kMostPlaces) {
+      throw InputError({.where = "kernel " + kernel_.name,
+                        .value = std::to_string(static_cast<std::int64_t>(entries)),
+                        .problem = "has too many entries to run",
+                        .allowed = "at most " + std::to_string(static_cast<int>(kMostPlaces))});
+    }
+    for (std::size_t i = 0; i < loop.size(); ++i) {
+      const auto extent = static_cast<std::uint32_t>(extents_[at(loop[i])]);
+      Places next;
+      next.reserve(result.size() * extent);
+      for (std::uint32_t place : result) {
+        for (std::uint32_t e = 0; e < extent; ++e) next.push_back(place + e * strides[i]);
+      }
+      result = std::move(next);
+    }
+    return result;
+  }
+
+  StatementCode linear(const Statement& s) {
+    StatementCode code{.result = s.result.tensor, .entries = entries_of(s.result.dims)};
+    for (const Product& p : s.products) {
+      code.products.push_back(product(s, p));
+      out_.products +=
+          static_cast<double>(code.entries * code.products.back().terms * p.operands.size());
+    }
+    return code;
+  }
+
+  ProductCode product(const Statement& s, const Product& p) const {
+    std::vector<int> summed;
+    for (const Operand& o : p.operands) {
+      std::ranges::copy_if(o.dims, std::back_inserter(summed), [&](int d) {
+        return !contains(s.result.dims, d) && !contains(summed, d);
+      });
+    }
+    ProductCode code{.factor = element_of(p.factor), .terms = entries_of(summed)};
+    for (const Operand& o : p.operands) {
+      code.operands.push_back({.tensor = o.tensor,
+                               .outer = places(s.result.dims, o.dims),
+                               .inner = places(summed, o.dims)});
+    }
+    return code;
+  }
+
+  [[noreturn]] void refuse(const Statement& s, const std::string& problem) const {
+    throw InputError({.where = "kernel " + kernel_.name, .value = s.function, .problem = problem});
+  }
+
+  bool in_operands(const Statement& s, int dim) const {
+    return std::ranges::any_of(s.operands, [&](const Operand& o) { return contains(o.dims, dim); });
+  }
+
+  /// Whether the dim asks for an entry of a function of whole vectors: it is whole, or stands in
+  /// the place of one that is.
+  bool is_index(const Statement& s, int dim) const {
+    if (contains(s.whole, dim)) return true;
+    if (in_operands(s, dim) || contains(s.positions, dim)) return false;
+    for (std::size_t steps = 0; dim >= 0 && steps < kernel_.dims.size(); ++steps) {
+      dim = kernel_.dims[at(dim)].like;
+      if (dim >= 0 && contains(s.whole, dim)) return true;
+    }
+    return false;
+  }
+
+  void read_name(const Statement& s, FunctionCode& f) const {
+    const std::string stem = stem_of(s.function);
+    const auto* known = std::ranges::find(kKnown, stem, &KnownFunction::name);
+    f.name = number_of(s.function);
+    if (known == std::end(kKnown)) return;
+    if (s.operands.size() < known->operands || s.positions.size() < known->positions) {
+      refuse(s, "has too few operands or positions");
+    }
+    f.kind = known->kind;
+    const auto number = number_in(s.function);
+    f.window = number;
+    f.choices = static_cast<std::size_t>(std::max<std::int64_t>(number, 1));
+  }
+
+  StatementCode function(const Statement& s) {
+    StatementCode code{.result = s.result.tensor, .entries = entries_of(s.result.dims)};
+    FunctionCode& f = code.function;
+    read_name(s, f);
+    std::vector<int> outer;
+    std::vector<int> index;
+    for (int d : s.result.dims) (is_index(s, d) ? index : outer).push_back(d);
+    f.combine = s.combine;
+    f.outer = entries_of(outer);
+    f.inner = entries_of(s.reduced);
+    f.result = places(outer, s.result.dims);
+    f.index_place = places(index, s.result.dims);
+    number_indices(f, index);
+    for (const Operand& o : s.operands) f.operands.push_back(operand(s, o, outer));
+    for (int d : s.positions) {
+      f.positions.push_back(
+          {.dim = d, .outer = places(outer, {d}), .inner = places(s.reduced, {d})});
+    }
+    if (f.kind == FunctionKind::chosen || f.kind == FunctionKind::route) {
+      if (s.whole.size() != 1 || index.empty()) refuse(s, "chooses along one whole dim");
+    }
+    count(f, index);
+    return code;
+  }
+
+  OperandCode operand(const Statement& s, const Operand& o, const std::vector<int>& outer) const {
+    std::vector<int> along;
+    for (int d : o.dims) {
+      if (contains(s.whole, d)) {
+        along.push_back(d);
+      } else if (!contains(outer, d) && !contains(s.reduced, d)) {
+        refuse(s, "has an operand with a dim that is neither in the result nor whole nor reduced");
+      }
+    }
+    const bool is_dot = s.function.starts_with("exp_dot");
+    return {.tensor = o.tensor,
+            .outer = places(outer, o.dims),
+            .inner = places(s.reduced, o.dims),
+            .along = places(is_dot ? s.whole : along, o.dims)};
+  }
+
+  void number_indices(FunctionCode& f, const std::vector<int>& index) const {
+    f.index_number.assign(f.index_place.size(), 0);
+    for (int d : index) {
+      const Places part = places(index, {d});
+      for (std::size_t i = 0; i < part.size(); ++i) {
+        f.index_number[i] = mixed(f.index_number[i] + part[i] + 1);
+      }
+    }
+    f.index_row = index.empty() ? Places{0} : places(index, {index.front()});
+  }
+
+  void count(const FunctionCode& f, const std::vector<int>& index) {
+    const double entries = static_cast<double>(f.outer * f.inner * entries_of(index));
+    double read = 1;
+    for (const OperandCode& o : f.operands) read += static_cast<double>(o.along.size());
+    out_.products += entries * 2 + static_cast<double>(f.outer * f.inner) * read * 2;
+    if (f.kind == FunctionKind::ratio || f.kind == FunctionKind::inv) out_.inversions += entries;
+    if (f.kind == FunctionKind::exp_shift) out_.inversions += entries;
+    // A chain of as many steps as numbers are read, each of which may collide.
+    out_.hashes += entries * read;
+  }
+
+  const Kernel& kernel_;
+  const std::vector<std::int64_t>& extents_;
+  KernelCode out_;
+};
+
+}  // namespace
+
+KernelCode compile(const Kernel& kernel, const std::vector<std::int64_t>& extents) {
+  return Compiler(kernel, extents).run();
+}
+
+}  // namespace placet::algebra

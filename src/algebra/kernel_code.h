@@ -1,0 +1,95 @@
+// A kernel for tensors of known extents, ready to run over F_p (docs/theory.md §6.6).
+//
+// The place of every number that a statement reads is worked out here, once: it is a sum of a
+// number from a table over the entries of the result and one from a table over what is summed, so
+// running needs no arithmetic on indices.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "algebra/field.h"
+#include "program/kernel.h"
+
+namespace placet::algebra {
+
+using Places = std::vector<std::uint32_t>;
+
+/// A tensor that is read. An entry stands at outer[o] + inner[i] + along[a].
+struct OperandCode {
+  int tensor = 0;
+  Places outer;  // by entry of the result, for functions: without its index dims
+  Places inner;  // by term of the sum
+  Places along;  // by entry of the vectors that a function sees
+};
+
+/// factor times the sum over `inner` of the products of the operands.
+struct ProductCode {
+  Element factor = 1;
+  std::size_t terms = 1;
+  std::vector<OperandCode> operands;
+};
+
+/// What is known of a function. All others are keyed hashes.
+enum class FunctionKind : std::uint8_t {
+  unknown,
+  draw,       // kept: a random number for a key and a position
+  exp_dot,    // exp(q . k) where the key's position is allowed, else 0
+  exp_shift,  // exp(z - m)
+  ratio,
+  inv,
+  id,
+  onehot,    // whether a number is the position
+  position,  // whether two positions are the same
+  chosen,    // whether the index is among the `choices` largest of the vector
+  route      // unknown where chosen, else 0
+};
+
+struct PositionCode {
+  int dim = 0;  // of the kernel
+  Places outer;
+  Places inner;
+};
+
+struct FunctionCode {
+  FunctionKind kind = FunctionKind::unknown;
+  std::uint64_t name = 0;
+  Combine combine = Combine::sum;
+  std::size_t outer = 1;  // entries of the result without its index dims
+  std::size_t inner = 1;  // entries that are combined into one
+  std::vector<OperandCode> operands;
+  std::vector<PositionCode> positions;
+  Places result;       // by outer entry
+  Places index_place;  // by index: its place from there
+  /// The index that is asked of a function of whole vectors, as a number, and its first part.
+  std::vector<std::uint64_t> index_number;
+  std::vector<std::uint32_t> index_row;
+  std::size_t choices = 0;
+  std::int64_t window = 0;  // exp_dot: keys a query sees; 0: all up to itself
+};
+
+struct StatementCode {
+  int result = 0;  // a tensor of the kernel
+  std::size_t entries = 1;
+  std::vector<ProductCode> products;  // of a linear statement
+  FunctionCode function;
+};
+
+struct KernelCode {
+  std::vector<StatementCode> statements;
+  std::vector<std::size_t> sizes;  // elements by tensor of the kernel
+  int inputs = 0;
+  int arguments = 0;        // tensors that the caller gives: inputs and outputs
+  std::size_t scratch = 0;  // elements of all others together
+  // What it costs to run, and what the bound of the error counts.
+  double products = 0;
+  double hashes = 0;
+  double inversions = 0;
+};
+
+/// `extents` by dim of the kernel. Throws InputError if a function has an operand with a dim that
+/// is neither in the result nor whole nor reduced, or too few operands or positions for its name.
+KernelCode compile(const Kernel& kernel, const std::vector<std::int64_t>& extents);
+
+}  // namespace placet::algebra

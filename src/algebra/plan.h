@@ -1,0 +1,95 @@
+// All ranks of a program in lockstep, as one list of operations over one memory.
+//
+// What runs, what is alive and which ranks meet does not depend on numbers, so it is decided here,
+// once for all seeds: each rank goes on until it comes to a collective, and a collective happens
+// when all members of its group have come to the same one.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "algebra/groups.h"
+#include "algebra/rank.h"
+
+namespace placet::algebra {
+
+struct ProgramPlan {
+  OperationList list;
+  std::vector<Region> once;    // filled before the first step: parameters, states, zeros
+  std::vector<Region> fresh;   // filled before every step: inputs
+  std::vector<Region> checks;  // compared after every step
+  std::vector<int> classes;    // by rank
+  std::vector<std::unique_ptr<Listing>> listings;  // by class
+  std::optional<std::string> stuck;                // why and where it cannot run
+};
+
+class Planner {
+ public:
+  Planner(const Program& program, const ReferenceRun& reference, KernelLibrary& library,
+          Mesh& mesh);
+  /// The list is of one step. That it runs again from what it left is tried for all steps.
+  /// Throws InputError where the buffers of all ranks have more than `most` elements.
+  ProgramPlan build(int steps, std::int64_t most);
+
+ private:
+  struct RankState {
+    const Listing* listing = nullptr;
+    RankImage image;
+    BufferStates buffers;
+    std::size_t next = 0;  // instruction
+  };
+  struct Message {
+    std::int64_t address = 0;
+    std::int64_t size = 0;
+  };
+
+  void add_ranks(std::int64_t most);
+  void add_regions(int rank);
+  std::vector<Region> regions_of(int rank, const Initial& initial, const ListedRef& ref);
+  std::size_t pieces_in(int rank, const ListedRef& ref) const;
+  void run_step();
+  bool advance(int rank);
+  bool run_one(int rank, const ListedInstruction& one);
+  bool meet(int rank, const ListedInstruction& one);
+  bool send(int rank, const ListedInstruction& one);
+  bool receive(int rank, const ListedInstruction& one);
+  bool arrived(int rank, const Instruction& at) const;
+  void exchange(const std::vector<int>& group, const Instruction& what);
+  std::string exchange_one(const std::vector<int>& group, const Instruction& what, std::size_t ref,
+                           int piece);
+  void call(int rank, const ListedInstruction& one);
+  bool begins_of(int rank, const ListedInstruction& one, std::vector<std::int64_t>& begins);
+  int logical_dim(int rank, const ListedInstruction& one, int dim) const;
+  int logical_dim(int rank, const ListedRef& ref, const std::vector<int>& names, int dim) const;
+  void move(int rank, const ListedInstruction& one);
+  void clear(int rank, const ListedInstruction& one);
+  Member member(int rank, const ListedRef& from, const ListedRef& to) const;
+  std::string move_all(int rank, const ListedInstruction& one);
+  std::string slice(int rank, const Instruction& what, const ListedRef& from, const ListedRef& to);
+  void tag(int rank);
+  void check_end();
+  void check_blocked();
+  void stop(int rank, const std::string& problem);
+  const ListedInstruction* current(int rank) const;
+  RankState& state(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  const RankState& state(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+
+  const Program& program_;
+  const ReferenceRun& reference_;
+  KernelLibrary& library_;
+  Mesh& mesh_;
+  ProgramPlan plan_;
+  std::vector<RankState> ranks_;
+  std::map<std::pair<int, int>, std::deque<Message>> messages_;  // by sender and receiver
+  int step_ = 0;
+};
+
+/// "all_reduce 'gradients'": an instruction in messages.
+std::string describe(const Instruction& instruction);
+
+}  // namespace placet::algebra
