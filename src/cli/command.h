@@ -20,5 +20,8 @@ void add_compare_command(CLI::App& program, Action& action);
 void add_catalogue_commands(CLI::App& program, Action& action);
 void add_completion_command(CLI::App& program, Action& action);
 void add_validate_command(CLI::App& program, Action& action);
+void add_lower_command(CLI::App& program, Action& action);
+void add_check_command(CLI::App& program, Action& action);
+void add_verify_command(CLI::App& program, Action& action);
 
 }  // namespace placet
