@@ -17,6 +17,8 @@ TEST(WholeCatalogue, IsEquivalentAndEqual) {
       // A model that has too few heads or blocks for a placement, or parts without a form yet.
       std::printf("refused %s %s: %s\n", job.model.c_str(), job.placement.c_str(), refused.what());
       continue;
+    } catch (const InternalError& broken) {
+      fault = broken.what();
     }
     EXPECT_EQ(fault, "") << job.model << " " << job.placement << " " << job.recompute;
     if (fault.empty()) ++proved;
