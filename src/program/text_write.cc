@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
 #include <utility>
 
 #include "program/instruction_form.h"
@@ -97,11 +98,9 @@ std::string core_text(const Program& p, const Instruction& i) {
   std::string word = kind + (form_of(i.kind).op ? op : std::string()) + " ";
   switch (form_of(i.kind).buffers) {
     case Buffers::makes:
-    case Buffers::gives_one:
       return word + list_text(p, i.outputs);
-    case Buffers::ends:
+    case Buffers::takes:
     case Buffers::in_place:
-    case Buffers::takes_one:
       return word + list_text(p, i.inputs);
     case Buffers::kernel:
       return (i.kind == InstructionKind::compute ? std::string() : word) + list_text(p, i.outputs) +
@@ -219,16 +218,33 @@ class Writer {
   }
 
   void write_body(const std::vector<Step>& body, int depth, StepPhase phase) {
-    for (const Step& step : body) {
+    for (std::size_t i = 0; i < body.size(); ++i) {
+      const Step& step = body[i];
       if (const auto* call = std::get_if<Call>(&step.what)) {
         line(depth, to_text(p_, *call));
       } else if (const auto* loop = std::get_if<Loop>(&step.what)) {
         write(*loop, depth, phase);
       } else if (const auto* instruction = std::get_if<Instruction>(&step.what)) {
-        write(*instruction, depth, phase);
-        phase = instruction->phase;
+        Instruction joined = *instruction;
+        while (i + 1 < body.size() && joins(joined, body[i + 1])) ++i;
+        write(joined, depth, phase);
+        phase = joined.phase;
       }
     }
+  }
+
+  /// Adds the buffer of the next step to an instruction of a row that stands on one line.
+  static bool joins(Instruction& instruction, const Step& next) {
+    const auto* other = std::get_if<Instruction>(&next.what);
+    const Buffers buffers = form_of(instruction.kind).buffers;
+    if (other == nullptr || (buffers != Buffers::makes && buffers != Buffers::takes)) return false;
+    Instruction same = *other;
+    same.inputs = instruction.inputs;
+    same.outputs = instruction.outputs;
+    if (!(same == instruction)) return false;
+    std::ranges::copy(other->inputs, std::back_inserter(instruction.inputs));
+    std::ranges::copy(other->outputs, std::back_inserter(instruction.outputs));
+    return true;
   }
 
   void write(const Loop& loop, int depth, StepPhase phase) {
