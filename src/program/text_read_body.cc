@@ -282,10 +282,13 @@ std::vector<Instruction> each_buffer(const Instruction& i) {
   const Buffers buffers = form_of(i.kind).buffers;
   const bool makes = buffers == Buffers::makes;
   if (!makes && buffers != Buffers::takes) return {i};
+  Instruction one = i;
+  std::vector<BufferRef>& place = makes ? one.outputs : one.inputs;
+  place = std::vector<BufferRef>(1);
   std::vector<Instruction> all;
   for (const BufferRef& buffer : makes ? i.outputs : i.inputs) {
-    all.push_back(i);
-    (makes ? all.back().outputs : all.back().inputs) = {buffer};
+    place[0] = buffer;
+    all.push_back(one);
   }
   return all;
 }

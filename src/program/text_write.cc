@@ -15,6 +15,8 @@ namespace {
 
 using Buffers = InstructionForm::Buffers;
 
+constexpr int kMostInRow = 16;  // instructions of one buffer on a line
+
 std::string axis_name(const Program& p, int axis) { return name_at(p.axes, axis); }
 
 /// "dp", or "(dp tp)" of several.
@@ -226,24 +228,31 @@ class Writer {
         write(*loop, depth, phase);
       } else if (const auto* instruction = std::get_if<Instruction>(&step.what)) {
         Instruction joined = *instruction;
-        while (i + 1 < body.size() && joins(joined, body[i + 1])) ++i;
+        const Instruction bare = without_buffers(joined);
+        for (int n = 1; n < kMostInRow && i + 1 < body.size(); ++n, ++i) {
+          if (!joins(joined, bare, body[i + 1])) break;
+        }
         write(joined, depth, phase);
         phase = joined.phase;
       }
     }
   }
 
-  /// Adds the buffer of the next step to an instruction of a row that stands on one line.
-  static bool joins(Instruction& instruction, const Step& next) {
+  static Instruction without_buffers(Instruction instruction) {
+    instruction.inputs.clear();
+    instruction.outputs.clear();
+    return instruction;
+  }
+
+  /// Adds the buffer of the next step to a row of instructions that stands on one line, all of them
+  /// `bare` but for their buffers.
+  static bool joins(Instruction& row, const Instruction& bare, const Step& next) {
     const auto* other = std::get_if<Instruction>(&next.what);
-    const Buffers buffers = form_of(instruction.kind).buffers;
+    const Buffers buffers = form_of(bare.kind).buffers;
     if (other == nullptr || (buffers != Buffers::makes && buffers != Buffers::takes)) return false;
-    Instruction same = *other;
-    same.inputs = instruction.inputs;
-    same.outputs = instruction.outputs;
-    if (!(same == instruction)) return false;
-    std::ranges::copy(other->inputs, std::back_inserter(instruction.inputs));
-    std::ranges::copy(other->outputs, std::back_inserter(instruction.outputs));
+    if (!(without_buffers(*other) == bare)) return false;
+    std::ranges::copy(other->inputs, std::back_inserter(row.inputs));
+    std::ranges::copy(other->outputs, std::back_inserter(row.outputs));
     return true;
   }
 
