@@ -227,15 +227,25 @@ class Writer {
       } else if (const auto* loop = std::get_if<Loop>(&step.what)) {
         write(*loop, depth, phase);
       } else if (const auto* instruction = std::get_if<Instruction>(&step.what)) {
-        Instruction joined = *instruction;
-        const Instruction bare = without_buffers(joined);
-        for (int n = 1; n < kMostInRow && i + 1 < body.size(); ++n, ++i) {
-          if (!joins(joined, bare, body[i + 1])) break;
-        }
-        write(joined, depth, phase);
-        phase = joined.phase;
+        if (instruction->phase != phase) write_phase(instruction->phase, depth);
+        phase = instruction->phase;
+        line(depth, row_text(body, i));
       }
     }
+  }
+
+  void write_phase(StepPhase phase, int depth) {
+    line(depth, "phase " + std::string(name_of(phase)));
+  }
+
+  /// The text of step i and of those behind it that stand on the same line; i becomes the last.
+  std::string row_text(const std::vector<Step>& body, std::size_t& i) const {
+    Instruction row = std::get<Instruction>(body[i].what);
+    const Instruction bare = without_buffers(row);
+    for (int n = 1; n < kMostInRow && i + 1 < body.size(); ++n, ++i) {
+      if (!joins(row, bare, body[i + 1])) break;
+    }
+    return to_text(p_, row);
   }
 
   static Instruction without_buffers(Instruction instruction) {
@@ -262,13 +272,6 @@ class Writer {
                     std::to_string(loop.last) + " {");
     write_body(loop.body, depth + 1, phase);
     line(depth, "}");
-  }
-
-  void write(const Instruction& instruction, int depth, StepPhase phase) {
-    if (instruction.phase != phase) {
-      line(depth, "phase " + std::string(name_of(instruction.phase)));
-    }
-    line(depth, to_text(p_, instruction));
   }
 
   void write(const DeviceClass& c) {
