@@ -87,7 +87,7 @@ TEST(ProgramTextTest, DerivedKernelsReadBackAsTheSame) {
   EXPECT_EQ(kernel_from(to_text(back->kernel)), back->kernel) << to_text(back->kernel);
 }
 
-// A row of instructions of one buffer stands on lines of sixteen; each is an instruction of its own.
+// A row of instructions of one buffer stands on lines of sixteen; each is one of its own.
 TEST(ProgramTextTest, RowsOfAllocationsStandOnOneLine) {
   Program p = sample_program("linear");
   std::vector<Step>& body = p.classes[0].body;
