@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "derive/communication.h"
-#include "derive/memory.h"
+#include "derive/state_bytes.h"
 #include "derive/update_inputs.h"
 #include "units/checked.h"
 #include "units/shares.h"

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "derive/layout.h"
 #include "placement/placement.h"
 
 namespace placet {
@@ -23,6 +24,9 @@ struct StateBytes {
   StateBytes& operator+=(const StateBytes& other);
   StateBytes& operator-=(const StateBytes& other);
 };
+
+/// Bytes at rest of one parameter's states by medium, from its local sizes.
+StateBytes state_bytes(const Job& job, const Parameter& parameter, const LocalParameter& local);
 
 /// A part of what is alive, as reports call it.
 struct NamedBytes {

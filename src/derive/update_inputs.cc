@@ -1,6 +1,6 @@
 #include "derive/update_inputs.h"
 
-#include "derive/memory.h"
+#include "derive/state_bytes.h"
 #include "units/checked.h"
 #include "units/shares.h"
 

@@ -77,6 +77,14 @@ std::string answer_of(const std::vector<Judged>& all, const Ranking& ranking) {
 
 using Rows = std::vector<std::vector<std::string>>;
 
+// Whether the placement can be run: "rule" where it breaks one, "-" where no cluster is given.
+std::string fits_text(const Derivation& derivation) {
+  if (!derivation.meaningful) return "rule";
+  if (!derivation.fits) return "no";
+  if (!is_good(derivation)) return "rule";
+  return derivation.capacity > Bytes() ? "yes" : "-";
+}
+
 // One row per placement; the ratios are to the first.
 Rows rows_of(const std::vector<Judged>& all) {
   const Derivation& first = all.front().derivation;
@@ -93,13 +101,7 @@ Rows rows_of(const std::vector<Judged>& all) {
     row.push_back(ratio_of(derivation, derivation.peak, first.peak));
     row.push_back(figure_of(derivation, derivation.sent));
     row.push_back(ratio_of(derivation, derivation.sent, first.sent));
-    const bool good = is_good(derivation);
-    const bool known = derivation.capacity > Bytes();
-    row.push_back(!derivation.meaningful ? "rule"
-                  : !derivation.fits     ? "no"
-                  : !good                ? "rule"
-                  : known                ? "yes"
-                                         : "-");
+    row.push_back(fits_text(derivation));
     rows.push_back(std::move(row));
   }
   return rows;
