@@ -9,7 +9,7 @@
 namespace placet {
 namespace {
 
-constexpr std::size_t kMostClasses = 4096;
+constexpr std::size_t kMostClasses = 256;
 constexpr std::int64_t kMostRanks = std::int64_t{1} << 20;
 
 /// Shares that fit their axis: another number of them is a finding of the rules.

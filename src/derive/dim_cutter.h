@@ -1,5 +1,5 @@
-// How axes cut one dim of a tensor: even parts, heads that several neighbours hold, segments that are
-// cut each by its own index (docs/theory.md §2, Compute before storage). Inside of layout.cc.
+// How axes cut one dim of a tensor: even parts, heads that several neighbours hold, segments that
+// are cut each by its own index (docs/theory.md §2, Compute before storage). Inside of layout.cc.
 #pragma once
 
 #include <cstdint>

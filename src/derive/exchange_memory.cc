@@ -126,8 +126,7 @@ int exchanged_value(const Operator& op, AttentionTensor tensor, const Profile& p
 
 std::int64_t along_whole_sequence(const Layout& layout, AxisMask mask, std::int64_t part) {
   const Job& job = *layout.job;
-  const std::int64_t tokens =
-      largest_part(job.placement, job.batch.sequence, layout.sequence_axes & ~mask);
+  const std::int64_t tokens = own_part(layout, job.batch.sequence, layout.sequence_axes & ~mask);
   return checked_multiply(part / std::max<std::int64_t>(1, layout.tokens), tokens,
                           "attention exchange");
 }

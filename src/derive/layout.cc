@@ -29,6 +29,7 @@ class LayoutBuilder {
         cutter_(job.placement, job.profile, divider_) {
     layout_.job = &job;
     layout_.prepared = &prepared;
+    layout_.coordinates = coordinates;
   }
 
   Layout build() {
@@ -170,7 +171,7 @@ class LayoutBuilder {
     }
     if (prepared.routed) {
       elements = checked_multiply(elements, degree_of(job_.placement, spread), "routed tokens");
-      elements = largest_share(elements, degree_of(job_.placement, routed_part));
+      elements = divider_.share(elements, routed_part);
       elements = skewed(elements, experts);
     }
     return elements;

@@ -106,7 +106,7 @@ class StageMemory {
     for (std::size_t p = 0; shares && p < kind.parameters.size(); ++p) {
       if (!is_second_use(job_.model, stage_, kind.parameters[p])) continue;
       const StateBytes twice = state_bytes(job_, kind.parameters[p], local.parameters[p]);
-      update -= update_inputs(job_, kind.parameters[p], local.parameters[p]);
+      update -= update_inputs(layout_, kind.parameters[p], local.parameters[p]);
       own -= twice;
     }
     rest_ += own;
@@ -476,13 +476,14 @@ class StageMemory {
   MemoryClass out_;
 };
 
-UnitStates states_at_rest(const Job& job, const LocalUnit& local) {
+UnitStates states_at_rest(const Layout& layout, const LocalUnit& local) {
+  const Job& job = *layout.job;
   const UnitKind& kind = job.model.kinds[at(local.kind)];
   UnitStates out;
   for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
     const StateBytes own = state_bytes(job, kind.parameters[p], local.parameters[p]);
     out.shares_tensors = out.shares_tensors || kind.parameters[p].tied.has_value();
-    out.update += update_inputs(job, kind.parameters[p], local.parameters[p]);
+    out.update += update_inputs(layout, kind.parameters[p], local.parameters[p]);
     out.bytes += own;
   }
   return out;
@@ -508,7 +509,7 @@ std::vector<MemoryClass> derive_memory(const Layout& layout, const std::vector<S
   states.reserve(layout.units.size());
   units.reserve(layout.units.size());
   for (std::size_t k = 0; k < layout.units.size(); ++k) {
-    states.push_back(states_at_rest(*layout.job, layout.units[k]));
+    states.push_back(states_at_rest(layout, layout.units[k]));
     units.push_back(walks_of(layout, k));
   }
   std::vector<MemoryClass> classes;

@@ -42,7 +42,8 @@ std::int64_t padded_elements(const Profile& profile, const LocalParameter& param
 class ParameterTraffic {
  public:
   ParameterTraffic(const Layout& layout, int unit)
-      : job_(*layout.job),
+      : layout_(layout),
+        job_(*layout.job),
         profile_(job_.profile),
         unit_(layout.units[at(unit)]),
         kind_(job_.model.kinds[at(unit_.kind)]) {}
@@ -310,7 +311,7 @@ class ParameterTraffic {
                       .what = "optimizer state for the update",
                       .dtype = Dtype::uint8,
                       .phase = Phase::update};
-    add(gather, parameter.regathered, gathered_state(job_, declared, parameter));
+    add(gather, parameter.regathered, gathered_state(layout_, declared, parameter));
   }
 
   /// Optimizers that see more than elements: whole matrices are put together along the axes that
@@ -328,7 +329,7 @@ class ParameterTraffic {
                           .what = "matrices for the update",
                           .dtype = job_.precision.gradients,
                           .phase = Phase::update};
-        add(gather, torn, gathered_matrix(job_, declared, parameter));
+        add(gather, torn, gathered_matrix(layout_, declared, parameter));
         return;
       }
       case UpdateRegion::row_and_column: {
@@ -405,6 +406,7 @@ class ParameterTraffic {
     }
   }
 
+  const Layout& layout_;
   const Job& job_;
   const Profile& profile_;
   const LocalUnit& unit_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "units/checked.h"
-#include "units/shares.h"
 
 namespace placet {
 namespace {
@@ -78,22 +77,23 @@ class UnitWalk {
     const bool whole = job_.profile.gathered_input == GatheredInput::whole &&
                        prepared_.values[v].enters_parallel && plan_.is_kept[v] && !plan_.whole_unit;
     std::int64_t elements = whole ? local_.gathered[v] : local_.values[v];
-    if (plan_.whole_unit && v == 0) elements = largest_share(elements, checkpoint_division());
+    if (plan_.whole_unit && v == 0) elements = own_part(layout_, elements, checkpoint_axes());
     return value_bytes(v, elements);
   }
 
   /// Tensor axes that divide checkpoints although the stream is whole there.
-  std::int64_t checkpoint_division() const {
-    std::int64_t division = 1;
-    for (const AxisPlacement& axis : job_.placement.axes) {
+  AxisMask checkpoint_axes() const {
+    AxisMask axes = 0;
+    for (std::size_t a = 0; a < job_.placement.axes.size(); ++a) {
+      const AxisPlacement& axis = job_.placement.axes[a];
       const How* how = checkpoint_how(axis);
       const bool divided_already = axis.how.modes.activations == Mode::sharded_gather;
       if (how != nullptr && axis.how.cut == Cut::tensor && !divided_already &&
           how->modes.activations == Mode::sharded_gather) {
-        division *= axis.degree;
+        axes |= axis_bit(static_cast<int>(a));
       }
     }
-    return division;
+    return axes;
   }
 
   static const How* checkpoint_how(const AxisPlacement& axis) {
@@ -334,7 +334,7 @@ class UnitWalk {
   std::int64_t part_bytes(const LocalParameter& parameter, AxisMask kept) const {
     const AxisMask divided = gathered_axes(parameter) & ~kept;
     return in_bytes(
-        bytes_of(largest_part(job_.placement, parameter.elements, divided), job_.precision.gather));
+        bytes_of(own_part(layout_, parameter.elements, divided), job_.precision.gather));
   }
 
   const Layout& layout_;

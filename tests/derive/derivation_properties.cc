@@ -466,9 +466,9 @@ bool replay_covers(const Job& job) {
                                        : Mode::sharded);
   };
   return std::ranges::all_of(job.placement.axes, [&](const AxisPlacement& axis) {
-    return axis.shares.empty() && covers(axis.how) &&
-           std::ranges::all_of(axis.overrides,
-                               [&](const Override& one) { return covers(one.how); });
+    return covers(axis.how) && std::ranges::all_of(axis.overrides, [&](const Override& one) {
+             return covers(one.how);
+           });
   });
 }
 
@@ -485,7 +485,9 @@ bool keeps_parts(const Job& job, const Prepared& prepared) {
 AssertionResult replay_agrees(const Job& job, const Prepared& prepared, const Derivation& whole) {
   const std::vector<Stage> stages = stages_of(job);
   for (const MemoryClass& memory : whole.memory) {
-    const Reservation replay = reserve(job, prepared, memory.stage);
+    const Layout layout = memory.coordinates.empty() ? lay_out(job, prepared)
+                                                     : lay_out(job, prepared, memory.coordinates);
+    const Reservation replay = reserve(layout, memory.stage);
     const std::int64_t more = in_bytes(replay.alive) - in_bytes(memory.peak);
     const std::int64_t most = 512 * blocks_alive_at_most(job, stages[at(memory.stage)]);
     if (more < 0 || more > most) {
