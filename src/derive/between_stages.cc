@@ -13,6 +13,12 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
+/// Whether a neighbouring virtual stage stands on this device (the turn of a vee).
+bool stays_here(const Schedule& schedule, const Stage& stage, std::int64_t neighbour) {
+  return schedule.hosting == Hosting::vee &&
+         std::ranges::find(stage.virtual_stages, neighbour) != stage.virtual_stages.end();
+}
+
 class BetweenStages {
  public:
   BetweenStages(const Layout& layout, const Stage& stage, std::vector<CommunicationTerm>& terms)
@@ -28,17 +34,7 @@ class BetweenStages {
   void add_boundaries() {
     const std::optional<CommunicationTerm> crossing = boundary();
     if (!crossing) return;
-    const std::int64_t virtuals = virtual_stages(job_.schedule, layout_.stages);
-    // In a bidirectional pipeline each chunk carries half of the micro-batches.
-    const bool both_ways = job_.schedule.hosting == Hosting::bidirectional;
-    const std::int64_t m =
-        both_ways ? largest_share(layout_.micro_batches, 2) : layout_.micro_batches;
-    std::int64_t out = 0;
-    std::int64_t in = 0;
-    for (std::int64_t stage : stage_.virtual_stages) {
-      if (stage + 1 < virtuals && !stays_here(stage + 1)) out += m;
-      if (stage > 0 && !stays_here(stage - 1)) in += m;
-    }
+    const auto [out, in] = crossings_of(layout_, stage_);
     // What comes in forward goes back as a gradient, and the other way round.
     add_crossing(*crossing, "boundary activations", Phase::forward, out, in);
     add_crossing(*crossing, "boundary gradients", Phase::backward, in, out);
@@ -108,12 +104,6 @@ class BetweenStages {
     terms_.push_back(gather);
   }
 
-  /// Whether a neighbouring virtual stage stands on this device (the turn of a vee).
-  bool stays_here(std::int64_t neighbour) const {
-    return job_.schedule.hosting == Hosting::vee &&
-           std::ranges::find(stage_.virtual_stages, neighbour) != stage_.virtual_stages.end();
-  }
-
   std::int64_t shared_elements(int u) const {
     const LocalUnit& local = layout_.units[at(layout_.unit_of[at(u)])];
     const UnitKind& kind = kind_of(u);
@@ -166,6 +156,21 @@ class BetweenStages {
 };
 
 }  // namespace
+
+Crossings crossings_of(const Layout& layout, const Stage& stage) {
+  if (layout.stages == 1) return {};
+  const Schedule& schedule = layout.job->schedule;
+  const std::int64_t virtuals = virtual_stages(schedule, layout.stages);
+  // In a bidirectional pipeline each chunk carries half of the micro-batches.
+  const bool both_ways = schedule.hosting == Hosting::bidirectional;
+  const std::int64_t m = both_ways ? largest_share(layout.micro_batches, 2) : layout.micro_batches;
+  Crossings sent;
+  for (const std::int64_t own : stage.virtual_stages) {
+    if (own + 1 < virtuals && !stays_here(schedule, stage, own + 1)) sent.out += m;
+    if (own > 0 && !stays_here(schedule, stage, own - 1)) sent.in += m;
+  }
+  return sent;
+}
 
 void write_between_stages(const Layout& layout, const Stage& stage,
                           std::vector<CommunicationTerm>& terms) {

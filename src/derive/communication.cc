@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "derive/stage_terms.h"
+#include "derive/stage_units.h"
 #include "units/checked.h"
 #include "units/shares.h"
 
@@ -26,8 +27,14 @@ struct UnitTerms {
 /// Sums the traffic of the units of one stage, then adds what belongs to the stage as a whole.
 class StageTraffic {
  public:
-  StageTraffic(const Layout& layout, const Stage& stage, const std::vector<UnitTerms>& units)
-      : layout_(layout), job_(*layout.job), profile_(job_.profile), stage_(stage), units_(units) {}
+  StageTraffic(const Layout& layout, const Stage& stage, const std::vector<UnitRun>& runs,
+               const std::vector<UnitTerms>& units)
+      : layout_(layout),
+        job_(*layout.job),
+        profile_(job_.profile),
+        stage_(stage),
+        runs_(runs),
+        units_(units) {}
 
   CommunicationClass build() {
     out_.stage = stage_.device;
@@ -48,26 +55,17 @@ class StageTraffic {
     return job_.model.kinds[at(job_.model.units[at(u)].kind)];
   }
 
-  std::size_t local_of(int u) const { return at(layout_.unit_of[at(u)]); }
-
-  bool is_recomputed(int u, std::int64_t ordinal) const {
-    const UnitRole role = kind_of(u).role;
-    if (role != UnitRole::block && role != UnitRole::mtp) return false;
-    const Recompute& choice = job_.recompute;
-    if (choice.kind == Recompute::Kind::every) {
-      return choice.count > 0 && ordinal % choice.count == 0;
-    }
-    if (choice.kind == Recompute::Kind::first) return ordinal < choice.count;
-    return true;
-  }
-
   // --- units
 
-  /// Units of one local kind differ in nothing but their number: count them, then write once. Those
-  /// with shared tensors are written one by one: which use is the device's first depends on the
-  /// rest.
+  /// Units of one run differ in nothing but their number: they are written once. Those with shared
+  /// tensors are written one by one: which use is the device's first depends on the rest.
   void add_units() {
-    const std::vector<Uses> uses = count_uses();
+    std::vector<Uses> uses(units_.size());
+    for (const UnitRun& run : runs_) {
+      Uses& own = uses[at(run.local)];
+      (run.recomputed ? own.recomputed : own.plain) += run.count;
+      if (is_written_alone(run)) own.alone += run.count;
+    }
     for (std::size_t k = 0; k < units_.size(); ++k) {
       add_terms(units_[k].plain, uses[k].plain);
       add_terms(units_[k].recomputed, uses[k].recomputed);
@@ -75,9 +73,11 @@ class StageTraffic {
     for (std::size_t k = 0; k < units_.size(); ++k) {
       add_terms(units_[k].parameters, uses[k].plain + uses[k].recomputed - uses[k].alone);
     }
-    for_each_unit(stage_, [&](int u) {
-      if (is_written_alone(u)) add_terms(traffic_of(u), 1);
-    });
+    for (const UnitRun& run : runs_) {
+      for (int i = 0; is_written_alone(run) && i < run.count; ++i) {
+        add_terms(traffic_of(run.first + i), 1);
+      }
+    }
   }
 
   /// Units of one local kind on this device.
@@ -87,20 +87,9 @@ class StageTraffic {
     std::int64_t alone = 0;  // of all: those written one by one
   };
 
-  std::vector<Uses> count_uses() const {
-    std::vector<Uses> uses(units_.size());
-    std::int64_t ordinal = 0;
-    for_each_unit(stage_, [&](int u) {
-      Uses& own = uses[local_of(u)];
-      ++(is_recomputed(u, ordinal) ? own.recomputed : own.plain);
-      if (is_written_alone(u)) ++own.alone;
-      if (kind_of(u).role == UnitRole::block) ++ordinal;
-    });
-    return uses;
-  }
-
-  bool is_written_alone(int u) const {
-    return stays_gathered(u) || units_[local_of(u)].shares_tensors;
+  bool is_written_alone(const UnitRun& run) const {
+    return (profile_.last_block_stays_gathered && run.last_block) ||
+           units_[at(run.local)].shares_tensors;
   }
 
   /// Whether the unit is the model's last block, and the engine gathers that only once.
@@ -250,10 +239,21 @@ class StageTraffic {
   const Job& job_;
   const Profile& profile_;
   const Stage& stage_;
+  const std::vector<UnitRun>& runs_;
   const std::vector<UnitTerms>& units_;
   std::vector<UnitTerm> terms_;
   CommunicationClass out_;
 };
+
+/// What tells the traffic of one stage from another's.
+struct SentStage {
+  StageUnits units;
+  Crossings crossings;
+};
+
+bool send_alike(const SentStage& a, const SentStage& b) {
+  return a.crossings == b.crossings && are_alike(a.units, b.units);
+}
 
 }  // namespace
 
@@ -332,8 +332,19 @@ std::vector<CommunicationClass> derive_communication(const Layout& layout,
   }
   std::vector<CommunicationClass> classes;
   classes.reserve(stages.size());
+  std::vector<SentStage> sent;
+  sent.reserve(stages.size());
   for (const Stage& stage : stages) {
-    classes.push_back(StageTraffic(layout, stage, units).build());
+    sent.push_back({.units = units_of(layout, stage), .crossings = crossings_of(layout, stage)});
+    const auto alike = std::ranges::find_if(
+        sent, [&](const SentStage& known) { return send_alike(known, sent.back()); });
+    const auto first = static_cast<std::size_t>(alike - sent.begin());
+    if (first < classes.size()) {
+      classes.push_back(classes[first]);
+      classes.back().stage = stage.device;
+    } else {
+      classes.push_back(StageTraffic(layout, stage, sent.back().units.runs, units).build());
+    }
   }
   return classes;
 }

@@ -66,6 +66,23 @@ void advance(std::vector<std::int64_t>& coordinates, const Placement& placement)
 
 }  // namespace
 
+std::vector<AxisFactor> factors_of(const Placement& placement, const MemoryClass& memory,
+                                   const MemoryTerm& term) {
+  std::vector<AxisFactor> factors;
+  for (std::size_t a = 0; a < placement.axes.size(); ++a) {
+    if ((term.divided_by >> a & 1U) == 0) continue;
+    const AxisPlacement& axis = placement.axes[a];
+    Rational factor(1, axis.degree);
+    if (has_shares(axis) && !memory.coordinates.empty()) {
+      std::int64_t sum = 0;
+      for (const std::int64_t share : axis.shares) sum = checked_add(sum, share, "shares");
+      factor = Rational(axis.shares[static_cast<std::size_t>(memory.coordinates[a])], sum);
+    }
+    factors.push_back({static_cast<int>(a), factor});
+  }
+  return factors;
+}
+
 std::vector<ShareClass> share_classes(const Placement& placement) {
   const ShareClass all{.coordinates = std::vector<std::int64_t>(placement.axes.size(), 0),
                        .devices = devices_of(placement)};

@@ -30,20 +30,16 @@ struct Equals {
 /// Axes with shares that divide a length together.
 class SharedDivision {
  public:
-  /// `coordinate` along the axis; none: the first of those with the largest share. Gives false, and
-  /// takes nothing, where there would be too many different weights.
-  bool add(const AxisPlacement& axis, std::optional<std::int64_t> coordinate) {
+  /// `coordinate`: of the device along the axis. Gives false, and takes nothing, where there would
+  /// be too many different weights.
+  bool add(const AxisPlacement& axis, std::size_t coordinate) {
     std::map<std::int64_t, std::int64_t, std::greater<>> counts;  // by share
     for (std::int64_t share : axis.shares) ++counts[share];
     if (groups_.size() > 1 && groups_.size() * counts.size() > kMostWeights) return false;
-    std::int64_t own = counts.begin()->first;
-    std::int64_t before = 0;  // coordinates with the same share
-    if (coordinate) {
-      const std::size_t last = axis.shares.size() - 1;
-      const std::size_t i = std::min(static_cast<std::size_t>(*coordinate), last);
-      own = axis.shares[i];
-      before = std::count(axis.shares.begin(), axis.shares.begin() + static_cast<long>(i), own);
-    }
+    const auto place = axis.shares.begin() +
+                       static_cast<std::ptrdiff_t>(std::min(coordinate, axis.shares.size() - 1));
+    const std::int64_t own = *place;
+    const std::int64_t before = std::count(axis.shares.begin(), place, own);
     index_ = index_ * counts[own] + before;
     std::vector<Equals> groups;
     groups.reserve(groups_.size() * counts.size());
@@ -88,6 +84,7 @@ class SharedDivision {
 }  // namespace
 
 std::int64_t Divider::share(std::int64_t total, AxisMask mask) const {
+  if (mask == 0) return total;
   std::int64_t n = 1;
   std::int64_t index = 0;
   std::optional<SharedDivision> shared;
@@ -99,7 +96,8 @@ std::int64_t Divider::share(std::int64_t total, AxisMask mask) const {
       if (coordinates_) index = index * axis.degree + (*coordinates_)[a];
       continue;
     }
-    const auto own = coordinates_ ? std::optional((*coordinates_)[a]) : std::nullopt;
+    const auto largest = std::ranges::max_element(axis.shares) - axis.shares.begin();
+    const auto own = static_cast<std::size_t>(coordinates_ ? (*coordinates_)[a] : largest);
     if (!shared) shared.emplace();
     if (shared->add(axis, own)) continue;
     total = shared->part_of(total);

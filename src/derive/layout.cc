@@ -1,6 +1,7 @@
 #include "derive/layout.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "derive/dim_cutter.h"
 #include "derive/divider.h"
@@ -44,6 +45,8 @@ class LayoutBuilder {
 
   void read_axes() {
     for (std::size_t a = 0; a < axis_count(); ++a) {
+      cut_indices_ |= axis(a).how.tensor_indices;
+      for (const Override& o : axis(a).overrides) cut_indices_ |= o.how.tensor_indices;
       const AxisMask bit = axis_bit(static_cast<int>(a));
       const How& how = axis(a).how;
       switch (how.cut) {
@@ -179,6 +182,7 @@ class LayoutBuilder {
 
   std::int64_t feature_length(const Dim& dim, const PreparedValue& prepared,
                               std::optional<std::int64_t> block) const {
+    if (!contains(cut_indices_, dim.index)) return cutter_.padded(dim).size;
     AxisMask mask = 0;
     for (std::size_t a = 0; a < axis_count(); ++a) {
       const How& how = how_of(axis(a), prepared.classes, block);
@@ -243,6 +247,7 @@ class LayoutBuilder {
   const Prepared& prepared_;
   Divider divider_;
   DimCutter cutter_;
+  IndexSet cut_indices_ = 0;  // of all tensor cuts
   Layout layout_;
 };
 
@@ -257,10 +262,9 @@ AxisMask gathered_axes(const LocalParameter& parameter) {
 
 std::int64_t degree_of(const Placement& placement, AxisMask mask) {
   std::int64_t product = 1;
-  for (std::size_t a = 0; a < placement.axes.size(); ++a) {
-    if ((mask >> a & 1U) != 0) {
-      product = checked_multiply(product, placement.axes[a].degree, "product of degrees");
-    }
+  for (; mask != 0; mask &= mask - 1) {
+    const auto a = static_cast<std::size_t>(std::countr_zero(mask));
+    product = checked_multiply(product, placement.axes[a].degree, "product of degrees");
   }
   return product;
 }

@@ -451,8 +451,9 @@ Dtype UnitTraffic::dtype_of(const Value& value) const {
 
 void UnitTraffic::add(const Message& message) {
   const bool host = message.collective == Collective::host_copy;
+  if ((message.axes == 0 && !host) || message.elements == 0) return;
   const std::int64_t group = degree_of(job.placement, message.axes);
-  if ((group <= 1 && !host) || message.elements == 0) return;
+  if (group <= 1 && !host) return;
   const bool reduces = message.collective == Collective::all_reduce ||
                        message.collective == Collective::reduce_scatter;
   terms_.push_back({.term = {.axes = message.axes,

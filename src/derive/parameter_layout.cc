@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
 
 #include "units/checked.h"
+#include "units/error.h"
 
 namespace placet {
 namespace {
+
+constexpr std::size_t kMostDims = 8;
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
@@ -41,20 +43,20 @@ bool divides(State state, Mode mode) {
   }
   return false;
 }
+
 class ParameterPlacer {
  public:
   explicit ParameterPlacer(const PlacedMesh& mesh) : mesh_(mesh), job_(*mesh.layout.job) {}
 
   LocalParameter place(const Parameter& parameter, const PreparedParameter& prepared,
                        std::optional<std::int64_t> block) const {
-    Placing placing{.parameter = parameter,
-                    .prepared = prepared,
-                    .block = block,
-                    .by_dim = std::vector<AxisMask>(parameter.dims.size(), 0)};
+    Placing placing{.parameter = parameter, .prepared = prepared, .block = block};
+    ensure(parameter.dims.size() <= placing.by_dim.size(), "a tensor has few dims");
     placing.out.trainable = parameter.trainable;
     for (std::size_t a = 0; a < axis_count(); ++a) place_along(a, placing);
     measure(placing);
-    return settle(placing.out);
+    settle(placing.out);
+    return placing.out;
   }
 
  private:
@@ -63,7 +65,7 @@ class ParameterPlacer {
     const Parameter& parameter;
     const PreparedParameter& prepared;
     std::optional<std::int64_t> block;
-    std::vector<AxisMask> by_dim;  // axes that cut each dim
+    std::array<AxisMask, kMostDims> by_dim{};  // axes that cut each dim
     LocalParameter out;
   };
 
@@ -74,10 +76,10 @@ class ParameterPlacer {
   void measure(Placing& placing) const {
     LocalParameter& out = placing.out;
     const Parameter& parameter = placing.parameter;
-    const std::vector<AxisMask>& by_dim = placing.by_dim;
+    const auto& by_dim = placing.by_dim;
     out.elements = 1;
     std::int64_t unpadded = 1;
-    std::vector<std::int64_t> lengths;
+    std::array<std::int64_t, kMostDims> lengths{};
     const int segmented = segmented_dim(parameter);
     CutDim heads;
     for (std::size_t d = 0; d < parameter.dims.size(); ++d) {
@@ -88,7 +90,7 @@ class ParameterPlacer {
       const bool pads = dim.index == Index::vocab;
       unpadded = checked_multiply(
           unpadded, pads ? mesh_.cutter.cut(dim, by_dim[d]).length : cut.length, "elements");
-      lengths.push_back(cut.length);
+      lengths[d] = cut.length;
       out.elements = checked_multiply(out.elements, cut.length, "elements");
       if (cut.replicas == 1) continue;
       heads = cut;
@@ -99,17 +101,16 @@ class ParameterPlacer {
     out.padding = out.elements - unpadded;
     out.cut = 0;
     for (AxisMask mask : by_dim) out.cut |= mask;
-    read_shape(by_dim, lengths, out);
+    read_shape(placing, lengths);
   }
 
   /// What profile and sizes change about how the parameter rests.
-  LocalParameter settle(LocalParameter out) const {
+  void settle(LocalParameter& out) const {
     if (out.elements < job_.profile.persistent_elements) stay_gathered(out);
     settle_keep(out);
     if (job_.profile.layer_cut_defers_sharding && mesh_.layout.stages > 1) defer_sharding(out);
     if (job_.profile.defers_scatter && mesh_.layout.micro_batches > 1) defer_scatter(out);
     read_rest(out);
-    return out;
   }
 
   /// Elements at rest of Θ, Ω and G.
@@ -166,16 +167,16 @@ class ParameterPlacer {
   }
 
   /// Local lengths of the dims that shards and optimizers speak of.
-  static void read_shape(const std::vector<AxisMask>& by_dim,
-                         const std::vector<std::int64_t>& lengths, LocalParameter& out) {
-    const std::size_t dims = by_dim.size();
+  static void read_shape(Placing& placing, const std::array<std::int64_t, kMostDims>& lengths) {
+    const std::size_t dims = placing.parameter.dims.size();
     if (dims == 0) return;
-    out.matrix_columns = lengths.back();
-    out.cut_columns = by_dim.back();
+    LocalParameter& out = placing.out;
+    out.matrix_columns = lengths[dims - 1];
+    out.cut_columns = placing.by_dim[dims - 1];
     out.rows = lengths.front();
     if (dims < 2) return;
     out.matrix_rows = lengths[dims - 2];
-    out.cut_rows = by_dim[dims - 2];
+    out.cut_rows = placing.by_dim[dims - 2];
   }
 
   /// Reads one axis's How for one parameter.

@@ -76,6 +76,7 @@ class ParameterTraffic {
   };
 
   void add(const Move& move, AxisMask axes, std::int64_t elements, std::int64_t group = 0) {
+    if (axes == 0 && group == 0) return;
     if (group == 0) group = degree_of(job_.placement, axes);
     if ((group <= 1 && move.collective != Collective::host_copy) || elements == 0) return;
     const Bytes payload = bytes_of(elements, move.dtype);
@@ -244,6 +245,7 @@ class ParameterTraffic {
   /// Reduces to the owners over `axes`, and what is left over `others`. An all-reduce that serves
   /// as a scatter makes the same transition over both: one group. Gives the elements left.
   std::int64_t scatter(ScatterPath path, AxisMask axes, AxisMask others, const Part& part) {
+    if ((axes | others) == 0) return part.elements;
     const std::int64_t left =
         axes == 0 ? part.elements : largest_part(job_.placement, part.elements, axes);
     if (path == ScatterPath::all_reduce_and_slice) {

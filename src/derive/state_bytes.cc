@@ -19,6 +19,10 @@ Dtype parameter_dtype(const Job& job, const Parameter& parameter) {
 }
 
 void split_media(std::int64_t whole, const LocalParameter& local, std::size_t s, StateBytes& out) {
+  if (local.on_host[s] == Rational(0)) {
+    out.device[s] += whole;
+    return;
+  }
   const std::int64_t moved = in_bytes(part_rounded_up(bytes(whole), local.on_host[s]));
   (local.on_nvme[s] ? out.nvme : out.host)[s] += moved;
   out.device[s] += whole - moved;

@@ -47,8 +47,9 @@ std::string memory_terms(const Judged& judged, const std::string& what, const Te
   for (const MemoryTerm* term : terms) {
     at_peak += term->bytes;
     rows.push_back({std::string(name_of(term->category)), name_in_unit(term->what, term->unit),
-                    factors_text(*judged.job, term->factors), bytes_or_dash(term->bytes),
-                    bytes_or_dash(term->rest), bytes_or_dash(term->host)});
+                    factors_text(*judged.job, factors_of(judged.job->placement, memory, *term)),
+                    bytes_or_dash(term->bytes), bytes_or_dash(term->rest),
+                    bytes_or_dash(term->host)});
     if (on_nvme) rows.back().push_back(bytes_or_dash(term->nvme));
   }
   rows.push_back({"sum", "", "", grouped(in_bytes(at_peak)), "", ""});
