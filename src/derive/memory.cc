@@ -14,12 +14,8 @@ std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 /// What the micro-batches in flight keep of a stage's chunks.
 HeldActivations held_activations(const Layout& layout, const Stage& stage,
                                  const UnitFigures& figures, const StageUnits& units) {
-  const Job& job = *layout.job;
   HeldActivations out;
-  out.held = layout.stages == 1 ? std::vector<std::int64_t>(1, 1)
-                                : held_micro_batches(job.schedule, layout.stages, stage.device,
-                                                     layout.micro_batches);
-  out.held.resize(stage.chunks.size(), 0);
+  out.held = held_by_chunk(layout, stage);
   for (std::size_t c = 0; c < out.held.size(); ++c) {
     for (std::size_t r = units.chunk_begin(c); r < units.chunk_ends[c]; ++r) {
       const UnitMemory& unit = figures.walk_of(units.runs[r]);
@@ -218,6 +214,15 @@ class StageMemory {
 };
 
 }  // namespace
+
+std::vector<std::int64_t> held_by_chunk(const Layout& layout, const Stage& stage) {
+  std::vector<std::int64_t> held = layout.stages == 1
+                                       ? std::vector<std::int64_t>(1, 1)
+                                       : held_micro_batches(layout.job->schedule, layout.stages,
+                                                            stage.device, layout.micro_batches);
+  held.resize(stage.chunks.size(), 0);
+  return held;
+}
 
 std::vector<MemoryClass> derive_memory(const Layout& layout, const std::vector<Stage>& stages) {
   const UnitFigures units = figures_of(layout);

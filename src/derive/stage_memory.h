@@ -36,11 +36,14 @@ struct HeldActivations {
   std::int64_t staged = 0;  // of one unit, on its way to NVMe
 };
 
+/// Micro-batches in flight of each chunk at the stage's fullest instant.
+std::vector<std::int64_t> held_by_chunk(const Layout& layout, const Stage& stage);
+
 /// All that the terms of a stage are written from.
 struct StageFigures {
   const Layout& layout;
   const Stage& stage;
-  const StageUnits& units;      // its own: those of the content may be of another stage
+  const StageUnits& units;  // its own: those of the content may be of another stage
   const StageContent& content;
   HeldActivations activations;
   std::array<Moment, kInstantCount> instants{};

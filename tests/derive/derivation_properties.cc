@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "derive/kept_tensors.h"
 #include "derive/layout.h"
 #include "derive/reserve.h"
 #include "derive/stages.h"
@@ -47,6 +48,15 @@ AssertionResult memory_adds_up(const MemoryClass& memory) {
   for (const InstantBytes& instant : memory.instants) highest = std::max(highest, instant.bytes);
   if (highest != memory.peak) return AssertionFailure() << "the peak is not the highest instant";
   return AssertionSuccess();
+}
+
+/// What is kept, tensor by tensor, is what the activations at rest are.
+AssertionResult tensors_add_up(const Job& job, const MemoryClass& memory) {
+  Bytes kept;
+  for (const KeptTensor& tensor : kept_tensors(job, memory)) kept += tensor.bytes;
+  if (kept == memory.at_rest[3]) return AssertionSuccess();
+  return AssertionFailure() << "kept tensors: " << in_bytes(kept) << " of "
+                            << in_bytes(memory.at_rest[3]);
 }
 
 /// The table of transitions, written once more: bytes sent by the busiest of n devices in one call.
@@ -331,6 +341,7 @@ AssertionResult terms_add_up(const Job& job, const Derivation& derivation) {
   std::int64_t devices = 0;
   for (const MemoryClass& memory : derivation.memory) {
     if (AssertionResult sums = memory_adds_up(memory); !sums) return sums;
+    if (AssertionResult sums = tensors_add_up(job, memory); !sums) return sums;
     peak = std::max(peak, memory.peak);
     devices += memory.devices;
   }
