@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "derive/shared_tensors.h"
 #include "derive/stage_terms.h"
 #include "derive/stage_units.h"
 #include "units/checked.h"
@@ -34,7 +35,8 @@ class StageTraffic {
         profile_(job_.profile),
         stage_(stage),
         runs_(runs),
-        units_(units) {}
+        units_(units),
+        shared_(job_, stage) {}
 
   CommunicationClass build() {
     out_.stage = stage_.device;
@@ -73,11 +75,7 @@ class StageTraffic {
     for (std::size_t k = 0; k < units_.size(); ++k) {
       add_terms(units_[k].parameters, uses[k].plain + uses[k].recomputed - uses[k].alone);
     }
-    for (const UnitRun& run : runs_) {
-      for (int i = 0; is_written_alone(run) && i < run.count; ++i) {
-        add_terms(traffic_of(run.first + i), 1);
-      }
-    }
+    for (const UnitRun& run : runs_) write_alone(run);
   }
 
   /// Units of one local kind on this device.
@@ -88,19 +86,29 @@ class StageTraffic {
   };
 
   bool is_written_alone(const UnitRun& run) const {
-    return (profile_.last_block_stays_gathered && run.last_block) ||
-           units_[at(run.local)].shares_tensors;
+    return stays_gathered(run) || units_[at(run.local)].shares_tensors || stands_elsewhere(run);
   }
 
-  /// Whether the unit is the model's last block, and the engine gathers that only once.
-  bool stays_gathered(int u) const {
-    return profile_.last_block_stays_gathered && is_last_block(job_.model, u);
+  /// Whether the units are the model's last block, and the engine gathers that only once.
+  bool stays_gathered(const UnitRun& run) const {
+    return profile_.last_block_stays_gathered && run.last_block;
   }
 
-  std::vector<UnitTerm> traffic_of(int u) const {
+  bool stands_elsewhere(const UnitRun& run) const {
+    return layout_.stages > 1 && shared_.may_share(layout_.units[at(run.local)].kind);
+  }
+
+  void write_alone(const UnitRun& run) {
+    if (!is_written_alone(run)) return;
+    if (!units_[at(run.local)].shares_tensors) return add_terms(traffic_of(run, 0), run.count);
+    for (int i = 0; i < run.count; ++i) add_terms(traffic_of(run, i), 1);
+  }
+
+  /// Of unit `i` of a run.
+  std::vector<UnitTerm> traffic_of(const UnitRun& run, int i) const {
     std::vector<UnitTerm> terms =
-        parameter_traffic(layout_, layout_.unit_of[at(u)], second_uses(u));
-    if (stays_gathered(u)) {
+        parameter_traffic(layout_, run.local, other_uses(run.first + i, stands_elsewhere(run)));
+    if (stays_gathered(run)) {
       std::erase_if(terms, [](const UnitTerm& t) {
         return t.term.state == State::parameters && t.term.phase == Phase::backward;
       });
@@ -108,15 +116,16 @@ class StageTraffic {
     return terms;
   }
 
-  /// By parameter: whether the device holds the tensor anyway, as its owner's or as that of an
-  /// earlier unit which is tied to the same.
-  std::vector<bool> second_uses(int u) const {
+  /// Of each parameter, whether the device holds the tensor anyway, as its owner's or as that of an
+  /// earlier unit which is tied to the same; and, where asked, whether another device does.
+  OtherUses other_uses(int u, bool ask_elsewhere) const {
     const UnitKind& kind = kind_of(u);
-    std::vector<bool> out;
-    out.reserve(kind.parameters.size());
-    for (const Parameter& own : kind.parameters) {
-      out.push_back(own.tied && (is_second_use(job_.model, stage_, own) ||
-                                 !is_first_use(job_.model, stage_, own, u)));
+    OtherUses out;
+    for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
+      const Parameter& own = kind.parameters[p];
+      out.here.push_back(own.tied && (is_second_use(job_.model, stage_, own) ||
+                                      !is_first_use(job_.model, stage_, own, u)));
+      out.elsewhere.push_back(ask_elsewhere && shared_.is_elsewhere(u, p));
     }
     return out;
   }
@@ -241,6 +250,7 @@ class StageTraffic {
   const Stage& stage_;
   const std::vector<UnitRun>& runs_;
   const std::vector<UnitTerms>& units_;
+  SharedTensors shared_;
   std::vector<UnitTerm> terms_;
   CommunicationClass out_;
 };

@@ -124,9 +124,8 @@ class AttentionTraffic {
     const auto heads = std::ranges::find(dims, Index::kv_head, &Dim::index);
     if (heads == dims.end()) return 1;
     const IndexSet kv = bit_of(Index::kv_head);
-    const std::int64_t here =
-        largest_part(unit_.job.placement, heads->parts, axes_that_cut(unit_, number_, kv, 0));
-    return degree_ > here && degree_ % here == 0 ? degree_ / here : 1;
+    return copies_of_heads(unit_.job.placement, *heads, axes_that_cut(unit_, number_, kv, 0),
+                           degree_);
   }
 
   void write_step(const ExchangeStep& step, Phase phase) {

@@ -48,12 +48,14 @@ class ParameterTraffic {
         unit_(layout.units[at(unit)]),
         kind_(job_.model.kinds[at(unit_.kind)]) {}
 
-  std::vector<UnitTerm> collect(const std::vector<bool>& second_uses) {
+  std::vector<UnitTerm> collect(const OtherUses& uses) {
     for (std::size_t p = 0; p < unit_.parameters.size(); ++p) {
       const LocalParameter& parameter = unit_.parameters[p];
       use(kind_.parameters[p], parameter);
-      const bool elsewhere = p < second_uses.size() && second_uses[p];
-      if (!parameter.trainable || elsewhere) continue;
+      const bool carried = p < uses.here.size() && uses.here[p];
+      if (!parameter.trainable || carried) continue;
+      hosted_elsewhere_ = p < uses.elsewhere.size() && uses.elsewhere[p] &&
+                          degree_of(job_.placement, reduced_with_hosts(profile_, parameter)) > 1;
       reduce(parameter);
       update(kind_.parameters[p], parameter);
     }
@@ -73,13 +75,16 @@ class ParameterTraffic {
     MessageGrain grain = MessageGrain::unit;
     bool sharded = false;
     std::int64_t shard_of = 1;
+    const std::vector<BlockConstants>* constants =
+        nullptr;  // of its blocks, sent with the elements
   };
 
   void add(const Move& move, AxisMask axes, std::int64_t elements, std::int64_t group = 0) {
     if (axes == 0 && group == 0) return;
     if (group == 0) group = degree_of(job_.placement, axes);
     if ((group <= 1 && move.collective != Collective::host_copy) || elements == 0) return;
-    const Bytes payload = bytes_of(elements, move.dtype);
+    Bytes payload = bytes_of(elements, move.dtype);
+    if (move.constants != nullptr) payload += bytes_of(elements, *move.constants);
     const UnitTerm made{.term = {.axes = axes,
                                  .collective = move.collective,
                                  .op = move.op,
@@ -142,7 +147,8 @@ class ParameterTraffic {
               .dtype = gather_dtype(declared),
               .phase = Phase::forward,
               .grain = profile_.gather_grain,
-              .sharded = true};
+              .sharded = true,
+              .constants = &declared.constants};
     const AxisMask once = axes & parameter.kept_step;
     const AxisMask again = stays ? 0 : axes & ~parameter.kept;
     if (once != 0) gather(declared, parameter, move, once, axes & ~once);
@@ -218,9 +224,17 @@ class ParameterTraffic {
     if (to_owner != 0) {
       left = scatter(path_of(parameter), to_owner, rest, {left, Phase::reduce, false});
     } else {
-      add(reduction(Collective::all_reduce, Phase::reduce, false), rest, left);
+      add_last(reduction(Collective::all_reduce, Phase::reduce, false), rest, left);
     }
     if (parameter.replicas > 1) share_heads(parameter, left);
+  }
+
+  /// The last reduction of a gradient, once per step. Of a tensor with a host on another stage its
+  /// places of use are one more place in the group.
+  void add_last(const Move& move, AxisMask axes, std::int64_t elements) {
+    const std::int64_t group = degree_of(job_.placement, axes);
+    if (!hosted_elsewhere_ || group == 1 || move.per_micro_batch) return add(move, axes, elements);
+    add(move, axes | layout_.layer_axes, elements, checked_multiply(group, 2, "group"));
   }
 
   /// Key and value heads that several neighbours hold: a group of them, a part of an axis. Of what
@@ -260,7 +274,7 @@ class ParameterTraffic {
     Move rest = reduction(Collective::all_reduce, part.phase, part.each);
     rest.shard_of = degree_of(job_.placement, axes);
     rest.sharded = rest.shard_of > 1;
-    add(rest, others, left);
+    add_last(rest, others, left);
     return left;
   }
 
@@ -413,10 +427,18 @@ class ParameterTraffic {
   const Profile& profile_;
   const LocalUnit& unit_;
   const UnitKind& kind_;
+  bool hosted_elsewhere_ = false;  // the parameter at hand
   std::vector<UnitTerm> terms_;
 };
 
 }  // namespace
+
+AxisMask reduced_with_hosts(const Profile& profile, const LocalParameter& parameter) {
+  if (profile.shared_gradients_whole || profile.replicas_follow_scatter) return 0;
+  if (profile.scatter_path != ScatterPath::reduce_scatter) return 0;
+  return parameter.partial &
+         ~(parameter.scattered_each | parameter.consumed | parameter.owned | parameter.deferred);
+}
 
 std::int64_t left_after_scatter(const Layout& layout, const LocalParameter& parameter) {
   const AxisMask scattered = parameter.partial &
@@ -425,9 +447,8 @@ std::int64_t left_after_scatter(const Layout& layout, const LocalParameter& para
   return largest_part(layout.job->placement, parameter.elements, scattered);
 }
 
-std::vector<UnitTerm> parameter_traffic(const Layout& layout, int unit,
-                                        const std::vector<bool>& second_uses) {
-  return ParameterTraffic(layout, unit).collect(second_uses);
+std::vector<UnitTerm> parameter_traffic(const Layout& layout, int unit, const OtherUses& uses) {
+  return ParameterTraffic(layout, unit).collect(uses);
 }
 
 }  // namespace placet

@@ -81,4 +81,9 @@ StateBytes state_bytes(const Job& job, const Parameter& parameter, const LocalPa
   return out;
 }
 
+Bytes gathered_bytes(const Job& job, const Parameter& parameter, std::int64_t elements) {
+  if (!parameter.dtype) return bytes_of(elements, job.precision.gather);
+  return bytes_of(elements, *parameter.dtype) + bytes_of(elements, parameter.constants);
+}
+
 }  // namespace placet

@@ -28,6 +28,10 @@ struct StateBytes {
 /// Bytes at rest of one parameter's states by medium, from its local sizes.
 StateBytes state_bytes(const Job& job, const Parameter& parameter, const LocalParameter& local);
 
+/// Bytes of elements of a parameter as they are gathered: in the format of the tensor itself with
+/// the constants of its blocks, else in the job's format for gathers.
+Bytes gathered_bytes(const Job& job, const Parameter& parameter, std::int64_t elements);
+
 /// A part of what is alive, as reports call it.
 struct NamedBytes {
   std::string_view what;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "derive/state_bytes.h"
 #include "units/checked.h"
 
 namespace placet {
@@ -25,6 +26,7 @@ class UnitWalk {
     sizes_.reserve(kind_.values.size());
     for (std::size_t v = 0; v < kind_.values.size(); ++v) sizes_.push_back(stored_bytes(v));
     if (job_.profile.fuses_output_and_loss) forget_logits();
+    copy_shared_heads();
   }
 
   const std::vector<std::int64_t>& sizes() const { return sizes_; }
@@ -304,11 +306,16 @@ class UnitWalk {
   }
 
   void read_parameters(UnitMemory& out) const {
-    for (const LocalParameter& parameter : local_.parameters) {
+    for (std::size_t p = 0; p < local_.parameters.size(); ++p) {
+      const LocalParameter& parameter = local_.parameters[p];
+      const Parameter& declared = kind_.parameters[p];
       if ((parameter.rests_in_part | parameter.materialized) != 0) {
-        out.gathered_parameters += in_bytes(bytes_of(parameter.elements, job_.precision.gather));
+        out.gathered_parameters += in_bytes(gathered_bytes(job_, declared, parameter.elements));
         out.keep = std::max(out.keep, parameter.keep);
-        keep_parts(parameter, out);
+        keep_parts(declared, parameter, out);
+      } else if (parameter.on_host[0] != Rational(0)) {
+        out.gathered_parameters +=
+            state_bytes(job_, declared, parameter).off_device(State::parameters);
       }
       if (parameter.trainable) {
         out.weight_gradients += in_bytes(bytes_of(parameter.elements, job_.precision.compute));
@@ -323,18 +330,34 @@ class UnitWalk {
 
   /// What is gathered over several axes and kept along some of them only goes back to the parts of
   /// the others: a copy beside the part that rests.
-  void keep_parts(const LocalParameter& parameter, UnitMemory& out) const {
+  void keep_parts(const Parameter& declared, const LocalParameter& parameter,
+                  UnitMemory& out) const {
     const AxisMask step = parameter.keep == Keep::step ? 0 : parameter.kept_step;
     const AxisMask backward = parameter.keep == Keep::none ? parameter.kept & ~step : 0;
-    if (step != 0) out.kept_parts_step += part_bytes(parameter, step);
-    if (backward != 0) out.kept_parts += part_bytes(parameter, step | backward);
+    if (step != 0) out.kept_parts_step += part_bytes(declared, parameter, step);
+    if (backward != 0) out.kept_parts += part_bytes(declared, parameter, step | backward);
   }
 
   /// Bytes of a device's part of a parameter that is whole along the axes `kept`.
-  std::int64_t part_bytes(const LocalParameter& parameter, AxisMask kept) const {
+  std::int64_t part_bytes(const Parameter& declared, const LocalParameter& parameter,
+                          AxisMask kept) const {
     const AxisMask divided = gathered_axes(parameter) & ~kept;
-    return in_bytes(
-        bytes_of(own_part(layout_, parameter.elements, divided), job_.precision.gather));
+    return in_bytes(gathered_bytes(job_, declared, own_part(layout_, parameter.elements, divided)));
+  }
+
+  /// Keys and values that are exchanged for heads stand on the device as often as they were sent:
+  /// so the core reads and keeps them.
+  void copy_shared_heads() {
+    if (layout_.sequence_axes == 0) return;
+    for (const Operator& op : kind_.operators) {
+      if (op.kind != OpKind::attention || op.inputs.size() < 3) continue;
+      for (const AttentionTensor tensor : {AttentionTensor::keys, AttentionTensor::values}) {
+        const int v = exchanged_value(op, tensor, job_.profile);
+        std::int64_t& size = sizes_[at(prepared_.values[at(v)].root)];
+        size =
+            checked_multiply(size, copies_of_heads(layout_, local_, v), "bytes of an activation");
+      }
+    }
   }
 
   const Layout& layout_;

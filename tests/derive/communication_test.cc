@@ -488,6 +488,27 @@ TEST(Communication, ATiedMatrixIsReducedOverDataThenBetweenItsHosts) {
   EXPECT_EQ(of_states(together)[4], "reduce reduce_scatter bf16 dp 32x1 gradients");
 }
 
+// Without sharding the gradient goes from partial to whole over dp and over its hosts at once: one
+// group of 4 on 2048 bytes, 2 x 3/4 x 2048 = 3072, where two of 2 would send 2 x 2048.
+TEST(Communication, ATiedMatrixThatIsWholeIsReducedInOneGroup) {
+  Architecture architecture = wide_architecture(2);
+  architecture.head.tied = true;
+  const Job job = written_job(build_model(architecture), "pp=2:1f1b dp=2:ddp", 8, 4);
+  for (const std::size_t stage : {std::size_t{0}, std::size_t{1}}) {
+    const Lines lines = of_states(job, stage);
+    EXPECT_EQ(std::ranges::count(lines, "reduce all_reduce bf16 pp*dp 2048x1 gradients"), 1)
+        << ::testing::PrintToString(lines);
+    EXPECT_TRUE(std::ranges::none_of(
+        lines, [](const std::string& line) { return line.find("shared") != std::string::npos; }));
+  }
+}
+
+// Every tensor stands twice: one group of both hosts and the two replicas.
+TEST(Communication, TwoDirectionsReduceWithTheReplicas) {
+  const Job job = written_job(wide(4), "pp=4:dualpipe dp=2:ddp", 8, 16);
+  EXPECT_EQ(of_states(job, 1), Lines{"reduce all_reduce bf16 pp*dp/4 4672x2 gradients"});
+}
+
 // --- optimizers that see more than elements
 
 // Every matrix of a block is cut by tp: the half of its own shard over dp, 1152 elements of
