@@ -38,7 +38,7 @@ class TensorList {
       before = after;
       add({.unit = kind.name,
            .what = kind.values[at(v)].name,
-           .recomputed = !plan.modules.empty(),
+           .checkpoint = plan.whole_unit,
            .each = bytes(own),
            .times = checked_multiply(run.count, held, "kept tensors")});
     }
@@ -55,7 +55,7 @@ class TensorList {
     tensor.bytes = tensor.each * count(tensor.times);
     const auto known = std::ranges::find_if(tensors_, [&](const KeptTensor& other) {
       return other.unit == tensor.unit && other.what == tensor.what && other.each == tensor.each &&
-             other.recomputed == tensor.recomputed;
+             other.checkpoint == tensor.checkpoint;
     });
     if (known == tensors_.end()) {
       tensors_.push_back(tensor);

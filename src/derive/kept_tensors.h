@@ -15,7 +15,7 @@ namespace placet {
 struct KeptTensor {
   std::string_view unit;  // unit kind
   std::string_view what;  // the value: "attention.query"; of units that are recomputed, their input
-  bool recomputed = false;  // of units that are recomputed, in whole or in part
+  bool checkpoint = false;  // the unit is made again from it
   Bytes each;               // one unit, one micro-batch; its part on the device
   std::int64_t times = 0;   // units x micro-batches in flight
   Bytes bytes;              // each x times

@@ -75,7 +75,7 @@ std::string kept_table(const Judged& judged, const TextStyle& style) {
   for (const KeptTensor& tensor : tensors) {
     sum += tensor.bytes;
     rows.push_back({std::string(tensor.what), std::string(tensor.unit),
-                    tensor.recomputed ? "recomputed" : "", grouped(in_bytes(tensor.each)),
+                    tensor.checkpoint ? "checkpoint" : "", grouped(in_bytes(tensor.each)),
                     grouped(tensor.times), grouped(in_bytes(tensor.bytes))});
   }
   rows.push_back({"sum", "", "", "", "", grouped(in_bytes(sum))});
