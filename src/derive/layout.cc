@@ -235,12 +235,29 @@ class LayoutBuilder {
     switch (job_.routing.kind) {
       case Routing::Kind::balanced:
         return elements;
+      case Routing::Kind::capacity:
+        return full_slots(elements, mask);
       case Routing::Kind::worst:
         return checked_multiply(elements, degree_of(job_.placement, mask), "routed tokens");
       case Routing::Kind::expected:
         return skewed_elements(static_cast<double>(elements) * job_.routing.skew + 0.5);
     }
     return elements;
+  }
+
+  /// All slots of the device's experts: ceil(share of an expert x capacity), as much wider as a
+  /// token's entry is.
+  std::int64_t full_slots(std::int64_t elements, AxisMask mask) const {
+    const std::int64_t choices = checked_multiply(
+        checked_multiply(layout_.micro_batch, layout_.residual_tokens, "routed tokens"),
+        job_.model.figures.experts_per_token, "routed tokens");
+    const std::int64_t experts = divider_.share(job_.model.figures.experts, mask);
+    if (choices == 0 || experts == 0) return elements;
+    const Rational share = Rational(choices) * job_.routing.capacity * Rational(1, experts);
+    const std::int64_t slots = in_bytes(part_rounded_up(bytes(1), share));
+    const Rational width(elements, choices);
+    return in_bytes(
+        part_rounded_up(bytes(checked_multiply(slots, experts, "routed tokens")), width));
   }
 
   const Job& job_;

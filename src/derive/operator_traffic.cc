@@ -197,6 +197,7 @@ class RoutingTraffic {
     auto go = [&](Phase phase, bool out) {
       switch (unit_.job.profile.token_dispatch) {
         case TokenDispatch::exchange:
+        case TokenDispatch::exchange_once:
           exchange(phase, out);
           return;
         case TokenDispatch::gather:
@@ -230,9 +231,19 @@ class RoutingTraffic {
     // What comes back is what the device's experts have received, which need not be what it sent.
     const std::int64_t own =
         outward ? sent() : unit_.local.values[routed_] / std::max<std::int64_t>(1, spread);
-    send(Collective::all_to_all, phase, axes_.exchanged, own);
+    send(Collective::all_to_all, phase, axes_.exchanged, once_per_device(own));
     send(outward ? Collective::all_gather : Collective::reduce_scatter, phase, axes_.gathered,
          checked_multiply(own, spread, "routed tokens"));
+  }
+
+  /// Of k choices on g devices min(k, g) are sent, where a token goes once to each device. Case: 8
+  /// choices over 4 devices: half.
+  std::int64_t once_per_device(std::int64_t elements) const {
+    if (unit_.job.profile.token_dispatch != TokenDispatch::exchange_once) return elements;
+    const std::int64_t choices =
+        std::max<std::int64_t>(1, unit_.job.model.figures.experts_per_token);
+    const std::int64_t devices = degree_of(unit_.job.placement, axes_.exchanged);
+    return elements / choices * std::min(choices, devices);
   }
 
   /// Every device gets the tokens of all and gives back its part of the results.

@@ -509,6 +509,42 @@ TEST(Communication, TwoDirectionsReduceWithTheReplicas) {
   EXPECT_EQ(of_states(job, 1), Lines{"reduce all_reduce bf16 pp*dp/4 4672x2 gradients"});
 }
 
+// Each device's 4 tokens of 2 choices are 8 entries; its 2 experts take ceil(8 / 2 x 5/4) = 5 each.
+TEST(Communication, ACapacityFillsTheSlotsOfAnExpert) {
+  Job job = written_job(build_model(expert_architecture(1)), "ep=2:ep", 4, 2);
+  const auto entries = [&] {
+    const Prepared prepared = prepare(job);
+    const Layout layout = lay_out(job, prepared);
+    const LocalUnit& unit = layout.units[1];
+    const UnitKind& kind = job.model.kinds[static_cast<std::size_t>(unit.kind)];
+    for (std::size_t v = 0; v < kind.values.size(); ++v) {
+      if (prepared.kinds[static_cast<std::size_t>(unit.kind)].values[v].routed) {
+        return unit.values[v];
+      }
+    }
+    return std::int64_t{0};
+  };
+  const std::int64_t balanced = entries();
+  job.routing = {.kind = Routing::Kind::capacity, .capacity = Rational(5, 4)};
+  EXPECT_EQ(entries() * 8, balanced * 10);
+}
+
+// Of 4 choices on 2 devices two are sent.
+TEST(Communication, ATokenMayGoOnceToEachDevice) {
+  Architecture architecture = expert_architecture(1);
+  std::get<Moe>(architecture.shapes[0][1].branches[0].mixer).experts_per_token = 4;
+  Job job = written_job(build_model(architecture), "ep=2:ep", 4, 2);
+  const auto payload = [&] {
+    for (const CommunicationTerm& term : derive(job).communication[0].terms) {
+      if (term.collective == Collective::all_to_all) return in_bytes(term.payload);
+    }
+    return std::int64_t{0};
+  };
+  const std::int64_t each = payload();
+  job.profile.token_dispatch = TokenDispatch::exchange_once;
+  EXPECT_EQ(payload() * 2, each);
+}
+
 // --- optimizers that see more than elements
 
 // Every matrix of a block is cut by tp: the half of its own shard over dp, 1152 elements of
