@@ -77,7 +77,7 @@ class SharedDivision {
   }
 
  private:
-  std::vector<Equals> groups_ = {{}};
+  std::vector<Equals> groups_ = std::vector<Equals>(1);
   std::int64_t index_ = 0;  // of the device among its equals
 };
 
@@ -87,24 +87,34 @@ std::int64_t Divider::share(std::int64_t total, AxisMask mask) const {
   if (mask == 0) return total;
   std::int64_t n = 1;
   std::int64_t index = 0;
-  std::optional<SharedDivision> shared;
+  AxisMask uneven = 0;
   for (std::size_t a = 0; a < placement_.axes.size(); ++a) {
     if ((mask >> a & 1U) == 0) continue;
     const AxisPlacement& axis = placement_.axes[a];
-    if (!has_shares(axis)) {
-      n = checked_multiply(n, axis.degree, "degree");
-      if (coordinates_) index = index * axis.degree + (*coordinates_)[a];
+    if (has_shares(axis)) {
+      uneven |= axis_bit(static_cast<int>(a));
       continue;
     }
+    n = checked_multiply(n, axis.degree, "degree");
+    if (coordinates_) index = index * axis.degree + (*coordinates_)[a];
+  }
+  if (uneven != 0) total = share_by_weight(total, uneven);
+  return coordinates_ ? share_of(total, n, index) : largest_share(total, n);
+}
+
+std::int64_t Divider::share_by_weight(std::int64_t total, AxisMask mask) const {
+  SharedDivision shared;
+  for (std::size_t a = 0; a < placement_.axes.size(); ++a) {
+    if ((mask >> a & 1U) == 0) continue;
+    const AxisPlacement& axis = placement_.axes[a];
     const auto largest = std::ranges::max_element(axis.shares) - axis.shares.begin();
     const auto own = static_cast<std::size_t>(coordinates_ ? (*coordinates_)[a] : largest);
-    if (!shared) shared.emplace();
-    if (shared->add(axis, own)) continue;
-    total = shared->part_of(total);
-    shared.emplace().add(axis, own);
+    if (shared.add(axis, own)) continue;
+    total = shared.part_of(total);
+    shared = SharedDivision();
+    shared.add(axis, own);
   }
-  if (shared) total = shared->part_of(total);
-  return coordinates_ ? share_of(total, n, index) : largest_share(total, n);
+  return shared.part_of(total);
 }
 
 std::int64_t largest_part(const Placement& placement, std::int64_t total, AxisMask mask) {

@@ -33,6 +33,9 @@ class Divider {
   std::int64_t share(std::int64_t total, AxisMask mask) const;
 
  private:
+  /// The same over axes with shares alone.
+  std::int64_t share_by_weight(std::int64_t total, AxisMask mask) const;
+
   const Placement& placement_;
   const Coordinates& coordinates_;
 };

@@ -334,6 +334,9 @@ std::string RandomJobs::describe(const Job& job) const {
     case Routing::Kind::expected:
       text += " --routing expected=" + std::to_string(job.routing.skew);
       break;
+    case Routing::Kind::capacity:
+      text += " --routing capacity=" + to_string(job.routing.capacity);
+      break;
     case Routing::Kind::worst:
       text += " --routing worst";
       break;
