@@ -35,38 +35,50 @@ bool is_same_unit(const UnitRun& a, const UnitRun& b) {
   return a.local == b.local && a.recomputed == b.recomputed && a.last_block == b.last_block;
 }
 
+/// Takes the units of a stage one by one.
+class RunList {
+ public:
+  explicit RunList(const Layout& layout)
+      : layout_(layout),
+        model_(layout.job->model),
+        choice_(layout.job->recompute),
+        last_(last_block(model_)) {}
+
+  /// `begin`: where the chunk's runs begin.
+  void add(int u, std::size_t begin, std::vector<UnitRun>& runs) {
+    const int local = layout_.unit_of[at(u)];
+    const UnitRole role = model_.kinds[at(layout_.units[at(local)].kind)].role;
+    const bool again = is_recomputed(choice_, role, ordinal_);
+    if (role == UnitRole::block) ++ordinal_;
+    const bool follows = runs.size() > begin && u != last_ && runs.back().local == local &&
+                         runs.back().first + runs.back().count == u &&
+                         runs.back().recomputed == again;
+    if (follows) {
+      ++runs.back().count;
+      return;
+    }
+    runs.push_back(
+        {.local = local, .first = u, .count = 1, .recomputed = again, .last_block = u == last_});
+  }
+
+ private:
+  const Layout& layout_;
+  const Model& model_;
+  const Recompute& choice_;
+  int last_ = -1;
+  std::int64_t ordinal_ = 0;  // blocks of the stage so far
+};
+
 }  // namespace
 
 StageUnits units_of(const Layout& layout, const Stage& stage) {
-  const Model& model = layout.job->model;
-  const Recompute& choice = layout.job->recompute;
-  const bool by_number =
-      choice.kind == Recompute::Kind::every || choice.kind == Recompute::Kind::first;
-  const int last = last_block(model);
   StageUnits out{.hosts_first = stage.hosts_first, .hosts_last = stage.hosts_last};
   out.runs.reserve(2 + stage.chunks.size());
   out.chunk_ends.reserve(stage.chunks.size());
-  std::int64_t ordinal = 0;
+  RunList list(layout);
   for (const std::vector<int>& chunk : stage.chunks) {
     const std::size_t begin = out.runs.size();
-    for (const int u : chunk) {
-      const int local = layout.unit_of[at(u)];
-      const bool follows = out.runs.size() > begin && out.runs.back().local == local && u != last &&
-                           out.runs.back().first + out.runs.back().count == u;
-      if (follows && !by_number) {
-        ++out.runs.back().count;
-        continue;
-      }
-      const UnitRole role = model.kinds[at(layout.units[at(local)].kind)].role;
-      const bool again = is_recomputed(choice, role, ordinal);
-      if (role == UnitRole::block) ++ordinal;
-      if (follows && out.runs.back().recomputed == again) {
-        ++out.runs.back().count;
-        continue;
-      }
-      out.runs.push_back(
-          {.local = local, .first = u, .count = 1, .recomputed = again, .last_block = u == last});
-    }
+    for (const int u : chunk) list.add(u, begin, out.runs);
     out.chunk_ends.push_back(out.runs.size());
   }
   return out;
