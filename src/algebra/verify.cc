@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "algebra/error_bound.h"
 #include "algebra/plan.h"
@@ -212,7 +213,12 @@ class Comparison {
 }  // namespace
 
 Verification verify(const Program& program, const VerifyOptions& options) {
-  return Comparison(program, options).run();
+  try {
+    return Comparison(program, options).run();
+  } catch (const std::out_of_range&) {
+    throw InputError({.where = "program",
+                      .problem = "refers by number to a dim, an axis or a tensor that it lacks"});
+  }
 }
 
 }  // namespace placet

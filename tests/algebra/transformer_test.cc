@@ -39,6 +39,19 @@ TEST(TransformerTest, BiasesAndAFusedProjection) {
     }
   }
   expect_equal(a);
+  // Dropout: numbers drawn for another name, and positions counted within the device's own part.
+  Program key = data_parallel(reference_of(a, 4), 2, 1);
+  Program positions = key;
+  std::size_t drawing = 0;
+  for (std::size_t i = 0; i < instructions_of(key).size(); ++i) {
+    Instruction& what = instructions_of(key)[i].what();
+    if (what.label != "dropout") continue;
+    if (drawing++ == 0) what.key.name = "another";
+    instructions_of(positions)[i].what().positions.clear();
+  }
+  EXPECT_GT(drawing, 0U);
+  EXPECT_FALSE(verify(key).equal);
+  EXPECT_FALSE(verify(positions).equal);
 }
 
 TEST(TransformerTest, ChosenExperts) { expect_equal(small_moe()); }
