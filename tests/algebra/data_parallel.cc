@@ -51,7 +51,6 @@ class DataParallelWriter {
     w_.alloc_all(temporary_);
     for (const BufferRef& b : cleared_) w_.add(InstructionKind::zero, {}, {b});
     whole.insert(whole.end(), body.begin(), body.end());
-    std::erase_if(temporary_, [&](const BufferRef& b) { return b.family == loss_.family; });
     w_.free_all(temporary_);
     return std::move(w_.program);
   }
@@ -91,7 +90,7 @@ class DataParallelWriter {
     count_ = temporary("count", {});
     number_ = temporary("number", {});
     seeds_ = temporary("seeds", r.inputs[at(r.weights)].dims);
-    loss_ = temporary("loss", {});
+    loss_ = initial("loss", {}, {});
     cleared_ = {count_, loss_};
     w_.program.classes[0].results = {{loss_, {{.kind = StateRef::Kind::loss}}}};
   }

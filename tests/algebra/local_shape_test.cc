@@ -34,8 +34,7 @@ TEST(LocalShapeTest, APartOfTheRowOfTwoPieces) {
 TEST(LocalShapeTest, RunsOfABox) {
   const Extents wide{2, 4};
   const Extents narrow{2, 2};
-  EXPECT_EQ(runs_between({wide, {0, 2}}, {narrow, {0, 0}}, narrow),
-            (Runs{{2, 0, 2}, {6, 2, 2}}));
+  EXPECT_EQ(runs_between({wide, {0, 2}}, {narrow, {0, 0}}, narrow), (Runs{{2, 0, 2}, {6, 2, 2}}));
   // All of it is one run, and so is a number.
   EXPECT_EQ(runs_between({wide, {0, 0}}, {wide, {0, 0}}, wide), (Runs{{0, 0, 8}}));
   EXPECT_EQ(runs_between({{}, {}}, {{}, {}}, {}), (Runs{{0, 0, 1}}));
