@@ -74,7 +74,7 @@ class Comparison {
       run_seed(static_cast<std::uint64_t>(seed));
       ++result_.seeds;
     }
-    if (!result_.stuck) bound_error();
+    if (result_.equal) bound_error();
     return std::move(result_);
   }
 

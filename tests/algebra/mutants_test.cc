@@ -231,6 +231,7 @@ TEST(StuckTest, TheSameProgramGivesTheSameAnswer) {
   const Verification a = once();
   ASSERT_FALSE(a.witness.empty());
   EXPECT_EQ(a.witness, once().witness);
+  EXPECT_EQ(a.error_probability, 0);
 }
 
 }  // namespace
