@@ -45,7 +45,7 @@ TEST(LimitsTest, ProceduresInACircle) {
 
 TEST(LimitsTest, RanksOfNoClassOrTwo) {
   Program none = small_step({.data = 2});
-  none.classes[0].box = {{0}};
+  none.classes[0].box = {{0}, {}};
   EXPECT_NE(refusal(none).find("of no device class"), std::string::npos);
   Program two = small_step({.data = 2});
   two.classes.push_back(two.classes[0]);

@@ -177,9 +177,9 @@ TEST(StuckTest, ACollectiveThatOneRankDoesNotComeTo) {
   const Verification v = changed({.data = 2}, [](Program& p) {
     DeviceClass other = p.classes[0];
     p.classes[0].name = "first";
-    p.classes[0].box = {{0}};
+    p.classes[0].box = {{0}, {}};
     other.name = "second";
-    other.box = {{1}};
+    other.box = {{1}, {}};
     p.classes.push_back(other);
     // Both classes have the same instructions; the second loses its last sum.
     std::vector<InstructionPlace> places = instructions_of(p);

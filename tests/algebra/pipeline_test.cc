@@ -3,6 +3,7 @@
 
 #include "algebra/small_step.h"
 #include "algebra/verify.h"
+#include "program/wellformed.h"
 
 namespace placet {
 namespace {
@@ -159,7 +160,9 @@ class PipelineWriter {
 Program pipeline() { return PipelineWriter().write(); }
 
 TEST(PipelineTest, TwoStages) {
-  const Verification v = verify(pipeline());
+  const Program program = pipeline();
+  require_wellformed(program, {.where = "pipeline"});
+  const Verification v = verify(program);
   EXPECT_TRUE(v.equal) << v.stuck.value_or("");
   EXPECT_EQ(v.ranks, 2);
 }

@@ -6,6 +6,7 @@
 #include "algebra/verify.h"
 #include "model/build.h"
 #include "model/shapes.h"
+#include "program/wellformed.h"
 
 namespace placet {
 namespace {
@@ -16,7 +17,9 @@ ModelReference reference_of(const Architecture& architecture, std::int64_t sampl
 }
 
 void expect_equal(const Architecture& architecture) {
-  const Verification v = verify(data_parallel(reference_of(architecture, 5), 2, 2));
+  const Program program = data_parallel(reference_of(architecture, 5), 2, 2);
+  require_wellformed(program, {.where = "data parallel"});
+  const Verification v = verify(program);
   EXPECT_TRUE(v.equal) << v.stuck.value_or("") << (v.witness.empty() ? "" : v.witness[0].tensor);
   EXPECT_LT(v.error_probability, 1e-12);
 }
