@@ -171,6 +171,33 @@ TEST(MutantsTest, ALocalNorm) {
   EXPECT_FALSE(v.equal);
 }
 
+/// Names of everything that people read, and kinds that say what a kernel is for.
+void rename_all(Program& program) {
+  int number = 0;
+  const auto name = [&] { return "n" + std::to_string(number++); };
+  for (Family& f : program.families) f.name = name();
+  for (Kernel& k : program.kernels) k.name = name();
+  for (DeviceClass& c : program.classes) c.name = name();
+  for (const InstructionPlace& place : instructions_of(program)) {
+    Instruction& what = place.what();
+    what.label = name();
+    what.phase = StepPhase::reduce;
+    if (calls_kernel(what.kind)) what.kind = InstructionKind::recompute;
+  }
+}
+
+TEST(MutantsTest, NamesAreNoEvidence) {
+  EXPECT_TRUE(changed(divided(), rename_all).equal);
+  const auto wrong = [](Program& p) { nth(p, InstructionKind::slice).what().shift = 1; };
+  const Verification named = changed(divided(), wrong);
+  const Verification nameless = changed(divided(), [&](Program& p) {
+    rename_all(p);
+    wrong(p);
+  });
+  EXPECT_FALSE(nameless.equal);
+  EXPECT_EQ(named.witness, nameless.witness);
+}
+
 // --- programs that cannot run
 
 TEST(StuckTest, ACollectiveThatOneRankDoesNotComeTo) {
