@@ -1,4 +1,4 @@
-// A kernel for tensors of known extents, ready to run over F_p (docs/theory.md §6.6).
+// A kernel for tensors of known extents, ready to run over F_p (docs/theory.md §6.7).
 //
 // The place of every number that a statement reads is worked out here, once: it is a sum of a
 // number from a table over the entries of the result and one from a table over what is summed, so

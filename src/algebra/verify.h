@@ -1,5 +1,5 @@
 // The algebraic reading of a step program: all ranks are run over a finite field, and what they
-// hold is compared with the reference (docs/theory.md §6.6).
+// hold is compared with the reference (docs/theory.md §6.7).
 //
 // Of functions such as norms, activations and the optimizer's root nothing is used but that equal
 // arguments give equal values; sums, products, quotients and the softmax are exact. A program that
