@@ -30,6 +30,7 @@ std::vector<std::string> profile_keys() {
                                    "notes",    "inherits", "precision",         "saves", "memory",
                                    "messages", "refusals", "recompute_policies"};
   for (std::string& key : scalar_keys()) keys.push_back(std::move(key));
+  for (std::string& key : timing_keys()) keys.push_back(std::move(key));
   return keys;
 }
 
@@ -55,6 +56,7 @@ void read_facts(const Catalog& catalog, const Reader& reader, Profile& profile) 
     note_fact(profile, "precision", fact->at("value").print(), fact->at("source").text());
   }
   read_scalars(reader, profile);
+  read_timing(reader, profile);
   read_saves(reader, profile);
   read_policies(reader, profile);
   read_memory(reader, profile);

@@ -1,6 +1,7 @@
 #include "validate/run_facts.h"
 
 #include "catalog/config_object.h"
+#include "catalog/table.h"
 
 namespace placet {
 namespace {
@@ -127,6 +128,19 @@ void read_realisation(RowReader& reader, RunFacts& facts) {
   }
 }
 
+std::optional<double> find_rate(RowReader& reader, const char* column) {
+  const auto cell = reader.find(column);
+  if (!cell || cell->empty()) return std::nullopt;
+  return number_of(*cell, {.least = 1e-3, .greatest = 1e6}, column);
+}
+
+void read_network(RowReader& reader, RunFacts& facts) {
+  facts.cluster = reader.find("cluster").value_or("");
+  facts.network = reader.find("network").value_or("");
+  facts.network_bandwidth = find_rate(reader, "network_gb_s");
+  facts.intra_bandwidth = find_rate(reader, "intra_gb_s");
+}
+
 }  // namespace
 
 RunFacts read_run(RowReader& reader) {
@@ -139,6 +153,7 @@ RunFacts read_run(RowReader& reader) {
   facts.precision = reader.need("precision");
   facts.optimizer = reader.need("optimizer");
   facts.device = reader.find("gpu").value_or("");
+  read_network(reader, facts);
   return facts;
 }
 

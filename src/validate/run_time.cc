@@ -1,0 +1,63 @@
+#include "validate/run_time.h"
+
+#include "catalog/cluster_catalog.h"
+#include "catalog/cluster_parts.h"
+#include "model/listing.h"
+
+namespace placet {
+namespace {
+
+constexpr Range kRates{1e-9, 1e18};
+
+std::int64_t devices_of(const RunDegrees& degrees) {
+  return degrees.data * degrees.tensor * degrees.layer * degrees.context;
+}
+
+}  // namespace
+
+std::optional<double> measured_step(RowReader& reader, const RunFacts& facts, const Model& model) {
+  const auto cell = [&](const char* column) -> std::optional<double> {
+    const std::string_view text = reader.stated(column);
+    if (text.empty()) return std::nullopt;
+    return number_of(text, kRates, column);
+  };
+  if (const auto step = cell("step_time_s")) return step;
+  const double devices = static_cast<double>(devices_of(facts.degrees));
+  const double samples = static_cast<double>(facts.batch.global);
+  const double tokens = samples * static_cast<double>(facts.batch.sequence);
+  if (const auto rate = cell("tokens_per_s_total")) return tokens / *rate;
+  if (const auto rate = cell("tokens_per_s_per_gpu")) return tokens / (*rate * devices);
+  if (const auto step = cell("step_time_s_derived")) return step;
+  if (const auto rate = cell("samples_per_s")) return samples / *rate;
+  const auto rate = cell("tflops_per_gpu");
+  if (!rate || reader.stated("tflops_kind") != "model") return std::nullopt;
+  const double work = in_flops(flops_per_token(model, facts.batch.sequence).training) * tokens;
+  return work / (*rate * 1e12 * devices);
+}
+
+Cluster cluster_of(const Catalog& catalog, const RunFacts& facts, const std::string& device,
+                   const std::string& where) {
+  const std::string name = facts.cluster.empty() ? device : facts.cluster;
+  Cluster cluster =
+      load_cluster(catalog, std::to_string(devices_of(facts.degrees)) + "x" + name, {}, where);
+  DeviceGroup& group = cluster.groups.front();
+  if (!facts.network.empty() && group.count > group.per_host) {
+    group.levels.back() = load_link(catalog, facts.network, group.count, where);
+  }
+  if (facts.intra_bandwidth && group.levels.size() > 1) {
+    Level& inside = group.levels.front();
+    inside.bandwidth = gigabytes_per_second(*facts.intra_bandwidth);
+    inside.efficiency = 1;
+    inside.all_reduce.clear();
+  }
+  if (facts.network_bandwidth) {
+    Level& last = group.levels.back();
+    const double sharers = group.levels.size() > 1 ? static_cast<double>(group.per_host) : 1.0;
+    last.bandwidth = gigabytes_per_second(*facts.network_bandwidth / sharers);
+    last.efficiency = 1;
+    last.all_reduce.clear();
+  }
+  return cluster;
+}
+
+}  // namespace placet
