@@ -14,7 +14,8 @@ constexpr std::array<std::string_view, kMatmulFormatCount> kFormats = {"bf16", "
 // What devices reach for which nobody has measured it: the shares of those with figures.
 constexpr double kShareOfPeak = 0.72;
 constexpr double kShareOfBandwidth = 0.85;
-constexpr double kFillDepth = 100;
+constexpr double kFillDepth = 120;
+constexpr double kUnaligned = 0.35;
 constexpr double kKernelMicroseconds = 3;
 constexpr double kMessageShare = 0.1;
 constexpr std::int64_t kMultiprocessors = 100;
@@ -114,14 +115,15 @@ AttentionRates read_attention(const Reader& kernel, std::vector<Fact>& facts) {
 void read_rates(const Reader& device_file, Device& device, std::vector<Fact>& facts) {
   const auto compute = device_file.find("compute");
   if (compute) {
-    compute->allow({"multiprocessors", "matmul_tflops", "tiles", "fill_depth", "memory_gb_s",
-                    "kernel_us", "message_share"});
+    compute->allow({"multiprocessors", "matmul_tflops", "tiles", "fill_depth", "unaligned",
+                    "memory_gb_s", "kernel_us", "message_share"});
   }
   DeviceRates& rates = device.rates;
   rates.multiprocessors = static_cast<std::int64_t>(
       figure_or(compute, "multiprocessors", {1, 10'000}, kMultiprocessors, facts));
   read_matmul(device_file, compute, device, facts);
   read_tiles(compute, rates, facts);
+  rates.unaligned = figure_or(compute, "unaligned", {0.01, 1}, kUnaligned, facts);
   rates.fill_depth = figure_or(compute, "fill_depth", {0, 10'000}, kFillDepth, facts);
   rates.memory = gigabytes_per_second(
       figure_or(compute, "memory_gb_s", kGigabytes,

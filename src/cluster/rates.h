@@ -59,6 +59,7 @@ struct DeviceRates {
   /// Matrix products of ideal shape, by format; 0 where the device cannot compute in it.
   std::array<FlopsPerSecond, kMatmulFormatCount> matmul{};
   std::vector<MatmulTile> tiles;
+  double unaligned = 1;      // of the rate, products whose rows begin at odd elements
   double fill_depth = 0;     // prologue and epilogue of a tile, as so much more depth
   BytesPerSecond memory{};   // what streaming kernels reach
   Seconds kernel{};          // shortest time that a kernel occupies the device

@@ -47,6 +47,7 @@ Seconds product_time(const DeviceRates& rates, const KernelWork& kernel) {
       best = std::min(best, flops(occupied(rates, kernel.shape, tile, cut)) / rate + added);
     }
   }
+  if (!kernel.aligned) best = best / rates.unaligned;
   return std::max({best, moved, rates.kernel});
 }
 

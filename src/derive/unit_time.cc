@@ -13,12 +13,14 @@ namespace {
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// The kind of message that an activation's term is, for what runs beside computation.
-Overlap overlap_of(const Layout& layout, const CommunicationTerm& term) {
+Overlap overlap_of(const Layout& layout, const CommunicationTerm& term, bool forward) {
   if (term.collective == Collective::host_copy) return Overlap::host;
   if (term.collective == Collective::all_to_all && (term.axes & layout.sequence_axes) == 0) {
     return Overlap::experts;
   }
-  if ((term.axes & layout.tensor_axes) != 0) return Overlap::tensor;
+  if ((term.axes & layout.tensor_axes) != 0) {
+    return forward ? Overlap::tensor_forward : Overlap::tensor_backward;
+  }
   if ((term.axes & layout.sequence_axes) != 0) return Overlap::sequence;
   return Overlap::experts;
 }
@@ -66,23 +68,60 @@ class UnitTimer {
   }
 
   void add_messages() {
-    for (const UnitTerm& message : activation_traffic(layout_, unit_, recomputed_)) {
+    const std::vector<UnitTerm> plain = activation_traffic(layout_, unit_, false);
+    for (const UnitTerm& message : plain) {
       const Part part = message.term.phase == Phase::forward ? Part::forward : Part::backward;
-      PartTime& time = out_[part];
-      const Seconds taken = term_time(job_, message.term);
-      time.host += timing_.host_per_collective * static_cast<double>(message.term.count);
-      const Overlap kind = overlap_of(layout_, message.term);
-      time.exposed.add(message.term.axes,
-                       timing_.runs_beside(kind) ? beside(kind, time, taken) : taken);
+      add_message(part, message.term, message.term.phase == Phase::forward);
     }
+    if (recomputed_) add_again(plain);
+  }
+
+  void add_message(Part part, const CommunicationTerm& term, bool forward) {
+    PartTime& time = out_[part];
+    const Seconds taken = term_time(job_, term);
+    time.host += timing_.host_per_collective * static_cast<double>(term.count);
+    const Overlap kind = overlap_of(layout_, term, forward);
+    time.exposed.add(term.axes, timing_.runs_beside(kind) ? beside(kind, part, taken) : taken);
+  }
+
+  /// What a recomputed unit sends beyond what a plain one does, in backward: its forward once more.
+  void add_again(std::vector<UnitTerm> plain) {
+    for (UnitTerm message : activation_traffic(layout_, unit_, true)) {
+      if (message.term.phase != Phase::backward) continue;
+      const auto known = std::ranges::find_if(plain, [&](const UnitTerm& other) {
+        return is_same_movement(other, message) && other.term.payload == message.term.payload;
+      });
+      if (known != plain.end()) {
+        message.term.count -= known->term.count;
+        plain.erase(known);
+      }
+      if (message.term.count > 0) add_message(Part::again, message.term, true);
+    }
+  }
+
+  Seconds room_beside(Overlap kind, Part part) const {
+    switch (kind) {
+      case Overlap::tensor_backward:
+        return out_.weights;
+      case Overlap::sequence:
+        return out_[part].kernels[1];
+      case Overlap::tensor_forward:
+      case Overlap::experts:
+      case Overlap::host:
+      case Overlap::gathers:
+      case Overlap::reductions:
+      case Overlap::update:
+      case Overlap::stages:
+        break;
+    }
+    return out_[part].kernels[0];
   }
 
   /// What is left of a message that runs beside this part's computation: what computation is too
   /// short to hide, and what it loses to the message's kernels.
-  Seconds beside(Overlap kind, const PartTime& time, Seconds taken) {
-    Seconds& used = hidden_[static_cast<std::size_t>(&time - out_.parts.data())];
-    const Seconds whole = kind == Overlap::sequence ? time.kernels[1] : time.kernels[0];
-    const Seconds room = std::max(Seconds(), whole - used);
+  Seconds beside(Overlap kind, Part part, Seconds taken) {
+    Seconds& used = hidden_[static_cast<std::size_t>(part)];
+    const Seconds room = std::max(Seconds(), room_beside(kind, part) - used);
     const Seconds hidden = std::min(taken, room);
     used += hidden;
     return taken - hidden + hidden * rates_.message_share;

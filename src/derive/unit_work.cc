@@ -154,7 +154,16 @@ class WorkWriter {
             .shape = shape,
             .format = format(op),
             .bytes = wide * elements * static_cast<double>(shape.batch),
-            .flops = flops_of(shape)};
+            .flops = flops_of(shape),
+            .aligned = is_aligned(op)};
+  }
+
+  /// Whether rows of the weight and of the output have an even length: elements of half precision
+  /// are loaded in pairs at least.
+  bool is_aligned(const Operator& op) const {
+    if (op.parameters.empty()) return scores_of(op).head_size % 2 == 0;
+    const ProductShape shape = product_of(op);
+    return shape.n % 2 == 0 && shape.k % 2 == 0;
   }
 
   bool has_product(const Operator& op) const {

@@ -12,8 +12,10 @@ std::string_view name_of(Overlap overlap) {
       return "update";
     case Overlap::stages:
       return "stages";
-    case Overlap::tensor:
-      return "tensor";
+    case Overlap::tensor_forward:
+      return "tensor forward";
+    case Overlap::tensor_backward:
+      return "tensor backward";
     case Overlap::sequence:
       return "sequence";
     case Overlap::experts:

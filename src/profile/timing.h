@@ -14,16 +14,17 @@ namespace placet {
 
 /// Messages that an engine may run beside computation.
 enum class Overlap : std::uint8_t {
-  gathers,     // of parameters for use, beside the units before
-  reductions,  // of gradients, beside backward
-  update,      // parameters gathered after the update, beside the next step's forward
-  stages,      // activations and gradients between pipeline stages
-  tensor,      // collectives around parallel regions, beside the products that they feed
-  sequence,    // keys and values of other devices, beside attention on those at hand
-  experts,     // tokens on their way to and from experts
-  host         // copies to and from host memory
+  gathers,          // of parameters for use, beside the units before
+  reductions,       // of gradients, beside backward
+  update,           // parameters gathered after the update, beside the next step's forward
+  stages,           // activations and gradients between pipeline stages
+  tensor_forward,   // collectives around parallel regions, beside the products that they feed
+  tensor_backward,  // the same of gradients, beside the products for weights
+  sequence,         // keys and values of other devices, beside attention on those at hand
+  experts,          // tokens on their way to and from experts
+  host              // copies to and from host memory
 };
-inline constexpr int kOverlapCount = 8;
+inline constexpr int kOverlapCount = 9;
 std::string_view name_of(Overlap overlap);
 
 struct EngineTiming {
