@@ -68,6 +68,7 @@ const std::vector<TimingFact>& timing_facts() {
       {"overlaps", set_overlaps},
       number("score_bytes_forward", &EngineTiming::score_bytes_forward),
       number("score_bytes_backward", &EngineTiming::score_bytes_backward),
+      number("dropped_score_bytes", &EngineTiming::dropped_score_bytes),
       number("logit_bytes", &EngineTiming::logit_bytes),
       number("update_bytes", &EngineTiming::update_bytes),
       number("clip_bytes", &EngineTiming::clip_bytes),

@@ -81,7 +81,17 @@ class UnitTimer {
     const Seconds taken = term_time(job_, term);
     time.host += timing_.host_per_collective * static_cast<double>(term.count);
     const Overlap kind = overlap_of(layout_, term, forward);
-    time.exposed.add(term.axes, timing_.runs_beside(kind) ? beside(kind, part, taken) : taken);
+    const bool hides = timing_.runs_beside(kind) && !(part == Part::backward && comes_first(term));
+    time.exposed.add(term.axes, hides ? beside(kind, part, taken) : taken);
+  }
+
+  /// The gradient of what leaves a parallel region is gathered before anything there can run.
+  bool comes_first(const CommunicationTerm& term) const {
+    if (term.collective != Collective::all_gather) return false;
+    const UnitKind& kind = job_.model.kinds[at(layout_.units[at(unit_)].kind)];
+    return std::ranges::any_of(kind.values, [&](const Value& value) {
+      return value.name == term.what && value.region == Region::parallel;
+    });
   }
 
   /// What a recomputed unit sends beyond what a plain one does, in backward: its forward once more.

@@ -263,8 +263,10 @@ class WorkWriter {
       out.push_back(product(op, scores));
       out.push_back(product(op, context));
     }
-    const double each = backward ? timing_.score_bytes_backward : timing_.score_bytes_forward;
-    out.push_back(stream(op, each * s.pairs, backward ? 4 : 3));
+    const double softmax = backward ? timing_.score_bytes_backward : timing_.score_bytes_forward;
+    const bool drops = op.internals.size() > static_cast<std::size_t>(internal::kAttentionMask);
+    const double each = softmax + (drops ? timing_.dropped_score_bytes : 0.0);
+    out.push_back(stream(op, each * s.pairs, drops ? 3 : 2));
   }
 
   void write_attention(const Operator& op, bool backward, std::vector<KernelWork>& out) const {

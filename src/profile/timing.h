@@ -32,9 +32,11 @@ struct EngineTiming {
   /// reaches memory. The plain theory fuses a bias into the product before it.
   std::vector<std::vector<OpKind>> fused{{OpKind::linear, OpKind::bias}};
   std::string attention_kernel = "flash-2";  // empty: products, softmax and dropout apart
-  /// Of attention without such a kernel: bytes moved per score beside the products.
-  double score_bytes_forward = 9;
-  double score_bytes_backward = 11;
+  /// Of attention without such a kernel: bytes moved per score beside the products, by softmax and
+  /// by dropout (each way).
+  double score_bytes_forward = 4;
+  double score_bytes_backward = 6;
+  double dropped_score_bytes = 5;
   /// Bytes moved per logit by the loss, forward and backward together, beside the product.
   double logit_bytes = 20;
   /// Bytes moved per element that a device updates, and per element whose norm it takes.

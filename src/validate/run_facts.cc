@@ -35,6 +35,8 @@ RunShape read_shape(RowReader& reader) {
   shape.mlp_type = reader.need("mlp_type");
   shape.positions = reader.need("pos_embedding");
   shape.tied = reader.need_whole("tied_embeddings", {0, 1}) == 1;
+  shape.dropout =
+      static_cast<double>(reader.find_whole("dropout_percent", {0, 99}).value_or(0)) / 100;
   read_experts(reader, shape);
   const bool all_experts = shape.experts > 0 && shape.dense_blocks == 0;
   if (!all_experts) shape.ffn = reader.need_whole("ffn", {1, kMostWidth});
