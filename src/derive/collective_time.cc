@@ -32,20 +32,25 @@ double narrowest(const std::vector<Level>& levels, const GroupPlace& place) {
   return least;
 }
 
-/// Latency of going round once: a ring visits every member; a tree climbs the wider levels.
-double latency_once(const std::vector<Level>& levels, const GroupPlace& place) {
-  double ring = 0;
-  double tree = 0;
-  double outside = 1;
-  for (std::size_t l = place.inside.size(); l-- > 0;) {
-    if (!crosses(place, l)) continue;
-    const double step = in_seconds(levels[l].latency);
-    const double domains = real(domains_at(place, l));
-    ring += step * (domains - 1) * outside;
-    tree += step * (l == 0 ? domains - 1 : std::ceil(std::log2(domains)));
-    outside *= domains;
+/// Latency of going round a ring once: every step waits for the slowest of its links, which one of
+/// the members has to pass.
+double ring_latency(const std::vector<Level>& levels, const GroupPlace& place) {
+  double slowest = 0;
+  for (std::size_t l = 0; l < place.inside.size(); ++l) {
+    if (crosses(place, l)) slowest = std::max(slowest, in_seconds(levels[l].latency));
   }
-  return std::min(ring, tree);
+  return slowest * real(place.size - 1);
+}
+
+/// Latency of climbing a tree over the wider levels, from rings inside the innermost.
+double tree_latency(const std::vector<Level>& levels, const GroupPlace& place) {
+  double sum = 0;
+  for (std::size_t l = 0; l < place.inside.size(); ++l) {
+    if (!crosses(place, l)) continue;
+    const double domains = real(domains_at(place, l));
+    sum += in_seconds(levels[l].latency) * (l == 0 ? domains - 1 : std::ceil(std::log2(domains)));
+  }
+  return sum;
 }
 
 /// The measured curve of the widest group that is not larger than the group's.
@@ -86,7 +91,7 @@ Seconds all_to_all_time(const std::vector<Level>& levels, const GroupPlace& plac
 
 Seconds broadcast_time(const std::vector<Level>& levels, const GroupPlace& place, double payload) {
   const double rate = narrowest(levels, place);
-  return rate == 0 ? Seconds() : seconds(latency_once(levels, place) + payload / rate);
+  return rate == 0 ? Seconds() : seconds(tree_latency(levels, place) + payload / rate);
 }
 
 /// One message to a neighbour along the axes: over the widest level that neighbours cross.
@@ -138,7 +143,17 @@ Seconds all_reduce_time(const std::vector<Level>& levels, const GroupPlace& plac
   }
   const double rate = narrowest(levels, place);
   if (rate == 0) return {};
-  return seconds(2 * latency_once(levels, place) + sent / rate);
+  const double latency = std::min(ring_latency(levels, place), tree_latency(levels, place));
+  return seconds(2 * latency + sent / rate);
+}
+
+Seconds scatter_time(const std::vector<Level>& levels, const GroupPlace& place, double payload) {
+  if (place.size <= 1 || payload <= 0) return {};
+  if (curve_for(levels, place) != nullptr) return all_reduce_time(levels, place, payload) / 2.0;
+  const double rate = narrowest(levels, place);
+  if (rate == 0) return {};
+  const double sent = payload * real(place.size - 1) / real(place.size);
+  return seconds(ring_latency(levels, place) + sent / rate);
 }
 
 Seconds call_time(const Job& job, const CommunicationTerm& term) {
@@ -160,7 +175,7 @@ Seconds call_time(const Job& job, const CommunicationTerm& term) {
       return all_reduce_time(levels, place, payload);
     case Collective::reduce_scatter:
     case Collective::all_gather:
-      return all_reduce_time(levels, place, payload) / 2.0;
+      return scatter_time(levels, place, payload);
     case Collective::all_to_all:
       return all_to_all_time(levels, place, payload);
     case Collective::broadcast:

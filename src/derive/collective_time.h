@@ -23,15 +23,19 @@ struct GroupPlace {
 /// together {8, 16}.
 GroupPlace place_of(const Cluster& cluster, const Placement& placement, AxisMask axes);
 
-/// Seconds of one all-reduce of `payload` bytes: the faster of a ring (2 (n-1) steps) and a tree
-/// (2 log2 of the domains, and the ring inside one) by latency, and 2 (n-1)/n of the payload over
-/// the least of: the bandwidth inside a domain; that of a wider level times the members that share
-/// a domain below it, since each brings a link of its own.
+/// Seconds of one all-reduce of `payload` bytes: the faster of a ring (2 (n-1) steps, each as slow
+/// as the slowest link) and a tree (2 log2 of the domains, and the ring inside one) by latency, and
+/// 2 (n-1)/n of the payload over the least of: the bandwidth inside a domain; that of a wider level
+/// times the members that share a domain below it, since each brings a link of its own.
 Seconds all_reduce_time(const std::vector<Level>& levels, const GroupPlace& place, double payload);
 
+/// Of one reduce-scatter or all-gather, whose whole value has `payload` bytes: one time round a
+/// ring. Half of a measured all-reduce where there is one.
+Seconds scatter_time(const std::vector<Level>& levels, const GroupPlace& place, double payload);
+
 /// Seconds of one call of the term on the job's cluster; none without a cluster.
-/// Reduce-scatter and all-gather take half of an all-reduce. An all-to-all sends to each of the
-/// group the same: what stays inside a domain and what leaves it go side by side.
+/// An all-to-all sends to each of the group the same: what stays inside a domain and what leaves it
+/// go side by side.
 Seconds call_time(const Job& job, const CommunicationTerm& term);
 
 /// All calls of a step.
