@@ -26,11 +26,21 @@ void read_engine_precision(const Catalog& catalog, const Reader& value, Profile&
 }  // namespace
 
 std::vector<std::string> profile_keys() {
-  std::vector<std::string> keys = {"schema",   "name",     "version",           "date",  "title",
-                                   "notes",    "inherits", "precision",         "saves", "memory",
-                                   "messages", "refusals", "recompute_policies"};
+  std::vector<std::string> keys = {"schema",
+                                   "name",
+                                   "version",
+                                   "date",
+                                   "title",
+                                   "notes",
+                                   "inherits",
+                                   "precision",
+                                   "saves",
+                                   "memory",
+                                   "messages",
+                                   "refusals",
+                                   "recompute_policies",
+                                   "timing"};
   for (std::string& key : scalar_keys()) keys.push_back(std::move(key));
-  for (std::string& key : timing_keys()) keys.push_back(std::move(key));
   return keys;
 }
 

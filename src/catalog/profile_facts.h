@@ -17,9 +17,8 @@ std::vector<std::string> profile_keys();
 /// stays. Each fact is noted in Profile::facts.
 void read_facts(const Catalog& catalog, const Reader& reader, Profile& profile);
 
-/// Keys of the facts that are one value each, and of those about time.
+/// Keys of the facts that are one value each.
 std::vector<std::string> scalar_keys();
-std::vector<std::string> timing_keys();
 
 /// The parts of read_facts: single values, saved values, and the lists of own terms, messages and
 /// refusals.

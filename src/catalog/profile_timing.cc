@@ -85,21 +85,25 @@ const std::vector<TimingFact>& timing_facts() {
   return kFacts;
 }
 
-}  // namespace
-
 std::vector<std::string> timing_keys() {
   std::vector<std::string> keys;
   for (const TimingFact& fact : timing_facts()) keys.push_back(fact.key);
   return keys;
 }
 
+}  // namespace
+
 void read_timing(const Reader& reader, Profile& profile) {
+  const auto object = reader.find("timing");
+  if (!object) return;
+  object->allow(timing_keys());
   for (const TimingFact& timing : timing_facts()) {
-    const auto fact = reader.find(timing.key);
+    const auto fact = object->find(timing.key);
     if (!fact) continue;
     fact->allow({"value", "source"});
     timing.set(fact->at("value"), profile.timing);
-    note_fact(profile, timing.key, fact->at("value").print(), fact->at("source").text());
+    note_fact(profile, "timing." + timing.key, fact->at("value").print(),
+              fact->at("source").text());
   }
 }
 

@@ -60,8 +60,7 @@ double attention_tflops(const AttentionRates& rates, std::int64_t size, std::int
   if (rates.heads.empty()) return 0;
   auto head = std::ranges::lower_bound(rates.heads, size, {}, &AttentionRates::Head::size);
   if (head == rates.heads.end()) --head;
-  const double filled =
-      std::min(1.0, static_cast<double>(size) / static_cast<double>(head->size));
+  const double filled = std::min(1.0, static_cast<double>(size) / static_cast<double>(head->size));
   const Curve& curve = backward ? head->backward : head->forward;
   return filled * value_at(curve, static_cast<double>(length));
 }

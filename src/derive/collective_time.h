@@ -1,4 +1,4 @@
-// What one collective takes on a cluster (docs/theory.md §7.3): latency of its steps plus bytes over
+// What one collective takes on a cluster (docs/theory.md §7.3): latency of its steps and bytes over
 // the bandwidth of the narrowest level that its ring crosses, or a measured curve where there is
 // one. Which algorithm runs, changes time and never the bytes of §4.
 #pragma once

@@ -52,7 +52,9 @@ class UnitTimer {
       const Seconds taken = kernel_time(rates_, timing_.attention_kernel, kernel);
       time.kernels[static_cast<std::size_t>(kernel.kind)] += taken;
       time.flops += kernel.flops;
-      time.host += timing_.host_per_launch * static_cast<double>(kernel.launches);
+      if (!timing_.captures_launches) {
+        time.host += timing_.host_per_launch * static_cast<double>(kernel.launches);
+      }
       if (kernel.for_weights) out_.weights += taken;
     }
   }
@@ -79,7 +81,9 @@ class UnitTimer {
   void add_message(Part part, const CommunicationTerm& term, bool forward) {
     PartTime& time = out_[part];
     const Seconds taken = term_time(job_, term);
-    time.host += timing_.host_per_collective * static_cast<double>(term.count);
+    if (!timing_.captures_launches) {
+      time.host += timing_.host_per_collective * static_cast<double>(term.count);
+    }
     const Overlap kind = overlap_of(layout_, term, forward);
     const bool hides = timing_.runs_beside(kind) && !(part == Part::backward && comes_first(term));
     time.exposed.add(term.axes, hides ? beside(kind, part, taken) : taken);

@@ -166,6 +166,18 @@ class WorkWriter {
     return shape.n % 2 == 0 && shape.k % 2 == 0;
   }
 
+  /// Products in fewer bits than their operands have: m rows of `width` are read, and written for
+  /// this product and, the other way round, for that of the weight's gradient.
+  void write_cast(const Operator& op, const ProductShape& s, std::int64_t width,
+                  std::vector<KernelWork>& out) const {
+    if (format(op) == format_of(job_.precision.compute)) return;
+    const double elements = static_cast<double>(s.batch) * static_cast<double>(s.m) *
+                            static_cast<double>(width);
+    const double read = static_cast<double>(bits_of(job_.precision.compute)) / 8;
+    const double written = static_cast<double>(bits_of(*job_.precision.products)) / 8;
+    out.push_back(stream(op, elements * (read + 2 * written), 1));
+  }
+
   bool has_product(const Operator& op) const {
     return (op.kind == OpKind::linear || op.kind == OpKind::grouped_linear) &&
            !op.parameters.empty() && !op.outputs.empty();
@@ -285,7 +297,10 @@ class WorkWriter {
 
   void write_forward(std::size_t o) {
     const Operator& op = op_at(o);
-    if (has_product(op)) return forward_.push_back(product(op, product_of(op)));
+    if (has_product(op)) {
+      write_cast(op, product_of(op), product_of(op).k, forward_);
+      return forward_.push_back(product(op, product_of(op)));
+    }
     if (op.kind == OpKind::attention) return write_attention(op, false, forward_);
     if (op.kind == OpKind::loss) {
       return forward_.push_back(stream(op, logits_of(op) * timing_.logit_bytes / 2, 4));
@@ -318,6 +333,7 @@ class WorkWriter {
 
   void write_product_backward(const Operator& op) {
     const ProductShape s = product_of(op);
+    write_cast(op, s, s.n, out_.backward);
     out_.backward.push_back(product(op, {.batch = s.batch, .m = s.m, .n = s.k, .k = s.n}));
     if (!trains(op)) return;
     out_.backward.push_back(product(op, {.batch = s.batch, .m = s.n, .n = s.k, .k = s.m}));

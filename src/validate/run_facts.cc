@@ -19,6 +19,11 @@ void read_experts(RowReader& reader, RunShape& shape) {
   shape.experts_per_token = reader.need_whole("moe_topk", {1, kMostExperts});
   shape.expert_width = reader.need_whole("moe_ffn", {1, kMostWidth});
   shape.shared_experts = reader.need_whole("moe_shared_experts", {0, kMostExperts});
+  // Some models alternate instead of beginning with dense blocks.
+  const auto dense = reader.find("moe_first_dense_layers");
+  if (dense && dense->find_first_not_of("0123456789") != std::string::npos) {
+    return reader.miss("which blocks have experts cannot be said in columns");
+  }
   shape.dense_blocks = reader.need_whole("moe_first_dense_layers", {0, kMostLayers});
 }
 

@@ -1,4 +1,4 @@
-// The time of a step as a row gives it, and as it is derived, on the cluster that the row speaks of.
+// The time of a step as a row gives it, and as it is derived on the cluster that the row means.
 #pragma once
 
 #include <optional>

@@ -116,7 +116,7 @@ TEST(WrongInputTest, EveryMessageSaysWhereAndWhat) {
   expect_wrong_input("", "subcommand: is missing; expected model, derive, compare");
   expect_wrong_input("derve 70B", "subcommand: 'derve' is not known;");
   expect_wrong_input("derve 70B", "did you mean 'derive'?");
-  expect_wrong_input("simulate 70B", "'simulate' is not available in this version");
+  expect_wrong_input("plan 70B", "'plan' is not available in this version");
   expect_wrong_input("derive 70B --placment dp=8:ddp", "did you mean '--placement'?");
   expect_wrong_input("derive 70B extra --placement dp=8:ddp",
                      "placet derive: 'extra' is one argument too many");
