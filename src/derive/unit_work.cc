@@ -166,16 +166,15 @@ class WorkWriter {
     return shape.n % 2 == 0 && shape.k % 2 == 0;
   }
 
-  /// Products in fewer bits than their operands have: m rows of `width` are read, and written for
-  /// this product and, the other way round, for that of the weight's gradient.
+  /// Products in fewer bits than their operands have: m rows of `width` are written once more for
+  /// this product and, the other way round, for that of the weight's gradient, by the kernel before.
   void write_cast(const Operator& op, const ProductShape& s, std::int64_t width,
                   std::vector<KernelWork>& out) const {
     if (format(op) == format_of(job_.precision.compute)) return;
-    const double elements = static_cast<double>(s.batch) * static_cast<double>(s.m) *
-                            static_cast<double>(width);
-    const double read = static_cast<double>(bits_of(job_.precision.compute)) / 8;
+    const double elements =
+        static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(width);
     const double written = static_cast<double>(bits_of(*job_.precision.products)) / 8;
-    out.push_back(stream(op, elements * (read + 2 * written), 1));
+    out.push_back(stream(op, elements * 2 * written, 1));
   }
 
   bool has_product(const Operator& op) const {
