@@ -146,6 +146,8 @@ void read_network(RowReader& reader, RunFacts& facts) {
   facts.network = reader.find("network").value_or("");
   facts.network_bandwidth = find_rate(reader, "network_gb_s");
   facts.intra_bandwidth = find_rate(reader, "intra_gb_s");
+  facts.network_latency = find_rate(reader, "network_latency_us");
+  facts.intra_latency = find_rate(reader, "intra_latency_us");
 }
 
 }  // namespace

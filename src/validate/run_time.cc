@@ -57,6 +57,10 @@ Cluster cluster_of(const Catalog& catalog, const RunFacts& facts, const std::str
     last.efficiency = 1;
     last.all_reduce.clear();
   }
+  if (facts.network_latency && group.levels.size() > 1) {
+    group.levels.back().latency = microseconds(*facts.network_latency);
+  }
+  if (facts.intra_latency) group.levels.front().latency = microseconds(*facts.intra_latency);
   return cluster;
 }
 
