@@ -166,8 +166,8 @@ class WorkWriter {
     return shape.n % 2 == 0 && shape.k % 2 == 0;
   }
 
-  /// Products in fewer bits than their operands have: m rows of `width` are written once more for
-  /// this product and, the other way round, for that of the weight's gradient, by the kernel before.
+  /// Products in fewer bits than their operands have: the kernel before writes m rows of `width`
+  /// for this product and, the other way round, for that of the weight's gradient.
   void write_cast(const Operator& op, const ProductShape& s, std::int64_t width,
                   std::vector<KernelWork>& out) const {
     if (format(op) == format_of(job_.precision.compute)) return;

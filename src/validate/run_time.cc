@@ -13,6 +13,19 @@ std::int64_t devices_of(const RunDegrees& degrees) {
   return degrees.data * degrees.tensor * degrees.layer * degrees.context;
 }
 
+/// FLOPs of a sample as a source counts them: the usual model FLOPs, or, with recomputation, those of
+/// arXiv 2104.04473, equation 3: 96 s l h^2 (1 + s / 6h + V / 16 l h).
+std::optional<double> counted_flops(std::string_view kind, const RunFacts& facts,
+                                    const Model& model) {
+  const double s = static_cast<double>(facts.batch.sequence);
+  if (kind == "model") return in_flops(flops_per_token(model, facts.batch.sequence).training) * s;
+  if (!kind.starts_with("hardware")) return std::nullopt;
+  const double l = static_cast<double>(model.figures.blocks);
+  const double h = static_cast<double>(model.figures.hidden);
+  const double v = static_cast<double>(model.figures.vocabulary);
+  return 96 * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
+}
+
 }  // namespace
 
 std::optional<double> measured_step(RowReader& reader, const RunFacts& facts, const Model& model) {
@@ -30,9 +43,9 @@ std::optional<double> measured_step(RowReader& reader, const RunFacts& facts, co
   if (const auto step = cell("step_time_s_derived")) return step;
   if (const auto rate = cell("samples_per_s")) return samples / *rate;
   const auto rate = cell("tflops_per_gpu");
-  if (!rate || reader.stated("tflops_kind") != "model") return std::nullopt;
-  const double work = in_flops(flops_per_token(model, facts.batch.sequence).training) * tokens;
-  return work / (*rate * 1e12 * devices);
+  const std::optional<double> work = counted_flops(reader.stated("tflops_kind"), facts, model);
+  if (!rate || !work) return std::nullopt;
+  return *work * samples / (*rate * 1e12 * devices);
 }
 
 Cluster cluster_of(const Catalog& catalog, const RunFacts& facts, const std::string& device,
