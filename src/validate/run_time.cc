@@ -13,8 +13,8 @@ std::int64_t devices_of(const RunDegrees& degrees) {
   return degrees.data * degrees.tensor * degrees.layer * degrees.context;
 }
 
-/// FLOPs of a sample as a source counts them: the usual model FLOPs, or, with recomputation, those of
-/// arXiv 2104.04473, equation 3: 96 s l h^2 (1 + s / 6h + V / 16 l h).
+/// FLOPs of a sample as a source counts them: the usual model FLOPs, or, with recomputation, those
+/// of arXiv 2104.04473, equation 3: 96 s l h^2 (1 + s / 6h + V / 16 l h).
 std::optional<double> counted_flops(std::string_view kind, const RunFacts& facts,
                                     const Model& model) {
   const double s = static_cast<double>(facts.batch.sequence);

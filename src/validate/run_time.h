@@ -12,7 +12,8 @@ namespace placet {
 
 /// Seconds of a step: as printed; else from tokens or samples per second; else from FLOP/s per
 /// device, by the usual count of model FLOPs (model/listing.h) or, where the row says that
-/// recomputation is counted, by that of arXiv 2104.04473, equation 3. None where the row has no such figure.
+/// recomputation is counted, by that of arXiv 2104.04473, equation 3. None where the row has no
+/// such figure.
 std::optional<double> measured_step(RowReader& reader, const RunFacts& facts, const Model& model);
 
 /// The row's cluster: its device's usual hosts and network unless the row or its source says
