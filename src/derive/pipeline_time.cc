@@ -137,7 +137,64 @@ class PipelineRun {
   std::vector<double> clock_, busy_, sending_;
 };
 
+/// Forward and backward of every virtual stage; of two directions, whose stages are the same, the
+/// shorter one.
+std::vector<ChunkTime> stage_times(const PipelineWork& work) {
+  const auto degree = static_cast<std::int64_t>(work.devices.size());
+  std::vector<ChunkTime> stages(at(virtual_stages(work.schedule, degree)));
+  std::vector<bool> known(stages.size(), false);
+  for (std::int64_t d = 0; d < degree; ++d) {
+    for (std::size_t c = 0; c < work.devices[at(d)].size(); ++c) {
+      const std::size_t s =
+          at(hosted_stage(work.schedule, degree, d, static_cast<std::int64_t>(c)));
+      const ChunkTime& own = work.devices[at(d)][c];
+      ChunkTime& least = stages[s];
+      least.forward = known[s] ? std::min(least.forward, own.forward) : own.forward;
+      least.backward = known[s] ? std::min(least.backward, own.backward) : own.backward;
+      known[s] = true;
+    }
+  }
+  return stages;
+}
+
+bool splits_backward(Order order) {
+  switch (order) {
+    case Order::split_single:
+    case Order::split_vee:
+    case Order::bidirectional_split:
+      return true;
+    case Order::all_forward:
+    case Order::one_forward_one_backward:
+    case Order::interleaved:
+      return false;
+  }
+  return false;
+}
+
 }  // namespace
+
+Seconds least_pipeline_time(const PipelineWork& work) {
+  const auto degree = static_cast<std::int64_t>(work.devices.size());
+  const std::vector<ChunkTime> stages = stage_times(work);
+  const bool both_ways = work.schedule.hosting == Hosting::bidirectional;
+  const double m = static_cast<double>(work.micro_batches);
+  Seconds longest;
+  for (std::int64_t d = 0; d < degree; ++d) {
+    std::int64_t first = virtual_stages(work.schedule, degree);
+    Seconds own;
+    for (std::size_t c = 0; c < work.devices[at(d)].size(); ++c) {
+      const ChunkTime& chunk = work.devices[at(d)][c];
+      own += (chunk.forward + chunk.backward) * (both_ways ? m / 2 : m);
+      first = std::min(first, hosted_stage(work.schedule, degree, d, static_cast<std::int64_t>(c)));
+    }
+    for (std::int64_t s = 0; s < first; ++s) {
+      own += stages[at(s)].forward;
+      if (!splits_backward(work.schedule.order)) own += stages[at(s)].backward;
+    }
+    longest = std::max(longest, own);
+  }
+  return longest;
+}
 
 PipelineTime pipeline_time(const PipelineWork& work) { return PipelineRun(work).run(); }
 

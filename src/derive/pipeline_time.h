@@ -39,4 +39,11 @@ struct PipelineTime {
 /// Throws InternalError if the order of work deadlocks.
 PipelineTime pipeline_time(const PipelineWork& work);
 
+/// What no order of work can beat, in O(degree x chunks): a device's first work waits for the
+/// forwards of the stages before its first, all its work is its own, and unless backward is split
+/// its last backward is followed by those of the stages before. Equal to pipeline_time where one
+/// chunk per device passes forward and backward in turns and all stages take the same; for searches
+/// that need a bound. Proof: the three spans follow each other on one path of dependencies.
+Seconds least_pipeline_time(const PipelineWork& work);
+
 }  // namespace placet

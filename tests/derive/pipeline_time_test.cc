@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 namespace placet {
 namespace {
 
@@ -68,6 +70,40 @@ TEST(PipelineTime, EverySchedulesOrderRunsThrough) {
     const PipelineTime time = pipeline_time(work(schedule, 4, 16));
     for (const Seconds busy : time.busy) EXPECT_LE(busy, time.whole);
     EXPECT_GT(time.whole, Seconds());
+  }
+}
+
+TEST(LeastPipelineTime, IsMetByEvenStagesInTurns) {
+  for (const std::int64_t degree : {1, 2, 4, 7}) {
+    const PipelineWork even = work({}, degree, 9);
+    EXPECT_DOUBLE_EQ(in_seconds(least_pipeline_time(even)), in_seconds(pipeline_time(even).whole));
+  }
+}
+
+// Two thousand pipelines of every kind with random times: never above what the order takes.
+TEST(LeastPipelineTime, IsNeverBeaten) {
+  const std::vector<Schedule> schedules = {
+      {},
+      {.order = Order::all_forward},
+      {.order = Order::split_single},
+      {.hosting = Hosting::loop, .order = Order::interleaved, .chunks = 2},
+      {.hosting = Hosting::vee, .order = Order::split_vee, .chunks = 2},
+      {.hosting = Hosting::bidirectional, .order = Order::bidirectional_split, .chunks = 2}};
+  std::mt19937_64 random(7);
+  std::uniform_real_distribution<double> length(0.1, 3);
+  for (int i = 0; i < 2000; ++i) {
+    const Schedule& schedule = schedules[static_cast<std::size_t>(i) % schedules.size()];
+    const std::int64_t degree = 2 + 2 * (i / 6 % 3);
+    PipelineWork any = work(schedule, degree, degree * (2 + i % 3));
+    for (auto& device : any.devices) {
+      for (ChunkTime& chunk : device) {
+        chunk = {.forward = seconds(length(random)), .backward = seconds(length(random))};
+        chunk.backward_weight = chunk.backward / 2.0;
+      }
+    }
+    any.message = seconds(i % 2 == 0 ? 0.0 : 0.3);
+    EXPECT_LE(in_seconds(least_pipeline_time(any)), in_seconds(pipeline_time(any).whole) + 1e-9)
+        << "case " << i;
   }
 }
 
