@@ -305,12 +305,21 @@ class WorkWriter {
       return forward_.push_back(stream(op, logits_of(op) * timing_.logit_bytes / 2, 4));
     }
     const double taken = op.kind == OpKind::embedding ? outputs(op) : inputs(op);
-    const double moved = taken + outputs(op) + 2 * kept_inside(op);
+    const double moved = taken + outputs(op) + 2 * kept_inside(op) + sorted_again(op);
     if (joins_before(o)) {
       forward_.push_back(stream(op, moved - inside(o), 0));
     } else {
       forward_.push_back(stream(op, moved, 1));
     }
+  }
+
+  /// Tokens that come from other devices are sorted by expert once more where they arrive, and back
+  /// before they leave: read and written.
+  double sorted_again(const Operator& op) const {
+    if (op.kind != OpKind::dispatch && op.kind != OpKind::combine) return 0;
+    if (unit_.routed_axes().exchanged == 0) return 0;
+    const int routed = op.kind == OpKind::dispatch ? op.outputs.front() : op.inputs.front();
+    return 2 * bytes_of_value(routed);
   }
 
   bool trains(const Operator& op) const {
@@ -364,6 +373,7 @@ class WorkWriter {
     double moved = sum(op.outputs, [&](int v) { return gradient_bytes(v); }) + kept_inside(op);
     if (!sums_only) moved += input_gradients(op) * (linear ? 1 : 2);
     const bool joined = joins_before(o) && op.kind != OpKind::bias;
+    moved += sorted_again(op);
     if (joined) moved -= inside(o);
     const std::int64_t launches = joined ? 0 : 1;
     out_.backward.push_back(stream(op, moved, op.kind == OpKind::norm ? 2 : launches));

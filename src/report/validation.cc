@@ -190,6 +190,9 @@ std::string validation_text(const Validation& validation, const ValidationReport
   if (validation.time_rows > 0) {
     text += fmt::format("{} rows give a time or a throughput; {} of them are scored.\n",
                         validation.time_rows, validation.time.rows);
+    if (validation.time.rows > 0) {
+      text += "Rates of devices were calibrated on rows that docs/theory.md, section 7.6 names.\n";
+    }
   }
   SummaryTable groups = {{"all", validation.memory}};
   for (const auto& [group, summary] : validation.groups) {
