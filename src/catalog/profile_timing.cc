@@ -46,6 +46,7 @@ void set_fused(const Reader& value, EngineTiming& timing) {
 
 void set_overlaps(const Reader& value, EngineTiming& timing) {
   std::vector<std::string> words;
+  words.reserve(kOverlapCount);
   for (int i = 0; i < kOverlapCount; ++i) {
     words.emplace_back(name_of(static_cast<Overlap>(i)));
   }

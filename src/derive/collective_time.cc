@@ -113,6 +113,17 @@ std::vector<Level> levels_of(const Cluster& cluster) {
   return levels;
 }
 
+/// One more axis of the group: so many of its members as find room in a domain of each level.
+void widen(GroupPlace& place, const std::vector<Level>& levels, std::int64_t degree,
+           std::int64_t stride) {
+  place.size *= degree;
+  for (std::size_t l = 0; l < levels.size(); ++l) {
+    const bool last = l + 1 == levels.size();
+    const std::int64_t room = std::max<std::int64_t>(1, levels[l].devices / stride);
+    place.inside[l] *= last ? degree : std::min(degree, room);
+  }
+}
+
 }  // namespace
 
 GroupPlace place_of(const Cluster& cluster, const Placement& placement, AxisMask axes) {
@@ -122,14 +133,7 @@ GroupPlace place_of(const Cluster& cluster, const Placement& placement, AxisMask
   std::int64_t stride = 1;
   for (std::size_t a = placement.axes.size(); a-- > 0;) {
     const std::int64_t degree = placement.axes[a].degree;
-    if ((axes >> a & 1U) != 0) {
-      place.size *= degree;
-      for (std::size_t l = 0; l < levels.size(); ++l) {
-        const bool last = l + 1 == levels.size();
-        const std::int64_t room = std::max<std::int64_t>(1, levels[l].devices / stride);
-        place.inside[l] *= last ? degree : std::min(degree, room);
-      }
-    }
+    if ((axes >> a & 1U) != 0) widen(place, levels, degree, stride);
     stride *= degree;
   }
   return place;

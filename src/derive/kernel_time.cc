@@ -11,7 +11,10 @@ constexpr std::array<std::int64_t, 4> kDepthCuts = {1, 2, 4, 8};
 // A kernel that no figure exists of: flash kernels reach about so much of the products' rate.
 constexpr double kAttentionShare = 0.5;
 
-double ceil_div(std::int64_t a, std::int64_t b) { return static_cast<double>((a + b - 1) / b); }
+double ceil_div(std::int64_t a, std::int64_t b) {
+  const std::int64_t pieces = (a + b - 1) / b;
+  return static_cast<double>(pieces);
+}
 
 /// Seconds x rate of the whole device: FLOPs that the device could have done meanwhile.
 double occupied(const DeviceRates& rates, const ProductShape& s, const MatmulTile& tile,

@@ -1,6 +1,7 @@
 #include "derive/unit_work.h"
 
 #include <algorithm>
+#include <array>
 
 #include "derive/unit_traffic.h"
 
@@ -186,15 +187,16 @@ class WorkWriter {
 
   /// Whether operator o runs in one kernel with the one before it.
   bool joins_before(std::size_t o) const {
-    if (o == 0) return false;
-    return std::ranges::any_of(timing_.fused, [&](const std::vector<OpKind>& chain) {
-      for (std::size_t i = 1; i < chain.size(); ++i) {
-        if (chain[i] == op_at(o).kind && chain[i - 1] == op_at(o - 1).kind && follows(o)) {
-          return true;
-        }
-      }
-      return false;
-    });
+    return o > 0 && follows(o) &&
+           std::ranges::any_of(timing_.fused, [&](const std::vector<OpKind>& chain) {
+             return holds(chain, op_at(o - 1).kind, op_at(o).kind);
+           });
+  }
+
+  /// Whether the two kinds stand side by side in a chain.
+  static bool holds(const std::vector<OpKind>& chain, OpKind first, OpKind second) {
+    const std::array<OpKind, 2> pair = {first, second};
+    return !std::ranges::search(chain, pair).empty();
   }
 
   bool follows(std::size_t o) const { return shared_value(o) >= 0; }

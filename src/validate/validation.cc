@@ -12,6 +12,15 @@ namespace {
 
 using Errors = std::map<std::string, std::vector<double>>;
 
+/// Counts an error under a name; none counts nowhere.
+void add(Errors& errors, const std::string& name, double error) {
+  if (!name.empty()) errors[name].push_back(error);
+}
+
+std::string degree_text(std::int64_t degree) {
+  return degree > 0 ? std::to_string(degree) : std::string();
+}
+
 SummaryTable summarize_all(const Errors& errors) {
   SummaryTable table;
   for (const auto& [name, values] : errors) table.emplace(name, summarize(values));
@@ -52,8 +61,8 @@ void summarize_time(Validation& validation) {
     all.push_back(prediction.error);
     groups[labels.group].push_back(prediction.error);
     sources[labels.source].push_back(prediction.error);
-    if (!labels.model.empty()) models[labels.model].push_back(prediction.error);
-    if (!labels.engine.empty()) engines[labels.engine].push_back(prediction.error);
+    add(models, labels.model, prediction.error);
+    add(engines, labels.engine, prediction.error);
   }
   validation.time = summarize(all);
   for (const auto& [group, errors] : groups) validation.time_groups[group] = summarize(errors);
@@ -90,14 +99,10 @@ Validation summarized(Validation validation) {
     (prediction.near_limit ? near_limit : below_limit).push_back(prediction.error);
     groups[labels.group].push_back(prediction.error);
     sources[labels.source].push_back(prediction.error);
-    if (!labels.model.empty()) models[labels.model].push_back(prediction.error);
-    if (!labels.engine.empty()) engines[labels.engine].push_back(prediction.error);
-    if (labels.tensor_degree > 0) {
-      tensor_degrees[std::to_string(labels.tensor_degree)].push_back(prediction.error);
-    }
-    if (labels.layer_degree > 0) {
-      layer_degrees[std::to_string(labels.layer_degree)].push_back(prediction.error);
-    }
+    add(models, labels.model, prediction.error);
+    add(engines, labels.engine, prediction.error);
+    add(tensor_degrees, degree_text(labels.tensor_degree), prediction.error);
+    add(layer_degrees, degree_text(labels.layer_degree), prediction.error);
   }
   validation.memory = summarize(all);
   validation.near_limit = summarize(near_limit);
