@@ -29,10 +29,11 @@ std::optional<Dtype> read_master(const std::string& text, const std::string& whe
 
 std::vector<std::string> class_words() {
   std::vector<std::string> words;
-  words.reserve(kFormats.size() + 2 + kTensorClassCount);
+  words.reserve(kFormats.size() + 3 + kTensorClassCount);
   for (const Format& format : kFormats) words.emplace_back(format.key);
   words.emplace_back("master");
   words.emplace_back("frozen");
+  words.emplace_back("products");
   for (int i = 0; i < kTensorClassCount; ++i) {
     words.emplace_back(name_of(static_cast<TensorClass>(i)));
   }
@@ -50,6 +51,10 @@ void set_format(const Catalog& catalog, PrecisionChoice& choice, const std::stri
   }
   if (name == "master") {
     choice.precision.master = read_master(value, where);
+    return;
+  }
+  if (name == "products") {
+    choice.precision.products = read_dtype(value, where);
     return;
   }
   for (const Format& format : kFormats) {

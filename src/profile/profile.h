@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "placement/placement.h"
+#include "profile/timing.h"
 #include "profile/training.h"
 
 namespace placet {
@@ -336,6 +337,8 @@ struct Profile {
       false;  // a stage's host waits for the device at every message it sends,
               // not only at those it receives
   std::int64_t launches_per_block = 0;  // kernels of one block, forward and backward together
+  // --- time
+  EngineTiming timing;
   // --- own terms, messages, rules
   std::vector<EngineMemory> memory;
   std::vector<EngineMessage> messages;

@@ -23,6 +23,7 @@ struct Precision {
   Dtype gradients = Dtype::bf16;   // at rest, accumulated over micro-batches
   Dtype reduce = Dtype::bf16;      // on the wire of gradient reductions
   std::optional<Dtype> master = Dtype::fp32;
+  std::optional<Dtype> products;  // of the matrices of blocks; none: the compute format
 
   friend bool operator==(const Precision&, const Precision&) = default;
 };
