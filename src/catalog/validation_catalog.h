@@ -36,6 +36,7 @@ struct Evidence {
 struct Filling {
   RowPattern when;
   std::vector<std::pair<std::string, std::string>> cells;  // column, value
+  bool from_table = false;  // read off figures of the table itself, not off another source
   Evidence evidence;
 
   friend bool operator==(const Filling&, const Filling&) = default;

@@ -21,5 +21,8 @@ void add_simulate_command(CLI::App& program, Action& action);
 void add_catalogue_commands(CLI::App& program, Action& action);
 void add_completion_command(CLI::App& program, Action& action);
 void add_validate_command(CLI::App& program, Action& action);
+void add_lower_command(CLI::App& program, Action& action);
+void add_check_command(CLI::App& program, Action& action);
+void add_verify_command(CLI::App& program, Action& action);
 
 }  // namespace placet

@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "derive/communication.h"
-#include "derive/memory.h"
+#include "derive/state_bytes.h"
 #include "derive/update_inputs.h"
 #include "units/checked.h"
 #include "units/shares.h"
@@ -42,17 +42,20 @@ std::int64_t padded_elements(const Profile& profile, const LocalParameter& param
 class ParameterTraffic {
  public:
   ParameterTraffic(const Layout& layout, int unit)
-      : job_(*layout.job),
+      : layout_(layout),
+        job_(*layout.job),
         profile_(job_.profile),
         unit_(layout.units[at(unit)]),
         kind_(job_.model.kinds[at(unit_.kind)]) {}
 
-  std::vector<UnitTerm> collect(const std::vector<bool>& second_uses) {
+  std::vector<UnitTerm> collect(const OtherUses& uses) {
     for (std::size_t p = 0; p < unit_.parameters.size(); ++p) {
       const LocalParameter& parameter = unit_.parameters[p];
       use(kind_.parameters[p], parameter);
-      const bool elsewhere = p < second_uses.size() && second_uses[p];
-      if (!parameter.trainable || elsewhere) continue;
+      const bool carried = p < uses.here.size() && uses.here[p];
+      if (!parameter.trainable || carried) continue;
+      hosted_elsewhere_ = p < uses.elsewhere.size() && uses.elsewhere[p] &&
+                          degree_of(job_.placement, reduced_with_hosts(profile_, parameter)) > 1;
       reduce(parameter);
       update(kind_.parameters[p], parameter);
     }
@@ -72,12 +75,16 @@ class ParameterTraffic {
     MessageGrain grain = MessageGrain::unit;
     bool sharded = false;
     std::int64_t shard_of = 1;
+    const std::vector<BlockConstants>* constants =
+        nullptr;  // of its blocks, sent with the elements
   };
 
   void add(const Move& move, AxisMask axes, std::int64_t elements, std::int64_t group = 0) {
+    if (axes == 0 && group == 0) return;
     if (group == 0) group = degree_of(job_.placement, axes);
     if ((group <= 1 && move.collective != Collective::host_copy) || elements == 0) return;
-    const Bytes payload = bytes_of(elements, move.dtype);
+    Bytes payload = bytes_of(elements, move.dtype);
+    if (move.constants != nullptr) payload += bytes_of(elements, *move.constants);
     const UnitTerm made{.term = {.axes = axes,
                                  .collective = move.collective,
                                  .op = move.op,
@@ -140,7 +147,8 @@ class ParameterTraffic {
               .dtype = gather_dtype(declared),
               .phase = Phase::forward,
               .grain = profile_.gather_grain,
-              .sharded = true};
+              .sharded = true,
+              .constants = &declared.constants};
     const AxisMask once = axes & parameter.kept_step;
     const AxisMask again = stays ? 0 : axes & ~parameter.kept;
     if (once != 0) gather(declared, parameter, move, once, axes & ~once);
@@ -216,9 +224,17 @@ class ParameterTraffic {
     if (to_owner != 0) {
       left = scatter(path_of(parameter), to_owner, rest, {left, Phase::reduce, false});
     } else {
-      add(reduction(Collective::all_reduce, Phase::reduce, false), rest, left);
+      add_last(reduction(Collective::all_reduce, Phase::reduce, false), rest, left);
     }
     if (parameter.replicas > 1) share_heads(parameter, left);
+  }
+
+  /// The last reduction of a gradient, once per step. Of a tensor with a host on another stage its
+  /// places of use are one more place in the group.
+  void add_last(const Move& move, AxisMask axes, std::int64_t elements) {
+    const std::int64_t group = degree_of(job_.placement, axes);
+    if (!hosted_elsewhere_ || group == 1 || move.per_micro_batch) return add(move, axes, elements);
+    add(move, axes | layout_.layer_axes, elements, checked_multiply(group, 2, "group"));
   }
 
   /// Key and value heads that several neighbours hold: a group of them, a part of an axis. Of what
@@ -243,6 +259,7 @@ class ParameterTraffic {
   /// Reduces to the owners over `axes`, and what is left over `others`. An all-reduce that serves
   /// as a scatter makes the same transition over both: one group. Gives the elements left.
   std::int64_t scatter(ScatterPath path, AxisMask axes, AxisMask others, const Part& part) {
+    if ((axes | others) == 0) return part.elements;
     const std::int64_t left =
         axes == 0 ? part.elements : largest_part(job_.placement, part.elements, axes);
     if (path == ScatterPath::all_reduce_and_slice) {
@@ -257,7 +274,7 @@ class ParameterTraffic {
     Move rest = reduction(Collective::all_reduce, part.phase, part.each);
     rest.shard_of = degree_of(job_.placement, axes);
     rest.sharded = rest.shard_of > 1;
-    add(rest, others, left);
+    add_last(rest, others, left);
     return left;
   }
 
@@ -310,7 +327,7 @@ class ParameterTraffic {
                       .what = "optimizer state for the update",
                       .dtype = Dtype::uint8,
                       .phase = Phase::update};
-    add(gather, parameter.regathered, gathered_state(job_, declared, parameter));
+    add(gather, parameter.regathered, gathered_state(layout_, declared, parameter));
   }
 
   /// Optimizers that see more than elements: whole matrices are put together along the axes that
@@ -328,7 +345,7 @@ class ParameterTraffic {
                           .what = "matrices for the update",
                           .dtype = job_.precision.gradients,
                           .phase = Phase::update};
-        add(gather, torn, gathered_matrix(job_, declared, parameter));
+        add(gather, torn, gathered_matrix(layout_, declared, parameter));
         return;
       }
       case UpdateRegion::row_and_column: {
@@ -405,14 +422,23 @@ class ParameterTraffic {
     }
   }
 
+  const Layout& layout_;
   const Job& job_;
   const Profile& profile_;
   const LocalUnit& unit_;
   const UnitKind& kind_;
+  bool hosted_elsewhere_ = false;  // the parameter at hand
   std::vector<UnitTerm> terms_;
 };
 
 }  // namespace
+
+AxisMask reduced_with_hosts(const Profile& profile, const LocalParameter& parameter) {
+  if (profile.shared_gradients_whole || profile.replicas_follow_scatter) return 0;
+  if (profile.scatter_path != ScatterPath::reduce_scatter) return 0;
+  return parameter.partial &
+         ~(parameter.scattered_each | parameter.consumed | parameter.owned | parameter.deferred);
+}
 
 std::int64_t left_after_scatter(const Layout& layout, const LocalParameter& parameter) {
   const AxisMask scattered = parameter.partial &
@@ -421,9 +447,8 @@ std::int64_t left_after_scatter(const Layout& layout, const LocalParameter& para
   return largest_part(layout.job->placement, parameter.elements, scattered);
 }
 
-std::vector<UnitTerm> parameter_traffic(const Layout& layout, int unit,
-                                        const std::vector<bool>& second_uses) {
-  return ParameterTraffic(layout, unit).collect(second_uses);
+std::vector<UnitTerm> parameter_traffic(const Layout& layout, int unit, const OtherUses& uses) {
+  return ParameterTraffic(layout, unit).collect(uses);
 }
 
 }  // namespace placet

@@ -208,7 +208,8 @@ enum class MessageGrain : std::uint8_t { unit, everything, bucket, tensor };
 /// experts and back, and is gathered where an expert is cut. gather: all tokens go to all devices,
 /// and results are reduced and scattered. whole_then_exchange: tokens are made whole along tensor
 /// axes before they are sent, and results are reduced and scattered there.
-enum class TokenDispatch : std::uint8_t { exchange, gather, whole_then_exchange };
+/// exchange_once: as exchange, but a token goes once to each device that has some of its experts.
+enum class TokenDispatch : std::uint8_t { exchange, gather, whole_then_exchange, exchange_once };
 
 /// Where the whole input of a column-cut operator is kept from forward to backward.
 enum class GatheredInput : std::uint8_t { shard /* gathered again */, whole };

@@ -165,6 +165,24 @@ const ErrorSummary& judged_of(const Validation& validation) {
   return validation.memory.rows > 0 ? validation.memory : validation.time;
 }
 
+// What fills gaps of the table, by column: "mlp_type (28 rows), optimizer (28 rows)".
+std::string assumed_text(const Validation& validation, std::string_view origin,
+                         const std::string& intro, const TextStyle& style) {
+  std::map<std::string, std::int64_t> rows;
+  for (const UsedFact& fact : validation.facts) {
+    if (fact.origin != origin) continue;
+    const std::size_t column = fact.key.rfind(' ');
+    rows[fact.key.substr(column == std::string::npos ? 0 : column + 1)] += fact.rows;
+  }
+  if (rows.empty()) return {};
+  std::string text = intro;
+  for (const auto& [column, count] : rows) {
+    if (text != intro) text += ", ";
+    text += fmt::format("{} ({} rows)", column, count);
+  }
+  return wrapped(style, text + ".", 2) + "\n";
+}
+
 std::string verdict_text(const Validation& validation, const ValidationReport& report) {
   if (!report.tolerance) return {};
   const ErrorSummary& judged = judged_of(validation);
@@ -185,8 +203,11 @@ bool is_within(const Validation& validation, const ValidationReport& report) {
 std::string validation_text(const Validation& validation, const ValidationReport& report,
                             const TextStyle& style) {
   std::string text = inked(style, Ink::bold, "Predictions beside " + validation.table) + "\n";
-  text += fmt::format("{} rows, {} scorable, {} predicted; nothing is fitted.\n", validation.rows,
-                      validation.scorable, validation.predicted);
+  text += fmt::format("{} rows, {} scorable, {} predicted. No constant is fitted to a row.\n",
+                      validation.rows, validation.scorable, validation.predicted);
+  text += assumed_text(validation, kAssumed, "Assumed, from other sources: ", style);
+  text += assumed_text(validation, kAssumedFromTable,
+                       "Assumed, read off the table's own figures: ", style);
   if (validation.time_rows > 0) {
     text += fmt::format("{} rows give a time or a throughput; {} of them are scored.\n",
                         validation.time_rows, validation.time.rows);

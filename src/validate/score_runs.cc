@@ -197,8 +197,8 @@ class RunScorer {
     }
     for (const Filling* filling : reader.used()) {
       for (const auto& [column, value] : filling->cells) {
-        facts_.add(
-            {"assumption", run.labels.source + ": " + column, value, filling->evidence.source});
+        facts_.add({std::string(filling->from_table ? kAssumedFromTable : kAssumed),
+                    run.labels.source + ": " + column, value, filling->evidence.source});
       }
     }
     for (const MeasuredFigure& figure : run.figures) {

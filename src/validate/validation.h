@@ -61,9 +61,13 @@ struct FitJudgement {
   double capacity = 0;  // bytes
 };
 
+/// Origins of facts that fill gaps of a table: from another source, or read off its own figures.
+constexpr std::string_view kAssumed = "assumption";
+constexpr std::string_view kAssumedFromTable = "assumption from the table";
+
 /// A stated fact and the rows it touches.
 struct UsedFact {
-  std::string origin;  // "name@version", "assumption", "engine", "word", "measure", "device"
+  std::string origin;  // "name@version", "engine", "word", "measure", "device", or an assumption
   std::string key;
   std::string value;
   std::string source;

@@ -1,0 +1,126 @@
+// placet lower, check and verify: the step program of a job, or one from a file.
+#include <memory>
+#include <optional>
+
+#include "algebra/verify.h"
+#include "catalog/file_text.h"
+#include "catalog/reader.h"
+#include "check/check.h"
+#include "cli/command.h"
+#include "cli/job_flags.h"
+#include "cli/output.h"
+#include "lower/lower.h"
+#include "lower/small.h"
+#include "program/text.h"
+#include "report/verdict.h"
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+/// What a program file may have at most.
+constexpr std::size_t kMostProgramBytes = std::size_t{64} << 20;
+
+struct ProgramCall {
+  JobFlags flags;
+  bool json = false;
+  std::string output;
+  int seeds = 2;
+};
+
+void require_one_placement(const JobFlags& flags) {
+  if (flags.placements.size() <= 1) return;
+  throw InputError({.where = "--placement",
+                    .value = flags.placements[1],
+                    .problem = "is a second placement",
+                    .allowed = "one"});
+}
+
+/// The text of a program file where MODEL is the name of one: its first words say so.
+std::optional<std::string> program_text(const JobFlags& flags) {
+  if (!names_a_file(flags.model)) return std::nullopt;
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(flags.model, none)) return std::nullopt;
+  std::string text = read_file_text(flags.model, kMostProgramBytes, "a step program");
+  if (!text.starts_with("placet program")) return std::nullopt;
+  return text;
+}
+
+int lower_job(const ProgramCall& call) {
+  require_one_placement(call.flags);
+  const Program program = lower(load_job(find_catalog(), request_of(call.flags)));
+  const std::string text = to_text(program);
+  if (call.output.empty()) {
+    print(text);
+  } else {
+    write_file(call.output, text, "--output");
+  }
+  return kGood;
+}
+
+int check_job(const ProgramCall& call) {
+  require_one_placement(call.flags);
+  const auto text = program_text(call.flags);
+  const Program program = text ? program_from(*text, call.flags.model)
+                               : lower(load_job(find_catalog(), request_of(call.flags)));
+  const Verdict verdict = check(program);
+  print(call.json ? verdict_json(verdict) : verdict_text(verdict, output_style()));
+  return verdict.equivalent ? kGood : kBad;
+}
+
+int verify_job(const ProgramCall& call) {
+  require_one_placement(call.flags);
+  const auto text = program_text(call.flags);
+  const Program program = text ? program_from(*text, call.flags.model)
+                               : lower_small(load_job(find_catalog(), request_of(call.flags)));
+  const Verification run = verify(program, {.seeds = call.seeds});
+  const Verdict verdict = check(program);
+  print(call.json ? verification_json(run, verdict)
+                  : verification_text(run, verdict, output_style()));
+  return run.equal ? kGood : kBad;
+}
+
+}  // namespace
+
+void add_lower_command(CLI::App& program, Action& action) {
+  auto call = std::make_shared<ProgramCall>();
+  CLI::App* command = program.add_subcommand("lower", "The step program of a job, as text");
+  add_job_flags(*command, call->flags);
+  command->add_option("-o,--output", call->output, "Write it to a file")->type_name("FILE");
+  command->footer(
+      "\nExample:\n"
+      "  placet lower llama-3.1-8b --placement \"dp=4:zero1 tp=2:tp+sp\" --seq 4096 "
+      "--global-batch 32\n");
+  command->callback([call, &action] { action = [call] { return lower_job(*call); }; });
+}
+
+void add_check_command(CLI::App& program, Action& action) {
+  auto call = std::make_shared<ProgramCall>();
+  CLI::App* command = program.add_subcommand(
+      "check", "Proves that a job, or a program file, is the training of one device");
+  add_job_flags(*command, call->flags);
+  command->add_flag("--json", call->json, "One JSON document");
+  command->footer(
+      "\nExamples:\n"
+      "  placet check llama-3.1-8b --placement \"dp=4:zero1 tp=2:tp+sp\" --global-batch 32\n"
+      "  placet check step.program\n");
+  command->callback([call, &action] { action = [call] { return check_job(*call); }; });
+}
+
+void add_verify_command(CLI::App& program, Action& action) {
+  auto call = std::make_shared<ProgramCall>();
+  CLI::App* command = program.add_subcommand(
+      "verify", "Runs all ranks of a small mesh of the same shape over a finite field");
+  add_job_flags(*command, call->flags);
+  command->add_flag("--json", call->json, "One JSON document");
+  command->add_option("--seeds", call->seeds, "How often, each time with other numbers")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100));
+  command->footer(
+      "\nExample:\n"
+      "  placet verify llama-3.1-8b --placement \"pp=4:1f1b dp=8:zero1 tp=8:tp+sp\" "
+      "--global-batch 128\n");
+  command->callback([call, &action] { action = [call] { return verify_job(*call); }; });
+}
+
+}  // namespace placet

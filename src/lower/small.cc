@@ -1,0 +1,221 @@
+#include "lower/small.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "lower/lower.h"
+#include "lower/stages.h"
+#include "units/checked.h"
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// Key and value heads of the model's attention: tensor axes are kept where they are fewer than the
+/// devices.
+std::int64_t fewest_kv_heads(const Model& model) {
+  std::int64_t fewest = 0;
+  for (const UnitKind& kind : model.kinds) {
+    for (const Operator& op : kind.operators) {
+      if (op.kind != OpKind::attention) continue;
+      const std::int64_t heads = kind.values[at(op.inputs.at(1))].dims.back().parts;
+      fewest = fewest == 0 ? heads : std::min(fewest, heads);
+    }
+  }
+  return fewest;
+}
+
+void shorten_axes(Job& job) {
+  std::int64_t tensor = 1;
+  for (const AxisPlacement& axis : job.placement.axes) {
+    if (axis.how.cut == Cut::tensor) tensor *= axis.degree;
+  }
+  const std::int64_t heads = fewest_kv_heads(job.model);
+  const bool shares_heads = heads > 1 && tensor > heads;
+  for (AxisPlacement& axis : job.placement.axes) {
+    if (axis.how.cut == Cut::layer) {
+      axis.degree = std::min<std::int64_t>(axis.degree, 2);
+      axis.shares.clear();
+    } else if (axis.shares.empty() && !(shares_heads && axis.how.cut == Cut::tensor)) {
+      axis.degree = std::min<std::int64_t>(axis.degree, 2);
+    }
+  }
+}
+
+std::int64_t stages_of_pipeline(const Job& job) {
+  const int layer = layer_axis(job.placement);
+  if (layer < 0) return 1;
+  return virtual_stages(job.schedule, job.placement.axes[at(layer)].degree);
+}
+
+/// The first two blocks of each kind, and more of the last kind until every stage has one.
+void drop_blocks(Job& job) {
+  const std::int64_t least = std::max<std::int64_t>(2, stages_of_pipeline(job));
+  std::map<int, int> seen;
+  std::vector<Unit> blocks;
+  std::vector<Unit> rest;
+  std::vector<Unit> more;
+  for (const Unit& unit : job.model.units) {
+    if (job.model.kinds[at(unit.kind)].role != UnitRole::block) {
+      (blocks.empty() && more.empty() ? blocks : rest).push_back(unit);
+      continue;
+    }
+    (++seen[unit.kind] <= 2 ? blocks : more).push_back(unit);
+  }
+  std::vector<Unit> units = blocks;
+  std::int64_t count = static_cast<std::int64_t>(std::ranges::count_if(
+      units, [&](const Unit& u) { return job.model.kinds[at(u.kind)].role == UnitRole::block; }));
+  for (const Unit& unit : more) {
+    if (count >= least) break;
+    units.push_back(unit);
+    ++count;
+  }
+  std::ranges::sort(units, [&](const Unit& a, const Unit& b) {
+    const bool first = job.model.kinds[at(a.kind)].role != UnitRole::block;
+    const bool second = job.model.kinds[at(b.kind)].role != UnitRole::block;
+    if (first != second) return first;
+    return a.number < b.number;
+  });
+  units.insert(units.end(), rest.begin(), rest.end());
+  job.model.units = std::move(units);
+  job.model.figures.blocks = count;
+}
+
+void shorten_batch(Job& job, std::int64_t micro_batches) {
+  std::int64_t replicas = 1;
+  for (const AxisPlacement& axis : job.placement.axes) {
+    const bool batch = axis.how.cut == Cut::batch || axis.how.cut == Cut::expert;
+    if (batch)
+      replicas *= axis.shares.empty()
+                      ? axis.degree
+                      : std::accumulate(axis.shares.begin(), axis.shares.end(), std::int64_t{0});
+  }
+  job.batch.micro = 1;
+  job.batch.global = replicas * micro_batches;
+}
+
+/// Dims that are bound to one dim of a kernel have one extent.
+class Extents {
+ public:
+  explicit Extents(const Program& program) : program_(program) {
+    parent_.resize(program.dims.size());
+    std::iota(parent_.begin(), parent_.end(), 0);
+    least_.assign(program.dims.size(), 1);
+  }
+
+  void join_kernels() {
+    const auto visit = [&](const std::vector<Step>& body, const auto& again) -> void {
+      for (const Step& step : body) {
+        if (const auto* i = std::get_if<Instruction>(&step.what)) {
+          if (calls_kernel(i->kind)) join(*i);
+        } else if (const auto* loop = std::get_if<Loop>(&step.what)) {
+          again(loop->body, again);
+        }
+      }
+    };
+    for (const Procedure& p : program_.procedures) visit(p.body, visit);
+    for (const DeviceClass& c : program_.classes) visit(c.body, visit);
+  }
+
+  void read_divisions() {
+    for (const Family& family : program_.families) {
+      for (const PieceType& piece : family.type.pieces) {
+        for (const DividedDim& d : piece.dims) {
+          std::int64_t& least = least_[at(root(d.dim))];
+          least = std::lcm(least, parts_of(d.by));
+        }
+      }
+    }
+  }
+
+  std::int64_t extent_of(int dim) {
+    const std::int64_t least = least_[at(root(dim))];
+    return least >= 2 ? least : 2;
+  }
+
+ private:
+  int root(int d) {
+    while (parent_[at(d)] != d) d = parent_[at(d)];
+    return d;
+  }
+
+  void unite(int a, int b) {
+    if (a < 0 || b < 0 || root(a) == root(b)) return;
+    parent_[at(root(b))] = root(a);
+  }
+
+  void join(const Instruction& i) {
+    const Kernel& kernel = program_.kernels[at(i.kernel)];
+    std::vector<int> bound(kernel.dims.size(), -1);
+    std::vector<BufferRef> refs = i.inputs;
+    refs.insert(refs.end(), i.outputs.begin(), i.outputs.end());
+    for (std::size_t t = 0; t < refs.size(); ++t) {
+      const BufferType& type = program_.families[at(refs[t].family)].type;
+      const PieceType& piece = type.pieces[refs[t].piece < 0 ? 0 : at(refs[t].piece)];
+      const std::vector<int>& dims = kernel.tensors[t].dims;
+      if (dims.size() != piece.dims.size()) continue;
+      for (std::size_t d = 0; d < dims.size(); ++d) {
+        if (kernel.dims[at(dims[d])].name == kAnyDims) continue;
+        unite(bound[at(dims[d])], piece.dims[d].dim);
+        bound[at(dims[d])] = piece.dims[d].dim;
+      }
+    }
+    for (std::size_t d = 0; d < bound.size(); ++d) {
+      if (kernel.dims[d].like >= 0) unite(bound[at(kernel.dims[d].like)], bound[d]);
+    }
+  }
+
+  std::int64_t parts_of(const Division& division) const {
+    std::int64_t parts = 1;
+    for (const AxisList& level : division) {
+      for (int a : level) {
+        const ProgramAxis& axis = program_.axes[at(a)];
+        const std::int64_t n =
+            axis.shares.empty()
+                ? axis.degree
+                : std::accumulate(axis.shares.begin(), axis.shares.end(), std::int64_t{0});
+        parts = checked_multiply(parts, n, "parts of a dim");
+      }
+    }
+    return parts;
+  }
+
+  const Program& program_;
+  std::vector<int> parent_;
+  std::vector<std::int64_t> least_;
+};
+
+}  // namespace
+
+Job small_job(const Job& job) {
+  Job small = job;
+  shorten_axes(small);
+  drop_blocks(small);
+  std::int64_t replicas = 1;
+  for (const AxisPlacement& axis : job.placement.axes) {
+    if (axis.how.cut == Cut::batch || axis.how.cut == Cut::expert) replicas *= axis.degree;
+  }
+  const std::int64_t asked = std::max<std::int64_t>(
+      1, job.batch.global / std::max<std::int64_t>(1, replicas * job.batch.micro));
+  shorten_batch(small, std::min<std::int64_t>(asked, layer_axis(small.placement) < 0 ? 2 : 4));
+  return small;
+}
+
+Program with_short_dims(Program program) {
+  Extents extents(program);
+  extents.join_kernels();
+  extents.read_divisions();
+  std::vector<LogicalDim> dims = program.dims;
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    dims[d].extent = extents.extent_of(static_cast<int>(d));
+    dims[d].chosen = std::min(dims[d].chosen, dims[d].extent);
+  }
+  program.dims = std::move(dims);
+  return program;
+}
+
+Program lower_small(const Job& job) { return with_short_dims(lower(small_job(job))); }
+
+}  // namespace placet

@@ -1,0 +1,186 @@
+#include "report/verdict.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace placet {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::array kConditions = {Condition::gradient_integrity, Condition::state_consistency,
+                                    Condition::update_integrity, Condition::input_integrity,
+                                    Condition::order};
+
+/// What a condition says, for people.
+std::string_view meaning_of(Condition condition) {
+  switch (condition) {
+    case Condition::gradient_integrity:
+      return "every gradient has each sample once, with the right weight";
+    case Condition::state_consistency:
+      return "copies of one value are equal, and of the right version";
+    case Condition::update_integrity:
+      return "numbers that steer the update are complete and alike";
+    case Condition::input_integrity:
+      return "samples and random numbers are those of the whole batch";
+    case Condition::order:
+      return "everything is made before it is used, collectives meet";
+  }
+  return {};
+}
+
+std::string plain(Condition condition) {
+  std::string text(name_of(condition));
+  for (char& c : text) c = c == '_' ? ' ' : c;
+  return text;
+}
+
+void add_line(std::string& text, const TextStyle& style, std::string_view title,
+              const std::string& value) {
+  if (value.empty()) return;
+  text += "  " + padded(title, 12);
+  text += wrapped(style, value, 14);
+  text += "\n";
+}
+
+std::string finding_text(const CheckFinding& f, const TextStyle& style) {
+  std::string text = inked(style, Ink::red, plain(f.condition));
+  if (!f.tensor.empty()) text += ": " + f.tensor;
+  if (f.masked) text += " (masked)";
+  text += "\n";
+  add_line(text, style, "what", f.difference);
+  add_line(text, style, "where", f.at);
+  add_line(text, style, "devices", f.ranks);
+  add_line(text, style, "required", f.expected);
+  add_line(text, style, "found", f.found);
+  add_line(text, style, "cure", f.fix);
+  return text;
+}
+
+Json verdict_object(const Verdict& verdict) {
+  Json out;
+  out["schema"] = "placet.verdict/1";
+  out["equivalent"] = verdict.equivalent;
+  out["steps_checked"] = verdict.steps;
+  out["devices"] = verdict.devices;
+  Json reference = Json::object();
+  for (const std::string& choice : verdict.reference) {
+    const std::size_t colon = choice.find(": ");
+    if (colon == std::string::npos) continue;
+    std::string key = choice.substr(0, colon);
+    if (key == "random numbers") key = "dropout";
+    for (char& c : key) c = c == ' ' ? '_' : c;
+    reference[key] = choice.substr(colon + 2);
+  }
+  out["reference"] = std::move(reference);
+  Json conditions;
+  for (const Condition c : kConditions) {
+    conditions[std::string(name_of(c))] =
+        verdict.holds[static_cast<std::size_t>(c)] ? "holds" : "broken";
+  }
+  out["conditions"] = std::move(conditions);
+  Json findings = Json::array();
+  for (const CheckFinding& f : verdict.findings) {
+    findings.push_back({{"condition", name_of(f.condition)},
+                        {"tensor", f.tensor},
+                        {"ranks", f.ranks},
+                        {"at", f.at},
+                        {"expected", f.expected},
+                        {"found", f.found},
+                        {"difference", f.difference},
+                        {"chain", f.chain},
+                        {"fix", f.fix},
+                        {"masked", f.masked}});
+  }
+  out["findings"] = std::move(findings);
+  return out;
+}
+
+}  // namespace
+
+std::string verdict_text(const Verdict& verdict, const TextStyle& style) {
+  std::string text;
+  if (verdict.equivalent) {
+    text = inked(style, Ink::green, "Equivalent") +
+           fmt::format(": two steps on {} device{} are the two steps of one device.\n\n",
+                       verdict.devices, verdict.devices == 1 ? "" : "s");
+  } else {
+    text = inked(style, Ink::red, "Not equivalent") +
+           fmt::format(": on {} device{} this is another training.\n\n", verdict.devices,
+                       verdict.devices == 1 ? "" : "s");
+  }
+  for (const Condition c : kConditions) {
+    const bool holds = verdict.holds[static_cast<std::size_t>(c)];
+    text += "  " + padded(plain(c), 20) +
+            inked(style, holds ? Ink::green : Ink::red, holds ? "holds " : "BROKEN") + "  " +
+            std::string(meaning_of(c)) + "\n";
+  }
+  for (const CheckFinding& f : verdict.findings) text += "\n" + finding_text(f, style);
+  text += "\nThe reference:";
+  for (const std::string& choice : verdict.reference) text += "\n  " + choice;
+  return text + "\n";
+}
+
+std::string verdict_json(const Verdict& verdict) { return verdict_object(verdict).dump(2) + "\n"; }
+
+std::string verification_text(const Verification& run, const Verdict& verdict,
+                              const TextStyle& style) {
+  (void)verdict;
+  std::string text;
+  if (run.stuck) {
+    text = inked(style, Ink::red, "Stuck") + ": " + *run.stuck + "\n";
+  } else if (run.equal) {
+    text = inked(style, Ink::green, "Equal") +
+           fmt::format(": {} entries of {} ranks agree with the reference in {} steps, {} seeds.\n",
+                       run.compared, run.ranks, run.steps, run.seeds);
+  } else {
+    text = inked(style, Ink::red, "Not equal") + ": the ranks and the reference differ.\n";
+  }
+  text += fmt::format("  field              {}\n  error probability  {:.1e}\n", run.field,
+                      run.error_probability);
+  if (run.witness.empty()) return text;
+  std::vector<std::vector<std::string>> rows;
+  for (const Witness& w : run.witness) {
+    std::string index;
+    for (std::int64_t i : w.index) index += (index.empty() ? "" : ",") + std::to_string(i);
+    rows.push_back({w.tensor, std::to_string(w.rank), "[" + index + "]", std::to_string(w.step),
+                    std::to_string(w.expected), std::to_string(w.found)});
+    if (rows.size() == 10) break;
+  }
+  text += "\n" + table(style,
+                       {{.title = "tensor", .may_shrink = true},
+                        {.title = "rank", .right = true},
+                        {.title = "entry"},
+                        {.title = "step", .right = true},
+                        {.title = "expected", .right = true},
+                        {.title = "found", .right = true}},
+                       rows, 2);
+  if (run.witness.size() > rows.size()) {
+    text += fmt::format("  and {} more\n", run.witness.size() - rows.size());
+  }
+  return text;
+}
+
+std::string verification_json(const Verification& run, const Verdict& verdict) {
+  Json out = verdict_object(verdict);
+  out["equivalent"] = run.equal;
+  out["steps_checked"] = run.steps;
+  out["field"] = run.field;
+  out["seeds"] = run.seeds;
+  out["error_probability"] = run.error_probability;
+  Json witness = Json::array();
+  for (const Witness& w : run.witness) {
+    witness.push_back({{"tensor", w.tensor},
+                       {"rank", w.rank},
+                       {"index", w.index},
+                       {"step", w.step},
+                       {"expected", w.expected},
+                       {"found", w.found}});
+  }
+  out["witness"] = std::move(witness);
+  if (run.stuck) out["stuck"] = *run.stuck;
+  return out.dump(2) + "\n";
+}
+
+}  // namespace placet
