@@ -138,9 +138,9 @@ void share_families(Lowering& in, const std::vector<UnitParameters>& before, Par
     plan.owner = static_cast<int>(unit - in.job.model.units.begin());
     if (plan.whole != plan.rest && plan.keep != Keep::step) {
       // Gathered for this use, while the owner may still keep its own copy.
-      plan.whole = in.writer.family("use.shared." + plan.name,
-                                    parameter_type(plan, {}, in.job.precision.gather),
-                                    Indexing::unit);
+      plan.whole =
+          in.writer.family("use.shared." + plan.name,
+                           parameter_type(plan, {}, in.job.precision.gather), Indexing::unit);
     }
     return;
   }

@@ -160,11 +160,6 @@ std::string facts_text(const Validation& validation, const TextStyle& style) {
   return text;
 }
 
-// A table without figures of memory is judged by its times.
-const ErrorSummary& judged_of(const Validation& validation) {
-  return validation.memory.rows > 0 ? validation.memory : validation.time;
-}
-
 // What fills gaps of the table, by column: "mlp_type (28 rows), optimizer (28 rows)".
 std::string assumed_text(const Validation& validation, std::string_view origin,
                          const std::string& intro, const TextStyle& style) {
@@ -181,6 +176,11 @@ std::string assumed_text(const Validation& validation, std::string_view origin,
     text += fmt::format("{} ({} rows)", column, count);
   }
   return wrapped(style, text + ".", 2) + "\n";
+}
+
+// A table without figures of memory is judged by its times.
+const ErrorSummary& judged_of(const Validation& validation) {
+  return validation.memory.rows > 0 ? validation.memory : validation.time;
 }
 
 std::string verdict_text(const Validation& validation, const ValidationReport& report) {
