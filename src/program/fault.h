@@ -91,6 +91,7 @@ struct FaultMatch {
   std::string body;         // "procedure forward.block", "class stage-0"
   std::string instruction;  // as the text form spells it
   InstructionKind kind = InstructionKind::compute;
+  StepPhase phase = StepPhase::forward;
 
   friend bool operator==(const FaultMatch&, const FaultMatch&) = default;
 };

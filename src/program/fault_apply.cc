@@ -143,7 +143,7 @@ class Rewriter {
     for (std::size_t k = 0; k < body.size(); ++k) {
       if (const auto* i = std::get_if<Instruction>(&body[k].what)) {
         if (!concerns(*i, known)) continue;
-        for (Change& c : changes_for(p_, fault_, body, k).value()) all.push_back(filled(c));
+        for (Change& c : required_changes(body, k)) all.push_back(filled(std::move(c)));
       } else if (const auto* call = std::get_if<Call>(&body[k].what)) {
         changes = call_rewritten(*call, known, inner[k]) || changes;
       } else if (const auto* loop = std::get_if<Loop>(&body[k].what)) {
@@ -185,6 +185,12 @@ class Rewriter {
       for (Step& part : opened[number]) out.push_back(std::move(part));
     }
     return out;
+  }
+
+  std::vector<Change> required_changes(const std::vector<Step>& body, std::size_t at) const {
+    auto changes = changes_for(p_, fault_, body, at);
+    ensure(changes.has_value(), "a fault makes sense for what it matches");
+    return std::move(*changes);
   }
 
   bool concerns(const Instruction& i, const Known& known) const {
@@ -360,7 +366,8 @@ std::vector<FaultMatch> list_matches(const Program& program, const Fault& fault)
   for (const Site& site : search.sites()) {
     out.push_back({.body = site.body,
                    .instruction = to_text(split, *site.instruction),
-                   .kind = site.instruction->kind});
+                   .kind = site.instruction->kind,
+                   .phase = site.instruction->phase});
   }
   return out;
 }

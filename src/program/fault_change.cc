@@ -81,14 +81,6 @@ class Changer {
         return reused();
       case FaultOp::add_zero:
         return zeroed(Change::Kind::before);
-      default:
-        return changed_in_place();
-    }
-  }
-
- private:
-  Changes changed_in_place() const {
-    switch (fault_.op) {
       case FaultOp::regroup:
         return regrouped();
       case FaultOp::rescale:
@@ -104,11 +96,16 @@ class Changer {
       case FaultOp::copy_key:
         return with_key(other_key());
       case FaultOp::detach_adjoint:
-        if (i_.phase != StepPhase::backward || !calls_kernel(i_.kind)) return std::nullopt;
-        return zeroed(Change::Kind::after);
-      default:
-        return std::nullopt;
+        return detached();
     }
+    return std::nullopt;
+  }
+
+ private:
+  /// What it makes of gradients is lost.
+  Changes detached() const {
+    if (i_.phase != StepPhase::backward || !calls_kernel(i_.kind)) return std::nullopt;
+    return zeroed(Change::Kind::after);
   }
 
   Changes one(Change::Kind kind, Instruction what) const {

@@ -146,21 +146,11 @@ class FaultReader {
 
   /// Whether the operation takes that argument.
   bool takes(const std::string& key) const {
-    switch (fault_.op) {
-      case FaultOp::move:
-      case FaultOp::rescale:
-      case FaultOp::shift_slice:
-        return key == "by";
-      case FaultOp::regroup:
-      case FaultOp::reduce_op:
-        return key == "to";
-      case FaultOp::reuse_buffer:
-        return key == "of";
-      case FaultOp::swap_order:
-        return key == "with";
-      default:
-        return false;
-    }
+    const auto is = [&](FaultOp op) { return fault_.op == op; };
+    if (is(FaultOp::move) || is(FaultOp::rescale) || is(FaultOp::shift_slice)) return key == "by";
+    if (is(FaultOp::regroup) || is(FaultOp::reduce_op)) return key == "to";
+    if (is(FaultOp::reuse_buffer)) return key == "of";
+    return is(FaultOp::swap_order) && key == "with";
   }
 
   void set_argument(const std::string& key, const std::string& value) {
