@@ -113,7 +113,10 @@ const ListedInstruction* Planner::current(int rank) const {
 
 /// Ranks go on as far as they can, again and again, until none can.
 void Planner::run_step() {
-  for (RankState& rank : ranks_) rank.next = 0;
+  for (int r = 0; r < mesh_.ranks(); ++r) {
+    state(r).next = 0;
+    pass_by(r);
+  }
   for (bool progress = true; progress && !plan_.stuck;) {
     progress = false;
     for (int r = 0; r < mesh_.ranks() && !plan_.stuck; ++r) {
@@ -123,14 +126,24 @@ void Planner::run_step() {
   if (!plan_.stuck) check_blocked();
 }
 
+void Planner::go_on(int rank) {
+  ++state(rank).next;
+  pass_by(rank);
+}
+
+/// Instructions of other steps are passed by.
+void Planner::pass_by(int rank) {
+  const ListedInstruction* one = current(rank);
+  while (one != nullptr && one->what->step != 0 && one->what->step != step_ + 1) {
+    ++state(rank).next;
+    one = current(rank);
+  }
+}
+
 /// One instruction of the rank, or one collective of its group; false: it waits or is done.
 bool Planner::advance(int rank) {
   const ListedInstruction* one = current(rank);
   if (one == nullptr) return false;
-  if (one->what->step != 0 && one->what->step != step_ + 1) {
-    ++state(rank).next;
-    return true;
-  }
   const InstructionKind kind = one->what->kind;
   if (kind == InstructionKind::send) return send(rank, *one);
   if (kind == InstructionKind::receive) return receive(rank, *one);
@@ -147,7 +160,7 @@ bool Planner::run_one(int rank, const ListedInstruction& one) {
   } else if (writes()) {
     move(rank, one);
   }
-  ++state(rank).next;
+  go_on(rank);
   return true;
 }
 
@@ -176,7 +189,7 @@ bool Planner::meet(int rank, const ListedInstruction& one) {
     if (!problem.empty()) stop(r, problem);
   }
   if (writes() && !plan_.stuck) exchange(*group, what);
-  for (int r : *group) ++state(r).next;
+  for (int r : *group) go_on(r);
   return true;
 }
 
@@ -246,7 +259,7 @@ bool Planner::send(int rank, const ListedInstruction& one) {
     plan_.list.add_move(first, Combine::sum);
     tag(rank);
   }
-  ++state(rank).next;
+  go_on(rank);
   return true;
 }
 
@@ -279,7 +292,7 @@ bool Planner::receive(int rank, const ListedInstruction& one) {
     plan_.list.add_move(first, Combine::sum);
     tag(rank);
   }
-  ++state(rank).next;
+  go_on(rank);
   return true;
 }
 

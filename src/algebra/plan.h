@@ -55,6 +55,8 @@ class Planner {
   std::vector<Region> regions_of(int rank, const Initial& initial, const ListedRef& ref);
   std::size_t pieces_in(int rank, const ListedRef& ref) const;
   void run_step();
+  void go_on(int rank);
+  void pass_by(int rank);
   bool advance(int rank);
   bool run_one(int rank, const ListedInstruction& one);
   bool meet(int rank, const ListedInstruction& one);
