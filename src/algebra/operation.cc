@@ -65,6 +65,7 @@ std::optional<std::size_t> Machine::run(const OperationList& list, std::vector<E
                                         const KeyedHash& hash, int step) {
   for (std::size_t i = 0; i < list.operations.size(); ++i) {
     const Operation& op = list.operations[i];
+    if (op.step >= 0 && op.step != step) continue;
     if (op.code == nullptr) {
       move(list, op, memory.data());
       continue;

@@ -50,6 +50,7 @@ struct Operation {
   // Where it comes from, for messages.
   int rank = -1;
   int instruction = -1;
+  int step = -1;  // done in that step only, counted from 0; -1: in every step
 };
 
 struct OperationList {

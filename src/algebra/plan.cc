@@ -43,7 +43,11 @@ ProgramPlan Planner::build(int steps, std::int64_t most) {
   add_ranks(most);
   for (step_ = 0; step_ < steps && !plan_.stuck; ++step_) {
     for (const Region& region : plan_.fresh) state(region.rank).buffers.begin_with(region.buffer);
+    const std::size_t first = plan_.list.operations.size();
     run_step();
+    for (std::size_t k = first; steps_differ_ && k < plan_.list.operations.size(); ++k) {
+      plan_.list.operations[k].step = step_;
+    }
     if (!plan_.stuck) check_end();
   }
   return std::move(plan_);
@@ -53,6 +57,9 @@ void Planner::add_ranks(std::int64_t most) {
   plan_.classes = classes_of(program_, mesh_);
   for (const DeviceClass& device_class : program_.classes) {
     plan_.listings.push_back(std::make_unique<Listing>(program_, device_class));
+    for (const ListedInstruction& one : plan_.listings.back()->instructions) {
+      steps_differ_ = steps_differ_ || one.what->step != 0;
+    }
   }
   ranks_.reserve(at(mesh_.ranks()));
   for (int r = 0; r < mesh_.ranks(); ++r) {
@@ -106,7 +113,10 @@ const ListedInstruction* Planner::current(int rank) const {
 
 /// Ranks go on as far as they can, again and again, until none can.
 void Planner::run_step() {
-  for (RankState& rank : ranks_) rank.next = 0;
+  for (int r = 0; r < mesh_.ranks(); ++r) {
+    state(r).next = 0;
+    pass_by(r);
+  }
   for (bool progress = true; progress && !plan_.stuck;) {
     progress = false;
     for (int r = 0; r < mesh_.ranks() && !plan_.stuck; ++r) {
@@ -114,6 +124,20 @@ void Planner::run_step() {
     }
   }
   if (!plan_.stuck) check_blocked();
+}
+
+void Planner::go_on(int rank) {
+  ++state(rank).next;
+  pass_by(rank);
+}
+
+/// Instructions of other steps are passed by.
+void Planner::pass_by(int rank) {
+  const ListedInstruction* one = current(rank);
+  while (one != nullptr && one->what->step != 0 && one->what->step != step_ + 1) {
+    ++state(rank).next;
+    one = current(rank);
+  }
 }
 
 /// One instruction of the rank, or one collective of its group; false: it waits or is done.
@@ -131,12 +155,12 @@ bool Planner::run_one(int rank, const ListedInstruction& one) {
   const std::string problem = state(rank).buffers.run(one, false);
   if (!problem.empty()) {
     stop(rank, problem);
-  } else if (step_ == 0 && calls_kernel(one.what->kind)) {
+  } else if (writes() && calls_kernel(one.what->kind)) {
     call(rank, one);
-  } else if (step_ == 0) {
+  } else if (writes()) {
     move(rank, one);
   }
-  ++state(rank).next;
+  go_on(rank);
   return true;
 }
 
@@ -164,8 +188,8 @@ bool Planner::meet(int rank, const ListedInstruction& one) {
         state(r).buffers.run(*current(r), static_cast<std::int64_t>(i) == what.peer);
     if (!problem.empty()) stop(r, problem);
   }
-  if (step_ == 0 && !plan_.stuck) exchange(*group, what);
-  for (int r : *group) ++state(r).next;
+  if (writes() && !plan_.stuck) exchange(*group, what);
+  for (int r : *group) go_on(r);
   return true;
 }
 
@@ -225,17 +249,17 @@ bool Planner::send(int rank, const ListedInstruction& one) {
     const RankImage& image = state(rank).image;
     const BufferView view = image.view(ref);
     Message message{.size = view.size};
-    if (step_ == 0) {
+    if (writes()) {
       message.address = plan_.list.reserve(view.size);
       plan_.list.add_transfer(view.size, {image.address(ref) + view.offset}, {message.address});
     }
     messages_[{rank, peer}].push_back(message);
   }
-  if (step_ == 0) {
+  if (writes()) {
     plan_.list.add_move(first, Combine::sum);
     tag(rank);
   }
-  ++state(rank).next;
+  go_on(rank);
   return true;
 }
 
@@ -260,15 +284,15 @@ bool Planner::receive(int rank, const ListedInstruction& one) {
                      std::to_string(message.size) + " were sent");
       return false;
     }
-    if (step_ == 0) {
+    if (writes()) {
       plan_.list.add_transfer(view.size, {message.address}, {image.address(ref) + view.offset});
     }
   }
-  if (step_ == 0) {
+  if (writes()) {
     plan_.list.add_move(first, Combine::sum);
     tag(rank);
   }
-  ++state(rank).next;
+  go_on(rank);
   return true;
 }
 

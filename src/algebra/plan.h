@@ -33,7 +33,8 @@ class Planner {
  public:
   Planner(const Program& program, const ReferenceRun& reference, KernelLibrary& library,
           Mesh& mesh);
-  /// The list is of one step. That it runs again from what it left is tried for all steps.
+  /// The list is of one step, or of all where they differ. That a step runs again from what it left
+  /// is tried for all.
   /// Throws InputError where the buffers of all ranks have more than `most` elements.
   ProgramPlan build(int steps, std::int64_t most);
 
@@ -54,6 +55,8 @@ class Planner {
   std::vector<Region> regions_of(int rank, const Initial& initial, const ListedRef& ref);
   std::size_t pieces_in(int rank, const ListedRef& ref) const;
   void run_step();
+  void go_on(int rank);
+  void pass_by(int rank);
   bool advance(int rank);
   bool run_one(int rank, const ListedInstruction& one);
   bool meet(int rank, const ListedInstruction& one);
@@ -75,6 +78,8 @@ class Planner {
   void tag(int rank);
   void check_end();
   void check_blocked();
+  /// Whether operations are written down: of the first step, of all where they differ.
+  bool writes() const { return step_ == 0 || steps_differ_; }
   void stop(int rank, const std::string& problem);
   const ListedInstruction* current(int rank) const;
   RankState& state(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
@@ -88,6 +93,7 @@ class Planner {
   std::vector<RankState> ranks_;
   std::map<std::pair<int, int>, std::deque<Message>> messages_;  // by sender and receiver
   int step_ = 0;
+  bool steps_differ_ = false;  // some instruction is executed in one step only
 };
 
 /// "all_reduce 'gradients'": an instruction in messages.

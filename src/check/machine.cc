@@ -242,6 +242,10 @@ bool Machine::advance(int c) {
   Runner& runner = runners_[at(c)];
   if (runner.next >= runner.list.size()) return false;
   const auto& [instruction, arguments] = runner.list[runner.next];
+  if (instruction->step != 0 && instruction->step != step_ + 1) {
+    ++runner.next;
+    return true;
+  }
   const std::size_t before = nodes_.size();
   if (instruction->kind == InstructionKind::receive) {
     if (!receive(c, *instruction, arguments)) return false;
@@ -266,28 +270,41 @@ void Machine::note_nodes(std::size_t before, int c, const Instruction& i, const 
   }
 }
 
+void Machine::begin_buffer(int c, const BufferRef& ref, const Arguments& a) {
+  Slot& s = slot(c, ref, a);
+  if (s.alive) {
+    breach(c, "'" + program_.families[at(ref.family)].name + "' is allocated twice");
+  }
+  s = {.alive = true, .written = false, .value = {}};
+}
+
+void Machine::end_buffer(int c, const BufferRef& ref, const Arguments& a) {
+  if (!slot(c, ref, a).alive) {
+    breach(c, "'" + program_.families[at(ref.family)].name + "' is freed but not alive");
+  }
+  runners_[at(c)].slots.erase(key_of(ref, a));
+}
+
+void Machine::clear(int c, const BufferRef& ref, const Arguments& a) {
+  Content zero = typed(ref, {});
+  zero.micro_batch = -1;
+  if (ref.piece >= 0 && at(ref.piece) < zero.pieces.size()) {
+    zero.pieces = {zero.pieces[at(ref.piece)]};
+  }
+  write(c, ref, a, std::move(zero));
+}
+
 void Machine::execute(int c, const Instruction& i, const Arguments& a) {
   switch (i.kind) {
-    case InstructionKind::alloc: {
-      Slot& s = slot(c, i.outputs[0], a);
-      if (s.alive)
-        breach(c, "'" + program_.families[at(i.outputs[0].family)].name + "' is allocated twice");
-      s = {.alive = true, .written = false, .value = {}};
+    case InstructionKind::alloc:
+      for (const BufferRef& ref : i.outputs) begin_buffer(c, ref, a);
       return;
-    }
-    case InstructionKind::free: {
-      Slot& s = slot(c, i.inputs[0], a);
-      if (!s.alive)
-        breach(c,
-               "'" + program_.families[at(i.inputs[0].family)].name + "' is freed but not alive");
-      runners_[at(c)].slots.erase(key_of(i.inputs[0], a));
+    case InstructionKind::free:
+      for (const BufferRef& ref : i.inputs) end_buffer(c, ref, a);
       return;
-    }
-    case InstructionKind::zero: {
-      Content zero = typed(i.outputs[0], {});
-      zero.micro_batch = -1;
-      return write(c, i.outputs[0], a, std::move(zero));
-    }
+    case InstructionKind::zero:
+      for (const BufferRef& ref : i.outputs) clear(c, ref, a);
+      return;
     case InstructionKind::compute:
     case InstructionKind::update:
     case InstructionKind::norm:

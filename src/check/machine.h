@@ -87,6 +87,9 @@ class Machine {
   void odd_content(int c, Content& content, const std::string& why);
 
   bool advance(int c);
+  void begin_buffer(int c, const BufferRef& ref, const Arguments& a);
+  void end_buffer(int c, const BufferRef& ref, const Arguments& a);
+  void clear(int c, const BufferRef& ref, const Arguments& a);
   void execute(int c, const Instruction& i, const Arguments& a);
   void call_kernel(int c, const Instruction& i, const Arguments& a);
   void accumulate(int c, const Instruction& i, const Arguments& a);

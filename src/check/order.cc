@@ -116,7 +116,9 @@ std::vector<Breach> find_races(const Program& program) {
     Queues queues(program, c);
     for (int step = 0; step < 2; ++step) {
       for_each_instruction(program, program.classes[at(c)].body, {},
-                           [&](const Instruction& i, const Arguments& a) { queues.run(i, a); });
+                           [&](const Instruction& i, const Arguments& a) {
+                             if (i.step == 0 || i.step == step + 1) queues.run(i, a);
+                           });
       if (!queues.races.empty()) break;
     }
     races.insert(races.end(), queues.races.begin(), queues.races.end());

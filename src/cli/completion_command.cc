@@ -34,6 +34,12 @@ constexpr std::array kFlagValues = {
     Values{.of = "--explain",
            .words = "memory communication parameters optimizer gradients activations transient "
                     "overhead"},
+    Values{.of = "--fault",
+           .words = "delete( duplicate( move( regroup( rescale( reduce_op( swap_shards( "
+                    "shift_slice( drop_zero( add_zero( early_free( reuse_buffer( drop_wait( "
+                    "drop_record( stale( skip_update( local_norm( local_weight( wrong_key( "
+                    "copy_key( drop_use( detach_adjoint( swap_order(",
+           .more = true},
     Values{.of = "--color", .words = "auto always never"}};
 constexpr std::array kArguments = {Values{.of = "model", .listings = "models", .files = true},
                                    Values{.of = "derive", .listings = "models", .files = true},

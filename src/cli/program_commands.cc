@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "lower/lower.h"
 #include "lower/small.h"
+#include "program/fault.h"
 #include "program/text.h"
 #include "report/verdict.h"
 #include "units/error.h"
@@ -26,6 +27,8 @@ struct ProgramCall {
   bool json = false;
   std::string output;
   int seeds = 2;
+  std::vector<std::string> faults;
+  bool list_faults = false;
 };
 
 void require_one_placement(const JobFlags& flags) {
@@ -57,11 +60,42 @@ int lower_job(const ProgramCall& call) {
   return kGood;
 }
 
+/// Prints what each fault matches, in the program as the faults before it have left it.
+int list_faults(const ProgramCall& call, Program program) {
+  if (call.faults.empty()) {
+    throw InputError({.where = "--list-faults",
+                      .value = "no fault",
+                      .problem = "is given",
+                      .allowed = "--fault \"OP(KIND, key=value, ...)\""});
+  }
+  std::string text;
+  for (const std::string& words : call.faults) {
+    const Fault fault = fault_from(words);
+    const std::vector<FaultMatch> matches = list_matches(program, fault);
+    program = with_faults(std::move(program), {fault});
+    text += fault.text + "\n";
+    for (std::size_t k = 0; k < matches.size(); ++k) {
+      text += "  " + std::to_string(k + 1) + "  " + matches[k].body + ": " +
+              matches[k].instruction + "\n";
+    }
+  }
+  print(text);
+  return kGood;
+}
+
+Program with_faults_of(const ProgramCall& call, Program program) {
+  std::vector<Fault> faults;
+  for (const std::string& words : call.faults) faults.push_back(fault_from(words));
+  return with_faults(std::move(program), faults);
+}
+
 int check_job(const ProgramCall& call) {
   require_one_placement(call.flags);
   const auto text = program_text(call.flags);
-  const Program program = text ? program_from(*text, call.flags.model)
-                               : lower(load_job(find_catalog(), request_of(call.flags)));
+  Program program = text ? program_from(*text, call.flags.model)
+                         : lower(load_job(find_catalog(), request_of(call.flags)));
+  if (call.list_faults) return list_faults(call, std::move(program));
+  program = with_faults_of(call, std::move(program));
   const Verdict verdict = check(program);
   print(call.json ? verdict_json(verdict) : verdict_text(verdict, output_style()));
   return verdict.equivalent ? kGood : kBad;
@@ -70,13 +104,25 @@ int check_job(const ProgramCall& call) {
 int verify_job(const ProgramCall& call) {
   require_one_placement(call.flags);
   const auto text = program_text(call.flags);
-  const Program program = text ? program_from(*text, call.flags.model)
-                               : lower_small(load_job(find_catalog(), request_of(call.flags)));
+  Program program = text ? program_from(*text, call.flags.model)
+                         : lower_small(load_job(find_catalog(), request_of(call.flags)));
+  if (call.list_faults) return list_faults(call, std::move(program));
+  program = with_faults_of(call, std::move(program));
   const Verification run = verify(program, {.seeds = call.seeds});
   const Verdict verdict = check(program);
   print(call.json ? verification_json(run, verdict)
                   : verification_text(run, verdict, output_style()));
   return run.equal ? kGood : kBad;
+}
+
+void add_fault_flags(CLI::App& command, ProgramCall& call) {
+  command
+      .add_option("--fault", call.faults,
+                  "Change the program before it is judged; several, one after the other")
+      ->type_name("OP(KIND,...)")
+      ->expected(1)
+      ->take_all();
+  command.add_flag("--list-faults", call.list_faults, "Only print what each fault matches");
 }
 
 }  // namespace
@@ -99,9 +145,11 @@ void add_check_command(CLI::App& program, Action& action) {
       "check", "Proves that a job, or a program file, is the training of one device");
   add_job_flags(*command, call->flags);
   command->add_flag("--json", call->json, "One JSON document");
+  add_fault_flags(*command, *call);
   command->footer(
       "\nExamples:\n"
       "  placet check llama-3.1-8b --placement \"dp=4:zero1 tp=2:tp+sp\" --global-batch 32\n"
+      "  placet check gpt2 --placement \"dp=4:ddp\" --fault \"rescale(all_reduce, by=1/dp)\"\n"
       "  placet check step.program\n");
   command->callback([call, &action] { action = [call] { return check_job(*call); }; });
 }
@@ -115,6 +163,7 @@ void add_verify_command(CLI::App& program, Action& action) {
   command->add_option("--seeds", call->seeds, "How often, each time with other numbers")
       ->type_name("N")
       ->check(CLI::Range(1, 100));
+  add_fault_flags(*command, *call);
   command->footer(
       "\nExample:\n"
       "  placet verify llama-3.1-8b --placement \"pp=4:1f1b dp=8:zero1 tp=8:tp+sp\" "

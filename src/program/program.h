@@ -141,6 +141,8 @@ struct Instruction {
   std::vector<std::int64_t> among;
 
   int event = -1;     // record, wait
+  /// Executed in that step only, counted from 1; 0: in every step.
+  std::int64_t step = 0;
   std::string label;  // for people: the tensor it is about
 
   friend bool operator==(const Instruction&, const Instruction&) = default;

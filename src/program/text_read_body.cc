@@ -123,7 +123,7 @@ void read_stream(ProgramReader& r, Instruction& i) {
   i.stream = static_cast<Stream>(read_choice(r.in, "a stream", kStreamCount, name));
 }
 
-constexpr std::array<Clause, 12> kClauses = {{
+constexpr std::array<Clause, 13> kClauses = {{
     {"over", [](const InstructionForm& form, InstructionKind) { return form.axes; },
      [](ProgramReader& r, Instruction& i) { i.axes = read_level(r); }},
     {"among", [](const InstructionForm& form, InstructionKind) { return form.among; }, read_among},
@@ -141,6 +141,8 @@ constexpr std::array<Clause, 12> kClauses = {{
     {"by", takes_factor, [](ProgramReader& r, Instruction& i) { i.factor = read_rational(r.in); }},
     {"because", takes_factor,
      [](ProgramReader& r, Instruction& i) { i.because = r.in.expect_text("the factor in words"); }},
+    {"step", takes_always,
+     [](ProgramReader& r, Instruction& i) { i.step = read_number(r.in, "a step", 1, kMost); }},
     {"on", takes_always, read_stream},
     {"label", takes_always,
      [](ProgramReader& r, Instruction& i) { i.label = r.in.expect_text("a label"); }},

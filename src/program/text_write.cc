@@ -139,6 +139,7 @@ std::string clauses_text(const Program& p, const Instruction& i) {
   if (i.key.unit != IndexTerm{}) text += "[" + term_text(i.key.unit) + "]";
   if (i.factor != Rational(1)) text += " by " + to_string(i.factor);
   if (!i.because.empty()) text += " because " + quoted(i.because);
+  if (i.step != 0) text += " step " + std::to_string(i.step);
   if (i.stream != Stream::compute) text += " on " + std::string(name_of(i.stream));
   if (!i.label.empty()) text += " label " + quoted(i.label);
   return text;
@@ -366,8 +367,8 @@ std::string to_text(const Program& program, const Instruction& instruction) {
 
 std::string to_text(const Program& program, const Call& call) {
   // Words that go before brackets elsewhere are quoted.
-  static constexpr std::array<std::string_view, 16> kWords = {
-      "over", "among", "dim",     "into",  "shift", "to",    "from",  "by",
+  static constexpr std::array<std::string_view, 17> kWords = {
+      "over", "among", "dim",     "into",  "shift", "to",    "from",  "by",      "step",
       "key",  "on",    "because", "label", "for",   "phase", "holds", "results"};
   std::string name = name_at(program.procedures, call.procedure);
   if (std::ranges::find(kWords, name) != kWords.end()) name = quoted(name);

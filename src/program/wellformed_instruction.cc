@@ -28,6 +28,8 @@ class InstructionGrammar {
     for (const BufferRef& buffer : i_.outputs) check(buffer);
     g_.require_text(i_.label, "a label");
     g_.require_text(i_.because, "a reason");
+    g_.require(
+        i_.step >= 0, [&] { return text(); }, "has a negative step", "counted from 1");
     check_count();
     check_unused();
     if (form_.buffers == Buffers::kernel) check_kernel();

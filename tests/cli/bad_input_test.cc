@@ -175,14 +175,14 @@ TEST_P(BadInput, EndsInOneHelpfulMessage) {
 }
 
 INSTANTIATE_TEST_SUITE_P(InGroups, BadInput,
-                         ::testing::Values("clusters", "engines", "flags", "jobs", "models",
+                         ::testing::Values("clusters", "engines", "faults", "flags", "jobs", "models",
                                            "placements", "tables"),
                          [](const auto& group) { return std::string(group.param); });
 
 TEST(BadInputCases, AreMany) {
   std::size_t cases = 0;
   for (const char* group :
-       {"clusters", "engines", "flags", "jobs", "models", "placements", "tables"}) {
+       {"clusters", "engines", "faults", "flags", "jobs", "models", "placements", "tables"}) {
     cases += read_cases(group).size();
   }
   EXPECT_GE(cases, 190U);

@@ -1,0 +1,72 @@
+// Mutants: programs with one fault each, drawn with a seed, and what the two judges say of them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "program/fault.h"
+#include "program/program.h"
+
+namespace placet::testing {
+
+/// Faults for a program: for each operation so many for each kind of instruction that it makes
+/// sense for, some of them on one device, in one layer, in one step only.
+std::vector<Fault> draw_faults(const Program& program, std::mt19937& generator, int per_kind);
+
+/// Instructions in which two programs differ, kinds and families only, and what reads or makes the
+/// families that they make: where a finding about the change may point.
+struct ChangedPlaces {
+  std::vector<std::string> changed;
+  std::vector<std::string> near;
+};
+
+struct Judgement {
+  Fault fault;
+  InstructionKind kind = InstructionKind::compute;
+  StepPhase phase = StepPhase::forward;
+  bool refused = false;     // not a well-formed program
+  bool differs = false;     // the algebraic run tells it apart
+  bool stuck = false;       // it cannot run
+  bool broken = false;      // the checker's verdict
+  bool race_only = false;   // the checker finds nothing but the order of streams
+  bool located = false;     // at the change or its direct consumer
+  bool replicas_differ = false;
+  int first_step = 0;       // in which it shows
+  std::string finding;
+};
+
+/// Both judges' opinions of one mutant.
+Judgement judge(const Program& program, const Fault& fault);
+
+/// Counts by operation and by kind of instruction.
+struct Tally {
+  int mutants = 0, refused = 0, differ = 0, found = 0, equal = 0, alarms = 0, races = 0;
+  int located = 0, forward = 0, replicas = 0;
+};
+
+class Bench {
+ public:
+  /// Judges mutants of one program; what the judges disagree on is kept.
+  void run(const std::string& name, const Program& program, std::uint32_t seed, int per_kind);
+
+  const Tally& total() const { return total_; }
+  const std::vector<std::string>& missed() const { return missed_; }
+  const std::vector<std::string>& alarms() const { return alarms_; }
+  const std::vector<std::string>& astray() const { return astray_; }
+  std::string table() const;
+
+ private:
+  void count(const std::string& name, const Judgement& judgement);
+
+  Tally total_;
+  std::map<std::string, Tally> by_op_;
+  std::map<std::string, Tally> by_kind_;
+  std::vector<std::string> missed_;
+  std::vector<std::string> alarms_;
+  std::vector<std::string> astray_;
+};
+
+}  // namespace placet::testing

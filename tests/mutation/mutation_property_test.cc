@@ -1,0 +1,24 @@
+// A part of the mutation bench, small enough for every run of the tests.
+#include <gtest/gtest.h>
+
+#include "lower/catalogue_jobs.h"
+#include "lower/small.h"
+#include "mutation/mutants.h"
+
+namespace placet::testing {
+namespace {
+
+TEST(Mutants, AreToldApartByBothJudges) {
+  Bench bench;
+  std::uint32_t seed = 1;
+  for (const CatalogueJob& job : {CatalogueJob{"gpt2", "dp=2:zero1 tp=2:tp+sp"},
+                                  CatalogueJob{"llama-3.1-8b", "pp=2:1f1b dp=2:zero3"}}) {
+    bench.run(job.model + " " + job.placement, lower_small(load(job)), seed++, 1);
+  }
+  std::printf("%s", bench.table().c_str());
+  for (const std::string& text : bench.missed()) ADD_FAILURE() << "not found: " << text;
+  for (const std::string& text : bench.alarms()) ADD_FAILURE() << "false alarm: " << text;
+}
+
+}  // namespace
+}  // namespace placet::testing
