@@ -5,6 +5,7 @@
 
 #include "check/explain.h"
 #include "check/machine.h"
+#include "check/order.h"
 #include "units/error.h"
 
 namespace placet {
@@ -40,7 +41,8 @@ class Check {
       compare();
       if (!verdict_.findings.empty()) break;
     }
-    report_breaches();
+    report_breaches(machine_.breaches());
+    report_breaches(find_races(program_));
     for (const CheckFinding& f : verdict_.findings)
       verdict_.holds[at(static_cast<int>(f.condition))] = false;
     verdict_.equivalent = verdict_.findings.empty();
@@ -91,9 +93,9 @@ class Check {
     if (verdict_.findings.size() < kMostFindings) verdict_.findings.push_back(std::move(finding));
   }
 
-  void report_breaches() {
+  void report_breaches(const std::vector<Breach>& breaches) {
     std::set<std::string> seen;
-    for (const Breach& breach : machine_.breaches()) {
+    for (const Breach& breach : breaches) {
       CheckFinding finding{.condition = Condition::order};
       finding.at = machine_.describe(breach.origin);
       finding.ranks = program_.classes[at(breach.origin.device_class)].name;

@@ -34,6 +34,16 @@ bool depends_on(const Content& content, int axis) {
          });
 }
 
+/// Whether some sum is over the micro-batch that the content is of.
+bool sums_over_own(const Content& content) {
+  return std::ranges::any_of(content.pieces, [](const Tensor& t) {
+    return std::ranges::any_of(t.items, [](const Item& item) {
+      return std::ranges::any_of(
+          item.shares, [](const Share& s) { return !s.runs.empty() && s.runs.front().first < 0; });
+    });
+  });
+}
+
 bool is_zero(const Content& content) {
   return std::ranges::all_of(content.pieces, [](const Tensor& t) { return t.items.empty(); });
 }
@@ -54,6 +64,7 @@ Machine::Machine(const Program& program, Nodes& nodes, Regions& regions, KernelV
     Runner& runner = runners_.emplace_back();
     for_each_instruction(program, c.body, {}, [&](const Instruction& i, const Arguments& a) {
       runner.list.emplace_back(&i, a);
+      instructions_.try_emplace(&i, static_cast<int>(instructions_.size()));
     });
   }
 }
@@ -80,7 +91,8 @@ void Machine::breach(int c, const std::string& what) {
                                   .step = step_}});
 }
 
-Content Machine::read(int c, const BufferRef& ref, const Arguments& arguments) {
+Machine::Numbered Machine::read(int c, const BufferRef& ref, const Arguments& arguments) {
+  static const auto kNothing = std::make_shared<const Content>();
   const Slot& s = slot(c, ref, arguments);
   const std::string& name = program_.families[at(ref.family)].name;
   if (!s.alive) {
@@ -88,25 +100,62 @@ Content Machine::read(int c, const BufferRef& ref, const Arguments& arguments) {
   } else if (!s.written) {
     breach(c, "'" + name + "' is used before it is written");
   }
-  if (ref.piece < 0 || !s.content.flat.empty()) return s.content;
-  Content out{.pieces = {}, .flat = {}, .micro_batch = s.content.micro_batch};
-  if (at(ref.piece) < s.content.pieces.size()) out.pieces = {s.content.pieces[at(ref.piece)]};
+  if (!s.value.content) return {.content = kNothing, .number = -1, .micro_batch = -1};
+  if (ref.piece < 0 || !s.value.content->flat.empty()) return s.value;
+  const Content& all = *s.value.content;
+  Content out{.pieces = {}, .flat = {}, .micro_batch = all.micro_batch};
+  if (at(ref.piece) < all.pieces.size()) out.pieces = {all.pieces[at(ref.piece)]};
+  const std::vector<int> key{-1, s.value.number, ref.piece};
+  const auto [found, fresh] = known_.try_emplace(key);
+  if (fresh) found->second = {numbered(std::move(out), s.value.micro_batch)};
+  Numbered piece = found->second[0];
+  piece.micro_batch = piece.content->micro_batch < 0 ? -1 : s.value.micro_batch;
+  return piece;
+}
+
+Machine::Numbered Machine::numbered(Content content, std::int64_t micro_batch) {
+  const bool depends = depends_on(content, regions_.micro_axis()) || sums_over_own(content);
+  content.micro_batch = depends ? 0 : -1;
+  const std::int64_t mine = content.micro_batch < 0 ? -1 : micro_batch;
+  return {.content = std::make_shared<const Content>(std::move(content)),
+          .number = numbers_++,
+          .micro_batch = mine};
+}
+
+/// The content with the micro-batch that it is of.
+Content Machine::whole_of(const Numbered& value) {
+  Content out = *value.content;
+  out.micro_batch = value.micro_batch;
   return out;
 }
 
 void Machine::write(int c, const BufferRef& ref, const Arguments& arguments, Content content) {
+  const std::int64_t micro_batch = content.micro_batch;
+  write(c, ref, arguments, numbered(std::move(content), micro_batch));
+}
+
+void Machine::write(int c, const BufferRef& ref, const Arguments& arguments,
+                    const Numbered& value) {
   Slot& s = slot(c, ref, arguments);
   const Family& family = program_.families[at(ref.family)];
   if (!s.alive) breach(c, "'" + family.name + "' is written but not alive");
-  s.written = true;
   if (ref.piece < 0) {
-    s.content = std::move(content);
+    s.written = true;
+    s.value = value;
     return;
   }
-  s.content.pieces.resize(family.type.pieces.size());
-  s.content.micro_batch = content.micro_batch;
-  s.content.flat.clear();
-  if (!content.pieces.empty()) s.content.pieces[at(ref.piece)] = std::move(content.pieces[0]);
+  Content all;
+  if (s.written && s.value.content) all = *s.value.content;
+  all.pieces.resize(family.type.pieces.size());
+  all.micro_batch = value.content->micro_batch;
+  all.flat.clear();
+  if (!value.content->pieces.empty()) all.pieces[at(ref.piece)] = value.content->pieces[0];
+  const std::vector<int> key{-2, s.written ? s.value.number : -1, ref.piece, value.number};
+  const auto [found, fresh] = known_.try_emplace(key);
+  if (fresh) found->second = {numbered(std::move(all), value.micro_batch)};
+  s.written = true;
+  s.value = found->second[0];
+  s.value.micro_batch = s.value.content->micro_batch < 0 ? -1 : value.micro_batch;
 }
 
 std::int64_t Machine::elements_of(const Content& content) const {
@@ -148,8 +197,9 @@ void Machine::begin(const ReferenceValues& reference) {
         nodes.push_back(ref.kind == StateRef::Kind::zero ? -1 : reference.value_of(ref));
       }
       Slot& s = slot(static_cast<int>(c), initial.buffer, {});
-      s.alive = s.written = true;
-      s.content = typed(initial.buffer, nodes);
+      Content content = typed(initial.buffer, nodes);
+      const std::int64_t micro_batch = content.micro_batch;
+      s = {.alive = true, .written = true, .value = numbered(std::move(content), micro_batch)};
     }
   }
 }
@@ -158,9 +208,17 @@ void Machine::run_step(const ReferenceValues& reference) {
   for (std::size_t c = 0; c < program_.classes.size(); ++c) {
     for (const Initial& initial : program_.classes[c].initial) {
       if (initial.pieces.empty() || initial.pieces[0].kind != StateRef::Kind::input) continue;
+      // Samples of all micro-batches are alike but for their number.
+      const std::vector<std::int64_t> key{step_, initial.buffer.family, initial.pieces[0].tensor};
+      const auto [found, fresh] = inputs_.try_emplace(key);
+      if (fresh) {
+        found->second = numbered(typed(initial.buffer, {reference.value_of(initial.pieces[0])}), 0);
+      }
       Slot& s = slot(static_cast<int>(c), initial.buffer, {});
-      s.alive = s.written = true;
-      s.content = typed(initial.buffer, {reference.value_of(initial.pieces[0])});
+      s = {.alive = true, .written = true, .value = found->second};
+      if (s.value.content->micro_batch >= 0) {
+        s.value.micro_batch = initial.buffer.micro_batch.offset;
+      }
     }
     runners_[c].next = 0;
   }
@@ -214,7 +272,7 @@ void Machine::execute(int c, const Instruction& i, const Arguments& a) {
       Slot& s = slot(c, i.outputs[0], a);
       if (s.alive)
         breach(c, "'" + program_.families[at(i.outputs[0].family)].name + "' is allocated twice");
-      s = {.alive = true, .written = false, .content = {}};
+      s = {.alive = true, .written = false, .value = {}};
       return;
     }
     case InstructionKind::free: {
@@ -259,11 +317,11 @@ void Machine::execute(int c, const Instruction& i, const Arguments& a) {
   }
 }
 
-void Machine::call_kernel(int c, const Instruction& i, const Arguments& a) {
+/// Where the code believes to be, and what it draws random numbers for.
+KernelCall Machine::call_of(const Instruction& i, const Arguments& a) const {
   const Kernel& kernel = program_.kernels[at(i.kernel)];
-  std::vector<Content> inputs;
-  for (const BufferRef& ref : i.inputs) inputs.push_back(read(c, ref, a));
-  KernelCall call{.kernel = &kernel, .positions = {}, .key = {}, .factor = i.factor};
+  KernelCall call{
+      .kernel = &kernel, .positions = {}, .key = {}, .results = {}, .factor = i.factor};
   call.positions.resize(kernel.dims.size());
   for (const Position& p : i.positions) {
     std::int64_t extent = -1;
@@ -287,14 +345,57 @@ void Machine::call_kernel(int c, const Instruction& i, const Arguments& a) {
       dims.push_back(d.dim);
     }
   }
-  std::vector<Content> outputs = kernels_.run(call, inputs);
-  for (std::size_t o = 0; o < i.outputs.size(); ++o) {
-    Content& out = outputs[o];
-    if (!depends_on(out, regions_.micro_axis())) {
-      name_micro_batch(out);
-      out.micro_batch = -1;
+  return call;
+}
+
+/// Two calls with equal keys give equal results: the instruction, what it draws for, what goes in.
+std::vector<int> Machine::key_of_call(const Instruction& i, const Arguments& a,
+                                      const std::vector<Numbered>& inputs) const {
+  const bool draws = !i.key.name.empty();
+  std::vector<int> key{instructions_.at(&i)};
+  if (draws) {
+    key.push_back(static_cast<int>(value_of(i.key.unit, a)));
+    key.push_back(step_);
+  }
+  for (const Numbered& n : inputs) key.push_back(n.number);
+  return key;
+}
+
+void Machine::call_kernel(int c, const Instruction& i, const Arguments& a) {
+  std::vector<Numbered> inputs;
+  std::int64_t micro_batch = -1;
+  bool known = true;
+  for (const BufferRef& ref : i.inputs) {
+    inputs.push_back(read(c, ref, a));
+    const std::int64_t mine = inputs.back().micro_batch;
+    known =
+        known && inputs.back().number >= 0 && (mine < 0 || micro_batch < 0 || mine == micro_batch);
+    if (mine >= 0) micro_batch = mine;
+  }
+  std::vector<Numbered> outputs;
+  const auto work = [&] {
+    std::vector<Content> contents;
+    for (const Numbered& n : inputs) contents.push_back(whole_of(n));
+    ++worked_out_;
+    for (Content& out : kernels_.run(call_of(i, a), contents)) {
+      outputs.push_back(numbered(std::move(out), micro_batch));
     }
-    write(c, i.outputs[o], a, std::move(out));
+  };
+  if (!known) {
+    work();
+  } else {
+    const auto [found, fresh] = known_.try_emplace(key_of_call(i, a, inputs));
+    if (fresh) {
+      work();
+      known_[key_of_call(i, a, inputs)] = outputs;
+    } else {
+      ++known_again_;
+      outputs = found->second;
+    }
+  }
+  for (std::size_t o = 0; o < i.outputs.size(); ++o) {
+    if (outputs[o].content->micro_batch >= 0) outputs[o].micro_batch = micro_batch;
+    write(c, i.outputs[o], a, outputs[o]);
   }
 }
 
@@ -308,10 +409,16 @@ void Machine::odd_content(int c, Content& content, const std::string& why) {
 }
 
 void Machine::accumulate(int c, const Instruction& i, const Arguments& a) {
-  Content source = read(c, i.inputs[0], a);
-  Content sum = read(c, i.outputs[0], a);
-  name_micro_batch(source);
-  if (!depends_on(source, regions_.micro_axis())) source.micro_batch = -1;
+  Content source = whole_of(read(c, i.inputs[0], a));
+  Content sum = whole_of(read(c, i.outputs[0], a));
+  const int micro = regions_.micro_axis();
+  const auto settle_micro_batch = [&](Content& content) {
+    if (depends_on(content, micro)) return;
+    name_micro_batch(content);
+    content.micro_batch = -1;
+  };
+  settle_micro_batch(source);
+  settle_micro_batch(sum);
   if (is_zero(sum)) return write(c, i.outputs[0], a, std::move(source));
   if (is_zero(source)) return;
   if (!same_shape(sum, source)) {
@@ -319,7 +426,6 @@ void Machine::accumulate(int c, const Instruction& i, const Arguments& a) {
   } else if (sum.micro_batch != source.micro_batch) {
     odd_content(c, sum, "values of different micro-batches are added entry by entry");
   } else {
-    name_micro_batch(sum);
     for (std::size_t p = 0; p < sum.pieces.size(); ++p) {
       add_to(sum.pieces[p], source.pieces[p]);
       settle(sum.pieces[p], kernels_.micro_batches());
@@ -329,24 +435,44 @@ void Machine::accumulate(int c, const Instruction& i, const Arguments& a) {
 }
 
 void Machine::slice(int c, const Instruction& i, const Arguments& a) {
-  Content content = read(c, i.inputs[0], a);
+  write(c, i.outputs[0], a, worked_out(c, i, read(c, i.inputs[0], a)));
+}
+
+/// What an instruction of one input and one output makes of a content, once for equal ones.
+Machine::Numbered Machine::worked_out(int c, const Instruction& i, const Numbered& value) {
+  const auto [found, fresh] = known_.try_emplace({instructions_.at(&i), value.number});
+  if (fresh || value.number < 0) {
+    ++worked_out_;
+    Content content = whole_of(value);
+    content = i.kind == InstructionKind::slice ? sliced(i, std::move(content))
+                                               : collected(c, i, std::move(content));
+    found->second = {numbered(std::move(content), value.micro_batch)};
+  } else {
+    ++known_again_;
+  }
+  Numbered out = found->second[0];
+  if (out.content->micro_batch >= 0) out.micro_batch = value.micro_batch;
+  return out;
+}
+
+Content Machine::sliced(const Instruction& i, Content content) {
   if (i.dim == kFlat) {
     content.flat = regions_.divided(content.flat, elements_of(content), i.axes, i.shift);
-  } else {
-    for (Tensor& t : content.pieces) {
-      if (at(i.dim) >= t.dims.size()) continue;
-      t.cuts[at(i.dim)] = regions_.divided(
-          t.cuts[at(i.dim)], program_.dims[at(t.dims[at(i.dim)])].extent, i.axes, i.shift);
-    }
+    return content;
   }
-  write(c, i.outputs[0], a, std::move(content));
+  for (Tensor& t : content.pieces) {
+    if (at(i.dim) >= t.dims.size()) continue;
+    t.cuts[at(i.dim)] = regions_.divided(
+        t.cuts[at(i.dim)], program_.dims[at(t.dims[at(i.dim)])].extent, i.axes, i.shift);
+  }
+  return content;
 }
 
 const Content* Machine::content_of(int device_class, const BufferRef& ref) const {
   const auto& slots = runners_[at(device_class)].slots;
   const auto found = slots.find(key_of(ref, {}));
   if (found == slots.end() || !found->second.alive || !found->second.written) return nullptr;
-  return &found->second.content;
+  return found->second.value.content.get();
 }
 
 const Origin* Machine::origin_of(NodeId node) const {

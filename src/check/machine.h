@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -40,6 +41,8 @@ class Machine {
 
   /// What a buffer of a class holds; none: it is not alive, or was never written.
   const Content* content_of(int device_class, const BufferRef& ref) const;
+  /// Kernels and collectives that were worked out, and those that were known from an equal call.
+  std::pair<std::int64_t, std::int64_t> calls() const { return {worked_out_, known_again_}; }
   /// The content that the type of a buffer stands for, of these tensors.
   Content typed(const BufferRef& ref, const std::vector<NodeId>& nodes);
 
@@ -48,10 +51,16 @@ class Machine {
   std::string describe(const Origin& origin) const;
 
  private:
+  /// A content and its number: equal numbers are equal contents, whatever micro-batch they are of.
+  struct Numbered {
+    std::shared_ptr<const Content> content;
+    int number = -1;
+    std::int64_t micro_batch = -1;  // what the content's own says only whether it depends on one
+  };
   struct Slot {
     bool alive = false;
     bool written = false;
-    Content content;
+    Numbered value;
   };
   struct Runner {
     std::vector<std::pair<const Instruction*, Arguments>> list;
@@ -60,13 +69,20 @@ class Machine {
     std::unordered_map<std::uint64_t, Slot> slots;
   };
   struct Message {
-    std::vector<Content> contents;
+    std::vector<Numbered> contents;
   };
 
   std::uint64_t key_of(const BufferRef& ref, const Arguments& arguments) const;
   Slot& slot(int c, const BufferRef& ref, const Arguments& arguments);
-  Content read(int c, const BufferRef& ref, const Arguments& arguments);
+  Numbered read(int c, const BufferRef& ref, const Arguments& arguments);
+  void write(int c, const BufferRef& ref, const Arguments& arguments, const Numbered& value);
   void write(int c, const BufferRef& ref, const Arguments& arguments, Content content);
+  Numbered numbered(Content content, std::int64_t micro_batch);
+  static Content whole_of(const Numbered& value);
+  KernelCall call_of(const Instruction& i, const Arguments& a) const;
+  std::vector<int> key_of_call(const Instruction& i, const Arguments& a,
+                               const std::vector<Numbered>& inputs) const;
+  Numbered worked_out(int c, const Instruction& i, const Numbered& value);
   void breach(int c, const std::string& what);
   void odd_content(int c, Content& content, const std::string& why);
 
@@ -87,6 +103,7 @@ class Machine {
   void reduce_across(const std::vector<int>& members, const Instruction& i,
                      std::vector<Content>& contents);
   Content collected(int c, const Instruction& i, Content content);
+  Content sliced(const Instruction& i, Content content);
   void close(int c, Content& content, const AxisList& axes, Combine op);
   std::int64_t coordinates(int c, int axis, const Instruction& i) const;
   std::int64_t elements_of(const Content& content) const;
@@ -102,6 +119,12 @@ class Machine {
   std::unordered_map<NodeId, Origin> origins_;
   std::vector<Breach> breaches_;
   int step_ = 0;
+  int numbers_ = 0;
+  /// Results of calls by kernel or instruction and the numbers of what went in.
+  std::map<std::vector<int>, std::vector<Numbered>> known_;
+  std::map<const Instruction*, int> instructions_;
+  std::map<std::vector<std::int64_t>, Numbered> inputs_;
+  std::int64_t worked_out_ = 0, known_again_ = 0;
 };
 
 }  // namespace placet

@@ -125,7 +125,7 @@ bool Machine::all_arrived(const std::vector<int>& members, const Instruction& i)
 
 void Machine::alone(int c, const Instruction& i, const Arguments& a) {
   for (std::size_t b = 0; b < i.inputs.size(); ++b) {
-    write(c, i.outputs[b], a, collected(c, i, read(c, i.inputs[b], a)));
+    write(c, i.outputs[b], a, worked_out(c, i, read(c, i.inputs[b], a)));
   }
 }
 
@@ -136,7 +136,7 @@ void Machine::together(const std::vector<int>& members, const Instruction& i) {
     std::vector<Content> contents;
     for (int m : members) {
       const auto& [instruction, arguments] = runners_[at(m)].list[runners_[at(m)].next];
-      contents.push_back(read(m, instruction->inputs[b], arguments));
+      contents.push_back(whole_of(read(m, instruction->inputs[b], arguments)));
     }
     const bool alike = std::ranges::all_of(
         contents, [&](const Content& content) { return content == contents[0]; });

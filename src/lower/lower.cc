@@ -2,6 +2,7 @@
 
 #include "lower/class_passes.h"
 #include "lower/stages.h"
+#include "lower/streams.h"
 #include "units/error.h"
 
 namespace placet {
@@ -131,7 +132,7 @@ Program lower(const Job& job) {
     table.procedures[key] = write_unit(in, table.parameters[at(kind)], kind, key.second);
   }
   for (const StagePlan& stage : stages) write_class(in, table, stages, stage);
-  return program;
+  return with_streams(std::move(program));
 }
 
 }  // namespace placet

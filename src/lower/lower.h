@@ -6,6 +6,7 @@
 //   layouts    how each dim is divided where: on the stream, between cut work, among experts
 //   units      one procedure forward and one backward for each kind of unit
 //   classes    the order of work of each stage, reduction and update
+//   streams    movements on queues of their own, beside computation
 //
 // No strategy is known here, and nothing of the derivation: what is sent follows from where a value
 // is made and where it is needed, once more and on its own.

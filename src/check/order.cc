@@ -1,0 +1,127 @@
+#include "check/order.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+constexpr std::size_t kMostRaces = 8;
+
+/// By queue, the time up to which all is done.
+using Clock = std::array<std::int64_t, kStreamCount>;
+
+void learn(Clock& clock, const Clock& other) {
+  for (std::size_t s = 0; s < clock.size(); ++s) clock[s] = std::max(clock[s], other[s]);
+}
+
+struct Access {
+  int writer = -1;  // queue of the last write
+  std::int64_t written = 0;
+  Clock read{};  // by queue, its last read since
+};
+
+class Queues {
+ public:
+  Queues(const Program& program, int device_class) : program_(program), class_(device_class) {}
+
+  void run(const Instruction& i, const Arguments& a) {
+    instruction_ = &i;
+    arguments_ = a;
+    queue_ = static_cast<std::size_t>(i.stream);
+    if (i.kind == InstructionKind::record) {
+      events_[i.event] = known_[queue_];
+      return;
+    }
+    if (i.kind == InstructionKind::wait) {
+      if (const auto found = events_.find(i.event); found != events_.end()) {
+        learn(known_[queue_], found->second);
+      }
+      return;
+    }
+    const std::int64_t now = ++known_[queue_][queue_];
+    for (const BufferRef& ref : i.inputs) {
+      if (i.kind == InstructionKind::free) {
+        write(ref, now);
+      } else {
+        read(ref, now);
+      }
+    }
+    for (const BufferRef& ref : i.outputs) write(ref, now);
+  }
+
+  std::vector<Breach> races;
+
+ private:
+  Access& access(const BufferRef& ref) {
+    const auto unit = static_cast<std::uint64_t>(value_of(ref.unit, arguments_));
+    const auto micro = static_cast<std::uint64_t>(value_of(ref.micro_batch, arguments_));
+    return accesses_[static_cast<std::uint64_t>(ref.family) << 48 | (unit & 0xffffff) << 24 |
+                     (micro & 0xffffff)];
+  }
+
+  void race(const BufferRef& ref, const char* what) {
+    if (races.size() >= kMostRaces) return;
+    races.push_back({.what = "'" + program_.families[at(ref.family)].name + "' is " + what,
+                     .origin = {.device_class = class_,
+                                .instruction = instruction_,
+                                .arguments = arguments_,
+                                .step = 0}});
+  }
+
+  void require_written(const BufferRef& ref, const Access& a, const char* what) {
+    if (a.writer < 0 || known_[queue_][at(a.writer)] >= a.written) return;
+    race(ref, what);
+  }
+
+  void read(const BufferRef& ref, std::int64_t now) {
+    Access& a = access(ref);
+    require_written(ref, a, "read although what writes it may not be done");
+    a.read[queue_] = now;
+  }
+
+  void write(const BufferRef& ref, std::int64_t now) {
+    Access& a = access(ref);
+    const bool frees = instruction_->kind == InstructionKind::free;
+    require_written(ref, a,
+                    frees ? "freed although what writes it may not be done"
+                          : "written although another write may not be done");
+    for (std::size_t s = 0; s < a.read.size(); ++s) {
+      if (a.read[s] <= known_[queue_][s]) continue;
+      race(ref,
+           frees ? "freed although it may still be read" : "written although it may still be read");
+      break;
+    }
+    a = {.writer = static_cast<int>(queue_), .written = now, .read = {}};
+  }
+
+  const Program& program_;
+  int class_ = 0;
+  const Instruction* instruction_ = nullptr;
+  Arguments arguments_;
+  std::size_t queue_ = 0;
+  std::array<Clock, kStreamCount> known_{};
+  std::unordered_map<int, Clock> events_;
+  std::unordered_map<std::uint64_t, Access> accesses_;
+};
+
+}  // namespace
+
+std::vector<Breach> find_races(const Program& program) {
+  std::vector<Breach> races;
+  for (int c = 0; c < static_cast<int>(program.classes.size()); ++c) {
+    Queues queues(program, c);
+    for (int step = 0; step < 2; ++step) {
+      for_each_instruction(program, program.classes[at(c)].body, {},
+                           [&](const Instruction& i, const Arguments& a) { queues.run(i, a); });
+      if (!queues.races.empty()) break;
+    }
+    races.insert(races.end(), queues.races.begin(), queues.races.end());
+  }
+  return races;
+}
+
+}  // namespace placet
