@@ -243,31 +243,17 @@ class Messages {
   void measure(const Instruction& i, TalliedMessage& out) const {
     const bool gathers = i.kind == InstructionKind::all_gather;
     const std::vector<BufferRef>& whole = gathers ? i.outputs : i.inputs;
-    out.dtype = program_.families[at(whole.front().family)].type.dtype;
-    out.payload = bytes_of_all(whole, at_);
-    switch (i.kind) {
-      case InstructionKind::all_reduce:
-        out.sent = 2 * (out.payload - even_share(whole, out.group));
-        return;
-      case InstructionKind::all_to_all:
-        out.sent = out.payload - even_share(whole, out.group);
-        return;
-      case InstructionKind::reduce_scatter:
-        out.sent = out.payload - smallest_part(i.outputs, i.axes);
-        return;
-      case InstructionKind::all_gather:
-        out.sent = out.payload - smallest_part(i.inputs, i.axes);
-        return;
-      case InstructionKind::host_copy:
-        // What changes its format crosses in the shorter one.
-        if (const Bytes there = bytes_of_all(i.outputs, at_); there < out.payload) {
-          out.payload = there;
-          out.dtype = program_.families[at(i.outputs.front().family)].type.dtype;
-        }
-        out.sent = out.payload;
-        return;
-      default:
-        out.sent = out.payload;
+    const std::vector<BufferRef>& made = i.outputs.empty() ? i.inputs : i.outputs;
+    // What changes its format travels in that of the result.
+    out.dtype = program_.families[at(made.front().family)].type.dtype;
+    out.payload = bytes_of_all(whole, at_, out.dtype);
+    out.sent = out.payload;
+    if (i.kind == InstructionKind::all_reduce) {
+      out.sent = 2 * (out.payload - even_share(whole, out.group));
+    } else if (i.kind == InstructionKind::all_to_all) {
+      out.sent = out.payload - even_share(whole, out.group);
+    } else if (i.kind == InstructionKind::reduce_scatter || gathers) {
+      out.sent = out.payload - smallest_part(gathers ? i.inputs : i.outputs, i.axes, out.dtype);
     }
   }
 
@@ -278,11 +264,10 @@ class Messages {
     return stored_entries(program_, piece, where);
   }
 
-  Bytes bytes_of_all(const std::vector<BufferRef>& refs, const ProgramCoordinates& where) const {
+  Bytes bytes_of_all(const std::vector<BufferRef>& refs, const ProgramCoordinates& where,
+                     Dtype dtype) const {
     Bytes sum;
-    for (const BufferRef& ref : refs) {
-      sum += bytes_of(entries_of(ref, where), program_.families[at(ref.family)].type.dtype);
-    }
+    for (const BufferRef& ref : refs) sum += bytes_of(entries_of(ref, where), dtype);
     return sum;
   }
 
@@ -295,12 +280,13 @@ class Messages {
 
   /// The smallest part that a device of the group has: of even axes the last one's, of axes with
   /// shares any.
-  Bytes smallest_part(const std::vector<BufferRef>& refs, const AxisList& axes) const {
+  Bytes smallest_part(const std::vector<BufferRef>& refs, const AxisList& axes,
+                      Dtype dtype) const {
     ProgramCoordinates where = at_;
     Bytes smallest = bytes(std::numeric_limits<std::int64_t>::max());
     const auto vary = [&](const auto& self, std::size_t i) -> void {
       if (i == axes.size()) {
-        smallest = std::min(smallest, bytes_of_all(refs, where));
+        smallest = std::min(smallest, bytes_of_all(refs, where, dtype));
         return;
       }
       const ProgramAxis& axis = program_.axes[at(axes[i])];

@@ -45,6 +45,7 @@ class ClassWriter {
     }
     w_.write_to(out.body);
     end_kept(held);
+    if (hosts_loss()) finish_loss(out);
     write_update(in_, table_, stages_, stage_);
     if (hosts_loss()) free_buffer(count_buffer(in_));
     hold_initial(out, held);
@@ -86,7 +87,10 @@ class ClassWriter {
     for (const HeldPlan& h : held) {
       if (h.plan->trainable) zero(buffer_of(h, h.plan->gradient));
     }
-    if (hosts_loss()) count_tokens();
+    if (hosts_loss()) {
+      zero(loss_buffer(in_));
+      count_tokens();
+    }
     for (const HeldPlan& h : held) gather_kept(h);
   }
 
@@ -114,10 +118,24 @@ class ClassWriter {
     free_buffer({.family = part});
     outer.push_back({std::move(loop)});
     w_.write_to(outer);
-    const AxisList axes = in_.layouts.axes_where([&](std::size_t a) {
+    w_.reduce({total}, token_axes(), Combine::sum, "tokens");
+  }
+
+  /// Axes that divide the tokens of a step.
+  AxisList token_axes() const {
+    return in_.layouts.axes_where([&](std::size_t a) {
       return in_.layouts.is_batch(a) || in_.layouts.axis(a).how.cut == Cut::sequence;
     });
-    w_.reduce({total}, axes, Combine::sum, "tokens");
+  }
+
+  /// The loss of the step is that of all devices. Its buffer rests: whoever reads it does so after
+  /// the step.
+  void finish_loss(DeviceClass& out) {
+    w_.set_phase(StepPhase::update);
+    w_.reduce({loss_buffer(in_)}, token_axes(), Combine::sum, "loss");
+    out.initial.push_back({.buffer = loss_buffer(in_), .pieces = {{}}});
+    out.results.push_back(
+        {.buffer = loss_buffer(in_), .pieces = {{.kind = StateRef::Kind::loss}}});
   }
 
   /// Parameters that stay gathered over the whole step.
@@ -318,21 +336,21 @@ std::vector<HeldPlan> plans_held(const Lowering& in, const UnitTable& table,
   std::map<std::pair<int, const ParameterPlan*>, bool> seen;
   std::vector<HeldPlan> out;
   const auto kind_of = [&](int u) { return in.job.model.units[at(u)].kind; };
-  const auto hold = [&](int u, const ParameterPlan* plan) {
-    if (seen.emplace(std::pair{u, plan}, true).second) out.push_back({u, plan});
+  const auto hold = [&](int u, int user, const ParameterPlan* plan) {
+    if (seen.emplace(std::pair{u, plan}, true).second) out.push_back({u, user, plan});
   };
-  const auto hold_owner = [&](const ParameterPlan& shared) {
+  const auto hold_owner = [&](int user, const ParameterPlan& shared) {
     for (const ParameterPlan& own : table.parameters[at(kind_of(shared.owner))].plans) {
-      if (own.rest == shared.rest && own.gradient == shared.gradient) hold(shared.owner, &own);
+      if (own.rest == shared.rest && own.gradient == shared.gradient) hold(shared.owner, user, &own);
     }
   };
   for (const auto& chunk : stage.chunks) {
     for (int u : chunk) {
       for (const ParameterPlan& plan : table.parameters[at(kind_of(u))].plans) {
         if (plan.owner < 0) {
-          hold(u, &plan);
+          hold(u, u, &plan);
         } else {
-          hold_owner(plan);
+          hold_owner(u, plan);
         }
       }
     }

@@ -173,15 +173,17 @@ AxisList common_partial(const std::vector<AxisList>& pieces) {
   return all;
 }
 
-void reduce_pieces(Writer& writer, const BufferRef& gradient,
-                   const std::vector<AxisList>& partial) {
+void note_pieces(const BufferRef& gradient, const std::vector<AxisList>& partial,
+                 PieceSums& sums) {
   const AxisList all = common_partial(partial);
-  std::map<AxisList, std::vector<BufferRef>> sums;
   for (std::size_t i = 0; i < partial.size(); ++i) {
     BufferRef piece = gradient;
     piece.piece = static_cast<int>(i);
     if (const AxisList more = minus(partial[i], all); !more.empty()) sums[more].push_back(piece);
   }
+}
+
+void reduce_pieces(Writer& writer, const PieceSums& sums) {
   for (const auto& [axes, pieces] : sums) {
     writer.reduce(pieces, axes, Combine::sum, "gradients-of-shared-heads");
   }

@@ -7,12 +7,15 @@
 #include <utility>
 
 #include "lower/kernel_spread.h"
+#include "program/kernel_text.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+const BufferType kScalarType{.dtype = Dtype::fp32, .pieces = {{}}, .flat = {}};
 
 /// One application of a kernel with the values that stand for its tensors: forward or backward.
 struct Applied {
@@ -394,6 +397,8 @@ class UnitPasses {
     for (std::size_t a = 0; a < forward_.size(); ++a) {
       if (!runs[a]) continue;
       run_forward(forward_[a], plain);
+      const std::vector<int>& made = forward_[a].to;
+      if (!again_ && std::ranges::find(made, kind_.loss) != made.end()) add_loss();
       for (const auto& [v, when] : last) {
         if (when == a) finish_value(v, keep);
       }
@@ -410,6 +415,31 @@ class UnitPasses {
     if (keep.contains(v)) return;
     w_.drop(held_[v]);
     held_.erase(v);
+  }
+
+  /// The loss of the step: each token's, weighted.
+  void add_loss() {
+    const BufferRef part = {
+        .family = w_.family("loss.part", kScalarType, Indexing::none)};
+    Held held = w_.make_at(part, {});
+    Instruction instruction{.kind = InstructionKind::compute};
+    instruction.kernel = w_.add_kernel(kernel_from(
+        "kernel weighted(y[s t], w[s t], n[]) -> (l[]) {\n i[] = inv(n[])\n d[s t] = w[s t] * i[]\n "
+        "l[] = y[s t] * d[s t]\n}"));
+    const BufferRef loss = value(kind_.loss, whole_loss().by).buffer;
+    instruction.inputs = {loss, input_buffer(in_, in_.model.reference.weights), count_buffer(in_)};
+    instruction.outputs = {part};
+    instruction.label = "loss";
+    w_.add(std::move(instruction));
+    w_.move(InstructionKind::accumulate, part, loss_buffer(in_));
+    w_.drop(held);
+  }
+
+  /// How the losses of tokens lie.
+  Spread whole_loss() const {
+    Spread spread{.tensor = kind_.values[at(kind_.loss)].dims, .by = {}, .partial = {}};
+    for (int d : spread.tensor) spread.by.push_back(in_.layouts.division(d, Place::parallel));
+    return spread;
   }
 
   /// A value that is kept although nothing in forward needed it complete.
@@ -536,17 +566,9 @@ class UnitPasses {
     return held;
   }
 
-  /// Runs what leads to a value that backward reads once more.
+  /// Runs the unit forward once more: what backward reads stays, the rest passes by.
   void run_again() {
-    std::vector<bool> runs(forward_.size(), false);
-    std::set<int> wanted = read_;
-    for (std::size_t a = forward_.size(); a-- > 0;) {
-      const bool leads = std::ranges::any_of(
-          forward_[a].to, [&](int v) { return wanted.contains(v) && v != kind_.stream_in; });
-      if (!leads) continue;
-      runs[a] = true;
-      wanted.insert(forward_[a].reads.begin(), forward_[a].reads.end());
-    }
+    const std::vector<bool> runs(forward_.size(), true);
     std::set<int> keep = read_;
     if (kind_.stream_in >= 0) keep.insert(kind_.stream_in);
     run_all(runs, keep, InstructionKind::recompute);
@@ -560,8 +582,7 @@ class UnitPasses {
     }
     if (kind_.loss < 0) return;
     const Reference& reference = in_.model.reference;
-    Spread spread{.tensor = kind_.values[at(kind_.loss)].dims, .by = {}, .partial = {}};
-    for (int d : spread.tensor) spread.by.push_back(in_.layouts.division(d, Place::parallel));
+    const Spread spread = whole_loss();
     Held seed = w_.make("d.loss", spread, Dtype::fp32);
     Instruction instruction{.kind = InstructionKind::compute};
     instruction.kernel = w_.add_kernel(in_.model.kernels[at(reference.seed_kernel)]);
@@ -729,10 +750,7 @@ class UnitPasses {
     partial.resize(plan.pieces.size());
     partial[at(piece)] = united(partial[at(piece)], spread.partial);
     if (!weights_.contains(p)) {
-      const int family =
-          w_.family("d." + plan.name, parameter_type(plan, {}, in_.job.precision.compute),
-                    Indexing::unit_and_micro_batch);
-      weights_[p].held = w_.make_at(w_.here(family), {});
+      weights_[p].held = w_.make_at(gradient_buffer(plan, plan.joins && plan.owner < 0), {});
       weights_[p].missing = static_cast<int>(plan.pieces.size());
     }
     if (--weights_[p].missing == 0) finished.push_back(p);
@@ -741,26 +759,70 @@ class UnitPasses {
     return ref;
   }
 
+  /// The gradient of a micro-batch. `own`: beside that of another unit.
+  BufferRef gradient_buffer(const ParameterPlan& plan, bool own) {
+    const BufferType type = parameter_type(plan, {}, in_.job.precision.compute);
+    const std::string name = (own ? "d.own." : "d.") + plan.name;
+    BufferRef ref = w_.here(w_.family(name, type, Indexing::unit_and_micro_batch));
+    if (plan.owner >= 0) ref.unit = {.variable = IndexTerm::Variable::none, .offset = plan.owner};
+    return ref;
+  }
+
   /// A gradient that is not scattered in this pass goes into the buffer of the step.
   void settle_gradient(int p) {
     const ParameterPlan& plan = parameters_.plans[at(p)];
     if (!common(plan.scattered, common_partial(piece_partial_[p])).empty()) return;  // at the end
-    BufferRef sum = buffer_of(plan, plan.gradient);
-    sum.piece = -1;
-    w_.move(InstructionKind::accumulate, weights_[p].held.buffer, sum);
+    add_to_step(plan, weights_[p].held.buffer);
     w_.drop(weights_[p].held);
     weights_.erase(p);
   }
 
+  /// Adds a gradient of this micro-batch to that of the step, where it rests.
+  void add_to_step(const ParameterPlan& plan, const BufferRef& share) {
+    BufferRef sum = buffer_of(plan, plan.gradient);
+    sum.piece = -1;
+    if (!plan.on_host[2]) return w_.move(InstructionKind::accumulate, share, sum);
+    const BufferType type = parameter_type(plan, plan.scattered, in_.job.precision.gradients);
+    const int family =
+        w_.family("host." + plan.name, type, Indexing::unit_and_micro_batch, true);
+    Held there = w_.make_at(w_.here(family), {});
+    w_.move(InstructionKind::host_copy, share, there.buffer);
+    w_.move(InstructionKind::accumulate, there.buffer, sum);
+    w_.drop(there);
+  }
+
+  /// Gradients of tensors that an earlier unit owns stay for its backward.
+  void leave_waiting() {
+    std::erase_if(weights_, [&](const auto& entry) {
+      const ParameterPlan& plan = parameters_.plans[at(entry.first)];
+      return plan.joins && plan.owner >= 0;
+    });
+  }
+
+  /// Adds what a later unit left of the gradient.
+  void add_waiting(const ParameterPlan& plan, const BufferRef& sum) {
+    Held waiting{.buffer = gradient_buffer(plan, false),
+                 .spread = {},
+                 .holders = std::make_shared<int>(1)};
+    w_.move(InstructionKind::accumulate, waiting.buffer, sum);
+    w_.drop(waiting);
+  }
+
   /// Gradients that go to their owners in each micro-batch: one message for the unit.
   void scatter_gradients() {
+    PieceSums pieces;
+    for (auto& [p, weight] : weights_) {
+      note_pieces(weight.held.buffer, piece_partial_[p], pieces);
+    }
+    reduce_pieces(w_, pieces);
+    leave_waiting();
     std::map<AxisList, Instruction> scatters;
     std::vector<std::pair<int, Held>> own;
     for (auto& [p, weight] : weights_) {
       const ParameterPlan& plan = parameters_.plans[at(p)];
       const AxisList partial = common_partial(piece_partial_[p]);
       ensure(minus(plan.scattered, partial).empty(), "what is scattered is partial");
-      reduce_pieces(w_, weight.held.buffer, piece_partial_[p]);
+      if (plan.joins && plan.owner < 0) add_waiting(plan, weight.held.buffer);
       const BufferType type = parameter_type(plan, plan.scattered, in_.job.precision.reduce);
       const int family = w_.family("own." + plan.name, type, Indexing::unit_and_micro_batch);
       own.emplace_back(p, w_.make_at(w_.here(family), {}));
@@ -775,10 +837,7 @@ class UnitPasses {
     for (auto& [p, weight] : weights_) w_.drop(weight.held);
     weights_.clear();
     for (auto& [p, held] : own) {
-      const ParameterPlan& plan = parameters_.plans[at(p)];
-      BufferRef sum = buffer_of(plan, plan.gradient);
-      sum.piece = -1;
-      w_.move(InstructionKind::accumulate, held.buffer, sum);
+      add_to_step(parameters_.plans[at(p)], held.buffer);
       w_.drop(held);
     }
   }
@@ -848,8 +907,11 @@ BufferRef input_buffer(Lowering& in, int input) {
 }
 
 BufferRef count_buffer(Lowering& in) {
-  return {.family = in.writer.family("tokens", {.dtype = Dtype::fp32, .pieces = {{}}, .flat = {}},
-                                     Indexing::none)};
+  return {.family = in.writer.family("tokens", kScalarType, Indexing::none)};
+}
+
+BufferRef loss_buffer(Lowering& in) {
+  return {.family = in.writer.family("loss", kScalarType, Indexing::none)};
 }
 
 UnitProcedures write_unit(Lowering& in, UnitParameters& parameters, int kind, bool recomputed) {

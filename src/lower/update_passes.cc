@@ -31,6 +31,8 @@ class UpdateWriter {
     join_shared();
     w_.set_phase(StepPhase::update);
     if (in_.model.reference.norm_kernel >= 0) limit_norm();
+    for (Update& u : updates_) take_from_host(u);
+    gather_gradients();
     for (Update& u : updates_) update(u);
     spread_parameters();
     for (const BufferRef& ref : temporary_) free_buffer(ref);
@@ -85,21 +87,44 @@ class UpdateWriter {
     auto operator<=>(const Message&) const = default;
   };
 
+  /// Key and value rows of fused tensors whose heads several devices share.
+  void reduce_shared_heads() {
+    std::map<int, PieceSums> pieces;
+    for (Update& u : updates_) {
+      const ParameterPlan& plan = *u.held.plan;
+      u.left = plan.scattered;
+      u.gradient = buffer_of(u.held, plan.gradient);
+      if (plan.scattered.empty()) {
+        note_pieces(u.gradient, plan.piece_partial, pieces[u.held.user]);
+      }
+    }
+    for (const auto& [user, sums] : pieces) reduce_pieces(w_, sums);
+  }
+
+  /// Sums are made in their own format: where gradients rest in another, in a copy.
+  void use_reduce_format(Update& u) {
+    const Dtype format = in_.job.precision.reduce;
+    if (w_.family_at(u.gradient.family).type.dtype == format) return;
+    const BufferRef copy = make(u, "sum", u.left, format);
+    w_.move(InstructionKind::copy, u.gradient, copy);
+    if (u.made) free_buffer(u.gradient);
+    u.gradient = copy;
+    u.made = true;
+  }
+
   /// To the owners first, then among those that own the same.
   void reduce_gradients() {
     std::map<Message, Instruction> scatters;
     std::map<Message, std::vector<BufferRef>> sums;
+    reduce_shared_heads();
     for (Update& u : updates_) {
       const ParameterPlan& plan = *u.held.plan;
       const AxisList open = open_axes(plan);
       const AxisList to_owner = common(plan.owned, open);
-      u.left = plan.scattered;
-      u.gradient = buffer_of(u.held, plan.gradient);
-      if (plan.scattered.empty()) reduce_pieces(w_, u.gradient, plan.piece_partial);
       if (!to_owner.empty()) {
         u.left.insert(u.left.end(), to_owner.begin(), to_owner.end());
         const BufferRef own = make(u, "own", u.left, in_.job.precision.reduce);
-        Instruction& instruction = scatters[{u.held.unit, to_owner}];
+        Instruction& instruction = scatters[{u.held.user, to_owner}];
         instruction.kind = InstructionKind::reduce_scatter;
         instruction.axes = to_owner;
         instruction.inputs.push_back(u.gradient);
@@ -109,7 +134,10 @@ class UpdateWriter {
         u.made = true;
       }
       const AxisList rest = minus(open, to_owner);
-      if (!rest.empty()) sums[{u.held.unit, rest}].push_back(u.gradient);
+      if (!rest.empty()) {
+        use_reduce_format(u);
+        sums[{u.held.user, rest}].push_back(u.gradient);
+      }
     }
     for (auto& [message, instruction] : scatters) w_.add(std::move(instruction));
     for (auto& [message, buffers] : sums) {
@@ -136,6 +164,7 @@ class UpdateWriter {
     for (Update& u : updates_) {
       const std::vector<std::int64_t> among = holders(u.held);
       if (among.size() < 2) continue;
+      use_reduce_format(u);
       Instruction instruction{.kind = InstructionKind::all_reduce};
       instruction.inputs = {u.gradient};
       instruction.outputs = {u.gradient};
@@ -262,10 +291,42 @@ class UpdateWriter {
     if (plan.has_master) from_master(u);
   }
 
+  /// Gradients that rest on the host come back where the device updates.
+  void take_from_host(Update& u) {
+    const ParameterPlan& plan = *u.held.plan;
+    if (!plan.on_host[2] || plan.on_host[1] || u.made) return;
+    const BufferRef here = make(u, "from-host", u.left, in_.job.precision.gradients);
+    w_.move(InstructionKind::host_copy, u.gradient, here);
+    u.gradient = here;
+    u.made = true;
+  }
+
+  /// Gradients of parts that the update sees whole: one message for a unit.
+  void gather_gradients() {
+    std::map<Message, Instruction> gathers;
+    std::vector<BufferRef> parts;
+    for (Update& u : updates_) {
+      const AxisList gathered = minus(u.left, u.held.plan->owned);
+      if (gathered.empty()) continue;
+      u.left = minus(u.left, gathered);
+      const BufferRef whole = make(u, "gathered", u.left, in_.job.precision.gradients);
+      Instruction& instruction = gathers[{u.held.user, gathered}];
+      instruction.kind = InstructionKind::all_gather;
+      instruction.axes = gathered;
+      instruction.inputs.push_back(u.gradient);
+      instruction.outputs.push_back(whole);
+      instruction.label = "gradients";
+      if (u.made) parts.push_back(u.gradient);
+      u.gradient = whole;
+      u.made = true;
+    }
+    for (auto& [message, instruction] : gathers) w_.add(std::move(instruction));
+    for (const BufferRef& part : parts) free_buffer(part);
+  }
+
   /// The gradient divided as the optimizer's state is, and on its medium.
   void bring_gradient(Update& u) {
     const ParameterPlan& plan = *u.held.plan;
-    const AxisList gathered = minus(u.left, plan.owned);
     const AxisList sliced = minus(plan.owned, u.left);
     const auto change = [&](InstructionKind kind, const AxisList& axes, const AxisList& flat) {
       const BufferRef next = make(u, "for-update", flat, in_.job.precision.gradients);
@@ -280,7 +341,6 @@ class UpdateWriter {
       u.made = true;
       u.left = flat;
     };
-    if (!gathered.empty()) change(InstructionKind::all_gather, gathered, minus(u.left, gathered));
     if (!sliced.empty()) change(InstructionKind::slice, sliced, plan.owned);
     if (plan.on_host[1] && !plan.on_host[2]) {
       const BufferRef host = make(u, "host-gradient", u.left, in_.job.precision.gradients, true);
@@ -325,7 +385,7 @@ class UpdateWriter {
       const ParameterPlan& plan = *u.held.plan;
       const AxisList sent = minus(plan.owned, plan.rests);
       ensure(minus(plan.rests, plan.owned).empty(), "what is sent after the update rests whole");
-      Instruction& instruction = gathers[{u.held.unit, sent}];
+      Instruction& instruction = gathers[{u.held.user, sent}];
       instruction.kind = InstructionKind::all_gather;
       instruction.axes = sent;
       instruction.inputs.push_back(u.part);

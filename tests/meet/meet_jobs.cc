@@ -22,6 +22,16 @@ bool is_known(const Override& one) {
   return tensors != nullptr && *tensors == TensorClass::experts;
 }
 
+/// What lowering does not see yet, and so lowers as if it were not said.
+const char* unseen(const Job& job) {
+  const Optimizer& o = job.optimizer;
+  if (o.region != UpdateRegion::element) return "an optimizer that is not elementwise";
+  for (const AxisPlacement& axis : job.placement.axes) {
+    if (axis.how.modes.activations == Mode::offloaded) return "activations in host memory";
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 MeetJobs::MeetJobs(std::uint32_t seed, std::vector<std::string> models)
@@ -34,6 +44,12 @@ void MeetJobs::tame(Job& job) {
     std::erase_if(axis.overrides, [](const Override& one) { return !is_known(one); });
     for (Override& one : axis.overrides) drop_options(one.how);
   }
+  for (std::size_t a = 0; a < job.placement.axes.size(); ++a) {
+    AxisPlacement& axis = job.placement.axes[a];
+    if (axis.how.cut != Cut::sequence) continue;
+    axis.attention = RealisationWord{.word = "gather", .arguments = {}};
+  }
+  job.attention = attention_of(random_.strategies(), job.placement);
   if (job.recompute.kind == Recompute::Kind::selective) job.recompute = {};
   job.routing.kind = Routing::Kind::balanced;
   job.scales_loss_dynamically = false;
@@ -63,10 +79,14 @@ void MeetJobs::meet(const Job& job, const std::vector<Figure>& figures, Tallied&
       derivation.findings, [](const Finding& f) { return f.severity == Severity::error; });
   if (broken) return;
   ++out.jobs;
+  if (const char* why = unseen(job)) {
+    ++out.refused[why];
+    return;
+  }
   std::vector<Difference> all;
   try {
     all = differences(job, derivation, lower(job));
-  } catch (const InputError& error) {
+  } catch (const std::exception& error) {
     ++out.refused[error.what()];
     return;
   }
