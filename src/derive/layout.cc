@@ -256,6 +256,7 @@ class LayoutBuilder {
 
   /// What profile and sizes change about how the parameter rests.
   LocalParameter settle(LocalParameter out) const {
+    if (out.materialized != 0) out.rests_in_part = 0;  // it rests nowhere
     if (out.elements < job_.profile.persistent_elements) stay_gathered(out);
     settle_keep(out);
     if (job_.profile.layer_cut_defers_sharding && layout_.stages > 1) defer_sharding(out);

@@ -19,6 +19,9 @@ std::vector<MemoryClass> derive_memory(const Layout& layout, const std::vector<S
 /// Bytes at rest of one parameter's states by medium, from its local sizes.
 StateBytes state_bytes(const Job& job, const Parameter& parameter, const LocalParameter& local);
 
+/// Whether the optimizer keeps a master copy of the parameter.
+bool has_master(const Job& job, const Parameter& parameter);
+
 /// Elements (or bytes) that a profile's amount comes to on the devices of one stage.
 std::int64_t evaluate(const Amount& amount, const Layout& layout, const Stage& stage);
 

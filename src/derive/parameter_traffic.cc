@@ -50,8 +50,9 @@ class ParameterTraffic {
   std::vector<UnitTerm> collect(const std::vector<bool>& second_uses) {
     for (std::size_t p = 0; p < unit_.parameters.size(); ++p) {
       const LocalParameter& parameter = unit_.parameters[p];
-      use(kind_.parameters[p], parameter);
       const bool elsewhere = p < second_uses.size() && second_uses[p];
+      // What stays gathered over the step is there for all its uses.
+      if (!elsewhere || parameter.keep != Keep::step) use(kind_.parameters[p], parameter);
       if (!parameter.trainable || elsewhere) continue;
       reduce(parameter);
       update(kind_.parameters[p], parameter);
@@ -132,7 +133,7 @@ class ParameterTraffic {
   /// Rests in part, used whole: gathered in forward and again in backward, unless kept.
   void use(const Parameter& declared, const LocalParameter& parameter) {
     const AxisMask axes = gathered_axes(parameter);
-    if (axes == 0 && parameter.on_host[0] == Rational(0)) return;
+    if (axes == 0 && used_from_host(parameter) == Rational(0)) return;
     const bool is_end = kind_.role == UnitRole::head || kind_.role == UnitRole::embedding;
     const bool stays = (kind_.role == UnitRole::head && profile_.last_unit_stays_gathered) ||
                        (is_end && profile_.joins_ends);
@@ -143,12 +144,18 @@ class ParameterTraffic {
               .sharded = true};
     const AxisMask once = axes & parameter.kept_step;
     const AxisMask again = stays ? 0 : axes & ~parameter.kept;
-    if (once != 0) gather(declared, parameter, move, once, axes & ~once);
+    if (once != 0) gather(parameter, move, once, axes & ~once);
     move.per_micro_batch = true;
-    if (once != axes || axes == 0) gather(declared, parameter, move, axes & ~once, 0);
+    if (once != axes || axes == 0) gather(parameter, move, axes & ~once, 0);
     move.phase = Phase::backward;
     const bool rereads = axes == 0 && !stays && parameter.keep == Keep::none;
-    if (again != 0 || rereads) gather(declared, parameter, move, again, 0);
+    if (again != 0 || rereads) gather(parameter, move, again, 0);
+  }
+
+  /// The part of what a parameter is made from for use, its own bytes or the master's, that is in
+  /// host memory.
+  static Rational used_from_host(const LocalParameter& parameter) {
+    return parameter.on_host[parameter.materialized != 0 ? 1 : 0];
   }
 
   Dtype gather_dtype(const Parameter& declared) const {
@@ -157,16 +164,16 @@ class ParameterTraffic {
 
   /// Gathers over `axes` what stays divided over `later`; the own part comes from host memory first
   /// where it rests there.
-  void gather(const Parameter& declared, const LocalParameter& parameter, Move move, AxisMask axes,
+  void gather(const LocalParameter& parameter, Move move, AxisMask axes,
               AxisMask later) {
-    if (parameter.on_host[0] != Rational(0)) {
+    if (used_from_host(parameter) != Rational(0)) {
       Move copy = move;
       copy.collective = Collective::host_copy;
       copy.what = "parameters from host";
-      copy.dtype = declared.dtype ? *declared.dtype : job_.precision.parameters;
       copy.grain = MessageGrain::unit;
       copy.sharded = false;
-      add(copy, 0, elements_moved(parameter.rest[0], parameter.on_host[0]), 1);
+      const std::int64_t part = parameter.rest[parameter.materialized != 0 ? 1 : 0];
+      add(copy, 0, elements_moved(part, used_from_host(parameter)), 1);
     }
     add(move, axes,
         largest_share(padded(parameter, axes | later), degree_of(job_.placement, later)));
@@ -221,16 +228,17 @@ class ParameterTraffic {
     if (parameter.replicas > 1) share_heads(parameter, left);
   }
 
-  /// Key and value heads that several neighbours hold: a group of them, a part of an axis. Of what
-  /// is left of a tensor that holds other rows too, their part.
+  /// Key and value heads that several neighbours hold: a group of them, a part of an axis. Rows of a
+  /// tensor that holds others too are summed before it is scattered, as its shards do not follow
+  /// rows; else what the scatter has left.
   void share_heads(const LocalParameter& parameter, std::int64_t left) {
-    const std::int64_t heads =
-        in_bytes(part_rounded_up(bytes(left), Rational(parameter.replicated, parameter.elements)));
-    Move shared = reduction(Collective::all_reduce, Phase::reduce, false);
+    const bool torn = parameter.replicated < parameter.elements;
+    const bool each = torn && (parameter.partial & parameter.scattered_each) != 0;
+    Move shared = reduction(Collective::all_reduce, each ? Phase::backward : Phase::reduce, each);
     shared.what = "gradients of shared heads";
     shared.grain = profile_.shared_gradient_grain;
     add(shared, parameter.replica_axes,
-        profile_.shared_gradients_whole ? parameter.replicated : heads, parameter.replicas);
+        torn || profile_.shared_gradients_whole ? parameter.replicated : left, parameter.replicas);
   }
 
   void add_shared(AxisMask axes, std::int64_t elements, bool each) {
@@ -275,9 +283,9 @@ class ParameterTraffic {
   /// After the update parameters go from the layout of their optimizer state to their own.
   void update(const Parameter& declared, const LocalParameter& parameter) {
     gather_for_update(declared, parameter);
-    const AxisMask spread =
-        parameter.owned & ~parameter.divided[0] & ~parameter.materialized & ~parameter.cut;
-    if (spread != 0) {
+    // Parameters that rest nowhere are made from the master when they are used.
+    const AxisMask spread = parameter.owned & ~parameter.divided[0] & ~parameter.cut;
+    if (spread != 0 && parameter.materialized == 0) {
       const Move gather{.what = "updated parameters",
                         .dtype = job_.precision.parameters,
                         .phase = Phase::update,
@@ -290,7 +298,7 @@ class ParameterTraffic {
     }
     copy_states(declared, parameter);
     copy_gradients(parameter);
-    copy_parameters(parameter);
+    copy_parameters(declared, parameter);
   }
 
   /// What the update must see whole and does not: gradients scattered although their optimizer
@@ -300,7 +308,7 @@ class ParameterTraffic {
                          .what = "gradients for the update",
                          .dtype = job_.precision.gradients,
                          .phase = Phase::update};
-    add(gradients, gradient_gather_axes(parameter), parameter.elements);
+    add(gradients, gradient_gather_axes(parameter), gathered_gradient(job_, parameter));
     regather_state(declared, parameter);
     gather_regions(declared, parameter);
   }
@@ -389,19 +397,26 @@ class ParameterTraffic {
   }
 
   /// Parameters updated on the other side of the host link than they rest on.
-  void copy_parameters(const LocalParameter& parameter) {
+  void copy_parameters(const Parameter& declared, const LocalParameter& parameter) {
     const Rational there = parameter.on_host[0];
     const Rational updated = updated_on_host(parameter);
-    if (there == updated) return;
+    if (there == updated || parameter.materialized != 0) return;
     Move copy{.collective = Collective::host_copy,
               .what = "updated parameters from host",
               .dtype = job_.precision.parameters,
               .phase = Phase::update};
     if (there > updated) {
+      const std::int64_t moved = elements_moved(parameter.rest[0], there - updated);
       copy.what = "updated parameters to host";
-      add(copy, 0, elements_moved(parameter.rest[0], there - updated), 1);
+      add(copy, 0, moved, 1);
+      // Without a master the update begins with the parameters themselves.
+      copy.what = "parameters from host for the update";
+      if (!has_master(job_, declared)) add(copy, 0, moved, 1);
     } else {
-      add(copy, 0, elements_moved(parameter.rest[1], updated - there), 1);
+      const std::int64_t moved = elements_moved(parameter.rest[1], updated - there);
+      add(copy, 0, moved, 1);
+      copy.what = "parameters to host for the update";
+      if (!has_master(job_, declared)) add(copy, 0, moved, 1);
     }
   }
 

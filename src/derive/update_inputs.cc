@@ -11,6 +11,12 @@ AxisMask gradient_gather_axes(const LocalParameter& parameter) {
   return parameter.partial & reduced & (parameter.regathered | ~parameter.owned);
 }
 
+std::int64_t gathered_gradient(const Job& job, const LocalParameter& parameter) {
+  const AxisMask gathered = gradient_gather_axes(parameter);
+  return largest_part(job.placement, parameter.elements,
+                      parameter.partial & parameter.owned & ~gathered);
+}
+
 std::int64_t gathered_state(const Job& job, const Parameter& declared,
                             const LocalParameter& parameter) {
   const bool gathers =
@@ -80,7 +86,7 @@ UpdateInputs update_inputs(const Job& job, const Parameter& declared,
   };
   const AxisMask gathered = gradient_gather_axes(parameter);
   if (gathered != 0 && degree_of(job.placement, gathered) > 1) {
-    out.gradients_gathered = gradient_bytes(parameter.elements);
+    out.gradients_gathered = gradient_bytes(gathered_gradient(job, parameter));
   } else if (parameter.on_host[2] > updated) {
     const Rational comes_back = parameter.on_host[2] - updated;
     out.gradients_copied = gradient_bytes(elements_moved(parameter.rest[2], comes_back));

@@ -91,7 +91,7 @@ class ClassWriter {
       zero(loss_buffer(in_));
       count_tokens();
     }
-    for (const HeldPlan& h : held) gather_kept(h);
+    gather_kept(held);
   }
 
   /// The weights of all tokens of the step, before the first loss.
@@ -139,17 +139,21 @@ class ClassWriter {
   }
 
   /// Parameters that stay gathered over the whole step.
-  void gather_kept(const HeldPlan& held) {
-    const ParameterPlan& plan = *held.plan;
-    if (plan.keep != Keep::step || plan.whole == plan.rest) return;
-    const BufferRef whole = buffer_of(held, plan.whole);
-    alloc_buffer(whole);
-    Instruction gather{.kind = InstructionKind::all_gather};
-    gather.axes = plan.gathered;
-    gather.inputs = {buffer_of(held, plan.rest)};
-    gather.outputs = {whole};
-    gather.label = "parameters";
-    w_.add(std::move(gather));
+  void gather_kept(const std::vector<HeldPlan>& all) {
+    std::map<std::pair<int, AxisList>, Instruction> gathers;
+    for (const HeldPlan& held : all) {
+      const ParameterPlan& plan = *held.plan;
+      if (plan.keep != Keep::step || plan.whole == plan.rest) continue;
+      const BufferRef whole = buffer_of(held, plan.whole);
+      alloc_buffer(whole);
+      Instruction& gather = gathers[{held.user, plan.gathered}];
+      gather.kind = InstructionKind::all_gather;
+      gather.axes = plan.gathered;
+      gather.inputs.push_back(buffer_of(held, plan.rest));
+      gather.outputs.push_back(whole);
+      gather.label = "parameters";
+    }
+    for (auto& [message, gather] : gathers) w_.add(std::move(gather));
   }
 
   void end_kept(const std::vector<HeldPlan>& held) {

@@ -105,7 +105,7 @@ void join_gradients(const Job& job, const std::vector<StagePlan>& stages,
                     std::vector<UnitParameters>& parameters) {
   for (std::size_t u = 0; u < job.model.units.size(); ++u) {
     for (ParameterPlan& plan : parameters[at(job.model.units[u].kind)].plans) {
-      if (plan.owner < 0 || plan.scattered.empty()) continue;
+      if (plan.owner < 0 || (plan.scattered.empty() && !plan.on_host[2])) continue;
       if (!host_both(stages, static_cast<int>(u), plan.owner)) continue;
       plan.joins = true;
       for (ParameterPlan& own : parameters[at(job.model.units[at(plan.owner)].kind)].plans) {

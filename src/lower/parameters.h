@@ -42,6 +42,7 @@ struct ParameterPlan {
   /// Axes along which its gradient is partial, as the backward pass shows: by piece, and what all
   /// pieces have in common.
   std::vector<AxisList> piece_partial;
+  AxisList shared;  // tensor axes along which several devices hold one key and value head
   AxisList partial;
 
   // Families.

@@ -638,16 +638,15 @@ class UnitPasses {
 
   void run_backward(std::size_t b) {
     const Applied& a = backward_[b];
+    const std::vector<AxisList> passed =
+        a.kernel >= 0 ? gradients_left_partial(a) : std::vector<AxisList>{};
+    // What is needed complete here is put together once, also for those to whom it is passed on.
+    for (std::size_t i = 0; a.kernel >= 0 && i < a.from.size(); ++i) {
+      if (passed[i].empty()) gradient(a.from[i], a.uses[i].by, false);
+    }
     pass_gradients(b);
     if (a.kernel >= 0) {
       Instruction instruction = call(a, InstructionKind::compute);
-      std::vector<const Spread*> spreads;
-      for (int v : a.from) {
-        const std::vector<Held>& all = gradients_[v];
-        spreads.push_back(all.size() == 1 ? &all.front().spread : nullptr);
-      }
-      spreads.resize(a.from.size() + a.reads.size(), nullptr);
-      const std::vector<AxisList> passed = left_partial(a, spreads);
       for (std::size_t i = 0; i < a.from.size(); ++i) {
         instruction.inputs.push_back(gradient(a.from[i], a.uses[i].by, !passed[i].empty()).buffer);
       }
@@ -659,6 +658,17 @@ class UnitPasses {
       gradients_.erase(v);
     }
     for (int v : last_read_at(b)) finish_value(v, {});
+  }
+
+  /// Axes along which incoming gradients may stay partial.
+  std::vector<AxisList> gradients_left_partial(const Applied& a) {
+    std::vector<const Spread*> spreads;
+    for (int v : a.from) {
+      const std::vector<Held>& all = gradients_[v];
+      spreads.push_back(all.size() == 1 ? &all.front().spread : nullptr);
+    }
+    spreads.resize(a.from.size() + a.reads.size(), nullptr);
+    return left_partial(a, spreads);
   }
 
   const std::vector<int>& outputs_of(int application) const {
@@ -771,7 +781,13 @@ class UnitPasses {
   /// A gradient that is not scattered in this pass goes into the buffer of the step.
   void settle_gradient(int p) {
     const ParameterPlan& plan = parameters_.plans[at(p)];
-    if (!common(plan.scattered, common_partial(piece_partial_[p])).empty()) return;  // at the end
+    const bool scatters = !common(plan.scattered, common_partial(piece_partial_[p])).empty();
+    if (scatters) return;  // at the end
+    if (plan.joins && plan.owner >= 0) {
+      weights_.erase(p);  // waits for the owner's
+      return;
+    }
+    if (plan.joins) add_waiting(plan, weights_[p].held.buffer);
     add_to_step(plan, weights_[p].held.buffer);
     w_.drop(weights_[p].held);
     weights_.erase(p);

@@ -26,12 +26,13 @@ class UpdateWriter {
     for (const HeldPlan& held : plans_held(in_, table_, stage_)) {
       if (held.plan->trainable) updates_.push_back({.held = held, .gradient = {}, .made = false});
     }
+    w_.set_phase(StepPhase::update);
+    for (Update& u : updates_) take_from_host(u);
     w_.set_phase(StepPhase::reduce);
     reduce_gradients();
     join_shared();
     w_.set_phase(StepPhase::update);
     if (in_.model.reference.norm_kernel >= 0) limit_norm();
-    for (Update& u : updates_) take_from_host(u);
     gather_gradients();
     for (Update& u : updates_) update(u);
     spread_parameters();
@@ -46,6 +47,7 @@ class UpdateWriter {
     AxisList left;       // axes that divide it by elements
     BufferRef part;      // the updated part of the parameter, if it has to be sent
     bool sends = false;
+    std::vector<std::pair<BufferRef, BufferRef>> back;  // copies after the update: from, to
   };
 
   void alloc_buffer(const BufferRef& ref) {
@@ -92,8 +94,6 @@ class UpdateWriter {
     std::map<int, PieceSums> pieces;
     for (Update& u : updates_) {
       const ParameterPlan& plan = *u.held.plan;
-      u.left = plan.scattered;
-      u.gradient = buffer_of(u.held, plan.gradient);
       if (plan.scattered.empty()) {
         note_pieces(u.gradient, plan.piece_partial, pieces[u.held.user]);
       }
@@ -134,9 +134,9 @@ class UpdateWriter {
         u.made = true;
       }
       const AxisList rest = minus(open, to_owner);
-      if (!rest.empty()) {
-        use_reduce_format(u);
-        sums[{u.held.user, rest}].push_back(u.gradient);
+      if (!rest.empty()) use_reduce_format(u);
+      for (const AxisList& axes : {minus(rest, plan.shared), common(rest, plan.shared)}) {
+        if (!axes.empty()) sums[{u.held.user, axes}].push_back(u.gradient);
       }
     }
     for (auto& [message, instruction] : scatters) w_.add(std::move(instruction));
@@ -262,21 +262,7 @@ class UpdateWriter {
   void update(Update& u) {
     const ParameterPlan& plan = *u.held.plan;
     bring_gradient(u);
-    BufferRef own = plan.has_master ? buffer_of(u.held, plan.master) : buffer_of(u.held, plan.rest);
-    const AxisList rests = plan.rests;
-    const bool apart = !plan.has_master && minus(plan.owned, rests) != AxisList{};
-    if (apart) {
-      u.part = make(u, "updated", plan.owned, in_.job.precision.parameters);
-      temporary_.push_back(u.part);
-      Instruction slice{.kind = InstructionKind::slice};
-      slice.inputs = {own};
-      slice.outputs = {u.part};
-      slice.axes = minus(plan.owned, rests);
-      slice.label = plan.name;
-      w_.add(std::move(slice));
-      own = u.part;
-      u.sends = true;
-    }
+    const BufferRef own = plan.has_master ? buffer_of(u.held, plan.master) : updated_part(u);
     std::vector<BufferRef> inputs{own};
     std::vector<BufferRef> outputs{own};
     for (int family : plan.states) {
@@ -289,12 +275,44 @@ class UpdateWriter {
          plan.name);
     if (u.made) temporary_.push_back(u.gradient);
     if (plan.has_master) from_master(u);
+    for (const auto& [from, to] : u.back) bring(from, to);
+  }
+
+  /// Without a master, the parameter itself is updated: the owner's part of it, where the optimizer
+  /// state is. Notes how it goes back to where it rests.
+  BufferRef updated_part(Update& u) {
+    const ParameterPlan& plan = *u.held.plan;
+    const Dtype dtype = in_.job.precision.parameters;
+    BufferRef own = buffer_of(u.held, plan.rest);
+    const auto move_to = [&](const std::string& name, const AxisList& flat, bool host) {
+      const BufferRef there = make(u, name, flat, dtype, host);
+      temporary_.push_back(there);
+      bring(own, there);
+      u.back.insert(u.back.begin(), {there, own});
+      own = there;
+    };
+    const AxisList owners = minus(plan.owned, plan.rests);
+    if (plan.on_host[0] && !plan.on_host[1]) move_to("here", plan.rests, false);
+    if (!owners.empty()) {
+      u.part = make(u, "updated", plan.owned, dtype, plan.on_host[0] && plan.on_host[1]);
+      temporary_.push_back(u.part);
+      slice(own, u.part, owners, plan.name);
+      own = u.part;
+      u.back.clear();  // what is put together goes back, not what it was cut from
+      u.sends = true;
+    }
+    if (plan.on_host[1] && !plan.on_host[0]) {
+      move_to("there", owners.empty() ? plan.rests : plan.owned, true);
+    }
+    return own;
   }
 
   /// Gradients that rest on the host come back where the device updates.
   void take_from_host(Update& u) {
     const ParameterPlan& plan = *u.held.plan;
-    if (!plan.on_host[2] || plan.on_host[1] || u.made) return;
+    u.left = plan.scattered;
+    u.gradient = buffer_of(u.held, plan.gradient);
+    if (!plan.on_host[2] || plan.on_host[1]) return;
     const BufferRef here = make(u, "from-host", u.left, in_.job.precision.gradients);
     w_.move(InstructionKind::host_copy, u.gradient, here);
     u.gradient = here;
@@ -359,22 +377,47 @@ class UpdateWriter {
     const BufferRef rest = buffer_of(u.held, plan.rest);
     const AxisList sent = minus(plan.owned, plan.rests);
     const AxisList kept = minus(plan.rests, plan.owned);
-    const bool host = plan.on_host[1] != plan.on_host[0];
-    const InstructionKind copy = host ? InstructionKind::host_copy : InstructionKind::copy;
-    if (sent.empty() && kept.empty()) return w_.move(copy, master, rest);
+    if (sent.empty() && kept.empty()) return bring(master, rest);
     if (sent.empty()) {
-      Instruction slice{.kind = InstructionKind::slice};
-      slice.inputs = {master};
-      slice.outputs = {rest};
-      slice.axes = kept;
-      slice.label = plan.name;
-      w_.add(std::move(slice));
-      return;
+      const BufferRef part = make(u, "updated", plan.rests, in_.job.precision.parameters,
+                                  plan.on_host[1]);
+      temporary_.push_back(part);
+      slice(master, part, kept, plan.name);
+      return bring(part, rest);
     }
-    u.part = make(u, "updated", plan.owned, in_.job.precision.parameters);
+    u.part = make(u, "updated", plan.owned, in_.job.precision.parameters,
+                  plan.on_host[0] && plan.on_host[1]);
     temporary_.push_back(u.part);
-    w_.move(copy, master, u.part);
+    bring(master, u.part);
     u.sends = true;
+  }
+
+  void slice(const BufferRef& from, const BufferRef& to, const AxisList& axes,
+             const std::string& label) {
+    Instruction instruction{.kind = InstructionKind::slice};
+    instruction.inputs = {from};
+    instruction.outputs = {to};
+    instruction.axes = axes;
+    instruction.label = label;
+    w_.add(std::move(instruction));
+  }
+
+  /// A copy, over the host link where the buffers are on its two sides.
+  void bring(const BufferRef& from, const BufferRef& to) {
+    const bool crosses =
+        w_.family_at(from.family).on_host != w_.family_at(to.family).on_host;
+    w_.move(crosses ? InstructionKind::host_copy : InstructionKind::copy, from, to);
+  }
+
+  /// Where updated parts come together: at rest, or on the device on their way to the host.
+  BufferRef whole_of(const Update& u) {
+    const ParameterPlan& plan = *u.held.plan;
+    const BufferRef rest = buffer_of(u.held, plan.rest);
+    if (!plan.on_host[0] || plan.on_host[1]) return rest;
+    const BufferRef whole = make(u, "to-host", plan.rests, in_.job.precision.parameters);
+    temporary_.push_back(whole);
+    to_host_.emplace_back(whole, rest);
+    return whole;
   }
 
   /// Updated parts to all that use the whole: one message for a unit.
@@ -389,10 +432,11 @@ class UpdateWriter {
       instruction.kind = InstructionKind::all_gather;
       instruction.axes = sent;
       instruction.inputs.push_back(u.part);
-      instruction.outputs.push_back(buffer_of(u.held, plan.rest));
+      instruction.outputs.push_back(whole_of(u));
       instruction.label = "updated-parameters";
     }
     for (auto& [message, instruction] : gathers) w_.add(std::move(instruction));
+    for (const auto& [whole, rest] : to_host_) w_.move(InstructionKind::host_copy, whole, rest);
   }
 
   Lowering& in_;
@@ -403,6 +447,7 @@ class UpdateWriter {
   int layer_part_ = -1;
   std::vector<Update> updates_;
   std::vector<BufferRef> temporary_;
+  std::vector<std::pair<BufferRef, BufferRef>> to_host_;
   BufferRef total_, factor_;
 };
 
