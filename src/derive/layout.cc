@@ -245,13 +245,23 @@ class LayoutBuilder {
       if (cut.replicas == 1) continue;
       heads = cut;
       out.replicas = cut.replicas;
-      out.replica_axes = by_dim[d];
+      out.replica_axes = innermost_axes(by_dim[d], cut.replicas);
     }
     if (out.replicas > 1) out.replicated = out.elements / heads.length * heads.replicated;
     out.padding = out.elements - unpadded;
     out.cut = 0;
     for (AxisMask mask : by_dim) out.cut |= mask;
     read_shape(by_dim, lengths, out);
+  }
+
+  /// The innermost of the axes in `mask` over which so many neighbours lie.
+  AxisMask innermost_axes(AxisMask mask, std::int64_t neighbours) const {
+    AxisMask inner = 0;
+    for (std::size_t a = axis_count(); a-- > 0;) {
+      if (degree_of(job_.placement, inner) >= neighbours) break;
+      inner |= mask & axis_bit(static_cast<int>(a));
+    }
+    return inner;
   }
 
   /// What profile and sizes change about how the parameter rests.

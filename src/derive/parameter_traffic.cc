@@ -413,7 +413,9 @@ class ParameterTraffic {
       copy.what = "parameters from host for the update";
       if (!has_master(job_, declared)) add(copy, 0, moved, 1);
     } else {
-      const std::int64_t moved = elements_moved(parameter.rest[1], updated - there);
+      // Where parameters rest in smaller parts than they are updated in, only those come up.
+      const std::int64_t part = std::min(parameter.rest[0], parameter.rest[1]);
+      const std::int64_t moved = elements_moved(part, updated - there);
       add(copy, 0, moved, 1);
       copy.what = "parameters to host for the update";
       if (!has_master(job_, declared)) add(copy, 0, moved, 1);

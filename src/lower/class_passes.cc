@@ -1,6 +1,7 @@
 #include "lower/class_passes.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "units/error.h"
 
@@ -146,14 +147,37 @@ class ClassWriter {
       if (plan.keep != Keep::step || plan.whole == plan.rest) continue;
       const BufferRef whole = buffer_of(held, plan.whole);
       alloc_buffer(whole);
+      const std::optional<BufferRef> part = part_of(held, whole);
+      if (!part) continue;
       Instruction& gather = gathers[{held.user, plan.gathered}];
       gather.kind = InstructionKind::all_gather;
       gather.axes = plan.gathered;
-      gather.inputs.push_back(buffer_of(held, plan.rest));
+      gather.inputs.push_back(*part);
       gather.outputs.push_back(whole);
       gather.label = "parameters";
     }
     for (auto& [message, gather] : gathers) w_.add(std::move(gather));
+    for (const BufferRef& part : parts_) free_buffer(part);
+    parts_.clear();
+  }
+
+  /// What is gathered: the part that rests, or a copy of it where it rests on the host or is made
+  /// from the master. None: nothing is to be gathered, and the copy went into `whole`.
+  std::optional<BufferRef> part_of(const HeldPlan& held, const BufferRef& whole) {
+    const ParameterPlan& plan = *held.plan;
+    const BufferRef from = buffer_of(held, plan.materialized ? plan.master : plan.rest);
+    const bool host = plan.on_host[plan.materialized ? 1 : 0];
+    const InstructionKind copy = host ? InstructionKind::host_copy : InstructionKind::copy;
+    if (plan.gathered.empty()) {
+      w_.move(copy, from, whole);
+      return std::nullopt;
+    }
+    if (!host && !plan.materialized) return from;
+    const BufferType type = parameter_type(plan, plan.gathered, in_.job.precision.gather);
+    parts_.push_back(buffer_of(held, w_.family("part." + plan.name, type, Indexing::unit)));
+    alloc_buffer(parts_.back());
+    w_.move(copy, from, parts_.back());
+    return parts_.back();
   }
 
   void end_kept(const std::vector<HeldPlan>& held) {
@@ -323,6 +347,7 @@ class ClassWriter {
   const std::vector<StagePlan>& stages_;
   const StagePlan& stage_;
   std::vector<Step>* target_ = nullptr;
+  std::vector<BufferRef> parts_;  // on their way to be gathered
   std::int64_t last_stage_ = 0;
   int layer_ = -1;
   int layer_part_ = -1;

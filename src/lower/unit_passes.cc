@@ -678,8 +678,10 @@ class UnitPasses {
   /// Inputs whose gradient is an output's as it stands share its buffer.
   void pass_gradients(std::size_t b) {
     for (const auto& [to, from] : passes_[b]) {
-      if (backward_[b].place == Place::stream && !gradients_[from].empty()) {
-        gradient(from, stream_like(from), false);
+      const Place place = backward_[b].place;
+      const bool moves = place == Place::stream || place == Place::parallel;
+      if (moves && !gradients_[from].empty()) {
+        gradient(from, divisions_at(from, place), place == Place::parallel);
       }
       for (const Held& h : gradients_[from]) {
         Held share = h;
@@ -690,9 +692,9 @@ class UnitPasses {
     }
   }
 
-  std::vector<Division> stream_like(int v) const {
+  std::vector<Division> divisions_at(int v, Place place) const {
     std::vector<Division> by;
-    for (int d : kind_.values[at(v)].dims) by.push_back(in_.layouts.division(d, Place::stream));
+    for (int d : kind_.values[at(v)].dims) by.push_back(in_.layouts.division(d, place));
     return by;
   }
 

@@ -32,8 +32,8 @@ class UpdateWriter {
     reduce_gradients();
     join_shared();
     w_.set_phase(StepPhase::update);
-    if (in_.model.reference.norm_kernel >= 0) limit_norm();
     gather_gradients();
+    if (in_.model.reference.norm_kernel >= 0) limit_norm();
     for (Update& u : updates_) update(u);
     spread_parameters();
     for (const BufferRef& ref : temporary_) free_buffer(ref);
@@ -116,6 +116,7 @@ class UpdateWriter {
   void reduce_gradients() {
     std::map<Message, Instruction> scatters;
     std::map<Message, std::vector<BufferRef>> sums;
+    std::vector<BufferRef> spent;
     reduce_shared_heads();
     for (Update& u : updates_) {
       const ParameterPlan& plan = *u.held.plan;
@@ -130,6 +131,7 @@ class UpdateWriter {
         instruction.inputs.push_back(u.gradient);
         instruction.outputs.push_back(own);
         instruction.label = "gradients";
+        if (u.made) spent.push_back(u.gradient);
         u.gradient = own;
         u.made = true;
       }
@@ -140,6 +142,7 @@ class UpdateWriter {
       }
     }
     for (auto& [message, instruction] : scatters) w_.add(std::move(instruction));
+    for (const BufferRef& part : spent) free_buffer(part);
     for (auto& [message, buffers] : sums) {
       w_.reduce(buffers, message.axes, Combine::sum, "gradients");
     }
@@ -179,7 +182,7 @@ class UpdateWriter {
 
   // --- the norm
 
-  AxisList axes_of_plan(const ParameterPlan& plan) const {
+  AxisList owner_axes(const ParameterPlan& plan) const {
     AxisList axes = united(plan.cut, plan.owned);
     if (layer_part_ >= 0) axes = united(axes, {layer_part_});
     return axes;
@@ -190,7 +193,7 @@ class UpdateWriter {
     AxisList owners;
     for (const UnitParameters& unit : table_.parameters) {
       for (const ParameterPlan& plan : unit.plans) {
-        if (plan.trainable) owners = united(owners, axes_of_plan(plan));
+        if (plan.trainable) owners = united(owners, owner_axes(plan));
       }
     }
     total_ = {.family = w_.family("norm", kScalar, Indexing::none)};
@@ -222,22 +225,45 @@ class UpdateWriter {
   }
 
   /// How many devices of the owners hold the same part.
-  std::int64_t sharers(const Update& u, const AxisList& owners) const {
+  std::int64_t sharers(const Update& u, std::size_t piece, const AxisList& owners) const {
+    AxisList divided = u.left;
+    for (const Division& by : u.held.plan->spread[piece].by) divided = united(divided, axes_of(by));
+    if (layer_part_ >= 0) divided = united(divided, {layer_part_});
     std::int64_t n = 1;
-    for (int a : minus(owners, axes_of_plan(*u.held.plan))) n *= in_.mesh.axes[at(a)].degree;
+    for (int a : minus(owners, divided)) n *= in_.mesh.axes[at(a)].degree;
     return layer_part_ < 0 ? n : n * static_cast<std::int64_t>(holders(u.held).size());
+  }
+
+  /// Parts of a row of pieces that different numbers of devices hold cannot be told apart.
+  void require_equal_sharers(const Update& u, const AxisList& owners) const {
+    for (std::size_t i = 1; i < u.held.plan->pieces.size(); ++i) {
+      if (sharers(u, i, owners) != sharers(u, 0, owners)) {
+        refuse(u.held.plan->name,
+               "has key and value rows that several devices hold, in shards of a limited gradient");
+      }
+    }
+  }
+
+  [[noreturn]] static void refuse(const std::string& tensor, const std::string& problem) {
+    throw InputError({.where = "--placement",
+                      .value = tensor,
+                      .problem = problem + ": no step program yet",
+                      .allowed = {},
+                      .nearest = {},
+                      .excerpt = {}});
   }
 
   void add_squares(const Update& u, const AxisList& owners) {
     const BufferRef part{.family = w_.family("norm.part", kScalar, Indexing::none)};
     const std::size_t pieces = u.held.plan->pieces.size();
+    if (!u.left.empty()) require_equal_sharers(u, owners);
     for (std::size_t i = 0; i < pieces; ++i) {
       BufferRef gradient = u.gradient;
       if (pieces > 1 && u.left.empty()) gradient.piece = static_cast<int>(i);
       alloc_buffer(part);
       call(InstructionKind::norm, in_.model.reference.norm_kernel, {gradient}, {part},
            u.held.plan->name);
-      add_scaled(part, sharers(u, owners));
+      add_scaled(part, sharers(u, i, owners));
       free_buffer(part);
       if (u.gradient.piece == gradient.piece) break;
     }
@@ -292,6 +318,9 @@ class UpdateWriter {
       own = there;
     };
     const AxisList owners = minus(plan.owned, plan.rests);
+    if (!minus(plan.rests, plan.owned).empty()) {
+      refuse(plan.name, "rests in smaller parts than it is updated in, without a master");
+    }
     if (plan.on_host[0] && !plan.on_host[1]) move_to("here", plan.rests, false);
     if (!owners.empty()) {
       u.part = make(u, "updated", plan.owned, dtype, plan.on_host[0] && plan.on_host[1]);
@@ -427,7 +456,9 @@ class UpdateWriter {
       if (!u.sends) continue;
       const ParameterPlan& plan = *u.held.plan;
       const AxisList sent = minus(plan.owned, plan.rests);
-      ensure(minus(plan.rests, plan.owned).empty(), "what is sent after the update rests whole");
+      if (!minus(plan.rests, plan.owned).empty()) {
+        refuse(plan.name, "rests in other parts than it is updated in");
+      }
       Instruction& instruction = gathers[{u.held.user, sent}];
       instruction.kind = InstructionKind::all_gather;
       instruction.axes = sent;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 
 #include "check/tally.h"
@@ -15,8 +14,8 @@ struct Unrolled {
   std::int64_t peak = 0;
   std::int64_t host_peak = 0;
   std::int64_t left = 0;                       // alive when the step ends
-  std::map<std::string, std::int64_t> messages;  // calls by kind, axes and bytes sent
-  std::int64_t sent = 0;
+  // Bytes of messages less the rank's own part, in the formats of buffers.
+  std::int64_t handed_on = 0, scattered = 0, gathered = 0;
   std::string fault;  // a buffer made twice, or freed without being alive
 };
 

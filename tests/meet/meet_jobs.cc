@@ -34,6 +34,12 @@ const char* unseen(const Job& job) {
 
 }  // namespace
 
+std::vector<std::string> dense_models() {
+  return {"gpt2",        "llama-3.2-1b", "falcon-7b",   "mistral-7b-v0.1", "gpt-neox-20b",
+          "llama-2-70b", "bloom-7b1",    "gemma-2-2b",  "qwen2.5-7b",      "llama-3.1-405b",
+          "falcon-40b",  "gpt-j-6b",     "starcoder-15b"};
+}
+
 MeetJobs::MeetJobs(std::uint32_t seed, std::vector<std::string> models)
     : random_(seed, {.most_axes = 4, .most_devices = 1 << 12, .engines = false}),
       models_(std::move(models)) {}

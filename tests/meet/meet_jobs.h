@@ -20,6 +20,9 @@ struct Tallied {
   std::vector<std::string> parted;     // a few jobs that part, with their figures
 };
 
+/// Models of the catalogue without experts.
+std::vector<std::string> dense_models();
+
 class MeetJobs {
  public:
   MeetJobs(std::uint32_t seed, std::vector<std::string> models);

@@ -8,14 +8,32 @@
 namespace placet::testing {
 namespace {
 
-TEST(TwoDerivations, Meet) {
-  MeetJobs jobs(7, {"gpt2", "llama-3.2-1b", "falcon-7b", "mistral-7b-v0.1", "gpt-neox-20b"});
-  const Tallied tallied = jobs.compare(400, {Figure::messages, Figure::rest});
-  std::cout << tallied.jobs << " jobs, " << tallied.lowered << " lowered; met: messages "
-            << tallied.met.at(Figure::messages) << ", rest " << tallied.met.at(Figure::rest) << "\n";
-  for (const auto& [why, times] : tallied.refused) std::cout << times << " " << why << "\n";
-  for (const std::string& one : tallied.parted) std::cout << one << "\n";
+/// Jobs that part are shown, at most so many.
+constexpr std::size_t kMostShown = 5;
+
+std::string report(const Tallied& tallied) {
+  std::string text = std::to_string(tallied.jobs) + " jobs, " + std::to_string(tallied.lowered) +
+                     " of them lowered";
+  for (const auto& [why, times] : tallied.refused) {
+    text += "\n" + std::to_string(times) + " not lowered: " + why;
+  }
+  for (std::size_t i = 0; i < tallied.parted.size() && i < kMostShown; ++i) {
+    text += "\n" + tallied.parted[i];
+  }
+  return text;
 }
+
+class TwoDerivations : public ::testing::TestWithParam<int> {};
+
+TEST_P(TwoDerivations, MeetInMessagesAndRest) {
+  MeetJobs jobs(static_cast<std::uint32_t>(700 + GetParam()), dense_models());
+  const Tallied tallied = jobs.compare(600, {Figure::messages, Figure::rest});
+  EXPECT_GE(tallied.lowered, 100);
+  EXPECT_TRUE(tallied.parted.empty()) << tallied.parted.size() << " part\n" << report(tallied);
+  std::cout << report(tallied) << "\n";
+}
+
+INSTANTIATE_TEST_SUITE_P(OfDenseModels, TwoDerivations, ::testing::Range(0, 4));
 
 }  // namespace
 }  // namespace placet::testing
