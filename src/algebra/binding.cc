@@ -23,9 +23,8 @@ class Binder {
                          std::to_string(kernel_.outputs);
       return binding_;
     }
-    for (int t = 0; t < kernel_.inputs; ++t) bind_tensor(t, tensors[at(t)]);
+    for (int t = 0; at(t) < tensors.size(); ++t) bind_tensor(t, tensors[at(t)]);
     follow_likes();
-    for (int t = kernel_.inputs; at(t) < tensors.size(); ++t) bind_tensor(t, tensors[at(t)]);
     for (std::size_t d = 0; d < kernel_.dims.size(); ++d) {
       if (binding_.extents[d] == kUnknown) {
         refuse("nothing gives the dim '" + kernel_.dims[d].name + "' an extent");

@@ -15,8 +15,8 @@ struct Binding {
   std::string problem;  // empty: they fit
 };
 
-/// Binds the inputs' dims by position, then those that are like others; outputs must have the
-/// extents that follow. The dim "..." stands for all dims of a tensor that no other one takes, and
+/// Binds the dims of inputs and outputs by position, then those inside the kernel that are like
+/// others. The dim "..." stands for all dims of a tensor that no other one takes, and
 /// alone for all elements of a buffer. A tensor without dims fits any buffer of one element.
 Binding bind(const Kernel& kernel, const std::vector<BufferView>& tensors);
 

@@ -55,7 +55,9 @@ std::string BufferStates::writes(const ListedRef& ref) {
 }
 
 std::string BufferStates::start_or_end(const ListedRef& ref, bool ends) {
-  if (ends && alive_[at(ref.slot)] == 0) return name_of(ref) + " is freed, but not alive";
+  const bool is_alive = alive_[at(ref.slot)] != 0;
+  if (ends && !is_alive) return name_of(ref) + " is freed, but not alive";
+  if (!ends && is_alive) return name_of(ref) + " is allocated, but alive already";
   alive_[at(ref.slot)] = ends ? 0 : 1;
   for_each_piece({.slot = ref.slot}, [&](std::size_t p) { written_[p] = 0; });
   return "";

@@ -1,4 +1,4 @@
-// How likely it is that two different steps agree by chance (docs/theory.md §6.6).
+// How likely it is that two different steps agree by chance (docs/theory.md §6.7).
 #pragma once
 
 #include "algebra/operation.h"

@@ -1,4 +1,4 @@
-// Arithmetic in the prime field F_p in which whole steps of training are run (docs/theory.md §6.6).
+// Arithmetic in the prime field F_p in which whole steps of training are run (docs/theory.md §6.7).
 //
 // p = 2^61 - 3153 is a safe prime: q = (p - 1) / 2 is prime too, and g = 4 generates the squares of
 // F_p, a group of q elements. So exp(x) = g^x takes sums of exponents modulo q to products modulo

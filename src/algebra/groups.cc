@@ -30,13 +30,13 @@ Mesh::Mesh(const Program& program, std::int64_t most) : program_(program) {
   std::int64_t ranks = 1;
   strides_.assign(program.axes.size(), 0);
   for (std::size_t a = program.axes.size() - 1; a-- > 0;) {
+    if (program.axes[a].degree < 1) refuse(program.axes[a].name, "has no device");
     strides_[a] = static_cast<int>(ranks);
     ranks = checked_multiply(ranks, program.axes[a].degree, "ranks");
     if (ranks > most) {
       refuse("mesh", "has too many ranks to run them all", "at most " + std::to_string(most));
     }
   }
-  if (ranks < 1) refuse("mesh", "has no rank");
   ranks_ = static_cast<int>(ranks);
   for (int r = 0; r < ranks_; ++r) {
     ProgramCoordinates at(program.axes.size(), 0);

@@ -1,5 +1,5 @@
 // Functions of which nothing is known but that equal arguments give equal values: keyed hashes from
-// F_p to F_p (docs/theory.md §6.6). A hash under a key drawn anew is as good as a random function,
+// F_p to F_p (docs/theory.md §6.7). A hash under a key drawn anew is as good as a random function,
 // so two expressions that differ in an argument differ in the value, but for a chance of about 1/p.
 #pragma once
 

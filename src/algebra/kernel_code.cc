@@ -188,7 +188,7 @@ class Compiler {
     f.inner = entries_of(s.reduced);
     f.result = places(outer, s.result.dims);
     f.index_place = places(index, s.result.dims);
-    number_indices(f, index);
+    for (int d : index) f.indices.push_back({.dim = d, .outer = places(index, {d}), .inner = {}});
     for (const Operand& o : s.operands) f.operands.push_back(operand(s, o, outer));
     for (int d : s.positions) {
       f.positions.push_back(
@@ -215,17 +215,6 @@ class Compiler {
             .outer = places(outer, o.dims),
             .inner = places(s.reduced, o.dims),
             .along = places(is_dot ? s.whole : along, o.dims)};
-  }
-
-  void number_indices(FunctionCode& f, const std::vector<int>& index) const {
-    f.index_number.assign(f.index_place.size(), 0);
-    for (int d : index) {
-      const Places part = places(index, {d});
-      for (std::size_t i = 0; i < part.size(); ++i) {
-        f.index_number[i] = mixed(f.index_number[i] + part[i] + 1);
-      }
-    }
-    f.index_row = index.empty() ? Places{0} : places(index, {index.front()});
   }
 
   void count(const FunctionCode& f, const std::vector<int>& index) {

@@ -1,4 +1,4 @@
-// A kernel for tensors of known extents, ready to run over F_p (docs/theory.md §6.6).
+// A kernel for tensors of known extents, ready to run over F_p (docs/theory.md §6.7).
 //
 // The place of every number that a statement reads is worked out here, once: it is a sum of a
 // number from a table over the entries of the result and one from a table over what is summed, so
@@ -60,11 +60,10 @@ struct FunctionCode {
   std::size_t inner = 1;  // entries that are combined into one
   std::vector<OperandCode> operands;
   std::vector<PositionCode> positions;
-  Places result;       // by outer entry
-  Places index_place;  // by index: its place from there
-  /// The index that is asked of a function of whole vectors, as a number, and its first part.
-  std::vector<std::uint64_t> index_number;
-  std::vector<std::uint32_t> index_row;
+  Places result;  // by outer entry
+  Places
+      index_place;  // by index that is asked of a function of whole vectors: its place from there
+  std::vector<PositionCode> indices;  // the parts of that index, as `outer`
   std::size_t choices = 0;
   std::int64_t window = 0;  // exp_dot: keys a query sees; 0: all up to itself
 };

@@ -104,8 +104,7 @@ Element KernelRunner::operand(const FunctionCode& f, std::size_t which, Entry e)
 bool KernelRunner::run_function(const FunctionCode& f, int result, const CallContext& context) {
   Element* out = tensors_[static_cast<std::size_t>(result)];
   if (f.kind == FunctionKind::ratio || f.kind == FunctionKind::inv) return run_quotients(f, out);
-  const bool has_vectors = f.index_place.size() != 1 || f.index_number[0] != 0;
-  if (has_vectors || f.kind == FunctionKind::chosen || f.kind == FunctionKind::route) {
+  if (!f.indices.empty() || f.kind == FunctionKind::chosen || f.kind == FunctionKind::route) {
     run_vectors(f, out, context);
     return true;
   }
@@ -212,9 +211,24 @@ void KernelRunner::choose(const FunctionCode& f, Entry e, std::uint64_t hash,
   for (std::size_t i = 0; i < std::min(n, f.choices); ++i) chosen_[order_[i]] = 1;
 }
 
+/// Indices of the whole tensor as numbers, and their first parts.
+void KernelRunner::number_indices(const FunctionCode& f, const std::int64_t* begins) {
+  index_numbers_.assign(f.index_place.size(), 0);
+  index_rows_.assign(f.index_place.size(), 0);
+  for (std::size_t d = f.indices.size(); d-- > 0;) {
+    const PositionCode& part = f.indices[d];
+    const auto begin = begins == nullptr ? 0U : static_cast<std::uint64_t>(begins[part.dim]);
+    for (std::size_t k = 0; k < index_numbers_.size(); ++k) {
+      index_rows_[k] = begin + part.outer[k];
+      index_numbers_[k] = mixed(index_numbers_[k] + index_rows_[k] + 1);
+    }
+  }
+}
+
 /// Functions of whole vectors: one hash for the vector, then one for each index asked for.
 void KernelRunner::run_vectors(const FunctionCode& f, Element* result, const CallContext& context) {
   const bool chooses = f.kind == FunctionKind::chosen || f.kind == FunctionKind::route;
+  number_indices(f, context.begins);
   for (std::size_t o = 0; o < f.outer; ++o) {
     for (const std::uint32_t k : f.index_place) result[f.result[o] + k] = 0;
     for (std::size_t i = 0; i < f.inner; ++i) {
@@ -230,9 +244,9 @@ void KernelRunner::run_vectors(const FunctionCode& f, Element* result, const Cal
 void KernelRunner::add_vector(const FunctionCode& f, std::uint64_t hash, Element* result,
                               const CallContext& context) const {
   for (std::size_t k = 0; k < f.index_place.size(); ++k) {
-    Element one = KeyedHash::element(context.hash.step(hash, f.index_number[k]));
-    if (f.kind == FunctionKind::chosen) one = is_chosen(f.index_row[k]) ? 1 : 0;
-    if (f.kind == FunctionKind::route && !is_chosen(f.index_row[k])) one = 0;
+    Element one = KeyedHash::element(context.hash.step(hash, index_numbers_[k]));
+    if (f.kind == FunctionKind::chosen) one = is_chosen(index_rows_[k]) ? 1 : 0;
+    if (f.kind == FunctionKind::route && !is_chosen(index_rows_[k])) one = 0;
     Element& out = result[f.index_place[k]];
     out = f.combine == Combine::sum ? add(out, one) : std::max(out, one);
   }

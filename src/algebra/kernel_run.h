@@ -40,6 +40,7 @@ class KernelRunner {
   Element weight_of_key(const FunctionCode& f, Entry e, const CallContext& context) const;
   std::uint64_t hash_of_operands(const FunctionCode& f, Entry e, std::uint64_t name,
                                  const CallContext& context) const;
+  void number_indices(const FunctionCode& f, const std::int64_t* begins);
   void add_vector(const FunctionCode& f, std::uint64_t hash, Element* result,
                   const CallContext& context) const;
   bool is_chosen(std::size_t row) const { return row < chosen_.size() && chosen_[row] != 0; }
@@ -51,6 +52,8 @@ class KernelRunner {
   std::vector<std::uint64_t> scores_;
   std::vector<std::size_t> order_;
   std::vector<char> chosen_;
+  std::vector<std::uint64_t> index_numbers_;
+  std::vector<std::uint64_t> index_rows_;
 };
 
 }  // namespace placet::algebra

@@ -9,10 +9,10 @@ struct RunLimits {
   std::int64_t ranks = 1024;
   double instructions = 4e6;           // over all ranks
   std::int64_t elements = 1LL << 25U;  // over all buffers of all ranks
-  double products = 4e9;               // of one step
+  double products = 1e9;               // of one step
 };
 
 /// Entries of one table of places in a compiled kernel.
-inline constexpr double kMostPlaces = 1 << 25U;
+inline constexpr double kMostPlaces = 1 << 22U;
 
 }  // namespace placet::algebra

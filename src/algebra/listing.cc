@@ -63,6 +63,10 @@ double count(const Program& program, const std::vector<Step>& body, int depth) {
 }  // namespace
 
 Listing::Listing(const Program& program, const DeviceClass& device_class) {
+  const int micro_axis = static_cast<int>(program.axes.size()) - 1;
+  for (const Family& family : program.families) {
+    varies_.push_back(divided_by(family.type, micro_axis) ? 1 : 0);
+  }
   for_each_instruction(program, device_class.body, {},
                        [&](const Instruction& what, const Arguments& arguments) {
                          ListedInstruction one{.what = &what, .arguments = arguments};
@@ -89,8 +93,7 @@ ListedRef Listing::listed(const Program& program, const BufferRef& ref,
   if (ref.piece >= 0 && at(ref.piece) >= family.type.pieces.size()) {
     refuse(family.name, "has no such piece");
   }
-  const int micro_axis = static_cast<int>(program.axes.size()) - 1;
-  const bool varies = divided_by(family.type, micro_axis);
+  const bool varies = varies_[at(ref.family)] != 0;
   if (varies && (micro_batch < 0 || micro_batch >= program.axes.back().degree)) {
     refuse(family.name,
            "is used for micro-batch " + std::to_string(micro_batch) + ", which does not exist");

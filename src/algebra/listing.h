@@ -51,6 +51,7 @@ class Listing {
  private:
   ListedRef listed(const Program& program, const BufferRef& ref, const Arguments& arguments);
 
+  std::vector<char> varies_;  // by family: its type is divided by micro-batches
   std::map<std::tuple<int, std::int64_t, std::int64_t>, int> slot_numbers_;
   std::map<std::tuple<int, std::int64_t>, int> form_numbers_;
 };

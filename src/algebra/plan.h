@@ -2,7 +2,8 @@
 //
 // What runs, what is alive and which ranks meet does not depend on numbers, so it is decided here,
 // once for all seeds: each rank goes on until it comes to a collective, and a collective happens
-// when all members of its group have come to the same one.
+// when all members of its group have come to the same one. A message is taken when it is sent, and
+// waits for its receiver; what must not overtake what on which stream is not judged here.
 #pragma once
 
 #include <deque>

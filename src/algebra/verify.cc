@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "algebra/error_bound.h"
 #include "algebra/plan.h"
@@ -73,7 +74,7 @@ class Comparison {
       run_seed(static_cast<std::uint64_t>(seed));
       ++result_.seeds;
     }
-    if (!result_.stuck) bound_error();
+    if (result_.equal) bound_error();
     return std::move(result_);
   }
 
@@ -212,7 +213,12 @@ class Comparison {
 }  // namespace
 
 Verification verify(const Program& program, const VerifyOptions& options) {
-  return Comparison(program, options).run();
+  try {
+    return Comparison(program, options).run();
+  } catch (const std::out_of_range&) {
+    throw InputError({.where = "program",
+                      .problem = "refers by number to a dim, an axis or a tensor that it lacks"});
+  }
 }
 
 }  // namespace placet

@@ -1,5 +1,5 @@
 // The algebraic reading of a step program: all ranks are run over a finite field, and what they
-// hold is compared with the reference (docs/theory.md §6.6).
+// hold is compared with the reference (docs/theory.md §6.7).
 //
 // Of functions such as norms, activations and the optimizer's root nothing is used but that equal
 // arguments give equal values; sums, products, quotients and the softmax are exact. A program that
@@ -41,9 +41,11 @@ struct Verification {
   int steps = 0;
   int seeds = 0;
   int ranks = 0;
-  std::string field;             // "F_p, p = 2305843009213690799"
-  double error_probability = 1;  // that a program that is not equal passes all seeds; 1 if stuck
-  std::int64_t compared = 0;     // entries, of one seed
+  std::string field;  // "F_p, p = 2305843009213690799"
+  /// Of an equal program: the probability that one that is not equal passes all seeds. Of others 0,
+  /// as a witness is certain.
+  double error_probability = 0;
+  std::int64_t compared = 0;  // entries, of one seed
   /// The first wrong entry of each tensor and rank after the first step that is wrong; at most
   /// kMostWitnesses.
   std::vector<Witness> witness;

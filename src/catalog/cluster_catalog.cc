@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "catalog/cluster_parts.h"
+#include "catalog/device_rates.h"
 #include "catalog/reader.h"
 #include "units/checked.h"
 #include "units/error.h"
@@ -240,7 +241,8 @@ DeviceSheet load_device(const Catalog& catalog, const std::string& name, const s
       open_document(file_of(catalog, "hardware/devices", "device", name, where));
   const Reader reader(document);
   reader.allow({"schema", "name", "title", "memory_gib", "nominal_memory_gb", "peak_tflops",
-                "best_matmul_tflops", "memory_bandwidth_gb_s", "host", "network", "notes"});
+                "best_matmul_tflops", "memory_bandwidth_gb_s", "compute", "attention",
+                "price_usd_per_hour", "host", "network", "notes"});
   check_sheet(reader, "placet.device/1", name);
   DeviceSheet sheet;
   sheet.title = reader.at("title").text();
@@ -265,6 +267,10 @@ DeviceSheet load_device(const Catalog& catalog, const std::string& name, const s
   }
   sheet.device.memory_bandwidth = gigabytes_per_second(
       read_figure(reader.at("memory_bandwidth_gb_s"), kMemoryGigabytes, sheet.facts));
+  read_rates(reader, sheet.device, sheet.facts);
+  if (const auto price = reader.find("price_usd_per_hour")) {
+    sheet.device.price_per_hour = read_figure(*price, {0.001, 10'000}, sheet.facts);
+  }
   sheet.host = reader.at("host").text();
   sheet.network = reader.at("network").text();
   if (const auto notes = reader.find("notes")) sheet.notes = notes->text();

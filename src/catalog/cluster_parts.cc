@@ -1,5 +1,7 @@
 #include "catalog/cluster_parts.h"
 
+#include "catalog/device_rates.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -19,7 +21,8 @@ constexpr std::int64_t kMostDevices = 100'000'000;
 double read_figure(const Reader& reader, Range range, std::vector<Fact>& facts) {
   reader.allow({"value", "kind", "source", "date"});
   const double value = reader.at("value").number(range);
-  const std::vector<std::string> kinds = {"peak", "datasheet", "measured", "recalled"};
+  const std::vector<std::string> kinds = {"peak", "datasheet", "measured", "recalled",
+                                          "calibrated"};
   const std::string kind = kinds[reader.at("kind").one_of(kinds)];
   const std::string source = reader.at("source").text();
   const std::string date = reader.at("date").text();
@@ -43,7 +46,8 @@ Level load_link(const Catalog& catalog, const std::string& name, std::int64_t de
                 const std::string& where) {
   const Document document = open_document(file_of(catalog, "hardware/links", "link", name, where));
   const Reader reader(document);
-  reader.allow({"schema", "name", "title", "bandwidth_gb_s", "latency_us", "notes"});
+  reader.allow({"schema", "name", "title", "bandwidth_gb_s", "latency_us", "efficiency",
+                "all_reduce", "notes"});
   check_sheet(reader, "placet.link/1", name);
   std::vector<Fact> facts;
   Level level;
@@ -52,6 +56,10 @@ Level load_link(const Catalog& catalog, const std::string& name, std::int64_t de
   level.bandwidth =
       gigabytes_per_second(read_figure(reader.at("bandwidth_gb_s"), kLinkGigabytes, facts));
   level.latency = microseconds(read_figure(reader.at("latency_us"), kLatencyMicroseconds, facts));
+  if (const auto efficiency = reader.find("efficiency")) {
+    level.efficiency = read_figure(*efficiency, {0.01, 1}, facts);
+  }
+  level.all_reduce = read_bus_curves(reader, facts);
   return level;
 }
 

@@ -116,8 +116,8 @@ Sizes read_stream_sizes(ConfigObject& config, std::int64_t vocabulary) {
                                     : config.size({"vocab_size"}, kMostRows);
   // What a file calls seq_length may be the length it was trained with, shorter than its limit.
   const std::int64_t trained = config.count_or({"seq_length"}, 0, kMostRows);
-  sizes.positions = config.count_or({"max_position_embeddings", "n_positions", "max_seq_len"},
-                                    trained, kMostRows);
+  sizes.positions =
+      config.size_or({"max_position_embeddings", "n_positions", "max_seq_len"}, trained, kMostRows);
   config.know({"n_ctx", "max_sequence_length", "model_max_length"});
   return sizes;
 }

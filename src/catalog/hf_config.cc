@@ -98,6 +98,16 @@ std::string join(const std::vector<std::string>& words) {
   return text;
 }
 
+/// "bfloat16", "torch.bfloat16"; none for words of quantised files.
+std::optional<Dtype> stored_format(std::string_view word) {
+  constexpr std::string_view kModule = "torch.";
+  if (word.starts_with(kModule)) word.remove_prefix(kModule.size());
+  if (word == "bfloat16") return Dtype::bf16;
+  if (word == "float16") return Dtype::fp16;
+  if (word == "float32") return Dtype::fp32;
+  return std::nullopt;
+}
+
 Architecture read_text_part(const Json& object, const std::string& where, const std::string& path) {
   ConfigObject config(object, where, path);
   const Chosen chosen = choose_family(config);
@@ -107,6 +117,7 @@ Architecture read_text_part(const Json& object, const std::string& where, const 
                 "at most " + std::to_string(kMostShapes) + " different ones");
   }
   a.name = config.text_or({"_name_or_path", "name_or_path"}, "");
+  a.stored = stored_format(config.text_or({"torch_dtype", "dtype"}, ""));
   if (a.name.empty()) a.name = a.family;
   const std::vector<std::string> unused = config.finish();
   a.notes.insert(a.notes.begin(), chosen.notes.begin(), chosen.notes.end());
@@ -124,6 +135,10 @@ Json with_outer_keys(const Json& outer, std::string_view part) {
   const std::string tie = "tie_word_embeddings";
   if (!inner.contains(tie) && outer.contains(tie) && outer.at(tie).is_boolean()) {
     inner[tie] = outer.at(tie);
+  }
+  const std::string format = "torch_dtype";
+  if (!inner.contains(format) && outer.contains(format) && outer.at(format).is_string()) {
+    inner[format] = outer.at(format);
   }
   return inner;
 }

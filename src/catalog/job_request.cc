@@ -1,6 +1,7 @@
 // Job files, and single words of a request.
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "catalog/job.h"
 #include "catalog/reader.h"
@@ -201,19 +202,25 @@ Recompute parse_recompute(const std::string& text, const std::string& where) {
 }
 
 Routing parse_routing(const std::string& text, const std::string& where) {
-  const std::string allowed = "balanced, worst or expected=SKEW with SKEW from 1 to 1000";
+  const std::string allowed =
+      "balanced, worst, expected=SKEW or capacity=FACTOR, both from 1 to 1000";
   if (text == "balanced") return {};
   if (text == "worst") return {.kind = Routing::Kind::worst};
-  const std::string prefix = "expected=";
-  double skew = 0;
+  const std::size_t equals = std::min(text.find('='), text.size());
+  const std::string word = text.substr(0, equals);
   const char* end = text.data() + text.size();
-  if (text.starts_with(prefix)) {
-    const auto [at, error] = std::from_chars(text.data() + prefix.size(), end, skew);
-    if (error == std::errc() && at == end && skew >= 1 && skew <= 1000) {
-      return {.kind = Routing::Kind::expected, .skew = skew};
-    }
+  double factor = 0;
+  const auto [at, error] =
+      std::from_chars(text.data() + std::min(equals + 1, text.size()), end, factor);
+  const bool in_range = error == std::errc() && at == end && factor >= 1 && factor <= 1000;
+  if (in_range && word == "expected") return {.kind = Routing::Kind::expected, .skew = factor};
+  if (in_range && word == "capacity") {
+    constexpr std::int64_t kParts = 1'000'000;  // as many decimals are read
+    const auto parts =
+        static_cast<std::int64_t>(std::llround(factor * static_cast<double>(kParts)));
+    return {.kind = Routing::Kind::capacity, .capacity = Rational(parts, kParts)};
   }
-  const std::vector<std::string> words = {"balanced", "expected", "worst"};
+  const std::vector<std::string> words = {"balanced", "expected", "capacity", "worst"};
   throw InputError({.where = where,
                     .value = text,
                     .problem = "is no routing",

@@ -26,9 +26,20 @@ void read_engine_precision(const Catalog& catalog, const Reader& value, Profile&
 }  // namespace
 
 std::vector<std::string> profile_keys() {
-  std::vector<std::string> keys = {"schema",   "name",     "version",           "date",  "title",
-                                   "notes",    "inherits", "precision",         "saves", "memory",
-                                   "messages", "refusals", "recompute_policies"};
+  std::vector<std::string> keys = {"schema",
+                                   "name",
+                                   "version",
+                                   "date",
+                                   "title",
+                                   "notes",
+                                   "inherits",
+                                   "precision",
+                                   "saves",
+                                   "memory",
+                                   "messages",
+                                   "refusals",
+                                   "recompute_policies",
+                                   "timing"};
   for (std::string& key : scalar_keys()) keys.push_back(std::move(key));
   return keys;
 }
@@ -55,6 +66,7 @@ void read_facts(const Catalog& catalog, const Reader& reader, Profile& profile) 
     note_fact(profile, "precision", fact->at("value").print(), fact->at("source").text());
   }
   read_scalars(reader, profile);
+  read_timing(reader, profile);
   read_saves(reader, profile);
   read_policies(reader, profile);
   read_memory(reader, profile);

@@ -23,6 +23,7 @@ std::vector<std::string> scalar_keys();
 /// The parts of read_facts: single values, saved values, and the lists of own terms, messages and
 /// refusals.
 void read_scalars(const Reader& reader, Profile& profile);
+void read_timing(const Reader& reader, Profile& profile);
 void read_saves(const Reader& reader, Profile& profile);
 void read_policies(const Reader& reader, Profile& profile);
 void read_memory(const Reader& reader, Profile& profile);

@@ -139,7 +139,7 @@ ScalarFacts compute_facts() {
           flag("ring_carries_gradients", &Profile::ring_carries_gradients),
           flag("sends_boundary_in_parts", &Profile::sends_boundary_in_parts),
           word("token_dispatch", &Profile::token_dispatch,
-               {"exchange", "gather", "whole_then_exchange"})};
+               {"exchange", "gather", "whole_then_exchange", "exchange_once"})};
 }
 
 ScalarFacts allocator_facts() {

@@ -29,10 +29,11 @@ std::optional<Dtype> read_master(const std::string& text, const std::string& whe
 
 std::vector<std::string> class_words() {
   std::vector<std::string> words;
-  words.reserve(kFormats.size() + 2 + kTensorClassCount);
+  words.reserve(kFormats.size() + 3 + kTensorClassCount);
   for (const Format& format : kFormats) words.emplace_back(format.key);
   words.emplace_back("master");
   words.emplace_back("frozen");
+  words.emplace_back("products");
   for (int i = 0; i < kTensorClassCount; ++i) {
     words.emplace_back(name_of(static_cast<TensorClass>(i)));
   }
@@ -50,6 +51,10 @@ void set_format(const Catalog& catalog, PrecisionChoice& choice, const std::stri
   }
   if (name == "master") {
     choice.precision.master = read_master(value, where);
+    return;
+  }
+  if (name == "products") {
+    choice.precision.products = read_dtype(value, where);
     return;
   }
   for (const Format& format : kFormats) {
@@ -123,6 +128,31 @@ void apply_formats(const PrecisionChoice& choice, Parameter& parameter) {
   }
 }
 
+bool sets_no_class(const std::string& item) { return item.find('=') == std::string::npos; }
+
+/// A name may come first; what follows are formats of classes, each once.
+void check_precision_items(const std::vector<std::string>& items, const std::string& text,
+                           const std::string& where) {
+  std::set<std::string> classes;
+  for (const std::string& item : items) {
+    if (item.empty()) {
+      throw InputError({.where = where,
+                        .value = text,
+                        .problem = "has nothing before or after a comma",
+                        .allowed = "one name, then CLASS=DTYPE,..."});
+    }
+    if (!sets_no_class(item) && !classes.insert(item.substr(0, item.find('='))).second) {
+      throw InputError({.where = where, .value = item, .problem = "sets a class a second time"});
+    }
+    if (sets_no_class(item) && &item != &items.front()) {
+      throw InputError({.where = where,
+                        .value = item,
+                        .problem = "is a second name",
+                        .allowed = "one name, then CLASS=DTYPE,..."});
+    }
+  }
+}
+
 // Schema, name and source stand in every file of the catalogue.
 void check_heading(const Reader& reader, const std::string& schema, const std::string& name) {
   if (reader.at("schema").text() != schema) {
@@ -158,34 +188,15 @@ PrecisionChoice load_precision(const Catalog& catalog, const std::string& name,
 
 PrecisionChoice read_precision(const Catalog& catalog, const std::string& text,
                                const Precision& base, const std::string& where) {
-  PrecisionChoice choice;
-  choice.precision = base;
-  bool named = false;
-  bool changed = false;
-  std::set<std::string> classes;
-  for (const std::string& item : split(text, ',')) {
-    const std::size_t equals = item.find('=');
-    if (equals != std::string::npos) {
-      if (!classes.insert(item.substr(0, equals)).second) {
-        throw InputError({.where = where, .value = item, .problem = "sets a class a second time"});
-      }
-      set_format(catalog, choice, item, where);
-      changed = true;
-    } else if (item.empty()) {
-      throw InputError({.where = where,
-                        .value = text,
-                        .problem = "has nothing before or after a comma",
-                        .allowed = "one name, then CLASS=DTYPE,..."});
-    } else if (named || changed) {
-      throw InputError({.where = where,
-                        .value = item,
-                        .problem = "is a second name",
-                        .allowed = "one name, then CLASS=DTYPE,..."});
-    } else {
-      choice = load_precision(catalog, item, where);
-      named = true;
-    }
+  const std::vector<std::string> items = split(text, ',');
+  check_precision_items(items, text, where);
+  const bool named = sets_no_class(items.front());
+  PrecisionChoice choice{.precision = base};
+  if (named) choice = load_precision(catalog, items.front(), where);
+  for (const std::string& item : items) {
+    if (!sets_no_class(item)) set_format(catalog, choice, item, where);
   }
+  const bool changed = !named || items.size() > 1;
   if (changed) choice.precision.name = named ? text : base.name + "," + text;
   return choice;
 }

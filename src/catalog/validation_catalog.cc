@@ -11,9 +11,11 @@
 namespace placet {
 namespace {
 
-constexpr std::array<std::string_view, 7> kAddedColumns = {
-    "catalogue_model", "stage_blocks",      "sharding_term",      "dropout_percent",
-    "host_runs_ahead", "host_us_per_block", "utilisation_percent"};
+constexpr std::array<std::string_view, 13> kAddedColumns = {
+    "catalogue_model", "stage_blocks",      "sharding_term",       "dropout_percent",
+    "host_runs_ahead", "host_us_per_block", "utilisation_percent", "cluster",
+    "network",         "network_gb_s",      "network_latency_us",  "intra_latency_us",
+    "intra_gb_s"};
 constexpr std::array<std::string_view, 5> kRunAxes = {"pp", "dp", "cp", "ep", "tp"};
 
 std::vector<std::string> run_columns() {
@@ -53,8 +55,9 @@ Evidence read_evidence(const Reader& rule) {
 }
 
 Filling read_filling(const Reader& rule) {
-  rule.allow({"when", "set", "source", "date"});
+  rule.allow({"when", "set", "from_table", "source", "date"});
   Filling filling{.when = read_pattern(rule), .evidence = read_evidence(rule)};
+  if (const auto from_table = rule.find("from_table")) filling.from_table = from_table->flag();
   static const std::vector<std::string> kColumns = run_columns();
   const Reader set = rule.at("set");
   if (!set.is_object()) set.fail("is not an object", "columns with their values");
@@ -90,7 +93,7 @@ Document open_checked(const std::filesystem::path& path, const std::string& sche
 SourceReading read_source(const std::filesystem::path& path) {
   const Document document = open_checked(path, "placet.assumptions/1");
   const Reader reader(document);
-  reader.allow({"schema", "source_id", "title", "notes", "assume", "exclude"});
+  reader.allow({"schema", "source_id", "title", "notes", "assume", "exclude", "exclude_time"});
   if (const Reader id = reader.at("source_id"); id.text() != path.stem().string()) {
     id.fail("is not the name of the file", path.stem().string());
   }
@@ -100,6 +103,11 @@ SourceReading read_source(const std::filesystem::path& path) {
   }
   if (const auto rules = reader.find("exclude")) {
     for (const Reader& rule : rules->items()) source.exclusions.push_back(read_exclusion(rule));
+  }
+  if (const auto rules = reader.find("exclude_time")) {
+    for (const Reader& rule : rules->items()) {
+      source.time_exclusions.push_back(read_exclusion(rule));
+    }
   }
   return source;
 }

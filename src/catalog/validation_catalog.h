@@ -36,6 +36,7 @@ struct Evidence {
 struct Filling {
   RowPattern when;
   std::vector<std::pair<std::string, std::string>> cells;  // column, value
+  bool from_table = false;  // read off figures of the table itself, not off another source
   Evidence evidence;
 
   friend bool operator==(const Filling&, const Filling&) = default;
@@ -54,6 +55,7 @@ struct Exclusion {
 struct SourceReading {
   std::vector<Filling> fillings;
   std::vector<Exclusion> exclusions;
+  std::vector<Exclusion> time_exclusions;  // of their times only
 
   friend bool operator==(const SourceReading&, const SourceReading&) = default;
 };
@@ -124,6 +126,11 @@ ValidationCatalog load_validation(const Catalog& catalog);
 ///                        of one block and micro-batch; launches pile up if the device needs longer
 ///   utilisation_percent  beside it: of the device's bf16 peak while it computes
 ///   sharding_term    the placement term of the data-parallel axes
+///   cluster          a cluster or device of the catalogue that stands for the row's hosts
+///   network          a link of data/hardware/links among hosts
+///   network_gb_s     GB/s that all devices of a host reach together across hosts, measured
+///   network_latency_us, intra_latency_us   of one step of a collective, across and inside hosts
+///   intra_gb_s       the same of one device inside its host
 ///   dropout_percent  of attention probabilities and of what joins the stream, as the run trained
 bool is_added_column(std::string_view column);
 

@@ -320,8 +320,7 @@ void Machine::execute(int c, const Instruction& i, const Arguments& a) {
 /// Where the code believes to be, and what it draws random numbers for.
 KernelCall Machine::call_of(const Instruction& i, const Arguments& a) const {
   const Kernel& kernel = program_.kernels[at(i.kernel)];
-  KernelCall call{
-      .kernel = &kernel, .positions = {}, .key = {}, .results = {}, .factor = i.factor};
+  KernelCall call{.kernel = &kernel, .positions = {}, .key = {}, .results = {}, .factor = i.factor};
   call.positions.resize(kernel.dims.size());
   for (const Position& p : i.positions) {
     std::int64_t extent = -1;

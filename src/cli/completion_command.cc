@@ -29,7 +29,7 @@ constexpr std::array kFlagValues = {
     Values{.of = "--engine", .listings = "engines"},
     Values{.of = "--placement", .listings = "strategies schedules", .more = true},
     Values{.of = "--recompute", .words = "none full selective every= first=", .more = true},
-    Values{.of = "--routing", .words = "balanced expected= worst", .more = true},
+    Values{.of = "--routing", .words = "balanced expected= capacity= worst", .more = true},
     Values{.of = "--loss", .words = "token-mean"},
     Values{.of = "--explain",
            .words = "memory communication parameters optimizer gradients activations transient "
@@ -69,18 +69,21 @@ bool is_listed(std::string_view flag) {
                      [&](const Values& values) { return values.of == flag; });
 }
 
+void add_flags_with_any_value(const CLI::App& app, std::set<std::string>& flags) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (!needs_value(*option)) continue;
+    for (const std::string& name : option->get_lnames()) {
+      if (!is_listed("--" + name)) flags.insert("--" + name);
+    }
+  }
+}
+
 // Flags of any subcommand after which a value must stand of which nothing can be said.
 std::set<std::string> flags_with_any_value(const CLI::App& program) {
-  std::vector<const CLI::App*> apps = program.get_subcommands({});
-  apps.push_back(&program);
   std::set<std::string> flags;
-  for (const CLI::App* app : apps) {
-    for (const CLI::Option* option : app->get_options()) {
-      if (!needs_value(*option)) continue;
-      for (const std::string& name : option->get_lnames()) {
-        if (!is_listed("--" + name)) flags.insert("--" + name);
-      }
-    }
+  add_flags_with_any_value(program, flags);
+  for (const CLI::App* command : program.get_subcommands({})) {
+    add_flags_with_any_value(*command, flags);
   }
   return flags;
 }
@@ -234,7 +237,7 @@ std::string fish_script(const CLI::App& program) {
     const std::string arguments = fish_values(values_of(kArguments, command->get_name()));
     text += fmt::format("complete -c placet -n __fish_use_subcommand -a {} -d {}\n",
                         command->get_name(), fish_quoted(command->get_description()));
-    if (!arguments.empty()) text += "complete -c placet" + where + arguments + "\n";
+    if (!arguments.empty()) text += fmt::format("complete -c placet{}{}\n", where, arguments);
     text += fish_flags(*command, where);
   }
   return text;

@@ -81,7 +81,8 @@ void add_job_flags(CLI::App& command, JobFlags& flags) {
   command.add_option("--clip", flags.clip, "Clip gradients at this global norm")->type_name("NORM");
   command
       .add_option("--routing", flags.routing,
-                  "Spread of tokens over experts: balanced, expected=SKEW or worst")
+                  "Spread of tokens over experts: balanced, expected=SKEW, capacity=FACTOR or "
+                  "worst")
       ->type_name("HOW");
   command.add_option("--engine", flags.engine, "Engine profile: NAME or NAME@VERSION (placet)")
       ->type_name("ENGINE");

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/rates.h"
 #include "units/quantity.h"
 
 namespace placet {
@@ -17,16 +18,20 @@ struct Device {
   std::string memory_source;
   FlopsPerSecond peak_bf16{};  // dense; 0 if unknown
   BytesPerSecond memory_bandwidth{};
+  DeviceRates rates;          // what it reaches
+  double price_per_hour = 0;  // US dollars; 0: not known
 
   friend bool operator==(const Device&, const Device&) = default;
 };
 
 /// One level of the topology, innermost first: `size` devices (counted in all) are joined by it.
 struct Level {
-  std::string link;            // "NVLink 4"
-  std::int64_t devices = 1;    // devices inside one domain of this level
-  BytesPerSecond bandwidth{};  // per device and direction
-  Seconds latency{};
+  std::string link;                  // "NVLink 4"
+  std::int64_t devices = 1;          // devices inside one domain of this level
+  BytesPerSecond bandwidth{};        // per device and direction
+  Seconds latency{};                 // of one message between neighbours
+  double efficiency = 1;             // of the bandwidth, that long collectives reach
+  std::vector<BusCurve> all_reduce;  // measured, by group; groups rising
 
   friend bool operator==(const Level&, const Level&) = default;
 };

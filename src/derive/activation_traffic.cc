@@ -38,6 +38,11 @@ struct Transitions {
   AxisMask regathered = 0;      // the whole input again, for the weights' gradient
   bool gathered_again = false;  // by a recomputation
   bool reduced_again = false;
+
+  bool any() const {
+    return (gathered | scattered | reduced | back_scattered | back_reduced | back_gathered |
+            regathered) != 0;
+  }
 };
 
 class StreamTraffic {
@@ -232,10 +237,12 @@ class StreamTraffic {
 
   void write_value(std::size_t v) {
     const Transitions& t = values_[v];
+    if (!t.any()) return;
     const Value& value = kind_.values[v];
     const bool on_stream = value.region == Region::residual;
     const std::int64_t whole = on_stream ? unit_.local.gathered[v] : unit_.local.values[v];
     auto send = [&](Collective collective, Phase phase, AxisMask axes) {
+      if (axes == 0) return;
       unit_.add({.what = value.name,
                  .collective = collective,
                  .phase = phase,

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "derive/communication.h"
+#include "derive/shared_tensors.h"
 #include "derive/stage_terms.h"
 #include "units/checked.h"
 #include "units/shares.h"
@@ -13,39 +14,35 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
+/// Whether a neighbouring virtual stage stands on this device (the turn of a vee).
+bool stays_here(const Schedule& schedule, const Stage& stage, std::int64_t neighbour) {
+  return schedule.hosting == Hosting::vee &&
+         std::ranges::find(stage.virtual_stages, neighbour) != stage.virtual_stages.end();
+}
+
 class BetweenStages {
  public:
   BetweenStages(const Layout& layout, const Stage& stage, std::vector<CommunicationTerm>& terms)
-      : layout_(layout), job_(*layout.job), profile_(job_.profile), stage_(stage), terms_(terms) {
-    for (std::size_t k = 0; k < job_.model.kinds.size(); ++k) {
-      for (const Parameter& parameter : job_.model.kinds[k].parameters) {
-        if (parameter.tied) ties_.push_back({static_cast<int>(k), *parameter.tied});
-      }
-    }
-  }
+      : layout_(layout),
+        job_(*layout.job),
+        profile_(job_.profile),
+        stage_(stage),
+        terms_(terms),
+        shared_(job_, stage) {}
 
   /// Activations (and their gradients) that cross stage boundaries.
   void add_boundaries() {
     const std::optional<CommunicationTerm> crossing = boundary();
     if (!crossing) return;
-    const std::int64_t virtuals = virtual_stages(job_.schedule, layout_.stages);
-    // In a bidirectional pipeline each chunk carries half of the micro-batches.
-    const bool both_ways = job_.schedule.hosting == Hosting::bidirectional;
-    const std::int64_t m =
-        both_ways ? largest_share(layout_.micro_batches, 2) : layout_.micro_batches;
-    std::int64_t out = 0;
-    std::int64_t in = 0;
-    for (std::int64_t stage : stage_.virtual_stages) {
-      if (stage + 1 < virtuals && !stays_here(stage + 1)) out += m;
-      if (stage > 0 && !stays_here(stage - 1)) in += m;
-    }
+    const auto [out, in] = crossings_of(layout_, stage_);
     // What comes in forward goes back as a gradient, and the other way round.
     add_crossing(*crossing, "boundary activations", Phase::forward, out, in);
     add_crossing(*crossing, "boundary gradients", Phase::backward, in, out);
   }
 
   /// Tensors hosted on several devices of the layer axes: their gradients are partial over the
-  /// hosts.
+  /// hosts. Those that make the same transition over further axes are one group with them, and
+  /// written there (parameter_traffic).
   void add_shared() {
     std::int64_t elements = 0;
     for_each_unit(stage_, [&](int u) {
@@ -65,12 +62,6 @@ class BetweenStages {
   }
 
  private:
-  /// A kind of unit that uses another one's tensor.
-  struct UsedTensor {
-    int user = 0;
-    Parameter::Tie owner;
-  };
-
   /// The stream as it stands between blocks; none in a model without operators.
   std::optional<CommunicationTerm> boundary() const {
     for (const LocalUnit& unit : layout_.units) {
@@ -108,49 +99,19 @@ class BetweenStages {
     terms_.push_back(gather);
   }
 
-  /// Whether a neighbouring virtual stage stands on this device (the turn of a vee).
-  bool stays_here(std::int64_t neighbour) const {
-    return job_.schedule.hosting == Hosting::vee &&
-           std::ranges::find(stage_.virtual_stages, neighbour) != stage_.virtual_stages.end();
-  }
-
   std::int64_t shared_elements(int u) const {
     const LocalUnit& local = layout_.units[at(layout_.unit_of[at(u)])];
     const UnitKind& kind = kind_of(u);
-    const bool both_ways = job_.schedule.hosting == Hosting::bidirectional;
-    if (!both_ways && !has_ties(local.kind)) return 0;
+    if (!shared_.may_share(local.kind)) return 0;
     std::int64_t elements = 0;
     for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
       const LocalParameter& parameter = local.parameters[p];
-      if (!parameter.trainable) continue;
-      const bool shared =
-          both_ways ? !kind.parameters[p].tied : is_shared_elsewhere(kind, static_cast<int>(p), u);
-      if (!shared) continue;
+      const bool joined = degree_of(job_.placement, reduced_with_hosts(profile_, parameter)) > 1;
+      if (!parameter.trainable || joined || !shared_.is_elsewhere(u, p)) continue;
       elements += profile_.shared_gradients_whole ? parameter.elements
                                                   : left_after_scatter(layout_, parameter);
     }
     return elements;
-  }
-
-  bool hosts_kind(int kind) const {
-    return hosts_any(stage_, [&](int u) { return job_.model.units[at(u)].kind == kind; });
-  }
-
-  /// A tie whose other end stands on another device. Each device counts the tensor once.
-  bool is_shared_elsewhere(const UnitKind& kind, int parameter, int u) const {
-    const Parameter& own = kind.parameters[at(parameter)];
-    if (own.tied) return !hosts_kind(own.tied->kind) && is_first_use(job_.model, stage_, own, u);
-    const Parameter::Tie here{.kind = job_.model.units[at(u)].kind, .parameter = parameter};
-    return std::ranges::any_of(ties_, [&](const UsedTensor& used) {
-      return used.owner == here && !hosts_kind(used.user);
-    });
-  }
-
-  /// Whether units of a kind use others' tensors, or others use theirs.
-  bool has_ties(int kind) const {
-    return std::ranges::any_of(ties_, [&](const UsedTensor& used) {
-      return used.user == kind || used.owner.kind == kind;
-    });
   }
 
   const UnitKind& kind_of(int u) const {
@@ -162,10 +123,25 @@ class BetweenStages {
   const Profile& profile_;
   const Stage& stage_;
   std::vector<CommunicationTerm>& terms_;
-  std::vector<UsedTensor> ties_;
+  SharedTensors shared_;
 };
 
 }  // namespace
+
+Crossings crossings_of(const Layout& layout, const Stage& stage) {
+  if (layout.stages == 1) return {};
+  const Schedule& schedule = layout.job->schedule;
+  const std::int64_t virtuals = virtual_stages(schedule, layout.stages);
+  // In a bidirectional pipeline each chunk carries half of the micro-batches.
+  const bool both_ways = schedule.hosting == Hosting::bidirectional;
+  const std::int64_t m = both_ways ? largest_share(layout.micro_batches, 2) : layout.micro_batches;
+  Crossings sent;
+  for (const std::int64_t own : stage.virtual_stages) {
+    if (own + 1 < virtuals && !stays_here(schedule, stage, own + 1)) sent.out += m;
+    if (own > 0 && !stays_here(schedule, stage, own - 1)) sent.in += m;
+  }
+  return sent;
+}
 
 void write_between_stages(const Layout& layout, const Stage& stage,
                           std::vector<CommunicationTerm>& terms) {

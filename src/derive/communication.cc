@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "derive/shared_tensors.h"
 #include "derive/stage_terms.h"
+#include "derive/stage_units.h"
 #include "units/checked.h"
 #include "units/shares.h"
 
@@ -26,8 +28,15 @@ struct UnitTerms {
 /// Sums the traffic of the units of one stage, then adds what belongs to the stage as a whole.
 class StageTraffic {
  public:
-  StageTraffic(const Layout& layout, const Stage& stage, const std::vector<UnitTerms>& units)
-      : layout_(layout), job_(*layout.job), profile_(job_.profile), stage_(stage), units_(units) {}
+  StageTraffic(const Layout& layout, const Stage& stage, const std::vector<UnitRun>& runs,
+               const std::vector<UnitTerms>& units)
+      : layout_(layout),
+        job_(*layout.job),
+        profile_(job_.profile),
+        stage_(stage),
+        runs_(runs),
+        units_(units),
+        shared_(job_, stage) {}
 
   CommunicationClass build() {
     out_.stage = stage_.device;
@@ -48,26 +57,17 @@ class StageTraffic {
     return job_.model.kinds[at(job_.model.units[at(u)].kind)];
   }
 
-  std::size_t local_of(int u) const { return at(layout_.unit_of[at(u)]); }
-
-  bool is_recomputed(int u, std::int64_t ordinal) const {
-    const UnitRole role = kind_of(u).role;
-    if (role != UnitRole::block && role != UnitRole::mtp) return false;
-    const Recompute& choice = job_.recompute;
-    if (choice.kind == Recompute::Kind::every) {
-      return choice.count > 0 && ordinal % choice.count == 0;
-    }
-    if (choice.kind == Recompute::Kind::first) return ordinal < choice.count;
-    return true;
-  }
-
   // --- units
 
-  /// Units of one local kind differ in nothing but their number: count them, then write once. Those
-  /// with shared tensors are written one by one: which use is the device's first depends on the
-  /// rest.
+  /// Units of one run differ in nothing but their number: they are written once. Those with shared
+  /// tensors are written one by one: which use is the device's first depends on the rest.
   void add_units() {
-    const std::vector<Uses> uses = count_uses();
+    std::vector<Uses> uses(units_.size());
+    for (const UnitRun& run : runs_) {
+      Uses& own = uses[at(run.local)];
+      (run.recomputed ? own.recomputed : own.plain) += run.count;
+      if (is_written_alone(run)) own.alone += run.count;
+    }
     for (std::size_t k = 0; k < units_.size(); ++k) {
       add_terms(units_[k].plain, uses[k].plain);
       add_terms(units_[k].recomputed, uses[k].recomputed);
@@ -75,9 +75,7 @@ class StageTraffic {
     for (std::size_t k = 0; k < units_.size(); ++k) {
       add_terms(units_[k].parameters, uses[k].plain + uses[k].recomputed - uses[k].alone);
     }
-    for_each_unit(stage_, [&](int u) {
-      if (is_written_alone(u)) add_terms(traffic_of(u), 1);
-    });
+    for (const UnitRun& run : runs_) write_alone(run);
   }
 
   /// Units of one local kind on this device.
@@ -87,31 +85,30 @@ class StageTraffic {
     std::int64_t alone = 0;  // of all: those written one by one
   };
 
-  std::vector<Uses> count_uses() const {
-    std::vector<Uses> uses(units_.size());
-    std::int64_t ordinal = 0;
-    for_each_unit(stage_, [&](int u) {
-      Uses& own = uses[local_of(u)];
-      ++(is_recomputed(u, ordinal) ? own.recomputed : own.plain);
-      if (is_written_alone(u)) ++own.alone;
-      if (kind_of(u).role == UnitRole::block) ++ordinal;
-    });
-    return uses;
+  bool is_written_alone(const UnitRun& run) const {
+    return stays_gathered(run) || units_[at(run.local)].shares_tensors || stands_elsewhere(run);
   }
 
-  bool is_written_alone(int u) const {
-    return stays_gathered(u) || units_[local_of(u)].shares_tensors;
+  /// Whether the units are the model's last block, and the engine gathers that only once.
+  bool stays_gathered(const UnitRun& run) const {
+    return profile_.last_block_stays_gathered && run.last_block;
   }
 
-  /// Whether the unit is the model's last block, and the engine gathers that only once.
-  bool stays_gathered(int u) const {
-    return profile_.last_block_stays_gathered && is_last_block(job_.model, u);
+  bool stands_elsewhere(const UnitRun& run) const {
+    return layout_.stages > 1 && shared_.may_share(layout_.units[at(run.local)].kind);
   }
 
-  std::vector<UnitTerm> traffic_of(int u) const {
+  void write_alone(const UnitRun& run) {
+    if (!is_written_alone(run)) return;
+    if (!units_[at(run.local)].shares_tensors) return add_terms(traffic_of(run, 0), run.count);
+    for (int i = 0; i < run.count; ++i) add_terms(traffic_of(run, i), 1);
+  }
+
+  /// Of unit `i` of a run.
+  std::vector<UnitTerm> traffic_of(const UnitRun& run, int i) const {
     std::vector<UnitTerm> terms =
-        parameter_traffic(layout_, layout_.unit_of[at(u)], second_uses(u));
-    if (stays_gathered(u)) {
+        parameter_traffic(layout_, run.local, other_uses(run.first + i, stands_elsewhere(run)));
+    if (stays_gathered(run)) {
       std::erase_if(terms, [](const UnitTerm& t) {
         return t.term.state == State::parameters && t.term.phase == Phase::backward;
       });
@@ -119,15 +116,16 @@ class StageTraffic {
     return terms;
   }
 
-  /// By parameter: whether the device holds the tensor anyway, as its owner's or as that of an
-  /// earlier unit which is tied to the same.
-  std::vector<bool> second_uses(int u) const {
+  /// Of each parameter, whether the device holds the tensor anyway, as its owner's or as that of an
+  /// earlier unit which is tied to the same; and, where asked, whether another device does.
+  OtherUses other_uses(int u, bool ask_elsewhere) const {
     const UnitKind& kind = kind_of(u);
-    std::vector<bool> out;
-    out.reserve(kind.parameters.size());
-    for (const Parameter& own : kind.parameters) {
-      out.push_back(own.tied && (is_second_use(job_.model, stage_, own) ||
-                                 !is_first_use(job_.model, stage_, own, u)));
+    OtherUses out;
+    for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
+      const Parameter& own = kind.parameters[p];
+      out.here.push_back(own.tied && (is_second_use(job_.model, stage_, own) ||
+                                      !is_first_use(job_.model, stage_, own, u)));
+      out.elsewhere.push_back(ask_elsewhere && shared_.is_elsewhere(u, p));
     }
     return out;
   }
@@ -250,10 +248,22 @@ class StageTraffic {
   const Job& job_;
   const Profile& profile_;
   const Stage& stage_;
+  const std::vector<UnitRun>& runs_;
   const std::vector<UnitTerms>& units_;
+  SharedTensors shared_;
   std::vector<UnitTerm> terms_;
   CommunicationClass out_;
 };
+
+/// What tells the traffic of one stage from another's.
+struct SentStage {
+  StageUnits units;
+  Crossings crossings;
+};
+
+bool send_alike(const SentStage& a, const SentStage& b) {
+  return a.crossings == b.crossings && are_alike(a.units, b.units);
+}
 
 }  // namespace
 
@@ -332,8 +342,19 @@ std::vector<CommunicationClass> derive_communication(const Layout& layout,
   }
   std::vector<CommunicationClass> classes;
   classes.reserve(stages.size());
+  std::vector<SentStage> sent;
+  sent.reserve(stages.size());
   for (const Stage& stage : stages) {
-    classes.push_back(StageTraffic(layout, stage, units).build());
+    sent.push_back({.units = units_of(layout, stage), .crossings = crossings_of(layout, stage)});
+    const auto alike = std::ranges::find_if(
+        sent, [&](const SentStage& known) { return send_alike(known, sent.back()); });
+    const auto first = static_cast<std::size_t>(alike - sent.begin());
+    if (first < classes.size()) {
+      classes.push_back(classes[first]);
+      classes.back().stage = stage.device;
+    } else {
+      classes.push_back(StageTraffic(layout, stage, sent.back().units.runs, units).build());
+    }
   }
   return classes;
 }

@@ -31,12 +31,20 @@ std::int64_t padded_message(const Profile& profile, const UnitTerm& term, std::i
 /// attention over a cut sequence, routed tokens, what recomputation repeats.
 std::vector<UnitTerm> activation_traffic(const Layout& layout, int unit, bool recomputed);
 
+/// Where else the tensors of a unit stand, by parameter; empty: nowhere.
+struct OtherUses {
+  std::vector<bool> here;  // on the device, as another unit's, which carries gradient and update
+  std::vector<bool> elsewhere;  // on one further device of the layer axes
+};
+
 /// Collectives and host copies of the parameters of one unit: gathers for use, reductions of
-/// gradients, gathers after the update. `second_uses`: by parameter, whether the device holds the
-/// tensor anyway as another unit's, which then carries its gradient and update; empty: none is.
-/// Grains wider than a unit are applied by derive_communication.
-std::vector<UnitTerm> parameter_traffic(const Layout& layout, int unit,
-                                        const std::vector<bool>& second_uses);
+/// gradients, gathers after the update. Grains wider than a unit are applied by
+/// derive_communication.
+std::vector<UnitTerm> parameter_traffic(const Layout& layout, int unit, const OtherUses& uses);
+
+/// Axes along which the gradient goes from partial to whole once per step: one group with the hosts
+/// of a tensor that stands on several stages. None where an engine reduces between hosts apart.
+AxisMask reduced_with_hosts(const Profile& profile, const LocalParameter& parameter);
 
 /// Elements of a gradient that are left to reduce among further axes after the scatters of its own
 /// axes: what gradients of shared tensors are reduced in between stages.

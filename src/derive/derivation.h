@@ -14,7 +14,7 @@
 
 namespace placet {
 
-/// The factor by which one axis divides a term: its largest share, exactly.
+/// The factor by which one axis divides a term: the device's share of it, exactly.
 struct AxisFactor {
   int axis = 0;  // position in the placement
   Rational factor{1};
@@ -30,7 +30,7 @@ struct MemoryTerm {
   Bytes rest;  // at rest on the device; of activations, kept by all micro-batches in flight
   Bytes host;  // at rest in host memory
   Bytes nvme;  // at rest on NVMe
-  std::vector<AxisFactor> factors;
+  AxisMask divided_by = 0;  // axes that divide it; factors_of says by how much
   std::string_view source;  // of a profile's own term
 };
 
@@ -57,6 +57,11 @@ struct MemoryClass {
   std::array<Bytes, 4> staged{};  // host memory that what rests on NVMe passes through
   Bytes peak;                     // sum of at_peak
 };
+
+/// The factors of a term of the class. Case: an axis of degree 4: 1/4; of shares 2,1,1, on a device
+/// with the first: 1/2.
+std::vector<AxisFactor> factors_of(const Placement& placement, const MemoryClass& memory,
+                                   const MemoryTerm& term);
 
 /// One collective, the same `count` times per step.
 struct CommunicationTerm {

@@ -9,7 +9,7 @@
 namespace placet {
 namespace {
 
-constexpr std::size_t kMostClasses = 4096;
+constexpr std::size_t kMostClasses = 256;
 constexpr std::int64_t kMostRanks = std::int64_t{1} << 20;
 
 /// Shares that fit their axis: another number of them is a finding of the rules.
@@ -24,26 +24,22 @@ std::string share_name(const AxisPlacement& axis, std::int64_t share) {
   return std::string(axis.axis.text()) + " " + std::to_string(share) + "/" + std::to_string(sum);
 }
 
-/// The classes so far, each divided by the shares of one more axis.
-std::vector<ShareClass> divided(const std::vector<ShareClass>& classes, const AxisPlacement& axis,
-                                std::size_t a) {
-  std::vector<ShareClass> out;
-  for (const ShareClass& before : classes) {
-    std::map<std::int64_t, std::size_t> place;  // by share
-    for (std::size_t i = 0; i < axis.shares.size(); ++i) {
-      const auto [known, is_new] = place.emplace(axis.shares[i], out.size());
-      if (!is_new) {
-        out[known->second].devices += before.devices / axis.degree;
-        continue;
-      }
-      ShareClass own = before;
-      own.coordinates[a] = static_cast<std::int64_t>(i);
-      own.devices = before.devices / axis.degree;
-      own.name += (own.name.empty() ? "" : " ") + share_name(axis, axis.shares[i]);
-      out.push_back(std::move(own));
+/// Adds the parts of one class along an axis with shares.
+void divide(const ShareClass& whole, const AxisPlacement& axis, std::size_t a,
+            std::vector<ShareClass>& out) {
+  std::map<std::int64_t, std::size_t> place;  // by share
+  for (std::size_t i = 0; i < axis.shares.size(); ++i) {
+    const auto [known, is_new] = place.emplace(axis.shares[i], out.size());
+    if (!is_new) {
+      out[known->second].devices += whole.devices / axis.degree;
+      continue;
     }
+    ShareClass own = whole;
+    own.coordinates[a] = static_cast<std::int64_t>(i);
+    own.devices = whole.devices / axis.degree;
+    own.name += (own.name.empty() ? "" : " ") + share_name(axis, axis.shares[i]);
+    out.push_back(std::move(own));
   }
-  return out;
 }
 
 /// Which stage and which shares the device with these coordinates has.
@@ -70,15 +66,33 @@ void advance(std::vector<std::int64_t>& coordinates, const Placement& placement)
 
 }  // namespace
 
+std::vector<AxisFactor> factors_of(const Placement& placement, const MemoryClass& memory,
+                                   const MemoryTerm& term) {
+  std::vector<AxisFactor> factors;
+  for (std::size_t a = 0; a < placement.axes.size(); ++a) {
+    if ((term.divided_by >> a & 1U) == 0) continue;
+    const AxisPlacement& axis = placement.axes[a];
+    Rational factor(1, axis.degree);
+    if (has_shares(axis) && !memory.coordinates.empty()) {
+      std::int64_t sum = 0;
+      for (const std::int64_t share : axis.shares) sum = checked_add(sum, share, "shares");
+      factor = Rational(axis.shares[static_cast<std::size_t>(memory.coordinates[a])], sum);
+    }
+    factors.push_back({static_cast<int>(a), factor});
+  }
+  return factors;
+}
+
 std::vector<ShareClass> share_classes(const Placement& placement) {
-  const std::vector<ShareClass> all = {
-      {.coordinates = std::vector<std::int64_t>(placement.axes.size(), 0),
-       .devices = devices_of(placement)}};
-  std::vector<ShareClass> classes = all;
+  const ShareClass all{.coordinates = std::vector<std::int64_t>(placement.axes.size(), 0),
+                       .devices = devices_of(placement)};
+  std::vector<ShareClass> classes = {all};
   for (std::size_t a = 0; a < placement.axes.size(); ++a) {
     if (!has_shares(placement.axes[a])) continue;
-    classes = divided(classes, placement.axes[a], a);
-    if (classes.size() > kMostClasses) return all;
+    std::vector<ShareClass> parts;
+    for (const ShareClass& whole : classes) divide(whole, placement.axes[a], a, parts);
+    if (parts.size() > kMostClasses) return {all};
+    classes = std::move(parts);
   }
   return classes;
 }

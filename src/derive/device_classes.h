@@ -23,7 +23,7 @@ struct ShareClass {
 };
 
 /// The classes in order of their first device; one without name if no axis has shares, or if there
-/// would be more than 4096. Case: dp=8[2,1,1,1,1,1,1,1]: "dp 2/9" with 1 device, "dp 1/9" with 7.
+/// would be more than 256. Case: dp=8[2,1,1,1,1,1,1,1]: "dp 2/9" with 1 device, "dp 1/9" with 7.
 std::vector<ShareClass> share_classes(const Placement& placement);
 
 /// Memory of the smallest device of each class, in their order: what each is judged against. Ranks

@@ -25,9 +25,8 @@ void DevicePools::launch(double count) {
 }
 
 void DevicePools::wait() {
-  // Releasing may not come back here: the list is taken first.
-  const auto handed_over = std::exchange(late_, {});
-  for (const auto& [when, handle] : handed_over) main().release(handle);
+  for (const auto& [when, handle] : late_) main().release(handle);
+  late_.clear();
 }
 
 PoolPeaks DevicePools::take_peaks() {

@@ -1,46 +1,120 @@
 #include "derive/divider.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 
 #include "derive/layout.h"
 #include "units/checked.h"
-#include "units/quantity.h"
 #include "units/shares.h"
 
 namespace placet {
+namespace {
+
+__extension__ typedef __int128 Wide;  // products of two 64-bit numbers
+
+/// Beyond so many different weights axes are divided one after another.
+constexpr std::size_t kMostWeights = 4096;
+
+bool has_shares(const AxisPlacement& axis) {
+  return !axis.shares.empty() && axis.how.cut != Cut::layer;
+}
+
+/// Coordinates with the same share along each axis.
+struct Equals {
+  std::int64_t weight = 1;  // product of the shares
+  std::int64_t members = 1;
+  bool has_own = true;  // the device is one of them
+};
+
+/// Axes with shares that divide a length together.
+class SharedDivision {
+ public:
+  /// `coordinate`: of the device along the axis. Gives false, and takes nothing, where there would
+  /// be too many different weights.
+  bool add(const AxisPlacement& axis, std::size_t coordinate) {
+    std::map<std::int64_t, std::int64_t, std::greater<>> counts;  // by share
+    for (std::int64_t share : axis.shares) ++counts[share];
+    if (groups_.size() > 1 && groups_.size() * counts.size() > kMostWeights) return false;
+    const auto place = axis.shares.begin() +
+                       static_cast<std::ptrdiff_t>(std::min(coordinate, axis.shares.size() - 1));
+    const std::int64_t own = *place;
+    const std::int64_t before = std::count(axis.shares.begin(), place, own);
+    index_ = index_ * counts[own] + before;
+    std::vector<Equals> groups;
+    groups.reserve(groups_.size() * counts.size());
+    for (const Equals& known : groups_) {
+      for (const auto& [share, members] : counts) {
+        groups.push_back({.weight = checked_multiply(known.weight, share, "shares"),
+                          .members = checked_multiply(known.members, members, "shares"),
+                          .has_own = known.has_own && share == own});
+      }
+    }
+    groups_ = std::move(groups);
+    return true;
+  }
+
+  /// The device's part.
+  std::int64_t part_of(std::int64_t total) {
+    std::ranges::stable_sort(groups_, std::greater<>(), &Equals::weight);
+    std::int64_t sum = 0;
+    for (const Equals& group : groups_) {
+      sum = checked_add(sum, checked_multiply(group.weight, group.members, "shares"), "shares");
+    }
+    if (sum == 0) return total;  // shares of nothing; a finding says so
+    const auto whole = [&](const Equals& group) {
+      return static_cast<std::int64_t>(Wide{total} * group.weight / sum);
+    };
+    std::int64_t left = total;
+    for (const Equals& group : groups_) left -= whole(group) * group.members;
+    for (const Equals& group : groups_) {
+      const bool rounded = Wide{total} * group.weight % sum != 0;
+      const std::int64_t more = rounded ? std::min(left, group.members) : 0;
+      if (group.has_own) return whole(group) + (index_ < more ? 1 : 0);
+      left -= more;
+    }
+    return 0;
+  }
+
+ private:
+  std::vector<Equals> groups_ = std::vector<Equals>(1);
+  std::int64_t index_ = 0;  // of the device among its equals
+};
+
+}  // namespace
 
 std::int64_t Divider::share(std::int64_t total, AxisMask mask) const {
+  if (mask == 0) return total;
   std::int64_t n = 1;
   std::int64_t index = 0;
+  AxisMask uneven = 0;
   for (std::size_t a = 0; a < placement_.axes.size(); ++a) {
     if ((mask >> a & 1U) == 0) continue;
     const AxisPlacement& axis = placement_.axes[a];
-    if (!axis.shares.empty() && axis.how.cut != Cut::layer) {
-      total = proportional(total, axis, a);
+    if (has_shares(axis)) {
+      uneven |= axis_bit(static_cast<int>(a));
       continue;
     }
     n = checked_multiply(n, axis.degree, "degree");
     if (coordinates_) index = index * axis.degree + (*coordinates_)[a];
   }
+  if (uneven != 0) total = share_by_weight(total, uneven);
   return coordinates_ ? share_of(total, n, index) : largest_share(total, n);
 }
 
-std::int64_t Divider::proportional(std::int64_t total, const AxisPlacement& axis,
-                                   std::size_t a) const {
-  std::int64_t sum = 0;
-  for (std::int64_t share : axis.shares) sum += share;
-  auto begin = [&](std::int64_t cumulated) {
-    return in_bytes(part_rounded_up(bytes(total), Rational(cumulated, sum)));
-  };
-  std::int64_t cumulated = 0;
-  std::int64_t largest = 0;
-  for (std::size_t i = 0; i < axis.shares.size(); ++i) {
-    const std::int64_t size = begin(cumulated + axis.shares[i]) - begin(cumulated);
-    if (coordinates_ && (*coordinates_)[a] == static_cast<std::int64_t>(i)) return size;
-    largest = std::max(largest, size);
-    cumulated += axis.shares[i];
+std::int64_t Divider::share_by_weight(std::int64_t total, AxisMask mask) const {
+  SharedDivision shared;
+  for (std::size_t a = 0; a < placement_.axes.size(); ++a) {
+    if ((mask >> a & 1U) == 0) continue;
+    const AxisPlacement& axis = placement_.axes[a];
+    const auto largest = std::ranges::max_element(axis.shares) - axis.shares.begin();
+    const auto own = static_cast<std::size_t>(coordinates_ ? (*coordinates_)[a] : largest);
+    if (shared.add(axis, own)) continue;
+    total = shared.part_of(total);
+    shared = SharedDivision();
+    shared.add(axis, own);
   }
-  return largest;
+  return shared.part_of(total);
 }
 
 std::int64_t largest_part(const Placement& placement, std::int64_t total, AxisMask mask) {
@@ -48,12 +122,15 @@ std::int64_t largest_part(const Placement& placement, std::int64_t total, AxisMa
   return Divider(placement, none).share(total, mask);
 }
 
+std::int64_t own_part(const Layout& layout, std::int64_t total, AxisMask mask) {
+  return Divider(layout.job->placement, layout.coordinates).share(total, mask);
+}
+
 std::int64_t smallest_part(const Placement& placement, std::int64_t total, AxisMask mask) {
   Coordinates last = std::vector<std::int64_t>();
   for (const AxisPlacement& axis : placement.axes) {
-    const auto least = std::ranges::min_element(axis.shares);
-    const bool uneven = !axis.shares.empty() && axis.how.cut != Cut::layer;
-    last->push_back(uneven ? least - axis.shares.begin() : axis.degree - 1);
+    const auto least = std::min_element(axis.shares.rbegin(), axis.shares.rend());
+    last->push_back(has_shares(axis) ? axis.shares.rend() - least - 1 : axis.degree - 1);
   }
   return Divider(placement, last).share(total, mask);
 }

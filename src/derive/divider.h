@@ -15,20 +15,26 @@ namespace placet {
 using Coordinates = std::optional<std::vector<std::int64_t>>;
 
 /// Divides lengths among the coordinates of sets of axes.
+///
+/// Even axes are divided together, so that splitting an axis changes nothing. Axes with shares come
+/// before them, together as well: a coordinate's weight is the product of its shares, and it gets
+/// the part of the total in proportion, rounded down or up. What is left over by rounding down goes
+/// one piece each to those with a remainder, the heaviest first, among equal shares in order of
+/// their index. So the first of all coordinates with equal shares has the largest part of every
+/// length, and the fullest device is the first of those with the largest shares.
 class Divider {
  public:
   Divider(const Placement& placement, const Coordinates& coordinates)
       : placement_(placement), coordinates_(coordinates) {}
 
-  /// This device's share of `total` pieces divided over the axes of `mask`: the largest one, or the
-  /// one of the coordinates. Even axes are divided together, so that splitting an axis changes
-  /// nothing; an axis with shares divides by them first.
+  /// This device's share of `total` pieces divided over the axes of `mask`: the one of the
+  /// coordinates, or the largest. Case: 10 over shares 3,2,2: 5, 3, 2 (4.3, 2.9, 2.9 rounded down
+  /// leave two).
   std::int64_t share(std::int64_t total, AxisMask mask) const;
 
  private:
-  /// Exact partition in proportion to the axis's shares: piece k of the total goes to the
-  /// coordinate whose cumulated share it falls in. begin(i) = ceil(total x cumulated(i) / sum).
-  std::int64_t proportional(std::int64_t total, const AxisPlacement& axis, std::size_t a) const;
+  /// The same over axes with shares alone.
+  std::int64_t share_by_weight(std::int64_t total, AxisMask mask) const;
 
   const Placement& placement_;
   const Coordinates& coordinates_;

@@ -39,7 +39,8 @@ class ExchangeSum {
         return;
       case Movement::heads:
       case Movement::tokens:
-        out.message = std::max(out.message, step.together ? part_of(step) : largest_of(step));
+        out.message =
+            std::max(out.message, step.together ? copied_part_of(step) : largest_of(step));
         return;
     }
   }
@@ -69,10 +70,25 @@ class ExchangeSum {
     return sum;
   }
 
+  /// A head that several devices share is sent to each.
+  std::int64_t copied_elements_of(AttentionTensor tensor) const {
+    const int v = exchanged_value(op_, tensor, job_.profile);
+    return checked_multiply(unit_.values[at(v)], copies_of_heads(layout_, unit_, v),
+                            "attention exchange");
+  }
+
+  std::int64_t copied_part_of(const ExchangeStep& step) const {
+    std::int64_t sum = 0;
+    for (const AttentionTensor tensor : step.tensors) {
+      sum = checked_add(sum, bytes_in_compute(copied_elements_of(tensor)), "attention exchange");
+    }
+    return sum;
+  }
+
   std::int64_t largest_of(const ExchangeStep& step) const {
     std::int64_t most = 0;
     for (const AttentionTensor tensor : step.tensors) {
-      most = std::max(most, bytes_in_compute(elements_of(tensor)));
+      most = std::max(most, bytes_in_compute(copied_elements_of(tensor)));
     }
     return most;
   }
@@ -126,8 +142,7 @@ int exchanged_value(const Operator& op, AttentionTensor tensor, const Profile& p
 
 std::int64_t along_whole_sequence(const Layout& layout, AxisMask mask, std::int64_t part) {
   const Job& job = *layout.job;
-  const std::int64_t tokens =
-      largest_part(job.placement, job.batch.sequence, layout.sequence_axes & ~mask);
+  const std::int64_t tokens = own_part(layout, job.batch.sequence, layout.sequence_axes & ~mask);
   return checked_multiply(part / std::max<std::int64_t>(1, layout.tokens), tokens,
                           "attention exchange");
 }
@@ -137,6 +152,32 @@ std::array<NamedBytes, 4> named_parts(const ExchangeBytes& exchange) {
            {"whole gradients of keys and values", exchange.sums},
            {"pieces of attention from other devices", exchange.pieces},
            {"attention on its way to another layout", exchange.message}}};
+}
+
+std::int64_t copies_of_heads(const Placement& placement, const Dim& heads, AxisMask cut,
+                             std::int64_t degree) {
+  const std::int64_t here = largest_part(placement, heads.parts, cut);
+  return degree > here && degree % here == 0 ? degree / here : 1;
+}
+
+std::int64_t copies_of_heads(const Layout& layout, const LocalUnit& unit, int value) {
+  const Job& job = *layout.job;
+  const std::vector<Dim>& dims = job.model.kinds[at(unit.kind)].values[at(value)].dims;
+  const auto heads = std::ranges::find(dims, Index::kv_head, &Dim::index);
+  if (heads == dims.end()) return 1;
+  const ClassSet classes = layout.prepared->kinds[at(unit.kind)].values[at(value)].classes;
+  AxisMask cut = 0;
+  std::int64_t degree = 1;
+  for (std::size_t a = 0; a < job.placement.axes.size(); ++a) {
+    const AxisPlacement& axis = job.placement.axes[a];
+    const bool exchanged = a < job.attention.size() && exchanges(job, a);
+    if (exchanged && job.attention[a].cuts_heads) degree *= axis.degree;
+    const How& how = how_of(axis, classes, std::nullopt);
+    if (how.cut == Cut::tensor && contains(how.tensor_indices, Index::kv_head)) {
+      cut |= axis_bit(static_cast<int>(a));
+    }
+  }
+  return copies_of_heads(job.placement, *heads, cut, degree);
 }
 
 ExchangeBytes exchange_bytes(const Layout& layout, const LocalUnit& unit, const Operator& op,

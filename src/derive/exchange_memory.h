@@ -19,6 +19,14 @@ int exchanged_value(const Operator& op, AttentionTensor tensor, const Profile& p
 /// `mask` exchange it.
 std::int64_t along_whole_sequence(const Layout& layout, AxisMask mask, std::int64_t part);
 
+/// Of a value with kv heads that axes exchange for tokens: on how many devices each head stands
+/// then. Fewer heads than devices are shared. Case: 8 heads over 16 devices: 2.
+std::int64_t copies_of_heads(const Layout& layout, const LocalUnit& unit, int value);
+
+/// The same of a dim of kv heads that tensor axes have cut, over `degree` devices.
+std::int64_t copies_of_heads(const Placement& placement, const Dim& heads, AxisMask cut,
+                             std::int64_t degree);
+
 enum class Pass : std::uint8_t { forward, backward };
 
 /// Bytes beside the device's own parts.

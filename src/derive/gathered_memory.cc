@@ -1,6 +1,7 @@
 #include "derive/gathered_memory.h"
 
 #include <algorithm>
+#include <ranges>
 
 namespace placet {
 namespace {
@@ -15,24 +16,37 @@ GatheredUnit settled(GatheredUnit unit) {
 }  // namespace
 
 GatheredChunk::GatheredChunk(std::int64_t prefetch, bool in_flight)
-    : ahead_(static_cast<std::size_t>(prefetch)), in_flight_(in_flight), before_(1) {}
+    : ahead_(static_cast<std::size_t>(prefetch)), in_flight_(in_flight) {}
 
-void GatheredChunk::add(GatheredUnit unit) {
-  unit = settled(unit);
+void GatheredChunk::add(const GatheredUnit& unit, std::int64_t count) {
+  const GatheredUnit own = settled(unit);
   // What earlier micro-batches keep to their backward is there as if it were kept over the step.
-  const bool always = unit.keep == Keep::step || (unit.keep == Keep::backward && in_flight_);
-  Sums sums = before_.back();
-  sums.whole += unit.whole;
-  if (unit.keep != Keep::none) sums.kept += unit.whole;
-  if (always) sums.kept_step += unit.whole;
-  sums.parts += unit.parts;
-  parts_step_ += unit.parts_step;
-  before_.push_back(sums);
+  const bool always = own.keep == Keep::step || (own.keep == Keep::backward && in_flight_);
+  runs_.push_back({.begin = units_,
+                   .before = before(units_),
+                   .each = {.whole = own.whole,
+                            .kept = own.keep != Keep::none ? own.whole : 0,
+                            .kept_step = always ? own.whole : 0,
+                            .parts = own.parts}});
+  parts_step_ += own.parts_step * count;
+  units_ += static_cast<std::size_t>(count);
+}
+
+/// Sums over the units before a position.
+GatheredChunk::Sums GatheredChunk::before(std::size_t position) const {
+  for (const Run& run : runs_ | std::views::reverse) {
+    if (run.begin > position) continue;
+    const auto units = static_cast<std::int64_t>(position - run.begin);
+    return {.whole = run.before.whole + units * run.each.whole,
+            .kept = run.before.kept + units * run.each.kept,
+            .kept_step = run.before.kept_step + units * run.each.kept_step,
+            .parts = run.before.parts + units * run.each.parts};
+  }
+  return {};
 }
 
 GatheredBytes GatheredChunk::in_forward(std::size_t position) const {
-  const std::size_t units = before_.size() - 1;
-  return alive(position, position + 1 + std::min(ahead_, units - position - 1), position);
+  return alive(position, position + 1 + std::min(ahead_, units_ - position - 1), position);
 }
 
 GatheredBytes GatheredChunk::in_backward(std::size_t position) const {
@@ -44,11 +58,12 @@ GatheredBytes GatheredChunk::in_backward(std::size_t position) const {
 /// their last. A part is there as long as backward of its unit is to come, the running unit's
 /// included.
 GatheredBytes GatheredChunk::alive(std::size_t begin, std::size_t end, std::size_t position) const {
-  const Sums& all = before_.back();
-  const std::int64_t window = before_[end].whole - before_[begin].whole;
-  const std::int64_t behind = all.kept_step - before_[end].kept_step;
-  const std::int64_t parts = in_flight_ ? all.parts : before_[position + 1].parts;
-  return {.whole = window + before_[begin].kept + behind, .parts = parts + parts_step_};
+  const Sums all = before(units_);
+  const Sums to_begin = before(begin);
+  const Sums to_end = before(end);
+  const std::int64_t parts = in_flight_ ? all.parts : before(position + 1).parts;
+  return {.whole = to_end.whole - to_begin.whole + to_begin.kept + all.kept_step - to_end.kept_step,
+          .parts = parts + parts_step_};
 }
 
 GatheredBytes kept_of(const GatheredUnit& unit, bool in_flight) {

@@ -28,7 +28,7 @@ struct GatheredBytes {
   std::int64_t total() const { return whole + parts; }
 };
 
-/// The units of the chunk that runs, as running sums: every question costs the same.
+/// The units of the chunk that runs, as runs of equal ones with running sums.
 class GatheredChunk {
  public:
   /// `prefetch`: units gathered ahead of the one that runs. `in_flight`: whether several
@@ -36,7 +36,8 @@ class GatheredChunk {
   /// for all units.
   GatheredChunk(std::int64_t prefetch, bool in_flight);
 
-  void add(GatheredUnit unit);
+  /// Adds `count` equal units after the others.
+  void add(const GatheredUnit& unit, std::int64_t count = 1);
 
   /// Alive while the unit at `position` runs forward (its loss included) or backward. Case: three
   /// units of 10 bytes, kept from forward to backward, nothing gathered ahead: in forward of the
@@ -51,13 +52,20 @@ class GatheredChunk {
     std::int64_t kept_step = 0;  // of these: over the step
     std::int64_t parts = 0;
   };
+  struct Run {
+    std::size_t begin = 0;
+    Sums before;
+    Sums each;
+  };
 
+  Sums before(std::size_t position) const;
   GatheredBytes alive(std::size_t begin, std::size_t end, std::size_t position) const;
 
   std::size_t ahead_ = 0;
   bool in_flight_ = false;
   std::int64_t parts_step_ = 0;
-  std::vector<Sums> before_;  // over the units before a position
+  std::size_t units_ = 0;
+  std::vector<Run> runs_;
 };
 
 /// What stays gathered of a unit while another chunk runs. `in_flight`: whether some micro-batch

@@ -61,7 +61,8 @@ struct LocalUnit {
 struct Layout {
   const Job* job = nullptr;
   const Prepared* prepared = nullptr;
-  std::vector<LocalUnit> units;      // distinct local units
+  std::optional<std::vector<std::int64_t>> coordinates;  // of the device; none: the fullest
+  std::vector<LocalUnit> units;                          // distinct local units
   std::vector<int> unit_of;          // by position in Model::units: index into `units`
   std::int64_t micro_batches = 1;    // per step
   std::int64_t micro_batch = 1;      // samples of a micro-batch on this device
@@ -85,6 +86,9 @@ std::int64_t degree_of(const Placement& placement, AxisMask mask);
 /// Case: 11 over an axis with shares 4,4,3: 4 and 3.
 std::int64_t largest_part(const Placement& placement, std::int64_t total, AxisMask mask);
 std::int64_t smallest_part(const Placement& placement, std::int64_t total, AxisMask mask);
+
+/// The share of `total` pieces over the axes in `mask` that the device laid out has.
+std::int64_t own_part(const Layout& layout, std::int64_t total, AxisMask mask);
 
 /// Lays a job out for the fullest device, or for the rank with these coordinates (one per axis).
 Layout lay_out(const Job& job, const Prepared& prepared,

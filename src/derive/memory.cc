@@ -1,579 +1,250 @@
 #include "derive/memory.h"
 
 #include <algorithm>
-#include <numeric>
 
-#include "derive/gathered_memory.h"
-#include "derive/update_inputs.h"
+#include "derive/stage_memory.h"
 #include "units/checked.h"
 #include "units/error.h"
-#include "units/shares.h"
 
 namespace placet {
 namespace {
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// Elements of Adafactor-like state: one per row and one per column of the last two dims.
-std::int64_t row_and_column(const Parameter& parameter, std::int64_t elements) {
-  if (parameter.dims.size() < 2) return elements;
-  const std::int64_t rows = parameter.dims[parameter.dims.size() - 2].size;
-  const std::int64_t columns = parameter.dims.back().size;
-  return largest_share(elements, columns) + largest_share(elements, rows);
+/// What the micro-batches in flight keep of a stage's chunks.
+HeldActivations held_activations(const Layout& layout, const Stage& stage,
+                                 const UnitFigures& figures, const StageUnits& units) {
+  HeldActivations out;
+  out.held = held_by_chunk(layout, stage);
+  for (std::size_t c = 0; c < out.held.size(); ++c) {
+    for (std::size_t r = units.chunk_begin(c); r < units.chunk_ends[c]; ++r) {
+      const UnitMemory& unit = figures.walk_of(units.runs[r]);
+      const std::int64_t kept = checked_multiply(out.held[c], units.runs[r].count, "activations");
+      out.bytes =
+          checked_add(out.bytes, checked_multiply(unit.kept, kept, "activations"), "activations");
+      const std::int64_t off = checked_multiply(unit.kept_on_host, kept, "activations");
+      (unit.kept_on_nvme ? out.on_nvme : out.on_host) += off;
+      if (unit.kept_on_nvme) out.staged = std::max(out.staged, unit.kept_on_host);
+    }
+    if (out.held[c] > 0) out.active = c;
+  }
+  return out;
 }
 
-Dtype parameter_dtype(const Job& job, const Parameter& parameter) {
-  return parameter.dtype ? *parameter.dtype : job.precision.parameters;
-}
-
-void split_media(std::int64_t whole, const LocalParameter& local, std::size_t s, StateBytes& out) {
-  const std::int64_t moved = in_bytes(part_rounded_up(bytes(whole), local.on_host[s]));
-  (local.on_nvme[s] ? out.nvme : out.host)[s] += moved;
-  out.device[s] += whole - moved;
-}
-
-/// What one local unit holds at rest, and its parts by name.
-struct UnitStates {
-  StateBytes bytes;
-  std::int64_t padding = 0;     // bytes of Θ that are vocabulary padding
-  bool shares_tensors = false;  // some parameter is another unit's tensor
-  UpdateInputs update;
-};
-
-/// Builds the class of one stage: base at rest, then the instants.
+/// Finds the fullest moment of each instant. Within a run of equal units every sum is linear in the
+/// position, except near its ends, where units gathered ahead are of another run: only those
+/// positions are looked at.
 class StageMemory {
  public:
-  StageMemory(const Layout& layout, const Stage& stage, const std::vector<UnitStates>& states,
-              const std::vector<std::array<UnitMemory, 2>>& units)
-      : layout_(layout), job_(*layout.job), stage_(stage), states_(states), units_(units) {}
+  StageMemory(const UnitFigures& units, StageFigures& out)
+      : layout_(out.layout),
+        job_(*layout_.job),
+        content_(out.content),
+        units_(units),
+        ahead_(units_ahead(job_)),
+        out_(out) {}
 
-  MemoryClass build() {
-    out_.stage = stage_.device;
-    out_.devices = devices_of(job_.placement) / layout_.stages;
-    count_rest();
-    count_activations();
-    visit_instants();
-    write_terms();
-    return std::move(out_);
+  void visit_instants() {
+    sum_active_chunk();
+    sum_other_chunks();
+    std::int64_t kept = 0;
+    for (const RunSums& run : runs_) kept += run.of->count * run.walk->kept;
+    // Kept by other micro-batches, then also by the units before the one that runs.
+    const std::int64_t others = out_.activations.bytes - (held_here() > 0 ? kept : 0);
+    for (const RunSums& run : runs_) visit(run, others);
+    consider({.instant = Instant::reduction, .gradients = content_.rest.device[2]});
+    consider({.instant = Instant::update,
+              .gradients = content_.rest.device[2],
+              .update = content_.update});
   }
 
  private:
-  /// One moment with its bytes by category.
-  struct Moment {
-    Instant instant = Instant::forward;
-    int unit = -1;  // position in Model::units
-    std::int64_t gradients = 0;
-    std::int64_t activations = 0;
-    UnitPeak peak;  // of the unit that runs
-    GatheredBytes gathered;
-    std::int64_t held_gradients = 0;  // of weights of the units behind, of this micro-batch
-    UpdateInputs update;              // of the unit whose update needs most
-    std::int64_t total = 0;
+  /// A run of the chunk that runs, with sums over the units before it.
+  struct RunSums {
+    const UnitRun* of = nullptr;
+    const UnitMemory* walk = nullptr;
+    std::int64_t gradient = 0;  // bytes of gradients of one unit
+    std::int64_t begin = 0;     // position in the chunk
+    std::int64_t kept_before = 0;
+    std::int64_t grown_before = 0;
+    std::int64_t made_before = 0;
   };
 
-  int local_of(int u) const { return layout_.unit_of[at(u)]; }
+  std::int64_t held_here() const { return out_.activations.held[out_.activations.active]; }
 
-  const UnitRole& role_of(int u) const {
-    return job_.model.kinds[at(job_.model.units[at(u)].kind)].role;
-  }
-
-  /// Whether block `ordinal` of this stage is recomputed.
-  bool recomputed(int u, std::int64_t ordinal) const {
-    const UnitRole role = role_of(u);
-    if (role != UnitRole::block && role != UnitRole::mtp) return false;
-    switch (job_.recompute.kind) {
-      case Recompute::Kind::none:
-      case Recompute::Kind::full:
-      case Recompute::Kind::selective:
-        return true;  // the plans are equal where nothing is
-      case Recompute::Kind::every:
-        return job_.recompute.count > 0 && ordinal % job_.recompute.count == 0;
-      case Recompute::Kind::first:
-        return ordinal < job_.recompute.count;
-    }
-    return false;
-  }
-
-  const UnitMemory& memory_of(int u) const {
-    return units_[at(local_of(u))][recomputed_[at(u - first_unit_)] ? 1 : 0];
-  }
-
-  void count_rest() {
-    std::int64_t ordinal = 0;
-    const int units = static_cast<int>(job_.model.units.size());
-    first_unit_ = units;
-    for (const auto& chunk : stage_.chunks) {
-      for (int u : chunk) first_unit_ = std::min(first_unit_, u);
-    }
-    recomputed_.assign(at(units - first_unit_), false);
-    for (const auto& chunk : stage_.chunks) {
-      for (int u : chunk) {
-        recomputed_[at(u - first_unit_)] = recomputed(u, ordinal);
-        if (role_of(u) == UnitRole::block) ++ordinal;
-        add_states(u);
-      }
-    }
-  }
-
-  void add_states(int u) {
-    const LocalUnit& local = layout_.units[at(local_of(u))];
-    const UnitKind& kind = job_.model.kinds[at(local.kind)];
-    StateBytes own = states_[at(local_of(u))].bytes;
-    UpdateInputs update = states_[at(local_of(u))].update;
-    const bool shares = states_[at(local_of(u))].shares_tensors;
-    for (std::size_t p = 0; shares && p < kind.parameters.size(); ++p) {
-      if (!is_second_use(job_.model, stage_, kind.parameters[p])) continue;
-      const StateBytes twice = state_bytes(job_, kind.parameters[p], local.parameters[p]);
-      update -= update_inputs(job_, kind.parameters[p], local.parameters[p]);
-      own -= twice;
-    }
-    rest_ += own;
-    for (std::size_t s = 0; s < 4; ++s) staged_[s] = std::max(staged_[s], own.nvme[s]);
-    if (update.total() > update_.total()) {
-      update_ = update;
-      updated_unit_ = kind.name;
-    }
-    per_local_.resize(layout_.units.size());
-    per_local_[at(local_of(u))] += own;
-  }
-
-  void count_activations() {
-    held_ = layout_.stages == 1 ? std::vector<std::int64_t>(1, 1)
-                                : held_micro_batches(job_.schedule, layout_.stages, stage_.device,
-                                                     layout_.micro_batches);
-    held_.resize(stage_.chunks.size(), 0);
-    for (std::size_t c = 0; c < stage_.chunks.size(); ++c) {
-      std::int64_t kept = 0;
-      StateBytes off;
-      for (int u : stage_.chunks[c]) {
-        const UnitMemory& unit = memory_of(u);
-        kept = checked_add(kept, unit.kept, "activations");
-        (unit.kept_on_nvme ? off.nvme : off.host)[3] += unit.kept_on_host;
-        if (unit.kept_on_nvme) staged_[3] = std::max(staged_[3], unit.kept_on_host);
-      }
-      held_bytes_ =
-          checked_add(held_bytes_, checked_multiply(kept, held_[c], "activations"), "activations");
-      off.host[3] = checked_multiply(off.host[3], held_[c], "activations");
-      off.nvme[3] = checked_multiply(off.nvme[3], held_[c], "activations");
-      rest_ += off;
-      if (held_[c] > 0) active_ = c;
-    }
-    rest_.device[3] = held_bytes_;
-    stage_parameters();
-  }
-
-  /// What passes through host memory between NVMe and the device: one unit of each state, of
-  /// parameters also the units read ahead.
-  void stage_parameters() {
-    if (rest_.nvme[0] == 0) return;
-    const auto window = static_cast<std::size_t>(prefetch()) + 1;
-    for (const auto& chunk : stage_.chunks) {
-      std::int64_t sum = 0;
-      for (std::size_t i = 0; i < chunk.size(); ++i) {
-        sum += states_[at(local_of(chunk[i]))].bytes.nvme[0];
-        if (i >= window) sum -= states_[at(local_of(chunk[i - window]))].bytes.nvme[0];
-        staged_[0] = std::max(staged_[0], sum);
-      }
-    }
+  const UnitRole& role_of(const UnitRun& run) const {
+    const Model& model = job_.model;
+    return model.kinds[at(layout_.units[at(run.local)].kind)].role;
   }
 
   /// The engine may keep a unit gathered for longer than its placement says.
-  Keep keep_of(int u) const {
+  Keep keep_of(const UnitRun& run) const {
     const Profile& profile = job_.profile;
-    const UnitRole role = role_of(u);
+    const UnitRole role = role_of(run);
     const bool end = role == UnitRole::embedding || role == UnitRole::head;
     if (end && profile.joins_ends) return Keep::step;
     const bool stays = (role == UnitRole::head && profile.last_unit_stays_gathered) ||
-                       (profile.last_block_stays_gathered && is_last_block(job_.model, u));
-    return stays ? std::max(memory_of(u).keep, Keep::backward) : memory_of(u).keep;
+                       (profile.last_block_stays_gathered && run.last_block);
+    const Keep keep = units_.walk_of(run).keep;
+    return stays ? std::max(keep, Keep::backward) : keep;
   }
 
-  GatheredUnit gathered_of(int u) const {
-    const UnitMemory& unit = memory_of(u);
+  GatheredUnit gathered_of(const UnitRun& run) const {
+    const UnitMemory& unit = units_.walk_of(run);
     return {.whole = unit.gathered_parameters,
-            .keep = keep_of(u),
+            .keep = keep_of(run),
             .parts = unit.kept_parts,
             .parts_step = unit.kept_parts_step};
   }
 
-  /// Running sums over the active chunk, so that every instant costs the same.
   void sum_active_chunk() {
-    const std::vector<int>& chunk = stage_.chunks[active_];
-    gathered_ = GatheredChunk(prefetch(), held_[active_] > 1);
-    grown_before_.assign(chunk.size() + 1, 0);
-    made_before_.assign(chunk.size() + 1, 0);
-    for (std::size_t i = 0; i < chunk.size(); ++i) {
-      gathered_.add(gathered_of(chunk[i]));
-      grown_before_[i + 1] = grown_before_[i] + states_[at(local_of(chunk[i]))].bytes.device[2];
-      made_before_[i + 1] = made_before_[i] + memory_of(chunk[i]).weight_gradients;
+    const StageUnits& units = out_.units;
+    const std::size_t active = out_.activations.active;
+    gathered_ = GatheredChunk(ahead_, held_here() > 1);
+    runs_.reserve(units.chunk_ends[active] - units.chunk_begin(active));
+    std::int64_t kept = 0;
+    for (std::size_t r = units.chunk_begin(active); r < units.chunk_ends[active]; ++r) {
+      const UnitRun& run = units.runs[r];
+      const UnitMemory& walk = units_.walk_of(run);
+      gathered_.add(gathered_of(run), run.count);
+      runs_.push_back({.of = &run,
+                       .walk = &walk,
+                       .gradient = units_.states_of(run).bytes.device[2],
+                       .begin = count_,
+                       .kept_before = kept,
+                       .grown_before = grown_,
+                       .made_before = made_});
+      count_ += run.count;
+      kept += run.count * walk.kept;
+      grown_ += run.count * runs_.back().gradient;
+      made_ += run.count * walk.weight_gradients;
     }
   }
 
   /// What the chunks that do not run keep gathered.
   void sum_other_chunks() {
-    for (std::size_t c = 0; c < stage_.chunks.size(); ++c) {
-      if (c == active_) continue;
-      for (int u : stage_.chunks[c]) {
-        const GatheredBytes kept = kept_of(gathered_of(u), held_[c] > 0);
-        gathered_elsewhere_.whole += kept.whole;
-        gathered_elsewhere_.parts += kept.parts;
+    const StageUnits& units = out_.units;
+    for (std::size_t c = 0; c < units.chunk_ends.size(); ++c) {
+      if (c == out_.activations.active) continue;
+      for (std::size_t r = units.chunk_begin(c); r < units.chunk_ends[c]; ++r) {
+        const UnitRun& run = units.runs[r];
+        const GatheredBytes kept = kept_of(gathered_of(run), out_.activations.held[c] > 0);
+        gathered_elsewhere_.whole += run.count * kept.whole;
+        gathered_elsewhere_.parts += run.count * kept.parts;
       }
     }
   }
 
-  /// Gradients that exist while the unit at `position` of the active chunk runs backward: all of
-  /// them where they rest or an earlier micro-batch made them, else those of the units behind it.
-  std::int64_t gradients_at(Instant instant, std::size_t position) const {
-    const std::int64_t all = rest_.device[2];
-    const bool grows =
-        job_.profile.gradient_life == GradientLife::growing && layout_.micro_batches == 1;
-    if (!grows || instant == Instant::reduction || instant == Instant::update) return all;
-    if (instant != Instant::backward) return 0;
-    return std::min(grown_before_.back() - grown_before_[position + 1], all);
+  void visit(const RunSums& run, std::int64_t others) {
+    const std::int64_t last = run.of->count - 1;
+    const std::int64_t near = std::min(ahead_, last);
+    for (std::int64_t i = 0; i <= last; ++i) {
+      if (i > near && i < last - near) i = last - near;
+      visit_unit(run, i, others + run.kept_before + i * run.walk->kept);
+    }
   }
 
-  /// Gathered parameters alive while the unit at `position` of the active chunk runs.
-  GatheredBytes gathered_at(Instant instant, std::size_t position) const {
-    if (instant == Instant::reduction || instant == Instant::update) return {};
-    const GatheredBytes here = instant == Instant::backward ? gathered_.in_backward(position)
-                                                            : gathered_.in_forward(position);
+  /// Unit `i` of a run, with what other units and micro-batches keep.
+  void visit_unit(const RunSums& run, std::int64_t i, std::int64_t activations) {
+    const UnitMemory& walk = *run.walk;
+    const std::size_t position = at(run.begin + i);
+    Moment moment{.unit = run.of->first + static_cast<int>(i),
+                  .running = &walk,
+                  .gradients = gradients_before_backward(),
+                  .activations = activations,
+                  .peak = walk.forward,
+                  .gathered = with_elsewhere(gathered_.in_forward(position))};
+    consider(moment);
+    moment.instant = Instant::loss;
+    moment.peak = walk.loss;
+    if (walk.loss.total() > 0) consider(moment);
+    moment.instant = Instant::backward;
+    moment.gradients = gradients_in_backward(run, i);
+    moment.peak = walk.backward;
+    moment.gathered = with_elsewhere(gathered_.in_backward(position));
+    if (job_.profile.gradient_hold == GradientHold::micro_batch) {
+      moment.held_gradients = made_ - run.made_before - (i + 1) * walk.weight_gradients;
+    }
+    consider(moment);
+  }
+
+  GatheredBytes with_elsewhere(GatheredBytes here) const {
     return {.whole = here.whole + gathered_elsewhere_.whole,
             .parts = here.parts + gathered_elsewhere_.parts};
   }
 
-  /// Weights' gradients of the micro-batch in backward that wait for its end.
-  std::int64_t held_gradients(Instant instant, std::size_t position) const {
-    if (instant != Instant::backward || job_.profile.gradient_hold != GradientHold::micro_batch) {
-      return 0;
-    }
-    return made_before_.back() - made_before_[position + 1];
+  /// Whether gradients appear in the course of backward. All of them are there where they rest, or
+  /// an earlier micro-batch made them.
+  bool gradients_grow() const {
+    return job_.profile.gradient_life == GradientLife::growing && layout_.micro_batches == 1;
   }
 
-  std::int64_t prefetch() const {
-    std::int64_t ahead = job_.profile.prefetch;
-    for (const AxisPlacement& axis : job_.placement.axes) {
-      if (axis.how.prefetch) ahead = *axis.how.prefetch;
-    }
-    return ahead;
+  std::int64_t gradients_before_backward() const {
+    return gradients_grow() ? 0 : content_.rest.device[2];
   }
 
-  std::int64_t engine_bytes(Instant instant) {
-    auto& cached = engine_[static_cast<std::size_t>(instant)];
-    if (cached) return *cached;
-    std::int64_t sum = 0;
-    for (const EngineMemory& term : job_.profile.memory) {
-      if ((term.instants & bit_of(instant)) != 0 && all_hold(term.when, layout_, stage_)) {
-        sum += evaluate(term.bytes, layout_, stage_);
-      }
-    }
-    cached = sum;
-    return sum;
+  std::int64_t gradients_in_backward(const RunSums& run, std::int64_t i) const {
+    const std::int64_t all = content_.rest.device[2];
+    if (!gradients_grow()) return all;
+    return std::min(grown_ - run.grown_before - (i + 1) * run.gradient, all);
   }
 
-  /// Compares one moment with the fullest of its instant so far. `activations`: kept by other units
-  /// and micro-batches.
-  void consider(Instant instant, std::size_t position, std::int64_t activations,
-                const UnitPeak& peak) {
-    Moment& best = instants_[static_cast<std::size_t>(instant)];
-    const std::int64_t gradients = gradients_at(instant, position);
-    const GatheredBytes gathered = gathered_at(instant, position);
-    const std::int64_t held = held_gradients(instant, position);
-    const std::int64_t engine = engine_bytes(instant);
-    const UpdateInputs update = instant == Instant::update ? update_ : UpdateInputs{};
-    const std::int64_t total = rest_.device[0] + rest_.device[1] + gradients + activations +
-                               peak.total() + gathered.total() + held + engine + update.total();
-    if (total <= best.total) return;
-    const std::vector<int>& chunk = stage_.chunks[active_];
-    const bool runs = instant != Instant::reduction && instant != Instant::update;
-    best = {.instant = instant,
-            .unit = runs ? chunk[position] : -1,
-            .gradients = gradients,
-            .activations = activations,
-            .peak = peak,
-            .gathered = gathered,
-            .held_gradients = held,
-            .update = update,
-            .total = total};
-  }
-
-  void visit_instants() {
-    const std::vector<int>& chunk = stage_.chunks[active_];
-    sum_active_chunk();
-    sum_other_chunks();
-    std::int64_t all = 0;
-    for (int u : chunk) all += memory_of(u).kept;
-    // Kept by other micro-batches, then also by the units before the one that runs.
-    std::int64_t before = held_bytes_ - (held_[active_] > 0 ? all : 0);
-    for (std::size_t i = 0; i < chunk.size(); ++i) {
-      const UnitMemory& unit = memory_of(chunk[i]);
-      consider(Instant::forward, i, before, unit.forward);
-      if (unit.loss.total() > 0) consider(Instant::loss, i, before, unit.loss);
-      consider(Instant::backward, i, before, unit.backward);
-      before += unit.kept;
-    }
-    consider(Instant::reduction, 0, 0, {});
-    consider(Instant::update, 0, 0, {});
-  }
-
-  void add_term(MemoryCategory category, std::string_view what, std::string_view unit,
-                std::int64_t alive, std::string_view source = {}) {
-    if (alive == 0) return;
-    out_.terms.push_back({.category = category,
-                          .what = what,
-                          .unit = unit,
-                          .bytes = bytes(alive),
-                          .source = source});
-    out_.at_peak[static_cast<std::size_t>(category)] += bytes(alive);
-  }
-
-  void write_state(std::size_t s, std::string_view what, std::int64_t alive_part,
-                   std::int64_t alive_whole) {
-    for (std::size_t k = 0; k < per_local_.size(); ++k) {
-      const StateBytes& sum = per_local_[k];
-      if (sum.device[s] == 0 && sum.host[s] == 0 && sum.nvme[s] == 0) continue;
-      // Where gradients are still growing, only a part of what will rest is alive.
-      const bool whole = alive_part == alive_whole;
-      MemoryTerm term{.category = static_cast<MemoryCategory>(s),
-                      .what = what,
-                      .unit = job_.model.kinds[at(layout_.units[k].kind)].name,
-                      .bytes = bytes(whole ? sum.device[s] : 0),
-                      .rest = bytes(sum.device[s]),
-                      .host = bytes(sum.host[s]),
-                      .nvme = bytes(sum.nvme[s]),
-                      .factors = factors_of(layout_.units[k], s)};
-      out_.at_peak[s] += term.bytes;
-      out_.terms.push_back(std::move(term));
-    }
-    if (alive_part != alive_whole) {
-      add_term(static_cast<MemoryCategory>(s), "gradients made so far", {}, alive_part);
-    }
-  }
-
-  /// How the axes divide the unit's largest parameter in one state.
-  std::vector<AxisFactor> factors_of(const LocalUnit& unit, std::size_t s) const {
-    const LocalParameter* largest = nullptr;
-    for (const LocalParameter& p : unit.parameters) {
-      if (largest == nullptr || p.elements > largest->elements) largest = &p;
-    }
-    std::vector<AxisFactor> factors;
-    if (largest == nullptr) return factors;
-    const AxisMask mask = largest->cut | largest->divided[s];
-    for (std::size_t a = 0; a < job_.placement.axes.size(); ++a) {
-      if ((mask >> a & 1U) == 0) continue;
-      factors.push_back({static_cast<int>(a), Rational(1, job_.placement.axes[a].degree)});
-    }
-    return factors;
-  }
-
-  void write_terms() {
-    const Moment* peak = &instants_[0];
-    for (const Moment& moment : instants_) {
-      if (moment.total > peak->total) peak = &moment;
-    }
-    for (std::size_t i = 0; i < instants_.size(); ++i) {
-      if (instants_[i].total == 0) continue;
-      out_.instants.push_back(
-          {.instant = static_cast<Instant>(i), .bytes = bytes(instants_[i].total)});
-    }
-    out_.peak_instant = peak->instant;
-    out_.peak_unit = peak->unit;
-    out_.terms.reserve(16);
-    write_state(0, "parameters", rest_.device[0], rest_.device[0]);
-    write_state(1, "optimizer state", rest_.device[1], rest_.device[1]);
-    write_state(2, "gradients", peak->gradients, rest_.device[2]);
-    write_activations(*peak);
-    write_staging();
-    write_transients(*peak);
-    for (const EngineMemory& term : job_.profile.memory) {
-      if ((term.instants & bit_of(peak->instant)) == 0 || !all_hold(term.when, layout_, stage_)) {
-        continue;
-      }
-      add_term(term.category, term.what, {}, evaluate(term.bytes, layout_, stage_), term.source);
-    }
-    for (std::size_t s = 0; s < 4; ++s) {
-      out_.at_rest[s] = bytes(rest_.device[s]);
-      out_.on_host[s] = bytes(rest_.host[s] + staged_[s]);
-      out_.on_nvme[s] = bytes(rest_.nvme[s]);
-      out_.staged[s] = bytes(staged_[s]);
-    }
-    for (Bytes part : out_.at_peak) out_.peak += part;
-    ensure(in_bytes(out_.peak) == peak->total, "the terms of a peak add up to it");
-  }
-
-  /// Of activations `rest` is what the micro-batches in flight keep at most, `alive` what of it is
-  /// there at the peak.
-  void add_kept(std::string_view what, std::string_view unit, std::int64_t alive,
-                std::int64_t rest) {
-    if (alive == 0 && rest == 0) return;
-    const auto category = MemoryCategory::activations;
-    out_.terms.push_back({.category = category,
-                          .what = what,
-                          .unit = unit,
-                          .bytes = bytes(alive),
-                          .rest = bytes(rest)});
-    out_.at_peak[static_cast<std::size_t>(category)] += bytes(alive);
-  }
-
-  void write_activations(const Moment& peak) {
-    const auto category = MemoryCategory::activations;
-    const std::string_view unit = unit_name(peak);
-    const bool holds_own = peak.unit >= 0 && held_[active_] > 0;
-    const std::int64_t own = holds_own ? memory_of(peak.unit).kept : 0;
-    add_kept("kept for backward by other units and micro-batches", {}, peak.activations,
-             held_bytes_ - own);
-    add_kept("kept for backward by the running unit", unit, peak.peak.kept, own);
-    add_term(category, "recomputed for backward", unit, peak.peak.rebuilt);
-    if (rest_.host[3] > 0) {
-      out_.terms.push_back({.category = category,
-                            .what = "kept for backward, in host memory",
-                            .host = bytes(rest_.host[3])});
-    }
-    if (rest_.nvme[3] > 0) {
-      out_.terms.push_back({.category = category,
-                            .what = "kept for backward, on NVMe",
-                            .nvme = bytes(rest_.nvme[3])});
-    }
-  }
-
-  void write_staging() {
-    for (std::size_t s = 0; s < 4; ++s) {
-      if (staged_[s] == 0) continue;
-      out_.terms.push_back({.category = static_cast<MemoryCategory>(s),
-                            .what = "staging between NVMe and the device",
-                            .host = bytes(staged_[s])});
-    }
-  }
-
-  std::string_view unit_name(const Moment& peak) const {
-    if (peak.unit < 0) return {};
-    return job_.model.kinds[at(job_.model.units[at(peak.unit)].kind)].name;
-  }
-
-  void write_transients(const Moment& peak) {
-    const auto category = MemoryCategory::transient;
-    const std::string_view unit = unit_name(peak);
-    const bool forward = peak.instant != Instant::backward;
-    add_term(category, forward ? "values in flight" : "gradients of values", unit,
-             peak.peak.working);
-    add_term(category, "gathered inputs", unit, peak.peak.gathered);
-    add_term(category, "weight gradients not yet added or reduced", unit,
-             peak.peak.weight_gradient);
-    add_term(category, "weight gradients held until the micro-batch ends", {}, peak.held_gradients);
-    add_term(category, "workspace of the loss", unit, peak.peak.loss);
-    add_term(category, "gathered parameters", {}, peak.gathered.whole);
-    add_term(category, "parameters kept gathered in part", {}, peak.gathered.parts);
-    for (const NamedBytes& part : named_parts(peak.peak.exchange)) {
-      add_term(category, part.what, unit, part.bytes);
-    }
-    for (const NamedBytes& part : named_parts(peak.update)) {
-      add_term(category, part.what, updated_unit_, part.bytes);
-    }
+  /// Compares one moment with the fullest of its instant so far.
+  void consider(Moment moment) {
+    Moment& best = out_.instants[static_cast<std::size_t>(moment.instant)];
+    moment.total = content_.rest.device[0] + content_.rest.device[1] + moment.gradients +
+                   moment.activations + moment.peak.total() + moment.gathered.total() +
+                   moment.held_gradients + moment.update.total() +
+                   content_.engine[static_cast<std::size_t>(moment.instant)];
+    if (moment.total > best.total) best = moment;
   }
 
   const Layout& layout_;
   const Job& job_;
-  const Stage& stage_;
-  const std::vector<UnitStates>& states_;
-  const std::vector<std::array<UnitMemory, 2>>& units_;
-  StateBytes rest_;
-  std::vector<StateBytes> per_local_;
-  std::array<std::int64_t, 4> staged_{};  // in host memory, on the way to or from NVMe
-  UpdateInputs update_;                   // of the unit whose update needs most, and its kind
-  std::string_view updated_unit_;
-  std::vector<bool> recomputed_;
-  int first_unit_ = 0;
-  std::vector<std::int64_t> held_;
-  std::int64_t held_bytes_ = 0;
-  std::size_t active_ = 0;
+  const StageContent& content_;
+  const UnitFigures& units_;
+  std::int64_t ahead_ = 0;
+  StageFigures& out_;
+  std::vector<RunSums> runs_;
+  std::int64_t count_ = 0;  // units of the chunk
+  std::int64_t grown_ = 0;  // gradients of all its units
+  std::int64_t made_ = 0;   // weights' gradients
   GatheredChunk gathered_{0, false};
-  GatheredBytes gathered_elsewhere_;        // by the chunks that do not run
-  std::vector<std::int64_t> grown_before_;  // sums over the units before a position
-  std::vector<std::int64_t> made_before_;
-  std::array<std::optional<std::int64_t>, kInstantCount> engine_{};
-  std::array<Moment, kInstantCount> instants_{};
-  MemoryClass out_;
+  GatheredBytes gathered_elsewhere_;  // by the chunks that do not run
 };
 
 }  // namespace
 
-bool has_master(const Job& job, const Parameter& parameter) {
-  const bool low = bits_of(parameter_dtype(job, parameter)) < 32;
-  return low && job.precision.master && job.optimizer.keeps_master;
+std::vector<std::int64_t> held_by_chunk(const Layout& layout, const Stage& stage) {
+  std::vector<std::int64_t> held = layout.stages == 1
+                                       ? std::vector<std::int64_t>(1, 1)
+                                       : held_micro_batches(layout.job->schedule, layout.stages,
+                                                            stage.device, layout.micro_batches);
+  held.resize(stage.chunks.size(), 0);
+  return held;
 }
-
-StateBytes state_bytes(const Job& job, const Parameter& parameter, const LocalParameter& local) {
-  StateBytes out;
-  const Dtype dtype = parameter_dtype(job, parameter);
-  const Bytes parameters =
-      bytes_of(local.rest[0], dtype) + bytes_of(local.rest[0], parameter.constants);
-  split_media(in_bytes(parameters), local, 0, out);
-  if (!local.trainable) return out;
-  std::int64_t per_element = 0;
-  std::int64_t optimizer = 0;
-  if (has_master(job, parameter)) {
-    per_element += bits_of(*job.precision.master);
-  }
-  for (const OptimizerState& state : states_of(job.optimizer, parameter)) {
-    switch (state.extent) {
-      case OptimizerState::Extent::element:
-        per_element += bits_of(state.dtype);
-        break;
-      case OptimizerState::Extent::row_and_column:
-        optimizer += in_bytes(bytes_of(row_and_column(parameter, local.rest[1]), state.dtype));
-        break;
-      case OptimizerState::Extent::block:
-        optimizer +=
-            in_bytes(bytes_of(largest_share(local.rest[1], job.optimizer.block), state.dtype));
-        break;
-    }
-  }
-  optimizer += checked_multiply(local.rest[1], per_element, "optimizer state") / 8;
-  split_media(optimizer, local, 1, out);
-  split_media(in_bytes(bytes_of(local.rest[2], job.precision.gradients)), local, 2, out);
-  return out;
-}
-
-namespace {
-
-UnitStates states_at_rest(const Job& job, const LocalUnit& local) {
-  const UnitKind& kind = job.model.kinds[at(local.kind)];
-  UnitStates out;
-  for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
-    const StateBytes own = state_bytes(job, kind.parameters[p], local.parameters[p]);
-    out.shares_tensors = out.shares_tensors || kind.parameters[p].tied.has_value();
-    out.update += update_inputs(job, kind.parameters[p], local.parameters[p]);
-    out.bytes += own;
-  }
-  return out;
-}
-
-/// A local unit not recomputed, where there are such, and recomputed.
-std::array<UnitMemory, 2> walks_of(const Layout& layout, std::size_t unit) {
-  const Job& job = *layout.job;
-  const UnitRole role = job.model.kinds[at(layout.units[unit].kind)].role;
-  const bool mixed = job.recompute.kind == Recompute::Kind::every ||
-                     job.recompute.kind == Recompute::Kind::first || role == UnitRole::embedding ||
-                     role == UnitRole::head;
-  const int number = static_cast<int>(unit);
-  return {mixed ? unit_memory(layout, number, false) : UnitMemory{},
-          unit_memory(layout, number, true)};
-}
-
-}  // namespace
 
 std::vector<MemoryClass> derive_memory(const Layout& layout, const std::vector<Stage>& stages) {
-  std::vector<UnitStates> states;
-  std::vector<std::array<UnitMemory, 2>> units;
-  states.reserve(layout.units.size());
-  units.reserve(layout.units.size());
-  for (std::size_t k = 0; k < layout.units.size(); ++k) {
-    states.push_back(states_at_rest(*layout.job, layout.units[k]));
-    units.push_back(walks_of(layout, k));
-  }
+  const UnitFigures units = figures_of(layout);
+  std::vector<StageContent> contents;
+  contents.reserve(stages.size());
   std::vector<MemoryClass> classes;
   classes.reserve(stages.size());
   for (const Stage& stage : stages) {
-    classes.push_back(StageMemory(layout, stage, states, units).build());
+    const StageUnits own = units_of(layout, stage);
+    auto known = std::ranges::find_if(
+        contents, [&](const StageContent& content) { return are_alike(content.units, own); });
+    if (known == contents.end()) {
+      contents.push_back(content_of(layout, units, stage));
+      known = contents.end() - 1;
+    }
+    StageFigures figures{.layout = layout,
+                         .stage = stage,
+                         .units = own,
+                         .content = *known,
+                         .activations = held_activations(layout, stage, units, own)};
+    StageMemory(units, figures).visit_instants();
+    classes.push_back(described(figures));
   }
   return classes;
 }

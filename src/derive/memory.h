@@ -7,7 +7,6 @@
 #include "derive/derivation.h"
 #include "derive/layout.h"
 #include "derive/stages.h"
-#include "derive/state_bytes.h"
 #include "derive/unit_memory.h"
 
 namespace placet {
@@ -15,12 +14,6 @@ namespace placet {
 /// One class per pipeline stage. Terms hold what is alive at the peak and what rests; their sums
 /// are the totals.
 std::vector<MemoryClass> derive_memory(const Layout& layout, const std::vector<Stage>& stages);
-
-/// Bytes at rest of one parameter's states by medium, from its local sizes.
-StateBytes state_bytes(const Job& job, const Parameter& parameter, const LocalParameter& local);
-
-/// Whether the optimizer keeps a master copy of the parameter.
-bool has_master(const Job& job, const Parameter& parameter);
 
 /// Elements (or bytes) that a profile's amount comes to on the devices of one stage.
 std::int64_t evaluate(const Amount& amount, const Layout& layout, const Stage& stage);

@@ -124,9 +124,8 @@ class AttentionTraffic {
     const auto heads = std::ranges::find(dims, Index::kv_head, &Dim::index);
     if (heads == dims.end()) return 1;
     const IndexSet kv = bit_of(Index::kv_head);
-    const std::int64_t here =
-        largest_part(unit_.job.placement, heads->parts, axes_that_cut(unit_, number_, kv, 0));
-    return degree_ > here && degree_ % here == 0 ? degree_ / here : 1;
+    return copies_of_heads(unit_.job.placement, *heads, axes_that_cut(unit_, number_, kv, 0),
+                           degree_);
   }
 
   void write_step(const ExchangeStep& step, Phase phase) {
@@ -198,6 +197,7 @@ class RoutingTraffic {
     auto go = [&](Phase phase, bool out) {
       switch (unit_.job.profile.token_dispatch) {
         case TokenDispatch::exchange:
+        case TokenDispatch::exchange_once:
           exchange(phase, out);
           return;
         case TokenDispatch::gather:
@@ -231,9 +231,19 @@ class RoutingTraffic {
     // What comes back is what the device's experts have received, which need not be what it sent.
     const std::int64_t own =
         outward ? sent() : unit_.local.values[routed_] / std::max<std::int64_t>(1, spread);
-    send(Collective::all_to_all, phase, axes_.exchanged, own);
+    send(Collective::all_to_all, phase, axes_.exchanged, once_per_device(own));
     send(outward ? Collective::all_gather : Collective::reduce_scatter, phase, axes_.gathered,
          checked_multiply(own, spread, "routed tokens"));
+  }
+
+  /// Of k choices on g devices min(k, g) are sent, where a token goes once to each device. Case: 8
+  /// choices over 4 devices: half.
+  std::int64_t once_per_device(std::int64_t elements) const {
+    if (unit_.job.profile.token_dispatch != TokenDispatch::exchange_once) return elements;
+    const std::int64_t choices =
+        std::max<std::int64_t>(1, unit_.job.model.figures.experts_per_token);
+    const std::int64_t devices = degree_of(unit_.job.placement, axes_.exchanged);
+    return elements / choices * std::min(choices, devices);
   }
 
   /// Every device gets the tokens of all and gives back its part of the results.
@@ -451,8 +461,9 @@ Dtype UnitTraffic::dtype_of(const Value& value) const {
 
 void UnitTraffic::add(const Message& message) {
   const bool host = message.collective == Collective::host_copy;
+  if ((message.axes == 0 && !host) || message.elements == 0) return;
   const std::int64_t group = degree_of(job.placement, message.axes);
-  if ((group <= 1 && !host) || message.elements == 0) return;
+  if (group <= 1 && !host) return;
   const bool reduces = message.collective == Collective::all_reduce ||
                        message.collective == Collective::reduce_scatter;
   terms_.push_back({.term = {.axes = message.axes,

@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "derive/communication.h"
-#include "derive/memory.h"
+#include "derive/state_bytes.h"
 #include "derive/update_inputs.h"
 #include "units/checked.h"
 #include "units/shares.h"
@@ -42,18 +42,21 @@ std::int64_t padded_elements(const Profile& profile, const LocalParameter& param
 class ParameterTraffic {
  public:
   ParameterTraffic(const Layout& layout, int unit)
-      : job_(*layout.job),
+      : layout_(layout),
+        job_(*layout.job),
         profile_(job_.profile),
         unit_(layout.units[at(unit)]),
         kind_(job_.model.kinds[at(unit_.kind)]) {}
 
-  std::vector<UnitTerm> collect(const std::vector<bool>& second_uses) {
+  std::vector<UnitTerm> collect(const OtherUses& uses) {
     for (std::size_t p = 0; p < unit_.parameters.size(); ++p) {
       const LocalParameter& parameter = unit_.parameters[p];
-      const bool elsewhere = p < second_uses.size() && second_uses[p];
+      const bool carried = p < uses.here.size() && uses.here[p];
       // What stays gathered over the step is there for all its uses.
-      if (!elsewhere || parameter.keep != Keep::step) use(kind_.parameters[p], parameter);
-      if (!parameter.trainable || elsewhere) continue;
+      if (!carried || parameter.keep != Keep::step) use(kind_.parameters[p], parameter);
+      if (!parameter.trainable || carried) continue;
+      hosted_elsewhere_ = p < uses.elsewhere.size() && uses.elsewhere[p] &&
+                          degree_of(job_.placement, reduced_with_hosts(profile_, parameter)) > 1;
       reduce(parameter);
       update(kind_.parameters[p], parameter);
     }
@@ -73,12 +76,16 @@ class ParameterTraffic {
     MessageGrain grain = MessageGrain::unit;
     bool sharded = false;
     std::int64_t shard_of = 1;
+    const std::vector<BlockConstants>* constants =
+        nullptr;  // of its blocks, sent with the elements
   };
 
   void add(const Move& move, AxisMask axes, std::int64_t elements, std::int64_t group = 0) {
+    if (axes == 0 && group == 0) return;
     if (group == 0) group = degree_of(job_.placement, axes);
     if ((group <= 1 && move.collective != Collective::host_copy) || elements == 0) return;
-    const Bytes payload = bytes_of(elements, move.dtype);
+    Bytes payload = bytes_of(elements, move.dtype);
+    if (move.constants != nullptr) payload += bytes_of(elements, *move.constants);
     const UnitTerm made{.term = {.axes = axes,
                                  .collective = move.collective,
                                  .op = move.op,
@@ -141,7 +148,8 @@ class ParameterTraffic {
               .dtype = gather_dtype(declared),
               .phase = Phase::forward,
               .grain = profile_.gather_grain,
-              .sharded = true};
+              .sharded = true,
+              .constants = &declared.constants};
     const AxisMask once = axes & parameter.kept_step;
     const AxisMask again = stays ? 0 : axes & ~parameter.kept;
     if (once != 0) gather(parameter, move, once, axes & ~once);
@@ -223,22 +231,29 @@ class ParameterTraffic {
     if (to_owner != 0) {
       left = scatter(path_of(parameter), to_owner, rest, {left, Phase::reduce, false});
     } else {
-      add(reduction(Collective::all_reduce, Phase::reduce, false), rest, left);
+      add_last(reduction(Collective::all_reduce, Phase::reduce, false), rest, left);
     }
     if (parameter.replicas > 1) share_heads(parameter, left);
   }
 
-  /// Key and value heads that several neighbours hold: a group of them, a part of an axis. Rows of a
-  /// tensor that holds others too are summed before it is scattered, as its shards do not follow
-  /// rows; else what the scatter has left.
+  /// The last reduction of a gradient, once per step. Of a tensor with a host on another stage its
+  /// places of use are one more place in the group.
+  void add_last(const Move& move, AxisMask axes, std::int64_t elements) {
+    const std::int64_t group = degree_of(job_.placement, axes);
+    if (!hosted_elsewhere_ || group == 1 || move.per_micro_batch) return add(move, axes, elements);
+    add(move, axes | layout_.layer_axes, elements, checked_multiply(group, 2, "group"));
+  }
+
+  /// Key and value heads that several neighbours hold: a group of them, a part of an axis. Of what
+  /// is left of a tensor that holds other rows too, their part.
   void share_heads(const LocalParameter& parameter, std::int64_t left) {
-    const bool torn = parameter.replicated < parameter.elements;
-    const bool each = torn && (parameter.partial & parameter.scattered_each) != 0;
-    Move shared = reduction(Collective::all_reduce, each ? Phase::backward : Phase::reduce, each);
+    const std::int64_t heads =
+        in_bytes(part_rounded_up(bytes(left), Rational(parameter.replicated, parameter.elements)));
+    Move shared = reduction(Collective::all_reduce, Phase::reduce, false);
     shared.what = "gradients of shared heads";
     shared.grain = profile_.shared_gradient_grain;
     add(shared, parameter.replica_axes,
-        torn || profile_.shared_gradients_whole ? parameter.replicated : left, parameter.replicas);
+        profile_.shared_gradients_whole ? parameter.replicated : heads, parameter.replicas);
   }
 
   void add_shared(AxisMask axes, std::int64_t elements, bool each) {
@@ -251,6 +266,7 @@ class ParameterTraffic {
   /// Reduces to the owners over `axes`, and what is left over `others`. An all-reduce that serves
   /// as a scatter makes the same transition over both: one group. Gives the elements left.
   std::int64_t scatter(ScatterPath path, AxisMask axes, AxisMask others, const Part& part) {
+    if ((axes | others) == 0) return part.elements;
     const std::int64_t left =
         axes == 0 ? part.elements : largest_part(job_.placement, part.elements, axes);
     if (path == ScatterPath::all_reduce_and_slice) {
@@ -265,7 +281,7 @@ class ParameterTraffic {
     Move rest = reduction(Collective::all_reduce, part.phase, part.each);
     rest.shard_of = degree_of(job_.placement, axes);
     rest.sharded = rest.shard_of > 1;
-    add(rest, others, left);
+    add_last(rest, others, left);
     return left;
   }
 
@@ -308,7 +324,7 @@ class ParameterTraffic {
                          .what = "gradients for the update",
                          .dtype = job_.precision.gradients,
                          .phase = Phase::update};
-    add(gradients, gradient_gather_axes(parameter), gathered_gradient(job_, parameter));
+    add(gradients, gradient_gather_axes(parameter), gathered_gradient(layout_, parameter));
     regather_state(declared, parameter);
     gather_regions(declared, parameter);
   }
@@ -318,7 +334,7 @@ class ParameterTraffic {
                       .what = "optimizer state for the update",
                       .dtype = Dtype::uint8,
                       .phase = Phase::update};
-    add(gather, parameter.regathered, gathered_state(job_, declared, parameter));
+    add(gather, parameter.regathered, gathered_state(layout_, declared, parameter));
   }
 
   /// Optimizers that see more than elements: whole matrices are put together along the axes that
@@ -336,7 +352,7 @@ class ParameterTraffic {
                           .what = "matrices for the update",
                           .dtype = job_.precision.gradients,
                           .phase = Phase::update};
-        add(gather, torn, gathered_matrix(job_, declared, parameter));
+        add(gather, torn, gathered_matrix(layout_, declared, parameter));
         return;
       }
       case UpdateRegion::row_and_column: {
@@ -422,14 +438,23 @@ class ParameterTraffic {
     }
   }
 
+  const Layout& layout_;
   const Job& job_;
   const Profile& profile_;
   const LocalUnit& unit_;
   const UnitKind& kind_;
+  bool hosted_elsewhere_ = false;  // the parameter at hand
   std::vector<UnitTerm> terms_;
 };
 
 }  // namespace
+
+AxisMask reduced_with_hosts(const Profile& profile, const LocalParameter& parameter) {
+  if (profile.shared_gradients_whole || profile.replicas_follow_scatter) return 0;
+  if (profile.scatter_path != ScatterPath::reduce_scatter) return 0;
+  return parameter.partial &
+         ~(parameter.scattered_each | parameter.consumed | parameter.owned | parameter.deferred);
+}
 
 std::int64_t left_after_scatter(const Layout& layout, const LocalParameter& parameter) {
   const AxisMask scattered = parameter.partial &
@@ -438,9 +463,8 @@ std::int64_t left_after_scatter(const Layout& layout, const LocalParameter& para
   return largest_part(layout.job->placement, parameter.elements, scattered);
 }
 
-std::vector<UnitTerm> parameter_traffic(const Layout& layout, int unit,
-                                        const std::vector<bool>& second_uses) {
-  return ParameterTraffic(layout, unit).collect(second_uses);
+std::vector<UnitTerm> parameter_traffic(const Layout& layout, int unit, const OtherUses& uses) {
+  return ParameterTraffic(layout, unit).collect(uses);
 }
 
 }  // namespace placet

@@ -298,7 +298,7 @@ class Replay {
       for (std::size_t p = 0; p < facts.kind->parameters.size(); ++p) {
         const Parameter& declared = facts.kind->parameters[p];
         if (is_second_use(job_.model, stage_, declared)) continue;
-        own += update_inputs(job_, declared, facts.local->parameters[p]);
+        own += update_inputs(layout_, declared, facts.local->parameters[p]);
       }
       if (own.total() > most.total()) most = own;
     }
@@ -379,7 +379,11 @@ std::optional<Bytes> memory_of(const Job& job) {
 
 Reservation reserve(const Job& job, const Prepared& prepared, int stage,
                     std::optional<Bytes> limit) {
-  const Layout layout = lay_out(job, prepared);
+  return reserve(lay_out(job, prepared), stage, limit);
+}
+
+Reservation reserve(const Layout& layout, int stage, std::optional<Bytes> limit) {
+  const Job& job = *layout.job;
   const std::vector<Stage> stages = stages_of(job);
   return Replay(job, layout, stages[at(stage)], limit ? limit : memory_of(job)).run();
 }

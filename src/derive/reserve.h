@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "derive/derivation.h"
+#include "derive/layout.h"
 #include "derive/prepared.h"
 #include "profile/job.h"
 
@@ -32,5 +33,8 @@ std::vector<Reservation> reserve(const Job& job);
 /// if the job has one.
 Reservation reserve(const Job& job, const Prepared& prepared, int stage,
                     std::optional<Bytes> limit = std::nullopt);
+
+/// The same for the device that is laid out, of a class by shares for example.
+Reservation reserve(const Layout& layout, int stage, std::optional<Bytes> limit = std::nullopt);
 
 }  // namespace placet

@@ -7,6 +7,7 @@
 
 #include "derive/rules.h"
 #include "derive/stages.h"
+#include "units/checked.h"
 
 namespace placet {
 
@@ -20,15 +21,19 @@ void judge_materialized(const Job& job, Findings& findings);
 void judge_recompute(const Job& job, Findings& findings);
 void judge_effects(const Job& job, Findings& findings);
 
-// --- rules_of_division.cc: what the compute cuts divide
+// --- rules_of_dimensions.cc: what the compute cuts divide of tensors
 void judge_dimensions(const Job& job, Findings& findings);
 void judge_idle_cuts(const Job& job, Findings& findings);
+void judge_storage(const Job& job, Findings& findings);
+
+// --- rules_of_division.cc: of a step
 void judge_tokens(const Job& job, Findings& findings);
 void judge_positions(const Job& job, Findings& findings);
 void judge_samples(const Job& job, Findings& findings);
+
+// --- rules_of_blocks.cc: of stages, and by shares
 void judge_blocks(const Job& job, Findings& findings);
 void judge_shares(const Job& job, Findings& findings);
-void judge_storage(const Job& job, Findings& findings);
 
 // --- rules.cc
 /// "axis tp", "axis tp, class experts".
@@ -48,5 +53,11 @@ std::int64_t parts_of(const AxisPlacement& axis);
 
 /// Transformer blocks of the model, prediction modules not counted.
 std::int64_t blocks_of(const Model& model);
+
+/// Whether the model is a count of parameters without shapes.
+bool is_bare(const Model& model);
+
+/// The smallest multiple that is no less than n, saturating.
+std::int64_t round_up(std::int64_t n, std::int64_t multiple);
 
 }  // namespace placet

@@ -7,6 +7,7 @@
 #include "derive/rule_parts.h"
 #include "placement/strategy.h"
 #include "profile/conditions.h"
+#include "units/shares.h"
 
 namespace placet {
 namespace {
@@ -144,6 +145,18 @@ std::int64_t blocks_of(const Model& model) {
   return std::ranges::count_if(model.units, [&](const Unit& unit) {
     return model.kinds[static_cast<std::size_t>(unit.kind)].role == UnitRole::block;
   });
+}
+
+bool is_bare(const Model& model) {
+  return std::ranges::all_of(model.kinds, [](const UnitKind& kind) {
+    return kind.operators.empty() && std::ranges::all_of(kind.parameters, [](const Parameter& p) {
+             return p.dims.size() == 1 && p.dims.front().index == Index::other;
+           });
+  });
+}
+
+std::int64_t round_up(std::int64_t n, std::int64_t multiple) {
+  return saturating_multiply(largest_share(n, multiple), multiple);
 }
 
 }  // namespace placet

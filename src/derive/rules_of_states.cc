@@ -115,6 +115,24 @@ void judge_class_cut(const AxisPlacement& axis, const Override& one, Findings& f
                       .cure = std::move(cure)});
 }
 
+/// The residual stream runs through all dense tensors: an axis divides its columns for all of them,
+/// or for none.
+void judge_stream_columns(const AxisPlacement& axis, const Override& one, Findings& findings) {
+  const bool both = axis.how.cut == Cut::tensor && one.how.cut == Cut::tensor && axis.degree > 1;
+  if (!both || is_experts(&one.selector) || is_checkpoints(&one.selector)) return;
+  const IndexSet hidden = bit_of(Index::hidden);
+  const IndexSet own = axis.how.tensor_indices & hidden;
+  if (own == (one.how.tensor_indices & hidden)) return;
+  How cure = one.how;
+  cure.tensor_indices = own | (cure.tensor_indices & ~hidden);
+  findings.push_back(
+      {.rule = "meaning",
+       .where = place_of(axis, one.selector),
+       .message = "the residual stream is one: its columns are cut for all tensors or for none",
+       .cure = cure.tensor_indices == 0 ? "the class as the axis has it"
+                                        : term_for(axis, &one.selector, cure, cure.modes)});
+}
+
 /// A divided stream comes together for cut work in the blocks; without any there is nothing for it.
 void judge_divided_stream(const AxisPlacement& axis, Findings& findings) {
   const IndexSet in_blocks = kTensorIndices & ~bit_of(Index::vocab);
@@ -249,11 +267,28 @@ bool tears(const How& how, ShardGrain grain) {
   return false;
 }
 
+/// Whether the optimizer sees regions of some tensor that looks at the axis this way: it may update
+/// vectors, embedding and head element by element.
+bool sees_regions(const Job& job, const AxisPlacement& axis, const Selector* selector,
+                  const How& how) {
+  const auto* range = selector == nullptr ? nullptr : std::get_if<BlockRange>(selector);
+  const auto block = range == nullptr ? std::nullopt : std::optional(range->first);
+  const auto sees = [&](const Parameter& p) {
+    return p.trainable && p.dims.size() > 1 &&
+           region_of(job.optimizer, p) != UpdateRegion::element &&
+           &how_of(axis, p.classes, block) == &how;
+  };
+  return std::ranges::any_of(job.model.kinds, [&](const UnitKind& kind) {
+    return std::ranges::any_of(kind.parameters, sees);
+  });
+}
+
 void judge_region(const Job& job, const AxisPlacement& axis, const Selector* selector,
                   const How& how, Findings& findings) {
   const UpdateRegion region = job.optimizer.region;
   if (is_checkpoints(selector) || !tears(how, job.profile.grain)) return;
   if (region == UpdateRegion::block && how.cut == Cut::tensor) return;
+  if (region == UpdateRegion::matrix && !sees_regions(job, axis, selector, how)) return;
   Modes cure = how.modes;
   cure.optimizer = Mode::sharded_gather;
   std::string message = job.optimizer.name + " updates whole " + region_name(region) +
@@ -330,7 +365,10 @@ void judge_meaning(const Job& job, Findings& findings) {
       judge_modes(axis, selector, how, findings);
       judge_expert_cut(axis, selector, how, findings);
     });
-    for (const Override& one : axis.overrides) judge_class_cut(axis, one, findings);
+    for (const Override& one : axis.overrides) {
+      judge_class_cut(axis, one, findings);
+      judge_stream_columns(axis, one, findings);
+    }
     judge_divided_stream(axis, findings);
   }
 }

@@ -2,6 +2,7 @@
 // (docs/theory.md §4.4). Inside of communication.cc.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "derive/derivation.h"
@@ -9,6 +10,16 @@
 #include "derive/stages.h"
 
 namespace placet {
+
+/// Messages over a stage's boundaries per step: activations that leave it, and that come in. Their
+/// gradients go the other way.
+struct Crossings {
+  std::int64_t out = 0;
+  std::int64_t in = 0;
+
+  friend bool operator==(const Crossings&, const Crossings&) = default;
+};
+Crossings crossings_of(const Layout& layout, const Stage& stage);
 
 /// Adds activations and gradients that cross the stage's boundaries, and the reduction of gradients
 /// of tensors that several stages hold. Nothing where there is one stage.

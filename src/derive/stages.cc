@@ -142,6 +142,8 @@ namespace {
 std::vector<std::vector<int>> content_of(const Job& job, std::int64_t virtuals) {
   std::vector<std::int64_t> room = blocks_per_stage(job, virtuals);
   std::vector<std::vector<int>> content(at(virtuals));
+  constexpr std::size_t kEnds = 3;  // embedding, head, a prediction module
+  for (std::size_t s = 0; s < content.size(); ++s) content[s].reserve(at(room[s]) + kEnds);
   std::size_t stage = 0;
   for (std::size_t u = 0; u < job.model.units.size(); ++u) {
     const int unit = static_cast<int>(u);
@@ -192,14 +194,18 @@ bool is_second_use(const Model& model, const Stage& stage, const Parameter& para
 std::vector<Stage> stages_of(const Job& job) {
   const std::int64_t degree = pipeline_degree(job.placement);
   const Schedule schedule = degree == 1 ? Schedule{} : job.schedule;
-  const std::vector<std::vector<int>> content = content_of(job, virtual_stages(schedule, degree));
+  std::vector<std::vector<int>> content = content_of(job, virtual_stages(schedule, degree));
+  const bool hosted_twice = schedule.hosting == Hosting::bidirectional;
   std::vector<Stage> stages(at(degree));
   for (std::int64_t d = 0; d < degree; ++d) {
     Stage& out = stages[at(d)];
     out.device = static_cast<int>(d);
+    out.chunks.reserve(at(schedule.chunks));
+    out.virtual_stages.reserve(at(schedule.chunks));
     for (std::int64_t c = 0; c < schedule.chunks; ++c) {
       const std::int64_t hosted = hosted_stage(schedule, degree, d, c);
-      out.chunks.push_back(content[at(hosted)]);
+      std::vector<int>& units = content[at(hosted)];
+      out.chunks.push_back(hosted_twice ? units : std::move(units));
       out.virtual_stages.push_back(hosted);
       out.hosts_first = out.hosts_first || hosted == 0;
       out.hosts_last = out.hosts_last || at(hosted) + 1 == content.size();

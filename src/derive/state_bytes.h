@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "derive/layout.h"
 #include "placement/placement.h"
 
 namespace placet {
@@ -23,6 +24,16 @@ struct StateBytes {
   StateBytes& operator+=(const StateBytes& other);
   StateBytes& operator-=(const StateBytes& other);
 };
+
+/// Whether the optimizer keeps a master copy of the parameter.
+bool has_master(const Job& job, const Parameter& parameter);
+
+/// Bytes at rest of one parameter's states by medium, from its local sizes.
+StateBytes state_bytes(const Job& job, const Parameter& parameter, const LocalParameter& local);
+
+/// Bytes of elements of a parameter as they are gathered: in the format of the tensor itself with
+/// the constants of its blocks, else in the job's format for gathers.
+Bytes gathered_bytes(const Job& job, const Parameter& parameter, std::int64_t elements);
 
 /// A part of what is alive, as reports call it.
 struct NamedBytes {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "derive/state_bytes.h"
 #include "units/checked.h"
-#include "units/shares.h"
 
 namespace placet {
 namespace {
@@ -26,6 +26,7 @@ class UnitWalk {
     sizes_.reserve(kind_.values.size());
     for (std::size_t v = 0; v < kind_.values.size(); ++v) sizes_.push_back(stored_bytes(v));
     if (job_.profile.fuses_output_and_loss) forget_logits();
+    copy_shared_heads();
   }
 
   const std::vector<std::int64_t>& sizes() const { return sizes_; }
@@ -78,22 +79,23 @@ class UnitWalk {
     const bool whole = job_.profile.gathered_input == GatheredInput::whole &&
                        prepared_.values[v].enters_parallel && plan_.is_kept[v] && !plan_.whole_unit;
     std::int64_t elements = whole ? local_.gathered[v] : local_.values[v];
-    if (plan_.whole_unit && v == 0) elements = largest_share(elements, checkpoint_division());
+    if (plan_.whole_unit && v == 0) elements = own_part(layout_, elements, checkpoint_axes());
     return value_bytes(v, elements);
   }
 
   /// Tensor axes that divide checkpoints although the stream is whole there.
-  std::int64_t checkpoint_division() const {
-    std::int64_t division = 1;
-    for (const AxisPlacement& axis : job_.placement.axes) {
+  AxisMask checkpoint_axes() const {
+    AxisMask axes = 0;
+    for (std::size_t a = 0; a < job_.placement.axes.size(); ++a) {
+      const AxisPlacement& axis = job_.placement.axes[a];
       const How* how = checkpoint_how(axis);
       const bool divided_already = axis.how.modes.activations == Mode::sharded_gather;
       if (how != nullptr && axis.how.cut == Cut::tensor && !divided_already &&
           how->modes.activations == Mode::sharded_gather) {
-        division *= axis.degree;
+        axes |= axis_bit(static_cast<int>(a));
       }
     }
-    return division;
+    return axes;
   }
 
   static const How* checkpoint_how(const AxisPlacement& axis) {
@@ -304,11 +306,16 @@ class UnitWalk {
   }
 
   void read_parameters(UnitMemory& out) const {
-    for (const LocalParameter& parameter : local_.parameters) {
+    for (std::size_t p = 0; p < local_.parameters.size(); ++p) {
+      const LocalParameter& parameter = local_.parameters[p];
+      const Parameter& declared = kind_.parameters[p];
       if ((parameter.rests_in_part | parameter.materialized) != 0) {
-        out.gathered_parameters += in_bytes(bytes_of(parameter.elements, job_.precision.gather));
+        out.gathered_parameters += in_bytes(gathered_bytes(job_, declared, parameter.elements));
         out.keep = std::max(out.keep, parameter.keep);
-        keep_parts(parameter, out);
+        keep_parts(declared, parameter, out);
+      } else if (parameter.on_host[0] != Rational(0)) {
+        out.gathered_parameters +=
+            state_bytes(job_, declared, parameter).off_device(State::parameters);
       }
       if (parameter.trainable) {
         out.weight_gradients += in_bytes(bytes_of(parameter.elements, job_.precision.compute));
@@ -323,18 +330,34 @@ class UnitWalk {
 
   /// What is gathered over several axes and kept along some of them only goes back to the parts of
   /// the others: a copy beside the part that rests.
-  void keep_parts(const LocalParameter& parameter, UnitMemory& out) const {
+  void keep_parts(const Parameter& declared, const LocalParameter& parameter,
+                  UnitMemory& out) const {
     const AxisMask step = parameter.keep == Keep::step ? 0 : parameter.kept_step;
     const AxisMask backward = parameter.keep == Keep::none ? parameter.kept & ~step : 0;
-    if (step != 0) out.kept_parts_step += part_bytes(parameter, step);
-    if (backward != 0) out.kept_parts += part_bytes(parameter, step | backward);
+    if (step != 0) out.kept_parts_step += part_bytes(declared, parameter, step);
+    if (backward != 0) out.kept_parts += part_bytes(declared, parameter, step | backward);
   }
 
   /// Bytes of a device's part of a parameter that is whole along the axes `kept`.
-  std::int64_t part_bytes(const LocalParameter& parameter, AxisMask kept) const {
+  std::int64_t part_bytes(const Parameter& declared, const LocalParameter& parameter,
+                          AxisMask kept) const {
     const AxisMask divided = gathered_axes(parameter) & ~kept;
-    return in_bytes(
-        bytes_of(largest_part(job_.placement, parameter.elements, divided), job_.precision.gather));
+    return in_bytes(gathered_bytes(job_, declared, own_part(layout_, parameter.elements, divided)));
+  }
+
+  /// Keys and values that are exchanged for heads stand on the device as often as they were sent:
+  /// so the core reads and keeps them.
+  void copy_shared_heads() {
+    if (layout_.sequence_axes == 0) return;
+    for (const Operator& op : kind_.operators) {
+      if (op.kind != OpKind::attention || op.inputs.size() < 3) continue;
+      for (const AttentionTensor tensor : {AttentionTensor::keys, AttentionTensor::values}) {
+        const int v = exchanged_value(op, tensor, job_.profile);
+        std::int64_t& size = sizes_[at(prepared_.values[at(v)].root)];
+        size =
+            checked_multiply(size, copies_of_heads(layout_, local_, v), "bytes of an activation");
+      }
+    }
   }
 
   const Layout& layout_;

@@ -34,8 +34,9 @@ struct UnitMemory {
   UnitPeak forward;           // without the loss
   UnitPeak loss;              // all zero where there is none
   UnitPeak backward;
-  std::int64_t gathered_parameters = 0;  // bytes of its parameters that are gathered for use
-  Keep keep = Keep::none;                // how long they stay
+  /// Bytes of its parameters that are gathered for use, or copied in from the host.
+  std::int64_t gathered_parameters = 0;
+  Keep keep = Keep::none;             // how long they stay
   std::int64_t kept_parts = 0;        // bytes kept to backward of those kept along some axes only
   std::int64_t kept_parts_step = 0;   // the same over the step
   std::int64_t weight_gradients = 0;  // bytes of all its weights' gradients in compute format

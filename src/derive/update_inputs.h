@@ -17,15 +17,15 @@ AxisMask gradient_gather_axes(const LocalParameter& parameter);
 
 /// Elements of the gradient after that gather: whole, or the part that Ω is divided into along other
 /// axes. Case: 12 elements, scattered over 2 and over 3 devices, state divided over the 3: 4.
-std::int64_t gathered_gradient(const Job& job, const LocalParameter& parameter);
+std::int64_t gathered_gradient(const Layout& layout, const LocalParameter& parameter);
 
 /// Bytes of the optimizer state of one parameter, whole along the axes that divide it only at rest;
 /// 0 where there are none.
-std::int64_t gathered_state(const Job& job, const Parameter& declared,
+std::int64_t gathered_state(const Layout& layout, const Parameter& declared,
                             const LocalParameter& parameter);
 
 /// Elements of a matrix that axes tear and the optimizer sees whole; 0 where nothing is torn.
-std::int64_t gathered_matrix(const Job& job, const Parameter& declared,
+std::int64_t gathered_matrix(const Layout& layout, const Parameter& declared,
                              const LocalParameter& parameter);
 
 /// The part of the update that runs on the host: where the optimizer state rests, unless it is told
@@ -56,7 +56,7 @@ std::array<NamedBytes, 5> named_parts(const UpdateInputs& inputs);
 /// Of one parameter. What is gathered after it was copied in counts once, whole. Case: 8 elements,
 /// bf16 gradients and 12 bytes of state each, both divided at rest over 4 devices and whole at the
 /// update: 16 and 96 bytes.
-UpdateInputs update_inputs(const Job& job, const Parameter& declared,
+UpdateInputs update_inputs(const Layout& layout, const Parameter& declared,
                            const LocalParameter& parameter);
 
 }  // namespace placet

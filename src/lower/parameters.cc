@@ -66,13 +66,16 @@ void read_axis(Lowering& in, std::size_t a, ParameterPlan& plan, Keeps& keeps_of
 
 /// Whether the tensor is of key and value heads.
 bool is_of_shared_heads(const Parameter& parameter) {
-  return std::ranges::find(parameter.dims, Index::kv_head, &Dim::index) != parameter.dims.end();
+  const auto has_heads = [](const std::vector<Dim>& dims) {
+    return std::ranges::find(dims, Index::kv_head, &Dim::index) != dims.end();
+  };
+  return has_heads(parameter.dims) || has_heads(parameter.segments);
 }
 
 /// Pieces of the parameter with their divisions.
-void read_pieces(Lowering& in, int k, int p, ParameterPlan& plan) {
+void read_pieces(Lowering& in, int k, const std::vector<int>& pieces, ParameterPlan& plan) {
   const ReferenceKind& kind = in.model.reference.kinds[at(k)];
-  plan.pieces = in.model.kinds[at(k)].pieces[at(p)];
+  plan.pieces = pieces;
   for (int piece : plan.pieces) {
     Spread spread;
     spread.tensor = kind.values[at(kind.parameters[at(piece)].value)].dims;
@@ -170,6 +173,12 @@ void share_families(Lowering& in, const std::vector<UnitParameters>& before, Par
     plan.source = own.source;
     plan.pieces = own.pieces;
     plan.owner = static_cast<int>(unit - in.job.model.units.begin());
+    if (plan.whole != plan.rest && plan.keep != Keep::step) {
+      // Gathered for this use, while the owner may still keep its own copy.
+      plan.whole =
+          in.writer.family("use.shared." + plan.name,
+                           parameter_type(plan, {}, in.job.precision.gather), Indexing::unit);
+    }
     return;
   }
   fail_internally("the owner of a shared tensor has a plan");
@@ -234,32 +243,56 @@ BufferRef buffer_of(const ParameterPlan& plan, int family, int piece) {
   return ref;
 }
 
+namespace {
+
+/// Pieces of a parameter that the axes cut alike: rows of heads that several devices share are a
+/// tensor of their own, whose gradient and norm count once.
+std::vector<std::vector<int>> alike(Lowering& in, int k, int p) {
+  ParameterPlan whole{.source = &in.job.model.kinds[at(k)].parameters[at(p)]};
+  read_pieces(in, k, in.model.kinds[at(k)].pieces[at(p)], whole);
+  std::map<AxisList, std::vector<int>> groups;
+  for (std::size_t i = 0; i < whole.pieces.size(); ++i) {
+    AxisList cut;
+    for (const Division& by : whole.spread[i].by) cut = united(cut, axes_of(by));
+    groups[cut].push_back(whole.pieces[i]);
+  }
+  std::vector<std::vector<int>> out;
+  for (auto& [cut, pieces] : groups) out.push_back(std::move(pieces));
+  std::ranges::sort(out);
+  return out;
+}
+
+}  // namespace
+
 UnitParameters plan_parameters(Lowering& in, int k, const std::vector<UnitParameters>& before) {
   const UnitKind& source = in.job.model.kinds[at(k)];
   UnitParameters unit{.kind = k, .plans = {}, .plan_of = {}};
   unit.plan_of.resize(in.model.reference.kinds[at(k)].parameters.size());
   for (std::size_t p = 0; p < source.parameters.size(); ++p) {
-    const std::vector<int>& pieces = in.model.kinds[at(k)].pieces[p];
-    if (pieces.empty()) continue;
-    ParameterPlan plan{.source = &source.parameters[p]};
-    plan.name = plain_name(source.name, plan.source->name);
-    plan.trainable = plan.source->trainable;
-    plan.rule = in.model.reference.kinds[at(k)].parameters[at(pieces.front())].rule;
-    read_pieces(in, k, static_cast<int>(p), plan);
-    Keeps keeps;
-    for (std::size_t a = 0; a < in.job.placement.axes.size(); ++a) read_axis(in, a, plan, keeps);
-    read_keep(keeps, plan);
-    forget_cut_axes(plan);
-    order_owners(plan);
-    if (plan.source->tied) {
-      share_families(in, before, plan);
-    } else {
-      make_families(in, plan);
+    const auto groups = alike(in, k, static_cast<int>(p));
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      const std::vector<int>& pieces = groups[g];
+      ParameterPlan plan{.source = &source.parameters[p]};
+      plan.name = plain_name(source.name, plan.source->name);
+      if (groups.size() > 1) plan.name += "." + std::to_string(g);
+      plan.trainable = plan.source->trainable;
+      plan.rule = in.model.reference.kinds[at(k)].parameters[at(pieces.front())].rule;
+      read_pieces(in, k, pieces, plan);
+      Keeps keeps;
+      for (std::size_t a = 0; a < in.job.placement.axes.size(); ++a) read_axis(in, a, plan, keeps);
+      read_keep(keeps, plan);
+      forget_cut_axes(plan);
+      order_owners(plan);
+      if (plan.source->tied) {
+        share_families(in, before, plan);
+      } else {
+        make_families(in, plan);
+      }
+      for (std::size_t i = 0; i < pieces.size(); ++i) {
+        unit.plan_of[at(pieces[i])] = {static_cast<int>(unit.plans.size()), static_cast<int>(i)};
+      }
+      unit.plans.push_back(std::move(plan));
     }
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-      unit.plan_of[at(pieces[i])] = {static_cast<int>(unit.plans.size()), static_cast<int>(i)};
-    }
-    unit.plans.push_back(std::move(plan));
   }
   return unit;
 }

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "lower/kernel_spread.h"
+#include "lower/parameter_uses.h"
+#include "lower/unit_applications.h"
 #include "program/kernel_text.h"
 #include "units/error.h"
 
@@ -17,19 +19,6 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 const BufferType kScalarType{.dtype = Dtype::fp32, .pieces = {{}}, .flat = {}};
 
-/// One application of a kernel with the values that stand for its tensors: forward or backward.
-struct Applied {
-  int application = 0;
-  int kernel = 0;  // of the program
-  Place place = Place::stream;
-  std::vector<int> from;     // backward: values whose gradients come in
-  std::vector<int> reads;    // values that are read
-  std::vector<int> to;       // values made; backward: values whose gradients are made
-  std::vector<Spread> uses;  // by tensor of the kernel, inputs and outputs
-  std::vector<Division> by;  // by dim of the kernel
-  std::string key;
-};
-
 class UnitPasses {
  public:
   UnitPasses(Lowering& in, const UnitParameters& parameters, int k, bool recomputed)
@@ -39,15 +28,14 @@ class UnitPasses {
         kind_(in.model.reference.kinds[at(k)]),
         source_(in.job.model.kinds[at(k)]),
         map_(in.model.kinds[at(k)]),
-        recomputed_(recomputed) {
-    for (std::size_t a = 0; a < kind_.applications.size(); ++a) {
-      forward_.push_back(applied_forward(static_cast<int>(a)));
-    }
-    for (const BackwardApplication& b : backward_of(kind_, in.model.kernels)) {
-      add_backward(b);
-    }
-    find_kept();
-  }
+        recomputed_(recomputed),
+        uses_(in, parameters),
+        applications_(in, k, recomputed),
+        forward_(applications_.forward),
+        backward_(applications_.backward),
+        passes_(applications_.passes),
+        read_(applications_.read),
+        kept_(applications_.kept) {}
 
   UnitProcedures write() {
     const std::string name = word(source_.name) + (recomputed_ ? ".recomputed" : "");
@@ -60,7 +48,7 @@ class UnitPasses {
   }
 
   /// Axes along which each plan's gradient came out partial.
-  const std::map<int, std::vector<AxisList>>& partial_of_plans() const { return piece_partial_; }
+  const std::map<int, std::vector<AxisList>>& partial_of_plans() const { return uses_.partial; }
 
  private:
   static std::string word(std::string text) {
@@ -84,149 +72,6 @@ class UnitPasses {
     held_.clear();
     copies_.clear();
     gradients_.clear();
-  }
-
-  // --- what is applied where
-
-  Place place_of(int application) const {
-    const Operator& op = source_.operators[at(map_.operator_of[at(application)])];
-    if (op.kind == OpKind::dispatch || op.kind == OpKind::combine) return Place::edge;
-    const auto routed = [&](int v) {
-      return std::ranges::any_of(source_.values[at(v)].dims,
-                                 [](const Dim& d) { return d.index == Index::choice; });
-    };
-    const bool among_experts = std::ranges::any_of(op.inputs, routed);
-    if (among_experts) return Place::routed;
-    return op.region == Region::parallel ? Place::parallel : Place::stream;
-  }
-
-  Applied applied_forward(int a) {
-    const Application& application = kind_.applications[at(a)];
-    Applied out{.application = a,
-                .kernel = w_.add_kernel(in_.model.kernels[at(application.kernel)]),
-                .place = place_of(a),
-                .from = {},
-                .reads = application.inputs,
-                .to = application.outputs,
-                .uses = {},
-                .by = {},
-                .key = application.key};
-    spread_out(out);
-    return out;
-  }
-
-  /// A backward application without the outputs that are their input's gradient as it stands.
-  void add_backward(const BackwardApplication& b) {
-    const Application& application = kind_.applications[at(b.application)];
-    const Kernel& original = in_.model.kernels[at(application.kernel)];
-    const std::vector<std::pair<int, int>> same = passed_on(b.adjoint);
-    Adjoint adjoint = b.adjoint;
-    if (!same.empty()) {
-      std::vector<int> others;
-      for (int t : b.adjoint.to) {
-        const bool passes = std::ranges::any_of(same, [&](const auto& s) { return s.first == t; });
-        if (!passes) others.push_back(t);
-      }
-      const auto rest =
-          others.empty() ? std::nullopt : adjoint_of(original, b.adjoint.from, others);
-      adjoint = rest ? *rest : Adjoint{.kernel = {}, .from = b.adjoint.from, .reads = {}, .to = {}};
-    }
-    Applied out{.application = b.application, .place = place_of(b.application)};
-    out.key = application.key;
-    const auto value = [&](int t) {
-      return t < original.inputs ? application.inputs[at(t)]
-                                 : application.outputs[at(t - original.inputs)];
-    };
-    for (int t : adjoint.from) out.from.push_back(value(t));
-    for (int t : adjoint.reads) out.reads.push_back(value(t));
-    for (int t : adjoint.to) out.to.push_back(value(t));
-    if (!adjoint.to.empty()) {
-      out.kernel = w_.add_kernel(adjoint.kernel);
-      spread_out(out);
-    } else {
-      out.kernel = -1;
-    }
-    backward_.push_back(std::move(out));
-    std::vector<std::pair<int, int>>& passes = passes_.emplace_back();
-    for (const auto& [to, from] : same) passes.emplace_back(value(to), value(from));
-  }
-
-  /// Inputs whose gradient is that of an output, unchanged: {input, output} of the original kernel.
-  static std::vector<std::pair<int, int>> passed_on(const Adjoint& adjoint) {
-    std::vector<std::pair<int, int>> out;
-    const Kernel& k = adjoint.kernel;
-    for (std::size_t i = 0; i < adjoint.to.size(); ++i) {
-      const int tensor = k.inputs + static_cast<int>(i);
-      const auto made = std::ranges::find_if(
-          k.statements, [&](const Statement& s) { return s.result.tensor == tensor; });
-      if (made == k.statements.end() || !made->is_linear() || made->products.size() != 1) continue;
-      const Product& p = made->products.front();
-      if (p.factor != Rational(1) || p.operands.size() != 1) continue;
-      const Operand& o = p.operands.front();
-      const bool incoming = o.tensor < static_cast<int>(adjoint.from.size());
-      if (incoming && o.dims == made->result.dims) {
-        out.emplace_back(adjoint.to[i], adjoint.from[at(o.tensor)]);
-      }
-    }
-    return out;
-  }
-
-  /// Binds the dims of the kernel to logical ones, and these to divisions.
-  void spread_out(Applied& a) {
-    const Kernel& kernel = w_.kernel(a.kernel);
-    std::vector<int> values = a.from;
-    values.insert(values.end(), a.reads.begin(), a.reads.end());
-    values.insert(values.end(), a.to.begin(), a.to.end());
-    const std::vector<int> logical = bound_dims(kernel, values);
-    a.by.resize(kernel.dims.size());
-    for (std::size_t d = 0; d < kernel.dims.size(); ++d) {
-      if (logical[d] >= 0) a.by[d] = need(kernel, static_cast<int>(d), logical[d], a.place);
-    }
-    for (std::size_t t = 0; t < values.size(); ++t) {
-      Spread use{.tensor = kind_.values[at(values[t])].dims, .by = {}, .partial = {}};
-      for (int d : kernel.tensors[t].dims) use.by.push_back(a.by[at(d)]);
-      a.uses.push_back(std::move(use));
-    }
-  }
-
-  std::vector<int> bound_dims(const Kernel& kernel, const std::vector<int>& values) const {
-    std::vector<int> logical(kernel.dims.size(), -1);
-    for (std::size_t t = 0; t < values.size(); ++t) {
-      const std::vector<int>& dims = kind_.values[at(values[t])].dims;
-      ensure(dims.size() == kernel.tensors[t].dims.size(), "a value has its kernel's dims");
-      for (std::size_t d = 0; d < dims.size(); ++d) {
-        logical[at(kernel.tensors[t].dims[d])] = dims[d];
-      }
-    }
-    for (std::size_t d = 0; d < logical.size(); ++d) {
-      const int like = kernel.dims[d].like;
-      if (logical[d] < 0 && like >= 0) logical[d] = logical[at(like)];
-    }
-    return logical;
-  }
-
-  /// Vectors of functions are whole, and so are the tokens that keys and values are looked up by.
-  Division need(const Kernel& kernel, int d, int logical, Place place) const {
-    for (const Statement& s : kernel.statements) {
-      if (std::ranges::find(s.whole, d) != s.whole.end()) return {};
-    }
-    const bool token = in_.model.indices[at(logical)] == Index::token;
-    if (token && kernel.dims[at(d)].name.ends_with("'")) return {};
-    return in_.layouts.division(logical, place);
-  }
-
-  /// Values that backward reads; where the unit is recomputed, its input alone.
-  void find_kept() {
-    for (const Applied& a : backward_) {
-      for (int v : a.reads) {
-        if (kind_.values[at(v)].parameter < 0 && kind_.values[at(v)].input < 0) read_.insert(v);
-      }
-    }
-    if (!recomputed_) {
-      kept_ = read_;
-    } else if (kind_.stream_in >= 0) {
-      kept_ = {kind_.stream_in};
-    }
   }
 
   // --- values
@@ -372,7 +217,7 @@ class UnitPasses {
   // --- forward
 
   void write_forward() {
-    gather_parameters(false);
+    uses_.gather(false);
     if (kind_.stream_in >= 0) {
       held_[kind_.stream_in] = {.buffer = stream_buffer(in_, false, 0),
                                 .spread = stream_spread(in_),
@@ -382,7 +227,7 @@ class UnitPasses {
     run_all(all, kept_, InstructionKind::compute);
     if (kind_.stream_out >= 0) hand_on();
     for (int v : kept_) left_[v] = held_.at(v);
-    free_parameters(false);
+    uses_.let_go(false);
     end();
   }
 
@@ -463,68 +308,10 @@ class UnitPasses {
     (void)out;
   }
 
-  // --- parameters
-
-  /// Rests in part, used whole: gathered before the unit, one message for all of it.
-  void gather_parameters(bool again) {
-    std::map<AxisList, Instruction> gathers;
-    for (const ParameterPlan& plan : parameters_.plans) {
-      if (plan.whole == plan.rest) continue;
-      if (plan.keep == Keep::step || (again && plan.keep == Keep::backward)) continue;
-      gather(plan, gathers);
-    }
-    for (auto& [axes, instruction] : gathers) w_.add(std::move(instruction));
-    drop_parts();
-  }
-
-  void gather(const ParameterPlan& plan, std::map<AxisList, Instruction>& gathers) {
-    BufferRef part = buffer_of(plan, plan.materialized ? plan.master : plan.rest);
-    part.piece = -1;
-    BufferRef whole = buffer_of(plan, plan.whole);
-    whole.piece = -1;
-    w_.make_at(whole, {});
-    const bool host = plan.on_host[plan.materialized ? 1 : 0];
-    if (plan.gathered.empty()) {
-      w_.move(host ? InstructionKind::host_copy : InstructionKind::copy, part, whole);
-      return;
-    }
-    if (host || plan.materialized) {
-      const BufferType type = parameter_type(plan, plan.gathered, in_.job.precision.gather);
-      const int family = w_.family("part." + plan.name, type, Indexing::unit);
-      Held copy = w_.make_at(buffer_of(plan, family), {});
-      copy.buffer.piece = -1;
-      w_.move(host ? InstructionKind::host_copy : InstructionKind::copy, part, copy.buffer);
-      part = copy.buffer;
-      parts_.push_back(copy);
-    }
-    Instruction& instruction = gathers[plan.gathered];
-    instruction.kind = InstructionKind::all_gather;
-    instruction.axes = plan.gathered;
-    instruction.inputs.push_back(part);
-    instruction.outputs.push_back(whole);
-    instruction.label = "parameters";
-  }
-
-  void drop_parts() {
-    for (Held& part : parts_) w_.drop(part);
-    parts_.clear();
-  }
-
-  void free_parameters(bool last) {
-    for (const ParameterPlan& plan : parameters_.plans) {
-      if (plan.whole == plan.rest || plan.keep == Keep::step) continue;
-      if (!last && plan.keep == Keep::backward) continue;
-      Held whole{.buffer = buffer_of(plan, plan.whole), .spread = {}, .holders = {}};
-      whole.buffer.piece = -1;
-      whole.holders = std::make_shared<int>(1);
-      w_.drop(whole);
-    }
-  }
-
   // --- backward
 
   void write_backward() {
-    gather_parameters(true);
+    uses_.gather(true);
     again_ = true;
     for (int v : kept_) {
       held_[v] = kept_value(v);
@@ -539,8 +326,8 @@ class UnitPasses {
       finish_value(kind_.stream_in, {});
     }
     drop_gradients();
-    scatter_gradients();
-    free_parameters(true);
+    uses_.scatter_gradients();
+    uses_.let_go(true);
     end();
     again_ = false;
   }
@@ -716,7 +503,8 @@ class UnitPasses {
       Spread spread = a.uses[a.from.size() + a.reads.size() + i];
       spread.partial = minus((*partial)[i].axes, {in_.mesh.micro_axis()});
       if (is_parameter(a.to[i])) {
-        instruction.outputs.push_back(weight_gradient(a.to[i], spread, finished));
+        instruction.outputs.push_back(
+            uses_.gradient(kind_.values[at(a.to[i])].parameter, spread, finished));
         continue;
       }
       made.emplace_back(a.to[i], w_.make("d." + name_of_value(a.to[i]), spread, dtype_of(a.to[i])));
@@ -724,7 +512,7 @@ class UnitPasses {
     }
     w_.add(std::move(instruction));
     for (auto& [v, held] : made) give(v, held);
-    for (int plan : finished) settle_gradient(plan);
+    for (int plan : finished) uses_.settle(plan);
   }
 
   /// Values of this pass that no later application reads.
@@ -751,120 +539,6 @@ class UnitPasses {
     gradients_.erase(v);
   }
 
-  // --- gradients of parameters
-
-  /// The buffer that takes the gradient of a parameter's piece, made with the first piece.
-  BufferRef weight_gradient(int v, const Spread& spread, std::vector<int>& finished) {
-    const auto& [p, piece] = parameters_.plan_of[at(kind_.values[at(v)].parameter)];
-    const ParameterPlan& plan = parameters_.plans[at(p)];
-    ensure(spread.by == plan.spread[at(piece)].by, "a gradient lies as its parameter");
-    std::vector<AxisList>& partial = piece_partial_[p];
-    partial.resize(plan.pieces.size());
-    partial[at(piece)] = united(partial[at(piece)], spread.partial);
-    if (!weights_.contains(p)) {
-      weights_[p].held = w_.make_at(gradient_buffer(plan, plan.joins && plan.owner < 0), {});
-      weights_[p].missing = static_cast<int>(plan.pieces.size());
-    }
-    if (--weights_[p].missing == 0) finished.push_back(p);
-    BufferRef ref = weights_[p].held.buffer;
-    if (plan.pieces.size() > 1) ref.piece = piece;
-    return ref;
-  }
-
-  /// The gradient of a micro-batch. `own`: beside that of another unit.
-  BufferRef gradient_buffer(const ParameterPlan& plan, bool own) {
-    const BufferType type = parameter_type(plan, {}, in_.job.precision.compute);
-    const std::string name = (own ? "d.own." : "d.") + plan.name;
-    BufferRef ref = w_.here(w_.family(name, type, Indexing::unit_and_micro_batch));
-    if (plan.owner >= 0) ref.unit = {.variable = IndexTerm::Variable::none, .offset = plan.owner};
-    return ref;
-  }
-
-  /// A gradient that is not scattered in this pass goes into the buffer of the step.
-  void settle_gradient(int p) {
-    const ParameterPlan& plan = parameters_.plans[at(p)];
-    const bool scatters = !common(plan.scattered, common_partial(piece_partial_[p])).empty();
-    if (scatters) return;  // at the end
-    if (plan.joins && plan.owner >= 0) {
-      weights_.erase(p);  // waits for the owner's
-      return;
-    }
-    if (plan.joins) add_waiting(plan, weights_[p].held.buffer);
-    add_to_step(plan, weights_[p].held.buffer);
-    w_.drop(weights_[p].held);
-    weights_.erase(p);
-  }
-
-  /// Adds a gradient of this micro-batch to that of the step, where it rests.
-  void add_to_step(const ParameterPlan& plan, const BufferRef& share) {
-    BufferRef sum = buffer_of(plan, plan.gradient);
-    sum.piece = -1;
-    if (!plan.on_host[2]) return w_.move(InstructionKind::accumulate, share, sum);
-    const BufferType type = parameter_type(plan, plan.scattered, in_.job.precision.gradients);
-    const int family =
-        w_.family("host." + plan.name, type, Indexing::unit_and_micro_batch, true);
-    Held there = w_.make_at(w_.here(family), {});
-    w_.move(InstructionKind::host_copy, share, there.buffer);
-    w_.move(InstructionKind::accumulate, there.buffer, sum);
-    w_.drop(there);
-  }
-
-  /// Gradients of tensors that an earlier unit owns stay for its backward.
-  void leave_waiting() {
-    std::erase_if(weights_, [&](const auto& entry) {
-      const ParameterPlan& plan = parameters_.plans[at(entry.first)];
-      return plan.joins && plan.owner >= 0;
-    });
-  }
-
-  /// Adds what a later unit left of the gradient.
-  void add_waiting(const ParameterPlan& plan, const BufferRef& sum) {
-    Held waiting{.buffer = gradient_buffer(plan, false),
-                 .spread = {},
-                 .holders = std::make_shared<int>(1)};
-    w_.move(InstructionKind::accumulate, waiting.buffer, sum);
-    w_.drop(waiting);
-  }
-
-  /// Gradients that go to their owners in each micro-batch: one message for the unit.
-  void scatter_gradients() {
-    PieceSums pieces;
-    for (auto& [p, weight] : weights_) {
-      note_pieces(weight.held.buffer, piece_partial_[p], pieces);
-    }
-    reduce_pieces(w_, pieces);
-    leave_waiting();
-    std::map<AxisList, Instruction> scatters;
-    std::vector<std::pair<int, Held>> own;
-    for (auto& [p, weight] : weights_) {
-      const ParameterPlan& plan = parameters_.plans[at(p)];
-      const AxisList partial = common_partial(piece_partial_[p]);
-      ensure(minus(plan.scattered, partial).empty(), "what is scattered is partial");
-      if (plan.joins && plan.owner < 0) add_waiting(plan, weight.held.buffer);
-      const BufferType type = parameter_type(plan, plan.scattered, in_.job.precision.reduce);
-      const int family = w_.family("own." + plan.name, type, Indexing::unit_and_micro_batch);
-      own.emplace_back(p, w_.make_at(w_.here(family), {}));
-      Instruction& instruction = scatters[plan.scattered];
-      instruction.kind = InstructionKind::reduce_scatter;
-      instruction.axes = plan.scattered;
-      instruction.inputs.push_back(weight.held.buffer);
-      instruction.outputs.push_back(own.back().second.buffer);
-      instruction.label = "gradients";
-    }
-    for (auto& [axes, instruction] : scatters) w_.add(std::move(instruction));
-    for (auto& [p, weight] : weights_) w_.drop(weight.held);
-    weights_.clear();
-    for (auto& [p, held] : own) {
-      add_to_step(parameters_.plans[at(p)], held.buffer);
-      w_.drop(held);
-    }
-  }
-
-  struct Weight {
-    Held held;
-    int missing = 0;
-  };
-
   Lowering& in_;
   Writer& w_;
   const UnitParameters& parameters_;
@@ -876,19 +550,18 @@ class UnitPasses {
   int number_ = -1;
   std::unique_ptr<std::vector<Step>> body_;
 
-  std::vector<Applied> forward_;
-  std::vector<Applied> backward_;
-  std::vector<std::vector<std::pair<int, int>>> passes_;  // by backward application: to, from
-  std::set<int> read_;                                    // values that backward reads
-  std::set<int> kept_;                                    // values that forward leaves
+  ParameterUses uses_;
+  UnitApplications applications_;
+  const std::vector<Applied>& forward_;
+  const std::vector<Applied>& backward_;
+  const std::vector<std::vector<std::pair<int, int>>>& passes_;  // by backward application
+  const std::set<int>& read_;                                    // values that backward reads
+  const std::set<int>& kept_;                                    // values that forward leaves
 
   std::map<int, Held> held_;
   std::map<int, std::vector<Held>> copies_;  // values divided otherwise
   std::map<int, Held> left_;                 // kept values as forward leaves them
   std::map<int, std::vector<Held>> gradients_;
-  std::map<int, Weight> weights_;
-  std::vector<Held> parts_;
-  std::map<int, std::vector<AxisList>> piece_partial_;
 };
 
 }  // namespace

@@ -120,14 +120,11 @@ int add_value(UnitKind& kind, std::string name, std::vector<Dim> dims, Region re
   return static_cast<int>(kind.values.size()) - 1;
 }
 
-int add_adapter(UnitKind& kind, const Parameter& base, std::string_view which, const Sides& sides,
-                std::vector<Dim> dims, std::vector<Dim> segments) {
-  dims.insert(dims.begin(), sides.experts.begin(), sides.experts.end());
-  kind.parameters.push_back(
-      {.name = adapter_name(base.name, which),
-       .dims = std::move(dims),
-       .segments = std::move(segments),
-       .classes = static_cast<ClassSet>(base.classes | bit_of(TensorClass::adapters))});
+/// Adds a factor of the change to `base`, from its name, dims and segments.
+int add_adapter(UnitKind& kind, const Parameter& base, const Sides& sides, Parameter factor) {
+  factor.dims.insert(factor.dims.begin(), sides.experts.begin(), sides.experts.end());
+  factor.classes = static_cast<ClassSet>(base.classes | bit_of(TensorClass::adapters));
+  kind.parameters.push_back(std::move(factor));
   return static_cast<int>(kind.parameters.size()) - 1;
 }
 
@@ -144,8 +141,11 @@ std::vector<Operator> adapt(UnitKind& kind, Operator op, std::int64_t rank) {
          .allowed = "1 to " + std::to_string(std::min(sides.in.size, sides.out.size) - 1)});
   }
   const Dim low = dim(Index::adapter, rank);
-  const int a = add_adapter(kind, base, "A", sides, {low, sides.in}, {});
-  const int b = add_adapter(kind, base, "B", sides, {sides.out, low}, sides.segments);
+  const int a = add_adapter(kind, base, sides,
+                            {.name = adapter_name(base.name, "A"), .dims = {low, sides.in}});
+  const int b = add_adapter(
+      kind, base, sides,
+      {.name = adapter_name(base.name, "B"), .dims = {sides.out, low}, .segments = sides.segments});
   std::vector<Dim> narrow = kind.values.at(static_cast<std::size_t>(op.inputs.front())).dims;
   narrow.back() = low;
   const int reduced = add_value(kind, op.name + ".lora_a", narrow, op.region);

@@ -19,6 +19,8 @@
 #include <variant>
 #include <vector>
 
+#include "model/dtype.h"
+
 namespace placet {
 
 /// Checkpoint names of a weight and its bias. "{}" stands for the block's number, "{expert}" for an
@@ -277,6 +279,7 @@ struct Architecture {
   HeadShape head;
   std::vector<PredictionModule> predictions;
   std::int64_t max_sequence = 0;  // 0: not limited
+  std::optional<Dtype> stored;    // format of the checkpoint's tensors
   std::vector<std::string> notes;
 
   friend bool operator==(const Architecture&, const Architecture&) = default;

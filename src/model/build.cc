@@ -362,7 +362,7 @@ void add_blocks(const Architecture& a, Model& model) {
 Model build_model(const Architecture& a) {
   ensure(a.hidden > 0 && a.embedding.vocabulary > 0 && a.embedding.width > 0,
          "a model has a hidden size and a vocabulary");
-  Model model{.name = a.name, .family = a.family, .notes = a.notes};
+  Model model{.name = a.name, .family = a.family, .stored = a.stored, .notes = a.notes};
   model.figures = {.blocks = static_cast<std::int64_t>(a.order.size()),
                    .hidden = a.hidden,
                    .vocabulary = a.embedding.vocabulary,

@@ -219,6 +219,7 @@ struct Model {
   std::vector<UnitKind> kinds;
   std::vector<Unit> units;  // embedding, blocks in order, head, then MTP modules
   ModelFigures figures;
+  std::optional<Dtype> stored;     // format of the checkpoint's tensors, where its config says it
   std::vector<std::string> notes;  // what the reader of a result should know ("text part only")
 
   friend bool operator==(const Model&, const Model&) = default;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "units/checked.h"
+
 namespace placet {
 namespace {
 
@@ -14,15 +16,10 @@ bool cuts(const AxisPlacement& axis, Cut cut) {
   return cut == Cut::expert ? divides_experts(axis) : axis.how.cut == cut;
 }
 
-std::int64_t saturating_product(std::int64_t a, std::int64_t b) {
-  std::int64_t product = 0;
-  return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
-}
-
 std::int64_t degree_with(const Placement& placement, Cut cut) {
   std::int64_t degree = 1;
   for (const AxisPlacement& axis : placement.axes) {
-    if (cuts(axis, cut)) degree = saturating_product(degree, axis.degree);
+    if (cuts(axis, cut)) degree = saturating_multiply(degree, axis.degree);
   }
   return degree;
 }
@@ -31,7 +28,7 @@ std::int64_t batch_degree(const Placement& placement) {
   std::int64_t degree = 1;
   for (const AxisPlacement& axis : placement.axes) {
     const bool divides = axis.how.cut == Cut::batch || axis.how.cut == Cut::expert;
-    if (divides) degree = saturating_product(degree, axis.degree);
+    if (divides) degree = saturating_multiply(degree, axis.degree);
   }
   return degree;
 }
@@ -39,7 +36,7 @@ std::int64_t batch_degree(const Placement& placement) {
 std::int64_t amount_of(const Amount& amount, const Job& job) {
   std::int64_t product = amount.factor.numerator();
   for (Symbol symbol : amount.symbols) {
-    product = saturating_product(product, value_in_job(symbol, job).value_or(0));
+    product = saturating_multiply(product, value_in_job(symbol, job).value_or(0));
   }
   return product / amount.factor.denominator();
 }
@@ -68,7 +65,7 @@ std::int64_t expert_tensor_degree(const Placement& placement) {
   std::int64_t degree = 1;
   for (const AxisPlacement& axis : placement.axes) {
     const How& how = how_of(axis, bit_of(TensorClass::experts), std::nullopt);
-    if (how.cut == Cut::tensor) degree = saturating_product(degree, axis.degree);
+    if (how.cut == Cut::tensor) degree = saturating_multiply(degree, axis.degree);
   }
   return degree;
 }
@@ -222,8 +219,8 @@ std::optional<std::int64_t> value_in_job(Symbol symbol, const Job& job) {
     case Symbol::choices:
       return figures.experts_per_token;
     case Symbol::data_degree:
-      return saturating_product(batch_degree(job.placement),
-                                degree_with(job.placement, Cut::sequence));
+      return saturating_multiply(batch_degree(job.placement),
+                                 degree_with(job.placement, Cut::sequence));
     case Symbol::sequence:
     case Symbol::residual_tokens:
     case Symbol::vocabulary:

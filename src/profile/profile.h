@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "placement/placement.h"
+#include "profile/timing.h"
 #include "profile/training.h"
 
 namespace placet {
@@ -207,7 +208,8 @@ enum class MessageGrain : std::uint8_t { unit, everything, bucket, tensor };
 /// experts and back, and is gathered where an expert is cut. gather: all tokens go to all devices,
 /// and results are reduced and scattered. whole_then_exchange: tokens are made whole along tensor
 /// axes before they are sent, and results are reduced and scattered there.
-enum class TokenDispatch : std::uint8_t { exchange, gather, whole_then_exchange };
+/// exchange_once: as exchange, but a token goes once to each device that has some of its experts.
+enum class TokenDispatch : std::uint8_t { exchange, gather, whole_then_exchange, exchange_once };
 
 /// Where the whole input of a column-cut operator is kept from forward to backward.
 enum class GatheredInput : std::uint8_t { shard /* gathered again */, whole };
@@ -335,6 +337,8 @@ struct Profile {
       false;  // a stage's host waits for the device at every message it sends,
               // not only at those it receives
   std::int64_t launches_per_block = 0;  // kernels of one block, forward and backward together
+  // --- time
+  EngineTiming timing;
   // --- own terms, messages, rules
   std::vector<EngineMemory> memory;
   std::vector<EngineMessage> messages;

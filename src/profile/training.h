@@ -9,6 +9,7 @@
 
 #include "model/dtype.h"
 #include "model/model.h"
+#include "units/rational.h"
 
 namespace placet {
 
@@ -22,6 +23,7 @@ struct Precision {
   Dtype gradients = Dtype::bf16;   // at rest, accumulated over micro-batches
   Dtype reduce = Dtype::bf16;      // on the wire of gradient reductions
   std::optional<Dtype> master = Dtype::fp32;
+  std::optional<Dtype> products;  // of the matrices of blocks; none: the compute format
 
   friend bool operator==(const Precision&, const Precision&) = default;
 };
@@ -87,11 +89,14 @@ struct Batch {
 
 /// How tokens spread over experts. balanced: every expert gets the same. worst: of the k
 /// choices of each token one device gets as many as it has experts for, min(k, its experts).
+/// capacity: every expert of the fullest device is full. Case: 10 tokens of 2 choices, 8 experts,
+/// capacity 5/4: ceil(20 / 8 x 5/4) = 4 slots each.
 /// expected: balanced times `skew`, the load of the fullest device over the mean.
 struct Routing {
-  enum class Kind : std::uint8_t { balanced, expected, worst };
+  enum class Kind : std::uint8_t { balanced, expected, capacity, worst };
   Kind kind = Kind::balanced;
   double skew = 1.0;
+  Rational capacity{1};  // slots of an expert over its balanced share, rounded up
   friend bool operator==(const Routing&, const Routing&) = default;
 };
 

@@ -9,7 +9,7 @@ InstructionForm form_of(InstructionKind kind) {
     case InstructionKind::zero:
       return {.buffers = Buffers::makes};
     case InstructionKind::free:
-      return {.buffers = Buffers::ends};
+      return {.buffers = Buffers::takes};
     case InstructionKind::compute:
     case InstructionKind::update:
     case InstructionKind::norm:
@@ -36,9 +36,9 @@ InstructionForm form_of(InstructionKind kind) {
     case InstructionKind::broadcast:
       return {.buffers = Buffers::in_place, .axes = true, .peer = true};
     case InstructionKind::send:
-      return {.buffers = Buffers::takes_one, .axes = true, .one_axis = true, .peer = true};
+      return {.buffers = Buffers::takes, .axes = true, .one_axis = true, .peer = true};
     case InstructionKind::receive:
-      return {.buffers = Buffers::gives_one, .axes = true, .one_axis = true, .peer = true};
+      return {.buffers = Buffers::makes, .axes = true, .one_axis = true, .peer = true};
     case InstructionKind::record:
     case InstructionKind::wait:
       return {.buffers = Buffers::none, .event = true};

@@ -12,15 +12,13 @@ namespace placet {
 /// one that begins, an output of `alloc`.
 struct InstructionForm {
   enum class Buffers : std::uint8_t {
-    makes,      // outputs only, one or more: alloc, zero
-    ends,       // inputs only, one or more: free
-    kernel,     // as the kernel's inputs and outputs
-    pair,       // one input, one output
-    pairs,      // as many outputs as inputs: they travel together
-    in_place,   // outputs are the inputs, one or more
-    takes_one,  // one input: send
-    gives_one,  // one output: receive
-    none        // record, wait
+    makes,     // one output: alloc, zero, receive
+    takes,     // one input: free, send
+    kernel,    // as the kernel's inputs and outputs
+    pair,      // one input, one output
+    pairs,     // as many outputs as inputs: they travel together
+    in_place,  // outputs are the inputs, one or more
+    none       // record, wait
   };
   Buffers buffers = Buffers::none;
   bool factor = false;  // factor and because

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "units/error.h"
-#include "units/nearest.h"
-
 namespace placet {
 namespace {
 

@@ -1,5 +1,9 @@
 #include "program/tensor.h"
 
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
 #include "units/checked.h"
 #include "units/shares.h"
 
@@ -8,17 +12,33 @@ namespace {
 
 std::size_t at_of(int i) { return static_cast<std::size_t>(i); }
 
-/// Piece k of the length goes to the coordinate whose cumulated share it falls in.
-Part proportional(Part whole, const std::vector<std::int64_t>& shares, std::int64_t coordinate) {
+/// Sizes of all parts: each its proportion rounded down, and what that leaves over one piece each
+/// to those with a remainder, the largest shares first, equal ones in order. Case: 10 over shares
+/// 3,2,2: 5, 3, 2.
+std::vector<std::int64_t> proportional_sizes(std::int64_t length,
+                                             const std::vector<std::int64_t>& shares) {
   std::int64_t sum = 0;
-  for (std::int64_t share : shares) sum = checked_add(sum, share, "shares");
-  std::int64_t before = 0;
-  for (std::int64_t i = 0; i < coordinate; ++i) before += shares.at(static_cast<std::size_t>(i));
-  const std::int64_t after = before + shares.at(static_cast<std::size_t>(coordinate));
-  const auto begin = [&](std::int64_t cumulated) {
-    return in_bytes(part_rounded_up(bytes(whole.size), Rational(cumulated, sum)));
+  for (const std::int64_t share : shares) sum = checked_add(sum, share, "shares");
+  const auto rounded_up = [&](std::int64_t share) {
+    return in_bytes(part_rounded_up(bytes(length), Rational(share, sum)));
   };
-  return {.begin = whole.begin + begin(before), .size = begin(after) - begin(before)};
+  std::vector<std::int64_t> sizes;
+  std::vector<std::size_t> rounded;  // coordinates with a remainder
+  std::int64_t left = length;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    sizes.push_back(length - rounded_up(sum - shares[i]));
+    left -= sizes[i];
+    if (sizes[i] != rounded_up(shares[i])) rounded.push_back(i);
+  }
+  std::ranges::stable_sort(rounded, std::greater<>(), [&](std::size_t i) { return shares[i]; });
+  for (std::size_t i = 0; i < static_cast<std::size_t>(left); ++i) ++sizes[rounded[i]];
+  return sizes;
+}
+
+Part proportional(Part whole, const std::vector<std::int64_t>& shares, std::int64_t coordinate) {
+  const std::vector<std::int64_t> sizes = proportional_sizes(whole.size, shares);
+  const auto own = sizes.begin() + coordinate;
+  return {.begin = std::accumulate(sizes.begin(), own, whole.begin), .size = *own};
 }
 
 }  // namespace

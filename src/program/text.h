@@ -27,6 +27,7 @@
 
 namespace placet {
 
+/// REQUIRES: the numbers of the program's parts are in range, as those of a well-formed one are.
 std::string to_text(const Program& program);
 
 /// Reads a program and requires it to be well-formed. `where` names the text in messages: a file.

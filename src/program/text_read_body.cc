@@ -180,11 +180,9 @@ void read_core(ProgramReader& r, Instruction& i) {
   }
   switch (form.buffers) {
     case Buffers::makes:
-    case Buffers::gives_one:
       i.outputs = read_buffers(r);
       return;
-    case Buffers::ends:
-    case Buffers::takes_one:
+    case Buffers::takes:
       i.inputs = read_buffers(r);
       return;
     case Buffers::in_place:
@@ -279,6 +277,22 @@ Loop read_loop(ProgramReader& r, StepPhase phase, int depth, std::vector<int>& l
   return loop;
 }
 
+/// "alloc a, b" as two instructions.
+std::vector<Instruction> each_buffer(const Instruction& i) {
+  const Buffers buffers = form_of(i.kind).buffers;
+  const bool makes = buffers == Buffers::makes;
+  if (!makes && buffers != Buffers::takes) return {i};
+  Instruction one = i;
+  std::vector<BufferRef>& place = makes ? one.outputs : one.inputs;
+  place = std::vector<BufferRef>(1);
+  std::vector<Instruction> all;
+  for (const BufferRef& buffer : makes ? i.outputs : i.inputs) {
+    place[0] = buffer;
+    all.push_back(one);
+  }
+  return all;
+}
+
 void read_indices(Tokens& in, const Family& family, BufferRef& buffer) {
   if (!family.by_unit && !family.by_micro_batch) {
     if (in.is("[")) in.refuse_name(family.name, "has no index");
@@ -318,7 +332,9 @@ void read_step(ProgramReader& r, std::vector<Step>& body, StepPhase& phase, int 
   } else if (r.in.at_name() && r.in.next_begins() == '(') {
     body.push_back({read_call(r)});
   } else {
-    body.push_back({read_instruction(r, phase)});
+    const std::vector<Instruction> read = each_buffer(read_instruction(r, phase));
+    lines.resize(lines.size() + read.size() - 1, lines.back());
+    for (const Instruction& instruction : read) body.push_back({instruction});
   }
 }
 

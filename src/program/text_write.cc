@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
 #include <utility>
 
 #include "program/instruction_form.h"
@@ -13,6 +14,8 @@ namespace placet {
 namespace {
 
 using Buffers = InstructionForm::Buffers;
+
+constexpr int kMostInRow = 16;  // instructions of one buffer on a line
 
 std::string axis_name(const Program& p, int axis) { return name_at(p.axes, axis); }
 
@@ -97,11 +100,9 @@ std::string core_text(const Program& p, const Instruction& i) {
   std::string word = kind + (form_of(i.kind).op ? op : std::string()) + " ";
   switch (form_of(i.kind).buffers) {
     case Buffers::makes:
-    case Buffers::gives_one:
       return word + list_text(p, i.outputs);
-    case Buffers::ends:
+    case Buffers::takes:
     case Buffers::in_place:
-    case Buffers::takes_one:
       return word + list_text(p, i.inputs);
     case Buffers::kernel:
       return (i.kind == InstructionKind::compute ? std::string() : word) + list_text(p, i.outputs) +
@@ -219,16 +220,50 @@ class Writer {
   }
 
   void write_body(const std::vector<Step>& body, int depth, StepPhase phase) {
-    for (const Step& step : body) {
+    for (std::size_t i = 0; i < body.size(); ++i) {
+      const Step& step = body[i];
       if (const auto* call = std::get_if<Call>(&step.what)) {
         line(depth, to_text(p_, *call));
       } else if (const auto* loop = std::get_if<Loop>(&step.what)) {
         write(*loop, depth, phase);
       } else if (const auto* instruction = std::get_if<Instruction>(&step.what)) {
-        write(*instruction, depth, phase);
+        if (instruction->phase != phase) write_phase(instruction->phase, depth);
         phase = instruction->phase;
+        line(depth, row_text(body, i));
       }
     }
+  }
+
+  void write_phase(StepPhase phase, int depth) {
+    line(depth, "phase " + std::string(name_of(phase)));
+  }
+
+  /// The text of step i and of those behind it that stand on the same line; i becomes the last.
+  std::string row_text(const std::vector<Step>& body, std::size_t& i) const {
+    Instruction row = std::get<Instruction>(body[i].what);
+    const Instruction bare = without_buffers(row);
+    for (int n = 1; n < kMostInRow && i + 1 < body.size(); ++n, ++i) {
+      if (!joins(row, bare, body[i + 1])) break;
+    }
+    return to_text(p_, row);
+  }
+
+  static Instruction without_buffers(Instruction instruction) {
+    instruction.inputs.clear();
+    instruction.outputs.clear();
+    return instruction;
+  }
+
+  /// Adds the buffer of the next step to a row of instructions that stands on one line, all of them
+  /// `bare` but for their buffers.
+  static bool joins(Instruction& row, const Instruction& bare, const Step& next) {
+    const auto* other = std::get_if<Instruction>(&next.what);
+    const Buffers buffers = form_of(bare.kind).buffers;
+    if (other == nullptr || (buffers != Buffers::makes && buffers != Buffers::takes)) return false;
+    if (!(without_buffers(*other) == bare)) return false;
+    std::ranges::copy(other->inputs, std::back_inserter(row.inputs));
+    std::ranges::copy(other->outputs, std::back_inserter(row.outputs));
+    return true;
   }
 
   void write(const Loop& loop, int depth, StepPhase phase) {
@@ -237,13 +272,6 @@ class Writer {
                     std::to_string(loop.last) + " {");
     write_body(loop.body, depth + 1, phase);
     line(depth, "}");
-  }
-
-  void write(const Instruction& instruction, int depth, StepPhase phase) {
-    if (instruction.phase != phase) {
-      line(depth, "phase " + std::string(name_of(instruction.phase)));
-    }
-    line(depth, to_text(p_, instruction));
   }
 
   void write(const DeviceClass& c) {

@@ -65,9 +65,9 @@ class InstructionGrammar {
     const std::size_t out = i_.outputs.size();
     switch (form_.buffers) {
       case Buffers::makes:
-        return require_count(in == 0 && out > 0, "buffers that it makes");
-      case Buffers::ends:
-        return require_count(in > 0 && out == 0, "buffers that it ends");
+        return require_count(in == 0 && out == 1, "one out");
+      case Buffers::takes:
+        return require_count(in == 1 && out == 0, "one in");
       case Buffers::pair:
         return require_count(in == 1 && out == 1, "one in, one out");
       case Buffers::pairs:
@@ -77,10 +77,6 @@ class InstructionGrammar {
         g_.require(
             i_.inputs == i_.outputs, [&] { return text(); }, "gives other buffers than it takes");
         return;
-      case Buffers::takes_one:
-        return require_count(in == 1 && out == 0, "one");
-      case Buffers::gives_one:
-        return require_count(in == 0 && out == 1, "one");
       case Buffers::none:
         return require_count(in == 0 && out == 0, "none");
       case Buffers::kernel:

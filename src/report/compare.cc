@@ -77,6 +77,14 @@ std::string answer_of(const std::vector<Judged>& all, const Ranking& ranking) {
 
 using Rows = std::vector<std::vector<std::string>>;
 
+// Whether the placement can be run: "rule" where it breaks one, "-" where no cluster is given.
+std::string fits_text(const Derivation& derivation) {
+  if (!derivation.meaningful) return "rule";
+  if (!derivation.fits) return "no";
+  if (!is_good(derivation)) return "rule";
+  return derivation.capacity > Bytes() ? "yes" : "-";
+}
+
 // One row per placement; the ratios are to the first.
 Rows rows_of(const std::vector<Judged>& all) {
   const Derivation& first = all.front().derivation;
@@ -93,24 +101,33 @@ Rows rows_of(const std::vector<Judged>& all) {
     row.push_back(ratio_of(derivation, derivation.peak, first.peak));
     row.push_back(figure_of(derivation, derivation.sent));
     row.push_back(ratio_of(derivation, derivation.sent, first.sent));
-    const bool good = is_good(derivation);
-    const bool known = derivation.capacity > Bytes();
-    row.push_back(!derivation.meaningful ? "rule"
-                  : !derivation.fits     ? "no"
-                  : !good                ? "rule"
-                  : known                ? "yes"
-                                         : "-");
+    row.push_back(fits_text(derivation));
     rows.push_back(std::move(row));
   }
   return rows;
 }
 
+// Characters that the columns need beside each other.
+int width_of(const std::vector<Column>& columns, const Rows& rows) {
+  constexpr std::size_t kGap = 2;
+  std::size_t sum = 0;
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    std::size_t widest = columns[c].title.size();
+    for (const auto& row : rows) widest = std::max(widest, row[c].size());
+    sum += widest + (c > 0 ? kGap : 0);
+  }
+  return static_cast<int>(sum);
+}
+
+void take_away(std::size_t column, std::vector<Column>& columns, Rows& rows) {
+  const auto at = static_cast<std::ptrdiff_t>(column);
+  columns.erase(columns.begin() + at);
+  for (auto& row : rows) row.erase(row.begin() + at);
+}
+
 // Takes the columns away that hold nothing, and on a narrow screen those that the bars show as
-// well.
+// well, the last first.
 std::string side_by_side(const std::vector<Judged>& all, const TextStyle& style) {
-  constexpr int kNarrow = 90;
-  constexpr std::size_t kTransient = 5;
-  constexpr std::size_t kOverhead = 6;
   std::vector<Column> columns = {{.title = ""},
                                  {.title = "param", .right = true},
                                  {.title = "optim", .right = true},
@@ -123,14 +140,13 @@ std::string side_by_side(const std::vector<Judged>& all, const TextStyle& style)
                                  {.title = "sent", .right = true},
                                  {.title = "", .right = true},
                                  {.title = "fits"}};
+  constexpr std::size_t kActivations = 4;
   Rows rows = rows_of(all);
-  for (const std::size_t column : {kOverhead, kTransient}) {
-    const bool empty =
-        std::all_of(rows.begin(), rows.end(), [&](const auto& row) { return row[column] == "-"; });
-    if (!empty && style.width >= kNarrow) continue;
-    const auto at = static_cast<std::ptrdiff_t>(column);
-    columns.erase(columns.begin() + at);
-    for (auto& row : rows) row.erase(row.begin() + at);
+  for (std::size_t column = kMemoryCategoryCount; column > 0; --column) {
+    const bool empty = column > kActivations && std::ranges::all_of(rows, [&](const auto& row) {
+                         return row[column] == "-";
+                       });
+    if (empty || width_of(columns, rows) > style.width) take_away(column, columns, rows);
   }
   return table(style, columns, rows, 0);
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "derive/kept_tensors.h"
 #include "report/derivation_text.h"
 #include "report/human.h"
 #include "units/error.h"
@@ -47,8 +48,9 @@ std::string memory_terms(const Judged& judged, const std::string& what, const Te
   for (const MemoryTerm* term : terms) {
     at_peak += term->bytes;
     rows.push_back({std::string(name_of(term->category)), name_in_unit(term->what, term->unit),
-                    factors_text(*judged.job, term->factors), bytes_or_dash(term->bytes),
-                    bytes_or_dash(term->rest), bytes_or_dash(term->host)});
+                    factors_text(*judged.job, factors_of(judged.job->placement, memory, *term)),
+                    bytes_or_dash(term->bytes), bytes_or_dash(term->rest),
+                    bytes_or_dash(term->host)});
     if (on_nvme) rows.back().push_back(bytes_or_dash(term->nvme));
   }
   rows.push_back({"sum", "", "", grouped(in_bytes(at_peak)), "", ""});
@@ -62,6 +64,31 @@ std::string memory_terms(const Judged& judged, const std::string& what, const Te
   if (on_nvme) columns.push_back({.title = "on NVMe", .right = true});
   return inked(style, Ink::bold, "Terms of " + what) + "  " + class_name(*judged.job, memory) +
          ", at " + peak_text(*judged.job, memory) + "\n" + table(style, columns, rows, 0);
+}
+
+// What a device keeps for backward, tensor by tensor: where to look for what to recompute.
+std::string kept_table(const Judged& judged, const TextStyle& style) {
+  const std::vector<KeptTensor> tensors = kept_tensors(*judged.job, fullest(judged.derivation));
+  if (tensors.empty()) return {};
+  std::vector<std::vector<std::string>> rows;
+  Bytes sum;
+  for (const KeptTensor& tensor : tensors) {
+    sum += tensor.bytes;
+    rows.push_back({std::string(tensor.what), std::string(tensor.unit),
+                    tensor.checkpoint ? "checkpoint" : "", grouped(in_bytes(tensor.each)),
+                    grouped(tensor.times), grouped(in_bytes(tensor.bytes))});
+  }
+  rows.push_back({"sum", "", "", "", "", grouped(in_bytes(sum))});
+  return "\n" + inked(style, Ink::bold, "Kept for backward") +
+         "  by all micro-batches in flight, when they are most\n" +
+         table(style,
+               {{.title = "tensor", .may_shrink = true},
+                {.title = "of"},
+                {.title = ""},
+                {.title = "bytes of one", .right = true},
+                {.title = "times", .right = true},
+                {.title = "bytes", .right = true}},
+               rows, 0);
 }
 
 std::string instants_table(const Judged& judged, const TextStyle& style) {
@@ -134,6 +161,7 @@ std::string explanation_text(const Judged& judged, const std::string& what,
   if (what == "communication") return communication_terms(judged, style);
   std::string text = memory_terms(judged, what, style);
   if (what == "memory") text += instants_table(judged, style);
+  if (what == name_of(MemoryCategory::activations)) text += kept_table(judged, style);
   return text + sources_text(judged, style);
 }
 

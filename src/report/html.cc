@@ -60,7 +60,7 @@ std::string memory_terms_table(const Job& job, const MemoryClass& memory) {
   std::vector<std::vector<std::string>> rows;
   for (const MemoryTerm* term : terms) {
     std::string factors;
-    for (const AxisFactor& factor : term->factors) {
+    for (const AxisFactor& factor : factors_of(job.placement, memory, *term)) {
       const auto axis = static_cast<std::size_t>(factor.axis);
       if (factor.factor == Rational(1)) continue;
       factors +=

@@ -8,10 +8,10 @@
 namespace placet {
 namespace {
 
-Json tensor_json(const TensorEntry& entry) {
+Json tensor_json(const TensorEntry& entry, Dtype stored) {
   Json json = {{"name", entry.name},
                {"shape", entry.shape},
-               {"dtype", entry.dtype ? Json(name_of(*entry.dtype)) : Json(nullptr)},
+               {"dtype", name_of(entry.dtype.value_or(stored))},
                {"class", entry.tensor_class},
                {"count", entry.count},
                {"trainable", entry.trainable}};
@@ -66,8 +66,10 @@ std::string model_json(const Model& model, std::int64_t sequence) {
       {"flops_per_token",
        {{"forward", whole_flops(flops.forward)}, {"training", whole_flops(flops.training)}}},
       {"notes", model.notes}};
-  for (const TensorEntry& entry : list_tensors(model))
-    json["tensors"].push_back(tensor_json(entry));
+  const Dtype stored = model.stored.value_or(Precision{}.parameters);
+  for (const TensorEntry& entry : list_tensors(model)) {
+    json["tensors"].push_back(tensor_json(entry, stored));
+  }
   return print_json(json);
 }
 

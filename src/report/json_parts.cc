@@ -33,10 +33,10 @@ Json factors_json(const Job& job, const std::vector<AxisFactor>& factors) {
   return json;
 }
 
-Json json_of(const Job& job, const MemoryTerm& term) {
+Json json_of(const Job& job, const MemoryClass& memory, const MemoryTerm& term) {
   Json json = {{"state", name_of(term.category)},
                {"what", term.what},
-               {"axis_factors", factors_json(job, term.factors)},
+               {"axis_factors", factors_json(job, factors_of(job.placement, memory, term))},
                {"bytes", in_bytes(term.bytes)},
                {"rest_bytes", in_bytes(term.rest)},
                {"host_bytes", in_bytes(term.host)},
@@ -132,7 +132,7 @@ Json json_of(const Job& job, const MemoryClass& memory) {
     json["instants"].push_back(
         {{"at", name_of(instant.instant)}, {"bytes", in_bytes(instant.bytes)}});
   }
-  for (const MemoryTerm& term : memory.terms) json["terms"].push_back(json_of(job, term));
+  for (const MemoryTerm& term : memory.terms) json["terms"].push_back(json_of(job, memory, term));
   return json;
 }
 

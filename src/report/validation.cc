@@ -77,6 +77,40 @@ std::string worst_text(const Validation& validation, const TextStyle& style) {
                       rows, 0);
 }
 
+std::string worst_times_text(const Validation& validation, const TextStyle& style) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Prediction& prediction : worst_times(validation, kWorstRows)) {
+    rows.push_back({prediction.labels.row_id, fmt::format("{:.4g} s", prediction.measured),
+                    fmt::format("{:.4g} s", prediction.predicted), signed_percent(prediction.error),
+                    prediction.labels.placement});
+  }
+  return "\n" + table(style,
+                      {{.title = "worst times"},
+                       {.title = "measured", .right = true},
+                       {.title = "predicted", .right = true},
+                       {.title = "error", .right = true},
+                       {.title = "placement", .may_shrink = true}},
+                      rows, 0);
+}
+
+std::string time_text(const Validation& validation, const TextStyle& style) {
+  if (validation.time.rows == 0) return {};
+  SummaryTable groups = {{"all", validation.time}};
+  for (const auto& [group, summary] : validation.time_groups) {
+    groups.emplace("only " + std::string(name_of(group)), summary);
+  }
+  std::string text = summaries_text("step time, |error|", groups, style);
+  if (validation.time_by_source.size() > 1) {
+    text += summaries_text("step time by source", validation.time_by_source, style);
+  }
+  text += summaries_text("step time by model", validation.time_by_model, style);
+  if (validation.rank_correlation) {
+    text += fmt::format("\nRanking of layouts (Spearman, median of {} groups): {:.3f}\n",
+                        validation.ranked_groups, *validation.rank_correlation);
+  }
+  return text + worst_times_text(validation, style);
+}
+
 std::string skipped_text(const Validation& validation, const TextStyle& style) {
   if (validation.skipped.empty()) return {};
   std::map<std::pair<bool, std::string>, std::vector<std::string>> reasons;
@@ -126,29 +160,60 @@ std::string facts_text(const Validation& validation, const TextStyle& style) {
   return text;
 }
 
+// What fills gaps of the table, by column: "mlp_type (28 rows), optimizer (28 rows)".
+std::string assumed_text(const Validation& validation, std::string_view origin,
+                         const std::string& intro, const TextStyle& style) {
+  std::map<std::string, std::int64_t> rows;
+  for (const UsedFact& fact : validation.facts) {
+    if (fact.origin != origin) continue;
+    const std::size_t column = fact.key.rfind(' ');
+    rows[fact.key.substr(column == std::string::npos ? 0 : column + 1)] += fact.rows;
+  }
+  if (rows.empty()) return {};
+  std::string text = intro;
+  for (const auto& [column, count] : rows) {
+    if (text != intro) text += ", ";
+    text += fmt::format("{} ({} rows)", column, count);
+  }
+  return wrapped(style, text + ".", 2) + "\n";
+}
+
+// A table without figures of memory is judged by its times.
+const ErrorSummary& judged_of(const Validation& validation) {
+  return validation.memory.rows > 0 ? validation.memory : validation.time;
+}
+
 std::string verdict_text(const Validation& validation, const ValidationReport& report) {
   if (!report.tolerance) return {};
-  if (validation.memory.rows == 0) return "\nNo row could be scored: the tolerance is missed.\n";
-  return fmt::format(
-      "\nMean error {} is {} the tolerance {}.\n", percent(validation.memory.mean_abs),
-      is_within(validation, report) ? "within" : "above", percent(*report.tolerance));
+  const ErrorSummary& judged = judged_of(validation);
+  if (judged.rows == 0) return "\nNo row could be scored: the tolerance is missed.\n";
+  return fmt::format("\nMean error {} is {} the tolerance {}.\n", percent(judged.mean_abs),
+                     is_within(validation, report) ? "within" : "above",
+                     percent(*report.tolerance));
 }
 
 }  // namespace
 
 bool is_within(const Validation& validation, const ValidationReport& report) {
   if (!report.tolerance) return true;
-  return validation.memory.rows > 0 && validation.memory.mean_abs <= *report.tolerance;
+  const ErrorSummary& judged = judged_of(validation);
+  return judged.rows > 0 && judged.mean_abs <= *report.tolerance;
 }
 
 std::string validation_text(const Validation& validation, const ValidationReport& report,
                             const TextStyle& style) {
   std::string text = inked(style, Ink::bold, "Predictions beside " + validation.table) + "\n";
-  text += fmt::format("{} rows, {} scorable, {} predicted; nothing is fitted.\n", validation.rows,
-                      validation.scorable, validation.predicted);
+  text += fmt::format("{} rows, {} scorable, {} predicted. No constant is fitted to a row.\n",
+                      validation.rows, validation.scorable, validation.predicted);
+  text += assumed_text(validation, kAssumed, "Assumed, from other sources: ", style);
+  text += assumed_text(validation, kAssumedFromTable,
+                       "Assumed, read off the table's own figures: ", style);
   if (validation.time_rows > 0) {
-    text += fmt::format("{} rows give a time or a throughput, which is not predicted yet.\n",
-                        validation.time_rows);
+    text += fmt::format("{} rows give a time or a throughput; {} of them are scored.\n",
+                        validation.time_rows, validation.time.rows);
+    if (validation.time.rows > 0) {
+      text += "Rates of devices were calibrated on rows that docs/theory.md, section 7.6 names.\n";
+    }
   }
   SummaryTable groups = {{"all", validation.memory}};
   for (const auto& [group, summary] : validation.groups) {
@@ -159,6 +224,7 @@ std::string validation_text(const Validation& validation, const ValidationReport
     groups.emplace("not near it", validation.below_limit);
   }
   if (validation.memory.rows > 0) text += summaries_text("memory, |error|", groups, style);
+  text += time_text(validation, style);
   if (validation.by_measure.size() > 1) {
     text += summaries_text("by measure", validation.by_measure, style);
   }

@@ -30,19 +30,33 @@ Json summaries_json(const SummaryTable& summaries) {
   return json;
 }
 
-// Time is not predicted yet: its rows are counted, and every figure of theirs is null.
+Json groups_json(const std::map<RowGroup, ErrorSummary>& groups) {
+  Json json = Json::object();
+  for (const RowGroup group : {RowGroup::stated, RowGroup::assumed}) {
+    const auto found = groups.find(group);
+    json[std::string(name_of(group))] =
+        summary_json(found == groups.end() ? ErrorSummary{} : found->second);
+  }
+  return json;
+}
+
 Json time_json(const Validation& validation) {
-  Json json = summary_json({});
-  json["rows"] = 0;
-  json["rank_correlation"] = nullptr;
+  Json json = summary_json(validation.time);
+  json["rank_correlation"] =
+      validation.rank_correlation ? Json(*validation.rank_correlation) : Json(nullptr);
+  json["ranked_groups"] = validation.ranked_groups;
   json["rows_with_time"] = validation.time_rows;
-  json["note"] = "time is not predicted yet";
+  json["groups"] = groups_json(validation.time_groups);
+  SummaryTable by = validation.time_by_model;
+  by.insert(validation.time_by_source.begin(), validation.time_by_source.end());
+  json["by"] = summaries_json(by);
+  json["by_engine"] = summaries_json(validation.time_by_engine);
   return json;
 }
 
 // Bytes are whole numbers; shares of another row's bytes are not.
 Json amount_json(const Prediction& prediction, double amount) {
-  if (prediction.is_share) return amount;
+  if (prediction.is_share || prediction.is_time) return amount;
   return static_cast<std::int64_t>(std::llround(amount));
 }
 
@@ -51,7 +65,9 @@ Json prediction_json(const Prediction& prediction) {
           {"measure", prediction.measure},
           {"measured", amount_json(prediction, prediction.measured)},
           {"predicted", amount_json(prediction, prediction.predicted)},
-          {"unit", prediction.is_share ? "share" : "bytes"},
+          {"unit", prediction.is_time    ? "seconds"
+                   : prediction.is_share ? "share"
+                                         : "bytes"},
           {"error", prediction.error},
           {"group", name_of(prediction.labels.group)},
           {"engine", prediction.labels.engine},
@@ -111,7 +127,7 @@ std::string validation_json(const Validation& validation, const ValidationReport
                  {"fp", counts.false_positive},
                  {"fn", counts.false_negative},
                  {"tn", counts.true_negative}}},
-               {"groups", Json::object()},
+               {"groups", groups_json(validation.groups)},
                {"by", summaries_json(by)},
                {"by_measure", summaries_json(validation.by_measure)},
                {"by_engine", summaries_json(validation.by_engine)},
@@ -119,11 +135,6 @@ std::string validation_json(const Validation& validation, const ValidationReport
                {"by_pp", summaries_json(validation.by_layer_degree)},
                {"predictions", Json::array()},
                {"fits", fits_json(validation)}};
-  for (const RowGroup group : {RowGroup::stated, RowGroup::assumed}) {
-    const auto found = validation.groups.find(group);
-    json["groups"][std::string(name_of(group))] =
-        summary_json(found == validation.groups.end() ? ErrorSummary{} : found->second);
-  }
   for (const Prediction& prediction : validation.predictions) {
     if (!prediction.failed) json["predictions"].push_back(prediction_json(prediction));
   }

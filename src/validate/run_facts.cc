@@ -1,6 +1,7 @@
 #include "validate/run_facts.h"
 
 #include "catalog/config_object.h"
+#include "catalog/table.h"
 
 namespace placet {
 namespace {
@@ -18,6 +19,11 @@ void read_experts(RowReader& reader, RunShape& shape) {
   shape.experts_per_token = reader.need_whole("moe_topk", {1, kMostExperts});
   shape.expert_width = reader.need_whole("moe_ffn", {1, kMostWidth});
   shape.shared_experts = reader.need_whole("moe_shared_experts", {0, kMostExperts});
+  // Some models alternate instead of beginning with dense blocks.
+  const auto dense = reader.find("moe_first_dense_layers");
+  if (dense && dense->find_first_not_of("0123456789") != std::string::npos) {
+    return reader.miss("which blocks have experts cannot be said in columns");
+  }
   shape.dense_blocks = reader.need_whole("moe_first_dense_layers", {0, kMostLayers});
 }
 
@@ -34,6 +40,8 @@ RunShape read_shape(RowReader& reader) {
   shape.mlp_type = reader.need("mlp_type");
   shape.positions = reader.need("pos_embedding");
   shape.tied = reader.need_whole("tied_embeddings", {0, 1}) == 1;
+  shape.dropout =
+      static_cast<double>(reader.find_whole("dropout_percent", {0, 99}).value_or(0)) / 100;
   read_experts(reader, shape);
   const bool all_experts = shape.experts > 0 && shape.dense_blocks == 0;
   if (!all_experts) shape.ffn = reader.need_whole("ffn", {1, kMostWidth});
@@ -127,6 +135,21 @@ void read_realisation(RowReader& reader, RunFacts& facts) {
   }
 }
 
+std::optional<double> find_rate(RowReader& reader, const char* column) {
+  const auto cell = reader.find(column);
+  if (!cell || cell->empty()) return std::nullopt;
+  return number_of(*cell, {.least = 1e-3, .greatest = 1e6}, column);
+}
+
+void read_network(RowReader& reader, RunFacts& facts) {
+  facts.cluster = reader.find("cluster").value_or("");
+  facts.network = reader.find("network").value_or("");
+  facts.network_bandwidth = find_rate(reader, "network_gb_s");
+  facts.intra_bandwidth = find_rate(reader, "intra_gb_s");
+  facts.network_latency = find_rate(reader, "network_latency_us");
+  facts.intra_latency = find_rate(reader, "intra_latency_us");
+}
+
 }  // namespace
 
 RunFacts read_run(RowReader& reader) {
@@ -139,6 +162,7 @@ RunFacts read_run(RowReader& reader) {
   facts.precision = reader.need("precision");
   facts.optimizer = reader.need("optimizer");
   facts.device = reader.find("gpu").value_or("");
+  read_network(reader, facts);
   return facts;
 }
 

@@ -63,6 +63,12 @@ struct RunFacts {
   std::string precision;
   std::string optimizer;
   std::string device;
+  std::string cluster;                      // of the catalogue; empty: the device's usual hosts
+  std::string network;                      // a link of the catalogue; empty: the cluster's
+  std::optional<double> network_bandwidth;  // GB/s, measured across hosts by all devices of a host
+  std::optional<double> intra_bandwidth;    // GB/s, inside a host
+  std::optional<double> network_latency;    // microseconds of a step of a collective
+  std::optional<double> intra_latency;
 
   friend bool operator==(const RunFacts&, const RunFacts&) = default;
 };

@@ -14,6 +14,7 @@
 #include "units/error.h"
 #include "units/nearest.h"
 #include "validate/run_model.h"
+#include "validate/run_time.h"
 
 namespace placet {
 namespace {
@@ -182,7 +183,10 @@ RunPlan RunPlanner::plan(const RunFacts& facts, const EngineRule& engine,
   plan.schedule = schedule_of(strategies_, plan.placement);
   plan.attention = attention_of(strategies_, plan.placement);
   plan.host_runs_ahead = host_runs_ahead(facts, plan, where);
-  if (!facts.device.empty()) plan.capacity = device_of(facts.device, where).memory;
+  if (!facts.device.empty()) {
+    plan.capacity = device_of(facts.device, where).memory;
+    plan.cluster = cluster_of(*catalog_, facts, word_of("gpu", facts.device, where), where);
+  }
   return plan;
 }
 

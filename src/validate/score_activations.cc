@@ -109,7 +109,8 @@ class ActivationScorer {
     const std::string prefix = source + ": ";
     for (const Filling* filling : reader.used()) {
       for (const auto& [column, value] : filling->cells) {
-        facts_.add({"assumption", prefix + column, value, filling->evidence.source});
+        facts_.add({std::string(filling->from_table ? kAssumedFromTable : kAssumed),
+                    prefix + column, value, filling->evidence.source});
       }
     }
   }

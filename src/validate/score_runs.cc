@@ -6,6 +6,7 @@
 #include "validate/parallel.h"
 #include "validate/run_figures.h"
 #include "validate/run_jobs.h"
+#include "validate/run_time.h"
 #include "validate/score.h"
 
 namespace placet {
@@ -25,6 +26,9 @@ struct RunRow {
   std::vector<MeasuredFigure> figures;
   std::optional<RunPlan> plan;  // none: failed
   RunFigures predicted;
+  std::optional<double> step;  // measured, seconds
+  TimeDerivation time;
+  bool gives_time = false;  // the row has a figure of time that is scored
   std::string failure;
 };
 
@@ -119,13 +123,14 @@ class RunScorer {
   }
 
   void read(std::size_t row) {
-    count_time(row);
+    if (has_time(row)) ++result_.time_rows;
     const auto found = reading_.sources.find(table_.text(row, "source_id"));
     const SourceReading* source = found == reading_.sources.end() ? nullptr : &found->second;
     if (std::string reason = unusable(row, source); !reason.empty()) return skip(row, reason);
     RunRow run{.row = row, .ran_out = table_.text(row, "status") == "oom"};
     run.figures = figures_in(row);
-    if (run.figures.empty() && !run.ran_out) {
+    run.gives_time = !run.ran_out && has_time(row) && !excludes_time(row, source);
+    if (run.figures.empty() && !run.ran_out && !run.gives_time) {
       return skip(row, table_.text(row, "peak_mem_gb").empty()
                            ? "no figure of memory"
                            : "what its figure of memory measures is not known");
@@ -147,16 +152,22 @@ class RunScorer {
     return text;
   }
 
-  void count_time(std::size_t row) {
+  bool has_time(std::size_t row) const {
     for (const char* column : {"step_time_s", "step_time_s_derived", "tokens_per_s_per_gpu",
                                "tokens_per_s_total", "samples_per_s", "tflops_per_gpu"}) {
-      if (table_.text(row, column).empty()) continue;
-      ++result_.time_rows;
-      return;
+      if (!table_.text(row, column).empty()) return true;
     }
+    return false;
   }
 
-  void add(RunRow run, const RunFacts& facts, const EngineRule& engine, const RowReader& reader) {
+  bool excludes_time(std::size_t row, const SourceReading* source) const {
+    return source != nullptr &&
+           std::ranges::any_of(source->time_exclusions, [&](const Exclusion& exclusion) {
+             return matches(exclusion.when, table_, row);
+           });
+  }
+
+  void add(RunRow run, const RunFacts& facts, const EngineRule& engine, RowReader& reader) {
     run.labels = {.row_id = text_of(table_.text(run.row, "row_id")),
                   .source = text_of(table_.text(run.row, "source_id")),
                   .model = text_of(table_.text(run.row, "model")),
@@ -169,6 +180,7 @@ class RunScorer {
       run.plan = planner_.plan(facts, engine, table_.place(run.row, "framework"));
       run.labels.engine = run.plan->frame->job.engine_text;
       run.labels.placement = run.plan->placement_text;
+      if (run.gives_time) run.step = measured_step(reader, facts, run.plan->frame->job.model);
       note_facts(run, facts, engine, reader);
     } catch (const InputError& error) {
       run.failure = reason_of(error);
@@ -185,8 +197,8 @@ class RunScorer {
     }
     for (const Filling* filling : reader.used()) {
       for (const auto& [column, value] : filling->cells) {
-        facts_.add(
-            {"assumption", run.labels.source + ": " + column, value, filling->evidence.source});
+        facts_.add({std::string(filling->from_table ? kAssumedFromTable : kAssumed),
+                    run.labels.source + ": " + column, value, filling->evidence.source});
       }
     }
     for (const MeasuredFigure& figure : run.figures) {
@@ -211,8 +223,14 @@ class RunScorer {
   static void derive_one(RunRow& run) {
     if (!run.plan) return;
     try {
-      run.predicted = figures_of(*run.plan, job_of(*run.plan),
-                                 run.figures.empty() ? Needs::verdict : Needs::figures);
+      Job job = job_of(*run.plan);
+      if (run.ran_out || !run.figures.empty()) {
+        run.predicted =
+            figures_of(*run.plan, job, run.figures.empty() ? Needs::verdict : Needs::figures);
+      }
+      if (!run.step || !run.plan->cluster) return;
+      job.cluster = run.plan->cluster;
+      run.time = derive_time(job, run.plan->frame->prepared);
     } catch (const InputError& error) {
       run.failure = reason_of(error);
       run.plan.reset();
@@ -242,7 +260,22 @@ class RunScorer {
                               figure.bytes > kNearLimit * in_bytes_real(*run.plan->capacity);
       result_.predictions.push_back(std::move(prediction));
     }
-    record_fit(run);
+    record_time(run);
+    if (run.ran_out || !run.figures.empty()) record_fit(run);
+  }
+
+  void record_time(const RunRow& run) {
+    if (!run.step) return;
+    Prediction prediction{.labels = run.labels,
+                          .measure = "step",
+                          .is_time = true,
+                          .devices = run.time.known ? devices_of(run.plan->placement) : 0,
+                          .throughput = run.time.known ? run.time.tokens : 1,
+                          .measured = *run.step,
+                          .failed = !run.time.known};
+    prediction.predicted = in_seconds(run.time.step);
+    prediction.error = prediction.predicted / prediction.measured - 1;
+    result_.predictions.push_back(std::move(prediction));
   }
 
   // A row that cannot be predicted counts as judged wrongly.

@@ -34,6 +34,14 @@ Validation score(const Catalog& catalog, const Table& table, const ValidateOptio
   fail_internally("every kind of table is scored");
 }
 
+std::string spelled(const RowPattern& where) {
+  std::string text;
+  for (const CellPattern& cell : where) {
+    text += (text.empty() ? "" : " ") + cell.column + "=" + cell.any_of.front();
+  }
+  return text;
+}
+
 }  // namespace
 
 std::vector<std::size_t> chosen_rows(const Table& table, const ValidateOptions& options) {
@@ -46,6 +54,13 @@ std::vector<std::size_t> chosen_rows(const Table& table, const ValidateOptions& 
 
 Validation validate(const Catalog& catalog, const Table& table, const ValidateOptions& options) {
   check_conditions(table, options.where);
+  if (!options.where.empty() && chosen_rows(table, options).empty()) {
+    throw InputError({.where = "--where",
+                      .value = spelled(options.where),
+                      .problem = "matches none of the " + std::to_string(table.rows.size()) +
+                                 " rows of " + table.where,
+                      .allowed = "text of a cell, in which * stands for any characters"});
+  }
   return summarized(score(catalog, table, options));
 }
 

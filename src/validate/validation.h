@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,9 +32,12 @@ struct RowLabels {
 /// One figure that a source gives, beside ours.
 struct Prediction {
   RowLabels labels;
-  std::string measure;    // "reserved", "states", "activations", ...
-  bool decides = true;    // the figure that stands for its row in the totals
-  bool is_share = false;  // values are fractions of another row's; otherwise bytes
+  std::string measure;       // "reserved", "states", "activations", ...
+  bool decides = true;       // the figure that stands for its row in the totals
+  bool is_share = false;     // values are fractions of another row's; otherwise bytes
+  bool is_time = false;      // values are seconds
+  std::int64_t devices = 0;  // of the job, for times
+  double throughput = 1;     // tokens of the step
   double measured = 0;
   double predicted = 0;  // 0 where a row could not be predicted: an error of 100 %
   double error = 0;      // predicted / measured - 1
@@ -57,9 +61,13 @@ struct FitJudgement {
   double capacity = 0;  // bytes
 };
 
+/// Origins of facts that fill gaps of a table: from another source, or read off its own figures.
+constexpr std::string_view kAssumed = "assumption";
+constexpr std::string_view kAssumedFromTable = "assumption from the table";
+
 /// A stated fact and the rows it touches.
 struct UsedFact {
-  std::string origin;  // "name@version", "assumption", "engine", "word", "measure", "device"
+  std::string origin;  // "name@version", "engine", "word", "measure", "device", or an assumption
   std::string key;
   std::string value;
   std::string source;
@@ -73,11 +81,18 @@ struct Validation {
   std::int64_t rows = 0;
   std::int64_t scorable = 0;   // rows with a figure and with every input known
   std::int64_t predicted = 0;  // of those
-  std::int64_t time_rows = 0;  // rows with a step time or throughput; time is not predicted yet
+  std::int64_t time_rows = 0;  // rows with a step time or throughput
   std::vector<SkippedRow> skipped;
   std::vector<Prediction> predictions;  // in the order of the rows
   std::vector<FitJudgement> fits;
   ErrorSummary memory;  // of the deciding figures
+  ErrorSummary time;    // of steps
+  /// Of predicted and measured throughput within one source, model and number of devices: the
+  /// median over such groups of three rows or more; none without a group.
+  std::optional<double> rank_correlation;
+  std::int64_t ranked_groups = 0;
+  SummaryTable time_by_source, time_by_model, time_by_engine;
+  std::map<RowGroup, ErrorSummary> time_groups;
   std::map<RowGroup, ErrorSummary> groups;
   ErrorSummary below_limit, near_limit;  // of `memory`, by Prediction::near_limit
   SummaryTable by_measure, by_source, by_model, by_engine, by_tensor_degree, by_layer_degree;
@@ -88,7 +103,9 @@ struct Validation {
 /// Fills the summaries from predictions and fits.
 Validation summarized(Validation validation);
 
-/// The `count` deciding predictions with the largest errors, the worst first.
+/// The `count` deciding predictions of memory, or predictions of time, with the largest errors, the
+/// worst first.
 std::vector<Prediction> worst_of(const Validation& validation, std::size_t count);
+std::vector<Prediction> worst_times(const Validation& validation, std::size_t count);
 
 }  // namespace placet

@@ -22,9 +22,9 @@ class DataParallelWriter {
     w_.axis("data", degree);
     w_.axis("micro-batch", micro_batches);
     w_.program.dims = model.dims;
-    w_.program.kernels = model.kernels;
+    for (const Kernel& kernel : model.kernels) w_.add_kernel(kernel);  // all differ
     w_.program.reference = model.reference;
-    w_.program.classes.push_back({.name = "all"});
+    w_.program.classes.push_back({.name = "all", .box = {{}}});
   }
 
   Program write() {
@@ -40,8 +40,15 @@ class DataParallelWriter {
     w_.body = &body;
     count();
     in_loop([&] {
+      std::vector<Step>* outside = w_.body;
+      std::vector<Step> inside;
+      w_.body = &inside;
       for (std::size_t u = 0; u < r.units.size(); ++u) forward(u);
       for (std::size_t u = r.units.size(); u-- > 0;) backward(u);
+      w_.body = outside;
+      w_.alloc_all(per_micro_batch_);
+      outside->insert(outside->end(), inside.begin(), inside.end());
+      w_.free_all(per_micro_batch_);
     });
     update();
     w_.over(InstructionKind::all_reduce, {kData}, loss_, loss_);
@@ -51,7 +58,6 @@ class DataParallelWriter {
     w_.alloc_all(temporary_);
     for (const BufferRef& b : cleared_) w_.add(InstructionKind::zero, {}, {b});
     whole.insert(whole.end(), body.begin(), body.end());
-    std::erase_if(temporary_, [&](const BufferRef& b) { return b.family == loss_.family; });
     w_.free_all(temporary_);
     return std::move(w_.program);
   }
@@ -72,8 +78,13 @@ class DataParallelWriter {
 
   BufferRef temporary(const std::string& name, const std::vector<int>& dims) {
     const BufferRef ref = w_.buffer(name, divided(dims));
-    temporary_.push_back(ref);
-    return std::ranges::find(dims, kSample) == dims.end() ? ref : at_micro_batch(ref);
+    if (std::ranges::find(dims, kSample) == dims.end()) {
+      temporary_.push_back(ref);
+      return ref;
+    }
+    w_.program.families.back().by_micro_batch = true;
+    per_micro_batch_.push_back(at_micro_batch(ref));
+    return per_micro_batch_.back();
   }
 
   void declare_inputs() {
@@ -91,7 +102,7 @@ class DataParallelWriter {
     count_ = temporary("count", {});
     number_ = temporary("number", {});
     seeds_ = temporary("seeds", r.inputs[at(r.weights)].dims);
-    loss_ = temporary("loss", {});
+    loss_ = initial("loss", {}, {});
     cleared_ = {count_, loss_};
     w_.program.classes[0].results = {{loss_, {{.kind = StateRef::Kind::loss}}}};
   }
@@ -156,7 +167,7 @@ class DataParallelWriter {
       } else {
         values_[unit].push_back(temporary(value.name, value.dims));
         gradients_[unit].push_back(temporary("d." + value.name, value.dims));
-        per_micro_batch_.push_back(gradients_[unit].back());
+        cleared_gradients_.push_back(gradients_[unit].back());
       }
     }
   }
@@ -189,7 +200,10 @@ class DataParallelWriter {
     std::vector<BufferRef> all = in;
     all.insert(all.end(), out.begin(), out.end());
     Instruction& what = w_.call(kernel, std::move(in), std::move(out));
-    what.key = {.name = a.key, .unit = {.offset = static_cast<std::int64_t>(unit)}};
+    if (!a.key.empty()) {
+      what.kind = InstructionKind::random;
+      what.key = {.name = a.key, .unit = {.offset = static_cast<std::int64_t>(unit)}};
+    }
     const Kernel& k = w_.program.kernels[at(kernel)];
     for (int d : positions_of(k)) {
       bool is_sample = false;
@@ -217,7 +231,7 @@ class DataParallelWriter {
       apply(unit, a, a.kernel, buffers(unit, a.inputs), buffers(unit, a.outputs));
     }
     if (unit + 1 == r.units.size()) {
-      for (const BufferRef& b : per_micro_batch_) w_.add(InstructionKind::zero, {}, {b});
+      for (const BufferRef& b : cleared_gradients_) w_.add(InstructionKind::zero, {}, {b});
     }
     if (kind.loss < 0) return;
     w_.call(r.seed_kernel, {inputs_[at(r.weights)], count_}, {seeds_});
@@ -240,8 +254,7 @@ class DataParallelWriter {
       for (int t : b.adjoint.reads) in.push_back(values_[unit][at(value(t))]);
       for (int t : b.adjoint.to)
         shares.push_back(temporary("share", kind.values[at(value(t))].dims));
-      w_.program.kernels.push_back(b.adjoint.kernel);
-      apply(unit, a, static_cast<int>(w_.program.kernels.size()) - 1, in, shares);
+      apply(unit, a, w_.add_kernel(b.adjoint.kernel), in, shares);
       for (std::size_t i = 0; i < shares.size(); ++i) {
         w_.add(InstructionKind::accumulate, {shares[i]},
                {gradients_[unit][at(value(b.adjoint.to[i]))]});
@@ -284,7 +297,7 @@ class DataParallelWriter {
   std::vector<BufferRef> inputs_;
   std::map<std::pair<int, int>, Held> held_;
   std::vector<std::vector<BufferRef>> values_, gradients_;
-  std::vector<BufferRef> temporary_, cleared_, per_micro_batch_;
+  std::vector<BufferRef> temporary_, cleared_, per_micro_batch_, cleared_gradients_;
   BufferRef count_, number_, seeds_, loss_;
 };
 

@@ -9,7 +9,7 @@
 
 namespace placet {
 
-/// The program over an axis "data" of that degree. One set of buffers serves all micro-batches.
+/// The program over an axis "data" of that degree.
 Program data_parallel(const ModelReference& model, std::int64_t degree, std::int64_t micro_batches);
 
 }  // namespace placet

@@ -104,6 +104,15 @@ TEST(KernelRunTest, ChoicesAgree) {
   for (std::size_t i = 0; i < 16; ++i) EXPECT_EQ(d[i] != 0, i / 4 == 1 || i / 4 == 3) << i;
 }
 
+// A device that makes entries 2 and 3 of the vector makes those of the whole.
+TEST(KernelRunTest, IndicesOfVectorsAreGlobal) {
+  const std::string text =
+      "kernel k(z[e]) -> (g[f]) {\n dim f like e\n g[f] = route.2(z[e]; whole e)\n}";
+  const std::vector<Tensor> z{{5, 9, 1, 7}};
+  const Tensor all = made(text, {4, 4}, z, 4);
+  EXPECT_EQ(made(text, {4, 2}, z, 2, {0, 2}), (Tensor{all[2], all[3]}));
+}
+
 TEST(KernelRunTest, ADivisionByZeroIsReported) {
   const KernelCode code = compile(kernel_from("kernel k(x[]) -> (y[]) {\n y[] = inv(x[])\n}"), {});
   Element x = 0;

@@ -24,15 +24,29 @@ int ProgramWriter::dim(const std::string& name, std::int64_t extent) {
   return static_cast<int>(program.dims.size()) - 1;
 }
 
-int ProgramWriter::kernel(const std::string& text) {
-  program.kernels.push_back(kernel_from(text));
+int ProgramWriter::kernel(const std::string& text) { return add_kernel(kernel_from(text)); }
+
+int ProgramWriter::add_kernel(Kernel kernel) {
+  const std::string name = kernel.name;
+  for (int number = 2;; ++number) {
+    const auto found = std::ranges::find(program.kernels, kernel.name, &Kernel::name);
+    if (found == program.kernels.end()) break;
+    if (*found == kernel) return static_cast<int>(found - program.kernels.begin());
+    kernel.name = name + "." + std::to_string(number);
+  }
+  program.kernels.push_back(std::move(kernel));
   return static_cast<int>(program.kernels.size()) - 1;
 }
 
 BufferRef ProgramWriter::buffer(const std::string& name, std::vector<DividedDim> dims,
                                 AxisList flat) {
-  program.families.push_back(
-      {.name = name, .type = {.pieces = {{std::move(dims)}}, .flat = std::move(flat)}});
+  Family family{.name = name, .type = {.pieces = {{std::move(dims)}}, .flat = std::move(flat)}};
+  for (int number = 2;
+       std::ranges::find(program.families, family.name, &Family::name) != program.families.end();
+       ++number) {
+    family.name = name + "." + std::to_string(number);
+  }
+  program.families.push_back(std::move(family));
   return {.family = static_cast<int>(program.families.size()) - 1};
 }
 
@@ -79,8 +93,7 @@ void ProgramWriter::backward(int kernel, const std::vector<BufferRef>& tensors,
   if (!adjoint || adjoint->to != wanted) throw std::logic_error("no such gradient");
   std::vector<BufferRef> inputs = from;
   for (int t : adjoint->reads) inputs.push_back(tensors.at(at(t)));
-  program.kernels.push_back(adjoint->kernel);
-  call(static_cast<int>(program.kernels.size()) - 1, inputs, made);
+  call(add_kernel(adjoint->kernel), inputs, made);
 }
 
 void ProgramWriter::alloc_all(const std::vector<BufferRef>& buffers) {
@@ -169,7 +182,7 @@ class SmallWriter {
     tensor_ = w_.axis("tensor", request_.tensor, request_.tensor_shares);
     micro_ = w_.axis("micro-batch", request_.micro_batches);
     n_ = add_small_net(w_, request_.samples, request_.hidden);
-    w_.program.classes.push_back({.name = "all"});
+    w_.program.classes.push_back({.name = "all", .box = {{}, {}}});
     declare();
     w_.body = &w_.program.classes[0].body;
     w_.alloc_all(step_buffers_);
@@ -194,13 +207,9 @@ class SmallWriter {
     const DividedDim s{n_.sample, samples};
     const DividedDim t{n_.token, {}};
     const DividedDim h{n_.hidden, cut};
-    x_ = w_.buffer("x", {s, t, {n_.in, {}}});
-    z_ = w_.buffer("z", {s, t, {n_.out, {}}});
-    weights_ = w_.buffer("weights", {s, t});
-    for (BufferRef* b : {&x_, &z_, &weights_}) {
-      w_.program.families[at(b->family)].by_micro_batch = true;
-      *b = at_micro_batch(*b);
-    }
+    x_ = of_micro_batch("x", {s, t, {n_.in, {}}});
+    z_ = of_micro_batch("z", {s, t, {n_.out, {}}});
+    weights_ = of_micro_batch("weights", {s, t});
     const std::vector<DividedDim> w{h, {n_.in, {}}};
     const std::vector<DividedDim> v{{n_.out, {}}, h};
     const AxisList flat = request_.divided_state ? AxisList{data_} : AxisList{};
@@ -212,26 +221,23 @@ class SmallWriter {
     gv_ = made("gv", v);
     dw_ = made("dw", w);
     dv_ = made("dv", v);
-    a_ = at_micro_batch(made("a", {s, t, h}));
-    da_ = at_micro_batch(made("da", {s, t, h}));
-    y_ = at_micro_batch(made("y", {s, t, {n_.out, {}}}));
-    dy_ = at_micro_batch(made("dy", {s, t, {n_.out, {}}}));
-    l_ = at_micro_batch(made("l", {s, t}));
-    d_ = at_micro_batch(made("d", {s, t}));
+    a_ = of_micro_batch("a", {s, t, h});
+    da_ = of_micro_batch("da", {s, t, h});
+    y_ = of_micro_batch("y", {s, t, {n_.out, {}}});
+    dy_ = of_micro_batch("dy", {s, t, {n_.out, {}}});
+    l_ = of_micro_batch("l", {s, t});
+    d_ = of_micro_batch("d", {s, t});
     n_count_ = made("n", {});
     one_ = made("one", {});
     q_ = made("q", {});
     c_ = made("c", {});
     loss_ = w_.buffer("loss", {});
-    step_buffers_.push_back(loss_);
     if (request_.divided_state) {
       pw_ = made("pw", w, flat);
       pv_ = made("pv", v, flat);
       sw_ = made("sw", w, flat);
       sv_ = made("sv", v, flat);
     }
-    step_buffers_.erase(std::remove(step_buffers_.begin(), step_buffers_.end(), loss_),
-                        step_buffers_.end());
     initial();
   }
 
@@ -250,6 +256,12 @@ class SmallWriter {
       }
     }
     all.results = {{loss_, {{.kind = StateRef::Kind::loss}}}};
+  }
+
+  BufferRef of_micro_batch(const std::string& name, std::vector<DividedDim> dims) {
+    const BufferRef ref = w_.buffer(name, std::move(dims));
+    w_.program.families.back().by_micro_batch = true;
+    return at_micro_batch(ref);
   }
 
   BufferRef made(const std::string& name, std::vector<DividedDim> dims, AxisList flat = {}) {
@@ -279,6 +291,7 @@ class SmallWriter {
 
   void micro_batches() {
     begin_loop();
+    w_.alloc_all({a_, da_, y_, dy_, l_, d_});
     w_.call(n_.lower, {x_, w_tensor_}, {a_});
     w_.call(n_.upper, {a_, v_tensor_}, {y_});
     w_.over(InstructionKind::all_reduce, {tensor_}, y_, y_);
@@ -291,6 +304,7 @@ class SmallWriter {
     w_.add(InstructionKind::accumulate, {dv_}, {gv_});
     w_.backward(n_.lower, {x_, w_tensor_, a_}, {da_}, {{1, dw_}});
     w_.add(InstructionKind::accumulate, {dw_}, {gw_});
+    w_.free_all({a_, da_, y_, dy_, l_, d_});
     end_loop();
   }
 

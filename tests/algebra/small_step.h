@@ -37,6 +37,8 @@ class ProgramWriter {
   int axis(const std::string& name, std::int64_t degree, std::vector<std::int64_t> shares = {});
   int dim(const std::string& name, std::int64_t extent);
   int kernel(const std::string& text);
+  /// The kernel's number; one that is there already keeps its own, and names stand once.
+  int add_kernel(Kernel kernel);
   /// A family of one tensor.
   BufferRef buffer(const std::string& name, std::vector<DividedDim> dims, AxisList flat = {});
 

@@ -6,6 +6,7 @@
 #include "algebra/verify.h"
 #include "model/build.h"
 #include "model/shapes.h"
+#include "program/wellformed.h"
 
 namespace placet {
 namespace {
@@ -16,7 +17,9 @@ ModelReference reference_of(const Architecture& architecture, std::int64_t sampl
 }
 
 void expect_equal(const Architecture& architecture) {
-  const Verification v = verify(data_parallel(reference_of(architecture, 5), 2, 2));
+  const Program program = data_parallel(reference_of(architecture, 5), 2, 2);
+  require_wellformed(program, {.where = "data parallel"});
+  const Verification v = verify(program);
   EXPECT_TRUE(v.equal) << v.stuck.value_or("") << (v.witness.empty() ? "" : v.witness[0].tensor);
   EXPECT_LT(v.error_probability, 1e-12);
 }
@@ -39,6 +42,19 @@ TEST(TransformerTest, BiasesAndAFusedProjection) {
     }
   }
   expect_equal(a);
+  // Dropout: numbers drawn for another name, and positions counted within the device's own part.
+  Program key = data_parallel(reference_of(a, 4), 2, 1);
+  Program positions = key;
+  std::size_t drawing = 0;
+  for (std::size_t i = 0; i < instructions_of(key).size(); ++i) {
+    Instruction& what = instructions_of(key)[i].what();
+    if (what.label != "dropout") continue;
+    if (drawing++ == 0) what.key.name = "another";
+    instructions_of(positions)[i].what().positions.clear();
+  }
+  EXPECT_GT(drawing, 0U);
+  EXPECT_FALSE(verify(key).equal);
+  EXPECT_FALSE(verify(positions).equal);
 }
 
 TEST(TransformerTest, ChosenExperts) { expect_equal(small_moe()); }

@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include "algebra/small_step.h"
+#include "program/wellformed.h"
 
 namespace placet {
 namespace {
 
 void expect_equal(const SmallStep& request) {
-  const Verification v = verify(small_step(request));
+  const Program program = small_step(request);
+  require_wellformed(program, {.where = "small step"});
+  const Verification v = verify(program);
   EXPECT_TRUE(v.equal) << v.stuck.value_or("")
                        << (v.witness.empty() ? "" : " " + v.witness[0].tensor);
   EXPECT_EQ(v.seeds, 2);

@@ -178,8 +178,8 @@ TEST(DeviceFileTest, WrongFilesAreRefusedWithTheKeyPath) {
   EXPECT_EQ(device_complaint(device_file(
                 R"({"value": 80, "kind": "guess", "source": "s", "date": "2024"})", "")),
             file +
-                "memory_gib.kind: 'guess' is not known; expected peak, datasheet, measured or "
-                "recalled");
+                "memory_gib.kind: 'guess' is not known; expected peak, datasheet, measured, "
+                "recalled or calibrated");
   EXPECT_EQ(device_complaint(device_file(
                 R"({"value": 85899345920, "kind": "peak", "source": "s", "date": "2024"})", "")),
             file +

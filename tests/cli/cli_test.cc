@@ -112,11 +112,46 @@ TEST(ExitStatusTest, HelpAndVersionAreNoErrors) {
   EXPECT_TRUE(has(run("derive --help").out, "Examples:"));
 }
 
+TEST(SimulateTest, TermsAddUpToTheStep) {
+  const Result result = run(
+      "simulate llama-3.2-1b --cluster h100-sxm:2 --placement 'dp=8:zero1 tp=2:tp+sp' --seq 2048 "
+      "--global-batch 16 --json");
+  ASSERT_EQ(result.status, 0) << result.err;
+  const Json json = Json::parse(result.out);
+  EXPECT_EQ(json["schema"], "placet.timeline/1");
+  double sum = 0;
+  for (const Json& term : json["terms"]) sum += term["seconds"].get<double>();
+  const double step = json["step_seconds"].get<double>();
+  EXPECT_NEAR(sum, step, 1e-9);
+  EXPECT_NEAR(json["tokens_per_second"].get<double>(), 16 * 2048 / step, 1e-3);
+  EXPECT_GT(json["mfu"].get<double>(), 0);
+  EXPECT_LT(json["mfu"].get<double>(), 1);
+  EXPECT_TRUE(json["breakdown"]["exposed_communication"].contains("tp"));
+  EXPECT_EQ(json["stages"].size(), 1U);
+  EXPECT_FALSE(json["binds"].get<std::string>().empty());
+}
+
+TEST(SimulateTest, TextSaysWhereTimeGoes) {
+  const Result result =
+      run("simulate llama-3.2-1b --cluster h100-sxm:1 --placement 'pp=2:1f1b dp=4:ddp' --seq 2048 "
+          "--global-batch 32");
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_TRUE(has(result.out, "One step of llama-3.2-1b"));
+  EXPECT_TRUE(has(result.out, "bound by"));
+  EXPECT_TRUE(has(result.out, "waiting for stages"));
+}
+
+TEST(SimulateTest, NeedsACluster) {
+  const Result result = run("simulate 70B --placement dp=8:ddp");
+  EXPECT_EQ(result.status, 2);
+  EXPECT_TRUE(has(result.err, "--cluster: is missing: time depends on devices and links"));
+}
+
 TEST(WrongInputTest, EveryMessageSaysWhereAndWhat) {
   expect_wrong_input("", "subcommand: is missing; expected model, derive, compare");
   expect_wrong_input("derve 70B", "subcommand: 'derve' is not known;");
   expect_wrong_input("derve 70B", "did you mean 'derive'?");
-  expect_wrong_input("simulate 70B", "'simulate' is not available in this version");
+  expect_wrong_input("plan 70B", "'plan' is not available in this version");
   expect_wrong_input("derive 70B --placment dp=8:ddp", "did you mean '--placement'?");
   expect_wrong_input("derive 70B extra --placement dp=8:ddp",
                      "placet derive: 'extra' is one argument too many");

@@ -488,6 +488,63 @@ TEST(Communication, ATiedMatrixIsReducedOverDataThenBetweenItsHosts) {
   EXPECT_EQ(of_states(together)[4], "reduce reduce_scatter bf16 dp 32x1 gradients");
 }
 
+// Without sharding the gradient goes from partial to whole over dp and over its hosts at once: one
+// group of 4 on 2048 bytes, 2 x 3/4 x 2048 = 3072, where two of 2 would send 2 x 2048.
+TEST(Communication, ATiedMatrixThatIsWholeIsReducedInOneGroup) {
+  Architecture architecture = wide_architecture(2);
+  architecture.head.tied = true;
+  const Job job = written_job(build_model(architecture), "pp=2:1f1b dp=2:ddp", 8, 4);
+  for (const std::size_t stage : {std::size_t{0}, std::size_t{1}}) {
+    const Lines lines = of_states(job, stage);
+    EXPECT_EQ(std::ranges::count(lines, "reduce all_reduce bf16 pp*dp 2048x1 gradients"), 1)
+        << ::testing::PrintToString(lines);
+    EXPECT_TRUE(std::ranges::none_of(
+        lines, [](const std::string& line) { return line.find("shared") != std::string::npos; }));
+  }
+}
+
+// Every tensor stands twice: one group of both hosts and the two replicas.
+TEST(Communication, TwoDirectionsReduceWithTheReplicas) {
+  const Job job = written_job(wide(4), "pp=4:dualpipe dp=2:ddp", 8, 16);
+  EXPECT_EQ(of_states(job, 1), Lines{"reduce all_reduce bf16 pp*dp/4 4672x2 gradients"});
+}
+
+// Each device's 4 tokens of 2 choices are 8 entries; its 2 experts take ceil(8 / 2 x 5/4) = 5 each.
+TEST(Communication, ACapacityFillsTheSlotsOfAnExpert) {
+  Job job = written_job(build_model(expert_architecture(1)), "ep=2:ep", 4, 2);
+  const auto entries = [&] {
+    const Prepared prepared = prepare(job);
+    const Layout layout = lay_out(job, prepared);
+    const LocalUnit& unit = layout.units[1];
+    const UnitKind& kind = job.model.kinds[static_cast<std::size_t>(unit.kind)];
+    for (std::size_t v = 0; v < kind.values.size(); ++v) {
+      if (prepared.kinds[static_cast<std::size_t>(unit.kind)].values[v].routed) {
+        return unit.values[v];
+      }
+    }
+    return std::int64_t{0};
+  };
+  const std::int64_t balanced = entries();
+  job.routing = {.kind = Routing::Kind::capacity, .capacity = Rational(5, 4)};
+  EXPECT_EQ(entries() * 8, balanced * 10);
+}
+
+// Of 4 choices on 2 devices two are sent.
+TEST(Communication, ATokenMayGoOnceToEachDevice) {
+  Architecture architecture = expert_architecture(1);
+  std::get<Moe>(architecture.shapes[0][1].branches[0].mixer).experts_per_token = 4;
+  Job job = written_job(build_model(architecture), "ep=2:ep", 4, 2);
+  const auto payload = [&] {
+    for (const CommunicationTerm& term : derive(job).communication[0].terms) {
+      if (term.collective == Collective::all_to_all) return in_bytes(term.payload);
+    }
+    return std::int64_t{0};
+  };
+  const std::int64_t each = payload();
+  job.profile.token_dispatch = TokenDispatch::exchange_once;
+  EXPECT_EQ(payload() * 2, each);
+}
+
 // --- optimizers that see more than elements
 
 // Every matrix of a block is cut by tp: the half of its own shard over dp, 1152 elements of

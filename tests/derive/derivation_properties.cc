@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "derive/kept_tensors.h"
 #include "derive/layout.h"
 #include "derive/reserve.h"
 #include "derive/stages.h"
@@ -47,6 +48,15 @@ AssertionResult memory_adds_up(const MemoryClass& memory) {
   for (const InstantBytes& instant : memory.instants) highest = std::max(highest, instant.bytes);
   if (highest != memory.peak) return AssertionFailure() << "the peak is not the highest instant";
   return AssertionSuccess();
+}
+
+/// What is kept, tensor by tensor, is what the activations at rest are.
+AssertionResult tensors_add_up(const Job& job, const MemoryClass& memory) {
+  Bytes kept;
+  for (const KeptTensor& tensor : kept_tensors(job, memory)) kept += tensor.bytes;
+  if (kept == memory.at_rest[3]) return AssertionSuccess();
+  return AssertionFailure() << "kept tensors: " << in_bytes(kept) << " of "
+                            << in_bytes(memory.at_rest[3]);
 }
 
 /// The table of transitions, written once more: bytes sent by the busiest of n devices in one call.
@@ -331,6 +341,7 @@ AssertionResult terms_add_up(const Job& job, const Derivation& derivation) {
   std::int64_t devices = 0;
   for (const MemoryClass& memory : derivation.memory) {
     if (AssertionResult sums = memory_adds_up(memory); !sums) return sums;
+    if (AssertionResult sums = tensors_add_up(job, memory); !sums) return sums;
     peak = std::max(peak, memory.peak);
     devices += memory.devices;
   }
@@ -466,9 +477,9 @@ bool replay_covers(const Job& job) {
                                        : Mode::sharded);
   };
   return std::ranges::all_of(job.placement.axes, [&](const AxisPlacement& axis) {
-    return axis.shares.empty() && covers(axis.how) &&
-           std::ranges::all_of(axis.overrides,
-                               [&](const Override& one) { return covers(one.how); });
+    return covers(axis.how) && std::ranges::all_of(axis.overrides, [&](const Override& one) {
+             return covers(one.how);
+           });
   });
 }
 
@@ -485,7 +496,9 @@ bool keeps_parts(const Job& job, const Prepared& prepared) {
 AssertionResult replay_agrees(const Job& job, const Prepared& prepared, const Derivation& whole) {
   const std::vector<Stage> stages = stages_of(job);
   for (const MemoryClass& memory : whole.memory) {
-    const Reservation replay = reserve(job, prepared, memory.stage);
+    const Layout layout = memory.coordinates.empty() ? lay_out(job, prepared)
+                                                     : lay_out(job, prepared, memory.coordinates);
+    const Reservation replay = reserve(layout, memory.stage);
     const std::int64_t more = in_bytes(replay.alive) - in_bytes(memory.peak);
     const std::int64_t most = 512 * blocks_alive_at_most(job, stages[at(memory.stage)]);
     if (more < 0 || more > most) {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "derive/derive.h"
+#include "derive/divider.h"
+#include "derive/layout.h"
 #include "derive/small_llama.h"
 
 namespace placet {
@@ -39,6 +41,57 @@ TEST(DeviceClasses, HoldTheirOwnPart) {
   EXPECT_EQ(uneven.memory[0].at_rest[0], bytes(4'000'000));
   EXPECT_EQ(uneven.memory[1].at_rest[0], bytes(2'000'000));
   EXPECT_EQ(uneven.memory[0].devices + uneven.memory[1].devices, 2);
+}
+
+std::int64_t part(const Placement& placement, std::int64_t total, std::int64_t dp,
+                  std::int64_t cp) {
+  const Coordinates coordinates = std::vector<std::int64_t>{dp, cp};
+  return Divider(placement, coordinates).share(total, axis_bit(0) | axis_bit(1));
+}
+
+// 10 over shares 3,2,2: 4.3, 2.9 and 2.9 rounded down leave two: one each to the first two.
+TEST(DeviceClasses, EqualSharesDifferByOnePieceAtMost) {
+  Placement placement;
+  placement.axes = {axis("dp", 3, Cut::batch), axis("cp", 1, Cut::sequence)};
+  placement.axes[0].shares = {3, 2, 2};
+  EXPECT_EQ(part(placement, 10, 0, 0), 5);
+  EXPECT_EQ(part(placement, 10, 1, 0), 3);
+  EXPECT_EQ(part(placement, 10, 2, 0), 2);
+  EXPECT_EQ(largest_part(placement, 10, axis_bit(0)), 5);
+  EXPECT_EQ(smallest_part(placement, 10, axis_bit(0)), 2);
+  // Fifths of 7, and 2/3 and 1/3 of each, in one go: the weights are 4, 4, 2 and 2, 2, 1 of 15.
+  placement.axes[0].shares = {2, 2, 1};
+  placement.axes[1] = axis("cp", 2, Cut::sequence);
+  placement.axes[1].shares = {2, 1};
+  std::vector<std::int64_t> parts;
+  for (std::int64_t i = 0; i < 6; ++i) parts.push_back(part(placement, 7, i / 2, i % 2));
+  // 28/15 = 1 twice, 14/15 = 0 three times, 7/15 = 0: five are left, the heaviest first.
+  EXPECT_EQ(parts, (std::vector<std::int64_t>{2, 1, 2, 1, 1, 0}));
+}
+
+// Of all coordinates with equal shares the first has the largest part of any length, so that its
+// device is the fullest of its class; and the parts add up.
+TEST(DeviceClasses, TheFirstOfAClassIsItsFullest) {
+  Placement placement;
+  placement.axes = {axis("dp", 5, Cut::batch), axis("cp", 4, Cut::sequence)};
+  placement.axes[0].shares = {3, 7, 3, 7, 3};
+  for (const std::vector<std::int64_t>& inner :
+       {std::vector<std::int64_t>{}, std::vector<std::int64_t>{2, 5, 2, 1}}) {
+    placement.axes[1].shares = inner;
+    for (std::int64_t total = 0; total < 500; ++total) {
+      std::int64_t sum = 0;
+      for (std::int64_t dp = 0; dp < 5; ++dp) {
+        for (std::int64_t cp = 0; cp < 4; ++cp) {
+          const std::int64_t own = part(placement, total, dp, cp);
+          sum += own;
+          const std::int64_t first_dp = dp % 2;
+          const std::int64_t first_cp = inner.empty() || cp == 2 ? 0 : cp;
+          EXPECT_LE(own, part(placement, total, first_dp, first_cp)) << total;
+        }
+      }
+      EXPECT_EQ(sum, total);
+    }
+  }
 }
 
 // The larger share lies on the larger device: 60 of 100 and 30 of 40 bytes fit, although 60 is

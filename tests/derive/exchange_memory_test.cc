@@ -51,6 +51,12 @@ TEST(ExchangeMemory, ARingHoldsThePieceItWorksOnAndTheNext) {
   EXPECT_EQ(exchanged("cp=2:ring", 2).forward.total(), 64);
 }
 
+// One kv head over 2 devices stands on both: keys and values are kept twice as large, 2 x 32 bytes
+// more than what half the tokens' would be.
+TEST(ExchangeMemory, SharedHeadsStandOnEachOfTheirDevices) {
+  EXPECT_EQ(exchanged("cp=2:heads", 2).memory.kept - exchanged("cp=2:ring", 2).memory.kept, 64);
+}
+
 // One tensor after the other, each in both layouts: the queries, or the output, 64 bytes.
 TEST(ExchangeMemory, AnExchangeOfHeadsHoldsOneTensorTwice) {
   const Exchanged block = exchanged("cp=2:heads", 2);

@@ -52,6 +52,20 @@ TEST(Memory, WholeReplicasRestInSixteenBytesPerParameter) {
   EXPECT_EQ(whole.peak, gigabytes(1120));
 }
 
+// Parameters that rest whole in host memory are copied in for use, one unit of 2 x 500 bytes at a
+// time; of half of them half.
+TEST(Memory, ParametersOnTheHostAreCopiedInUnitByUnit) {
+  AxisPlacement half = axis("dp", 2, Cut::batch);
+  half.how.offload[0] = Offload{.fraction = Rational(1, 2)};
+  AxisPlacement all = half;
+  all.how.offload[0] = Offload{.fraction = Rational(1)};
+  const auto copied = [](const AxisPlacement& dp) {
+    return alive(derive_bare(2'000, 4, dp).memory[0], "gathered parameters");
+  };
+  EXPECT_EQ(copied(all), bytes(1'000));
+  EXPECT_EQ(copied(half), bytes(500));
+}
+
 // 1120e9 / 8 = 140e9: eight times less.
 TEST(Memory, EverythingShardedOverEightRestsInAnEighth) {
   const Derivation sharded =

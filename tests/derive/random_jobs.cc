@@ -167,7 +167,15 @@ Override RandomJobs::any_override(const Model& model, const AxisPlacement& axis)
   }
   if (one_in(3)) {
     const std::int64_t first = pick(0, blocks_of(model));
-    return {.selector = BlockRange{first, first + pick(0, blocks_of(model))}, .how = any_how(cut)};
+    const std::int64_t last = first + pick(0, blocks_of(model));
+    How how = any_how(cut);
+    if (cut == Cut::tensor && limits_.meaningful) {
+      // The columns of the stream are cut for all blocks or for none.
+      const IndexSet hidden = bit_of(Index::hidden);
+      how.tensor_indices = (how.tensor_indices & ~hidden) | (axis.how.tensor_indices & hidden);
+      if (how.tensor_indices == 0) how.tensor_indices = axis.how.tensor_indices;
+    }
+    return {.selector = BlockRange{first, last}, .how = how};
   }
   How how = any_how(limits_.meaningful ? cut : static_cast<Cut>(pick(0, kCutCount - 1)));
   if (cut == Cut::tensor && limits_.meaningful) {
@@ -325,6 +333,9 @@ std::string RandomJobs::describe(const Job& job) const {
       break;
     case Routing::Kind::expected:
       text += " --routing expected=" + std::to_string(job.routing.skew);
+      break;
+    case Routing::Kind::capacity:
+      text += " --routing capacity=" + to_string(job.routing.capacity);
       break;
     case Routing::Kind::worst:
       text += " --routing worst";

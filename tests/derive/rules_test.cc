@@ -100,6 +100,29 @@ TEST(RulesTest, GoodJobsHaveNoFindings) {
 
 // --- meaning
 
+// A block whose stream is cut by columns would hand a thirty-second of it to one that has it whole.
+TEST(RulesTest, TheStreamsColumnsAreCutForAllTensorsOrForNone) {
+  Job mixed = job("tp=2:tensor(S,S,S,R);blocks 0-1:tensor(S,S,S,R)");
+  EXPECT_EQ(check_rules(mixed), std::vector<Finding>{});
+  mixed.placement.axes[0].overrides[0].how.tensor_indices |= bit_of(Index::hidden);
+  expect(mixed, {"meaning", Severity::error, "axis tp, class blocks 0-1",
+                 "the residual stream is one: its columns are cut for all tensors or for none",
+                 "blocks 0-1:tensor(S,S,S,R)"});
+}
+
+// Muon updates embedding and head like vectors, element by element: cutting only those tears
+// nothing that it sees whole.
+TEST(RulesTest, OnlyTensorsThatAreSeenWholeAreTorn) {
+  Job muon = job("tp=2:tensor(S,S,S,R)");
+  muon.optimizer.region = UpdateRegion::matrix;
+  EXPECT_EQ(only_finding(muon).rule, "whole-regions");
+  muon = job("tp=2:tensor(S,S*,S,R);embedding:tensor(S,S,S,R)");
+  muon.optimizer.region = UpdateRegion::matrix;
+  muon.optimizer.other_states = {{.dtype = Dtype::fp32}};
+  muon.optimizer.other_classes = bit_of(TensorClass::embedding);
+  EXPECT_EQ(check_rules(muon), std::vector<Finding>{});
+}
+
 TEST(RulesTest, MeaninglessModesNameTheNearestTuple) {
   expect(job("tp=8:tensor(S*,S,S,R)"),
          {"meaning", Severity::error, "axis tp", "parameters cannot be S* along a tensor cut",

@@ -30,6 +30,14 @@ TEST(SizesTest, APartIsLargerForTheFirst) {
   EXPECT_EQ(local_extents(p, piece, {0, 0, 1, 0}), (std::vector<std::int64_t>{3, 6}));
 }
 
+// 7 over 3:1 is 5.25 and 1.75, rounded down 5 and 1: the piece left over goes to the larger share.
+TEST(SizesTest, SharesRoundTheLargestUpFirst) {
+  const Program p = mesh();
+  const PieceType piece{.dims = {{.dim = 1, .by = {{0}}}}};
+  EXPECT_EQ(local_extents(p, piece, {0, 0, 0, 0}), (std::vector<std::int64_t>{6}));
+  EXPECT_EQ(local_extents(p, piece, {1, 0, 0, 0}), (std::vector<std::int64_t>{1}));
+}
+
 // 7 over tp gives 4 and 3, times 6; the row of both tensors, 24 + 8 on the first, halves over dp.
 TEST(SizesTest, ARowOfTensorsIsDividedOnceMore) {
   const Program p = mesh();

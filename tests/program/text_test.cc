@@ -87,6 +87,23 @@ TEST(ProgramTextTest, DerivedKernelsReadBackAsTheSame) {
   EXPECT_EQ(kernel_from(to_text(back->kernel)), back->kernel) << to_text(back->kernel);
 }
 
+// A row of instructions of one buffer stands on lines of sixteen; each is one of its own.
+TEST(ProgramTextTest, RowsOfAllocationsStandOnOneLine) {
+  Program p = sample_program("linear");
+  std::vector<Step>& body = p.classes[0].body;
+  for (int i = 0; i < 40; ++i) {
+    body.push_back({Instruction{.kind = InstructionKind::zero,
+                                .phase = StepPhase::update,
+                                .outputs = {{.family = i % 2 == 0 ? 0 : 6}}}});
+  }
+  const std::string text = to_text(p);
+  EXPECT_EQ(program_from(text, "print"), p);
+  EXPECT_NE(text.find("  zero w, loss, w, loss, w, loss, w, loss, w, loss, w, loss, w, loss, w, "
+                      "loss\n  zero w, loss"),
+            std::string::npos)
+      << text;
+}
+
 TEST(ProgramTextTest, NamesAreQuotedWhereTheyAreNoWords) {
   EXPECT_EQ(spelled("w.q"), "w.q");
   EXPECT_EQ(spelled("d'0-x_1"), "d'0-x_1");

@@ -87,7 +87,7 @@ const std::vector<Damage> kDamages = {
      },
      "class 'all', holds x[j] = input x: has an index that is no number"},
     {[](Program& p) { instruction(p, 0).outputs.clear(); },
-     "class 'all', step 1: 'alloc ' has another number of buffers; expected buffers that it makes"},
+     "class 'all', step 1: 'alloc ' has another number of buffers; expected one out"},
     {[](Program& p) { instruction(p, 0).outputs[0].family = 77; },
      "class 'all', step 1: '77' is the number of no buffer; expected from 0 to 12"},
     {[](Program& p) { instruction(p, 0).outputs[0].piece = 1; },
@@ -95,29 +95,29 @@ const std::vector<Damage> kDamages = {
     {[](Program& p) { instruction(p, 0).outputs[0].unit.offset = 1; },
      "class 'all', step 1: 'count' has no index of units"},
     {[](Program& p) { instruction(p, 0).kernel = 0; },
-     "class 'all', step 1: 'alloc count, part, loss, d.w' has a kernel, which alloc does not use"},
+     "class 'all', step 1: 'alloc count' has a kernel, which alloc does not use"},
     {[](Program& p) { instruction(p, 0).axes = {0}; },
-     "class 'all', step 1: 'alloc count, part, loss, d.w over dp' has axes, which alloc does not "
+     "class 'all', step 1: 'alloc count over dp' has axes, which alloc does not "
      "use"},
     {[](Program& p) { instruction(p, 0).event = 0; },
-     "class 'all', step 1: 'alloc count, part, loss, d.w' has an event, which only record and wait "
+     "class 'all', step 1: 'alloc count' has an event, which only record and wait "
      "use"},
     {[](Program& p) { instruction(p, 0).label = "\x01"; },
      "class 'all', step 1: a label has characters in its text that cannot be printed; expected "
      "UTF-8 without control characters"},
-    {[](Program& p) { instruction(p, 3).outputs.clear(); },
-     "class 'all', step 6: 'all_reduce sum count over dp' gives other buffers than it takes"},
-    {[](Program& p) { instruction(p, 3).axes = {5}; },
-     "class 'all', step 6: '5' is the number of no axis; expected from 0 to 1"},
-    {[](Program& p) { instruction(p, 3).peer = 1; },
-     "class 'all', step 6: 'all_reduce sum count over dp' has a peer, which all_reduce does not "
+    {[](Program& p) { instruction(p, 7).outputs.clear(); },
+     "class 'all', step 10: 'all_reduce sum count over dp' gives other buffers than it takes"},
+    {[](Program& p) { instruction(p, 7).axes = {5}; },
+     "class 'all', step 10: '5' is the number of no axis; expected from 0 to 1"},
+    {[](Program& p) { instruction(p, 7).peer = 1; },
+     "class 'all', step 10: 'all_reduce sum count over dp' has a peer, which all_reduce does not "
      "use"},
     {[](Program& p) {
-       std::get<Call>(std::get<Loop>(p.classes[0].body[4].what).body[0].what).procedure = 4;
+       std::get<Call>(std::get<Loop>(p.classes[0].body[8].what).body[0].what).procedure = 4;
      },
-     "class 'all', step 8: '4' is the number of no procedure; expected from 0 to 0"},
-    {[](Program& p) { std::get<Loop>(p.classes[0].body[4].what).last = -1; },
-     "class 'all', step 7: '-1' is no bound of a loop; expected from 0 to 4294967296"},
+     "class 'all', step 12: '4' is the number of no procedure; expected from 0 to 0"},
+    {[](Program& p) { std::get<Loop>(p.classes[0].body[8].what).last = -1; },
+     "class 'all', step 11: '-1' is no bound of a loop; expected from 0 to 4294967296"},
 };
 
 TEST(WellformedTest, EveryDamageHasItsMessage) {
@@ -198,9 +198,9 @@ TEST(WellformedTest, AnUncalledProcedureHasNoRange) {
 
 TEST(WellformedTest, TheFirstFaultIsReportedWithItsPlace) {
   Program p = sample_program("linear");
-  std::get<Instruction>(p.procedures[0].body[1].what).kernel = 12;
+  std::get<Instruction>(p.procedures[0].body[3].what).kernel = 12;
   EXPECT_EQ(refusal_of(p),
-            "program: procedure 'forward-backward', step 2: '12' is the number of no kernel; "
+            "program: procedure 'forward-backward', step 4: '12' is the number of no kernel; "
             "expected from 0 to 7");
 }
 

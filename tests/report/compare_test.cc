@@ -53,7 +53,7 @@ TEST(ComparisonTextTest, EachPlacementHasItsRow) {
 }
 
 TEST(ComparisonTextTest, KeepsToTheWidth) {
-  for (const int width : {80, 160}) {
+  for (const int width : {60, 80, 160}) {
     std::istringstream lines(
         comparison_text({with("a", 45, 10, true), with("b", 90, 15, false)}, {.width = width}));
     for (std::string line; std::getline(lines, line);) {

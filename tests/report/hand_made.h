@@ -65,7 +65,7 @@ inline Judged hand_made() {
                     memory_term(MemoryCategory::optimizer, "moments of block", 2 * part),
                     memory_term(MemoryCategory::gradients, "gradients of block", part),
                     memory_term(MemoryCategory::activations, "kept", part / 2)};
-    memory.terms[1].factors = {{.axis = 1, .factor = Rational(1, 4)}};
+    memory.terms[1].divided_by = axis_bit(1);
     for (const MemoryTerm& term : memory.terms) {
       memory.at_peak[static_cast<std::size_t>(term.category)] = term.bytes;
       memory.at_rest[static_cast<std::size_t>(term.category)] = term.bytes;

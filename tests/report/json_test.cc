@@ -95,7 +95,14 @@ TEST(ModelJsonTest, HasThePromisedKeys) {
   expect_keys(json["parameters"], {"total", "active", "trainable"});
   EXPECT_EQ(json["parameters"]["total"], 1000);
   expect_keys(json["tensors"][0], {"name", "shape", "dtype", "class", "count"});
+  EXPECT_EQ(json["tensors"][0]["dtype"], "bf16");  // what parameters rest in, unless said otherwise
   expect_keys(json["flops_per_token"], {"forward", "training"});
+}
+
+TEST(ModelJsonTest, TensorsHaveTheFormatOfTheirCheckpoint) {
+  Model model = hand_made().job->model;
+  model.stored = Dtype::fp32;
+  EXPECT_EQ(Json::parse(model_json(model, 128))["tensors"][0]["dtype"], "fp32");
 }
 
 TEST(CatalogueJsonTest, ColumnsBecomeKeys) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <ostream>
 
 #include "validate/validate.h"
 
@@ -33,7 +34,7 @@ TEST(AccuracyTest, PlaybookRuns) {
 
 TEST(AccuracyTest, ShardedRuns) {
   const Validation validation = validate_table("torchtitan.csv");
-  EXPECT_EQ(validation.scorable, 22);
+  EXPECT_EQ(validation.scorable, 30);
   EXPECT_EQ(validation.predicted, validation.scorable);
   EXPECT_LE(validation.memory.mean_abs, 0.08);
   EXPECT_EQ(share_right(validation.out_of_memory), 1);
@@ -43,6 +44,39 @@ TEST(AccuracyTest, LongSequencesWithTheOptimizerOnTheHost) {
   const Validation validation = validate_table("ml_engineering_h200_b200.csv");
   EXPECT_EQ(validation.predicted, 12);
   EXPECT_LE(validation.memory.mean_abs, 0.08);
+}
+
+// Step times: what a table's mean error and bias must stay below.
+struct TimeBound {
+  const char* table;
+  std::int64_t rows;
+  double mean_abs;
+  double bias;
+};
+
+void PrintTo(const TimeBound& bound, std::ostream* out) { *out << bound.table; }
+
+class StepTimeTest : public testing::TestWithParam<TimeBound> {};
+
+TEST_P(StepTimeTest, StaysNearTheMeasurements) {
+  const Validation validation = validate_table(GetParam().table);
+  EXPECT_EQ(validation.time.rows, GetParam().rows);
+  EXPECT_LE(validation.time.mean_abs, GetParam().mean_abs);
+  EXPECT_LE(std::abs(validation.time.bias), GetParam().bias);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tables, StepTimeTest,
+                         testing::Values(TimeBound{"korthikanti_table5.csv", 8, 0.036, 0.04},
+                                         TimeBound{"megatron_sc21_table1.csv", 10, 0.045, 0.045},
+                                         TimeBound{"vtrain_multi.csv", 78, 0.09, 0.04},
+                                         TimeBound{"llmfoundry_mpt.csv", 155, 0.065, 0.06},
+                                         TimeBound{"nemo_24_07.csv", 24, 0.08, 0.05},
+                                         TimeBound{"dgxc_benchmarking.csv", 66, 0.08, 0.04}));
+
+TEST(AccuracyTest, LayoutsAreRankedAsTheyWereMeasured) {
+  const Validation validation = validate_table("ultrascale_playbook.csv");
+  ASSERT_TRUE(validation.rank_correlation.has_value());
+  EXPECT_GE(*validation.rank_correlation, 0.9);
 }
 
 }  // namespace

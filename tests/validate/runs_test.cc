@@ -70,7 +70,8 @@ Validation validate_rows(const std::string& rows, ValidateOptions options = {.en
 // 1,180,416. Over two ranks at stage 1 each keeps 2 + 2 + 12/2 = 10 bytes of each: 11,804,160.
 TEST(RunsTest, StatesOfARowByHand) {
   const Validation validation = validate_rows(row("a", {{"mem_allocated_gib", "0.011"}}));
-  ASSERT_EQ(validation.predictions.size(), 2U);
+  ASSERT_EQ(validation.predictions.size(), 3U);
+  EXPECT_TRUE(validation.predictions.back().is_time);
   const Prediction& states = validation.predictions.front();
   EXPECT_EQ(states.measure, "states");
   EXPECT_FALSE(states.decides);
@@ -81,7 +82,8 @@ TEST(RunsTest, StatesOfARowByHand) {
 }
 
 TEST(RunsTest, GigabytesAreNotGibibytes) {
-  const Validation validation = validate_rows(row("a") + row("b", {{"mem_unit", "GB"}}));
+  const Validation validation = validate_rows(row("a", {{"step_time_s", ""}}) +
+                                              row("b", {{"mem_unit", "GB"}, {"step_time_s", ""}}));
   ASSERT_EQ(validation.predictions.size(), 2U);
   EXPECT_EQ(validation.predictions[0].measured, 1073741824);
   EXPECT_EQ(validation.predictions[1].measured, 1e9);
@@ -94,6 +96,34 @@ TEST(RunsTest, ARowThatSaysEverythingIsStated) {
   EXPECT_EQ(validation.predicted, 1);
   EXPECT_EQ(validation.groups.at(RowGroup::stated).rows, 1);
   EXPECT_EQ(validation.time_rows, 1);
+}
+
+// Times stand apart from memory: a row without a figure of memory is scored by its step.
+TEST(RunsTest, AStepTimeIsScoredApart) {
+  const Validation validation = validate_rows(row("a", {{"peak_mem_gb", ""}}));
+  ASSERT_EQ(validation.predictions.size(), 1U);
+  const Prediction& step = validation.predictions.front();
+  EXPECT_EQ(step.measure, "step");
+  EXPECT_DOUBLE_EQ(step.measured, 0.5);
+  EXPECT_GT(step.predicted, 0);
+  EXPECT_DOUBLE_EQ(step.error, step.predicted / 0.5 - 1);
+  EXPECT_EQ(validation.time.rows, 1);
+  EXPECT_EQ(validation.memory.rows, 0);
+  EXPECT_TRUE(validation.fits.empty());
+}
+
+// Two samples of 64 tokens over two devices: 128 tokens at 32 per second and device take 2 s.
+TEST(RunsTest, ThroughputIsAStepTime) {
+  const std::string header = kHeader.substr(0, kHeader.size() - 1) + "\n";
+  std::string table = header + row("a", {{"peak_mem_gb", ""}});
+  const auto at = table.find("step_time_s");
+  table.replace(at, 11, "tokens_per_s_per_gpu");
+  const std::string rate = "\"0.5\"";
+  table.replace(table.find(rate), rate.size(), "\"32\"");
+  const Validation validation =
+      validate(kCatalog, parse_table(table, "hand.csv"), {.engine = "placet"});
+  ASSERT_EQ(validation.predictions.size(), 1U);
+  EXPECT_DOUBLE_EQ(validation.predictions.front().measured, 2);
 }
 
 TEST(RunsTest, ATableOfTheProjectMayFillGaps) {
@@ -145,9 +175,11 @@ INSTANTIATE_TEST_SUITE_P(
     Unknown, LeftOutTest,
     testing::Values(
         LeftOut{{{"status", "failed"}}, "status 'failed' is neither ok nor oom"},
-        LeftOut{{{"peak_mem_gb", ""}}, "no figure of memory"},
-        LeftOut{{{"mem_kind", "nvidia-smi"}}, "what its figure of memory measures is not known"},
-        LeftOut{{{"mem_unit", "bytes"}}, "what its figure of memory measures is not known"},
+        LeftOut{{{"peak_mem_gb", ""}, {"step_time_s", ""}}, "no figure of memory"},
+        LeftOut{{{"mem_kind", "nvidia-smi"}, {"step_time_s", ""}},
+                "what its figure of memory measures is not known"},
+        LeftOut{{{"mem_unit", "bytes"}, {"step_time_s", ""}},
+                "what its figure of memory measures is not known"},
         LeftOut{{{"hidden", ""}}, "hidden is not stated"},
         LeftOut{{{"act_ckpt", ""}, {"seq_len", ""}},
                 "seq_len is not stated; act_ckpt is not stated"},

@@ -1,0 +1,111 @@
+// What an engine does with time: facts of EngineTiming (docs/formats.md).
+#include <algorithm>
+#include <functional>
+
+#include "catalog/profile_facts.h"
+#include "profile/profile.h"
+
+namespace placet {
+namespace {
+
+struct TimingFact {
+  std::string key;
+  std::function<void(const Reader&, EngineTiming&)> set;
+};
+
+TimingFact number(const char* key, double EngineTiming::*field) {
+  return {key, [field](const Reader& value, EngineTiming& t) {
+            t.*field = value.number({0, 100'000});
+          }};
+}
+
+TimingFact duration(const char* key, Seconds EngineTiming::*field) {
+  return {key, [field](const Reader& value, EngineTiming& t) {
+            t.*field = microseconds(value.number({0, 100'000'000}));
+          }};
+}
+
+TimingFact flag(const char* key, bool EngineTiming::*field) {
+  return {key, [field](const Reader& value, EngineTiming& t) { t.*field = value.flag(); }};
+}
+
+OpKind op_kind(const Reader& word) {
+  const auto kind = op_kind_named(word.text());
+  if (!kind) word.fail("is no operator", "a kind of operator such as linear or norm");
+  return *kind;
+}
+
+void set_fused(const Reader& value, EngineTiming& timing) {
+  timing.fused.clear();
+  for (const Reader& chain : value.items()) {
+    std::vector<OpKind>& kinds = timing.fused.emplace_back();
+    for (const Reader& word : chain.items()) kinds.push_back(op_kind(word));
+    if (kinds.size() < 2) chain.fail("is no chain", "two operators or more");
+  }
+}
+
+void set_overlaps(const Reader& value, EngineTiming& timing) {
+  std::vector<std::string> words;
+  words.reserve(kOverlapCount);
+  for (int i = 0; i < kOverlapCount; ++i) {
+    words.emplace_back(name_of(static_cast<Overlap>(i)));
+  }
+  timing.overlaps = 0;
+  for (const Reader& word : value.items()) {
+    timing.overlaps = static_cast<std::uint16_t>(timing.overlaps | 1U << word.one_of(words));
+  }
+}
+
+// "unfused", or the name of a kernel that devices have figures of.
+void set_attention(const Reader& value, EngineTiming& timing) {
+  const std::string word = value.text();
+  timing.attention_kernel = word == "unfused" ? std::string() : word;
+}
+
+const std::vector<TimingFact>& timing_facts() {
+  static const std::vector<TimingFact> kFacts = {
+      {"fused_kernels", set_fused},
+      {"attention_kernel", set_attention},
+      {"overlaps", set_overlaps},
+      number("score_bytes_forward", &EngineTiming::score_bytes_forward),
+      number("score_bytes_backward", &EngineTiming::score_bytes_backward),
+      number("dropped_score_bytes", &EngineTiming::dropped_score_bytes),
+      number("logit_bytes", &EngineTiming::logit_bytes),
+      number("update_bytes", &EngineTiming::update_bytes),
+      number("clip_bytes", &EngineTiming::clip_bytes),
+      duration("host_us_per_launch", &EngineTiming::host_per_launch),
+      duration("host_us_per_collective", &EngineTiming::host_per_collective),
+      duration("host_us_per_pass", &EngineTiming::host_per_pass),
+      duration("host_us_per_step", &EngineTiming::host_per_step),
+      {"extra_launches",
+       [](const Reader& value, EngineTiming& t) {
+         t.extra_launches = value.whole({0, 10'000});
+       }},
+      flag("captures_launches", &EngineTiming::captures_launches),
+      flag("sends_block", &EngineTiming::sends_block)};
+  return kFacts;
+}
+
+std::vector<std::string> timing_keys() {
+  std::vector<std::string> keys;
+  for (const TimingFact& fact : timing_facts()) keys.push_back(fact.key);
+  return keys;
+}
+
+}  // namespace
+
+void read_timing(const Reader& reader, Profile& profile) {
+  const auto object = reader.find("timing");
+  if (!object) return;
+  object->allow(timing_keys());
+  for (const TimingFact& timing : timing_facts()) {
+    const auto fact = object->find(timing.key);
+    if (!fact) continue;
+    fact->allow({"value", "source"});
+    timing.set(fact->at("value"), profile.timing);
+    note_fact(profile, "timing." + timing.key, fact->at("value").print(),
+              fact->at("source").text());
+  }
+}
+
+}  // namespace placet

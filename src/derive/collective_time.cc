@@ -1,0 +1,198 @@
+#include "derive/collective_time.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace placet {
+namespace {
+
+double real(std::int64_t n) { return static_cast<double>(n); }
+
+/// Bytes per second at which a member of the group sends across level l.
+double bandwidth_at(const std::vector<Level>& levels, const GroupPlace& place, std::size_t l) {
+  const double links = l == 0 ? 1.0 : real(place.inside[l - 1]);
+  return in_bytes_per_second(levels[l].bandwidth) * levels[l].efficiency * links;
+}
+
+std::int64_t domains_at(const GroupPlace& place, std::size_t l) {
+  const std::int64_t below = l == 0 ? 1 : place.inside[l - 1];
+  return std::max<std::int64_t>(1, place.inside[l] / below);
+}
+
+/// The levels on which the group has more than one domain of the level below.
+bool crosses(const GroupPlace& place, std::size_t l) { return domains_at(place, l) > 1; }
+
+double narrowest(const std::vector<Level>& levels, const GroupPlace& place) {
+  double least = 0;
+  for (std::size_t l = 0; l < place.inside.size(); ++l) {
+    if (!crosses(place, l)) continue;
+    const double here = bandwidth_at(levels, place, l);
+    least = least == 0 ? here : std::min(least, here);
+  }
+  return least;
+}
+
+/// Latency of going round a ring once: every step waits for the slowest of its links, which one of
+/// the members has to pass.
+double ring_latency(const std::vector<Level>& levels, const GroupPlace& place) {
+  double slowest = 0;
+  for (std::size_t l = 0; l < place.inside.size(); ++l) {
+    if (crosses(place, l)) slowest = std::max(slowest, in_seconds(levels[l].latency));
+  }
+  return slowest * real(place.size - 1);
+}
+
+/// Latency of climbing a tree over the wider levels, from rings inside the innermost.
+double tree_latency(const std::vector<Level>& levels, const GroupPlace& place) {
+  double sum = 0;
+  for (std::size_t l = 0; l < place.inside.size(); ++l) {
+    if (!crosses(place, l)) continue;
+    const double domains = real(domains_at(place, l));
+    sum += in_seconds(levels[l].latency) * (l == 0 ? domains - 1 : std::ceil(std::log2(domains)));
+  }
+  return sum;
+}
+
+/// The measured curve of the widest group that is not larger than the group's.
+const BusCurve* curve_for(const std::vector<Level>& levels, const GroupPlace& place) {
+  for (std::size_t l = 0; l < place.inside.size(); ++l) {
+    if (!crosses(place, l)) continue;
+    if (place.inside[l] != place.size) return nullptr;  // wider levels are crossed as well
+    const BusCurve* best = nullptr;
+    for (const BusCurve& curve : levels[l].all_reduce) {
+      if (curve.group <= place.size || best == nullptr) best = &curve;
+    }
+    return l == 0 ? best : nullptr;
+  }
+  return nullptr;
+}
+
+/// Below the smallest measured message time stays as it is there.
+double curve_time(const BusCurve& curve, double payload, double sent) {
+  const auto& points = curve.gigabytes_per_second.points;
+  const double least = points.front().x;
+  if (payload < least) return sent / payload * least / (points.front().y * 1e9);
+  return sent / (value_at(curve.gigabytes_per_second, payload) * 1e9);
+}
+
+Seconds all_to_all_time(const std::vector<Level>& levels, const GroupPlace& place, double payload) {
+  double longest = 0;
+  double latency = 0;
+  for (std::size_t l = 0; l < place.inside.size(); ++l) {
+    if (!crosses(place, l)) continue;
+    const std::int64_t below = l == 0 ? 1 : place.inside[l - 1];
+    const double leaving = payload * real(place.inside[l] - below) / real(place.size);
+    const double rate = in_bytes_per_second(levels[l].bandwidth) * levels[l].efficiency;
+    longest = std::max(longest, leaving / rate);
+    latency = std::max(latency, in_seconds(levels[l].latency) * real(domains_at(place, l) - 1));
+  }
+  return seconds(longest + latency);
+}
+
+Seconds broadcast_time(const std::vector<Level>& levels, const GroupPlace& place, double payload) {
+  const double rate = narrowest(levels, place);
+  return rate == 0 ? Seconds() : seconds(tree_latency(levels, place) + payload / rate);
+}
+
+/// One message to a neighbour along the axes: over the widest level that neighbours cross.
+Seconds send_time(const std::vector<Level>& levels, const GroupPlace& place, double payload) {
+  std::size_t widest = 0;
+  for (std::size_t l = 0; l < place.inside.size(); ++l) {
+    if (crosses(place, l)) widest = l;
+  }
+  const Level& level = levels[widest];
+  return level.latency +
+         seconds(payload / (in_bytes_per_second(level.bandwidth) * level.efficiency));
+}
+
+/// The levels of the cluster; of several groups of devices, of the slowest network, and the link
+/// that joins the groups.
+std::vector<Level> levels_of(const Cluster& cluster) {
+  std::vector<Level> levels = cluster.groups.front().levels;
+  if (cluster.groups.size() > 1) levels.push_back(cluster.between_groups);
+  return levels;
+}
+
+/// One more axis of the group: so many of its members as find room in a domain of each level.
+void widen(GroupPlace& place, const std::vector<Level>& levels, std::int64_t degree,
+           std::int64_t stride) {
+  place.size *= degree;
+  for (std::size_t l = 0; l < levels.size(); ++l) {
+    const bool last = l + 1 == levels.size();
+    const std::int64_t room = std::max<std::int64_t>(1, levels[l].devices / stride);
+    place.inside[l] *= last ? degree : std::min(degree, room);
+  }
+}
+
+}  // namespace
+
+GroupPlace place_of(const Cluster& cluster, const Placement& placement, AxisMask axes) {
+  GroupPlace place;
+  const std::vector<Level> levels = levels_of(cluster);
+  place.inside.assign(levels.size(), 1);
+  std::int64_t stride = 1;
+  for (std::size_t a = placement.axes.size(); a-- > 0;) {
+    const std::int64_t degree = placement.axes[a].degree;
+    if ((axes >> a & 1U) != 0) widen(place, levels, degree, stride);
+    stride *= degree;
+  }
+  return place;
+}
+
+Seconds all_reduce_time(const std::vector<Level>& levels, const GroupPlace& place, double payload) {
+  if (place.size <= 1 || payload <= 0) return {};
+  const double sent = 2 * payload * real(place.size - 1) / real(place.size);
+  if (const BusCurve* curve = curve_for(levels, place)) {
+    return seconds(curve_time(*curve, payload, sent));
+  }
+  const double rate = narrowest(levels, place);
+  if (rate == 0) return {};
+  const double latency = std::min(ring_latency(levels, place), tree_latency(levels, place));
+  return seconds(2 * latency + sent / rate);
+}
+
+Seconds scatter_time(const std::vector<Level>& levels, const GroupPlace& place, double payload) {
+  if (place.size <= 1 || payload <= 0) return {};
+  if (curve_for(levels, place) != nullptr) return all_reduce_time(levels, place, payload) / 2.0;
+  const double rate = narrowest(levels, place);
+  if (rate == 0) return {};
+  const double sent = payload * real(place.size - 1) / real(place.size);
+  return seconds(ring_latency(levels, place) + sent / rate);
+}
+
+Seconds call_time(const Job& job, const CommunicationTerm& term) {
+  if (!job.cluster || job.cluster->groups.empty()) return {};
+  const DeviceGroup& devices = job.cluster->groups.front();
+  const double payload = static_cast<double>(in_bytes(term.payload));
+  if (term.collective == Collective::host_copy) {
+    return seconds(payload / in_bytes_per_second(devices.host_link));
+  }
+  const std::vector<Level> levels = levels_of(*job.cluster);
+  GroupPlace place = place_of(*job.cluster, job.placement, term.axes);
+  if (term.collective == Collective::send_recv) return send_time(levels, place, payload);
+  if (term.group < place.size) {  // a part of an axis, the innermost neighbours
+    place.size = term.group;
+    for (std::int64_t& inside : place.inside) inside = std::min(inside, term.group);
+  }
+  switch (term.collective) {
+    case Collective::all_reduce:
+      return all_reduce_time(levels, place, payload);
+    case Collective::reduce_scatter:
+    case Collective::all_gather:
+      return scatter_time(levels, place, payload);
+    case Collective::all_to_all:
+      return all_to_all_time(levels, place, payload);
+    case Collective::broadcast:
+      return broadcast_time(levels, place, payload);
+    case Collective::send_recv:
+    case Collective::host_copy:
+      break;
+  }
+  return {};
+}
+
+Seconds term_time(const Job& job, const CommunicationTerm& term) {
+  return call_time(job, term) * static_cast<double>(term.count);
+}
+
+}  // namespace placet

@@ -1,0 +1,44 @@
+// What one collective takes on a cluster (docs/theory.md §7.3): latency of its steps and bytes over
+// the bandwidth of the narrowest level that its ring crosses, or a measured curve where there is
+// one. Which algorithm runs, changes time and never the bytes of §4.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "derive/derivation.h"
+#include "profile/job.h"
+
+namespace placet {
+
+/// How a group lies on the topology: how many of its members share a domain of each level.
+struct GroupPlace {
+  std::int64_t size = 1;
+  std::vector<std::int64_t> inside;  // by level, innermost first; the last one is all
+
+  friend bool operator==(const GroupPlace&, const GroupPlace&) = default;
+};
+
+/// Of the groups that `axes` make. Case: dp=4 tp=4 on hosts of 8: tp {4, 4}, dp {2, 4}, both axes
+/// together {8, 16}.
+GroupPlace place_of(const Cluster& cluster, const Placement& placement, AxisMask axes);
+
+/// Seconds of one all-reduce of `payload` bytes: the faster of a ring (2 (n-1) steps, each as slow
+/// as the slowest link) and a tree (2 log2 of the domains, and the ring inside one) by latency, and
+/// 2 (n-1)/n of the payload over the least of: the bandwidth inside a domain; that of a wider level
+/// times the members that share a domain below it, since each brings a link of its own.
+Seconds all_reduce_time(const std::vector<Level>& levels, const GroupPlace& place, double payload);
+
+/// Of one reduce-scatter or all-gather, whose whole value has `payload` bytes: one time round a
+/// ring. Half of a measured all-reduce where there is one.
+Seconds scatter_time(const std::vector<Level>& levels, const GroupPlace& place, double payload);
+
+/// Seconds of one call of the term on the job's cluster; none without a cluster.
+/// An all-to-all sends to each of the group the same: what stays inside a domain and what leaves it
+/// go side by side.
+Seconds call_time(const Job& job, const CommunicationTerm& term);
+
+/// All calls of a step.
+Seconds term_time(const Job& job, const CommunicationTerm& term);
+
+}  // namespace placet

@@ -1,0 +1,91 @@
+#include "derive/kept_tensors.h"
+
+#include <algorithm>
+
+#include "derive/memory.h"
+#include "derive/stage_memory.h"
+#include "derive/stage_units.h"
+#include "units/checked.h"
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// What of the first `sum` bytes that a unit keeps is on the device. All of them: its kept bytes.
+std::int64_t on_device(const UnitMemory& unit, std::int64_t sum) {
+  if (unit.kept_on_host == 0) return sum;
+  const Rational moved(unit.kept_on_host, unit.kept_whole);
+  return sum - in_bytes(part_rounded_up(bytes(sum), moved));
+}
+
+class TensorList {
+ public:
+  explicit TensorList(const Layout& layout) : layout_(layout) {}
+
+  /// Adds what one run of units keeps, `held` micro-batches in flight.
+  void add(const UnitRun& run, std::int64_t held) {
+    const LocalUnit& local = layout_.units[at(run.local)];
+    const UnitKind& kind = layout_.job->model.kinds[at(local.kind)];
+    const PreparedKind& prepared = layout_.prepared->kinds[at(local.kind)];
+    const SavedPlan& plan = run.recomputed ? prepared.recomputed : prepared.plain;
+    const UnitMemory walk = unit_memory(layout_, run.local, run.recomputed);
+    const std::vector<std::int64_t> sizes = value_bytes(layout_, run.local, run.recomputed);
+    std::int64_t before = 0;
+    for (const int v : plan.kept) {
+      const std::int64_t after = before + sizes[at(v)];
+      const std::int64_t own = on_device(walk, after) - on_device(walk, before);
+      before = after;
+      add({.unit = kind.name,
+           .what = kind.values[at(v)].name,
+           .checkpoint = plan.whole_unit,
+           .each = bytes(own),
+           .times = checked_multiply(run.count, held, "kept tensors")});
+    }
+  }
+
+  std::vector<KeptTensor> take() {
+    std::erase_if(tensors_, [](const KeptTensor& tensor) { return tensor.bytes == Bytes(); });
+    std::ranges::stable_sort(tensors_, std::ranges::greater(), &KeptTensor::bytes);
+    return std::move(tensors_);
+  }
+
+ private:
+  void add(KeptTensor tensor) {
+    tensor.bytes = tensor.each * count(tensor.times);
+    const auto known = std::ranges::find_if(tensors_, [&](const KeptTensor& other) {
+      return other.unit == tensor.unit && other.what == tensor.what && other.each == tensor.each &&
+             other.checkpoint == tensor.checkpoint;
+    });
+    if (known == tensors_.end()) {
+      tensors_.push_back(tensor);
+      return;
+    }
+    known->times += tensor.times;
+    known->bytes += tensor.bytes;
+  }
+
+  const Layout& layout_;
+  std::vector<KeptTensor> tensors_;
+};
+
+}  // namespace
+
+std::vector<KeptTensor> kept_tensors(const Job& job, const MemoryClass& memory) {
+  const Prepared prepared = prepare(job);
+  const Layout layout = memory.coordinates.empty() ? lay_out(job, prepared)
+                                                   : lay_out(job, prepared, memory.coordinates);
+  const std::vector<Stage> stages = stages_of(job);
+  const Stage& stage = stages[at(memory.stage)];
+  const StageUnits units = units_of(layout, stage);
+  const std::vector<std::int64_t> held = held_by_chunk(layout, stage);
+  TensorList list(layout);
+  for (std::size_t c = 0; c < held.size(); ++c) {
+    for (std::size_t r = units.chunk_begin(c); r < units.chunk_ends[c]; ++r) {
+      list.add(units.runs[r], held[c]);
+    }
+  }
+  return list.take();
+}
+
+}  // namespace placet

@@ -1,0 +1,29 @@
+// Activations tensor by tensor: what each unit of a device keeps from forward to backward, and how
+// many of each there are (docs/theory.md §3.2, §3.4). For a person who looks for what to recompute;
+// the terms of a derivation hold the sums only.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "derive/derivation.h"
+
+namespace placet {
+
+/// Values of one name that units of one kind keep. Views into the job's model.
+struct KeptTensor {
+  std::string_view unit;  // unit kind
+  std::string_view what;  // the value: "attention.query"; of units that are recomputed, their input
+  bool checkpoint = false;  // the unit is made again from it
+  Bytes each;               // one unit, one micro-batch; its part on the device
+  std::int64_t times = 0;   // units x micro-batches in flight
+  Bytes bytes;              // each x times
+};
+
+/// Of the device that `memory` describes, the most bytes first. Their sum is its activations at
+/// rest: what the micro-batches in flight keep at most. Case: 10 blocks that keep 4 bytes of "x"
+/// each, 3 micro-batches in flight: 30 times 4 bytes.
+std::vector<KeptTensor> kept_tensors(const Job& job, const MemoryClass& memory);
+
+}  // namespace placet

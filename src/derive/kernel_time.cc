@@ -1,0 +1,77 @@
+#include "derive/kernel_time.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace placet {
+namespace {
+
+constexpr std::array<std::int64_t, 4> kDepthCuts = {1, 2, 4, 8};
+// A kernel that no figure exists of: flash kernels reach about so much of the products' rate.
+constexpr double kAttentionShare = 0.5;
+
+double ceil_div(std::int64_t a, std::int64_t b) {
+  const std::int64_t pieces = (a + b - 1) / b;
+  return static_cast<double>(pieces);
+}
+
+/// Seconds x rate of the whole device: FLOPs that the device could have done meanwhile.
+double occupied(const DeviceRates& rates, const ProductShape& s, const MatmulTile& tile,
+                std::int64_t cut) {
+  const double tiles = static_cast<double>(s.batch) * ceil_div(s.m, tile.rows) *
+                       ceil_div(s.n, tile.columns) * static_cast<double>(cut);
+  const double units = static_cast<double>(rates.multiprocessors);
+  const double waves = std::ceil(tiles / units);
+  const double depth = ceil_div(s.k, cut) + rates.fill_depth;
+  const double tile_flops =
+      2.0 * static_cast<double>(tile.rows) * static_cast<double>(tile.columns) * depth;
+  return waves * tile_flops * units / tile.efficiency;
+}
+
+/// Parts of the depth are written in fp32, read and added.
+double cut_bytes(const ProductShape& s, std::int64_t cut) {
+  if (cut == 1) return 0;
+  return 8.0 * static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n) *
+         static_cast<double>(cut) / 2;
+}
+
+}  // namespace
+
+Seconds product_time(const DeviceRates& rates, const KernelWork& kernel) {
+  const FlopsPerSecond rate = matmul_rate(rates, kernel.format);
+  const Seconds moved = seconds(kernel.bytes / in_bytes_per_second(rates.memory));
+  Seconds best = seconds(1e30);
+  for (const MatmulTile& tile : rates.tiles) {
+    for (const std::int64_t cut : kDepthCuts) {
+      if (cut > 1 && kernel.shape.k / cut < 512) break;
+      const Seconds added =
+          seconds(cut_bytes(kernel.shape, cut) / in_bytes_per_second(rates.memory));
+      best = std::min(best, flops(occupied(rates, kernel.shape, tile, cut)) / rate + added);
+    }
+  }
+  if (!kernel.aligned) best = best / rates.unaligned;
+  return std::max({best, moved, rates.kernel});
+}
+
+Seconds kernel_time(const DeviceRates& rates, const std::string& attention_kernel,
+                    const KernelWork& kernel) {
+  const Seconds moved = seconds(kernel.bytes / in_bytes_per_second(rates.memory));
+  switch (kernel.kind) {
+    case KernelWork::Kind::product:
+      return product_time(rates, kernel);
+    case KernelWork::Kind::attention: {
+      const AttentionRates* known = attention_rates(rates, attention_kernel);
+      const FlopsPerSecond rate =
+          known != nullptr ? teraflops_per_second(attention_tflops(*known, kernel.head_size,
+                                                                   kernel.length, kernel.backward))
+                           : matmul_rate(rates, kernel.format) * kAttentionShare;
+      return std::max({flops(kernel.flops) / rate, moved, rates.kernel});
+    }
+    case KernelWork::Kind::stream:
+      return kernel.launches == 0 ? moved : std::max(moved, rates.kernel);
+  }
+  return {};
+}
+
+}  // namespace placet

@@ -1,0 +1,49 @@
+// How long a pipeline takes, from the order in which its devices work (docs/theory.md §7.4). No
+// formula of bubbles: every device works through its list, and waits where a message is not there
+// yet.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "schedule/schedule.h"
+#include "units/quantity.h"
+
+namespace placet {
+
+/// One chunk of one device over one micro-batch.
+struct ChunkTime {
+  Seconds forward;
+  Seconds backward;         // both parts
+  Seconds backward_weight;  // of these: for the weights, which split schedules put off
+  friend bool operator==(const ChunkTime&, const ChunkTime&) = default;
+};
+
+struct PipelineWork {
+  Schedule schedule;
+  std::int64_t micro_batches = 1;
+  std::vector<std::vector<ChunkTime>> devices;  // by device, chunk
+  Seconds message;                              // from one stage to the next, and back
+  bool sender_waits = true;                     // the sender is busy as long as its message travels
+};
+
+struct PipelineTime {
+  Seconds whole;                 // from the first forward to the last backward
+  std::vector<Seconds> busy;     // by device, messages that it waits for as a sender included
+  std::vector<Seconds> sending;  // of these
+  std::vector<Seconds> end;      // by device: when its last work is done
+};
+
+/// O(degree x chunks x micro-batches). Case: degree 2, one chunk of 1 s forward and 2 s backward,
+/// four micro-batches, messages for nothing: 4 x 3 + 3 = 15 s.
+/// Throws InternalError if the order of work deadlocks.
+PipelineTime pipeline_time(const PipelineWork& work);
+
+/// What no order of work can beat, in O(degree x chunks): a device's first work waits for the
+/// forwards of the stages before its first, all its work is its own, and unless backward is split
+/// its last backward is followed by those of the stages before. Equal to pipeline_time where one
+/// chunk per device passes forward and backward in turns and all stages take the same; for searches
+/// that need a bound. Proof: the three spans follow each other on one path of dependencies.
+Seconds least_pipeline_time(const PipelineWork& work);
+
+}  // namespace placet

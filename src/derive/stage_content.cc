@@ -1,0 +1,147 @@
+#include "derive/stage_content.h"
+
+#include <algorithm>
+
+#include "derive/memory.h"
+#include "units/checked.h"
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// How the axes divide the unit's largest parameter.
+std::array<AxisMask, 3> divisions_of(const LocalUnit& unit) {
+  const auto largest = std::ranges::max_element(unit.parameters, {}, &LocalParameter::elements);
+  std::array<AxisMask, 3> out{};
+  if (largest == unit.parameters.end()) return out;
+  for (std::size_t s = 0; s < out.size(); ++s) out[s] = largest->cut | largest->divided[s];
+  return out;
+}
+
+UnitStates states_at_rest(const Layout& layout, const LocalUnit& local) {
+  const UnitKind& kind = layout.job->model.kinds[at(local.kind)];
+  UnitStates out{.divided_by = divisions_of(local)};
+  for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
+    out.bytes += state_bytes(*layout.job, kind.parameters[p], local.parameters[p]);
+    out.shares_tensors = out.shares_tensors || kind.parameters[p].tied.has_value();
+    out.update += update_inputs(layout, kind.parameters[p], local.parameters[p]);
+  }
+  return out;
+}
+
+/// A local unit not recomputed, where there are such, and recomputed.
+std::array<UnitMemory, 2> walks_of(const Layout& layout, std::size_t unit) {
+  const Job& job = *layout.job;
+  const UnitRole role = job.model.kinds[at(layout.units[unit].kind)].role;
+  const bool block = role == UnitRole::block || role == UnitRole::mtp;
+  const bool mixed =
+      job.recompute.kind == Recompute::Kind::every || job.recompute.kind == Recompute::Kind::first;
+  const int number = static_cast<int>(unit);
+  std::array<UnitMemory, 2> out;
+  if (mixed || !block) out[0] = unit_memory(layout, number, false);
+  if (block) out[1] = unit_memory(layout, number, true);
+  return out;
+}
+
+StateBytes times(StateBytes bytes, std::int64_t count) {
+  for (std::size_t s = 0; s < bytes.device.size(); ++s) {
+    bytes.device[s] = checked_multiply(bytes.device[s], count, "memory");
+    bytes.host[s] = checked_multiply(bytes.host[s], count, "host memory");
+    bytes.nvme[s] = checked_multiply(bytes.nvme[s], count, "NVMe");
+  }
+  return bytes;
+}
+
+/// Takes out of a unit's states those of tensors that the device holds as another unit's.
+void without_second_uses(const Layout& layout, const Stage& stage, const LocalUnit& local,
+                         UnitStates& own) {
+  const Model& model = layout.job->model;
+  const UnitKind& kind = model.kinds[at(local.kind)];
+  for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
+    if (!is_second_use(model, stage, kind.parameters[p])) continue;
+    own.bytes -= state_bytes(*layout.job, kind.parameters[p], local.parameters[p]);
+    own.update -= update_inputs(layout, kind.parameters[p], local.parameters[p]);
+  }
+}
+
+void add_states(const Layout& layout, const Stage& stage, const UnitRun& run, UnitStates own,
+                StageContent& out) {
+  const LocalUnit& local = layout.units[at(run.local)];
+  if (own.shares_tensors) without_second_uses(layout, stage, local, own);
+  const StateBytes sum = times(own.bytes, run.count);
+  out.rest += sum;
+  out.per_local[at(run.local)] += sum;
+  for (std::size_t s = 0; s < 4; ++s) out.staged[s] = std::max(out.staged[s], own.bytes.nvme[s]);
+  if (own.update.total() <= out.update.total()) return;
+  out.update = own.update;
+  out.updated_unit = layout.job->model.kinds[at(local.kind)].name;
+}
+
+/// What of the parameters passes through host memory between NVMe and the device: one unit, and
+/// those read ahead.
+std::int64_t staged_parameters(const Layout& layout, const UnitFigures& figures,
+                               const Stage& stage) {
+  const auto window = static_cast<std::size_t>(units_ahead(*layout.job)) + 1;
+  const auto bytes_of_unit = [&](int u) {
+    return figures.states[at(layout.unit_of[at(u)])].bytes.nvme[0];
+  };
+  std::int64_t most = 0;
+  for (const std::vector<int>& chunk : stage.chunks) {
+    std::int64_t sum = 0;
+    for (std::size_t i = 0; i < chunk.size(); ++i) {
+      sum += bytes_of_unit(chunk[i]);
+      if (i >= window) sum -= bytes_of_unit(chunk[i - window]);
+      most = std::max(most, sum);
+    }
+  }
+  return most;
+}
+
+void add_engine_terms(const Layout& layout, const Stage& stage, StageContent& out) {
+  for (const EngineMemory& term : layout.job->profile.memory) {
+    if (!all_hold(term.when, layout, stage)) continue;
+    const std::int64_t bytes = evaluate(term.bytes, layout, stage);
+    for (std::size_t i = 0; i < out.engine.size(); ++i) {
+      if ((term.instants & bit_of(static_cast<Instant>(i))) != 0) out.engine[i] += bytes;
+    }
+  }
+}
+
+}  // namespace
+
+std::int64_t units_ahead(const Job& job) {
+  std::int64_t ahead = job.profile.prefetch;
+  for (const AxisPlacement& axis : job.placement.axes) {
+    if (axis.how.prefetch) ahead = *axis.how.prefetch;
+  }
+  return ahead;
+}
+
+UnitFigures figures_of(const Layout& layout) {
+  UnitFigures out;
+  out.states.reserve(layout.units.size());
+  out.walks.reserve(layout.units.size());
+  for (std::size_t k = 0; k < layout.units.size(); ++k) {
+    out.states.push_back(states_at_rest(layout, layout.units[k]));
+    out.walks.push_back(walks_of(layout, k));
+  }
+  return out;
+}
+
+StageContent content_of(const Layout& layout, const UnitFigures& figures, const Stage& stage) {
+  StageContent out{.units = units_of(layout, stage)};
+  out.per_local.resize(layout.units.size());
+  out.divided_by.reserve(layout.units.size());
+  for (const UnitStates& states : figures.states) out.divided_by.push_back(states.divided_by);
+  for (const UnitRun& run : out.units.runs) {
+    add_states(layout, stage, run, figures.states_of(run), out);
+  }
+  if (out.rest.nvme[0] != 0) {
+    out.staged[0] = std::max(out.staged[0], staged_parameters(layout, figures, stage));
+  }
+  add_engine_terms(layout, stage, out);
+  return out;
+}
+
+}  // namespace placet

@@ -1,0 +1,95 @@
+#include "derive/stage_units.h"
+
+#include <algorithm>
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// Whether block `ordinal` of its stage is recomputed. The plans are equal where nothing is.
+bool is_recomputed(const Recompute& choice, UnitRole role, std::int64_t ordinal) {
+  if (role != UnitRole::block && role != UnitRole::mtp) return false;
+  switch (choice.kind) {
+    case Recompute::Kind::none:
+    case Recompute::Kind::full:
+    case Recompute::Kind::selective:
+      return true;
+    case Recompute::Kind::every:
+      return choice.count > 0 && ordinal % choice.count == 0;
+    case Recompute::Kind::first:
+      return ordinal < choice.count;
+  }
+  return false;
+}
+
+/// Position of the model's last block; -1: it has none.
+int last_block(const Model& model) {
+  for (int u = static_cast<int>(model.units.size()) - 1; u >= 0; --u) {
+    if (is_last_block(model, u)) return u;
+  }
+  return -1;
+}
+
+bool is_same_unit(const UnitRun& a, const UnitRun& b) {
+  return a.local == b.local && a.recomputed == b.recomputed && a.last_block == b.last_block;
+}
+
+/// Takes the units of a stage one by one.
+class RunList {
+ public:
+  explicit RunList(const Layout& layout)
+      : layout_(layout),
+        model_(layout.job->model),
+        choice_(layout.job->recompute),
+        last_(last_block(model_)) {}
+
+  /// `begin`: where the chunk's runs begin.
+  void add(int u, std::size_t begin, std::vector<UnitRun>& runs) {
+    const int local = layout_.unit_of[at(u)];
+    const UnitRole role = model_.kinds[at(layout_.units[at(local)].kind)].role;
+    const bool again = is_recomputed(choice_, role, ordinal_);
+    if (role == UnitRole::block) ++ordinal_;
+    const bool follows = runs.size() > begin && u != last_ && runs.back().local == local &&
+                         runs.back().first + runs.back().count == u &&
+                         runs.back().recomputed == again;
+    if (follows) {
+      ++runs.back().count;
+      return;
+    }
+    runs.push_back(
+        {.local = local, .first = u, .count = 1, .recomputed = again, .last_block = u == last_});
+  }
+
+ private:
+  const Layout& layout_;
+  const Model& model_;
+  const Recompute& choice_;
+  int last_ = -1;
+  std::int64_t ordinal_ = 0;  // blocks of the stage so far
+};
+
+}  // namespace
+
+StageUnits units_of(const Layout& layout, const Stage& stage) {
+  StageUnits out{.hosts_first = stage.hosts_first, .hosts_last = stage.hosts_last};
+  out.runs.reserve(2 + stage.chunks.size());
+  out.chunk_ends.reserve(stage.chunks.size());
+  RunList list(layout);
+  for (const std::vector<int>& chunk : stage.chunks) {
+    const std::size_t begin = out.runs.size();
+    for (const int u : chunk) list.add(u, begin, out.runs);
+    out.chunk_ends.push_back(out.runs.size());
+  }
+  return out;
+}
+
+bool are_alike(const StageUnits& a, const StageUnits& b) {
+  return a.hosts_first == b.hosts_first && a.hosts_last == b.hosts_last &&
+         a.chunk_ends == b.chunk_ends &&
+         std::ranges::equal(a.runs, b.runs, [](const UnitRun& x, const UnitRun& y) {
+           return x.count == y.count && is_same_unit(x, y);
+         });
+}
+
+}  // namespace placet

@@ -1,0 +1,41 @@
+// The units of a stage as runs of equal ones: what memory and communication count instead of units.
+// Stages with the same runs are alike in all but the micro-batches they hold, and share their
+// derivation.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "derive/layout.h"
+#include "derive/stages.h"
+
+namespace placet {
+
+/// Units of one chunk, one after another, that differ in nothing but their number.
+struct UnitRun {
+  int local = 0;  // in Layout::units
+  int first = 0;  // position in Model::units of the first
+  std::int64_t count = 0;
+  bool recomputed = false;  // as the job's choice says; units that are no blocks never are
+  bool last_block = false;  // the model's last: engines may treat it apart
+};
+
+struct StageUnits {
+  std::vector<UnitRun> runs;            // chunk by chunk
+  std::vector<std::size_t> chunk_ends;  // by chunk: one past its last run
+  bool hosts_first = false;
+  bool hosts_last = false;
+
+  std::size_t chunk_begin(std::size_t chunk) const {
+    return chunk == 0 ? 0 : chunk_ends[chunk - 1];
+  }
+};
+
+StageUnits units_of(const Layout& layout, const Stage& stage);
+
+/// Whether two devices host the same units, their numbers left aside. Case: 32 blocks on 4 stages:
+/// the second and the third.
+bool are_alike(const StageUnits& a, const StageUnits& b);
+
+}  // namespace placet

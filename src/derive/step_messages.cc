@@ -1,0 +1,49 @@
+#include "derive/step_messages.h"
+
+#include <algorithm>
+
+#include "derive/collective_time.h"
+
+namespace placet {
+namespace {
+
+/// The stream's way to the next stage: a message, and the gather that may follow it.
+bool is_boundary(const CommunicationTerm& term) {
+  return term.state == State::activations && term.unit.empty() &&
+         (term.what == "boundary activations");
+}
+
+}  // namespace
+
+StepMessages step_messages(const Job& job, const Layout& layout,
+                           const CommunicationClass& traffic) {
+  StepMessages out;
+  const double m = static_cast<double>(layout.micro_batches);
+  for (const CommunicationTerm& term : traffic.terms) {
+    if (is_boundary(term)) {
+      out.boundary += call_time(job, term);
+      continue;
+    }
+    if (term.state == State::activations &&
+        (!term.unit.empty() || term.what == "boundary gradients"))
+      continue;  // of a unit's values, or the way back, which takes as long
+    const Seconds all = term_time(job, term);
+    switch (term.phase) {
+      case Phase::forward:
+        out.forward.add(term.axes, all / m);
+        break;
+      case Phase::backward:
+        out.backward.add(term.axes, all / m);
+        break;
+      case Phase::reduce:
+        out.reduce.add(term.axes, all);
+        break;
+      case Phase::update:
+        (term.state == State::parameters ? out.update : out.scalars).add(term.axes, all);
+        break;
+    }
+  }
+  return out;
+}
+
+}  // namespace placet

@@ -1,0 +1,180 @@
+#include "derive/unit_time.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "derive/collective_time.h"
+#include "derive/communication.h"
+#include "derive/kernel_time.h"
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// The kind of message that an activation's term is, for what runs beside computation.
+Overlap overlap_of(const Layout& layout, const CommunicationTerm& term, bool forward) {
+  if (term.collective == Collective::host_copy) return Overlap::host;
+  if (term.collective == Collective::all_to_all && (term.axes & layout.sequence_axes) == 0) {
+    return Overlap::experts;
+  }
+  if ((term.axes & layout.tensor_axes) != 0) {
+    return forward ? Overlap::tensor_forward : Overlap::tensor_backward;
+  }
+  if ((term.axes & layout.sequence_axes) != 0) return Overlap::sequence;
+  return Overlap::experts;
+}
+
+class UnitTimer {
+ public:
+  UnitTimer(const Layout& layout, int unit, bool recomputed)
+      : layout_(layout),
+        job_(*layout.job),
+        timing_(job_.profile.timing),
+        rates_(job_.cluster->groups.front().device.rates),
+        unit_(unit),
+        recomputed_(recomputed) {}
+
+  UnitTime time() {
+    const UnitWork work = unit_work(layout_, unit_, recomputed_);
+    add(Part::forward, work.forward);
+    add(Part::again, work.again);
+    add(Part::backward, work.backward);
+    add_messages();
+    add_own_launches();
+    return std::move(out_);
+  }
+
+ private:
+  void add(Part part, const std::vector<KernelWork>& kernels) {
+    PartTime& time = out_[part];
+    for (const KernelWork& kernel : kernels) {
+      const Seconds taken = kernel_time(rates_, timing_.attention_kernel, kernel);
+      time.kernels[static_cast<std::size_t>(kernel.kind)] += taken;
+      time.flops += kernel.flops;
+      if (!timing_.captures_launches) {
+        time.host += timing_.host_per_launch * static_cast<double>(kernel.launches);
+      }
+      if (kernel.for_weights) out_.weights += taken;
+    }
+  }
+
+  /// Kernels that no operator stands for: casts, copies, random states.
+  void add_own_launches() {
+    const UnitKind& kind = job_.model.kinds[at(layout_.units[at(unit_)].kind)];
+    if (kind.role != UnitRole::block) return;
+    for (PartTime& part : out_.parts) {
+      if (part.host == Seconds()) continue;
+      part.host += timing_.host_per_launch * static_cast<double>(timing_.extra_launches);
+    }
+  }
+
+  void add_messages() {
+    const std::vector<UnitTerm> plain = activation_traffic(layout_, unit_, false);
+    for (const UnitTerm& message : plain) {
+      const Part part = message.term.phase == Phase::forward ? Part::forward : Part::backward;
+      add_message(part, message.term, message.term.phase == Phase::forward);
+    }
+    if (recomputed_) add_again(plain);
+  }
+
+  void add_message(Part part, const CommunicationTerm& term, bool forward) {
+    PartTime& time = out_[part];
+    const Seconds taken = term_time(job_, term);
+    if (!timing_.captures_launches) {
+      time.host += timing_.host_per_collective * static_cast<double>(term.count);
+    }
+    const Overlap kind = overlap_of(layout_, term, forward);
+    const bool hides = timing_.runs_beside(kind) && !(part == Part::backward && comes_first(term));
+    time.exposed.add(term.axes, hides ? beside(kind, part, taken) : taken);
+  }
+
+  /// The gradient of what leaves a parallel region is gathered before anything there can run.
+  bool comes_first(const CommunicationTerm& term) const {
+    if (term.collective != Collective::all_gather) return false;
+    const UnitKind& kind = job_.model.kinds[at(layout_.units[at(unit_)].kind)];
+    return std::ranges::any_of(kind.values, [&](const Value& value) {
+      return value.name == term.what && value.region == Region::parallel;
+    });
+  }
+
+  /// What a recomputed unit sends beyond what a plain one does, in backward: its forward once more.
+  void add_again(std::vector<UnitTerm> plain) {
+    for (UnitTerm message : activation_traffic(layout_, unit_, true)) {
+      if (message.term.phase != Phase::backward) continue;
+      const auto known = std::ranges::find_if(plain, [&](const UnitTerm& other) {
+        return is_same_movement(other, message) && other.term.payload == message.term.payload;
+      });
+      if (known != plain.end()) {
+        message.term.count -= known->term.count;
+        plain.erase(known);
+      }
+      if (message.term.count > 0) add_message(Part::again, message.term, true);
+    }
+  }
+
+  Seconds room_beside(Overlap kind, Part part) const {
+    switch (kind) {
+      case Overlap::tensor_backward:
+        return out_.weights;
+      case Overlap::sequence:
+        return out_[part].kernels[1];
+      case Overlap::tensor_forward:
+      case Overlap::experts:
+      case Overlap::host:
+      case Overlap::gathers:
+      case Overlap::reductions:
+      case Overlap::update:
+      case Overlap::stages:
+        break;
+    }
+    return out_[part].kernels[0];
+  }
+
+  /// What is left of a message that runs beside this part's computation: what computation is too
+  /// short to hide, and what it loses to the message's kernels.
+  Seconds beside(Overlap kind, Part part, Seconds taken) {
+    Seconds& used = hidden_[static_cast<std::size_t>(part)];
+    const Seconds room = std::max(Seconds(), room_beside(kind, part) - used);
+    const Seconds hidden = std::min(taken, room);
+    used += hidden;
+    return taken - hidden + hidden * rates_.message_share;
+  }
+
+  const Layout& layout_;
+  const Job& job_;
+  const EngineTiming& timing_;
+  const DeviceRates& rates_;
+  int unit_;
+  bool recomputed_;
+  std::array<Seconds, kPartCount> hidden_{};
+  UnitTime out_;
+};
+
+}  // namespace
+
+void AxisTimes::add(AxisMask axes, Seconds time) {
+  if (time == Seconds()) return;
+  for (auto& [known, sum] : parts) {
+    if (known != axes) continue;
+    sum = sum + time;
+    return;
+  }
+  parts.emplace_back(axes, time);
+}
+
+void AxisTimes::add(const AxisTimes& other, double times) {
+  for (const auto& [axes, time] : other.parts) add(axes, time * times);
+}
+
+Seconds AxisTimes::total() const {
+  Seconds sum;
+  for (const auto& part : parts) sum = sum + part.second;
+  return sum;
+}
+
+UnitTime unit_time(const Layout& layout, int unit, bool recomputed) {
+  return UnitTimer(layout, unit, recomputed).time();
+}
+
+}  // namespace placet

@@ -1,0 +1,49 @@
+// What one unit takes on one device over one micro-batch: its kernels, its host's launches, and the
+// messages of its values that nothing hides (docs/theory.md §7.4).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "derive/layout.h"
+#include "derive/unit_work.h"
+
+namespace placet {
+
+/// Seconds by set of axes, in the order in which they were added.
+struct AxisTimes {
+  std::vector<std::pair<AxisMask, Seconds>> parts;
+
+  void add(AxisMask axes, Seconds time);
+  void add(const AxisTimes& other, double times);
+  Seconds total() const;
+};
+
+/// The three parts of a unit's work.
+enum class Part : std::uint8_t { forward, again, backward };
+inline constexpr int kPartCount = 3;
+
+/// One part: device time by kind of kernel, messages, and what the host needs to launch them.
+struct PartTime {
+  std::array<Seconds, 3> kernels{};  // by KernelWork::Kind
+  AxisTimes exposed;                 // messages that the device waits for
+  Seconds host;
+  double flops = 0;
+
+  Seconds device() const { return kernels[0] + kernels[1] + kernels[2] + exposed.total(); }
+};
+
+struct UnitTime {
+  std::array<PartTime, kPartCount> parts;
+  Seconds weights;  // of backward: gradients of weights
+
+  const PartTime& operator[](Part part) const { return parts[static_cast<std::size_t>(part)]; }
+  PartTime& operator[](Part part) { return parts[static_cast<std::size_t>(part)]; }
+};
+
+/// Of local unit `unit` of the layout. REQUIRES: the job has a cluster.
+UnitTime unit_time(const Layout& layout, int unit, bool recomputed);
+
+}  // namespace placet

@@ -1,0 +1,411 @@
+#include "derive/unit_work.h"
+
+#include <algorithm>
+#include <array>
+
+#include "derive/unit_traffic.h"
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+MatmulFormat format_of(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::fp16:
+      return MatmulFormat::fp16;
+    case Dtype::fp8:
+    case Dtype::int8:
+    case Dtype::uint8:
+      return MatmulFormat::fp8;
+    case Dtype::fp4:
+    case Dtype::nf4:
+      return MatmulFormat::fp4;
+    case Dtype::fp32:
+    case Dtype::int32:
+    case Dtype::int64:
+      return MatmulFormat::fp32;
+    case Dtype::bf16:
+      return MatmulFormat::bf16;
+  }
+  return MatmulFormat::bf16;
+}
+
+/// Writes the kernels of a unit, operator by operator.
+class WorkWriter {
+ public:
+  WorkWriter(const Layout& layout, int unit, bool recomputed)
+      : unit_(layout, unit, recomputed),
+        layout_(layout),
+        job_(*layout.job),
+        timing_(job_.profile.timing),
+        kind_(unit_.kind) {}
+
+  UnitWork write() {
+    for (std::size_t o = 0; o < kind_.operators.size(); ++o) {
+      forward_.clear();
+      write_forward(o);
+      out_.forward.insert(out_.forward.end(), forward_.begin(), forward_.end());
+      if (unit_.ends_again(o)) {
+        out_.again.insert(out_.again.end(), forward_.begin(), forward_.end());
+      }
+      write_backward(o);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  const Operator& op_at(std::size_t o) const { return kind_.operators[o]; }
+
+  // --- sizes
+
+  double bytes_each(int v) const {
+    switch (kind_.values[at(v)].type) {
+      case ValueType::compute:
+        return static_cast<double>(bits_of(job_.precision.compute)) / 8;
+      case ValueType::fp32:
+        return 4;
+      case ValueType::mask:
+        return 1;
+      case ValueType::int64:
+        return 8;
+    }
+    return 0;
+  }
+
+  double bytes_of_value(int v) const {
+    return bytes_each(v) * static_cast<double>(unit_.local.values[at(v)]);
+  }
+
+  /// Numbers only: ids and masks have no gradient.
+  double gradient_bytes(int v) const {
+    const ValueType type = kind_.values[at(v)].type;
+    return type == ValueType::int64 || type == ValueType::mask ? 0 : bytes_of_value(v);
+  }
+
+  template <class Each>
+  double sum(const std::vector<int>& values, Each each) const {
+    double total = 0;
+    for (int v : values) total += each(v);
+    return total;
+  }
+
+  double inputs(const Operator& op) const {
+    return sum(op.inputs, [&](int v) { return bytes_of_value(v); });
+  }
+  double outputs(const Operator& op) const {
+    return sum(op.outputs, [&](int v) { return bytes_of_value(v); });
+  }
+  double input_gradients(const Operator& op) const {
+    return sum(op.inputs, [&](int v) { return gradient_bytes(v); });
+  }
+
+  /// Values inside the kernel that it leaves for backward are written once and read once.
+  double kept_inside(const Operator& op) const {
+    return sum(op.internals,
+               [&](int v) { return unit_.plan.is_kept[at(v)] ? bytes_of_value(v) : 0.0; });
+  }
+
+  /// Tokens that an operator works on, samples of the micro-batch included.
+  std::int64_t tokens_of(const Operator& op) const {
+    const bool whole = op.region == Region::parallel;
+    return layout_.micro_batch * (whole ? layout_.tokens : layout_.residual_tokens);
+  }
+
+  // --- products
+
+  /// The product of an operator with its matrix: n the outputs' length, k the inputs'.
+  ProductShape product_of(const Operator& op) const {
+    const int p = op.parameters.front();
+    const Parameter& declared = kind_.parameters[at(p)];
+    const LocalParameter& local = unit_.local.parameters[at(p)];
+    const std::int64_t rows = std::max<std::int64_t>(1, local.matrix_rows);
+    const std::int64_t columns = std::max<std::int64_t>(1, local.matrix_columns);
+    const std::size_t first = declared.dims.size() >= 2 ? declared.dims.size() - 2 : 0;
+    const Index out = kind_.values[at(op.outputs.front())].dims.back().index;
+    const Index in = kind_.values[at(op.inputs.front())].dims.back().index;
+    const bool rows_are_out = segmented_dim(declared) == static_cast<int>(first) ||
+                              declared.dims[first].index == out || declared.dims.back().index == in;
+    ProductShape shape{.n = rows_are_out ? rows : columns, .k = rows_are_out ? columns : rows};
+    shape.batch = std::max<std::int64_t>(1, local.elements / (rows * columns));
+    shape.m = tokens_of(op);
+    if (op.kind == OpKind::grouped_linear) {
+      const std::int64_t routed = unit_.local.values[at(op.inputs.front())] / shape.k;
+      shape.m = std::max<std::int64_t>(1, routed / shape.batch);
+    }
+    return shape;
+  }
+
+  MatmulFormat format(const Operator& op) const {
+    const bool linear = op.kind == OpKind::linear || op.kind == OpKind::grouped_linear;
+    const bool narrow = linear && op.module != Module::head && op.module != Module::embedding;
+    return format_of(narrow && job_.precision.products ? *job_.precision.products
+                                                       : job_.precision.compute);
+  }
+
+  KernelWork product(const Operator& op, const ProductShape& shape) const {
+    const double wide = static_cast<double>(bits_of(job_.precision.compute)) / 8;
+    const auto area = [](std::int64_t a, std::int64_t b) {
+      return static_cast<double>(a) * static_cast<double>(b);
+    };
+    const double elements =
+        area(shape.m, shape.k) + area(shape.k, shape.n) + area(shape.m, shape.n);
+    return {.kind = KernelWork::Kind::product,
+            .what = op.name,
+            .shape = shape,
+            .format = format(op),
+            .bytes = wide * elements * static_cast<double>(shape.batch),
+            .flops = flops_of(shape),
+            .aligned = is_aligned(op)};
+  }
+
+  /// Whether rows of the weight and of the output have an even length: elements of half precision
+  /// are loaded in pairs at least.
+  bool is_aligned(const Operator& op) const {
+    if (op.parameters.empty()) return scores_of(op).head_size % 2 == 0;
+    const ProductShape shape = product_of(op);
+    return shape.n % 2 == 0 && shape.k % 2 == 0;
+  }
+
+  /// Products in fewer bits than their operands have: the kernel before writes m rows of `width`
+  /// for this product and, the other way round, for that of the weight's gradient.
+  void write_cast(const Operator& op, const ProductShape& s, std::int64_t width,
+                  std::vector<KernelWork>& out) const {
+    if (format(op) == format_of(job_.precision.compute)) return;
+    const double elements =
+        static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(width);
+    const double written = static_cast<double>(bits_of(*job_.precision.products)) / 8;
+    out.push_back(stream(op, elements * 2 * written, 1));
+  }
+
+  bool has_product(const Operator& op) const {
+    return (op.kind == OpKind::linear || op.kind == OpKind::grouped_linear) &&
+           !op.parameters.empty() && !op.outputs.empty();
+  }
+
+  // --- fused kernels
+
+  /// Whether operator o runs in one kernel with the one before it.
+  bool joins_before(std::size_t o) const {
+    return o > 0 && follows(o) &&
+           std::ranges::any_of(timing_.fused, [&](const std::vector<OpKind>& chain) {
+             return holds(chain, op_at(o - 1).kind, op_at(o).kind);
+           });
+  }
+
+  /// Whether the two kinds stand side by side in a chain.
+  static bool holds(const std::vector<OpKind>& chain, OpKind first, OpKind second) {
+    const std::array<OpKind, 2> pair = {first, second};
+    return !std::ranges::search(chain, pair).empty();
+  }
+
+  bool follows(std::size_t o) const { return shared_value(o) >= 0; }
+
+  /// The value that operator o takes from the one before it; -1: none.
+  int shared_value(std::size_t o) const {
+    for (int v : op_at(o).inputs) {
+      if (std::ranges::find(op_at(o - 1).outputs, v) != op_at(o - 1).outputs.end()) return v;
+    }
+    return -1;
+  }
+
+  /// Bytes that stay inside where o joins the operator before: written and read by neither.
+  double inside(std::size_t o) const {
+    double bytes = 0;
+    for (int v : op_at(o).inputs) {
+      const auto& made = op_at(o - 1).outputs;
+      if (std::ranges::find(made, v) != made.end()) bytes += 2 * bytes_of_value(v);
+    }
+    return bytes;
+  }
+
+  KernelWork stream(const Operator& op, double bytes, std::int64_t launches) const {
+    return {.what = op.name, .bytes = std::max(0.0, bytes), .launches = launches};
+  }
+
+  // --- attention
+
+  struct Scores {
+    std::int64_t heads = 0;
+    std::int64_t head_size = 1;
+    double pairs = 0;  // of a query and a key, of all heads and samples, causality not counted
+    double seen = 1;   // part of the pairs that a causal, windowed kernel computes
+    std::int64_t queries = 0;
+    std::int64_t keys = 0;
+  };
+
+  Scores scores_of(const Operator& op) const {
+    Scores s;
+    const Dim& heads = kind_.values[at(op.inputs.front())].dims.back();
+    s.head_size = std::max<std::int64_t>(1, heads.size / std::max<std::int64_t>(1, heads.parts));
+    s.queries = layout_.tokens;
+    s.keys = job_.batch.sequence;
+    const std::int64_t per_head = layout_.micro_batch * s.queries * s.head_size;
+    s.heads = std::max<std::int64_t>(1, unit_.local.values[at(op.inputs.front())] / per_head);
+    s.pairs = static_cast<double>(layout_.micro_batch * s.heads) * static_cast<double>(s.queries) *
+              static_cast<double>(s.keys);
+    s.seen = 0.5;
+    if (op.window > 0 && op.window < s.keys) {
+      const double part = static_cast<double>(op.window) / static_cast<double>(s.keys);
+      s.seen = part - part * part / 2;
+    }
+    return s;
+  }
+
+  KernelWork fused_attention(const Operator& op, bool backward) const {
+    const Scores s = scores_of(op);
+    const double forward = 4 * s.pairs * s.seen * static_cast<double>(s.head_size);
+    return {.kind = KernelWork::Kind::attention,
+            .what = op.name,
+            .format = format_of(job_.precision.compute),
+            .bytes = (inputs(op) + outputs(op)) * (backward ? 2 : 1),
+            .flops = backward ? 2.5 * forward : forward,
+            .head_size = s.head_size,
+            .length = s.keys,
+            .backward = backward,
+            .launches = backward ? 2 : 1};
+  }
+
+  void plain_attention(const Operator& op, bool backward, std::vector<KernelWork>& out) const {
+    const Scores s = scores_of(op);
+    const std::int64_t batch = layout_.micro_batch * s.heads;
+    const ProductShape scores{.batch = batch, .m = s.queries, .n = s.keys, .k = s.head_size};
+    const ProductShape context{.batch = batch, .m = s.queries, .n = s.head_size, .k = s.keys};
+    const int rounds = backward ? 2 : 1;
+    for (int i = 0; i < rounds; ++i) {
+      out.push_back(product(op, scores));
+      out.push_back(product(op, context));
+    }
+    const double softmax = backward ? timing_.score_bytes_backward : timing_.score_bytes_forward;
+    const bool drops = op.internals.size() > static_cast<std::size_t>(internal::kAttentionMask);
+    const double each = softmax + (drops ? timing_.dropped_score_bytes : 0.0);
+    out.push_back(stream(op, each * s.pairs, drops ? 3 : 2));
+  }
+
+  void write_attention(const Operator& op, bool backward, std::vector<KernelWork>& out) const {
+    if (timing_.attention_kernel.empty()) {
+      plain_attention(op, backward, out);
+    } else {
+      out.push_back(fused_attention(op, backward));
+    }
+  }
+
+  // --- operators
+
+  double logits_of(const Operator& op) const {
+    return static_cast<double>(unit_.local.values[at(op.inputs.front())]);
+  }
+
+  void write_forward(std::size_t o) {
+    const Operator& op = op_at(o);
+    if (has_product(op)) {
+      write_cast(op, product_of(op), product_of(op).k, forward_);
+      return forward_.push_back(product(op, product_of(op)));
+    }
+    if (op.kind == OpKind::attention) return write_attention(op, false, forward_);
+    if (op.kind == OpKind::loss) {
+      return forward_.push_back(stream(op, logits_of(op) * timing_.logit_bytes / 2, 4));
+    }
+    const double taken = op.kind == OpKind::embedding ? outputs(op) : inputs(op);
+    const double moved = taken + outputs(op) + 2 * kept_inside(op) + sorted_again(op);
+    if (joins_before(o)) {
+      forward_.push_back(stream(op, moved - inside(o), 0));
+    } else {
+      forward_.push_back(stream(op, moved, 1));
+    }
+  }
+
+  /// Tokens that come from other devices are sorted by expert once more where they arrive, and back
+  /// before they leave: read and written.
+  double sorted_again(const Operator& op) const {
+    if (op.kind != OpKind::dispatch && op.kind != OpKind::combine) return 0;
+    if (unit_.routed_axes().exchanged == 0) return 0;
+    const int routed = op.kind == OpKind::dispatch ? op.outputs.front() : op.inputs.front();
+    return 2 * bytes_of_value(routed);
+  }
+
+  bool trains(const Operator& op) const {
+    return std::ranges::any_of(op.parameters,
+                               [&](int p) { return kind_.parameters[at(p)].trainable; });
+  }
+
+  void write_backward(std::size_t o) {
+    const Operator& op = op_at(o);
+    write_added(o);
+    if (has_product(op)) return write_product_backward(op);
+    if (op.kind == OpKind::attention) return write_attention(op, true, out_.backward);
+    if (op.kind == OpKind::loss) {
+      return out_.backward.push_back(stream(op, logits_of(op) * timing_.logit_bytes / 2, 3));
+    }
+    if (op.kind == OpKind::residual_add) return;  // its gradient is that of both inputs
+    write_stream_backward(o);
+  }
+
+  void write_product_backward(const Operator& op) {
+    const ProductShape s = product_of(op);
+    write_cast(op, s, s.n, out_.backward);
+    out_.backward.push_back(product(op, {.batch = s.batch, .m = s.m, .n = s.k, .k = s.n}));
+    if (!trains(op)) return;
+    out_.backward.push_back(product(op, {.batch = s.batch, .m = s.n, .n = s.k, .k = s.m}));
+    out_.backward.back().for_weights = true;
+    write_accumulation(op);
+  }
+
+  /// A weight's gradient is added to what earlier micro-batches left, in its own format.
+  void write_accumulation(const Operator& op) {
+    if (layout_.micro_batches == 1 && !job_.profile.fuses_weight_gradient) return;
+    const double each = static_cast<double>(bits_of(job_.precision.gradients)) / 8;
+    const double made = static_cast<double>(bits_of(job_.precision.compute)) / 8;
+    double elements = 0;
+    for (int p : op.parameters) {
+      elements += static_cast<double>(unit_.local.parameters[at(p)].elements);
+    }
+    const bool fused = job_.profile.fuses_weight_gradient;
+    const double moved = fused ? 2 * each - made : 2 * each + made;
+    out_.backward.push_back(stream(op, elements * moved, fused ? 0 : 1));
+    out_.backward.back().for_weights = true;
+  }
+
+  void write_stream_backward(std::size_t o) {
+    const Operator& op = op_at(o);
+    const bool sums_only =
+        op.kind == OpKind::bias || op.kind == OpKind::position || op.kind == OpKind::embedding;
+    const bool linear =
+        op.kind == OpKind::rotary || op.kind == OpKind::dropout || op.kind == OpKind::dispatch;
+    double moved = sum(op.outputs, [&](int v) { return gradient_bytes(v); }) + kept_inside(op);
+    if (!sums_only) moved += input_gradients(op) * (linear ? 1 : 2);
+    const bool joined = joins_before(o) && op.kind != OpKind::bias;
+    moved += sorted_again(op);
+    if (joined) moved -= inside(o);
+    const std::int64_t launches = joined ? 0 : 1;
+    out_.backward.push_back(stream(op, moved, op.kind == OpKind::norm ? 2 : launches));
+  }
+
+  /// Gradients of values that several operators take are added up.
+  void write_added(std::size_t o) {
+    for (int v : unit_.prepared.operators[o].adjoints_added) {
+      out_.backward.push_back(stream(op_at(o), 3 * gradient_bytes(v), 1));
+    }
+  }
+
+  UnitTraffic unit_;
+  const Layout& layout_;
+  const Job& job_;
+  const EngineTiming& timing_;
+  const UnitKind& kind_;
+  std::vector<KernelWork> forward_;  // of the operator in hand
+  UnitWork out_;
+};
+
+}  // namespace
+
+double flops_of(const ProductShape& shape) {
+  return 2.0 * static_cast<double>(shape.batch) * static_cast<double>(shape.m) *
+         static_cast<double>(shape.n) * static_cast<double>(shape.k);
+}
+
+UnitWork unit_work(const Layout& layout, int unit, bool recomputed) {
+  return WorkWriter(layout, unit, recomputed).write();
+}
+
+}  // namespace placet

@@ -1,0 +1,15 @@
+// The optimizer's own time on one device (docs/theory.md §7.4): it streams parameters, gradients
+// and its states through memory.
+#pragma once
+
+#include "derive/layout.h"
+#include "derive/stages.h"
+
+namespace placet {
+
+/// Bytes that the profile says per element, of the elements whose state the device owns, plus those
+/// of the gradient's norm where gradients are clipped. What the host updates passes its link
+/// instead. REQUIRES: the job has a cluster.
+Seconds update_time(const Layout& layout, const Stage& stage);
+
+}  // namespace placet

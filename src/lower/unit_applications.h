@@ -1,0 +1,52 @@
+// What a unit applies forward and backward, and how each tensor of it is divided there. Inside of
+// lower/.
+#pragma once
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lower/unit_passes.h"
+
+namespace placet {
+
+/// One application of a kernel with the values that stand for its tensors: forward or backward.
+struct Applied {
+  int application = 0;
+  int kernel = 0;  // of the program
+  Place place = Place::stream;
+  std::vector<int> from;     // backward: values whose gradients come in
+  std::vector<int> reads;    // values that are read
+  std::vector<int> to;       // values made; backward: values whose gradients are made
+  std::vector<Spread> uses;  // by tensor of the kernel, inputs and outputs
+  std::vector<Division> by;  // by dim of the kernel
+  std::string key;
+};
+
+class UnitApplications {
+ public:
+  UnitApplications(Lowering& in, int kind, bool recomputed);
+
+  std::vector<Applied> forward;
+  std::vector<Applied> backward;
+  std::vector<std::vector<std::pair<int, int>>> passes;  // by backward application: to, from
+  std::set<int> read;                                    // values that backward reads
+  std::set<int> kept;                                    // values that forward leaves
+
+ private:
+  Place place_of(int application) const;
+  Applied applied_forward(int application);
+  void add_backward(const BackwardApplication& b);
+  void spread_out(Applied& a);
+  std::vector<int> bound_dims(const Kernel& kernel, const std::vector<int>& values) const;
+  Division need(const Kernel& kernel, int d, int logical, Place place) const;
+  void find_kept(bool recomputed);
+
+  Lowering& in_;
+  const ReferenceKind& kind_;
+  const UnitKind& source_;
+  const KindMap& map_;
+};
+
+}  // namespace placet

@@ -1,0 +1,62 @@
+// What an engine version does with time, apart from the arithmetic that every engine shares: which
+// operators it runs as one kernel, what its host needs to launch one, which messages run beside
+// computation (docs/theory.md §7.5). Facts with sources, like the rest of a profile.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/model.h"
+#include "units/quantity.h"
+
+namespace placet {
+
+/// Messages that an engine may run beside computation.
+enum class Overlap : std::uint8_t {
+  gathers,          // of parameters for use, beside the units before
+  reductions,       // of gradients, beside backward
+  update,           // parameters gathered after the update, beside the next step's forward
+  stages,           // activations and gradients between pipeline stages
+  tensor_forward,   // collectives around parallel regions, beside the products that they feed
+  tensor_backward,  // the same of gradients, beside the products for weights
+  sequence,         // keys and values of other devices, beside attention on those at hand
+  experts,          // tokens on their way to and from experts
+  host              // copies to and from host memory
+};
+inline constexpr int kOverlapCount = 9;
+std::string_view name_of(Overlap overlap);
+
+struct EngineTiming {
+  /// Operators that run as one kernel, in order of the model: what flows between them never
+  /// reaches memory. The plain theory fuses a bias into the product before it.
+  std::vector<std::vector<OpKind>> fused{{OpKind::linear, OpKind::bias}};
+  std::string attention_kernel = "flash-2";  // empty: products, softmax and dropout apart
+  /// Of attention without such a kernel: bytes moved per score beside the products, by softmax and
+  /// by dropout (each way).
+  double score_bytes_forward = 4;
+  double score_bytes_backward = 6;
+  double dropped_score_bytes = 5;
+  /// Bytes moved per logit by the loss, forward and backward together, beside the product.
+  double logit_bytes = 20;
+  /// Bytes moved per element that a device updates, and per element whose norm it takes.
+  double update_bytes = 30;
+  double clip_bytes = 4;
+  /// The host: what it needs per kernel, per collective, per pass of a chunk over a micro-batch and
+  /// per step. A device waits for its host where launching takes longer than running.
+  Seconds host_per_launch = microseconds(10);
+  Seconds host_per_collective = microseconds(20);
+  Seconds host_per_pass{};
+  Seconds host_per_step{};
+  std::int64_t extra_launches = 0;  // per block and pass, of kernels that no operator stands for
+  bool captures_launches = false;   // a pass is replayed as one recorded graph: one launch
+  std::uint16_t overlaps = 0;       // set of Overlap
+  bool sends_block = true;          // a stage's device waits until its message has arrived
+
+  bool runs_beside(Overlap what) const {
+    return (overlaps >> static_cast<unsigned>(what) & 1U) != 0;
+  }
+  friend bool operator==(const EngineTiming&, const EngineTiming&) = default;
+};
+
+}  // namespace placet

@@ -1,0 +1,213 @@
+#include "program/kind_builder.h"
+
+#include <algorithm>
+
+#include "program/kernel_text.h"
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+}  // namespace
+
+void refuse_part(const std::string& what) {
+  throw InputError({.where = "model",
+                    .value = what,
+                    .problem = "has no step program yet",
+                    .allowed = "models without it",
+                    .nearest = {},
+                    .excerpt = {}});
+}
+
+Dims with(Dims a, const Dims& b) {
+  for (int d : b) {
+    if (std::ranges::find(a, d) == a.end()) a.push_back(d);
+  }
+  return a;
+}
+
+Dims without(Dims a, const Dims& b) {
+  std::erase_if(a, [&](int d) { return std::ranges::find(b, d) != b.end(); });
+  return a;
+}
+
+Dims joined(Dims a, const Dims& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+void KindBuilder::begin(const UnitKind& kind) {
+  read_heads(kind);
+  choices_of_kind_ = 0;
+  for (const Value& v : kind.values) {
+    for (const Dim& d : v.dims) {
+      if (d.index == Index::choice) choices_of_kind_ = d.size;
+    }
+  }
+  if (kind.role == UnitRole::mtp) refuse_part("a multi-token-prediction module");
+  if (kind.operators.empty()) refuse_part("a bare count of parameters");
+  kind_ = {};
+  kind_.name = kind.name;
+  map_ = {};
+  source_ = &kind;
+  map_.value_of.assign(kind.values.size(), -1);
+  map_.pieces.resize(kind.parameters.size());
+  const int first = value_of(0);
+  if (kind.role == UnitRole::embedding) {
+    kind_.values[at(first)].input = 0;
+  } else {
+    kind_.stream_in = first;
+  }
+}
+
+void KindBuilder::finish() {
+  if (source_->role != UnitRole::head) {
+    kind_.stream_out = map_.value_of[at(source_->operators.back().outputs.front())];
+  }
+  out_.reference.kinds.push_back(std::move(kind_));
+  out_.kinds.push_back(std::move(map_));
+}
+
+int KindBuilder::dim(const std::string& name, Index index, std::int64_t extent, std::int64_t chosen,
+                     std::int64_t outer) {
+  for (std::size_t d = 0; d < out_.dims.size(); ++d) {
+    const LogicalDim& known = out_.dims[d];
+    const bool same_name = known.name == name || known.name.starts_with(name + ".");
+    if (same_name && known.extent == extent && known.chosen == chosen && out_.indices[d] == index &&
+        out_.outer[d] == outer) {
+      return static_cast<int>(d);
+    }
+  }
+  const bool taken = std::ranges::any_of(out_.dims, [&](const auto& d) { return d.name == name; });
+  std::string unused = taken ? name + "." + std::to_string(extent) : name;
+  const auto clashes = [&](const LogicalDim& d) { return d.name == unused; };
+  while (std::ranges::any_of(out_.dims, clashes)) unused += "x";
+  out_.dims.push_back({.name = std::move(unused), .extent = extent, .chosen = chosen});
+  out_.indices.push_back(index);
+  out_.outer.push_back(outer);
+  return static_cast<int>(out_.dims.size()) - 1;
+}
+
+void KindBuilder::read_heads(const UnitKind& kind) {
+  heads_ = {};
+  experts_ = 0;
+  for (const Operator& op : kind.operators) {
+    if (op.kind == OpKind::attention) {
+      const Dim& keys = kind.values[at(op.inputs.at(1))].dims.back();
+      heads_ = {.kv = keys.parts, .has_kv = keys.index == Index::kv_head};
+    }
+    if (op.kind == OpKind::router) {
+      experts_ = kind.values[at(op.inputs.at(0))].dims.back().size;
+    }
+  }
+}
+
+void KindBuilder::add_heads(const Dim& d, Dims& dims) {
+  const Index index = heads_.has_kv ? Index::kv_head : Index::head;
+  const std::int64_t kv = heads_.kv > 0 && d.parts % heads_.kv == 0 ? heads_.kv : d.parts;
+  if (kv > 1) dims.push_back(dim("head", index, kv));
+  if (d.parts / kv > 1) dims.push_back(dim("group", Index::head, d.parts / kv, 0, kv));
+  if (d.size / d.parts > 1) dims.push_back(dim("head-size", Index::head_size, d.size / d.parts));
+}
+
+void KindBuilder::add_dim(const Dim& d, Dims& dims) {
+  switch (d.index) {
+    case Index::sample:
+      return dims.push_back(sample());
+    case Index::token:
+      return dims.push_back(token());
+    case Index::head:
+    case Index::kv_head:
+      return add_heads(d, dims);
+    case Index::choice:
+      return dims.push_back(dim("expert", Index::expert, experts_, d.size));
+    case Index::expert:
+      return dims.push_back(dim("expert", Index::expert, d.size, choices_of_kind_));
+    case Index::key_token:
+    case Index::hidden:
+    case Index::head_size:
+    case Index::ffn:
+    case Index::vocab:
+    case Index::latent:
+    case Index::adapter:
+    case Index::state:
+    case Index::position:
+    case Index::other:
+      break;
+  }
+  if (d.size <= 1) return;
+  const std::string name(name_of(d.index));
+  if (d.index == Index::state && d.size != d.parts) {
+    dims.push_back(dim(name, d.index, d.parts));
+    dims.push_back(dim("channel", Index::other, d.size / d.parts));
+    return;
+  }
+  if (d.index == Index::head_size) return dims.push_back(dim("head-size", d.index, d.size));
+  dims.push_back(dim(name, d.index, d.size));
+}
+
+Dims KindBuilder::dims_of(const std::vector<Dim>& from) {
+  Dims dims;
+  for (const Dim& d : from) add_dim(d, dims);
+  return dims;
+}
+
+int KindBuilder::add_kernel(const std::string& text) {
+  const auto [found, fresh] = known_.try_emplace(text, static_cast<int>(out_.kernels.size()));
+  if (fresh) out_.kernels.push_back(kernel_from(text));
+  return found->second;
+}
+
+int KindBuilder::value_of(int v) {
+  int& known = map_.value_of[at(v)];
+  if (known < 0) {
+    const Value& value = source_->values[at(v)];
+    kind_.values.push_back({.name = value.name, .dims = dims_of(value.dims)});
+    known = static_cast<int>(kind_.values.size()) - 1;
+  }
+  return known;
+}
+
+int KindBuilder::inside(const std::string& name, const Dims& dims) {
+  kind_.values.push_back({.name = name, .dims = dims});
+  return static_cast<int>(kind_.values.size()) - 1;
+}
+
+int KindBuilder::parameter(int p, const Dims& dims) {
+  const Parameter& from = source_->parameters[at(p)];
+  const std::string mark =
+      map_.pieces[at(p)].empty() ? "" : "." + std::to_string(map_.pieces[at(p)].size());
+  kind_.values.push_back({.name = from.name + mark,
+                          .dims = dims,
+                          .parameter = static_cast<int>(kind_.parameters.size())});
+  const int value = static_cast<int>(kind_.values.size()) - 1;
+  map_.pieces[at(p)].push_back(static_cast<int>(kind_.parameters.size()));
+  kind_.parameters.push_back({.name = from.name + mark,
+                              .value = value,
+                              .trainable = from.trainable,
+                              .rule = request_.rule_of ? request_.rule_of(from) : 0});
+  return value;
+}
+
+int KindBuilder::whole_parameter(int p) {
+  return parameter(p, dims_of(source_->parameters[at(p)].dims));
+}
+
+void KindBuilder::apply(const KernelWriter& kernel, std::vector<int> inputs,
+                        std::vector<int> outputs, const std::string& key) {
+  kind_.applications.push_back({.kernel = add_kernel(kernel.text()),
+                                .inputs = std::move(inputs),
+                                .outputs = std::move(outputs),
+                                .key = key});
+  map_.operator_of.push_back(operator_);
+}
+
+std::string KindBuilder::names(const Dims& dims) const {
+  std::string text;
+  for (int d : dims) text += " " + out_.dims[at(d)].name;
+  return text;
+}
+
+}  // namespace placet

@@ -1,0 +1,438 @@
+// The kernels that each operator of a model is made of.
+#include <algorithm>
+
+#include "program/kind_builder.h"
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+void rotate(KindBuilder& unit, int from, int to);
+std::string value_list(KindBuilder& unit, const KernelWriter& k, const Dims& dims, int size,
+                       bool keys = true);
+std::string bracket(std::string text);
+
+void add_embedding(KindBuilder& unit, const Operator& op) {
+  const int ids = unit.value_of(op.inputs[0]);
+  const int w = unit.whole_parameter(op.parameters[0]);
+  const int y = unit.value_of(op.outputs[0]);
+  KernelWriter k = unit.writer("lookup");
+  const Dims e = {unit.sample(), unit.token(), unit.dims_at(w)[0]};
+  k.input("ids" + k.list(unit.dims_at(ids)));
+  k.input("w" + k.list(unit.dims_at(w)));
+  k.output("y" + k.list(unit.dims_at(y)));
+  k.line("e" + k.list(e) + " = onehot(ids" + k.list(unit.dims_at(ids)) + "; at " + k.named(e[2]) +
+         ")");
+  k.line("y" + k.list(unit.dims_at(y)) + " = e" + k.list(e) + " * w" + k.list(unit.dims_at(w)));
+  unit.apply(k, {ids, w}, {y});
+}
+
+void add_position(KindBuilder& unit, const Operator& op) {
+  const int x = unit.value_of(op.inputs[0]);
+  const int p = unit.whole_parameter(op.parameters[0]);
+  const int y = unit.value_of(op.outputs[0]);
+  KernelWriter k = unit.writer("position");
+  const Dims e = {unit.token(), unit.dims_at(p)[0]};
+  k.input("x" + k.list(unit.dims_at(x)));
+  k.input("p" + k.list(unit.dims_at(p)));
+  k.output("y" + k.list(unit.dims_at(y)));
+  k.line("e" + k.list(e) + " = position(; at " + k.named(e[0]) + " " + k.named(e[1]) + ")");
+  k.line("y" + k.list(unit.dims_at(y)) + " = x" + k.list(unit.dims_at(x)) + " + e" + k.list(e) +
+         " * p" + k.list(unit.dims_at(p)));
+  unit.apply(k, {x, p}, {y});
+}
+
+/// Dims that both an input and an output of a contraction have are not contracted, except where
+/// the weight maps a dim to itself: then the weight's row has a mark.
+void add_linear(KindBuilder& unit, const Operator& op) {
+  if (op.inputs.size() != 1) refuse_part("a contraction of several inputs");
+  const int x = unit.value_of(op.inputs[0]);
+  const std::vector<Dim>& input = unit.source().values[at(op.inputs[0])].dims;
+  const Dims in = unit.dims_of({input.back()});
+  const Parameter& weight = unit.source().parameters[at(op.parameters[0])];
+  const Dims experts = weight.dims.front().index == Index::expert && weight.dims.size() == 3
+                           ? unit.dims_of({weight.dims.front()})
+                           : Dims{};
+  KernelWriter k = unit.writer("linear");
+  k.input("x" + k.list(unit.dims_at(x)));
+  std::vector<int> inputs{x};
+  std::vector<int> outputs;
+  for (std::size_t i = 0; i < op.outputs.size(); ++i) {
+    const std::string n = op.outputs.size() == 1 ? "" : std::to_string(i);
+    const Dims out = unit.dims_of({unit.source().values[at(op.outputs[i])].dims.back()});
+    const int w = unit.parameter(op.parameters[0], joined(experts, joined(out, in)));
+    const int y = unit.value_of(op.outputs[i]);
+    Dims marked;  // dims of the output that the input contracts
+    for (int d : out) {
+      if (std::ranges::find(in, d) != in.end()) marked.push_back(d);
+    }
+    const std::string row = k.list(experts) + k.list(out, marked) + k.list(in);
+    const std::string weights = bracket(row);
+    k.input("w" + n + weights);
+    const Dims lead = without(unit.dims_at(x), in);
+    const std::string result = bracket(k.list(lead) + k.list(out, marked));
+    k.output("y" + n + result);
+    k.line("y" + n + result + " = x" + k.list(unit.dims_at(x)) + " * w" + n + weights);
+    inputs.push_back(w);
+    outputs.push_back(y);
+    ensure(unit.dims_at(y).size() == lead.size() + out.size(),
+           "a contraction's result has its dims");
+  }
+  unit.apply(k, inputs, outputs);
+}
+
+/// "[a b][c]" as "[a b c]".
+std::string bracket(std::string text) {
+  for (std::size_t i = text.find("]["); i != std::string::npos; i = text.find("][")) {
+    const bool empty = text[i - 1] == '[' || text[i + 2] == ']';
+    text.replace(i, 2, empty ? "" : " ");
+  }
+  return text;
+}
+
+void add_bias(KindBuilder& unit, const Operator& op) {
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    const int x = unit.value_of(op.inputs[i]);
+    const int y = unit.value_of(op.outputs[i]);
+    const Parameter& from = unit.source().parameters[at(op.parameters[0])];
+    Dims dims = from.dims.size() == 2 ? unit.dims_of({from.dims.front()}) : Dims{};
+    dims = joined(dims, unit.dims_of({unit.source().values[at(op.inputs[i])].dims.back()}));
+    const int b = unit.parameter(op.parameters[0], dims);
+    KernelWriter k = unit.writer("bias");
+    k.input("x" + k.list(unit.dims_at(x)));
+    k.input("b" + k.list(unit.dims_at(b)));
+    k.output("y" + k.list(unit.dims_at(y)));
+    k.line("y" + k.list(unit.dims_at(y)) + " = x" + k.list(unit.dims_at(x)) + " + b" +
+           k.list(unit.dims_at(b)));
+    unit.apply(k, {x, b}, {y});
+  }
+}
+
+/// Nothing is assumed of a norm but that it depends on an entry and on a sum over its dims.
+void add_norm(KindBuilder& unit, const Operator& op) {
+  const int x = unit.value_of(op.inputs[0]);
+  const int q = unit.value_of(op.internals.at(internal::kNormStatistics));
+  const int y = unit.value_of(op.outputs[0]);
+  KernelWriter stat = unit.writer("norm-sum");
+  const std::string reduced = unit.names(without(unit.dims_at(x), unit.dims_at(q)));
+  stat.input("x" + stat.list(unit.dims_at(x)));
+  stat.output("q" + stat.list(unit.dims_at(q)));
+  stat.line("q" + stat.list(unit.dims_at(q)) + " = sum" + reduced + " of power(x" +
+            stat.list(unit.dims_at(x)) + ")");
+  unit.apply(stat, {x}, {q});
+  KernelWriter k = unit.writer("norm");
+  const std::string dims = k.list(unit.dims_at(x));
+  std::vector<int> inputs{x, q};
+  k.input("x" + dims);
+  k.input("q" + k.list(unit.dims_at(q)));
+  k.output("y" + dims);
+  k.line("n" + dims + " = normal(x" + dims + ", q" + k.list(unit.dims_at(q)) + ")");
+  std::string sum = "n" + dims;
+  for (std::size_t i = 0; i < op.parameters.size(); ++i) {
+    const int w = unit.whole_parameter(op.parameters[i]);
+    const std::string name = i == 0 ? "w" : "b";
+    inputs.push_back(w);
+    k.input(name + k.list(unit.dims_at(w)));
+    sum += (i == 0 ? " * " : " + ") + name + k.list(unit.dims_at(w));
+  }
+  k.line("y" + dims + " = " + sum);
+  unit.apply(k, inputs, {y});
+}
+
+/// Queries, then keys; the part of the keys that all heads share is joined to them.
+void add_rotary(KindBuilder& unit, const Operator& op) {
+  rotate(unit, op.inputs[0], op.outputs[0]);
+  if (op.inputs.size() == 2) return rotate(unit, op.inputs[1], op.outputs[1]);
+  const int still = unit.value_of(op.inputs[1]);
+  const int shared = unit.value_of(op.inputs[2]);
+  const int y = unit.value_of(op.outputs[1]);
+  const int size = unit.dims_at(y).back();
+  const int from = unit.dims_at(still).back();
+  const int tail = unit.dims_at(shared).back();
+  KernelWriter k = unit.writer("join-keys");
+  const int other = unit.value_of(op.inputs[0]);
+  k.input("x" + k.list(unit.dims_at(still)));
+  k.input("s" + k.list(unit.dims_at(shared)));
+  k.input("q" + k.list(unit.dims_at(other)));
+  k.output("y" + k.list(unit.dims_at(y)));
+  if (from == size || tail == size || from == tail) refuse_part("latent attention of equal sizes");
+  k.line("a" + k.list({from, size}) + " = rotation(; at " + k.named(from) + " " + k.named(size) +
+         ")");
+  k.line("b" + k.list({unit.token(), tail, size}) + " = rotation(; at " + k.named(unit.token()) +
+         " " + k.named(tail) + " " + k.named(size) + ")");
+  k.line("y" + k.list(unit.dims_at(y)) + " = x" + k.list(unit.dims_at(still)) + " * a" +
+         k.list({from, size}) + " + s" + k.list(unit.dims_at(shared)) + " * b" +
+         k.list({unit.token(), tail, size}));
+  unit.apply(k, {still, shared, other}, {y});
+}
+
+/// A matrix for each position, the same for all models: nothing is assumed of it.
+void rotate(KindBuilder& unit, int from, int to) {
+  const int x = unit.value_of(from);
+  const int y = unit.value_of(to);
+  const int e = unit.dims_at(x).back();
+  KernelWriter k = unit.writer("rotary");
+  const std::string mark = k.named(e) + "'";
+  k.input("x" + k.list(unit.dims_at(x)));
+  k.output("y" + k.list(unit.dims_at(y), {e}));
+  k.line("dim " + mark + " like " + k.named(e));
+  const std::string r = "r[" + k.named(unit.token()) + " " + k.named(e) + " " + mark + "]";
+  k.line(r + " = rotation(; at " + k.named(unit.token()) + " " + k.named(e) + " " + mark + ")");
+  k.line("y" + k.list(unit.dims_at(y), {e}) + " = x" + k.list(unit.dims_at(x)) + " * " + r);
+  unit.apply(k, {x}, {y});
+}
+
+/// Softmax without its shift, which changes nothing over the reals: exp(q k), its sum over the
+/// keys, the values weighted by it, and their ratio.
+void add_attention(KindBuilder& unit, const Operator& op) {
+  if (op.inputs.size() > 3) refuse_part("attention that selects its keys");
+  if (!op.parameters.empty()) refuse_part("attention with sinks");
+  const int q = unit.value_of(op.inputs[0]);
+  const int key = unit.value_of(op.inputs[1]);
+  const int v = unit.value_of(op.inputs[2]);
+  const int o = unit.value_of(op.outputs[0]);
+  const int size = unit.dims_at(q).back();
+  const Dims l_dims = without(unit.dims_at(q), {size});
+  const int l = unit.value_of(op.internals.at(internal::kLogSumExp));
+  ensure(unit.dims_at(l) == l_dims, "attention keeps one number per token and head");
+  KernelWriter k = unit.writer("attention");
+  const std::string keys = k.named(unit.token()) + "'";
+  const std::string v_list = value_list(unit, k, unit.dims_at(v), size);
+  const std::string o_list = value_list(unit, k, unit.dims_at(o), size, false);
+  const std::string w = bracket(k.list(l_dims) + "[" + keys + "]");
+  k.input("q" + k.list(unit.dims_at(q)));
+  k.input("k" + k.list(unit.dims_at(key), {unit.token()}));
+  k.input("v" + v_list);
+  k.output("o" + o_list);
+  k.output("l" + k.list(l_dims));
+  const std::string function =
+      op.window > 0 ? "exp_dot." + std::to_string(op.window) : std::string("exp_dot");
+  k.line("w" + w + " = " + function + "(q" + k.list(unit.dims_at(q)) + ", k" +
+         k.list(unit.dims_at(key), {unit.token()}) + "; whole " + k.named(size) + "; at " +
+         k.named(unit.token()) + " " + keys + ")");
+  k.line("l" + k.list(l_dims) + " = w" + w);
+  const bool drops = op.internals.size() > 5;
+  if (drops) k.line("m" + w + " = kept(; at" + unit.names(l_dims) + " " + keys + ")");
+  k.line("n" + o_list + " = w" + w + (drops ? " * m" + w : "") + " * v" + v_list);
+  k.line("o" + o_list + " = ratio(n" + o_list + ", l" + k.list(l_dims) + ")");
+  unit.apply(k, {q, key, v}, {o, l}, drops ? op.name : "");
+}
+
+/// Dims of values: their tokens are those of the keys, their size has a name of its own.
+std::string value_list(KindBuilder& unit, const KernelWriter& k, const Dims& dims, int size,
+                       bool keys) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (i > 0) text += ' ';
+    text += k.named(dims[i]);
+    if (keys && dims[i] == unit.token()) text += "'";
+    if (i + 1 == dims.size() && dims[i] == size) text += "'";
+  }
+  return text + "]";
+}
+
+void add_activation(KindBuilder& unit, const Operator& op) {
+  const int x = unit.value_of(op.inputs[0]);
+  const int y = unit.value_of(op.outputs[0]);
+  KernelWriter k = unit.writer("activation");
+  k.input("x" + k.list(unit.dims_at(x)));
+  k.output("y" + k.list(unit.dims_at(y)));
+  k.line("y" + k.list(unit.dims_at(y)) + " = act(x" + k.list(unit.dims_at(x)) + ")");
+  unit.apply(k, {x}, {y});
+}
+
+void add_gated(KindBuilder& unit, const Operator& op) {
+  const int g = unit.value_of(op.inputs[0]);
+  const int u = unit.value_of(op.inputs[1]);
+  const int y = unit.value_of(op.outputs[0]);
+  KernelWriter k = unit.writer("gated");
+  k.input("g" + k.list(unit.dims_at(g)));
+  k.input("u" + k.list(unit.dims_at(u)));
+  k.output("y" + k.list(unit.dims_at(y)));
+  k.line("a" + k.list(unit.dims_at(g)) + " = act(g" + k.list(unit.dims_at(g)) + ")");
+  k.line("y" + k.list(unit.dims_at(y)) + " = a" + k.list(unit.dims_at(g)) + " * u" +
+         k.list(unit.dims_at(u)));
+  unit.apply(k, {g, u}, {y});
+}
+
+/// A product of the inputs, summed over what the output does not have.
+void add_product(KindBuilder& unit, const Operator& op, const std::string& name) {
+  const int a = unit.value_of(op.inputs[0]);
+  const int b = unit.value_of(op.inputs[1]);
+  const int y = unit.value_of(op.outputs[0]);
+  KernelWriter k = unit.writer(name);
+  k.input("a" + k.list(unit.dims_at(a)));
+  k.input("b" + k.list(unit.dims_at(b)));
+  k.output("y" + k.list(unit.dims_at(y)));
+  k.line("y" + k.list(unit.dims_at(y)) + " = a" + k.list(unit.dims_at(a)) + " * b" +
+         k.list(unit.dims_at(b)));
+  unit.apply(k, {a, b}, {y});
+}
+
+void add_dropout(KindBuilder& unit, const Operator& op) {
+  const int x = unit.value_of(op.inputs[0]);
+  const int m = unit.value_of(op.internals.at(internal::kDropoutMask));
+  const int y = unit.value_of(op.outputs[0]);
+  KernelWriter k = unit.writer("dropout");
+  const std::string dims = k.list(unit.dims_at(x));
+  k.input("x" + dims);
+  k.output("y" + dims);
+  k.output("m" + dims);
+  k.line("m" + dims + " = kept(; at" + unit.names(unit.dims_at(x)) + ")");
+  k.line("y" + dims + " = x" + dims + " * m" + dims);
+  unit.apply(k, {x}, {y, m}, op.name);
+}
+
+void add_sum(KindBuilder& unit, const Operator& op) {
+  KernelWriter k = unit.writer("add");
+  std::vector<int> inputs;
+  std::string sum;
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    const int x = unit.value_of(op.inputs[i]);
+    const std::string name = "x" + std::to_string(i) + k.list(unit.dims_at(x));
+    k.input(name);
+    sum += (i == 0 ? "" : " + ") + name;
+    inputs.push_back(x);
+  }
+  const int y = unit.value_of(op.outputs[0]);
+  k.output("y" + k.list(unit.dims_at(y)));
+  k.line("y" + k.list(unit.dims_at(y)) + " = " + sum);
+  unit.apply(k, inputs, {y});
+}
+
+void add_router(KindBuilder& unit, const Operator& op) {
+  const int z = unit.value_of(op.inputs[0]);
+  const int g = unit.value_of(op.outputs[0]);
+  const int m = unit.value_of(op.outputs[1]);
+  KernelWriter k = unit.writer("route");
+  const int scores = unit.dims_at(z).back();
+  const std::string expert = k.named(unit.dims_at(g).back());
+  k.input("z" + k.list(unit.dims_at(z)));
+  std::vector<int> inputs{z};
+  std::string operands = "z" + k.list(unit.dims_at(z));
+  if (!op.parameters.empty()) {
+    const int b = unit.whole_parameter(op.parameters[0]);
+    inputs.push_back(b);
+    k.input("b" + k.list(unit.dims_at(b)));
+    operands += ", b" + k.list(unit.dims_at(b));
+  }
+  k.output("g" + k.list(unit.dims_at(g)));
+  k.output("m" + k.list(unit.dims_at(m)));
+  k.line("dim " + expert + " like " + k.named(scores));
+  const std::string rest = "(" + operands + "; whole " + k.named(scores) + ")";
+  const std::string count = "." + std::to_string(unit.choices());
+  k.line("g" + k.list(unit.dims_at(g)) + " = route" + count + rest);
+  k.line("m" + k.list(unit.dims_at(m)) + " = chosen" + count + rest);
+  unit.apply(k, inputs, {g, m});
+}
+
+/// Convolutions and scans: functions of whole sequences, channel by channel.
+void add_recurrence(KindBuilder& unit, const Operator& op) {
+  const int y = unit.value_of(op.outputs[0]);
+  KernelWriter k = unit.writer(std::string(name_of(op.kind)));
+  std::vector<int> inputs;
+  std::string operands;
+  Dims all;
+  const auto add = [&](int v) {
+    const std::string name = "x" + std::to_string(inputs.size()) + k.list(unit.dims_at(v));
+    k.input(name);
+    operands += (inputs.empty() ? "" : ", ") + name;
+    inputs.push_back(v);
+    all = with(all, unit.dims_at(v));
+  };
+  for (int v : op.inputs) add(unit.value_of(v));
+  for (int p : op.parameters) add(unit.whole_parameter(p));
+  k.output("y" + k.list(unit.dims_at(y)));
+  for (int d : without(unit.dims_at(y), all))
+    k.line("dim " + k.named(d) + " like " + k.named(all.back()));
+  const Dims whole = with({unit.token()}, without(all, unit.dims_at(y)));
+  k.line("y" + k.list(unit.dims_at(y)) + " = " + std::string(name_of(op.kind)) + "(" + operands +
+         "; whole" + unit.names(whole) + ")");
+  unit.apply(k, inputs, {y});
+}
+
+/// Cross entropy: the largest logit, the sum of exponentials and the logit of the label, the
+/// loss of each token.
+void add_loss(KindBuilder& unit, const Operator& op) {
+  const int z = unit.value_of(op.inputs[0]);
+  const int labels = unit.value_of(op.inputs[1]);
+  unit.set_input(labels, 1);
+  const int y = unit.value_of(op.outputs[0]);
+  const Dims st = unit.dims_at(labels);
+  const int m = unit.inside("loss.max", st);
+  const int l = unit.inside("loss.sum", st);
+  const int t = unit.inside("loss.target", st);
+  KernelWriter k = unit.writer("logit-max");
+  const std::string tokens = k.list(st);
+  const std::string logits = k.list(unit.dims_at(z));
+  const std::string v = k.named(unit.dims_at(z).back());
+  k.input("z" + logits);
+  k.output("m" + tokens);
+  k.line("m" + tokens + " = max " + v + " of id(z" + logits + ")");
+  unit.apply(k, {z}, {m});
+  KernelWriter sums = unit.writer("loss-sums");
+  for (const std::string& input : {"z" + logits, "m" + tokens, "labels" + tokens}) {
+    sums.input(input);
+  }
+  sums.output("l" + tokens);
+  sums.output("t" + tokens);
+  sums.line("e" + logits + " = exp_shift(z" + logits + ", m" + tokens + ")");
+  sums.line("l" + tokens + " = e" + logits);
+  sums.line("h" + logits + " = onehot(labels" + tokens + "; at " + v + ")");
+  sums.line("t" + tokens + " = h" + logits + " * z" + logits);
+  unit.apply(sums, {z, m, labels}, {l, t});
+  KernelWriter loss = unit.writer("loss");
+  for (const std::string& input : {"l" + tokens, "m" + tokens, "t" + tokens}) loss.input(input);
+  loss.output("y" + tokens);
+  loss.line("g" + tokens + " = log(l" + tokens + ")");
+  loss.line("y" + tokens + " = g" + tokens + " + m" + tokens + " - t" + tokens);
+  unit.apply(loss, {l, m, t}, {y});
+  unit.set_loss(y);
+}
+
+}  // namespace
+
+void add_operator(KindBuilder& unit, const Operator& op) {
+  switch (op.kind) {
+    case OpKind::embedding:
+      return add_embedding(unit, op);
+    case OpKind::position:
+      return add_position(unit, op);
+    case OpKind::linear:
+    case OpKind::grouped_linear:
+      return add_linear(unit, op);
+    case OpKind::bias:
+      return add_bias(unit, op);
+    case OpKind::norm:
+      return add_norm(unit, op);
+    case OpKind::rotary:
+      return add_rotary(unit, op);
+    case OpKind::attention:
+      return add_attention(unit, op);
+    case OpKind::activation:
+      return add_activation(unit, op);
+    case OpKind::gated_activation:
+      return add_gated(unit, op);
+    case OpKind::multiply:
+      return add_product(unit, op, "multiply");
+    case OpKind::dropout:
+      return add_dropout(unit, op);
+    case OpKind::residual_add:
+      return add_sum(unit, op);
+    case OpKind::router:
+      return add_router(unit, op);
+    case OpKind::dispatch:
+      return add_product(unit, op, "dispatch");
+    case OpKind::combine:
+      return add_product(unit, op, "combine");
+    case OpKind::convolution:
+    case OpKind::scan:
+      return add_recurrence(unit, op);
+    case OpKind::loss:
+      return add_loss(unit, op);
+  }
+}
+
+}  // namespace placet

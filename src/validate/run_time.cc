@@ -1,0 +1,80 @@
+#include "validate/run_time.h"
+
+#include "catalog/cluster_catalog.h"
+#include "catalog/cluster_parts.h"
+#include "model/listing.h"
+
+namespace placet {
+namespace {
+
+constexpr Range kRates{1e-9, 1e18};
+
+std::int64_t devices_of(const RunDegrees& degrees) {
+  return degrees.data * degrees.tensor * degrees.layer * degrees.context;
+}
+
+/// FLOPs of a sample as a source counts them: the usual model FLOPs, or, with recomputation, those
+/// of arXiv 2104.04473, equation 3: 96 s l h^2 (1 + s / 6h + V / 16 l h).
+std::optional<double> counted_flops(std::string_view kind, const RunFacts& facts,
+                                    const Model& model) {
+  const double s = static_cast<double>(facts.batch.sequence);
+  if (kind == "model") return in_flops(flops_per_token(model, facts.batch.sequence).training) * s;
+  if (!kind.starts_with("hardware")) return std::nullopt;
+  const double l = static_cast<double>(model.figures.blocks);
+  const double h = static_cast<double>(model.figures.hidden);
+  const double v = static_cast<double>(model.figures.vocabulary);
+  return 96 * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
+}
+
+}  // namespace
+
+std::optional<double> measured_step(RowReader& reader, const RunFacts& facts, const Model& model) {
+  const auto cell = [&](const char* column) -> std::optional<double> {
+    const std::string_view text = reader.stated(column);
+    if (text.empty()) return std::nullopt;
+    return number_of(text, kRates, column);
+  };
+  if (const auto step = cell("step_time_s")) return step;
+  const double devices = static_cast<double>(devices_of(facts.degrees));
+  const double samples = static_cast<double>(facts.batch.global);
+  const double tokens = samples * static_cast<double>(facts.batch.sequence);
+  if (const auto rate = cell("tokens_per_s_total")) return tokens / *rate;
+  if (const auto rate = cell("tokens_per_s_per_gpu")) return tokens / (*rate * devices);
+  if (const auto step = cell("step_time_s_derived")) return step;
+  if (const auto rate = cell("samples_per_s")) return samples / *rate;
+  const auto rate = cell("tflops_per_gpu");
+  const std::optional<double> work = counted_flops(reader.stated("tflops_kind"), facts, model);
+  if (!rate || !work) return std::nullopt;
+  return *work * samples / (*rate * 1e12 * devices);
+}
+
+Cluster cluster_of(const Catalog& catalog, const RunFacts& facts, const std::string& device,
+                   const std::string& where) {
+  const std::string name = facts.cluster.empty() ? device : facts.cluster;
+  Cluster cluster =
+      load_cluster(catalog, std::to_string(devices_of(facts.degrees)) + "x" + name, {}, where);
+  DeviceGroup& group = cluster.groups.front();
+  if (!facts.network.empty() && group.count > group.per_host) {
+    group.levels.back() = load_link(catalog, facts.network, group.count, where);
+  }
+  if (facts.intra_bandwidth && group.levels.size() > 1) {
+    Level& inside = group.levels.front();
+    inside.bandwidth = gigabytes_per_second(*facts.intra_bandwidth);
+    inside.efficiency = 1;
+    inside.all_reduce.clear();
+  }
+  if (facts.network_bandwidth) {
+    Level& last = group.levels.back();
+    const double sharers = group.levels.size() > 1 ? static_cast<double>(group.per_host) : 1.0;
+    last.bandwidth = gigabytes_per_second(*facts.network_bandwidth / sharers);
+    last.efficiency = 1;
+    last.all_reduce.clear();
+  }
+  if (facts.network_latency && group.levels.size() > 1) {
+    group.levels.back().latency = microseconds(*facts.network_latency);
+  }
+  if (facts.intra_latency) group.levels.front().latency = microseconds(*facts.intra_latency);
+  return cluster;
+}
+
+}  // namespace placet

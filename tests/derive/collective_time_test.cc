@@ -1,0 +1,84 @@
+#include "derive/collective_time.h"
+
+#include <gtest/gtest.h>
+
+#include "derive/small_llama.h"
+
+namespace placet {
+namespace {
+
+// Hosts of 8 devices at 100 GB/s inside, 10 GB/s per device outside; a step takes 1 us and 10 us.
+Cluster hosts_of_eight(std::int64_t devices) {
+  DeviceGroup group;
+  group.count = devices;
+  group.host_link = gigabytes_per_second(20);
+  group.levels = {{.link = "inside",
+                   .devices = 8,
+                   .bandwidth = gigabytes_per_second(100),
+                   .latency = microseconds(1)},
+                  {.link = "outside",
+                   .devices = devices,
+                   .bandwidth = gigabytes_per_second(10),
+                   .latency = microseconds(10)}};
+  return {.name = "test", .groups = {group}, .between_groups = {}};
+}
+
+Placement two_axes() { return {{axis("dp", 4, Cut::batch), axis("tp", 4, Cut::tensor)}}; }
+
+TEST(GroupPlace, CountsMembersPerDomain) {
+  const Cluster cluster = hosts_of_eight(16);
+  EXPECT_EQ(place_of(cluster, two_axes(), axis_bit(1)), (GroupPlace{4, {4, 4}}));
+  EXPECT_EQ(place_of(cluster, two_axes(), axis_bit(0)), (GroupPlace{4, {2, 4}}));
+  EXPECT_EQ(place_of(cluster, two_axes(), axis_bit(0) | axis_bit(1)), (GroupPlace{16, {8, 16}}));
+}
+
+// Four devices of one host: 2 x 3/4 of 1 GB at 100 GB/s is 15 ms, and twice three steps of 1 us.
+TEST(AllReduce, InsideAHost) {
+  const auto levels = hosts_of_eight(16).groups.front().levels;
+  EXPECT_NEAR(in_seconds(all_reduce_time(levels, {4, {4, 4}}, 1e9)), 15e-3 + 6e-6, 1e-12);
+}
+
+// Two hosts with eight members each: eight links of 10 GB/s side by side, under 100 GB/s inside.
+// 2 x 15/16 of 1 GB at 80 GB/s. The tree has 7 steps inside and one outside, each way.
+TEST(AllReduce, MembersOfAHostBringALinkEach) {
+  const auto levels = hosts_of_eight(16).groups.front().levels;
+  const double sent = 2.0 * 15 / 16 * 1e9;
+  EXPECT_NEAR(in_seconds(all_reduce_time(levels, {16, {8, 16}}, 1e9)),
+              sent / 80e9 + 2 * (7e-6 + 10e-6), 1e-12);
+}
+
+// One member per host: its own link. Round the ring once, 3 steps of 10 us: 3/4 of 1 GB at 10 GB/s.
+TEST(AllGather, GoesRoundTheRingOnce) {
+  const auto levels = hosts_of_eight(32).groups.front().levels;
+  EXPECT_NEAR(in_seconds(scatter_time(levels, {4, {1, 4}}, 1e9)), 0.075 + 30e-6, 1e-12);
+}
+
+TEST(AllReduce, MeasuredCurvesStandForFormulas) {
+  auto levels = hosts_of_eight(8).groups.front().levels;
+  levels.front().all_reduce = {{.group = 4, .gigabytes_per_second = Curve{{{1e6, 50}, {1e9, 80}}}}};
+  // 2 x 3/4 of 1 GB at 80 GB/s; a scatter half of it.
+  EXPECT_NEAR(in_seconds(all_reduce_time(levels, {4, {4, 4}}, 1e9)), 1.5 / 80, 1e-12);
+  EXPECT_NEAR(in_seconds(scatter_time(levels, {4, {4, 4}}, 1e9)), 0.75 / 80, 1e-12);
+  // Below the smallest measured message time does not fall: 1.5e6 bytes at 50 GB/s.
+  EXPECT_NEAR(in_seconds(all_reduce_time(levels, {4, {4, 4}}, 1e3)), 1.5e6 / 50e9, 1e-12);
+}
+
+TEST(CallTime, OfTheOtherCollectives) {
+  Job job;
+  job.placement = two_axes();
+  job.cluster = hosts_of_eight(16);
+  CommunicationTerm term{.axes = axis_bit(0), .payload = gigabytes(1), .count = 2, .group = 4};
+  // Half of the buffer stays among the two members of a host (1/4 leaves for the other), 1/2 leaves
+  // for the other host at 10 GB/s, and one step of 10 us.
+  term.collective = Collective::all_to_all;
+  EXPECT_NEAR(in_seconds(call_time(job, term)), 0.05 + 10e-6, 1e-12);
+  term.collective = Collective::send_recv;
+  EXPECT_NEAR(in_seconds(call_time(job, term)), 0.1 + 10e-6, 1e-12);
+  term.collective = Collective::host_copy;
+  EXPECT_NEAR(in_seconds(term_time(job, term)), 2 * 0.05, 1e-12);
+  job.cluster.reset();
+  EXPECT_EQ(call_time(job, term), Seconds());
+}
+
+}  // namespace
+}  // namespace placet

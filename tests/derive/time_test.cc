@@ -1,0 +1,111 @@
+#include "derive/time.h"
+
+#include <gtest/gtest.h>
+
+#include "derive/small_llama.h"
+
+namespace placet {
+namespace {
+
+// 16 devices in hosts of 8; every rate a round number.
+Cluster small_cluster(std::int64_t devices) {
+  DeviceGroup group;
+  group.count = devices;
+  group.device.peak_bf16 = teraflops_per_second(100);
+  DeviceRates& rates = group.device.rates;
+  rates.multiprocessors = 10;
+  rates.matmul[static_cast<std::size_t>(MatmulFormat::bf16)] = teraflops_per_second(50);
+  rates.tiles = {{.rows = 128, .columns = 128}};
+  rates.memory = gigabytes_per_second(1000);
+  rates.kernel = microseconds(1);
+  rates.message_share = 0.1;
+  group.host_link = gigabytes_per_second(20);
+  group.levels = {{.link = "inside",
+                   .devices = 8,
+                   .bandwidth = gigabytes_per_second(100),
+                   .latency = microseconds(1)},
+                  {.link = "outside",
+                   .devices = devices,
+                   .bandwidth = gigabytes_per_second(10),
+                   .latency = microseconds(10)}};
+  return {.name = "test", .groups = {group}, .between_groups = {}};
+}
+
+Job timed_job(std::vector<AxisPlacement> axes, std::int64_t devices, std::int64_t global) {
+  Job job = plain_job(build_model(small_architecture(4)), std::move(axes), 16, global);
+  job.cluster = small_cluster(devices);
+  return job;
+}
+
+double sum_of_terms(const TimeDerivation& time) {
+  double sum = 0;
+  for (const TimeTerm& term : time.terms) sum += in_seconds(term.time);
+  return sum;
+}
+
+TEST(Time, IsNotKnownWithoutACluster) {
+  Job job = timed_job({axis("dp", 2, Cut::batch)}, 2, 4);
+  job.cluster.reset();
+  EXPECT_FALSE(derive_time(job).known);
+}
+
+TEST(Time, IsTheSumOfItsTerms) {
+  const std::vector<std::vector<AxisPlacement>> placements = {
+      {axis("dp", 2, Cut::batch)},
+      {axis("dp", 2, Cut::batch, kAllSharded)},
+      {axis("tp", 2, Cut::tensor, kTensorWhole)},
+      {axis("pp", 2, Cut::layer, kStages), axis("dp", 2, Cut::batch)}};
+  for (const auto& axes : placements) {
+    const TimeDerivation time = derive_time(timed_job(axes, 4, 8));
+    ASSERT_TRUE(time.known);
+    EXPECT_GT(in_seconds(time.step), 0);
+    EXPECT_NEAR(sum_of_terms(time), in_seconds(time.step), 1e-12);
+    EXPECT_LT(utilisation(time), 1);
+  }
+}
+
+// One device: no message, no bubble.
+TEST(Time, OfOneDeviceHasNoCommunication) {
+  const TimeDerivation time = derive_time(timed_job({axis("dp", 1, Cut::batch)}, 1, 2));
+  EXPECT_EQ(total_of(time, TimeKind::exposed), Seconds());
+  EXPECT_EQ(total_of(time, TimeKind::bubble), Seconds());
+  EXPECT_GT(total_of(time, TimeKind::compute), Seconds());
+}
+
+// A host that needs a second per kernel is all that matters; one that needs nothing does not show.
+TEST(Time, ADeviceWaitsForItsHost) {
+  Job job = timed_job({axis("dp", 1, Cut::batch)}, 1, 2);
+  job.profile.timing.host_per_launch = {};
+  job.profile.timing.host_per_collective = {};
+  EXPECT_NEAR(in_seconds(total_of(derive_time(job), TimeKind::launch)), 0, 1e-12);
+  job.profile.timing.host_per_launch = seconds(1);
+  const TimeDerivation slow = derive_time(job);
+  EXPECT_GT(total_of(slow, TimeKind::launch), slow.step * 0.99);
+}
+
+TEST(Time, MessagesBesideComputationAreHidden) {
+  Job job = timed_job({axis("dp", 16, Cut::batch)}, 16, 32);
+  const Seconds open = total_of(derive_time(job), TimeKind::exposed);
+  job.profile.timing.overlaps = 1U << static_cast<unsigned>(Overlap::reductions);
+  EXPECT_LT(total_of(derive_time(job), TimeKind::exposed), open);
+}
+
+TEST(Time, RecomputationRunsForwardOnceMore) {
+  Job job = timed_job({axis("dp", 1, Cut::batch)}, 1, 1);
+  const Seconds plain = total_of(derive_time(job), TimeKind::compute);
+  job.recompute = {.kind = Recompute::Kind::full};
+  const TimeDerivation again = derive_time(job);
+  EXPECT_GT(total_of(again, TimeKind::compute), plain);
+  EXPECT_TRUE(std::ranges::any_of(
+      again.terms, [](const TimeTerm& term) { return term.phase == "recomputation"; }));
+}
+
+TEST(Time, TwiceTheMicroBatchesTakeTwiceTheComputation) {
+  const TimeDerivation one = derive_time(timed_job({axis("dp", 1, Cut::batch)}, 1, 8));
+  const TimeDerivation two = derive_time(timed_job({axis("dp", 1, Cut::batch)}, 1, 16));
+  EXPECT_NEAR(total_of(two, TimeKind::compute) / total_of(one, TimeKind::compute), 2.0, 1e-9);
+  EXPECT_NEAR(two.model_flops / one.model_flops, 2.0, 1e-12);
+}
+
+}  // namespace
+}  // namespace placet

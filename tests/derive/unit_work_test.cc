@@ -1,0 +1,105 @@
+#include "derive/unit_work.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "derive/small_llama.h"
+
+namespace placet {
+namespace {
+
+std::vector<KernelWork> products(const std::vector<KernelWork>& kernels, std::string_view what) {
+  std::vector<KernelWork> found;
+  for (const KernelWork& kernel : kernels) {
+    if (kernel.kind == KernelWork::Kind::product && kernel.what == what) found.push_back(kernel);
+  }
+  return found;
+}
+
+UnitWork block_of(const Job& job, bool recomputed = false) {
+  const Prepared prepared = prepare(job);
+  const Layout layout = lay_out(job, prepared);
+  return unit_work(layout, layout.unit_of[1], recomputed);
+}
+
+double products_flops(const std::vector<KernelWork>& kernels) {
+  double sum = 0;
+  for (const KernelWork& kernel : kernels) {
+    if (kernel.kind == KernelWork::Kind::product) sum += kernel.flops;
+  }
+  return sum;
+}
+
+// A block of small_llama.h multiplies with 576 elements (q 64, k 32, v 32, o 64, gate, up and down
+// 128 each): 2 x 576 FLOPs per token forward, twice that backward.
+TEST(UnitWork, ProductsFollowFromTheMatrices) {
+  const Job job = plain_job(build_model(small_architecture(4)), {axis("dp", 1, Cut::batch)}, 8, 1);
+  const double tokens = static_cast<double>(job.batch.sequence);
+  const UnitWork work = block_of(job);
+  EXPECT_DOUBLE_EQ(products_flops(work.forward), 2 * 576 * tokens);
+  EXPECT_DOUBLE_EQ(products_flops(work.backward), 4 * 576 * tokens);
+  EXPECT_TRUE(work.again.empty());
+}
+
+// Two tensor ranks: half of every matrix but for the one key and value head, which both hold: 32 +
+// 32 + 32 + 32 + 3 x 64 = 320 elements, all tokens.
+TEST(UnitWork, ATensorCutHalvesWhatItCuts) {
+  const Job job = plain_job(build_model(small_architecture(4)),
+                            {axis("tp", 2, Cut::tensor, kTensorWhole)}, 8, 1);
+  EXPECT_DOUBLE_EQ(products_flops(block_of(job).forward),
+                   2 * 320 * static_cast<double>(job.batch.sequence));
+}
+
+TEST(UnitWork, AWholeUnitIsComputedAgain) {
+  Job job = plain_job(build_model(small_architecture(4)), {axis("dp", 1, Cut::batch)}, 8, 1);
+  job.recompute = {.kind = Recompute::Kind::full};
+  const UnitWork work = block_of(job, true);
+  EXPECT_DOUBLE_EQ(products_flops(work.again), products_flops(work.forward));
+}
+
+// Attention's work below the diagonal: 4 x heads x size x s^2 / 2 forward, 2.5 times that backward.
+TEST(UnitWork, AttentionCountsWhatLiesBelowTheDiagonal) {
+  const Job job = plain_job(build_model(small_architecture(4)), {axis("dp", 1, Cut::batch)}, 8, 1);
+  const double s = static_cast<double>(job.batch.sequence);
+  const UnitWork work = block_of(job);
+  const auto is_attention = [](const KernelWork& kernel) {
+    return kernel.kind == KernelWork::Kind::attention;
+  };
+  const auto forward = std::ranges::find_if(work.forward, is_attention);
+  const auto backward = std::ranges::find_if(work.backward, is_attention);
+  ASSERT_NE(forward, work.forward.end());
+  ASSERT_NE(backward, work.backward.end());
+  const double width = static_cast<double>(job.model.figures.attention_width) / 4;
+  EXPECT_DOUBLE_EQ(forward->flops, 2 * width * s * s);
+  EXPECT_DOUBLE_EQ(backward->flops, 2.5 * forward->flops);
+}
+
+// Without such a kernel: two products of all pairs, and softmax.
+TEST(UnitWork, UnfusedAttentionMakesAllScores) {
+  Job job = plain_job(build_model(small_architecture(4)), {axis("dp", 1, Cut::batch)}, 8, 1);
+  job.profile.timing.attention_kernel.clear();
+  const UnitWork work = block_of(job);
+  const auto attention = std::ranges::find_if(
+      job.model.kinds[static_cast<std::size_t>(job.model.units[1].kind)].operators,
+      [](const Operator& op) { return op.kind == OpKind::attention; });
+  const auto found = products(work.forward, attention->name);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].shape.m, job.batch.sequence);
+  EXPECT_EQ(found[0].shape.n, job.batch.sequence);
+}
+
+TEST(UnitWork, FusedOperatorsDoNotLaunch) {
+  Job job = plain_job(build_model(small_architecture(4)), {axis("dp", 1, Cut::batch)}, 8, 1);
+  const auto launches = [](const UnitWork& work) {
+    std::int64_t sum = 0;
+    for (const KernelWork& kernel : work.forward) sum += kernel.launches;
+    return sum;
+  };
+  const std::int64_t apart = launches(block_of(job));
+  job.profile.timing.fused = {{OpKind::residual_add, OpKind::norm}};
+  EXPECT_LT(launches(block_of(job)), apart);
+}
+
+}  // namespace
+}  // namespace placet

@@ -1,0 +1,139 @@
+#include "lower/catalogue_jobs.h"
+
+#include "algebra/verify.h"
+#include "check/check.h"
+#include "lower/lower.h"
+#include "lower/small.h"
+#include "program/text.h"
+
+namespace placet::testing {
+namespace {
+
+/// Devices that hold different samples, and whether there is a pipeline.
+std::int64_t replicas_of(const Placement& placement, bool& pipelined) {
+  std::int64_t n = 1;
+  for (const AxisPlacement& axis : placement.axes) {
+    if (axis.how.cut == Cut::batch || axis.how.cut == Cut::expert) n *= axis.degree;
+    if (axis.how.cut == Cut::layer && axis.degree > 1) pipelined = true;
+  }
+  return n;
+}
+
+std::string first_fault(const Verdict& verdict) {
+  if (verdict.findings.empty()) return "no finding";
+  const CheckFinding& f = verdict.findings.front();
+  return f.tensor + " at " + f.at + ": " + f.difference;
+}
+
+}  // namespace
+
+std::vector<CatalogueJob> few_catalogue_jobs() {
+  return {
+      {"llama-3.1-8b", "dp=4:ddp"},
+      {"llama-3.1-8b", "dp=4:zero1 tp=2:tp+sp"},
+      {"llama-3.1-8b", "rep=2:ddp shard=4:zero3"},
+      {"llama-3.1-8b", "pp=4:1f1b dp=2:zero1 tp=2:tp"},
+      {"llama-3.1-8b", "tp=16:tp"},                  // key and value heads on two devices each
+      {"gpt2", "pp=2:gpipe dp=2:zero2 tp=2:tp+sp"},  // tied ends, dropout, biases
+      {"falcon-7b", "dp=2:zero1 tp=2:tp"},           // fused rows of one shared head
+      {"mixtral-8x7b", "dp=2:zero1 ep=4:ep+zero1"},
+      {"qwen2.5-7b", "dp=2:zero3 tp=2:tp+sp", "full"},
+      {"llama-3.1-8b", "dp=2:zero1 cp=2:gather+zero1"},
+      {"llama-3.1-8b", "pp=2:interleaved(2) dp=2:zero3", "", ""},
+      {"llama-3.1-8b", "dp=2:zero3 tp=2:tp", "", "8"},
+  };
+}
+
+std::vector<CatalogueJob> all_catalogue_jobs() {
+  const std::vector<std::string> models = {
+      "llama-3.1-8b",  "gpt2",         "falcon-7b",  "mixtral-8x7b", "qwen2.5-7b",
+      "qwen3-30b-a3b", "gpt-neox-20b", "gemma-2-9b", "phi-4",        "bloom-176b"};
+  const std::vector<std::string> placements = {
+      "dp=1:ddp",
+      "dp=4:ddp",
+      "dp=4:zero1",
+      "dp=4:zero2",
+      "dp=4:zero3",
+      "dp=6:zero3",
+      "dp=4:zero3+keep",
+      "dp=4:zero3+keep-step",
+      "rep=2:ddp shard=4:zero3",
+      "rep=3:ddp shard=2:zero3",
+      "tp=2:tp",
+      "tp=2:tp+sp",
+      "cp=2:gather",
+      "dp=4:zero1+offload(optimizer)",
+      "dp=2:zero1 tp=2:tp",
+      "dp=2:zero2 tp=2:tp+sp",
+      "dp=3:zero1 tp=2:tp+sp",
+      "dp=4:zero3 tp=2:tp+sp",
+      "pp=2:1f1b dp=2:zero1",
+      "pp=2:gpipe dp=2:zero3",
+      "pp=2:interleaved(2) dp=2:ddp",
+      "pp=4:1f1b tp=2:tp+sp",
+      "dp=2:zero1 cp=2:gather+zero1",
+      "dp=2:zero2 cp=2:gather+zero2 tp=2:tp",
+      "pp=2:1f1b dp=2:zero1 tp=2:tp+sp",
+      "pp=2:interleaved(2) dp=2:zero1 tp=2:tp",
+      "pp=2:1f1b dp=2:zero1 cp=2:gather+zero1 tp=2:tp+sp",
+      "pp=2:1f1b rep=2:ddp shard=2:zero2 tp=2:tp+sp",
+      "pp=2:gpipe rep=2:ddp shard=2:zero1 cp=2:gather+zero1 tp=2:tp+sp",
+      "dp=2:ddp tp=2:tp",
+      "dp=8:zero1",
+      "dp=5:zero2",
+      "pp=3:1f1b dp=2:zero2",
+  };
+  std::vector<CatalogueJob> jobs = few_catalogue_jobs();
+  for (const std::string& model : models) {
+    for (const std::string& placement : placements) jobs.push_back({model, placement});
+  }
+  for (const std::string model : {"mixtral-8x7b", "qwen3-30b-a3b"}) {
+    for (const std::string placement :
+         {"ep=4:ep", "ep=4:ep+zero1", "dp=2:zero1 ep=2:ep+zero1",
+          "dp=2:zero1 ep=2:ep+zero1 tp=2:tp", "pp=2:1f1b dp=2:zero1 ep=2:ep+zero1 tp=2:tp+sp",
+          "dp=2:zero2 ep=4:ep+zero2"}) {
+      jobs.push_back({model, placement});
+    }
+  }
+  for (const std::string placement :
+       {"dp=4:zero3", "dp=2:zero1 tp=2:tp+sp", "pp=2:1f1b dp=2:zero1"}) {
+    for (const std::string& model : models) jobs.push_back({model, placement, "full"});
+    jobs.push_back({"llama-3.1-8b", placement, "", "4"});
+    jobs.push_back({"qwen2.5-7b", placement, "", "4"});
+  }
+  return jobs;
+}
+
+Job load(const CatalogueJob& what) {
+  JobRequest request;
+  request.model = what.model;
+  request.placement = what.placement;
+  request.sequence = 1024;
+  request.micro_batch = 1;
+  request.clip = 1.0;
+  if (!what.recompute.empty()) request.recompute = what.recompute;
+  if (!what.lora.empty()) request.lora = what.lora;
+  request.global_batch = 1;
+  Job job = load_job(find_catalog(), request);
+  bool pipelined = false;
+  const std::int64_t replicas = replicas_of(job.placement, pipelined);
+  job.batch.global = replicas * (pipelined ? 12 : 2);
+  return job;
+}
+
+std::string fault_of(const CatalogueJob& what) {
+  const Job job = load(what);
+  const Verdict large = check(lower(job));
+  if (!large.equivalent) return "full size: " + first_fault(large);
+  const Program small = lower_small(job);
+  const Verdict verdict = check(small);
+  if (!verdict.equivalent) return "small: " + first_fault(verdict);
+  const Verification run = verify(small);
+  if (run.stuck) return "stuck: " + *run.stuck;
+  if (!run.equal) return "not equal: " + run.witness.front().tensor;
+  if (program_from(to_text(small), "small program") != small)
+    return "reads back as another program";
+  return {};
+}
+
+}  // namespace placet::testing
