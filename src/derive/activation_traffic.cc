@@ -103,8 +103,10 @@ class StreamTraffic {
     const Operator& op = kind_.operators[o];
     const How& how = unit_.how_for(walk.axis, o);
     if (unit_.is_routed(op) || how.cut != Cut::tensor) return;
-    if (!walk.split && (unit_.prepared.operators[o].around & how.tensor_indices) == 0)
-      return;  // the same work on all
+    const bool cuts = (unit_.prepared.operators[o].around & how.tensor_indices) != 0;
+    const bool takes_partial =
+        std::ranges::any_of(op.inputs, [&](int v) { return walk.partial[at(v)]; });
+    if (!walk.split && !cuts && !takes_partial) return;  // the same work on all
     for (int v : op.inputs) {
       if (is_number(value_at(v))) read_input(o, v, how.tensor_indices, walk);
     }

@@ -95,7 +95,7 @@ class ParameterPlacer {
       if (cut.replicas == 1) continue;
       heads = cut;
       out.replicas = cut.replicas;
-      out.replica_axes = by_dim[d];
+      out.replica_axes = innermost_axes(by_dim[d], cut.replicas);
     }
     if (out.replicas > 1) out.replicated = out.elements / heads.length * heads.replicated;
     out.padding = out.elements - unpadded;
@@ -104,8 +104,19 @@ class ParameterPlacer {
     read_shape(placing, lengths);
   }
 
+  /// The innermost of the axes in `mask` over which so many neighbours lie.
+  AxisMask innermost_axes(AxisMask mask, std::int64_t neighbours) const {
+    AxisMask inner = 0;
+    for (std::size_t a = axis_count(); a-- > 0;) {
+      if (degree_of(job_.placement, inner) >= neighbours) break;
+      inner |= mask & axis_bit(static_cast<int>(a));
+    }
+    return inner;
+  }
+
   /// What profile and sizes change about how the parameter rests.
   void settle(LocalParameter& out) const {
+    if (out.materialized != 0) out.rests_in_part = 0;  // it rests nowhere
     if (out.elements < job_.profile.persistent_elements) stay_gathered(out);
     settle_keep(out);
     if (job_.profile.layer_cut_defers_sharding && mesh_.layout.stages > 1) defer_sharding(out);

@@ -51,8 +51,9 @@ class ParameterTraffic {
   std::vector<UnitTerm> collect(const OtherUses& uses) {
     for (std::size_t p = 0; p < unit_.parameters.size(); ++p) {
       const LocalParameter& parameter = unit_.parameters[p];
-      use(kind_.parameters[p], parameter);
       const bool carried = p < uses.here.size() && uses.here[p];
+      // What stays gathered over the step is there for all its uses.
+      if (!carried || parameter.keep != Keep::step) use(kind_.parameters[p], parameter);
       if (!parameter.trainable || carried) continue;
       hosted_elsewhere_ = p < uses.elsewhere.size() && uses.elsewhere[p] &&
                           degree_of(job_.placement, reduced_with_hosts(profile_, parameter)) > 1;
@@ -139,7 +140,7 @@ class ParameterTraffic {
   /// Rests in part, used whole: gathered in forward and again in backward, unless kept.
   void use(const Parameter& declared, const LocalParameter& parameter) {
     const AxisMask axes = gathered_axes(parameter);
-    if (axes == 0 && parameter.on_host[0] == Rational(0)) return;
+    if (axes == 0 && used_from_host(parameter) == Rational(0)) return;
     const bool is_end = kind_.role == UnitRole::head || kind_.role == UnitRole::embedding;
     const bool stays = (kind_.role == UnitRole::head && profile_.last_unit_stays_gathered) ||
                        (is_end && profile_.joins_ends);
@@ -151,12 +152,18 @@ class ParameterTraffic {
               .constants = &declared.constants};
     const AxisMask once = axes & parameter.kept_step;
     const AxisMask again = stays ? 0 : axes & ~parameter.kept;
-    if (once != 0) gather(declared, parameter, move, once, axes & ~once);
+    if (once != 0) gather(parameter, move, once, axes & ~once);
     move.per_micro_batch = true;
-    if (once != axes || axes == 0) gather(declared, parameter, move, axes & ~once, 0);
+    if (once != axes || axes == 0) gather(parameter, move, axes & ~once, 0);
     move.phase = Phase::backward;
     const bool rereads = axes == 0 && !stays && parameter.keep == Keep::none;
-    if (again != 0 || rereads) gather(declared, parameter, move, again, 0);
+    if (again != 0 || rereads) gather(parameter, move, again, 0);
+  }
+
+  /// The part of what a parameter is made from for use, its own bytes or the master's, that is in
+  /// host memory.
+  static Rational used_from_host(const LocalParameter& parameter) {
+    return parameter.on_host[parameter.materialized != 0 ? 1 : 0];
   }
 
   Dtype gather_dtype(const Parameter& declared) const {
@@ -165,16 +172,16 @@ class ParameterTraffic {
 
   /// Gathers over `axes` what stays divided over `later`; the own part comes from host memory first
   /// where it rests there.
-  void gather(const Parameter& declared, const LocalParameter& parameter, Move move, AxisMask axes,
+  void gather(const LocalParameter& parameter, Move move, AxisMask axes,
               AxisMask later) {
-    if (parameter.on_host[0] != Rational(0)) {
+    if (used_from_host(parameter) != Rational(0)) {
       Move copy = move;
       copy.collective = Collective::host_copy;
       copy.what = "parameters from host";
-      copy.dtype = declared.dtype ? *declared.dtype : job_.precision.parameters;
       copy.grain = MessageGrain::unit;
       copy.sharded = false;
-      add(copy, 0, elements_moved(parameter.rest[0], parameter.on_host[0]), 1);
+      const std::int64_t part = parameter.rest[parameter.materialized != 0 ? 1 : 0];
+      add(copy, 0, elements_moved(part, used_from_host(parameter)), 1);
     }
     add(move, axes,
         largest_share(padded(parameter, axes | later), degree_of(job_.placement, later)));
@@ -292,9 +299,9 @@ class ParameterTraffic {
   /// After the update parameters go from the layout of their optimizer state to their own.
   void update(const Parameter& declared, const LocalParameter& parameter) {
     gather_for_update(declared, parameter);
-    const AxisMask spread =
-        parameter.owned & ~parameter.divided[0] & ~parameter.materialized & ~parameter.cut;
-    if (spread != 0) {
+    // Parameters that rest nowhere are made from the master when they are used.
+    const AxisMask spread = parameter.owned & ~parameter.divided[0] & ~parameter.cut;
+    if (spread != 0 && parameter.materialized == 0) {
       const Move gather{.what = "updated parameters",
                         .dtype = job_.precision.parameters,
                         .phase = Phase::update,
@@ -307,7 +314,7 @@ class ParameterTraffic {
     }
     copy_states(declared, parameter);
     copy_gradients(parameter);
-    copy_parameters(parameter);
+    copy_parameters(declared, parameter);
   }
 
   /// What the update must see whole and does not: gradients scattered although their optimizer
@@ -317,7 +324,7 @@ class ParameterTraffic {
                          .what = "gradients for the update",
                          .dtype = job_.precision.gradients,
                          .phase = Phase::update};
-    add(gradients, gradient_gather_axes(parameter), parameter.elements);
+    add(gradients, gradient_gather_axes(parameter), gathered_gradient(layout_, parameter));
     regather_state(declared, parameter);
     gather_regions(declared, parameter);
   }
@@ -406,19 +413,28 @@ class ParameterTraffic {
   }
 
   /// Parameters updated on the other side of the host link than they rest on.
-  void copy_parameters(const LocalParameter& parameter) {
+  void copy_parameters(const Parameter& declared, const LocalParameter& parameter) {
     const Rational there = parameter.on_host[0];
     const Rational updated = updated_on_host(parameter);
-    if (there == updated) return;
+    if (there == updated || parameter.materialized != 0) return;
     Move copy{.collective = Collective::host_copy,
               .what = "updated parameters from host",
               .dtype = job_.precision.parameters,
               .phase = Phase::update};
     if (there > updated) {
+      const std::int64_t moved = elements_moved(parameter.rest[0], there - updated);
       copy.what = "updated parameters to host";
-      add(copy, 0, elements_moved(parameter.rest[0], there - updated), 1);
+      add(copy, 0, moved, 1);
+      // Without a master the update begins with the parameters themselves.
+      copy.what = "parameters from host for the update";
+      if (!has_master(job_, declared)) add(copy, 0, moved, 1);
     } else {
-      add(copy, 0, elements_moved(parameter.rest[1], updated - there), 1);
+      // Where parameters rest in smaller parts than they are updated in, only those come up.
+      const std::int64_t part = std::min(parameter.rest[0], parameter.rest[1]);
+      const std::int64_t moved = elements_moved(part, updated - there);
+      add(copy, 0, moved, 1);
+      copy.what = "parameters to host for the update";
+      if (!has_master(job_, declared)) add(copy, 0, moved, 1);
     }
   }
 

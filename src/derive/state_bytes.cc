@@ -48,6 +48,11 @@ StateBytes& StateBytes::operator-=(const StateBytes& other) {
   return *this;
 }
 
+bool has_master(const Job& job, const Parameter& parameter) {
+  const bool low = bits_of(parameter_dtype(job, parameter)) < 32;
+  return low && job.precision.master && job.optimizer.keeps_master;
+}
+
 StateBytes state_bytes(const Job& job, const Parameter& parameter, const LocalParameter& local) {
   StateBytes out;
   const Dtype dtype = parameter_dtype(job, parameter);
@@ -57,8 +62,7 @@ StateBytes state_bytes(const Job& job, const Parameter& parameter, const LocalPa
   if (!local.trainable) return out;
   std::int64_t per_element = 0;
   std::int64_t optimizer = 0;
-  const bool low = bits_of(dtype) < 32;
-  if (job.precision.master && job.optimizer.keeps_master && low) {
+  if (has_master(job, parameter)) {
     per_element += bits_of(*job.precision.master);
   }
   for (const OptimizerState& state : states_of(job.optimizer, parameter)) {

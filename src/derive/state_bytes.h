@@ -25,6 +25,9 @@ struct StateBytes {
   StateBytes& operator-=(const StateBytes& other);
 };
 
+/// Whether the optimizer keeps a master copy of the parameter.
+bool has_master(const Job& job, const Parameter& parameter);
+
 /// Bytes at rest of one parameter's states by medium, from its local sizes.
 StateBytes state_bytes(const Job& job, const Parameter& parameter, const LocalParameter& local);
 

@@ -11,6 +11,11 @@ AxisMask gradient_gather_axes(const LocalParameter& parameter) {
   return parameter.partial & reduced & (parameter.regathered | ~parameter.owned);
 }
 
+std::int64_t gathered_gradient(const Layout& layout, const LocalParameter& parameter) {
+  const AxisMask gathered = gradient_gather_axes(parameter);
+  return own_part(layout, parameter.elements, parameter.partial & parameter.owned & ~gathered);
+}
+
 std::int64_t gathered_state(const Layout& layout, const Parameter& declared,
                             const LocalParameter& parameter) {
   const Job& job = *layout.job;
@@ -82,7 +87,7 @@ UpdateInputs update_inputs(const Layout& layout, const Parameter& declared,
   };
   const AxisMask gathered = gradient_gather_axes(parameter);
   if (gathered != 0 && degree_of(job.placement, gathered) > 1) {
-    out.gradients_gathered = gradient_bytes(parameter.elements);
+    out.gradients_gathered = gradient_bytes(gathered_gradient(layout, parameter));
   } else if (parameter.on_host[2] > updated) {
     const Rational comes_back = parameter.on_host[2] - updated;
     out.gradients_copied = gradient_bytes(elements_moved(parameter.rest[2], comes_back));

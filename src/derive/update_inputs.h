@@ -15,6 +15,10 @@ namespace placet {
 /// not divided along them, or only at rest.
 AxisMask gradient_gather_axes(const LocalParameter& parameter);
 
+/// Elements of the gradient after that gather: whole, or the part that Ω is divided into along other
+/// axes. Case: 12 elements, scattered over 2 and over 3 devices, state divided over the 3: 4.
+std::int64_t gathered_gradient(const Layout& layout, const LocalParameter& parameter);
+
 /// Bytes of the optimizer state of one parameter, whole along the axes that divide it only at rest;
 /// 0 where there are none.
 std::int64_t gathered_state(const Layout& layout, const Parameter& declared,

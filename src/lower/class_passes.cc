@@ -1,6 +1,7 @@
 #include "lower/class_passes.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "units/error.h"
 
@@ -45,6 +46,7 @@ class ClassWriter {
     }
     w_.write_to(out.body);
     end_kept(held);
+    if (hosts_loss()) finish_loss(out);
     write_update(in_, table_, stages_, stage_);
     if (hosts_loss()) free_buffer(count_buffer(in_));
     hold_initial(out, held);
@@ -86,8 +88,11 @@ class ClassWriter {
     for (const HeldPlan& h : held) {
       if (h.plan->trainable) zero(buffer_of(h, h.plan->gradient));
     }
-    if (hosts_loss()) count_tokens();
-    for (const HeldPlan& h : held) gather_kept(h);
+    if (hosts_loss()) {
+      zero(loss_buffer(in_));
+      count_tokens();
+    }
+    gather_kept(held);
   }
 
   /// The weights of all tokens of the step, before the first loss.
@@ -114,24 +119,64 @@ class ClassWriter {
     free_buffer({.family = part});
     outer.push_back({std::move(loop)});
     w_.write_to(outer);
-    const AxisList axes = in_.layouts.axes_where([&](std::size_t a) {
+    w_.reduce({total}, token_axes(), Combine::sum, "tokens");
+  }
+
+  /// Axes that divide the tokens of a step.
+  AxisList token_axes() const {
+    return in_.layouts.axes_where([&](std::size_t a) {
       return in_.layouts.is_batch(a) || in_.layouts.axis(a).how.cut == Cut::sequence;
     });
-    w_.reduce({total}, axes, Combine::sum, "tokens");
+  }
+
+  /// The loss of the step is that of all devices. Its buffer rests: whoever reads it does so after
+  /// the step.
+  void finish_loss(DeviceClass& out) {
+    w_.set_phase(StepPhase::update);
+    w_.reduce({loss_buffer(in_)}, token_axes(), Combine::sum, "loss");
+    out.initial.push_back({.buffer = loss_buffer(in_), .pieces = {{}}});
+    out.results.push_back({.buffer = loss_buffer(in_), .pieces = {{.kind = StateRef::Kind::loss}}});
   }
 
   /// Parameters that stay gathered over the whole step.
-  void gather_kept(const HeldPlan& held) {
+  void gather_kept(const std::vector<HeldPlan>& all) {
+    std::map<std::pair<int, AxisList>, Instruction> gathers;
+    for (const HeldPlan& held : all) {
+      const ParameterPlan& plan = *held.plan;
+      if (plan.keep != Keep::step || plan.whole == plan.rest) continue;
+      const BufferRef whole = buffer_of(held, plan.whole);
+      alloc_buffer(whole);
+      const std::optional<BufferRef> part = part_of(held, whole);
+      if (!part) continue;
+      Instruction& gather = gathers[{held.user, plan.gathered}];
+      gather.kind = InstructionKind::all_gather;
+      gather.axes = plan.gathered;
+      gather.inputs.push_back(*part);
+      gather.outputs.push_back(whole);
+      gather.label = "parameters";
+    }
+    for (auto& [message, gather] : gathers) w_.add(std::move(gather));
+    for (const BufferRef& part : parts_) free_buffer(part);
+    parts_.clear();
+  }
+
+  /// What is gathered: the part that rests, or a copy of it where it rests on the host or is made
+  /// from the master. None: nothing is to be gathered, and the copy went into `whole`.
+  std::optional<BufferRef> part_of(const HeldPlan& held, const BufferRef& whole) {
     const ParameterPlan& plan = *held.plan;
-    if (plan.keep != Keep::step || plan.whole == plan.rest) return;
-    const BufferRef whole = buffer_of(held, plan.whole);
-    alloc_buffer(whole);
-    Instruction gather{.kind = InstructionKind::all_gather};
-    gather.axes = plan.gathered;
-    gather.inputs = {buffer_of(held, plan.rest)};
-    gather.outputs = {whole};
-    gather.label = "parameters";
-    w_.add(std::move(gather));
+    const BufferRef from = buffer_of(held, plan.materialized ? plan.master : plan.rest);
+    const bool host = plan.on_host[plan.materialized ? 1 : 0];
+    const InstructionKind copy = host ? InstructionKind::host_copy : InstructionKind::copy;
+    if (plan.gathered.empty()) {
+      w_.move(copy, from, whole);
+      return std::nullopt;
+    }
+    if (!host && !plan.materialized) return from;
+    const BufferType type = parameter_type(plan, plan.gathered, in_.job.precision.gather);
+    parts_.push_back(buffer_of(held, w_.family("part." + plan.name, type, Indexing::unit)));
+    alloc_buffer(parts_.back());
+    w_.move(copy, from, parts_.back());
+    return parts_.back();
   }
 
   void end_kept(const std::vector<HeldPlan>& held) {
@@ -301,6 +346,7 @@ class ClassWriter {
   const std::vector<StagePlan>& stages_;
   const StagePlan& stage_;
   std::vector<Step>* target_ = nullptr;
+  std::vector<BufferRef> parts_;  // on their way to be gathered
   std::int64_t last_stage_ = 0;
   int layer_ = -1;
   int layer_part_ = -1;
@@ -318,21 +364,22 @@ std::vector<HeldPlan> plans_held(const Lowering& in, const UnitTable& table,
   std::map<std::pair<int, const ParameterPlan*>, bool> seen;
   std::vector<HeldPlan> out;
   const auto kind_of = [&](int u) { return in.job.model.units[at(u)].kind; };
-  const auto hold = [&](int u, const ParameterPlan* plan) {
-    if (seen.emplace(std::pair{u, plan}, true).second) out.push_back({u, plan});
+  const auto hold = [&](int u, int user, const ParameterPlan* plan) {
+    if (seen.emplace(std::pair{u, plan}, true).second) out.push_back({u, user, plan});
   };
-  const auto hold_owner = [&](const ParameterPlan& shared) {
+  const auto hold_owner = [&](int user, const ParameterPlan& shared) {
     for (const ParameterPlan& own : table.parameters[at(kind_of(shared.owner))].plans) {
-      if (own.rest == shared.rest && own.gradient == shared.gradient) hold(shared.owner, &own);
+      if (own.rest == shared.rest && own.gradient == shared.gradient)
+        hold(shared.owner, user, &own);
     }
   };
   for (const auto& chunk : stage.chunks) {
     for (int u : chunk) {
       for (const ParameterPlan& plan : table.parameters[at(kind_of(u))].plans) {
         if (plan.owner < 0) {
-          hold(u, &plan);
+          hold(u, u, &plan);
         } else {
-          hold_owner(plan);
+          hold_owner(u, plan);
         }
       }
     }

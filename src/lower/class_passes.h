@@ -25,6 +25,7 @@ void write_class(Lowering& in, const UnitTable& table, const std::vector<StagePl
 /// A parameter that a class holds, of unit `unit`.
 struct HeldPlan {
   int unit = 0;
+  int user = 0;  // the first unit of the class that uses it: its messages are that unit's
   const ParameterPlan* plan = nullptr;
 };
 

@@ -1,5 +1,7 @@
 #include "lower/lower.h"
 
+#include <algorithm>
+
 #include "lower/class_passes.h"
 #include "lower/stages.h"
 #include "lower/streams.h"
@@ -86,6 +88,33 @@ bool recomputes(const Job& job, UnitRole role, std::int64_t n) {
   return false;
 }
 
+/// Whether a device hosts both units.
+bool host_both(const std::vector<StagePlan>& stages, int a, int b) {
+  return std::ranges::any_of(stages, [&](const StagePlan& stage) {
+    const auto hosts = [&](int u) {
+      return std::ranges::any_of(stage.chunks, [&](const std::vector<int>& chunk) {
+        return std::ranges::find(chunk, u) != chunk.end();
+      });
+    };
+    return hosts(a) && hosts(b);
+  });
+}
+
+/// Finds the tensors whose gradients of two units are scattered as one.
+void join_gradients(const Job& job, const std::vector<StagePlan>& stages,
+                    std::vector<UnitParameters>& parameters) {
+  for (std::size_t u = 0; u < job.model.units.size(); ++u) {
+    for (ParameterPlan& plan : parameters[at(job.model.units[u].kind)].plans) {
+      if (plan.owner < 0 || (plan.scattered.empty() && !plan.on_host[2])) continue;
+      if (!host_both(stages, static_cast<int>(u), plan.owner)) continue;
+      plan.joins = true;
+      for (ParameterPlan& own : parameters[at(job.model.units[at(plan.owner)].kind)].plans) {
+        own.joins = own.joins || (own.owner < 0 && own.gradient == plan.gradient);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 Program lower(const Job& job) {
@@ -125,6 +154,7 @@ Program lower(const Job& job) {
       }
     }
   }
+  join_gradients(job, stages, table.parameters);
   for (std::size_t u = 0; u < job.model.units.size(); ++u) {
     const int kind = job.model.units[u].kind;
     const std::pair<int, bool> key{kind, table.recomputed[u]};

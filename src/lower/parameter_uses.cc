@@ -1,5 +1,8 @@
 #include "lower/parameter_uses.h"
 
+#include <memory>
+#include <string>
+
 #include "units/error.h"
 
 namespace placet {
@@ -74,10 +77,7 @@ BufferRef ParameterUses::gradient(int parameter, const Spread& spread, std::vect
   pieces.resize(plan.pieces.size());
   pieces[at(piece)] = united(pieces[at(piece)], spread.partial);
   if (!weights_.contains(p)) {
-    const int family =
-        w_.family("d." + plan.name, parameter_type(plan, {}, in_.job.precision.compute),
-                  Indexing::unit_and_micro_batch);
-    weights_[p].held = w_.make_at(w_.here(family), {});
+    weights_[p].held = w_.make_at(gradient_buffer(plan, plan.joins && plan.owner < 0), {});
     weights_[p].missing = static_cast<int>(plan.pieces.size());
   }
   if (--weights_[p].missing == 0) finished.push_back(p);
@@ -86,26 +86,71 @@ BufferRef ParameterUses::gradient(int parameter, const Spread& spread, std::vect
   return ref;
 }
 
+/// The gradient of a micro-batch. `own`: beside that of another unit.
+BufferRef ParameterUses::gradient_buffer(const ParameterPlan& plan, bool own) {
+  const BufferType type = parameter_type(plan, {}, in_.job.precision.compute);
+  const std::string name = (own ? "d.own." : "d.") + plan.name;
+  BufferRef ref = w_.here(w_.family(name, type, Indexing::unit_and_micro_batch));
+  if (plan.owner >= 0) ref.unit = {.variable = IndexTerm::Variable::none, .offset = plan.owner};
+  return ref;
+}
+
 /// A gradient that is not scattered in this pass goes into the buffer of the step.
 void ParameterUses::settle(int p) {
   const ParameterPlan& plan = parameters_.plans[at(p)];
   if (!common(plan.scattered, common_partial(partial[p])).empty()) return;  // at the end
-  BufferRef sum = buffer_of(plan, plan.gradient);
-  sum.piece = -1;
-  w_.move(InstructionKind::accumulate, weights_[p].held.buffer, sum);
+  if (plan.joins && plan.owner >= 0) {
+    weights_.erase(p);  // waits for the owner's
+    return;
+  }
+  if (plan.joins) add_waiting(plan, weights_[p].held.buffer);
+  add_to_step(plan, weights_[p].held.buffer);
   w_.drop(weights_[p].held);
   weights_.erase(p);
 }
 
+/// Adds a gradient of this micro-batch to that of the step, where it rests.
+void ParameterUses::add_to_step(const ParameterPlan& plan, const BufferRef& share) {
+  BufferRef sum = buffer_of(plan, plan.gradient);
+  sum.piece = -1;
+  if (!plan.on_host[2]) return w_.move(InstructionKind::accumulate, share, sum);
+  const BufferType type = parameter_type(plan, plan.scattered, in_.job.precision.gradients);
+  const int family = w_.family("host." + plan.name, type, Indexing::unit_and_micro_batch, true);
+  Held there = w_.make_at(w_.here(family), {});
+  w_.move(InstructionKind::host_copy, share, there.buffer);
+  w_.move(InstructionKind::accumulate, there.buffer, sum);
+  w_.drop(there);
+}
+
+/// Gradients of tensors that an earlier unit owns stay for its backward.
+void ParameterUses::leave_waiting() {
+  std::erase_if(weights_, [&](const auto& entry) {
+    const ParameterPlan& plan = parameters_.plans[at(entry.first)];
+    return plan.joins && plan.owner >= 0;
+  });
+}
+
+/// Adds what a later unit left of the gradient.
+void ParameterUses::add_waiting(const ParameterPlan& plan, const BufferRef& sum) {
+  Held waiting{
+      .buffer = gradient_buffer(plan, false), .spread = {}, .holders = std::make_shared<int>(1)};
+  w_.move(InstructionKind::accumulate, waiting.buffer, sum);
+  w_.drop(waiting);
+}
+
 /// Gradients that go to their owners in each micro-batch: one message for the unit.
 void ParameterUses::scatter_gradients() {
+  PieceSums pieces;
+  for (auto& [p, weight] : weights_) note_pieces(weight.held.buffer, partial[p], pieces);
+  reduce_pieces(w_, pieces);
+  leave_waiting();
   std::map<AxisList, Instruction> scatters;
   std::vector<std::pair<int, Held>> own;
   for (auto& [p, weight] : weights_) {
     const ParameterPlan& plan = parameters_.plans[at(p)];
     const AxisList all = common_partial(partial[p]);
     ensure(minus(plan.scattered, all).empty(), "what is scattered is partial");
-    reduce_pieces(w_, weight.held.buffer, partial[p]);
+    if (plan.joins && plan.owner < 0) add_waiting(plan, weight.held.buffer);
     const BufferType type = parameter_type(plan, plan.scattered, in_.job.precision.reduce);
     const int family = w_.family("own." + plan.name, type, Indexing::unit_and_micro_batch);
     own.emplace_back(p, w_.make_at(w_.here(family), {}));
@@ -120,10 +165,7 @@ void ParameterUses::scatter_gradients() {
   for (auto& [p, weight] : weights_) w_.drop(weight.held);
   weights_.clear();
   for (auto& [p, held] : own) {
-    const ParameterPlan& plan = parameters_.plans[at(p)];
-    BufferRef sum = buffer_of(plan, plan.gradient);
-    sum.piece = -1;
-    w_.move(InstructionKind::accumulate, held.buffer, sum);
+    add_to_step(parameters_.plans[at(p)], held.buffer);
     w_.drop(held);
   }
 }

@@ -39,6 +39,10 @@ class ParameterUses {
 
   void gather(const ParameterPlan& plan, std::map<AxisList, Instruction>& gathers);
   void drop_parts();
+  BufferRef gradient_buffer(const ParameterPlan& plan, bool own);
+  void add_to_step(const ParameterPlan& plan, const BufferRef& share);
+  void leave_waiting();
+  void add_waiting(const ParameterPlan& plan, const BufferRef& sum);
 
   Lowering& in_;
   Writer& w_;

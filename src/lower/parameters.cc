@@ -11,8 +11,15 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
+/// How long gathers stay, by axis: of axes that divide Θ at rest, and of those where it is M.
+struct Keeps {
+  std::vector<Keep> gathered;
+  std::vector<Keep> made;
+};
+
 /// Reads what one axis says of the parameter's states.
-void read_axis(Lowering& in, std::size_t a, ParameterPlan& plan) {
+void read_axis(Lowering& in, std::size_t a, ParameterPlan& plan, Keeps& keeps_of_plan) {
+  auto& [keeps, keeps_made] = keeps_of_plan;
   const AxisPlacement& axis = in.job.placement.axes[a];
   const How& how = how_of(axis, plan.source->classes, std::nullopt);
   AxisList parts;
@@ -26,14 +33,15 @@ void read_axis(Lowering& in, std::size_t a, ParameterPlan& plan) {
   if (how.update) plan.updates_on_host = *how.update == Medium::host;
   if (how.modes.gradients == Mode::materialized) plan.consumed = true;
   if (how.cut != Cut::batch && how.cut != Cut::sequence) return;
-  if (how.keep != Keep::none) plan.keep = std::max(plan.keep, how.keep);
   switch (how.modes.parameters) {
     case Mode::sharded_gather:
     case Mode::offloaded:
       plan.rests = united(plan.rests, parts);
+      if (!parts.empty()) keeps.push_back(how.keep);
       break;
     case Mode::materialized:
       plan.materialized = true;
+      keeps_made.push_back(how.keep);
       break;
     case Mode::replicated:
     case Mode::sharded:
@@ -56,6 +64,14 @@ void read_axis(Lowering& in, std::size_t a, ParameterPlan& plan) {
   if (scatters) plan.scattered = united(plan.scattered, parts);
 }
 
+/// Whether the tensor is of key and value heads.
+bool is_of_shared_heads(const Parameter& parameter) {
+  const auto has_heads = [](const std::vector<Dim>& dims) {
+    return std::ranges::find(dims, Index::kv_head, &Dim::index) != dims.end();
+  };
+  return has_heads(parameter.dims) || has_heads(parameter.segments);
+}
+
 /// Pieces of the parameter with their divisions.
 void read_pieces(Lowering& in, int k, const std::vector<int>& pieces, ParameterPlan& plan) {
   const ReferenceKind& kind = in.model.reference.kinds[at(k)];
@@ -69,6 +85,11 @@ void read_pieces(Lowering& in, int k, const std::vector<int>& pieces, ParameterP
     }
     plan.spread.push_back(std::move(spread));
   }
+  if (!is_of_shared_heads(*plan.source)) return;
+  const AxisList cutting = in.layouts.axes_where([&](std::size_t a) {
+    return how_of(in.layouts.axis(a), plan.source->classes, std::nullopt).cut == Cut::tensor;
+  });
+  plan.shared = minus(cutting, plan.cut);
 }
 
 /// Owners in an order in which scatters of the micro-batch come before those of the step, and what
@@ -81,6 +102,22 @@ void order_owners(ParameterPlan& plan) {
     }
   }
   plan.owned = order;
+}
+
+/// All axes of a gather stay as long: what is kept along some of them only has no form yet.
+void read_keep(const Keeps& keeps, ParameterPlan& plan) {
+  const std::vector<Keep>& all = plan.materialized ? keeps.made : keeps.gathered;
+  if (all.empty()) return;
+  plan.keep = all.front();
+  for (Keep keep : all) {
+    if (keep == plan.keep) continue;
+    throw InputError({.where = "--placement",
+                      .value = plan.name,
+                      .problem = "stays gathered along some axes only: no step program yet",
+                      .allowed = {},
+                      .nearest = {},
+                      .excerpt = {}});
+  }
 }
 
 /// Axes that cut the tensor itself say nothing about how the rest of it is divided.
@@ -179,15 +216,16 @@ AxisList common_partial(const std::vector<AxisList>& pieces) {
   return all;
 }
 
-void reduce_pieces(Writer& writer, const BufferRef& gradient,
-                   const std::vector<AxisList>& partial) {
+void note_pieces(const BufferRef& gradient, const std::vector<AxisList>& partial, PieceSums& sums) {
   const AxisList all = common_partial(partial);
-  std::map<AxisList, std::vector<BufferRef>> sums;
   for (std::size_t i = 0; i < partial.size(); ++i) {
     BufferRef piece = gradient;
     piece.piece = static_cast<int>(i);
     if (const AxisList more = minus(partial[i], all); !more.empty()) sums[more].push_back(piece);
   }
+}
+
+void reduce_pieces(Writer& writer, const PieceSums& sums) {
   for (const auto& [axes, pieces] : sums) {
     writer.reduce(pieces, axes, Combine::sum, "gradients-of-shared-heads");
   }
@@ -239,7 +277,9 @@ UnitParameters plan_parameters(Lowering& in, int k, const std::vector<UnitParame
       plan.trainable = plan.source->trainable;
       plan.rule = in.model.reference.kinds[at(k)].parameters[at(pieces.front())].rule;
       read_pieces(in, k, pieces, plan);
-      for (std::size_t a = 0; a < in.job.placement.axes.size(); ++a) read_axis(in, a, plan);
+      Keeps keeps;
+      for (std::size_t a = 0; a < in.job.placement.axes.size(); ++a) read_axis(in, a, plan, keeps);
+      read_keep(keeps, plan);
       forget_cut_axes(plan);
       order_owners(plan);
       if (plan.source->tied) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,9 +36,13 @@ struct ParameterPlan {
   bool updates_on_host = false;
   int rule = 0;
   int owner = -1;  // the unit whose tensor it is, if another's
+  /// Some device uses it in two units, and its gradient goes to owners in each micro-batch: that of
+  /// the later unit waits for that of the owner's.
+  bool joins = false;
   /// Axes along which its gradient is partial, as the backward pass shows: by piece, and what all
   /// pieces have in common.
   std::vector<AxisList> piece_partial;
+  AxisList shared;  // tensor axes along which several devices hold one key and value head
   AxisList partial;
 
   // Families.
@@ -65,9 +70,15 @@ BufferRef buffer_of(const ParameterPlan& plan, int family, int piece = -1);
 /// Axes that all pieces have.
 AxisList common_partial(const std::vector<AxisList>& pieces);
 
-/// Reduces those pieces of a whole gradient that are partial along more axes than the others: key
-/// and value rows of a fused tensor whose heads several devices share.
-void reduce_pieces(Writer& writer, const BufferRef& gradient, const std::vector<AxisList>& partial);
+/// Pieces of gradients by the axes along which they are still to be summed.
+using PieceSums = std::map<AxisList, std::vector<BufferRef>>;
+
+/// Notes those pieces of a whole gradient that are partial along more axes than the others: key and
+/// value rows of a fused tensor whose heads several devices share.
+void note_pieces(const BufferRef& gradient, const std::vector<AxisList>& partial, PieceSums& sums);
+
+/// Sums them, one message for each group.
+void reduce_pieces(Writer& writer, const PieceSums& sums);
 
 /// The type of a buffer of that parameter, divided by elements over `flat`.
 BufferType parameter_type(const ParameterPlan& plan, const AxisList& flat, Dtype dtype);

@@ -9,12 +9,15 @@
 #include "lower/kernel_spread.h"
 #include "lower/parameter_uses.h"
 #include "lower/unit_applications.h"
+#include "program/kernel_text.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+const BufferType kScalarType{.dtype = Dtype::fp32, .pieces = {{}}, .flat = {}};
 
 class UnitPasses {
  public:
@@ -239,6 +242,8 @@ class UnitPasses {
     for (std::size_t a = 0; a < forward_.size(); ++a) {
       if (!runs[a]) continue;
       run_forward(forward_[a], plain);
+      const std::vector<int>& made = forward_[a].to;
+      if (!again_ && std::ranges::find(made, kind_.loss) != made.end()) add_loss();
       for (const auto& [v, when] : last) {
         if (when == a) finish_value(v, keep);
       }
@@ -255,6 +260,31 @@ class UnitPasses {
     if (keep.contains(v)) return;
     w_.drop(held_[v]);
     held_.erase(v);
+  }
+
+  /// The loss of the step: each token's, weighted.
+  void add_loss() {
+    const BufferRef part = {.family = w_.family("loss.part", kScalarType, Indexing::none)};
+    Held held = w_.make_at(part, {});
+    Instruction instruction{.kind = InstructionKind::compute};
+    instruction.kernel =
+        w_.add_kernel(kernel_from("kernel weighted(y[s t], w[s t], n[]) -> (l[]) {\n i[] = "
+                                  "inv(n[])\n d[s t] = w[s t] * i[]\n "
+                                  "l[] = y[s t] * d[s t]\n}"));
+    const BufferRef loss = value(kind_.loss, whole_loss().by).buffer;
+    instruction.inputs = {loss, input_buffer(in_, in_.model.reference.weights), count_buffer(in_)};
+    instruction.outputs = {part};
+    instruction.label = "loss";
+    w_.add(std::move(instruction));
+    w_.move(InstructionKind::accumulate, part, loss_buffer(in_));
+    w_.drop(held);
+  }
+
+  /// How the losses of tokens lie.
+  Spread whole_loss() const {
+    Spread spread{.tensor = kind_.values[at(kind_.loss)].dims, .by = {}, .partial = {}};
+    for (int d : spread.tensor) spread.by.push_back(in_.layouts.division(d, Place::parallel));
+    return spread;
   }
 
   /// A value that is kept although nothing in forward needed it complete.
@@ -323,17 +353,9 @@ class UnitPasses {
     return held;
   }
 
-  /// Runs what leads to a value that backward reads once more.
+  /// Runs the unit forward once more: what backward reads stays, the rest passes by.
   void run_again() {
-    std::vector<bool> runs(forward_.size(), false);
-    std::set<int> wanted = read_;
-    for (std::size_t a = forward_.size(); a-- > 0;) {
-      const bool leads = std::ranges::any_of(
-          forward_[a].to, [&](int v) { return wanted.contains(v) && v != kind_.stream_in; });
-      if (!leads) continue;
-      runs[a] = true;
-      wanted.insert(forward_[a].reads.begin(), forward_[a].reads.end());
-    }
+    const std::vector<bool> runs(forward_.size(), true);
     std::set<int> keep = read_;
     if (kind_.stream_in >= 0) keep.insert(kind_.stream_in);
     run_all(runs, keep, InstructionKind::recompute);
@@ -347,8 +369,7 @@ class UnitPasses {
     }
     if (kind_.loss < 0) return;
     const Reference& reference = in_.model.reference;
-    Spread spread{.tensor = kind_.values[at(kind_.loss)].dims, .by = {}, .partial = {}};
-    for (int d : spread.tensor) spread.by.push_back(in_.layouts.division(d, Place::parallel));
+    const Spread spread = whole_loss();
     Held seed = w_.make("d.loss", spread, Dtype::fp32);
     Instruction instruction{.kind = InstructionKind::compute};
     instruction.kernel = w_.add_kernel(in_.model.kernels[at(reference.seed_kernel)]);
@@ -417,17 +438,15 @@ class UnitPasses {
 
   void run_backward(std::size_t b) {
     const Applied& a = backward_[b];
+    const std::vector<AxisList> passed =
+        a.kernel >= 0 ? gradients_left_partial(a) : std::vector<AxisList>{};
+    // What is needed complete here is put together once, also for those to whom it is passed on.
+    for (std::size_t i = 0; a.kernel >= 0 && i < a.from.size(); ++i) {
+      if (passed[i].empty()) gradient(a.from[i], a.uses[i].by, false);
+    }
     pass_gradients(b);
     if (a.kernel >= 0) {
       Instruction instruction = call(a, InstructionKind::compute);
-      std::vector<const Spread*> spreads;
-      for (int v : a.from) divide_gradient(v, a);
-      for (int v : a.from) {
-        const std::vector<Held>& all = gradients_[v];
-        spreads.push_back(all.size() == 1 ? &all.front().spread : nullptr);
-      }
-      spreads.resize(a.from.size() + a.reads.size(), nullptr);
-      const std::vector<AxisList> passed = left_partial(a, spreads);
       for (std::size_t i = 0; i < a.from.size(); ++i) {
         instruction.inputs.push_back(gradient(a.from[i], a.uses[i].by, !passed[i].empty()).buffer);
       }
@@ -441,6 +460,18 @@ class UnitPasses {
     for (int v : last_read_at(b)) finish_value(v, {});
   }
 
+  /// Axes along which incoming gradients may stay partial.
+  std::vector<AxisList> gradients_left_partial(const Applied& a) {
+    for (int v : a.from) divide_gradient(v, a);
+    std::vector<const Spread*> spreads;
+    for (int v : a.from) {
+      const std::vector<Held>& all = gradients_[v];
+      spreads.push_back(all.size() == 1 ? &all.front().spread : nullptr);
+    }
+    spreads.resize(a.from.size() + a.reads.size(), nullptr);
+    return left_partial(a, spreads);
+  }
+
   const std::vector<int>& outputs_of(int application) const {
     return kind_.applications[at(application)].outputs;
   }
@@ -448,8 +479,10 @@ class UnitPasses {
   /// Inputs whose gradient is an output's as it stands share its buffer.
   void pass_gradients(std::size_t b) {
     for (const auto& [to, from] : passes_[b]) {
-      if (backward_[b].place == Place::stream && !gradients_[from].empty()) {
-        gradient(from, stream_like(from), false);
+      const Place place = backward_[b].place;
+      const bool moves = place == Place::stream || place == Place::parallel;
+      if (moves && !gradients_[from].empty()) {
+        gradient(from, divisions_at(from, place), place == Place::parallel);
       }
       for (const Held& h : gradients_[from]) {
         Held share = h;
@@ -460,9 +493,9 @@ class UnitPasses {
     }
   }
 
-  std::vector<Division> stream_like(int v) const {
+  std::vector<Division> divisions_at(int v, Place place) const {
     std::vector<Division> by;
-    for (int d : kind_.values[at(v)].dims) by.push_back(in_.layouts.division(d, Place::stream));
+    for (int d : kind_.values[at(v)].dims) by.push_back(in_.layouts.division(d, place));
     return by;
   }
 
@@ -546,42 +579,6 @@ class UnitPasses {
 };
 
 }  // namespace
-
-Spread stream_spread(Lowering& in) {
-  Spread spread;
-  for (std::size_t d = 0; d < in.model.dims.size(); ++d) {
-    const Index index = in.model.indices[d];
-    if (index != Index::sample && index != Index::token && index != Index::hidden) continue;
-    const bool other =
-        index == Index::hidden && in.model.dims[d].extent != in.job.model.figures.hidden;
-    if (other) continue;
-    spread.tensor.push_back(static_cast<int>(d));
-    spread.by.push_back(in.layouts.division(static_cast<int>(d), Place::stream));
-  }
-  return spread;
-}
-
-BufferRef stream_buffer(Lowering& in, bool gradient, std::int64_t units_further) {
-  const int family = in.writer.family(gradient ? "d.stream" : "stream",
-                                      type_of(stream_spread(in), in.job.precision.compute),
-                                      Indexing::unit_and_micro_batch);
-  BufferRef ref = in.writer.here(family);
-  ref.unit.offset = units_further;
-  return ref;
-}
-
-BufferRef input_buffer(Lowering& in, int input) {
-  const ReferenceInput& what = in.model.reference.inputs[at(input)];
-  Spread spread{.tensor = what.dims, .by = {}, .partial = {}};
-  for (int d : what.dims) spread.by.push_back(in.layouts.division(d, Place::parallel));
-  const Dtype dtype = input == in.model.reference.weights ? Dtype::fp32 : Dtype::int64;
-  return in.writer.here(in.writer.family(what.name, type_of(spread, dtype), Indexing::micro_batch));
-}
-
-BufferRef count_buffer(Lowering& in) {
-  return {.family = in.writer.family("tokens", {.dtype = Dtype::fp32, .pieces = {{}}, .flat = {}},
-                                     Indexing::none)};
-}
 
 UnitProcedures write_unit(Lowering& in, UnitParameters& parameters, int kind, bool recomputed) {
   UnitPasses passes(in, parameters, kind, recomputed);

@@ -32,6 +32,8 @@ Spread stream_spread(Lowering& in);
 BufferRef input_buffer(Lowering& in, int input);
 /// The number of weighted tokens of the step.
 BufferRef count_buffer(Lowering& in);
+/// The weighted sum of the losses of all tokens of the step.
+BufferRef loss_buffer(Lowering& in);
 
 /// Writes both procedures of a kind of the reference. `recomputed`: forward keeps only the unit's
 /// input, and backward runs it again. Notes in the plans along which axes gradients are partial.

@@ -26,10 +26,13 @@ class UpdateWriter {
     for (const HeldPlan& held : plans_held(in_, table_, stage_)) {
       if (held.plan->trainable) updates_.push_back({.held = held, .gradient = {}, .made = false});
     }
+    w_.set_phase(StepPhase::update);
+    for (Update& u : updates_) take_from_host(u);
     w_.set_phase(StepPhase::reduce);
     reduce_gradients();
     join_shared();
     w_.set_phase(StepPhase::update);
+    gather_gradients();
     if (in_.model.reference.norm_kernel >= 0) limit_norm();
     for (Update& u : updates_) update(u);
     spread_parameters();
@@ -44,6 +47,7 @@ class UpdateWriter {
     AxisList left;       // axes that divide it by elements
     BufferRef part;      // the updated part of the parameter, if it has to be sent
     bool sends = false;
+    std::vector<std::pair<BufferRef, BufferRef>> back;  // copies after the update: from, to
   };
 
   void alloc_buffer(const BufferRef& ref) {
@@ -85,33 +89,60 @@ class UpdateWriter {
     auto operator<=>(const Message&) const = default;
   };
 
+  /// Key and value rows of fused tensors whose heads several devices share.
+  void reduce_shared_heads() {
+    std::map<int, PieceSums> pieces;
+    for (Update& u : updates_) {
+      const ParameterPlan& plan = *u.held.plan;
+      if (plan.scattered.empty()) {
+        note_pieces(u.gradient, plan.piece_partial, pieces[u.held.user]);
+      }
+    }
+    for (const auto& [user, sums] : pieces) reduce_pieces(w_, sums);
+  }
+
+  /// Sums are made in their own format: where gradients rest in another, in a copy.
+  void use_reduce_format(Update& u) {
+    const Dtype format = in_.job.precision.reduce;
+    if (w_.family_at(u.gradient.family).type.dtype == format) return;
+    const BufferRef copy = make(u, "sum", u.left, format);
+    w_.move(InstructionKind::copy, u.gradient, copy);
+    if (u.made) free_buffer(u.gradient);
+    u.gradient = copy;
+    u.made = true;
+  }
+
   /// To the owners first, then among those that own the same.
   void reduce_gradients() {
     std::map<Message, Instruction> scatters;
     std::map<Message, std::vector<BufferRef>> sums;
+    std::vector<BufferRef> spent;
+    reduce_shared_heads();
     for (Update& u : updates_) {
       const ParameterPlan& plan = *u.held.plan;
       const AxisList open = open_axes(plan);
       const AxisList to_owner = common(plan.owned, open);
-      u.left = plan.scattered;
-      u.gradient = buffer_of(u.held, plan.gradient);
-      if (plan.scattered.empty()) reduce_pieces(w_, u.gradient, plan.piece_partial);
       if (!to_owner.empty()) {
         u.left.insert(u.left.end(), to_owner.begin(), to_owner.end());
         const BufferRef own = make(u, "own", u.left, in_.job.precision.reduce);
-        Instruction& instruction = scatters[{u.held.unit, to_owner}];
+        Instruction& instruction = scatters[{u.held.user, to_owner}];
         instruction.kind = InstructionKind::reduce_scatter;
         instruction.axes = to_owner;
         instruction.inputs.push_back(u.gradient);
         instruction.outputs.push_back(own);
         instruction.label = "gradients";
+        if (u.made) spent.push_back(u.gradient);
         u.gradient = own;
         u.made = true;
       }
       const AxisList rest = minus(open, to_owner);
-      if (!rest.empty()) sums[{u.held.unit, rest}].push_back(u.gradient);
+      if (!rest.empty()) use_reduce_format(u);
+      for (const AxisList& axes : {minus(rest, plan.shared), common(rest, plan.shared)}) {
+        if (!axes.empty()) sums[{u.held.user, axes}].push_back(u.gradient);
+      }
     }
     for (auto& [message, instruction] : scatters) w_.add(std::move(instruction));
+    for (const BufferRef& part : spent) free_buffer(part);
     for (auto& [message, buffers] : sums) {
       w_.reduce(buffers, message.axes, Combine::sum, "gradients");
     }
@@ -136,6 +167,7 @@ class UpdateWriter {
     for (Update& u : updates_) {
       const std::vector<std::int64_t> among = holders(u.held);
       if (among.size() < 2) continue;
+      use_reduce_format(u);
       Instruction instruction{.kind = InstructionKind::all_reduce};
       instruction.inputs = {u.gradient};
       instruction.outputs = {u.gradient};
@@ -150,7 +182,7 @@ class UpdateWriter {
 
   // --- the norm
 
-  AxisList axes_of_plan(const ParameterPlan& plan) const {
+  AxisList owner_axes(const ParameterPlan& plan) const {
     AxisList axes = united(plan.cut, plan.owned);
     if (layer_part_ >= 0) axes = united(axes, {layer_part_});
     return axes;
@@ -161,7 +193,7 @@ class UpdateWriter {
     AxisList owners;
     for (const UnitParameters& unit : table_.parameters) {
       for (const ParameterPlan& plan : unit.plans) {
-        if (plan.trainable) owners = united(owners, axes_of_plan(plan));
+        if (plan.trainable) owners = united(owners, owner_axes(plan));
       }
     }
     total_ = {.family = w_.family("norm", kScalar, Indexing::none)};
@@ -193,22 +225,45 @@ class UpdateWriter {
   }
 
   /// How many devices of the owners hold the same part.
-  std::int64_t sharers(const Update& u, const AxisList& owners) const {
+  std::int64_t sharers(const Update& u, std::size_t piece, const AxisList& owners) const {
+    AxisList divided = u.left;
+    for (const Division& by : u.held.plan->spread[piece].by) divided = united(divided, axes_of(by));
+    if (layer_part_ >= 0) divided = united(divided, {layer_part_});
     std::int64_t n = 1;
-    for (int a : minus(owners, axes_of_plan(*u.held.plan))) n *= in_.mesh.axes[at(a)].degree;
+    for (int a : minus(owners, divided)) n *= in_.mesh.axes[at(a)].degree;
     return layer_part_ < 0 ? n : n * static_cast<std::int64_t>(holders(u.held).size());
+  }
+
+  /// Parts of a row of pieces that different numbers of devices hold cannot be told apart.
+  void require_equal_sharers(const Update& u, const AxisList& owners) const {
+    for (std::size_t i = 1; i < u.held.plan->pieces.size(); ++i) {
+      if (sharers(u, i, owners) != sharers(u, 0, owners)) {
+        refuse(u.held.plan->name,
+               "has key and value rows that several devices hold, in shards of a limited gradient");
+      }
+    }
+  }
+
+  [[noreturn]] static void refuse(const std::string& tensor, const std::string& problem) {
+    throw InputError({.where = "--placement",
+                      .value = tensor,
+                      .problem = problem + ": no step program yet",
+                      .allowed = {},
+                      .nearest = {},
+                      .excerpt = {}});
   }
 
   void add_squares(const Update& u, const AxisList& owners) {
     const BufferRef part{.family = w_.family("norm.part", kScalar, Indexing::none)};
     const std::size_t pieces = u.held.plan->pieces.size();
+    if (!u.left.empty()) require_equal_sharers(u, owners);
     for (std::size_t i = 0; i < pieces; ++i) {
       BufferRef gradient = u.gradient;
       if (pieces > 1 && u.left.empty()) gradient.piece = static_cast<int>(i);
       alloc_buffer(part);
       call(InstructionKind::norm, in_.model.reference.norm_kernel, {gradient}, {part},
            u.held.plan->name);
-      add_scaled(part, sharers(u, owners));
+      add_scaled(part, sharers(u, i, owners));
       free_buffer(part);
       if (u.gradient.piece == gradient.piece) break;
     }
@@ -233,21 +288,7 @@ class UpdateWriter {
   void update(Update& u) {
     const ParameterPlan& plan = *u.held.plan;
     bring_gradient(u);
-    BufferRef own = plan.has_master ? buffer_of(u.held, plan.master) : buffer_of(u.held, plan.rest);
-    const AxisList rests = plan.rests;
-    const bool apart = !plan.has_master && minus(plan.owned, rests) != AxisList{};
-    if (apart) {
-      u.part = make(u, "updated", plan.owned, in_.job.precision.parameters);
-      temporary_.push_back(u.part);
-      Instruction slice{.kind = InstructionKind::slice};
-      slice.inputs = {own};
-      slice.outputs = {u.part};
-      slice.axes = minus(plan.owned, rests);
-      slice.label = plan.name;
-      w_.add(std::move(slice));
-      own = u.part;
-      u.sends = true;
-    }
+    const BufferRef own = plan.has_master ? buffer_of(u.held, plan.master) : updated_part(u);
     std::vector<BufferRef> inputs{own};
     std::vector<BufferRef> outputs{own};
     for (int family : plan.states) {
@@ -260,12 +301,79 @@ class UpdateWriter {
          plan.name);
     if (u.made) temporary_.push_back(u.gradient);
     if (plan.has_master) from_master(u);
+    for (const auto& [from, to] : u.back) bring(from, to);
+  }
+
+  /// Without a master, the parameter itself is updated: the owner's part of it, where the optimizer
+  /// state is. Notes how it goes back to where it rests.
+  BufferRef updated_part(Update& u) {
+    const ParameterPlan& plan = *u.held.plan;
+    const Dtype dtype = in_.job.precision.parameters;
+    BufferRef own = buffer_of(u.held, plan.rest);
+    const auto move_to = [&](const std::string& name, const AxisList& flat, bool host) {
+      const BufferRef there = make(u, name, flat, dtype, host);
+      temporary_.push_back(there);
+      bring(own, there);
+      u.back.insert(u.back.begin(), {there, own});
+      own = there;
+    };
+    const AxisList owners = minus(plan.owned, plan.rests);
+    if (!minus(plan.rests, plan.owned).empty()) {
+      refuse(plan.name, "rests in smaller parts than it is updated in, without a master");
+    }
+    if (plan.on_host[0] && !plan.on_host[1]) move_to("here", plan.rests, false);
+    if (!owners.empty()) {
+      u.part = make(u, "updated", plan.owned, dtype, plan.on_host[0] && plan.on_host[1]);
+      temporary_.push_back(u.part);
+      slice(own, u.part, owners, plan.name);
+      own = u.part;
+      u.back.clear();  // what is put together goes back, not what it was cut from
+      u.sends = true;
+    }
+    if (plan.on_host[1] && !plan.on_host[0]) {
+      move_to("there", owners.empty() ? plan.rests : plan.owned, true);
+    }
+    return own;
+  }
+
+  /// Gradients that rest on the host come back where the device updates.
+  void take_from_host(Update& u) {
+    const ParameterPlan& plan = *u.held.plan;
+    u.left = plan.scattered;
+    u.gradient = buffer_of(u.held, plan.gradient);
+    if (!plan.on_host[2] || plan.on_host[1]) return;
+    const BufferRef here = make(u, "from-host", u.left, in_.job.precision.gradients);
+    w_.move(InstructionKind::host_copy, u.gradient, here);
+    u.gradient = here;
+    u.made = true;
+  }
+
+  /// Gradients of parts that the update sees whole: one message for a unit.
+  void gather_gradients() {
+    std::map<Message, Instruction> gathers;
+    std::vector<BufferRef> parts;
+    for (Update& u : updates_) {
+      const AxisList gathered = minus(u.left, u.held.plan->owned);
+      if (gathered.empty()) continue;
+      u.left = minus(u.left, gathered);
+      const BufferRef whole = make(u, "gathered", u.left, in_.job.precision.gradients);
+      Instruction& instruction = gathers[{u.held.user, gathered}];
+      instruction.kind = InstructionKind::all_gather;
+      instruction.axes = gathered;
+      instruction.inputs.push_back(u.gradient);
+      instruction.outputs.push_back(whole);
+      instruction.label = "gradients";
+      if (u.made) parts.push_back(u.gradient);
+      u.gradient = whole;
+      u.made = true;
+    }
+    for (auto& [message, instruction] : gathers) w_.add(std::move(instruction));
+    for (const BufferRef& part : parts) free_buffer(part);
   }
 
   /// The gradient divided as the optimizer's state is, and on its medium.
   void bring_gradient(Update& u) {
     const ParameterPlan& plan = *u.held.plan;
-    const AxisList gathered = minus(u.left, plan.owned);
     const AxisList sliced = minus(plan.owned, u.left);
     const auto change = [&](InstructionKind kind, const AxisList& axes, const AxisList& flat) {
       const BufferRef next = make(u, "for-update", flat, in_.job.precision.gradients);
@@ -280,7 +388,6 @@ class UpdateWriter {
       u.made = true;
       u.left = flat;
     };
-    if (!gathered.empty()) change(InstructionKind::all_gather, gathered, minus(u.left, gathered));
     if (!sliced.empty()) change(InstructionKind::slice, sliced, plan.owned);
     if (plan.on_host[1] && !plan.on_host[2]) {
       const BufferRef host = make(u, "host-gradient", u.left, in_.job.precision.gradients, true);
@@ -299,22 +406,46 @@ class UpdateWriter {
     const BufferRef rest = buffer_of(u.held, plan.rest);
     const AxisList sent = minus(plan.owned, plan.rests);
     const AxisList kept = minus(plan.rests, plan.owned);
-    const bool host = plan.on_host[1] != plan.on_host[0];
-    const InstructionKind copy = host ? InstructionKind::host_copy : InstructionKind::copy;
-    if (sent.empty() && kept.empty()) return w_.move(copy, master, rest);
+    if (sent.empty() && kept.empty()) return bring(master, rest);
     if (sent.empty()) {
-      Instruction slice{.kind = InstructionKind::slice};
-      slice.inputs = {master};
-      slice.outputs = {rest};
-      slice.axes = kept;
-      slice.label = plan.name;
-      w_.add(std::move(slice));
-      return;
+      const BufferRef part =
+          make(u, "updated", plan.rests, in_.job.precision.parameters, plan.on_host[1]);
+      temporary_.push_back(part);
+      slice(master, part, kept, plan.name);
+      return bring(part, rest);
     }
-    u.part = make(u, "updated", plan.owned, in_.job.precision.parameters);
+    u.part = make(u, "updated", plan.owned, in_.job.precision.parameters,
+                  plan.on_host[0] && plan.on_host[1]);
     temporary_.push_back(u.part);
-    w_.move(copy, master, u.part);
+    bring(master, u.part);
     u.sends = true;
+  }
+
+  void slice(const BufferRef& from, const BufferRef& to, const AxisList& axes,
+             const std::string& label) {
+    Instruction instruction{.kind = InstructionKind::slice};
+    instruction.inputs = {from};
+    instruction.outputs = {to};
+    instruction.axes = axes;
+    instruction.label = label;
+    w_.add(std::move(instruction));
+  }
+
+  /// A copy, over the host link where the buffers are on its two sides.
+  void bring(const BufferRef& from, const BufferRef& to) {
+    const bool crosses = w_.family_at(from.family).on_host != w_.family_at(to.family).on_host;
+    w_.move(crosses ? InstructionKind::host_copy : InstructionKind::copy, from, to);
+  }
+
+  /// Where updated parts come together: at rest, or on the device on their way to the host.
+  BufferRef whole_of(const Update& u) {
+    const ParameterPlan& plan = *u.held.plan;
+    const BufferRef rest = buffer_of(u.held, plan.rest);
+    if (!plan.on_host[0] || plan.on_host[1]) return rest;
+    const BufferRef whole = make(u, "to-host", plan.rests, in_.job.precision.parameters);
+    temporary_.push_back(whole);
+    to_host_.emplace_back(whole, rest);
+    return whole;
   }
 
   /// Updated parts to all that use the whole: one message for a unit.
@@ -324,15 +455,18 @@ class UpdateWriter {
       if (!u.sends) continue;
       const ParameterPlan& plan = *u.held.plan;
       const AxisList sent = minus(plan.owned, plan.rests);
-      ensure(minus(plan.rests, plan.owned).empty(), "what is sent after the update rests whole");
-      Instruction& instruction = gathers[{u.held.unit, sent}];
+      if (!minus(plan.rests, plan.owned).empty()) {
+        refuse(plan.name, "rests in other parts than it is updated in");
+      }
+      Instruction& instruction = gathers[{u.held.user, sent}];
       instruction.kind = InstructionKind::all_gather;
       instruction.axes = sent;
       instruction.inputs.push_back(u.part);
-      instruction.outputs.push_back(buffer_of(u.held, plan.rest));
+      instruction.outputs.push_back(whole_of(u));
       instruction.label = "updated-parameters";
     }
     for (auto& [message, instruction] : gathers) w_.add(std::move(instruction));
+    for (const auto& [whole, rest] : to_host_) w_.move(InstructionKind::host_copy, whole, rest);
   }
 
   Lowering& in_;
@@ -343,6 +477,7 @@ class UpdateWriter {
   int layer_part_ = -1;
   std::vector<Update> updates_;
   std::vector<BufferRef> temporary_;
+  std::vector<std::pair<BufferRef, BufferRef>> to_host_;
   BufferRef total_, factor_;
 };
 

@@ -1,0 +1,112 @@
+#include "meet/meet_jobs.h"
+
+#include <algorithm>
+
+#include "derive/derive.h"
+#include "lower/lower.h"
+#include "units/error.h"
+
+namespace placet::testing {
+namespace {
+
+/// Options that have no step program: parts of a state on the host, copies from NVMe, gathers ahead.
+void drop_options(How& how) {
+  how.prefetch.reset();
+  how.update.reset();
+  for (auto& offload : how.offload) offload.reset();
+  how.tensor_indices = kTensorIndices;
+}
+
+bool is_known(const Override& one) {
+  const auto* tensors = std::get_if<TensorClass>(&one.selector);
+  return tensors != nullptr && *tensors == TensorClass::experts;
+}
+
+/// What lowering does not see yet, and so lowers as if it were not said.
+const char* unseen(const Job& job) {
+  const Optimizer& o = job.optimizer;
+  if (o.region != UpdateRegion::element) return "an optimizer that is not elementwise";
+  for (const AxisPlacement& axis : job.placement.axes) {
+    if (axis.how.modes.activations == Mode::offloaded) return "activations in host memory";
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<std::string> dense_models() {
+  return {"gpt2",        "llama-3.2-1b", "falcon-7b",   "mistral-7b-v0.1", "gpt-neox-20b",
+          "llama-2-70b", "bloom-7b1",    "gemma-2-2b",  "qwen2.5-7b",      "llama-3.1-405b",
+          "falcon-40b",  "gpt-j-6b",     "starcoder-15b"};
+}
+
+MeetJobs::MeetJobs(std::uint32_t seed, std::vector<std::string> models)
+    : random_(seed, {.most_axes = 4, .most_devices = 1 << 12, .engines = false}),
+      models_(std::move(models)) {}
+
+void MeetJobs::tame(Job& job) {
+  for (AxisPlacement& axis : job.placement.axes) {
+    drop_options(axis.how);
+    std::erase_if(axis.overrides, [](const Override& one) { return !is_known(one); });
+    for (Override& one : axis.overrides) drop_options(one.how);
+  }
+  for (std::size_t a = 0; a < job.placement.axes.size(); ++a) {
+    AxisPlacement& axis = job.placement.axes[a];
+    if (axis.how.cut != Cut::sequence) continue;
+    axis.attention = RealisationWord{.word = "gather", .arguments = {}};
+  }
+  job.attention = attention_of(random_.strategies(), job.placement);
+  if (job.recompute.kind == Recompute::Kind::selective) job.recompute = {};
+  job.routing.kind = Routing::Kind::balanced;
+  job.scales_loss_dynamically = false;
+  // A whole number of micro-batches on every replica.
+  std::int64_t ways = job.batch.micro;
+  for (const AxisPlacement& axis : job.placement.axes) {
+    if (axis.how.cut == Cut::batch || axis.how.cut == Cut::expert) ways *= axis.degree;
+  }
+  job.batch.global = ways * random_.pick(1, 6);
+}
+
+Tallied MeetJobs::compare(int jobs, const std::vector<Figure>& figures) {
+  Tallied out;
+  for (int i = 0; i < jobs; ++i) {
+    Job job;
+    job.model = random_.model(models_[static_cast<std::size_t>(i) % models_.size()]);
+    random_.place(job);
+    tame(job);
+    meet(job, figures, out);
+  }
+  return out;
+}
+
+void MeetJobs::meet(const Job& job, const std::vector<Figure>& figures, Tallied& out) {
+  const Derivation derivation = derive(job);
+  const bool broken = std::ranges::any_of(
+      derivation.findings, [](const Finding& f) { return f.severity == Severity::error; });
+  if (broken) return;
+  ++out.jobs;
+  if (const char* why = unseen(job)) {
+    ++out.refused[why];
+    return;
+  }
+  std::vector<Difference> all;
+  try {
+    all = differences(job, derivation, lower(job));
+  } catch (const std::exception& error) {
+    ++out.refused[error.what()];
+    return;
+  }
+  ++out.lowered;
+  std::string text;
+  for (const Figure figure : {Figure::messages, Figure::rest, Figure::peak}) {
+    const bool parts = std::ranges::find(all, figure, &Difference::figure) != all.end();
+    if (!parts) ++out.met[figure];
+    if (!parts || std::ranges::find(figures, figure) == figures.end()) continue;
+    for (const Difference& one : all) {
+      if (one.figure == figure) text += "\n  " + text_of(one);
+    }
+  }
+  if (!text.empty()) out.parted.push_back(random_.describe(job) + text);
+}
+
+}  // namespace placet::testing

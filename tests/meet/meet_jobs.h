@@ -1,0 +1,41 @@
+// Random jobs that both derivations know: of the plain theory, with what has a step program.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "derive/random_jobs.h"
+#include "meet/meeting.h"
+
+namespace placet::testing {
+
+/// How two derivations of many jobs met.
+struct Tallied {
+  int jobs = 0;
+  int lowered = 0;                     // the others have no step program
+  std::map<Figure, int> met;           // jobs that agree on all figures of that sort
+  std::map<std::string, int> refused;  // why the others are not lowered
+  std::vector<std::string> parted;     // a few jobs that part, with their figures
+};
+
+/// Models of the catalogue without experts.
+std::vector<std::string> dense_models();
+
+class MeetJobs {
+ public:
+  MeetJobs(std::uint32_t seed, std::vector<std::string> models);
+
+  /// Compares `jobs` jobs. `figures`: those whose differences are noted in `parted`.
+  Tallied compare(int jobs, const std::vector<Figure>& figures);
+
+ private:
+  void tame(Job& job);
+  void meet(const Job& job, const std::vector<Figure>& figures, Tallied& out);
+
+  RandomJobs random_;
+  std::vector<std::string> models_;
+};
+
+}  // namespace placet::testing
