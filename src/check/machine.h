@@ -107,6 +107,13 @@ class Machine {
                      std::vector<Content>& contents);
   Content collected(int c, const Instruction& i, Content content);
   Content sliced(const Instruction& i, Content content);
+  /// What one class brings to a sum over several.
+  struct Part {
+    int member = 0;
+    Content content;
+  };
+  bool join_alike(std::vector<Part>& parts, int axis, Combine op);
+  Content summed(std::vector<Part>& parts, const AxisList& apart, const Instruction& i);
   void close(int c, Content& content, const AxisList& axes, Combine op);
   std::int64_t coordinates(int c, int axis, const Instruction& i) const;
   std::int64_t elements_of(const Content& content) const;

@@ -163,37 +163,78 @@ void Machine::reduce_across(const std::vector<int>& members, const Instruction& 
     }
     return;
   }
+  std::vector<Part> parts;
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    parts.push_back({.member = members[m], .content = std::move(contents[m])});
+  }
+  // Along axes on which all hold the same, the sum is that of one class; the others come last.
+  AxisList apart;
+  for (int axis : i.axes) {
+    const bool split = std::ranges::any_of(members, [&](int m) { return splits(m, axis); });
+    if (split && (!i.among.empty() || !join_alike(parts, axis, i.op))) {
+      apart.push_back(axis);
+    } else if (!split) {
+      for (Part& part : parts) close(part.member, part.content, {axis}, i.op);
+    }
+  }
+  const Content sum = summed(parts, apart, i);
+  for (Content& content : contents) content = sum;
+}
+
+/// Puts classes that differ only along the axis together, if they hold the same: one is left.
+bool Machine::join_alike(std::vector<Part>& parts, int axis, Combine op) {
+  const auto same_but_for = [&](const Part& a, const Part& b) {
+    const auto& x = program_.classes[at(a.member)].box;
+    const auto& y = program_.classes[at(b.member)].box;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (static_cast<int>(i) != axis && x[i] != y[i]) return false;
+    }
+    return true;
+  };
+  std::vector<Part> left;
+  for (const Part& part : parts) {
+    const auto found =
+        std::ranges::find_if(left, [&](const Part& p) { return same_but_for(p, part); });
+    if (found == left.end()) {
+      left.push_back(part);
+    } else if (!(found->content == part.content)) {
+      return false;
+    }
+  }
+  for (Part& part : left) close(part.member, part.content, {axis}, op);
+  parts = std::move(left);
+  return true;
+}
+
+/// The sum of what different classes hold, each as often as it has coordinates along the axes.
+Content Machine::summed(std::vector<Part>& parts, const AxisList& apart, const Instruction& i) {
   std::optional<Content> sum;
   bool odd = false;
-  for (std::size_t m = 0; m < members.size(); ++m) {
+  for (Part& part : parts) {
     std::int64_t times = 1;
-    for (int axis : i.axes) {
-      if (!splits(members[m], axis)) {
-        close(members[m], contents[m], {axis}, i.op);
-        continue;
-      }
-      odd = odd || is_partial(contents[m], axis) || is_divided(contents[m], axis);
-      times *= coordinates(members[m], axis, i);
+    for (int axis : apart) {
+      odd = odd || is_partial(part.content, axis) || is_divided(part.content, axis);
+      times *= coordinates(part.member, axis, i);
     }
-    for (Tensor& t : contents[m].pieces) t = scaled(std::move(t), Rational(times));
+    for (Tensor& t : part.content.pieces) t = scaled(std::move(t), Rational(times));
     if (!sum) {
-      sum = contents[m];
+      sum = std::move(part.content);
       continue;
     }
-    for (std::size_t p = 0; p < sum->pieces.size() && p < contents[m].pieces.size(); ++p) {
-      Tensor& mine = contents[m].pieces[p];
+    for (std::size_t p = 0; p < sum->pieces.size() && p < part.content.pieces.size(); ++p) {
+      Tensor& mine = part.content.pieces[p];
       if (sum->pieces[p].items.empty()) {
         sum->pieces[p] = mine;
       } else if (!mine.items.empty()) {
         odd = odd || sum->pieces[p].dims != mine.dims || sum->pieces[p].cuts != mine.cuts ||
-              sum->flat != contents[m].flat;
+              sum->flat != part.content.flat;
         add_to(sum->pieces[p], mine);
       }
     }
   }
   for (Tensor& t : sum->pieces) settle(t, kernels_.micro_batches());
-  if (odd) odd_content(members[0], *sum, "different parts are added by a collective");
-  for (Content& content : contents) content = *sum;
+  if (odd) odd_content(parts[0].member, *sum, "different parts are added by a collective");
+  return *sum;
 }
 
 void Machine::close(int c, Content& content, const AxisList& axes, Combine op) {

@@ -183,8 +183,8 @@ class Messages {
   }
 
  private:
-  using Key = std::tuple<InstructionKind, AxisList, std::int64_t, Combine, Dtype, StepPhase, Bytes,
-                         Bytes>;
+  using Key =
+      std::tuple<InstructionKind, AxisList, std::int64_t, Combine, Dtype, StepPhase, Bytes, Bytes>;
 
   void visit(const Body& body, std::int64_t times) {
     for (const Step& step : body) {
@@ -225,8 +225,8 @@ class Messages {
     const bool pair = i.kind == InstructionKind::send || i.kind == InstructionKind::host_copy;
     if (made.group <= 1 && !pair) return;
     measure(i, made);
-    Key key{made.kind, made.axes, made.group, made.op, made.dtype, made.phase, made.payload,
-            made.sent};
+    Key key{made.kind,  made.axes,  made.group,   made.op,
+            made.dtype, made.phase, made.payload, made.sent};
     TalliedMessage& known = messages_.try_emplace(std::move(key), made).first->second;
     known.count = checked_add(known.count, times, "calls");
   }
@@ -280,8 +280,7 @@ class Messages {
 
   /// The smallest part that a device of the group has: of even axes the last one's, of axes with
   /// shares any.
-  Bytes smallest_part(const std::vector<BufferRef>& refs, const AxisList& axes,
-                      Dtype dtype) const {
+  Bytes smallest_part(const std::vector<BufferRef>& refs, const AxisList& axes, Dtype dtype) const {
     ProgramCoordinates where = at_;
     Bytes smallest = bytes(std::numeric_limits<std::int64_t>::max());
     const auto vary = [&](const auto& self, std::size_t i) -> void {
@@ -355,7 +354,8 @@ Tally tally(const Program& program, int device_class, const ProgramCoordinates& 
     rest[f] += device[f] + host[f];
   }
   for (std::size_t f = 0; f < rest.size(); ++f) {
-    if (rest[f] > 0) out.at_rest.push_back({.family = static_cast<int>(f), .bytes = bytes(rest[f])});
+    if (rest[f] == 0) continue;
+    out.at_rest.push_back({.family = static_cast<int>(f), .bytes = bytes(rest[f])});
   }
   out.peak = Liveness(program, std::move(device)).peak(c);
   out.host_peak = Liveness(program, std::move(host)).peak(c);

@@ -29,7 +29,7 @@ struct FamilyBytes {
 /// The fullest instant of a step, on one medium.
 struct TalliedPeak {
   Bytes bytes;
-  const Instruction* at = nullptr;  // that runs then, in the program; none: a step of no instruction
+  const Instruction* at = nullptr;  // that runs then, in the program; none: no instruction
   Arguments arguments;
   std::vector<FamilyBytes> families;  // alive then, in the order of the program
 };
@@ -38,12 +38,12 @@ struct TalliedPeak {
 /// message. `kind` is a collective, a send or a host copy.
 struct TalliedMessage {
   InstructionKind kind = InstructionKind::all_reduce;
-  AxisList axes;            // sorted
-  std::int64_t group = 1;   // devices that take part
+  AxisList axes;              // sorted
+  std::int64_t group = 1;     // devices that take part
   Combine op = Combine::sum;  // of reductions
   Dtype dtype = Dtype::fp32;
   StepPhase phase = StepPhase::forward;
-  Bytes payload;  // the whole value on the group; of an all-to-all, and of what goes from one device
+  Bytes payload;  // the whole value on the group; of an all-to-all and of what goes from a device
                   // to one, what the device sends
   Bytes sent;     // in one call, by the device that sends most
   std::int64_t count = 0;
@@ -53,8 +53,8 @@ struct TalliedMessage {
 
 /// One device over one step.
 struct Tally {
-  Bytes rest;       // on the device when the step begins
-  Bytes host_rest;  // in its part of host memory
+  Bytes rest;                        // on the device when the step begins
+  Bytes host_rest;                   // in its part of host memory
   std::vector<FamilyBytes> at_rest;  // both
   TalliedPeak peak;
   TalliedPeak host_peak;

@@ -15,7 +15,7 @@ namespace placet {
 /// not divided along them, or only at rest.
 AxisMask gradient_gather_axes(const LocalParameter& parameter);
 
-/// Elements of the gradient after that gather: whole, or the part that Ω is divided into along other
+/// Elements of the gradient after that gather: whole, or the part of Ω along other
 /// axes. Case: 12 elements, scattered over 2 and over 3 devices, state divided over the 3: 4.
 std::int64_t gathered_gradient(const Layout& layout, const LocalParameter& parameter);
 

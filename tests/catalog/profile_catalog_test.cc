@@ -61,8 +61,8 @@ TEST(ProfileTest, ThePlainTheoryIsTheDefaults) {
   plain.version = "1";
   plain.date = profile.date;
   plain.saved = plain_saved_table();
-  // Beside them only the scalars that every training has: norm, overflow flag, loss.
-  EXPECT_EQ(profile.messages.size(), 3U);
+  // Beside them only the scalars that every training has: norm, overflow flag, tokens, loss.
+  EXPECT_EQ(profile.messages.size(), 4U);
   profile.messages.clear();
   EXPECT_EQ(profile, plain);
 }

@@ -44,7 +44,9 @@ class Rank {
     ProgramCoordinates where = at_;
     if (family.by_micro_batch) where.back() = value_of(ref.micro_batch, a);
     BufferType type = family.type;
-    if (ref.piece >= 0) type = {.dtype = type.dtype, .pieces = {type.pieces[at(ref.piece)]}, .flat = {}};
+    if (ref.piece >= 0) {
+      type = {.dtype = type.dtype, .pieces = {type.pieces[at(ref.piece)]}, .flat = {}};
+    }
     return in_bytes(stored_bytes(program_, type, where));
   }
 

@@ -535,7 +535,8 @@ TEST(Communication, ATokenMayGoOnceToEachDevice) {
   std::get<Moe>(architecture.shapes[0][1].branches[0].mixer).experts_per_token = 4;
   Job job = written_job(build_model(architecture), "ep=2:ep", 4, 2);
   const auto payload = [&] {
-    for (const CommunicationTerm& term : derive(job).communication[0].terms) {
+    const Derivation derivation = derive(job);
+    for (const CommunicationTerm& term : derivation.communication[0].terms) {
       if (term.collective == Collective::all_to_all) return in_bytes(term.payload);
     }
     return std::int64_t{0};
