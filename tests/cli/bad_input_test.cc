@@ -175,8 +175,8 @@ TEST_P(BadInput, EndsInOneHelpfulMessage) {
 }
 
 INSTANTIATE_TEST_SUITE_P(InGroups, BadInput,
-                         ::testing::Values("clusters", "engines", "faults", "flags", "jobs", "models",
-                                           "placements", "tables"),
+                         ::testing::Values("clusters", "engines", "faults", "flags", "jobs",
+                                           "models", "placements", "tables"),
                          [](const auto& group) { return std::string(group.param); });
 
 TEST(BadInputCases, AreMany) {
