@@ -41,7 +41,6 @@ void require_one_placement(const JobFlags& flags) {
 
 /// The text of a program file where MODEL is the name of one: its first words say so.
 std::optional<std::string> program_text(const JobFlags& flags) {
-  if (!names_a_file(flags.model)) return std::nullopt;
   std::error_code none;
   if (!std::filesystem::is_regular_file(flags.model, none)) return std::nullopt;
   std::string text = read_file_text(flags.model, kMostProgramBytes, "a step program");

@@ -38,6 +38,12 @@ double cut_bytes(const ProductShape& s, std::int64_t cut) {
 
 }  // namespace
 
+const DeviceGroup& slowest_group(const Cluster& cluster) {
+  return *std::ranges::min_element(cluster.groups, {}, [](const DeviceGroup& group) {
+    return matmul_rate(group.device.rates, MatmulFormat::bf16);
+  });
+}
+
 Seconds product_time(const DeviceRates& rates, const KernelWork& kernel) {
   const FlopsPerSecond rate = matmul_rate(rates, kernel.format);
   const Seconds moved = seconds(kernel.bytes / in_bytes_per_second(rates.memory));

@@ -2,7 +2,7 @@
 // rate that its shape allows, and its bytes, at the rate that memory gives.
 #pragma once
 
-#include "cluster/rates.h"
+#include "cluster/cluster.h"
 #include "derive/unit_work.h"
 
 namespace placet {
@@ -15,6 +15,10 @@ namespace placet {
 /// Case: 108 multiprocessors, tiles of 128 x 256, 4096 x 1024 x 4096: 128 tiles, two waves where
 /// 1.19 would do: 59 % of the rate.
 Seconds product_time(const DeviceRates& rates, const KernelWork& kernel);
+
+/// The devices whose products take longest: of a mixed cluster whose work is divided evenly, those
+/// that the others wait for.
+const DeviceGroup& slowest_group(const Cluster& cluster);
 
 /// Any kernel.
 Seconds kernel_time(const DeviceRates& rates, const std::string& attention_kernel,

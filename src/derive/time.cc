@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "derive/communication.h"
+#include "derive/kernel_time.h"
 #include "derive/step_messages.h"
 #include "derive/update_time.h"
 #include "model/listing.h"
@@ -150,7 +151,7 @@ class StepTimer {
   AxisTimes left_beside(const AxisTimes& messages, bool beside, Seconds room, double pieces) const {
     const Seconds all = messages.total();
     if (!beside || all == Seconds()) return messages;
-    const double share = job_.cluster->groups.front().device.rates.message_share;
+    const double share = slowest_group(*job_.cluster).device.rates.message_share;
     const Seconds open = std::max(all / pieces, all - room);
     const Seconds left = open + (all - open) * share;
     return scaled(messages, left / all);
@@ -296,7 +297,10 @@ class StepTimer {
         for (const PartTime& part : time.parts) out_.hardware_flops += part.flops * rounds() * each;
       });
     }
-    out_.peak = job_.cluster->groups.front().device.peak_bf16 * devices;
+    const double all = static_cast<double>(devices_of(*job_.cluster));
+    for (const DeviceGroup& group : job_.cluster->groups) {
+      out_.peak += group.device.peak_bf16 * (devices * static_cast<double>(group.count) / all);
+    }
   }
 
   const Job& job_;

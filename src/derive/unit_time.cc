@@ -31,7 +31,7 @@ class UnitTimer {
       : layout_(layout),
         job_(*layout.job),
         timing_(job_.profile.timing),
-        rates_(job_.cluster->groups.front().device.rates),
+        rates_(slowest_group(*job_.cluster).device.rates),
         unit_(unit),
         recomputed_(recomputed) {}
 

@@ -1,5 +1,6 @@
 #include "derive/update_time.h"
 
+#include "derive/kernel_time.h"
 #include "derive/update_inputs.h"
 
 namespace placet {
@@ -7,7 +8,7 @@ namespace placet {
 Seconds update_time(const Layout& layout, const Stage& stage) {
   const Job& job = *layout.job;
   const EngineTiming& timing = job.profile.timing;
-  const DeviceGroup& devices = job.cluster->groups.front();
+  const DeviceGroup& devices = slowest_group(*job.cluster);
   const double each = timing.update_bytes + (job.clips_by_global_norm ? timing.clip_bytes : 0.0);
   double on_device = 0;
   double on_host = 0;

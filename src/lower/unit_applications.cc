@@ -79,8 +79,8 @@ void UnitApplications::add_backward(const BackwardApplication& b) {
   if (!same.empty()) {
     std::vector<int> others;
     for (int t : b.adjoint.to) {
-      const bool is_same = std::ranges::any_of(same, [&](const auto& s) { return s.first == t; });
-      if (!is_same) others.push_back(t);
+      const bool passed = std::ranges::any_of(same, [&](const auto& s) { return s.first == t; });
+      if (!passed) others.push_back(t);
     }
     const auto rest = others.empty() ? std::nullopt : adjoint_of(original, b.adjoint.from, others);
     adjoint = rest ? *rest : Adjoint{.kernel = {}, .from = b.adjoint.from, .reads = {}, .to = {}};

@@ -402,12 +402,26 @@ class UnitPasses {
     return all.front();
   }
 
+  /// A gradient divided as the application needs it, before it is known whether it may stay
+  /// partial.
+  void divide_gradient(int v, const Applied& a) {
+    std::vector<Held>& all = gradients_[v];
+    if (a.place == Place::stream || all.size() != 1 || all[0].spread.partial.empty()) return;
+    const auto place = std::ranges::find(a.from, v) - a.from.begin();
+    const Spread& use = a.uses[static_cast<std::size_t>(place)];
+    if (all[0].spread.by == use.by) return;
+    Held divided = w_.divided(all[0], use.by, "d." + name_of_value(v));
+    w_.drop(all[0]);
+    all[0] = divided;
+  }
+
   void run_backward(std::size_t b) {
     const Applied& a = backward_[b];
     pass_gradients(b);
     if (a.kernel >= 0) {
       Instruction instruction = call(a, InstructionKind::compute);
       std::vector<const Spread*> spreads;
+      for (int v : a.from) divide_gradient(v, a);
       for (int v : a.from) {
         const std::vector<Held>& all = gradients_[v];
         spreads.push_back(all.size() == 1 ? &all.front().spread : nullptr);

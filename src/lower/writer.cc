@@ -216,7 +216,18 @@ Held Writer::result_of(const Held& from, const Spread& spread, const std::string
 
 Held Writer::brought(const Held& from, const std::vector<Division>& by, const std::string& name,
                      const BufferRef* into) {
-  const Moves moves = moves_between(from.spread, by);
+  return move_all(from, by, name, into, true);
+}
+
+Held Writer::divided(const Held& from, const std::vector<Division>& by, const std::string& name) {
+  return move_all(from, by, name, nullptr, false);
+}
+
+Held Writer::move_all(const Held& from, const std::vector<Division>& by, const std::string& name,
+                      const BufferRef* into, bool sums) {
+  Moves moves = moves_between(from.spread, by);
+  const AxisList left = sums ? AxisList{} : moves.reduced;
+  if (!sums) moves.reduced.clear();
   std::vector<Moves::Step> steps = moves.scatters;
   const std::size_t reduced_after = steps.size();
   for (const auto* list : {&moves.slices, &moves.exchanges, &moves.gathers}) {
@@ -270,7 +281,7 @@ Held Writer::brought(const Held& from, const std::vector<Division>& by, const st
     drop(now);
     now = next;
   }
-  now.spread.partial.clear();
+  now.spread.partial = left;
   return now;
 }
 

@@ -81,9 +81,13 @@ class Writer {
   /// if it is a certain one.
   Held brought(const Held& from, const std::vector<Division>& by, const std::string& name,
                const BufferRef* into = nullptr);
+  /// The same without the sums that change no division: the result may still be partial.
+  Held divided(const Held& from, const std::vector<Division>& by, const std::string& name);
 
  private:
   struct Moves;
+  Held move_all(const Held& from, const std::vector<Division>& by, const std::string& name,
+                const BufferRef* into, bool sums);
   Moves moves_between(const Spread& from, const std::vector<Division>& by) const;
   Held result_of(const Held& from, const Spread& spread, const std::string& name,
                  const BufferRef* into);

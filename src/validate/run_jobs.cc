@@ -117,8 +117,14 @@ const Profile& RunPlanner::profile_of(const std::string& name, const std::string
 const Device& RunPlanner::device_of(const std::string& device, const std::string& where) {
   const std::string name = word_of("gpu", device, where);
   const auto found = devices_.find(name);
-  if (found != devices_.end()) return found->second;
-  return devices_.emplace(name, load_device(*catalog_, name, where).device).first->second;
+  if (found != devices_.end()) return found->second.device;
+  return devices_.emplace(name, load_device(*catalog_, name, where)).first->second.device;
+}
+
+const std::vector<Fact>& RunPlanner::device_facts(const std::string& device) const {
+  static const std::vector<Fact> kNone;
+  const auto found = devices_.find(device);
+  return found == devices_.end() ? kNone : found->second.facts;
 }
 
 // A coarse time: model FLOPs of a micro-batch over the blocks, the devices that divide them, and

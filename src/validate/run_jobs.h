@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "catalog/catalog.h"
+#include "catalog/cluster_catalog.h"
 #include "catalog/strategy_catalog.h"
 #include "catalog/validation_catalog.h"
 #include "derive/prepared.h"
@@ -53,6 +54,9 @@ class RunPlanner {
   /// Throws InputError that speaks of `where` for a word or a size that means nothing.
   RunPlan plan(const RunFacts& facts, const EngineRule& engine, const std::string& where);
 
+  /// What the file of a device that a plan has met says, figure by figure; none of others.
+  const std::vector<Fact>& device_facts(const std::string& device) const;
+
   /// Our word for a source's, by column; remembered for the list of facts. Throws if it is not
   /// known.
   std::string word_of(const std::string& column, const std::string& theirs,
@@ -73,7 +77,7 @@ class RunPlanner {
   std::map<RunShape, Model> models_;
   std::map<std::string, Profile> profiles_;
   std::map<std::pair<RunShape, std::string>, std::shared_ptr<const RunFrame>> frames_;
-  std::map<std::string, Device> devices_;
+  std::map<std::string, DeviceSheet> devices_;
 };
 
 /// The whole job. Where the row knows how many blocks the first stage holds and the profile's cut

@@ -205,6 +205,12 @@ class RunScorer {
       facts_.add({"measure", figure.measure->column, figure.measure->name,
                   figure.measure->evidence.source});
     }
+    if (run.step && run.plan->cluster) {
+      const std::string& device = run.plan->cluster->groups.front().device.name;
+      for (const Fact& fact : planner_.device_facts(device)) {
+        facts_.add({"device " + device, fact.key, fact.value, fact.source});
+      }
+    }
     if (run.plan->capacity) {
       facts_.add({"device", facts.device, to_string(*run.plan->capacity), "data/hardware/devices"});
     }
