@@ -41,6 +41,15 @@ constexpr Element add(Element a, Element b) {
 constexpr Element subtract(Element a, Element b) { return a >= b ? a - b : a + kPrime - b; }
 constexpr Element multiply(Element a, Element b) { return reduce(Wide{a} * b); }
 
+/// The order in which the largest of several is meant: representatives above p / 2 are negative, so
+/// that zero stands in the middle as among the reals, and kLeast is below all others.
+inline constexpr Element kLeast = (kPrime + 1) / 2;
+constexpr Element larger(Element a, Element b) {
+  const Element above = a >= kLeast ? a - kLeast : a + (kPrime - kLeast);
+  const Element below = b >= kLeast ? b - kLeast : b + (kPrime - kLeast);
+  return above >= below ? a : b;
+}
+
 /// a^n.
 Element power(Element a, std::uint64_t n);
 

@@ -109,10 +109,10 @@ bool KernelRunner::run_function(const FunctionCode& f, int result, const CallCon
     return true;
   }
   for (std::size_t o = 0; o < f.outer; ++o) {
-    Element all = 0;
+    Element all = f.combine == Combine::sum ? 0 : kLeast;
     for (std::size_t i = 0; i < f.inner; ++i) {
       const Element one = value(f, {o, i}, context);
-      all = f.combine == Combine::sum ? add(all, one) : std::max(all, one);
+      all = f.combine == Combine::sum ? add(all, one) : larger(all, one);
     }
     out[f.result[o]] = all;
   }
@@ -229,8 +229,9 @@ void KernelRunner::number_indices(const FunctionCode& f, const std::int64_t* beg
 void KernelRunner::run_vectors(const FunctionCode& f, Element* result, const CallContext& context) {
   const bool chooses = f.kind == FunctionKind::chosen || f.kind == FunctionKind::route;
   number_indices(f, context.begins);
+  const Element least = f.combine == Combine::sum ? 0 : kLeast;
   for (std::size_t o = 0; o < f.outer; ++o) {
-    for (const std::uint32_t k : f.index_place) result[f.result[o] + k] = 0;
+    for (const std::uint32_t k : f.index_place) result[f.result[o] + k] = least;
     for (std::size_t i = 0; i < f.inner; ++i) {
       const std::uint64_t h = hash_of_operands(f, {o, i}, f.name, context);
       // A choice depends on the operands alone, whatever the function that makes use of it.
@@ -248,7 +249,7 @@ void KernelRunner::add_vector(const FunctionCode& f, std::uint64_t hash, Element
     if (f.kind == FunctionKind::chosen) one = is_chosen(index_rows_[k]) ? 1 : 0;
     if (f.kind == FunctionKind::route && !is_chosen(index_rows_[k])) one = 0;
     Element& out = result[f.index_place[k]];
-    out = f.combine == Combine::sum ? add(out, one) : std::max(out, one);
+    out = f.combine == Combine::sum ? add(out, one) : larger(out, one);
   }
 }
 
@@ -260,10 +261,10 @@ bool KernelRunner::run_quotients(const FunctionCode& f, Element* result) {
   }
   if (!invert(inverses_)) return false;
   for (std::size_t o = 0, n = 0; o < f.outer; ++o) {
-    Element all = 0;
+    Element all = f.combine == Combine::sum ? 0 : kLeast;
     for (std::size_t i = 0; i < f.inner; ++i, ++n) {
       const Element one = below == 0 ? inverses_[n] : multiply(operand(f, 0, {o, i}), inverses_[n]);
-      all = f.combine == Combine::sum ? add(all, one) : std::max(all, one);
+      all = f.combine == Combine::sum ? add(all, one) : larger(all, one);
     }
     result[f.result[o]] = all;
   }

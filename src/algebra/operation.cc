@@ -13,7 +13,7 @@ bool overlap(std::int64_t a, std::int64_t a_size, std::int64_t b, std::int64_t b
 
 void combine(Combine how, const Element* from, std::int64_t length, Element* to) {
   for (std::int64_t i = 0; i < length; ++i) {
-    to[i] = how == Combine::sum ? add(to[i], from[i]) : std::max(to[i], from[i]);
+    to[i] = how == Combine::sum ? add(to[i], from[i]) : larger(to[i], from[i]);
   }
 }
 
@@ -109,7 +109,7 @@ void Machine::move(const OperationList& list, const Operation& op, Element* memo
   for (std::size_t t = 0; t < op.count; ++t) {
     size += static_cast<std::size_t>(list.transfers[op.first + t].length);
   }
-  staged_.assign(size, 0);
+  staged_.assign(size, op.combine == Combine::sum ? 0 : kLeast);
   Element* next = staged_.data();
   for (std::size_t t = op.first; t < op.first + op.count; ++t) {
     const Transfer& transfer = list.transfers[t];

@@ -55,6 +55,7 @@ class Check {
       for (const Initial& initial : program_.classes[at(c)].initial) {
         compare(c, initial);
       }
+      for (const Initial& result : program_.classes[at(c)].results) compare(c, result);
     }
   }
 
@@ -62,7 +63,7 @@ class Check {
     const Content* content = machine_.content_of(c, initial.buffer);
     for (std::size_t p = 0; p < initial.pieces.size(); ++p) {
       const StateRef& ref = initial.pieces[p];
-      if (ref.kind != StateRef::Kind::parameter && ref.kind != StateRef::Kind::state) continue;
+      if (ref.kind == StateRef::Kind::input || ref.kind == StateRef::Kind::zero) continue;
       const NodeId expected = reference_.value_of(ref);
       const Content typed = machine_.typed(initial.buffer, {});
       const bool there = content != nullptr && p < content->pieces.size();
@@ -72,12 +73,15 @@ class Check {
       const bool right = placed && is_complete(content->pieces[p]) &&
                          nodes_.node_of(content->pieces[p]) == expected;
       if (right) continue;
-      report(c, ref, expected, placed ? &content->pieces[p] : nullptr, there);
+      report(c, initial, p, expected, placed ? &content->pieces[p] : nullptr);
     }
   }
 
-  void report(int c, const StateRef& ref, NodeId expected, const Tensor* found, bool there) {
+  void report(int c, const Initial& initial, std::size_t piece, NodeId expected,
+              const Tensor* found) {
     if (++reported_ > kMostExplained) return;
+    const StateRef& ref = initial.pieces[piece];
+    const bool there = machine_.content_of(c, initial.buffer) != nullptr;
     CheckFinding finding{.tensor = reference_.name_of(ref)};
     finding.ranks = program_.classes[at(c)].name;
     if (found == nullptr) {
@@ -88,6 +92,8 @@ class Check {
     } else {
       explain(nodes_, machine_, program_, expected, *found, finding);
     }
+    const Origin* touch = finding.at.empty() ? machine_.touch_of(c, initial.buffer) : nullptr;
+    if (touch != nullptr) finding.at = machine_.describe(*touch);
     const std::string cause = finding.at + finding.difference;
     if (!causes_.insert(cause).second) return;
     if (verdict_.findings.size() < kMostFindings) verdict_.findings.push_back(std::move(finding));

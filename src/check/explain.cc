@@ -76,9 +76,15 @@ class Difference {
       }
       return missing(expected, f.result);
     }
+    const auto wrong = std::ranges::find_if(f.operands, [&](const NodeOperand& o) {
+      return o.node != expected && nodes_.at(o.node).kind == nodes_.at(expected).kind &&
+             nodes_.at(o.node).text == nodes_.at(expected).text;
+    });
     const bool inputs = f.text.find("takes its part") != std::string::npos;
     set(inputs ? Condition::input_integrity : Condition::gradient_integrity,
         nodes_.name_of(expected), f.text, f.text);
+    // One of the devices may hold what it should: what another one holds instead is the cause.
+    if (wrong != f.operands.end()) compare(expected, wrong->node);
   }
 
   void leaves(NodeId expected, NodeId found) {

@@ -175,7 +175,13 @@ class Run {
   Tensor linear(const Statement& s) {
     const std::vector<int> result = opened(s.result.dims);
     Tensor sum = shaped(result);
-    for (const Product& p : s.products) add_to(sum, product(p, s, result));
+    for (const Product& p : s.products) {
+      Tensor summand = product(p, s, result);
+      const bool mixed = !sum.items.empty() && !summand.items.empty() &&
+                         (has_open_maximum(sum) || has_open_maximum(summand));
+      if (mixed) trouble("maxima that are not complete are added");
+      add_to(sum, summand);
+    }
     settle(sum, micro_batches_);
     return sum;
   }
@@ -195,6 +201,9 @@ class Run {
       if (value.items.empty()) return out;  // zero
       const std::vector<int> dims = opened(o.dims);
       if (p.operands.size() == 1 && dims == result) {
+        if (factor != Rational(1) && has_open_maximum(value)) {
+          trouble("a maximum that is not complete is multiplied");
+        }
         Tensor same = scaled(value, factor);
         same.dims = out.dims;
         return same;

@@ -80,20 +80,22 @@ Machine::Slot& Machine::slot(int c, const BufferRef& ref, const Arguments& argum
   return runners_[at(c)].slots[key_of(ref, arguments)];
 }
 
-void Machine::breach(int c, const std::string& what) {
-  if (breaches_.size() >= kMostBreaches) return;
+/// Where a class stands.
+Origin Machine::here(int c) const {
   const Runner& runner = runners_[at(c)];
-  const std::size_t now = std::min(runner.next, runner.list.size() - 1);
-  breaches_.push_back({.what = what,
-                       .origin = {.device_class = c,
-                                  .instruction = runner.list[now].first,
-                                  .arguments = runner.list[now].second,
-                                  .step = step_}});
+  if (runner.list.empty()) return {.device_class = c, .arguments = {}, .step = step_};
+  const auto& [instruction, arguments] = runner.list[std::min(runner.next, runner.list.size() - 1)];
+  return {.device_class = c, .instruction = instruction, .arguments = arguments, .step = step_};
+}
+
+void Machine::breach(int c, const std::string& what) {
+  if (breaches_.size() < kMostBreaches) breaches_.push_back({.what = what, .origin = here(c)});
 }
 
 Machine::Numbered Machine::read(int c, const BufferRef& ref, const Arguments& arguments) {
   static const auto kNothing = std::make_shared<const Content>();
-  const Slot& s = slot(c, ref, arguments);
+  Slot& s = slot(c, ref, arguments);
+  if (s.reader.instruction == nullptr || s.reader.step != step_) s.reader = here(c);
   const std::string& name = program_.families[at(ref.family)].name;
   if (!s.alive) {
     breach(c, "'" + name + "' is used but not alive");
@@ -137,6 +139,7 @@ void Machine::write(int c, const BufferRef& ref, const Arguments& arguments, Con
 void Machine::write(int c, const BufferRef& ref, const Arguments& arguments,
                     const Numbered& value) {
   Slot& s = slot(c, ref, arguments);
+  s.writer = here(c);
   const Family& family = program_.families[at(ref.family)];
   if (!s.alive) breach(c, "'" + family.name + "' is written but not alive");
   if (ref.piece < 0) {
@@ -442,10 +445,13 @@ void Machine::accumulate(int c, const Instruction& i, const Arguments& a) {
   } else if (sum.micro_batch != source.micro_batch) {
     odd_content(c, sum, "values of different micro-batches are added entry by entry");
   } else {
+    bool odd = false;
     for (std::size_t p = 0; p < sum.pieces.size(); ++p) {
+      odd = odd || has_open_maximum(sum.pieces[p]) || has_open_maximum(source.pieces[p]);
       add_to(sum.pieces[p], source.pieces[p]);
       settle(sum.pieces[p], kernels_.micro_batches());
     }
+    if (odd) odd_content(c, sum, "maxima that are not complete are added");
   }
   write(c, i.outputs[0], a, std::move(sum));
 }
@@ -489,6 +495,16 @@ const Content* Machine::content_of(int device_class, const BufferRef& ref) const
   const auto found = slots.find(key_of(ref, {}));
   if (found == slots.end() || !found->second.alive || !found->second.written) return nullptr;
   return found->second.value.content.get();
+}
+
+const Origin* Machine::touch_of(int device_class, const BufferRef& ref) const {
+  const auto& slots = runners_[at(device_class)].slots;
+  const auto found = slots.find(key_of(ref, {}));
+  if (found == slots.end()) return nullptr;
+  for (const Origin* o : {&found->second.writer, &found->second.reader}) {
+    if (o->instruction != nullptr && o->step == step_ - 1) return o;
+  }
+  return nullptr;
 }
 
 const Origin* Machine::origin_of(NodeId node) const {

@@ -48,6 +48,8 @@ class Machine {
 
   const std::vector<Breach>& breaches() const { return breaches_; }
   const Origin* origin_of(NodeId node) const;
+  /// What wrote a buffer last in the last step, else what read it first; null: neither.
+  const Origin* touch_of(int device_class, const BufferRef& ref) const;
   std::string describe(const Origin& origin) const;
 
  private:
@@ -61,6 +63,8 @@ class Machine {
     bool alive = false;
     bool written = false;
     Numbered value;
+    Origin writer;  // last
+    Origin reader;  // first of its step
   };
   struct Runner {
     std::vector<std::pair<const Instruction*, Arguments>> list;
@@ -83,6 +87,7 @@ class Machine {
   std::vector<int> key_of_call(const Instruction& i, const Arguments& a,
                                const std::vector<Numbered>& inputs) const;
   Numbered worked_out(int c, const Instruction& i, const Numbered& value);
+  Origin here(int c) const;
   void breach(int c, const std::string& what);
   void odd_content(int c, Content& content, const std::string& why);
 
@@ -103,17 +108,12 @@ class Machine {
   bool all_arrived(const std::vector<int>& members, const Instruction& i);
   void together(const std::vector<int>& members, const Instruction& i);
   void alone(int c, const Instruction& i, const Arguments& a);
+  bool merge_along(int axis, const std::vector<int>& members, const Instruction& i,
+                   std::vector<Content>& contents, std::vector<std::size_t>& left);
   void reduce_across(const std::vector<int>& members, const Instruction& i,
                      std::vector<Content>& contents);
   Content collected(int c, const Instruction& i, Content content);
   Content sliced(const Instruction& i, Content content);
-  /// What one class brings to a sum over several.
-  struct Part {
-    int member = 0;
-    Content content;
-  };
-  bool join_alike(std::vector<Part>& parts, int axis, Combine op);
-  Content summed(std::vector<Part>& parts, const AxisList& apart, const Instruction& i);
   void close(int c, Content& content, const AxisList& axes, Combine op);
   std::int64_t coordinates(int c, int axis, const Instruction& i) const;
   std::int64_t elements_of(const Content& content) const;

@@ -56,6 +56,22 @@ void close_item(Item& item, int axis, std::int64_t degree, Combine op) {
   for (Share& s : item.shares) close_share(s, axis, op == Combine::sum ? degree : 1);
 }
 
+/// Adds entry by entry; false: these are different parts.
+bool add_part(Content& sum, const Content& part) {
+  bool fits = true;
+  for (std::size_t p = 0; p < sum.pieces.size() && p < part.pieces.size(); ++p) {
+    const Tensor& mine = part.pieces[p];
+    if (sum.pieces[p].items.empty()) {
+      sum.pieces[p] = mine;
+    } else if (!mine.items.empty()) {
+      fits = fits && sum.pieces[p].dims == mine.dims && sum.pieces[p].cuts == mine.cuts &&
+             sum.flat == part.flat;
+      add_to(sum.pieces[p], mine);
+    }
+  }
+  return fits;
+}
+
 }  // namespace
 
 bool Machine::splits(int c, int axis) const {
@@ -95,6 +111,9 @@ std::vector<int> Machine::members_of(int c, const Instruction& i) const {
 bool Machine::exchange(int c, const Instruction& i, const Arguments& a) {
   const bool apart = std::ranges::any_of(i.axes, [&](int axis) { return splits(c, axis); });
   if (!apart) {
+    const bool all = i.among.empty() ||
+                     static_cast<std::int64_t>(i.among.size()) == regions_.degree(i.axes.at(0));
+    if (!all) breach(c, "is no collective of all devices that execute it");
     alone(c, i, a);
     return true;
   }
@@ -155,6 +174,33 @@ void Machine::together(const std::vector<int>& members, const Instruction& i) {
   }
 }
 
+/// Puts classes that differ along one axis only together, where all of them hold the same: what is
+/// left stands for whole rows of devices along it. False: some differ, and nothing was done.
+bool Machine::merge_along(int axis, const std::vector<int>& members, const Instruction& i,
+                          std::vector<Content>& contents, std::vector<std::size_t>& left) {
+  if (!i.among.empty()) return false;
+  std::map<std::vector<std::vector<std::int64_t>>, std::vector<std::size_t>> rows;
+  for (std::size_t m : left) {
+    auto box = program_.classes[at(members[m])].box;
+    if (splits(members[m], axis)) box[at(axis)].clear();
+    rows[box].push_back(m);
+  }
+  std::vector<std::size_t> first;
+  for (const auto& [box, row] : rows) {
+    std::int64_t devices = 0;
+    for (std::size_t m : row) {
+      devices += coordinates(members[m], axis, i);
+      if (contents[m] != contents[row[0]]) return false;
+    }
+    if (devices != regions_.degree(axis)) return false;
+    first.push_back(row[0]);
+  }
+  for (std::size_t m : first) close(members[m], contents[m], {axis}, i.op);
+  left = std::move(first);
+  return true;
+}
+
+/// A sum of what several classes hold, one class at a time.
 void Machine::reduce_across(const std::vector<int>& members, const Instruction& i,
                             std::vector<Content>& contents) {
   if (i.kind != InstructionKind::all_reduce || i.op != Combine::sum) {
@@ -163,78 +209,33 @@ void Machine::reduce_across(const std::vector<int>& members, const Instruction& 
     }
     return;
   }
-  std::vector<Part> parts;
-  for (std::size_t m = 0; m < members.size(); ++m) {
-    parts.push_back({.member = members[m], .content = std::move(contents[m])});
-  }
-  // Along axes on which all hold the same, the sum is that of one class; the others come last.
+  std::vector<std::size_t> left;
+  for (std::size_t m = 0; m < members.size(); ++m) left.push_back(m);
   AxisList apart;
   for (int axis : i.axes) {
-    const bool split = std::ranges::any_of(members, [&](int m) { return splits(m, axis); });
-    if (split && (!i.among.empty() || !join_alike(parts, axis, i.op))) {
-      apart.push_back(axis);
-    } else if (!split) {
-      for (Part& part : parts) close(part.member, part.content, {axis}, i.op);
-    }
+    if (!merge_along(axis, members, i, contents, left)) apart.push_back(axis);
   }
-  const Content sum = summed(parts, apart, i);
-  for (Content& content : contents) content = sum;
-}
-
-/// Puts classes that differ only along the axis together, if they hold the same: one is left.
-bool Machine::join_alike(std::vector<Part>& parts, int axis, Combine op) {
-  const auto same_but_for = [&](const Part& a, const Part& b) {
-    const auto& x = program_.classes[at(a.member)].box;
-    const auto& y = program_.classes[at(b.member)].box;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      if (static_cast<int>(i) != axis && x[i] != y[i]) return false;
-    }
-    return true;
-  };
-  std::vector<Part> left;
-  for (const Part& part : parts) {
-    const auto found =
-        std::ranges::find_if(left, [&](const Part& p) { return same_but_for(p, part); });
-    if (found == left.end()) {
-      left.push_back(part);
-    } else if (!(found->content == part.content)) {
-      return false;
-    }
-  }
-  for (Part& part : left) close(part.member, part.content, {axis}, op);
-  parts = std::move(left);
-  return true;
-}
-
-/// The sum of what different classes hold, each as often as it has coordinates along the axes.
-Content Machine::summed(std::vector<Part>& parts, const AxisList& apart, const Instruction& i) {
   std::optional<Content> sum;
   bool odd = false;
-  for (Part& part : parts) {
+  for (std::size_t m : left) {
     std::int64_t times = 1;
     for (int axis : apart) {
-      odd = odd || is_partial(part.content, axis) || is_divided(part.content, axis);
-      times *= coordinates(part.member, axis, i);
+      odd = odd || is_partial(contents[m], axis) || is_divided(contents[m], axis);
+      times *= coordinates(members[m], axis, i);
     }
-    for (Tensor& t : part.content.pieces) t = scaled(std::move(t), Rational(times));
+    for (Tensor& t : contents[m].pieces) {
+      odd = odd || (left.size() > 1 && has_open_maximum(t));
+      t = scaled(std::move(t), Rational(times));
+    }
     if (!sum) {
-      sum = std::move(part.content);
-      continue;
-    }
-    for (std::size_t p = 0; p < sum->pieces.size() && p < part.content.pieces.size(); ++p) {
-      Tensor& mine = part.content.pieces[p];
-      if (sum->pieces[p].items.empty()) {
-        sum->pieces[p] = mine;
-      } else if (!mine.items.empty()) {
-        odd = odd || sum->pieces[p].dims != mine.dims || sum->pieces[p].cuts != mine.cuts ||
-              sum->flat != part.content.flat;
-        add_to(sum->pieces[p], mine);
-      }
+      sum = contents[m];
+    } else {
+      odd = !add_part(*sum, contents[m]) || odd;
     }
   }
   for (Tensor& t : sum->pieces) settle(t, kernels_.micro_batches());
-  if (odd) odd_content(parts[0].member, *sum, "different parts are added by a collective");
-  return *sum;
+  if (odd) odd_content(members[0], *sum, "different parts are added by a collective");
+  for (Content& content : contents) content = *sum;
 }
 
 void Machine::close(int c, Content& content, const AxisList& axes, Combine op) {

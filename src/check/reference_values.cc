@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "program/kernel_text.h"
 #include "units/error.h"
 
 namespace placet {
@@ -72,6 +73,7 @@ const std::vector<int>& ReferenceValues::dims_of(const StateRef& ref) const {
 
 NodeId ReferenceValues::value_of(const StateRef& ref) const {
   if (ref.kind == StateRef::Kind::input) return inputs_.at(at(ref.tensor));
+  if (ref.kind == StateRef::Kind::loss) return nodes_.node_of(loss_);
   Key key = key_of(ref.unit, ref.tensor);
   std::get<2>(key) = ref.kind == StateRef::Kind::state ? ref.state : -1;
   return state_.at(key);
@@ -117,6 +119,7 @@ void ReferenceValues::advance() {
   const std::size_t units = program_.reference.units.size();
   values_.assign(units, {});
   gradients_.clear();
+  loss_ = {};
   for (std::size_t u = 0; u < units; ++u) forward(u);
   for (std::size_t u = units; u-- > 0;) backward(u);
   update();
@@ -178,6 +181,9 @@ void ReferenceValues::backward(std::size_t unit) {
     const Tensor count = call(reference.count_kernel, {weights})[0];
     nodes_.name(count.items[0].node, "number of tokens of the step");
     gradients[at(kind.loss)] = call(reference.seed_kernel, {weights, count})[0];
+    static const Kernel kWeighted =
+        kernel_from("kernel weighted(y[s t], d[s t]) -> (l[]) {\n l[] = y[s t] * d[s t]\n}");
+    add_to(loss_, call(kWeighted, {values[at(kind.loss)], gradients[at(kind.loss)]}, "", {})[0]);
   }
   for (const BackwardApplication& b : backward_[at(reference.units[unit].kind)]) {
     const Application& a = kind.applications[at(b.application)];

@@ -49,6 +49,7 @@ class ReferenceValues {
   int step_ = 0;
   std::map<Key, NodeId> state_;
   std::vector<NodeId> inputs_;
+  Tensor loss_;                                             // of the step that was run last
   std::vector<std::vector<BackwardApplication>> backward_;  // by kind
   Tensor stream_;
   std::vector<std::vector<Tensor>> values_;  // of the step, by unit

@@ -137,6 +137,11 @@ bool is_complete(const Tensor& tensor) {
   return std::ranges::all_of(tensor.items, [](const Item& i) { return i.complete(); });
 }
 
+bool has_open_maximum(const Tensor& tensor) {
+  return std::ranges::any_of(
+      tensor.items, [](const Item& i) { return !i.complete() && i.combine != Combine::sum; });
+}
+
 NodeId Nodes::node_of(const Tensor& tensor) {
   ensure(is_complete(tensor), "only complete values are nodes");
   if (tensor.items.size() == 1 && tensor.items[0].factor == Rational(1)) {

@@ -122,6 +122,9 @@ class Nodes {
 
 bool is_complete(const Tensor& tensor);
 
+/// Whether some item is a maximum of which parts are missing: it takes part in no sum.
+bool has_open_maximum(const Tensor& tensor);
+
 /// Turns items whose shares are complete into complete ones.
 void settle(Tensor& tensor, std::int64_t micro_batches);
 

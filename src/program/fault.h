@@ -75,9 +75,9 @@ struct Fault {
   std::optional<std::int64_t> layer;
   std::optional<std::int64_t> nth;  // from 1
 
-  std::string to;       // regroup: axes; reduce_op: mean, max or min
-  std::string by;       // rescale: a product; move, shift_slice: a number
-  std::string of;       // reuse_buffer: glob
+  std::string to;         // regroup: axes; reduce_op: mean, max or min
+  std::string by;         // rescale: a product; move, shift_slice: a number
+  std::string of;         // reuse_buffer: glob
   std::int64_t with = 0;  // swap_order: the how-manieth next of its kind
 
   friend bool operator==(const Fault&, const Fault&) = default;

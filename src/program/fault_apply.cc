@@ -216,9 +216,8 @@ class Rewriter {
     Statement& y = kernel.statements.emplace_back();
     y.result = {.tensor = 1, .dims = {0}};
     y.products = {{.operands = {{.tensor = 0, .dims = {0}}}}};
-    for (int k = 0; std::ranges::find(out_.kernels, kernel.name, &Kernel::name) !=
-                    out_.kernels.end();
-         ++k) {
+    for (int k = 0;
+         std::ranges::find(out_.kernels, kernel.name, &Kernel::name) != out_.kernels.end(); ++k) {
       kernel.name = "rescaled." + std::to_string(k);
     }
     identity_ = static_cast<int>(out_.kernels.size());

@@ -44,8 +44,7 @@ Instruction scaling(const Instruction& i, const BufferRef& ref, const Rational& 
 
 class Changer {
  public:
-  Changer(const Program& program, const Fault& fault, const std::vector<Step>& body,
-          std::size_t at)
+  Changer(const Program& program, const Fault& fault, const std::vector<Step>& body, std::size_t at)
       : p_(program),
         fault_(fault),
         body_(body),
@@ -152,8 +151,8 @@ class Changer {
       const Instruction* other = instruction_at(k);
       if (other == nullptr) continue;
       if (other->kind == InstructionKind::alloc || other->kind == InstructionKind::free) continue;
-      const bool uses = names_buffer(other->inputs, i_.inputs[0]) ||
-                        names_buffer(other->outputs, i_.inputs[0]);
+      const bool uses =
+          names_buffer(other->inputs, i_.inputs[0]) || names_buffer(other->outputs, i_.inputs[0]);
       if (uses) return moved_to(k);
     }
     return std::nullopt;

@@ -12,10 +12,10 @@ namespace placet {
 namespace {
 
 constexpr std::array<std::string_view, kFaultOpCount> kOps = {
-    "delete",      "duplicate",   "move",       "regroup",        "rescale",  "reduce_op",
-    "swap_shards", "shift_slice", "drop_zero",  "add_zero",       "early_free", "reuse_buffer",
-    "drop_wait",   "drop_record", "stale",      "skip_update",    "local_norm", "local_weight",
-    "wrong_key",   "copy_key",    "drop_use",   "detach_adjoint", "swap_order"};
+    "delete",      "duplicate",   "move",      "regroup",        "rescale",    "reduce_op",
+    "swap_shards", "shift_slice", "drop_zero", "add_zero",       "early_free", "reuse_buffer",
+    "drop_wait",   "drop_record", "stale",     "skip_update",    "local_norm", "local_weight",
+    "wrong_key",   "copy_key",    "drop_use",  "detach_adjoint", "swap_order"};
 
 std::string trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t");
@@ -56,11 +56,10 @@ class FaultReader {
     if (open == std::string::npos || !fault_.text.ends_with(')')) {
       refuse(fault_.text, "is no fault", "OP(KIND, key=value, ...): delete(all_reduce, rank=0)");
     }
-    fault_.op = static_cast<FaultOp>(
-        choice(trimmed(fault_.text.substr(0, open)), "an operation",
-               std::vector<std::string>(kOps.begin(), kOps.end())));
-    const auto parts = split(
-        std::string_view(fault_.text).substr(open + 1, fault_.text.size() - open - 2));
+    fault_.op = static_cast<FaultOp>(choice(trimmed(fault_.text.substr(0, open)), "an operation",
+                                            std::vector<std::string>(kOps.begin(), kOps.end())));
+    const auto parts =
+        split(std::string_view(fault_.text).substr(open + 1, fault_.text.size() - open - 2));
     read_kind(parts[0]);
     for (std::size_t i = 1; i < parts.size(); ++i) read_key(parts[i]);
     require_arguments();
@@ -103,9 +102,9 @@ class FaultReader {
     }
     const std::string key = trimmed(part.substr(0, equals));
     const std::string value = trimmed(part.substr(equals + 1));
-    static const std::vector<std::string> kKeys = {"tensor", "axis",  "phase", "rank",
+    static const std::vector<std::string> kKeys = {"tensor", "axis",       "phase", "rank",
                                                    "step",   "microbatch", "layer", "nth",
-                                                   "by",     "to",    "of",    "with"};
+                                                   "by",     "to",         "of",    "with"};
     const std::size_t number = choice(key, "a key of a fault", kKeys);
     if (value.empty()) refuse(part, "has no value", key + "=VALUE");
     if (std::ranges::find(seen_, key) != seen_.end()) refuse(key, "is said twice", "each key once");

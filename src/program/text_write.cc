@@ -368,7 +368,7 @@ std::string to_text(const Program& program, const Instruction& instruction) {
 std::string to_text(const Program& program, const Call& call) {
   // Words that go before brackets elsewhere are quoted.
   static constexpr std::array<std::string_view, 17> kWords = {
-      "over", "among", "dim",     "into",  "shift", "to",    "from",  "by",      "step",
+      "over", "among", "dim",     "into",  "shift", "to",    "from",  "by",     "step",
       "key",  "on",    "because", "label", "for",   "phase", "holds", "results"};
   std::string name = name_at(program.procedures, call.procedure);
   if (std::ranges::find(kWords, name) != kWords.end()) name = quoted(name);

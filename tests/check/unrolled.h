@@ -13,7 +13,7 @@ struct Unrolled {
   std::int64_t rest = 0;
   std::int64_t peak = 0;
   std::int64_t host_peak = 0;
-  std::int64_t left = 0;                       // alive when the step ends
+  std::int64_t left = 0;  // alive when the step ends
   // Bytes of messages less the rank's own part, in the formats of buffers.
   std::int64_t handed_on = 0, scattered = 0, gathered = 0;
   std::string fault;  // a buffer made twice, or freed without being alive

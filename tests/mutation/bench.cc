@@ -41,8 +41,7 @@ std::string row(const std::string& name, const Tally& t) {
 
 }  // namespace
 
-void Bench::run(const std::string& name, const Program& program, std::uint32_t seed,
-                int per_kind) {
+void Bench::run(const std::string& name, const Program& program, std::uint32_t seed, int per_kind) {
   std::mt19937 generator(seed);
   for (const Fault& fault : draw_faults(program, generator, per_kind)) {
     count(name, judge(program, fault));

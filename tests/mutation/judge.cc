@@ -35,9 +35,7 @@ std::vector<Listed> listed(const Program& program, std::size_t c) {
   return list;
 }
 
-bool same(const Listed& a, const Listed& b) {
-  return *a.first == *b.first && a.second == b.second;
-}
+bool same(const Listed& a, const Listed& b) { return *a.first == *b.first && a.second == b.second; }
 
 /// The class of the program before the fault that a class of the mutant came from: names grow at
 /// their ends.
@@ -51,6 +49,18 @@ std::size_t origin_of(const Program& before, const std::string& name) {
     length = other.size();
   }
   return best;
+}
+
+/// A record or a wait stands for what runs before the record: whatever that reads and writes.
+void add_guarded(const std::vector<Listed>& list, std::size_t k, std::set<int>& families) {
+  const Instruction& i = *list[k].first;
+  if (i.kind != InstructionKind::record && i.kind != InstructionKind::wait) return;
+  for (std::size_t r = 1; r < list.size(); ++r) {
+    const Instruction& record = *list[r].first;
+    if (record.kind != InstructionKind::record || record.event != i.event) continue;
+    for (const BufferRef& ref : list[r - 1].first->inputs) families.insert(ref.family);
+    for (const BufferRef& ref : list[r - 1].first->outputs) families.insert(ref.family);
+  }
 }
 
 /// Where instructions differ, and whatever touches buffers that those touch.
@@ -69,6 +79,7 @@ std::set<std::string> places_near(const Program& before, const Program& after) {
     }
     const auto note = [&](const std::vector<Listed>& list, std::size_t k) {
       places.insert(place_of(after, *list[k].first));
+      add_guarded(list, k, families);
       for (const BufferRef& r : list[k].first->outputs) families.insert(r.family);
       const auto& inputs = list[k].first->inputs;
       if (list[k].first->outputs.empty() && !inputs.empty()) families.insert(inputs[0].family);
@@ -86,8 +97,8 @@ std::set<std::string> places_near(const Program& before, const Program& after) {
   for (std::size_t c = 0; c < after.classes.size(); ++c) {
     for (const Listed& l : listed(after, c)) {
       const auto touches = [&](const std::vector<BufferRef>& refs) {
-        return std::ranges::any_of(
-            refs, [&](const BufferRef& r) { return families.contains(r.family); });
+        return std::ranges::any_of(refs,
+                                   [&](const BufferRef& r) { return families.contains(r.family); });
       };
       if (touches(l.first->inputs) || touches(l.first->outputs)) {
         places.insert(place_of(after, *l.first));

@@ -27,14 +27,14 @@ struct Judgement {
   Fault fault;
   InstructionKind kind = InstructionKind::compute;
   StepPhase phase = StepPhase::forward;
-  bool refused = false;     // not a well-formed program
-  bool differs = false;     // the algebraic run tells it apart
-  bool stuck = false;       // it cannot run
-  bool broken = false;      // the checker's verdict
-  bool race_only = false;   // the checker finds nothing but the order of streams
-  bool located = false;     // at the change or its direct consumer
+  bool refused = false;    // not a well-formed program
+  bool differs = false;    // the algebraic run tells it apart
+  bool stuck = false;      // it cannot run
+  bool broken = false;     // the checker's verdict
+  bool race_only = false;  // the checker finds nothing but the order of streams
+  bool located = false;    // at the change or its direct consumer
   bool replicas_differ = false;
-  int first_step = 0;       // in which it shows
+  int first_step = 0;  // in which it shows
   std::string finding;
 };
 

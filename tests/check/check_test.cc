@@ -1,0 +1,126 @@
+// Each condition broken once, and the same verdict whatever things are called.
+#include "check/check.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "check/disguise.h"
+#include "lower/catalogue_jobs.h"
+#include "lower/small.h"
+#include "program/fault.h"
+#include "program/text.h"
+#include "program/wellformed.h"
+
+namespace placet::testing {
+namespace {
+
+const Program& small_program() {
+  static const Program program = lower_small(load({"gpt2", "dp=2:zero1 tp=2:tp+sp"}));
+  return program;
+}
+
+Program with(const std::string& fault) { return with_faults(small_program(), {fault_from(fault)}); }
+
+std::vector<Condition> broken_by(const std::string& fault) {
+  std::vector<Condition> out;
+  for (const CheckFinding& f : check(with(fault)).findings) {
+    if (std::ranges::find(out, f.condition) == out.end()) out.push_back(f.condition);
+  }
+  return out;
+}
+
+// Without a limit of the norm, through which every gradient reaches every parameter.
+TEST(CheckTest, AMissingShareBreaksGradientIntegrity) {
+  Job job = load({"gpt2", "dp=2:zero1 tp=2:tp+sp"});
+  job.clips_by_global_norm = false;
+  const Program program = lower_small(job);
+  const Verdict verdict =
+      check(with_faults(program, {fault_from("delete(accumulate, layer=1, nth=1)")}));
+  ASSERT_FALSE(verdict.findings.empty());
+  EXPECT_EQ(verdict.findings[0].condition, Condition::gradient_integrity);
+}
+
+TEST(CheckTest, ARightProgramBreaksNothing) {
+  const Verdict verdict = check(small_program());
+  EXPECT_TRUE(verdict.equivalent);
+  EXPECT_EQ(verdict.steps, 2);
+  EXPECT_EQ(verdict.devices, 4);
+}
+
+struct Broken {
+  std::string fault;
+  Condition condition;
+};
+
+class OneCondition : public ::testing::TestWithParam<Broken> {};
+
+TEST_P(OneCondition, IsFoundUnderItsName) {
+  const std::vector<Condition> broken = broken_by(GetParam().fault);
+  EXPECT_NE(std::ranges::find(broken, GetParam().condition), broken.end()) << GetParam().fault;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    OfTheFive, OneCondition,
+    ::testing::Values(Broken{"skip_update(update, rank=0, nth=3)", Condition::state_consistency},
+                      Broken{"local_norm(all_reduce)", Condition::update_integrity},
+                      Broken{"wrong_key(random, nth=2)", Condition::input_integrity},
+                      Broken{"drop_wait(wait)", Condition::order}));
+
+std::vector<std::string> faults() {
+  return {"delete(accumulate, nth=2)",
+          "delete(all_reduce, rank=1)",
+          "rescale(compute, by=dp, nth=9)",
+          "regroup(reduce_scatter, to=tp, nth=1)",
+          "add_zero(accumulate, nth=1)",
+          "duplicate(zero, nth=1)",
+          "drop_wait(wait, nth=1)",
+          "skip_update(update, step=2, nth=1)",
+          "delete(free, nth=3)",
+          "early_free(free, nth=2)"};
+}
+
+// Two numberings of ranks, other names, no labels: nothing of that is evidence.
+TEST(DisguiseTest, ChangesNoVerdict) {
+  EXPECT_TRUE(check(disguised(small_program())).equivalent);
+  for (const std::string& fault : faults()) {
+    Program mutant;
+    try {
+      mutant = with(fault);
+    } catch (const std::exception& nothing) {
+      ADD_FAILURE() << nothing.what();
+      continue;
+    }
+    const Verdict plain = check(mutant);
+    const Verdict other = check(disguised(mutant));
+    EXPECT_EQ(plain.equivalent, other.equivalent) << fault;
+    EXPECT_EQ(plain.holds, other.holds) << fault;
+  }
+}
+
+TEST(DisguiseTest, ChangesNoVerdictOnTheCatalogue) {
+  for (const CatalogueJob& job : few_catalogue_jobs()) {
+    EXPECT_TRUE(check(disguised(lower_small(load(job)))).equivalent)
+        << job.model << " " << job.placement;
+  }
+}
+
+// A program with faults on some devices, in one layer and in one step is a program like others.
+TEST(FaultTest, WhatItMakesPrintsAndReadsBack) {
+  for (const std::string fault : {"delete(compute, rank=dp=1/tp=0, layer=1, nth=1)",
+                                  "rescale(all_reduce, by=1/tp*3, step=2, nth=1)"}) {
+    const Program mutant = with(fault);
+    require_wellformed(mutant, {.where = "mutant"});
+    EXPECT_EQ(program_from(to_text(mutant), "mutant"), mutant) << fault;
+  }
+}
+
+TEST(FaultTest, OneDeviceIsAClassOfItsOwn) {
+  const Program mutant = with("skip_update(update, rank=dp=1/tp=0)");
+  EXPECT_EQ(mutant.classes.size(), 4U);
+  EXPECT_EQ(with("skip_update(update, rank=dp=1)").classes.size(), 2U);
+  EXPECT_EQ(with("skip_update(update, rank=0..3)").classes.size(), 1U);
+}
+
+}  // namespace
+}  // namespace placet::testing
