@@ -172,8 +172,7 @@ class ParameterTraffic {
 
   /// Gathers over `axes` what stays divided over `later`; the own part comes from host memory first
   /// where it rests there.
-  void gather(const LocalParameter& parameter, Move move, AxisMask axes,
-              AxisMask later) {
+  void gather(const LocalParameter& parameter, Move move, AxisMask axes, AxisMask later) {
     if (used_from_host(parameter) != Rational(0)) {
       Move copy = move;
       copy.collective = Collective::host_copy;

@@ -140,7 +140,7 @@ struct Instruction {
   // All-reduce over a part of one axis: the coordinates that take part. Empty: all.
   std::vector<std::int64_t> among;
 
-  int event = -1;     // record, wait
+  int event = -1;  // record, wait
   /// Executed in that step only, counted from 1; 0: in every step.
   std::int64_t step = 0;
   std::string label;  // for people: the tensor it is about
