@@ -31,7 +31,9 @@ set(PLACET_WARNINGS
     $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond>
     $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-branches>
     $<$<CXX_COMPILER_ID:GNU>:-Wlogical-op>
-    $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+    # g++ 12 takes moved variants of vectors for uninitialized ones where it inlines them.
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 
 # placet_settings(TARGET): language level, warnings and sanitizers of one target of ours.
 # The macro prefix map keeps the place of the checkout out of messages, so that a build in any
