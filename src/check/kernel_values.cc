@@ -260,6 +260,7 @@ class Run {
       if (!contains(result, d)) open(made, n, cuts_of(d), share);
     }
     if (rows) open(made, -1, flat_, share);
+    require_one_sum_each(share.open);
     std::ranges::sort(share.open);
     Item item{.node = made, .factor = Rational(1), .shares = {}, .parts = {}};
     if (partial != nullptr) {
@@ -288,6 +289,19 @@ class Run {
     if (!rest.empty()) share.open.push_back({.node = node, .dim = number, .cuts = rest});
   }
 
+  /// An axis that divides two sums gives each device its part of one with its part of the other:
+  /// adding these up is not the sum over both.
+  void require_one_sum_each(const std::vector<OpenSum>& sums) {
+    std::vector<int> seen;
+    for (const OpenSum& sum : sums) {
+      for (const Split& split : sum.cuts) {
+        if (!split.open) continue;
+        if (contains(seen, split.axis)) return trouble("one axis divides two sums");
+        seen.push_back(split.axis);
+      }
+    }
+  }
+
   /// The shares of an incomplete factor become those of the product.
   void pass_shares(const Tensor& partial, const Share& own, Item& item) {
     for (const Item& from : partial.items) {
@@ -305,6 +319,7 @@ class Run {
         Share passed = s;
         passed.factor = passed.factor * own.factor;
         passed.open.insert(passed.open.end(), own.open.begin(), own.open.end());
+        require_one_sum_each(passed.open);
         std::ranges::sort(passed.open);
         if (!own.runs.empty() && !passed.runs.empty()) {
           trouble("sums over micro-batches are nested");
@@ -352,10 +367,11 @@ class Run {
     node.reduced.push_back(-1);
     for (int d : numbered(s.whole)) node.reduced.push_back(d);
     node.combine = s.combine;
-    if (draws(s.function)) node.text += " for " + call_.key;
+    if (draws(s.function)) node.draw = call_.key;
     const NodeId made = nodes_.add(node);
     Share share{.of = made, .open = {}, .runs = {}, .factor = Rational(1)};
     for (int d : s.reduced) open(made, number.at(d), cuts_of(d), share);
+    require_one_sum_each(share.open);
     std::ranges::sort(share.open);
     Item item{.node = made, .factor = Rational(1), .shares = {}, .parts = {}, .combine = s.combine};
     if (!share.open.empty() || !share.runs.empty()) {
@@ -367,8 +383,6 @@ class Run {
     out.items = {item};
     return out;
   }
-
-  static bool draws(const std::string& function) { return function == "kept"; }
 
   /// The node of an operand that should be complete: an odd one that remembers what it is a part
   /// of.

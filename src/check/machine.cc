@@ -69,15 +69,8 @@ Machine::Machine(const Program& program, Nodes& nodes, Regions& regions, KernelV
   }
 }
 
-std::uint64_t Machine::key_of(const BufferRef& ref, const Arguments& arguments) const {
-  const auto unit = static_cast<std::uint64_t>(value_of(ref.unit, arguments));
-  const auto micro = static_cast<std::uint64_t>(value_of(ref.micro_batch, arguments));
-  return static_cast<std::uint64_t>(ref.family) << 48 | (unit & 0xffffff) << 24 |
-         (micro & 0xffffff);
-}
-
 Machine::Slot& Machine::slot(int c, const BufferRef& ref, const Arguments& arguments) {
-  return runners_[at(c)].slots[key_of(ref, arguments)];
+  return runners_[at(c)].slots[element_of(ref, arguments)];
 }
 
 /// Where a class stands.
@@ -285,7 +278,7 @@ void Machine::end_buffer(int c, const BufferRef& ref, const Arguments& a) {
   if (!slot(c, ref, a).alive) {
     breach(c, "'" + program_.families[at(ref.family)].name + "' is freed but not alive");
   }
-  runners_[at(c)].slots.erase(key_of(ref, a));
+  runners_[at(c)].slots.erase(element_of(ref, a));
 }
 
 void Machine::clear(int c, const BufferRef& ref, const Arguments& a) {
@@ -370,9 +363,8 @@ KernelCall Machine::call_of(const Instruction& i, const Arguments& a) const {
 /// Two calls with equal keys give equal results: the instruction, what it draws for, what goes in.
 std::vector<int> Machine::key_of_call(const Instruction& i, const Arguments& a,
                                       const std::vector<Numbered>& inputs) const {
-  const bool draws = !i.key.name.empty();
   std::vector<int> key{instructions_.at(&i)};
-  if (draws) {
+  if (draws(program_.kernels[at(i.kernel)])) {
     key.push_back(static_cast<int>(value_of(i.key.unit, a)));
     key.push_back(step_);
   }
@@ -492,14 +484,14 @@ Content Machine::sliced(const Instruction& i, Content content) {
 
 const Content* Machine::content_of(int device_class, const BufferRef& ref) const {
   const auto& slots = runners_[at(device_class)].slots;
-  const auto found = slots.find(key_of(ref, {}));
+  const auto found = slots.find(element_of(ref, {}));
   if (found == slots.end() || !found->second.alive || !found->second.written) return nullptr;
   return found->second.value.content.get();
 }
 
 const Origin* Machine::touch_of(int device_class, const BufferRef& ref) const {
   const auto& slots = runners_[at(device_class)].slots;
-  const auto found = slots.find(key_of(ref, {}));
+  const auto found = slots.find(element_of(ref, {}));
   if (found == slots.end()) return nullptr;
   for (const Origin* o : {&found->second.writer, &found->second.reader}) {
     if (o->instruction != nullptr && o->step == step_ - 1) return o;
@@ -515,7 +507,8 @@ const Origin* Machine::origin_of(NodeId node) const {
 std::string Machine::describe(const Origin& origin) const {
   if (origin.instruction == nullptr) return "the reference";
   const Instruction& i = *origin.instruction;
-  std::string text(name_of(i.kind));
+  std::string text = i.line.number > 0 ? "line " + std::to_string(i.line.number) + ": " : "";
+  text += name_of(i.kind);
   if (!i.label.empty()) text += " " + i.label;
   for (std::size_t a = 0; a < i.axes.size(); ++a) {
     text += (a == 0 ? " over " : ", ") + program_.axes[at(i.axes[a])].name;

@@ -70,13 +70,12 @@ class Machine {
     std::vector<std::pair<const Instruction*, Arguments>> list;
     std::size_t next = 0;
     bool waits = false;
-    std::unordered_map<std::uint64_t, Slot> slots;
+    std::unordered_map<BufferElement, Slot, BufferElementHash> slots;
   };
   struct Message {
     std::vector<Numbered> contents;
   };
 
-  std::uint64_t key_of(const BufferRef& ref, const Arguments& arguments) const;
   Slot& slot(int c, const BufferRef& ref, const Arguments& arguments);
   Numbered read(int c, const BufferRef& ref, const Arguments& arguments);
   void write(int c, const BufferRef& ref, const Arguments& arguments, const Numbered& value);
@@ -117,6 +116,8 @@ class Machine {
   void close(int c, Content& content, const AxisList& axes, Combine op);
   std::int64_t coordinates(int c, int axis, const Instruction& i) const;
   std::int64_t elements_of(const Content& content) const;
+  int partner_of(int c, const Instruction& i);
+  std::optional<std::int64_t> place_of(int c, int axis) const;
   int class_at(int c, int axis, std::int64_t coordinate) const;
   void note_nodes(std::size_t before, int c, const Instruction& i, const Arguments& a);
 

@@ -310,6 +310,14 @@ Content Machine::collected(int c, const Instruction& i, Content content) {
 
 // --- messages
 
+/// The coordinate that all devices of a class have on an axis; none: they differ.
+std::optional<std::int64_t> Machine::place_of(int c, int axis) const {
+  const auto& box = program_.classes[at(c)].box;
+  if (regions_.degree(axis) == 1) return 0;
+  if (at(axis) >= box.size() || box[at(axis)].size() != 1) return std::nullopt;
+  return box[at(axis)][0];
+}
+
 /// The class of the device at another coordinate of one axis.
 int Machine::class_at(int c, int axis, std::int64_t coordinate) const {
   for (int d = 0; d < static_cast<int>(program_.classes.size()); ++d) {
@@ -328,16 +336,42 @@ int Machine::class_at(int c, int axis, std::int64_t coordinate) const {
   return -1;
 }
 
+/// The class that a message goes to or comes from; -1: there is none, or more devices than one stand
+/// at an end.
+int Machine::partner_of(int c, const Instruction& i) {
+  const int axis = i.axes.at(0);
+  const int other = class_at(c, axis, i.peer);
+  if (other < 0) {
+    breach(c, "has nobody at the other end");
+  } else if (!place_of(c, axis) || !place_of(other, axis)) {
+    breach(c, "is a message between groups of devices: one device at either end is required");
+    return -1;
+  }
+  return other;
+}
+
+/// A message carries the same part of the same value to another device: nothing in it may depend on
+/// where along the axis it is.
 void Machine::send(int c, const Instruction& i, const Arguments& a) {
-  const int to = class_at(c, i.axes.at(0), i.peer);
-  if (to < 0) return breach(c, "sends to nobody");
+  const int to = partner_of(c, i);
+  if (to < 0) return;
   Message message;
-  for (const BufferRef& ref : i.inputs) message.contents.push_back(read(c, ref, a));
+  for (const BufferRef& ref : i.inputs) {
+    Numbered value = read(c, ref, a);
+    const int axis = i.axes[0];
+    if (is_divided(*value.content, axis) || is_partial(*value.content, axis)) {
+      Content own = whole_of(value);
+      odd_content(c, own, "the part of one device is given to another");
+      value = numbered(std::move(own), value.micro_batch);
+    }
+    message.contents.push_back(std::move(value));
+  }
   messages_[{c, to}].push_back(std::move(message));
 }
 
 bool Machine::receive(int c, const Instruction& i, const Arguments& a) {
-  const int from = class_at(c, i.axes.at(0), i.peer);
+  const int from = partner_of(c, i);
+  if (from < 0) return true;
   auto& queue = messages_[{from, c}];
   if (queue.empty()) return false;
   Message message = std::move(queue.front());

@@ -56,12 +56,7 @@ class Queues {
   std::vector<Breach> races;
 
  private:
-  Access& access(const BufferRef& ref) {
-    const auto unit = static_cast<std::uint64_t>(value_of(ref.unit, arguments_));
-    const auto micro = static_cast<std::uint64_t>(value_of(ref.micro_batch, arguments_));
-    return accesses_[static_cast<std::uint64_t>(ref.family) << 48 | (unit & 0xffffff) << 24 |
-                     (micro & 0xffffff)];
-  }
+  Access& access(const BufferRef& ref) { return accesses_[element_of(ref, arguments_)]; }
 
   void race(const BufferRef& ref, const char* what) {
     if (races.size() >= kMostRaces) return;
@@ -105,7 +100,7 @@ class Queues {
   std::size_t queue_ = 0;
   std::array<Clock, kStreamCount> known_{};
   std::unordered_map<int, Clock> events_;
-  std::unordered_map<std::uint64_t, Access> accesses_;
+  std::unordered_map<BufferElement, Access, BufferElementHash> accesses_;
 };
 
 }  // namespace

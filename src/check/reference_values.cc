@@ -182,7 +182,7 @@ void ReferenceValues::backward(std::size_t unit) {
     nodes_.name(count.items[0].node, "number of tokens of the step");
     gradients[at(kind.loss)] = call(reference.seed_kernel, {weights, count})[0];
     static const Kernel kWeighted =
-        kernel_from("kernel weighted(y[s t], d[s t]) -> (l[]) {\n l[] = y[s t] * d[s t]\n}");
+        kernel_from("kernel weighted(y[...], d[...]) -> (l[]) {\n l[] = y[...] * d[...]\n}");
     add_to(loss_, call(kWeighted, {values[at(kind.loss)], gradients[at(kind.loss)]}, "", {})[0]);
   }
   for (const BackwardApplication& b : backward_[at(reference.units[unit].kind)]) {

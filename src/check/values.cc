@@ -1,6 +1,8 @@
 #include "check/values.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <optional>
 
 #include "units/error.h"
@@ -8,13 +10,16 @@
 namespace placet {
 namespace {
 
+/// All bytes, so that no two lists of numbers have one key.
 void put(std::string& key, std::int64_t value) {
-  for (int i = 0; i < 8; ++i) {
-    key.push_back(static_cast<char>(value & 0xff));
-    value >>= 8;
-    if (value == 0) break;
-  }
-  key.push_back('\x7f');
+  std::array<char, sizeof value> bytes{};
+  std::memcpy(bytes.data(), &value, sizeof value);
+  key.append(bytes.data(), bytes.size());
+}
+
+void put(std::string& key, const std::string& text) {
+  put(key, static_cast<std::int64_t>(text.size()));
+  key += text;
 }
 
 void put(std::string& key, const std::vector<int>& values) {
@@ -26,13 +31,14 @@ std::string key_of(const Node& node) {
   std::string key;
   key.reserve(64);
   key.push_back(static_cast<char>('a' + static_cast<int>(node.kind)));
-  key += node.text;
-  key.push_back('\0');
+  put(key, node.text);
+  put(key, node.draw);
   put(key, static_cast<std::int64_t>(node.operands.size()));
   for (const NodeOperand& o : node.operands) {
     put(key, o.node);
     put(key, o.dims);
   }
+  put(key, static_cast<std::int64_t>(node.factors.size()));
   for (const Rational& f : node.factors) {
     put(key, f.numerator());
     put(key, f.denominator());
@@ -168,7 +174,8 @@ std::string Nodes::name_of(NodeId id) const {
     case Node::Kind::odd:
       return node.text;
     case Node::Kind::function:
-      return node.text + " of " + (node.operands.empty() ? "" : name_of(node.operands[0].node));
+      return node.text + (node.draw.empty() ? "" : " for " + node.draw) + " of " +
+             (node.operands.empty() ? "" : name_of(node.operands[0].node));
     case Node::Kind::product:
       return "product with " + name_of(node.operands.back().node);
     case Node::Kind::sum:

@@ -37,6 +37,7 @@ struct Node {
   };
   Kind kind = Kind::leaf;
   std::string text;
+  std::string draw;  // of a function that draws random numbers: what for
   std::vector<NodeOperand> operands;
   std::vector<Rational> factors;  // of a sum
   std::vector<int> result;        // dims of the result, by number

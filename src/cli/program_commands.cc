@@ -44,7 +44,7 @@ std::optional<std::string> program_text(const JobFlags& flags) {
   std::error_code none;
   if (!std::filesystem::is_regular_file(flags.model, none)) return std::nullopt;
   std::string text = read_file_text(flags.model, kMostProgramBytes, "a step program");
-  if (!text.starts_with("placet program")) return std::nullopt;
+  if (!is_program_text(text)) return std::nullopt;
   return text;
 }
 

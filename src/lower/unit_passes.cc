@@ -152,7 +152,7 @@ class UnitPasses {
   InstructionKind kind_of(const Kernel& kernel, InstructionKind plain) const {
     for (const Statement& s : kernel.statements) {
       if (plain == InstructionKind::recompute) break;
-      if (s.function == "kept") return InstructionKind::random;
+      if (draws(s.function)) return InstructionKind::random;
       if (s.function.starts_with("route") || s.function.starts_with("chosen")) {
         return InstructionKind::route;
       }

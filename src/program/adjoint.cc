@@ -357,7 +357,7 @@ std::optional<Adjoint> adjoint_of(const Kernel& kernel, const std::vector<int>& 
 
 bool is_constant(std::string_view function) {
   return function == "onehot" || function.starts_with("chosen") || function == "position" ||
-         function == "rotation" || function == "kept";
+         function == "rotation" || draws(function);
 }
 
 }  // namespace placet

@@ -155,6 +155,13 @@ class Fusion {
 
 }  // namespace
 
+bool draws(std::string_view function) { return function == "kept"; }
+
+bool draws(const Kernel& kernel) {
+  return std::ranges::any_of(kernel.statements,
+                             [](const Statement& s) { return draws(s.function); });
+}
+
 std::vector<int> positions_of(const Kernel& kernel) {
   std::vector<int> found;
   for (const Statement& statement : kernel.statements) {

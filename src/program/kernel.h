@@ -77,6 +77,11 @@ struct Kernel {
 /// The name of the dim that stands for all dims a tensor has.
 inline constexpr std::string_view kAnyDims = "...";
 
+/// Whether a function draws random numbers: equal ones where position, key and step are equal.
+bool draws(std::string_view function);
+/// Whether some function of the kernel draws.
+bool draws(const Kernel& kernel);
+
 /// Dims by number that some statement uses the positions of, without repeats.
 std::vector<int> positions_of(const Kernel& kernel);
 

@@ -114,6 +114,12 @@ struct Position {
   friend bool operator==(const Position&, const Position&) = default;
 };
 
+/// Where the text of a program has something, for messages: not a part of what the program is.
+struct SourceLine {
+  int number = 0;  // 0: it was not read from a text
+  friend bool operator==(const SourceLine&, const SourceLine&) { return true; }
+};
+
 struct Instruction {
   InstructionKind kind = InstructionKind::compute;
   Stream stream = Stream::compute;
@@ -144,6 +150,7 @@ struct Instruction {
   /// Executed in that step only, counted from 1; 0: in every step.
   std::int64_t step = 0;
   std::string label;  // for people: the tensor it is about
+  SourceLine line;
 
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };

@@ -31,6 +31,9 @@ namespace placet {
 std::string to_text(const Program& program);
 
 /// Reads a program and requires it to be well-formed. `where` names the text in messages: a file.
+/// Whether a text claims to be a program: its first words, behind blanks and comments.
+bool is_program_text(std::string_view text);
+
 /// Throws InputError with the line. Time and memory are bounded by the length of the text, which is
 /// at most 64 MiB.
 Program program_from(std::string_view text, const std::string& where);

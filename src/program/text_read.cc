@@ -237,6 +237,15 @@ std::vector<std::int64_t> read_coordinates(ProgramReader& r) {
   return list;
 }
 
+bool is_program_text(std::string_view text) {
+  try {
+    Tokens in(text, {});
+    return in.take("placet") && in.is("program");
+  } catch (const InputError&) {
+    return false;  // what it begins with is no token
+  }
+}
+
 Program program_from(std::string_view text, const std::string& where) {
   if (text.size() > kLongestText) {
     throw InputError({.where = where, .problem = "is too long", .allowed = "at most 64 MiB"});

@@ -334,9 +334,13 @@ void read_step(ProgramReader& r, std::vector<Step>& body, StepPhase& phase, int 
   } else if (r.in.at_name() && r.in.next_begins() == '(') {
     body.push_back({read_call(r)});
   } else {
-    const std::vector<Instruction> read = each_buffer(read_instruction(r, phase));
-    lines.resize(lines.size() + read.size() - 1, lines.back());
-    for (const Instruction& instruction : read) body.push_back({instruction});
+    std::vector<Instruction> read = each_buffer(read_instruction(r, phase));
+    const int line = lines.back();
+    lines.resize(lines.size() + read.size() - 1, line);
+    for (Instruction& instruction : read) {
+      instruction.line = {line};
+      body.push_back({std::move(instruction)});
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 // Running through what a device class executes, calls and loops opened up.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
@@ -26,6 +27,31 @@ inline std::int64_t value_of(const IndexTerm& term, const Arguments& arguments) 
       return arguments.micro_batch + term.offset;
   }
   return term.offset;
+}
+
+/// A buffer of a device: an element of a family.
+struct BufferElement {
+  int family = 0;
+  std::int64_t unit = 0;
+  std::int64_t micro_batch = 0;
+
+  friend bool operator==(const BufferElement&, const BufferElement&) = default;
+};
+
+struct BufferElementHash {
+  std::size_t operator()(const BufferElement& e) const {
+    constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;  // 2^64 over the golden ratio: spreads bits
+    std::uint64_t hash = static_cast<std::uint64_t>(e.family);
+    hash = (hash * kOdd) ^ static_cast<std::uint64_t>(e.unit);
+    hash = (hash * kOdd) ^ static_cast<std::uint64_t>(e.micro_batch);
+    return static_cast<std::size_t>((hash * kOdd) >> 16);
+  }
+};
+
+inline BufferElement element_of(const BufferRef& ref, const Arguments& arguments) {
+  return {.family = ref.family,
+          .unit = value_of(ref.unit, arguments),
+          .micro_batch = value_of(ref.micro_batch, arguments)};
 }
 
 /// Calls visit(instruction, arguments) for every instruction in the order of execution.
