@@ -395,13 +395,13 @@ void Machine::call_kernel(int c, const Instruction& i, const Arguments& a) {
   if (!known) {
     work();
   } else {
-    const auto [found, fresh] = known_.try_emplace(key_of_call(i, a, inputs));
-    if (fresh) {
+    std::vector<Numbered>& results = known_[key_of_call(i, a, inputs)];
+    if (results.empty()) {
       work();
-      known_[key_of_call(i, a, inputs)] = outputs;
+      results = outputs;
     } else {
       ++known_again_;
-      outputs = found->second;
+      outputs = results;
     }
   }
   for (std::size_t o = 0; o < i.outputs.size(); ++o) {
@@ -420,8 +420,27 @@ void Machine::odd_content(int c, Content& content, const std::string& why) {
 }
 
 void Machine::accumulate(int c, const Instruction& i, const Arguments& a) {
-  Content source = whole_of(read(c, i.inputs[0], a));
-  Content sum = whole_of(read(c, i.outputs[0], a));
+  const Numbered source = read(c, i.inputs[0], a);
+  const Numbered sum = read(c, i.outputs[0], a);
+  // A sum over micro-batches notes which one is added; any other is alike for all of them.
+  const int micro = regions_.micro_axis();
+  const auto is_alike = [&](const Numbered& n) {
+    return n.number >= 0 && (n.micro_batch < 0 || depends_on(*n.content, micro));
+  };
+  if (!is_alike(source) || !is_alike(sum) || source.micro_batch != sum.micro_batch) {
+    return write(c, i.outputs[0], a, sum_of(c, whole_of(sum), whole_of(source)));
+  }
+  std::vector<Numbered>& known = known_[{instructions_.at(&i), sum.number, source.number}];
+  if (known.empty()) {
+    known = {numbered(sum_of(c, whole_of(sum), whole_of(source)), sum.micro_batch)};
+  }
+  Numbered out = known[0];
+  out.micro_batch = out.content->micro_batch < 0 ? -1 : sum.micro_batch;
+  write(c, i.outputs[0], a, out);
+}
+
+/// Entry by entry.
+Content Machine::sum_of(int c, Content sum, Content source) {
   const int micro = regions_.micro_axis();
   const auto settle_micro_batch = [&](Content& content) {
     if (depends_on(content, micro)) return;
@@ -430,8 +449,8 @@ void Machine::accumulate(int c, const Instruction& i, const Arguments& a) {
   };
   settle_micro_batch(source);
   settle_micro_batch(sum);
-  if (is_zero(sum)) return write(c, i.outputs[0], a, std::move(source));
-  if (is_zero(source)) return;
+  if (is_zero(sum)) return source;
+  if (is_zero(source)) return sum;
   if (!same_shape(sum, source)) {
     odd_content(c, sum, "different parts are added");
   } else if (sum.micro_batch != source.micro_batch) {
@@ -445,7 +464,7 @@ void Machine::accumulate(int c, const Instruction& i, const Arguments& a) {
     }
     if (odd) odd_content(c, sum, "maxima that are not complete are added");
   }
-  write(c, i.outputs[0], a, std::move(sum));
+  return sum;
 }
 
 void Machine::slice(int c, const Instruction& i, const Arguments& a) {

@@ -12,6 +12,7 @@
 
 #include "check/reference_values.h"
 #include "program/walk.h"
+#include "units/hash.h"
 
 namespace placet {
 
@@ -97,6 +98,7 @@ class Machine {
   void execute(int c, const Instruction& i, const Arguments& a);
   void call_kernel(int c, const Instruction& i, const Arguments& a);
   void accumulate(int c, const Instruction& i, const Arguments& a);
+  Content sum_of(int c, Content sum, Content source);
   void slice(int c, const Instruction& i, const Arguments& a);
   bool exchange(int c, const Instruction& i, const Arguments& a);
   bool receive(int c, const Instruction& i, const Arguments& a);
@@ -132,7 +134,7 @@ class Machine {
   int step_ = 0;
   int numbers_ = 0;
   /// Results of calls by kernel or instruction and the numbers of what went in.
-  std::map<std::vector<int>, std::vector<Numbered>> known_;
+  std::unordered_map<std::vector<int>, std::vector<Numbered>, IntsHash> known_;
   std::map<const Instruction*, int> instructions_;
   std::map<std::vector<std::int64_t>, Numbered> inputs_;
   std::int64_t worked_out_ = 0, known_again_ = 0;

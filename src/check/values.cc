@@ -1,53 +1,27 @@
 #include "check/values.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
+#include <functional>
 #include <optional>
 
 #include "units/error.h"
+#include "units/hash.h"
 
 namespace placet {
 namespace {
 
-/// All bytes, so that no two lists of numbers have one key.
-void put(std::string& key, std::int64_t value) {
-  std::array<char, sizeof value> bytes{};
-  std::memcpy(bytes.data(), &value, sizeof value);
-  key.append(bytes.data(), bytes.size());
-}
-
-void put(std::string& key, const std::string& text) {
-  put(key, static_cast<std::int64_t>(text.size()));
-  key += text;
-}
-
-void put(std::string& key, const std::vector<int>& values) {
-  put(key, static_cast<std::int64_t>(values.size()));
-  for (int v : values) put(key, v);
-}
-
-std::string key_of(const Node& node) {
-  std::string key;
-  key.reserve(64);
-  key.push_back(static_cast<char>('a' + static_cast<int>(node.kind)));
-  put(key, node.text);
-  put(key, node.draw);
-  put(key, static_cast<std::int64_t>(node.operands.size()));
+std::uint64_t hash_of(const Node& node) {
+  std::uint64_t hash = static_cast<std::uint64_t>(node.kind);
+  hash = mixed(hash, std::hash<std::string>()(node.text));
+  hash = mixed(hash, std::hash<std::string>()(node.draw));
   for (const NodeOperand& o : node.operands) {
-    put(key, o.node);
-    put(key, o.dims);
+    hash = mixed(mixed(hash, static_cast<std::uint64_t>(o.node)), o.dims);
   }
-  put(key, static_cast<std::int64_t>(node.factors.size()));
   for (const Rational& f : node.factors) {
-    put(key, f.numerator());
-    put(key, f.denominator());
+    hash = mixed(hash, static_cast<std::uint64_t>(f.numerator()));
+    hash = mixed(hash, static_cast<std::uint64_t>(f.denominator()));
   }
-  put(key, node.result);
-  put(key, node.reduced);
-  put(key, static_cast<std::int64_t>(node.combine));
-  put(key, node.dims);
-  return key;
+  return mixed(mixed(hash, node.result), node.reduced);
 }
 
 /// Factors by micro-batch added up: runs are cut where one begins or ends.
@@ -102,12 +76,19 @@ void add_share(std::vector<Share>& shares, const Share& share) {
   shares.insert(place, share);
 }
 
-void add_item(std::vector<Item>& items, const Item& item) {
-  const auto place = std::ranges::find_if(items, [&](const Item& i) {
-    return i.node > item.node || (i.node == item.node && i.complete() == item.complete());
-  });
-  if (place == items.end() || place->node != item.node) {
-    items.insert(place, item);
+/// By node, complete ones before those that are not.
+bool stands_before(const Item& a, const Item& b) {
+  return a.node != b.node ? a.node < b.node : a.complete() && !b.complete();
+}
+
+void add_item(std::vector<Item>& items, Item item) {
+  if (items.empty() || stands_before(items.back(), item)) {
+    items.push_back(std::move(item));
+    return;
+  }
+  const auto place = std::ranges::lower_bound(items, item, stands_before);
+  if (place == items.end() || stands_before(item, *place)) {
+    items.insert(place, std::move(item));
     return;
   }
   if (item.complete()) {
@@ -124,9 +105,15 @@ void add_item(std::vector<Item>& items, const Item& item) {
 }  // namespace
 
 NodeId Nodes::add(const Node& node) {
-  const auto [found, fresh] = known_.try_emplace(key_of(node), static_cast<NodeId>(nodes_.size()));
-  if (fresh) nodes_.push_back(node);
-  return found->second;
+  const std::uint64_t hash = hash_of(node);
+  const auto [first, last] = known_.equal_range(hash);
+  for (auto k = first; k != last; ++k) {
+    if (at(k->second) == node) return k->second;
+  }
+  const auto id = static_cast<NodeId>(nodes_.size());
+  nodes_.push_back(node);
+  known_.emplace(hash, id);
+  return id;
 }
 
 NodeId Nodes::leaf(const std::string& name, const std::vector<int>& dims) {
@@ -228,7 +215,7 @@ void settle(Tensor& tensor, std::int64_t micro_batches) {
         item.parts.clear();
       }
     }
-    add_item(tensor.items, item);
+    add_item(tensor.items, std::move(item));
   }
 }
 
@@ -249,8 +236,7 @@ Tensor scaled(Tensor tensor, const Rational& by) {
 Tensor completed(const Tensor& tensor) {
   Tensor out{.dims = tensor.dims, .cuts = tensor.cuts, .items = {}};
   for (const Item& item : tensor.items) {
-    const Item whole{.node = item.node, .factor = item.factor, .shares = {}, .parts = {}};
-    add_item(out.items, whole);
+    add_item(out.items, {.node = item.node, .factor = item.factor, .shares = {}, .parts = {}});
   }
   return out;
 }

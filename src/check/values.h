@@ -117,7 +117,7 @@ class Nodes {
 
  private:
   std::vector<Node> nodes_;
-  std::unordered_map<std::string, NodeId> known_;
+  std::unordered_multimap<std::uint64_t, NodeId> known_;  // by hash
   std::unordered_map<NodeId, std::string> names_;
 };
 

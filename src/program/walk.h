@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "program/program.h"
+#include "units/hash.h"
 
 namespace placet {
 
@@ -40,11 +41,9 @@ struct BufferElement {
 
 struct BufferElementHash {
   std::size_t operator()(const BufferElement& e) const {
-    constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;  // 2^64 over the golden ratio: spreads bits
-    std::uint64_t hash = static_cast<std::uint64_t>(e.family);
-    hash = (hash * kOdd) ^ static_cast<std::uint64_t>(e.unit);
-    hash = (hash * kOdd) ^ static_cast<std::uint64_t>(e.micro_batch);
-    return static_cast<std::size_t>((hash * kOdd) >> 16);
+    const std::uint64_t unit =
+        mixed(static_cast<std::uint64_t>(e.family), static_cast<std::uint64_t>(e.unit));
+    return static_cast<std::size_t>(mixed(unit, static_cast<std::uint64_t>(e.micro_batch)));
   }
 };
 
