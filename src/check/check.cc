@@ -43,6 +43,9 @@ class Check {
     }
     report_breaches(machine_.breaches());
     report_breaches(find_races(program_));
+    for (const Breach& label : machine_.labels()) {
+      verdict_.labels.push_back(machine_.describe(label.origin) + ": " + label.what);
+    }
     for (const CheckFinding& f : verdict_.findings)
       verdict_.holds[at(static_cast<int>(f.condition))] = false;
     verdict_.equivalent = verdict_.findings.empty();

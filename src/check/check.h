@@ -49,6 +49,9 @@ struct Verdict {
   std::array<bool, kConditionCount> holds{};
   std::vector<std::string> reference;  // its choices
   std::vector<CheckFinding> findings;
+  /// Buffers whose types say another part than they hold: no condition is broken by that, but sizes
+  /// that are read off types are wrong.
+  std::vector<std::string> labels;
 };
 
 /// Judges two steps of a well-formed program.

@@ -135,6 +135,7 @@ void Machine::write(int c, const BufferRef& ref, const Arguments& arguments,
   s.writer = here(c);
   const Family& family = program_.families[at(ref.family)];
   if (!s.alive) breach(c, "'" + family.name + "' is written but not alive");
+  compare_with_type(c, ref, value);
   if (ref.piece < 0) {
     s.written = true;
     s.value = value;
@@ -152,6 +153,26 @@ void Machine::write(int c, const BufferRef& ref, const Arguments& arguments,
   s.written = true;
   s.value = found->second[0];
   s.value.micro_batch = s.value.content->micro_batch < 0 ? -1 : value.micro_batch;
+}
+
+/// Types are labels: what a buffer holds follows from what made it.
+void Machine::compare_with_type(int c, const BufferRef& ref, const Numbered& value) {
+  if (value.number >= 0 && !compared_.insert({ref.family, ref.piece, value.number}).second) return;
+  const auto [known, fresh] = types_.try_emplace(ref.family);
+  if (fresh) known->second = typed({.family = ref.family}, {});
+  const Content& type = known->second;
+  const std::vector<Tensor>& pieces = value.content->pieces;
+  const std::size_t first = ref.piece < 0 ? 0 : at(ref.piece);
+  bool same = value.content->flat == type.flat && first + pieces.size() <= type.pieces.size();
+  for (std::size_t p = 0; same && p < pieces.size(); ++p) {
+    const Tensor& declared = type.pieces[first + p];
+    same = pieces[p].dims == declared.dims && pieces[p].cuts == declared.cuts;
+  }
+  if (same || labels_.size() >= kMostBreaches) return;
+  const std::string& name = program_.families[at(ref.family)].name;
+  const std::string what = "'" + name + "' holds another part than its type says";
+  const bool told = std::ranges::any_of(labels_, [&](const Breach& b) { return b.what == what; });
+  if (!told) labels_.push_back({.what = what, .origin = here(c)});
 }
 
 std::int64_t Machine::elements_of(const Content& content) const {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "check/reference_values.h"
@@ -48,6 +49,9 @@ class Machine {
   Content typed(const BufferRef& ref, const std::vector<NodeId>& nodes);
 
   const std::vector<Breach>& breaches() const { return breaches_; }
+  /// Buffers that hold another part than their type says, one for each family at most. No verdict
+  /// rests on types.
+  const std::vector<Breach>& labels() const { return labels_; }
   const Origin* origin_of(NodeId node) const;
   /// What wrote a buffer last in the last step, else what read it first; null: neither.
   const Origin* touch_of(int device_class, const BufferRef& ref) const;
@@ -81,6 +85,7 @@ class Machine {
   Numbered read(int c, const BufferRef& ref, const Arguments& arguments);
   void write(int c, const BufferRef& ref, const Arguments& arguments, const Numbered& value);
   void write(int c, const BufferRef& ref, const Arguments& arguments, Content content);
+  void compare_with_type(int c, const BufferRef& ref, const Numbered& value);
   Numbered numbered(Content content, std::int64_t micro_batch);
   static Content whole_of(const Numbered& value);
   KernelCall call_of(const Instruction& i, const Arguments& a) const;
@@ -131,6 +136,9 @@ class Machine {
   std::map<std::pair<int, int>, std::deque<Message>> messages_;  // from, to
   std::unordered_map<NodeId, Origin> origins_;
   std::vector<Breach> breaches_;
+  std::vector<Breach> labels_;
+  std::unordered_set<std::vector<int>, IntsHash> compared_;  // family, piece, number
+  std::unordered_map<int, Content> types_;                   // by family
   int step_ = 0;
   int numbers_ = 0;
   /// Results of calls by kernel or instruction and the numbers of what went in.

@@ -94,6 +94,7 @@ Json verdict_object(const Verdict& verdict) {
                         {"masked", f.masked}});
   }
   out["findings"] = std::move(findings);
+  out["labels"] = verdict.labels;
   return out;
 }
 
@@ -117,6 +118,9 @@ std::string verdict_text(const Verdict& verdict, const TextStyle& style) {
             std::string(meaning_of(c)) + "\n";
   }
   for (const CheckFinding& f : verdict.findings) text += "\n" + finding_text(f, style);
+  if (!verdict.labels.empty()) text += "\nTypes that disagree with what buffers hold:";
+  for (const std::string& label : verdict.labels) text += "\n  " + wrapped(style, label, 4);
+  if (!verdict.labels.empty()) text += "\n";
   text += "\nThe reference:";
   for (const std::string& choice : verdict.reference) text += "\n  " + choice;
   return text + "\n";

@@ -9,6 +9,7 @@
 
 #include "algebra/verify.h"
 #include "check/check.h"
+#include "program/fault.h"
 #include "program/text.h"
 
 namespace placet {
@@ -71,6 +72,16 @@ INSTANTIATE_TEST_SUITE_P(
                       Wrong{"unfinished_sum", Condition::order, "update own, m =", false},
                       Wrong{"nested_sums", Condition::gradient_integrity, "dP = through("},
                       Wrong{"message_of_many", Condition::order, "send P over pp to 2"}));
+
+// A type is a label: one that says another part than the buffer holds is told, not believed.
+TEST(ExternalTest, ATypeThatDisagreesIsTold) {
+  const Program right = program_of("momentum_in_parts");
+  EXPECT_TRUE(check(right).labels.empty());
+  const Verdict shifted = check(with_faults(right, {fault_from("shift_slice(slice, by=1)")}));
+  ASSERT_FALSE(shifted.labels.empty());
+  EXPECT_NE(shifted.labels[0].find("'own' holds another part"), std::string::npos);
+  EXPECT_FALSE(shifted.equivalent);
+}
 
 }  // namespace
 }  // namespace placet
