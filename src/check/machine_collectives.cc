@@ -336,8 +336,8 @@ int Machine::class_at(int c, int axis, std::int64_t coordinate) const {
   return -1;
 }
 
-/// The class that a message goes to or comes from; -1: there is none, or more devices than one stand
-/// at an end.
+/// The class that a message goes to or comes from; -1: there is none, or several devices stand at
+/// an end.
 int Machine::partner_of(int c, const Instruction& i) {
   const int axis = i.axes.at(0);
   const int other = class_at(c, axis, i.peer);
