@@ -422,6 +422,17 @@ class Run {
 
 }  // namespace
 
+bool is_divided(const Splits& cuts, int axis) {
+  return std::ranges::any_of(cuts, [&](const Split& c) { return c.axis == axis && c.open; });
+}
+
+bool is_divided(const Content& content, int axis) {
+  const auto divides = [&](const Splits& cuts) { return is_divided(cuts, axis); };
+  return divides(content.flat) || std::ranges::any_of(content.pieces, [&](const Tensor& t) {
+           return std::ranges::any_of(t.cuts, divides);
+         });
+}
+
 std::vector<Content> KernelValues::run(const KernelCall& call, const std::vector<Content>& inputs) {
   std::size_t pieces = 1;
   for (const Content& c : inputs) pieces = std::max(pieces, c.pieces.size());

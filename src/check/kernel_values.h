@@ -20,6 +20,10 @@ struct Content {
   friend bool operator==(const Content&, const Content&) = default;
 };
 
+/// Whether the device has only its part along the axis.
+bool is_divided(const Splits& cuts, int axis);
+bool is_divided(const Content& content, int axis);
+
 /// A kernel as an instruction calls it.
 struct KernelCall {
   const Kernel* kernel = nullptr;

@@ -11,29 +11,6 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 constexpr std::size_t kMostBreaches = 20;
 
-/// A value of one micro-batch among sums over several: its own run gets its number.
-void name_micro_batch(Content& content) {
-  if (content.micro_batch < 0) return;
-  for (Tensor& t : content.pieces) {
-    for (Item& item : t.items) {
-      for (Share& s : item.shares) {
-        for (Share::Run& r : s.runs) {
-          if (r.first < 0) r.first = r.last = content.micro_batch;
-        }
-      }
-    }
-  }
-}
-
-bool depends_on(const Content& content, int axis) {
-  const auto has = [&](const Splits& cuts) {
-    return std::ranges::any_of(cuts, [&](const Split& c) { return c.axis == axis && c.open; });
-  };
-  return has(content.flat) || std::ranges::any_of(content.pieces, [&](const Tensor& t) {
-           return std::ranges::any_of(t.cuts, has);
-         });
-}
-
 /// Whether some sum is over the micro-batch that the content is of.
 bool sums_over_own(const Content& content) {
   return std::ranges::any_of(content.pieces, [](const Tensor& t) {
@@ -42,18 +19,6 @@ bool sums_over_own(const Content& content) {
           item.shares, [](const Share& s) { return !s.runs.empty() && s.runs.front().first < 0; });
     });
   });
-}
-
-bool is_zero(const Content& content) {
-  return std::ranges::all_of(content.pieces, [](const Tensor& t) { return t.items.empty(); });
-}
-
-bool same_shape(const Content& a, const Content& b) {
-  if (a.flat != b.flat || a.pieces.size() != b.pieces.size()) return false;
-  for (std::size_t p = 0; p < a.pieces.size(); ++p) {
-    if (a.pieces[p].dims != b.pieces[p].dims || a.pieces[p].cuts != b.pieces[p].cuts) return false;
-  }
-  return true;
 }
 
 }  // namespace
@@ -109,7 +74,7 @@ Machine::Numbered Machine::read(int c, const BufferRef& ref, const Arguments& ar
 }
 
 Machine::Numbered Machine::numbered(Content content, std::int64_t micro_batch) {
-  const bool depends = depends_on(content, regions_.micro_axis()) || sums_over_own(content);
+  const bool depends = is_divided(content, regions_.micro_axis()) || sums_over_own(content);
   content.micro_batch = depends ? 0 : -1;
   const std::int64_t mine = content.micro_batch < 0 ? -1 : micro_batch;
   return {.content = std::make_shared<const Content>(std::move(content)),
@@ -202,7 +167,7 @@ Content Machine::typed(const BufferRef& ref, const std::vector<NodeId>& nodes) {
     out.pieces.push_back(std::move(t));
   }
   out.flat = regions_.divided({}, elements_of(out), type.flat, 0);
-  if (depends_on(out, regions_.micro_axis())) out.micro_batch = ref.micro_batch.offset;
+  if (is_divided(out, regions_.micro_axis())) out.micro_batch = ref.micro_batch.offset;
   return out;
 }
 
@@ -349,177 +314,6 @@ void Machine::execute(int c, const Instruction& i, const Arguments& a) {
     case InstructionKind::wait:
       return;
   }
-}
-
-/// Where the code believes to be, and what it draws random numbers for.
-KernelCall Machine::call_of(const Instruction& i, const Arguments& a) const {
-  const Kernel& kernel = program_.kernels[at(i.kernel)];
-  KernelCall call{.kernel = &kernel, .positions = {}, .key = {}, .results = {}, .factor = i.factor};
-  call.positions.resize(kernel.dims.size());
-  for (const Position& p : i.positions) {
-    std::int64_t extent = -1;
-    for (std::size_t t = 0; t < i.inputs.size() + i.outputs.size(); ++t) {
-      const BufferRef& ref = t < i.inputs.size() ? i.inputs[t] : i.outputs[t - i.inputs.size()];
-      const BufferType& type = program_.families[at(ref.family)].type;
-      const PieceType& piece = type.pieces[ref.piece < 0 ? 0 : at(ref.piece)];
-      const std::vector<int>& dims = kernel.tensors[t].dims;
-      for (std::size_t d = 0; d < dims.size() && d < piece.dims.size(); ++d) {
-        if (dims[d] == p.dim) extent = program_.dims[at(piece.dims[d].dim)].extent;
-      }
-    }
-    if (extent < 0 && p.by.empty()) extent = 1;
-    call.positions[at(p.dim)] = regions_.cuts_of(extent, p.by);
-  }
-  call.key = draw_key(i.key.name, value_of(i.key.unit, a), step_);
-  for (const BufferRef& ref : i.outputs) {
-    const BufferType& type = program_.families[at(ref.family)].type;
-    std::vector<int>& dims = call.results.emplace_back();
-    for (const DividedDim& d : type.pieces[ref.piece < 0 ? 0 : at(ref.piece)].dims) {
-      dims.push_back(d.dim);
-    }
-  }
-  return call;
-}
-
-/// Two calls with equal keys give equal results: the instruction, what it draws for, what goes in.
-std::vector<int> Machine::key_of_call(const Instruction& i, const Arguments& a,
-                                      const std::vector<Numbered>& inputs) const {
-  std::vector<int> key{instructions_.at(&i)};
-  if (draws(program_.kernels[at(i.kernel)])) {
-    key.push_back(static_cast<int>(value_of(i.key.unit, a)));
-    key.push_back(step_);
-  }
-  for (const Numbered& n : inputs) key.push_back(n.number);
-  return key;
-}
-
-void Machine::call_kernel(int c, const Instruction& i, const Arguments& a) {
-  std::vector<Numbered> inputs;
-  std::int64_t micro_batch = -1;
-  bool known = true;
-  for (const BufferRef& ref : i.inputs) {
-    inputs.push_back(read(c, ref, a));
-    const std::int64_t mine = inputs.back().micro_batch;
-    known =
-        known && inputs.back().number >= 0 && (mine < 0 || micro_batch < 0 || mine == micro_batch);
-    if (mine >= 0) micro_batch = mine;
-  }
-  std::vector<Numbered> outputs;
-  const auto work = [&] {
-    std::vector<Content> contents;
-    for (const Numbered& n : inputs) contents.push_back(whole_of(n));
-    ++worked_out_;
-    for (Content& out : kernels_.run(call_of(i, a), contents)) {
-      outputs.push_back(numbered(std::move(out), micro_batch));
-    }
-  };
-  if (!known) {
-    work();
-  } else {
-    std::vector<Numbered>& results = known_[key_of_call(i, a, inputs)];
-    if (results.empty()) {
-      work();
-      results = outputs;
-    } else {
-      ++known_again_;
-      outputs = results;
-    }
-  }
-  for (std::size_t o = 0; o < i.outputs.size(); ++o) {
-    if (outputs[o].content->micro_batch >= 0) outputs[o].micro_batch = micro_batch;
-    write(c, i.outputs[o], a, outputs[o]);
-  }
-}
-
-void Machine::odd_content(int c, Content& content, const std::string& why) {
-  (void)c;
-  for (Tensor& t : content.pieces) {
-    Node node{.kind = Node::Kind::odd, .text = why, .dims = t.dims};
-    for (const Item& item : t.items) node.operands.push_back({item.node, {}});
-    t.items = {{.node = nodes_.add(node), .factor = Rational(1), .shares = {}, .parts = {}}};
-  }
-}
-
-void Machine::accumulate(int c, const Instruction& i, const Arguments& a) {
-  const Numbered source = read(c, i.inputs[0], a);
-  const Numbered sum = read(c, i.outputs[0], a);
-  // A sum over micro-batches notes which one is added; any other is alike for all of them.
-  const int micro = regions_.micro_axis();
-  const auto is_alike = [&](const Numbered& n) {
-    return n.number >= 0 && (n.micro_batch < 0 || depends_on(*n.content, micro));
-  };
-  if (!is_alike(source) || !is_alike(sum) || source.micro_batch != sum.micro_batch) {
-    return write(c, i.outputs[0], a, sum_of(c, whole_of(sum), whole_of(source)));
-  }
-  std::vector<Numbered>& known = known_[{instructions_.at(&i), sum.number, source.number}];
-  if (known.empty()) {
-    known = {numbered(sum_of(c, whole_of(sum), whole_of(source)), sum.micro_batch)};
-  }
-  Numbered out = known[0];
-  out.micro_batch = out.content->micro_batch < 0 ? -1 : sum.micro_batch;
-  write(c, i.outputs[0], a, out);
-}
-
-/// Entry by entry.
-Content Machine::sum_of(int c, Content sum, Content source) {
-  const int micro = regions_.micro_axis();
-  const auto settle_micro_batch = [&](Content& content) {
-    if (depends_on(content, micro)) return;
-    name_micro_batch(content);
-    content.micro_batch = -1;
-  };
-  settle_micro_batch(source);
-  settle_micro_batch(sum);
-  if (is_zero(sum)) return source;
-  if (is_zero(source)) return sum;
-  if (!same_shape(sum, source)) {
-    odd_content(c, sum, "different parts are added");
-  } else if (sum.micro_batch != source.micro_batch) {
-    odd_content(c, sum, "values of different micro-batches are added entry by entry");
-  } else {
-    bool odd = false;
-    for (std::size_t p = 0; p < sum.pieces.size(); ++p) {
-      odd = odd || has_open_maximum(sum.pieces[p]) || has_open_maximum(source.pieces[p]);
-      add_to(sum.pieces[p], source.pieces[p]);
-      settle(sum.pieces[p], kernels_.micro_batches());
-    }
-    if (odd) odd_content(c, sum, "maxima that are not complete are added");
-  }
-  return sum;
-}
-
-void Machine::slice(int c, const Instruction& i, const Arguments& a) {
-  write(c, i.outputs[0], a, worked_out(c, i, read(c, i.inputs[0], a)));
-}
-
-/// What an instruction of one input and one output makes of a content, once for equal ones.
-Machine::Numbered Machine::worked_out(int c, const Instruction& i, const Numbered& value) {
-  const auto [found, fresh] = known_.try_emplace({instructions_.at(&i), value.number});
-  if (fresh || value.number < 0) {
-    ++worked_out_;
-    Content content = whole_of(value);
-    content = i.kind == InstructionKind::slice ? sliced(i, std::move(content))
-                                               : collected(c, i, std::move(content));
-    found->second = {numbered(std::move(content), value.micro_batch)};
-  } else {
-    ++known_again_;
-  }
-  Numbered out = found->second[0];
-  if (out.content->micro_batch >= 0) out.micro_batch = value.micro_batch;
-  return out;
-}
-
-Content Machine::sliced(const Instruction& i, Content content) {
-  if (i.dim == kFlat) {
-    content.flat = regions_.divided(content.flat, elements_of(content), i.axes, i.shift);
-    return content;
-  }
-  for (Tensor& t : content.pieces) {
-    if (at(i.dim) >= t.dims.size()) continue;
-    t.cuts[at(i.dim)] = regions_.divided(
-        t.cuts[at(i.dim)], program_.dims[at(t.dims[at(i.dim)])].extent, i.axes, i.shift);
-  }
-  return content;
 }
 
 const Content* Machine::content_of(int device_class, const BufferRef& ref) const {

@@ -9,23 +9,13 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-bool is_open(const Splits& cuts, int axis) {
-  return std::ranges::any_of(cuts, [&](const Split& c) { return c.axis == axis && c.open; });
-}
-
-bool is_divided(const Content& content, int axis) {
-  return is_open(content.flat, axis) || std::ranges::any_of(content.pieces, [&](const Tensor& t) {
-           return std::ranges::any_of(t.cuts, [&](const Splits& c) { return is_open(c, axis); });
-         });
-}
-
 /// Whether some sum is still open along the axis.
 bool is_partial(const Content& content, int axis) {
   for (const Tensor& t : content.pieces) {
     for (const Item& item : t.items) {
       for (const Share& s : item.shares) {
         for (const OpenSum& o : s.open) {
-          if (is_open(o.cuts, axis)) return true;
+          if (is_divided(o.cuts, axis)) return true;
         }
       }
     }
