@@ -85,16 +85,17 @@ class Check {
     if (++reported_ > kMostExplained) return;
     const StateRef& ref = initial.pieces[piece];
     const bool there = machine_.content_of(c, initial.buffer) != nullptr;
-    CheckFinding finding{.tensor = reference_.name_of(ref)};
-    finding.ranks = program_.classes[at(c)].name;
+    CheckFinding finding;
     if (found == nullptr) {
       finding.condition = Condition::state_consistency;
       finding.expected = "the part that it held before the step, brought up to date";
       finding.found = there ? "another part of it" : "nothing";
       finding.difference = "the device does not hold its part after the step";
     } else {
-      explain(nodes_, machine_, program_, expected, *found, finding);
+      finding = explain(nodes_, machine_, program_, expected, *found);
     }
+    finding.tensor = reference_.name_of(ref);
+    finding.ranks = program_.classes[at(c)].name;
     const Origin* touch = finding.at.empty() ? machine_.touch_of(c, initial.buffer) : nullptr;
     if (touch != nullptr) finding.at = machine_.describe(*touch);
     const std::string cause = finding.at + finding.difference;

@@ -10,9 +10,10 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 /// Goes down two expressions while they agree on what is done with what.
 class Difference {
  public:
-  Difference(const Nodes& nodes, const Machine& machine, const Program& program,
-             CheckFinding& finding)
-      : nodes_(nodes), machine_(machine), program_(program), out_(finding) {}
+  Difference(const Nodes& nodes, const Machine& machine, const Program& program)
+      : nodes_(nodes), machine_(machine), program_(program) {}
+
+  CheckFinding take() { return std::move(out_); }
 
   void compare(NodeId expected, NodeId found) {
     note(found);
@@ -148,10 +149,8 @@ class Difference {
   void operands(NodeId expected, NodeId found) {
     const Node e = nodes_.at(expected);
     const Node f = nodes_.at(found);
-    std::vector<NodeId> mine;
-    std::vector<NodeId> theirs;
-    for (const NodeOperand& o : e.operands) mine.push_back(o.node);
-    for (const NodeOperand& o : f.operands) theirs.push_back(o.node);
+    std::vector<NodeId> mine = nodes_of(e);
+    std::vector<NodeId> theirs = nodes_of(f);
     if (e.kind == Node::Kind::product) {
       remove_common(mine, theirs);
     } else {
@@ -165,6 +164,12 @@ class Difference {
     const bool scalar = e.text.starts_with("limited") || e.text == "inv";
     compare(mine.front(), theirs.front());
     if (scalar) out_.condition = Condition::update_integrity;
+  }
+
+  static std::vector<NodeId> nodes_of(const Node& node) {
+    std::vector<NodeId> out(node.operands.size());
+    std::ranges::transform(node.operands, out.begin(), &NodeOperand::node);
+    return out;
   }
 
   static void remove_common(std::vector<NodeId>& a, std::vector<NodeId>& b) {
@@ -204,17 +209,21 @@ class Difference {
   const Nodes& nodes_;
   const Machine& machine_;
   const Program& program_;
-  CheckFinding& out_;
+  CheckFinding out_;
   int depth_ = 0;
 };
 
 }  // namespace
 
-void explain(Nodes& nodes, const Machine& machine, const Program& program, NodeId expected,
-             const Tensor& found, CheckFinding& finding) {
-  Difference difference(nodes, machine, program, finding);
-  if (!is_complete(found)) return difference.incomplete(expected, found);
-  difference.compare(expected, nodes.node_of(found));
+CheckFinding explain(Nodes& nodes, const Machine& machine, const Program& program, NodeId expected,
+                     const Tensor& found) {
+  Difference difference(nodes, machine, program);
+  if (is_complete(found)) {
+    difference.compare(expected, nodes.node_of(found));
+  } else {
+    difference.incomplete(expected, found);
+  }
+  return difference.take();
 }
 
 }  // namespace placet

@@ -7,9 +7,9 @@
 
 namespace placet {
 
-/// Fills in condition, place, expectation and difference of a finding about a tensor that should
-/// be `expected`.
-void explain(Nodes& nodes, const Machine& machine, const Program& program, NodeId expected,
-             const Tensor& found, CheckFinding& finding);
+/// Condition, place, expectation and difference of a finding about a tensor that should be
+/// `expected`.
+CheckFinding explain(Nodes& nodes, const Machine& machine, const Program& program, NodeId expected,
+                     const Tensor& found);
 
 }  // namespace placet

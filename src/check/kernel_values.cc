@@ -191,32 +191,39 @@ class Run {
     std::vector<int> dims;
   };
 
+  /// What a product is made of.
+  struct Factors {
+    std::vector<Factor> list;
+    Rational factor;
+    const Tensor* partial = nullptr;  // the one that is not complete, if there is one
+    bool sums_rows = false;           // the row of all elements is summed as well
+  };
+
   Tensor product(const Product& p, const Statement& s, const std::vector<int>& result) {
-    Tensor out = shaped(result);
-    const Tensor* partial = nullptr;
-    Rational factor = p.factor * call_.factor;
-    std::vector<Factor> factors;
+    const auto is_zero = [&](const Operand& o) { return values_[at(o.tensor)].items.empty(); };
+    if (std::ranges::any_of(p.operands, is_zero)) return shaped(result);
+    if (p.operands.size() == 1 && opened(p.operands[0].dims) == result) {
+      return multiple(values_[at(p.operands[0].tensor)], p.factor * call_.factor, result);
+    }
+    Factors factors{.list = {}, .factor = p.factor * call_.factor, .sums_rows = sums_rows(p, s)};
     for (const Operand& o : p.operands) {
       const Tensor& value = values_[at(o.tensor)];
-      if (value.items.empty()) return out;  // zero
-      const std::vector<int> dims = opened(o.dims);
-      if (p.operands.size() == 1 && dims == result) {
-        if (factor != Rational(1) && has_open_maximum(value)) {
-          trouble("a maximum that is not complete is multiplied");
-        }
-        Tensor same = scaled(value, factor);
-        same.dims = out.dims;
-        return same;
-      }
       if (!is_complete(value)) {
-        if (partial != nullptr) trouble("two incomplete sums are multiplied");
-        partial = &value;
+        if (factors.partial != nullptr) trouble("two incomplete sums are multiplied");
+        factors.partial = &value;
       }
-      factors.push_back({.node = factor_node(value, factor), .dims = dims});
+      factors.list.push_back({.node = factor_node(value, factors.factor), .dims = opened(o.dims)});
     }
-    const bool rows = sums_rows(p, s);
-    add_product(std::move(factors), result, factor, partial, rows, out);
-    return out;
+    return product(std::move(factors), result);
+  }
+
+  Tensor multiple(const Tensor& value, const Rational& factor, const std::vector<int>& result) {
+    if (factor != Rational(1) && has_open_maximum(value)) {
+      trouble("a maximum that is not complete is multiplied");
+    }
+    Tensor same = scaled(value, factor);
+    same.dims = shaped(result).dims;
+    return same;
   }
 
   /// A single item gives its factor to the product, so that scales move freely.
@@ -239,40 +246,50 @@ class Run {
     return std::ranges::any_of(p.operands, [&](const Operand& o) { return has_any(o.dims); });
   }
 
-  void add_product(std::vector<Factor> factors, const std::vector<int>& result,
-                   const Rational& factor, const Tensor* partial, bool rows, Tensor& out) {
-    std::ranges::sort(factors, [](const Factor& a, const Factor& b) {
+  /// Dims of a node under numbers in the order in which they are named.
+  class Numbers {
+   public:
+    std::vector<int> of(const std::vector<int>& dims) {
+      std::vector<int> list(dims.size());
+      std::ranges::transform(dims, list.begin(), [&](int d) {
+        return all_.try_emplace(d, static_cast<int>(all_.size())).first->second;
+      });
+      return list;
+    }
+    const std::map<int, int>& all() const { return all_; }
+
+   private:
+    std::map<int, int> all_;
+  };
+
+  Tensor product(Factors factors, const std::vector<int>& result) {
+    std::ranges::sort(factors.list, [](const Factor& a, const Factor& b) {
       return a.node != b.node ? a.node < b.node : a.dims < b.dims;
     });
-    std::map<int, int> number;
-    const auto numbered = [&](const std::vector<int>& dims) {
-      std::vector<int> list;
-      for (int d : dims)
-        list.push_back(number.try_emplace(d, static_cast<int>(number.size())).first->second);
-      return list;
-    };
+    Tensor out = shaped(result);
+    Numbers numbers;
     Node node{.kind = Node::Kind::product, .text = {}, .dims = out.dims};
-    for (const Factor& f : factors) node.operands.push_back({f.node, numbered(f.dims)});
-    node.result = numbered(result);
+    for (const Factor& f : factors.list) node.operands.push_back({f.node, numbers.of(f.dims)});
+    node.result = numbers.of(result);
     const NodeId made = nodes_.add(node);
-    Share share{.of = made, .open = {}, .runs = {}, .factor = factor};
-    for (const auto& [d, n] : number) {
+    Share share{.of = made, .open = {}, .runs = {}, .factor = factors.factor};
+    for (const auto& [d, n] : numbers.all()) {
       if (!contains(result, d)) open(made, n, cuts_of(d), share);
     }
-    if (rows) open(made, -1, flat_, share);
+    if (factors.sums_rows) open(made, -1, flat_, share);
     require_one_sum_each(share.open);
     std::ranges::sort(share.open);
     Item item{.node = made, .factor = Rational(1), .shares = {}, .parts = {}};
-    if (partial != nullptr) {
-      pass_shares(*partial, share, item);
+    if (factors.partial != nullptr) {
+      pass_shares(*factors.partial, share, item);
     } else if (share.open.empty() && share.runs.empty()) {
-      item.factor = factor;
+      item.factor = factors.factor;
     } else {
       item.parts = {made};
       item.shares = {share};
     }
-    Tensor summand{.dims = out.dims, .cuts = out.cuts, .items = {item}};
-    add_to(out, summand);
+    out.items = {item};
+    return out;
   }
 
   /// Notes a sum over a dim of which the device has a part.
@@ -306,27 +323,16 @@ class Run {
   void pass_shares(const Tensor& partial, const Share& own, Item& item) {
     for (const Item& from : partial.items) {
       if (from.complete()) {
-        item.parts.push_back(from.node);
         Share whole = own;
         whole.of = from.node;
         whole.factor = own.factor * from.factor;
+        item.parts.push_back(from.node);
         item.shares.push_back(whole);
         continue;
       }
       if (from.combine != Combine::sum) trouble("a maximum that is not complete is multiplied");
       item.parts.insert(item.parts.end(), from.parts.begin(), from.parts.end());
-      for (const Share& s : from.shares) {
-        Share passed = s;
-        passed.factor = passed.factor * own.factor;
-        passed.open.insert(passed.open.end(), own.open.begin(), own.open.end());
-        require_one_sum_each(passed.open);
-        std::ranges::sort(passed.open);
-        if (!own.runs.empty() && !passed.runs.empty()) {
-          trouble("sums over micro-batches are nested");
-        }
-        if (passed.runs.empty()) passed.runs = own.runs;
-        item.shares.push_back(passed);
-      }
+      for (const Share& s : from.shares) item.shares.push_back(nested(s, own));
     }
     std::ranges::sort(item.parts);
     std::ranges::sort(item.shares, [](const Share& a, const Share& b) {
@@ -334,18 +340,23 @@ class Run {
     });
   }
 
+  /// A share of a sum whose terms are themselves summed with `own`.
+  Share nested(Share share, const Share& own) {
+    share.factor = share.factor * own.factor;
+    share.open.insert(share.open.end(), own.open.begin(), own.open.end());
+    require_one_sum_each(share.open);
+    std::ranges::sort(share.open);
+    if (!own.runs.empty() && !share.runs.empty()) trouble("sums over micro-batches are nested");
+    if (share.runs.empty()) share.runs = own.runs;
+    return share;
+  }
+
   // --- functions
 
   Tensor function(const Statement& s) {
     const std::vector<int> result = opened(s.result.dims);
     Tensor out = shaped(result);
-    std::map<int, int> number;
-    const auto numbered = [&](const std::vector<int>& dims) {
-      std::vector<int> list;
-      for (int d : dims)
-        list.push_back(number.try_emplace(d, static_cast<int>(number.size())).first->second);
-      return list;
-    };
+    Numbers numbers;
     Node node{.kind = Node::Kind::function, .text = s.function, .dims = out.dims};
     for (const Operand& o : s.operands) {
       const Tensor& value = values_[at(o.tensor)];
@@ -355,22 +366,22 @@ class Run {
       } else {
         operand = incomplete(value);
       }
-      node.operands.push_back({operand, numbered(opened(o.dims))});
+      node.operands.push_back({operand, numbers.of(opened(o.dims))});
     }
     for (int d : s.whole) {
       if (!is_whole(cuts_of(d))) {
         trouble("'" + s.function + "' sees a part of '" + kernel_.dims[at(d)].name + "' only");
       }
     }
-    node.result = numbered(result);
-    node.reduced = numbered(s.reduced);
+    node.result = numbers.of(result);
+    node.reduced = numbers.of(s.reduced);
     node.reduced.push_back(-1);
-    for (int d : numbered(s.whole)) node.reduced.push_back(d);
+    for (int d : numbers.of(s.whole)) node.reduced.push_back(d);
     node.combine = s.combine;
     if (draws(s.function)) node.draw = call_.key;
     const NodeId made = nodes_.add(node);
     Share share{.of = made, .open = {}, .runs = {}, .factor = Rational(1)};
-    for (int d : s.reduced) open(made, number.at(d), cuts_of(d), share);
+    for (int d : s.reduced) open(made, numbers.all().at(d), cuts_of(d), share);
     require_one_sum_each(share.open);
     std::ranges::sort(share.open);
     Item item{.node = made, .factor = Rational(1), .shares = {}, .parts = {}, .combine = s.combine};
@@ -390,18 +401,21 @@ class Run {
     Node node{.kind = Node::Kind::odd, .text = "an incomplete sum", .dims = value.dims};
     node.operands.push_back({nodes_.node_of(unscaled(completed(value))), {}});
     for (const Item& item : value.items) {
-      for (const Share& s : item.shares) {
-        for (const OpenSum& o : s.open) {
-          for (const Split& c : o.cuts) {
-            if (c.open) node.result.push_back(c.axis);
-          }
-        }
-        if (!s.runs.empty()) node.result.push_back(regions_.micro_axis());
-      }
+      for (const Share& s : item.shares) note_axes(s, node.result);
     }
     std::ranges::sort(node.result);
     node.result.erase(std::unique(node.result.begin(), node.result.end()), node.result.end());
     return nodes_.add(node);
+  }
+
+  /// Axes along which parts of a share are missing.
+  void note_axes(const Share& s, std::vector<int>& axes) const {
+    for (const OpenSum& o : s.open) {
+      for (const Split& c : o.cuts) {
+        if (c.open) axes.push_back(c.axis);
+      }
+    }
+    if (!s.runs.empty()) axes.push_back(regions_.micro_axis());
   }
 
   Nodes& nodes_;
@@ -436,24 +450,25 @@ bool is_divided(const Content& content, int axis) {
 std::vector<Content> KernelValues::run(const KernelCall& call, const std::vector<Content>& inputs) {
   std::size_t pieces = 1;
   for (const Content& c : inputs) pieces = std::max(pieces, c.pieces.size());
-  std::vector<Content> out;
-  for (std::size_t p = 0; p < pieces; ++p) {
-    std::vector<Content> one = Run(nodes_, regions_, micro_batches_, call).run(inputs, p);
-    if (p == 0) {
-      out = std::move(one);
-      continue;
-    }
+  std::vector<Content> out = Run(nodes_, regions_, micro_batches_, call).run(inputs, 0);
+  for (std::size_t p = 1; p < pieces; ++p) {
+    const std::vector<Content> one = Run(nodes_, regions_, micro_batches_, call).run(inputs, p);
     for (std::size_t o = 0; o < out.size(); ++o) {
       const bool row = !call.kernel->tensors[at(call.kernel->inputs) + o].dims.empty();
-      if (row) {
-        out[o].pieces.push_back(one[o].pieces[0]);
-      } else {
-        add_to(out[o].pieces[0], one[o].pieces[0]);
-        settle(out[o].pieces[0], micro_batches_);
-      }
+      add_piece(row, one[o].pieces[0], out[o]);
     }
   }
   return out;
+}
+
+/// Of a row of tensors one more, of a number one more summand.
+void KernelValues::add_piece(bool row, const Tensor& piece, Content& out) const {
+  if (row) {
+    out.pieces.push_back(piece);
+    return;
+  }
+  add_to(out.pieces[0], piece);
+  settle(out.pieces[0], micro_batches_);
 }
 
 }  // namespace placet

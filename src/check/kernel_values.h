@@ -34,8 +34,7 @@ struct KernelCall {
   Rational factor{1};
 };
 
-/// Evaluates kernels. What cannot be right becomes an odd node, whose text says why; `problems`
-/// collects them.
+/// Evaluates kernels. What cannot be right becomes an odd node, whose text says why.
 class KernelValues {
  public:
   KernelValues(Nodes& nodes, Regions& regions, std::int64_t micro_batches)
@@ -47,6 +46,8 @@ class KernelValues {
   std::int64_t micro_batches() const { return micro_batches_; }
 
  private:
+  void add_piece(bool row, const Tensor& piece, Content& out) const;
+
   Nodes& nodes_;
   Regions& regions_;
   std::int64_t micro_batches_;

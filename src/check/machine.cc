@@ -11,14 +11,17 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 constexpr std::size_t kMostBreaches = 20;
 
-/// Whether some sum is over the micro-batch that the content is of.
-bool sums_over_own(const Content& content) {
-  return std::ranges::any_of(content.pieces, [](const Tensor& t) {
-    return std::ranges::any_of(t.items, [](const Item& item) {
-      return std::ranges::any_of(
-          item.shares, [](const Share& s) { return !s.runs.empty() && s.runs.front().first < 0; });
-    });
+/// Whether the sum is over the micro-batch that the content is of.
+bool sums_over_own(const Share& s) { return !s.runs.empty() && s.runs.front().first < 0; }
+
+bool sums_over_own(const Tensor& t) {
+  return std::ranges::any_of(t.items, [](const Item& item) {
+    return std::ranges::any_of(item.shares, [](const Share& s) { return sums_over_own(s); });
   });
+}
+
+bool sums_over_own(const Content& content) {
+  return std::ranges::any_of(content.pieces, [](const Tensor& t) { return sums_over_own(t); });
 }
 
 }  // namespace
@@ -101,23 +104,35 @@ void Machine::write(int c, const BufferRef& ref, const Arguments& arguments,
   const Family& family = program_.families[at(ref.family)];
   if (!s.alive) breach(c, "'" + family.name + "' is written but not alive");
   compare_with_type(c, ref, value);
-  if (ref.piece < 0) {
-    s.written = true;
-    s.value = value;
-    return;
-  }
-  Content all;
-  if (s.written && s.value.content) all = *s.value.content;
-  all.pieces.resize(family.type.pieces.size());
-  all.micro_batch = value.content->micro_batch;
-  all.flat.clear();
-  if (!value.content->pieces.empty()) all.pieces[at(ref.piece)] = value.content->pieces[0];
-  const std::vector<int> key{-2, s.written ? s.value.number : -1, ref.piece, value.number};
-  const auto [found, fresh] = known_.try_emplace(key);
-  if (fresh) found->second = {numbered(std::move(all), value.micro_batch)};
+  s.value = ref.piece < 0 ? value : with_piece(c, ref, s, value);
   s.written = true;
-  s.value = found->second[0];
-  s.value.micro_batch = s.value.content->micro_batch < 0 ? -1 : value.micro_batch;
+}
+
+/// The content of a buffer with one tensor of its row replaced. Those that were never written, and
+/// those of another micro-batch, are not to be used.
+Machine::Numbered Machine::with_piece(int c, const BufferRef& ref, const Slot& old,
+                                      const Numbered& value) {
+  const bool differ = old.written && old.value.micro_batch >= 0 && value.micro_batch >= 0 &&
+                      old.value.micro_batch != value.micro_batch;
+  const std::int64_t micro_batch =
+      value.micro_batch >= 0 || !old.written ? value.micro_batch : old.value.micro_batch;
+  const int before = old.written ? old.value.number : -1;
+  const auto make = [&] {
+    Content all = old.written ? *old.value.content : typed({.family = ref.family}, {});
+    if (!old.written) odd_content(c, all, "a tensor that was never written");
+    if (differ) odd_content(c, all, "a tensor of another micro-batch");
+    if (!all.flat.empty()) odd_content(c, all, "a part of a row of which one tensor is replaced");
+    all.flat.clear();
+    const bool there = !value.content->pieces.empty() && at(ref.piece) < all.pieces.size();
+    if (there) all.pieces[at(ref.piece)] = value.content->pieces[0];
+    return numbered(std::move(all), micro_batch);
+  };
+  if (value.number < 0 || (old.written && before < 0)) return make();
+  std::vector<Numbered>& known = known_[{-2, before, ref.family, ref.piece, value.number, differ}];
+  if (known.empty()) known = {make()};
+  Numbered out = known[0];
+  out.micro_batch = out.content->micro_batch < 0 ? -1 : micro_batch;
+  return out;
 }
 
 /// Types are labels: what a buffer holds follows from what made it.
@@ -172,51 +187,66 @@ Content Machine::typed(const BufferRef& ref, const std::vector<NodeId>& nodes) {
 }
 
 void Machine::begin(const ReferenceValues& reference) {
-  for (std::size_t c = 0; c < program_.classes.size(); ++c) {
-    for (const Initial& initial : program_.classes[c].initial) {
-      std::vector<NodeId> nodes;
-      for (const StateRef& ref : initial.pieces) {
-        nodes.push_back(ref.kind == StateRef::Kind::zero ? -1 : reference.value_of(ref));
-      }
-      Slot& s = slot(static_cast<int>(c), initial.buffer, {});
-      Content content = typed(initial.buffer, nodes);
-      const std::int64_t micro_batch = content.micro_batch;
-      s = {.alive = true, .written = true, .value = numbered(std::move(content), micro_batch)};
-    }
+  for (int c = 0; c < static_cast<int>(program_.classes.size()); ++c) {
+    for (const Initial& initial : program_.classes[at(c)].initial) begin(c, initial, reference);
   }
 }
 
+void Machine::begin(int c, const Initial& initial, const ReferenceValues& reference) {
+  std::vector<NodeId> nodes(initial.pieces.size());
+  std::ranges::transform(initial.pieces, nodes.begin(), [&](const StateRef& ref) {
+    return ref.kind == StateRef::Kind::zero ? -1 : reference.value_of(ref);
+  });
+  Content content = typed(initial.buffer, nodes);
+  const std::int64_t micro_batch = content.micro_batch;
+  slot(c, initial.buffer, {}) = {
+      .alive = true, .written = true, .value = numbered(std::move(content), micro_batch)};
+}
+
+/// The samples of a step, alike for all micro-batches but for their number.
+void Machine::bring(int c, const Initial& initial, const ReferenceValues& reference) {
+  if (initial.pieces.empty() || initial.pieces[0].kind != StateRef::Kind::input) return;
+  const std::vector<std::int64_t> key{step_, initial.buffer.family, initial.pieces[0].tensor};
+  const auto [found, fresh] = inputs_.try_emplace(key);
+  if (fresh) {
+    found->second = numbered(typed(initial.buffer, {reference.value_of(initial.pieces[0])}), 0);
+  }
+  Slot& s = slot(c, initial.buffer, {});
+  s = {.alive = true, .written = true, .value = found->second};
+  if (s.value.content->micro_batch >= 0) s.value.micro_batch = initial.buffer.micro_batch.offset;
+}
+
 void Machine::run_step(const ReferenceValues& reference) {
-  for (std::size_t c = 0; c < program_.classes.size(); ++c) {
-    for (const Initial& initial : program_.classes[c].initial) {
-      if (initial.pieces.empty() || initial.pieces[0].kind != StateRef::Kind::input) continue;
-      // Samples of all micro-batches are alike but for their number.
-      const std::vector<std::int64_t> key{step_, initial.buffer.family, initial.pieces[0].tensor};
-      const auto [found, fresh] = inputs_.try_emplace(key);
-      if (fresh) {
-        found->second = numbered(typed(initial.buffer, {reference.value_of(initial.pieces[0])}), 0);
-      }
-      Slot& s = slot(static_cast<int>(c), initial.buffer, {});
-      s = {.alive = true, .written = true, .value = found->second};
-      if (s.value.content->micro_batch >= 0) {
-        s.value.micro_batch = initial.buffer.micro_batch.offset;
-      }
-    }
-    runners_[c].next = 0;
+  const int classes = static_cast<int>(program_.classes.size());
+  for (int c = 0; c < classes; ++c) {
+    for (const Initial& initial : program_.classes[at(c)].initial) bring(c, initial, reference);
+    runners_[at(c)].next = 0;
   }
   bool moved = true;
   while (moved) {
     moved = false;
-    for (std::size_t c = 0; c < runners_.size(); ++c) {
-      while (advance(static_cast<int>(c))) moved = true;
+    for (int c = 0; c < classes; ++c) {
+      while (advance(c)) moved = true;
     }
   }
+  require_end();
+  ++step_;
+}
+
+/// All classes are through, and all messages taken.
+void Machine::require_end() {
   for (std::size_t c = 0; c < runners_.size(); ++c) {
     if (runners_[c].next < runners_[c].list.size()) {
       breach(static_cast<int>(c), "waits for ever: what it needs is never sent");
     }
   }
-  ++step_;
+  for (auto& [ends, queue] : messages_) {
+    for (const Message& message : queue) {
+      breaches_.push_back(
+          {.what = "is a message that is never received", .origin = message.origin});
+    }
+    queue.clear();
+  }
 }
 
 /// Executes the next instruction of a class, if it can.

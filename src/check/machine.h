@@ -79,16 +79,23 @@ class Machine {
   };
   struct Message {
     std::vector<Numbered> contents;
+    Origin origin;
   };
 
   Slot& slot(int c, const BufferRef& ref, const Arguments& arguments);
   Numbered read(int c, const BufferRef& ref, const Arguments& arguments);
   void write(int c, const BufferRef& ref, const Arguments& arguments, const Numbered& value);
   void write(int c, const BufferRef& ref, const Arguments& arguments, Content content);
+  Numbered with_piece(int c, const BufferRef& ref, const Slot& old, const Numbered& value);
   void compare_with_type(int c, const BufferRef& ref, const Numbered& value);
   Numbered numbered(Content content, std::int64_t micro_batch);
   static Content whole_of(const Numbered& value);
+  const PieceType& piece_of(const Instruction& i, std::size_t t) const;
+  std::optional<std::int64_t> extent_of(const Instruction& i, int dim) const;
   KernelCall call_of(const Instruction& i, const Arguments& a) const;
+  static std::optional<std::int64_t> common_micro_batch(const std::vector<Numbered>& values);
+  std::vector<Numbered> outputs_of(const Instruction& i, const Arguments& a,
+                                   const std::vector<Numbered>& inputs);
   std::vector<int> key_of_call(const Instruction& i, const Arguments& a,
                                const std::vector<Numbered>& inputs) const;
   Numbered worked_out(int c, const Instruction& i, const Numbered& value);
@@ -96,6 +103,9 @@ class Machine {
   void breach(int c, const std::string& what);
   void odd_content(int c, Content& content, const std::string& why);
 
+  void begin(int c, const Initial& initial, const ReferenceValues& reference);
+  void bring(int c, const Initial& initial, const ReferenceValues& reference);
+  void require_end();
   bool advance(int c);
   void begin_buffer(int c, const BufferRef& ref, const Arguments& a);
   void end_buffer(int c, const BufferRef& ref, const Arguments& a);

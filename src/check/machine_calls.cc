@@ -1,5 +1,6 @@
 // What the machine makes of kernels, additions and slices, each worked out once for equal inputs.
 #include <algorithm>
+#include <optional>
 
 #include "check/machine.h"
 
@@ -9,15 +10,17 @@ namespace {
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// A value of one micro-batch among sums over several: its own run gets its number.
+void name_micro_batch(Share& share, std::int64_t micro_batch) {
+  for (Share::Run& r : share.runs) {
+    if (r.first < 0) r.first = r.last = micro_batch;
+  }
+}
+
 void name_micro_batch(Content& content) {
   if (content.micro_batch < 0) return;
   for (Tensor& t : content.pieces) {
     for (Item& item : t.items) {
-      for (Share& s : item.shares) {
-        for (Share::Run& r : s.runs) {
-          if (r.first < 0) r.first = r.last = content.micro_batch;
-        }
-      }
+      for (Share& s : item.shares) name_micro_batch(s, content.micro_batch);
     }
   }
 }
@@ -36,32 +39,40 @@ bool same_shape(const Content& a, const Content& b) {
 
 }  // namespace
 
+/// The tensor of a buffer that a kernel's tensor number `t` is: inputs come first.
+const PieceType& Machine::piece_of(const Instruction& i, std::size_t t) const {
+  const BufferRef& ref = t < i.inputs.size() ? i.inputs[t] : i.outputs[t - i.inputs.size()];
+  return program_.families[at(ref.family)].type.pieces[ref.piece < 0 ? 0 : at(ref.piece)];
+}
+
+/// The extent of a dim of a kernel where it is called; none: no buffer has it.
+std::optional<std::int64_t> Machine::extent_of(const Instruction& i, int dim) const {
+  std::optional<std::int64_t> extent;
+  const Kernel& kernel = program_.kernels[at(i.kernel)];
+  for (std::size_t t = 0; t < i.inputs.size() + i.outputs.size(); ++t) {
+    const PieceType& piece = piece_of(i, t);
+    const std::vector<int>& dims = kernel.tensors[t].dims;
+    for (std::size_t d = 0; d < dims.size() && d < piece.dims.size(); ++d) {
+      if (dims[d] == dim) extent = program_.dims[at(piece.dims[d].dim)].extent;
+    }
+  }
+  return extent;
+}
+
 /// Where the code believes to be, and what it draws random numbers for.
 KernelCall Machine::call_of(const Instruction& i, const Arguments& a) const {
   const Kernel& kernel = program_.kernels[at(i.kernel)];
   KernelCall call{.kernel = &kernel, .positions = {}, .key = {}, .results = {}, .factor = i.factor};
   call.positions.resize(kernel.dims.size());
   for (const Position& p : i.positions) {
-    std::int64_t extent = -1;
-    for (std::size_t t = 0; t < i.inputs.size() + i.outputs.size(); ++t) {
-      const BufferRef& ref = t < i.inputs.size() ? i.inputs[t] : i.outputs[t - i.inputs.size()];
-      const BufferType& type = program_.families[at(ref.family)].type;
-      const PieceType& piece = type.pieces[ref.piece < 0 ? 0 : at(ref.piece)];
-      const std::vector<int>& dims = kernel.tensors[t].dims;
-      for (std::size_t d = 0; d < dims.size() && d < piece.dims.size(); ++d) {
-        if (dims[d] == p.dim) extent = program_.dims[at(piece.dims[d].dim)].extent;
-      }
-    }
-    if (extent < 0 && p.by.empty()) extent = 1;
+    const std::int64_t extent = extent_of(i, p.dim).value_or(p.by.empty() ? 1 : -1);
     call.positions[at(p.dim)] = regions_.cuts_of(extent, p.by);
   }
   call.key = draw_key(i.key.name, value_of(i.key.unit, a), step_);
-  for (const BufferRef& ref : i.outputs) {
-    const BufferType& type = program_.families[at(ref.family)].type;
-    std::vector<int>& dims = call.results.emplace_back();
-    for (const DividedDim& d : type.pieces[ref.piece < 0 ? 0 : at(ref.piece)].dims) {
-      dims.push_back(d.dim);
-    }
+  for (std::size_t o = 0; o < i.outputs.size(); ++o) {
+    const PieceType& piece = piece_of(i, i.inputs.size() + o);
+    std::vector<int>& dims = call.results.emplace_back(piece.dims.size());
+    std::ranges::transform(piece.dims, dims.begin(), &DividedDim::dim);
   }
   return call;
 }
@@ -78,40 +89,49 @@ std::vector<int> Machine::key_of_call(const Instruction& i, const Arguments& a,
   return key;
 }
 
-void Machine::call_kernel(int c, const Instruction& i, const Arguments& a) {
-  std::vector<Numbered> inputs;
-  std::int64_t micro_batch = -1;
-  bool known = true;
-  for (const BufferRef& ref : i.inputs) {
-    inputs.push_back(read(c, ref, a));
-    const std::int64_t mine = inputs.back().micro_batch;
-    known =
-        known && inputs.back().number >= 0 && (mine < 0 || micro_batch < 0 || mine == micro_batch);
-    if (mine >= 0) micro_batch = mine;
+/// The micro-batch that all of these are of, -1 if of none; nothing: of several.
+std::optional<std::int64_t> Machine::common_micro_batch(const std::vector<Numbered>& values) {
+  std::int64_t common = -1;
+  for (const Numbered& n : values) {
+    if (n.micro_batch >= 0 && common >= 0 && n.micro_batch != common) return std::nullopt;
+    if (n.micro_batch >= 0) common = n.micro_batch;
   }
+  return common;
+}
+
+std::vector<Machine::Numbered> Machine::outputs_of(const Instruction& i, const Arguments& a,
+                                                   const std::vector<Numbered>& inputs) {
+  ++worked_out_;
+  std::vector<Content> contents(inputs.size());
+  std::ranges::transform(inputs, contents.begin(), whole_of);
   std::vector<Numbered> outputs;
-  const auto work = [&] {
-    std::vector<Content> contents;
-    for (const Numbered& n : inputs) contents.push_back(whole_of(n));
-    ++worked_out_;
-    for (Content& out : kernels_.run(call_of(i, a), contents)) {
-      outputs.push_back(numbered(std::move(out), micro_batch));
-    }
-  };
-  if (!known) {
-    work();
-  } else {
-    std::vector<Numbered>& results = known_[key_of_call(i, a, inputs)];
-    if (results.empty()) {
-      work();
-      results = outputs;
+  for (Content& out : kernels_.run(call_of(i, a), contents)) {
+    const std::int64_t micro_batch = out.micro_batch;
+    outputs.push_back(numbered(std::move(out), micro_batch));
+  }
+  return outputs;
+}
+
+void Machine::call_kernel(int c, const Instruction& i, const Arguments& a) {
+  std::vector<Numbered> inputs(i.inputs.size());
+  std::ranges::transform(i.inputs, inputs.begin(),
+                         [&](const BufferRef& ref) { return read(c, ref, a); });
+  const std::optional<std::int64_t> micro_batch = common_micro_batch(inputs);
+  const bool numbers = std::ranges::all_of(inputs, [](const Numbered& n) { return n.number >= 0; });
+  std::vector<Numbered> outputs;
+  if (micro_batch && numbers) {
+    std::vector<Numbered>& known = known_[key_of_call(i, a, inputs)];
+    if (known.empty()) {
+      known = outputs_of(i, a, inputs);
     } else {
       ++known_again_;
-      outputs = results;
     }
+    outputs = known;
+  } else {
+    outputs = outputs_of(i, a, inputs);
   }
   for (std::size_t o = 0; o < i.outputs.size(); ++o) {
-    if (outputs[o].content->micro_batch >= 0) outputs[o].micro_batch = micro_batch;
+    if (outputs[o].content->micro_batch >= 0) outputs[o].micro_batch = micro_batch.value_or(0);
     write(c, i.outputs[o], a, outputs[o]);
   }
 }

@@ -345,7 +345,7 @@ int Machine::partner_of(int c, const Instruction& i) {
 void Machine::send(int c, const Instruction& i, const Arguments& a) {
   const int to = partner_of(c, i);
   if (to < 0) return;
-  Message message;
+  Message message{.contents = {}, .origin = here(c)};
   for (const BufferRef& ref : i.inputs) {
     Numbered value = read(c, ref, a);
     const int axis = i.axes[0];
@@ -364,13 +364,13 @@ bool Machine::receive(int c, const Instruction& i, const Arguments& a) {
   if (from < 0) return true;
   auto& queue = messages_[{from, c}];
   if (queue.empty()) return false;
-  Message message = std::move(queue.front());
+  const Message message = std::move(queue.front());
   queue.pop_front();
   if (message.contents.size() != i.outputs.size()) {
     breach(c, "a message has another number of tensors than it is received into");
   }
   for (std::size_t b = 0; b < i.outputs.size() && b < message.contents.size(); ++b) {
-    write(c, i.outputs[b], a, std::move(message.contents[b]));
+    write(c, i.outputs[b], a, message.contents[b]);
   }
   return true;
 }

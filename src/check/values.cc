@@ -194,28 +194,31 @@ void close_runs(Share& share, std::int64_t micro_batches) {
   share.runs.clear();
 }
 
+/// The same of one item that is not complete; false: nothing is left of it.
+bool settle(Item& item, std::int64_t micro_batches) {
+  std::vector<Share> shares = std::move(item.shares);
+  item.shares.clear();
+  for (Share& share : shares) {
+    std::erase_if(share.open, [](const OpenSum& o) { return is_whole(o.cuts); });
+    close_runs(share, micro_batches);
+    add_share(item.shares, share);
+  }
+  if (item.shares.empty()) return false;
+  if (const auto factor = common_factor(item)) {
+    item.factor = *factor;
+    item.shares.clear();
+    item.parts.clear();
+  }
+  return true;
+}
+
 }  // namespace
 
 void settle(Tensor& tensor, std::int64_t micro_batches) {
   std::vector<Item> items = std::move(tensor.items);
   tensor.items.clear();
   for (Item& item : items) {
-    std::vector<Share> shares = std::move(item.shares);
-    item.shares.clear();
-    for (Share& share : shares) {
-      std::erase_if(share.open, [](const OpenSum& o) { return is_whole(o.cuts); });
-      close_runs(share, micro_batches);
-      add_share(item.shares, share);
-    }
-    if (!shares.empty()) {
-      if (item.shares.empty()) continue;
-      if (const auto factor = common_factor(item)) {
-        item.factor = *factor;
-        item.shares.clear();
-        item.parts.clear();
-      }
-    }
-    add_item(tensor.items, std::move(item));
+    if (item.complete() || settle(item, micro_batches)) add_item(tensor.items, std::move(item));
   }
 }
 

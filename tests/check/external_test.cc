@@ -40,7 +40,8 @@ TEST_P(RightProgram, IsProvedAndEqual) {
 }
 
 INSTANTIATE_TEST_SUITE_P(ByHand, RightProgram,
-                         ::testing::Values("shared_middle", "momentum_in_parts", "linear"));
+                         ::testing::Values("shared_middle", "momentum_in_parts", "linear",
+                                           "sent_once"));
 
 struct Wrong {
   std::string name;
@@ -71,6 +72,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Wrong{"own_count", Condition::update_integrity, "s[j] = seed("},
                       Wrong{"unfinished_sum", Condition::order, "update own, m =", false},
                       Wrong{"nested_sums", Condition::gradient_integrity, "dP = through("},
+                      Wrong{"half_cleared", Condition::gradient_integrity, "update Q ="},
+                      Wrong{"sent_twice", Condition::order, "send P over pp to 1\n  free"},
                       Wrong{"message_of_many", Condition::order, "send P over pp to 2"}));
 
 // A type is a label: one that says another part than the buffer holds is told, not believed.
