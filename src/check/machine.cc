@@ -108,31 +108,42 @@ void Machine::write(int c, const BufferRef& ref, const Arguments& arguments,
   s.written = true;
 }
 
-/// The content of a buffer with one tensor of its row replaced. Those that were never written, and
-/// those of another micro-batch, are not to be used.
+/// The content of a buffer with one tensor of its row replaced, worked out once for equal ones.
 Machine::Numbered Machine::with_piece(int c, const BufferRef& ref, const Slot& old,
                                       const Numbered& value) {
-  const bool differ = old.written && old.value.micro_batch >= 0 && value.micro_batch >= 0 &&
-                      old.value.micro_batch != value.micro_batch;
-  const std::int64_t micro_batch =
-      value.micro_batch >= 0 || !old.written ? value.micro_batch : old.value.micro_batch;
-  const int before = old.written ? old.value.number : -1;
-  const auto make = [&] {
-    Content all = old.written ? *old.value.content : typed({.family = ref.family}, {});
-    if (!old.written) odd_content(c, all, "a tensor that was never written");
-    if (differ) odd_content(c, all, "a tensor of another micro-batch");
-    if (!all.flat.empty()) odd_content(c, all, "a part of a row of which one tensor is replaced");
-    all.flat.clear();
-    const bool there = !value.content->pieces.empty() && at(ref.piece) < all.pieces.size();
-    if (there) all.pieces[at(ref.piece)] = value.content->pieces[0];
-    return numbered(std::move(all), micro_batch);
-  };
-  if (value.number < 0 || (old.written && before < 0)) return make();
-  std::vector<Numbered>& known = known_[{-2, before, ref.family, ref.piece, value.number, differ}];
-  if (known.empty()) known = {make()};
-  Numbered out = known[0];
+  const Numbered before = old.written ? old.value : Numbered{};
+  const bool either = before.micro_batch >= 0 || value.micro_batch >= 0;
+  const bool differ = before.micro_batch != value.micro_batch &&
+                      std::min(before.micro_batch, value.micro_batch) >= 0;
+  const bool known = value.number >= 0 && (!old.written || before.number >= 0);
+  Numbered out;
+  if (known) {
+    std::vector<Numbered>& made =
+        known_[{-2, before.number, ref.family, ref.piece, value.number, differ, either}];
+    if (made.empty()) made = {replaced(c, ref, old, value)};
+    out = made[0];
+  } else {
+    out = replaced(c, ref, old, value);
+  }
+  const std::int64_t micro_batch = value.micro_batch >= 0 ? value.micro_batch : before.micro_batch;
   out.micro_batch = out.content->micro_batch < 0 ? -1 : micro_batch;
   return out;
+}
+
+/// Tensors of a row that were never written, and those of another micro-batch than the one that is
+/// replaced, are not to be used.
+Machine::Numbered Machine::replaced(int c, const BufferRef& ref, const Slot& old,
+                                    const Numbered& value) {
+  const std::int64_t before = old.written ? old.value.micro_batch : -1;
+  const bool differ = before >= 0 && value.micro_batch >= 0 && before != value.micro_batch;
+  Content all = old.written ? *old.value.content : typed({.family = ref.family}, {});
+  if (!old.written) odd_content(c, all, "a tensor that was never written");
+  if (differ) odd_content(c, all, "a tensor of another micro-batch");
+  if (!all.flat.empty()) odd_content(c, all, "a part of a row of which one tensor is replaced");
+  all.flat.clear();
+  const bool there = !value.content->pieces.empty() && at(ref.piece) < all.pieces.size();
+  if (there) all.pieces[at(ref.piece)] = value.content->pieces[0];
+  return numbered(std::move(all), value.micro_batch >= 0 ? value.micro_batch : before);
 }
 
 /// Types are labels: what a buffer holds follows from what made it.

@@ -87,6 +87,7 @@ class Machine {
   void write(int c, const BufferRef& ref, const Arguments& arguments, const Numbered& value);
   void write(int c, const BufferRef& ref, const Arguments& arguments, Content content);
   Numbered with_piece(int c, const BufferRef& ref, const Slot& old, const Numbered& value);
+  Numbered replaced(int c, const BufferRef& ref, const Slot& old, const Numbered& value);
   void compare_with_type(int c, const BufferRef& ref, const Numbered& value);
   Numbered numbered(Content content, std::int64_t micro_batch);
   static Content whole_of(const Numbered& value);
@@ -120,16 +121,22 @@ class Machine {
   void send(int c, const Instruction& i, const Arguments& a);
 
   bool splits(int c, int axis) const;
+  bool joins(int c, int d, const Instruction& i) const;
   std::vector<int> members_of(int c, const Instruction& i) const;
   bool all_arrived(const std::vector<int>& members, const Instruction& i);
   void together(const std::vector<int>& members, const Instruction& i);
+  void combine(const std::vector<int>& members, const Instruction& i,
+               std::vector<Content>& contents);
+  bool multiply(int c, const AxisList& axes, const Instruction& i, Content& content) const;
+  void give(int c, const AxisList& axes, Content& content);
+  bool gather(int c, int dim, const AxisList& axes, Content& content);
   void alone(int c, const Instruction& i, const Arguments& a);
   bool merge_along(int axis, const std::vector<int>& members, const Instruction& i,
                    std::vector<Content>& contents, std::vector<std::size_t>& left);
   void reduce_across(const std::vector<int>& members, const Instruction& i,
                      std::vector<Content>& contents);
   Content collected(int c, const Instruction& i, Content content);
-  Content sliced(const Instruction& i, Content content);
+  Content divided(const Instruction& i, Content content, std::int64_t shift);
   void close(int c, Content& content, const AxisList& axes, Combine op);
   std::int64_t coordinates(int c, int axis, const Instruction& i) const;
   std::int64_t elements_of(const Content& content) const;

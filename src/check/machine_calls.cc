@@ -203,7 +203,7 @@ Machine::Numbered Machine::worked_out(int c, const Instruction& i, const Numbere
   if (fresh || value.number < 0) {
     ++worked_out_;
     Content content = whole_of(value);
-    content = i.kind == InstructionKind::slice ? sliced(i, std::move(content))
+    content = i.kind == InstructionKind::slice ? divided(i, std::move(content), i.shift)
                                                : collected(c, i, std::move(content));
     found->second = {numbered(std::move(content), value.micro_batch)};
   } else {
@@ -214,15 +214,17 @@ Machine::Numbered Machine::worked_out(int c, const Instruction& i, const Numbere
   return out;
 }
 
-Content Machine::sliced(const Instruction& i, Content content) {
+/// The device's own part of a content along the axes of an instruction, or that `shift` places
+/// further on.
+Content Machine::divided(const Instruction& i, Content content, std::int64_t shift) {
   if (i.dim == kFlat) {
-    content.flat = regions_.divided(content.flat, elements_of(content), i.axes, i.shift);
+    content.flat = regions_.divided(content.flat, elements_of(content), i.axes, shift);
     return content;
   }
   for (Tensor& t : content.pieces) {
     if (at(i.dim) >= t.dims.size()) continue;
-    t.cuts[at(i.dim)] = regions_.divided(
-        t.cuts[at(i.dim)], program_.dims[at(t.dims[at(i.dim)])].extent, i.axes, i.shift);
+    const std::int64_t extent = program_.dims[at(t.dims[at(i.dim)])].extent;
+    t.cuts[at(i.dim)] = regions_.divided(t.cuts[at(i.dim)], extent, i.axes, shift);
   }
   return content;
 }

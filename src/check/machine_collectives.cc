@@ -1,5 +1,6 @@
 // Collectives and messages of the machine.
 #include <algorithm>
+#include <numeric>
 
 #include "check/machine.h"
 #include "units/error.h"
@@ -9,18 +10,20 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-/// Whether some sum is still open along the axis.
+/// Whether a sum is still open along the axis.
+bool is_partial(const Share& share, int axis) {
+  return std::ranges::any_of(share.open,
+                             [&](const OpenSum& o) { return is_divided(o.cuts, axis); });
+}
+
+bool is_partial(const Tensor& tensor, int axis) {
+  return std::ranges::any_of(tensor.items, [&](const Item& item) {
+    return std::ranges::any_of(item.shares, [&](const Share& s) { return is_partial(s, axis); });
+  });
+}
+
 bool is_partial(const Content& content, int axis) {
-  for (const Tensor& t : content.pieces) {
-    for (const Item& item : t.items) {
-      for (const Share& s : item.shares) {
-        for (const OpenSum& o : s.open) {
-          if (is_divided(o.cuts, axis)) return true;
-        }
-      }
-    }
-  }
-  return false;
+  return std::ranges::any_of(content.pieces, [&](const Tensor& t) { return is_partial(t, axis); });
 }
 
 /// Puts a share together along an axis: closes a sum that the axis divides, else counts it once
@@ -44,6 +47,17 @@ void close_item(Item& item, int axis, std::int64_t degree, Combine op) {
     return;
   }
   for (Share& s : item.shares) close_share(s, axis, op == Combine::sum ? degree : 1);
+}
+
+void close_along(int axis, std::int64_t degree, Combine op, Content& content) {
+  for (Tensor& t : content.pieces) {
+    for (Item& item : t.items) close_item(item, axis, degree, op);
+  }
+}
+
+bool has_open_maximum(const Content& content) {
+  return std::ranges::any_of(content.pieces,
+                             [](const Tensor& t) { return placet::has_open_maximum(t); });
 }
 
 /// Adds entry by entry; false: these are different parts.
@@ -78,22 +92,23 @@ std::int64_t Machine::coordinates(int c, int axis, const Instruction& i) const {
       mine, [&](std::int64_t x) { return std::ranges::find(i.among, x) != i.among.end(); });
 }
 
+/// Whether class `d` takes part in a collective of class `c`: it differs along its axes only.
+bool Machine::joins(int c, int d, const Instruction& i) const {
+  for (int axis = 0; axis < regions_.micro_axis(); ++axis) {
+    if (std::ranges::find(i.axes, axis) != i.axes.end()) {
+      if (!i.among.empty() && coordinates(d, axis, i) == 0) return false;
+    } else if (program_.classes[at(c)].box[at(axis)] != program_.classes[at(d)].box[at(axis)]) {
+      return false;
+    }
+  }
+  return true;
+}
+
 /// Classes that take part in a collective of class `c`.
 std::vector<int> Machine::members_of(int c, const Instruction& i) const {
   std::vector<int> members;
   for (int d = 0; d < static_cast<int>(program_.classes.size()); ++d) {
-    bool joins = true;
-    for (int axis = 0; axis < regions_.micro_axis(); ++axis) {
-      const auto& a = program_.classes[at(c)].box[at(axis)];
-      const auto& b = program_.classes[at(d)].box[at(axis)];
-      const bool along = std::ranges::find(i.axes, axis) != i.axes.end();
-      if (!along) {
-        joins = joins && a == b;
-      } else if (!i.among.empty()) {
-        joins = joins && coordinates(d, axis, i) > 0;
-      }
-    }
-    if (joins) members.push_back(d);
+    if (joins(c, d, i)) members.push_back(d);
   }
   return members;
 }
@@ -141,26 +156,28 @@ void Machine::alone(int c, const Instruction& i, const Arguments& a) {
 /// A collective whose group lies in several classes: where all hold the same, it is the same for
 /// all; a sum may also be of different values, one class at a time.
 void Machine::together(const std::vector<int>& members, const Instruction& i) {
+  const auto step_of = [&](int m) { return runners_[at(m)].list[runners_[at(m)].next]; };
   for (std::size_t b = 0; b < i.inputs.size(); ++b) {
-    std::vector<Content> contents;
-    for (int m : members) {
-      const auto& [instruction, arguments] = runners_[at(m)].list[runners_[at(m)].next];
-      contents.push_back(whole_of(read(m, instruction->inputs[b], arguments)));
-    }
-    const bool alike = std::ranges::all_of(
-        contents, [&](const Content& content) { return content == contents[0]; });
-    if (alike && i.among.empty()) {
-      for (std::size_t m = 0; m < members.size(); ++m) {
-        contents[m] = collected(members[m], i, contents[m]);
-      }
-    } else {
-      reduce_across(members, i, contents);
-    }
+    std::vector<Content> contents(members.size());
+    std::ranges::transform(members, contents.begin(), [&](int m) {
+      const auto [instruction, arguments] = step_of(m);
+      return whole_of(read(m, instruction->inputs[b], arguments));
+    });
+    combine(members, i, contents);
     for (std::size_t m = 0; m < members.size(); ++m) {
-      const auto& [instruction, arguments] =
-          runners_[at(members[m])].list[runners_[at(members[m])].next];
+      const auto [instruction, arguments] = step_of(members[m]);
       write(members[m], instruction->outputs[b], arguments, contents[m]);
     }
+  }
+}
+
+void Machine::combine(const std::vector<int>& members, const Instruction& i,
+                      std::vector<Content>& contents) {
+  const bool alike =
+      std::ranges::all_of(contents, [&](const Content& c) { return c == contents[0]; });
+  if (!alike || !i.among.empty()) return reduce_across(members, i, contents);
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    contents[m] = collected(members[m], i, contents[m]);
   }
 }
 
@@ -199,50 +216,50 @@ void Machine::reduce_across(const std::vector<int>& members, const Instruction& 
     }
     return;
   }
-  std::vector<std::size_t> left;
-  for (std::size_t m = 0; m < members.size(); ++m) left.push_back(m);
+  std::vector<std::size_t> left(members.size());
+  std::iota(left.begin(), left.end(), std::size_t{0});
   AxisList apart;
   for (int axis : i.axes) {
     if (!merge_along(axis, members, i, contents, left)) apart.push_back(axis);
   }
-  std::optional<Content> sum;
   bool odd = false;
-  for (std::size_t m : left) {
-    std::int64_t times = 1;
-    for (int axis : apart) {
-      odd = odd || is_partial(contents[m], axis) || is_divided(contents[m], axis);
-      times *= coordinates(members[m], axis, i);
-    }
-    for (Tensor& t : contents[m].pieces) {
-      odd = odd || (left.size() > 1 && has_open_maximum(t));
-      t = scaled(std::move(t), Rational(times));
-    }
-    if (!sum) {
-      sum = contents[m];
-    } else {
-      odd = !add_part(*sum, contents[m]) || odd;
-    }
+  for (std::size_t m : left) odd = multiply(members[m], apart, i, contents[m]) || odd;
+  Content sum = contents[left[0]];
+  for (std::size_t k = 1; k < left.size(); ++k) {
+    odd = has_open_maximum(sum) || has_open_maximum(contents[left[k]]) || odd;
+    odd = !add_part(sum, contents[left[k]]) || odd;
   }
-  for (Tensor& t : sum->pieces) settle(t, kernels_.micro_batches());
-  if (odd) odd_content(members[0], *sum, "different parts are added by a collective");
-  for (Content& content : contents) content = *sum;
+  for (Tensor& t : sum.pieces) settle(t, kernels_.micro_batches());
+  if (odd) odd_content(members[0], sum, "different parts are added by a collective");
+  for (Content& content : contents) content = sum;
+}
+
+/// A class's own contribution to a sum along axes: all its devices hold the same. True: they hold
+/// different parts.
+bool Machine::multiply(int c, const AxisList& axes, const Instruction& i, Content& content) const {
+  bool parts = false;
+  std::int64_t times = 1;
+  for (int axis : axes) {
+    parts = parts || is_partial(content, axis) || is_divided(content, axis);
+    times *= coordinates(c, axis, i);
+  }
+  for (Tensor& t : content.pieces) t = scaled(std::move(t), Rational(times));
+  return parts;
 }
 
 void Machine::close(int c, Content& content, const AxisList& axes, Combine op) {
+  const auto mixes = [&](const Tensor& t) {
+    return std::ranges::any_of(
+        t.items, [&](const Item& item) { return !item.complete() && item.combine != op; });
+  };
   for (int axis : axes) {
     if (regions_.degree(axis) == 1) continue;
     if (is_divided(content, axis)) {
       odd_content(c, content, "different parts are added by a collective");
-      continue;
-    }
-    for (Tensor& t : content.pieces) {
-      for (Item& item : t.items) {
-        if (!item.complete() && item.combine != op) {
-          odd_content(c, content, "a maximum and a sum are mixed");
-          return;
-        }
-        close_item(item, axis, regions_.degree(axis), op);
-      }
+    } else if (std::ranges::any_of(content.pieces, mixes)) {
+      odd_content(c, content, "a maximum and a sum are mixed");
+    } else {
+      close_along(axis, regions_.degree(axis), op, content);
     }
   }
   for (Tensor& t : content.pieces) settle(t, kernels_.micro_batches());
@@ -250,52 +267,44 @@ void Machine::close(int c, Content& content, const AxisList& axes, Combine op) {
 
 /// What a collective makes of a value that all its devices hold in the same way.
 Content Machine::collected(int c, const Instruction& i, Content content) {
-  const bool reduces =
-      i.kind == InstructionKind::all_reduce || i.kind == InstructionKind::reduce_scatter;
-  if (reduces) close(c, content, i.axes, i.op);
-  if (i.kind == InstructionKind::all_reduce) return content;
-  if (i.kind == InstructionKind::broadcast) {
-    for (int axis : i.axes) {
-      if (is_divided(content, axis) || is_partial(content, axis)) {
-        odd_content(c, content, "the part of one device is given to all");
-      }
-    }
+  const InstructionKind kind = i.kind;
+  if (kind == InstructionKind::broadcast) {
+    give(c, i.axes, content);
     return content;
   }
-  const bool gathers =
-      i.kind == InstructionKind::all_gather || i.kind == InstructionKind::all_to_all;
-  const int from = i.kind == InstructionKind::all_to_all ? i.into : i.dim;
+  if (kind == InstructionKind::all_reduce || kind == InstructionKind::reduce_scatter) {
+    close(c, content, i.axes, i.op);
+  } else {
+    const int dim = kind == InstructionKind::all_to_all ? i.into : i.dim;
+    if (!gather(c, dim, i.axes, content)) return content;
+  }
+  const bool takes_own =
+      kind == InstructionKind::reduce_scatter || kind == InstructionKind::all_to_all;
+  return takes_own ? divided(i, std::move(content), 0) : content;
+}
+
+void Machine::give(int c, const AxisList& axes, Content& content) {
+  const bool own = std::ranges::any_of(
+      axes, [&](int axis) { return is_divided(content, axis) || is_partial(content, axis); });
+  if (own) odd_content(c, content, "the part of one device is given to all");
+}
+
+/// Parts put side by side along a dim; false: they do not fit.
+bool Machine::gather(int c, int dim, const AxisList& axes, Content& content) {
+  if (std::ranges::any_of(axes, [&](int axis) { return is_partial(content, axis); })) {
+    odd_content(c, content, "parts of an incomplete sum are put side by side");
+    return false;
+  }
   bool fits = true;
-  if (gathers) {
-    for (int axis : i.axes) fits = fits && !is_partial(content, axis);
-    if (!fits) {
-      odd_content(c, content, "parts of an incomplete sum are put side by side");
-      return content;
-    }
-    if (from == kFlat) {
-      fits = regions_.gathered(content.flat, i.axes);
-    } else {
-      for (Tensor& t : content.pieces) {
-        fits = fits && at(from) < t.cuts.size() && regions_.gathered(t.cuts[at(from)], i.axes);
-      }
-    }
-    if (!fits) {
-      odd_content(c, content, "what is put side by side are not neighbouring parts");
-      return content;
+  if (dim == kFlat) {
+    fits = regions_.gathered(content.flat, axes);
+  } else {
+    for (Tensor& t : content.pieces) {
+      fits = fits && at(dim) < t.cuts.size() && regions_.gathered(t.cuts[at(dim)], axes);
     }
   }
-  if (i.kind == InstructionKind::reduce_scatter || i.kind == InstructionKind::all_to_all) {
-    if (i.dim == kFlat) {
-      content.flat = regions_.divided(content.flat, elements_of(content), i.axes, 0);
-    } else {
-      for (Tensor& t : content.pieces) {
-        if (at(i.dim) >= t.dims.size()) continue;
-        const std::int64_t extent = program_.dims[at(t.dims[at(i.dim)])].extent;
-        t.cuts[at(i.dim)] = regions_.divided(t.cuts[at(i.dim)], extent, i.axes, 0);
-      }
-    }
-  }
-  return content;
+  if (!fits) odd_content(c, content, "what is put side by side are not neighbouring parts");
+  return fits;
 }
 
 // --- messages
@@ -310,18 +319,13 @@ std::optional<std::int64_t> Machine::place_of(int c, int axis) const {
 
 /// The class of the device at another coordinate of one axis.
 int Machine::class_at(int c, int axis, std::int64_t coordinate) const {
+  const auto& mine = program_.classes[at(c)].box;
   for (int d = 0; d < static_cast<int>(program_.classes.size()); ++d) {
-    bool same = true;
-    for (int x = 0; x < regions_.micro_axis(); ++x) {
-      const auto& a = program_.classes[at(c)].box[at(x)];
-      const auto& b = program_.classes[at(d)].box[at(x)];
-      if (x != axis) {
-        same = same && a == b;
-      } else {
-        same = same && (b.empty() || std::ranges::find(b, coordinate) != b.end());
-      }
-    }
-    if (same) return d;
+    auto theirs = program_.classes[at(d)].box;
+    const auto& along = theirs[at(axis)];
+    const bool there = along.empty() || std::ranges::find(along, coordinate) != along.end();
+    theirs[at(axis)] = mine[at(axis)];
+    if (there && theirs == mine) return d;
   }
   return -1;
 }

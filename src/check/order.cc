@@ -28,6 +28,17 @@ class Queues {
  public:
   Queues(const Program& program, int device_class) : program_(program), class_(device_class) {}
 
+  /// Steps are counted from 1.
+  void run_step(int step) {
+    for_each_instruction(program_, program_.classes[at(class_)].body, {},
+                         [&](const Instruction& i, const Arguments& a) {
+                           if (i.step == 0 || i.step == step) run(i, a);
+                         });
+  }
+
+  std::vector<Breach> races;
+
+ private:
   void run(const Instruction& i, const Arguments& a) {
     instruction_ = &i;
     arguments_ = a;
@@ -53,9 +64,6 @@ class Queues {
     for (const BufferRef& ref : i.outputs) write(ref, now);
   }
 
-  std::vector<Breach> races;
-
- private:
   Access& access(const BufferRef& ref) { return accesses_[element_of(ref, arguments_)]; }
 
   void race(const BufferRef& ref, const char* what) {
@@ -109,13 +117,7 @@ std::vector<Breach> find_races(const Program& program) {
   std::vector<Breach> races;
   for (int c = 0; c < static_cast<int>(program.classes.size()); ++c) {
     Queues queues(program, c);
-    for (int step = 0; step < 2; ++step) {
-      for_each_instruction(program, program.classes[at(c)].body, {},
-                           [&](const Instruction& i, const Arguments& a) {
-                             if (i.step == 0 || i.step == step + 1) queues.run(i, a);
-                           });
-      if (!queues.races.empty()) break;
-    }
+    for (int step = 1; step <= 2 && queues.races.empty(); ++step) queues.run_step(step);
     races.insert(races.end(), queues.races.begin(), queues.races.end());
   }
   return races;

@@ -23,26 +23,27 @@ ReferenceValues::ReferenceValues(const Program& program, Nodes& nodes, KernelVal
     backward_.push_back(backward_of(kind, program.kernels));
   }
   for (std::size_t u = 0; u < reference.units.size(); ++u) {
-    const ReferenceKind& kind = kind_of(u);
-    for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
-      const ReferenceParameter& parameter = kind.parameters[p];
-      if (parameter.tied) continue;
-      const int unit = static_cast<int>(u);
-      const StateRef ref{
-          .kind = StateRef::Kind::parameter, .unit = unit, .tensor = static_cast<int>(p)};
-      const std::vector<int>& dims = kind.values[at(parameter.value)].dims;
-      state_[{unit, static_cast<int>(p), -1}] =
-          nodes_.leaf(name_of(ref) + " before the step", dims);
-      const auto& states = reference.rules.at(at(parameter.rule)).states;
-      for (std::size_t s = 0; s < states.size(); ++s) {
-        state_[{unit, static_cast<int>(p), static_cast<int>(s)}] =
-            nodes_.leaf(states[s] + " of " + name_of(ref) + " before the step", dims);
-      }
-    }
+    const int parameters = static_cast<int>(kind_of(u).parameters.size());
+    for (int p = 0; p < parameters; ++p) begin_state(static_cast<int>(u), p);
   }
   inputs_.resize(reference.inputs.size());
-  for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    inputs_[i] = nodes_.leaf(reference.inputs[i].name + " of step 1", reference.inputs[i].dims);
+  bring_samples();
+}
+
+/// A parameter and its states, as the step finds them.
+void ReferenceValues::begin_state(int unit, int parameter) {
+  const ReferenceKind& kind = kind_of(at(unit));
+  const ReferenceParameter& p = kind.parameters[at(parameter)];
+  if (p.tied) return;
+  const std::string name =
+      name_of({.kind = StateRef::Kind::parameter, .unit = unit, .tensor = parameter});
+  const std::vector<int>& dims = kind.values[at(p.value)].dims;
+  state_[{unit, parameter, -1}] = nodes_.leaf(name + " before the step", dims);
+  const auto& states = program_.reference.rules.at(at(p.rule)).states;
+  for (std::size_t s = 0; s < states.size(); ++s) {
+    std::string text = states[s];
+    text += " of " + name + " before the step";
+    state_[{unit, parameter, static_cast<int>(s)}] = nodes_.leaf(text, dims);
   }
 }
 
@@ -90,8 +91,8 @@ std::vector<Tensor> ReferenceValues::call(const Kernel& kernel, const std::vecto
                                           const std::vector<std::vector<int>>& results) {
   KernelCall call{.kernel = &kernel, .positions = {}, .key = key, .results = results};
   call.positions.resize(kernel.dims.size());
-  std::vector<Content> contents;
-  for (const Tensor& t : inputs) contents.push_back(content(t));
+  std::vector<Content> contents(inputs.size());
+  std::ranges::transform(inputs, contents.begin(), content);
   std::vector<Tensor> out;
   for (Content& c : kernels_.run(call, contents)) out.push_back(std::move(c.pieces[0]));
   return out;
@@ -115,7 +116,7 @@ void ReferenceValues::bring_samples() {
 }
 
 void ReferenceValues::advance() {
-  if (step_ > 0) bring_samples();
+  bring_samples();
   const std::size_t units = program_.reference.units.size();
   values_.assign(units, {});
   gradients_.clear();
@@ -140,11 +141,12 @@ void ReferenceValues::forward(std::size_t unit) {
   }
   if (kind.stream_in >= 0) values[at(kind.stream_in)] = stream_;
   for (const Application& a : kind.applications) {
-    std::vector<Tensor> inputs;
-    for (int v : a.inputs) inputs.push_back(values[at(v)]);
+    std::vector<Tensor> inputs(a.inputs.size());
+    std::ranges::transform(a.inputs, inputs.begin(), [&](int v) { return values[at(v)]; });
     const std::string key = draw_key(a.key, static_cast<std::int64_t>(unit), step_);
-    std::vector<std::vector<int>> results;
-    for (int v : a.outputs) results.push_back(kind.values[at(v)].dims);
+    std::vector<std::vector<int>> results(a.outputs.size());
+    std::ranges::transform(a.outputs, results.begin(),
+                           [&](int v) { return kind.values[at(v)].dims; });
     std::vector<Tensor> outputs = call(program_.kernels.at(at(a.kernel)), inputs, key, results);
     for (std::size_t o = 0; o < outputs.size(); ++o) values[at(a.outputs[o])] = outputs[o];
   }
@@ -155,52 +157,30 @@ void ReferenceValues::forward(std::size_t unit) {
 void ReferenceValues::name_values(std::size_t unit, const std::vector<Tensor>& values,
                                   const std::string& prefix) {
   const ReferenceKind& kind = kind_of(unit);
-  const std::string place = kind.name + " " + std::to_string(program_.reference.units[unit].number);
+  const std::string place =
+      " of " + kind.name + " " + std::to_string(program_.reference.units[unit].number);
   for (std::size_t v = 0; v < values.size(); ++v) {
     if (values[v].items.empty()) continue;
     if (kind.values[v].parameter >= 0 && prefix.empty()) continue;
     if (values[v].items.size() == 1) {
-      nodes_.name(values[v].items[0].node, prefix + kind.values[v].name + " of " + place);
+      std::string name = prefix;
+      name += kind.values[v].name;
+      nodes_.name(values[v].items[0].node, name + place);
     }
   }
 }
 
 void ReferenceValues::backward(std::size_t unit) {
   const ReferenceKind& kind = kind_of(unit);
-  const Reference& reference = program_.reference;
-  std::vector<Tensor>& values = values_[unit];
   std::vector<Tensor> gradients(kind.values.size());
   for (std::size_t v = 0; v < gradients.size(); ++v) {
     gradients[v].dims = kind.values[v].dims;
     gradients[v].cuts.resize(gradients[v].dims.size());
   }
   if (kind.stream_out >= 0) gradients[at(kind.stream_out)] = stream_;
-  if (kind.loss >= 0) {
-    const Tensor weights =
-        whole(inputs_[at(reference.weights)], reference.inputs[at(reference.weights)].dims);
-    const Tensor count = call(reference.count_kernel, {weights})[0];
-    nodes_.name(count.items[0].node, "number of tokens of the step");
-    gradients[at(kind.loss)] = call(reference.seed_kernel, {weights, count})[0];
-    static const Kernel kWeighted =
-        kernel_from("kernel weighted(y[...], d[...]) -> (l[]) {\n l[] = y[...] * d[...]\n}");
-    add_to(loss_, call(kWeighted, {values[at(kind.loss)], gradients[at(kind.loss)]}, "", {})[0]);
-  }
-  for (const BackwardApplication& b : backward_[at(reference.units[unit].kind)]) {
-    const Application& a = kind.applications[at(b.application)];
-    const int originals = program_.kernels[at(a.kernel)].inputs;
-    const auto value = [&](int t) {
-      return t < originals ? a.inputs[at(t)] : a.outputs[at(t - originals)];
-    };
-    std::vector<Tensor> inputs;
-    std::vector<std::vector<int>> results;
-    for (int t : b.adjoint.from) inputs.push_back(gradients[at(value(t))]);
-    for (int t : b.adjoint.reads) inputs.push_back(values[at(value(t))]);
-    for (int t : b.adjoint.to) results.push_back(kind.values[at(value(t))].dims);
-    const std::string key = draw_key(a.key, static_cast<std::int64_t>(unit), step_);
-    const std::vector<Tensor> made = call(b.adjoint.kernel, inputs, key, results);
-    for (std::size_t o = 0; o < made.size(); ++o) {
-      add_to(gradients[at(value(b.adjoint.to[o]))], made[o]);
-    }
+  if (kind.loss >= 0) gradients[at(kind.loss)] = begin_backward(values_[unit][at(kind.loss)]);
+  for (const BackwardApplication& b : backward_[at(program_.reference.units[unit].kind)]) {
+    go_back(unit, b, gradients);
   }
   name_values(unit, gradients, "gradient of ");
   for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
@@ -211,6 +191,43 @@ void ReferenceValues::backward(std::size_t unit) {
     if (!fresh) add_to(found->second, gradient);
   }
   if (kind.stream_in >= 0) stream_ = gradients[at(kind.stream_in)];
+}
+
+/// Adds to the loss of the step; the gradient of `losses`, one for each token.
+Tensor ReferenceValues::begin_backward(const Tensor& losses) {
+  const Reference& reference = program_.reference;
+  const Tensor weights =
+      whole(inputs_[at(reference.weights)], reference.inputs[at(reference.weights)].dims);
+  const Tensor count = call(reference.count_kernel, {weights})[0];
+  nodes_.name(count.items[0].node, "number of tokens of the step");
+  Tensor gradient = call(reference.seed_kernel, {weights, count})[0];
+  static const Kernel kWeighted =
+      kernel_from("kernel weighted(y[...], d[...]) -> (l[]) {\n l[] = y[...] * d[...]\n}");
+  add_to(loss_, call(kWeighted, {losses, gradient}, "", {})[0]);
+  return gradient;
+}
+
+/// One kernel of backward: gradients of what went into it.
+void ReferenceValues::go_back(std::size_t unit, const BackwardApplication& b,
+                              std::vector<Tensor>& gradients) {
+  const ReferenceKind& kind = kind_of(unit);
+  const Application& a = kind.applications[at(b.application)];
+  const int originals = program_.kernels[at(a.kernel)].inputs;
+  const auto value = [&](int t) {
+    return at(t < originals ? a.inputs[at(t)] : a.outputs[at(t - originals)]);
+  };
+  std::vector<Tensor> inputs;
+  inputs.reserve(b.adjoint.from.size() + b.adjoint.reads.size());
+  for (int t : b.adjoint.from) inputs.push_back(gradients[value(t)]);
+  for (int t : b.adjoint.reads) inputs.push_back(values_[unit][value(t)]);
+  std::vector<std::vector<int>> results(b.adjoint.to.size());
+  std::ranges::transform(b.adjoint.to, results.begin(),
+                         [&](int t) { return kind.values[value(t)].dims; });
+  const std::string key = draw_key(a.key, static_cast<std::int64_t>(unit), step_);
+  const std::vector<Tensor> made = call(b.adjoint.kernel, inputs, key, results);
+  for (std::size_t o = 0; o < made.size(); ++o) {
+    add_to(gradients[value(b.adjoint.to[o])], made[o]);
+  }
 }
 
 void ReferenceValues::update() {

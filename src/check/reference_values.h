@@ -30,7 +30,7 @@ class ReferenceValues {
  private:
   using Key = std::tuple<int, int, int>;  // unit, parameter, state (-1: the parameter)
 
-  Content content(const Tensor& tensor) const { return {.pieces = {tensor}, .flat = {}}; }
+  static Content content(const Tensor& tensor) { return {.pieces = {tensor}, .flat = {}}; }
   Tensor whole(NodeId node, const std::vector<int>& dims) const;
   void name_values(std::size_t unit, const std::vector<Tensor>& values, const std::string& prefix);
   std::vector<Tensor> call(const Kernel& kernel, const std::vector<Tensor>& inputs,
@@ -40,6 +40,9 @@ class ReferenceValues {
   void bring_samples();
   void forward(std::size_t unit);
   void backward(std::size_t unit);
+  void begin_state(int unit, int parameter);
+  Tensor begin_backward(const Tensor& losses);
+  void go_back(std::size_t unit, const BackwardApplication& b, std::vector<Tensor>& gradients);
   void update();
   const ReferenceKind& kind_of(std::size_t unit) const;
 

@@ -178,6 +178,7 @@ class Messages {
 
   std::vector<TalliedMessage> take() {
     std::vector<TalliedMessage> out;
+    out.reserve(messages_.size());
     for (auto& [key, message] : messages_) out.push_back(std::move(message));
     return out;
   }
@@ -307,20 +308,28 @@ class Messages {
   std::map<Key, TalliedMessage> messages_;
 };
 
+bool is_inside(const DeviceClass& c, std::size_t axis, std::int64_t coordinate) {
+  return axis >= c.box.size() || c.box[axis].empty() ||
+         std::ranges::find(c.box[axis], coordinate) != c.box[axis].end();
+}
+
+/// The devices moved to a coordinate of an axis.
+void add_at(std::size_t axis, std::int64_t coordinate, std::vector<ProgramCoordinates> devices,
+            std::vector<ProgramCoordinates>& out) {
+  for (ProgramCoordinates& device : devices) {
+    device[axis] = coordinate;
+    out.push_back(std::move(device));
+  }
+}
+
 /// The devices of a class that axes with shares tell apart.
 std::vector<ProgramCoordinates> distinct_devices(const Program& program, const DeviceClass& c) {
   std::vector<ProgramCoordinates> devices{first_of(program, c)};
   for (std::size_t a = 0; a + 1 < program.axes.size(); ++a) {
     if (program.axes[a].shares.empty()) continue;
     std::vector<ProgramCoordinates> more;
-    for (const ProgramCoordinates& known : devices) {
-      for (std::int64_t x = 0; x < program.axes[a].degree; ++x) {
-        const bool inside = a >= c.box.size() || c.box[a].empty() ||
-                            std::ranges::find(c.box[a], x) != c.box[a].end();
-        if (!inside) continue;
-        more.push_back(known);
-        more.back()[a] = x;
-      }
+    for (std::int64_t x = 0; x < program.axes[a].degree; ++x) {
+      if (is_inside(c, a, x)) add_at(a, x, devices, more);
     }
     devices = std::move(more);
   }

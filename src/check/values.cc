@@ -24,6 +24,12 @@ std::uint64_t hash_of(const Node& node) {
   return mixed(mixed(hash, node.result), node.reduced);
 }
 
+Rational factor_at(const std::vector<Share::Run>& runs, std::int64_t micro_batch) {
+  const auto found = std::ranges::find_if(
+      runs, [&](const Share::Run& r) { return r.first <= micro_batch && micro_batch <= r.last; });
+  return found == runs.end() ? Rational(0) : found->factor;
+}
+
 /// Factors by micro-batch added up: runs are cut where one begins or ends.
 std::vector<Share::Run> sum_of(const std::vector<Share::Run>& a, const std::vector<Share::Run>& b) {
   std::vector<std::int64_t> marks;
@@ -35,15 +41,9 @@ std::vector<Share::Run> sum_of(const std::vector<Share::Run>& a, const std::vect
   }
   std::ranges::sort(marks);
   marks.erase(std::unique(marks.begin(), marks.end()), marks.end());
-  const auto at = [](const std::vector<Share::Run>& runs, std::int64_t j) {
-    for (const Share::Run& r : runs) {
-      if (r.first <= j && j <= r.last) return r.factor;
-    }
-    return Rational(0);
-  };
   std::vector<Share::Run> out;
   for (std::size_t i = 0; i + 1 < marks.size(); ++i) {
-    const Rational factor = at(a, marks[i]) + at(b, marks[i]);
+    const Rational factor = factor_at(a, marks[i]) + factor_at(b, marks[i]);
     if (factor == Rational(0)) continue;
     const bool goes_on =
         !out.empty() && out.back().last + 1 == marks[i] && out.back().factor == factor;

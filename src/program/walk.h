@@ -53,27 +53,50 @@ inline BufferElement element_of(const BufferRef& ref, const Arguments& arguments
           .micro_batch = value_of(ref.micro_batch, arguments)};
 }
 
+/// Calls visit(arguments) for every value of a loop's variable.
+template <class Visit>
+void for_each_round(const Loop& loop, Arguments arguments, Visit&& visit) {
+  const std::int64_t by = loop.last < loop.first ? -1 : 1;
+  for (std::int64_t i = loop.first; i != loop.last + by; i += by) {
+    (loop.variable == IndexTerm::Variable::unit ? arguments.unit : arguments.micro_batch) = i;
+    visit(arguments);
+  }
+}
+
+/// Goes through bodies step by step.
+template <class Visit>
+class Walk {
+ public:
+  Walk(const Program& program, Visit& visit) : program_(program), visit_(visit) {}
+
+  void go(const std::vector<Step>& body, const Arguments& arguments) {
+    for (const Step& step : body) {
+      std::visit([&](const auto& what) { take(what, arguments); }, step.what);
+    }
+  }
+
+ private:
+  void take(const Instruction& instruction, const Arguments& arguments) {
+    visit_(instruction, arguments);
+  }
+  void take(const Call& call, const Arguments& arguments) {
+    go(program_.procedures.at(static_cast<std::size_t>(call.procedure)).body,
+       {.unit = value_of(call.unit, arguments),
+        .micro_batch = value_of(call.micro_batch, arguments)});
+  }
+  void take(const Loop& loop, const Arguments& arguments) {
+    for_each_round(loop, arguments, [&](const Arguments& inner) { go(loop.body, inner); });
+  }
+
+  const Program& program_;
+  Visit& visit_;
+};
+
 /// Calls visit(instruction, arguments) for every instruction in the order of execution.
 template <class Visit>
 void for_each_instruction(const Program& program, const std::vector<Step>& body,
                           const Arguments& arguments, Visit&& visit) {
-  for (const Step& step : body) {
-    if (const auto* instruction = std::get_if<Instruction>(&step.what)) {
-      visit(*instruction, arguments);
-    } else if (const auto* call = std::get_if<Call>(&step.what)) {
-      const Arguments inner{.unit = value_of(call->unit, arguments),
-                            .micro_batch = value_of(call->micro_batch, arguments)};
-      const Procedure& procedure = program.procedures.at(static_cast<std::size_t>(call->procedure));
-      for_each_instruction(program, procedure.body, inner, visit);
-    } else if (const auto* loop = std::get_if<Loop>(&step.what)) {
-      const std::int64_t by = loop->last < loop->first ? -1 : 1;
-      for (std::int64_t i = loop->first; i != loop->last + by; i += by) {
-        Arguments inner = arguments;
-        (loop->variable == IndexTerm::Variable::unit ? inner.unit : inner.micro_batch) = i;
-        for_each_instruction(program, loop->body, inner, visit);
-      }
-    }
-  }
+  Walk(program, visit).go(body, arguments);
 }
 
 }  // namespace placet
