@@ -132,7 +132,7 @@ StageWork stage_work(const Layout& layout, const Stage& stage, const StageUnits&
   Seconds last;
   for (const ChunkPasses& pass : out.passes) last += pass.backward.device;
   out.reduce = left_beside(job, out.messages.reduce, Overlap::reductions, last, units_in(stage));
-  out.update = update_time(layout, stage);
+  out.update = update_time(layout, stage, units);
   return out;
 }
 
