@@ -9,6 +9,7 @@
 #include "catalog/model_catalog.h"
 #include "derive/derive.h"
 #include "derive/reserve.h"
+#include "derive/time.h"
 #include "report/json.h"
 
 namespace placet {
@@ -30,12 +31,20 @@ constexpr Case kCases[] = {
     {"deepseek-v3", "pp=16:1f1b dp=2:zero1 ep=64:ep+zero1", 4096},
 };
 
-Job job_of(const Case& one) {
+JobRequest request_of(const Case& one) {
   JobRequest request;
   request.model = one.model;
   request.placement = one.placement;
   request.global_batch = one.global_batch;
   request.sequence = 4096;
+  return request;
+}
+
+Job job_of(const Case& one) { return load_job(find_catalog(), request_of(one)); }
+
+Job timed_job_of(const Case& one) {
+  JobRequest request = request_of(one);
+  request.cluster = "h100-sxm:" + std::to_string(devices_of(job_of(one).placement) / 8);
   return load_job(find_catalog(), request);
 }
 
@@ -50,6 +59,16 @@ void derive_prepared(benchmark::State& state) {
   state.SetLabel(label_of(one));
 }
 BENCHMARK(derive_prepared)->DenseRange(0, std::size(kCases) - 1)->Unit(benchmark::kMicrosecond);
+
+/// The time of one placement on H100s, as many hosts of them as the placement has devices for.
+void time_prepared(benchmark::State& state) {
+  const Case& one = kCases[state.range(0)];
+  const Job job = timed_job_of(one);
+  const Prepared prepared = prepare(job);
+  for (auto unused : state) benchmark::DoNotOptimize(derive_time(job, prepared));
+  state.SetLabel(label_of(one));
+}
+BENCHMARK(time_prepared)->DenseRange(0, std::size(kCases) - 1)->Unit(benchmark::kMicrosecond);
 
 void derive_whole(benchmark::State& state) {
   const Case& one = kCases[state.range(0)];

@@ -105,12 +105,17 @@ Seconds send_time(const std::vector<Level>& levels, const GroupPlace& place, dou
          seconds(payload / (in_bytes_per_second(level.bandwidth) * level.efficiency));
 }
 
-/// The levels of the cluster; of several groups of devices, of the slowest network, and the link
-/// that joins the groups.
-std::vector<Level> levels_of(const Cluster& cluster) {
+/// Of several groups of devices: the levels of the first, and the link that joins them.
+std::vector<Level> joined_levels(const Cluster& cluster) {
+  if (cluster.groups.size() < 2) return {};
   std::vector<Level> levels = cluster.groups.front().levels;
-  if (cluster.groups.size() > 1) levels.push_back(cluster.between_groups);
+  levels.push_back(cluster.between_groups);
   return levels;
+}
+
+/// The levels of the cluster, given those that are joined.
+const std::vector<Level>& levels_of(const Cluster& cluster, const std::vector<Level>& joined) {
+  return joined.empty() ? cluster.groups.front().levels : joined;
 }
 
 /// One more axis of the group: so many of its members as find room in a domain of each level.
@@ -124,11 +129,8 @@ void widen(GroupPlace& place, const std::vector<Level>& levels, std::int64_t deg
   }
 }
 
-}  // namespace
-
-GroupPlace place_of(const Cluster& cluster, const Placement& placement, AxisMask axes) {
+GroupPlace place_on(const std::vector<Level>& levels, const Placement& placement, AxisMask axes) {
   GroupPlace place;
-  const std::vector<Level> levels = levels_of(cluster);
   place.inside.assign(levels.size(), 1);
   std::int64_t stride = 1;
   for (std::size_t a = placement.axes.size(); a-- > 0;) {
@@ -137,6 +139,40 @@ GroupPlace place_of(const Cluster& cluster, const Placement& placement, AxisMask
     stride *= degree;
   }
   return place;
+}
+
+/// A part of an axis, the innermost neighbours.
+GroupPlace narrowed(GroupPlace place, std::int64_t group) {
+  place.size = group;
+  for (std::int64_t& inside : place.inside) inside = std::min(inside, group);
+  return place;
+}
+
+Seconds collective_time(const std::vector<Level>& levels, const GroupPlace& place,
+                        const CommunicationTerm& term) {
+  const double payload = static_cast<double>(in_bytes(term.payload));
+  switch (term.collective) {
+    case Collective::all_reduce:
+      return all_reduce_time(levels, place, payload);
+    case Collective::reduce_scatter:
+    case Collective::all_gather:
+      return scatter_time(levels, place, payload);
+    case Collective::all_to_all:
+      return all_to_all_time(levels, place, payload);
+    case Collective::broadcast:
+      return broadcast_time(levels, place, payload);
+    case Collective::send_recv:
+      return send_time(levels, place, payload);
+    case Collective::host_copy:
+      break;
+  }
+  return {};
+}
+
+}  // namespace
+
+GroupPlace place_of(const Cluster& cluster, const Placement& placement, AxisMask axes) {
+  return place_on(levels_of(cluster, joined_levels(cluster)), placement, axes);
 }
 
 Seconds all_reduce_time(const std::vector<Level>& levels, const GroupPlace& place, double payload) {
@@ -160,39 +196,40 @@ Seconds scatter_time(const std::vector<Level>& levels, const GroupPlace& place, 
   return seconds(ring_latency(levels, place) + sent / rate);
 }
 
-Seconds call_time(const Job& job, const CommunicationTerm& term) {
-  if (!job.cluster || job.cluster->groups.empty()) return {};
-  const DeviceGroup& devices = job.cluster->groups.front();
-  const double payload = static_cast<double>(in_bytes(term.payload));
+MessageTimer::MessageTimer(const Job& job) : job_(job) {
+  if (job.cluster) joined_ = joined_levels(*job.cluster);
+}
+
+const GroupPlace& MessageTimer::place(AxisMask axes) {
+  for (const auto& [known, place] : places_) {
+    if (known == axes) return place;
+  }
+  const std::vector<Level>& levels = levels_of(*job_.cluster, joined_);
+  return places_.emplace_back(axes, place_on(levels, job_.placement, axes)).second;
+}
+
+Seconds MessageTimer::call(const CommunicationTerm& term) {
+  if (!job_.cluster || job_.cluster->groups.empty()) return {};
   if (term.collective == Collective::host_copy) {
-    return seconds(payload / in_bytes_per_second(devices.host_link));
+    return term.payload / job_.cluster->groups.front().host_link;
   }
-  const std::vector<Level> levels = levels_of(*job.cluster);
-  GroupPlace place = place_of(*job.cluster, job.placement, term.axes);
-  if (term.collective == Collective::send_recv) return send_time(levels, place, payload);
-  if (term.group < place.size) {  // a part of an axis, the innermost neighbours
-    place.size = term.group;
-    for (std::int64_t& inside : place.inside) inside = std::min(inside, term.group);
-  }
-  switch (term.collective) {
-    case Collective::all_reduce:
-      return all_reduce_time(levels, place, payload);
-    case Collective::reduce_scatter:
-    case Collective::all_gather:
-      return scatter_time(levels, place, payload);
-    case Collective::all_to_all:
-      return all_to_all_time(levels, place, payload);
-    case Collective::broadcast:
-      return broadcast_time(levels, place, payload);
-    case Collective::send_recv:
-    case Collective::host_copy:
-      break;
-  }
-  return {};
+  const std::vector<Level>& levels = levels_of(*job_.cluster, joined_);
+  const GroupPlace& own = place(term.axes);
+  const bool part = term.group < own.size && term.collective != Collective::send_recv;
+  return part ? collective_time(levels, narrowed(own, term.group), term)
+              : collective_time(levels, own, term);
+}
+
+Seconds MessageTimer::all(const CommunicationTerm& term) {
+  return call(term) * static_cast<double>(term.count);
+}
+
+Seconds call_time(const Job& job, const CommunicationTerm& term) {
+  return MessageTimer(job).call(term);
 }
 
 Seconds term_time(const Job& job, const CommunicationTerm& term) {
-  return call_time(job, term) * static_cast<double>(term.count);
+  return MessageTimer(job).all(term);
 }
 
 }  // namespace placet

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "derive/derivation.h"
@@ -33,12 +34,30 @@ Seconds all_reduce_time(const std::vector<Level>& levels, const GroupPlace& plac
 /// ring. Half of a measured all-reduce where there is one.
 Seconds scatter_time(const std::vector<Level>& levels, const GroupPlace& place, double payload);
 
-/// Seconds of one call of the term on the job's cluster; none without a cluster.
-/// An all-to-all sends to each of the group the same: what stays inside a domain and what leaves it
-/// go side by side.
-Seconds call_time(const Job& job, const CommunicationTerm& term);
+/// What the terms of one job take on its cluster: where a group lies is looked up once per set of
+/// axes. The job must live as long; one thread at a time.
+class MessageTimer {
+ public:
+  explicit MessageTimer(const Job& job);
 
-/// All calls of a step.
+  /// Seconds of one call of the term; none without a cluster.
+  /// An all-to-all sends to each of the group the same: what stays inside a domain and what leaves
+  /// it go side by side.
+  Seconds call(const CommunicationTerm& term);
+
+  /// All calls of a step.
+  Seconds all(const CommunicationTerm& term);
+
+ private:
+  const GroupPlace& place(AxisMask axes);
+
+  const Job& job_;
+  std::vector<Level> joined_;  // of several groups of devices: with the link between them
+  std::vector<std::pair<AxisMask, GroupPlace>> places_;
+};
+
+/// One call, and all calls of a step, of a single term.
+Seconds call_time(const Job& job, const CommunicationTerm& term);
 Seconds term_time(const Job& job, const CommunicationTerm& term);
 
 }  // namespace placet

@@ -18,18 +18,11 @@ constexpr std::size_t kFurtherTerms = 8;  // usual number, beyond those of units
 
 constexpr std::string_view kJoinedEnds = "embedding and head";
 
-struct UnitTerms {
-  std::vector<UnitTerm> plain;       // activations, not recomputed
-  std::vector<UnitTerm> recomputed;  // activations
-  std::vector<UnitTerm> parameters;  // of units without shared tensors
-  bool shares_tensors = false;       // some parameter is another unit's tensor
-};
-
 /// Sums the traffic of the units of one stage, then adds what belongs to the stage as a whole.
 class StageTraffic {
  public:
   StageTraffic(const Layout& layout, const Stage& stage, const std::vector<UnitRun>& runs,
-               const std::vector<UnitTerms>& units)
+               const std::vector<UnitMessages>& units)
       : layout_(layout),
         job_(*layout.job),
         profile_(job_.profile),
@@ -249,21 +242,11 @@ class StageTraffic {
   const Profile& profile_;
   const Stage& stage_;
   const std::vector<UnitRun>& runs_;
-  const std::vector<UnitTerms>& units_;
+  const std::vector<UnitMessages>& units_;
   SharedTensors shared_;
   std::vector<UnitTerm> terms_;
   CommunicationClass out_;
 };
-
-/// What tells the traffic of one stage from another's.
-struct SentStage {
-  StageUnits units;
-  Crossings crossings;
-};
-
-bool send_alike(const SentStage& a, const SentStage& b) {
-  return a.crossings == b.crossings && are_alike(a.units, b.units);
-}
 
 }  // namespace
 
@@ -323,10 +306,9 @@ std::int64_t padded_message(const Profile& profile, const UnitTerm& term, std::i
   return checked_multiply(largest_share(whole, multiple), multiple, "padding") / term.shard_of;
 }
 
-std::vector<CommunicationClass> derive_communication(const Layout& layout,
-                                                     const std::vector<Stage>& stages) {
+std::vector<UnitMessages> messages_of_units(const Layout& layout) {
   const Job& job = *layout.job;
-  std::vector<UnitTerms> units(layout.units.size());
+  std::vector<UnitMessages> units(layout.units.size());
   for (std::size_t k = 0; k < units.size(); ++k) {
     const int unit = static_cast<int>(k);
     const UnitRole role = job.model.kinds[at(layout.units[k].kind)].role;
@@ -340,23 +322,45 @@ std::vector<CommunicationClass> derive_communication(const Layout& layout,
         std::ranges::any_of(job.model.kinds[at(layout.units[k].kind)].parameters,
                             [](const Parameter& parameter) { return parameter.tied.has_value(); });
   }
+  return units;
+}
+
+StageKinds stage_kinds(const Layout& layout, const std::vector<Stage>& stages,
+                       const std::vector<UnitMessages>& messages) {
+  StageKinds out;
+  std::vector<Crossings> crossings;
+  out.of_stage.reserve(stages.size());
+  for (const Stage& stage : stages) {
+    StageUnits units = units_of(layout, stage);
+    const Crossings crossed = crossings_of(layout, stage);
+    std::size_t kind = 0;
+    while (kind < crossings.size() &&
+           (crossings[kind] != crossed || !are_alike(out.units[kind], units))) {
+      ++kind;
+    }
+    out.of_stage.push_back(kind);
+    if (kind < crossings.size()) continue;
+    crossings.push_back(crossed);
+    out.units.push_back(std::move(units));
+    out.traffic.push_back(StageTraffic(layout, stage, out.units.back().runs, messages).build());
+  }
+  return out;
+}
+
+std::vector<CommunicationClass> class_per_stage(const StageKinds& kinds,
+                                                const std::vector<Stage>& stages) {
   std::vector<CommunicationClass> classes;
   classes.reserve(stages.size());
-  std::vector<SentStage> sent;
-  sent.reserve(stages.size());
-  for (const Stage& stage : stages) {
-    sent.push_back({.units = units_of(layout, stage), .crossings = crossings_of(layout, stage)});
-    const auto alike = std::ranges::find_if(
-        sent, [&](const SentStage& known) { return send_alike(known, sent.back()); });
-    const auto first = static_cast<std::size_t>(alike - sent.begin());
-    if (first < classes.size()) {
-      classes.push_back(classes[first]);
-      classes.back().stage = stage.device;
-    } else {
-      classes.push_back(StageTraffic(layout, stage, sent.back().units.runs, units).build());
-    }
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    classes.push_back(kinds.traffic[kinds.of_stage[s]]);
+    classes.back().stage = stages[s].device;
   }
   return classes;
+}
+
+std::vector<CommunicationClass> derive_communication(const Layout& layout,
+                                                     const std::vector<Stage>& stages) {
+  return class_per_stage(stage_kinds(layout, stages, messages_of_units(layout)), stages);
 }
 
 }  // namespace placet

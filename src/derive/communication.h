@@ -6,6 +6,7 @@
 
 #include "derive/derivation.h"
 #include "derive/layout.h"
+#include "derive/stage_units.h"
 #include "derive/stages.h"
 
 namespace placet {
@@ -49,6 +50,31 @@ AxisMask reduced_with_hosts(const Profile& profile, const LocalParameter& parame
 /// Elements of a gradient that are left to reduce among further axes after the scatters of its own
 /// axes: what gradients of shared tensors are reduced in between stages.
 std::int64_t left_after_scatter(const Layout& layout, const LocalParameter& parameter);
+
+/// What one local unit sends, before stages add it up.
+struct UnitMessages {
+  std::vector<UnitTerm> plain;       // of values, not recomputed; none of blocks that always are
+  std::vector<UnitTerm> recomputed;  // of values of blocks, as the job's recomputation says
+  std::vector<UnitTerm> parameters;  // of units without shared tensors
+  bool shares_tensors = false;       // some parameter is another unit's tensor
+};
+
+/// By local unit.
+std::vector<UnitMessages> messages_of_units(const Layout& layout);
+
+/// Stages that host, send and receive alike are of one kind and derived once. Case: 32 blocks on
+/// four stages: three kinds, that of the second and third stage shared.
+struct StageKinds {
+  std::vector<StageUnits> units;            // by kind
+  std::vector<CommunicationClass> traffic;  // by kind; `stage` is the first of it
+  std::vector<std::size_t> of_stage;        // by stage: its kind
+};
+StageKinds stage_kinds(const Layout& layout, const std::vector<Stage>& stages,
+                       const std::vector<UnitMessages>& messages);
+
+/// The class of every stage.
+std::vector<CommunicationClass> class_per_stage(const StageKinds& kinds,
+                                                const std::vector<Stage>& stages);
 
 /// One class per pipeline stage.
 std::vector<CommunicationClass> derive_communication(const Layout& layout,

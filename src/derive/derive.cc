@@ -5,6 +5,7 @@
 
 #include "derive/communication.h"
 #include "derive/device_classes.h"
+#include "derive/laid_out.h"
 #include "derive/layout.h"
 #include "derive/memory.h"
 #include "derive/rules.h"
@@ -84,6 +85,30 @@ void judge_links(const Job& job, Derivation& out) {
                       std::move_iterator(advice.end()));
 }
 
+/// The composition rules; of a placement that means nothing, all there is to say.
+Derivation judge_rules(const Job& job) {
+  Derivation out;
+  out.devices = devices_of(job.placement);
+  out.findings = check_rules(job);
+  out.meaningful = std::ranges::find(out.findings, "meaning", &Finding::rule) == out.findings.end();
+  if (out.meaningful) return out;
+  judge_capacity(job, out);
+  out.fits = false;
+  return out;
+}
+
+void fill(Derivation& out, const Prepared& prepared, const LaidOut& laid_out) {
+  const Job& job = *laid_out.layout.job;
+  out.memory = memory_classes(job, prepared, laid_out.layout, laid_out.stages);
+  out.communication = class_per_stage(laid_out.kinds, laid_out.stages);
+  for (const MemoryClass& memory : out.memory) out.peak = std::max(out.peak, memory.peak);
+  for (const CommunicationClass& traffic : out.communication) {
+    out.sent = std::max(out.sent, traffic.sent);
+  }
+  judge_capacity(job, out);
+  judge_links(job, out);
+}
+
 std::vector<std::int64_t> coordinates_of(const Placement& placement, Rank rank) {
   ensure(rank.index >= 0 && rank.index < devices_of(placement), "the rank is of the mesh");
   std::vector<std::int64_t> coordinates(placement.axes.size(), 0);
@@ -109,25 +134,24 @@ std::size_t stage_index(const Placement& placement, const std::vector<std::int64
 Derivation derive(const Job& job) { return derive(job, prepare(job)); }
 
 Derivation derive(const Job& job, const Prepared& prepared) {
-  Derivation out;
-  out.devices = devices_of(job.placement);
-  out.findings = check_rules(job);
-  out.meaningful = std::ranges::find(out.findings, "meaning", &Finding::rule) == out.findings.end();
-  if (!out.meaningful) {
-    judge_capacity(job, out);
-    out.fits = false;
-    return out;
-  }
-  const Layout layout = lay_out(job, prepared);
-  const std::vector<Stage> stages = stages_of(job);
-  out.memory = memory_classes(job, prepared, layout, stages);
-  out.communication = derive_communication(layout, stages);
-  for (const MemoryClass& memory : out.memory) out.peak = std::max(out.peak, memory.peak);
-  for (const CommunicationClass& traffic : out.communication) {
-    out.sent = std::max(out.sent, traffic.sent);
-  }
-  judge_capacity(job, out);
-  judge_links(job, out);
+  Derivation out = judge_rules(job);
+  if (out.meaningful) fill(out, prepared, lay_out_whole(job, prepared));
+  return out;
+}
+
+WholeDerivation derive_all(const Job& job, const Prepared& prepared) {
+  WholeDerivation out{.derivation = judge_rules(job), .time = {}};
+  if (!out.derivation.meaningful) return out;
+  const LaidOut laid_out = lay_out_whole(job, prepared);
+  fill(out.derivation, prepared, laid_out);
+  if (job.cluster && !job.cluster->groups.empty()) out.time = time_of(laid_out);
+  return out;
+}
+
+LaidOut lay_out_whole(const Job& job, const Prepared& prepared) {
+  LaidOut out{.layout = lay_out(job, prepared), .stages = stages_of(job)};
+  out.messages = messages_of_units(out.layout);
+  out.kinds = stage_kinds(out.layout, out.stages, out.messages);
   return out;
 }
 

@@ -16,14 +16,18 @@ double ceil_div(std::int64_t a, std::int64_t b) {
   return static_cast<double>(pieces);
 }
 
-/// Seconds x rate of the whole device: FLOPs that the device could have done meanwhile.
-double occupied(const DeviceRates& rates, const ProductShape& s, const MatmulTile& tile,
+/// Output tiles of a product.
+double tiles_of(const ProductShape& s, const MatmulTile& tile) {
+  return static_cast<double>(s.batch) * ceil_div(s.m, tile.rows) * ceil_div(s.n, tile.columns);
+}
+
+/// Seconds x rate of the whole device: FLOPs that the device could have done meanwhile, with so
+/// many tiles and the depth cut into so many parts.
+double occupied(const DeviceRates& rates, const MatmulTile& tile, double tiles, std::int64_t k,
                 std::int64_t cut) {
-  const double tiles = static_cast<double>(s.batch) * ceil_div(s.m, tile.rows) *
-                       ceil_div(s.n, tile.columns) * static_cast<double>(cut);
   const double units = static_cast<double>(rates.multiprocessors);
-  const double waves = std::ceil(tiles / units);
-  const double depth = ceil_div(s.k, cut) + rates.fill_depth;
+  const double waves = std::ceil(tiles * static_cast<double>(cut) / units);
+  const double depth = ceil_div(k, cut) + rates.fill_depth;
   const double tile_flops =
       2.0 * static_cast<double>(tile.rows) * static_cast<double>(tile.columns) * depth;
   return waves * tile_flops * units / tile.efficiency;
@@ -49,11 +53,13 @@ Seconds product_time(const DeviceRates& rates, const KernelWork& kernel) {
   const Seconds moved = seconds(kernel.bytes / in_bytes_per_second(rates.memory));
   Seconds best = seconds(1e30);
   for (const MatmulTile& tile : rates.tiles) {
+    const double tiles = tiles_of(kernel.shape, tile);
     for (const std::int64_t cut : kDepthCuts) {
       if (cut > 1 && kernel.shape.k / cut < 512) break;
       const Seconds added =
           seconds(cut_bytes(kernel.shape, cut) / in_bytes_per_second(rates.memory));
-      best = std::min(best, flops(occupied(rates, kernel.shape, tile, cut)) / rate + added);
+      best =
+          std::min(best, flops(occupied(rates, tile, tiles, kernel.shape.k, cut)) / rate + added);
     }
   }
   if (!kernel.aligned) best = best / rates.unaligned;

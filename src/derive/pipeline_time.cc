@@ -1,6 +1,7 @@
 #include "derive/pipeline_time.h"
 
 #include <algorithm>
+#include <array>
 
 #include "units/error.h"
 
@@ -17,18 +18,20 @@ class PipelineRun {
   explicit PipelineRun(const PipelineWork& work)
       : work_(work),
         degree_(static_cast<std::int64_t>(work.devices.size())),
-        stages_(virtual_stages(work.schedule, degree_)),
-        directions_(work.schedule.hosting == Hosting::bidirectional ? 2 : 1),
         message_(in_seconds(work.message)) {
-    const auto cells = at(directions_ * stages_ * work.micro_batches);
+    const std::int64_t stages = virtual_stages(work.schedule, degree_);
+    const std::int64_t directions = work.schedule.hosting == Hosting::bidirectional ? 2 : 1;
+    const auto cells = at(directions * stages * work.micro_batches);
     forward_.assign(cells, kNotYet);
     backward_.assign(cells, kNotYet);
-    clock_.assign(at(degree_), 0);
-    sending_.assign(at(degree_), 0);
-    busy_.assign(at(degree_), 0);
-    next_.assign(at(degree_), 0);
+    devices_.resize(at(degree_));
     for (std::int64_t d = 0; d < degree_; ++d) {
-      orders_.push_back(order_of_work(work.schedule, degree_, d, work.micro_batches));
+      Device& device = devices_[at(d)];
+      device.order = order_of_work(work.schedule, degree_, d, work.micro_batches);
+      device.seats.reserve(work.devices[at(d)].size());
+      for (std::size_t c = 0; c < work.devices[at(d)].size(); ++c) {
+        device.seats.push_back(seat_of(d, static_cast<std::int64_t>(c), stages));
+      }
     }
   }
 
@@ -36,105 +39,97 @@ class PipelineRun {
     bool moved = true;
     while (moved) {
       moved = false;
-      for (std::int64_t d = 0; d < degree_; ++d) moved = advance(d) || moved;
+      for (Device& device : devices_) moved = advance(device) || moved;
     }
     PipelineTime out;
-    for (std::int64_t d = 0; d < degree_; ++d) {
-      ensure(next_[at(d)] == orders_[at(d)].size(), "the order of work does not deadlock");
-      out.busy.push_back(seconds(busy_[at(d)]));
-      out.sending.push_back(seconds(sending_[at(d)]));
-      out.end.push_back(seconds(clock_[at(d)]));
+    for (const Device& device : devices_) {
+      ensure(device.next == device.order.size(), "the order of work does not deadlock");
+      out.busy.push_back(seconds(device.busy));
+      out.sending.push_back(seconds(device.sending));
+      out.end.push_back(seconds(device.clock));
       out.whole = std::max(out.whole, out.end.back());
     }
     return out;
   }
 
  private:
-  struct Place {
-    std::int64_t direction = 0;
-    std::int64_t stage = 0;
-    std::int64_t micro_batch = 0;
+  /// A chunk on its device: where its virtual stage's times stand, and how long its work takes.
+  struct Seat {
+    std::int64_t first_cell = 0;  // of its stage; those of the stage before are m cells before
+    bool first = false;           // the first virtual stage
+    bool last = false;
+    std::array<double, 4> length{};  // by Work::Kind
   };
 
-  std::size_t cell(const Place& p, std::int64_t stage) const {
-    return at((p.direction * stages_ + stage) * work_.micro_batches + p.micro_batch);
+  struct Device {
+    std::vector<Work> order;
+    std::vector<Seat> seats;  // by chunk
+    std::size_t next = 0;
+    double clock = 0;
+    double busy = 0;
+    double sending = 0;
+  };
+
+  Seat seat_of(std::int64_t device, std::int64_t chunk, std::int64_t stages) const {
+    const std::int64_t stage = hosted_stage(work_.schedule, degree_, device, chunk);
+    const bool both_ways = work_.schedule.hosting == Hosting::bidirectional;
+    const std::int64_t direction = both_ways ? chunk : 0;
+    const ChunkTime& t = work_.devices[at(device)][at(chunk)];
+    return {.first_cell = (direction * stages + stage) * work_.micro_batches,
+            .first = stage == 0,
+            .last = stage + 1 == stages,
+            .length = {in_seconds(t.forward), in_seconds(t.backward),
+                       in_seconds(t.backward - t.backward_weight), in_seconds(t.backward_weight)}};
   }
 
-  Place place_of(std::int64_t device, const Work& w) const {
-    return {.direction = directions_ == 2 ? w.chunk : 0,
-            .stage = hosted_stage(work_.schedule, degree_, device, w.chunk),
-            .micro_batch = w.micro_batch};
-  }
-
-  bool advance(std::int64_t d) {
-    bool moved = false;
-    while (next_[at(d)] < orders_[at(d)].size() && start(d, orders_[at(d)][next_[at(d)]])) {
-      ++next_[at(d)];
-      moved = true;
+  bool advance(Device& device) {
+    const std::size_t before = device.next;
+    while (device.next < device.order.size() && start(device, device.order[device.next])) {
+      ++device.next;
     }
-    return moved;
+    return device.next > before;
   }
 
   /// Runs one piece of work if its inputs are there.
-  bool start(std::int64_t d, const Work& w) {
-    const Place p = place_of(d, w);
-    const double ready = ready_at(p, w.kind);
+  bool start(Device& device, const Work& w) {
+    const Seat& seat = device.seats[at(w.chunk)];
+    const std::int64_t cell = seat.first_cell + w.micro_batch;
+    const double ready = ready_at(seat, cell, w.kind);
     if (ready < 0) return false;
-    const double length = length_of(d, w);
-    double& clock = clock_[at(d)];
-    clock = std::max(clock, ready) + length;
-    busy_[at(d)] += length;
-    finish(d, p, w.kind);
+    const double length = seat.length[static_cast<std::size_t>(w.kind)];
+    device.clock = std::max(device.clock, ready) + length;
+    device.busy += length;
+    finish(device, seat, cell, w.kind);
     return true;
   }
 
-  double length_of(std::int64_t d, const Work& w) const {
-    const ChunkTime& t = work_.devices[at(d)][at(w.chunk)];
-    switch (w.kind) {
-      case Work::Kind::forward:
-        return in_seconds(t.forward);
-      case Work::Kind::backward:
-        return in_seconds(t.backward);
-      case Work::Kind::backward_input:
-        return in_seconds(t.backward - t.backward_weight);
-      case Work::Kind::backward_weight:
-        return in_seconds(t.backward_weight);
-    }
-    return 0;
-  }
-
   /// When the input of the work is on its device; negative: not known yet.
-  double ready_at(const Place& p, Work::Kind kind) const {
+  double ready_at(const Seat& seat, std::int64_t cell, Work::Kind kind) const {
     if (kind == Work::Kind::backward_weight) return 0;
     if (kind == Work::Kind::forward) {
-      return p.stage == 0 ? 0 : arrived(forward_[cell(p, p.stage - 1)]);
+      return seat.first ? 0 : arrived(forward_[at(cell - work_.micro_batches)]);
     }
-    if (p.stage + 1 == stages_) return forward_[cell(p, p.stage)];
-    return arrived(backward_[cell(p, p.stage + 1)]);
+    return seat.last ? forward_[at(cell)] : arrived(backward_[at(cell + work_.micro_batches)]);
   }
 
   double arrived(double sent) const { return sent < 0 ? sent : sent + message_; }
 
-  void finish(std::int64_t d, const Place& p, Work::Kind kind) {
+  void finish(Device& device, const Seat& seat, std::int64_t cell, Work::Kind kind) {
     if (kind == Work::Kind::backward_weight) return;
     const bool forward = kind == Work::Kind::forward;
-    (forward ? forward_ : backward_)[cell(p, p.stage)] = clock_[at(d)];
-    const bool sends = forward ? p.stage + 1 < stages_ : p.stage > 0;
+    (forward ? forward_ : backward_)[at(cell)] = device.clock;
+    const bool sends = forward ? !seat.last : !seat.first;
     if (!sends || !work_.sender_waits) return;
-    clock_[at(d)] += message_;
-    busy_[at(d)] += message_;
-    sending_[at(d)] += message_;
+    device.clock += message_;
+    device.busy += message_;
+    device.sending += message_;
   }
 
   const PipelineWork& work_;
   std::int64_t degree_;
-  std::int64_t stages_;
-  std::int64_t directions_;
   double message_;
-  std::vector<std::vector<Work>> orders_;
-  std::vector<std::size_t> next_;
+  std::vector<Device> devices_;
   std::vector<double> forward_, backward_;  // when done, by direction, stage, micro-batch
-  std::vector<double> clock_, busy_, sending_;
 };
 
 /// Forward and backward of every virtual stage; of two directions, whose stages are the same, the

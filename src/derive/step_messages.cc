@@ -1,9 +1,5 @@
 #include "derive/step_messages.h"
 
-#include <algorithm>
-
-#include "derive/collective_time.h"
-
 namespace placet {
 namespace {
 
@@ -15,19 +11,19 @@ bool is_boundary(const CommunicationTerm& term) {
 
 }  // namespace
 
-StepMessages step_messages(const Job& job, const Layout& layout,
-                           const CommunicationClass& traffic) {
+StepMessages step_messages(const Layout& layout, const CommunicationClass& traffic,
+                           MessageTimer& timer) {
   StepMessages out;
   const double m = static_cast<double>(layout.micro_batches);
   for (const CommunicationTerm& term : traffic.terms) {
     if (is_boundary(term)) {
-      out.boundary += call_time(job, term);
+      out.boundary += timer.call(term);
       continue;
     }
     if (term.state == State::activations &&
         (!term.unit.empty() || term.what == "boundary gradients"))
       continue;  // of a unit's values, or the way back, which takes as long
-    const Seconds all = term_time(job, term);
+    const Seconds all = timer.all(term);
     switch (term.phase) {
       case Phase::forward:
         out.forward.add(term.axes, all / m);
@@ -44,6 +40,12 @@ StepMessages step_messages(const Job& job, const Layout& layout,
     }
   }
   return out;
+}
+
+StepMessages step_messages(const Job& job, const Layout& layout,
+                           const CommunicationClass& traffic) {
+  MessageTimer timer(job);
+  return step_messages(layout, traffic, timer);
 }
 
 }  // namespace placet

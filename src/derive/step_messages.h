@@ -2,6 +2,7 @@
 // gradients, what follows the update, and the stream between stages (docs/theory.md §7.4).
 #pragma once
 
+#include "derive/collective_time.h"
 #include "derive/derivation.h"
 #include "derive/layout.h"
 #include "derive/unit_time.h"
@@ -18,6 +19,8 @@ struct StepMessages {
 };
 
 /// Of one stage. REQUIRES: the job has a cluster.
+StepMessages step_messages(const Layout& layout, const CommunicationClass& traffic,
+                           MessageTimer& timer);
 StepMessages step_messages(const Job& job, const Layout& layout, const CommunicationClass& traffic);
 
 }  // namespace placet

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 
-#include "derive/communication.h"
-#include "derive/kernel_time.h"
-#include "derive/step_messages.h"
-#include "derive/update_time.h"
+#include "derive/laid_out.h"
+#include "derive/stage_time.h"
 #include "model/listing.h"
 
 namespace placet {
@@ -17,36 +15,24 @@ constexpr std::array<std::string_view, 3> kKernelNames = {"products", "attention
 constexpr std::array<std::string_view, kPartCount> kPartNames = {"forward", "recomputation",
                                                                  "backward"};
 
-/// One pass of a chunk over a micro-batch, in named parts.
-struct PassTime {
-  Seconds device;     // kernels and exposed messages
-  Seconds launch;     // waiting for the host
-  AxisTimes exposed;  // of gathers and reductions that repeat per micro-batch
-  Seconds whole() const { return device + launch + exposed.total(); }
-};
-
-struct ChunkPasses {
-  PassTime forward;
-  PassTime backward;
-  Seconds weights;
-};
-
 class StepTimer {
  public:
-  StepTimer(const Job& job, const Layout& layout)
-      : job_(job), timing_(job.profile.timing), layout_(layout), stages_(stages_of(job)) {
-    for (std::size_t u = 0; u < layout.units.size(); ++u) {
-      const int unit = static_cast<int>(u);
-      plain_.push_back(unit_time(layout, unit, false));
-      again_.push_back(recomputes(unit) ? unit_time(layout, unit, true) : plain_.back());
-    }
-    traffic_ = derive_communication(layout, stages_);
-  }
+  explicit StepTimer(const LaidOut& laid_out)
+      : job_(*laid_out.layout.job),
+        timing_(job_.profile.timing),
+        layout_(laid_out.layout),
+        stages_(laid_out.stages),
+        kinds_(laid_out.kinds),
+        timer_(job_),
+        times_(layout_, laid_out.messages, timer_) {}
 
   TimeDerivation time() {
+    work_.resize(kinds_.units.size());
     for (std::size_t s = 0; s < stages_.size(); ++s) {
-      messages_.push_back(step_messages(job_, layout_, traffic_[s]));
-      passes_.push_back(passes_of(s));
+      const std::size_t kind = kinds_.of_stage[s];
+      if (!work_[kind].passes.empty()) continue;
+      work_[kind] = stage_work(layout_, stages_[s], kinds_.units[kind],
+                               step_messages(layout_, kinds_.traffic[kind], timer_), times_);
     }
     run_pipeline();
     for (std::size_t s = 0; s < stages_.size(); ++s) finish_stage(s);
@@ -56,105 +42,13 @@ class StepTimer {
   }
 
  private:
-  // --- units
-
-  bool recomputes(int unit) const {
-    const UnitRole role = job_.model.kinds[at(layout_.units[at(unit)].kind)].role;
-    return job_.recompute.kind != Recompute::Kind::none || recomputes_units(job_)
-               ? role == UnitRole::block || role == UnitRole::mtp
-               : false;
+  const StageWork& work_of(std::size_t stage) const { return work_[kinds_.of_stage[stage]]; }
+  const StageUnits& units_of(std::size_t stage) const {
+    return kinds_.units[kinds_.of_stage[stage]];
   }
 
-  const UnitTime& time_of(int u, std::int64_t ordinal) const {
-    const int local = layout_.unit_of[at(u)];
-    return (recomputes(local) && is_chosen(ordinal) ? again_ : plain_)[at(local)];
-  }
-
-  bool is_chosen(std::int64_t ordinal) const {
-    const Recompute& choice = job_.recompute;
-    if (choice.kind == Recompute::Kind::every) {
-      return choice.count > 0 && ordinal % choice.count == 0;
-    }
-    return choice.kind != Recompute::Kind::first || ordinal < choice.count;
-  }
-
-  const UnitKind& kind_of(int u) const {
-    return job_.model.kinds[at(job_.model.units[at(u)].kind)];
-  }
-
-  /// Calls visit(unit, its time) for every unit of a stage.
-  template <class Visit>
-  void each_unit(const Stage& stage, Visit visit) const {
-    std::int64_t ordinal = 0;
-    for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
-      for (int u : stage.chunks[c]) {
-        visit(c, u, time_of(u, ordinal));
-        if (kind_of(u).role == UnitRole::block) ++ordinal;
-      }
-    }
-  }
-
-  // --- passes
-
-  /// The host launches ahead of the device: a part ends when both are done with it, and begins as
-  /// soon as the device is free and its first kernel launched.
-  struct Queue {
-    Seconds host, device, work;
-
-    void run(const PartTime& part) {
-      if (part.device() == Seconds()) return;
-      const Seconds start = std::max(device, host);
-      host += part.host;
-      device = std::max(start + part.device(), host);
-      work += part.device();
-    }
-    PassTime pass(Seconds fixed) const {
-      return {.device = work, .launch = device - work + fixed, .exposed = {}};
-    }
-  };
-
-  std::vector<ChunkPasses> passes_of(std::size_t s) {
-    const Stage& stage = stages_[s];
-    std::vector<Queue> forward(stage.chunks.size());
-    std::vector<Queue> backward(stage.chunks.size());
-    std::vector<ChunkPasses> out(stage.chunks.size());
-    each_unit(stage, [&](std::size_t c, int, const UnitTime& time) {
-      forward[c].run(time[Part::forward]);
-      backward[c].run(time[Part::again]);
-      backward[c].run(time[Part::backward]);
-      out[c].weights += time.weights;
-    });
-    for (std::size_t c = 0; c < out.size(); ++c) {
-      const double share = 1.0 / static_cast<double>(out.size());
-      const double units = static_cast<double>(std::max<std::size_t>(1, stage.chunks[c].size()));
-      out[c].forward = forward[c].pass(timing_.host_per_pass);
-      out[c].backward = backward[c].pass(timing_.host_per_pass);
-      const StepMessages& messages = messages_[s];
-      out[c].forward.exposed =
-          left_beside(scaled(messages.forward, share), timing_.runs_beside(Overlap::gathers),
-                      out[c].forward.device + out[c].forward.launch, units);
-      out[c].backward.exposed =
-          left_beside(scaled(messages.backward, share), timing_.runs_beside(Overlap::gathers),
-                      out[c].backward.device + out[c].backward.launch, units);
-    }
-    return out;
-  }
-
-  static AxisTimes scaled(const AxisTimes& times, double by) {
-    AxisTimes out;
-    out.add(times, by);
-    return out;
-  }
-
-  /// What is left of messages beside `room` of computation: at least the first or last of `pieces`,
-  /// and what computation loses to them.
-  AxisTimes left_beside(const AxisTimes& messages, bool beside, Seconds room, double pieces) const {
-    const Seconds all = messages.total();
-    if (!beside || all == Seconds()) return messages;
-    const double share = slowest_group(*job_.cluster).device.rates.message_share;
-    const Seconds open = std::max(all / pieces, all - room);
-    const Seconds left = open + (all - open) * share;
-    return scaled(messages, left / all);
+  std::string_view name_of_unit(const UnitRun& run) const {
+    return job_.model.kinds[at(layout_.units[at(run.local)].kind)].name;
   }
 
   // --- stages
@@ -163,10 +57,14 @@ class StepTimer {
     PipelineWork work{.schedule = job_.schedule, .micro_batches = layout_.micro_batches};
     if (stages_.size() == 1) work.schedule = {};
     work.sender_waits = timing_.sends_block && !timing_.runs_beside(Overlap::stages);
+    work.devices.reserve(stages_.size());
+    out_.stages.reserve(stages_.size());
     for (std::size_t s = 0; s < stages_.size(); ++s) {
-      work.message = std::max(work.message, messages_[s].boundary);
+      const StageWork& own = work_of(s);
+      work.message = std::max(work.message, own.messages.boundary);
       std::vector<ChunkTime>& chunks = work.devices.emplace_back();
-      for (const ChunkPasses& pass : passes_[s]) {
+      chunks.reserve(own.passes.size());
+      for (const ChunkPasses& pass : own.passes) {
         chunks.push_back({.forward = pass.forward.whole(),
                           .backward = pass.backward.whole(),
                           .backward_weight = pass.weights});
@@ -178,17 +76,9 @@ class StepTimer {
 
   void finish_stage(std::size_t s) {
     StageTime& stage = out_.stages[s];
-    std::size_t units = 0;
-    Seconds last;
-    for (std::size_t c = 0; c < passes_[s].size(); ++c) {
-      last += passes_[s][c].backward.device;
-      units += stages_[s].chunks[c].size();
-    }
-    reduce_.push_back(left_beside(messages_[s].reduce, timing_.runs_beside(Overlap::reductions),
-                                  last, static_cast<double>(std::max<std::size_t>(1, units))));
     stage.busy = pipeline_.busy[s];
-    stage.reduce = reduce_.back().total();
-    stage.update = update_time(layout_, stages_[s]);
+    stage.reduce = work_of(s).reduce.total();
+    stage.update = work_of(s).update;
     stage.finished = pipeline_.end[s] + stage.reduce;
     if (stage.finished > out_.stages[at(out_.critical)].finished) {
       out_.critical = static_cast<int>(s);
@@ -197,28 +87,36 @@ class StepTimer {
 
   // --- terms
 
-  void add(TimeTerm term) {
+  /// So many times the same.
+  void add(const TimeTerm& term, std::int64_t times = 1) {
     if (term.time == Seconds()) return;
-    for (TimeTerm& known : out_.terms) {
-      const bool same = known.kind == term.kind && known.what == term.what &&
-                        known.unit == term.unit && known.phase == term.phase &&
-                        known.axes == term.axes;
-      if (!same) continue;
-      known.time += term.time;
-      return;
+    TimeTerm& sum = known(term);
+    for (std::int64_t i = 0; i < times; ++i) sum.time += term.time;
+  }
+
+  /// The sum that a term belongs to.
+  TimeTerm& known(const TimeTerm& term) {
+    for (TimeTerm& other : out_.terms) {
+      const bool same = other.kind == term.kind && other.axes == term.axes &&
+                        other.what == term.what && other.phase == term.phase &&
+                        other.unit == term.unit;
+      if (same) return other;
     }
     out_.terms.push_back(term);
+    out_.terms.back().time = {};
+    return out_.terms.back();
   }
 
   void add_exposed(const AxisTimes& times, double repeats, std::string_view unit,
-                   std::string_view phase) {
+                   std::string_view phase, std::int64_t units = 1) {
     for (const auto& [axes, time] : times.parts) {
       add({.kind = TimeKind::exposed,
            .what = "collectives",
            .unit = unit,
            .phase = phase,
            .axes = axes,
-           .time = time * repeats});
+           .time = time * repeats},
+          units);
     }
   }
 
@@ -231,12 +129,8 @@ class StepTimer {
   void write_terms() {
     const std::size_t s = at(out_.critical);
     const double m = rounds();
-    each_unit(stages_[s], [&](std::size_t, int u, const UnitTime& time) {
-      for (std::size_t p = 0; p < kPartCount; ++p) {
-        write_part(kind_of(u).name, kPartNames[p], time.parts[p], m);
-      }
-    });
-    for (const ChunkPasses& pass : passes_[s]) {
+    for (const UnitRun& run : units_of(s).runs) write_units(run, m);
+    for (const ChunkPasses& pass : work_of(s).passes) {
       add({.kind = TimeKind::launch,
            .what = "launching",
            .time = (pass.forward.launch + pass.backward.launch) * m});
@@ -252,36 +146,42 @@ class StepTimer {
     out_.known = true;
   }
 
-  void write_part(std::string_view unit, std::string_view phase, const PartTime& part, double m) {
-    for (std::size_t k = 0; k < kKernelNames.size(); ++k) {
-      add({.kind = TimeKind::compute,
-           .what = kKernelNames[k],
-           .unit = unit,
-           .phase = phase,
-           .time = part.kernels[k] * m});
+  void write_units(const UnitRun& run, double m) {
+    const UnitTime& time = times_.of(run);
+    for (std::size_t p = 0; p < kPartCount; ++p) {
+      const PartTime& part = time.parts[p];
+      for (std::size_t k = 0; k < kKernelNames.size(); ++k) {
+        add({.kind = TimeKind::compute,
+             .what = kKernelNames[k],
+             .unit = name_of_unit(run),
+             .phase = kPartNames[p],
+             .time = part.kernels[k] * m},
+            run.count);
+      }
+      add_exposed(part.exposed, m, name_of_unit(run), kPartNames[p], run.count);
     }
-    add_exposed(part.exposed, m, unit, phase);
   }
 
   void write_end(std::size_t s) {
-    add_exposed(reduce_[s], 1, {}, "reduce");
+    add_exposed(work_of(s).reduce, 1, {}, "reduce");
     Seconds update;
     Seconds widest;
     std::size_t slowest = s;
     for (std::size_t i = 0; i < stages_.size(); ++i) {
-      update = std::max(update, out_.stages[i].update);
-      if (messages_[i].update.total() > widest) {
-        widest = messages_[i].update.total();
-        slowest = i;
-      }
+      update = std::max(update, work_of(i).update);
+      const Seconds messages = work_of(i).messages.update.total();
+      if (messages <= widest) continue;
+      widest = messages;
+      slowest = i;
     }
     add({.kind = TimeKind::update, .what = "optimizer", .phase = "update", .time = update});
+    const StageWork& last = work_of(slowest);
     Seconds first;
-    for (const ChunkPasses& pass : passes_[slowest]) first += pass.forward.device;
-    add_exposed(left_beside(messages_[slowest].update, timing_.runs_beside(Overlap::update), first,
-                            static_cast<double>(std::max<std::size_t>(1, layout_.units.size()))),
-                1, {}, "update");
-    add_exposed(messages_[slowest].scalars, 1, {}, "update");
+    for (const ChunkPasses& pass : last.passes) first += pass.forward.device;
+    add_exposed(
+        left_beside(job_, last.messages.update, Overlap::update, first, layout_.units.size()), 1,
+        {}, "update");
+    add_exposed(last.messages.scalars, 1, {}, "update");
     add({.kind = TimeKind::host, .what = "data and logging", .time = timing_.host_per_step});
   }
 
@@ -292,10 +192,8 @@ class StepTimer {
     out_.model_flops = in_flops(flops_per_token(job_.model, job_.batch.sequence).training) * tokens;
     const auto devices = static_cast<double>(devices_of(job_.placement));
     const double each = devices / static_cast<double>(stages_.size());
-    for (const Stage& stage : stages_) {
-      each_unit(stage, [&](std::size_t, int, const UnitTime& time) {
-        for (const PartTime& part : time.parts) out_.hardware_flops += part.flops * rounds() * each;
-      });
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      for (const UnitRun& run : units_of(s).runs) add_flops(run, each);
     }
     const double all = static_cast<double>(devices_of(*job_.cluster));
     for (const DeviceGroup& group : job_.cluster->groups) {
@@ -303,15 +201,23 @@ class StepTimer {
     }
   }
 
+  void add_flops(const UnitRun& run, double devices) {
+    const UnitTime& time = times_.of(run);
+    for (std::int64_t i = 0; i < run.count; ++i) {
+      for (const PartTime& part : time.parts) {
+        out_.hardware_flops += part.flops * rounds() * devices;
+      }
+    }
+  }
+
   const Job& job_;
   const EngineTiming& timing_;
   const Layout& layout_;
-  std::vector<Stage> stages_;
-  std::vector<UnitTime> plain_, again_;
-  std::vector<CommunicationClass> traffic_;
-  std::vector<StepMessages> messages_;
-  std::vector<std::vector<ChunkPasses>> passes_;
-  std::vector<AxisTimes> reduce_;
+  const std::vector<Stage>& stages_;
+  const StageKinds& kinds_;
+  MessageTimer timer_;
+  UnitTimes times_;
+  std::vector<StageWork> work_;  // by kind of stage
   PipelineTime pipeline_;
   TimeDerivation out_;
 };
@@ -355,8 +261,9 @@ TimeDerivation derive_time(const Job& job) { return derive_time(job, prepare(job
 
 TimeDerivation derive_time(const Job& job, const Prepared& prepared) {
   if (!job.cluster || job.cluster->groups.empty()) return {};
-  const Layout layout = lay_out(job, prepared);
-  return StepTimer(job, layout).time();
+  return time_of(lay_out_whole(job, prepared));
 }
+
+TimeDerivation time_of(const LaidOut& laid_out) { return StepTimer(laid_out).time(); }
 
 }  // namespace placet

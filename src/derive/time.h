@@ -72,4 +72,11 @@ TimeDerivation derive_time(const Job& job);
 /// The same with the placement-independent part done once.
 TimeDerivation derive_time(const Job& job, const Prepared& prepared);
 
+/// What derive and derive_time give, of a job laid out once.
+struct WholeDerivation {
+  Derivation derivation;
+  TimeDerivation time;
+};
+WholeDerivation derive_all(const Job& job, const Prepared& prepared);
+
 }  // namespace placet

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "derive/collective_time.h"
-#include "derive/communication.h"
 #include "derive/kernel_time.h"
 
 namespace placet {
@@ -27,16 +25,17 @@ Overlap overlap_of(const Layout& layout, const CommunicationTerm& term, bool for
 
 class UnitTimer {
  public:
-  UnitTimer(const Layout& layout, int unit, bool recomputed)
+  UnitTimer(const Layout& layout, int unit, const KnownMessages& messages, MessageTimer& timer)
       : layout_(layout),
         job_(*layout.job),
         timing_(job_.profile.timing),
         rates_(slowest_group(*job_.cluster).device.rates),
         unit_(unit),
-        recomputed_(recomputed) {}
+        messages_(messages),
+        timer_(timer) {}
 
   UnitTime time() {
-    const UnitWork work = unit_work(layout_, unit_, recomputed_);
+    const UnitWork work = unit_work(layout_, unit_, messages_.recomputed != nullptr);
     add(Part::forward, work.forward);
     add(Part::again, work.again);
     add(Part::backward, work.backward);
@@ -70,17 +69,16 @@ class UnitTimer {
   }
 
   void add_messages() {
-    const std::vector<UnitTerm> plain = activation_traffic(layout_, unit_, false);
-    for (const UnitTerm& message : plain) {
+    for (const UnitTerm& message : messages_.plain) {
       const Part part = message.term.phase == Phase::forward ? Part::forward : Part::backward;
       add_message(part, message.term, message.term.phase == Phase::forward);
     }
-    if (recomputed_) add_again(plain);
+    if (messages_.recomputed != nullptr) add_again(messages_.plain, *messages_.recomputed);
   }
 
   void add_message(Part part, const CommunicationTerm& term, bool forward) {
     PartTime& time = out_[part];
-    const Seconds taken = term_time(job_, term);
+    const Seconds taken = timer_.all(term);
     if (!timing_.captures_launches) {
       time.host += timing_.host_per_collective * static_cast<double>(term.count);
     }
@@ -99,8 +97,8 @@ class UnitTimer {
   }
 
   /// What a recomputed unit sends beyond what a plain one does, in backward: its forward once more.
-  void add_again(std::vector<UnitTerm> plain) {
-    for (UnitTerm message : activation_traffic(layout_, unit_, true)) {
+  void add_again(std::vector<UnitTerm> plain, const std::vector<UnitTerm>& recomputed) {
+    for (UnitTerm message : recomputed) {
       if (message.term.phase != Phase::backward) continue;
       const auto known = std::ranges::find_if(plain, [&](const UnitTerm& other) {
         return is_same_movement(other, message) && other.term.payload == message.term.payload;
@@ -146,7 +144,8 @@ class UnitTimer {
   const EngineTiming& timing_;
   const DeviceRates& rates_;
   int unit_;
-  bool recomputed_;
+  const KnownMessages& messages_;
+  MessageTimer& timer_;
   std::array<Seconds, kPartCount> hidden_{};
   UnitTime out_;
 };
@@ -173,8 +172,17 @@ Seconds AxisTimes::total() const {
   return sum;
 }
 
+UnitTime unit_time(const Layout& layout, int unit, const KnownMessages& messages,
+                   MessageTimer& timer) {
+  return UnitTimer(layout, unit, messages, timer).time();
+}
+
 UnitTime unit_time(const Layout& layout, int unit, bool recomputed) {
-  return UnitTimer(layout, unit, recomputed).time();
+  MessageTimer timer(*layout.job);
+  const std::vector<UnitTerm> plain = activation_traffic(layout, unit, false);
+  if (!recomputed) return unit_time(layout, unit, {.plain = plain}, timer);
+  const std::vector<UnitTerm> again = activation_traffic(layout, unit, true);
+  return unit_time(layout, unit, {.plain = plain, .recomputed = &again}, timer);
 }
 
 }  // namespace placet

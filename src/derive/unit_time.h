@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "derive/collective_time.h"
+#include "derive/communication.h"
 #include "derive/layout.h"
 #include "derive/unit_work.h"
 
@@ -45,5 +47,14 @@ struct UnitTime {
 
 /// Of local unit `unit` of the layout. REQUIRES: the job has a cluster.
 UnitTime unit_time(const Layout& layout, int unit, bool recomputed);
+
+/// The same where the messages of the unit's values are known: those of one that is not recomputed
+/// and, for a recomputed one, its own.
+struct KnownMessages {
+  const std::vector<UnitTerm>& plain;
+  const std::vector<UnitTerm>* recomputed = nullptr;  // none: the unit is not recomputed
+};
+UnitTime unit_time(const Layout& layout, int unit, const KnownMessages& messages,
+                   MessageTimer& timer);
 
 }  // namespace placet

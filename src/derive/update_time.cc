@@ -4,29 +4,52 @@
 #include "derive/update_inputs.h"
 
 namespace placet {
+namespace {
 
-Seconds update_time(const Layout& layout, const Stage& stage) {
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// Elements that are updated here or there.
+struct Updated {
+  double on_device = 0;
+  double on_host = 0;
+};
+
+/// Of one unit of the run.
+Updated updated_by(const Layout& layout, const Stage& stage, const UnitRun& run) {
+  const Model& model = layout.job->model;
+  const LocalUnit& unit = layout.units[at(run.local)];
+  const UnitKind& kind = model.kinds[at(unit.kind)];
+  Updated out;
+  for (std::size_t p = 0; p < unit.parameters.size(); ++p) {
+    const LocalParameter& own = unit.parameters[p];
+    if (!own.trainable || is_second_use(model, stage, kind.parameters[p])) continue;
+    const double elements = static_cast<double>(own.rest[1]);
+    const double host = in_double(updated_on_host(own));
+    out.on_device += elements * (1 - host);
+    out.on_host += elements * host;
+  }
+  return out;
+}
+
+}  // namespace
+
+Seconds update_time(const Layout& layout, const Stage& stage, const StageUnits& units) {
   const Job& job = *layout.job;
   const EngineTiming& timing = job.profile.timing;
   const DeviceGroup& devices = slowest_group(*job.cluster);
   const double each = timing.update_bytes + (job.clips_by_global_norm ? timing.clip_bytes : 0.0);
-  double on_device = 0;
-  double on_host = 0;
-  for_each_unit(stage, [&](int u) {
-    const LocalUnit& unit =
-        layout.units[static_cast<std::size_t>(layout.unit_of[static_cast<std::size_t>(u)])];
-    const UnitKind& kind = job.model.kinds[static_cast<std::size_t>(unit.kind)];
-    for (std::size_t p = 0; p < unit.parameters.size(); ++p) {
-      const LocalParameter& own = unit.parameters[p];
-      if (!own.trainable || is_second_use(job.model, stage, kind.parameters[p])) continue;
-      const double elements = static_cast<double>(own.rest[1]);
-      const double host = in_double(updated_on_host(own));
-      on_device += elements * (1 - host);
-      on_host += elements * host;
-    }
-  });
-  return seconds(on_device * each / in_bytes_per_second(devices.device.rates.memory)) +
-         seconds(on_host * each / in_bytes_per_second(devices.host_link));
+  Updated all;
+  for (const UnitRun& run : units.runs) {
+    const Updated own = updated_by(layout, stage, run);
+    all.on_device += own.on_device * static_cast<double>(run.count);
+    all.on_host += own.on_host * static_cast<double>(run.count);
+  }
+  return seconds(all.on_device * each / in_bytes_per_second(devices.device.rates.memory)) +
+         seconds(all.on_host * each / in_bytes_per_second(devices.host_link));
+}
+
+Seconds update_time(const Layout& layout, const Stage& stage) {
+  return update_time(layout, stage, units_of(layout, stage));
 }
 
 }  // namespace placet

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "derive/layout.h"
+#include "derive/stage_units.h"
 #include "derive/stages.h"
 
 namespace placet {
@@ -11,5 +12,7 @@ namespace placet {
 /// of the gradient's norm where gradients are clipped. What the host updates passes its link
 /// instead. REQUIRES: the job has a cluster.
 Seconds update_time(const Layout& layout, const Stage& stage);
+/// The same with the stage's units at hand.
+Seconds update_time(const Layout& layout, const Stage& stage, const StageUnits& units);
 
 }  // namespace placet

@@ -48,6 +48,9 @@ class WorkList {
     }
     forwards_.assign(count_.size(), 0);
     backwards_.assign(count_.size(), 0);
+    std::int64_t pieces = 0;
+    for (const std::int64_t micro_batches : count_) pieces += kPieces * micro_batches;
+    work_.reserve(static_cast<std::size_t>(pieces));
   }
 
   /// The next forward, or backward, of a chunk.
@@ -72,6 +75,8 @@ class WorkList {
   std::vector<Work> take() && { return std::move(work_); }
 
  private:
+  static constexpr std::int64_t kPieces = 3;  // of a micro-batch, at most
+
   static std::int64_t next(std::vector<std::int64_t>& counters, std::int64_t chunk) {
     return counters[static_cast<std::size_t>(chunk)]++;
   }
@@ -156,6 +161,7 @@ std::vector<Work> interleaved_table(const Schedule& schedule, const Seat& seat) 
   const std::int64_t group = group_of(schedule, seat.degree);
   const std::int64_t planned = planned_micro_batches(schedule, seat);
   std::vector<Work> table;
+  table.reserve(static_cast<std::size_t>(planned * schedule.chunks));
   for (std::int64_t first = 0; first < planned; first += group) {
     const std::int64_t last = std::min(first + group, planned);
     for (std::int64_t c = 0; c < schedule.chunks; ++c) {

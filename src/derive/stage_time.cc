@@ -1,0 +1,139 @@
+#include "derive/stage_time.h"
+
+#include <algorithm>
+
+#include "derive/kernel_time.h"
+#include "derive/update_time.h"
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+AxisTimes scaled(const AxisTimes& times, double by) {
+  AxisTimes out;
+  out.add(times, by);
+  return out;
+}
+
+/// The host launches ahead of the device: a part ends when both are done with it, and begins as
+/// soon as the device is free and its first kernel launched.
+struct Queue {
+  Seconds host, device, work;
+
+  void run(const PartTime& part, Seconds length) {
+    if (length == Seconds()) return;
+    const Seconds start = std::max(device, host);
+    host += part.host;
+    device = std::max(start + length, host);
+    work += length;
+  }
+  PassTime pass(Seconds fixed) const {
+    return {.device = work, .launch = device - work + fixed, .exposed = {}};
+  }
+};
+
+/// The units of one chunk, one after another.
+ChunkPasses run_chunk(const StageUnits& units, std::size_t chunk, Seconds host_per_pass,
+                      UnitTimes& times) {
+  Queue forward;
+  Queue backward;
+  ChunkPasses out;
+  for (std::size_t r = units.chunk_begin(chunk); r < units.chunk_ends[chunk]; ++r) {
+    const UnitTime& time = times.of(units.runs[r]);
+    const PartTime& ahead = time[Part::forward];
+    const PartTime& again = time[Part::again];
+    const PartTime& back = time[Part::backward];
+    const std::array<Seconds, kPartCount> lengths = {ahead.device(), again.device(), back.device()};
+    for (std::int64_t i = 0; i < units.runs[r].count; ++i) {
+      forward.run(ahead, lengths[0]);
+      backward.run(again, lengths[1]);
+      backward.run(back, lengths[2]);
+      out.weights += time.weights;
+    }
+  }
+  out.forward = forward.pass(host_per_pass);
+  out.backward = backward.pass(host_per_pass);
+  return out;
+}
+
+std::vector<ChunkPasses> passes_of(const Job& job, const Stage& stage, const StageUnits& units,
+                                   const StepMessages& messages, UnitTimes& times) {
+  std::vector<ChunkPasses> out;
+  out.reserve(stage.chunks.size());
+  const double share = 1.0 / static_cast<double>(stage.chunks.size());
+  for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
+    ChunkPasses& chunk =
+        out.emplace_back(run_chunk(units, c, job.profile.timing.host_per_pass, times));
+    const auto beside = [&](const AxisTimes& all, const PassTime& pass) {
+      return left_beside(job, scaled(all, share), Overlap::gathers, pass.device + pass.launch,
+                         stage.chunks[c].size());
+    };
+    chunk.forward.exposed = beside(messages.forward, chunk.forward);
+    chunk.backward.exposed = beside(messages.backward, chunk.backward);
+  }
+  return out;
+}
+
+std::size_t units_in(const Stage& stage) {
+  std::size_t units = 0;
+  for (const std::vector<int>& chunk : stage.chunks) units += chunk.size();
+  return units;
+}
+
+}  // namespace
+
+UnitTimes::UnitTimes(const Layout& layout, const std::vector<UnitMessages>& messages,
+                     MessageTimer& timer)
+    : layout_(layout),
+      messages_(messages),
+      timer_(timer),
+      recomputes_(layout.job->recompute.kind != Recompute::Kind::none ||
+                  recomputes_units(*layout.job)),
+      times_(layout.units.size()) {}
+
+const UnitTime& UnitTimes::of(const UnitRun& run) {
+  const bool recomputed = recomputes_ && run.recomputed;
+  std::optional<UnitTime>& time = times_[at(run.local)][recomputed ? 1 : 0];
+  if (!time) time = make(run.local, recomputed);
+  return *time;
+}
+
+UnitTime UnitTimes::make(int unit, bool recomputed) {
+  const UnitMessages& own = messages_[at(unit)];
+  const UnitRole role = layout_.job->model.kinds[at(layout_.units[at(unit)].kind)].role;
+  const bool is_block = role == UnitRole::block || role == UnitRole::mtp;
+  // Where nothing is recomputed the two plans are one.
+  if (is_block && !recomputes_) return unit_time(layout_, unit, {.plain = own.recomputed}, timer_);
+  const bool known = !is_block || !own.plain.empty();
+  const std::vector<UnitTerm> derived =
+      known ? std::vector<UnitTerm>{} : activation_traffic(layout_, unit, false);
+  const std::vector<UnitTerm>& plain = known ? own.plain : derived;
+  return unit_time(layout_, unit,
+                   {.plain = plain, .recomputed = recomputed ? &own.recomputed : nullptr}, timer_);
+}
+
+AxisTimes left_beside(const Job& job, const AxisTimes& messages, Overlap what, Seconds room,
+                      std::size_t pieces) {
+  const Seconds all = messages.total();
+  if (!job.profile.timing.runs_beside(what) || all == Seconds()) return messages;
+  const double share = slowest_group(*job.cluster).device.rates.message_share;
+  const double parts = static_cast<double>(std::max<std::size_t>(1, pieces));
+  const Seconds open = std::max(all / parts, all - room);
+  const Seconds left = open + (all - open) * share;
+  return scaled(messages, left / all);
+}
+
+StageWork stage_work(const Layout& layout, const Stage& stage, const StageUnits& units,
+                     StepMessages messages, UnitTimes& times) {
+  const Job& job = *layout.job;
+  StageWork out{.messages = std::move(messages)};
+  out.passes = passes_of(job, stage, units, out.messages, times);
+  Seconds last;
+  for (const ChunkPasses& pass : out.passes) last += pass.backward.device;
+  out.reduce = left_beside(job, out.messages.reduce, Overlap::reductions, last, units_in(stage));
+  out.update = update_time(layout, stage, units);
+  return out;
+}
+
+}  // namespace placet
