@@ -3,22 +3,13 @@
 #include <algorithm>
 #include <numeric>
 
+#include "lower/refusal.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-[[noreturn]] void refuse(const std::string& where, const std::string& value,
-                         const std::string& problem) {
-  throw InputError({.where = where,
-                    .value = value,
-                    .problem = problem,
-                    .allowed = {},
-                    .nearest = {},
-                    .excerpt = {}});
-}
 
 bool is_group(const ModelReference& model, std::size_t d) { return model.outer[d] > 1; }
 

@@ -136,7 +136,7 @@ void Writer::move(InstructionKind kind, const BufferRef& from, const BufferRef& 
 }
 
 void Writer::reduce(std::vector<BufferRef> buffers, const AxisList& axes, Combine op,
-                    const std::string& label) {
+                    const std::string& label, const std::vector<std::int64_t>& among) {
   if (axes.empty() || buffers.empty()) return;
   Instruction instruction{.kind = InstructionKind::all_reduce};
   instruction.inputs = buffers;
@@ -144,6 +144,7 @@ void Writer::reduce(std::vector<BufferRef> buffers, const AxisList& axes, Combin
   instruction.axes = axes;
   instruction.op = op;
   instruction.label = label;
+  instruction.among = among;
   add(std::move(instruction));
 }
 

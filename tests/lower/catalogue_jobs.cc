@@ -41,6 +41,17 @@ std::vector<CatalogueJob> few_catalogue_jobs() {
       {"llama-3.1-8b", "dp=2:zero1 cp=2:gather+zero1"},
       {"llama-3.1-8b", "pp=2:interleaved(2) dp=2:zero3", "", ""},
       {"llama-3.1-8b", "dp=2:zero3 tp=2:tp", "", "8"},
+      {"gpt2", "dp=2:zero1 tp=2:tp+sp", "selective"},
+      {"qwen2.5-7b", "dp=2:zero3", "selective=mlp,norm"},
+      {"mixtral-8x7b", "ep=2:ep+zero1", "selective=attention,moe"},
+      {"llama-3.1-8b", "pp=2:1f1b dp=2:zero1", "every=2"},
+      {"llama-3.1-8b", "pp=2:1f1b dp=2:zero1", "first=1"},
+      {"llama-3.1-8b", "pp=2:zb-h1 dp=2:zero1 tp=2:tp+sp"},
+      {"gpt2", "pp=4:zb-v dp=2:zero2"},  // both ends of the model on one device
+      {"gpt2", "pp=2:zb-h1 dp=2:zero3", "selective=mlp"},
+      {"llama-3.1-8b", "pp=4:dualpipe dp=2:zero1 tp=2:tp"},
+      {"gpt2", "pp=4:dualpipe dp=2:zero2", "full"},
+      {"mixtral-8x7b", "pp=2:dualpipe-v ep=2:ep+zero1"},
   };
 }
 
