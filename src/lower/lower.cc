@@ -7,7 +7,6 @@
 #include "lower/scope.h"
 #include "lower/stages.h"
 #include "lower/streams.h"
-#include "program/wellformed.h"
 #include "units/error.h"
 
 namespace placet {
@@ -85,15 +84,6 @@ void write_units(Lowering& in, UnitTable& table) {
   }
 }
 
-/// What passes hand on keeps to the grammar: anything else is a fault of lowering.
-void ensure_wellformed(const Program& program, const std::string& pass) {
-  try {
-    require_wellformed(program, {.where = "after " + pass});
-  } catch (const InputError& fault) {
-    fail_internally(fault.what());
-  }
-}
-
 /// The micro-batches of which a device runs the unit; none: it does not host it.
 std::optional<MicroBatches> micro_batches_at(const StagePlan& stage, int unit) {
   for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
@@ -129,7 +119,9 @@ void join_gradients(const Job& job, const std::vector<StagePlan>& stages,
 
 }  // namespace
 
-Program lower(const Job& job) {
+Program lower(const Job& job) { return lower(job, {}); }
+
+Program lower(const Job& job, const AfterPass& after) {
   require_lowerable(job);
   const ModelReference model = reference_of(job.model, request_of(job));
   Mesh mesh = mesh_of(job, model);
@@ -160,9 +152,9 @@ Program lower(const Job& job) {
   find_holders(in, stages, table);
   write_units(in, table);
   for (const StagePlan& stage : stages) write_class(in, table, stages, stage);
-  ensure_wellformed(program, "classes");
+  if (after) after("classes", program);
   program = with_streams(std::move(program));
-  ensure_wellformed(program, "streams");
+  if (after) after("streams", program);
   return program;
 }
 

@@ -159,6 +159,7 @@ void UnitForward::hand_on() {
   const Spread stream = stream_spread(in_);
   if (own.buffer == target && own.spread.partial.empty()) return;
   w_.brought(own, stream.by, values_.name_of(v), own.buffer == target ? nullptr : &target);
+  if (applications_.kept.contains(v)) return;
   w_.drop(own);
   values_.forget(v);
 }
