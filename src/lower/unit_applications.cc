@@ -71,6 +71,7 @@ UnitApplications::UnitApplications(Lowering& in, int kind, Again again)
 
 Place UnitApplications::place_of(int application) const {
   const Operator& op = source_.operators[at(map_.operator_of[at(application)])];
+  if (op.kind == OpKind::attention) return Place::core;
   if (op.kind == OpKind::dispatch || op.kind == OpKind::combine) return Place::edge;
   const auto routed = [&](int v) {
     return std::ranges::any_of(source_.values[at(v)].dims,

@@ -89,6 +89,7 @@ class Writer {
   struct Moves;
   Held move_all(const Held& from, const std::vector<Division>& by, const std::string& name,
                 const BufferRef* into, bool sums);
+  static void put_in_order(Moves& moves, const Spread& from, const std::vector<Division>& by);
   Moves moves_between(const Spread& from, const std::vector<Division>& by) const;
   Held result_of(const Held& from, const Spread& spread, const std::string& name,
                  const BufferRef* into);

@@ -53,6 +53,10 @@ std::vector<CatalogueJob> few_catalogue_jobs() {
       {"llama-3.1-8b", "pp=4:dualpipe dp=2:zero1 tp=2:tp"},
       {"gpt2", "pp=4:dualpipe dp=2:zero2", "full"},
       {"mixtral-8x7b", "pp=2:dualpipe-v ep=2:ep+zero1"},
+      {"llama-3.1-8b", "cp=2:heads"},
+      {"gpt2", "dp=2:zero1 cp=4:heads+zero1 tp=2:tp+sp"},
+      {"llama-3.1-8b", "dp=2:zero2 cp=16:heads+zero2"},  // fewer key and value heads
+      {"llama-3.1-8b", "cp=2:gather sp=2:heads tp=2:tp"},
       {"deepseek-v3", "pp=2:dualpipe dp=2:zero1 ep=4:ep+zero1"},  // predicts two tokens
   };
 }
@@ -95,6 +99,8 @@ std::vector<CatalogueJob> all_catalogue_jobs() {
       "dp=8:zero1",
       "dp=5:zero2",
       "pp=3:1f1b dp=2:zero2",
+      "dp=2:zero1 cp=2:heads+zero1 tp=2:tp+sp",
+      "pp=2:1f1b cp=2:heads+zero3",
       "pp=2:zb-h1 dp=2:zero1 tp=2:tp+sp",
       "pp=4:zb-h1 dp=2:zero3",
       "pp=2:zb-v dp=2:zero2 tp=2:tp",
