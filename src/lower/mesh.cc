@@ -50,7 +50,8 @@ std::vector<std::int64_t> factors_of(std::int64_t degree, std::int64_t before,
   return factors;
 }
 
-/// The parts of each axis: those that cut tensors divide heads first, then those that exchange them.
+/// The parts of each axis: those that cut tensors divide heads first, then those that exchange
+/// them.
 std::vector<std::vector<std::int64_t>> factors_of_axes(const Job& job,
                                                        const ModelReference& model) {
   const std::vector<std::int64_t> counts = head_counts(model);

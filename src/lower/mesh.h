@@ -27,8 +27,8 @@ struct Mesh {
 bool exchanges_heads(const Job& job, std::size_t axis);
 
 /// Axes of the placement as axes of the program. An axis that divides heads is split where the key
-/// and value heads of some kind are fewer than the devices. Throws InputError where heads and devices have no
-/// common refinement.
+/// and value heads of some kind are fewer than the devices. Throws InputError where heads and
+/// devices have no common refinement.
 Mesh mesh_of(const Job& job, const ModelReference& model);
 
 /// Divisions of dims for one job.

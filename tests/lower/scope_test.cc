@@ -1,5 +1,5 @@
-// What has no step program yet is refused by name, with what is lowered instead: never lowered as if
-// it had not been said.
+// What has no step program yet is refused by name, with what is lowered instead: never lowered as
+// if it had not been said.
 #include <gtest/gtest.h>
 
 #include "catalog/job.h"
