@@ -1,6 +1,7 @@
 #include "lower/class_passes.h"
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 
 #include "units/error.h"
@@ -47,7 +48,7 @@ class ClassWriter {
     w_.write_to(out.body);
     end_kept(held);
     if (hosts_loss()) finish_loss(out);
-    write_update(in_, table_, stages_, stage_);
+    write_update(in_, table_, stage_);
     if (hosts_loss()) free_buffer(count_buffer(in_));
     hold_initial(out, held);
     return out;
@@ -57,12 +58,16 @@ class ClassWriter {
   int kind_of(int u) const { return in_.job.model.units[at(u)].kind; }
   const UnitParameters& parameters_of(int u) const { return table_.parameters[at(kind_of(u))]; }
 
-  bool hosts_loss() const {
-    return std::ranges::any_of(stage_.chunks, [&](const auto& chunk) {
-      return std::ranges::any_of(
-          chunk, [&](int u) { return in_.model.reference.kinds[at(kind_of(u))].loss >= 0; });
-    });
+  /// The chunk of the device that ends in the loss.
+  std::optional<int> loss_chunk() const {
+    for (std::size_t c = 0; c < stage_.chunks.size(); ++c) {
+      for (int u : stage_.chunks[c]) {
+        if (in_.model.reference.kinds[at(kind_of(u))].loss >= 0) return static_cast<int>(c);
+      }
+    }
+    return std::nullopt;
   }
+  bool hosts_loss() const { return loss_chunk().has_value(); }
 
   void free_buffer(const BufferRef& ref) {
     Instruction free{.kind = InstructionKind::free};
@@ -102,9 +107,10 @@ class ClassWriter {
     zero(total);
     const int part = w_.family("tokens.part", {.dtype = Dtype::fp32, .pieces = {{}}, .flat = {}},
                                Indexing::none);
+    const MicroBatches own = stage_.micro_batches[at(*loss_chunk())];
     Loop loop{.variable = IndexTerm::Variable::micro_batch,
-              .first = 0,
-              .last = in_.mesh.micro_batches - 1,
+              .first = own.first,
+              .last = own.last,
               .body = {}};
     std::vector<Step>& outer = *target_;
     w_.write_to(loop.body);
@@ -119,7 +125,7 @@ class ClassWriter {
     free_buffer({.family = part});
     outer.push_back({std::move(loop)});
     w_.write_to(outer);
-    w_.reduce({total}, token_axes(), Combine::sum, "tokens");
+    add_over_tokens(total, "tokens");
   }
 
   /// Axes that divide the tokens of a step.
@@ -129,11 +135,26 @@ class ClassWriter {
     });
   }
 
+  /// A sum over the tokens of the step: those of the device, of others that see the same stage, and
+  /// of others that host the loss of other micro-batches.
+  void add_over_tokens(const BufferRef& total, const std::string& label) {
+    w_.reduce({total}, token_axes(), Combine::sum, label);
+    std::vector<std::int64_t> among;
+    for (const StagePlan& s : stages_) {
+      if (std::ranges::find(s.virtual_stages, last_stage_) != s.virtual_stages.end()) {
+        among.push_back(s.coordinate);
+      }
+    }
+    if (among.size() < 2) return;
+    if (static_cast<int>(among.size()) == in_.mesh.axes[at(layer_part_)].degree) among.clear();
+    w_.reduce({total}, {layer_part_}, Combine::sum, label, among);
+  }
+
   /// The loss of the step is that of all devices. Its buffer rests: whoever reads it does so after
   /// the step.
   void finish_loss(DeviceClass& out) {
     w_.set_phase(StepPhase::update);
-    w_.reduce({loss_buffer(in_)}, token_axes(), Combine::sum, "loss");
+    add_over_tokens(loss_buffer(in_), "loss");
     out.initial.push_back({.buffer = loss_buffer(in_), .pieces = {{}}});
     out.results.push_back({.buffer = loss_buffer(in_), .pieces = {{.kind = StateRef::Kind::loss}}});
   }
@@ -188,20 +209,30 @@ class ClassWriter {
 
   // --- micro-batches
 
-  int procedure_of(int u, bool forward) const {
-    const UnitProcedures& p = table_.procedures.at({kind_of(u), table_.recomputed[at(u)]});
-    return forward ? p.forward : p.backward;
+  int procedure_of(int u, Work::Kind kind) const {
+    const UnitProcedures& p = table_.procedures.at({kind_of(u), table_.again[at(u)]});
+    switch (kind) {
+      case Work::Kind::forward:
+        return p.forward;
+      case Work::Kind::backward:
+        return p.backward;
+      case Work::Kind::backward_input:
+        return p.backward_inputs;
+      case Work::Kind::backward_weight:
+        return p.backward_weights;
+    }
+    fail_internally("every kind of work has a procedure");
   }
 
   /// Runs of units with one procedure are loops.
-  void call_units(std::vector<Step>& body, const std::vector<int>& units, bool forward,
+  void call_units(std::vector<Step>& body, const std::vector<int>& units, Work::Kind kind,
                   const IndexTerm& micro) {
     std::vector<int> order = units;
-    if (!forward) std::ranges::reverse(order);
+    if (kind != Work::Kind::forward) std::ranges::reverse(order);
     for (std::size_t i = 0; i < order.size();) {
-      const int procedure = procedure_of(order[i], forward);
+      const int procedure = procedure_of(order[i], kind);
       std::size_t end = i + 1;
-      while (end < order.size() && procedure_of(order[end], forward) == procedure) ++end;
+      while (end < order.size() && procedure_of(order[end], kind) == procedure) ++end;
       Call call{.procedure = procedure, .unit = {}, .micro_batch = micro};
       if (end - i == 1) {
         call.unit = constant(order[i]);
@@ -225,77 +256,58 @@ class ClassWriter {
               .last = in_.mesh.micro_batches - 1,
               .body = {}};
     const IndexTerm micro{.variable = IndexTerm::Variable::micro_batch, .offset = 0};
-    call_units(loop.body, stage_.chunks.front(), true, micro);
-    call_units(loop.body, stage_.chunks.front(), false, micro);
+    call_units(loop.body, stage_.chunks.front(), Work::Kind::forward, micro);
+    call_units(loop.body, stage_.chunks.front(), Work::Kind::backward, micro);
     body.push_back({std::move(loop)});
   }
 
+  /// A piece of work: what it needs from another stage, its units, and what it gives to another.
   void write_work(const Work& work) {
-    const std::vector<int>& units = stage_.chunks[static_cast<std::size_t>(work.chunk)];
-    const std::int64_t stage = stage_.virtual_stages[static_cast<std::size_t>(work.chunk)];
-    if (units.empty()) return;
-    switch (work.kind) {
-      case Work::Kind::forward:
-        w_.set_phase(StepPhase::forward);
-        if (stage > 0) receive(false, units.front(), work.micro_batch, stage - 1);
-        call_units(*target_, units, true, constant(work.micro_batch));
-        if (stage < last_stage_) send(false, units.back() + 1, work.micro_batch, stage + 1);
-        return;
-      case Work::Kind::backward:
-        w_.set_phase(StepPhase::backward);
-        if (stage < last_stage_) receive(true, units.back() + 1, work.micro_batch, stage + 1);
-        call_units(*target_, units, false, constant(work.micro_batch));
-        if (stage > 0) send(true, units.front(), work.micro_batch, stage - 1);
-        return;
-      case Work::Kind::backward_input:
-      case Work::Kind::backward_weight:
-        throw InputError({.where = "--placement",
-                          .value = in_.job.schedule.name,
-                          .problem = "splits backward, which has no step program yet",
-                          .allowed = {},
-                          .nearest = {},
-                          .excerpt = {}});
-    }
+    w_.set_phase(work.kind == Work::Kind::forward ? StepPhase::forward : StepPhase::backward);
+    if (const auto needed = message_before(stages_, stage_, work)) receive(*needed);
+    call_units(*target_, stage_.chunks[static_cast<std::size_t>(work.chunk)], work.kind,
+               constant(work.micro_batch));
+    if (const auto made = message_after(stages_, stage_, work)) send(*made);
   }
 
-  std::int64_t device_of(std::int64_t stage) const {
-    for (const StagePlan& s : stages_) {
-      if (std::ranges::find(s.virtual_stages, stage) != s.virtual_stages.end()) {
-        return s.coordinate;
-      }
-    }
-    fail_internally("every virtual stage is on a device");
-  }
-
-  BufferRef stream_at(bool gradient, int u, std::int64_t j) {
-    BufferRef ref = stream_buffer(in_, gradient, 0);
-    ref.unit = constant(u);
-    ref.micro_batch = constant(j);
+  BufferRef stream_of(const StageMessage& message) {
+    BufferRef ref = stream_buffer(in_, message.gradient, 0);
+    ref.unit = constant(message.unit);
+    ref.micro_batch = constant(message.micro_batch);
     return ref;
   }
 
-  void receive(bool gradient, int u, std::int64_t j, std::int64_t stage) {
-    const std::int64_t peer = device_of(stage);
-    if (peer == stage_.coordinate) return;
-    const BufferRef ref = stream_at(gradient, u, j);
-    alloc_buffer(ref);
-    Instruction instruction{.kind = InstructionKind::receive};
-    instruction.outputs = {ref};
+  Instruction transfer(InstructionKind kind, const StageMessage& message, std::int64_t peer) const {
+    Instruction instruction{.kind = kind};
     instruction.axes = {layer_part_};
     instruction.peer = peer;
-    instruction.label = gradient ? "d.stream" : "stream";
-    w_.add(std::move(instruction));
+    instruction.label = message.gradient ? "d.stream" : "stream";
+    return instruction;
   }
 
-  void send(bool gradient, int u, std::int64_t j, std::int64_t stage) {
-    const std::int64_t peer = device_of(stage);
-    if (peer == stage_.coordinate) return;
-    const BufferRef ref = stream_at(gradient, u, j);
-    Instruction instruction{.kind = InstructionKind::send};
+  /// Messages between two devices arrive as they were sent: those that are needed later, but were
+  /// sent before this one, are taken first.
+  void receive(const StageMessage& needed) {
+    auto [found, fresh] = arriving_.try_emplace(needed.from);
+    std::deque<StageMessage>& queue = found->second;
+    if (fresh) queue = messages_between(stages_, needed.from, stage_.coordinate);
+    if (std::ranges::find(queue, needed) == queue.end()) return;  // is here already
+    while (true) {
+      const StageMessage next = queue.front();
+      queue.pop_front();
+      const BufferRef ref = stream_of(next);
+      alloc_buffer(ref);
+      Instruction instruction = transfer(InstructionKind::receive, next, next.from);
+      instruction.outputs = {ref};
+      w_.add(std::move(instruction));
+      if (next == needed) return;
+    }
+  }
+
+  void send(const StageMessage& message) {
+    const BufferRef ref = stream_of(message);
+    Instruction instruction = transfer(InstructionKind::send, message, message.to);
     instruction.inputs = {ref};
-    instruction.axes = {layer_part_};
-    instruction.peer = peer;
-    instruction.label = gradient ? "d.stream" : "stream";
     w_.add(std::move(instruction));
     free_buffer(ref);
   }
@@ -304,11 +316,12 @@ class ClassWriter {
 
   void hold_initial(DeviceClass& out, const std::vector<HeldPlan>& held) {
     for (const HeldPlan& h : held) hold_plan(out, h);
-    const bool first = stage_.virtual_stages.front() == 0 ||
-                       std::ranges::find(stage_.virtual_stages, 0) != stage_.virtual_stages.end();
+    const auto first = std::ranges::find(stage_.virtual_stages, 0);
     for (int input = 0; input < static_cast<int>(in_.model.reference.inputs.size()); ++input) {
-      if (input == 0 ? !first : !hosts_loss()) continue;
-      for (std::int64_t j = 0; j < in_.mesh.micro_batches; ++j) {
+      if (input == 0 ? first == stage_.virtual_stages.end() : !hosts_loss()) continue;
+      const auto chunk = input == 0 ? first - stage_.virtual_stages.begin() : *loss_chunk();
+      const MicroBatches own = stage_.micro_batches[static_cast<std::size_t>(chunk)];
+      for (std::int64_t j = own.first; j <= own.last; ++j) {
         BufferRef ref = input_buffer(in_, input);
         ref.micro_batch = constant(j);
         out.initial.push_back(
@@ -346,7 +359,8 @@ class ClassWriter {
   const std::vector<StagePlan>& stages_;
   const StagePlan& stage_;
   std::vector<Step>* target_ = nullptr;
-  std::vector<BufferRef> parts_;  // on their way to be gathered
+  std::vector<BufferRef> parts_;                               // on their way to be gathered
+  std::map<std::int64_t, std::deque<StageMessage>> arriving_;  // by the device that sends
   std::int64_t last_stage_ = 0;
   int layer_ = -1;
   int layer_part_ = -1;
@@ -385,6 +399,14 @@ std::vector<HeldPlan> plans_held(const Lowering& in, const UnitTable& table,
     }
   }
   return out;
+}
+
+void find_holders(const Lowering& in, const std::vector<StagePlan>& stages, UnitTable& table) {
+  for (const StagePlan& stage : stages) {
+    for (const HeldPlan& held : plans_held(in, table, stage)) {
+      table.holders[{held.unit, held.plan}].push_back(stage.coordinate);
+    }
+  }
 }
 
 void write_class(Lowering& in, const UnitTable& table, const std::vector<StagePlan>& stages,

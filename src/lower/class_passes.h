@@ -11,11 +11,13 @@
 
 namespace placet {
 
-/// Parameters by kind, procedures by kind and whether recomputed.
+/// What all classes know of the units.
 struct UnitTable {
-  std::vector<UnitParameters> parameters;
-  std::map<std::pair<int, bool>, UnitProcedures> procedures;
-  std::vector<bool> recomputed;  // by unit
+  std::vector<UnitParameters> parameters;                      // by kind
+  std::map<std::pair<int, Again>, UnitProcedures> procedures;  // by kind and what is made again
+  std::vector<Again> again;                                    // by unit
+  /// The stages, by coordinate, that hold a parameter, by the unit that owns it and its plan.
+  std::map<std::pair<int, const ParameterPlan*>, std::vector<std::int64_t>> holders;
 };
 
 /// Adds the class of one stage to the program.
@@ -33,12 +35,14 @@ struct HeldPlan {
 std::vector<HeldPlan> plans_held(const Lowering& in, const UnitTable& table,
                                  const StagePlan& stage);
 
+/// Notes in the table who holds what.
+void find_holders(const Lowering& in, const std::vector<StagePlan>& stages, UnitTable& table);
+
 /// A buffer of a held parameter.
 BufferRef buffer_of(const HeldPlan& held, int family);
 
 /// The second half of a step: gradients to their owners, the norm, the update, and parameters back
 /// to where they rest.
-void write_update(Lowering& in, const UnitTable& table, const std::vector<StagePlan>& stages,
-                  const StagePlan& stage);
+void write_update(Lowering& in, const UnitTable& table, const StagePlan& stage);
 
 }  // namespace placet

@@ -1,8 +1,10 @@
 #include "lower/lower.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "lower/class_passes.h"
+#include "lower/scope.h"
 #include "lower/stages.h"
 #include "lower/streams.h"
 #include "units/error.h"
@@ -28,75 +30,75 @@ ReferenceRequest request_of(const Job& job) {
   return request;
 }
 
-[[noreturn]] void refuse(const std::string& where, const std::string& value,
-                         const std::string& problem) {
-  throw InputError({.where = where,
-                    .value = value,
-                    .problem = problem,
-                    .allowed = {},
-                    .nearest = {},
-                    .excerpt = {}});
-}
-
-/// Parts of jobs that are not lowered yet are named, not left out.
-void require_known(const Job& job) {
-  for (const AxisPlacement& axis : job.placement.axes) {
-    const std::string name(axis.axis.text());
-    if (axis.how.tensor_indices != kTensorIndices) {
-      refuse("--placement", name, "cuts further dims, which has no step program yet");
-    }
-    if (axis.how.modes.gradients == Mode::materialized) {
-      refuse("--placement", name, "uses gradients up inside backward: no step program yet");
-    }
-    if (axis.how.modes.optimizer == Mode::sharded_gather) {
-      refuse("--placement", name, "gathers optimizer state: no step program yet");
-    }
-    for (const Override& o : axis.overrides) {
-      if (std::holds_alternative<BlockRange>(o.selector)) {
-        refuse("--placement", name, "treats some blocks apart: no step program yet");
-      }
-    }
-  }
-  if (job.recompute.kind == Recompute::Kind::selective) {
-    refuse("--recompute", "selective", "has no step program yet");
-  }
-}
-
 /// Axes of the mesh for a job without any.
 void require_axes(Mesh& mesh) {
   if (mesh.axes.size() > 1) return;
   mesh.axes.insert(mesh.axes.begin(), {.name = "device", .degree = 1, .shares = {}});
 }
 
-/// Whether the unit, the n-th block of its device, keeps only its input.
-bool recomputes(const Job& job, UnitRole role, std::int64_t n) {
-  if (role != UnitRole::block) return false;
+/// What backward of a unit, the n-th block of its device, makes again.
+Again made_again(const Job& job, UnitRole role, std::int64_t n) {
+  if (role != UnitRole::block && role != UnitRole::mtp) return Again::nothing;
   for (const AxisPlacement& axis : job.placement.axes) {
-    if (axis.how.modes.activations == Mode::materialized) return true;
+    if (axis.how.modes.activations == Mode::materialized) return Again::everything;
   }
+  const auto whole = [](bool again) { return again ? Again::everything : Again::nothing; };
   switch (job.recompute.kind) {
     case Recompute::Kind::none:
+      return Again::nothing;
     case Recompute::Kind::selective:
-      return false;
+      return Again::modules;
     case Recompute::Kind::full:
-      return true;
+      return Again::everything;
     case Recompute::Kind::every:
-      return job.recompute.count > 0 && n % job.recompute.count == 0;
+      return whole(job.recompute.count > 0 && n % job.recompute.count == 0);
     case Recompute::Kind::first:
-      return n < job.recompute.count;
+      return whole(n < job.recompute.count);
   }
-  return false;
+  fail_internally("every kind of recomputation says what is made again");
 }
 
-/// Whether a device hosts both units.
-bool host_both(const std::vector<StagePlan>& stages, int a, int b) {
+/// The same for all units.
+std::vector<Again> units_made_again(const Job& job, const std::vector<StagePlan>& stages) {
+  std::vector<Again> out(job.model.units.size(), Again::nothing);
+  for (const StagePlan& stage : stages) {
+    std::int64_t ordinal = 0;
+    for (const auto& chunk : stage.chunks) {
+      for (int u : chunk) {
+        const UnitRole role = job.model.kinds[at(job.model.units[at(u)].kind)].role;
+        out[at(u)] = made_again(job, role, ordinal);
+        if (role == UnitRole::block) ++ordinal;
+      }
+    }
+  }
+  return out;
+}
+
+/// One set of procedures for each kind of unit and what is made again of it.
+void write_units(Lowering& in, UnitTable& table) {
+  for (std::size_t u = 0; u < in.job.model.units.size(); ++u) {
+    const int kind = in.job.model.units[u].kind;
+    const std::pair<int, Again> key{kind, table.again[u]};
+    if (table.procedures.contains(key)) continue;
+    table.procedures[key] = write_unit(in, table.parameters[at(kind)], kind, key.second);
+  }
+}
+
+/// The micro-batches of which a device runs the unit; none: it does not host it.
+std::optional<MicroBatches> micro_batches_at(const StagePlan& stage, int unit) {
+  for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
+    if (std::ranges::find(stage.chunks[c], unit) != stage.chunks[c].end()) {
+      return stage.micro_batches[c];
+    }
+  }
+  return std::nullopt;
+}
+
+/// Whether a device runs both units for the same micro-batches.
+bool run_both(const std::vector<StagePlan>& stages, int a, int b) {
   return std::ranges::any_of(stages, [&](const StagePlan& stage) {
-    const auto hosts = [&](int u) {
-      return std::ranges::any_of(stage.chunks, [&](const std::vector<int>& chunk) {
-        return std::ranges::find(chunk, u) != chunk.end();
-      });
-    };
-    return hosts(a) && hosts(b);
+    const auto own = micro_batches_at(stage, a);
+    return own && own == micro_batches_at(stage, b);
   });
 }
 
@@ -106,7 +108,7 @@ void join_gradients(const Job& job, const std::vector<StagePlan>& stages,
   for (std::size_t u = 0; u < job.model.units.size(); ++u) {
     for (ParameterPlan& plan : parameters[at(job.model.units[u].kind)].plans) {
       if (plan.owner < 0 || (plan.scattered.empty() && !plan.on_host[2])) continue;
-      if (!host_both(stages, static_cast<int>(u), plan.owner)) continue;
+      if (!run_both(stages, static_cast<int>(u), plan.owner)) continue;
       plan.joins = true;
       for (ParameterPlan& own : parameters[at(job.model.units[at(plan.owner)].kind)].plans) {
         own.joins = own.joins || (own.owner < 0 && own.gradient == plan.gradient);
@@ -117,8 +119,10 @@ void join_gradients(const Job& job, const std::vector<StagePlan>& stages,
 
 }  // namespace
 
-Program lower(const Job& job) {
-  require_known(job);
+Program lower(const Job& job) { return lower(job, {}); }
+
+Program lower(const Job& job, const AfterPass& after) {
+  require_lowerable(job);
   const ModelReference model = reference_of(job.model, request_of(job));
   Mesh mesh = mesh_of(job, model);
   require_axes(mesh);
@@ -141,28 +145,17 @@ Program lower(const Job& job) {
   for (std::size_t k = 0; k < job.model.kinds.size(); ++k) {
     parameters.push_back(plan_parameters(in, static_cast<int>(k), parameters));
   }
-  UnitTable table{.parameters = parameters, .procedures = {}};
+  UnitTable table{.parameters = parameters, .procedures = {}, .again = {}, .holders = {}};
   const std::vector<StagePlan> stages = plan_stages(job, mesh.micro_batches);
-  table.recomputed.assign(job.model.units.size(), false);
-  for (const StagePlan& stage : stages) {
-    std::int64_t ordinal = 0;
-    for (const auto& chunk : stage.chunks) {
-      for (int u : chunk) {
-        const UnitRole role = job.model.kinds[at(job.model.units[at(u)].kind)].role;
-        table.recomputed[at(u)] = recomputes(job, role, ordinal);
-        if (role == UnitRole::block) ++ordinal;
-      }
-    }
-  }
+  table.again = units_made_again(job, stages);
   join_gradients(job, stages, table.parameters);
-  for (std::size_t u = 0; u < job.model.units.size(); ++u) {
-    const int kind = job.model.units[u].kind;
-    const std::pair<int, bool> key{kind, table.recomputed[u]};
-    if (table.procedures.contains(key)) continue;
-    table.procedures[key] = write_unit(in, table.parameters[at(kind)], kind, key.second);
-  }
+  find_holders(in, stages, table);
+  write_units(in, table);
   for (const StagePlan& stage : stages) write_class(in, table, stages, stage);
-  return with_streams(std::move(program));
+  if (after) after("classes", program);
+  program = with_streams(std::move(program));
+  if (after) after("streams", program);
+  return program;
 }
 
 }  // namespace placet

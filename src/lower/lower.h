@@ -12,6 +12,9 @@
 // is made and where it is needed, once more and on its own.
 #pragma once
 
+#include <functional>
+#include <string_view>
+
 #include "profile/job.h"
 #include "program/program.h"
 
@@ -20,5 +23,11 @@ namespace placet {
 /// The step program of a job under the plain theory: an engine's own paths and messages do not take
 /// part. Throws InputError for jobs without meaning, and for parts that have no form here yet.
 Program lower(const Job& job);
+
+/// The same; `after` sees the program when the classes are written and when movements have their
+/// queues, under the names "classes" and "streams". Each of these programs keeps to the grammar
+/// (program/wellformed.h), which tests ask of them; it would take a sixth of the time of lowering.
+using AfterPass = std::function<void(std::string_view pass, const Program& program)>;
+Program lower(const Job& job, const AfterPass& after);
 
 }  // namespace placet

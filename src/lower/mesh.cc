@@ -3,22 +3,14 @@
 #include <algorithm>
 #include <numeric>
 
+#include "lower/refusal.h"
+#include "lower/writer.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-[[noreturn]] void refuse(const std::string& where, const std::string& value,
-                         const std::string& problem) {
-  throw InputError({.where = where,
-                    .value = value,
-                    .problem = problem,
-                    .allowed = {},
-                    .nearest = {},
-                    .excerpt = {}});
-}
 
 bool is_group(const ModelReference& model, std::size_t d) { return model.outer[d] > 1; }
 
@@ -58,20 +50,44 @@ std::vector<std::int64_t> factors_of(std::int64_t degree, std::int64_t before,
   return factors;
 }
 
+/// The parts of each axis: those that cut tensors divide heads first, then those that exchange
+/// them.
+std::vector<std::vector<std::int64_t>> factors_of_axes(const Job& job,
+                                                       const ModelReference& model) {
+  const std::vector<std::int64_t> counts = head_counts(model);
+  const std::vector<AxisPlacement>& axes = job.placement.axes;
+  std::vector<std::vector<std::int64_t>> factors;
+  for (const AxisPlacement& axis : axes) factors.push_back({axis.degree});
+  std::int64_t before = 1;
+  const auto split = [&](std::size_t a) {
+    if (!axes[a].shares.empty()) return;
+    factors[a] = factors_of(axes[a].degree, before, counts);
+    before *= axes[a].degree;
+  };
+  for (std::size_t a = 0; a < axes.size(); ++a) {
+    if (cuts_tensors(axes[a])) split(a);
+  }
+  for (std::size_t a = 0; a < axes.size(); ++a) {
+    if (exchanges_heads(job, a)) split(a);
+  }
+  return factors;
+}
+
 }  // namespace
+
+bool exchanges_heads(const Job& job, std::size_t axis) {
+  return job.placement.axes[axis].how.cut == Cut::sequence && axis < job.attention.size() &&
+         job.attention[axis].cuts_heads;
+}
 
 Mesh mesh_of(const Job& job, const ModelReference& model) {
   Mesh mesh;
-  std::int64_t before = 1;
   std::int64_t replicas = 1;
-  const std::vector<std::int64_t> counts = head_counts(model);
-  for (const AxisPlacement& axis : job.placement.axes) {
+  const auto factors_by_axis = factors_of_axes(job, model);
+  for (std::size_t a = 0; a < job.placement.axes.size(); ++a) {
+    const AxisPlacement& axis = job.placement.axes[a];
+    const std::vector<std::int64_t>& factors = factors_by_axis[a];
     AxisList& parts = mesh.parts.emplace_back();
-    std::vector<std::int64_t> factors{axis.degree};
-    if (cuts_tensors(axis) && axis.shares.empty()) {
-      factors = factors_of(axis.degree, before, counts);
-      before *= axis.degree;
-    }
     for (std::size_t f = 0; f < factors.size(); ++f) {
       parts.push_back(static_cast<int>(mesh.axes.size()));
       const std::string mark = factors.size() > 1 ? "." + std::to_string(f) : "";
@@ -146,11 +162,12 @@ Division Layouts::tokens(Place place) const {
   Division division;
   const AxisList sequence = axes_where([&](std::size_t a) {
     if (axis(a).how.cut != Cut::sequence) return false;
+    if (place == Place::core && exchanges_heads(job_, a)) return false;
     return place != Place::routed || experts(a).cut == Cut::sequence;
   });
   if (!sequence.empty()) division.push_back(sequence);
   const AxisList split = axes_where([&](std::size_t a) {
-    if (!splits_stream(a) || place == Place::parallel) return false;
+    if (!splits_stream(a) || place == Place::parallel || place == Place::core) return false;
     return place != Place::routed ||
            (experts(a).cut != Cut::tensor && experts(a).cut != Cut::expert);
   });
@@ -160,6 +177,7 @@ Division Layouts::tokens(Place place) const {
 
 Division Layouts::cut(int dim, Place place) const {
   const Index index = model_.indices[at(dim)];
+  if (place == Place::core) return heads(dim);
   AxisList axes;
   if (index == Index::expert) {
     axes = axes_where([&](std::size_t a) {
@@ -176,6 +194,24 @@ Division Layouts::cut(int dim, Place place) const {
     axes = heads_part(dim, axes);
   }
   return axes.empty() ? Division{} : Division{axes};
+}
+
+/// Inside the attention core: what tensor axes have cut is divided further by those that exchange
+/// heads.
+Division Layouts::heads(int dim) const {
+  const Division before = cut(dim, Place::parallel);
+  const Index index = model_.indices[at(dim)];
+  if (index != Index::head && index != Index::kv_head) return before;
+  AxisList all = axes_where([&](std::size_t a) {
+    return axis(a).how.cut == Cut::tensor && contains(axis(a).how.tensor_indices, index);
+  });
+  const AxisList exchanging = axes_where([&](std::size_t a) { return exchanges_heads(job_, a); });
+  all.insert(all.end(), exchanging.begin(), exchanging.end());
+  Division division = before;
+  if (AxisList more = common(heads_part(dim, all), exchanging); !more.empty()) {
+    division.push_back(std::move(more));
+  }
+  return division;
 }
 
 /// Of the axes that cut heads, those that divide this dim: key and value heads as many as there

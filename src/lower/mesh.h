@@ -12,8 +12,9 @@ namespace placet {
 
 /// Where an operator works, as far as divisions are concerned.
 /// stream: on the residual stream; parallel: between cut work, with whole tokens; routed: among
-/// experts; edge: where tokens leave for experts and come back, divided as the stream is.
-enum class Place : std::uint8_t { stream, parallel, routed, edge };
+/// experts; edge: where tokens leave for experts and come back, divided as the stream is; core: the
+/// attention core, where axes that exchange heads divide heads in place of tokens.
+enum class Place : std::uint8_t { stream, parallel, routed, edge, core };
 
 struct Mesh {
   std::vector<ProgramAxis> axes;  // the last one counts micro-batches
@@ -22,9 +23,12 @@ struct Mesh {
   int micro_axis() const { return static_cast<int>(axes.size()) - 1; }
 };
 
-/// Axes of the placement as axes of the program. A tensor axis is split where the key and value
-/// heads of some kind are fewer than the devices. Throws InputError where heads and devices have no
-/// common refinement.
+/// Whether an axis of the placement cuts tokens, and heads in their place inside attention.
+bool exchanges_heads(const Job& job, std::size_t axis);
+
+/// Axes of the placement as axes of the program. An axis that divides heads is split where the key
+/// and value heads of some kind are fewer than the devices. Throws InputError where heads and
+/// devices have no common refinement.
 Mesh mesh_of(const Job& job, const ModelReference& model);
 
 /// Divisions of dims for one job.
@@ -63,6 +67,7 @@ class Layouts {
   Division samples(Place place) const;
   Division tokens(Place place) const;
   Division cut(int dim, Place place) const;
+  Division heads(int dim) const;
   AxisList heads_part(int dim, const AxisList& axes) const;
 
   const Job& job_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "lower/refusal.h"
+#include "lower/stages.h"
 #include "lower/unit_passes.h"
 #include "units/error.h"
 
@@ -30,8 +32,6 @@ void read_axis(Lowering& in, std::size_t a, ParameterPlan& plan, Keeps& keeps_of
     const auto s = static_cast<std::size_t>(state);
     if (how.modes[state] == Mode::offloaded || how.offload[s]) plan.on_host[s] = true;
   }
-  if (how.update) plan.updates_on_host = *how.update == Medium::host;
-  if (how.modes.gradients == Mode::materialized) plan.consumed = true;
   if (how.cut != Cut::batch && how.cut != Cut::sequence) return;
   switch (how.modes.parameters) {
     case Mode::sharded_gather:
@@ -105,18 +105,21 @@ void order_owners(ParameterPlan& plan) {
 }
 
 /// All axes of a gather stay as long: what is kept along some of them only has no form yet.
-void read_keep(const Keeps& keeps, ParameterPlan& plan) {
+void read_keep(const Lowering& in, const Keeps& keeps, ParameterPlan& plan) {
   const std::vector<Keep>& all = plan.materialized ? keeps.made : keeps.gathered;
   if (all.empty()) return;
   plan.keep = all.front();
   for (Keep keep : all) {
     if (keep == plan.keep) continue;
-    throw InputError({.where = "--placement",
-                      .value = plan.name,
-                      .problem = "stays gathered along some axes only: no step program yet",
-                      .allowed = {},
-                      .nearest = {},
-                      .excerpt = {}});
+    refuse("--placement", plan.name, "stays gathered along some axes only: no step program yet",
+           "the same keep on all axes that gather it");
+  }
+  const bool in_flight = layer_axis(in.job.placement) >= 0 && in.mesh.micro_batches > 1;
+  if (plan.keep == Keep::backward && in_flight) {
+    refuse("--placement", plan.name,
+           "stays gathered to its backward while several micro-batches are under way: no step "
+           "program yet",
+           "keep-step, or no keep, with a pipeline");
   }
 }
 
@@ -279,7 +282,7 @@ UnitParameters plan_parameters(Lowering& in, int k, const std::vector<UnitParame
       read_pieces(in, k, pieces, plan);
       Keeps keeps;
       for (std::size_t a = 0; a < in.job.placement.axes.size(); ++a) read_axis(in, a, plan, keeps);
-      read_keep(keeps, plan);
+      read_keep(in, keeps, plan);
       forget_cut_axes(plan);
       order_owners(plan);
       if (plan.source->tied) {

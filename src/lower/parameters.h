@@ -27,13 +27,11 @@ struct ParameterPlan {
   AxisList owned;              // Ω
   AxisList scattered;          // G: reduced to its owner in each micro-batch
   AxisList regathered;         // Ω rests in part, but is put together for the update
-  bool consumed = false;       // G = M: used up inside backward
   bool materialized = false;   // Θ = M: made from the master
   Keep keep = Keep::none;
   bool trainable = true;
   bool has_master = true;
   std::array<bool, 3> on_host{};  // Θ, Ω, G
-  bool updates_on_host = false;
   int rule = 0;
   int owner = -1;  // the unit whose tensor it is, if another's
   /// Some device uses it in two units, and its gradient goes to owners in each micro-batch: that of

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "lower/lower.h"
+#include "lower/mesh.h"
 #include "lower/stages.h"
 #include "units/checked.h"
 
@@ -28,17 +29,21 @@ std::int64_t fewest_kv_heads(const Model& model) {
 }
 
 void shorten_axes(Job& job) {
-  std::int64_t tensor = 1;
-  for (const AxisPlacement& axis : job.placement.axes) {
-    if (axis.how.cut == Cut::tensor) tensor *= axis.degree;
+  const auto divides_heads = [&](std::size_t a) {
+    return job.placement.axes[a].how.cut == Cut::tensor || exchanges_heads(job, a);
+  };
+  std::int64_t devices = 1;
+  for (std::size_t a = 0; a < job.placement.axes.size(); ++a) {
+    if (divides_heads(a)) devices *= job.placement.axes[a].degree;
   }
   const std::int64_t heads = fewest_kv_heads(job.model);
-  const bool shares_heads = heads > 1 && tensor > heads;
-  for (AxisPlacement& axis : job.placement.axes) {
+  const bool shares_heads = heads > 1 && devices > heads;
+  for (std::size_t a = 0; a < job.placement.axes.size(); ++a) {
+    AxisPlacement& axis = job.placement.axes[a];
     if (axis.how.cut == Cut::layer) {
       axis.degree = std::min<std::int64_t>(axis.degree, 2);
       axis.shares.clear();
-    } else if (axis.shares.empty() && !(shares_heads && axis.how.cut == Cut::tensor)) {
+    } else if (axis.shares.empty() && !(shares_heads && divides_heads(a))) {
       axis.degree = std::min<std::int64_t>(axis.degree, 2);
     }
   }

@@ -2,21 +2,56 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <vector>
 
 #include "profile/job.h"
 
 namespace placet {
 
-struct StagePlan {
-  std::int64_t coordinate = 0;           // along the layer axis
-  std::vector<std::vector<int>> chunks;  // units by chunk
-  std::vector<std::int64_t> virtual_stages;
-  std::vector<Work> work;
+/// Micro-batches `first` to `last` of the step.
+struct MicroBatches {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+
+  friend bool operator==(const MicroBatches&, const MicroBatches&) = default;
 };
+
+struct StagePlan {
+  std::int64_t coordinate = 0;               // along the layer axis
+  std::vector<std::vector<int>> chunks;      // units by chunk
+  std::vector<std::int64_t> virtual_stages;  // by chunk
+  std::vector<MicroBatches> micro_batches;   // by chunk: all, or those of its direction
+  std::vector<Work> work;                    // micro-batches counted over the whole step
+};
+
+/// What a unit hands to another device: the stream that enters unit `unit`, or its gradient.
+struct StageMessage {
+  bool gradient = false;
+  int unit = 0;
+  std::int64_t micro_batch = 0;
+  std::int64_t from = 0;  // coordinates along the layer axis
+  std::int64_t to = 0;
+
+  friend bool operator==(const StageMessage&, const StageMessage&) = default;
+};
+
+/// What a piece of work of the stage needs from another device, and what it gives to one. None at
+/// the ends, between chunks of one device, and for the weights' part of backward.
+std::optional<StageMessage> message_before(const std::vector<StagePlan>& stages,
+                                           const StagePlan& stage, const Work& work);
+std::optional<StageMessage> message_after(const std::vector<StagePlan>& stages,
+                                          const StagePlan& stage, const Work& work);
+/// All that one device sends to another, in order.
+std::deque<StageMessage> messages_between(const std::vector<StagePlan>& stages, std::int64_t from,
+                                          std::int64_t to);
 
 /// The position of the layer axis in the placement; -1: none.
 int layer_axis(const Placement& placement);
+
+/// Whether the schedule does backward for inputs and for weights apart.
+bool splits_backward(const Job& job);
 
 /// One plan per coordinate of the layer axis; one if there is none. Throws InputError for
 /// schedules that have no form here yet.

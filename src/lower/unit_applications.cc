@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lower/stages.h"
 #include "units/error.h"
 
 namespace placet {
@@ -29,22 +30,48 @@ std::vector<std::pair<int, int>> passed_on(const Adjoint& adjoint) {
   return out;
 }
 
+/// Making a module again makes again what it contains.
+bool contains_module(Module outer, Module inner) {
+  switch (outer) {
+    case Module::attention:
+      return inner == Module::core_attention || inner == Module::latent_projection;
+    case Module::mlp:
+      return inner == Module::mlp_activation;
+    case Module::moe:
+      return inner == Module::moe_activation || inner == Module::shared_expert;
+    case Module::embedding:
+    case Module::norm:
+    case Module::core_attention:
+    case Module::mlp_activation:
+    case Module::shared_expert:
+    case Module::residual:
+    case Module::head:
+    case Module::loss:
+    case Module::moe_activation:
+    case Module::latent_projection:
+      return false;
+  }
+  fail_internally("every module has its contents");
+}
+
 }  // namespace
 
-UnitApplications::UnitApplications(Lowering& in, int kind, bool recomputed)
+UnitApplications::UnitApplications(Lowering& in, int kind, Again again)
     : in_(in),
       kind_(in.model.reference.kinds[at(kind)]),
       source_(in.job.model.kinds[at(kind)]),
       map_(in.model.kinds[at(kind)]) {
   for (std::size_t a = 0; a < kind_.applications.size(); ++a) {
     forward.push_back(applied_forward(static_cast<int>(a)));
+    made_again.push_back(is_made_again(static_cast<int>(a), again));
   }
   for (const BackwardApplication& b : backward_of(kind_, in.model.kernels)) add_backward(b);
-  find_kept(recomputed);
+  find_kept();
 }
 
 Place UnitApplications::place_of(int application) const {
   const Operator& op = source_.operators[at(map_.operator_of[at(application)])];
+  if (op.kind == OpKind::attention) return Place::core;
   if (op.kind == OpKind::dispatch || op.kind == OpKind::combine) return Place::edge;
   const auto routed = [&](int v) {
     return std::ranges::any_of(source_.values[at(v)].dims,
@@ -70,22 +97,61 @@ Applied UnitApplications::applied_forward(int a) {
   return out;
 }
 
-/// A backward application without the outputs that are their input's gradient as it stands.
+bool UnitApplications::is_made_again(int application, Again again) const {
+  switch (again) {
+    case Again::nothing:
+      return false;
+    case Again::everything:
+      return true;
+    case Again::modules:
+      break;
+  }
+  const Module module = source_.operators[at(map_.operator_of[at(application)])].module;
+  return std::ranges::any_of(in_.job.recompute.modules, [&](Module asked) {
+    return asked == module || contains_module(asked, module);
+  });
+}
+
+/// A backward application without the outputs that are their input's gradient as it stands; whole,
+/// and apart for values and parameters.
 void UnitApplications::add_backward(const BackwardApplication& b) {
   const Application& application = kind_.applications[at(b.application)];
   const Kernel& original = in_.model.kernels[at(application.kernel)];
+  const auto value = [&](int t) {
+    return t < original.inputs ? application.inputs[at(t)]
+                               : application.outputs[at(t - original.inputs)];
+  };
   const std::vector<std::pair<int, int>> same = passed_on(b.adjoint);
-  Adjoint adjoint = b.adjoint;
-  if (!same.empty()) {
-    std::vector<int> others;
-    for (int t : b.adjoint.to) {
-      const bool passed = std::ranges::any_of(same, [&](const auto& s) { return s.first == t; });
-      if (!passed) others.push_back(t);
-    }
-    const auto rest = others.empty() ? std::nullopt : adjoint_of(original, b.adjoint.from, others);
-    adjoint = rest ? *rest : Adjoint{.kernel = {}, .from = b.adjoint.from, .reads = {}, .to = {}};
+  std::vector<int> values;
+  std::vector<int> parameters;
+  for (int t : b.adjoint.to) {
+    const bool passed = std::ranges::any_of(same, [&](const auto& s) { return s.first == t; });
+    if (passed) continue;
+    (kind_.values[at(value(t))].parameter >= 0 ? parameters : values).push_back(t);
   }
-  Applied out{.application = b.application, .place = place_of(b.application)};
+  std::vector<int> all = values;
+  all.insert(all.end(), parameters.begin(), parameters.end());
+  std::ranges::sort(all);
+  backward.push_back(applied_backward(b, all));
+  if (splits_backward(in_.job)) {
+    for_inputs.push_back(applied_backward(b, values));
+    for_weights.push_back(applied_backward(b, parameters));
+  }
+  std::vector<std::pair<int, int>>& list = passes.emplace_back();
+  for (const auto& [to, from] : same) list.emplace_back(value(to), value(from));
+}
+
+Applied UnitApplications::applied_backward(const BackwardApplication& b,
+                                           const std::vector<int>& to) {
+  const Application& application = kind_.applications[at(b.application)];
+  const Kernel& original = in_.model.kernels[at(application.kernel)];
+  Adjoint adjoint{.kernel = {}, .from = b.adjoint.from, .reads = {}, .to = {}};
+  if (to == b.adjoint.to) {
+    adjoint = b.adjoint;
+  } else if (!to.empty()) {
+    if (const auto rest = adjoint_of(original, b.adjoint.from, to)) adjoint = *rest;
+  }
+  Applied out{.application = b.application, .kernel = -1, .place = place_of(b.application)};
   out.key = application.key;
   const auto value = [&](int t) {
     return t < original.inputs ? application.inputs[at(t)]
@@ -94,15 +160,10 @@ void UnitApplications::add_backward(const BackwardApplication& b) {
   for (int t : adjoint.from) out.from.push_back(value(t));
   for (int t : adjoint.reads) out.reads.push_back(value(t));
   for (int t : adjoint.to) out.to.push_back(value(t));
-  if (!adjoint.to.empty()) {
-    out.kernel = in_.writer.add_kernel(adjoint.kernel);
-    spread_out(out);
-  } else {
-    out.kernel = -1;
-  }
-  backward.push_back(std::move(out));
-  std::vector<std::pair<int, int>>& list = passes.emplace_back();
-  for (const auto& [to, from] : same) list.emplace_back(value(to), value(from));
+  if (adjoint.to.empty()) return out;
+  out.kernel = in_.writer.add_kernel(adjoint.kernel);
+  spread_out(out);
+  return out;
 }
 
 /// Binds the dims of the kernel to logical ones, and these to divisions.
@@ -150,17 +211,26 @@ Division UnitApplications::need(const Kernel& kernel, int d, int logical, Place 
   return in_.layouts.division(logical, place);
 }
 
-/// Values that backward reads; where the unit is recomputed, its input alone.
-void UnitApplications::find_kept(bool recomputed) {
+/// What backward reads and does not make again, and what it makes that again from.
+void UnitApplications::find_kept() {
+  const auto is_value = [&](int v) {
+    return kind_.values[at(v)].parameter < 0 && kind_.values[at(v)].input < 0;
+  };
   for (const Applied& a : backward) {
     for (int v : a.reads) {
-      if (kind_.values[at(v)].parameter < 0 && kind_.values[at(v)].input < 0) read.insert(v);
+      if (is_value(v)) read.insert(v);
     }
   }
-  if (!recomputed) {
-    kept = read;
-  } else if (kind_.stream_in >= 0) {
-    kept = {kind_.stream_in};
+  kept = read;
+  for (std::size_t a = 0; a < forward.size(); ++a) {
+    if (!made_again[a]) continue;
+    for (int v : forward[a].reads) {
+      if (is_value(v)) kept.insert(v);
+    }
+  }
+  for (std::size_t a = 0; a < forward.size(); ++a) {
+    if (!made_again[a]) continue;
+    for (int v : forward[a].to) kept.erase(v);
   }
 }
 

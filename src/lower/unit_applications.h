@@ -26,10 +26,14 @@ struct Applied {
 
 class UnitApplications {
  public:
-  UnitApplications(Lowering& in, int kind, bool recomputed);
+  UnitApplications(Lowering& in, int kind, Again again);
 
   std::vector<Applied> forward;
+  std::vector<bool> made_again;  // by forward application: backward runs it once more
   std::vector<Applied> backward;
+  /// By backward application, if the schedule splits backward: the part that makes gradients of
+  /// values, and that of parameters. An application without such a part has kernel -1.
+  std::vector<Applied> for_inputs, for_weights;
   std::vector<std::vector<std::pair<int, int>>> passes;  // by backward application: to, from
   std::set<int> read;                                    // values that backward reads
   std::set<int> kept;                                    // values that forward leaves
@@ -38,10 +42,13 @@ class UnitApplications {
   Place place_of(int application) const;
   Applied applied_forward(int application);
   void add_backward(const BackwardApplication& b);
+  /// The backward application as far as it makes gradients of the tensors `to` of the original.
+  Applied applied_backward(const BackwardApplication& b, const std::vector<int>& to);
+  bool is_made_again(int application, Again again) const;
   void spread_out(Applied& a);
   std::vector<int> bound_dims(const Kernel& kernel, const std::vector<int>& values) const;
   Division need(const Kernel& kernel, int d, int logical, Place place) const;
-  void find_kept(bool recomputed);
+  void find_kept();
 
   Lowering& in_;
   const ReferenceKind& kind_;

@@ -18,10 +18,16 @@ struct Lowering {
   Writer& writer;
 };
 
-/// Procedures of one kind of unit.
+/// What backward makes again of a unit's values, in place of keeping them: nothing, what the job's
+/// modules make, or all that follows from the unit's input.
+enum class Again : std::uint8_t { nothing, modules, everything };
+
+/// Procedures of one kind of unit. The two parts of backward are there if the schedule splits it.
 struct UnitProcedures {
   int forward = -1;
   int backward = -1;
+  int backward_inputs = -1;
+  int backward_weights = -1;
 };
 
 /// The stream that enters unit u, and its gradient, of micro-batch j.
@@ -35,8 +41,8 @@ BufferRef count_buffer(Lowering& in);
 /// The weighted sum of the losses of all tokens of the step.
 BufferRef loss_buffer(Lowering& in);
 
-/// Writes both procedures of a kind of the reference. `recomputed`: forward keeps only the unit's
-/// input, and backward runs it again. Notes in the plans along which axes gradients are partial.
-UnitProcedures write_unit(Lowering& in, UnitParameters& parameters, int kind, bool recomputed);
+/// Writes the procedures of a kind of the reference. Notes in the plans along which axes gradients
+/// are partial.
+UnitProcedures write_unit(Lowering& in, UnitParameters& parameters, int kind, Again again);
 
 }  // namespace placet

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "lower/class_passes.h"
+#include "lower/refusal.h"
 #include "program/kernel_text.h"
 #include "units/error.h"
 
@@ -15,9 +16,8 @@ const BufferType kScalar{.dtype = Dtype::fp32, .pieces = {{}}, .flat = {}};
 
 class UpdateWriter {
  public:
-  UpdateWriter(Lowering& in, const UnitTable& table, const std::vector<StagePlan>& stages,
-               const StagePlan& stage)
-      : in_(in), w_(in.writer), table_(table), stages_(stages), stage_(stage) {
+  UpdateWriter(Lowering& in, const UnitTable& table, const StagePlan& stage)
+      : in_(in), w_(in.writer), table_(table), stage_(stage) {
     const int layer = layer_axis(in.job.placement);
     if (layer >= 0) layer_part_ = in.mesh.parts[at(layer)].front();
   }
@@ -149,35 +149,31 @@ class UpdateWriter {
   }
 
   /// Coordinates of the stages that hold a tensor.
-  std::vector<std::int64_t> holders(const HeldPlan& held) const {
-    std::vector<std::int64_t> out;
-    for (const StagePlan& s : stages_) {
-      const auto all = plans_held(in_, table_, s);
-      if (std::ranges::any_of(
-              all, [&](const HeldPlan& h) { return h.unit == held.unit && h.plan == held.plan; })) {
-        out.push_back(s.coordinate);
-      }
-    }
-    return out;
+  const std::vector<std::int64_t>& holders(const HeldPlan& held) const {
+    return table_.holders.at({held.unit, held.plan});
   }
 
-  /// A tensor that several stages hold has a part of its gradient on each.
+  /// A tensor that several stages hold has a part of its gradient on each. All of them take their
+  /// tensors in the order of the model, whatever order they host them in.
   void join_shared() {
     if (layer_part_ < 0) return;
+    std::vector<Update*> shared;
     for (Update& u : updates_) {
-      const std::vector<std::int64_t> among = holders(u.held);
-      if (among.size() < 2) continue;
-      use_reduce_format(u);
-      Instruction instruction{.kind = InstructionKind::all_reduce};
-      instruction.inputs = {u.gradient};
-      instruction.outputs = {u.gradient};
-      instruction.axes = {layer_part_};
-      if (static_cast<std::int64_t>(among.size()) < in_.mesh.axes[at(layer_part_)].degree) {
-        instruction.among = among;
-      }
-      instruction.label = "shared-gradients";
-      w_.add(std::move(instruction));
+      if (holders(u.held).size() > 1) shared.push_back(&u);
     }
+    std::ranges::stable_sort(shared, {}, [](const Update* u) { return u->held.unit; });
+    for (Update* u : shared) {
+      use_reduce_format(*u);
+      w_.reduce({u->gradient}, {layer_part_}, Combine::sum, "shared-gradients",
+                among_stages(holders(u->held)));
+    }
+  }
+
+  /// Empty where all stages take part.
+  std::vector<std::int64_t> among_stages(const std::vector<std::int64_t>& among) const {
+    const bool all =
+        static_cast<std::int64_t>(among.size()) == in_.mesh.axes[at(layer_part_)].degree;
+    return all ? std::vector<std::int64_t>{} : among;
   }
 
   // --- the norm
@@ -238,19 +234,12 @@ class UpdateWriter {
   void require_equal_sharers(const Update& u, const AxisList& owners) const {
     for (std::size_t i = 1; i < u.held.plan->pieces.size(); ++i) {
       if (sharers(u, i, owners) != sharers(u, 0, owners)) {
-        refuse(u.held.plan->name,
-               "has key and value rows that several devices hold, in shards of a limited gradient");
+        refuse("--placement", u.held.plan->name,
+               "has key and value rows that several devices hold, in shards of a limited gradient: "
+               "no step program yet",
+               "tensor axes of at most as many devices as key and value heads");
       }
     }
-  }
-
-  [[noreturn]] static void refuse(const std::string& tensor, const std::string& problem) {
-    throw InputError({.where = "--placement",
-                      .value = tensor,
-                      .problem = problem + ": no step program yet",
-                      .allowed = {},
-                      .nearest = {},
-                      .excerpt = {}});
   }
 
   void add_squares(const Update& u, const AxisList& owners) {
@@ -319,7 +308,9 @@ class UpdateWriter {
     };
     const AxisList owners = minus(plan.owned, plan.rests);
     if (!minus(plan.rests, plan.owned).empty()) {
-      refuse(plan.name, "rests in smaller parts than it is updated in, without a master");
+      refuse("--placement", plan.name,
+             "rests in smaller parts than it is updated in, without a master: no step program yet",
+             "optimizer state divided as the parameters are");
     }
     if (plan.on_host[0] && !plan.on_host[1]) move_to("here", plan.rests, false);
     if (!owners.empty()) {
@@ -456,7 +447,9 @@ class UpdateWriter {
       const ParameterPlan& plan = *u.held.plan;
       const AxisList sent = minus(plan.owned, plan.rests);
       if (!minus(plan.rests, plan.owned).empty()) {
-        refuse(plan.name, "rests in other parts than it is updated in");
+        refuse("--placement", plan.name,
+               "rests in other parts than it is updated in: no step program yet",
+               "optimizer state divided as the parameters are, or further");
       }
       Instruction& instruction = gathers[{u.held.user, sent}];
       instruction.kind = InstructionKind::all_gather;
@@ -472,7 +465,6 @@ class UpdateWriter {
   Lowering& in_;
   Writer& w_;
   const UnitTable& table_;
-  const std::vector<StagePlan>& stages_;
   const StagePlan& stage_;
   int layer_part_ = -1;
   std::vector<Update> updates_;
@@ -483,9 +475,8 @@ class UpdateWriter {
 
 }  // namespace
 
-void write_update(Lowering& in, const UnitTable& table, const std::vector<StagePlan>& stages,
-                  const StagePlan& stage) {
-  UpdateWriter(in, table, stages, stage).write();
+void write_update(Lowering& in, const UnitTable& table, const StagePlan& stage) {
+  UpdateWriter(in, table, stage).write();
 }
 
 }  // namespace placet

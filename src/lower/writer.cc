@@ -136,7 +136,7 @@ void Writer::move(InstructionKind kind, const BufferRef& from, const BufferRef& 
 }
 
 void Writer::reduce(std::vector<BufferRef> buffers, const AxisList& axes, Combine op,
-                    const std::string& label) {
+                    const std::string& label, const std::vector<std::int64_t>& among) {
   if (axes.empty() || buffers.empty()) return;
   Instruction instruction{.kind = InstructionKind::all_reduce};
   instruction.inputs = buffers;
@@ -144,6 +144,7 @@ void Writer::reduce(std::vector<BufferRef> buffers, const AxisList& axes, Combin
   instruction.axes = axes;
   instruction.op = op;
   instruction.label = label;
+  instruction.among = among;
   add(std::move(instruction));
 }
 
@@ -157,6 +158,8 @@ struct Writer::Moves {
   };
   AxisList reduced;
   std::vector<Step> scatters, slices, exchanges, gathers;
+  std::vector<Step> early;  // exchanges that come before the scatters
+  std::vector<Step> first;  // gathers that come before the other exchanges
 
   static void note(std::vector<Step>& steps, InstructionKind kind, int axis, int dim, int into) {
     for (Step& s : steps) {
@@ -200,6 +203,40 @@ Writer::Moves Writer::moves_between(const Spread& from, const std::vector<Divisi
   return moves;
 }
 
+/// What is put together along one dim is so from its innermost division outwards, what is divided
+/// from the outermost inwards.
+void Writer::put_in_order(Moves& moves, const Spread& from, const std::vector<Division>& by) {
+  const auto place = [](const Division& division, int axis) {
+    const AxisList axes = axes_of(division);
+    return std::ranges::find(axes, axis) - axes.begin();
+  };
+  std::ranges::stable_sort(moves.exchanges, [&](const Moves::Step& a, const Moves::Step& b) {
+    if (a.dim == b.dim) {
+      return place(by[at(a.dim)], a.axes[0]) < place(by[at(a.dim)], b.axes[0]);
+    }
+    if (a.into != b.into) return a.into < b.into;
+    return place(from.by[at(a.into)], a.axes[0]) > place(from.by[at(a.into)], b.axes[0]);
+  });
+  std::erase_if(moves.gathers, [&](const Moves::Step& gather) {
+    const bool inside = std::ranges::any_of(moves.exchanges, [&](const Moves::Step& exchange) {
+      const Division& division = from.by[at(gather.dim)];
+      return exchange.into == gather.dim &&
+             place(division, gather.axes[0]) > place(division, exchange.axes[0]);
+    });
+    if (inside) moves.first.push_back(gather);
+    return inside;
+  });
+  std::erase_if(moves.exchanges, [&](const Moves::Step& exchange) {
+    const bool outside = std::ranges::any_of(moves.scatters, [&](const Moves::Step& scatter) {
+      const Division& division = by[at(scatter.dim)];
+      return exchange.dim == scatter.dim &&
+             place(division, exchange.axes[0]) < place(division, scatter.axes[0]);
+    });
+    if (outside) moves.early.push_back(exchange);
+    return outside;
+  });
+}
+
 Held Writer::result_of(const Held& from, const Spread& spread, const std::string& name,
                        const BufferRef* into) {
   if (into != nullptr) return make_at(*into, spread);
@@ -228,9 +265,11 @@ Held Writer::move_all(const Held& from, const std::vector<Division>& by, const s
   Moves moves = moves_between(from.spread, by);
   const AxisList left = sums ? AxisList{} : moves.reduced;
   if (!sums) moves.reduced.clear();
-  std::vector<Moves::Step> steps = moves.scatters;
+  put_in_order(moves, from.spread, by);
+  std::vector<Moves::Step> steps = moves.early;
+  steps.insert(steps.end(), moves.scatters.begin(), moves.scatters.end());
   const std::size_t reduced_after = steps.size();
-  for (const auto* list : {&moves.slices, &moves.exchanges, &moves.gathers}) {
+  for (const auto* list : {&moves.slices, &moves.first, &moves.exchanges, &moves.gathers}) {
     steps.insert(steps.end(), list->begin(), list->end());
   }
   Held now = from;
@@ -246,7 +285,7 @@ Held Writer::move_all(const Held& from, const std::vector<Division>& by, const s
     Spread spread = now.spread;
     const std::size_t d = at(step.dim);
     if (step.kind == InstructionKind::all_gather) {
-      spread.by[d] = by[d];
+      spread.by[d] = without(spread.by[d], step.axes);
     } else {
       if (step.kind == InstructionKind::all_to_all) {
         spread.by[at(step.into)] = without(spread.by[at(step.into)], step.axes);

@@ -73,8 +73,9 @@ class Writer {
   void add(const Call& call) { body_->push_back({call}); }
 
   void move(InstructionKind kind, const BufferRef& from, const BufferRef& to);
+  /// `among`: the coordinates of one axis that take part; empty: all.
   void reduce(std::vector<BufferRef> buffers, const AxisList& axes, Combine op,
-              const std::string& label);
+              const std::string& label, const std::vector<std::int64_t>& among = {});
 
   /// Brings a tensor to another spread (complete: nothing partial), with the collectives of
   /// docs/theory.md §4. A buffer that needs no change is shared. `into`: the buffer of the result,
@@ -88,6 +89,7 @@ class Writer {
   struct Moves;
   Held move_all(const Held& from, const std::vector<Division>& by, const std::string& name,
                 const BufferRef* into, bool sums);
+  static void put_in_order(Moves& moves, const Spread& from, const std::vector<Division>& by);
   Moves moves_between(const Spread& from, const std::vector<Division>& by) const;
   Held result_of(const Held& from, const Spread& spread, const std::string& name,
                  const BufferRef* into);

@@ -46,7 +46,6 @@ void KindBuilder::begin(const UnitKind& kind) {
       if (d.index == Index::choice) choices_of_kind_ = d.size;
     }
   }
-  if (kind.role == UnitRole::mtp) refuse_part("a multi-token-prediction module");
   if (kind.operators.empty()) refuse_part("a bare count of parameters");
   kind_ = {};
   kind_.name = kind.name;
@@ -63,8 +62,16 @@ void KindBuilder::begin(const UnitKind& kind) {
 }
 
 void KindBuilder::finish() {
-  if (source_->role != UnitRole::head) {
-    kind_.stream_out = map_.value_of[at(source_->operators.back().outputs.front())];
+  switch (source_->role) {
+    case UnitRole::embedding:
+    case UnitRole::block:
+      kind_.stream_out = map_.value_of[at(source_->operators.back().outputs.front())];
+      break;
+    case UnitRole::head:
+      if (predicts_further_) kind_.stream_out = kind_.stream_in;
+      break;
+    case UnitRole::mtp:
+      break;
   }
   out_.reference.kinds.push_back(std::move(kind_));
   out_.kinds.push_back(std::move(map_));

@@ -72,6 +72,8 @@ class KindBuilder {
   KindBuilder(ModelReference& out, const ReferenceRequest& request)
       : out_(out), request_(request) {}
 
+  /// A prediction module stands behind the head, which hands it the stream that it takes itself.
+  void set_predicts_further() { predicts_further_ = true; }
   void begin(const UnitKind& kind);
   void set_operator(int number) { operator_ = number; }
   /// Adds the kind to the reference.
@@ -125,6 +127,7 @@ class KindBuilder {
   ReferenceKind kind_;
   KindMap map_;
   int operator_ = 0;
+  bool predicts_further_ = false;
 };
 
 /// Adds the kernels that an operator of the model is made of.

@@ -9,13 +9,19 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
+/// Inputs of the step that only the ends of the model take: the tokens that follow, and those after
+/// them.
+constexpr int kLabels = 1, kNextLabels = 3;
+
 void rotate(KindBuilder& unit, int from, int to);
+void add_joined_linear(KindBuilder& unit, const Operator& op);
 std::string value_list(KindBuilder& unit, const KernelWriter& k, const Dims& dims, int size,
                        bool keys = true);
 std::string bracket(std::string text);
 
 void add_embedding(KindBuilder& unit, const Operator& op) {
   const int ids = unit.value_of(op.inputs[0]);
+  if (unit.source().role == UnitRole::mtp) unit.set_input(ids, kLabels);
   const int w = unit.whole_parameter(op.parameters[0]);
   const int y = unit.value_of(op.outputs[0]);
   KernelWriter k = unit.writer("lookup");
@@ -47,7 +53,7 @@ void add_position(KindBuilder& unit, const Operator& op) {
 /// Dims that both an input and an output of a contraction have are not contracted, except where
 /// the weight maps a dim to itself: then the weight's row has a mark.
 void add_linear(KindBuilder& unit, const Operator& op) {
-  if (op.inputs.size() != 1) refuse_part("a contraction of several inputs");
+  if (op.inputs.size() != 1) return add_joined_linear(unit, op);
   const int x = unit.value_of(op.inputs[0]);
   const std::vector<Dim>& input = unit.source().values[at(op.inputs[0])].dims;
   const Dims in = unit.dims_of({input.back()});
@@ -81,6 +87,37 @@ void add_linear(KindBuilder& unit, const Operator& op) {
            "a contraction's result has its dims");
   }
   unit.apply(k, inputs, outputs);
+}
+
+/// A contraction with inputs side by side: each has its own columns of the matrix, a piece of it.
+void add_joined_linear(KindBuilder& unit, const Operator& op) {
+  ensure(op.outputs.size() == 1, "inputs side by side are contracted to one output");
+  const int y = unit.value_of(op.outputs[0]);
+  const Dims out = unit.dims_of({unit.source().values[at(op.outputs[0])].dims.back()});
+  KernelWriter k = unit.writer("linear");
+  std::vector<int> inputs;
+  std::string sum;
+  std::string result;
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    const std::string n = std::to_string(i);
+    const int x = unit.value_of(op.inputs[i]);
+    const Dims in = unit.dims_of({unit.source().values[at(op.inputs[i])].dims.back()});
+    Dims marked;
+    for (int d : out) {
+      if (std::ranges::find(in, d) != in.end()) marked.push_back(d);
+    }
+    const std::string columns = "w" + n + bracket(k.list(out, marked) + k.list(in));
+    const std::string term = "x" + n + k.list(unit.dims_at(x));
+    k.input(term);
+    k.input(columns);
+    sum += (i == 0 ? "" : " + ") + term + " * " + columns;
+    result = "y" + bracket(k.list(without(unit.dims_at(x), in)) + k.list(out, marked));
+    inputs.push_back(x);
+    inputs.push_back(unit.parameter(op.parameters[0], joined(out, in)));
+  }
+  k.output(result);
+  k.line(result + " = " + sum);
+  unit.apply(k, inputs, {y});
 }
 
 /// "[a b][c]" as "[a b c]".
@@ -358,7 +395,8 @@ void add_recurrence(KindBuilder& unit, const Operator& op) {
 void add_loss(KindBuilder& unit, const Operator& op) {
   const int z = unit.value_of(op.inputs[0]);
   const int labels = unit.value_of(op.inputs[1]);
-  unit.set_input(labels, 1);
+  const bool predicts_further = unit.source().role == UnitRole::mtp;
+  unit.set_input(labels, predicts_further ? kNextLabels : kLabels);
   const int y = unit.value_of(op.outputs[0]);
   const Dims st = unit.dims_at(labels);
   const int m = unit.inside("loss.max", st);
@@ -387,7 +425,14 @@ void add_loss(KindBuilder& unit, const Operator& op) {
   for (const std::string& input : {"l" + tokens, "m" + tokens, "t" + tokens}) loss.input(input);
   loss.output("y" + tokens);
   loss.line("g" + tokens + " = log(l" + tokens + ")");
-  loss.line("y" + tokens + " = g" + tokens + " + m" + tokens + " - t" + tokens);
+  const std::string sum = "g" + tokens + " + m" + tokens + " - t" + tokens;
+  if (predicts_further) {
+    loss.line("u" + tokens + " = " + sum);
+    loss.line("c[] = prediction_weight()");
+    loss.line("y" + tokens + " = c[] * u" + tokens);
+  } else {
+    loss.line("y" + tokens + " = " + sum);
+  }
   unit.apply(loss, {l, m, t}, {y});
   unit.set_loss(y);
 }

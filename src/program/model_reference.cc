@@ -23,16 +23,33 @@ class Builder {
     r.inputs = {
         {"ids", {sample, token}}, {"labels", {sample, token}}, {"weights", {sample, token}}};
     r.weights = 2;
+    if (predictions() > 0) {
+      r.inputs.push_back({"next-labels", {sample, token}});
+      unit_.set_predicts_further();
+    }
     add_step_kernels();
     for (const UnitKind& kind : model_.kinds) add_kind(kind);
     for (const Unit& unit : model_.units) r.units.push_back({unit.kind, unit.number});
     tie_parameters();
     r.choices = {"loss: mean over the weighted tokens of the global batch", "balance loss: none",
                  "capacity: none", "random numbers: by logical position"};
+    if (predictions() > 0) {
+      r.choices.push_back(
+          "multi-token prediction: its loss is added with one weight for all tokens");
+    }
     return std::move(out_);
   }
 
  private:
+  /// Modules that predict further tokens.
+  std::int64_t predictions() const {
+    const auto modules = std::ranges::count_if(model_.units, [&](const Unit& unit) {
+      return model_.kinds[at(unit.kind)].role == UnitRole::mtp;
+    });
+    if (modules > 1) refuse_part("a chain of multi-token-prediction modules");
+    return modules;
+  }
+
   void add_step_kernels() {
     Reference& r = out_.reference;
     r.count_kernel = unit_.add_kernel("kernel count(w[s t]) -> (n[]) {\n n[] = w[s t]\n}");

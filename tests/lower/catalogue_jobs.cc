@@ -5,6 +5,7 @@
 #include "lower/lower.h"
 #include "lower/small.h"
 #include "program/text.h"
+#include "program/wellformed.h"
 
 namespace placet::testing {
 namespace {
@@ -41,6 +42,22 @@ std::vector<CatalogueJob> few_catalogue_jobs() {
       {"llama-3.1-8b", "dp=2:zero1 cp=2:gather+zero1"},
       {"llama-3.1-8b", "pp=2:interleaved(2) dp=2:zero3", "", ""},
       {"llama-3.1-8b", "dp=2:zero3 tp=2:tp", "", "8"},
+      {"gpt2", "dp=2:zero1 tp=2:tp+sp", "selective"},
+      {"qwen2.5-7b", "dp=2:zero3", "selective=mlp,norm"},
+      {"mixtral-8x7b", "ep=2:ep+zero1", "selective=attention,moe"},
+      {"llama-3.1-8b", "pp=2:1f1b dp=2:zero1", "every=2"},
+      {"llama-3.1-8b", "pp=2:1f1b dp=2:zero1", "first=1"},
+      {"llama-3.1-8b", "pp=2:zb-h1 dp=2:zero1 tp=2:tp+sp"},
+      {"gpt2", "pp=4:zb-v dp=2:zero2"},  // both ends of the model on one device
+      {"gpt2", "pp=2:zb-h1 dp=2:zero3", "selective=mlp"},
+      {"llama-3.1-8b", "pp=4:dualpipe dp=2:zero1 tp=2:tp"},
+      {"gpt2", "pp=4:dualpipe dp=2:zero2", "full"},
+      {"mixtral-8x7b", "pp=2:dualpipe-v ep=2:ep+zero1"},
+      {"llama-3.1-8b", "cp=2:heads"},
+      {"gpt2", "dp=2:zero1 cp=4:heads+zero1 tp=2:tp+sp"},
+      {"llama-3.1-8b", "dp=2:zero2 cp=16:heads+zero2"},  // fewer key and value heads
+      {"llama-3.1-8b", "cp=2:gather sp=2:heads tp=2:tp"},
+      {"deepseek-v3", "pp=2:dualpipe dp=2:zero1 ep=4:ep+zero1"},  // predicts two tokens
   };
 }
 
@@ -82,6 +99,14 @@ std::vector<CatalogueJob> all_catalogue_jobs() {
       "dp=8:zero1",
       "dp=5:zero2",
       "pp=3:1f1b dp=2:zero2",
+      "dp=2:zero1 cp=2:heads+zero1 tp=2:tp+sp",
+      "pp=2:1f1b cp=2:heads+zero3",
+      "pp=2:zb-h1 dp=2:zero1 tp=2:tp+sp",
+      "pp=4:zb-h1 dp=2:zero3",
+      "pp=2:zb-v dp=2:zero2 tp=2:tp",
+      "pp=2:dualpipe dp=2:zero1 tp=2:tp+sp",
+      "pp=4:dualpipe dp=2:zero2",
+      "pp=2:dualpipe-v dp=2:zero3",
   };
   std::vector<CatalogueJob> jobs = few_catalogue_jobs();
   for (const std::string& model : models) {
@@ -91,13 +116,25 @@ std::vector<CatalogueJob> all_catalogue_jobs() {
     for (const std::string placement :
          {"ep=4:ep", "ep=4:ep+zero1", "dp=2:zero1 ep=2:ep+zero1",
           "dp=2:zero1 ep=2:ep+zero1 tp=2:tp", "pp=2:1f1b dp=2:zero1 ep=2:ep+zero1 tp=2:tp+sp",
-          "dp=2:zero2 ep=4:ep+zero2"}) {
+          "dp=2:zero2 ep=4:ep+zero2", "pp=2:dualpipe dp=2:zero1 ep=2:ep+zero1",
+          "pp=2:zb-h1 ep=2:ep+zero1 tp=2:tp+sp"}) {
+      jobs.push_back({model, placement});
+    }
+  }
+  for (const std::string model : {"deepseek-v3", "glm-4.5-air"}) {
+    for (const std::string placement :
+         {"dp=4:zero1", "dp=2:zero3", "ep=4:ep+zero1", "pp=2:1f1b dp=2:zero2 tp=2:tp",
+          "pp=2:zb-v ep=2:ep+zero1"}) {
       jobs.push_back({model, placement});
     }
   }
   for (const std::string placement :
        {"dp=4:zero3", "dp=2:zero1 tp=2:tp+sp", "pp=2:1f1b dp=2:zero1"}) {
-    for (const std::string& model : models) jobs.push_back({model, placement, "full"});
+    for (const std::string& model : models) {
+      for (const std::string recompute : {"full", "selective", "selective=attention,mlp,moe"}) {
+        jobs.push_back({model, placement, recompute});
+      }
+    }
     jobs.push_back({"llama-3.1-8b", placement, "", "4"});
     jobs.push_back({"qwen2.5-7b", placement, "", "4"});
   }
@@ -123,7 +160,9 @@ Job load(const CatalogueJob& what) {
 
 std::string fault_of(const CatalogueJob& what) {
   const Job job = load(what);
-  const Verdict large = check(lower(job));
+  const Verdict large = check(lower(job, [](std::string_view pass, const Program& program) {
+    require_wellformed(program, {.where = "after " + std::string(pass)});
+  }));
   if (!large.equivalent) return "full size: " + first_fault(large);
   const Program small = lower_small(job);
   const Verdict verdict = check(small);

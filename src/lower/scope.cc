@@ -1,0 +1,158 @@
+#include "lower/scope.h"
+
+#include <algorithm>
+#include <string>
+#include <variant>
+
+#include "lower/refusal.h"
+
+namespace placet {
+
+namespace {
+
+constexpr const char* kPlacement = "--placement";
+
+void require_modes(const std::string& axis, const How& how) {
+  if (how.modes.gradients == Mode::materialized) {
+    refuse(kPlacement, axis, "uses gradients up inside backward (G=M): no step program yet",
+           "gradients R, S or O");
+  }
+  if (how.modes.optimizer == Mode::sharded_gather) {
+    refuse(kPlacement, axis, "gathers optimizer state for the update (S*): no step program yet",
+           "optimizer state R, S or O");
+  }
+  if (how.modes.activations == Mode::offloaded) {
+    refuse(kPlacement, axis, "keeps activations in host memory (A=O): no step program yet",
+           "activations on the device, or recomputed");
+  }
+  if (how.tensor_indices != kTensorIndices) {
+    refuse(kPlacement, axis, "cuts other dims than its cut does by itself: no step program yet",
+           "a tensor cut of heads, ffn and vocabulary");
+  }
+}
+
+void require_offload(const std::string& axis, const How& how) {
+  for (std::size_t s = 0; s < how.offload.size(); ++s) {
+    if (!how.offload[s]) continue;
+    const State state = static_cast<State>(s);
+    const std::string words = axis + ": offload(" + std::string(name_of(state)) + ")";
+    if (state == State::activations) {
+      refuse(kPlacement, words, "keeps activations in host memory: no step program yet",
+             "activations on the device, or recomputed");
+    }
+    if (how.offload[s]->fraction != Rational(1)) {
+      refuse(kPlacement, words, "moves a part of the state only: no step program yet",
+             "all of it, or none");
+    }
+    if (how.offload[s]->medium == Medium::nvme) {
+      refuse(kPlacement, words, "is on NVMe, which has no step program yet", "host memory");
+    }
+  }
+}
+
+bool rests_on_host(const How& how) {
+  return how.modes.optimizer == Mode::offloaded ||
+         how.offload[static_cast<std::size_t>(State::optimizer)].has_value();
+}
+
+/// The update runs where its state is, and parameters are gathered when they are used.
+void require_options(const std::string& axis, const How& how) {
+  if (how.update && (*how.update == Medium::host) != rests_on_host(how)) {
+    refuse(kPlacement, axis + ": update(" + (rests_on_host(how) ? "device" : "host") + ")",
+           "is not where the optimizer state rests: no step program yet",
+           std::string("update(") + (rests_on_host(how) ? "host" : "device") + ")");
+  }
+  if (how.prefetch.value_or(0) > 0) {
+    refuse(kPlacement, axis + ": prefetch(" + std::to_string(*how.prefetch) + ")",
+           "gathers units ahead of their use: no step program yet", "prefetch(0), or none said");
+  }
+}
+
+void require_how(const std::string& axis, const How& how) {
+  require_modes(axis, how);
+  require_offload(axis, how);
+  require_options(axis, how);
+}
+
+/// Experts may be cut otherwise than the rest, other classes in the modes of their states only.
+void require_override(const std::string& axis, const How& own, const Override& other) {
+  if (std::holds_alternative<BlockRange>(other.selector)) {
+    refuse(kPlacement, axis, "treats some blocks apart: no step program yet",
+           "one placement for all blocks");
+  }
+  if (std::holds_alternative<Checkpoints>(other.selector)) {
+    if (other.how.modes.activations == Mode::replicated) return;
+    refuse(kPlacement, axis + ": checkpoints",
+           "are divided or in host memory (A is not R): no step program yet",
+           "checkpoints whole on the device");
+  }
+  require_how(axis, other.how);
+  const TensorClass tensors = std::get<TensorClass>(other.selector);
+  const bool same =
+      other.how.cut == own.cut && other.how.modes.activations == own.modes.activations;
+  const bool split = own.cut == Cut::tensor && own.modes.activations == Mode::sharded_gather;
+  const bool among_experts = other.how.cut == Cut::expert || other.how.cut == Cut::tensor ||
+                             other.how.cut == own.cut || (other.how.cut == Cut::batch && split);
+  if (same || (tensors == TensorClass::experts && among_experts)) return;
+  refuse(kPlacement, axis + ": " + std::string(name_of(tensors)),
+         "are cut otherwise than the rest: no step program yet",
+         "experts cut by experts or as tensors, other classes as the axis is");
+}
+
+void require_optimizer(const Job& job) {
+  for (const UnitKind& kind : job.model.kinds) {
+    for (const Parameter& parameter : kind.parameters) {
+      const bool whole = region_of(job.optimizer, parameter) == UpdateRegion::element;
+      if (!parameter.trainable || whole) continue;
+      refuse("--optimizer", job.optimizer.name,
+             "updates " + parameter.name +
+                 " in pieces (blocks, rows and columns, or whole matrices): no step program yet",
+             "optimizers that update each element by itself: adamw, lion, momentum, sgd");
+    }
+  }
+}
+
+void require_attention(const Job& job) {
+  for (std::size_t a = 0; a < job.attention.size() && a < job.placement.axes.size(); ++a) {
+    if (job.placement.axes[a].how.cut != Cut::sequence) continue;
+    const bool pieces = std::ranges::any_of(job.attention[a].steps, [](const ExchangeStep& step) {
+      return step.movement == ExchangeStep::Movement::pieces ||
+             step.movement == ExchangeStep::Movement::pieces_sum;
+    });
+    if (!pieces) continue;
+    refuse(kPlacement, std::string(job.placement.axes[a].axis.text()),
+           "passes keys and values round a ring: no step program yet",
+           "keys and values gathered, or heads exchanged");
+  }
+}
+
+void require_training(const Job& job) {
+  if (job.recompute.kind == Recompute::Kind::selective && !job.recompute.policy.empty()) {
+    refuse("--recompute", job.recompute.policy, "is an engine's own policy: no step program yet",
+           "none, full, selective=MODULES, every=N or first=N");
+  }
+  if (job.routing.kind == Routing::Kind::capacity) {
+    refuse("--routing", "capacity", "drops tokens past an expert's capacity: no step program yet",
+           "routing that drops no token: balanced, expected=SKEW or worst");
+  }
+  if (job.scales_loss_dynamically) {
+    refuse("--precision", job.precision.name,
+           "scales the loss and skips steps that overflow: no step program yet",
+           "a precision without loss scaling, such as bf16");
+  }
+}
+
+}  // namespace
+
+void require_lowerable(const Job& job) {
+  for (const AxisPlacement& axis : job.placement.axes) {
+    const std::string name(axis.axis.text());
+    require_how(name, axis.how);
+    for (const Override& other : axis.overrides) require_override(name, axis.how, other);
+  }
+  require_attention(job);
+  require_optimizer(job);
+  require_training(job);
+}
+
+}  // namespace placet

@@ -1,0 +1,271 @@
+#include "lower/unit_backward.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "lower/kernel_spread.h"
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+}  // namespace
+
+UnitBackward::UnitBackward(Lowering& in, const UnitApplications& applications, UnitValues& values,
+                           UnitForward& forward, ParameterUses& uses, int kind)
+    : in_(in),
+      w_(in.writer),
+      applications_(applications),
+      values_(values),
+      forward_(forward),
+      uses_(uses),
+      kind_(in.model.reference.kinds[at(kind)]) {
+  for (const Applied& a : applications_.for_weights) {
+    for (int v : a.reads) {
+      if (values_.is_parameter(v)) {
+        weights_use_parameters_ = true;
+      } else {
+        weights_read_.insert(v);
+      }
+    }
+  }
+}
+
+void UnitBackward::write(const std::map<int, Held>& left) {
+  uses_.gather(true);
+  begin(left);
+  for (std::size_t b = 0; b < applications_.backward.size(); ++b) run(b);
+  if (kind_.stream_in >= 0) hand_back();
+  finish_values({});
+  values_.drop_gradients_except(kind_.stream_in);
+  uses_.scatter_gradients();
+  uses_.let_go(true);
+}
+
+void UnitBackward::write_inputs(const std::map<int, Held>& left) {
+  uses_.gather(true);
+  begin(left);
+  for (std::size_t b = 0; b < applications_.for_inputs.size(); ++b) run_inputs(b);
+  if (kind_.stream_in >= 0) hand_back();
+  for (int v : weights_read_) {
+    if (kind_.values[at(v)].input < 0) waiting_[v] = values_.held(v);
+  }
+  finish_values(weights_read_);
+  values_.drop_gradients_except(kind_.stream_in);
+  uses_.let_go(!weights_use_parameters_);
+}
+
+void UnitBackward::write_weights() {
+  if (weights_use_parameters_) uses_.gather(true);
+  for (const auto& [v, held] : waiting_) {
+    values_.hold(v, held);
+    w_.note_alive(held.buffer);
+  }
+  for (const auto& [b, all] : carried_) {
+    for (const Held& held : all) w_.note_alive(held.buffer);
+  }
+  for (std::size_t b = 0; b < applications_.for_weights.size(); ++b) run_weights(b);
+  uses_.scatter_gradients();
+  if (weights_use_parameters_) uses_.let_go(true);
+}
+
+/// What forward left: the same buffers under the same names; and what is made again from it.
+void UnitBackward::begin(const std::map<int, Held>& left) {
+  for (int v : applications_.kept) {
+    Held held{.buffer = stream_buffer(in_, false, 0), .spread = stream_spread(in_), .holders = {}};
+    if (v != kind_.stream_in) held = left.at(v);
+    held.holders = std::make_shared<int>(1);
+    values_.hold(v, held);
+    w_.note_alive(held.buffer);
+  }
+  std::set<int> keep = applications_.read;
+  if (kind_.stream_in >= 0) keep.insert(kind_.stream_in);
+  forward_.write_again(keep);
+  begin_gradients();
+}
+
+void UnitBackward::begin_gradients() {
+  if (kind_.stream_out >= 0) {
+    values_.hold_gradient(kind_.stream_out, {.buffer = stream_buffer(in_, true, 1),
+                                             .spread = stream_spread(in_),
+                                             .holders = std::make_shared<int>(1)});
+  }
+  if (kind_.loss < 0) return;
+  const Reference& reference = in_.model.reference;
+  Held seed = w_.make("d.loss", values_.whole_loss(), Dtype::fp32);
+  Instruction instruction{.kind = InstructionKind::compute};
+  instruction.kernel = w_.add_kernel(in_.model.kernels[at(reference.seed_kernel)]);
+  instruction.inputs = {input_buffer(in_, reference.weights), count_buffer(in_)};
+  instruction.outputs = {seed.buffer};
+  instruction.label = "loss-weight";
+  w_.add(std::move(instruction));
+  values_.hold_gradient(kind_.loss, seed);
+}
+
+/// Lets go of all that backward reads but for what is kept.
+void UnitBackward::finish_values(const std::set<int>& keep) {
+  for (int v : applications_.read) {
+    if (keep.contains(v)) {
+      values_.drop_copies(v);
+    } else {
+      values_.finish(v, {});
+    }
+  }
+  const int v = kind_.stream_in;
+  if (v >= 0 && !keep.contains(v)) values_.finish(v, {});
+}
+
+void UnitBackward::run(std::size_t b) {
+  const Applied& a = applications_.backward[b];
+  const std::vector<AxisList> passed = gather_gradients(a);
+  pass_gradients(b);
+  if (a.kernel >= 0) add_call(a, passed, incoming_of(a, passed));
+  drop_gradients_of(a.application);
+  for (int v : last_read_at(applications_.backward, b)) values_.finish(v, {});
+}
+
+void UnitBackward::run_inputs(std::size_t b) {
+  const Applied& whole = applications_.backward[b];
+  const std::vector<AxisList> passed = gather_gradients(whole);
+  pass_gradients(b);
+  if (whole.kernel >= 0) {
+    const Applied& a = applications_.for_inputs[b];
+    const std::vector<BufferRef> incoming = incoming_of(whole, passed);
+    if (a.kernel >= 0) add_call(a, passed, incoming);
+    if (applications_.for_weights[b].kernel >= 0) {
+      for (std::size_t i = 0; i < whole.from.size(); ++i) {
+        Held& own = values_.gradient(whole.from[i], whole.uses[i].by, !passed[i].empty());
+        ++*own.holders;
+        carried_[b].push_back(own);
+      }
+    }
+  }
+  drop_gradients_of(whole.application);
+  for (int v : last_read_at(applications_.for_inputs, b)) {
+    if (!weights_read_.contains(v)) values_.finish(v, {});
+  }
+}
+
+void UnitBackward::run_weights(std::size_t b) {
+  const Applied& a = applications_.for_weights[b];
+  if (a.kernel < 0) return;
+  std::vector<AxisList> passed;
+  std::vector<BufferRef> incoming;
+  for (const Held& held : carried_.at(b)) {
+    passed.push_back(held.spread.partial);
+    incoming.push_back(held.buffer);
+  }
+  add_call(a, passed, incoming);
+  for (Held& held : carried_.at(b)) w_.drop(held);
+  for (int v : last_read_at(applications_.for_weights, b)) values_.finish(v, {});
+}
+
+/// Brings together what is needed complete, once, also for those to whom it is passed on. Gives the
+/// axes along which incoming gradients stay partial.
+std::vector<AxisList> UnitBackward::gather_gradients(const Applied& a) {
+  if (a.kernel < 0) return {};
+  for (int v : a.from) values_.divide_gradient(v, a);
+  std::vector<const Spread*> spreads;
+  for (int v : a.from) {
+    const std::vector<Held>& all = values_.gradients(v);
+    spreads.push_back(all.size() == 1 ? &all.front().spread : nullptr);
+  }
+  spreads.resize(a.from.size() + a.reads.size(), nullptr);
+  std::vector<AxisList> passed = forward_.left_partial(a, spreads);
+  passed.resize(a.from.size());
+  for (std::size_t i = 0; i < a.from.size(); ++i) {
+    if (passed[i].empty()) values_.gradient(a.from[i], a.uses[i].by, false);
+  }
+  return passed;
+}
+
+std::vector<BufferRef> UnitBackward::incoming_of(const Applied& a,
+                                                 const std::vector<AxisList>& passed) {
+  std::vector<BufferRef> out;
+  for (std::size_t i = 0; i < a.from.size(); ++i) {
+    out.push_back(values_.gradient(a.from[i], a.uses[i].by, !passed[i].empty()).buffer);
+  }
+  return out;
+}
+
+/// Inputs whose gradient is an output's as it stands share its buffer.
+void UnitBackward::pass_gradients(std::size_t b) {
+  for (const auto& [to, from] : applications_.passes[b]) {
+    const Place place = applications_.backward[b].place;
+    const bool moves = place == Place::stream || place == Place::parallel;
+    if (moves && !values_.gradients(from).empty()) {
+      values_.gradient(from, values_.divisions_at(from, place), place == Place::parallel);
+    }
+    for (const Held& h : values_.gradients(from)) {
+      if (values_.is_parameter(to)) continue;
+      Held share = h;
+      ++*share.holders;
+      values_.give(to, share);
+    }
+  }
+}
+
+void UnitBackward::drop_gradients_of(int application) {
+  for (int v : kind_.applications[at(application)].outputs) values_.drop_gradient(v);
+}
+
+/// Calls the application: incoming gradients, what it reads, and the gradients that it makes.
+void UnitBackward::add_call(const Applied& a, const std::vector<AxisList>& passed,
+                            const std::vector<BufferRef>& incoming) {
+  Instruction instruction = forward_.call(a, InstructionKind::compute);
+  instruction.inputs = incoming;
+  for (std::size_t i = 0; i < a.reads.size(); ++i) {
+    const int v = a.reads[i];
+    const Spread& use = a.uses[a.from.size() + i];
+    instruction.inputs.push_back(values_.is_parameter(v) ? values_.parameter_buffer(v)
+                                                         : values_.value(v, use.by).buffer);
+  }
+  std::vector<AxisList> all = passed;
+  all.resize(a.from.size() + a.reads.size());
+  const auto partial = results_of(w_.kernel(a.kernel), a.by, all);
+  ensure(partial.has_value(), "complete inputs always have a result");
+  std::vector<std::pair<int, Held>> made;
+  std::vector<int> finished;
+  for (std::size_t i = 0; i < a.to.size(); ++i) {
+    Spread spread = a.uses[a.from.size() + a.reads.size() + i];
+    spread.partial = minus((*partial)[i].axes, {in_.mesh.micro_axis()});
+    const int v = a.to[i];
+    if (values_.is_parameter(v)) {
+      instruction.outputs.push_back(
+          uses_.gradient(kind_.values[at(v)].parameter, spread, finished));
+      continue;
+    }
+    made.emplace_back(v, w_.make("d." + values_.name_of(v), spread, values_.dtype_of(v)));
+    instruction.outputs.push_back(made.back().second.buffer);
+  }
+  w_.add(std::move(instruction));
+  for (auto& [v, held] : made) values_.give(v, held);
+  for (int plan : finished) uses_.settle(plan);
+}
+
+/// Values that this application reads and no later one of the list.
+std::vector<int> UnitBackward::last_read_at(const std::vector<Applied>& all, std::size_t b) const {
+  std::vector<int> out;
+  for (int v : all[b].reads) {
+    bool later = values_.is_parameter(v) || !values_.has(v);
+    for (std::size_t c = b + 1; c < all.size(); ++c) {
+      later = later || std::ranges::find(all[c].reads, v) != all[c].reads.end();
+    }
+    if (!later && std::ranges::find(out, v) == out.end()) out.push_back(v);
+  }
+  return out;
+}
+
+void UnitBackward::hand_back() {
+  const int v = kind_.stream_in;
+  const BufferRef target = stream_buffer(in_, true, 0);
+  Held& own = values_.gradient(v, stream_spread(in_).by, false);
+  if (own.buffer == target) return;
+  w_.make_at(target, stream_spread(in_));
+  w_.move(InstructionKind::copy, own.buffer, target);
+  values_.drop_gradient(v);
+}
+
+}  // namespace placet

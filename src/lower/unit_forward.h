@@ -1,0 +1,48 @@
+// A unit forward, in its forward pass and once more in backward. Inside of lower/.
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "lower/unit_applications.h"
+#include "lower/unit_values.h"
+
+namespace placet {
+
+class UnitForward {
+ public:
+  UnitForward(Lowering& in, const UnitApplications& applications, UnitValues& values, int kind);
+
+  /// The forward pass: from the stream to the stream, leaving what is kept.
+  void write();
+  /// What backward makes again from what is kept: values in `keep` stay, the rest passes by.
+  void write_again(const std::set<int>& keep);
+
+  /// The call of an application without its buffers.
+  Instruction call(const Applied& a, InstructionKind plain) const;
+  /// Partial inputs that may stay so: all that the kernel does with them is linear, and nothing
+  /// there is divided by the axes in question. `inputs`: how each lies, none where it has to be
+  /// complete.
+  std::vector<AxisList> left_partial(const Applied& a,
+                                     const std::vector<const Spread*>& inputs) const;
+
+ private:
+  enum class Pass : std::uint8_t { first, again };
+
+  void run_all(const std::vector<bool>& runs, const std::set<int>& keep, Pass pass);
+  void run(const Applied& a, Pass pass);
+  InstructionKind kind_of(const Kernel& kernel, InstructionKind plain) const;
+  Held made(int v, const Spread& spread, Pass pass);
+  void add_loss();
+  void hand_on();
+
+  Lowering& in_;
+  Writer& w_;
+  const UnitApplications& applications_;
+  UnitValues& values_;
+  const ReferenceKind& kind_;
+  const UnitKind& source_;
+  const KindMap& map_;
+};
+
+}  // namespace placet

@@ -1,0 +1,143 @@
+// What has no step program yet is refused by name, with what is lowered instead: never lowered as
+// if it had not been said.
+#include <gtest/gtest.h>
+
+#include "catalog/job.h"
+#include "lower/lower.h"
+#include "units/error.h"
+
+namespace placet::testing {
+namespace {
+
+Job job_of(const JobRequest& asked) {
+  JobRequest request = asked;
+  if (!request.model) request.model = "llama-3.2-1b";
+  if (!request.sequence) request.sequence = 256;
+  if (!request.global_batch) request.global_batch = 8;
+  return load_job(find_catalog(), request);
+}
+
+bool says(const std::string& text, const std::string& words) {
+  return text.find(words) != std::string::npos;
+}
+
+/// The refusal in words; empty: the job is lowered.
+std::string refusal_of(const Job& job) {
+  try {
+    lower(job);
+  } catch (const InputError& refused) {
+    EXPECT_NE(refused.fault().value, "") << refused.what();
+    EXPECT_NE(refused.fault().allowed, "") << refused.what();
+    return refused.what();
+  }
+  return "";
+}
+
+std::string refusal_of(const JobRequest& request) { return refusal_of(job_of(request)); }
+
+std::string refusal_of_placement(const std::string& text) {
+  return refusal_of(JobRequest{.placement = text});
+}
+
+TEST(Scope, PlainJobIsLowered) { EXPECT_EQ(refusal_of_placement("dp=4:zero1 tp=2:tp"), ""); }
+
+TEST(Scope, OptimizersOfBlocksRowsAndMatrices) {
+  for (const std::string name : {"adam-8bit", "adafactor", "muon"}) {
+    const std::string text = refusal_of({.placement = "dp=4:zero1", .optimizer = name});
+    EXPECT_PRED2(says, text, "--optimizer: '" + name + "'");
+    EXPECT_PRED2(says, text, "in pieces");
+  }
+  EXPECT_EQ(refusal_of({.placement = "dp=4:zero1", .optimizer = "lion"}), "");
+}
+
+TEST(Scope, ActivationsInHostMemory) {
+  EXPECT_PRED2(says, refusal_of_placement("dp=4:batch(R,S,R,O)"), "A=O");
+  EXPECT_PRED2(says, refusal_of_placement("dp=4:zero1+offload(activations)"),
+               "keeps activations in host memory");
+}
+
+TEST(Scope, CheckpointsDividedOrInHostMemory) {
+  EXPECT_PRED2(says, refusal_of_placement("dp=4:zero1+host-checkpoints"), "dp: checkpoints");
+  EXPECT_PRED2(says, refusal_of_placement("dp=2:zero1 tp=2:tp+partitioned-checkpoints"),
+               "tp: checkpoints");
+}
+
+TEST(Scope, PartsOfStatesInHostMemory) {
+  EXPECT_PRED2(says, refusal_of_placement("dp=4:zero3+offload(optimizer=1/2)"),
+               "a part of the state");
+  EXPECT_EQ(refusal_of_placement("dp=4:zero3+offload(optimizer)"), "");
+}
+
+TEST(Scope, StatesOnNvme) {
+  EXPECT_PRED2(says, refusal_of_placement("dp=4:zero3+offload(optimizer,nvme)"), "NVMe");
+  EXPECT_PRED2(says, refusal_of_placement("dp=4:zero-infinity-nvme"), "NVMe");
+}
+
+TEST(Scope, UpdatesAwayFromTheirState) {
+  EXPECT_PRED2(says, refusal_of_placement("dp=4:zero1+offload(optimizer)+update(device)"),
+               "update(device)");
+  EXPECT_PRED2(says, refusal_of_placement("dp=4:zero1+update(host)"), "update(host)");
+  EXPECT_EQ(refusal_of_placement("dp=4:zero1+offload(optimizer)+update(host)"), "");
+}
+
+TEST(Scope, GathersAhead) {
+  EXPECT_PRED2(says, refusal_of_placement("dp=4:zero3+prefetch(2)"), "ahead");
+}
+
+TEST(Scope, KeptGathersOfSeveralMicroBatches) {
+  EXPECT_PRED2(says, refusal_of_placement("pp=2:1f1b dp=2:zero3+keep"), "under way");
+  EXPECT_EQ(refusal_of_placement("pp=2:1f1b dp=2:zero3+keep-step"), "");
+}
+
+TEST(Scope, OtherModes) {
+  EXPECT_PRED2(says, refusal_of_placement("dp=4:batch(R,R,M,R)"), "G=M");
+  EXPECT_PRED2(says, refusal_of_placement("dp=4:batch(R,S*,R,R)"), "S*");
+}
+
+TEST(Scope, BlocksApart) {
+  EXPECT_PRED2(says, refusal_of_placement("dp=4:zero1;blocks 0-1:batch(R,R,R,R)"),
+               "some blocks apart");
+}
+
+TEST(Scope, OtherDimsAndOtherCutsOfClasses) {
+  EXPECT_PRED2(says, refusal_of_placement("dp=2:zero1 tp=2:tp-2d-hidden"), "other dims");
+  EXPECT_PRED2(says, refusal_of_placement("tp=2:tp;embedding:batch(R,R,R,R)"), "embedding");
+}
+
+TEST(Scope, KeysRoundARing) {
+  EXPECT_PRED2(says, refusal_of_placement("cp=2:ring"), "round a ring");
+  EXPECT_EQ(refusal_of_placement("cp=2:gather"), "");
+}
+
+TEST(Scope, LossScaling) {
+  Job job = job_of({.placement = "dp=4:zero1"});
+  job.scales_loss_dynamically = true;
+  EXPECT_PRED2(says, refusal_of(job), "skips steps that overflow");
+}
+
+TEST(Scope, RoutersWithCapacity) {
+  EXPECT_PRED2(
+      says,
+      refusal_of({.model = "mixtral-8x7b", .placement = "ep=2:ep", .routing = "capacity=1.25"}),
+      "drops tokens");
+  EXPECT_EQ(refusal_of({.model = "mixtral-8x7b", .placement = "ep=2:ep", .routing = "worst"}), "");
+}
+
+TEST(Scope, AttentionSinks) {
+  EXPECT_PRED2(says, refusal_of({.model = "gpt-oss-20b", .placement = "dp=2:ddp"}),
+               "attention with sinks");
+}
+
+TEST(Scope, PoliciesOfEngines) {
+  Job job = job_of({.placement = "dp=4:zero1"});
+  job.recompute = {.kind = Recompute::Kind::selective, .policy = "op"};
+  EXPECT_PRED2(says, refusal_of(job), "an engine's own policy");
+}
+
+TEST(Scope, StagesWithoutBlocks) {
+  EXPECT_PRED2(says, refusal_of({.placement = "pp=32:1f1b", .global_batch = 64}),
+               "without a block");
+}
+
+}  // namespace
+}  // namespace placet::testing
