@@ -4,6 +4,7 @@
 #include <set>
 
 #include "check/explain.h"
+#include "check/fit.h"
 #include "check/machine.h"
 #include "check/order.h"
 #include "units/error.h"
@@ -43,6 +44,7 @@ class Check {
     }
     report_breaches(machine_.breaches());
     report_breaches(find_races(program_));
+    report_breaches(find_misfits(program_));
     for (const Breach& label : machine_.labels()) {
       verdict_.labels.push_back(machine_.describe(label.origin) + ": " + label.what);
     }
