@@ -69,7 +69,7 @@ TEST_P(WrongProgram, IsFoundUnderItsConditionAtItsLine) {
 INSTANTIATE_TEST_SUITE_P(
     ByHand, WrongProgram,
     ::testing::Values(Wrong{"unsummed_input_gradient", Condition::gradient_integrity, "update P ="},
-                      Wrong{"own_count", Condition::update_integrity, "s[j] = seed("},
+                      Wrong{"own_count", Condition::gradient_integrity, "s[j] = seed("},
                       Wrong{"unfinished_sum", Condition::order, "update own, m =", false},
                       Wrong{"nested_sums", Condition::gradient_integrity, "dP = through("},
                       Wrong{"half_cleared", Condition::gradient_integrity, "update Q ="},
