@@ -78,8 +78,16 @@ class Check {
       const bool right = placed && is_complete(content->pieces[p]) &&
                          nodes_.node_of(content->pieces[p]) == expected;
       if (right) continue;
-      report(c, initial, p, expected, placed ? &content->pieces[p] : nullptr);
+      const bool telling = placed || (there && has_odd(content->pieces[p]));
+      report(c, initial, p, expected, telling ? &content->pieces[p] : nullptr);
     }
+  }
+
+  /// Whether something in it cannot be right, which says more than that it is not in its place.
+  bool has_odd(const Tensor& tensor) const {
+    return std::ranges::any_of(tensor.items, [&](const Item& item) {
+      return nodes_.at(item.node).kind == Node::Kind::odd;
+    });
   }
 
   void report(int c, const Initial& initial, std::size_t piece, NodeId expected,

@@ -37,10 +37,12 @@ class Difference {
 
  private:
   void note(NodeId node) {
-    if (const Origin* origin = machine_.origin_of(node)) {
-      out_.at = machine_.describe(*origin);
-      if (out_.chain.size() < 8) out_.chain.push_back(out_.at);
-    }
+    if (const Origin* origin = machine_.origin_of(node)) point_at(*origin);
+  }
+
+  void point_at(const Origin& origin) {
+    out_.at = machine_.describe(origin);
+    if (out_.chain.size() < 8) out_.chain.push_back(out_.at);
   }
 
   void note_axes(const Share& s, std::vector<int>& axes) const {
@@ -125,6 +127,7 @@ class Difference {
     for (const auto& [node, factor] : e) {
       const auto same = std::ranges::find(f, node, &std::pair<NodeId, Rational>::first);
       if (same == f.end() || same->second == factor) continue;
+      if (const Origin* origin = machine_.scaled_at(node, same->second)) point_at(*origin);
       return scale(expected, same->second / factor);
     }
     std::erase_if(e, [&](const auto& x) { return std::ranges::find(f, x) != f.end(); });

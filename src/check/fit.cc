@@ -62,8 +62,8 @@ class Fit {
     return group;
   }
 
-  /// Of a buffer that is one tensor its extents, of others, and where no dim is named, the number of
-  /// entries.
+  /// Of a buffer that is one tensor its extents; of others, and where no dim is named, the number
+  /// of entries.
   OnDevices extents_of(const BufferRef& ref, int dim,
                        const std::vector<ProgramCoordinates>& group) const {
     BufferType type = program_.families[at(ref.family)].type;
@@ -76,8 +76,8 @@ class Fit {
     return out;
   }
 
-  /// Whether every device's `whole` has along `dim` the sum of all `parts`, and along all other dims
-  /// but `other` what the parts have.
+  /// Whether every device's `whole` has along `dim` the sum of all `parts`, and along all other
+  /// dims but `other` what the parts have.
   static bool is_whole_of(const OnDevices& parts, const OnDevices& whole, std::size_t dim,
                           std::size_t other) {
     const std::size_t dims = whole[0].size();
