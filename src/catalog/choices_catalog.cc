@@ -155,8 +155,8 @@ class ChoicesReader {
     for (const std::string& text : read_texts(reader_.at("recompute"))) {
       RecomputeWord word{.text = text, .recompute = {}};
       word.counted = text == "every" || text == "first";
-      word.recompute = parse_recompute(word.counted ? text + "=1" : text,
-                                       reader_.at("recompute").where());
+      word.recompute =
+          parse_recompute(word.counted ? text + "=1" : text, reader_.at("recompute").where());
       out_.recompute.push_back(std::move(word));
     }
   }

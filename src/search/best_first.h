@@ -49,18 +49,18 @@ struct BestFound {
   std::int64_t visited = 0;
   std::int64_t bounded = 0;
   std::map<std::string, std::int64_t> rejected;
-  std::int64_t opened = 0;   // nodes
-  std::int64_t widest = 0;   // most nodes that waited at once
-  double least_open = 0;     // least bound of what was left open
-  bool exact = true;         // false: stopped before the proof was complete
+  std::int64_t opened = 0;  // nodes
+  std::int64_t widest = 0;  // most nodes that waited at once
+  double least_open = 0;    // least bound of what was left open
+  bool exact = true;        // false: stopped before the proof was complete
 };
 
 template <class Answer>
 struct BestFirstOptions {
   std::size_t top = 1;
-  std::size_t width = 64;          // nodes of a round
-  double cutoff = kNoBound;        // only values up to here count
-  std::function<bool()> stopped;   // asked once a round
+  std::size_t width = 64;         // nodes of a round
+  double cutoff = kNoBound;       // only values up to here count
+  std::function<bool()> stopped;  // asked once a round
   std::function<void(const BestFound<Answer>&)> progress;
 };
 

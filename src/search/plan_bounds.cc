@@ -1,9 +1,9 @@
 #include "search/plan_bounds.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "derive/kernel_time.h"
-#include "derive/pipeline_time.h"
 
 namespace placet {
 namespace {
@@ -42,102 +42,6 @@ double left_beside(double all, bool beside, double room, double pieces, double s
   return open + (all - open) * share;
 }
 
-/// Seconds by device, filled chunk by chunk.
-class StepBound {
- public:
-  StepBound(const BoundFacts& facts, const BoundedWork& work, const StepCosts& messages)
-      : facts_(facts), work_(work), messages_(messages) {
-    pipeline_.schedule = work.pipeline.schedule;
-    pipeline_.micro_batches = work.micro_batches;
-    for (std::size_t d = 0; d < work.pipeline.devices.size(); ++d) add_device(d);
-  }
-
-  double seconds() {
-    double last = 0;
-    double least_reduce = kNone;
-    for (std::size_t d = 0; d < reduce_.size(); ++d) {
-      last = std::max(last, own_[d] + fill_before(d) + reduce_[d]);
-      least_reduce = std::min(least_reduce, reduce_[d]);
-    }
-    const double whole = in_seconds(least_pipeline_time(pipeline_));
-    return std::max(last, whole + least_reduce) + messages_.update + after() +
-           facts_.host_per_step;
-  }
-
- private:
-  static constexpr double kNone = 1e300;
-
-  StepCosts::Device messages_of(std::size_t d) const {
-    return d < messages_.devices.size() ? messages_.devices[d] : StepCosts::Device{};
-  }
-
-  void add_device(std::size_t d) {
-    const std::vector<DeviceChunk>& chunks = work_.pipeline.devices[d];
-    const StepCosts::Device messages = messages_of(d);
-    const double share = 1.0 / static_cast<double>(chunks.size());
-    const double rounds = rounds_of();
-    std::vector<ChunkTime>& times = pipeline_.devices.emplace_back();
-    double own = 0;
-    double last_backward = 0;
-    for (const DeviceChunk& chunk : chunks) {
-      const Pass pass = pass_of(chunk, work_.work, work_.recompute);
-      std::int64_t units = 0;
-      for (const KindRun& run : chunk.runs) units += run.count;
-      const double forward = whole(pass.forward, pass.forward_host, messages.forward * share, units) +
-                             sent(chunk.sends_forward);
-      const double backward =
-          whole(pass.backward, pass.backward_host, messages.backward * share, units) +
-          sent(chunk.sends_backward);
-      times.push_back({.forward = placet::seconds(forward),
-                       .backward = placet::seconds(backward),
-                       .backward_weight = placet::seconds(pass.weights)});
-      own += rounds * (forward + backward);
-      last_backward += pass.backward;
-    }
-    own_.push_back(own);
-    reduce_.push_back(left_beside(messages.reduce, facts_.reductions_beside, last_backward,
-                                  messages.units, facts_.message_share));
-  }
-
-  double rounds_of() const {
-    const auto m = static_cast<double>(work_.micro_batches);
-    return work_.pipeline.schedule.hosting == Hosting::bidirectional ? m / 2 : m;
-  }
-
-  /// A sender that waits is busy until its message has arrived.
-  double sent(bool sends) const {
-    return sends && facts_.sender_waits ? messages_.boundary : 0;
-  }
-
-  double whole(double device, double host, double messages, std::int64_t units) const {
-    const double busy = std::max(device, host) + facts_.host_per_pass;
-    return busy + left_beside(messages, facts_.gathers_beside, busy,
-                              static_cast<double>(std::max<std::int64_t>(1, units)),
-                              facts_.message_share);
-  }
-
-  /// Forwards that the first work of a device waits for. Of pipelines in two directions, none.
-  double fill_before(std::size_t d) const {
-    if (pipeline_.schedule.hosting == Hosting::bidirectional) return 0;
-    double fill = 0;
-    for (std::size_t s = 0; s < d; ++s) fill += in_seconds(pipeline_.devices[s].front().forward);
-    return fill;
-  }
-
-  double after() const {
-    if (!facts_.update_beside) return messages_.after;
-    const double pieces = static_cast<double>(std::max<std::size_t>(1, work_.work.plain->size()));
-    const double open = messages_.after / pieces;
-    return open + (messages_.after - open) * facts_.message_share;
-  }
-
-  const BoundFacts& facts_;
-  const BoundedWork& work_;
-  const StepCosts& messages_;
-  PipelineWork pipeline_;
-  std::vector<double> own_, reduce_;
-};
-
 }  // namespace
 
 BoundFacts bound_facts(const Job& job) {
@@ -151,8 +55,107 @@ BoundFacts bound_facts(const Job& job) {
           .message_share = slowest_group(*job.cluster).device.rates.message_share};
 }
 
-double least_step(const BoundFacts& facts, const BoundedWork& work, const StepCosts& messages) {
-  return StepBound(facts, work, messages).seconds();
+StepBound::StepBound(const BoundFacts& facts, const PipelineShape& pipeline,
+                     std::int64_t micro_batches)
+    : facts_(facts), pipeline_(pipeline) {
+  both_ways_ = pipeline.schedule.hosting == Hosting::bidirectional;
+  drains_ = !splits_backward(pipeline.schedule.order);
+  rounds_ = static_cast<double>(micro_batches) / (both_ways_ ? 2 : 1);
+  const auto degree = static_cast<std::int64_t>(pipeline.devices.size());
+  own_.resize(pipeline.devices.size());
+  reduce_.resize(pipeline.devices.size());
+  forward_.resize(index(virtual_stages(pipeline.schedule, degree)));
+  backward_.resize(forward_.size());
+}
+
+void StepBound::add_device(std::size_t device, const WorkPair& work, const Recompute& recompute,
+                           const StepCosts& messages) {
+  const StepCosts::Device own =
+      device < messages.devices.size() ? messages.devices[device] : StepCosts::Device{};
+  const std::vector<DeviceChunk>& chunks = pipeline_.devices[device];
+  const double share = 1.0 / static_cast<double>(chunks.size());
+  const double message = facts_.sender_waits ? messages.boundary : 0;
+  double all = 0;
+  double last_backward = 0;
+  for (std::size_t c = 0; c < chunks.size(); ++c) {
+    const DeviceChunk& chunk = chunks[c];
+    const Pass pass = pass_of(chunk, work, recompute);
+    const double units = std::max(1, chunk.count);
+    const auto whole = [&](double device_time, double host_time, double sent) {
+      const double busy = std::max(device_time, host_time) + facts_.host_per_pass;
+      return busy +
+             left_beside(sent * share, facts_.gathers_beside, busy, units, facts_.message_share);
+    };
+    const double forward =
+        whole(pass.forward, pass.forward_host, own.forward) + (chunk.sends_forward ? message : 0);
+    const double backward = whole(pass.backward, pass.backward_host, own.backward) +
+                            (chunk.sends_backward ? message : 0);
+    all += forward + backward;
+    last_backward += pass.backward;
+    if (both_ways_ && c > 0) continue;  // the other direction's stage, hosted elsewhere too
+    forward_[index(chunk.stage)] = forward;
+    backward_[index(chunk.stage)] = backward;
+  }
+  own_[device] = all * rounds_;
+  reduce_[device] = left_beside(own.reduce, facts_.reductions_beside, last_backward, own.units,
+                                facts_.message_share);
+}
+
+double StepBound::longest() {
+  double end = 0;    // of a device with its reduction
+  double whole = 0;  // of the pipeline
+  double before = 0;
+  double drain = 0;
+  for (std::size_t d = 0; d < own_.size(); ++d) {
+    end = std::max(end, own_[d] + before + reduce_[d]);
+    whole = std::max(whole, own_[d] + before + drain);
+    // A device's first work is that of its first chunk; in two directions the last device begins at
+    // once.
+    if (both_ways_) continue;
+    before += forward_[d];
+    if (drains_) drain += backward_[d];
+  }
+  return std::max(end, whole + *std::ranges::min_element(reduce_));
+}
+
+double StepBound::least(const WorkPair& work, const Recompute& recompute,
+                        const StepCosts& messages) {
+  for (std::size_t d = 0; d < own_.size(); ++d) add_device(d, work, recompute, messages);
+  double after = messages.after;
+  if (facts_.update_beside) {
+    const double open = after / static_cast<double>(work.plain->size());
+    after = open + (after - open) * facts_.message_share;
+  }
+  return longest() + messages.update + after + facts_.host_per_step;
+}
+
+double least_messages(const BoundFacts& facts, const PipelineShape& pipeline,
+                      const StateCosts& states, std::int64_t micro_batches) {
+  const auto m = static_cast<double>(micro_batches);
+  const auto left = [&](double all, bool beside, double pieces) {
+    if (!beside) return all;
+    const double open = all / std::max(1.0, pieces);
+    return open + (all - open) * facts.message_share;
+  };
+  double least = std::numeric_limits<double>::infinity();
+  double after = 0;
+  for (const std::vector<std::int32_t>& units : pipeline.units) {
+    double gathers = 0;
+    double reduce = 0;
+    double own_after = 0;
+    double count = 0;
+    for (std::size_t k = 0; k < states.size(); ++k) {
+      const UnitStateCost& cost = states[k];
+      gathers += units[k] * (m * cost.each + cost.once);
+      reduce += units[k] * cost.reduce;
+      own_after += units[k] * cost.after;
+      count += units[k];
+    }
+    after = std::max(after, own_after);
+    least = std::min(least, left(gathers, facts.gathers_beside, count) +
+                                left(reduce, facts.reductions_beside, count));
+  }
+  return least + left(after, facts.update_beside, static_cast<double>(states.size()));
 }
 
 double update_of(const PipelineShape& pipeline, const StateCosts& states) {
@@ -165,25 +168,25 @@ double update_of(const PipelineShape& pipeline, const StateCosts& states) {
   return most;
 }
 
-std::vector<std::int64_t> least_activations(const BoundedWork& work,
+std::vector<std::int64_t> least_activations(const PipelineShape& pipeline, const WorkPair& work,
+                                            const Recompute& recompute,
                                             const std::vector<std::vector<std::int64_t>>& held) {
   std::vector<std::int64_t> out;
-  for (std::size_t d = 0; d < work.pipeline.devices.size(); ++d) {
-    const std::vector<DeviceChunk>& chunks = work.pipeline.devices[d];
+  for (std::size_t d = 0; d < pipeline.devices.size(); ++d) {
+    const std::vector<DeviceChunk>& chunks = pipeline.devices[d];
     std::int64_t bytes = 0;
     std::int64_t beyond = 0;
     for (std::size_t c = 0; c < chunks.size(); ++c) {
       if (held[d][c] > 0) beyond = 0;  // only units of the last chunk in flight are looked at
       for (const KindRun& run : chunks[c].runs) {
-        const std::int64_t again = recomputed_of(run, work.recompute);
-        const UnitCost& plain = (*work.work.plain)[index(run.kind)];
-        const UnitCost& redone = again > 0 ? (*work.work.again)[index(run.kind)] : plain;
+        const std::int64_t again = recomputed_of(run, recompute);
+        const UnitCost& plain = (*work.plain)[index(run.kind)];
+        const UnitCost& redone = again > 0 ? (*work.again)[index(run.kind)] : plain;
         bytes += held[d][c] * (plain.kept * (run.count - again) + redone.kept * again);
         if (held[d][c] == 0) continue;
         // The last unit of the chunk runs while all of them are kept.
-        const UnitCost& last = again > 0 && redone.most - redone.kept < plain.most - plain.kept
-                                   ? redone
-                                   : plain;
+        const UnitCost& last =
+            again > 0 && redone.most - redone.kept < plain.most - plain.kept ? redone : plain;
         beyond = std::max<std::int64_t>(0, last.most - last.kept);
       }
     }
@@ -211,9 +214,8 @@ std::vector<std::vector<std::int64_t>> held_of(const PipelineShape& pipeline,
   const auto degree = static_cast<std::int64_t>(pipeline.devices.size());
   std::vector<std::vector<std::int64_t>> out;
   for (std::int64_t d = 0; d < degree; ++d) {
-    out.push_back(degree == 1
-                      ? std::vector<std::int64_t>(1, 1)
-                      : held_micro_batches(pipeline.schedule, degree, d, micro_batches));
+    out.push_back(degree == 1 ? std::vector<std::int64_t>(1, 1)
+                              : held_micro_batches(pipeline.schedule, degree, d, micro_batches));
     out.back().resize(pipeline.devices[index(d)].size(), 0);
   }
   return out;

@@ -44,23 +44,40 @@ struct BoundFacts {
 };
 BoundFacts bound_facts(const Job& job);
 
-/// A pipeline's step of `micro_batches`, with its recomputation.
-struct BoundedWork {
-  const PipelineShape& pipeline;
-  WorkPair work;
-  const Recompute& recompute;
-  std::int64_t micro_batches = 1;
+/// Seconds that steps of one pipeline take at least. Keeps its sums between calls: one per thread.
+class StepBound {
+ public:
+  StepBound(const BoundFacts& facts, const PipelineShape& pipeline, std::int64_t micro_batches);
+
+  double least(const WorkPair& work, const Recompute& recompute, const StepCosts& messages);
+
+ private:
+  void add_device(std::size_t device, const WorkPair& work, const Recompute& recompute,
+                  const StepCosts& messages);
+  double longest();
+
+  const BoundFacts& facts_;
+  const PipelineShape& pipeline_;
+  double rounds_ = 1;  // micro-batches that a chunk sees
+  bool both_ways_ = false;
+  bool drains_ = true;
+  std::vector<double> own_;                 // by device: all its work
+  std::vector<double> reduce_;              // by device
+  std::vector<double> forward_, backward_;  // by virtual stage: one micro-batch
 };
 
-/// Seconds that the step takes at least.
-double least_step(const BoundFacts& facts, const BoundedWork& work, const StepCosts& messages);
+/// Seconds by which messages of the states make every step of a pipeline longer, at least: what is
+/// left of them on the device that has least, whatever runs beside them.
+double least_messages(const BoundFacts& facts, const PipelineShape& pipeline,
+                      const StateCosts& states, std::int64_t micro_batches);
 
 /// Seconds of the optimizer's kernels on the device that has most of them.
 double update_of(const PipelineShape& pipeline, const StateCosts& states);
 
 /// Bytes by device of the pipeline that are alive at one instant of backward, at least: what the
 /// micro-batches in flight keep, and what the fullest last unit needs beyond it.
-std::vector<std::int64_t> least_activations(const BoundedWork& work,
+std::vector<std::int64_t> least_activations(const PipelineShape& pipeline, const WorkPair& work,
+                                            const Recompute& recompute,
                                             const std::vector<std::vector<std::int64_t>>& held);
 
 /// Bytes at rest by device. `grows`: gradients are not counted, as they may appear in the course of

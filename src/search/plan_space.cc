@@ -10,8 +10,8 @@ namespace placet {
 namespace {
 
 /// Roles in the order in which they carry what is moved off the device: the first that the mesh has.
-constexpr std::array kCarriers = {AxisRole::batch,    AxisRole::replica, AxisRole::sequence,
-                                  AxisRole::expert,   AxisRole::tensor,  AxisRole::layer};
+constexpr std::array kCarriers = {AxisRole::batch,  AxisRole::replica, AxisRole::sequence,
+                                  AxisRole::expert, AxisRole::tensor,  AxisRole::layer};
 
 /// Roles along which states may be divided.
 bool has_states(const Degrees& degrees) {
@@ -21,9 +21,8 @@ bool has_states(const Degrees& degrees) {
 
 bool routes_tokens(const Model& model) {
   return std::ranges::any_of(model.kinds, [](const UnitKind& kind) {
-    return std::ranges::any_of(kind.operators, [](const Operator& op) {
-      return op.kind == OpKind::grouped_linear;
-    });
+    return std::ranges::any_of(
+        kind.operators, [](const Operator& op) { return op.kind == OpKind::grouped_linear; });
   });
 }
 
@@ -98,8 +97,9 @@ std::vector<Degrees> PlanSpace::meshes() const {
   Degrees degrees{};
   add_meshes(*this, useful, 0, devices_, degrees, out);
   // Replicas of groups of one device are what the batch axis is there for.
-  std::erase_if(out, [](const Degrees& d) {
-    return d[at(AxisRole::replica)] > 1 && d[at(AxisRole::batch)] == 1;
+  std::erase_if(out, [&](const Degrees& d) {
+    if (d[at(AxisRole::replica)] > 1 && d[at(AxisRole::batch)] == 1) return true;
+    return std::ranges::any_of(constraints_.used, [&](AxisRole role) { return d[at(role)] == 1; });
   });
   return out;
 }
@@ -212,16 +212,15 @@ void PlanSpace::add_axis(const Plan& plan, AxisRole role, bool& offloads, Job& j
   job.attention.push_back(word.attention);
   if (role != AxisRole::layer) return;
   job.schedule = word.schedule;
-  axis.shares =
-      splits_of(plan.degree(role), plan.schedule)[static_cast<std::size_t>(plan.split)];
+  axis.shares = splits_of(plan.degree(role), plan.schedule)[static_cast<std::size_t>(plan.split)];
 }
 
 void PlanSpace::apply(const Plan& plan, Job& job) const {
   job.placement.axes.clear();
   job.attention.clear();
   job.schedule = {};
-  const auto carrier = std::ranges::find_if(
-      kCarriers, [&](AxisRole role) { return plan.degree(role) > 1; });
+  const auto carrier =
+      std::ranges::find_if(kCarriers, [&](AxisRole role) { return plan.degree(role) > 1; });
   const AxisRole carries = carrier == kCarriers.end() ? AxisRole::batch : *carrier;
   for (const AxisRole role : choices_.orders[static_cast<std::size_t>(plan.order)]) {
     const bool alone = carrier == kCarriers.end() && role == AxisRole::batch;

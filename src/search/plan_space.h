@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,12 +40,13 @@ struct Plan {
 
 /// What a plan must keep to, beside the rules of every job.
 struct PlanConstraints {
-  std::map<AxisRole, std::int64_t> degrees;        // fixed
-  std::map<AxisRole, std::vector<bool>> words;     // allowed words; none: all
-  std::vector<bool> states, offloads, recompute;   // likewise
+  std::map<AxisRole, std::int64_t> degrees;       // fixed
+  std::map<AxisRole, std::vector<bool>> words;    // allowed words; none: all
+  std::vector<bool> states, offloads, recompute;  // likewise
+  std::set<AxisRole> used;                        // axes that a plan must have
   std::optional<std::int64_t> micro_batch;
   std::optional<std::int64_t> recompute_count;
-  double memory_fraction = 1;                      // of the device's capacity
+  double memory_fraction = 1;  // of the device's capacity
 };
 
 class PlanSpace {

@@ -10,7 +10,15 @@
 #include "derive/time.h"
 #include "derive/update_time.h"
 
+#include <atomic>
+#include <cstdio>
 namespace placet {
+std::atomic<long> gN[8];
+struct D {
+  ~D() {
+    for (int i = 0; i < 6; i++) std::fprintf(stderr, "L%d %ld\n", i, gN[i].load());
+  }
+} gD;
 namespace {
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
@@ -26,6 +34,15 @@ bool are_alike(const PipelineShape& pipeline, std::size_t a, std::size_t b) {
     });
   };
   return !is_end(a) && !is_end(b) && pipeline.units[a] == pipeline.units[b];
+}
+
+/// Whether what is recomputed of a recomputed unit is the same.
+bool are_same(const Recompute& a, const Recompute& b) {
+  const auto whole = [](const Recompute& r) {
+    return r.kind == Recompute::Kind::full || r.kind == Recompute::Kind::every ||
+           r.kind == Recompute::Kind::first;
+  };
+  return (whole(a) && whole(b)) || a == b;
 }
 
 }  // namespace
@@ -102,9 +119,13 @@ std::shared_ptr<const PipelineShape> PlanTree::pipeline_of(const Plan& plan) con
 }
 
 std::shared_ptr<const StateCosts> PlanTree::states_of(const Plan& plan) const {
-  const StateKey key = {plan.degrees[1], plan.degrees[2], plan.degrees[3], plan.degrees[4],
-                        plan.degrees[5], plan.attention,  plan.expert,     plan.tensor,
-                        plan.state,      plan.offload};
+  // The pipeline changes the links of other axes only where it stands inside of one.
+  const std::int32_t layers = plan.degree(AxisRole::layer);
+  const bool outside = space_.choices().orders[index(plan.order)].front() == AxisRole::layer;
+  const StateKey key = {plan.degrees[1], plan.degrees[2], plan.degrees[3],
+                        plan.degrees[4], plan.degrees[5], plan.attention,
+                        plan.expert,     plan.tensor,     plan.state,
+                        plan.offload,    plan.order,      outside ? std::min(layers, 2) : layers};
   return states_.get(key, [&] { return state_costs(space_, plan, benches_.local()); });
 }
 
@@ -140,6 +161,7 @@ std::vector<PlanTree::Node> PlanTree::roots() const {
 }
 
 Opened<PlanTree::Node, FoundPlan> PlanTree::open(const Node& node, double cutoff) const {
+  ++gN[static_cast<int>(node.level)];
   switch (node.level) {
     case Level::shape:
       return open_shape(node);
@@ -215,11 +237,11 @@ PlanTree::Result PlanTree::cost_work(const Node& node) const {
     all += cost.forward + cost.backward;
   }
   // The devices that share a micro-batch's work are busy for it together; one has the mean or more.
-  const double groups =
-      static_cast<double>(space_.devices()) /
-      static_cast<double>(work.shape.degree(AxisRole::sequence) * work.shape.degree(AxisRole::tensor));
-  const double passes = static_cast<double>(space_.base().batch.global) /
-                        static_cast<double>(node.plan.micro_batch);
+  const double groups = static_cast<double>(space_.devices()) /
+                        static_cast<double>(work.shape.degree(AxisRole::sequence) *
+                                            work.shape.degree(AxisRole::tensor));
+  const double passes =
+      static_cast<double>(space_.base().batch.global) / static_cast<double>(node.plan.micro_batch);
   Result out;
   Node child = node;
   child.level = Level::costed_work;
@@ -235,12 +257,20 @@ PlanTree::Result PlanTree::open_work(const Node& node) const {
   Result out;
   Node costed = node;
   auto work = std::make_shared<Work>(*node.work);
-  for (std::size_t w = 0; w < space_.choices().recompute.size(); ++w) {
-    const RecomputeWord& word = space_.choices().recompute[w];
-    const bool none = word.recompute.kind == Recompute::Kind::none;
-    work->again.push_back(none ? work->plain
-                               : recomputed_costs(space_, work->shape,
-                                                  static_cast<std::int16_t>(w), benches_.local()));
+  const std::vector<RecomputeWord>& words = space_.choices().recompute;
+  for (std::size_t w = 0; w < words.size(); ++w) {
+    const RecomputeWord& word = words[w];
+    const auto same = std::find_if(
+        words.begin(), words.begin() + static_cast<std::ptrdiff_t>(w),
+        [&](const RecomputeWord& other) { return are_same(other.recompute, word.recompute); });
+    if (word.recompute.kind == Recompute::Kind::none) {
+      work->again.push_back(work->plain);
+    } else if (same - words.begin() < static_cast<std::ptrdiff_t>(w)) {
+      work->again.push_back(work->again[static_cast<std::size_t>(same - words.begin())]);
+    } else {
+      work->again.push_back(
+          recomputed_costs(space_, work->shape, static_cast<std::int16_t>(w), benches_.local()));
+    }
   }
   costed.work = std::move(work);
   for (const Degrees& mesh : *node.meshes) {
@@ -269,12 +299,9 @@ void PlanTree::add_pipelines(const Node& node, Plan plan, Result& out) const {
         out.rejected["schedule"] += leaves;
         continue;
       }
-      const Recompute none;
-      const BoundedWork work{.pipeline = *pipeline,
-                             .work = {&node.work->plain, &node.work->plain},
-                             .recompute = none,
-                             .micro_batches = m};
-      out.children.push_back({.bound = shrunk(value_of(least_step(facts_, work, {}), 0)),
+      const double step =
+          StepBound(facts_, *pipeline, m).least({&node.work->plain, &node.work->plain}, {}, {});
+      out.children.push_back({.bound = shrunk(value_of(step, 0)),
                               .leaves = leaves,
                               .level = Level::pipeline,
                               .plan = plan,
@@ -295,17 +322,15 @@ PlanTree::Result PlanTree::open_pipeline(const Node& node, double cutoff) const 
     std::vector<std::int64_t> activations;
   };
   std::vector<Option> options;
+  StepBound steps(facts_, *pipeline, m);
   for (const PlanSpace::Recomputation& choice : recomputations_of(*pipeline)) {
     Plan plan = node.plan;
     plan.recompute = choice.word;
     plan.count = choice.count;
     const Recompute recompute = space_.recompute_of(plan);
-    const BoundedWork work{.pipeline = *pipeline,
-                           .work = {&node.work->plain, &node.work->again[index(choice.word)]},
-                           .recompute = recompute,
-                           .micro_batches = m};
-    options.push_back({.step = least_step(facts_, work, {}),
-                       .activations = least_activations(work, held)});
+    const WorkPair work{&node.work->plain, &node.work->again[index(choice.word)]};
+    options.push_back({.step = steps.least(work, recompute, {}),
+                       .activations = least_activations(*pipeline, work, recompute, held)});
   }
   for (const std::int16_t state : space_.states_of(node.plan.degrees)) {
     for (const std::int16_t offload : space_.offloads()) {
@@ -316,7 +341,8 @@ PlanTree::Result PlanTree::open_pipeline(const Node& node, double cutoff) const 
       child.plan.offload = offload;
       const auto states = states_of(child.plan);
       const auto rest = least_rest(*pipeline, *states, grows_ && m == 1);
-      const double update = update_of(*pipeline, *states);
+      const double more =
+          update_of(*pipeline, *states) + least_messages(facts_, *pipeline, *states, m);
       child.bound = kNoBound;
       for (const Option& option : options) {
         std::int64_t bytes = 0;
@@ -324,8 +350,8 @@ PlanTree::Result PlanTree::open_pipeline(const Node& node, double cutoff) const 
           bytes = std::max(bytes, rest[d] + option.activations[d]);
         }
         if (static_cast<double>(bytes) > limit_) continue;
-        child.bound = std::min(
-            child.bound, shrunk(value_of(option.step + update, static_cast<double>(bytes))));
+        child.bound =
+            std::min(child.bound, shrunk(value_of(option.step + more, static_cast<double>(bytes))));
       }
       if (child.bound > cutoff) {
         out.bounded += child.leaves;
@@ -377,6 +403,7 @@ PlanTree::Result PlanTree::open_states(const Node& node, double cutoff) const {
   job.recompute = {};
   const StepCosts messages = messages_of(*pipeline, job);
   std::map<std::int16_t, std::string> broken;
+  StepBound steps(facts_, *pipeline, m);
   for (const PlanSpace::Recomputation& choice : recomputations_of(*pipeline)) {
     Node child = node;
     child.level = Level::plan;
@@ -392,20 +419,17 @@ PlanTree::Result PlanTree::open_states(const Node& node, double cutoff) const {
       ++out.rejected[rule];
       continue;
     }
-    const BoundedWork work{.pipeline = *pipeline,
-                           .work = {&node.work->plain, &node.work->again[index(choice.word)]},
-                           .recompute = recompute,
-                           .micro_batches = m};
-    const auto activations = least_activations(work, held);
+    const WorkPair work{&node.work->plain, &node.work->again[index(choice.word)]};
+    const auto activations = least_activations(*pipeline, work, recompute, held);
     std::int64_t bytes = 0;
     for (std::size_t d = 0; d < rest.size(); ++d) {
       bytes = std::max(bytes, rest[d] + activations[d]);
     }
     child.least_memory = placet::bytes(bytes);
-    child.bound = static_cast<double>(bytes) > limit_
-                      ? kNoBound
-                      : shrunk(value_of(least_step(facts_, work, messages),
-                                        static_cast<double>(bytes)));
+    child.bound =
+        static_cast<double>(bytes) > limit_
+            ? kNoBound
+            : shrunk(value_of(steps.least(work, recompute, messages), static_cast<double>(bytes)));
     if (child.bound > cutoff) {
       ++out.bounded;
     } else {

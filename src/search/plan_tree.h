@@ -88,7 +88,7 @@ class PlanTree {
 
  private:
   using Result = Opened<Node, FoundPlan>;
-  using StateKey = std::array<std::int32_t, 10>;
+  using StateKey = std::array<std::int32_t, 12>;
 
   Result open_shape(const Node& node) const;
   Result cost_work(const Node& node) const;

@@ -15,7 +15,8 @@ PlanCounts counts_of(const BestFound<FoundPlan>& found) {
 
 PlanResult find_plans(const PlanSpace& space, const PlanOptions& options) {
   const PlanTree tree(space, options.goal);
-  BestFirstOptions<FoundPlan> how{.top = options.top, .stopped = options.stopped};
+  BestFirstOptions<FoundPlan> how{
+      .top = options.top, .cutoff = options.cutoff, .stopped = options.stopped};
   if (options.progress) {
     how.progress = [&](const BestFound<FoundPlan>& found) {
       PlanProgress progress{.counts = counts_of(found), .best = {}};

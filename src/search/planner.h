@@ -28,6 +28,7 @@ struct PlanProgress {
 struct PlanOptions {
   PlanGoal goal = PlanGoal::time;
   std::size_t top = 5;
+  double cutoff = kNoBound;  // only plans up to this value
   std::function<bool()> stopped;
   std::function<void(const PlanProgress&)> progress;
 };

@@ -22,6 +22,7 @@ DeviceChunk chunk_of(const Model& model, const std::vector<int>& units, std::int
                           .may_recompute = block || role == UnitRole::mtp});
     }
     ++out.runs.back().count;
+    ++out.count;
     if (block) ++ordinal;
   }
   return out;
@@ -49,6 +50,7 @@ PipelineShape pipeline_shape(const PlanSpace& space, std::int32_t degree, std::i
     std::vector<std::int32_t>& units = out.units.emplace_back(job.model.kinds.size(), 0);
     for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
       DeviceChunk& chunk = chunks.emplace_back(chunk_of(job.model, stage.chunks[c], ordinal));
+      chunk.stage = static_cast<std::int32_t>(stage.virtual_stages[c]);
       chunk.sends_forward = stage.virtual_stages[c] < last;
       chunk.sends_backward = stage.virtual_stages[c] > 0;
       for (const KindRun& run : chunk.runs) units[index(run.kind)] += run.count;

@@ -20,6 +20,8 @@ struct KindRun {
 
 struct DeviceChunk {
   std::vector<KindRun> runs;
+  std::int32_t stage = 0;       // virtual stage
+  std::int32_t count = 0;       // units
   bool sends_forward = false;   // its outputs leave for another stage
   bool sends_backward = false;  // so do gradients of its inputs
 };

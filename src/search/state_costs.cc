@@ -1,5 +1,9 @@
 #include "search/state_costs.h"
 
+#include <algorithm>
+
+#include "derive/collective_time.h"
+#include "derive/communication.h"
 #include "derive/kernel_time.h"
 #include "derive/layout.h"
 #include "derive/state_bytes.h"
@@ -22,6 +26,38 @@ UpdateRates update_rates(const Job& job) {
           .host = each / in_bytes_per_second(devices.host_link)};
 }
 
+bool sends_alone(const Profile& profile, const UnitTerm& term) {
+  if (term.grain != MessageGrain::unit && term.grain != MessageGrain::tensor) return false;
+  // Engines may gather a model's last block once only.
+  return !profile.last_block_stays_gathered || term.term.phase != Phase::backward;
+}
+
+void add_messages(const Layout& layout, int unit, UnitStateCost& cost) {
+  const Job& job = *layout.job;
+  for (const UnitTerm& term : parameter_traffic(layout, unit, {})) {
+    if (term.term.state == State::activations || !sends_alone(job.profile, term)) continue;
+    const double time =
+        in_seconds(call_time(job, term.term)) * static_cast<double>(term.term.count);
+    switch (term.term.phase) {
+      case Phase::forward:
+      case Phase::backward:
+        (term.per_micro_batch ? cost.each : cost.once) += time;
+        break;
+      case Phase::reduce:
+        cost.reduce += time;
+        break;
+      case Phase::update:
+        if (term.term.state == State::parameters) cost.after += time;
+        break;
+    }
+  }
+}
+
+bool shares_tensors(const UnitKind& kind) {
+  return std::ranges::any_of(kind.parameters,
+                             [](const Parameter& p) { return p.tied.has_value(); });
+}
+
 }  // namespace
 
 StateCosts state_costs(const PlanSpace& space, const Plan& plan, Workbench& bench) {
@@ -33,9 +69,13 @@ StateCosts state_costs(const PlanSpace& space, const Plan& plan, Workbench& benc
   const Layout layout = lay_out(bench.job, bench.prepared.front());
   const UpdateRates rates = update_rates(bench.job);
   StateCosts out(bench.job.model.kinds.size());
-  for (const LocalUnit& local : layout.units) {
+  for (std::size_t u = 0; u < layout.units.size(); ++u) {
+    const LocalUnit& local = layout.units[u];
     const UnitKind& kind = bench.job.model.kinds[static_cast<std::size_t>(local.kind)];
     UnitStateCost& cost = out[static_cast<std::size_t>(local.kind)];
+    if (kind.role == UnitRole::block && !shares_tensors(kind)) {
+      add_messages(layout, static_cast<int>(u), cost);
+    }
     for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
       if (kind.parameters[p].tied) continue;
       const LocalParameter& own = local.parameters[p];
@@ -45,8 +85,8 @@ StateCosts state_costs(const PlanSpace& space, const Plan& plan, Workbench& benc
       cost.gradients += bytes.device[2];
       if (!own.trainable) continue;
       const double host = in_double(updated_on_host(own));
-      cost.update += static_cast<double>(own.rest[1]) *
-                     ((1 - host) * rates.device + host * rates.host);
+      cost.update +=
+          static_cast<double>(own.rest[1]) * ((1 - host) * rates.device + host * rates.host);
     }
   }
   return out;

@@ -17,6 +17,9 @@ struct UnitStateCost {
   std::int64_t optimizer = 0;
   std::int64_t gradients = 0;
   double update = 0;  // seconds of its update
+  // Seconds of its parameters' and gradients' own messages: per micro-batch, per step, after the
+  // last backward, after the update. Only of blocks, and of messages that each unit sends alone.
+  double each = 0, once = 0, reduce = 0, after = 0;
 };
 
 /// By kind of unit.

@@ -35,7 +35,8 @@ UnitCost cost_of(const Layout& layout, int unit, bool recomputed) {
 WorkCosts costs(const PlanSpace& space, const WorkShape& shape, std::optional<std::int16_t> word,
                 Workbench& bench) {
   apply_plain(space, shape, bench.job);
-  if (word) bench.job.recompute = space.choices().recompute[static_cast<std::size_t>(*word)].recompute;
+  if (word)
+    bench.job.recompute = space.choices().recompute[static_cast<std::size_t>(*word)].recompute;
   const Prepared& prepared = bench.prepared[static_cast<std::size_t>(word.value_or(0))];
   const Layout layout = lay_out(bench.job, prepared);
   WorkCosts out(bench.job.model.kinds.size());
@@ -69,8 +70,8 @@ void apply_plain(const PlanSpace& space, const WorkShape& shape, Job& job) {
   plan.degrees[at(AxisRole::batch)] = static_cast<std::int32_t>(outside);
   space.apply(plan, job);
   job.recompute = {};
-  job.batch.global = outside * shape.degree(AxisRole::expert) * shape.micro_batch *
-                     (shape.accumulates ? 2 : 1);
+  job.batch.global =
+      outside * shape.degree(AxisRole::expert) * shape.micro_batch * (shape.accumulates ? 2 : 1);
 }
 
 WorkCosts plain_costs(const PlanSpace& space, const WorkShape& shape, Workbench& bench) {
