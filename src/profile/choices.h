@@ -35,7 +35,7 @@ struct AxisWord {
 
 /// Where the states live along all axes that cut samples or tokens.
 struct StateWord {
-  std::string text;     // "zero1", "ddp over zero3"
+  std::string text;     // of its terms; "A over B" where replicas have their own
   bool splits = false;  // the role replica is used, with words of its own
 
   friend bool operator==(const StateWord&, const StateWord&) = default;

@@ -12,8 +12,8 @@ namespace placet {
 template <class Key, class Value>
 class Memo {
  public:
-  /// The value of `key`; made by `make` where it is not known yet. Two threads may both make it; the
-  /// first one's is kept.
+  /// The value of `key`; made by `make` where it is not known yet. Two threads may both make it;
+  /// the first one's is kept.
   template <class Make>
   std::shared_ptr<const Value> get(const Key& key, Make make) {
     {

@@ -9,7 +9,7 @@
 namespace placet {
 namespace {
 
-/// Roles in the order in which they carry what is moved off the device: the first that the mesh has.
+/// What is moved off the device is said of one axis: the first of these that the mesh has.
 constexpr std::array kCarriers = {AxisRole::batch,  AxisRole::replica, AxisRole::sequence,
                                   AxisRole::expert, AxisRole::tensor,  AxisRole::layer};
 

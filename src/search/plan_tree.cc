@@ -10,15 +10,7 @@
 #include "derive/time.h"
 #include "derive/update_time.h"
 
-#include <atomic>
-#include <cstdio>
 namespace placet {
-std::atomic<long> gN[8];
-struct D {
-  ~D() {
-    for (int i = 0; i < 6; i++) std::fprintf(stderr, "L%d %ld\n", i, gN[i].load());
-  }
-} gD;
 namespace {
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
@@ -161,7 +153,6 @@ std::vector<PlanTree::Node> PlanTree::roots() const {
 }
 
 Opened<PlanTree::Node, FoundPlan> PlanTree::open(const Node& node, double cutoff) const {
-  ++gN[static_cast<int>(node.level)];
   switch (node.level) {
     case Level::shape:
       return open_shape(node);

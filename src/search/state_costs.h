@@ -25,8 +25,8 @@ struct UnitStateCost {
 /// By kind of unit.
 using StateCosts = std::vector<UnitStateCost>;
 
-/// Depends on all degrees but that of the layer axis, the words of sequence, expert and tensor axes,
-/// the state and the offload.
+/// Depends on all degrees but that of the layer axis, the words of sequence, expert and tensor
+/// axes, the state and the offload.
 StateCosts state_costs(const PlanSpace& space, const Plan& plan, Workbench& bench);
 
 }  // namespace placet
