@@ -1,5 +1,5 @@
-// Best-first branch and bound over a tree of choices (docs/theory.md §8.1): the k best leaves, and a
-// proof that no other is better. Knows neither placements nor times: whoever searches says how a
+// Best-first branch and bound over a tree of choices (docs/theory.md §8.1): the k best leaves, and
+// a proof that no other is better. Knows neither placements nor times: whoever searches says how a
 // node opens, and bounds what is below it.
 //
 // A Problem gives

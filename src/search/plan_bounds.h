@@ -1,5 +1,5 @@
 // Bounds from below of a plan's step time and memory, from the costs of its units (docs/theory.md
-// §8.3, with the proofs). Everything here leaves out of the exact sums what only makes them larger.
+// §8.3, with the proofs): the exact sums without some of what only makes them larger.
 #pragma once
 
 #include <cstdint>

@@ -362,13 +362,14 @@ StepCosts PlanTree::messages_of(const PipelineShape& pipeline, const Job& job) c
   const Layout layout = lay_out(job, prepared);
   const std::vector<Stage> stages = stages_of(job);
   const std::vector<CommunicationClass> traffic = derive_communication(layout, stages);
+  MessageTimer timer(job);
   out.devices.resize(stages.size());
   for (std::size_t d = 0; d < stages.size(); ++d) {
     if (d > 0 && are_alike(pipeline, d, d - 1)) {
       out.devices[d] = out.devices[d - 1];
       continue;
     }
-    const StepMessages messages = step_messages(job, layout, traffic[d]);
+    const StepMessages messages = step_messages(layout, traffic[d], timer);
     double units = 0;
     for (const std::int32_t count : pipeline.units[d]) units += count;
     out.devices[d] = {.forward = in_seconds(messages.forward.total()),
@@ -436,7 +437,9 @@ EvaluatedPlan PlanTree::evaluate(const Plan& plan) const {
   bench.job.batch.global = space_.base().batch.global;
   space_.apply(plan, bench.job);
   const Prepared& prepared = bench.prepared[index(plan.recompute)];
-  const Derivation derivation = derive(bench.job, prepared);
+  const WholeDerivation whole = derive_all(bench.job, prepared);
+  const Derivation& derivation = whole.derivation;
+  const TimeDerivation& time = whole.time;
   EvaluatedPlan out{.peak = derivation.peak};
   for (const Finding& finding : derivation.findings) {
     if (finding.severity != Severity::error) continue;
@@ -444,7 +447,6 @@ EvaluatedPlan PlanTree::evaluate(const Plan& plan) const {
     return out;
   }
   if (!derivation.fits || static_cast<double>(in_bytes(derivation.peak)) > limit_) return out;
-  const TimeDerivation time = derive_time(bench.job, prepared);
   FoundPlan found{.plan = plan,
                   .figures = {.step = time.step,
                               .peak = derivation.peak,

@@ -32,12 +32,12 @@ bool sends_alone(const Profile& profile, const UnitTerm& term) {
   return !profile.last_block_stays_gathered || term.term.phase != Phase::backward;
 }
 
-void add_messages(const Layout& layout, int unit, UnitStateCost& cost) {
+void add_messages(const Layout& layout, int unit, MessageTimer& timer, UnitStateCost& cost) {
   const Job& job = *layout.job;
   for (const UnitTerm& term : parameter_traffic(layout, unit, {})) {
     if (term.term.state == State::activations || !sends_alone(job.profile, term)) continue;
     const double time =
-        in_seconds(call_time(job, term.term)) * static_cast<double>(term.term.count);
+        in_seconds(timer.call(term.term)) * static_cast<double>(term.term.count);
     switch (term.term.phase) {
       case Phase::forward:
       case Phase::backward:
@@ -68,13 +68,14 @@ StateCosts state_costs(const PlanSpace& space, const Plan& plan, Workbench& benc
   bench.job.recompute = {};
   const Layout layout = lay_out(bench.job, bench.prepared.front());
   const UpdateRates rates = update_rates(bench.job);
+  MessageTimer timer(bench.job);
   StateCosts out(bench.job.model.kinds.size());
   for (std::size_t u = 0; u < layout.units.size(); ++u) {
     const LocalUnit& local = layout.units[u];
     const UnitKind& kind = bench.job.model.kinds[static_cast<std::size_t>(local.kind)];
     UnitStateCost& cost = out[static_cast<std::size_t>(local.kind)];
     if (kind.role == UnitRole::block && !shares_tensors(kind)) {
-      add_messages(layout, static_cast<int>(u), cost);
+      add_messages(layout, static_cast<int>(u), timer, cost);
     }
     for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
       if (kind.parameters[p].tied) continue;
