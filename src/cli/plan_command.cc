@@ -147,7 +147,7 @@ void check_prices(const Job& base) {
     throw InputError({.where = "--goal",
                       .value = "cost",
                       .problem = "needs a price, and " + group.device.name + " has none",
-                      .allowed = "time or memory, or a cluster file with price_per_hour"});
+                      .allowed = "time or memory, or a device file with price_usd_per_hour"});
   }
 }
 

@@ -1,5 +1,5 @@
 // What a planner may choose from: the ways to carry out each axis of a mesh, where the states may
-// live, what may be moved off the device, what may be computed again (docs/theory.md §8). Values
+// live, what may be moved off the device, what may be computed again (docs/theory.md §9). Values
 // read from data: whoever searches them knows roles of axes, and no name.
 #pragma once
 

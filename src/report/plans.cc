@@ -110,7 +110,7 @@ std::string plans_block(const PlanSheet& sheet, const TextStyle& style) {
     if (i < first) continue;
     const PlanLine& plan = sheet.plans[i - first];
     text += in_lines(style,
-                     fmt::format("{} , micro-batch {}, recompute {}", plan.placement,
+                     fmt::format("{} (micro-batch {}, recompute {})", plan.placement,
                                  plan.found.plan.micro_batch, plan.recompute),
                      5);
     if (plan.proof.kind != PlanProof::Kind::proven) {
@@ -187,9 +187,9 @@ std::string shortage_text(const PlanSheet& sheet, const TextStyle& style) {
   }
   const FoundPlan& least = *shortage.least;
   text += in_lines(style,
-                   fmt::format("the placement that needs least, {} , needs {} of {} on a device",
-                               sheet.shortage_placement, human_bytes(least.figures.peak),
-                               human_bytes(shortage.capacity)),
+                   fmt::format("the placement that needs least takes {} of {} on a device: {}",
+                               human_bytes(least.figures.peak), human_bytes(shortage.capacity),
+                               sheet.shortage_placement),
                    2);
   text += in_lines(style,
                    fmt::format("its largest part: {}, {}", shortage.largest,

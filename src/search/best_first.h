@@ -1,4 +1,4 @@
-// Best-first branch and bound over a tree of choices (docs/theory.md §8.1): the k best leaves, and
+// Best-first branch and bound over a tree of choices (docs/theory.md §9.1): the k best leaves, and
 // a proof that no other is better. Knows neither placements nor times: whoever searches says how a
 // node opens, and bounds what is below it.
 //

@@ -1,5 +1,5 @@
 // Why a plan is what it is: what the nearest other plans would cost, and what more memory, faster
-// links, faster arithmetic or more samples would bring (docs/theory.md §8.5).
+// links, faster arithmetic or more samples would bring (docs/theory.md §9.5).
 #pragma once
 
 #include <optional>

@@ -158,6 +158,34 @@ double least_messages(const BoundFacts& facts, const PipelineShape& pipeline,
   return least + left(after, facts.update_beside, static_cast<double>(states.size()));
 }
 
+double least_mean_step(const BoundFacts& facts, const WholeModel& model, const StateCosts& states) {
+  const auto m = static_cast<double>(model.micro_batches);
+  const auto hidden = [&](bool beside) { return beside ? facts.message_share : 1.0; };
+  double gathers = 0;
+  double reduce = 0;
+  double update = 0;
+  double after = 0;
+  for (std::size_t k = 0; k < states.size(); ++k) {
+    gathers += model.units[k] * (m * states[k].each + states[k].once);
+    reduce += model.units[k] * states[k].reduce;
+    update += model.units[k] * states[k].update;
+    after += model.units[k] * states[k].after;
+  }
+  const double all = m * model.work + gathers * hidden(facts.gathers_beside) +
+                     reduce * hidden(facts.reductions_beside) + update +
+                     after * hidden(facts.update_beside);
+  return all / static_cast<double>(model.degree) + facts.host_per_step;
+}
+
+std::int64_t least_mean_rest(const WholeModel& model, const StateCosts& states, bool grows) {
+  std::int64_t bytes = 0;
+  for (std::size_t k = 0; k < states.size(); ++k) {
+    const UnitStateCost& cost = states[k];
+    bytes += model.units[k] * (cost.parameters + cost.optimizer + (grows ? 0 : cost.gradients));
+  }
+  return bytes / model.degree;
+}
+
 double update_of(const PipelineShape& pipeline, const StateCosts& states) {
   double most = 0;
   for (const std::vector<std::int32_t>& units : pipeline.units) {

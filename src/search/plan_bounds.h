@@ -1,5 +1,5 @@
 // Bounds from below of a plan's step time and memory, from the costs of its units (docs/theory.md
-// §8.3, with the proofs): the exact sums without some of what only makes them larger.
+// §9.3, with the proofs): the exact sums without some of what only makes them larger.
 #pragma once
 
 #include <cstdint>
@@ -70,6 +70,20 @@ class StepBound {
 /// left of them on the device that has least, whatever runs beside them.
 double least_messages(const BoundFacts& facts, const PipelineShape& pipeline,
                       const StateCosts& states, std::int64_t micro_batches);
+
+/// Seconds that a step takes at least, whatever the schedule: the mean over the devices of a
+/// pipeline of `degree` of what all units together take, `work` seconds of them a micro-batch's
+/// kernels.
+struct WholeModel {
+  const std::vector<std::int32_t>& units;  // by kind
+  double work = 0;
+  std::int64_t degree = 1;
+  std::int64_t micro_batches = 1;
+};
+double least_mean_step(const BoundFacts& facts, const WholeModel& model, const StateCosts& states);
+
+/// Bytes at rest on the mean device of the pipeline.
+std::int64_t least_mean_rest(const WholeModel& model, const StateCosts& states, bool grows);
 
 /// Seconds of the optimizer's kernels on the device that has most of them.
 double update_of(const PipelineShape& pipeline, const StateCosts& states);

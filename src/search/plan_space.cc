@@ -195,9 +195,9 @@ std::vector<PlanSpace::Recomputation> PlanSpace::recomputations(std::int64_t blo
   return out;
 }
 
-Recompute PlanSpace::recompute_of(const Plan& plan) const {
-  Recompute out = choices_.recompute[static_cast<std::size_t>(plan.recompute)].recompute;
-  if (plan.count > 0) out.count = plan.count;
+Recompute PlanSpace::recompute_of(const Recomputation& choice) const {
+  Recompute out = choices_.recompute[static_cast<std::size_t>(choice.word)].recompute;
+  if (choice.count > 0) out.count = choice.count;
   return out;
 }
 
@@ -212,6 +212,7 @@ void PlanSpace::add_axis(const Plan& plan, AxisRole role, bool& offloads, Job& j
   job.attention.push_back(word.attention);
   if (role != AxisRole::layer) return;
   job.schedule = word.schedule;
+  if (plan.split == kNoSplit) return;
   axis.shares = splits_of(plan.degree(role), plan.schedule)[static_cast<std::size_t>(plan.split)];
 }
 
@@ -229,7 +230,7 @@ void PlanSpace::apply(const Plan& plan, Job& job) const {
     add_axis(plan, role, offloads, job);
   }
   job.batch.micro = plan.micro_batch;
-  job.recompute = recompute_of(plan);
+  job.recompute = recompute_of({.word = plan.recompute, .count = plan.count});
 }
 
 }  // namespace placet

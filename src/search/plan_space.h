@@ -1,4 +1,4 @@
-// The space of plans (docs/theory.md §8): every way to lay a model over a cluster that the choices
+// The space of plans (docs/theory.md §9): every way to lay a model over a cluster that the choices
 // allow. A plan is a mesh and one choice of each kind; together with what is not to be chosen it is
 // a job.
 #pragma once
@@ -15,6 +15,9 @@
 #include "profile/job.h"
 
 namespace placet {
+
+/// Blocks dealt evenly, whatever a plan's schedule allows: where only the axis matters.
+inline constexpr std::int16_t kNoSplit = -1;
 
 /// Degrees by role.
 using Degrees = std::array<std::int32_t, kAxisRoleCount>;
@@ -87,7 +90,7 @@ class PlanSpace {
     std::int32_t count = 0;
   };
   std::vector<Recomputation> recomputations(std::int64_t blocks) const;
-  Recompute recompute_of(const Plan& plan) const;
+  Recompute recompute_of(const Recomputation& choice) const;
 
   /// Makes `job`, a copy of base(), the job of the plan.
   void apply(const Plan& plan, Job& job) const;

@@ -46,7 +46,10 @@ PlanTree::PlanTree(const PlanSpace& space, PlanGoal goal)
       limit_(static_cast<double>(in_bytes(smallest_memory(*space.base().cluster))) *
              space.constraints().memory_fraction),
       grows_(space.base().profile.gradient_life == GradientLife::growing),
-      benches_([&space] { return Workbench(space); }) {}
+      units_(space.base().model.kinds.size(), 0),
+      benches_([&space] { return Workbench(space); }) {
+  for (const Unit& unit : space.base().model.units) ++units_[index(unit.kind)];
+}
 
 double PlanTree::value_of(double step, double bytes) const {
   switch (goal_) {
@@ -60,29 +63,38 @@ double PlanTree::value_of(double step, double bytes) const {
 
 // --- counting
 
-std::int64_t PlanTree::leaves_of_pipelines(std::int32_t degree) const {
-  return *pipeline_leaves_.get(degree, [&] {
-    std::int64_t leaves = 0;
+std::shared_ptr<const std::vector<PlanTree::PipelineChoice>> PlanTree::pipelines_of(
+    std::int32_t degree) const {
+  return pipelines_.get(degree, [&] {
+    std::vector<PipelineChoice> out;
     for (const std::int16_t word : space_.words_of(AxisRole::layer, degree)) {
       const auto splits = static_cast<std::int16_t>(space_.splits_of(degree, word).size());
       for (std::int16_t split = 0; split < splits; ++split) {
-        Plan plan{.schedule = word, .split = split};
-        plan.degrees[at(AxisRole::layer)] = degree;
-        leaves += static_cast<std::int64_t>(recomputations_of(*pipeline_of(plan)).size());
+        out.push_back({.schedule = word,
+                       .split = split,
+                       .shape = std::make_shared<const PipelineShape>(
+                           pipeline_shape(space_, degree, word, split, benches_.local().job))});
       }
     }
-    return leaves;
+    return out;
   });
+}
+
+std::int64_t PlanTree::leaves_of_pipelines(std::int32_t degree) const {
+  std::int64_t leaves = 0;
+  for (const PipelineChoice& choice : *pipelines_of(degree)) {
+    leaves += static_cast<std::int64_t>(choice.shape->recomputations.size());
+  }
+  return leaves;
 }
 
 std::int64_t PlanTree::leaves_of_states(const Degrees& mesh) const {
   return static_cast<std::int64_t>(space_.states_of(mesh).size() * space_.offloads().size());
 }
 
-/// Of one mesh, words of the inner axes and micro-batch.
+/// Of one mesh and order, words of the inner axes and micro-batch.
 std::int64_t PlanTree::leaves_of(const Degrees& mesh) const {
-  return static_cast<std::int64_t>(space_.orders_of(mesh).size()) * leaves_of_states(mesh) *
-         leaves_of_pipelines(mesh[at(AxisRole::layer)]);
+  return leaves_of_states(mesh) * leaves_of_pipelines(mesh[at(AxisRole::layer)]);
 }
 
 std::int64_t PlanTree::micro_batches(const Plan& plan) const {
@@ -95,19 +107,6 @@ std::int64_t PlanTree::size() const {
   std::int64_t leaves = 0;
   for (const Node& root : roots()) leaves += root.leaves;
   return leaves;
-}
-
-std::vector<PlanSpace::Recomputation> PlanTree::recomputations_of(
-    const PipelineShape& pipeline) const {
-  return space_.recomputations(pipeline.most_blocks);
-}
-
-std::shared_ptr<const PipelineShape> PlanTree::pipeline_of(const Plan& plan) const {
-  const std::tuple key(plan.degree(AxisRole::layer), plan.schedule, plan.split);
-  return pipelines_.get(key, [&] {
-    return pipeline_shape(space_, plan.degree(AxisRole::layer), plan.schedule, plan.split,
-                          benches_.local().job);
-  });
 }
 
 std::shared_ptr<const StateCosts> PlanTree::states_of(const Plan& plan) const {
@@ -133,7 +132,8 @@ std::vector<PlanTree::Node> PlanTree::roots() const {
   for (auto& [inner, meshes] : by_shape) {
     std::int64_t leaves = 0;
     for (const Degrees& mesh : meshes) {
-      leaves += leaves_of(mesh) * static_cast<std::int64_t>(space_.micro_batches_of(mesh).size());
+      leaves += leaves_of(mesh) * static_cast<std::int64_t>(space_.orders_of(mesh).size() *
+                                                            space_.micro_batches_of(mesh).size());
     }
     const auto shared = std::make_shared<const std::vector<Degrees>>(std::move(meshes));
     Plan plan;
@@ -160,6 +160,8 @@ Opened<PlanTree::Node, FoundPlan> PlanTree::open(const Node& node, double cutoff
       return cost_work(node);
     case Level::costed_work:
       return open_work(node);
+    case Level::mesh:
+      return open_mesh(node);
     case Level::pipeline:
       return open_pipeline(node, cutoff);
     case Level::states:
@@ -201,153 +203,205 @@ PlanTree::Result PlanTree::open_shape(const Node& node) const {
       by_work[{micro, micro_batches(plan) > 1}].push_back(mesh);
     }
   }
+  // Two chains, with and without accumulation, each by rising micro-batch.
+  std::array<std::vector<WorkGroup>, 2> chains;
   for (auto& [key, meshes] : by_work) {
+    WorkGroup group{.micro_batch = key.first, .accumulates = key.second};
+    for (const Degrees& mesh : meshes) {
+      group.leaves += leaves_of(mesh) * static_cast<std::int64_t>(space_.orders_of(mesh).size());
+    }
+    group.meshes = std::move(meshes);
+    chains[key.second ? 1 : 0].push_back(std::move(group));
+  }
+  for (std::vector<WorkGroup>& chain : chains) {
     Node child{.level = Level::work, .plan = node.plan};
-    child.plan.micro_batch = key.first;
-    child.accumulates = key.second;
-    for (const Degrees& mesh : meshes) child.leaves += leaves_of(mesh);
-    child.meshes = std::make_shared<const std::vector<Degrees>>(std::move(meshes));
+    for (const WorkGroup& group : chain) child.leaves += group.leaves;
+    child.groups = std::make_shared<const std::vector<WorkGroup>>(std::move(chain));
     out.children.push_back(std::move(child));
   }
   return out;
 }
 
 PlanTree::Result PlanTree::cost_work(const Node& node) const {
-  Workbench& bench = benches_.local();
+  Result out;
+  const WorkGroup& group = (*node.groups)[node.group];
   Work work{.shape = {.degrees = node.plan.degrees,
                       .attention = node.plan.attention,
                       .expert = node.plan.expert,
                       .tensor = node.plan.tensor,
-                      .micro_batch = node.plan.micro_batch,
-                      .accumulates = node.accumulates}};
-  work.plain = plain_costs(space_, work.shape, bench);
-  double all = 0;  // a micro-batch through all units, one after the other
+                      .micro_batch = group.micro_batch,
+                      .accumulates = group.accumulates}};
+  work.plain = plain_costs(space_, work.shape, benches_.local());
   const Model& model = space_.base().model;
-  for (const Unit& unit : model.units) {
-    const UnitCost& cost = work.plain[index(unit.kind)];
-    all += cost.forward + cost.backward;
+  for (std::size_t k = 0; k < units_.size(); ++k) {
+    work.all += units_[k] * (work.plain[k].forward + work.plain[k].backward);
+    const UnitRole role = model.kinds[k].role;
+    const bool again = role == UnitRole::block || role == UnitRole::mtp;
+    if (!again && units_[k] > 0) work.most = std::max(work.most, work.plain[k].most);
   }
+  if (static_cast<double>(work.most) > limit_) {
+    // Larger micro-batches need more.
+    out.bounded = node.leaves;
+    return out;
+  }
+  Node rest = node;
+  rest.leaves -= group.leaves;
+  ++rest.group;
+  if (rest.leaves > 0) out.children.push_back(std::move(rest));
   // The devices that share a micro-batch's work are busy for it together; one has the mean or more.
-  const double groups = static_cast<double>(space_.devices()) /
-                        static_cast<double>(work.shape.degree(AxisRole::sequence) *
-                                            work.shape.degree(AxisRole::tensor));
+  const double sharing = static_cast<double>(work.shape.degree(AxisRole::sequence) *
+                                             work.shape.degree(AxisRole::tensor));
+  const double groups = static_cast<double>(space_.devices()) / sharing;
   const double passes =
-      static_cast<double>(space_.base().batch.global) / static_cast<double>(node.plan.micro_batch);
-  Result out;
+      static_cast<double>(space_.base().batch.global) / static_cast<double>(group.micro_batch);
   Node child = node;
   child.level = Level::costed_work;
-  child.bound = shrunk(value_of(all * passes / groups, 0));
+  child.leaves = group.leaves;
+  child.plan.micro_batch = group.micro_batch;
+  child.bound = shrunk(value_of(work.all * passes / groups, static_cast<double>(work.most)));
   child.work = std::make_shared<const Work>(std::move(work));
   out.children.push_back(std::move(child));
   return out;
 }
 
-// --- pipelines
+// --- meshes and pipelines
 
 PlanTree::Result PlanTree::open_work(const Node& node) const {
   Result out;
-  Node costed = node;
   auto work = std::make_shared<Work>(*node.work);
   const std::vector<RecomputeWord>& words = space_.choices().recompute;
   for (std::size_t w = 0; w < words.size(); ++w) {
     const RecomputeWord& word = words[w];
-    const auto same = std::find_if(
-        words.begin(), words.begin() + static_cast<std::ptrdiff_t>(w),
-        [&](const RecomputeWord& other) { return are_same(other.recompute, word.recompute); });
+    const auto same = static_cast<std::size_t>(
+        std::ranges::find_if(
+            words,
+            [&](const RecomputeWord& other) { return are_same(other.recompute, word.recompute); }) -
+        words.begin());
     if (word.recompute.kind == Recompute::Kind::none) {
       work->again.push_back(work->plain);
-    } else if (same - words.begin() < static_cast<std::ptrdiff_t>(w)) {
-      work->again.push_back(work->again[static_cast<std::size_t>(same - words.begin())]);
+    } else if (same < w) {
+      work->again.push_back(work->again[same]);
     } else {
       work->again.push_back(
           recomputed_costs(space_, work->shape, static_cast<std::int16_t>(w), benches_.local()));
     }
   }
-  costed.work = std::move(work);
-  for (const Degrees& mesh : *node.meshes) {
-    Plan plan = node.plan;
-    plan.degrees = mesh;
+  for (const Degrees& mesh : (*node.groups)[node.group].meshes) {
+    if (leaves_of(mesh) == 0) continue;
+    Node child{.leaves = leaves_of(mesh), .level = Level::mesh, .plan = node.plan, .work = work};
+    child.plan.degrees = mesh;
     for (const std::int16_t order : space_.orders_of(mesh)) {
-      plan.order = order;
-      add_pipelines(costed, plan, out);
+      child.plan.order = order;
+      child.bound = bound_of_mesh(child.plan, *work);
+      out.children.push_back(child);
     }
   }
   return out;
 }
 
-void PlanTree::add_pipelines(const Node& node, Plan plan, Result& out) const {
-  const std::int32_t degree = plan.degree(AxisRole::layer);
-  const std::int64_t m = micro_batches(plan);
-  const std::int64_t states = leaves_of_states(plan.degrees);
-  for (const std::int16_t word : space_.words_of(AxisRole::layer, degree)) {
-    plan.schedule = word;
-    const auto splits = static_cast<std::int16_t>(space_.splits_of(degree, word).size());
-    for (plan.split = 0; plan.split < splits; ++plan.split) {
-      const auto pipeline = pipeline_of(plan);
-      const std::int64_t leaves =
-          states * static_cast<std::int64_t>(recomputations_of(*pipeline).size());
-      if (degree > 1 && !unmet_need(pipeline->schedule, degree, m).empty()) {
-        out.rejected["schedule"] += leaves;
-        continue;
-      }
-      const double step =
-          StepBound(facts_, *pipeline, m).least({&node.work->plain, &node.work->plain}, {}, {});
-      out.children.push_back({.bound = shrunk(value_of(step, 0)),
-                              .leaves = leaves,
-                              .level = Level::pipeline,
-                              .plan = plan,
-                              .work = node.work});
+double PlanTree::bound_of_mesh(const Plan& plan, const Work& work) const {
+  const WholeModel model{.units = units_,
+                         .work = work.all,
+                         .degree = plan.degree(AxisRole::layer),
+                         .micro_batches = micro_batches(plan)};
+  double bound = kNoBound;
+  Plan own = plan;
+  for (const std::int16_t state : space_.states_of(plan.degrees)) {
+    for (const std::int16_t offload : space_.offloads()) {
+      own.state = state;
+      own.offload = offload;
+      const auto states = states_of(own);
+      const std::int64_t rest = least_mean_rest(model, *states, grows_ && model.micro_batches == 1);
+      const auto bytes = static_cast<double>(std::max(rest, work.most));
+      if (bytes > limit_) continue;
+      bound = std::min(bound, shrunk(value_of(least_mean_step(facts_, model, *states), bytes)));
     }
   }
+  return bound;
+}
+
+PlanTree::Result PlanTree::open_mesh(const Node& node) const {
+  Result out;
+  const std::int32_t degree = node.plan.degree(AxisRole::layer);
+  const std::int64_t m = micro_batches(node.plan);
+  const std::int64_t states = leaves_of_states(node.plan.degrees);
+  for (const PipelineChoice& choice : *pipelines_of(degree)) {
+    Node child = node;
+    child.level = Level::pipeline;
+    child.plan.schedule = choice.schedule;
+    child.plan.split = choice.split;
+    child.pipeline = choice.shape;
+    child.leaves = states * static_cast<std::int64_t>(choice.shape->recomputations.size());
+    if (degree > 1 && !unmet_need(choice.shape->schedule, degree, m).empty()) {
+      out.rejected["schedule"] += child.leaves;
+      continue;
+    }
+    const WorkPair work{&node.work->plain, &node.work->plain};
+    child.step = StepBound(facts_, *choice.shape, m).least(work, {}, {});
+    child.bound = shrunk(value_of(child.step, 0));
+    out.children.push_back(std::move(child));
+  }
+  return out;
 }
 
 // --- states
 
+namespace {
+
+/// A recomputation of a pipeline, bounded without the states around it.
+struct BoundedWork {
+  double step = 0;
+  std::vector<std::int64_t> activations;
+};
+
+/// Most bytes on a device.
+std::int64_t together(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b) {
+  std::int64_t most = 0;
+  for (std::size_t d = 0; d < a.size(); ++d) most = std::max(most, a[d] + b[d]);
+  return most;
+}
+
+}  // namespace
+
 PlanTree::Result PlanTree::open_pipeline(const Node& node, double cutoff) const {
   Result out;
-  const auto pipeline = pipeline_of(node.plan);
+  const PipelineShape& pipeline = *node.pipeline;
   const std::int64_t m = micro_batches(node.plan);
-  const auto held = held_of(*pipeline, m);
-  struct Option {
-    double step = 0;
-    std::vector<std::int64_t> activations;
+  std::vector<BoundedWork> options;  // made once some state may have a plan
+  const auto bound_options = [&] {
+    const auto held = held_of(pipeline, m);
+    StepBound steps(facts_, pipeline, m);
+    for (const PlanSpace::Recomputation& choice : pipeline.recomputations) {
+      const Recompute recompute = space_.recompute_of(choice);
+      const WorkPair work{&node.work->plain, &node.work->again[index(choice.word)]};
+      options.push_back({.step = steps.least(work, recompute, {}),
+                         .activations = least_activations(pipeline, work, recompute, held)});
+    }
   };
-  std::vector<Option> options;
-  StepBound steps(facts_, *pipeline, m);
-  for (const PlanSpace::Recomputation& choice : recomputations_of(*pipeline)) {
-    Plan plan = node.plan;
-    plan.recompute = choice.word;
-    plan.count = choice.count;
-    const Recompute recompute = space_.recompute_of(plan);
-    const WorkPair work{&node.work->plain, &node.work->again[index(choice.word)]};
-    options.push_back({.step = steps.least(work, recompute, {}),
-                       .activations = least_activations(*pipeline, work, recompute, held)});
-  }
+  Node child = node;
+  child.level = Level::states;
+  child.leaves = static_cast<std::int64_t>(pipeline.recomputations.size());
   for (const std::int16_t state : space_.states_of(node.plan.degrees)) {
     for (const std::int16_t offload : space_.offloads()) {
-      Node child = node;
-      child.level = Level::states;
-      child.leaves = static_cast<std::int64_t>(options.size());
       child.plan.state = state;
       child.plan.offload = offload;
       const auto states = states_of(child.plan);
-      const auto rest = least_rest(*pipeline, *states, grows_ && m == 1);
       const double more =
-          update_of(*pipeline, *states) + least_messages(facts_, *pipeline, *states, m);
+          update_of(pipeline, *states) + least_messages(facts_, pipeline, *states, m);
       child.bound = kNoBound;
-      for (const Option& option : options) {
-        std::int64_t bytes = 0;
-        for (std::size_t d = 0; d < rest.size(); ++d) {
-          bytes = std::max(bytes, rest[d] + option.activations[d]);
+      if (shrunk(value_of(node.step + more, 0)) <= cutoff) {
+        if (options.empty()) bound_options();
+        const auto rest = least_rest(pipeline, *states, grows_ && m == 1);
+        for (const BoundedWork& option : options) {
+          const auto bytes = static_cast<double>(together(rest, option.activations));
+          if (bytes > limit_) continue;
+          child.bound = std::min(child.bound, shrunk(value_of(option.step + more, bytes)));
         }
-        if (static_cast<double>(bytes) > limit_) continue;
-        child.bound =
-            std::min(child.bound, shrunk(value_of(option.step + more, static_cast<double>(bytes))));
       }
-      if (child.bound > cutoff) {
+      if (child.bound > cutoff || child.bound == kNoBound) {
         out.bounded += child.leaves;
       } else {
-        out.children.push_back(std::move(child));
+        out.children.push_back(child);
       }
     }
   }
@@ -386,7 +440,7 @@ StepCosts PlanTree::messages_of(const PipelineShape& pipeline, const Job& job) c
 PlanTree::Result PlanTree::open_states(const Node& node, double cutoff) const {
   Result out;
   Job& job = benches_.local().job;
-  const auto pipeline = pipeline_of(node.plan);
+  const std::shared_ptr<const PipelineShape>& pipeline = node.pipeline;
   const std::int64_t m = micro_batches(node.plan);
   const auto held = held_of(*pipeline, m);
   const auto rest = least_rest(*pipeline, *states_of(node.plan), grows_ && m == 1);
@@ -396,13 +450,13 @@ PlanTree::Result PlanTree::open_states(const Node& node, double cutoff) const {
   const StepCosts messages = messages_of(*pipeline, job);
   std::map<std::int16_t, std::string> broken;
   StepBound steps(facts_, *pipeline, m);
-  for (const PlanSpace::Recomputation& choice : recomputations_of(*pipeline)) {
+  for (const PlanSpace::Recomputation& choice : pipeline->recomputations) {
     Node child = node;
     child.level = Level::plan;
     child.leaves = 1;
     child.plan.recompute = choice.word;
     child.plan.count = choice.count;
-    const Recompute recompute = space_.recompute_of(child.plan);
+    const Recompute recompute = space_.recompute_of(choice);
     if (!broken.contains(choice.word)) {
       job.recompute = recompute;
       broken[choice.word] = broken_rule(job);
@@ -413,10 +467,7 @@ PlanTree::Result PlanTree::open_states(const Node& node, double cutoff) const {
     }
     const WorkPair work{&node.work->plain, &node.work->again[index(choice.word)]};
     const auto activations = least_activations(*pipeline, work, recompute, held);
-    std::int64_t bytes = 0;
-    for (std::size_t d = 0; d < rest.size(); ++d) {
-      bytes = std::max(bytes, rest[d] + activations[d]);
-    }
+    const std::int64_t bytes = together(rest, activations);
     child.least_memory = placet::bytes(bytes);
     child.bound =
         static_cast<double>(bytes) > limit_
@@ -426,6 +477,7 @@ PlanTree::Result PlanTree::open_states(const Node& node, double cutoff) const {
       ++out.bounded;
     } else {
       child.work.reset();
+      child.pipeline.reset();
       out.children.push_back(std::move(child));
     }
   }

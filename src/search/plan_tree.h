@@ -1,9 +1,10 @@
-// The tree of plans that is searched (docs/theory.md §8.2): from what decides most to what decides
+// The tree of plans that is searched (docs/theory.md §9.2): from what decides most to what decides
 // least.
 //
 //   shape      degrees and words of the axes that cut the work of a unit: sequence, expert, tensor
 //   work       micro-batch: now a unit's kernels and messages are known
-//   pipeline   the other degrees, their order, schedule, blocks per stage
+//   mesh       the other degrees, their order
+//   pipeline   schedule, blocks per stage
 //   states     where the states live, what is moved off the device
 //   plan       recomputation: a job
 #pragma once
@@ -43,8 +44,8 @@ struct FoundPlan {
 
   bool same_as(const FoundPlan& other) const { return figures == other.figures; }
   friend bool operator<(const FoundPlan& a, const FoundPlan& b) {
-    return std::tuple(a.value, a.figures.peak, a.figures.sent, a.plan) <
-           std::tuple(b.value, b.figures.peak, b.figures.sent, b.plan);
+    return std::tuple(a.value, a.figures.step, a.figures.peak, a.figures.sent, a.plan) <
+           std::tuple(b.value, b.figures.step, b.figures.peak, b.figures.sent, b.plan);
   }
 };
 
@@ -57,13 +58,22 @@ struct EvaluatedPlan {
 
 class PlanTree {
  public:
-  enum class Level : std::uint8_t { shape, work, costed_work, pipeline, states, plan };
+  enum class Level : std::uint8_t { shape, work, costed_work, mesh, pipeline, states, plan };
 
   /// Costs of work, once they are known.
   struct Work {
     WorkShape shape;
     WorkCosts plain;
-    std::vector<WorkCosts> again;  // by word of recomputation; empty: as plain
+    std::vector<WorkCosts> again;  // by word of recomputation
+    double all = 0;                // seconds of a micro-batch through all units
+    std::int64_t most = 0;  // bytes alive at the fullest moment of a unit that is never recomputed
+  };
+  /// Micro-batches of one shape and the meshes that have them, rising.
+  struct WorkGroup {
+    std::int64_t micro_batch = 1;
+    bool accumulates = true;  // several of them in a step
+    std::vector<Degrees> meshes;
+    std::int64_t leaves = 0;
   };
   struct Node {
     double bound = 0;
@@ -71,9 +81,12 @@ class PlanTree {
     Level level = Level::shape;
     Plan plan;
     std::shared_ptr<const Work> work;
-    std::shared_ptr<const std::vector<Degrees>> meshes;  // of shape and work
-    bool accumulates = true;                             // of work: several micro-batches
-    Bytes least_memory;                                  // of a plan
+    std::shared_ptr<const PipelineShape> pipeline;
+    std::shared_ptr<const std::vector<Degrees>> meshes;    // of a shape
+    std::shared_ptr<const std::vector<WorkGroup>> groups;  // of work
+    std::size_t group = 0;                                 // the first one left
+    double step = 0;     // of a pipeline: seconds at least, whatever the states
+    Bytes least_memory;  // of a plan
   };
   using Answer = FoundPlan;
 
@@ -93,12 +106,19 @@ class PlanTree {
   Result open_shape(const Node& node) const;
   Result cost_work(const Node& node) const;
   Result open_work(const Node& node) const;
-  void add_pipelines(const Node& node, Plan plan, Result& out) const;
+  Result open_mesh(const Node& node) const;
   Result open_pipeline(const Node& node, double cutoff) const;
   Result open_states(const Node& node, double cutoff) const;
   Result open_plan(const Node& node) const;
 
-  std::shared_ptr<const PipelineShape> pipeline_of(const Plan& plan) const;
+  /// A schedule with one way to deal the blocks.
+  struct PipelineChoice {
+    std::int16_t schedule = 0;
+    std::int16_t split = 0;
+    std::shared_ptr<const PipelineShape> shape;
+  };
+  std::shared_ptr<const std::vector<PipelineChoice>> pipelines_of(std::int32_t degree) const;
+  double bound_of_mesh(const Plan& plan, const Work& work) const;
   std::shared_ptr<const StateCosts> states_of(const Plan& plan) const;
   StepCosts messages_of(const PipelineShape& pipeline, const Job& job) const;
   std::string broken_rule(const Job& job) const;
@@ -106,7 +126,6 @@ class PlanTree {
   std::int64_t leaves_of(const Degrees& mesh) const;
   std::int64_t leaves_of_states(const Degrees& mesh) const;
   std::int64_t micro_batches(const Plan& plan) const;
-  std::vector<PlanSpace::Recomputation> recomputations_of(const PipelineShape& pipeline) const;
   double value_of(double step, double bytes) const;
 
   const PlanSpace& space_;
@@ -114,10 +133,10 @@ class PlanTree {
   BoundFacts facts_;
   double limit_ = 0;  // bytes
   bool grows_ = false;
+  std::vector<std::int32_t> units_;  // of the model, by kind
   mutable tbb::enumerable_thread_specific<Workbench> benches_;
-  mutable Memo<std::tuple<std::int32_t, std::int16_t, std::int16_t>, PipelineShape> pipelines_;
+  mutable Memo<std::int32_t, std::vector<PipelineChoice>> pipelines_;
   mutable Memo<StateKey, StateCosts> states_;
-  mutable Memo<std::int32_t, std::int64_t> pipeline_leaves_;
 };
 
 }  // namespace placet

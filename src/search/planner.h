@@ -1,5 +1,5 @@
 // The planner: the best plans of a space, with the proof that there is no better one, and why they
-// are what they are (docs/theory.md §8). Pure: clocks and signals come in as functions.
+// are what they are (docs/theory.md §9). Pure: clocks and signals come in as functions.
 #pragma once
 
 #include <functional>

@@ -42,6 +42,7 @@ PipelineShape pipeline_shape(const PlanSpace& space, std::int32_t degree, std::i
   plan.degrees[at(AxisRole::layer)] = degree;
   space.apply(plan, job);
   PipelineShape out;
+  std::int64_t most = 0;
   if (degree > 1) out.schedule = job.schedule;
   const std::int64_t last = virtual_stages(out.schedule, degree) - 1;
   for (const Stage& stage : stages_of(job)) {
@@ -55,8 +56,9 @@ PipelineShape pipeline_shape(const PlanSpace& space, std::int32_t degree, std::i
       chunk.sends_backward = stage.virtual_stages[c] > 0;
       for (const KindRun& run : chunk.runs) units[index(run.kind)] += run.count;
     }
-    out.most_blocks = std::max(out.most_blocks, std::int64_t{ordinal});
+    most = std::max(most, std::int64_t{ordinal});
   }
+  out.recomputations = space.recomputations(most);
   return out;
 }
 

@@ -1,5 +1,5 @@
 // Which units the devices of a pipeline host, as counts by kind: what bounds are summed over
-// (docs/theory.md §8.3).
+// (docs/theory.md §9.3).
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct PipelineShape {
   Schedule schedule;  // of one device: the plainest one
   std::vector<std::vector<DeviceChunk>> devices;
   std::vector<std::vector<std::int32_t>> units;  // by device, kind: how many
-  std::int64_t most_blocks = 0;                  // of a device
+  std::vector<PlanSpace::Recomputation> recomputations;
 };
 
 /// REQUIRES: the split is one of the space's.

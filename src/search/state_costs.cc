@@ -36,8 +36,7 @@ void add_messages(const Layout& layout, int unit, MessageTimer& timer, UnitState
   const Job& job = *layout.job;
   for (const UnitTerm& term : parameter_traffic(layout, unit, {})) {
     if (term.term.state == State::activations || !sends_alone(job.profile, term)) continue;
-    const double time =
-        in_seconds(timer.call(term.term)) * static_cast<double>(term.term.count);
+    const double time = in_seconds(timer.call(term.term)) * static_cast<double>(term.term.count);
     switch (term.term.phase) {
       case Phase::forward:
       case Phase::backward:
@@ -64,6 +63,7 @@ StateCosts state_costs(const PlanSpace& space, const Plan& plan, Workbench& benc
   Plan alone = plan;
   alone.micro_batch = 1;
   alone.recompute = 0;
+  alone.split = kNoSplit;
   space.apply(alone, bench.job);
   bench.job.recompute = {};
   const Layout layout = lay_out(bench.job, bench.prepared.front());

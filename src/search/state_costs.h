@@ -1,5 +1,5 @@
 // What the states of one unit take on a device: the other part of a plan that many plans share
-// (docs/theory.md §8.2).
+// (docs/theory.md §9.2).
 #pragma once
 
 #include <array>

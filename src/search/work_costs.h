@@ -1,5 +1,5 @@
 // What one block, embedding or head costs on a device, whatever the pipeline and the states around
-// it: the part of a plan that many plans share (docs/theory.md §8.2).
+// it: the part of a plan that many plans share (docs/theory.md §9.2).
 #pragma once
 
 #include <cstdint>

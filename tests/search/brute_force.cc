@@ -135,12 +135,12 @@ class EveryPlan {
   }
 
   void add_states(Plan plan) {
-    PipelineShape pipeline;
     Job job = space_.base();
-    pipeline = pipeline_shape(space_, plan.degrees[0], plan.schedule, plan.split, job);
+    const PipelineShape pipeline =
+        pipeline_shape(space_, plan.degrees[0], plan.schedule, plan.split, job);
     for (const auto state : space_.states_of(plan.degrees)) {
       for (const auto offload : space_.offloads()) {
-        for (const auto& choice : space_.recomputations(pipeline.most_blocks)) {
+        for (const auto& choice : pipeline.recomputations) {
           plan.state = state;
           plan.offload = offload;
           plan.recompute = choice.word;

@@ -1,4 +1,4 @@
-// Search against looking at everything (docs/theory.md §8.4): 10,000 random cost tables, 3,000
+// Search against looking at everything (docs/theory.md §9.4): 10,000 random cost tables, 3,000
 // random small jobs on random clusters.
 #include <gtest/gtest.h>
 
