@@ -7,6 +7,7 @@ find_package(toml11 3.7 REQUIRED)          # catalog
 find_package(fmt 9 REQUIRED)               # text, until the compiler has std::format
 find_package(CLI11 2.1 REQUIRED)           # cli
 find_package(Threads REQUIRED)             # validate
+find_package(TBB 2021 REQUIRED)            # search
 
 list(APPEND CMAKE_MODULE_PATH "${CMAKE_CURRENT_LIST_DIR}")
 find_package(LibCsv REQUIRED)              # catalog (tables of measured runs)

@@ -138,17 +138,12 @@ Model load_requested_model(const Catalog& catalog, const JobRequest& request) {
   return model;
 }
 
-Job load_job(const Catalog& catalog, const JobRequest& request) {
+namespace {
+
+/// All that does not depend on the placement, but for batch and cluster.
+Job load_trained(const Catalog& catalog, const JobRequest& request) {
   Job job;
   job.model = load_requested_model(catalog, request);
-  if (!request.placement) {
-    fail_missing(request, "placement", "axes such as \"dp=8:zero1 tp=8:tp+sp\"");
-  }
-  const StrategyCatalog strategies = load_strategies(catalog);
-  job.placement = parse_placement(*request.placement, strategies.vocabulary);
-  job.placement_text = print_placement(job.placement, strategies.vocabulary);
-  job.schedule = schedule_of(strategies, job.placement);
-  job.attention = attention_of(strategies, job.placement);
   job.profile =
       load_profile(catalog, request.engine.value_or("placet"), where_of(request, "engine"));
   job.engine_text = job.profile.name + "@" + job.profile.version;
@@ -161,11 +156,41 @@ Job load_job(const Catalog& catalog, const JobRequest& request) {
     apply_formats(choice, job.model);
   }
   set_training(catalog, request, job);
+  return job;
+}
+
+}  // namespace
+
+Job load_job(const Catalog& catalog, const JobRequest& request) {
+  if (!request.model) load_requested_model(catalog, request);  // says what is missing
+  if (!request.placement) {
+    fail_missing(request, "placement", "axes such as \"dp=8:zero1 tp=8:tp+sp\"");
+  }
+  const StrategyCatalog strategies = load_strategies(catalog);
+  Job job = load_trained(catalog, request);
+  job.placement = parse_placement(*request.placement, strategies.vocabulary);
+  job.placement_text = print_placement(job.placement, strategies.vocabulary);
+  job.schedule = schedule_of(strategies, job.placement);
+  job.attention = attention_of(strategies, job.placement);
   job.batch = batch_of(request, job);
   if (request.cluster) {
     job.cluster = load_cluster(catalog, *request.cluster, devices_of(job.placement),
                                where_of(request, "cluster"));
   }
+  return job;
+}
+
+Job load_unplaced_job(const Catalog& catalog, const JobRequest& request) {
+  if (!request.model) load_requested_model(catalog, request);  // says what is missing
+  if (!request.cluster) {
+    fail_missing(request, "cluster", "devices to lay the model over, such as h100-sxm:8");
+  }
+  if (!request.global_batch) {
+    fail_missing(request, "global-batch", "samples per step: plans are compared for one step");
+  }
+  Job job = load_trained(catalog, request);
+  job.batch = batch_of(request, job);
+  job.cluster = load_cluster(catalog, *request.cluster, std::nullopt, where_of(request, "cluster"));
   return job;
 }
 

@@ -53,6 +53,10 @@ Model load_requested_model(const Catalog& catalog, const JobRequest& request);
 /// Without a cluster, capacity is not judged. Throws InputError for a request without placement.
 Job load_job(const Catalog& catalog, const JobRequest& request);
 
+/// The same without placement: what a planner starts from. Throws InputError for a request without
+/// cluster or global batch.
+Job load_unplaced_job(const Catalog& catalog, const JobRequest& request);
+
 /// The recomputation that a text spells: none, full, selective, selective=core_attention,mlp,
 /// every=N, first=N.
 Recompute parse_recompute(const std::string& text, const std::string& where);

@@ -18,6 +18,7 @@ void add_model_command(CLI::App& program, Action& action);
 void add_derive_command(CLI::App& program, Action& action);
 void add_compare_command(CLI::App& program, Action& action);
 void add_simulate_command(CLI::App& program, Action& action);
+void add_plan_command(CLI::App& program, Action& action);
 void add_catalogue_commands(CLI::App& program, Action& action);
 void add_bugs_command(CLI::App& program, Action& action);
 void add_completion_command(CLI::App& program, Action& action);

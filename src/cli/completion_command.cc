@@ -41,11 +41,14 @@ constexpr std::array kFlagValues = {
                     "copy_key( drop_use( detach_adjoint( swap_order( substitute( redim( "
                     "drop_position(",
            .more = true},
+    Values{.of = "--goal", .words = "time memory cost"},
+    Values{.of = "--require", .listings = "strategies schedules", .more = true},
     Values{.of = "--color", .words = "auto always never"}};
 constexpr std::array kArguments = {Values{.of = "model", .listings = "models", .files = true},
                                    Values{.of = "derive", .listings = "models", .files = true},
                                    Values{.of = "compare", .listings = "models", .files = true},
                                    Values{.of = "bugs", .listings = "bugs"},
+                                   Values{.of = "plan", .listings = "models", .files = true},
                                    Values{.of = "validate", .files = true},
                                    Values{.of = "completion", .words = "bash zsh fish"}};
 

@@ -152,20 +152,6 @@ std::vector<ChunkTime> stage_times(const PipelineWork& work) {
   return stages;
 }
 
-bool splits_backward(Order order) {
-  switch (order) {
-    case Order::split_single:
-    case Order::split_vee:
-    case Order::bidirectional_split:
-      return true;
-    case Order::all_forward:
-    case Order::one_forward_one_backward:
-    case Order::interleaved:
-      return false;
-  }
-  return false;
-}
-
 }  // namespace
 
 Seconds least_pipeline_time(const PipelineWork& work) {

@@ -455,4 +455,18 @@ std::string unmet_need(const Schedule& schedule, std::int64_t degree, std::int64
          " in micro-batches; " + given + " is less";
 }
 
+bool splits_backward(Order order) {
+  switch (order) {
+    case Order::split_single:
+    case Order::split_vee:
+    case Order::bidirectional_split:
+      return true;
+    case Order::all_forward:
+    case Order::one_forward_one_backward:
+    case Order::interleaved:
+      return false;
+  }
+  return false;
+}
+
 }  // namespace placet

@@ -25,6 +25,9 @@ enum class Order : std::uint8_t {
   bidirectional_split  // two directions, overlapped pairs
 };
 
+/// Whether the weights' part of backward is work of its own.
+bool splits_backward(Order order);
+
 /// A schedule over a layer cut, as its data file and its arguments say.
 struct Schedule {
   std::string name;  // for reports only

@@ -22,9 +22,9 @@ const Folder* find_folder(std::string_view name) {
 
 // Third-party headers are told from standard ones by their beginnings.
 std::optional<std::string_view> library_of(std::string_view header) {
-  static constexpr std::array<std::string_view, 12> kBeginnings = {
+  static constexpr std::array<std::string_view, 13> kBeginnings = {
       "nlohmann/", "toml", "CLI/",   "fmt/",   "torch/",     "ATen/",
-      "c10/",      "mpi",  "gtest/", "gmock/", "benchmark/", "csv.h"};
+      "c10/",      "mpi",  "gtest/", "gmock/", "benchmark/", "csv.h", "tbb/"};
   for (const std::string_view beginning : kBeginnings) {
     if (header.starts_with(beginning)) return beginning;
   }
@@ -105,7 +105,7 @@ const std::vector<Folder>& folders() {
       {"search",
        {"placement", "derive", "lower", "check", "simulate", "units", "model", "cluster",
         "schedule", "profile", "program"},
-       {}},
+       {"tbb/"}},
       {"execute", {"units", "model", "cluster", "program"}, {"torch/", "ATen/", "c10/", "mpi"}},
       {"catalog",
        {"units", "model", "cluster", "placement", "schedule", "profile"},

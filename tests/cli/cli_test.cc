@@ -147,11 +147,84 @@ TEST(SimulateTest, NeedsACluster) {
   EXPECT_TRUE(has(result.err, "--cluster: is missing: time depends on devices and links"));
 }
 
+const std::string kSmallPlan =
+    "plan llama-3.2-1b --cluster h100-sxm:1 --seq 2048 --global-batch 32 ";
+
+std::string job_words(const Json& job) {
+  std::string text = job["model"].get<std::string>();
+  for (const char* word : {"cluster", "recompute", "engine", "optimizer", "placement"}) {
+    text += std::string(" --") + word + " '" + job[word].get<std::string>() + "'";
+  }
+  for (const char* word : {"seq", "global-batch", "micro-batch"}) {
+    text += std::string(" --") + word + " " + std::to_string(job[word].get<int>());
+  }
+  return text;
+}
+
+TEST(PlanTest, PlansSayWhatDeriveAndSimulateSay) {
+  const Result result = run(kSmallPlan + "--top 4 --json");
+  ASSERT_EQ(result.status, 0) << result.err;
+  const Json json = Json::parse(result.out);
+  EXPECT_EQ(json["schema"], "placet.plans/1");
+  EXPECT_TRUE(json["exact"]);
+  EXPECT_EQ(json["visited"].get<int>() + json["bounded"].get<int>(), json["space"].get<int>());
+  ASSERT_EQ(json["plans"].size(), 4U);
+  double before = 0;
+  for (const Json& plan : json["plans"]) {
+    EXPECT_LE(before, plan["step_seconds"].get<double>());
+    before = plan["step_seconds"].get<double>();
+    const std::string job = job_words(plan["job"]) + " --json";
+    const Json time = Json::parse(run("simulate " + job).out);
+    EXPECT_EQ(time["step_seconds"], plan["step_seconds"]) << job;
+    EXPECT_EQ(time["peak_bytes"], plan["peak_bytes"]) << job;
+    EXPECT_EQ(time["mfu"], plan["mfu"]) << job;
+    const Result derived = run("derive " + job);
+    EXPECT_EQ(derived.status, 0) << job;
+    EXPECT_EQ(Json::parse(derived.out)["communication"]["sent_bytes"], plan["sent_bytes"]) << job;
+  }
+  EXPECT_FALSE(json["plans"][0]["neighbours"].empty());
+  EXPECT_TRUE(json["marginal"].contains("memory"));
+}
+
+TEST(PlanTest, KeepsToWhatIsAskedFor) {
+  const Json json = Json::parse(
+      run(kSmallPlan + "--fix tp=2:tp --require no-zero1 --max-memory 0.5 --micro-batch 2 --json")
+          .out);
+  for (const Json& plan : json["plans"]) {
+    EXPECT_TRUE(has(plan["placement"], "tp=2:tp")) << plan["placement"];
+    EXPECT_FALSE(has(plan["placement"], "zero1")) << plan["placement"];
+    EXPECT_EQ(plan["micro_batch"], 2);
+    EXPECT_LT(plan["peak_bytes"].get<double>(), 0.5 * 85e9);
+  }
+}
+
+TEST(PlanTest, SaysWhatStandsAgainstAnyPlan) {
+  const Result result = run(
+      "plan llama-3.1-70b --cluster 2xh100-sxm --seq 2048 --global-batch 8 --require no-offload");
+  EXPECT_EQ(result.status, 1) << result.err;
+  EXPECT_TRUE(has(result.out, "no plan"));
+  EXPECT_TRUE(has(result.out, "its largest part: optimizer"));
+  EXPECT_TRUE(has(result.out, "such devices would do"));
+}
+
+TEST(PlanTest, WrongInput) {
+  expect_wrong_input("plan gpt2 --global-batch 8", "--cluster: is missing");
+  expect_wrong_input("plan gpt2 --cluster h100-sxm:1", "--global-batch: is missing");
+  expect_wrong_input(kSmallPlan + "--placement dp=8:ddp", "is what a plan is to find");
+  expect_wrong_input(kSmallPlan + "--fix tq=2", "did you mean 'tp'?");
+  expect_wrong_input(kSmallPlan + "--fix tp=two", "has no degree");
+  expect_wrong_input(kSmallPlan + "--fix tp=2:tp+sq", "did you mean 'tp+sp'?");
+  expect_wrong_input(kSmallPlan + "--require zero7", "did you mean 'zero");
+  expect_wrong_input(kSmallPlan + "--max-memory 1.5", "is no part of a device's memory");
+  expect_wrong_input(kSmallPlan + "--goal speed", "--goal");
+  expect_wrong_input(kSmallPlan + "--goal cost", "needs a price");
+}
+
 TEST(WrongInputTest, EveryMessageSaysWhereAndWhat) {
   expect_wrong_input("", "subcommand: is missing; expected model, derive, compare");
   expect_wrong_input("derve 70B", "subcommand: 'derve' is not known;");
   expect_wrong_input("derve 70B", "did you mean 'derive'?");
-  expect_wrong_input("plan 70B", "'plan' is not available in this version");
+  expect_wrong_input("audit 70B", "'audit' is not available in this version");
   expect_wrong_input("derive 70B --placment dp=8:ddp", "did you mean '--placement'?");
   expect_wrong_input("derive 70B extra --placement dp=8:ddp",
                      "placet derive: 'extra' is one argument too many");

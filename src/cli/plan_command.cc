@@ -1,0 +1,251 @@
+// placet plan MODEL --cluster ...: the best placements, and the proof that there is no better one.
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+
+#include "catalog/choices_catalog.h"
+#include "cli/command.h"
+#include "cli/job_flags.h"
+#include "cli/output.h"
+#include "cli/plan_constraints.h"
+#include "report/plans.h"
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Printed plans are judged for so long together; what is left after it says so.
+constexpr double kProofSeconds = 0.5;
+constexpr double kProgressSeconds = 0.2;
+
+struct PlanCall {
+  JobFlags flags;
+  bool json = false;
+  std::string goal = "time";
+  std::size_t top = 5;
+  std::string fix, require;
+  double max_memory = 1;
+};
+
+double since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// --- interrupts
+
+volatile std::sig_atomic_t interrupted = 0;
+
+extern "C" void note_interrupt(int) { interrupted = 1; }
+
+/// The first interrupt stops the search, the second one the program.
+class InterruptWatch {
+ public:
+  InterruptWatch() {
+    interrupted = 0;
+    struct sigaction action {};
+    action.sa_handler = note_interrupt;
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigaction(SIGINT, &action, &before_);
+  }
+  ~InterruptWatch() { sigaction(SIGINT, &before_, nullptr); }
+  InterruptWatch(const InterruptWatch&) = delete;
+  InterruptWatch& operator=(const InterruptWatch&) = delete;
+
+ private:
+  struct sigaction before_ {};
+};
+
+/// A line on a terminal's standard error, overwritten as the search goes on.
+class ProgressLine {
+ public:
+  ~ProgressLine() {
+    if (shown_) std::fputs("\r\x1b[K", stderr);
+  }
+  void show(const PlanProgress& progress) {
+    if (!terminal_ || since(last_) < kProgressSeconds) return;
+    last_ = Clock::now();
+    shown_ = true;
+    std::fprintf(stderr, "\r\x1b[K%s", progress_text(progress).c_str());
+    std::fflush(stderr);
+  }
+
+ private:
+  bool terminal_ = isatty(STDERR_FILENO) == 1;
+  bool shown_ = false;
+  Clock::time_point last_ = Clock::now();
+};
+
+// --- the call
+
+void check_call(const PlanCall& call, const JobRequest& request) {
+  if (request.placement) {
+    throw InputError({.where = "--placement",
+                      .value = *request.placement,
+                      .problem = "is what a plan is to find",
+                      .allowed = "--fix \"tp=8\" for axes that are settled"});
+  }
+  if (call.max_memory > 0 && call.max_memory <= 1) return;
+  throw InputError({.where = "--max-memory",
+                    .value = std::to_string(call.max_memory),
+                    .problem = "is no part of a device's memory",
+                    .allowed = "above 0, at most 1"});
+}
+
+/// What the flags of a job settle.
+void settle(const JobRequest& request, const Job& base, Choices& choices,
+            PlanConstraints& constraints) {
+  constraints.micro_batch = request.micro_batch;
+  if (!request.recompute) return;
+  choices.recompute = {{.text = *request.recompute, .recompute = base.recompute}};
+}
+
+std::string shell_word(const std::string& word) {
+  return word.find_first_of(" *?[]$&;|<>()") == std::string::npos ? word : '"' + word + '"';
+}
+
+/// The flags that say the job again.
+std::string command_of(const JobFlags& flags) {
+  std::string text = shell_word(flags.model);
+  const auto add = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) text += (text.empty() ? "" : " ") + (flag + (' ' + shell_word(value)));
+  };
+  add("--job", flags.job_file);
+  add("--cluster", flags.cluster);
+  add("--seq", flags.sequence);
+  add("--global-batch", flags.global_batch);
+  add("--precision", flags.precision);
+  add("--optimizer", flags.optimizer);
+  add("--lora", flags.lora);
+  add("--clip", flags.clip);
+  add("--routing", flags.routing);
+  add("--engine", flags.engine);
+  for (const std::string& glob : flags.freeze) add("--freeze", glob);
+  return text;
+}
+
+std::string constraints_text(const PlanCall& call) {
+  std::string text;
+  const auto add = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) text += (text.empty() ? "" : " ") + (flag + (' ' + value));
+  };
+  add("--fix", call.fix);
+  add("--require", call.require);
+  add("--micro-batch", call.flags.micro_batch);
+  add("--recompute", call.flags.recompute);
+  if (call.max_memory < 1) add("--max-memory", std::to_string(call.max_memory));
+  return text;
+}
+
+void check_prices(const Job& base) {
+  for (const DeviceGroup& group : base.cluster->groups) {
+    if (group.device.price_per_hour > 0) continue;
+    throw InputError({.where = "--goal",
+                      .value = "cost",
+                      .problem = "needs a price, and " + group.device.name + " has none",
+                      .allowed = "time or memory, or a device file with price_usd_per_hour"});
+  }
+}
+
+/// Judges the printed plans while there is time.
+void prove_plans(const PlanSpace& space, PlanSheet& sheet) {
+  const Clock::time_point start = Clock::now();
+  for (PlanLine& line : sheet.plans) {
+    if (since(start) > kProofSeconds) {
+      line.proof.reason = "no time left; `placet check` with its flags does it";
+      continue;
+    }
+    Job job = space.base();
+    space.apply(line.found.plan, job);
+    line.proof = prove(job);
+  }
+}
+
+void explain(const PlanSpace& space, const Vocabulary& vocabulary, const PlanOptions& options,
+             PlanSheet& sheet) {
+  if (sheet.plans.empty()) {
+    if (!sheet.counts.exact) return;
+    sheet.shortage = shortage_of(space, options);
+    if (sheet.shortage->least) {
+      sheet.shortage_placement = placement_text(space, vocabulary, sheet.shortage->least->plan);
+    }
+    return;
+  }
+  PlanLine& best = sheet.plans.front();
+  best.neighbours = neighbour_lines(space, vocabulary, best, neighbours_of(space, best.found));
+  if (sheet.counts.exact) sheet.margins = margins_of(space, best.found, options);
+}
+
+int plan_job(const PlanCall& call) {
+  const Catalog catalog = find_catalog();
+  const JobRequest request = request_of(call.flags);
+  check_call(call, request);
+  const Job base = load_unplaced_job(catalog, request);
+  if (call.goal == "cost") check_prices(base);
+  const StrategyCatalog strategies = load_strategies(catalog);
+  Choices choices = load_choices(catalog, strategies, "all");
+  PlanConstraints constraints = read_constraints(choices, call.fix, call.require);
+  constraints.memory_fraction = call.max_memory;
+  settle(request, base, choices, constraints);
+  const PlanSpace space(base, choices, constraints);
+
+  const InterruptWatch watch;
+  PlanOptions options{.goal = call.goal == "memory" ? PlanGoal::memory : PlanGoal::time,
+                      .top = call.top};
+  options.stopped = [] { return interrupted != 0; };
+  const Clock::time_point start = Clock::now();
+  PlanSheet sheet{.base = &base,
+                  .goal = options.goal,
+                  .memory_fraction = call.max_memory,
+                  .constraints = constraints_text(call),
+                  .command = command_of(call.flags)};
+  {
+    ProgressLine line;
+    options.progress = [&](const PlanProgress& progress) { line.show(progress); };
+    const PlanResult result = find_plans(space, options);
+    sheet.seconds = since(start);
+    sheet.counts = result.counts;
+    sheet.plans = plan_lines(space, strategies.vocabulary, result);
+    options.progress = {};
+    prove_plans(space, sheet);
+    explain(space, strategies.vocabulary, options, sheet);
+  }
+  print(call.json ? plans_json(sheet) : plans_text(sheet, output_style()));
+  return sheet.plans.empty() ? kBad : kGood;
+}
+
+}  // namespace
+
+void add_plan_command(CLI::App& program, Action& action) {
+  auto call = std::make_shared<PlanCall>();
+  CLI::App* command = program.add_subcommand(
+      "plan", "The best placements of a model on a cluster, and why no other is better");
+  add_job_flags(*command, call->flags);
+  command->add_option("--goal", call->goal, "What is to be least: time, memory or cost")
+      ->type_name("GOAL")
+      ->check(CLI::IsMember({"time", "memory", "cost"}));
+  command->add_option("--top", call->top, "How many plans (5)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100));
+  command->add_option("--fix", call->fix, "Axes that are settled: \"tp=8 pp=4:1f1b\"")
+      ->type_name("AXES");
+  command
+      ->add_option("--require", call->require,
+                   "Terms that a plan must have, or with no- must not: sp,no-offload")
+      ->type_name("TERMS");
+  command->add_option("--max-memory", call->max_memory, "Part of each device's memory to fill (1)")
+      ->type_name("FRACTION");
+  command->add_flag("--json", call->json, "Print JSON and nothing else on standard output");
+  command->footer(
+      "\nExamples:\n"
+      "  placet plan llama-3.1-70b --cluster h100-sxm:8 --seq 8192 --global-batch 512\n"
+      "  placet plan llama-3.1-8b --cluster h100-sxm:1 --seq 8192 --global-batch 128 \\\n"
+      "      --fix \"tp=2\" --require no-offload --max-memory 0.9\n");
+  command->callback([call, &action] { action = [call] { return plan_job(*call); }; });
+}
+
+}  // namespace placet

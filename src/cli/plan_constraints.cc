@@ -1,0 +1,171 @@
+#include "cli/plan_constraints.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "catalog/reader.h"
+#include "units/error.h"
+#include "units/nearest.h"
+
+namespace placet {
+namespace {
+
+constexpr std::int64_t kLargestFixed = 1 << 24;
+
+std::vector<std::string> split(const std::string& text, const char* separators) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    const std::size_t end = std::min(text.find_first_of(separators, begin), text.size());
+    if (end > begin) parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+std::string axis_name(const Choices& choices, AxisRole role) {
+  return std::string(choices.word(role, 0, 0, 0).axis.axis.text());
+}
+
+AxisRole role_named(const Choices& choices, const std::string& name, const std::string& item) {
+  std::vector<std::string> names;
+  for (int r = 0; r < kAxisRoleCount; ++r) {
+    const auto role = static_cast<AxisRole>(r);
+    names.push_back(axis_name(choices, role));
+    if (names.back() == name) return role;
+  }
+  throw InputError({.where = "--fix",
+                    .value = item,
+                    .problem = "names no axis of a plan",
+                    .allowed = list_words(names) + ", such as tp=8 or tp=8:tp+sp",
+                    .nearest = nearest(name, names)});
+}
+
+std::int64_t degree_of_item(const std::string& text, const std::string& item) {
+  std::int64_t degree = 0;
+  const char* end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, degree);
+  if (error == std::errc() && at == end && degree >= 1 && degree <= kLargestFixed) return degree;
+  throw InputError({.where = "--fix",
+                    .value = item,
+                    .problem = "has no degree",
+                    .allowed = "NAME=DEGREE or NAME=DEGREE:TERMS, such as tp=8 or tp=8:tp+sp"});
+}
+
+bool has_states(AxisRole role) { return role == AxisRole::batch || role == AxisRole::replica; }
+
+/// What a text may be of those that a role knows: its words, or the words of its states.
+std::vector<std::string> texts_of(const Choices& choices, AxisRole role) {
+  if (!has_states(role)) return choices.roles[at(role)].words;
+  std::vector<std::string> out;
+  for (std::size_t s = 0; s < choices.states.size(); ++s) {
+    out.push_back(choices.word(role, 0, s, 0).text);
+  }
+  return out;
+}
+
+void fix_words(const Choices& choices, AxisRole role, const std::string& text,
+               PlanConstraints& out) {
+  const std::vector<std::string> texts = texts_of(choices, role);
+  std::vector<bool> allowed;
+  for (const std::string& one : texts) allowed.push_back(one == text);
+  if (std::ranges::find(allowed, true) == allowed.end()) {
+    throw InputError({.where = "--fix",
+                      .value = text,
+                      .problem = "is not among the terms to choose from",
+                      .allowed = list_words(texts),
+                      .nearest = nearest(text, texts)});
+  }
+  if (!has_states(role)) {
+    out.words[role] = allowed;
+    return;
+  }
+  if (out.states.empty()) out.states.assign(allowed.size(), true);
+  for (std::size_t s = 0; s < allowed.size(); ++s) out.states[s] = out.states[s] && allowed[s];
+}
+
+/// The words of a term list without arguments: "zero3", "keep", "offload".
+std::set<std::string> terms_of(const std::string& text) {
+  std::set<std::string> out;
+  for (const std::string& term : split(text, "+ ")) out.insert(term.substr(0, term.find('(')));
+  return out;
+}
+
+/// Takes a term's presence or absence to the choices that hold it.
+class Requirement {
+ public:
+  Requirement(const Choices& choices, PlanConstraints& out) : choices_(choices), out_(out) {}
+
+  void add(const std::string& item) {
+    const bool absent = item.starts_with("no-");
+    const std::string term = absent ? item.substr(3) : item;
+    bool known = false;
+    for (int r = 0; r < kAxisRoleCount; ++r) {
+      const auto role = static_cast<AxisRole>(r);
+      if (!has_states(role)) known = add_words(role, term, absent) || known;
+    }
+    std::vector<std::string> states;
+    for (const StateWord& state : choices_.states) states.push_back(state.text);
+    known = narrow(states, term, absent, out_.states) || known;
+    known = narrow(choices_.offloads, term, absent, out_.offloads) || known;
+    if (!known) fail(item, term);
+  }
+
+ private:
+  bool add_words(AxisRole role, const std::string& term, bool absent) {
+    std::vector<bool>& allowed = out_.words[role];
+    if (!narrow(choices_.roles[at(role)].words, term, absent, allowed)) return false;
+    if (!absent) out_.used.insert(role);
+    return true;
+  }
+
+  /// Leaves what has the term, or has it not. False if nothing has it.
+  static bool narrow(const std::vector<std::string>& texts, const std::string& term, bool absent,
+                     std::vector<bool>& allowed) {
+    std::vector<bool> has;
+    for (const std::string& text : texts) has.push_back(terms_of(text).contains(term));
+    if (std::ranges::find(has, true) == has.end()) return false;
+    if (allowed.empty()) allowed.assign(texts.size(), true);
+    for (std::size_t i = 0; i < has.size(); ++i) allowed[i] = allowed[i] && has[i] != absent;
+    return true;
+  }
+
+  [[noreturn]] void fail(const std::string& item, const std::string& term) const {
+    std::set<std::string> all;
+    const auto add_all = [&](const std::string& text) { all.merge(terms_of(text)); };
+    for (const Choices::Role& role : choices_.roles) std::ranges::for_each(role.words, add_all);
+    for (const StateWord& state : choices_.states) add_all(state.text);
+    std::ranges::for_each(choices_.offloads, add_all);
+    all.erase("over");
+    const std::vector<std::string> words(all.begin(), all.end());
+    throw InputError({.where = "--require",
+                      .value = item,
+                      .problem = "is no term that a plan may have",
+                      .allowed = list_words(words) + ", each also with no- in front",
+                      .nearest = nearest(term, words)});
+  }
+
+  const Choices& choices_;
+  PlanConstraints& out_;
+};
+
+}  // namespace
+
+PlanConstraints read_constraints(const Choices& choices, const std::string& fix,
+                                 const std::string& require) {
+  PlanConstraints out;
+  for (const std::string& item : split(fix, " ,")) {
+    const std::size_t equals = std::min(item.find('='), item.size());
+    const std::size_t colon = std::min(item.find(':'), item.size());
+    const AxisRole role = role_named(choices, item.substr(0, equals), item);
+    const std::size_t begin = std::min(equals + 1, item.size());
+    out.degrees[role] = degree_of_item(item.substr(begin, colon - std::min(begin, colon)), item);
+    if (colon < item.size()) fix_words(choices, role, item.substr(colon + 1), out);
+  }
+  Requirement requirement(choices, out);
+  for (const std::string& item : split(require, " ,")) requirement.add(item);
+  return out;
+}
+
+}  // namespace placet

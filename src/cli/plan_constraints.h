@@ -1,0 +1,15 @@
+// What --fix and --require ask of a plan.
+#pragma once
+
+#include <string>
+
+#include "search/plan_space.h"
+
+namespace placet {
+
+/// `fix`: NAME=DEGREE or NAME=DEGREE:TERMS of axes, "tp=8 pp=4:1f1b". `require`: terms that must
+/// occur in the placement, or with "no-" in front must not, "sp,no-offload". Throws InputError.
+PlanConstraints read_constraints(const Choices& choices, const std::string& fix,
+                                 const std::string& require);
+
+}  // namespace placet

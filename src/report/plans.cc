@@ -1,0 +1,237 @@
+#include "report/plans.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/human.h"
+#include "report/timeline.h"
+
+namespace placet {
+namespace {
+
+constexpr std::size_t kBarColumns = 20;
+
+/// Text in lines of the style's width, all behind `indent` blanks, cut at blanks.
+std::string in_lines(const TextStyle& style, const std::string& text, std::size_t indent) {
+  const std::size_t room = static_cast<std::size_t>(std::max(30, style.width)) - indent;
+  std::string out;
+  std::string line;
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    if (!line.empty() && line.size() + 1 + word.size() > room) {
+      out += std::string(indent, ' ') + line + "\n";
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+    begin = end + 1;
+  }
+  return out + std::string(indent, ' ') + line + "\n";
+}
+
+std::vector<std::string> lines_of_text(const std::string& text) {
+  std::vector<std::string> lines;
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
+}
+
+double tokens_per_second_per_device(const PlanSheet& sheet, const PlanFigures& figures) {
+  const auto devices = static_cast<double>(devices_of(*sheet.base->cluster));
+  return figures.tokens / in_seconds(figures.step) / devices;
+}
+
+std::string heading(const PlanSheet& sheet, const TextStyle& style) {
+  const Job& base = *sheet.base;
+  const std::string what = fmt::format("{} on {} ({} devices)", base.model.name, base.cluster->name,
+                                       grouped(devices_of(*base.cluster)));
+  std::string text = inked(style, Ink::bold, "Plans for " + what) + "\n";
+  text += fmt::format("  {} samples of {} tokens per step, {}, {}\n", grouped(base.batch.global),
+                      grouped(base.batch.sequence), base.engine_text, base.optimizer.name);
+  if (!sheet.constraints.empty()) text += "  given: " + sheet.constraints + "\n";
+  return text;
+}
+
+std::string proof_text(const PlanProof& proof) {
+  switch (proof.kind) {
+    case PlanProof::Kind::proven:
+      return "proven";
+    case PlanProof::Kind::broken:
+      return "broken";
+    case PlanProof::Kind::unproven:
+      return "open";
+  }
+  return {};
+}
+
+std::string plan_table(const PlanSheet& sheet, const TextStyle& style) {
+  std::vector<std::vector<std::string>> rows;
+  const double slowest = std::ranges::max(sheet.plans, {}, [](const PlanLine& p) {
+                           return p.found.figures.step;
+                         }).found.figures.step.units();
+  const Bytes capacity = smallest_memory(*sheet.base->cluster);
+  for (std::size_t i = 0; i < sheet.plans.size(); ++i) {
+    const PlanLine& plan = sheet.plans[i];
+    const PlanFigures& figures = plan.found.figures;
+    rows.push_back(
+        {std::to_string(i + 1), fmt::format("{:.4g} s", in_seconds(figures.step)),
+         bar(style, Ink::activations, in_seconds(figures.step) / slowest, kBarColumns),
+         fmt::format("{:.1f} %", figures.utilisation * 100),
+         fmt::format("{:.0f}", tokens_per_second_per_device(sheet, figures)),
+         fmt::format("{} ({:.0f} %)", human_bytes(figures.peak), figures.peak / capacity * 100),
+         human_bytes(figures.sent), plan.pareto ? "yes" : "no", proof_text(plan.proof)});
+  }
+  return table(style,
+               {{.title = "#", .right = true},
+                {.title = "step", .right = true},
+                {.title = ""},
+                {.title = "MFU", .right = true},
+                {.title = "tok/s/dev", .right = true},
+                {.title = "memory", .right = true},
+                {.title = "sent", .right = true},
+                {.title = "pareto"},
+                {.title = "proof"}},
+               rows, 0);
+}
+
+/// The table, with each plan's placement below its row.
+std::string plans_block(const PlanSheet& sheet, const TextStyle& style) {
+  const std::vector<std::string> lines = lines_of_text(plan_table(sheet, style));
+  const std::size_t first = lines.size() - sheet.plans.size();
+  std::string text = "\n";
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    text += lines[i] + "\n";
+    if (i < first) continue;
+    const PlanLine& plan = sheet.plans[i - first];
+    text += in_lines(style,
+                     fmt::format("{} (micro-batch {}, recompute {})", plan.placement,
+                                 plan.found.plan.micro_batch, plan.recompute),
+                     5);
+    if (plan.proof.kind != PlanProof::Kind::proven) {
+      const char* word = plan.proof.kind == PlanProof::Kind::broken ? "broken: " : "not proven: ";
+      text += inked(style, Ink::yellow, in_lines(style, word + plan.proof.reason, 5));
+    }
+  }
+  return text;
+}
+
+std::string counts_text(const PlanSheet& sheet) {
+  const PlanCounts& counts = sheet.counts;
+  std::string text =
+      fmt::format("\nsearched {} plans: {} judged one by one, {} excluded by bounds",
+                  grouped(counts.space), grouped(counts.visited), grouped(counts.bounded));
+  text += counts.exact ? "; none is better than these\n"
+                       : "\nstopped early: not proven to be the best\n";
+  std::string rejected;
+  for (const auto& [rule, count] : counts.rejected) {
+    rejected += (rejected.empty() ? "" : ", ") + rule + " " + grouped(count);
+  }
+  if (!rejected.empty()) text += "not plans, by rule: " + rejected + "\n";
+  return text;
+}
+
+std::string change_text(Seconds from, Seconds to) {
+  const double change = to / from - 1;
+  if (std::abs(change) < 5e-5) return "same";
+  return fmt::format("{:+.1f} %", change * 100);
+}
+
+std::string neighbours_text(const PlanSheet& sheet, const TextStyle& style) {
+  const PlanLine& best = sheet.plans.front();
+  if (best.neighbours.empty()) return {};
+  std::vector<std::vector<std::string>> rows;
+  for (const NeighbourLine& line : best.neighbours) {
+    rows.push_back(
+        {line.axis,
+         line.figures ? change_text(best.found.figures.step, line.figures->step) : std::string("-"),
+         line.figures ? human_bytes(line.figures->peak) : line.against, line.choice});
+  }
+  return "\n" + inked(style, Ink::bold, "Plan 1 with one choice changed, the best of each kind") +
+         "\n" +
+         table(style,
+               {{.title = "changed"},
+                {.title = "step", .right = true},
+                {.title = "memory", .right = true},
+                {.title = "to", .may_shrink = true}},
+               rows, 0);
+}
+
+std::string margins_text(const PlanSheet& sheet, const TextStyle& style) {
+  if (sheet.margins.empty()) return {};
+  const PlanFigures& best = sheet.plans.front().found.figures;
+  std::vector<std::vector<std::string>> rows;
+  for (const PlanMargin& margin : sheet.margins) {
+    const double rate = margin.plan.figures.tokens / in_seconds(margin.plan.figures.step);
+    const double gain = rate / (best.tokens / in_seconds(best.step)) - 1;
+    rows.push_back(
+        {fmt::format("{:.3g}x {}", margin.factor, margin.what),
+         fmt::format("{:+.1f} %", gain * 100),
+         bar(style, Ink::green, std::clamp(gain / (margin.factor - 1), 0.0, 1.0), kBarColumns)});
+  }
+  return "\n" + inked(style, Ink::bold, "What more would bring") + "\n" +
+         table(style, {{.title = "of"}, {.title = "tokens/s", .right = true}, {.title = ""}}, rows,
+               0);
+}
+
+std::string shortage_text(const PlanSheet& sheet, const TextStyle& style) {
+  const PlanShortage& shortage = *sheet.shortage;
+  std::string text = "\n" + inked(style, Ink::red, "no plan") + "\n";
+  if (!shortage.least) {
+    return text + in_lines(style, "no placement keeps the rules and the constraints", 2);
+  }
+  const FoundPlan& least = *shortage.least;
+  text += in_lines(style,
+                   fmt::format("the placement that needs least takes {} of {} on a device: {}",
+                               human_bytes(least.figures.peak), human_bytes(shortage.capacity),
+                               sheet.shortage_placement),
+                   2);
+  text += in_lines(style,
+                   fmt::format("its largest part: {}, {}", shortage.largest,
+                               human_bytes(shortage.largest_bytes)),
+                   2);
+  text += in_lines(style,
+                   shortage.devices > 0
+                       ? fmt::format("{} such devices would do", grouped(shortage.devices))
+                       : std::string("more such devices alone would not do"),
+                   2);
+  return text;
+}
+
+}  // namespace
+
+std::string plans_text(const PlanSheet& sheet, const TextStyle& style) {
+  std::string text = heading(sheet, style);
+  if (sheet.plans.empty()) {
+    if (sheet.shortage) text += shortage_text(sheet, style);
+    return text + counts_text(sheet);
+  }
+  text += plans_block(sheet, style) + counts_text(sheet);
+  text += "plan 1 is bound by " + sheet.plans.front().binds;
+  if (sheet.plans.front().cost) {
+    text += fmt::format("; a step costs ${:.2f}", *sheet.plans.front().cost);
+  }
+  text += "\n" + neighbours_text(sheet, style) + margins_text(sheet, style);
+  if (sheet.command.empty()) return text;
+  text += "\n" + inked(style, Ink::bold, "Where its time goes") + "\n";
+  return text + in_lines(style,
+                         "placet simulate " + sheet.command + " " + plan_flags(sheet.plans.front()),
+                         2);
+}
+
+std::string progress_text(const PlanProgress& progress) {
+  const PlanCounts& counts = progress.counts;
+  std::string text =
+      fmt::format("{} plans judged, {} excluded", grouped(counts.visited), grouped(counts.bounded));
+  if (progress.best) {
+    text += fmt::format(", best so far {:.4g} s", in_seconds(progress.best->figures.step));
+  }
+  return text;
+}
+
+}  // namespace placet

@@ -1,0 +1,115 @@
+#include <nlohmann/json.hpp>
+
+#include "report/json_parts.h"
+#include "report/plans.h"
+
+namespace placet {
+namespace {
+
+Json figures_json(const PlanSheet& sheet, const PlanFigures& figures) {
+  const auto devices = static_cast<double>(devices_of(*sheet.base->cluster));
+  return {{"step_seconds", in_seconds(figures.step)},
+          {"tokens_per_second_per_device", figures.tokens / in_seconds(figures.step) / devices},
+          {"mfu", figures.utilisation},
+          {"peak_bytes", in_bytes(figures.peak)},
+          {"sent_bytes", in_bytes(figures.sent)}};
+}
+
+Json neighbours_json(const PlanSheet& sheet, const PlanLine& plan) {
+  Json json = Json::array();
+  for (const NeighbourLine& line : plan.neighbours) {
+    Json one = {{"changed", line.axis}, {"to", line.choice}};
+    if (line.figures) {
+      one.update(figures_json(sheet, *line.figures));
+    } else {
+      one["against"] = line.against;
+    }
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+std::string_view name_of(PlanProof::Kind kind) {
+  switch (kind) {
+    case PlanProof::Kind::proven:
+      return "proven";
+    case PlanProof::Kind::broken:
+      return "broken";
+    case PlanProof::Kind::unproven:
+      return "not proven";
+  }
+  return {};
+}
+
+/// The words that make the plan's job beside those of the call.
+Json job_json(const PlanSheet& sheet, const PlanLine& plan) {
+  const Job& base = *sheet.base;
+  return {{"model", base.model.name},          {"cluster", base.cluster->name},
+          {"placement", plan.placement},       {"seq", base.batch.sequence},
+          {"global-batch", base.batch.global}, {"micro-batch", plan.found.plan.micro_batch},
+          {"recompute", plan.recompute},       {"optimizer", base.optimizer.name},
+          {"engine", base.engine_text}};
+}
+
+Json plan_json(const PlanSheet& sheet, const PlanLine& plan) {
+  Json json = {{"placement", plan.placement},
+               {"micro_batch", plan.found.plan.micro_batch},
+               {"recompute", plan.recompute},
+               {"job", job_json(sheet, plan)}};
+  json.update(figures_json(sheet, plan.found.figures));
+  json["cost"] = plan.cost ? Json(*plan.cost) : Json(nullptr);
+  json["binds"] = plan.binds;
+  json["pareto"] = plan.pareto;
+  json["proof"] = name_of(plan.proof.kind);
+  json["proof_reason"] = plan.proof.reason;
+  json["neighbours"] = neighbours_json(sheet, plan);
+  return json;
+}
+
+Json margins_json(const PlanSheet& sheet) {
+  Json json = Json::object();
+  for (const PlanMargin& margin : sheet.margins) {
+    const PlanFigures& figures = margin.plan.figures;
+    json[margin.what] = {{"factor", margin.factor},
+                         {"step_seconds", in_seconds(figures.step)},
+                         {"tokens_per_second", figures.tokens / in_seconds(figures.step)}};
+  }
+  return json;
+}
+
+Json shortage_json(const PlanSheet& sheet) {
+  const PlanShortage& shortage = *sheet.shortage;
+  Json json = {{"capacity_bytes", in_bytes(shortage.capacity)}, {"devices", shortage.devices}};
+  if (!shortage.least) return json;
+  json["placement"] = sheet.shortage_placement;
+  json["peak_bytes"] = in_bytes(shortage.least->figures.peak);
+  json["largest"] = shortage.largest;
+  json["largest_bytes"] = in_bytes(shortage.largest_bytes);
+  return json;
+}
+
+}  // namespace
+
+std::string plans_json(const PlanSheet& sheet) {
+  Json rejected = Json::object();
+  for (const auto& [rule, count] : sheet.counts.rejected) rejected[rule] = count;
+  Json plans = Json::array();
+  for (const PlanLine& plan : sheet.plans) plans.push_back(plan_json(sheet, plan));
+  Json json = {{"schema", "placet.plans/1"},
+               {"model", {{"name", sheet.base->model.name}}},
+               {"devices", devices_of(*sheet.base->cluster)},
+               {"goal", sheet.goal == PlanGoal::memory ? "memory" : "time"},
+               {"seconds", sheet.seconds},
+               {"space", sheet.counts.space},
+               {"visited", sheet.counts.visited},
+               {"bounded", sheet.counts.bounded},
+               {"exact", sheet.counts.exact},
+               {"rejected", rejected},
+               {"constraints", sheet.constraints},
+               {"plans", plans},
+               {"marginal", margins_json(sheet)}};
+  if (sheet.shortage) json["shortage"] = shortage_json(sheet);
+  return print_json(json);
+}
+
+}  // namespace placet

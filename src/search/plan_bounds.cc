@@ -1,0 +1,252 @@
+#include "search/plan_bounds.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "derive/kernel_time.h"
+
+namespace placet {
+namespace {
+
+std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+/// One pass of a chunk over a micro-batch.
+struct Pass {
+  double forward = 0, forward_host = 0;
+  double backward = 0, backward_host = 0;
+  double weights = 0;
+
+  void add(const UnitCost& cost, double times) {
+    forward += cost.forward * times;
+    forward_host += cost.forward_host * times;
+    backward += cost.backward * times;
+    backward_host += cost.backward_host * times;
+    weights += cost.weights * times;
+  }
+};
+
+Pass pass_of(const DeviceChunk& chunk, const WorkPair& work, const Recompute& recompute) {
+  Pass out;
+  for (const KindRun& run : chunk.runs) {
+    const std::int64_t again = recomputed_of(run, recompute);
+    out.add((*work.plain)[index(run.kind)], static_cast<double>(run.count - again));
+    if (again > 0) out.add((*work.again)[index(run.kind)], static_cast<double>(again));
+  }
+  return out;
+}
+
+/// What is left of messages beside `room` seconds of work, as the step's time counts it.
+double left_beside(double all, bool beside, double room, double pieces, double share) {
+  if (!beside || all == 0) return all;
+  const double open = std::max(all / std::max(1.0, pieces), all - room);
+  return open + (all - open) * share;
+}
+
+}  // namespace
+
+BoundFacts bound_facts(const Job& job) {
+  const EngineTiming& timing = job.profile.timing;
+  return {.host_per_pass = in_seconds(timing.host_per_pass),
+          .host_per_step = in_seconds(timing.host_per_step),
+          .gathers_beside = timing.runs_beside(Overlap::gathers),
+          .reductions_beside = timing.runs_beside(Overlap::reductions),
+          .update_beside = timing.runs_beside(Overlap::update),
+          .sender_waits = timing.sends_block && !timing.runs_beside(Overlap::stages),
+          .message_share = slowest_group(*job.cluster).device.rates.message_share};
+}
+
+StepBound::StepBound(const BoundFacts& facts, const PipelineShape& pipeline,
+                     std::int64_t micro_batches)
+    : facts_(facts), pipeline_(pipeline) {
+  both_ways_ = pipeline.schedule.hosting == Hosting::bidirectional;
+  drains_ = !splits_backward(pipeline.schedule.order);
+  rounds_ = static_cast<double>(micro_batches) / (both_ways_ ? 2 : 1);
+  const auto degree = static_cast<std::int64_t>(pipeline.devices.size());
+  own_.resize(pipeline.devices.size());
+  reduce_.resize(pipeline.devices.size());
+  forward_.resize(index(virtual_stages(pipeline.schedule, degree)));
+  backward_.resize(forward_.size());
+}
+
+void StepBound::add_device(std::size_t device, const WorkPair& work, const Recompute& recompute,
+                           const StepCosts& messages) {
+  const StepCosts::Device own =
+      device < messages.devices.size() ? messages.devices[device] : StepCosts::Device{};
+  const std::vector<DeviceChunk>& chunks = pipeline_.devices[device];
+  const double share = 1.0 / static_cast<double>(chunks.size());
+  const double message = facts_.sender_waits ? messages.boundary : 0;
+  double all = 0;
+  double last_backward = 0;
+  for (std::size_t c = 0; c < chunks.size(); ++c) {
+    const DeviceChunk& chunk = chunks[c];
+    const Pass pass = pass_of(chunk, work, recompute);
+    const double units = std::max(1, chunk.count);
+    const auto whole = [&](double device_time, double host_time, double sent) {
+      const double busy = std::max(device_time, host_time) + facts_.host_per_pass;
+      return busy +
+             left_beside(sent * share, facts_.gathers_beside, busy, units, facts_.message_share);
+    };
+    const double forward =
+        whole(pass.forward, pass.forward_host, own.forward) + (chunk.sends_forward ? message : 0);
+    const double backward = whole(pass.backward, pass.backward_host, own.backward) +
+                            (chunk.sends_backward ? message : 0);
+    all += forward + backward;
+    last_backward += pass.backward;
+    if (both_ways_ && c > 0) continue;  // the other direction's stage, hosted elsewhere too
+    forward_[index(chunk.stage)] = forward;
+    backward_[index(chunk.stage)] = backward;
+  }
+  own_[device] = all * rounds_;
+  reduce_[device] = left_beside(own.reduce, facts_.reductions_beside, last_backward, own.units,
+                                facts_.message_share);
+}
+
+double StepBound::longest() {
+  double end = 0;    // of a device with its reduction
+  double whole = 0;  // of the pipeline
+  double before = 0;
+  double drain = 0;
+  for (std::size_t d = 0; d < own_.size(); ++d) {
+    end = std::max(end, own_[d] + before + reduce_[d]);
+    whole = std::max(whole, own_[d] + before + drain);
+    // A device's first work is that of its first chunk; in two directions the last device begins at
+    // once.
+    if (both_ways_) continue;
+    before += forward_[d];
+    if (drains_) drain += backward_[d];
+  }
+  return std::max(end, whole + *std::ranges::min_element(reduce_));
+}
+
+double StepBound::least(const WorkPair& work, const Recompute& recompute,
+                        const StepCosts& messages) {
+  for (std::size_t d = 0; d < own_.size(); ++d) add_device(d, work, recompute, messages);
+  double after = messages.after;
+  if (facts_.update_beside) {
+    const double open = after / static_cast<double>(work.plain->size());
+    after = open + (after - open) * facts_.message_share;
+  }
+  return longest() + messages.update + after + facts_.host_per_step;
+}
+
+double least_messages(const BoundFacts& facts, const PipelineShape& pipeline,
+                      const StateCosts& states, std::int64_t micro_batches) {
+  const auto m = static_cast<double>(micro_batches);
+  const auto left = [&](double all, bool beside, double pieces) {
+    if (!beside) return all;
+    const double open = all / std::max(1.0, pieces);
+    return open + (all - open) * facts.message_share;
+  };
+  double least = std::numeric_limits<double>::infinity();
+  double after = 0;
+  for (const std::vector<std::int32_t>& units : pipeline.units) {
+    double gathers = 0;
+    double reduce = 0;
+    double own_after = 0;
+    double count = 0;
+    for (std::size_t k = 0; k < states.size(); ++k) {
+      const UnitStateCost& cost = states[k];
+      gathers += units[k] * (m * cost.each + cost.once);
+      reduce += units[k] * cost.reduce;
+      own_after += units[k] * cost.after;
+      count += units[k];
+    }
+    after = std::max(after, own_after);
+    least = std::min(least, left(gathers, facts.gathers_beside, count) +
+                                left(reduce, facts.reductions_beside, count));
+  }
+  return least + left(after, facts.update_beside, static_cast<double>(states.size()));
+}
+
+double least_mean_step(const BoundFacts& facts, const WholeModel& model, const StateCosts& states) {
+  const auto m = static_cast<double>(model.micro_batches);
+  const auto hidden = [&](bool beside) { return beside ? facts.message_share : 1.0; };
+  double gathers = 0;
+  double reduce = 0;
+  double update = 0;
+  double after = 0;
+  for (std::size_t k = 0; k < states.size(); ++k) {
+    gathers += model.units[k] * (m * states[k].each + states[k].once);
+    reduce += model.units[k] * states[k].reduce;
+    update += model.units[k] * states[k].update;
+    after += model.units[k] * states[k].after;
+  }
+  const double all = m * model.work + gathers * hidden(facts.gathers_beside) +
+                     reduce * hidden(facts.reductions_beside) + update +
+                     after * hidden(facts.update_beside);
+  return all / static_cast<double>(model.degree) + facts.host_per_step;
+}
+
+std::int64_t least_mean_rest(const WholeModel& model, const StateCosts& states, bool grows) {
+  std::int64_t bytes = 0;
+  for (std::size_t k = 0; k < states.size(); ++k) {
+    const UnitStateCost& cost = states[k];
+    bytes += model.units[k] * (cost.parameters + cost.optimizer + (grows ? 0 : cost.gradients));
+  }
+  return bytes / model.degree;
+}
+
+double update_of(const PipelineShape& pipeline, const StateCosts& states) {
+  double most = 0;
+  for (const std::vector<std::int32_t>& units : pipeline.units) {
+    double own = 0;
+    for (std::size_t k = 0; k < states.size(); ++k) own += states[k].update * units[k];
+    most = std::max(most, own);
+  }
+  return most;
+}
+
+std::vector<std::int64_t> least_activations(const PipelineShape& pipeline, const WorkPair& work,
+                                            const Recompute& recompute,
+                                            const std::vector<std::vector<std::int64_t>>& held) {
+  std::vector<std::int64_t> out;
+  for (std::size_t d = 0; d < pipeline.devices.size(); ++d) {
+    const std::vector<DeviceChunk>& chunks = pipeline.devices[d];
+    std::int64_t bytes = 0;
+    std::int64_t beyond = 0;
+    for (std::size_t c = 0; c < chunks.size(); ++c) {
+      if (held[d][c] > 0) beyond = 0;  // only units of the last chunk in flight are looked at
+      for (const KindRun& run : chunks[c].runs) {
+        const std::int64_t again = recomputed_of(run, recompute);
+        const UnitCost& plain = (*work.plain)[index(run.kind)];
+        const UnitCost& redone = again > 0 ? (*work.again)[index(run.kind)] : plain;
+        bytes += held[d][c] * (plain.kept * (run.count - again) + redone.kept * again);
+        if (held[d][c] == 0) continue;
+        // The last unit of the chunk runs while all of them are kept.
+        const UnitCost& last =
+            again > 0 && redone.most - redone.kept < plain.most - plain.kept ? redone : plain;
+        beyond = std::max<std::int64_t>(0, last.most - last.kept);
+      }
+    }
+    out.push_back(bytes + beyond);
+  }
+  return out;
+}
+
+std::vector<std::int64_t> least_rest(const PipelineShape& pipeline, const StateCosts& states,
+                                     bool grows) {
+  std::vector<std::int64_t> out;
+  for (const std::vector<std::int32_t>& units : pipeline.units) {
+    std::int64_t bytes = 0;
+    for (std::size_t k = 0; k < states.size(); ++k) {
+      const UnitStateCost& cost = states[k];
+      bytes += units[k] * (cost.parameters + cost.optimizer + (grows ? 0 : cost.gradients));
+    }
+    out.push_back(bytes);
+  }
+  return out;
+}
+
+std::vector<std::vector<std::int64_t>> held_of(const PipelineShape& pipeline,
+                                               std::int64_t micro_batches) {
+  const auto degree = static_cast<std::int64_t>(pipeline.devices.size());
+  std::vector<std::vector<std::int64_t>> out;
+  for (std::int64_t d = 0; d < degree; ++d) {
+    out.push_back(degree == 1 ? std::vector<std::int64_t>(1, 1)
+                              : held_micro_batches(pipeline.schedule, degree, d, micro_batches));
+    out.back().resize(pipeline.devices[index(d)].size(), 0);
+  }
+  return out;
+}
+
+}  // namespace placet

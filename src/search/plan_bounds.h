@@ -1,0 +1,106 @@
+// Bounds from below of a plan's step time and memory, from the costs of its units (docs/theory.md
+// §9.3, with the proofs): the exact sums without some of what only makes them larger.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "search/stage_counts.h"
+#include "search/state_costs.h"
+#include "search/work_costs.h"
+
+namespace placet {
+
+/// Costs of units that are not recomputed, and of those that are.
+struct WorkPair {
+  const WorkCosts* plain = nullptr;
+  const WorkCosts* again = nullptr;
+};
+
+/// Messages of a plan's step that its time holds beside its kernels, by device of the pipeline;
+/// all zero where they are not known yet.
+struct StepCosts {
+  struct Device {
+    double forward = 0;   // per micro-batch: gathers
+    double backward = 0;  // likewise, with reductions each time
+    double reduce = 0;    // once
+    double units = 1;     // it hosts
+  };
+  std::vector<Device> devices;
+  double boundary = 0;  // a micro-batch's way to the next stage
+  double update = 0;    // the optimizer's kernels, on the slowest device
+  double after = 0;     // parameters gathered after the update
+};
+
+/// Facts of the engine and the cluster that bounds use.
+struct BoundFacts {
+  double host_per_pass = 0;
+  double host_per_step = 0;
+  bool gathers_beside = false;
+  bool reductions_beside = false;
+  bool update_beside = false;
+  bool sender_waits = true;
+  double message_share = 0;
+};
+BoundFacts bound_facts(const Job& job);
+
+/// Seconds that steps of one pipeline take at least. Keeps its sums between calls: one per thread.
+class StepBound {
+ public:
+  StepBound(const BoundFacts& facts, const PipelineShape& pipeline, std::int64_t micro_batches);
+
+  double least(const WorkPair& work, const Recompute& recompute, const StepCosts& messages);
+
+ private:
+  void add_device(std::size_t device, const WorkPair& work, const Recompute& recompute,
+                  const StepCosts& messages);
+  double longest();
+
+  const BoundFacts& facts_;
+  const PipelineShape& pipeline_;
+  double rounds_ = 1;  // micro-batches that a chunk sees
+  bool both_ways_ = false;
+  bool drains_ = true;
+  std::vector<double> own_;                 // by device: all its work
+  std::vector<double> reduce_;              // by device
+  std::vector<double> forward_, backward_;  // by virtual stage: one micro-batch
+};
+
+/// Seconds by which messages of the states make every step of a pipeline longer, at least: what is
+/// left of them on the device that has least, whatever runs beside them.
+double least_messages(const BoundFacts& facts, const PipelineShape& pipeline,
+                      const StateCosts& states, std::int64_t micro_batches);
+
+/// Seconds that a step takes at least, whatever the schedule: the mean over the devices of a
+/// pipeline of `degree` of what all units together take, `work` seconds of them a micro-batch's
+/// kernels.
+struct WholeModel {
+  const std::vector<std::int32_t>& units;  // by kind
+  double work = 0;
+  std::int64_t degree = 1;
+  std::int64_t micro_batches = 1;
+};
+double least_mean_step(const BoundFacts& facts, const WholeModel& model, const StateCosts& states);
+
+/// Bytes at rest on the mean device of the pipeline.
+std::int64_t least_mean_rest(const WholeModel& model, const StateCosts& states, bool grows);
+
+/// Seconds of the optimizer's kernels on the device that has most of them.
+double update_of(const PipelineShape& pipeline, const StateCosts& states);
+
+/// Bytes by device of the pipeline that are alive at one instant of backward, at least: what the
+/// micro-batches in flight keep, and what the fullest last unit needs beyond it.
+std::vector<std::int64_t> least_activations(const PipelineShape& pipeline, const WorkPair& work,
+                                            const Recompute& recompute,
+                                            const std::vector<std::vector<std::int64_t>>& held);
+
+/// Bytes at rest by device. `grows`: gradients are not counted, as they may appear in the course of
+/// backward only.
+std::vector<std::int64_t> least_rest(const PipelineShape& pipeline, const StateCosts& states,
+                                     bool grows);
+
+/// Micro-batches in flight by device and chunk.
+std::vector<std::vector<std::int64_t>> held_of(const PipelineShape& pipeline,
+                                               std::int64_t micro_batches);
+
+}  // namespace placet

@@ -1,0 +1,236 @@
+#include "search/plan_space.h"
+
+#include <algorithm>
+#include <span>
+
+#include "derive/stages.h"
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+/// What is moved off the device is said of one axis: the first of these that the mesh has.
+constexpr std::array kCarriers = {AxisRole::batch,  AxisRole::replica, AxisRole::sequence,
+                                  AxisRole::expert, AxisRole::tensor,  AxisRole::layer};
+
+/// Roles along which states may be divided.
+bool has_states(const Degrees& degrees) {
+  return degrees[at(AxisRole::replica)] > 1 || degrees[at(AxisRole::batch)] > 1 ||
+         degrees[at(AxisRole::sequence)] > 1 || degrees[at(AxisRole::expert)] > 1;
+}
+
+bool routes_tokens(const Model& model) {
+  return std::ranges::any_of(model.kinds, [](const UnitKind& kind) {
+    return std::ranges::any_of(
+        kind.operators, [](const Operator& op) { return op.kind == OpKind::grouped_linear; });
+  });
+}
+
+std::vector<std::int16_t> chosen(std::size_t count, const std::vector<bool>& allowed) {
+  std::vector<std::int16_t> out;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (allowed.empty() || allowed[i]) out.push_back(static_cast<std::int16_t>(i));
+  }
+  return out;
+}
+
+/// Appends to `out` all ways to share `left` among the roles from `role` on.
+void add_meshes(const PlanSpace& space, std::span<const bool> useful, std::size_t role,
+                std::int64_t left, Degrees& degrees, std::vector<Degrees>& out) {
+  const auto own = static_cast<AxisRole>(role);
+  const auto fixed = space.constraints().degrees.find(own);
+  const bool is_fixed = fixed != space.constraints().degrees.end();
+  if (role + 1 == degrees.size()) {
+    if (is_fixed && fixed->second != left) return;
+    if (left > 1 && !useful[role]) return;
+    degrees[role] = static_cast<std::int32_t>(left);
+    out.push_back(degrees);
+    return;
+  }
+  for (const std::int64_t d : divisors_of(left)) {
+    if (is_fixed ? d != fixed->second : d > 1 && !useful[role]) continue;
+    degrees[role] = static_cast<std::int32_t>(d);
+    add_meshes(space, useful, role + 1, left / d, degrees, out);
+  }
+}
+
+}  // namespace
+
+std::vector<std::int64_t> divisors_of(std::int64_t n) {
+  std::vector<std::int64_t> low;
+  std::vector<std::int64_t> high;
+  for (std::int64_t d = 1; d * d <= n; ++d) {
+    if (n % d != 0) continue;
+    low.push_back(d);
+    if (d != n / d) high.push_back(n / d);
+  }
+  low.insert(low.end(), high.rbegin(), high.rend());
+  return low;
+}
+
+PlanSpace::PlanSpace(const Job& base, const Choices& choices, PlanConstraints constraints)
+    : base_(base), choices_(choices), constraints_(std::move(constraints)) {
+  devices_ = devices_of(*base.cluster);
+  for (const Unit& unit : base.model.units) {
+    blocks_ += base.model.kinds[static_cast<std::size_t>(unit.kind)].role == UnitRole::block;
+  }
+  has_experts_ = routes_tokens(base.model);
+}
+
+bool PlanSpace::allows(AxisRole role, std::size_t word) const {
+  const auto found = constraints_.words.find(role);
+  return found == constraints_.words.end() || found->second.empty() || found->second[word];
+}
+
+std::vector<Degrees> PlanSpace::meshes() const {
+  std::array<bool, kAxisRoleCount> useful{};
+  for (int r = 0; r < kAxisRoleCount; ++r) {
+    const auto role = static_cast<AxisRole>(r);
+    useful[at(role)] = !words_of(role, 2).empty();
+  }
+  useful[at(AxisRole::layer)] = useful[at(AxisRole::layer)] && blocks_ > 1;
+  useful[at(AxisRole::expert)] = useful[at(AxisRole::expert)] && has_experts_;
+  useful[at(AxisRole::replica)] = std::ranges::any_of(
+      chosen(choices_.states.size(), constraints_.states),
+      [&](std::int16_t s) { return choices_.states[static_cast<std::size_t>(s)].splits; });
+  std::vector<Degrees> out;
+  Degrees degrees{};
+  add_meshes(*this, useful, 0, devices_, degrees, out);
+  // Replicas of groups of one device are what the batch axis is there for.
+  std::erase_if(out, [&](const Degrees& d) {
+    if (d[at(AxisRole::replica)] > 1 && d[at(AxisRole::batch)] == 1) return true;
+    return std::ranges::any_of(constraints_.used, [&](AxisRole role) { return d[at(role)] == 1; });
+  });
+  return out;
+}
+
+std::vector<std::int16_t> PlanSpace::orders_of(const Degrees& degrees) const {
+  std::vector<std::vector<AxisRole>> seen;
+  std::vector<std::int16_t> out;
+  for (std::size_t o = 0; o < choices_.orders.size(); ++o) {
+    std::vector<AxisRole> axes;
+    for (const AxisRole role : choices_.orders[o]) {
+      if (degrees[at(role)] > 1) axes.push_back(role);
+    }
+    if (std::ranges::find(seen, axes) != seen.end()) continue;
+    seen.push_back(std::move(axes));
+    out.push_back(static_cast<std::int16_t>(o));
+  }
+  return out;
+}
+
+std::vector<std::int16_t> PlanSpace::words_of(AxisRole role, std::int32_t degree) const {
+  if (degree == 1) return {0};
+  std::vector<std::int16_t> out;
+  for (std::size_t w = 0; w < choices_.roles[at(role)].words.size(); ++w) {
+    if (allows(role, w)) out.push_back(static_cast<std::int16_t>(w));
+  }
+  return out;
+}
+
+std::vector<std::int16_t> PlanSpace::states_of(const Degrees& degrees) const {
+  std::vector<std::int16_t> all = chosen(choices_.states.size(), constraints_.states);
+  const bool split = degrees[at(AxisRole::replica)] > 1;
+  std::erase_if(all, [&](std::int16_t s) {
+    return choices_.states[static_cast<std::size_t>(s)].splits != split;
+  });
+  if (!has_states(degrees) && all.size() > 1) all.resize(1);
+  return all;
+}
+
+std::vector<std::int16_t> PlanSpace::offloads() const {
+  return chosen(choices_.offloads.size(), constraints_.offloads);
+}
+
+std::vector<std::vector<std::int64_t>> PlanSpace::splits_of(std::int32_t pipeline,
+                                                            std::int16_t schedule) const {
+  if (pipeline == 1) return {{}};
+  const Schedule& own =
+      choices_.word(AxisRole::layer, static_cast<std::size_t>(schedule), 0, 0).schedule;
+  const std::int64_t stages = virtual_stages(own, pipeline);
+  std::vector<std::vector<std::int64_t>> out;
+  if (blocks_ < stages) return out;
+  const std::vector<std::int64_t> even = even_blocks(blocks_, stages);
+  for (const StageWeights& weights : choices_.stages) {
+    std::vector<std::int64_t> shares =
+        even_blocks(blocks_ + weights.embedding + weights.head, stages);
+    // What does not divide goes to stages in the middle, away from embedding and head.
+    std::ranges::reverse(shares);
+    shares.front() -= weights.embedding;
+    shares.back() -= weights.head;
+    if (std::ranges::min(shares) < 1) continue;
+    if (shares == even && blocks_ % stages == 0) shares.clear();
+    if (std::ranges::find(out, shares) == out.end()) out.push_back(std::move(shares));
+  }
+  return out;
+}
+
+std::vector<std::int64_t> PlanSpace::micro_batches_of(const Degrees& degrees) const {
+  const std::int64_t ways = std::int64_t{degrees[at(AxisRole::replica)]} *
+                            degrees[at(AxisRole::batch)] * degrees[at(AxisRole::expert)];
+  if (base_.batch.global % ways != 0) return {};
+  const std::int64_t own = base_.batch.global / ways;
+  if (!constraints_.micro_batch) return divisors_of(own);
+  if (own % *constraints_.micro_batch != 0) return {};
+  return {*constraints_.micro_batch};
+}
+
+std::vector<PlanSpace::Recomputation> PlanSpace::recomputations(std::int64_t blocks) const {
+  std::vector<Recomputation> out;
+  for (const std::int16_t w : chosen(choices_.recompute.size(), constraints_.recompute)) {
+    const RecomputeWord& word = choices_.recompute[static_cast<std::size_t>(w)];
+    if (!word.counted) {
+      out.push_back({.word = w});
+      continue;
+    }
+    if (constraints_.recompute_count) {
+      out.push_back({.word = w, .count = static_cast<std::int32_t>(*constraints_.recompute_count)});
+      continue;
+    }
+    const bool every = word.recompute.kind == Recompute::Kind::every;
+    for (std::int64_t n = every ? 2 : 1; n < blocks; ++n) {
+      out.push_back({.word = w, .count = static_cast<std::int32_t>(n)});
+    }
+  }
+  return out;
+}
+
+Recompute PlanSpace::recompute_of(const Recomputation& choice) const {
+  Recompute out = choices_.recompute[static_cast<std::size_t>(choice.word)].recompute;
+  if (choice.count > 0) out.count = choice.count;
+  return out;
+}
+
+void PlanSpace::add_axis(const Plan& plan, AxisRole role, bool& offloads, Job& job) const {
+  const std::array<std::int16_t, kAxisRoleCount> words = {plan.schedule,  0,           0,
+                                                          plan.attention, plan.expert, plan.tensor};
+  const std::size_t offload = offloads ? static_cast<std::size_t>(plan.offload) : 0;
+  const AxisWord& word = choices_.word(role, static_cast<std::size_t>(words[at(role)]),
+                                       static_cast<std::size_t>(plan.state), offload);
+  AxisPlacement& axis = job.placement.axes.emplace_back(word.axis);
+  axis.degree = plan.degree(role);
+  job.attention.push_back(word.attention);
+  if (role != AxisRole::layer) return;
+  job.schedule = word.schedule;
+  if (plan.split == kNoSplit) return;
+  axis.shares = splits_of(plan.degree(role), plan.schedule)[static_cast<std::size_t>(plan.split)];
+}
+
+void PlanSpace::apply(const Plan& plan, Job& job) const {
+  job.placement.axes.clear();
+  job.attention.clear();
+  job.schedule = {};
+  const auto carrier =
+      std::ranges::find_if(kCarriers, [&](AxisRole role) { return plan.degree(role) > 1; });
+  const AxisRole carries = carrier == kCarriers.end() ? AxisRole::batch : *carrier;
+  for (const AxisRole role : choices_.orders[static_cast<std::size_t>(plan.order)]) {
+    const bool alone = carrier == kCarriers.end() && role == AxisRole::batch;
+    if (plan.degree(role) == 1 && !alone) continue;
+    bool offloads = role == carries;
+    add_axis(plan, role, offloads, job);
+  }
+  job.batch.micro = plan.micro_batch;
+  job.recompute = recompute_of({.word = plan.recompute, .count = plan.count});
+}
+
+}  // namespace placet

@@ -1,0 +1,113 @@
+// The space of plans (docs/theory.md §9): every way to lay a model over a cluster that the choices
+// allow. A plan is a mesh and one choice of each kind; together with what is not to be chosen it is
+// a job.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "profile/choices.h"
+#include "profile/job.h"
+
+namespace placet {
+
+/// Blocks dealt evenly, whatever a plan's schedule allows: where only the axis matters.
+inline constexpr std::int16_t kNoSplit = -1;
+
+/// Degrees by role.
+using Degrees = std::array<std::int32_t, kAxisRoleCount>;
+
+/// One plan: indices into Choices. Its order is that of preference among equals.
+struct Plan {
+  std::int64_t micro_batch = 1;
+  std::int16_t recompute = 0;
+  std::int16_t offload = 0;
+  std::int32_t count = 0;  // of a counted recomputation
+  std::int16_t state = 0;
+  std::int16_t schedule = 0;
+  std::int16_t split = 0;  // how blocks are dealt to stages: index into PlanSpace::splits
+  std::int16_t attention = 0;
+  std::int16_t expert = 0;
+  std::int16_t tensor = 0;
+  std::int16_t order = 0;
+  Degrees degrees{1, 1, 1, 1, 1, 1};
+
+  std::int32_t degree(AxisRole role) const { return degrees[at(role)]; }
+  friend auto operator<=>(const Plan&, const Plan&) = default;
+};
+
+/// What a plan must keep to, beside the rules of every job.
+struct PlanConstraints {
+  std::map<AxisRole, std::int64_t> degrees;       // fixed
+  std::map<AxisRole, std::vector<bool>> words;    // allowed words; none: all
+  std::vector<bool> states, offloads, recompute;  // likewise
+  std::set<AxisRole> used;                        // axes that a plan must have
+  std::optional<std::int64_t> micro_batch;
+  std::optional<std::int64_t> recompute_count;
+  double memory_fraction = 1;  // of the device's capacity
+};
+
+class PlanSpace {
+ public:
+  /// `base`: model, batch, formats, optimizer, cluster, engine; no placement. REQUIRES: a cluster,
+  /// a global batch.
+  PlanSpace(const Job& base, const Choices& choices, PlanConstraints constraints);
+
+  const Job& base() const { return base_; }
+  const Choices& choices() const { return choices_; }
+  const PlanConstraints& constraints() const { return constraints_; }
+  std::int64_t devices() const { return devices_; }
+  std::int64_t blocks() const { return blocks_; }
+
+  /// All meshes of the cluster: degrees by role whose product is its devices, in ascending order.
+  /// Those with a role that the model or the constraints leave no use for are not among them.
+  std::vector<Degrees> meshes() const;
+
+  /// Orders in which the axes of these degrees can stand so that no two give the same placement.
+  std::vector<std::int16_t> orders_of(const Degrees& degrees) const;
+
+  /// Words that a role has at a degree: one, without meaning, where there is no axis.
+  std::vector<std::int16_t> words_of(AxisRole role, std::int32_t degree) const;
+  /// States that make a difference on these degrees.
+  std::vector<std::int16_t> states_of(const Degrees& degrees) const;
+  std::vector<std::int16_t> offloads() const;
+
+  /// Blocks per virtual stage of each way to deal them; empty list: the even one, unsaid.
+  std::vector<std::vector<std::int64_t>> splits_of(std::int32_t pipeline,
+                                                   std::int16_t schedule) const;
+
+  /// Samples of a micro-batch that divide the batch of these degrees.
+  std::vector<std::int64_t> micro_batches_of(const Degrees& degrees) const;
+
+  /// Recomputations for stages of at most `blocks` blocks: (index, count).
+  struct Recomputation {
+    std::int16_t word = 0;
+    std::int32_t count = 0;
+  };
+  std::vector<Recomputation> recomputations(std::int64_t blocks) const;
+  Recompute recompute_of(const Recomputation& choice) const;
+
+  /// Makes `job`, a copy of base(), the job of the plan.
+  void apply(const Plan& plan, Job& job) const;
+
+ private:
+  bool allows(AxisRole role, std::size_t word) const;
+  void add_axis(const Plan& plan, AxisRole role, bool& offloads, Job& job) const;
+
+  const Job& base_;
+  const Choices& choices_;
+  PlanConstraints constraints_;
+  std::int64_t devices_ = 1;
+  std::int64_t blocks_ = 0;
+  bool has_experts_ = false;
+};
+
+/// Whole numbers that divide n, ascending.
+std::vector<std::int64_t> divisors_of(std::int64_t n);
+
+}  // namespace placet

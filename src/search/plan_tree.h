@@ -1,0 +1,142 @@
+// The tree of plans that is searched (docs/theory.md §9.2): from what decides most to what decides
+// least.
+//
+//   shape      degrees and words of the axes that cut the work of a unit: sequence, expert, tensor
+//   work       micro-batch: now a unit's kernels and messages are known
+//   mesh       the other degrees, their order
+//   pipeline   schedule, blocks per stage
+//   states     where the states live, what is moved off the device
+//   plan       recomputation: a job
+#pragma once
+
+#include <tbb/enumerable_thread_specific.h>
+
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "search/best_first.h"
+#include "search/memo.h"
+#include "search/plan_bounds.h"
+#include "search/plan_space.h"
+
+namespace placet {
+
+/// What is sought.
+enum class PlanGoal : std::uint8_t { time, memory };
+
+/// Figures of one plan, as derive and derive_time give them.
+struct PlanFigures {
+  Seconds step;
+  Bytes peak;
+  Bytes sent;
+  double tokens = 0;       // of a step
+  double utilisation = 0;  // model FLOPs over peak and step
+
+  friend bool operator==(const PlanFigures&, const PlanFigures&) = default;
+};
+
+/// A plan that fits and keeps all rules.
+struct FoundPlan {
+  double value = 0;  // seconds or bytes, by the goal
+  Plan plan;
+  PlanFigures figures;
+
+  bool same_as(const FoundPlan& other) const { return figures == other.figures; }
+  friend bool operator<(const FoundPlan& a, const FoundPlan& b) {
+    return std::tuple(a.value, a.figures.step, a.figures.peak, a.figures.sent, a.plan) <
+           std::tuple(b.value, b.figures.step, b.figures.peak, b.figures.sent, b.plan);
+  }
+};
+
+/// Judged by derive and derive_time.
+struct EvaluatedPlan {
+  std::optional<FoundPlan> found;  // none: it breaks a rule or does not fit
+  std::string broken;              // rule; empty: none
+  Bytes peak;
+};
+
+class PlanTree {
+ public:
+  enum class Level : std::uint8_t { shape, work, costed_work, mesh, pipeline, states, plan };
+
+  /// Costs of work, once they are known.
+  struct Work {
+    WorkShape shape;
+    WorkCosts plain;
+    std::vector<WorkCosts> again;  // by word of recomputation
+    double all = 0;                // seconds of a micro-batch through all units
+    std::int64_t most = 0;  // bytes alive at the fullest moment of a unit that is never recomputed
+  };
+  /// Micro-batches of one shape and the meshes that have them, rising.
+  struct WorkGroup {
+    std::int64_t micro_batch = 1;
+    bool accumulates = true;  // several of them in a step
+    std::vector<Degrees> meshes;
+    std::int64_t leaves = 0;
+  };
+  struct Node {
+    double bound = 0;
+    std::int64_t leaves = 0;
+    Level level = Level::shape;
+    Plan plan;
+    std::shared_ptr<const Work> work;
+    std::shared_ptr<const PipelineShape> pipeline;
+    std::shared_ptr<const std::vector<Degrees>> meshes;    // of a shape
+    std::shared_ptr<const std::vector<WorkGroup>> groups;  // of work
+    std::size_t group = 0;                                 // the first one left
+    double step = 0;     // of a pipeline: seconds at least, whatever the states
+    Bytes least_memory;  // of a plan
+  };
+  using Answer = FoundPlan;
+
+  PlanTree(const PlanSpace& space, PlanGoal goal);
+
+  std::vector<Node> roots() const;
+  Opened<Node, FoundPlan> open(const Node& node, double cutoff) const;
+  EvaluatedPlan evaluate(const Plan& plan) const;
+
+  /// Leaves of all roots.
+  std::int64_t size() const;
+
+ private:
+  using Result = Opened<Node, FoundPlan>;
+  using StateKey = std::array<std::int32_t, 12>;
+
+  Result open_shape(const Node& node) const;
+  Result cost_work(const Node& node) const;
+  Result open_work(const Node& node) const;
+  Result open_mesh(const Node& node) const;
+  Result open_pipeline(const Node& node, double cutoff) const;
+  Result open_states(const Node& node, double cutoff) const;
+  Result open_plan(const Node& node) const;
+
+  /// A schedule with one way to deal the blocks.
+  struct PipelineChoice {
+    std::int16_t schedule = 0;
+    std::int16_t split = 0;
+    std::shared_ptr<const PipelineShape> shape;
+  };
+  std::shared_ptr<const std::vector<PipelineChoice>> pipelines_of(std::int32_t degree) const;
+  double bound_of_mesh(const Plan& plan, const Work& work) const;
+  std::shared_ptr<const StateCosts> states_of(const Plan& plan) const;
+  StepCosts messages_of(const PipelineShape& pipeline, const Job& job) const;
+  std::string broken_rule(const Job& job) const;
+  std::int64_t leaves_of_pipelines(std::int32_t degree) const;
+  std::int64_t leaves_of(const Degrees& mesh) const;
+  std::int64_t leaves_of_states(const Degrees& mesh) const;
+  std::int64_t micro_batches(const Plan& plan) const;
+  double value_of(double step, double bytes) const;
+
+  const PlanSpace& space_;
+  PlanGoal goal_;
+  BoundFacts facts_;
+  double limit_ = 0;  // bytes
+  bool grows_ = false;
+  std::vector<std::int32_t> units_;  // of the model, by kind
+  mutable tbb::enumerable_thread_specific<Workbench> benches_;
+  mutable Memo<std::int32_t, std::vector<PipelineChoice>> pipelines_;
+  mutable Memo<StateKey, StateCosts> states_;
+};
+
+}  // namespace placet

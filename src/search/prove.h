@@ -1,0 +1,22 @@
+// Whether a plan is the training it claims to be: its step program, judged (docs/theory.md §6).
+#pragma once
+
+#include <string>
+
+#include "profile/job.h"
+
+namespace placet {
+
+struct PlanProof {
+  enum class Kind : std::uint8_t { proven, broken, unproven };
+  Kind kind = Kind::unproven;
+  std::string reason;  // of broken and unproven
+
+  friend bool operator==(const PlanProof&, const PlanProof&) = default;
+};
+
+/// Lowers the job under the plain theory and checks the program. unproven: the job has parts that
+/// have no program form yet.
+PlanProof prove(const Job& job);
+
+}  // namespace placet

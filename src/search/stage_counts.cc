@@ -1,0 +1,85 @@
+#include "search/stage_counts.h"
+
+#include <algorithm>
+
+#include "derive/stages.h"
+
+namespace placet {
+namespace {
+
+std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+DeviceChunk chunk_of(const Model& model, const std::vector<int>& units, std::int32_t& ordinal) {
+  DeviceChunk out;
+  for (const int u : units) {
+    const auto kind = static_cast<std::int16_t>(model.units[index(u)].kind);
+    const UnitRole role = model.kinds[index(kind)].role;
+    const bool block = role == UnitRole::block;
+    if (out.runs.empty() || out.runs.back().kind != kind) {
+      out.runs.push_back({.kind = kind,
+                          .ordinal = ordinal,
+                          .is_block = block,
+                          .may_recompute = block || role == UnitRole::mtp});
+    }
+    ++out.runs.back().count;
+    ++out.count;
+    if (block) ++ordinal;
+  }
+  return out;
+}
+
+/// Multiples of `step` in [first, first + count).
+std::int64_t multiples(std::int64_t first, std::int64_t count, std::int64_t step) {
+  const auto up_to = [&](std::int64_t n) { return (n + step - 1) / step; };
+  return up_to(first + count) - up_to(first);
+}
+
+}  // namespace
+
+PipelineShape pipeline_shape(const PlanSpace& space, std::int32_t degree, std::int16_t schedule,
+                             std::int16_t split, Job& job) {
+  Plan plan{.schedule = schedule, .split = split};
+  plan.degrees[at(AxisRole::layer)] = degree;
+  space.apply(plan, job);
+  PipelineShape out;
+  std::int64_t most = 0;
+  if (degree > 1) out.schedule = job.schedule;
+  const std::int64_t last = virtual_stages(out.schedule, degree) - 1;
+  for (const Stage& stage : stages_of(job)) {
+    std::int32_t ordinal = 0;
+    std::vector<DeviceChunk>& chunks = out.devices.emplace_back();
+    std::vector<std::int32_t>& units = out.units.emplace_back(job.model.kinds.size(), 0);
+    for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
+      DeviceChunk& chunk = chunks.emplace_back(chunk_of(job.model, stage.chunks[c], ordinal));
+      chunk.stage = static_cast<std::int32_t>(stage.virtual_stages[c]);
+      chunk.sends_forward = stage.virtual_stages[c] < last;
+      chunk.sends_backward = stage.virtual_stages[c] > 0;
+      for (const KindRun& run : chunk.runs) units[index(run.kind)] += run.count;
+    }
+    most = std::max(most, std::int64_t{ordinal});
+  }
+  out.recomputations = space.recomputations(most);
+  return out;
+}
+
+std::int64_t recomputed_of(const KindRun& run, const Recompute& recompute) {
+  if (!run.may_recompute) return 0;
+  const std::int64_t n = recompute.count;
+  switch (recompute.kind) {
+    case Recompute::Kind::none:
+      return 0;
+    case Recompute::Kind::full:
+    case Recompute::Kind::selective:
+      return run.count;
+    case Recompute::Kind::every:
+      if (n < 1) return 0;
+      if (!run.is_block) return run.ordinal % n == 0 ? run.count : 0;
+      return multiples(run.ordinal, run.count, n);
+    case Recompute::Kind::first:
+      if (!run.is_block) return run.ordinal < n ? run.count : 0;
+      return std::clamp<std::int64_t>(n - run.ordinal, 0, run.count);
+  }
+  return 0;
+}
+
+}  // namespace placet

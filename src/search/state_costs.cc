@@ -1,0 +1,96 @@
+#include "search/state_costs.h"
+
+#include <algorithm>
+
+#include "derive/collective_time.h"
+#include "derive/communication.h"
+#include "derive/kernel_time.h"
+#include "derive/layout.h"
+#include "derive/state_bytes.h"
+#include "derive/update_inputs.h"
+
+namespace placet {
+namespace {
+
+/// Seconds of the update per element, on the device and on the host (as derive/update_time.h).
+struct UpdateRates {
+  double device = 0;
+  double host = 0;
+};
+
+UpdateRates update_rates(const Job& job) {
+  const DeviceGroup& devices = slowest_group(*job.cluster);
+  const EngineTiming& timing = job.profile.timing;
+  const double each = timing.update_bytes + (job.clips_by_global_norm ? timing.clip_bytes : 0.0);
+  return {.device = each / in_bytes_per_second(devices.device.rates.memory),
+          .host = each / in_bytes_per_second(devices.host_link)};
+}
+
+bool sends_alone(const Profile& profile, const UnitTerm& term) {
+  if (term.grain != MessageGrain::unit && term.grain != MessageGrain::tensor) return false;
+  // Engines may gather a model's last block once only.
+  return !profile.last_block_stays_gathered || term.term.phase != Phase::backward;
+}
+
+void add_messages(const Layout& layout, int unit, MessageTimer& timer, UnitStateCost& cost) {
+  const Job& job = *layout.job;
+  for (const UnitTerm& term : parameter_traffic(layout, unit, {})) {
+    if (term.term.state == State::activations || !sends_alone(job.profile, term)) continue;
+    const double time = in_seconds(timer.call(term.term)) * static_cast<double>(term.term.count);
+    switch (term.term.phase) {
+      case Phase::forward:
+      case Phase::backward:
+        (term.per_micro_batch ? cost.each : cost.once) += time;
+        break;
+      case Phase::reduce:
+        cost.reduce += time;
+        break;
+      case Phase::update:
+        if (term.term.state == State::parameters) cost.after += time;
+        break;
+    }
+  }
+}
+
+bool shares_tensors(const UnitKind& kind) {
+  return std::ranges::any_of(kind.parameters,
+                             [](const Parameter& p) { return p.tied.has_value(); });
+}
+
+}  // namespace
+
+StateCosts state_costs(const PlanSpace& space, const Plan& plan, Workbench& bench) {
+  Plan alone = plan;
+  alone.micro_batch = 1;
+  alone.recompute = 0;
+  alone.split = kNoSplit;
+  space.apply(alone, bench.job);
+  bench.job.recompute = {};
+  const Layout layout = lay_out(bench.job, bench.prepared.front());
+  const UpdateRates rates = update_rates(bench.job);
+  MessageTimer timer(bench.job);
+  StateCosts out(bench.job.model.kinds.size());
+  for (std::size_t u = 0; u < layout.units.size(); ++u) {
+    const LocalUnit& local = layout.units[u];
+    const UnitKind& kind = bench.job.model.kinds[static_cast<std::size_t>(local.kind)];
+    UnitStateCost& cost = out[static_cast<std::size_t>(local.kind)];
+    if (kind.role == UnitRole::block && !shares_tensors(kind)) {
+      add_messages(layout, static_cast<int>(u), timer, cost);
+    }
+    for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
+      if (kind.parameters[p].tied) continue;
+      const LocalParameter& own = local.parameters[p];
+      const StateBytes bytes = state_bytes(bench.job, kind.parameters[p], own);
+      cost.parameters += bytes.device[0];
+      cost.optimizer += bytes.device[1];
+      cost.gradients += bytes.device[2];
+      if (!own.trainable) continue;
+      const double host = in_double(updated_on_host(own));
+      cost.update +=
+          static_cast<double>(own.rest[1]) * ((1 - host) * rates.device + host * rates.host);
+    }
+  }
+  return out;
+}
+
+}  // namespace placet

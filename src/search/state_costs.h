@@ -1,0 +1,32 @@
+// What the states of one unit take on a device: the other part of a plan that many plans share
+// (docs/theory.md §9.2).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "search/plan_space.h"
+#include "search/work_costs.h"
+
+namespace placet {
+
+/// Of one unit. Tensors that may be another unit's are left out.
+struct UnitStateCost {
+  std::int64_t parameters = 0;  // bytes at rest on the device
+  std::int64_t optimizer = 0;
+  std::int64_t gradients = 0;
+  double update = 0;  // seconds of its update
+  // Seconds of its parameters' and gradients' own messages: per micro-batch, per step, after the
+  // last backward, after the update. Only of blocks, and of messages that each unit sends alone.
+  double each = 0, once = 0, reduce = 0, after = 0;
+};
+
+/// By kind of unit.
+using StateCosts = std::vector<UnitStateCost>;
+
+/// Depends on all degrees but that of the layer axis, the words of sequence, expert and tensor
+/// axes, the state and the offload.
+StateCosts state_costs(const PlanSpace& space, const Plan& plan, Workbench& bench);
+
+}  // namespace placet

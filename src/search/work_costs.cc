@@ -1,0 +1,86 @@
+#include "search/work_costs.h"
+
+#include <algorithm>
+
+#include "derive/layout.h"
+#include "derive/unit_memory.h"
+#include "derive/unit_time.h"
+
+namespace placet {
+namespace {
+
+bool is_recomputed(UnitRole role) { return role == UnitRole::block || role == UnitRole::mtp; }
+
+void add_part(const PartTime& part, double& device, double& host) {
+  const double own = in_seconds(part.device());
+  if (own == 0) return;
+  device += own;
+  host += in_seconds(part.host);
+}
+
+UnitCost cost_of(const Layout& layout, int unit, bool recomputed) {
+  const UnitTime time = unit_time(layout, unit, recomputed);
+  const UnitMemory memory = unit_memory(layout, unit, recomputed);
+  UnitCost out{.weights = in_seconds(time.weights), .kept = memory.kept};
+  add_part(time[Part::forward], out.forward, out.forward_host);
+  add_part(time[Part::again], out.backward, out.backward_host);
+  add_part(time[Part::backward], out.backward, out.backward_host);
+  // Gradients of weights are left out: their buffers depend on where the states live.
+  for (const UnitPeak* peak : {&memory.forward, &memory.loss, &memory.backward}) {
+    out.most = std::max(out.most, peak->total() - peak->weight_gradient);
+  }
+  return out;
+}
+
+WorkCosts costs(const PlanSpace& space, const WorkShape& shape, std::optional<std::int16_t> word,
+                Workbench& bench) {
+  apply_plain(space, shape, bench.job);
+  if (word)
+    bench.job.recompute = space.choices().recompute[static_cast<std::size_t>(*word)].recompute;
+  const Prepared& prepared = bench.prepared[static_cast<std::size_t>(word.value_or(0))];
+  const Layout layout = lay_out(bench.job, prepared);
+  WorkCosts out(bench.job.model.kinds.size());
+  for (std::size_t u = 0; u < layout.units.size(); ++u) {
+    const auto kind = static_cast<std::size_t>(layout.units[u].kind);
+    const bool again = word && is_recomputed(bench.job.model.kinds[kind].role);
+    out[kind] = cost_of(layout, static_cast<int>(u), again);
+  }
+  return out;
+}
+
+}  // namespace
+
+Workbench::Workbench(const PlanSpace& space) : job(space.base()) {
+  for (const RecomputeWord& word : space.choices().recompute) {
+    job.recompute = word.recompute;
+    prepared.push_back(prepare(job));
+  }
+  job.recompute = {};
+}
+
+void apply_plain(const PlanSpace& space, const WorkShape& shape, Job& job) {
+  Plan plan{.micro_batch = shape.micro_batch,
+            .attention = shape.attention,
+            .expert = shape.expert,
+            .tensor = shape.tensor,
+            .degrees = shape.degrees};
+  const std::int64_t inside = shape.degree(AxisRole::sequence) * shape.degree(AxisRole::expert) *
+                              shape.degree(AxisRole::tensor);
+  const std::int64_t outside = space.devices() / inside;
+  plan.degrees[at(AxisRole::batch)] = static_cast<std::int32_t>(outside);
+  space.apply(plan, job);
+  job.recompute = {};
+  job.batch.global =
+      outside * shape.degree(AxisRole::expert) * shape.micro_batch * (shape.accumulates ? 2 : 1);
+}
+
+WorkCosts plain_costs(const PlanSpace& space, const WorkShape& shape, Workbench& bench) {
+  return costs(space, shape, std::nullopt, bench);
+}
+
+WorkCosts recomputed_costs(const PlanSpace& space, const WorkShape& shape, std::int16_t word,
+                           Workbench& bench) {
+  return costs(space, shape, word, bench);
+}
+
+}  // namespace placet

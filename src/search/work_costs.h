@@ -1,0 +1,56 @@
+// What one block, embedding or head costs on a device, whatever the pipeline and the states around
+// it: the part of a plan that many plans share (docs/theory.md §9.2).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "derive/prepared.h"
+#include "search/plan_space.h"
+
+namespace placet {
+
+/// A job to work on, and what can be read off its model for each recomputation. One per thread.
+struct Workbench {
+  Job job;
+  std::vector<Prepared> prepared;  // by word of Choices::recompute
+
+  Workbench(const PlanSpace& space);
+};
+
+/// One unit over one micro-batch. Seconds of the device and of the host that launches for it.
+struct UnitCost {
+  double forward = 0, forward_host = 0;
+  double backward = 0, backward_host = 0;  // recomputation included
+  double weights = 0;                      // of backward
+  std::int64_t kept = 0;                   // bytes, from forward to backward
+  std::int64_t most = 0;                   // bytes alive at its fullest moment, at least
+};
+
+/// By kind of unit.
+using WorkCosts = std::vector<UnitCost>;
+
+/// Where work is the same: degrees of the axes that cut it, their words, the micro-batch, and
+/// whether gradients are accumulated.
+struct WorkShape {
+  Degrees degrees{1, 1, 1, 1, 1, 1};  // of sequence, expert, tensor; batch takes the other devices
+  std::int16_t attention = 0;
+  std::int16_t expert = 0;
+  std::int16_t tensor = 0;
+  std::int64_t micro_batch = 1;
+  bool accumulates = true;
+
+  std::int64_t degree(AxisRole role) const { return degrees[at(role)]; }
+};
+
+/// The plainest plan of a shape: one batch axis takes all devices that do not cut the work.
+void apply_plain(const PlanSpace& space, const WorkShape& shape, Job& job);
+
+/// Of units that are not recomputed.
+WorkCosts plain_costs(const PlanSpace& space, const WorkShape& shape, Workbench& bench);
+
+/// Of units recomputed by the word. Units that never are have their plain costs.
+WorkCosts recomputed_costs(const PlanSpace& space, const WorkShape& shape, std::int16_t word,
+                           Workbench& bench);
+
+}  // namespace placet

@@ -1,0 +1,274 @@
+#include "search/brute_force.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "catalog/choices_catalog.h"
+#include "catalog/job.h"
+#include "catalog/strategy_catalog.h"
+#include "derive/derive.h"
+#include "derive/time.h"
+#include "placement/grammar.h"
+
+namespace placet::testing {
+namespace {
+
+class Draw {
+ public:
+  explicit Draw(std::uint32_t seed) : random_(seed) {}
+  std::int64_t whole(std::int64_t least, std::int64_t most) {
+    return std::uniform_int_distribution<std::int64_t>(least, most)(random_);
+  }
+  bool one_in(std::int64_t n) { return whole(1, n) == 1; }
+  /// From 1/by to by, evenly in the logarithm.
+  double around(double by) {
+    return std::exp(std::uniform_real_distribution<double>(-std::log(by), std::log(by))(random_));
+  }
+  std::vector<bool> some(std::size_t count, std::size_t most) {
+    std::vector<bool> out(count, false);
+    for (std::size_t i = 0; i < most; ++i) {
+      out[static_cast<std::size_t>(whole(0, static_cast<std::int64_t>(count) - 1))] = true;
+    }
+    return out;
+  }
+
+ private:
+  std::mt19937 random_;
+};
+
+/// Keeps the first blocks of a model.
+void cut_short(Model& model, std::int64_t blocks) {
+  std::int64_t seen = 0;
+  std::erase_if(model.units, [&](const Unit& unit) {
+    return model.kinds[static_cast<std::size_t>(unit.kind)].role == UnitRole::block &&
+           ++seen > blocks;
+  });
+}
+
+void draw_cluster(Draw& draw, Job& job) {
+  constexpr std::array kDevices = {1, 2, 3, 4, 6, 8, 12, 16};
+  const auto devices = kDevices[static_cast<std::size_t>(draw.whole(0, kDevices.size() - 1))];
+  DeviceGroup& group = job.cluster->groups.front();
+  group.count = devices;
+  group.per_host = std::min<std::int64_t>(group.per_host, devices);
+  group.host_memory = bytes(draw.whole(1, 2000) * 1'000'000'000);
+  group.host_link = group.host_link * draw.around(4);
+  std::int64_t inside = draw.one_in(2) ? 2 : 4;
+  for (Level& level : group.levels) {
+    level.devices = std::min<std::int64_t>(inside, devices);
+    level.bandwidth = level.bandwidth * draw.around(30);
+    level.latency = level.latency * draw.around(10);
+    level.all_reduce.clear();
+    inside = devices;
+  }
+  DeviceRates& rates = group.device.rates;
+  for (FlopsPerSecond& rate : rates.matmul) rate = rate * draw.around(4);
+  rates.memory = rates.memory * draw.around(4);
+  rates.message_share = draw.one_in(3) ? 0 : 0.3 * draw.around(3);
+}
+
+void draw_engine(Draw& draw, EngineTiming& timing) {
+  timing.overlaps = static_cast<std::uint16_t>(draw.whole(0, (1 << kOverlapCount) - 1));
+  timing.sends_block = draw.one_in(2);
+  timing.host_per_launch = timing.host_per_launch * draw.around(20);
+  timing.host_per_pass = microseconds(static_cast<double>(draw.whole(0, 1000)));
+  timing.host_per_step = microseconds(static_cast<double>(draw.whole(0, 10000)));
+}
+
+PlanConstraints draw_constraints(Draw& draw, const Choices& choices) {
+  PlanConstraints out;
+  const auto words = [&](AxisRole role, std::size_t most) {
+    out.words[role] = draw.some(choices.roles[at(role)].words.size(), most);
+  };
+  words(AxisRole::layer, 3);
+  words(AxisRole::sequence, 1);
+  words(AxisRole::tensor, 2);
+  out.states = draw.some(choices.states.size(), 3);
+  out.offloads = draw.some(choices.offloads.size(), 1);
+  out.recompute = draw.some(choices.recompute.size(), 2);
+  return out;
+}
+
+/// Every plan of a space, loop by loop.
+class EveryPlan {
+ public:
+  explicit EveryPlan(const PlanSpace& space) : space_(space) {}
+
+  std::vector<Plan> all() {
+    for (const Degrees& mesh : space_.meshes()) {
+      Plan plan;
+      plan.degrees = mesh;
+      for (plan.micro_batch = 1; plan.micro_batch <= space_.base().batch.global;
+           ++plan.micro_batch) {
+        const std::int64_t ways = std::int64_t{mesh[at(AxisRole::replica)]} *
+                                  mesh[at(AxisRole::batch)] * mesh[at(AxisRole::expert)];
+        if (space_.base().batch.global % (ways * plan.micro_batch) == 0) add_words(plan);
+      }
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void add_words(Plan plan) {
+    for (const auto attention : space_.words_of(AxisRole::sequence, plan.degrees[3])) {
+      for (const auto tensor : space_.words_of(AxisRole::tensor, plan.degrees[5])) {
+        for (const auto order : space_.orders_of(plan.degrees)) {
+          plan.attention = attention;
+          plan.tensor = tensor;
+          plan.order = order;
+          add_pipelines(plan);
+        }
+      }
+    }
+  }
+
+  void add_pipelines(Plan plan) {
+    for (const auto schedule : space_.words_of(AxisRole::layer, plan.degrees[0])) {
+      const auto splits = space_.splits_of(plan.degrees[0], schedule);
+      for (std::size_t split = 0; split < splits.size(); ++split) {
+        plan.schedule = schedule;
+        plan.split = static_cast<std::int16_t>(split);
+        add_states(plan);
+      }
+    }
+  }
+
+  void add_states(Plan plan) {
+    Job job = space_.base();
+    const PipelineShape pipeline =
+        pipeline_shape(space_, plan.degrees[0], plan.schedule, plan.split, job);
+    for (const auto state : space_.states_of(plan.degrees)) {
+      for (const auto offload : space_.offloads()) {
+        for (const auto& choice : pipeline.recomputations) {
+          plan.state = state;
+          plan.offload = offload;
+          plan.recompute = choice.word;
+          plan.count = choice.count;
+          out_.push_back(plan);
+        }
+      }
+    }
+  }
+
+  const PlanSpace& space_;
+  std::vector<Plan> out_;
+};
+
+/// The best of all plans, each judged on its own.
+std::vector<FoundPlan> judge_all(const PlanSpace& space, const PlanOptions& options,
+                                 const std::vector<Plan>& plans) {
+  const PlanTree tree(space, options.goal);
+  std::vector<FoundPlan> found;
+  for (const Plan& plan : plans) {
+    EvaluatedPlan judged = tree.evaluate(plan);
+    if (!judged.found) continue;
+    const auto same = std::ranges::find_if(
+        found, [&](const FoundPlan& other) { return other.same_as(*judged.found); });
+    if (same == found.end()) {
+      found.push_back(*judged.found);
+    } else if (*judged.found < *same) {
+      *same = *judged.found;
+    }
+  }
+  std::ranges::sort(found, [](const FoundPlan& a, const FoundPlan& b) { return a < b; });
+  if (found.size() > options.top) found.resize(options.top);
+  return found;
+}
+
+/// A capacity that some plans keep and others do not: the peak of one of them.
+void draw_capacity(Draw& draw, const PlanSpace& space, const std::vector<Plan>& plans, Job& base) {
+  const Plan& one =
+      plans[static_cast<std::size_t>(draw.whole(0, static_cast<std::int64_t>(plans.size()) - 1))];
+  const Bytes peak = PlanTree(space, PlanGoal::time).evaluate(one).peak;
+  if (peak > Bytes()) base.cluster->groups.front().device.memory = peak;
+}
+
+std::string difference(const std::vector<FoundPlan>& expected, const PlanResult& found,
+                       std::size_t plans) {
+  std::int64_t counted = found.counts.visited + found.counts.bounded;
+  for (const auto& [rule, count] : found.counts.rejected) counted += count;
+  if (counted != static_cast<std::int64_t>(plans)) {
+    return std::to_string(counted) + " plans counted, there are " + std::to_string(plans);
+  }
+  if (expected.size() != found.plans.size()) return "another number of plans";
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (expected[i].plan != found.plans[i].plan || expected[i].value != found.plans[i].value) {
+      return "another plan stands at " + std::to_string(i);
+    }
+  }
+  return {};
+}
+
+/// A plan whose placement is printed and read again must have the same figures.
+std::string read_again(const PlanSpace& space, const StrategyCatalog& strategies,
+                       const FoundPlan& found) {
+  Job job = space.base();
+  space.apply(found.plan, job);
+  const std::string text = print_placement(job.placement, strategies.vocabulary);
+  job.placement = parse_placement(text, strategies.vocabulary);
+  job.schedule = schedule_of(strategies, job.placement);
+  job.attention = attention_of(strategies, job.placement);
+  const Derivation derivation = derive(job);
+  const TimeDerivation time = derive_time(job);
+  const bool same = derivation.peak == found.figures.peak &&
+                    derivation.sent == found.figures.sent && time.step == found.figures.step;
+  return same && derivation.fits ? "" : "figures differ once read again: " + text;
+}
+
+}  // namespace
+
+SmallSpaces::SmallSpaces()
+    : catalog_(find_catalog()),
+      strategies_(load_strategies(catalog_)),
+      choices_(load_choices(catalog_, strategies_, "all")) {
+  for (const char* name :
+       {"gpt2", "llama-3.2-1b", "qwen3-0.6b", "olmoe-1b-7b", "deepseek-v2-lite", "gemma-2-2b"}) {
+    JobRequest request{.model = name, .cluster = "h100-sxm:2", .global_batch = 1};
+    request.sequence = 512;
+    jobs_.push_back(load_unplaced_job(catalog_, request));
+  }
+}
+
+Comparison SmallSpaces::compare(std::uint32_t seed) const {
+  Draw draw(seed);
+  Job base =
+      jobs_[static_cast<std::size_t>(draw.whole(0, static_cast<std::int64_t>(jobs_.size()) - 1))];
+  cut_short(base.model, draw.whole(1, 6));
+  base.batch.sequence = 256 << draw.whole(0, 2);
+  base.batch.global = draw.whole(1, 24);
+  base.clips_by_global_norm = draw.one_in(2);
+  draw_cluster(draw, base);
+  draw_engine(draw, base.profile.timing);
+  if (draw.one_in(3)) base.profile.gradient_life = GradientLife::growing;
+  const PlanSpace space(base, choices_, draw_constraints(draw, choices_));
+  const PlanOptions options{.goal = draw.one_in(4) ? PlanGoal::memory : PlanGoal::time,
+                            .top = static_cast<std::size_t>(draw.whole(1, 5))};
+  const std::vector<Plan> plans = EveryPlan(space).all();
+  constexpr std::size_t kMostPlans = 4000;
+  if (plans.empty() || plans.size() > kMostPlans) return {};
+  draw_capacity(draw, space, plans, base);
+  const std::vector<FoundPlan> expected = judge_all(space, options, plans);
+  const PlanResult found = find_plans(space, options);
+  Comparison out{.difference = difference(expected, found, plans.size()),
+                 .plans = plans.size(),
+                 .fit = expected.size()};
+  for (const FoundPlan& plan : found.plans) {
+    if (out.difference.empty()) out.difference = read_again(space, strategies_, plan);
+  }
+  if (!out.difference.empty())
+    out.difference = "seed " + std::to_string(seed) + ": " + out.difference;
+  return out;
+}
+
+std::string SmallSpaces::compare_all(std::uint32_t first, std::uint32_t last) const {
+  std::size_t with_plans = 0;
+  for (std::uint32_t seed = first; seed <= last; ++seed) {
+    const Comparison own = compare(seed);
+    if (!own.difference.empty()) return own.difference;
+    with_plans += own.fit > 0;
+  }
+  return 2 * with_plans >= last - first ? "" : "too few spaces have a plan";
+}
+
+}  // namespace placet::testing

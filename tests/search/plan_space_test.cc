@@ -1,0 +1,93 @@
+#include "search/plan_space.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "catalog/choices_catalog.h"
+#include "catalog/job.h"
+#include "catalog/strategy_catalog.h"
+#include "placement/grammar.h"
+
+namespace placet {
+namespace {
+
+class PlanSpaceTest : public ::testing::Test {
+ protected:
+  PlanSpaceTest()
+      : catalog_(find_catalog()),
+        strategies_(load_strategies(catalog_)),
+        choices_(load_choices(catalog_, strategies_, "all")) {}
+
+  Job job(const std::string& cluster, std::int64_t global) const {
+    return load_unplaced_job(catalog_, {.model = "llama-3.2-1b",  // 16 blocks, 32 heads
+                                        .cluster = cluster,
+                                        .sequence = 2048,
+                                        .global_batch = global});
+  }
+
+  Catalog catalog_;
+  StrategyCatalog strategies_;
+  Choices choices_;
+};
+
+TEST(Divisors, AreAllOfThemRising) {
+  EXPECT_EQ(divisors_of(12), (std::vector<std::int64_t>{1, 2, 3, 4, 6, 12}));
+  EXPECT_EQ(divisors_of(16), (std::vector<std::int64_t>{1, 2, 4, 8, 16}));
+  EXPECT_EQ(divisors_of(1), (std::vector<std::int64_t>{1}));
+}
+
+TEST_F(PlanSpaceTest, MeshesMultiplyToTheDevices) {
+  const Job base = job("12xh100-sxm", 12);
+  const std::vector<Degrees> meshes = PlanSpace(base, choices_, {}).meshes();
+  for (const Degrees& mesh : meshes) {
+    std::int64_t product = 1;
+    for (const std::int32_t d : mesh) product *= d;
+    EXPECT_EQ(product, 12);
+    EXPECT_EQ(mesh[at(AxisRole::expert)], 1);  // a dense model
+  }
+  // 12 = 2 x 2 x 3 shared among five roles: C(6,4) x 5 = 75; without those that have replicas of
+  // single devices: batch 1 and replica > 1. With batch 1: 12 among four roles, C(5,3) x 4 = 40, of
+  // which replica 1: 12 among three roles, C(4,2) x 3 = 18. So 75 - 22.
+  EXPECT_EQ(meshes.size(), 53U);
+}
+
+TEST_F(PlanSpaceTest, FixedAxesStayFixed) {
+  const Job base = job("h100-sxm:1", 8);
+  PlanConstraints constraints;
+  constraints.degrees[AxisRole::tensor] = 4;
+  for (const Degrees& mesh : PlanSpace(base, choices_, constraints).meshes()) {
+    EXPECT_EQ(mesh[at(AxisRole::tensor)], 4);
+  }
+}
+
+TEST_F(PlanSpaceTest, PlansPrintAndParseBack) {
+  const Job base = job("h100-sxm:1", 8);
+  const PlanSpace space(base, choices_, {});
+  Plan plan{.micro_batch = 2, .state = 1, .tensor = 1, .degrees = {2, 1, 2, 1, 1, 2}};
+  Job planned = base;
+  space.apply(plan, planned);
+  const std::string text = print_placement(planned.placement, strategies_.vocabulary);
+  EXPECT_EQ(text, "pp=2:1f1b dp=2:zero1 tp=2:tp+sp");
+  EXPECT_EQ(parse_placement(text, strategies_.vocabulary), planned.placement);
+}
+
+TEST_F(PlanSpaceTest, BlocksThatDoNotDivideAreDealtOut) {
+  const Job base = job("h100-sxm:1", 8);
+  const PlanSpace space(base, choices_, {});
+  // 16 blocks on 3 stages: 5, 5, 6; with the head as a block: 17 are 5, 6, 6, less one at the end;
+  // with the embedding too: 18 are 6, 6, 6, less one at each end.
+  EXPECT_EQ(space.splits_of(3, 0), (std::vector<std::vector<std::int64_t>>{{5, 5, 6}, {5, 6, 5}}));
+  // On 4 stages they divide: unsaid; 17 are 4, 4, 4, 5 less one: the same; 18: 4, 4, 5, 5 less two.
+  EXPECT_EQ(space.splits_of(4, 0), (std::vector<std::vector<std::int64_t>>{{}, {3, 4, 5, 4}}));
+}
+
+TEST_F(PlanSpaceTest, MicroBatchesDivideWhatIsLeftOfTheBatch) {
+  const Job base = job("h100-sxm:1", 24);
+  const PlanSpace space(base, choices_, {});
+  EXPECT_EQ(space.micro_batches_of({1, 1, 4, 1, 1, 2}), (std::vector<std::int64_t>{1, 2, 3, 6}));
+  EXPECT_TRUE(space.micro_batches_of({1, 1, 16, 1, 1, 1}).empty());
+}
+
+}  // namespace
+}  // namespace placet
