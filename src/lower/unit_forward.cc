@@ -98,6 +98,9 @@ Instruction UnitForward::call(const Applied& a, InstructionKind plain) const {
 void UnitForward::run(const Applied& a, Pass pass) {
   Instruction instruction =
       call(a, pass == Pass::first ? InstructionKind::compute : InstructionKind::recompute);
+  for (int v : a.reads) {
+    if (applications_.exchanged.contains(v)) values_.bring(v, values_.divisions_at(v, a.place));
+  }
   std::vector<const Spread*> spreads;
   for (int v : a.reads) {
     const bool lies = values_.has(v) && !values_.is_parameter(v);
