@@ -31,8 +31,10 @@ class Builder {
     for (const UnitKind& kind : model_.kinds) add_kind(kind);
     for (const Unit& unit : model_.units) r.units.push_back({unit.kind, unit.number});
     tie_parameters();
-    r.choices = {"loss: mean over the weighted tokens of the global batch", "balance loss: none",
-                 "capacity: none", "random numbers: by logical position"};
+    r.choices = {
+        "loss: mean over the weighted tokens of the global batch",
+        request_.balances ? "balance loss: of each sample by itself" : "balance loss: none",
+        "capacity: none", "random numbers: by logical position"};
     if (predictions() > 0) {
       r.choices.push_back(
           "multi-token prediction: its loss is added with one weight for all tokens");

@@ -20,7 +20,8 @@ struct ReferenceRequest {
   /// Names of the optimizer's states by rule, and the rule of each parameter.
   std::vector<std::vector<std::string>> rules{{}};
   std::function<int(const Parameter&)> rule_of;
-  bool clips = false;  // the gradient's global norm is limited
+  bool clips = false;     // the gradient's global norm is limited
+  bool balances = false;  // routers add a loss of how evenly each sample's tokens are spread
 };
 
 /// How one kind of the model stands in the reference.

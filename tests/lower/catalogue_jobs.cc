@@ -58,6 +58,8 @@ std::vector<CatalogueJob> few_catalogue_jobs() {
       {"llama-3.1-8b", "dp=2:zero2 cp=16:heads+zero2"},  // fewer key and value heads
       {"llama-3.1-8b", "cp=2:gather sp=2:heads tp=2:tp"},
       {"deepseek-v3", "pp=2:dualpipe dp=2:zero1 ep=4:ep+zero1"},  // predicts two tokens
+      {"mixtral-8x7b", "dp=2:zero1 ep=2:ep+zero1 tp=2:tp+sp", "", "", "sequence"},
+      {"qwen3-30b-a3b", "pp=2:dualpipe cp=2:heads", "full", "", "sequence"},
   };
 }
 
@@ -119,6 +121,7 @@ std::vector<CatalogueJob> all_catalogue_jobs() {
           "dp=2:zero2 ep=4:ep+zero2", "pp=2:dualpipe dp=2:zero1 ep=2:ep+zero1",
           "pp=2:zb-h1 ep=2:ep+zero1 tp=2:tp+sp"}) {
       jobs.push_back({model, placement});
+      jobs.push_back({model, placement, "", "", "sequence"});
     }
   }
   for (const std::string model : {"deepseek-v3", "glm-4.5-air"}) {
@@ -150,6 +153,7 @@ Job load(const CatalogueJob& what) {
   request.clip = 1.0;
   if (!what.recompute.empty()) request.recompute = what.recompute;
   if (!what.lora.empty()) request.lora = what.lora;
+  if (!what.balance.empty()) request.balance_loss = what.balance;
   request.global_batch = 1;
   Job job = load_job(find_catalog(), request);
   bool pipelined = false;

@@ -123,6 +123,16 @@ TEST(Scope, RoutersWithCapacity) {
   EXPECT_EQ(refusal_of({.model = "mixtral-8x7b", .placement = "ep=2:ep", .routing = "worst"}), "");
 }
 
+TEST(Scope, BalanceOfSeveralSamples) {
+  const auto refusal = [](const std::string& scope) {
+    return refusal_of({.model = "mixtral-8x7b", .placement = "ep=2:ep", .balance_loss = scope});
+  };
+  EXPECT_PRED2(says, refusal("global"), "more than one sample");
+  EXPECT_PRED2(says, refusal("micro-batch"), "more than one sample");
+  EXPECT_EQ(refusal("sequence"), "");
+  EXPECT_EQ(refusal("none"), "");
+}
+
 TEST(Scope, AttentionSinks) {
   EXPECT_PRED2(says, refusal_of({.model = "gpt-oss-20b", .placement = "dp=2:ddp"}),
                "attention with sinks");
