@@ -135,11 +135,6 @@ void require_training(const Job& job) {
     refuse("--routing", "capacity", "drops tokens past an expert's capacity: no step program yet",
            "routing that drops no token: balanced, expected=SKEW or worst");
   }
-  if (job.balance == BalanceScope::micro_batch || job.balance == BalanceScope::global) {
-    refuse("--balance-loss", job.balance == BalanceScope::global ? "global" : "micro-batch",
-           "needs loads of more than one sample: no step program yet",
-           "none, or sequence: the balance of each sample by itself");
-  }
   if (job.scales_loss_dynamically) {
     refuse("--precision", job.precision.name,
            "scales the loss and skips steps that overflow: no step program yet",

@@ -102,7 +102,7 @@ class KindBuilder {
   }
   /// A loss of each token; a kind with several has their sum.
   void add_loss(int value);
-  bool balances() const { return request_.balances; }
+  ReferenceRequest::Balance balance() const { return request_.balance; }
 
   KernelWriter writer(const std::string& name) const { return {out_.dims, name}; }
   int add_kernel(const std::string& text);

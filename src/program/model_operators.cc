@@ -364,10 +364,10 @@ void add_router(KindBuilder& unit, const Operator& op) {
   k.line("g" + k.list(unit.dims_at(g)) + " = route" + count + rest);
   k.line("m" + k.list(unit.dims_at(m)) + " = chosen" + count + rest);
   unit.apply(k, inputs, {g, m});
-  if (unit.balances()) add_balance_loss(unit, inputs);
+  if (unit.balance() != ReferenceRequest::Balance::none) add_balance_loss(unit, inputs);
 }
 
-/// How evenly the tokens of a sample are spread over the experts: the sum over experts of their load
+/// How evenly tokens, of a sample or of all, are spread over the experts: the sum over experts of their load
 /// times what the token would give them. The load, how many tokens choose an expert, does not change
 /// with small changes of the scores. Of what a token gives nothing is assumed, nor of the loss's
 /// weight (Fedus et al. 2022, arXiv 2101.03961, section 2.2; of each sample by itself:
@@ -376,7 +376,9 @@ void add_balance_loss(KindBuilder& unit, const std::vector<int>& inputs) {
   const int z = inputs.front();
   const int scores = unit.dims_at(z).back();
   const std::string mark = "balance." + std::to_string(z);
-  const int load = unit.inside(mark + ".load", {unit.sample(), scores});
+  const bool by_sample = unit.balance() == ReferenceRequest::Balance::sample;
+  const Dims counted = by_sample ? Dims{unit.sample(), scores} : Dims{scores};
+  const int load = unit.inside(mark + ".load", counted);
   const int y = unit.inside(mark + ".loss", {unit.sample(), unit.token()});
   KernelWriter k = unit.writer("load");
   std::string operands;

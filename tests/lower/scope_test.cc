@@ -123,14 +123,15 @@ TEST(Scope, RoutersWithCapacity) {
   EXPECT_EQ(refusal_of({.model = "mixtral-8x7b", .placement = "ep=2:ep", .routing = "worst"}), "");
 }
 
-TEST(Scope, BalanceOfSeveralSamples) {
-  const auto refusal = [](const std::string& scope) {
-    return refusal_of({.model = "mixtral-8x7b", .placement = "ep=2:ep", .balance_loss = scope});
+TEST(Scope, BalanceOverMicroBatches) {
+  const auto refusal = [](std::int64_t samples) {
+    return refusal_of({.model = "mixtral-8x7b",
+                       .placement = "ep=2:ep",
+                       .global_batch = samples,
+                       .balance_loss = "global"});
   };
-  EXPECT_PRED2(says, refusal("global"), "more than one sample");
-  EXPECT_PRED2(says, refusal("micro-batch"), "more than one sample");
-  EXPECT_EQ(refusal("sequence"), "");
-  EXPECT_EQ(refusal("none"), "");
+  EXPECT_PRED2(says, refusal(8), "the loads of all micro-batches");
+  EXPECT_EQ(refusal(2), "");
 }
 
 TEST(Scope, AttentionSinks) {
