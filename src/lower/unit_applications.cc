@@ -54,6 +54,22 @@ bool contains_module(Module outer, Module inner) {
   fail_internally("every module has its contents");
 }
 
+bool rests_on_host(const How& how) {
+  return how.modes.activations == Mode::offloaded ||
+         how.offload[static_cast<std::size_t>(State::activations)].has_value();
+}
+
+/// Whether what a unit keeps is in host memory: all activations, or the inputs of units that are
+/// made again whole.
+bool keeps_on_host(const Job& job, Again again) {
+  return std::ranges::any_of(job.placement.axes, [&](const AxisPlacement& axis) {
+    if (rests_on_host(axis.how)) return true;
+    return again == Again::everything && std::ranges::any_of(axis.overrides, [](const Override& o) {
+             return std::holds_alternative<Checkpoints>(o.selector) && rests_on_host(o.how);
+           });
+  });
+}
+
 }  // namespace
 
 UnitApplications::UnitApplications(Lowering& in, int kind, Again again)
@@ -68,6 +84,7 @@ UnitApplications::UnitApplications(Lowering& in, int kind, Again again)
   for (const BackwardApplication& b : backward_of(kind_, in.model.kernels)) add_backward(b);
   find_kept();
   find_exchanged();
+  kept_on_host = keeps_on_host(in.job, again);
 }
 
 Place UnitApplications::place_of(int application) const {

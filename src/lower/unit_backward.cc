@@ -14,14 +14,14 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 }  // namespace
 
 UnitBackward::UnitBackward(Lowering& in, const UnitApplications& applications, UnitValues& values,
-                           UnitForward& forward, ParameterUses& uses, int kind)
+                           UnitForward& forward, ParameterUses& uses)
     : in_(in),
       w_(in.writer),
       applications_(applications),
       values_(values),
       forward_(forward),
       uses_(uses),
-      kind_(in.model.reference.kinds[at(kind)]) {
+      kind_(applications.kind()) {
   for (const Applied& a : applications_.for_weights) {
     for (int v : a.reads) {
       if (values_.is_parameter(v)) {
@@ -73,13 +73,10 @@ void UnitBackward::write_weights() {
 /// What forward left: the same buffers under the same names; and what is made again from it.
 void UnitBackward::begin(const std::map<int, std::vector<Held>>& left) {
   for (int v : applications_.kept) {
-    if (v != kind_.stream_in) {
-      values_.hold_again(v, left.at(v));
-    } else {
-      values_.hold_again(
-          v,
-          {{.buffer = stream_buffer(in_, false, 0), .spread = stream_spread(in_), .holders = {}}});
-    }
+    values_.hold_again(v, left.at(v));
+  }
+  for (int v : applications_.kept) {
+    if (applications_.kept_on_host) values_.move_to(Medium::device, v);
   }
   std::set<int> keep = applications_.read;
   if (kind_.stream_in >= 0) keep.insert(kind_.stream_in);

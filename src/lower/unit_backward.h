@@ -16,7 +16,7 @@ namespace placet {
 class UnitBackward {
  public:
   UnitBackward(Lowering& in, const UnitApplications& applications, UnitValues& values,
-               UnitForward& forward, ParameterUses& uses, int kind);
+               UnitForward& forward, ParameterUses& uses);
 
   /// The whole backward pass. `left`: what forward keeps, as it lies.
   void write(const std::map<int, std::vector<Held>>& left);

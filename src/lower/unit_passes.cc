@@ -37,7 +37,7 @@ class UnitPasses {
         applications_(in, kind, again),
         values_(in, parameters, kind),
         forward_(in, applications_, values_, kind),
-        backward_(in, applications_, values_, forward_, uses_, kind) {
+        backward_(in, applications_, values_, forward_, uses_) {
     values_.keep_copies_of(applications_.kept_both_ways);
   }
 
@@ -46,6 +46,9 @@ class UnitPasses {
     begin("forward.", StepPhase::forward);
     uses_.gather(false);
     forward_.write();
+    for (int v : applications_.kept) {
+      if (applications_.kept_on_host) values_.move_to(Medium::host, v);
+    }
     for (int v : applications_.kept) left_[v] = values_.all_of(v);
     uses_.let_go(false);
     out.forward = end();

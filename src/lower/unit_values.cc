@@ -118,6 +118,21 @@ void UnitValues::hold_again(int v, std::vector<Held> all) {
   if (!all.empty()) copies_[v] = std::move(all);
 }
 
+void UnitValues::move_to(Medium medium, int v) {
+  std::vector<Held> all = all_of(v);
+  for (Held& held : all) {
+    const Dtype dtype = w_.family_at(held.buffer.family).type.dtype;
+    Held there = medium == Medium::host ? w_.make_on_host("host." + name_of(v), held.spread, dtype)
+                                        : w_.make(name_of(v), held.spread, dtype);
+    w_.move(InstructionKind::host_copy, held.buffer, there.buffer);
+    w_.drop(held);
+    held = there;
+  }
+  held_[v] = all.front();
+  all.erase(all.begin());
+  copies_[v] = std::move(all);
+}
+
 void UnitValues::bring(int v, const std::vector<Division>& by) {
   Held& own = held_[v];
   if (own.spread.by == by && own.spread.partial.empty()) return;

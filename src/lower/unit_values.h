@@ -52,6 +52,8 @@ class UnitValues {
   /// of their own.
   std::vector<Held> all_of(int v) const;
   void hold_again(int v, std::vector<Held> all);
+  /// Copies a value to host memory, in all its divisions, or back, and lets go of it there.
+  void move_to(Medium medium, int v);
   /// Lets go of what was made of a value in other divisions, if that is not kept.
   void drop_copies(int v);
   /// A new buffer for a value.

@@ -53,6 +53,8 @@ std::vector<CatalogueJob> few_catalogue_jobs() {
       {"llama-3.1-8b", "pp=4:dualpipe dp=2:zero1 tp=2:tp"},
       {"gpt2", "pp=4:dualpipe dp=2:zero2", "full"},
       {"mixtral-8x7b", "pp=2:dualpipe-v ep=2:ep+zero1"},
+      {"llama-3.1-8b", "dp=2:zero3+offload(activations) tp=2:tp+sp"},
+      {"gpt2", "pp=2:zb-h1 dp=2:zero1+host-checkpoints", "full"},
       {"llama-3.1-8b", "cp=2:heads"},
       {"gpt2", "dp=2:zero1 cp=4:heads+zero1 tp=2:tp+sp"},
       {"llama-3.1-8b", "dp=2:zero2 cp=16:heads+zero2"},  // fewer key and value heads
@@ -102,6 +104,7 @@ std::vector<CatalogueJob> all_catalogue_jobs() {
       "dp=5:zero2",
       "pp=3:1f1b dp=2:zero2",
       "dp=2:zero1 cp=2:heads+zero1 tp=2:tp+sp",
+      "pp=2:1f1b dp=2:zero2+offload(activations)",
       "pp=2:1f1b cp=2:heads+zero3",
       "pp=2:zb-h1 dp=2:zero1 tp=2:tp+sp",
       "pp=4:zb-h1 dp=2:zero3",

@@ -50,14 +50,14 @@ TEST(Scope, OptimizersOfBlocksRowsAndMatrices) {
   EXPECT_EQ(refusal_of({.placement = "dp=4:zero1", .optimizer = "lion"}), "");
 }
 
-TEST(Scope, ActivationsInHostMemory) {
-  EXPECT_PRED2(says, refusal_of_placement("dp=4:batch(R,S,R,O)"), "A=O");
-  EXPECT_PRED2(says, refusal_of_placement("dp=4:zero1+offload(activations)"),
-               "keeps activations in host memory");
+TEST(Scope, PartsOfActivationsInHostMemory) {
+  EXPECT_PRED2(says, refusal_of_placement("dp=4:zero1+offload(activations=1/2)"),
+               "a part of the state");
+  EXPECT_PRED2(says, refusal_of_placement("dp=4:zero1+offload(activations,nvme)"), "NVMe");
+  EXPECT_EQ(refusal_of_placement("dp=4:zero1+offload(activations)"), "");
 }
 
-TEST(Scope, CheckpointsDividedOrInHostMemory) {
-  EXPECT_PRED2(says, refusal_of_placement("dp=4:zero1+host-checkpoints"), "dp: checkpoints");
+TEST(Scope, DividedCheckpoints) {
   EXPECT_PRED2(says, refusal_of_placement("dp=2:zero1 tp=2:tp+partitioned-checkpoints"),
                "tp: checkpoints");
 }
