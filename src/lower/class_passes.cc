@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <optional>
+#include <set>
 
 #include "units/error.h"
 
@@ -287,9 +288,38 @@ class ClassWriter {
   void write_work(const Work& work) {
     w_.set_phase(work.kind == Work::Kind::forward ? StepPhase::forward : StepPhase::backward);
     if (const auto needed = message_before(stages_, stage_, work)) receive(*needed);
+    if (work.kind == Work::Kind::forward) begin_sharing(work.chunk);
     call_units(*target_, stage_.chunks[static_cast<std::size_t>(work.chunk)], work.kind,
                constant(work.micro_batch));
+    const bool done = work.kind == Work::Kind::backward || work.kind == Work::Kind::backward_weight;
+    if (done) end_sharing(work.chunk);
     if (const auto made = message_after(stages_, stage_, work)) send(*made);
+  }
+
+  /// Gathered parameters of a chunk that are there for all its micro-batches under way.
+  std::set<std::pair<int, int>> shared_in_flight(std::int64_t chunk) const {
+    std::set<std::pair<int, int>> out;
+    for (int u : stage_.chunks[static_cast<std::size_t>(chunk)]) {
+      for (const ParameterPlan& plan : parameters_of(u).plans) {
+        if (!plan.shared_in_flight || plan.whole == plan.rest) continue;
+        out.emplace(plan.whole, plan.owner < 0 ? u : plan.owner);
+      }
+    }
+    return out;
+  }
+
+  void begin_sharing(std::int64_t chunk) {
+    for (const auto& one : shared_in_flight(chunk)) {
+      if (under_way_[one]++ > 0) continue;
+      alloc_buffer({.family = one.first, .unit = constant(one.second), .micro_batch = {}});
+    }
+  }
+
+  void end_sharing(std::int64_t chunk) {
+    for (const auto& one : shared_in_flight(chunk)) {
+      if (--under_way_[one] > 0) continue;
+      free_buffer({.family = one.first, .unit = constant(one.second), .micro_batch = {}});
+    }
   }
 
   BufferRef stream_of(const StageMessage& message) {
@@ -382,6 +412,7 @@ class ClassWriter {
   std::vector<Step>* target_ = nullptr;
   std::vector<BufferRef> parts_;                               // on their way to be gathered
   std::map<std::int64_t, std::deque<StageMessage>> arriving_;  // by the device that sends
+  std::map<std::pair<int, int>, std::int64_t> under_way_;  // micro-batches by gathered parameter
   int layer_ = -1;
   int layer_part_ = -1;
 };

@@ -114,13 +114,8 @@ void read_keep(const Lowering& in, const Keeps& keeps, ParameterPlan& plan) {
     refuse("--placement", plan.name, "stays gathered along some axes only: no step program yet",
            "the same keep on all axes that gather it");
   }
-  const bool in_flight = layer_axis(in.job.placement) >= 0 && in.mesh.micro_batches > 1;
-  if (plan.keep == Keep::backward && in_flight) {
-    refuse("--placement", plan.name,
-           "stays gathered to its backward while several micro-batches are under way: no step "
-           "program yet",
-           "keep-step, or no keep, with a pipeline");
-  }
+  plan.shared_in_flight =
+      plan.keep == Keep::backward && layer_axis(in.job.placement) >= 0 && in.mesh.micro_batches > 1;
 }
 
 /// Axes that cut the tensor itself say nothing about how the rest of it is divided.

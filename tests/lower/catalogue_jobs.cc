@@ -55,6 +55,8 @@ std::vector<CatalogueJob> few_catalogue_jobs() {
       {"mixtral-8x7b", "pp=2:dualpipe-v ep=2:ep+zero1"},
       {"llama-3.1-8b", "dp=2:zero3+offload(activations) tp=2:tp+sp"},
       {"gpt2", "pp=2:zb-h1 dp=2:zero1+host-checkpoints", "full"},
+      {"gpt2", "pp=2:1f1b dp=2:zero3+keep"},
+      {"gpt2", "pp=2:dualpipe dp=2:zero3+keep", "selective"},
       {"llama-3.1-8b", "cp=2:heads"},
       {"gpt2", "dp=2:zero1 cp=4:heads+zero1 tp=2:tp+sp"},
       {"llama-3.1-8b", "dp=2:zero2 cp=16:heads+zero2"},  // fewer key and value heads
@@ -105,6 +107,7 @@ std::vector<CatalogueJob> all_catalogue_jobs() {
       "pp=3:1f1b dp=2:zero2",
       "dp=2:zero1 cp=2:heads+zero1 tp=2:tp+sp",
       "pp=2:1f1b dp=2:zero2+offload(activations)",
+      "pp=2:interleaved(2) dp=2:zero3+keep",
       "pp=2:1f1b cp=2:heads+zero3",
       "pp=2:zb-h1 dp=2:zero1 tp=2:tp+sp",
       "pp=4:zb-h1 dp=2:zero3",

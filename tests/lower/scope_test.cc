@@ -84,11 +84,6 @@ TEST(Scope, GathersAhead) {
   EXPECT_PRED2(says, refusal_of_placement("dp=4:zero3+prefetch(2)"), "ahead");
 }
 
-TEST(Scope, KeptGathersOfSeveralMicroBatches) {
-  EXPECT_PRED2(says, refusal_of_placement("pp=2:1f1b dp=2:zero3+keep"), "under way");
-  EXPECT_EQ(refusal_of_placement("pp=2:1f1b dp=2:zero3+keep-step"), "");
-}
-
 TEST(Scope, OtherModes) {
   EXPECT_PRED2(says, refusal_of_placement("dp=4:batch(R,R,M,R)"), "G=M");
   EXPECT_PRED2(says, refusal_of_placement("dp=4:batch(R,S*,R,R)"), "S*");
