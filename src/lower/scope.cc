@@ -17,10 +17,6 @@ void require_modes(const std::string& axis, const How& how) {
     refuse(kPlacement, axis, "uses gradients up inside backward (G=M): no step program yet",
            "gradients R, S or O");
   }
-  if (how.modes.optimizer == Mode::sharded_gather) {
-    refuse(kPlacement, axis, "gathers optimizer state for the update (S*): no step program yet",
-           "optimizer state R, S or O");
-  }
   if (how.tensor_indices != kTensorIndices) {
     refuse(kPlacement, axis, "cuts other dims than its cut does by itself: no step program yet",
            "a tensor cut of heads, ffn and vocabulary");

@@ -86,7 +86,10 @@ TEST(Scope, GathersAhead) {
 
 TEST(Scope, OtherModes) {
   EXPECT_PRED2(says, refusal_of_placement("dp=4:batch(R,R,M,R)"), "G=M");
-  EXPECT_PRED2(says, refusal_of_placement("dp=4:batch(R,S*,R,R)"), "S*");
+  EXPECT_PRED2(says, refusal_of_placement("dp=2:batch(R,S*,R,R) x=2:zero1"), "some axes only");
+  EXPECT_PRED2(says, refusal_of_placement("dp=2:batch(R,S*,R,R)+offload(optimizer)"),
+               "gathered for the update");
+  EXPECT_EQ(refusal_of_placement("dp=4:batch(R,S*,R,R)"), "");
 }
 
 TEST(Scope, BlocksApart) {
