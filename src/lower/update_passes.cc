@@ -87,6 +87,7 @@ class UpdateWriter {
   struct Message {
     int unit = 0;
     AxisList axes;
+    bool shared_heads = false;  // sums among devices that hold the same heads travel apart
     auto operator<=>(const Message&) const = default;
   };
 
@@ -138,8 +139,9 @@ class UpdateWriter {
       }
       const AxisList rest = minus(open, to_owner);
       if (!rest.empty()) use_reduce_format(u);
-      for (const AxisList& axes : {minus(rest, plan.shared), common(rest, plan.shared)}) {
-        if (!axes.empty()) sums[{u.held.user, axes}].push_back(u.gradient);
+      for (const bool shared : {false, true}) {
+        const AxisList axes = shared ? common(rest, plan.shared) : minus(rest, plan.shared);
+        if (!axes.empty()) sums[{u.held.user, axes, shared}].push_back(u.gradient);
       }
     }
     for (auto& [message, instruction] : scatters) w_.add(std::move(instruction));
@@ -307,7 +309,7 @@ class UpdateWriter {
     for (std::size_t i = begin; i < end; ++i) {
       Update& u = updates_[i];
       const ParameterPlan& plan = *u.held.plan;
-      if (plan.regathered.empty()) continue;
+      if (plan.regathered.empty() || u.state.empty()) continue;
       Instruction& gather = gathers[plan.regathered];
       gather.kind = InstructionKind::all_gather;
       gather.axes = plan.regathered;

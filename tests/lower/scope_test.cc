@@ -4,6 +4,7 @@
 
 #include "catalog/job.h"
 #include "lower/lower.h"
+#include "program/wellformed.h"
 #include "units/error.h"
 
 namespace placet::testing {
@@ -24,7 +25,9 @@ bool says(const std::string& text, const std::string& words) {
 /// The refusal in words; empty: the job is lowered.
 std::string refusal_of(const Job& job) {
   try {
-    lower(job);
+    lower(job, [](std::string_view pass, const Program& program) {
+      require_wellformed(program, {.where = "after " + std::string(pass)});
+    });
   } catch (const InputError& refused) {
     EXPECT_NE(refused.fault().value, "") << refused.what();
     EXPECT_NE(refused.fault().allowed, "") << refused.what();
@@ -90,6 +93,10 @@ TEST(Scope, OtherModes) {
   EXPECT_PRED2(says, refusal_of_placement("dp=2:batch(R,S*,R,R)+offload(optimizer)"),
                "gathered for the update");
   EXPECT_EQ(refusal_of_placement("dp=4:batch(R,S*,R,R)"), "");
+  EXPECT_EQ(refusal_of({.placement = "dp=4:batch(R,S*,R,R)",
+                        .precision = "fp32",
+                        .optimizer = "sgd"}),  // no state to gather
+            "");
 }
 
 TEST(Scope, BlocksApart) {
