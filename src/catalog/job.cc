@@ -117,6 +117,9 @@ void set_training(const Catalog& catalog, const JobRequest& request, Job& job) {
     job.recompute = recompute_of(*request.recompute, job.profile, where_of(request, "recompute"));
   }
   if (request.routing) job.routing = parse_routing(*request.routing, where_of(request, "routing"));
+  if (request.balance_loss) {
+    job.balance = parse_balance_loss(*request.balance_loss, where_of(request, "balance-loss"));
+  }
   job.clips_by_global_norm = request.clip.value_or(0) > 0;
   check_loss(request);
 }

@@ -30,6 +30,8 @@ constexpr std::array kFlagValues = {
     Values{.of = "--placement", .listings = "strategies schedules", .more = true},
     Values{.of = "--recompute", .words = "none full selective every= first=", .more = true},
     Values{.of = "--routing", .words = "balanced expected= capacity= worst", .more = true},
+    Values{.of = "--balance-loss", .words = "none sequence micro-batch global"},
+    Values{.of = "--accept", .words = "aux-scope"},
     Values{.of = "--loss", .words = "token-mean"},
     Values{.of = "--explain",
            .words = "memory communication parameters optimizer gradients activations transient "

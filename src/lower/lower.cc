@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "lower/class_passes.h"
+#include "lower/refusal.h"
 #include "lower/scope.h"
 #include "lower/stages.h"
 #include "lower/streams.h"
@@ -13,6 +14,20 @@ namespace placet {
 namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// A loss over each device's micro-batch is judged against that over the step: it is another one.
+ReferenceRequest::Balance balance_of(BalanceScope scope) {
+  switch (scope) {
+    case BalanceScope::none:
+      return ReferenceRequest::Balance::none;
+    case BalanceScope::sequence:
+      return ReferenceRequest::Balance::sample;
+    case BalanceScope::micro_batch:
+    case BalanceScope::global:
+      return ReferenceRequest::Balance::step;
+  }
+  fail_internally("every scope has its reference");
+}
 
 ReferenceRequest request_of(const Job& job) {
   ReferenceRequest request{.samples = job.batch.global, .tokens = job.batch.sequence};
@@ -27,6 +42,7 @@ ReferenceRequest request_of(const Job& job) {
   const Optimizer optimizer = job.optimizer;
   request.rule_of = [optimizer](const Parameter& p) { return is_other(optimizer, p) ? 1 : 0; };
   request.clips = job.clips_by_global_norm;
+  request.balance = balance_of(job.balance);
   return request;
 }
 
@@ -126,6 +142,12 @@ Program lower(const Job& job, const AfterPass& after) {
   const ModelReference model = reference_of(job.model, request_of(job));
   Mesh mesh = mesh_of(job, model);
   require_axes(mesh);
+  if (job.balance == BalanceScope::global && mesh.micro_batches > 1) {
+    refuse("--balance-loss", "global",
+           "needs the loads of all micro-batches before the first one's backward: no step program "
+           "yet",
+           "sequence, or one micro-batch in a step");
+  }
   const Layouts layouts(job, model, mesh);
   Program program{.axes = mesh.axes,
                   .dims = model.dims,

@@ -28,6 +28,7 @@ struct Job {
   Precision precision;
   Optimizer optimizer;
   Routing routing;
+  BalanceScope balance = BalanceScope::none;
   bool host_runs_ahead = false;  // the host launches kernels faster than the device runs them
   bool clips_by_global_norm = false;
   bool scales_loss_dynamically = false;
