@@ -21,7 +21,7 @@
 
 namespace placet {
 
-/// Every second of the chosen rows: figures that were chosen on one half can be judged on the other.
+/// Every second of the chosen rows: figures chosen on one half can be judged on the other.
 enum class Half : std::uint8_t { both, even, odd };
 
 struct ValidateOptions {
