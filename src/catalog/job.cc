@@ -149,6 +149,12 @@ Job load_job(const Catalog& catalog, const JobRequest& request) {
   job.placement_text = print_placement(job.placement, strategies.vocabulary);
   job.schedule = schedule_of(strategies, job.placement);
   job.attention = attention_of(strategies, job.placement);
+  job.methods = methods_of(strategies, job.placement);
+  for (const Method& method : job.methods) {
+    job.model.notes.push_back(method.name +
+                              " is another training; memory, communication and time "
+                              "are those of the placement without its rewrites");
+  }
   job.profile =
       load_profile(catalog, request.engine.value_or("placet"), where_of(request, "engine"));
   job.engine_text = job.profile.name + "@" + job.profile.version;
