@@ -41,7 +41,7 @@ constexpr std::array kFlagValues = {
                     "shift_slice( drop_zero( add_zero( early_free( reuse_buffer( drop_wait( "
                     "drop_record( stale( skip_update( local_norm( local_weight( wrong_key( "
                     "copy_key( drop_use( detach_adjoint( swap_order( substitute( redim( "
-                    "drop_position(",
+                    "drop_position( compress( mask(",
            .more = true},
     Values{.of = "--goal", .words = "time memory cost"},
     Values{.of = "--require", .listings = "strategies schedules", .more = true},

@@ -111,11 +111,20 @@ Program with_faults_of(const ProgramCall& call, Program program) {
 int check_job(const ProgramCall& call) {
   require_one_placement(call.flags);
   const auto text = program_text(call.flags);
-  Program program = text ? program_from(*text, call.flags.model) : lower(job_to_judge(call));
+  std::vector<Method> methods;
+  Program program;
+  if (text) {
+    program = program_from(*text, call.flags.model);
+  } else {
+    const Job job = job_to_judge(call);
+    methods = job.methods;
+    program = lower(job);
+  }
   if (call.list_faults) return list_faults(call, std::move(program));
   program = with_faults_of(call, std::move(program));
   const Verdict verdict = check(program);
-  print(call.json ? verdict_json(verdict) : verdict_text(verdict, output_style()));
+  print(call.json ? verdict_json(verdict, methods)
+                  : methods_text(methods, output_style()) + verdict_text(verdict, output_style()));
   return verdict.equivalent ? kGood : kBad;
 }
 

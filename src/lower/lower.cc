@@ -8,6 +8,7 @@
 #include "lower/scope.h"
 #include "lower/stages.h"
 #include "lower/streams.h"
+#include "program/rewrite.h"
 #include "units/error.h"
 
 namespace placet {
@@ -133,6 +134,19 @@ void join_gradients(const Job& job, const std::vector<StagePlan>& stages,
   }
 }
 
+/// What methods make of the program.
+Program with_methods(Program program, const std::vector<Method>& methods) {
+  for (const Method& method : methods) {
+    for (std::string text : method.rewrites) {
+      for (std::size_t k; (k = text.find("{axis}")) != std::string::npos;) {
+        text.replace(k, 6, method.axis);
+      }
+      program = rewritten(std::move(program), text, "strategy " + method.name);
+    }
+  }
+  return program;
+}
+
 }  // namespace
 
 Program lower(const Job& job) { return lower(job, {}); }
@@ -174,6 +188,7 @@ Program lower(const Job& job, const AfterPass& after) {
   find_holders(in, stages, table);
   write_units(in, table);
   for (const StagePlan& stage : stages) write_class(in, table, stages, stage);
+  program = with_methods(std::move(program), job.methods);
   if (after) after("classes", program);
   program = with_streams(std::move(program));
   if (after) after("streams", program);
