@@ -64,7 +64,7 @@ std::filesystem::path file_of(const Catalog& catalog, std::string_view folder,
   std::filesystem::path path = catalog.root / folder / (name + ".json");
   if (is_plain(name) && std::filesystem::is_regular_file(path, error)) return path;
   const std::vector<std::string> names = names_in(catalog, folder);
-  const bool has_listing = noun == "device" || noun == "model";
+  const bool has_listing = noun == "device" || noun == "model" || noun == "bug";
   throw InputError({.where = where,
                     .value = name,
                     .problem = "is not a known " + std::string(noun),

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "catalog/job.h"
+#include "catalog/job_words.h"
 #include "catalog/reader.h"
 #include "catalog/words.h"
 #include "units/error.h"
@@ -120,14 +121,19 @@ std::vector<std::string> read_texts(const Reader& reader) {
 
 JobRequest read_job_file(const std::filesystem::path& path) {
   const Document document = open_document(path);
-  const Reader reader(document);
+  JobRequest request = read_job_words(Reader(document));
+  request.file = path;
+  if (request.model) request.model = from_folder_of(path, *request.model);
+  if (request.cluster) request.cluster = cluster_from_folder_of(path, *request.cluster);
+  if (request.engine) request.engine = from_folder_of(path, *request.engine);
+  return request;
+}
+
+JobRequest read_job_words(const Reader& reader) {
   reader.allow(job_keys());
   JobRequest request;
-  request.file = path;
   request.model = read_text(reader, "model");
-  if (request.model) request.model = from_folder_of(path, *request.model);
   request.cluster = read_text(reader, "cluster");
-  if (request.cluster) request.cluster = cluster_from_folder_of(path, *request.cluster);
   request.placement = read_text(reader, "placement");
   request.sequence = read_whole(reader, "seq", kMostTokens);
   request.global_batch = read_whole(reader, "global-batch", kMostSamples);
@@ -143,7 +149,6 @@ JobRequest read_job_file(const std::filesystem::path& path) {
   if (const auto clip = reader.find("clip")) request.clip = clip->number({0, 1e12});
   request.routing = read_text(reader, "routing");
   request.engine = read_text(reader, "engine");
-  if (request.engine) request.engine = from_folder_of(path, *request.engine);
   return request;
 }
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "check/explain.h"
+#include "check/fit.h"
 #include "check/machine.h"
 #include "check/order.h"
 #include "units/error.h"
@@ -43,6 +44,7 @@ class Check {
     }
     report_breaches(machine_.breaches());
     report_breaches(find_races(program_));
+    report_breaches(find_misfits(program_));
     for (const Breach& label : machine_.labels()) {
       verdict_.labels.push_back(machine_.describe(label.origin) + ": " + label.what);
     }
@@ -76,8 +78,16 @@ class Check {
       const bool right = placed && is_complete(content->pieces[p]) &&
                          nodes_.node_of(content->pieces[p]) == expected;
       if (right) continue;
-      report(c, initial, p, expected, placed ? &content->pieces[p] : nullptr);
+      const bool telling = placed || (there && has_odd(content->pieces[p]));
+      report(c, initial, p, expected, telling ? &content->pieces[p] : nullptr);
     }
+  }
+
+  /// Whether something in it cannot be right, which says more than that it is not in its place.
+  bool has_odd(const Tensor& tensor) const {
+    return std::ranges::any_of(tensor.items, [&](const Item& item) {
+      return nodes_.at(item.node).kind == Node::Kind::odd;
+    });
   }
 
   void report(int c, const Initial& initial, std::size_t piece, NodeId expected,

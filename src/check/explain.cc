@@ -37,10 +37,12 @@ class Difference {
 
  private:
   void note(NodeId node) {
-    if (const Origin* origin = machine_.origin_of(node)) {
-      out_.at = machine_.describe(*origin);
-      if (out_.chain.size() < 8) out_.chain.push_back(out_.at);
-    }
+    if (const Origin* origin = machine_.origin_of(node)) point_at(*origin);
+  }
+
+  void point_at(const Origin& origin) {
+    out_.at = machine_.describe(origin);
+    if (out_.chain.size() < 8) out_.chain.push_back(out_.at);
   }
 
   void note_axes(const Share& s, std::vector<int>& axes) const {
@@ -61,15 +63,26 @@ class Difference {
   }
 
   void missing(NodeId expected, const std::vector<int>& axes) {
-    set(Condition::gradient_integrity, nodes_.name_of(expected), "a part of that sum",
-        "what the other devices along " + names(axes) + " hold is missing");
-    out_.fix = "reduce it over " + names(axes) + " before it is used";
+    std::vector<int> devices = axes;
+    std::erase(devices, static_cast<int>(program_.axes.size()) - 1);
+    std::string what;
+    std::string fix;
+    if (!devices.empty()) {
+      what = "what the other devices along " + names(devices) + " hold is missing";
+      fix = "reduce it over " + names(devices) + " before it is used";
+    }
+    if (devices.size() < axes.size()) {
+      what += std::string(what.empty() ? "" : ", and ") + "not every micro-batch counts once";
+      fix += std::string(fix.empty() ? "" : ", and ") + "add up all micro-batches alike";
+    }
+    set(Condition::gradient_integrity, nodes_.name_of(expected), "a part of that sum", what);
+    out_.fix = fix;
   }
 
   void odd(NodeId expected, const Node& f) {
     if (f.text == "an incomplete sum" && !f.operands.empty()) {
       const NodeId whole = f.operands[0].node;
-      if (whole == expected) return missing(expected, f.result);
+      if (whole == expected || differ_in_limit(expected, whole)) return missing(expected, f.result);
       const Node& e = nodes_.at(expected);
       const Node& w = nodes_.at(whole);
       if (e.kind == w.kind || e.kind == Node::Kind::sum || w.kind == Node::Kind::sum) {
@@ -114,11 +127,16 @@ class Difference {
     for (const auto& [node, factor] : e) {
       const auto same = std::ranges::find(f, node, &std::pair<NodeId, Rational>::first);
       if (same == f.end() || same->second == factor) continue;
+      if (const Origin* origin = machine_.scaled_at(node, same->second)) point_at(*origin);
       return scale(expected, same->second / factor);
     }
     std::erase_if(e, [&](const auto& x) { return std::ranges::find(f, x) != f.end(); });
     auto g = summands(expected);
     std::erase_if(f, [&](const auto& x) { return std::ranges::find(g, x) != g.end(); });
+    if (e.size() == 1 && f.size() == 1 && e[0].second != f[0].second &&
+        differ_in_limit(e[0].first, f[0].first)) {
+      return scale(expected, f[0].second / e[0].second);
+    }
     if (!e.empty() && !f.empty()) return compare(e[0].first, f[0].first);
     if (!e.empty()) {
       set(Condition::gradient_integrity, nodes_.name_of(expected), "a sum without one of its terms",
@@ -153,6 +171,8 @@ class Difference {
     std::vector<NodeId> theirs = nodes_of(f);
     if (e.kind == Node::Kind::product) {
       remove_common(mine, theirs);
+      put_limits_last(mine);
+      put_limits_last(theirs);
     } else {
       while (!mine.empty() && !theirs.empty() && mine.front() == theirs.front()) {
         mine.erase(mine.begin());
@@ -160,10 +180,28 @@ class Difference {
       }
     }
     if (mine.empty() || theirs.empty()) return differ(expected, found);
-    if (e.text.starts_with("limited")) out_.condition = Condition::update_integrity;
-    const bool scalar = e.text.starts_with("limited") || e.text == "inv";
     compare(mine.front(), theirs.front());
-    if (scalar) out_.condition = Condition::update_integrity;
+    if (e.text.starts_with(kLimit)) out_.condition = Condition::update_integrity;
+  }
+
+  bool is_limit(NodeId id) const { return nodes_.at(id).text.starts_with(kLimit); }
+
+  /// A gradient that is wrong makes the factor wrong that limits all: the gradient is the cause.
+  void put_limits_last(std::vector<NodeId>& ids) const {
+    std::ranges::stable_partition(ids, [&](NodeId id) { return !is_limit(id); });
+  }
+
+  /// Whether two products are one but for the factor that limits them.
+  bool differ_in_limit(NodeId expected, NodeId found) const {
+    const Node& e = nodes_.at(expected);
+    const Node& f = nodes_.at(found);
+    if (e.kind != Node::Kind::product || f.kind != Node::Kind::product) return false;
+    std::vector<NodeId> mine;
+    std::vector<NodeId> theirs;
+    for (const NodeOperand& o : e.operands) mine.push_back(o.node);
+    for (const NodeOperand& o : f.operands) theirs.push_back(o.node);
+    remove_common(mine, theirs);
+    return mine.size() == 1 && theirs.size() == 1 && is_limit(mine[0]) && is_limit(theirs[0]);
   }
 
   static std::vector<NodeId> nodes_of(const Node& node) {
@@ -188,8 +226,11 @@ class Difference {
     const std::string e = nodes_.name_of(expected);
     const std::string f = nodes_.name_of(found);
     const bool random = !nodes_.at(expected).draw.empty();
-    const bool version =
-        f.find("before the step") != std::string::npos && e.find("after step") != std::string::npos;
+    const auto is_version = [](const std::string& name) {
+      return name.find("before the step") != std::string::npos ||
+             name.find("after step") != std::string::npos;
+    };
+    const bool version = is_version(e) && is_version(f);
     const Condition condition = random    ? Condition::input_integrity
                                 : version ? Condition::state_consistency
                                           : Condition::gradient_integrity;
@@ -205,6 +246,8 @@ class Difference {
   }
 
   static constexpr int kDeepest = 10'000;
+  /// The function that makes a factor of the gradients' norm.
+  static constexpr std::string_view kLimit = "limited";
 
   const Nodes& nodes_;
   const Machine& machine_;

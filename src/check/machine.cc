@@ -103,7 +103,7 @@ void Machine::write(int c, const BufferRef& ref, const Arguments& arguments,
   s.writer = here(c);
   const Family& family = program_.families[at(ref.family)];
   if (!s.alive) breach(c, "'" + family.name + "' is written but not alive");
-  compare_with_type(c, ref, value);
+  look_at(c, ref, value);
   s.value = ref.piece < 0 ? value : with_piece(c, ref, s, value);
   s.written = true;
 }
@@ -146,9 +146,35 @@ Machine::Numbered Machine::replaced(int c, const BufferRef& ref, const Slot& old
   return numbered(std::move(all), value.micro_batch >= 0 ? value.micro_batch : before);
 }
 
+/// Once for equal contents of a buffer.
+void Machine::look_at(int c, const BufferRef& ref, const Numbered& value) {
+  if (value.number >= 0 && !compared_.insert({ref.family, ref.piece, value.number}).second) return;
+  compare_with_type(c, ref, value);
+  note_scales(c, *value.content);
+}
+
+void Machine::note_scales(int c, const Content& content) {
+  for (const Tensor& t : content.pieces) {
+    for (const Item& item : t.items) {
+      const std::optional<Rational> scale = scale_of(item);
+      if (!scale) continue;
+      auto& known = scales_[item.node];
+      const bool told =
+          std::ranges::any_of(known, [&](const auto& k) { return k.first == *scale; });
+      if (!told) known.emplace_back(*scale, here(c));
+    }
+  }
+}
+
+const Origin* Machine::scaled_at(NodeId node, const Rational& factor) const {
+  const auto known = scales_.find(node);
+  if (known == scales_.end()) return nullptr;
+  const auto found = std::ranges::find(known->second, factor, &std::pair<Rational, Origin>::first);
+  return found == known->second.end() ? nullptr : &found->second;
+}
+
 /// Types are labels: what a buffer holds follows from what made it.
 void Machine::compare_with_type(int c, const BufferRef& ref, const Numbered& value) {
-  if (value.number >= 0 && !compared_.insert({ref.family, ref.piece, value.number}).second) return;
   const auto [known, fresh] = types_.try_emplace(ref.family);
   if (fresh) known->second = typed({.family = ref.family}, {});
   const Content& type = known->second;

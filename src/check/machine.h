@@ -53,6 +53,8 @@ class Machine {
   /// rests on types.
   const std::vector<Breach>& labels() const { return labels_; }
   const Origin* origin_of(NodeId node) const;
+  /// The first instruction after which a buffer had a node with this factor; null: none.
+  const Origin* scaled_at(NodeId node, const Rational& factor) const;
   /// What wrote a buffer last in the last step, else what read it first; null: neither.
   const Origin* touch_of(int device_class, const BufferRef& ref) const;
   std::string describe(const Origin& origin) const;
@@ -88,7 +90,9 @@ class Machine {
   void write(int c, const BufferRef& ref, const Arguments& arguments, Content content);
   Numbered with_piece(int c, const BufferRef& ref, const Slot& old, const Numbered& value);
   Numbered replaced(int c, const BufferRef& ref, const Slot& old, const Numbered& value);
+  void look_at(int c, const BufferRef& ref, const Numbered& value);
   void compare_with_type(int c, const BufferRef& ref, const Numbered& value);
+  void note_scales(int c, const Content& content);
   Numbered numbered(Content content, std::int64_t micro_batch);
   static Content whole_of(const Numbered& value);
   const PieceType& piece_of(const Instruction& i, std::size_t t) const;
@@ -127,6 +131,8 @@ class Machine {
   void together(const std::vector<int>& members, const Instruction& i);
   void combine(const std::vector<int>& members, const Instruction& i,
                std::vector<Content>& contents);
+  const Origin* deviation(const std::vector<Content>& contents) const;
+  void blame(const std::vector<Content>& contents, const Origin* origin);
   bool multiply(int c, const AxisList& axes, const Instruction& i, Content& content) const;
   void give(int c, const AxisList& axes, Content& content);
   bool gather(int c, int dim, const AxisList& axes, Content& content);
@@ -152,6 +158,8 @@ class Machine {
   std::vector<Runner> runners_;
   std::map<std::pair<int, int>, std::deque<Message>> messages_;  // from, to
   std::unordered_map<NodeId, Origin> origins_;
+  /// Factors that a node has had, each with the instruction that first gave it.
+  std::unordered_map<NodeId, std::vector<std::pair<Rational, Origin>>> scales_;
   std::vector<Breach> breaches_;
   std::vector<Breach> labels_;
   std::unordered_set<std::vector<int>, IntsHash> compared_;  // family, piece, number

@@ -207,14 +207,58 @@ bool Machine::merge_along(int axis, const std::vector<int>& members, const Instr
   return true;
 }
 
+/// What most of the contents are; null: no two are equal.
+const Content* most_common(const std::vector<Content>& contents) {
+  const Content* best = nullptr;
+  std::ptrdiff_t most = 1;
+  for (const Content& content : contents) {
+    const auto count = std::ranges::count(contents, content);
+    if (count <= most) continue;
+    most = count;
+    best = &content;
+  }
+  return best;
+}
+
+/// Where the content of one device became another than that of most.
+const Origin* Machine::deviation(const std::vector<Content>& contents) const {
+  const Content* usual = most_common(contents);
+  if (usual == nullptr) return nullptr;
+  const auto odd =
+      std::ranges::find_if(contents, [&](const Content& content) { return content != *usual; });
+  if (odd == contents.end()) return nullptr;
+  for (std::size_t p = 0; p < odd->pieces.size() && p < usual->pieces.size(); ++p) {
+    const std::vector<Item>& known = usual->pieces[p].items;
+    for (const Item& item : odd->pieces[p].items) {
+      if (std::ranges::find(known, item) != known.end()) continue;
+      const bool same = std::ranges::find(known, item.node, &Item::node) != known.end();
+      const std::optional<Rational> factor = same ? scale_of(item) : std::nullopt;
+      return factor ? scaled_at(item.node, *factor) : origin_of(item.node);
+    }
+  }
+  return nullptr;
+}
+
+/// Findings about these contents, which cannot be right, point at the instruction.
+void Machine::blame(const std::vector<Content>& contents, const Origin* origin) {
+  if (origin == nullptr) return;
+  const Origin cause = *origin;
+  for (const Content& content : contents) {
+    for (const Tensor& t : content.pieces) {
+      for (const Item& item : t.items) origins_.try_emplace(item.node, cause);
+    }
+  }
+}
+
 /// A sum of what several classes hold, one class at a time.
 void Machine::reduce_across(const std::vector<int>& members, const Instruction& i,
                             std::vector<Content>& contents) {
+  const Origin* cause = deviation(contents);
   if (i.kind != InstructionKind::all_reduce || i.op != Combine::sum) {
     for (std::size_t m = 0; m < members.size(); ++m) {
       odd_content(members[m], contents[m], "devices of one group hold different things");
     }
-    return;
+    return blame(contents, cause);
   }
   std::vector<std::size_t> left(members.size());
   std::iota(left.begin(), left.end(), std::size_t{0});
@@ -232,6 +276,7 @@ void Machine::reduce_across(const std::vector<int>& members, const Instruction& 
   for (Tensor& t : sum.pieces) settle(t, kernels_.micro_batches());
   if (odd) odd_content(members[0], sum, "different parts are added by a collective");
   for (Content& content : contents) content = sum;
+  if (odd) blame({sum}, cause);
 }
 
 /// A class's own contribution to a sum along axes: all its devices hold the same. True: they hold

@@ -126,6 +126,18 @@ NodeId Nodes::leaf(const std::string& name, const std::vector<int>& dims) {
               .dims = dims});
 }
 
+std::optional<Rational> scale_of(const Item& item) {
+  if (item.complete()) return item.factor;
+  const auto factor_of = [](const Share& s) {
+    return s.runs.empty() ? s.factor : s.factor * s.runs.front().factor;
+  };
+  const Rational first = factor_of(item.shares.front());
+  const bool alike =
+      std::ranges::all_of(item.shares, [&](const Share& s) { return factor_of(s) == first; });
+  if (!alike) return std::nullopt;
+  return first;
+}
+
 bool is_complete(const Tensor& tensor) {
   return std::ranges::all_of(tensor.items, [](const Item& i) { return i.complete(); });
 }

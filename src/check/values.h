@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -120,6 +121,9 @@ class Nodes {
   std::unordered_multimap<std::uint64_t, NodeId> known_;  // by hash
   std::unordered_map<NodeId, std::string> names_;
 };
+
+/// The factor that all of an item has, of incomplete ones that of their shares; none: they differ.
+std::optional<Rational> scale_of(const Item& item);
 
 bool is_complete(const Tensor& tensor);
 

@@ -8,13 +8,11 @@
 #include "catalog/model_catalog.h"
 #include "catalog/profile_catalog.h"
 #include "catalog/strategy_catalog.h"
+#include "cli/catalogue_call.h"
 #include "cli/command.h"
-#include "cli/output.h"
 #include "placement/grammar.h"
 #include "report/catalogue.h"
-#include "report/html.h"
 #include "report/human.h"
-#include "report/json.h"
 
 namespace placet {
 namespace {
@@ -168,35 +166,12 @@ constexpr std::array kListings = {
     Listing{"devices", "Devices: memory, peaks and bandwidths with their sources", &list_devices},
     Listing{"engines", "Engine profiles: how training engines realise a placement", &list_engines}};
 
-struct CatalogueCall {
-  bool json = false;
-  bool names = false;
-  std::string html;
-};
-
-int show_catalogue(const CatalogueCall& call, const Listing& listing) {
-  const Catalogue list = listing.list(find_catalog());
-  if (call.names) {
-    std::string text;
-    for (const CatalogueRow& row : list.rows) text += row.name + "\n";
-    print(text);
-    return kGood;
-  }
-  if (!call.html.empty()) write_file(call.html, catalogue_html(list), "--html");
-  print(call.json ? catalogue_json(list) : catalogue_text(list, output_style()));
-  return kGood;
-}
-
 void add_catalogue_command(CLI::App& program, const Listing& listing, Action& action) {
   auto call = std::make_shared<CatalogueCall>();
   CLI::App* command = program.add_subcommand(listing.name, listing.summary);
-  command->add_flag("--json", call->json, "Print one JSON document, with sources")
-      ->disable_flag_override();
-  command->add_option("--html", call->html, "Write a self-contained page")->type_name("FILE");
-  command->add_flag("--names", call->names, "Print names only, one a line")
-      ->disable_flag_override();
+  add_catalogue_flags(*command, *call);
   command->callback([call, listing, &action] {
-    action = [call, listing] { return show_catalogue(*call, listing); };
+    action = [call, listing] { return show_catalogue(*call, listing.list(find_catalog())); };
   });
 }
 

@@ -20,6 +20,7 @@ void add_compare_command(CLI::App& program, Action& action);
 void add_simulate_command(CLI::App& program, Action& action);
 void add_plan_command(CLI::App& program, Action& action);
 void add_catalogue_commands(CLI::App& program, Action& action);
+void add_bugs_command(CLI::App& program, Action& action);
 void add_completion_command(CLI::App& program, Action& action);
 void add_validate_command(CLI::App& program, Action& action);
 void add_lower_command(CLI::App& program, Action& action);

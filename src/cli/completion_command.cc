@@ -38,7 +38,8 @@ constexpr std::array kFlagValues = {
            .words = "delete( duplicate( move( regroup( rescale( reduce_op( swap_shards( "
                     "shift_slice( drop_zero( add_zero( early_free( reuse_buffer( drop_wait( "
                     "drop_record( stale( skip_update( local_norm( local_weight( wrong_key( "
-                    "copy_key( drop_use( detach_adjoint( swap_order(",
+                    "copy_key( drop_use( detach_adjoint( swap_order( substitute( redim( "
+                    "drop_position(",
            .more = true},
     Values{.of = "--goal", .words = "time memory cost"},
     Values{.of = "--require", .listings = "strategies schedules", .more = true},
@@ -47,6 +48,7 @@ constexpr std::array kArguments = {Values{.of = "model", .listings = "models", .
                                    Values{.of = "derive", .listings = "models", .files = true},
                                    Values{.of = "compare", .listings = "models", .files = true},
                                    Values{.of = "plan", .listings = "models", .files = true},
+                                   Values{.of = "bugs", .listings = "bugs"},
                                    Values{.of = "validate", .files = true},
                                    Values{.of = "completion", .words = "bash zsh fish"}};
 

@@ -40,9 +40,12 @@ enum class FaultOp : std::uint8_t {
   copy_key,
   drop_use,
   detach_adjoint,
-  swap_order
+  swap_order,
+  substitute,
+  redim,
+  drop_position
 };
-inline constexpr int kFaultOpCount = 23;
+inline constexpr int kFaultOpCount = 26;
 std::string_view name_of(FaultOp op);
 
 /// A range of numbers, both ends taken.
@@ -67,15 +70,17 @@ struct Fault {
   FaultOp op = FaultOp::remove;
   std::vector<InstructionKind> kinds;  // empty: any
   std::string tensor;                  // glob; empty: any
-  std::string axis;                    // of the group; empty: any
+  std::string axis;                    // of the group, or of claimed positions; empty: any
   std::optional<StepPhase> phase;
+  std::optional<Stream> stream;
   RankChoice rank;
   std::int64_t step = 0;  // 1 or 2; 0: both
   std::optional<std::int64_t> micro_batch;
   std::optional<std::int64_t> layer;
   std::optional<std::int64_t> nth;  // from 1
 
-  std::string to;         // regroup: axes; reduce_op: mean, max or min
+  std::string to;         // regroup: axes; reduce_op: mean, max or min; substitute: a kind of
+                          // instruction; redim: a dim
   std::string by;         // rescale: a product; move, shift_slice: a number
   std::string of;         // reuse_buffer: glob
   std::int64_t with = 0;  // swap_order: the how-manieth next of its kind

@@ -96,6 +96,12 @@ class Changer {
         return with_key(other_key());
       case FaultOp::detach_adjoint:
         return detached();
+      case FaultOp::substitute:
+        return substituted();
+      case FaultOp::redim:
+        return with_dim(static_cast<int>(number(fault_.to)));
+      case FaultOp::drop_position:
+        return without_position();
     }
     return std::nullopt;
   }
@@ -307,6 +313,66 @@ class Changer {
     if (!calls_kernel(i_.kind) || i_.key.name.empty() || key.name.empty()) return std::nullopt;
     Instruction what = i_;
     what.key = key;
+    return replaced(std::move(what));
+  }
+
+  /// An instruction of another kind on the same buffers, where both kinds take such buffers.
+  Changes substituted() const {
+    using Kind = InstructionKind;
+    static const std::vector<std::vector<Kind>> kAlike = {{Kind::reduce_scatter, Kind::slice},
+                                                          {Kind::all_reduce, Kind::broadcast},
+                                                          {Kind::accumulate, Kind::copy}};
+    for (const std::vector<Kind>& alike : kAlike) {
+      if (std::ranges::find(alike, i_.kind) == alike.end()) continue;
+      const auto to = std::ranges::find(alike, fault_.to, [](Kind k) { return name_of(k); });
+      if (to == alike.end() || (*to == Kind::slice && i_.outputs.size() > 1)) return std::nullopt;
+      Instruction what = i_;
+      what.kind = *to;
+      keep_fields(form_of(*to), what);
+      return replaced(std::move(what));
+    }
+    return std::nullopt;
+  }
+
+  /// Fields that a kind does not use get their defaults.
+  static void keep_fields(const InstructionForm& form, Instruction& what) {
+    const Instruction plain;
+    if (!form.axes) what.axes.clear();
+    if (!form.op) what.op = plain.op;
+    if (!form.dim) what.dim = plain.dim;
+    if (!form.into) what.into = plain.into;
+    if (!form.shift) what.shift = plain.shift;
+    if (!form.peer) what.peer = plain.peer;
+    if (!form.among) what.among.clear();
+  }
+
+  /// The movement takes apart, or puts together, along another dim.
+  Changes with_dim(int dim) const {
+    if (!form_of(i_.kind).dim) return std::nullopt;
+    for (const std::vector<BufferRef>* list : {&i_.inputs, &i_.outputs}) {
+      for (const BufferRef& ref : *list) {
+        const BufferType& type = p_.families[as_index(ref.family)].type;
+        if (type.pieces.size() != 1 || dim >= static_cast<int>(type.pieces[0].dims.size())) {
+          return std::nullopt;
+        }
+      }
+    }
+    Instruction what = i_;
+    what.dim = dim;
+    return replaced(std::move(what));
+  }
+
+  /// The code takes its part along an axis, or along all, for the first one.
+  Changes without_position() const {
+    Instruction what = i_;
+    for (Position& position : what.positions) {
+      for (AxisList& level : position.by) {
+        std::erase_if(level, [&](int a) {
+          return fault_.axis.empty() || p_.axes[as_index(a)].name == fault_.axis;
+        });
+      }
+      std::erase_if(position.by, [](const AxisList& level) { return level.empty(); });
+    }
     return replaced(std::move(what));
   }
 

@@ -136,6 +136,17 @@ bool fits_micro_batch(const Program& program, std::int64_t number, const Instruc
   return false;
 }
 
+/// Whether the axis is one of the group's or, where positions are the matter, of a claimed part.
+bool fits_axis(const Program& program, const Fault& fault, const Instruction& i) {
+  const auto names = [&](const AxisList& axes) {
+    return std::ranges::any_of(axes,
+                               [&](int a) { return program.axes[as_index(a)].name == fault.axis; });
+  };
+  if (fault.op != FaultOp::drop_position) return names(i.axes);
+  return std::ranges::any_of(i.positions,
+                             [&](const Position& p) { return std::ranges::any_of(p.by, names); });
+}
+
 /// What operations ask for beside what changes_for finds.
 bool fits_op(const Program& program, const FaultTables& tables, FaultOp op, const Instruction& i,
              const Arguments& arguments) {
@@ -204,11 +215,8 @@ bool fits(const Program& program, const FaultTables& tables, const Fault& fault,
     return false;
   }
   if (fault.phase && *fault.phase != i.phase) return false;
-  if (!fault.axis.empty()) {
-    const bool among = std::ranges::any_of(
-        i.axes, [&](int a) { return program.axes[as_index(a)].name == fault.axis; });
-    if (!among) return false;
-  }
+  if (fault.stream && *fault.stream != i.stream) return false;
+  if (!fault.axis.empty() && !fits_axis(program, fault, i)) return false;
   if (fault.layer && !fits_layer(program, *fault.layer, i, arguments)) return false;
   if (fault.micro_batch && !fits_micro_batch(program, *fault.micro_batch, i, arguments)) {
     return false;

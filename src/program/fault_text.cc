@@ -12,10 +12,11 @@ namespace placet {
 namespace {
 
 constexpr std::array<std::string_view, kFaultOpCount> kOps = {
-    "delete",      "duplicate",   "move",      "regroup",        "rescale",    "reduce_op",
-    "swap_shards", "shift_slice", "drop_zero", "add_zero",       "early_free", "reuse_buffer",
-    "drop_wait",   "drop_record", "stale",     "skip_update",    "local_norm", "local_weight",
-    "wrong_key",   "copy_key",    "drop_use",  "detach_adjoint", "swap_order"};
+    "delete",      "duplicate",    "move",      "regroup",        "rescale",    "reduce_op",
+    "swap_shards", "shift_slice",  "drop_zero", "add_zero",       "early_free", "reuse_buffer",
+    "drop_wait",   "drop_record",  "stale",     "skip_update",    "local_norm", "local_weight",
+    "wrong_key",   "copy_key",     "drop_use",  "detach_adjoint", "swap_order", "substitute",
+    "redim",       "drop_position"};
 
 std::string trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t");
@@ -102,9 +103,9 @@ class FaultReader {
     }
     const std::string key = trimmed(part.substr(0, equals));
     const std::string value = trimmed(part.substr(equals + 1));
-    static const std::vector<std::string> kKeys = {"tensor", "axis",       "phase", "rank",
-                                                   "step",   "microbatch", "layer", "nth",
-                                                   "by",     "to",         "of",    "with"};
+    static const std::vector<std::string> kKeys = {"tensor",     "axis",  "phase", "rank", "step",
+                                                   "microbatch", "layer", "nth",   "by",   "to",
+                                                   "of",         "with",  "stream"};
     const std::size_t number = choice(key, "a key of a fault", kKeys);
     if (value.empty()) refuse(part, "has no value", key + "=VALUE");
     if (std::ranges::find(seen_, key) != seen_.end()) refuse(key, "is said twice", "each key once");
@@ -114,6 +115,10 @@ class FaultReader {
 
   void set(std::size_t number, const std::string& key, const std::string& value) {
     static const std::vector<std::string> kPhases = {"forward", "backward", "reduce", "update"};
+    if (key == "stream") {
+      fault_.stream = static_cast<Stream>(choice(value, "a stream", stream_names()));
+      return;
+    }
     switch (number) {
       case 0:
         fault_.tensor = value;
@@ -143,11 +148,18 @@ class FaultReader {
     }
   }
 
+  static std::vector<std::string> stream_names() {
+    std::vector<std::string> names;
+    for (int s = 0; s < kStreamCount; ++s) names.emplace_back(name_of(static_cast<Stream>(s)));
+    return names;
+  }
+
   /// Whether the operation takes that argument.
   bool takes(const std::string& key) const {
     const auto is = [&](FaultOp op) { return fault_.op == op; };
     if (is(FaultOp::move) || is(FaultOp::rescale) || is(FaultOp::shift_slice)) return key == "by";
     if (is(FaultOp::regroup) || is(FaultOp::reduce_op)) return key == "to";
+    if (is(FaultOp::substitute) || is(FaultOp::redim)) return key == "to";
     if (is(FaultOp::reuse_buffer)) return key == "of";
     return is(FaultOp::swap_order) && key == "with";
   }
@@ -155,8 +167,8 @@ class FaultReader {
   void set_argument(const std::string& key, const std::string& value) {
     if (!takes(key)) {
       refuse(key, "is not said of " + std::string(name_of(fault_.op)),
-             "by of move, rescale and shift_slice; to of regroup and reduce_op; of of "
-             "reuse_buffer; with of swap_order");
+             "by of move, rescale and shift_slice; to of regroup, reduce_op, substitute and redim; "
+             "of of reuse_buffer; with of swap_order");
     }
     if (fault_.op == FaultOp::move || fault_.op == FaultOp::shift_slice) {
       fault_.by = std::to_string(whole(key, value, -kMost, kMost));
@@ -166,12 +178,23 @@ class FaultReader {
       choice(value, "a way to combine", {"mean", "max", "min"});
       fault_.to = value;
     } else if (key == "to") {
-      fault_.to = value;
+      set_target(key, value);
     } else if (key == "of") {
       fault_.of = value;
     } else {
       fault_.with = whole(key, value, 1, kMost);
     }
+  }
+
+  void set_target(const std::string& key, const std::string& value) {
+    if (fault_.op == FaultOp::substitute) {
+      std::vector<std::string> kinds;
+      for (int k = 0; k < kInstructionKindCount; ++k) {
+        kinds.emplace_back(name_of(static_cast<InstructionKind>(k)));
+      }
+      choice(value, "a kind of instruction", kinds);
+    }
+    fault_.to = fault_.op == FaultOp::redim ? std::to_string(whole(key, value, 0, kMost)) : value;
   }
 
   void require_arguments() const {

@@ -92,6 +92,25 @@ class Walk {
   Visit& visit_;
 };
 
+/// Calls visit(instruction) once for every instruction that a body and what it calls are written
+/// of, however often it is executed.
+template <class Visit>
+void for_each_written_instruction(const Program& program, const std::vector<Step>& body,
+                                  Visit&& visit) {
+  std::vector<bool> seen(program.procedures.size(), false);
+  const auto go = [&](const auto& self, const std::vector<Step>& steps) -> void {
+    for (const Step& step : steps) {
+      if (const auto* instruction = std::get_if<Instruction>(&step.what)) visit(*instruction);
+      if (const auto* loop = std::get_if<Loop>(&step.what)) self(self, loop->body);
+      const auto* call = std::get_if<Call>(&step.what);
+      if (call == nullptr || seen[static_cast<std::size_t>(call->procedure)]) continue;
+      seen[static_cast<std::size_t>(call->procedure)] = true;
+      self(self, program.procedures[static_cast<std::size_t>(call->procedure)].body);
+    }
+  };
+  go(go, body);
+}
+
 /// Calls visit(instruction, arguments) for every instruction in the order of execution.
 template <class Visit>
 void for_each_instruction(const Program& program, const std::vector<Step>& body,

@@ -44,20 +44,6 @@ void add_line(std::string& text, const TextStyle& style, std::string_view title,
   text += "\n";
 }
 
-std::string finding_text(const CheckFinding& f, const TextStyle& style) {
-  std::string text = inked(style, Ink::red, plain(f.condition));
-  if (!f.tensor.empty()) text += ": " + f.tensor;
-  if (f.masked) text += " (masked)";
-  text += "\n";
-  add_line(text, style, "what", f.difference);
-  add_line(text, style, "where", f.at);
-  add_line(text, style, "devices", f.ranks);
-  add_line(text, style, "required", f.expected);
-  add_line(text, style, "found", f.found);
-  add_line(text, style, "cure", f.fix);
-  return text;
-}
-
 Json verdict_object(const Verdict& verdict) {
   Json out;
   out["schema"] = "placet.verdict/1";
@@ -99,6 +85,20 @@ Json verdict_object(const Verdict& verdict) {
 }
 
 }  // namespace
+
+std::string finding_text(const CheckFinding& f, const TextStyle& style) {
+  std::string text = inked(style, Ink::red, plain(f.condition));
+  if (!f.tensor.empty()) text += ": " + f.tensor;
+  if (f.masked) text += " (masked)";
+  text += "\n";
+  add_line(text, style, "what", f.difference);
+  add_line(text, style, "where", f.at);
+  add_line(text, style, "devices", f.ranks);
+  add_line(text, style, "required", f.expected);
+  add_line(text, style, "found", f.found);
+  add_line(text, style, "cure", f.fix);
+  return text;
+}
 
 std::string verdict_text(const Verdict& verdict, const TextStyle& style) {
   std::string text;

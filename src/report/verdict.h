@@ -13,6 +13,8 @@ namespace placet {
 std::string verdict_text(const Verdict& verdict, const TextStyle& style);
 /// Schema placet.verdict/1.
 std::string verdict_json(const Verdict& verdict);
+/// One counterexample: the condition and the tensor, then a line for each part.
+std::string finding_text(const CheckFinding& finding, const TextStyle& style);
 
 /// A sentence, and the entries that differ.
 std::string verification_text(const Verification& run, const Verdict& verdict,

@@ -65,7 +65,22 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Broken{"skip_update(update, rank=0, nth=3)", Condition::state_consistency},
                       Broken{"local_norm(all_reduce)", Condition::update_integrity},
                       Broken{"wrong_key(random, nth=2)", Condition::input_integrity},
-                      Broken{"drop_wait(wait)", Condition::order}));
+                      Broken{"drop_wait(wait)", Condition::order},
+                      Broken{"local_weight(all_reduce)", Condition::gradient_integrity},
+                      Broken{"substitute(accumulate, to=copy)", Condition::gradient_integrity},
+                      Broken{"redim(all_gather, phase=backward, to=0, nth=1)",
+                             Condition::gradient_integrity},
+                      Broken{"drop_position(random, axis=tp)", Condition::input_integrity},
+                      Broken{"drop_wait(wait, stream=communication)", Condition::order}));
+
+// The limit of the norm is wrong as well then, in every parameter; the gradient is the cause.
+TEST(CheckTest, AWrongGradientIsNamedUnderALimitOfTheNorm) {
+  for (const std::string fault :
+       {"rescale(reduce_scatter, by=1/dp, nth=1)", "delete(all_reduce, axis=tp, phase=reduce)"}) {
+    const std::vector<Condition> broken = broken_by(fault);
+    EXPECT_NE(std::ranges::find(broken, Condition::gradient_integrity), broken.end()) << fault;
+  }
+}
 
 std::vector<std::string> faults() {
   return {"delete(accumulate, nth=2)",
@@ -113,6 +128,25 @@ TEST(FaultTest, WhatItMakesPrintsAndReadsBack) {
     require_wellformed(mutant, {.where = "mutant"});
     EXPECT_EQ(program_from(to_text(mutant), "mutant"), mutant) << fault;
   }
+}
+
+// all_reduce and broadcast are both in place; reduce_scatter and slice both leave a part.
+TEST(FaultTest, AKindIsSubstitutedByOneOnTheSameBuffersOnly) {
+  EXPECT_FALSE(
+      list_matches(small_program(), fault_from("substitute(all_reduce, to=broadcast)")).empty());
+  EXPECT_FALSE(
+      list_matches(small_program(), fault_from("substitute(reduce_scatter, to=slice)")).empty());
+  EXPECT_TRUE(
+      list_matches(small_program(), fault_from("substitute(all_gather, to=slice)")).empty());
+  EXPECT_TRUE(list_matches(small_program(), fault_from("substitute(all_reduce, to=copy)")).empty());
+}
+
+TEST(FaultTest, AStreamChoosesAmongWaits) {
+  const auto count = [](const std::string& fault) {
+    return list_matches(small_program(), fault_from(fault)).size();
+  };
+  EXPECT_EQ(count("drop_wait(wait)"), count("drop_wait(wait, stream=compute)") +
+                                          count("drop_wait(wait, stream=communication)"));
 }
 
 TEST(FaultTest, OneDeviceIsAClassOfItsOwn) {

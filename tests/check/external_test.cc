@@ -69,11 +69,12 @@ TEST_P(WrongProgram, IsFoundUnderItsConditionAtItsLine) {
 INSTANTIATE_TEST_SUITE_P(
     ByHand, WrongProgram,
     ::testing::Values(Wrong{"unsummed_input_gradient", Condition::gradient_integrity, "update P ="},
-                      Wrong{"own_count", Condition::update_integrity, "s[j] = seed("},
+                      Wrong{"own_count", Condition::gradient_integrity, "s[j] = seed("},
                       Wrong{"unfinished_sum", Condition::order, "update own, m =", false},
                       Wrong{"nested_sums", Condition::gradient_integrity, "dP = through("},
                       Wrong{"half_cleared", Condition::gradient_integrity, "update Q ="},
-                      Wrong{"sent_twice", Condition::order, "send P over pp to 1\n  free"},
+                      Wrong{"dead_misfit", Condition::order, "all_gather z ="},
+        Wrong{"sent_twice", Condition::order, "send P over pp to 1\n  free"},
                       Wrong{"message_of_many", Condition::order, "send P over pp to 2"}));
 
 // A type is a label: one that says another part than the buffer holds is told, not believed.

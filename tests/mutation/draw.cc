@@ -43,6 +43,8 @@ class Drawer {
     if (op == FaultOp::move) all = {", by=-1", ", by=1", ", by=-3", ", by=4", ", by=-12"};
     if (op == FaultOp::shift_slice) all = {", by=1", ", by=-1"};
     if (op == FaultOp::reduce_op) all = {", to=mean", ", to=max", ", to=min"};
+    if (op == FaultOp::substitute) all = {", to=slice", ", to=copy", ", to=broadcast"};
+    if (op == FaultOp::redim) all = {", to=0", ", to=1", ", to=2"};
     if (op == FaultOp::reuse_buffer) all = {", of=*"};
     if (op == FaultOp::swap_order) all = {", with=1", ", with=2"};
     if (op == FaultOp::rescale) {

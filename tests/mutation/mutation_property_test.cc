@@ -16,6 +16,7 @@ TEST(Mutants, AreToldApartByBothJudges) {
     bench.run(job.model + " " + job.placement, lower_small(load(job)), seed++, 1);
   }
   std::printf("%s", bench.table().c_str());
+  for (const std::string& text : bench.astray()) std::printf("astray: %s\n", text.c_str());
   for (const std::string& text : bench.missed()) ADD_FAILURE() << "not found: " << text;
   for (const std::string& text : bench.alarms()) ADD_FAILURE() << "false alarm: " << text;
 }
