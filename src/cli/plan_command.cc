@@ -21,6 +21,8 @@ using Clock = std::chrono::steady_clock;
 
 /// Printed plans are judged for so long together; what is left after it says so.
 constexpr double kProofSeconds = 0.5;
+/// Longer ones are not begun: a judgement does not stop half way.
+constexpr std::int64_t kMostPasses = 512;
 constexpr double kProgressSeconds = 0.2;
 
 struct PlanCall {
@@ -155,13 +157,13 @@ void check_prices(const Job& base) {
 void prove_plans(const PlanSpace& space, PlanSheet& sheet) {
   const Clock::time_point start = Clock::now();
   for (PlanLine& line : sheet.plans) {
-    if (since(start) > kProofSeconds) {
-      line.proof.reason = "no time left; `placet check` with its flags does it";
-      continue;
-    }
     Job job = space.base();
     space.apply(line.found.plan, job);
-    line.proof = prove(job);
+    if (since(start) > kProofSeconds || passes_to_prove(job) > kMostPasses) {
+      line.proof.reason = "too long to be judged here; `placet check` with its flags does it";
+    } else {
+      line.proof = prove(job);
+    }
   }
 }
 

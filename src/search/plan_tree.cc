@@ -89,10 +89,11 @@ std::int64_t PlanTree::leaves_of_pipelines(std::int32_t degree) const {
 }
 
 std::int64_t PlanTree::leaves_of_states(const Degrees& mesh) const {
-  return static_cast<std::int64_t>(space_.states_of(mesh).size() * space_.offloads().size());
+  return static_cast<std::int64_t>(space_.orders_of(mesh).size() * space_.states_of(mesh).size() *
+                                   space_.offloads().size());
 }
 
-/// Of one mesh and order, words of the inner axes and micro-batch.
+/// Of one mesh, words of the inner axes and micro-batch.
 std::int64_t PlanTree::leaves_of(const Degrees& mesh) const {
   return leaves_of_states(mesh) * leaves_of_pipelines(mesh[at(AxisRole::layer)]);
 }
@@ -132,8 +133,7 @@ std::vector<PlanTree::Node> PlanTree::roots() const {
   for (auto& [inner, meshes] : by_shape) {
     std::int64_t leaves = 0;
     for (const Degrees& mesh : meshes) {
-      leaves += leaves_of(mesh) * static_cast<std::int64_t>(space_.orders_of(mesh).size() *
-                                                            space_.micro_batches_of(mesh).size());
+      leaves += leaves_of(mesh) * static_cast<std::int64_t>(space_.micro_batches_of(mesh).size());
     }
     const auto shared = std::make_shared<const std::vector<Degrees>>(std::move(meshes));
     Plan plan;
@@ -208,7 +208,7 @@ PlanTree::Result PlanTree::open_shape(const Node& node) const {
   for (auto& [key, meshes] : by_work) {
     WorkGroup group{.micro_batch = key.first, .accumulates = key.second};
     for (const Degrees& mesh : meshes) {
-      group.leaves += leaves_of(mesh) * static_cast<std::int64_t>(space_.orders_of(mesh).size());
+      group.leaves += leaves_of(mesh);
     }
     group.meshes = std::move(meshes);
     chains[key.second ? 1 : 0].push_back(std::move(group));
@@ -290,34 +290,43 @@ PlanTree::Result PlanTree::open_work(const Node& node) const {
     if (leaves_of(mesh) == 0) continue;
     Node child{.leaves = leaves_of(mesh), .level = Level::mesh, .plan = node.plan, .work = work};
     child.plan.degrees = mesh;
-    for (const std::int16_t order : space_.orders_of(mesh)) {
-      child.plan.order = order;
-      child.bound = bound_of_mesh(child.plan, *work);
-      out.children.push_back(child);
-    }
+    bound_mesh(*work, child);
+    out.children.push_back(std::move(child));
   }
   return out;
 }
 
-double PlanTree::bound_of_mesh(const Plan& plan, const Work& work) const {
+void PlanTree::bound_mesh(const Work& work, Node& mesh) const {
   const WholeModel model{.units = units_,
                          .work = work.all,
-                         .degree = plan.degree(AxisRole::layer),
-                         .micro_batches = micro_batches(plan)};
-  double bound = kNoBound;
-  Plan own = plan;
-  for (const std::int16_t state : space_.states_of(plan.degrees)) {
-    for (const std::int16_t offload : space_.offloads()) {
-      own.state = state;
-      own.offload = offload;
-      const auto states = states_of(own);
-      const std::int64_t rest = least_mean_rest(model, *states, grows_ && model.micro_batches == 1);
-      const auto bytes = static_cast<double>(std::max(rest, work.most));
-      if (bytes > limit_) continue;
-      bound = std::min(bound, shrunk(value_of(least_mean_step(facts_, model, *states), bytes)));
+                         .degree = mesh.plan.degree(AxisRole::layer),
+                         .micro_batches = micro_batches(mesh.plan)};
+  std::vector<StateChoice> choices;
+  Plan plan = mesh.plan;
+  mesh.bound = kNoBound;
+  const auto add = [&] {
+    auto costs = states_of(plan);
+    const std::int64_t rest = least_mean_rest(model, *costs, grows_ && model.micro_batches == 1);
+    const auto bytes = static_cast<double>(std::max(rest, work.most));
+    if (bytes > limit_) return;
+    mesh.bound =
+        std::min(mesh.bound, shrunk(value_of(least_mean_step(facts_, model, *costs), bytes)));
+    choices.push_back({.order = plan.order,
+                       .state = plan.state,
+                       .offload = plan.offload,
+                       .costs = std::move(costs)});
+  };
+  for (const std::int16_t order : space_.orders_of(plan.degrees)) {
+    for (const std::int16_t state : space_.states_of(plan.degrees)) {
+      for (const std::int16_t offload : space_.offloads()) {
+        plan.order = order;
+        plan.state = state;
+        plan.offload = offload;
+        add();
+      }
     }
   }
-  return bound;
+  mesh.states = std::make_shared<const std::vector<StateChoice>>(std::move(choices));
 }
 
 PlanTree::Result PlanTree::open_mesh(const Node& node) const {
@@ -348,12 +357,6 @@ PlanTree::Result PlanTree::open_mesh(const Node& node) const {
 
 namespace {
 
-/// A recomputation of a pipeline, bounded without the states around it.
-struct BoundedWork {
-  double step = 0;
-  std::vector<std::int64_t> activations;
-};
-
 /// Most bytes on a device.
 std::int64_t together(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b) {
   std::int64_t most = 0;
@@ -367,45 +370,54 @@ PlanTree::Result PlanTree::open_pipeline(const Node& node, double cutoff) const 
   Result out;
   const PipelineShape& pipeline = *node.pipeline;
   const std::int64_t m = micro_batches(node.plan);
-  std::vector<BoundedWork> options;  // made once some state may have a plan
-  const auto bound_options = [&] {
-    const auto held = held_of(pipeline, m);
-    StepBound steps(facts_, pipeline, m);
-    for (const PlanSpace::Recomputation& choice : pipeline.recomputations) {
-      const Recompute recompute = space_.recompute_of(choice);
-      const WorkPair work{&node.work->plain, &node.work->again[index(choice.word)]};
-      options.push_back({.step = steps.least(work, recompute, {}),
-                         .activations = least_activations(pipeline, work, recompute, held)});
-    }
-  };
-  Node child = node;
-  child.level = Level::states;
-  child.leaves = static_cast<std::int64_t>(pipeline.recomputations.size());
-  for (const std::int16_t state : space_.states_of(node.plan.degrees)) {
-    for (const std::int16_t offload : space_.offloads()) {
-      child.plan.state = state;
-      child.plan.offload = offload;
-      const auto states = states_of(child.plan);
-      const double more =
-          update_of(pipeline, *states) + least_messages(facts_, pipeline, *states, m);
-      child.bound = kNoBound;
-      if (shrunk(value_of(node.step + more, 0)) <= cutoff) {
-        if (options.empty()) bound_options();
-        const auto rest = least_rest(pipeline, *states, grows_ && m == 1);
-        for (const BoundedWork& option : options) {
-          const auto bytes = static_cast<double>(together(rest, option.activations));
-          if (bytes > limit_) continue;
-          child.bound = std::min(child.bound, shrunk(value_of(option.step + more, bytes)));
-        }
-      }
-      if (child.bound > cutoff || child.bound == kNoBound) {
-        out.bounded += child.leaves;
-      } else {
-        out.children.push_back(child);
-      }
-    }
+  std::vector<BoundedStates> open;  // that some recomputation may make a plan of
+  double least_more = kNoBound;
+  for (const StateChoice& choice : *node.states) {
+    const double more =
+        update_of(pipeline, *choice.costs) + least_messages(facts_, pipeline, *choice.costs, m);
+    if (shrunk(value_of(node.step + more, 0)) > cutoff) continue;
+    least_more = std::min(least_more, more);
+    open.push_back(BoundedStates{.choice = &choice,
+                                 .more = more,
+                                 .bound = kNoBound,
+                                 .rest = least_rest(pipeline, *choice.costs, grows_ && m == 1)});
+  }
+  if (!open.empty()) bound_recomputations(node, least_more, cutoff, open);
+  out.bounded = node.leaves;
+  for (const BoundedStates& states : open) {
+    if (states.bound > cutoff || states.bound == kNoBound) continue;
+    Node child = node;
+    child.level = Level::states;
+    child.bound = states.bound;
+    child.leaves = static_cast<std::int64_t>(pipeline.recomputations.size());
+    child.plan.order = states.choice->order;
+    child.plan.state = states.choice->state;
+    child.plan.offload = states.choice->offload;
+    child.states = std::make_shared<const std::vector<StateChoice>>(1, *states.choice);
+    out.bounded -= child.leaves;
+    out.children.push_back(std::move(child));
   }
   return out;
+}
+
+void PlanTree::bound_recomputations(const Node& node, double least_more, double cutoff,
+                                    std::vector<BoundedStates>& open) const {
+  const PipelineShape& pipeline = *node.pipeline;
+  const std::int64_t m = micro_batches(node.plan);
+  const auto held = held_of(pipeline, m);
+  StepBound steps(facts_, pipeline, m);
+  for (const PlanSpace::Recomputation& choice : pipeline.recomputations) {
+    const Recompute recompute = space_.recompute_of(choice);
+    const WorkPair work{&node.work->plain, &node.work->again[index(choice.word)]};
+    const double step = steps.least(work, recompute, {});
+    if (shrunk(value_of(step + least_more, 0)) > cutoff) continue;
+    const auto activations = least_activations(pipeline, work, recompute, held);
+    for (BoundedStates& states : open) {
+      const auto bytes = static_cast<double>(together(states.rest, activations));
+      if (bytes > limit_) continue;
+      states.bound = std::min(states.bound, shrunk(value_of(step + states.more, bytes)));
+    }
+  }
 }
 
 // --- plans
@@ -443,7 +455,7 @@ PlanTree::Result PlanTree::open_states(const Node& node, double cutoff) const {
   const std::shared_ptr<const PipelineShape>& pipeline = node.pipeline;
   const std::int64_t m = micro_batches(node.plan);
   const auto held = held_of(*pipeline, m);
-  const auto rest = least_rest(*pipeline, *states_of(node.plan), grows_ && m == 1);
+  const auto rest = least_rest(*pipeline, *node.states->front().costs, grows_ && m == 1);
   job.batch.global = space_.base().batch.global;
   space_.apply(node.plan, job);
   job.recompute = {};
@@ -478,6 +490,7 @@ PlanTree::Result PlanTree::open_states(const Node& node, double cutoff) const {
     } else {
       child.work.reset();
       child.pipeline.reset();
+      child.states.reset();
       out.children.push_back(std::move(child));
     }
   }

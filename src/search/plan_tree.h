@@ -3,9 +3,9 @@
 //
 //   shape      degrees and words of the axes that cut the work of a unit: sequence, expert, tensor
 //   work       micro-batch: now a unit's kernels and messages are known
-//   mesh       the other degrees, their order
+//   mesh       the other degrees
 //   pipeline   schedule, blocks per stage
-//   states     where the states live, what is moved off the device
+//   states     order of the axes, where the states live, what is moved off the device
 //   plan       recomputation: a job
 #pragma once
 
@@ -75,12 +75,20 @@ class PlanTree {
     std::vector<Degrees> meshes;
     std::int64_t leaves = 0;
   };
+  /// One way to keep the states on a mesh.
+  struct StateChoice {
+    std::int16_t order = 0;
+    std::int16_t state = 0;
+    std::int16_t offload = 0;
+    std::shared_ptr<const StateCosts> costs;
+  };
   struct Node {
     double bound = 0;
     std::int64_t leaves = 0;
     Level level = Level::shape;
     Plan plan;
     std::shared_ptr<const Work> work;
+    std::shared_ptr<const std::vector<StateChoice>> states;  // of a mesh, that may fit
     std::shared_ptr<const PipelineShape> pipeline;
     std::shared_ptr<const std::vector<Degrees>> meshes;    // of a shape
     std::shared_ptr<const std::vector<WorkGroup>> groups;  // of work
@@ -108,6 +116,16 @@ class PlanTree {
   Result open_work(const Node& node) const;
   Result open_mesh(const Node& node) const;
   Result open_pipeline(const Node& node, double cutoff) const;
+  /// States of a pipeline, bounded before the recomputation is chosen.
+  struct BoundedStates {
+    const StateChoice* choice = nullptr;
+    double more = 0;  // seconds beyond those of the work
+    double bound = 0;
+    std::vector<std::int64_t> rest;  // bytes by device
+  };
+  /// Bounds each of them by its best recomputation; `least_more` is the least of their `more`.
+  void bound_recomputations(const Node& node, double least_more, double cutoff,
+                            std::vector<BoundedStates>& open) const;
   Result open_states(const Node& node, double cutoff) const;
   Result open_plan(const Node& node) const;
 
@@ -118,7 +136,7 @@ class PlanTree {
     std::shared_ptr<const PipelineShape> shape;
   };
   std::shared_ptr<const std::vector<PipelineChoice>> pipelines_of(std::int32_t degree) const;
-  double bound_of_mesh(const Plan& plan, const Work& work) const;
+  void bound_mesh(const Work& work, Node& mesh) const;
   std::shared_ptr<const StateCosts> states_of(const Plan& plan) const;
   StepCosts messages_of(const PipelineShape& pipeline, const Job& job) const;
   std::string broken_rule(const Job& job) const;

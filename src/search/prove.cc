@@ -1,7 +1,9 @@
 #include "search/prove.h"
 
 #include "check/check.h"
+#include "derive/stages.h"
 #include "lower/lower.h"
+#include "profile/conditions.h"
 #include "units/error.h"
 
 namespace placet {
@@ -16,6 +18,12 @@ PlanProof prove(const Job& job) {
   } catch (const InputError& error) {
     return {.kind = PlanProof::Kind::unproven, .reason = error.what()};
   }
+}
+
+std::int64_t passes_to_prove(const Job& job) {
+  const std::int64_t degree = pipeline_degree(job.placement);
+  const std::int64_t stages = degree == 1 ? 1 : degree * job.schedule.chunks;
+  return stages * micro_batches_per_step(job);
 }
 
 }  // namespace placet

@@ -1,6 +1,7 @@
 // Whether a plan is the training it claims to be: its step program, judged (docs/theory.md §6).
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "profile/job.h"
@@ -18,5 +19,9 @@ struct PlanProof {
 /// Lowers the job under the plain theory and checks the program. unproven: the job has parts that
 /// have no program form yet.
 PlanProof prove(const Job& job);
+
+/// How much there is to judge, in passes of a stage over a micro-batch: what the time of prove()
+/// follows.
+std::int64_t passes_to_prove(const Job& job);
 
 }  // namespace placet
