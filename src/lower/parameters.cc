@@ -125,8 +125,8 @@ void forget_cut_axes(ParameterPlan& plan) {
   }
 }
 
-/// State that is put together for the update is so on the device, and whole: rows that two groups of
-/// axes divide, one of them for good, do not come out even.
+/// State that is put together for the update is so on the device, and whole: rows that two groups
+/// of axes divide, one of them for good, do not come out even.
 void require_whole_state(const ParameterPlan& plan) {
   if (plan.regathered.empty()) return;
   const std::string allowed = "optimizer state S* along all axes that divide it, on the device";

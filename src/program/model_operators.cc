@@ -368,10 +368,11 @@ void add_router(KindBuilder& unit, const Operator& op) {
 }
 
 /// How evenly tokens, of a sample or of all, are spread over the experts: the sum over experts of
-/// their load times what the token would give them. The load, how many tokens choose an expert, does
-/// not change with small changes of the scores. Of what a token gives nothing is assumed, nor of the
-/// loss's weight (Fedus et al. 2022, arXiv 2101.03961, section 2.2; of each sample by itself:
-/// arXiv 2412.19437, section 2.1.2). `inputs`: scores and what is added to them for the choice.
+/// their load times what the token would give them. The load, how many tokens choose an expert,
+/// does not change with small changes of the scores. Of what a token gives nothing is assumed, nor
+/// of the loss's weight (Fedus et al. 2022, arXiv 2101.03961, section 2.2; of each sample by
+/// itself: arXiv 2412.19437, section 2.1.2). `inputs`: scores and what is added to them for the
+/// choice.
 void add_balance_loss(KindBuilder& unit, const std::vector<int>& inputs) {
   const int z = inputs.front();
   const int scores = unit.dims_at(z).back();
