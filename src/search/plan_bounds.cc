@@ -132,6 +132,8 @@ double StepBound::least(const WorkPair& work, const Recompute& recompute,
 double least_messages(const BoundFacts& facts, const PipelineShape& pipeline,
                       const StateCosts& states, std::int64_t micro_batches) {
   const auto m = static_cast<double>(micro_batches);
+  // In two directions a device has its units twice, each of which sees half of the micro-batches.
+  const double part = pipeline.schedule.hosting == Hosting::bidirectional ? 0.5 : 1;
   const auto left = [&](double all, bool beside, double pieces) {
     if (!beside) return all;
     const double open = all / std::max(1.0, pieces);
@@ -146,7 +148,7 @@ double least_messages(const BoundFacts& facts, const PipelineShape& pipeline,
     double count = 0;
     for (std::size_t k = 0; k < states.size(); ++k) {
       const UnitStateCost& cost = states[k];
-      gathers += units[k] * (m * cost.each + cost.once);
+      gathers += part * units[k] * (m * cost.each + cost.once);
       reduce += units[k] * cost.reduce;
       own_after += units[k] * cost.after;
       count += units[k];
