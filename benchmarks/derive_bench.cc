@@ -70,6 +70,16 @@ void time_prepared(benchmark::State& state) {
 }
 BENCHMARK(time_prepared)->DenseRange(0, std::size(kCases) - 1)->Unit(benchmark::kMicrosecond);
 
+/// Memory, communication and time together: what a search asks of one plan.
+void derive_everything(benchmark::State& state) {
+  const Case& one = kCases[state.range(0)];
+  const Job job = timed_job_of(one);
+  const Prepared prepared = prepare(job);
+  for (auto unused : state) benchmark::DoNotOptimize(derive_all(job, prepared));
+  state.SetLabel(label_of(one));
+}
+BENCHMARK(derive_everything)->DenseRange(0, std::size(kCases) - 1)->Unit(benchmark::kMicrosecond);
+
 void derive_whole(benchmark::State& state) {
   const Case& one = kCases[state.range(0)];
   const Job job = job_of(one);

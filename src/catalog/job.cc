@@ -117,6 +117,9 @@ void set_training(const Catalog& catalog, const JobRequest& request, Job& job) {
     job.recompute = recompute_of(*request.recompute, job.profile, where_of(request, "recompute"));
   }
   if (request.routing) job.routing = parse_routing(*request.routing, where_of(request, "routing"));
+  if (request.balance_loss) {
+    job.balance = parse_balance_loss(*request.balance_loss, where_of(request, "balance-loss"));
+  }
   job.clips_by_global_norm = request.clip.value_or(0) > 0;
   check_loss(request);
 }
@@ -172,6 +175,12 @@ Job load_job(const Catalog& catalog, const JobRequest& request) {
   job.placement_text = print_placement(job.placement, strategies.vocabulary);
   job.schedule = schedule_of(strategies, job.placement);
   job.attention = attention_of(strategies, job.placement);
+  job.methods = methods_of(strategies, job.placement);
+  for (const Method& method : job.methods) {
+    job.model.notes.push_back(method.name +
+                              " is another training; memory, communication and time "
+                              "are those of the placement without its rewrites");
+  }
   job.batch = batch_of(request, job);
   if (request.cluster) {
     job.cluster = load_cluster(catalog, *request.cluster, devices_of(job.placement),

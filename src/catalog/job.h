@@ -28,7 +28,8 @@ struct JobRequest {
   std::optional<std::string> lora;
   std::optional<std::string> loss;
   std::optional<double> clip;
-  std::optional<std::string> routing;  // balanced, expected=SKEW, worst
+  std::optional<std::string> routing;       // balanced, expected=SKEW, worst
+  std::optional<std::string> balance_loss;  // none, sequence, micro-batch, global
   std::optional<std::string> engine;
   /// The file that the words come from, for messages; empty: flags.
   std::filesystem::path file;
@@ -49,7 +50,7 @@ Model load_requested_model(const Catalog& catalog, const JobRequest& request);
 
 /// The job. Defaults: engine placet, one sample per micro-batch, one micro-batch per step, the
 /// model's longest sequence up to 4096 tokens, no recomputation, the engine's precision, AdamW,
-/// no clipping, balanced routing. What was assumed is added to Model::notes.
+/// no clipping, balanced routing, no balance loss. What was assumed is added to Model::notes.
 /// Without a cluster, capacity is not judged. Throws InputError for a request without placement.
 Job load_job(const Catalog& catalog, const JobRequest& request);
 
@@ -63,5 +64,8 @@ Recompute parse_recompute(const std::string& text, const std::string& where);
 
 /// The routing that a text spells: balanced, worst, expected=1.3.
 Routing parse_routing(const std::string& text, const std::string& where);
+
+/// The scope of a balance loss that a text spells: none, sequence, micro-batch, global.
+BalanceScope parse_balance_loss(const std::string& text, const std::string& where);
 
 }  // namespace placet

@@ -18,9 +18,9 @@ constexpr std::int64_t kMostSamples = 1'000'000'000'000;
 
 const std::vector<std::string>& job_keys() {
   static const std::vector<std::string> kKeys = {
-      "model",       "cluster",   "placement", "seq",       "global-batch",
-      "micro-batch", "recompute", "precision", "optimizer", "freeze",
-      "lora",        "loss",      "clip",      "routing",   "engine"};
+      "model",     "cluster",   "placement",    "seq",    "global-batch", "micro-batch",
+      "recompute", "precision", "optimizer",    "freeze", "lora",         "loss",
+      "clip",      "routing",   "balance-loss", "engine"};
   return kKeys;
 }
 
@@ -148,6 +148,7 @@ JobRequest read_job_words(const Reader& reader) {
   request.loss = read_text(reader, "loss");
   if (const auto clip = reader.find("clip")) request.clip = clip->number({0, 1e12});
   request.routing = read_text(reader, "routing");
+  request.balance_loss = read_text(reader, "balance-loss");
   request.engine = read_text(reader, "engine");
   return request;
 }
@@ -171,6 +172,7 @@ JobRequest merge(const JobRequest& flags, const JobRequest& file) {
   fill(merged.loss, file.loss);
   fill(merged.clip, file.clip);
   fill(merged.routing, file.routing);
+  fill(merged.balance_loss, file.balance_loss);
   fill(merged.engine, file.engine);
   merged.file = file.file;
   return merged;
@@ -231,6 +233,17 @@ Routing parse_routing(const std::string& text, const std::string& where) {
                     .problem = "is no routing",
                     .allowed = allowed,
                     .nearest = text.find('=') == std::string::npos ? nearest(text, words) : ""});
+}
+
+BalanceScope parse_balance_loss(const std::string& text, const std::string& where) {
+  const std::vector<std::string> words = {"none", "sequence", "micro-batch", "global"};
+  const auto found = std::ranges::find(words, text);
+  if (found != words.end()) return static_cast<BalanceScope>(found - words.begin());
+  throw InputError({.where = where,
+                    .value = text,
+                    .problem = "is no scope of a balance loss",
+                    .allowed = list_words(words),
+                    .nearest = nearest(text, words)});
 }
 
 }  // namespace placet

@@ -29,6 +29,12 @@ TimingFact flag(const char* key, bool EngineTiming::*field) {
   return {key, [field](const Reader& value, EngineTiming& t) { t.*field = value.flag(); }};
 }
 
+TimingFact count(const char* key, std::int64_t EngineTiming::*field) {
+  return {key, [field](const Reader& value, EngineTiming& t) {
+            t.*field = value.whole({0, 10'000});
+          }};
+}
+
 OpKind op_kind(const Reader& word) {
   const auto kind = op_kind_named(word.text());
   if (!kind) word.fail("is no operator", "a kind of operator such as linear or norm");
@@ -77,10 +83,9 @@ const std::vector<TimingFact>& timing_facts() {
       duration("host_us_per_collective", &EngineTiming::host_per_collective),
       duration("host_us_per_pass", &EngineTiming::host_per_pass),
       duration("host_us_per_step", &EngineTiming::host_per_step),
-      {"extra_launches",
-       [](const Reader& value, EngineTiming& t) {
-         t.extra_launches = value.whole({0, 10'000});
-       }},
+      count("extra_launches", &EngineTiming::extra_launches),
+      count("launches_per_expert", &EngineTiming::launches_per_expert),
+      flag("waits_for_routing", &EngineTiming::waits_for_routing),
       flag("captures_launches", &EngineTiming::captures_launches),
       flag("sends_block", &EngineTiming::sends_block)};
   return kFacts;

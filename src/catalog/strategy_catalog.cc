@@ -134,17 +134,40 @@ Meaning read_meaning(const Reader& reader) {
 }
 
 Strategy read_strategy(const Reader& reader, const std::string& name) {
-  reader.allow(
-      {"schema", "name", "description", "sources", "prints_as", "sets", "suggests", "classes"});
+  reader.allow({"schema", "name", "description", "sources", "prints_as", "sets", "suggests",
+                "classes", "rewrites", "breaks", "because", "keeps"});
   Heading heading = read_heading(reader, kStrategySchema, name);
   Strategy strategy{.name = heading.name,
                     .description = std::move(heading.description),
                     .sources = std::move(heading.sources),
                     .meaning = read_meaning(reader)};
   if (const auto terms = reader.find("prints_as")) strategy.prints_as = terms->text();
+  if (reader.has("rewrites")) strategy.meaning.sets.method = strategy.name;
   if (strategy.meaning == Meaning{})
     reader.fail("says nothing", "at least sets, suggests or classes");
   return strategy;
+}
+
+/// The rewrites of a strategy file, if it has some.
+std::optional<Method> read_method(const Reader& reader, const std::string& name) {
+  for (const char* key : {"breaks", "because", "keeps"}) {
+    if (reader.has(key) && !reader.has("rewrites")) {
+      reader.at(key).fail("is said without rewrites", "rewrites too");
+    }
+  }
+  const auto rewrites = reader.find("rewrites");
+  if (!rewrites) return std::nullopt;
+  static const std::vector<std::string> kConditions = {
+      "gradient_integrity", "state_consistency", "update_integrity", "input_integrity", "order"};
+  Method method{.name = name,
+                .axis = {},
+                .rewrites = {},
+                .breaks = kConditions[reader.at("breaks").one_of(kConditions)],
+                .because = reader.at("because").text(),
+                .keeps = reader.at("keeps").text()};
+  for (const Reader& item : rewrites->items()) method.rewrites.push_back(item.text());
+  if (method.rewrites.empty()) rewrites->fail("is empty", "at least one rewrite");
+  return method;
 }
 
 // --- schedules
@@ -342,7 +365,9 @@ StrategyCatalog load_strategies(const Catalog& catalog) {
   StrategyCatalog out;
   for (const std::string& name : names_in(catalog, "strategies")) {
     const Document document = open_document(catalog.root / "strategies" / (name + ".json"));
-    out.vocabulary.strategies.push_back(read_strategy(Reader(document), name));
+    const Reader reader(document);
+    out.vocabulary.strategies.push_back(read_strategy(reader, name));
+    if (auto method = read_method(reader, name)) out.methods.emplace(name, std::move(*method));
   }
   read_schedules(catalog, out);
   read_exchanges(catalog, out);
@@ -396,6 +421,16 @@ Schedule schedule_of(const StrategyCatalog& strategies, const Placement& placeme
     word = axis.schedule;
   }
   return resolve_schedule(strategies, word);
+}
+
+std::vector<Method> methods_of(const StrategyCatalog& strategies, const Placement& placement) {
+  std::vector<Method> methods;
+  for (const AxisPlacement& axis : placement.axes) {
+    if (!axis.method || axis.degree == 1) continue;
+    methods.push_back(strategies.methods.at(*axis.method));
+    methods.back().axis = std::string(axis.axis.text());
+  }
+  return methods;
 }
 
 std::vector<AttentionExchange> attention_of(const StrategyCatalog& strategies,

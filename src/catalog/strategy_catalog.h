@@ -13,6 +13,7 @@
 #include "placement/exchange.h"
 #include "placement/placement.h"
 #include "placement/strategy.h"
+#include "profile/job.h"
 #include "schedule/schedule.h"
 
 namespace placet {
@@ -38,6 +39,7 @@ struct StrategyCatalog {
   Vocabulary vocabulary;
   std::map<std::string, ScheduleTemplate> schedules;
   std::map<std::string, AttentionExchange> attention;
+  std::map<std::string, Method> methods;  // of strategies with rewrites; no axis
   std::string default_schedule;
   std::string default_attention;
 
@@ -60,6 +62,9 @@ AttentionExchange resolve_attention(const StrategyCatalog& strategies,
 /// The schedule of a placement's layer axes: that of the outermost one that names it. Throws
 /// InputError if two layer axes name different ones.
 Schedule schedule_of(const StrategyCatalog& strategies, const Placement& placement);
+
+/// The methods of a placement, axis by axis.
+std::vector<Method> methods_of(const StrategyCatalog& strategies, const Placement& placement);
 
 /// The exchanges of a placement, one per axis (that of an axis without a sequence cut is unused).
 std::vector<AttentionExchange> attention_of(const StrategyCatalog& strategies,

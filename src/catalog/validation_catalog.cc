@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<std::string_view, 13> kAddedColumns = {
     "catalogue_model", "stage_blocks",      "sharding_term",       "dropout_percent",
     "host_runs_ahead", "host_us_per_block", "utilisation_percent", "cluster",
-    "network",         "network_gb_s",      "network_latency_us",  "intra_latency_us",
+    "network",         "network_gb_s",      "network_latency_us",  "host_latency_us",
     "intra_gb_s"};
 constexpr std::array<std::string_view, 5> kRunAxes = {"pp", "dp", "cp", "ep", "tp"};
 

@@ -137,7 +137,14 @@ class Difference {
         differ_in_limit(e[0].first, f[0].first)) {
       return scale(expected, f[0].second / e[0].second);
     }
-    if (!e.empty() && !f.empty()) return compare(e[0].first, f[0].first);
+    if (!e.empty() && !f.empty()) {
+      std::vector<NodeId> mine;
+      std::vector<NodeId> theirs;
+      for (const auto& [node, factor] : e) mine.push_back(node);
+      for (const auto& [node, factor] : f) theirs.push_back(node);
+      const auto [expected_one, found_one] = most_alike(mine, theirs);
+      return compare(expected_one, found_one);
+    }
     if (!e.empty()) {
       set(Condition::gradient_integrity, nodes_.name_of(expected), "a sum without one of its terms",
           nodes_.name_of(e[0].first) + " is missing");
@@ -171,8 +178,7 @@ class Difference {
     std::vector<NodeId> theirs = nodes_of(f);
     if (e.kind == Node::Kind::product) {
       remove_common(mine, theirs);
-      put_limits_last(mine);
-      put_limits_last(theirs);
+      leave_limits_out(mine, theirs);
     } else {
       while (!mine.empty() && !theirs.empty() && mine.front() == theirs.front()) {
         mine.erase(mine.begin());
@@ -180,15 +186,65 @@ class Difference {
       }
     }
     if (mine.empty() || theirs.empty()) return differ(expected, found);
+    if (e.kind == Node::Kind::product) {
+      const auto [expected_one, found_one] = most_alike(mine, theirs);
+      return compare(expected_one, found_one);
+    }
     compare(mine.front(), theirs.front());
     if (e.text.starts_with(kLimit)) out_.condition = Condition::update_integrity;
+  }
+
+  /// What a node is named without its version.
+  std::string stem_of(NodeId id) const {
+    std::string name = nodes_.name_of(id);
+    for (const char* version : {" before the step", " after step"}) {
+      name = name.substr(0, name.find(version));
+    }
+    return name;
+  }
+
+  /// How much speaks for one node standing in the other's place.
+  int likeness(NodeId a, NodeId b) const {
+    const Node& x = nodes_.at(a);
+    const Node& y = nodes_.at(b);
+    int score = x.kind == y.kind && x.text == y.text ? 1 : 0;
+    for (const NodeOperand& o : x.operands) {
+      const auto has = [&](const NodeOperand& p) { return p.node == o.node; };
+      score += std::ranges::any_of(y.operands, has) ? 2 : 0;
+    }
+    const bool named = x.operands.empty() || y.operands.empty();
+    return named && stem_of(a) == stem_of(b) ? 100 : score;
+  }
+
+  /// What the reference never makes, with what it stands for; without such, the first pair of those
+  /// that are most alike.
+  std::pair<NodeId, NodeId> most_alike(const std::vector<NodeId>& expected,
+                                       const std::vector<NodeId>& found) const {
+    for (std::size_t j = 0; j < found.size(); ++j) {
+      if (nodes_.at(found[j]).kind != Node::Kind::odd) continue;
+      return {expected[std::min(j, expected.size() - 1)], found[j]};
+    }
+    std::pair<NodeId, NodeId> best{expected.front(), found.front()};
+    int most = likeness(best.first, best.second);
+    for (std::size_t i = 0; i < std::min(expected.size(), kMostCompared); ++i) {
+      for (std::size_t j = 0; j < std::min(found.size(), kMostCompared); ++j) {
+        const int score = likeness(expected[i], found[j]);
+        if (score <= most) continue;
+        most = score;
+        best = {expected[i], found[j]};
+      }
+    }
+    return best;
   }
 
   bool is_limit(NodeId id) const { return nodes_.at(id).text.starts_with(kLimit); }
 
   /// A gradient that is wrong makes the factor wrong that limits all: the gradient is the cause.
-  void put_limits_last(std::vector<NodeId>& ids) const {
-    std::ranges::stable_partition(ids, [&](NodeId id) { return !is_limit(id); });
+  void leave_limits_out(std::vector<NodeId>& mine, std::vector<NodeId>& theirs) const {
+    const auto is_one = [&](NodeId id) { return is_limit(id); };
+    if (std::ranges::all_of(mine, is_one) || std::ranges::all_of(theirs, is_one)) return;
+    std::erase_if(mine, is_one);
+    std::erase_if(theirs, is_one);
   }
 
   /// Whether two products are one but for the factor that limits them.
@@ -246,6 +302,7 @@ class Difference {
   }
 
   static constexpr int kDeepest = 10'000;
+  static constexpr std::size_t kMostCompared = 16;
   /// The function that makes a factor of the gradients' norm.
   static constexpr std::string_view kLimit = "limited";
 

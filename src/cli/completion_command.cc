@@ -30,6 +30,8 @@ constexpr std::array kFlagValues = {
     Values{.of = "--placement", .listings = "strategies schedules", .more = true},
     Values{.of = "--recompute", .words = "none full selective every= first=", .more = true},
     Values{.of = "--routing", .words = "balanced expected= capacity= worst", .more = true},
+    Values{.of = "--balance-loss", .words = "none sequence micro-batch global"},
+    Values{.of = "--accept", .words = "aux-scope"},
     Values{.of = "--loss", .words = "token-mean"},
     Values{.of = "--explain",
            .words = "memory communication parameters optimizer gradients activations transient "
@@ -39,7 +41,7 @@ constexpr std::array kFlagValues = {
                     "shift_slice( drop_zero( add_zero( early_free( reuse_buffer( drop_wait( "
                     "drop_record( stale( skip_update( local_norm( local_weight( wrong_key( "
                     "copy_key( drop_use( detach_adjoint( swap_order( substitute( redim( "
-                    "drop_position(",
+                    "drop_position( compress( mask(",
            .more = true},
     Values{.of = "--goal", .words = "time memory cost"},
     Values{.of = "--require", .listings = "strategies schedules", .more = true},
@@ -47,8 +49,8 @@ constexpr std::array kFlagValues = {
 constexpr std::array kArguments = {Values{.of = "model", .listings = "models", .files = true},
                                    Values{.of = "derive", .listings = "models", .files = true},
                                    Values{.of = "compare", .listings = "models", .files = true},
-                                   Values{.of = "plan", .listings = "models", .files = true},
                                    Values{.of = "bugs", .listings = "bugs"},
+                                   Values{.of = "plan", .listings = "models", .files = true},
                                    Values{.of = "validate", .files = true},
                                    Values{.of = "completion", .words = "bash zsh fish"}};
 

@@ -84,6 +84,10 @@ void add_job_flags(CLI::App& command, JobFlags& flags) {
                   "Spread of tokens over experts: balanced, expected=SKEW, capacity=FACTOR or "
                   "worst")
       ->type_name("HOW");
+  command
+      .add_option("--balance-loss", flags.balance_loss,
+                  "Balance loss of routers, over what: none, sequence, micro-batch or global")
+      ->type_name("SCOPE");
   command.add_option("--engine", flags.engine, "Engine profile: NAME or NAME@VERSION (placet)")
       ->type_name("ENGINE");
 }
@@ -118,6 +122,7 @@ JobRequest request_of(const JobFlags& flags) {
   request.loss = said(flags.loss);
   request.clip = number(flags.clip, "--clip");
   request.routing = said(flags.routing);
+  request.balance_loss = said(flags.balance_loss);
   request.engine = said(flags.engine);
   return flags.job_file.empty() ? request : merge(request, read_job_file(flags.job_file));
 }

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iostream>
 
 #include "units/error.h"
 
@@ -85,6 +86,8 @@ void print(const std::string& text) {
   throw InputError({.where = "standard output",
                     .problem = std::string("cannot be written: ") + std::strerror(errno)});
 }
+
+void print_warning(const std::string& text) { std::cerr << "placet: " << text << std::endl; }
 
 void write_file(const std::string& path, const std::string& text, const std::string& flag) {
   std::ofstream out(path, std::ios::binary | std::ios::trunc);

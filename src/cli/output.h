@@ -19,6 +19,9 @@ TextStyle output_style();
 /// Writes to standard output. A reader that has gone is no error; a full disk is (InputError).
 void print(const std::string& text);
 
+/// One line on standard error: what the reader of a result should know.
+void print_warning(const std::string& text);
+
 /// Writes a file. Throws InputError that speaks of `flag`.
 void write_file(const std::string& path, const std::string& text, const std::string& flag);
 

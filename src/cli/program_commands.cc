@@ -1,4 +1,5 @@
 // placet lower, check and verify: the step program of a job, or one from a file.
+#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -22,12 +23,16 @@ namespace {
 /// What a program file may have at most.
 constexpr std::size_t kMostProgramBytes = std::size_t{64} << 20;
 
+/// What may be accepted though it differs from the training of one device.
+constexpr const char* kAuxScope = "aux-scope";
+
 struct ProgramCall {
   JobFlags flags;
   bool json = false;
   std::string output;
   int seeds = 2;
   std::vector<std::string> faults;
+  std::vector<std::string> accepted;
   bool list_faults = false;
 };
 
@@ -46,6 +51,20 @@ std::optional<std::string> program_text(const JobFlags& flags) {
   std::string text = read_file_text(flags.model, kMostProgramBytes, "a step program");
   if (!is_program_text(text)) return std::nullopt;
   return text;
+}
+
+/// The job of the flags. A balance loss that depends on the layout is no training of one device: it
+/// is judged as such, or left out with a warning where it is accepted.
+Job job_to_judge(const ProgramCall& call) {
+  Job job = load_job(find_catalog(), request_of(call.flags));
+  if (job.balance != BalanceScope::micro_batch) return job;
+  const bool accepted = std::ranges::find(call.accepted, kAuxScope) != call.accepted.end();
+  if (accepted) job.balance = BalanceScope::none;
+  const std::string scope = "the balance loss of each device's micro-batch depends on the layout";
+  const std::string advice = accepted ? "it is left out of what is judged"
+                                      : "--accept aux-scope leaves it out of what is judged";
+  print_warning(scope + ": " + advice);
+  return job;
 }
 
 int lower_job(const ProgramCall& call) {
@@ -92,20 +111,27 @@ Program with_faults_of(const ProgramCall& call, Program program) {
 int check_job(const ProgramCall& call) {
   require_one_placement(call.flags);
   const auto text = program_text(call.flags);
-  Program program = text ? program_from(*text, call.flags.model)
-                         : lower(load_job(find_catalog(), request_of(call.flags)));
+  std::vector<Method> methods;
+  Program program;
+  if (text) {
+    program = program_from(*text, call.flags.model);
+  } else {
+    const Job job = job_to_judge(call);
+    methods = job.methods;
+    program = lower(job);
+  }
   if (call.list_faults) return list_faults(call, std::move(program));
   program = with_faults_of(call, std::move(program));
   const Verdict verdict = check(program);
-  print(call.json ? verdict_json(verdict) : verdict_text(verdict, output_style()));
+  print(call.json ? verdict_json(verdict, methods)
+                  : methods_text(methods, output_style()) + verdict_text(verdict, output_style()));
   return verdict.equivalent ? kGood : kBad;
 }
 
 int verify_job(const ProgramCall& call) {
   require_one_placement(call.flags);
   const auto text = program_text(call.flags);
-  Program program = text ? program_from(*text, call.flags.model)
-                         : lower_small(load_job(find_catalog(), request_of(call.flags)));
+  Program program = text ? program_from(*text, call.flags.model) : lower_small(job_to_judge(call));
   if (call.list_faults) return list_faults(call, std::move(program));
   program = with_faults_of(call, std::move(program));
   const Verification run = verify(program, {.seeds = call.seeds});
@@ -123,6 +149,12 @@ void add_fault_flags(CLI::App& command, ProgramCall& call) {
       ->expected(1)
       ->take_all();
   command.add_flag("--list-faults", call.list_faults, "Only print what each fault matches");
+  command
+      .add_option("--accept", call.accepted,
+                  "What may differ from the training of one device: aux-scope (balance losses that "
+                  "depend on the layout)")
+      ->type_name("WHAT")
+      ->check(CLI::IsMember({kAuxScope}));
 }
 
 }  // namespace

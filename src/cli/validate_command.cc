@@ -21,6 +21,7 @@ struct ValidateCall {
   std::string engine;
   std::string tolerance;
   std::vector<std::string> where;
+  std::string half;
   bool constants = false;
   bool json = false;
 };
@@ -40,6 +41,8 @@ ValidateOptions options_of(const ValidateCall& call) {
   ValidateOptions options{.threads = static_cast<int>(std::clamp(processors, 1U, kMostThreads)),
                           .progress = show_progress};
   if (!call.engine.empty()) options.engine = call.engine;
+  if (call.half == "even") options.half = Half::even;
+  if (call.half == "odd") options.half = Half::odd;
   for (const std::string& condition : call.where) {
     options.where.push_back(parse_condition(condition, "--where"));
   }
@@ -77,6 +80,11 @@ void add_validate_command(CLI::App& program, Action& action) {
       ->type_name("COLUMN=TEXT")
       ->expected(1)
       ->take_all();
+  command
+      ->add_option("--half", call->half,
+                   "Only every second of those rows, beginning with the first (even) or second")
+      ->check(CLI::IsMember({"even", "odd"}))
+      ->type_name("even|odd");
   command
       ->add_flag("--constants", call->constants,
                  "List every fact that was used, its source and the rows it touches")

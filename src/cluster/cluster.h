@@ -43,6 +43,7 @@ struct DeviceGroup {
   std::int64_t per_host = 8;
   Bytes host_memory{};         // of one host
   BytesPerSecond host_link{};  // device to host memory, one direction
+  Seconds host_per_member{};   // of the host, per collective and further member of its group
   std::vector<Level> levels;   // innermost first; the last one spans the group
 
   friend bool operator==(const DeviceGroup&, const DeviceGroup&) = default;

@@ -224,6 +224,11 @@ Seconds MessageTimer::all(const CommunicationTerm& term) {
   return call(term) * static_cast<double>(term.count);
 }
 
+Seconds MessageTimer::host(const CommunicationTerm& term) const {
+  if (!job_.cluster || job_.cluster->groups.empty()) return {};
+  return job_.cluster->groups.front().host_per_member * real((term.group - 1) * term.count);
+}
+
 Seconds call_time(const Job& job, const CommunicationTerm& term) {
   return MessageTimer(job).call(term);
 }

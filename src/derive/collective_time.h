@@ -48,6 +48,9 @@ class MessageTimer {
   /// All calls of a step.
   Seconds all(const CommunicationTerm& term);
 
+  /// What the host needs to launch them, beyond the engine's own time per collective.
+  Seconds host(const CommunicationTerm& term) const;
+
  private:
   const GroupPlace& place(AxisMask axes);
 

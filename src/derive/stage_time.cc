@@ -23,10 +23,15 @@ struct Queue {
 
   void run(const PartTime& part, Seconds length) {
     if (length == Seconds()) return;
-    const Seconds start = std::max(device, host);
-    host += part.host;
-    device = std::max(start + length, host);
+    launch(part.device_before_wait, part.host_before_wait);
+    if (part.host_before_wait > Seconds()) host = device;
+    launch(length - part.device_before_wait, part.host - part.host_before_wait);
     work += length;
+  }
+  void launch(Seconds length, Seconds by_host) {
+    const Seconds start = std::max(device, host);
+    host += by_host;
+    device = std::max(start + length, host);
   }
   PassTime pass(Seconds fixed) const {
     return {.device = work, .launch = device - work + fixed, .exposed = {}};

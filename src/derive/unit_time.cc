@@ -55,6 +55,10 @@ class UnitTimer {
         time.host += timing_.host_per_launch * static_cast<double>(kernel.launches);
       }
       if (kernel.for_weights) out_.weights += taken;
+      if (kernel.routes && timing_.waits_for_routing && !timing_.captures_launches) {
+        time.device_before_wait = time.device();
+        time.host_before_wait = time.host;
+      }
     }
   }
 
@@ -80,7 +84,8 @@ class UnitTimer {
     PartTime& time = out_[part];
     const Seconds taken = timer_.all(term);
     if (!timing_.captures_launches) {
-      time.host += timing_.host_per_collective * static_cast<double>(term.count);
+      time.host +=
+          timing_.host_per_collective * static_cast<double>(term.count) + timer_.host(term);
     }
     const Overlap kind = overlap_of(layout_, term, forward);
     const bool hides = timing_.runs_beside(kind) && !(part == Part::backward && comes_first(term));

@@ -33,6 +33,10 @@ struct PartTime {
   AxisTimes exposed;                 // messages that the device waits for
   Seconds host;
   double flops = 0;
+  /// What of device and host lies before the point where the host waits for the device; none: it
+  /// never does.
+  Seconds device_before_wait;
+  Seconds host_before_wait;
 
   Seconds device() const { return kernels[0] + kernels[1] + kernels[2] + exposed.total(); }
 };

@@ -156,7 +156,14 @@ class WorkWriter {
             .format = format(op),
             .bytes = wide * elements * static_cast<double>(shape.batch),
             .flops = flops_of(shape),
+            .launches = launches_of(op, shape.batch),
             .aligned = is_aligned(op)};
+  }
+
+  /// Of a product with so many experts' matrices: one each, unless the engine has one for all.
+  std::int64_t launches_of(const Operator& op, std::int64_t experts) const {
+    if (op.kind != OpKind::grouped_linear) return 1;
+    return std::max<std::int64_t>(1, experts * timing_.launches_per_expert);
   }
 
   /// Whether rows of the weight and of the output have an even length: elements of half precision
@@ -175,7 +182,7 @@ class WorkWriter {
     const double elements =
         static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(width);
     const double written = static_cast<double>(bits_of(*job_.precision.products)) / 8;
-    out.push_back(stream(op, elements * 2 * written, 1));
+    out.push_back(stream(op, elements * 2 * written, launches_of(op, s.batch)));
   }
 
   bool has_product(const Operator& op) const {
@@ -313,6 +320,7 @@ class WorkWriter {
     } else {
       forward_.push_back(stream(op, moved, 1));
     }
+    forward_.back().routes = op.kind == OpKind::dispatch;
   }
 
   /// Tokens that come from other devices are sorted by expert once more where they arrive, and back

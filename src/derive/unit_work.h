@@ -37,6 +37,7 @@ struct KernelWork {
   bool backward = false;
   bool for_weights = false;  // a weight's gradient: split schedules put it off
   std::int64_t launches = 1;
+  bool routes = false;  // tokens to their experts: where a host may have to read how many
   bool aligned = true;  // rows of its operands begin at multiples of two elements
 
   friend bool operator==(const KernelWork&, const KernelWork&) = default;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <optional>
+#include <set>
 
 #include "units/error.h"
 
@@ -19,12 +20,7 @@ class ClassWriter {
  public:
   ClassWriter(Lowering& in, const UnitTable& table, const std::vector<StagePlan>& stages,
               const StagePlan& stage)
-      : in_(in), w_(in.writer), table_(table), stages_(stages), stage_(stage) {
-    last_stage_ = 0;
-    for (const StagePlan& s : stages_) {
-      for (std::int64_t v : s.virtual_stages) last_stage_ = std::max(last_stage_, v);
-    }
-  }
+      : in_(in), w_(in.writer), table_(table), stages_(stages), stage_(stage) {}
 
   DeviceClass write() {
     DeviceClass out;
@@ -58,16 +54,38 @@ class ClassWriter {
   int kind_of(int u) const { return in_.job.model.units[at(u)].kind; }
   const UnitParameters& parameters_of(int u) const { return table_.parameters[at(kind_of(u))]; }
 
-  /// The chunk of the device that ends in the loss.
-  std::optional<int> loss_chunk() const {
-    for (std::size_t c = 0; c < stage_.chunks.size(); ++c) {
-      for (int u : stage_.chunks[c]) {
-        if (in_.model.reference.kinds[at(kind_of(u))].loss >= 0) return static_cast<int>(c);
-      }
-    }
-    return std::nullopt;
+  bool has_loss(const StagePlan& stage, std::size_t chunk) const {
+    return std::ranges::any_of(stage.chunks[chunk], [&](int u) {
+      return in_.model.reference.kinds[at(kind_of(u))].loss >= 0;
+    });
   }
-  bool hosts_loss() const { return loss_chunk().has_value(); }
+
+  bool hosts_loss(const StagePlan& stage) const {
+    for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
+      if (has_loss(stage, c)) return true;
+    }
+    return false;
+  }
+  bool hosts_loss() const { return hosts_loss(stage_); }
+
+  /// Whether a chunk takes an input of the step: its units do, or their losses are weighted by it.
+  bool takes(std::size_t chunk, int input) const {
+    if (input == in_.model.reference.weights && has_loss(stage_, chunk)) return true;
+    return std::ranges::any_of(stage_.chunks[chunk], [&](int u) {
+      const std::vector<ReferenceValue>& values = in_.model.reference.kinds[at(kind_of(u))].values;
+      return std::ranges::find(values, input, &ReferenceValue::input) != values.end();
+    });
+  }
+
+  /// The micro-batches of which the device takes an input.
+  std::vector<MicroBatches> taken(int input) const {
+    std::vector<MicroBatches> out;
+    for (std::size_t c = 0; c < stage_.chunks.size(); ++c) {
+      const MicroBatches& own = stage_.micro_batches[c];
+      if (takes(c, input) && std::ranges::find(out, own) == out.end()) out.push_back(own);
+    }
+    return out;
+  }
 
   void free_buffer(const BufferRef& ref) {
     Instruction free{.kind = InstructionKind::free};
@@ -105,9 +123,18 @@ class ClassWriter {
     const BufferRef total = count_buffer(in_);
     alloc_buffer(total);
     zero(total);
+    std::int64_t counted = 0;
+    for (const MicroBatches& own : taken(in_.model.reference.weights)) {
+      add_weights(own, total);
+      counted += own.last - own.first + 1;
+    }
+    w_.reduce({total}, token_axes(), Combine::sum, "tokens");
+    if (counted < in_.mesh.micro_batches) add_over_stages(total, "tokens");
+  }
+
+  void add_weights(const MicroBatches& own, const BufferRef& total) {
     const int part = w_.family("tokens.part", {.dtype = Dtype::fp32, .pieces = {{}}, .flat = {}},
                                Indexing::none);
-    const MicroBatches own = stage_.micro_batches[at(*loss_chunk())];
     Loop loop{.variable = IndexTerm::Variable::micro_batch,
               .first = own.first,
               .last = own.last,
@@ -125,7 +152,6 @@ class ClassWriter {
     free_buffer({.family = part});
     outer.push_back({std::move(loop)});
     w_.write_to(outer);
-    add_over_tokens(total, "tokens");
   }
 
   /// Axes that divide the tokens of a step.
@@ -135,15 +161,11 @@ class ClassWriter {
     });
   }
 
-  /// A sum over the tokens of the step: those of the device, of others that see the same stage, and
-  /// of others that host the loss of other micro-batches.
-  void add_over_tokens(const BufferRef& total, const std::string& label) {
-    w_.reduce({total}, token_axes(), Combine::sum, label);
+  /// A sum over the stages that have a loss.
+  void add_over_stages(const BufferRef& total, const std::string& label) {
     std::vector<std::int64_t> among;
     for (const StagePlan& s : stages_) {
-      if (std::ranges::find(s.virtual_stages, last_stage_) != s.virtual_stages.end()) {
-        among.push_back(s.coordinate);
-      }
+      if (hosts_loss(s)) among.push_back(s.coordinate);
     }
     if (among.size() < 2) return;
     if (static_cast<int>(among.size()) == in_.mesh.axes[at(layer_part_)].degree) among.clear();
@@ -154,7 +176,8 @@ class ClassWriter {
   /// the step.
   void finish_loss(DeviceClass& out) {
     w_.set_phase(StepPhase::update);
-    add_over_tokens(loss_buffer(in_), "loss");
+    w_.reduce({loss_buffer(in_)}, token_axes(), Combine::sum, "loss");
+    add_over_stages(loss_buffer(in_), "loss");
     out.initial.push_back({.buffer = loss_buffer(in_), .pieces = {{}}});
     out.results.push_back({.buffer = loss_buffer(in_), .pieces = {{.kind = StateRef::Kind::loss}}});
   }
@@ -265,9 +288,38 @@ class ClassWriter {
   void write_work(const Work& work) {
     w_.set_phase(work.kind == Work::Kind::forward ? StepPhase::forward : StepPhase::backward);
     if (const auto needed = message_before(stages_, stage_, work)) receive(*needed);
+    if (work.kind == Work::Kind::forward) begin_sharing(work.chunk);
     call_units(*target_, stage_.chunks[static_cast<std::size_t>(work.chunk)], work.kind,
                constant(work.micro_batch));
+    const bool done = work.kind == Work::Kind::backward || work.kind == Work::Kind::backward_weight;
+    if (done) end_sharing(work.chunk);
     if (const auto made = message_after(stages_, stage_, work)) send(*made);
+  }
+
+  /// Gathered parameters of a chunk that are there for all its micro-batches under way.
+  std::set<std::pair<int, int>> shared_in_flight(std::int64_t chunk) const {
+    std::set<std::pair<int, int>> out;
+    for (int u : stage_.chunks[static_cast<std::size_t>(chunk)]) {
+      for (const ParameterPlan& plan : parameters_of(u).plans) {
+        if (!plan.shared_in_flight || plan.whole == plan.rest) continue;
+        out.emplace(plan.whole, plan.owner < 0 ? u : plan.owner);
+      }
+    }
+    return out;
+  }
+
+  void begin_sharing(std::int64_t chunk) {
+    for (const auto& one : shared_in_flight(chunk)) {
+      if (under_way_[one]++ > 0) continue;
+      alloc_buffer({.family = one.first, .unit = constant(one.second), .micro_batch = {}});
+    }
+  }
+
+  void end_sharing(std::int64_t chunk) {
+    for (const auto& one : shared_in_flight(chunk)) {
+      if (--under_way_[one] > 0) continue;
+      free_buffer({.family = one.first, .unit = constant(one.second), .micro_batch = {}});
+    }
   }
 
   BufferRef stream_of(const StageMessage& message) {
@@ -316,18 +368,17 @@ class ClassWriter {
 
   void hold_initial(DeviceClass& out, const std::vector<HeldPlan>& held) {
     for (const HeldPlan& h : held) hold_plan(out, h);
-    const auto first = std::ranges::find(stage_.virtual_stages, 0);
     for (int input = 0; input < static_cast<int>(in_.model.reference.inputs.size()); ++input) {
-      if (input == 0 ? first == stage_.virtual_stages.end() : !hosts_loss()) continue;
-      const auto chunk = input == 0 ? first - stage_.virtual_stages.begin() : *loss_chunk();
-      const MicroBatches own = stage_.micro_batches[static_cast<std::size_t>(chunk)];
-      for (std::int64_t j = own.first; j <= own.last; ++j) {
-        BufferRef ref = input_buffer(in_, input);
-        ref.micro_batch = constant(j);
-        out.initial.push_back(
-            {.buffer = ref,
-             .pieces = {{.kind = StateRef::Kind::input, .unit = 0, .tensor = input}}});
-      }
+      for (const MicroBatches& own : taken(input)) hold_input(out, input, own);
+    }
+  }
+
+  void hold_input(DeviceClass& out, int input, const MicroBatches& own) {
+    for (std::int64_t j = own.first; j <= own.last; ++j) {
+      BufferRef ref = input_buffer(in_, input);
+      ref.micro_batch = constant(j);
+      out.initial.push_back(
+          {.buffer = ref, .pieces = {{.kind = StateRef::Kind::input, .unit = 0, .tensor = input}}});
     }
   }
 
@@ -361,7 +412,7 @@ class ClassWriter {
   std::vector<Step>* target_ = nullptr;
   std::vector<BufferRef> parts_;                               // on their way to be gathered
   std::map<std::int64_t, std::deque<StageMessage>> arriving_;  // by the device that sends
-  std::int64_t last_stage_ = 0;
+  std::map<std::pair<int, int>, std::int64_t> under_way_;  // micro-batches by gathered parameter
   int layer_ = -1;
   int layer_part_ = -1;
 };

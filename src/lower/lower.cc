@@ -4,15 +4,31 @@
 #include <optional>
 
 #include "lower/class_passes.h"
+#include "lower/refusal.h"
 #include "lower/scope.h"
 #include "lower/stages.h"
 #include "lower/streams.h"
+#include "program/rewrite.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// A loss over each device's micro-batch is judged against that over the step: it is another one.
+ReferenceRequest::Balance balance_of(BalanceScope scope) {
+  switch (scope) {
+    case BalanceScope::none:
+      return ReferenceRequest::Balance::none;
+    case BalanceScope::sequence:
+      return ReferenceRequest::Balance::sample;
+    case BalanceScope::micro_batch:
+    case BalanceScope::global:
+      return ReferenceRequest::Balance::step;
+  }
+  fail_internally("every scope has its reference");
+}
 
 ReferenceRequest request_of(const Job& job) {
   ReferenceRequest request{.samples = job.batch.global, .tokens = job.batch.sequence};
@@ -27,6 +43,7 @@ ReferenceRequest request_of(const Job& job) {
   const Optimizer optimizer = job.optimizer;
   request.rule_of = [optimizer](const Parameter& p) { return is_other(optimizer, p) ? 1 : 0; };
   request.clips = job.clips_by_global_norm;
+  request.balance = balance_of(job.balance);
   return request;
 }
 
@@ -117,6 +134,19 @@ void join_gradients(const Job& job, const std::vector<StagePlan>& stages,
   }
 }
 
+/// What methods make of the program.
+Program with_methods(Program program, const std::vector<Method>& methods) {
+  for (const Method& method : methods) {
+    for (std::string text : method.rewrites) {
+      for (std::size_t k; (k = text.find("{axis}")) != std::string::npos;) {
+        text.replace(k, 6, method.axis);
+      }
+      program = rewritten(std::move(program), text, "strategy " + method.name);
+    }
+  }
+  return program;
+}
+
 }  // namespace
 
 Program lower(const Job& job) { return lower(job, {}); }
@@ -126,6 +156,12 @@ Program lower(const Job& job, const AfterPass& after) {
   const ModelReference model = reference_of(job.model, request_of(job));
   Mesh mesh = mesh_of(job, model);
   require_axes(mesh);
+  if (job.balance == BalanceScope::global && mesh.micro_batches > 1) {
+    refuse("--balance-loss", "global",
+           "needs the loads of all micro-batches before the first one's backward: no step program "
+           "yet",
+           "sequence, or one micro-batch in a step");
+  }
   const Layouts layouts(job, model, mesh);
   Program program{.axes = mesh.axes,
                   .dims = model.dims,
@@ -152,6 +188,7 @@ Program lower(const Job& job, const AfterPass& after) {
   find_holders(in, stages, table);
   write_units(in, table);
   for (const StagePlan& stage : stages) write_class(in, table, stages, stage);
+  program = with_methods(std::move(program), job.methods);
   if (after) after("classes", program);
   program = with_streams(std::move(program));
   if (after) after("streams", program);

@@ -29,7 +29,7 @@ void ParameterUses::gather(const ParameterPlan& plan, std::map<AxisList, Instruc
   part.piece = -1;
   BufferRef whole = buffer_of(plan, plan.whole);
   whole.piece = -1;
-  w_.make_at(whole, {});
+  if (!plan.shared_in_flight) w_.make_at(whole, {});
   const bool host = plan.on_host[plan.materialized ? 1 : 0];
   if (plan.gathered.empty()) {
     w_.move(host ? InstructionKind::host_copy : InstructionKind::copy, part, whole);
@@ -59,7 +59,7 @@ void ParameterUses::drop_parts() {
 
 void ParameterUses::let_go(bool last) {
   for (const ParameterPlan& plan : parameters_.plans) {
-    if (plan.whole == plan.rest || plan.keep == Keep::step) continue;
+    if (plan.whole == plan.rest || plan.keep == Keep::step || plan.shared_in_flight) continue;
     if (!last && plan.keep == Keep::backward) continue;
     Held whole{.buffer = buffer_of(plan, plan.whole), .spread = {}, .holders = {}};
     whole.buffer.piece = -1;

@@ -114,13 +114,8 @@ void read_keep(const Lowering& in, const Keeps& keeps, ParameterPlan& plan) {
     refuse("--placement", plan.name, "stays gathered along some axes only: no step program yet",
            "the same keep on all axes that gather it");
   }
-  const bool in_flight = layer_axis(in.job.placement) >= 0 && in.mesh.micro_batches > 1;
-  if (plan.keep == Keep::backward && in_flight) {
-    refuse("--placement", plan.name,
-           "stays gathered to its backward while several micro-batches are under way: no step "
-           "program yet",
-           "keep-step, or no keep, with a pipeline");
-  }
+  plan.shared_in_flight =
+      plan.keep == Keep::backward && layer_axis(in.job.placement) >= 0 && in.mesh.micro_batches > 1;
 }
 
 /// Axes that cut the tensor itself say nothing about how the rest of it is divided.
@@ -130,10 +125,29 @@ void forget_cut_axes(ParameterPlan& plan) {
   }
 }
 
+/// State that is put together for the update is so on the device, and whole: rows that two groups of
+/// axes divide, one of them for good, do not come out even.
+void require_whole_state(const ParameterPlan& plan) {
+  if (plan.regathered.empty()) return;
+  const std::string allowed = "optimizer state S* along all axes that divide it, on the device";
+  if (plan.on_host[1]) {
+    refuse(
+        "--placement", plan.name,
+        "has its optimizer state in host memory and gathered for the update: no step program yet",
+        allowed);
+  }
+  if (!plan.owned.empty() || !minus(plan.scattered, plan.regathered).empty()) {
+    refuse("--placement", plan.name,
+           "has its optimizer state gathered for the update along some axes only: no step program "
+           "yet",
+           allowed);
+  }
+}
+
 void make_families(Lowering& in, ParameterPlan& plan) {
   const Precision& precision = in.job.precision;
   const Dtype rest = plan.source->dtype.value_or(precision.parameters);
-  const AxisList state = plan.regathered.empty() ? plan.owned : united(plan.owned, plan.regathered);
+  const AxisList& state = plan.regathered.empty() ? plan.owned : plan.regathered;
   Writer& w = in.writer;
   if (plan.materialized) {
     plan.gathered = state;
@@ -284,6 +298,7 @@ UnitParameters plan_parameters(Lowering& in, int k, const std::vector<UnitParame
       for (std::size_t a = 0; a < in.job.placement.axes.size(); ++a) read_axis(in, a, plan, keeps);
       read_keep(in, keeps, plan);
       forget_cut_axes(plan);
+      require_whole_state(plan);
       order_owners(plan);
       if (plan.source->tied) {
         share_families(in, before, plan);

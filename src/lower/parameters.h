@@ -29,6 +29,9 @@ struct ParameterPlan {
   AxisList regathered;         // Ω rests in part, but is put together for the update
   bool materialized = false;   // Θ = M: made from the master
   Keep keep = Keep::none;
+  /// What stays gathered to its backward is there for all micro-batches under way: units gather into
+  /// it, and the stage makes and frees it.
+  bool shared_in_flight = false;
   bool trainable = true;
   bool has_master = true;
   std::array<bool, 3> on_host{};  // Θ, Ω, G

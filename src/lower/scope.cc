@@ -17,14 +17,6 @@ void require_modes(const std::string& axis, const How& how) {
     refuse(kPlacement, axis, "uses gradients up inside backward (G=M): no step program yet",
            "gradients R, S or O");
   }
-  if (how.modes.optimizer == Mode::sharded_gather) {
-    refuse(kPlacement, axis, "gathers optimizer state for the update (S*): no step program yet",
-           "optimizer state R, S or O");
-  }
-  if (how.modes.activations == Mode::offloaded) {
-    refuse(kPlacement, axis, "keeps activations in host memory (A=O): no step program yet",
-           "activations on the device, or recomputed");
-  }
   if (how.tensor_indices != kTensorIndices) {
     refuse(kPlacement, axis, "cuts other dims than its cut does by itself: no step program yet",
            "a tensor cut of heads, ffn and vocabulary");
@@ -36,10 +28,6 @@ void require_offload(const std::string& axis, const How& how) {
     if (!how.offload[s]) continue;
     const State state = static_cast<State>(s);
     const std::string words = axis + ": offload(" + std::string(name_of(state)) + ")";
-    if (state == State::activations) {
-      refuse(kPlacement, words, "keeps activations in host memory: no step program yet",
-             "activations on the device, or recomputed");
-    }
     if (how.offload[s]->fraction != Rational(1)) {
       refuse(kPlacement, words, "moves a part of the state only: no step program yet",
              "all of it, or none");
@@ -81,10 +69,11 @@ void require_override(const std::string& axis, const How& own, const Override& o
            "one placement for all blocks");
   }
   if (std::holds_alternative<Checkpoints>(other.selector)) {
-    if (other.how.modes.activations == Mode::replicated) return;
-    refuse(kPlacement, axis + ": checkpoints",
-           "are divided or in host memory (A is not R): no step program yet",
-           "checkpoints whole on the device");
+    require_offload(axis + ": checkpoints", other.how);
+    const Mode mode = other.how.modes.activations;
+    if (mode == Mode::replicated || mode == Mode::offloaded) return;
+    refuse(kPlacement, axis + ": checkpoints", "are divided (S*): no step program yet",
+           "checkpoints whole, on the device or in host memory");
   }
   require_how(axis, other.how);
   const TensorClass tensors = std::get<TensorClass>(other.selector);

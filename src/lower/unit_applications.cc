@@ -54,6 +54,22 @@ bool contains_module(Module outer, Module inner) {
   fail_internally("every module has its contents");
 }
 
+bool rests_on_host(const How& how) {
+  return how.modes.activations == Mode::offloaded ||
+         how.offload[static_cast<std::size_t>(State::activations)].has_value();
+}
+
+/// Whether what a unit keeps is in host memory: all activations, or the inputs of units that are
+/// made again whole.
+bool keeps_on_host(const Job& job, Again again) {
+  return std::ranges::any_of(job.placement.axes, [&](const AxisPlacement& axis) {
+    if (rests_on_host(axis.how)) return true;
+    return again == Again::everything && std::ranges::any_of(axis.overrides, [](const Override& o) {
+             return std::holds_alternative<Checkpoints>(o.selector) && rests_on_host(o.how);
+           });
+  });
+}
+
 }  // namespace
 
 UnitApplications::UnitApplications(Lowering& in, int kind, Again again)
@@ -67,6 +83,8 @@ UnitApplications::UnitApplications(Lowering& in, int kind, Again again)
   }
   for (const BackwardApplication& b : backward_of(kind_, in.model.kernels)) add_backward(b);
   find_kept();
+  find_exchanged();
+  kept_on_host = keeps_on_host(in.job, again);
 }
 
 Place UnitApplications::place_of(int application) const {
@@ -231,6 +249,36 @@ void UnitApplications::find_kept() {
   for (std::size_t a = 0; a < forward.size(); ++a) {
     if (!made_again[a]) continue;
     for (int v : forward[a].to) kept.erase(v);
+  }
+}
+
+void UnitApplications::find_exchanged() {
+  bool exchanges = false;
+  for (std::size_t a = 0; a < in_.job.placement.axes.size(); ++a) {
+    exchanges = exchanges || exchanges_heads(in_.job, a);
+  }
+  if (!exchanges) return;
+  std::set<int> by_cores;
+  std::set<int> by_others;
+  std::set<int> by_others_backward;
+  for (const std::vector<Applied>* list : {&forward, &backward}) {
+    for (const Applied& a : *list) {
+      for (int v : a.reads) {
+        (a.place == Place::core ? by_cores : by_others).insert(v);
+        if (a.place != Place::core && list == &backward) by_others_backward.insert(v);
+      }
+    }
+  }
+  for (int v : by_cores) {
+    const ReferenceValue& value = kind_.values[at(v)];
+    if (value.parameter < 0 && value.input < 0 && !by_others.contains(v)) exchanged.insert(v);
+  }
+  for (const Applied& a : forward) {
+    if (a.place != Place::core) continue;
+    for (int v : a.to) {
+      exchanged.erase(v);
+      if (by_cores.contains(v) && by_others_backward.contains(v)) kept_both_ways.insert(v);
+    }
   }
 }
 

@@ -37,6 +37,12 @@ class UnitApplications {
   std::vector<std::vector<std::pair<int, int>>> passes;  // by backward application: to, from
   std::set<int> read;                                    // values that backward reads
   std::set<int> kept;                                    // values that forward leaves
+  /// Where heads are exchanged: values that only attention cores read, which are exchanged once and
+  /// stay so; and values that cores make and others read too in backward, which are kept both ways.
+  std::set<int> exchanged, kept_both_ways;
+  bool kept_on_host = false;  // what is kept goes to host memory after forward, and comes back
+
+  const ReferenceKind& kind() const { return kind_; }
 
  private:
   Place place_of(int application) const;
@@ -49,6 +55,7 @@ class UnitApplications {
   std::vector<int> bound_dims(const Kernel& kernel, const std::vector<int>& values) const;
   Division need(const Kernel& kernel, int d, int logical, Place place) const;
   void find_kept();
+  void find_exchanged();
 
   Lowering& in_;
   const ReferenceKind& kind_;

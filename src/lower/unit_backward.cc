@@ -14,14 +14,14 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 }  // namespace
 
 UnitBackward::UnitBackward(Lowering& in, const UnitApplications& applications, UnitValues& values,
-                           UnitForward& forward, ParameterUses& uses, int kind)
+                           UnitForward& forward, ParameterUses& uses)
     : in_(in),
       w_(in.writer),
       applications_(applications),
       values_(values),
       forward_(forward),
       uses_(uses),
-      kind_(in.model.reference.kinds[at(kind)]) {
+      kind_(applications.kind()) {
   for (const Applied& a : applications_.for_weights) {
     for (int v : a.reads) {
       if (values_.is_parameter(v)) {
@@ -33,7 +33,7 @@ UnitBackward::UnitBackward(Lowering& in, const UnitApplications& applications, U
   }
 }
 
-void UnitBackward::write(const std::map<int, Held>& left) {
+void UnitBackward::write(const std::map<int, std::vector<Held>>& left) {
   uses_.gather(true);
   begin(left);
   for (std::size_t b = 0; b < applications_.backward.size(); ++b) run(b);
@@ -44,13 +44,15 @@ void UnitBackward::write(const std::map<int, Held>& left) {
   uses_.let_go(true);
 }
 
-void UnitBackward::write_inputs(const std::map<int, Held>& left) {
+void UnitBackward::write_inputs(const std::map<int, std::vector<Held>>& left) {
   uses_.gather(true);
   begin(left);
   for (std::size_t b = 0; b < applications_.for_inputs.size(); ++b) run_inputs(b);
   if (kind_.stream_in >= 0) hand_back();
   for (int v : weights_read_) {
-    if (kind_.values[at(v)].input < 0) waiting_[v] = values_.held(v);
+    if (kind_.values[at(v)].input >= 0) continue;
+    values_.drop_copies(v);
+    waiting_[v] = values_.all_of(v);
   }
   finish_values(weights_read_);
   values_.drop_gradients_except(kind_.stream_in);
@@ -59,10 +61,7 @@ void UnitBackward::write_inputs(const std::map<int, Held>& left) {
 
 void UnitBackward::write_weights() {
   if (weights_use_parameters_) uses_.gather(true);
-  for (const auto& [v, held] : waiting_) {
-    values_.hold(v, held);
-    w_.note_alive(held.buffer);
-  }
+  for (const auto& [v, all] : waiting_) values_.hold_again(v, all);
   for (const auto& [b, all] : carried_) {
     for (const Held& held : all) w_.note_alive(held.buffer);
   }
@@ -72,13 +71,12 @@ void UnitBackward::write_weights() {
 }
 
 /// What forward left: the same buffers under the same names; and what is made again from it.
-void UnitBackward::begin(const std::map<int, Held>& left) {
+void UnitBackward::begin(const std::map<int, std::vector<Held>>& left) {
   for (int v : applications_.kept) {
-    Held held{.buffer = stream_buffer(in_, false, 0), .spread = stream_spread(in_), .holders = {}};
-    if (v != kind_.stream_in) held = left.at(v);
-    held.holders = std::make_shared<int>(1);
-    values_.hold(v, held);
-    w_.note_alive(held.buffer);
+    values_.hold_again(v, left.at(v));
+  }
+  for (int v : applications_.kept) {
+    if (applications_.kept_on_host) values_.move_to(Medium::device, v);
   }
   std::set<int> keep = applications_.read;
   if (kind_.stream_in >= 0) keep.insert(kind_.stream_in);

@@ -16,17 +16,17 @@ namespace placet {
 class UnitBackward {
  public:
   UnitBackward(Lowering& in, const UnitApplications& applications, UnitValues& values,
-               UnitForward& forward, ParameterUses& uses, int kind);
+               UnitForward& forward, ParameterUses& uses);
 
   /// The whole backward pass. `left`: what forward keeps, as it lies.
-  void write(const std::map<int, Held>& left);
+  void write(const std::map<int, std::vector<Held>>& left);
   /// The gradients of values alone, from the stream's to the stream's. What the gradients of
   /// parameters need stays for `write_weights`, which is written next.
-  void write_inputs(const std::map<int, Held>& left);
+  void write_inputs(const std::map<int, std::vector<Held>>& left);
   void write_weights();
 
  private:
-  void begin(const std::map<int, Held>& left);
+  void begin(const std::map<int, std::vector<Held>>& left);
   void begin_gradients();
   void finish_values(const std::set<int>& keep);
   void run(std::size_t b);
@@ -50,7 +50,7 @@ class UnitBackward {
   const ReferenceKind& kind_;
   std::set<int> weights_read_;  // values that gradients of parameters are made from
   bool weights_use_parameters_ = false;
-  std::map<int, Held> waiting_;                       // those values between the two parts
+  std::map<int, std::vector<Held>> waiting_;          // those values between the two parts
   std::map<std::size_t, std::vector<Held>> carried_;  // gradients between them, by application
 };
 

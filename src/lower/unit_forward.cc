@@ -98,6 +98,9 @@ Instruction UnitForward::call(const Applied& a, InstructionKind plain) const {
 void UnitForward::run(const Applied& a, Pass pass) {
   Instruction instruction =
       call(a, pass == Pass::first ? InstructionKind::compute : InstructionKind::recompute);
+  for (int v : a.reads) {
+    if (applications_.exchanged.contains(v)) values_.bring(v, values_.divisions_at(v, a.place));
+  }
   std::vector<const Spread*> spreads;
   for (int v : a.reads) {
     const bool lies = values_.has(v) && !values_.is_parameter(v);
@@ -119,11 +122,24 @@ void UnitForward::run(const Applied& a, Pass pass) {
   for (std::size_t i = 0; i < a.to.size(); ++i) {
     Spread spread = a.uses[a.reads.size() + i];
     spread.partial = minus((*partial)[i].axes, {in_.mesh.micro_axis()});
+    if (is_local(a.to[i])) spread.partial = minus(spread.partial, sample_axes());
     spread.op = (*partial)[i].op;
     values_.hold(a.to[i], made(a.to[i], spread, pass));
     instruction.outputs.push_back(values_.held(a.to[i]).buffer);
   }
   w_.add(std::move(instruction));
+}
+
+/// Sums over samples, which are the loads of experts: where their balance is that of each device's
+/// micro-batch, they are left as they are.
+bool UnitForward::is_local(int v) const {
+  if (in_.job.balance != BalanceScope::micro_batch) return false;
+  return std::ranges::none_of(kind_.values[at(v)].dims,
+                              [&](int d) { return in_.model.indices[at(d)] == Index::sample; });
+}
+
+AxisList UnitForward::sample_axes() const {
+  return in_.layouts.axes_where([&](std::size_t a) { return in_.layouts.is_batch(a); });
 }
 
 Held UnitForward::made(int v, const Spread& spread, Pass pass) {

@@ -33,6 +33,8 @@ class UnitForward {
   void run(const Applied& a, Pass pass);
   InstructionKind kind_of(const Kernel& kernel, InstructionKind plain) const;
   Held made(int v, const Spread& spread, Pass pass);
+  bool is_local(int v) const;
+  AxisList sample_axes() const;
   void add_loss();
   void hand_on();
 

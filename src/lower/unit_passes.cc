@@ -37,14 +37,19 @@ class UnitPasses {
         applications_(in, kind, again),
         values_(in, parameters, kind),
         forward_(in, applications_, values_, kind),
-        backward_(in, applications_, values_, forward_, uses_, kind) {}
+        backward_(in, applications_, values_, forward_, uses_) {
+    values_.keep_copies_of(applications_.kept_both_ways);
+  }
 
   UnitProcedures write() {
     UnitProcedures out;
     begin("forward.", StepPhase::forward);
     uses_.gather(false);
     forward_.write();
-    for (int v : applications_.kept) left_[v] = values_.held(v);
+    for (int v : applications_.kept) {
+      if (applications_.kept_on_host) values_.move_to(Medium::host, v);
+    }
+    for (int v : applications_.kept) left_[v] = values_.all_of(v);
     uses_.let_go(false);
     out.forward = end();
     begin("backward.", StepPhase::backward);
@@ -86,7 +91,7 @@ class UnitPasses {
   UnitValues values_;
   UnitForward forward_;
   UnitBackward backward_;
-  std::map<int, Held> left_;  // kept values as forward leaves them
+  std::map<int, std::vector<Held>> left_;  // kept values as forward leaves them
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "lower/unit_values.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "units/error.h"
@@ -89,14 +90,59 @@ const Held& UnitValues::value(int v, const std::vector<Division>& by) {
 
 void UnitValues::finish(int v, const std::set<int>& keep) {
   if (is_parameter(v) || !held_.contains(v)) return;
-  if (keep.contains(v)) resolve(v);
-  drop_copies(v);
-  if (keep.contains(v)) return;
+  if (keep.contains(v)) {
+    resolve(v);
+    return drop_copies(v);
+  }
+  for (Held& copy : copies_[v]) w_.drop(copy);
+  copies_.erase(v);
   w_.drop(held_[v]);
   held_.erase(v);
 }
 
+std::vector<Held> UnitValues::all_of(int v) const {
+  std::vector<Held> all{held_.at(v)};
+  if (const auto found = copies_.find(v); found != copies_.end()) {
+    all.insert(all.end(), found->second.begin(), found->second.end());
+  }
+  return all;
+}
+
+void UnitValues::hold_again(int v, std::vector<Held> all) {
+  for (Held& held : all) {
+    held.holders = std::make_shared<int>(1);
+    w_.note_alive(held.buffer);
+  }
+  held_[v] = all.front();
+  all.erase(all.begin());
+  if (!all.empty()) copies_[v] = std::move(all);
+}
+
+void UnitValues::move_to(Medium medium, int v) {
+  std::vector<Held> all = all_of(v);
+  for (Held& held : all) {
+    const Dtype dtype = w_.family_at(held.buffer.family).type.dtype;
+    Held there = medium == Medium::host ? w_.make_on_host("host." + name_of(v), held.spread, dtype)
+                                        : w_.make(name_of(v), held.spread, dtype);
+    w_.move(InstructionKind::host_copy, held.buffer, there.buffer);
+    w_.drop(held);
+    held = there;
+  }
+  held_[v] = all.front();
+  all.erase(all.begin());
+  copies_[v] = std::move(all);
+}
+
+void UnitValues::bring(int v, const std::vector<Division>& by) {
+  Held& own = held_[v];
+  if (own.spread.by == by && own.spread.partial.empty()) return;
+  Held there = w_.brought(own, by, name_of(v));
+  w_.drop(own);
+  own = there;
+}
+
 void UnitValues::drop_copies(int v) {
+  if (kept_copies_ != nullptr && kept_copies_->contains(v)) return;
   for (Held& copy : copies_[v]) w_.drop(copy);
   copies_.erase(v);
 }

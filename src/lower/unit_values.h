@@ -42,9 +42,19 @@ class UnitValues {
   void forget(int v) { held_.erase(v); }
   /// The value divided like that, put together if it is partial.
   const Held& value(int v, const std::vector<Division>& by);
+  /// Brings a value to another division for good.
+  void bring(int v, const std::vector<Division>& by);
   /// Lets go of a value after its last use. Those in `keep` stay, put together.
   void finish(int v, const std::set<int>& keep);
-  /// Lets go of what was made of a value in other divisions.
+  /// Values that are kept in all divisions in which they are there.
+  void keep_copies_of(const std::set<int>& values) { kept_copies_ = &values; }
+  /// A value in all divisions in which it is there, its own first; and these held again, by holders
+  /// of their own.
+  std::vector<Held> all_of(int v) const;
+  void hold_again(int v, std::vector<Held> all);
+  /// Copies a value to host memory, in all its divisions, or back, and lets go of it there.
+  void move_to(Medium medium, int v);
+  /// Lets go of what was made of a value in other divisions, if that is not kept.
   void drop_copies(int v);
   /// A new buffer for a value.
   Held make(int v, const Spread& spread);
@@ -81,6 +91,7 @@ class UnitValues {
   std::map<int, Held> held_;
   std::map<int, std::vector<Held>> copies_;  // values divided otherwise
   std::map<int, std::vector<Held>> gradients_;
+  const std::set<int>* kept_copies_ = nullptr;
 };
 
 }  // namespace placet

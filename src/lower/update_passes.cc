@@ -34,7 +34,7 @@ class UpdateWriter {
     w_.set_phase(StepPhase::update);
     gather_gradients();
     if (in_.model.reference.norm_kernel >= 0) limit_norm();
-    for (Update& u : updates_) update(u);
+    update_units();
     spread_parameters();
     for (const BufferRef& ref : temporary_) free_buffer(ref);
   }
@@ -47,6 +47,7 @@ class UpdateWriter {
     AxisList left;       // axes that divide it by elements
     BufferRef part;      // the updated part of the parameter, if it has to be sent
     bool sends = false;
+    std::vector<BufferRef> state;  // master and states as the update takes them
     std::vector<std::pair<BufferRef, BufferRef>> back;  // copies after the update: from, to
   };
 
@@ -86,6 +87,7 @@ class UpdateWriter {
   struct Message {
     int unit = 0;
     AxisList axes;
+    bool shared_heads = false;  // sums among devices that hold the same heads travel apart
     auto operator<=>(const Message&) const = default;
   };
 
@@ -137,8 +139,9 @@ class UpdateWriter {
       }
       const AxisList rest = minus(open, to_owner);
       if (!rest.empty()) use_reduce_format(u);
-      for (const AxisList& axes : {minus(rest, plan.shared), common(rest, plan.shared)}) {
-        if (!axes.empty()) sums[{u.held.user, axes}].push_back(u.gradient);
+      for (const bool shared : {false, true}) {
+        const AxisList axes = shared ? common(rest, plan.shared) : minus(rest, plan.shared);
+        if (!axes.empty()) sums[{u.held.user, axes, shared}].push_back(u.gradient);
       }
     }
     for (auto& [message, instruction] : scatters) w_.add(std::move(instruction));
@@ -274,16 +277,73 @@ class UpdateWriter {
 
   // --- the update
 
+  /// Unit by unit: the state that rests in smaller parts is put together for one unit at a time.
+  void update_units() {
+    for (std::size_t i = 0; i < updates_.size();) {
+      std::size_t end = i;
+      while (end < updates_.size() && updates_[end].held.user == updates_[i].held.user) ++end;
+      for (std::size_t k = i; k < end; ++k) hold_state(updates_[k]);
+      gather_state(i, end);
+      for (std::size_t k = i; k < end; ++k) update(updates_[k]);
+      for (std::size_t k = i; k < end; ++k) return_state(updates_[k]);
+      i = end;
+    }
+  }
+
+  /// The master, if there is one, then the states of the rule, where they rest.
+  static std::vector<int> families_of_state(const ParameterPlan& plan) {
+    std::vector<int> families = plan.states;
+    if (plan.has_master) families.insert(families.begin(), plan.master);
+    return families;
+  }
+
+  static void hold_state(Update& u) {
+    for (int family : families_of_state(*u.held.plan)) {
+      u.state.push_back(buffer_of(u.held, family));
+    }
+  }
+
+  /// One message for a unit.
+  void gather_state(std::size_t begin, std::size_t end) {
+    std::map<AxisList, Instruction> gathers;
+    for (std::size_t i = begin; i < end; ++i) {
+      Update& u = updates_[i];
+      const ParameterPlan& plan = *u.held.plan;
+      if (plan.regathered.empty() || u.state.empty()) continue;
+      Instruction& gather = gathers[plan.regathered];
+      gather.kind = InstructionKind::all_gather;
+      gather.axes = plan.regathered;
+      gather.label = "optimizer-state";
+      for (BufferRef& state : u.state) {
+        const Family& rest = w_.family_at(state.family);
+        const BufferRef whole = make(u, "whole." + rest.name.substr(0, rest.name.find('.')),
+                                     plan.owned, rest.type.dtype);
+        gather.inputs.push_back(state);
+        gather.outputs.push_back(whole);
+        state = whole;
+      }
+    }
+    for (auto& [axes, gather] : gathers) w_.add(std::move(gather));
+  }
+
+  /// What was put together is cut down again.
+  void return_state(const Update& u) {
+    const ParameterPlan& plan = *u.held.plan;
+    if (plan.regathered.empty()) return;
+    const std::vector<int> families = families_of_state(plan);
+    for (std::size_t s = 0; s < families.size(); ++s) {
+      slice(u.state[s], buffer_of(u.held, families[s]), plan.regathered, plan.name);
+      free_buffer(u.state[s]);
+    }
+  }
+
   void update(Update& u) {
     const ParameterPlan& plan = *u.held.plan;
     bring_gradient(u);
-    const BufferRef own = plan.has_master ? buffer_of(u.held, plan.master) : updated_part(u);
+    const BufferRef own = plan.has_master ? u.state.front() : updated_part(u);
     std::vector<BufferRef> inputs{own};
-    std::vector<BufferRef> outputs{own};
-    for (int family : plan.states) {
-      inputs.push_back(buffer_of(u.held, family));
-      outputs.push_back(inputs.back());
-    }
+    inputs.insert(inputs.end(), u.state.begin() + (plan.has_master ? 1 : 0), u.state.end());
+    std::vector<BufferRef> outputs = inputs;
     inputs.push_back(u.gradient);
     if (in_.model.reference.clip_kernel >= 0) inputs.push_back(factor_);
     call(InstructionKind::update, in_.model.reference.rules[at(plan.rule)].kernel, inputs, outputs,
@@ -393,7 +453,7 @@ class UpdateWriter {
   void from_master(Update& u) {
     const ParameterPlan& plan = *u.held.plan;
     if (plan.materialized) return;
-    const BufferRef master = buffer_of(u.held, plan.master);
+    const BufferRef master = u.state.front();
     const BufferRef rest = buffer_of(u.held, plan.rest);
     const AxisList sent = minus(plan.owned, plan.rests);
     const AxisList kept = minus(plan.rests, plan.owned);

@@ -95,9 +95,18 @@ BufferRef Writer::here(int family) const {
 }
 
 Held Writer::make(const std::string& name, const Spread& spread, Dtype dtype, Indexing indexing) {
+  return make_unused(name, spread, dtype, indexing, false);
+}
+
+Held Writer::make_on_host(const std::string& name, const Spread& spread, Dtype dtype) {
+  return make_unused(name, spread, dtype, Indexing::unit_and_micro_batch, true);
+}
+
+Held Writer::make_unused(const std::string& name, const Spread& spread, Dtype dtype,
+                         Indexing indexing, bool on_host) {
   std::string unused = name;
   for (int number = 2;; ++number) {
-    const BufferRef ref = here(family(unused, type_of(spread, dtype), indexing));
+    const BufferRef ref = here(family(unused, type_of(spread, dtype), indexing, on_host));
     if (std::ranges::find(alive_, ref) == alive_.end()) return make_at(ref, spread);
     unused = name + "." + std::to_string(number);
   }

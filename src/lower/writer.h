@@ -64,6 +64,8 @@ class Writer {
   /// number.
   Held make(const std::string& name, const Spread& spread, Dtype dtype,
             Indexing indexing = Indexing::unit_and_micro_batch);
+  /// The same in host memory.
+  Held make_on_host(const std::string& name, const Spread& spread, Dtype dtype);
   /// Makes the buffer `ref` of a known family.
   Held make_at(const BufferRef& ref, const Spread& spread);
   /// Lets go of a buffer; the last holder's letting go frees it.
@@ -87,6 +89,8 @@ class Writer {
 
  private:
   struct Moves;
+  Held make_unused(const std::string& name, const Spread& spread, Dtype dtype, Indexing indexing,
+                   bool on_host);
   Held move_all(const Held& from, const std::vector<Division>& by, const std::string& name,
                 const BufferRef* into, bool sums);
   static void put_in_order(Moves& moves, const Spread& from, const std::vector<Division>& by);

@@ -58,6 +58,7 @@ class PlacementParser {
     check_tensor_options(own, axis.how);
     axis.schedule = std::move(composed.schedule);
     axis.attention = std::move(composed.attention);
+    axis.method = std::move(composed.method);
     const std::vector<Override> written = classes(axis.how);
     for (const Override& implied : composed.overrides) {
       const bool again =
@@ -150,6 +151,11 @@ class PlacementParser {
       source_.fail(term.word.at, {.value = text_of(term),
                                   .problem = "is a realisation, which holds for a whole axis",
                                   .allowed = "realisations before the first ';'"});
+    }
+    if (meaning.sets.method) {
+      source_.fail(term.word.at, {.value = text_of(term),
+                                  .problem = "is a method, which holds for a whole axis",
+                                  .allowed = "methods before the first ';'"});
     }
     Meaning scoped = for_class(meaning, selector);
     if (scoped != Meaning{}) return scoped;

@@ -61,6 +61,7 @@ bool may_take_part(const Strategy& strategy, const AxisPlacement& axis) {
   if (!strategy.prints_as.empty() || !agrees(sets, axis.how)) return false;
   if (sets.schedule && sets.schedule != axis.schedule) return false;
   if (sets.attention && sets.attention != axis.attention) return false;
+  if (sets.method && sets.method != axis.method) return false;
   return std::ranges::all_of(strategy.meaning.classes, [&](const ClassPart& part) {
     return std::ranges::find(axis.overrides, part.selector, &Override::selector) !=
            axis.overrides.end();
@@ -201,7 +202,7 @@ class AxisPrinter {
     if (clash_of(meanings)) return std::nullopt;
     const Composed composed = compose(meanings);
     if (composed.how != axis_.how || composed.schedule != axis_.schedule ||
-        composed.attention != axis_.attention) {
+        composed.attention != axis_.attention || composed.method != axis_.method) {
       return std::nullopt;
     }
     const auto implied = implied_overrides(composed.overrides, axis_.overrides);

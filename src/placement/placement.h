@@ -120,6 +120,9 @@ struct AxisPlacement {
   std::vector<Override> overrides;
   std::optional<RealisationWord> schedule;   // layer cut
   std::optional<RealisationWord> attention;  // sequence cut
+  /// The word of a method that gives up to be the training of one device: its rewrites of the step
+  /// program stand in the job (Job::methods).
+  std::optional<std::string> method;
 
   friend bool operator==(const AxisPlacement&, const AxisPlacement&) = default;
 };

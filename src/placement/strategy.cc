@@ -57,6 +57,7 @@ std::string print_value(Keep keep) {
   }
   fail_internally("every keep has a name");
 }
+std::string print_value(const std::string& word) { return word; }
 std::string print_value(std::int64_t number) { return std::to_string(number); }
 std::string print_value(Medium medium) {
   switch (medium) {
@@ -106,6 +107,7 @@ void for_each_component(A& a, B& b, Visit visit) {
   visit("indices", a.tensor_indices, b.tensor_indices);
   visit("schedule", a.schedule, b.schedule);
   visit("attention", a.attention, b.attention);
+  visit("method", a.method, b.method);
 }
 
 /// Fills what `into` leaves open.
@@ -238,6 +240,7 @@ Composed compose(std::span<const Meaning> terms) {
   Composed out;
   out.schedule = parts.sets.schedule;
   out.attention = parts.sets.attention;
+  out.method = parts.sets.method;
   if (!parts.sets.cut && !parts.suggests.cut) return out;
   out.how = complete(parts, nullptr);
   // A suggested realisation holds only on the cut that it carries out.

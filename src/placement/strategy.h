@@ -26,6 +26,7 @@ struct PartialHow {
   std::optional<IndexSet> tensor_indices;
   std::optional<RealisationWord> schedule;   // of an axis, never of a class
   std::optional<RealisationWord> attention;  // likewise
+  std::optional<std::string> method;         // likewise: what else is done, see AxisPlacement
 
   friend bool operator==(const PartialHow&, const PartialHow&) = default;
 };
@@ -114,6 +115,7 @@ struct Composed {
   std::vector<Override> overrides;  // classes that terms speak of, in the order of the selectors
   std::optional<RealisationWord> schedule;
   std::optional<RealisationWord> attention;
+  std::optional<std::string> method;
 };
 
 /// The terms of an axis. REQUIRES: they do not clash. A component that nobody names has the cut's

@@ -16,6 +16,20 @@
 
 namespace placet {
 
+/// A method that is another training on purpose, on one axis: how it rewrites the step program
+/// (program/rewrite.h; "{axis}" stands for the axis), why it is not the training of one device, and
+/// what it promises instead.
+struct Method {
+  std::string name;
+  std::string axis;
+  std::vector<std::string> rewrites;
+  std::string breaks;   // the condition: "gradient_integrity"
+  std::string because;  // "each replica steps with the gradient of its own samples"
+  std::string keeps;    // "after every second step all replicas hold the same parameters"
+
+  friend bool operator==(const Method&, const Method&) = default;
+};
+
 struct Job {
   Model model;
   Placement placement;
@@ -23,11 +37,13 @@ struct Job {
   /// How attention sees other devices' keys and values, one per axis of the placement (unused where
   /// the axis does not cut the sequence).
   std::vector<AttentionExchange> attention;
+  std::vector<Method> methods;  // of the axes that name one
   Batch batch;
   Recompute recompute;
   Precision precision;
   Optimizer optimizer;
   Routing routing;
+  BalanceScope balance = BalanceScope::none;
   bool host_runs_ahead = false;  // the host launches kernels faster than the device runs them
   bool clips_by_global_norm = false;
   bool scales_loss_dynamically = false;

@@ -49,9 +49,13 @@ struct EngineTiming {
   Seconds host_per_pass{};
   Seconds host_per_step{};
   std::int64_t extra_launches = 0;  // per block and pass, of kernels that no operator stands for
-  bool captures_launches = false;   // a pass is replayed as one recorded graph: one launch
-  std::uint16_t overlaps = 0;       // set of Overlap
-  bool sends_block = true;          // a stage's device waits until its message has arrived
+  /// Launches per expert of a product with the device's experts, and of the cast of what goes into
+  /// it; 0: one kernel for all of them.
+  std::int64_t launches_per_expert = 0;
+  bool waits_for_routing = false;  // the host reads how many tokens each expert gets
+  bool captures_launches = false;  // a pass is replayed as one recorded graph: one launch
+  std::uint16_t overlaps = 0;      // set of Overlap
+  bool sends_block = true;         // a stage's device waits until its message has arrived
 
   bool runs_beside(Overlap what) const {
     return (overlaps >> static_cast<unsigned>(what) & 1U) != 0;

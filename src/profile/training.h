@@ -100,4 +100,8 @@ struct Routing {
   friend bool operator==(const Routing&, const Routing&) = default;
 };
 
+/// What the balance loss of routers is taken over: how evenly the tokens of each sample, of each
+/// device's micro-batch, or of the whole step are spread. none: there is no such loss.
+enum class BalanceScope : std::uint8_t { none, sequence, micro_batch, global };
+
 }  // namespace placet

@@ -43,9 +43,11 @@ enum class FaultOp : std::uint8_t {
   swap_order,
   substitute,
   redim,
-  drop_position
+  drop_position,
+  compress,
+  mask
 };
-inline constexpr int kFaultOpCount = 26;
+inline constexpr int kFaultOpCount = 28;
 std::string_view name_of(FaultOp op);
 
 /// A range of numbers, both ends taken.
@@ -81,7 +83,7 @@ struct Fault {
 
   std::string to;         // regroup: axes; reduce_op: mean, max or min; substitute: a kind of
                           // instruction; redim: a dim
-  std::string by;         // rescale: a product; move, shift_slice: a number
+  std::string by;         // rescale: a product; move, shift_slice: a number; compress, mask: a name
   std::string of;         // reuse_buffer: glob
   std::int64_t with = 0;  // swap_order: the how-manieth next of its kind
 

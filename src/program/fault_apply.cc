@@ -201,28 +201,22 @@ class Rewriter {
   }
 
   Change filled(Change change) {
-    if (change.what.kernel == kIdentityKernel) change.what.kernel = identity();
+    if (change.kernel) change.what.kernel = number_of(std::move(*change.kernel));
+    change.kernel.reset();
     return change;
   }
 
-  int identity() {
-    if (identity_ >= 0) return identity_;
-    Kernel kernel{.name = "rescaled",
-                  .dims = {{.name = std::string(kAnyDims)}},
-                  .tensors = {{.name = "x", .dims = {0}}, {.name = "y", .dims = {0}}},
-                  .inputs = 1,
-                  .outputs = 1,
-                  .statements = {}};
-    Statement& y = kernel.statements.emplace_back();
-    y.result = {.tensor = 1, .dims = {0}};
-    y.products = {{.operands = {{.tensor = 0, .dims = {0}}}}};
-    for (int k = 0;
-         std::ranges::find(out_.kernels, kernel.name, &Kernel::name) != out_.kernels.end(); ++k) {
-      kernel.name = "rescaled." + std::to_string(k);
+  /// The kernel's number in the program, which it joins if it is new.
+  int number_of(Kernel kernel) {
+    const std::string name = kernel.name;
+    for (int k = 0;; ++k) {
+      kernel.name = k == 0 ? name : name + "." + std::to_string(k - 1);
+      const auto found = std::ranges::find(out_.kernels, kernel.name, &Kernel::name);
+      if (found == out_.kernels.end()) break;
+      if (*found == kernel) return static_cast<int>(found - out_.kernels.begin());
     }
-    identity_ = static_cast<int>(out_.kernels.size());
     out_.kernels.push_back(std::move(kernel));
-    return identity_;
+    return static_cast<int>(out_.kernels.size()) - 1;
   }
 
   bool call_rewritten(const Call& call, const Known& known, Step& step) {
@@ -288,7 +282,6 @@ class Rewriter {
   const Search& search_;
   Program out_;
   bool restricted_ = false;
-  int identity_ = -1;
   std::map<std::pair<int, Known>, int> clones_;
 };
 

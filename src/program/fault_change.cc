@@ -36,7 +36,6 @@ Instruction beside(const Instruction& i, InstructionKind kind) {
 
 Instruction scaling(const Instruction& i, const BufferRef& ref, const Rational& by) {
   Instruction out = beside(i, InstructionKind::scale);
-  out.kernel = kIdentityKernel;
   out.inputs = out.outputs = {ref};
   out.factor = by;
   return out;
@@ -102,14 +101,19 @@ class Changer {
         return with_dim(static_cast<int>(number(fault_.to)));
       case FaultOp::drop_position:
         return without_position();
+      case FaultOp::compress:
+        return passed_through("compressed." + fault_.by);
+      case FaultOp::mask:
+        return passed_through("masked." + fault_.by);
     }
     return std::nullopt;
   }
 
  private:
-  /// What it makes of gradients is lost.
+  /// What it makes of gradients, or receives of them, is lost.
   Changes detached() const {
-    if (i_.phase != StepPhase::backward || !calls_kernel(i_.kind)) return std::nullopt;
+    const bool makes = calls_kernel(i_.kind) || i_.kind == InstructionKind::receive;
+    if (i_.phase != StepPhase::backward || !makes) return std::nullopt;
     return zeroed(Change::Kind::after);
   }
 
@@ -260,7 +264,10 @@ class Changer {
 
   Changes scaled(const Rational& by, std::vector<Change> out) const {
     for (const BufferRef& ref : i_.outputs) {
-      out.push_back({.kind = Change::Kind::after, .at = at_, .what = scaling(i_, ref, by)});
+      out.push_back({.kind = Change::Kind::after,
+                     .at = at_,
+                     .what = scaling(i_, ref, by),
+                     .kernel = entrywise("rescaled", {})});
     }
     return out;
   }
@@ -274,7 +281,10 @@ class Changer {
     std::vector<Change> out;
     if (fault_.to == "min") {
       for (const BufferRef& ref : i_.inputs) {
-        out.push_back({.kind = Change::Kind::before, .at = at_, .what = scaling(i_, ref, -1)});
+        out.push_back({.kind = Change::Kind::before,
+                       .at = at_,
+                       .what = scaling(i_, ref, -1),
+                       .kernel = entrywise("rescaled", {})});
       }
     }
     out.push_back({.kind = Change::Kind::replace, .at = at_, .what = std::move(what)});
@@ -344,6 +354,25 @@ class Changer {
     if (!form.shift) what.shift = plain.shift;
     if (!form.peer) what.peer = plain.peer;
     if (!form.among) what.among.clear();
+  }
+
+  /// What a movement takes, or what a kernel makes, is put through a function of which nothing is
+  /// known but its name.
+  Changes passed_through(const std::string& function) const {
+    const bool makes = calls_kernel(i_.kind) || i_.kind == InstructionKind::receive;
+    const bool takes = is_collective(i_.kind) || i_.kind == InstructionKind::accumulate ||
+                       i_.kind == InstructionKind::copy || i_.kind == InstructionKind::host_copy;
+    if (!makes && !takes) return std::nullopt;
+    std::vector<Change> out;
+    for (const BufferRef& ref : makes ? i_.outputs : i_.inputs) {
+      Instruction through = beside(i_, InstructionKind::compute);
+      through.inputs = through.outputs = {ref};
+      out.push_back({.kind = makes ? Change::Kind::after : Change::Kind::before,
+                     .at = at_,
+                     .what = std::move(through),
+                     .kernel = entrywise(function, function)});
+    }
+    return out;
   }
 
   /// The movement takes apart, or puts together, along another dim.
@@ -420,6 +449,24 @@ std::optional<std::int64_t> value_of_name(const Program& program, const std::str
 }
 
 }  // namespace
+
+Kernel entrywise(const std::string& name, const std::string& function) {
+  Kernel kernel{.name = name,
+                .dims = {{.name = std::string(kAnyDims)}},
+                .tensors = {{.name = "x", .dims = {0}}, {.name = "y", .dims = {0}}},
+                .inputs = 1,
+                .outputs = 1,
+                .statements = {}};
+  Statement& y = kernel.statements.emplace_back();
+  y.result = {.tensor = 1, .dims = {0}};
+  y.function = function;
+  if (function.empty()) {
+    y.products = {{.operands = {{.tensor = 0, .dims = {0}}}}};
+  } else {
+    y.operands = {{.tensor = 0, .dims = {0}}};
+  }
+  return kernel;
+}
 
 std::optional<std::vector<Change>> changes_for(const Program& program, const Fault& fault,
                                                const std::vector<Step>& body, std::size_t at) {

@@ -14,16 +14,17 @@
 
 namespace placet {
 
-/// Stands for the kernel y = x, which is added to the program when it is needed.
-inline constexpr int kIdentityKernel = -2;
-
 /// A change to one body, at a step of it as it was before.
 struct Change {
   enum class Kind : std::uint8_t { remove, replace, before, after };
   Kind kind = Kind::remove;
   std::size_t at = 0;
-  Instruction what;  // not of remove
+  Instruction what;              // not of remove
+  std::optional<Kernel> kernel;  // that it calls, if it is one of its own
 };
+
+/// The kernel y = f(x), entry by entry; without a name of f, y = x.
+Kernel entrywise(const std::string& name, const std::string& function);
 
 /// What an instruction of a body is changed to; nothing: the fault makes no sense there.
 std::optional<std::vector<Change>> changes_for(const Program& program, const Fault& fault,

@@ -12,11 +12,12 @@ namespace placet {
 namespace {
 
 constexpr std::array<std::string_view, kFaultOpCount> kOps = {
-    "delete",      "duplicate",    "move",      "regroup",        "rescale",    "reduce_op",
-    "swap_shards", "shift_slice",  "drop_zero", "add_zero",       "early_free", "reuse_buffer",
-    "drop_wait",   "drop_record",  "stale",     "skip_update",    "local_norm", "local_weight",
-    "wrong_key",   "copy_key",     "drop_use",  "detach_adjoint", "swap_order", "substitute",
-    "redim",       "drop_position"};
+    "delete",        "duplicate",      "move",         "regroup",     "rescale",
+    "reduce_op",     "swap_shards",    "shift_slice",  "drop_zero",   "add_zero",
+    "early_free",    "reuse_buffer",   "drop_wait",    "drop_record", "stale",
+    "skip_update",   "local_norm",     "local_weight", "wrong_key",   "copy_key",
+    "drop_use",      "detach_adjoint", "swap_order",   "substitute",  "redim",
+    "drop_position", "compress",       "mask"};
 
 std::string trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t");
@@ -158,6 +159,7 @@ class FaultReader {
   bool takes(const std::string& key) const {
     const auto is = [&](FaultOp op) { return fault_.op == op; };
     if (is(FaultOp::move) || is(FaultOp::rescale) || is(FaultOp::shift_slice)) return key == "by";
+    if (is(FaultOp::compress) || is(FaultOp::mask)) return key == "by";
     if (is(FaultOp::regroup) || is(FaultOp::reduce_op)) return key == "to";
     if (is(FaultOp::substitute) || is(FaultOp::redim)) return key == "to";
     if (is(FaultOp::reuse_buffer)) return key == "of";
@@ -167,13 +169,14 @@ class FaultReader {
   void set_argument(const std::string& key, const std::string& value) {
     if (!takes(key)) {
       refuse(key, "is not said of " + std::string(name_of(fault_.op)),
-             "by of move, rescale and shift_slice; to of regroup, reduce_op, substitute and redim; "
+             "by of move, rescale, shift_slice, compress and mask; to of regroup, reduce_op, "
+             "substitute and redim; "
              "of of reuse_buffer; with of swap_order");
     }
     if (fault_.op == FaultOp::move || fault_.op == FaultOp::shift_slice) {
       fault_.by = std::to_string(whole(key, value, -kMost, kMost));
     } else if (key == "by") {
-      fault_.by = value;
+      fault_.by = fault_.op == FaultOp::rescale ? value : name(value);
     } else if (fault_.op == FaultOp::reduce_op) {
       choice(value, "a way to combine", {"mean", "max", "min"});
       fault_.to = value;
@@ -184,6 +187,14 @@ class FaultReader {
     } else {
       fault_.with = whole(key, value, 1, kMost);
     }
+  }
+
+  /// A name that can stand in a function's.
+  std::string name(const std::string& value) const {
+    const bool plain = std::ranges::all_of(
+        value, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; });
+    if (!plain) refuse(value, "is no name", "lower-case letters, digits and '-', such as int8");
+    return value;
   }
 
   void set_target(const std::string& key, const std::string& value) {

@@ -211,6 +211,22 @@ void KindBuilder::apply(const KernelWriter& kernel, std::vector<int> inputs,
   map_.operator_of.push_back(operator_);
 }
 
+void KindBuilder::add_loss(int value) {
+  if (kind_.loss < 0) {
+    kind_.loss = value;
+    return;
+  }
+  const int sum = inside("losses", dims_at(value));
+  KernelWriter k = writer("add");
+  const std::string dims = k.list(dims_at(value));
+  k.input("x0" + dims);
+  k.input("x1" + dims);
+  k.output("y" + dims);
+  k.line("y" + dims + " = x0" + dims + " + x1" + dims);
+  apply(k, {kind_.loss, value}, {sum});
+  kind_.loss = sum;
+}
+
 std::string KindBuilder::names(const Dims& dims) const {
   std::string text;
   for (int d : dims) text += " " + out_.dims[at(d)].name;

@@ -100,7 +100,9 @@ class KindBuilder {
   void set_input(int value, int input) {
     kind_.values[static_cast<std::size_t>(value)].input = input;
   }
-  void set_loss(int value) { kind_.loss = value; }
+  /// A loss of each token; a kind with several has their sum.
+  void add_loss(int value);
+  ReferenceRequest::Balance balance() const { return request_.balance; }
 
   KernelWriter writer(const std::string& name) const { return {out_.dims, name}; }
   int add_kernel(const std::string& text);

@@ -15,6 +15,7 @@ constexpr int kLabels = 1, kNextLabels = 3;
 
 void rotate(KindBuilder& unit, int from, int to);
 void add_joined_linear(KindBuilder& unit, const Operator& op);
+void add_balance_loss(KindBuilder& unit, const std::vector<int>& inputs);
 std::string value_list(KindBuilder& unit, const KernelWriter& k, const Dims& dims, int size,
                        bool keys = true);
 std::string bracket(std::string text);
@@ -363,6 +364,46 @@ void add_router(KindBuilder& unit, const Operator& op) {
   k.line("g" + k.list(unit.dims_at(g)) + " = route" + count + rest);
   k.line("m" + k.list(unit.dims_at(m)) + " = chosen" + count + rest);
   unit.apply(k, inputs, {g, m});
+  if (unit.balance() != ReferenceRequest::Balance::none) add_balance_loss(unit, inputs);
+}
+
+/// How evenly tokens, of a sample or of all, are spread over the experts: the sum over experts of
+/// their load times what the token would give them. The load, how many tokens choose an expert, does
+/// not change with small changes of the scores. Of what a token gives nothing is assumed, nor of the
+/// loss's weight (Fedus et al. 2022, arXiv 2101.03961, section 2.2; of each sample by itself:
+/// arXiv 2412.19437, section 2.1.2). `inputs`: scores and what is added to them for the choice.
+void add_balance_loss(KindBuilder& unit, const std::vector<int>& inputs) {
+  const int z = inputs.front();
+  const int scores = unit.dims_at(z).back();
+  const std::string mark = "balance." + std::to_string(z);
+  const bool by_sample = unit.balance() == ReferenceRequest::Balance::sample;
+  const Dims counted = by_sample ? Dims{unit.sample(), scores} : Dims{scores};
+  const int load = unit.inside(mark + ".load", counted);
+  const int y = unit.inside(mark + ".loss", {unit.sample(), unit.token()});
+  KernelWriter k = unit.writer("load");
+  std::string operands;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const std::string name = "z" + std::to_string(i) + k.list(unit.dims_at(inputs[i]));
+    k.input(name);
+    operands += (i == 0 ? "" : ", ") + name;
+  }
+  const std::string scored = k.list(unit.dims_at(z));
+  const std::string loads = k.list(unit.dims_at(load));
+  const std::string tokens = k.list(unit.dims_at(y));
+  k.output("f" + loads);
+  k.line("m" + scored + " = chosen." + std::to_string(unit.choices()) + "(" + operands +
+         "; whole " + k.named(scores) + ")");
+  k.line("f" + loads + " = m" + scored);
+  unit.apply(k, inputs, {load});
+  KernelWriter loss = unit.writer("balance");
+  loss.input("z" + scored);
+  loss.input("f" + loads);
+  loss.output("y" + tokens);
+  loss.line("p" + scored + " = affinity(z" + scored + "; whole " + loss.named(scores) + ")");
+  loss.line("c[] = balance_weight()");
+  loss.line("y" + tokens + " = c[] * f" + loads + " * p" + scored);
+  unit.apply(loss, {z, load}, {y});
+  unit.add_loss(y);
 }
 
 /// Convolutions and scans: functions of whole sequences, channel by channel.
@@ -434,7 +475,7 @@ void add_loss(KindBuilder& unit, const Operator& op) {
     loss.line("y" + tokens + " = " + sum);
   }
   unit.apply(loss, {l, m, t}, {y});
-  unit.set_loss(y);
+  unit.add_loss(y);
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ class Builder {
     for (const UnitKind& kind : model_.kinds) add_kind(kind);
     for (const Unit& unit : model_.units) r.units.push_back({unit.kind, unit.number});
     tie_parameters();
-    r.choices = {"loss: mean over the weighted tokens of the global batch", "balance loss: none",
+    r.choices = {"loss: mean over the weighted tokens of the global batch", balance(),
                  "capacity: none", "random numbers: by logical position"};
     if (predictions() > 0) {
       r.choices.push_back(
@@ -48,6 +48,18 @@ class Builder {
     });
     if (modules > 1) refuse_part("a chain of multi-token-prediction modules");
     return modules;
+  }
+
+  std::string balance() const {
+    switch (request_.balance) {
+      case ReferenceRequest::Balance::none:
+        return "balance loss: none";
+      case ReferenceRequest::Balance::sample:
+        return "balance loss: of each sample by itself";
+      case ReferenceRequest::Balance::step:
+        return "balance loss: of the global batch";
+    }
+    fail_internally("every scope of a balance loss has its words");
   }
 
   void add_step_kernels() {

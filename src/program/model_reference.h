@@ -21,6 +21,9 @@ struct ReferenceRequest {
   std::vector<std::vector<std::string>> rules{{}};
   std::function<int(const Parameter&)> rule_of;
   bool clips = false;  // the gradient's global norm is limited
+  /// Routers add a loss of how evenly tokens are spread: those of each sample, or of all samples.
+  enum class Balance : std::uint8_t { none, sample, step };
+  Balance balance = Balance::none;
 };
 
 /// How one kind of the model stands in the reference.

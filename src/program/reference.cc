@@ -5,17 +5,23 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-/// Values that a gradient is wanted of: the stream, trainable parameters, what is made of them.
-std::vector<bool> wanted(const ReferenceKind& kind) {
+/// Values that a gradient is wanted of: the stream, trainable parameters, what changes with them.
+std::vector<bool> wanted(const ReferenceKind& kind, const std::vector<Kernel>& kernels) {
   std::vector<bool> wanted(kind.values.size(), false);
   if (kind.stream_in >= 0) wanted[at(kind.stream_in)] = true;
   for (const ReferenceParameter& p : kind.parameters) {
     if (p.trainable) wanted[at(p.value)] = true;
   }
   for (const Application& a : kind.applications) {
-    bool any = false;
-    for (int v : a.inputs) any = any || wanted[at(v)];
-    for (int v : a.outputs) wanted[at(v)] = wanted[at(v)] || any;
+    const Kernel& kernel = kernels.at(at(a.kernel));
+    std::vector<int> to;
+    for (std::size_t i = 0; i < a.inputs.size(); ++i) {
+      if (wanted[at(a.inputs[i])]) to.push_back(static_cast<int>(i));
+    }
+    for (std::size_t o = 0; o < a.outputs.size(); ++o) {
+      const int from = kernel.inputs + static_cast<int>(o);
+      wanted[at(a.outputs[o])] = !to.empty() && adjoint_of(kernel, {from}, to).has_value();
+    }
   }
   return wanted;
 }
@@ -27,7 +33,7 @@ struct BackwardPass {
 
 BackwardPass pass_of(const ReferenceKind& kind, const std::vector<Kernel>& kernels) {
   BackwardPass pass;
-  const std::vector<bool> want = wanted(kind);
+  const std::vector<bool> want = wanted(kind, kernels);
   pass.has_gradient.assign(kind.values.size(), false);
   for (int v : {kind.stream_out, kind.loss}) {
     if (v >= 0 && want[at(v)]) pass.has_gradient[at(v)] = true;

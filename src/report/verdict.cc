@@ -126,7 +126,27 @@ std::string verdict_text(const Verdict& verdict, const TextStyle& style) {
   return text + "\n";
 }
 
-std::string verdict_json(const Verdict& verdict) { return verdict_object(verdict).dump(2) + "\n"; }
+std::string verdict_json(const Verdict& verdict, const std::vector<Method>& methods) {
+  Json out = verdict_object(verdict);
+  for (const Method& m : methods) {
+    out["methods"].push_back({{"name", m.name},
+                              {"axis", m.axis},
+                              {"breaks", m.breaks},
+                              {"because", m.because},
+                              {"keeps", m.keeps}});
+  }
+  return out.dump(2) + "\n";
+}
+
+std::string methods_text(const std::vector<Method>& methods, const TextStyle& style) {
+  std::string text;
+  for (const Method& m : methods) {
+    const std::string sentence = m.name + " on " + m.axis + " is not equivalent, because " +
+                                 m.because + "; it keeps this: " + m.keeps + ".";
+    text += wrapped(style, sentence, 0) + "\n";
+  }
+  return text.empty() ? text : text + "\n";
+}
 
 std::string verification_text(const Verification& run, const Verdict& verdict,
                               const TextStyle& style) {

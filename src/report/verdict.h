@@ -5,14 +5,17 @@
 
 #include "algebra/verify.h"
 #include "check/check.h"
+#include "profile/job.h"
 #include "report/style.h"
 
 namespace placet {
 
 /// A sentence, the five conditions, and each counterexample.
 std::string verdict_text(const Verdict& verdict, const TextStyle& style);
-/// Schema placet.verdict/1.
-std::string verdict_json(const Verdict& verdict);
+/// Schema placet.verdict/1; with methods, why each is another training and what it keeps.
+std::string verdict_json(const Verdict& verdict, const std::vector<Method>& methods = {});
+/// A sentence for each method: why it is another training, and what it keeps.
+std::string methods_text(const std::vector<Method>& methods, const TextStyle& style);
 /// One counterexample: the condition and the tensor, then a line for each part.
 std::string finding_text(const CheckFinding& finding, const TextStyle& style);
 

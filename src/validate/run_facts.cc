@@ -147,7 +147,7 @@ void read_network(RowReader& reader, RunFacts& facts) {
   facts.network_bandwidth = find_rate(reader, "network_gb_s");
   facts.intra_bandwidth = find_rate(reader, "intra_gb_s");
   facts.network_latency = find_rate(reader, "network_latency_us");
-  facts.intra_latency = find_rate(reader, "intra_latency_us");
+  facts.host_latency = find_rate(reader, "host_latency_us");
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ struct RunFacts {
   std::optional<double> network_bandwidth;  // GB/s, measured across hosts by all devices of a host
   std::optional<double> intra_bandwidth;    // GB/s, inside a host
   std::optional<double> network_latency;    // microseconds of a step of a collective
-  std::optional<double> intra_latency;
+  std::optional<double> host_latency;       // of the host, per further member of a group
 
   friend bool operator==(const RunFacts&, const RunFacts&) = default;
 };

@@ -73,7 +73,7 @@ Cluster cluster_of(const Catalog& catalog, const RunFacts& facts, const std::str
   if (facts.network_latency && group.levels.size() > 1) {
     group.levels.back().latency = microseconds(*facts.network_latency);
   }
-  if (facts.intra_latency) group.levels.front().latency = microseconds(*facts.intra_latency);
+  if (facts.host_latency) group.host_per_member = microseconds(*facts.host_latency);
   return cluster;
 }
 

@@ -42,6 +42,15 @@ std::string spelled(const RowPattern& where) {
   return text;
 }
 
+std::vector<std::size_t> half_of(const std::vector<std::size_t>& rows, Half half) {
+  if (half == Half::both) return rows;
+  std::vector<std::size_t> chosen;
+  for (std::size_t i = half == Half::odd ? 1 : 0; i < rows.size(); i += 2) {
+    chosen.push_back(rows[i]);
+  }
+  return chosen;
+}
+
 }  // namespace
 
 std::vector<std::size_t> chosen_rows(const Table& table, const ValidateOptions& options) {
@@ -49,7 +58,7 @@ std::vector<std::size_t> chosen_rows(const Table& table, const ValidateOptions& 
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
     if (matches(options.where, table, row)) rows.push_back(row);
   }
-  return rows;
+  return half_of(rows, options.half);
 }
 
 Validation validate(const Catalog& catalog, const Table& table, const ValidateOptions& options) {

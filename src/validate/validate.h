@@ -21,9 +21,13 @@
 
 namespace placet {
 
+/// Every second of the chosen rows: figures chosen on one half can be judged on the other.
+enum class Half : std::uint8_t { both, even, odd };
+
 struct ValidateOptions {
   std::optional<std::string> engine;  // instead of the profile that a row's framework means
   RowPattern where;                   // only rows that match
+  Half half = Half::both;             // of those: even takes the first, third, fifth ...
   int threads = 2;
   /// Called now and then with rows done and rows in all, never by two threads at once.
   std::function<void(std::int64_t, std::int64_t)> progress;

@@ -27,6 +27,7 @@ inline void rename_words(PartialHow& partial, const std::map<std::string, std::s
   for (auto* word : {&partial.schedule, &partial.attention}) {
     if (*word) (*word)->word = names.at((*word)->word);
   }
+  if (partial.method) partial.method = names.at(*partial.method);
 }
 
 inline RenamedCatalog renamed(const StrategyCatalog& original, std::uint32_t seed) {
@@ -51,6 +52,11 @@ inline RenamedCatalog renamed(const StrategyCatalog& original, std::uint32_t see
   for (auto [name, value] : original.attention) {
     value.name = out.new_name.at(name);
     out.catalog.attention.emplace(out.new_name.at(name), value);
+  }
+  out.catalog.methods.clear();
+  for (auto [name, value] : original.methods) {
+    value.name = out.new_name.at(name);
+    out.catalog.methods.emplace(value.name, value);
   }
   out.catalog.default_schedule = out.new_name.at(original.default_schedule);
   out.catalog.default_attention = out.new_name.at(original.default_attention);

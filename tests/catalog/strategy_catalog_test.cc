@@ -169,6 +169,7 @@ void rename_words(Placement& placement, const testing::RenamedCatalog& words) {
     for (auto* word : {&axis.schedule, &axis.attention}) {
       if (*word) (*word)->word = words.new_name.at((*word)->word);
     }
+    if (axis.method) axis.method = words.new_name.at(*axis.method);
   }
 }
 

@@ -443,6 +443,19 @@ TEST(CompletionTest, BashIsOfferedTheRestOfAWordWithSeparators) {
 
 // Model states by formula, which come out to the printed digits: any tolerance holds but one that
 // no rounding meets.
+// The loads of each device's own tokens are not those of all: another training, unless accepted.
+TEST(CheckCommandTest, BalanceThatDependsOnTheLayoutIsAnotherTraining) {
+  const std::string job =
+      "check mixtral-8x7b --placement ep=2:ep --seq 256 --global-batch 2 --balance-loss ";
+  const Result refused = run(job + "micro-batch");
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_TRUE(has(refused.err, "--accept aux-scope")) << refused.err;
+  const Result accepted = run(job + "micro-batch --accept aux-scope");
+  EXPECT_EQ(accepted.status, 0);
+  EXPECT_TRUE(has(accepted.err, "left out")) << accepted.err;
+  EXPECT_EQ(run(job + "sequence").status, 0);
+}
+
 TEST(ValidateCommandTest, ToleranceIsTheJudgement) {
   const std::string table = PLACET_SOURCE_DIR "/data/validation/tables/zero_model_states.csv";
   EXPECT_EQ(run("validate " + table).status, 0);

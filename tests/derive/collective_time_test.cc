@@ -63,6 +63,17 @@ TEST(AllReduce, MeasuredCurvesStandForFormulas) {
   EXPECT_NEAR(in_seconds(all_reduce_time(levels, {4, {4, 4}}, 1e3)), 1.5e6 / 50e9, 1e-12);
 }
 
+// Two calls among four: 2 x 3 further members, 1 ms of the host each.
+TEST(MessageTimer, CountsWhatTheHostNeedsPerMember) {
+  Job job;
+  job.placement = two_axes();
+  job.cluster = hosts_of_eight(16);
+  const CommunicationTerm term{.axes = axis_bit(0), .count = 2, .group = 4};
+  EXPECT_EQ(MessageTimer(job).host(term), Seconds());
+  job.cluster->groups.front().host_per_member = milliseconds(1);
+  EXPECT_NEAR(in_seconds(MessageTimer(job).host(term)), 6e-3, 1e-12);
+}
+
 TEST(CallTime, OfTheOtherCollectives) {
   Job job;
   job.placement = two_axes();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "derive/small_llama.h"
+#include "derive/traffic.h"
 
 namespace placet {
 namespace {
@@ -81,6 +82,35 @@ TEST(Time, ADeviceWaitsForItsHost) {
   job.profile.timing.host_per_launch = seconds(1);
   const TimeDerivation slow = derive_time(job);
   EXPECT_GT(total_of(slow, TimeKind::launch), slow.step * 0.99);
+}
+
+// One block of four experts that all tokens of one device choose among. A launch takes so long that
+// nothing else counts: a product per expert in place of one for all takes 3 more launches in each
+// of three products forward, and as many in each of six backward.
+TEST(Time, ExpertsMayBeLaunchedOneByOne) {
+  Job job = plain_job(build_model(expert_architecture(1)), {axis("dp", 1, Cut::batch)}, 16, 1);
+  job.cluster = small_cluster(1);
+  job.profile.timing.host_per_launch = seconds(1);
+  const Seconds together = total_of(derive_time(job), TimeKind::launch);
+  job.profile.timing.launches_per_expert = 1;
+  const Seconds apart = total_of(derive_time(job), TimeKind::launch);
+  EXPECT_NEAR(in_seconds(apart - together), 27, 1e-3);
+}
+
+// What follows the routing takes the host longer than the device, what lies before it does not. A
+// host that runs ahead of its device has some of it launched by then; one that waits has not.
+TEST(Time, AHostThatWaitsForRoutingLosesItsLead) {
+  Job job = plain_job(build_model(expert_architecture(4)), {axis("dp", 1, Cut::batch)}, 4096, 1);
+  job.cluster = small_cluster(1);
+  job.cluster->groups.front().device.rates.kernel = milliseconds(1);
+  job.profile.timing.host_per_launch = microseconds(100);
+  job.profile.timing.launches_per_expert = 20;
+  const Seconds ahead = total_of(derive_time(job), TimeKind::launch);
+  job.profile.timing.waits_for_routing = true;
+  const Seconds waiting = total_of(derive_time(job), TimeKind::launch);
+  EXPECT_GT(waiting, ahead);
+  job.profile.timing.captures_launches = true;
+  EXPECT_LT(total_of(derive_time(job), TimeKind::launch), ahead);
 }
 
 TEST(Time, MessagesBesideComputationAreHidden) {

@@ -53,11 +53,19 @@ std::vector<CatalogueJob> few_catalogue_jobs() {
       {"llama-3.1-8b", "pp=4:dualpipe dp=2:zero1 tp=2:tp"},
       {"gpt2", "pp=4:dualpipe dp=2:zero2", "full"},
       {"mixtral-8x7b", "pp=2:dualpipe-v ep=2:ep+zero1"},
+      {"llama-3.1-8b", "dp=2:zero3+offload(activations) tp=2:tp+sp"},
+      {"gpt2", "pp=2:zb-h1 dp=2:zero1+host-checkpoints", "full"},
+      {"gpt2", "pp=2:1f1b dp=2:zero3+keep"},
+      {"gpt2", "x=2:batch(R,S*,R,R) dp=2:ddp tp=2:tp"},
+      {"llama-3.1-8b", "x=3:batch(R,S*,S,R) pp=2:1f1b"},
+      {"gpt2", "pp=2:dualpipe dp=2:zero3+keep", "selective"},
       {"llama-3.1-8b", "cp=2:heads"},
       {"gpt2", "dp=2:zero1 cp=4:heads+zero1 tp=2:tp+sp"},
       {"llama-3.1-8b", "dp=2:zero2 cp=16:heads+zero2"},  // fewer key and value heads
       {"llama-3.1-8b", "cp=2:gather sp=2:heads tp=2:tp"},
       {"deepseek-v3", "pp=2:dualpipe dp=2:zero1 ep=4:ep+zero1"},  // predicts two tokens
+      {"mixtral-8x7b", "dp=2:zero1 ep=2:ep+zero1 tp=2:tp+sp", "", "", "sequence"},
+      {"qwen3-30b-a3b", "pp=2:dualpipe cp=2:heads", "full", "", "sequence"},
   };
 }
 
@@ -100,6 +108,9 @@ std::vector<CatalogueJob> all_catalogue_jobs() {
       "dp=5:zero2",
       "pp=3:1f1b dp=2:zero2",
       "dp=2:zero1 cp=2:heads+zero1 tp=2:tp+sp",
+      "pp=2:1f1b dp=2:zero2+offload(activations)",
+      "x=2:batch(R,S*,S,R) dp=2:ddp",
+      "pp=2:interleaved(2) dp=2:zero3+keep",
       "pp=2:1f1b cp=2:heads+zero3",
       "pp=2:zb-h1 dp=2:zero1 tp=2:tp+sp",
       "pp=4:zb-h1 dp=2:zero3",
@@ -119,6 +130,7 @@ std::vector<CatalogueJob> all_catalogue_jobs() {
           "dp=2:zero2 ep=4:ep+zero2", "pp=2:dualpipe dp=2:zero1 ep=2:ep+zero1",
           "pp=2:zb-h1 ep=2:ep+zero1 tp=2:tp+sp"}) {
       jobs.push_back({model, placement});
+      jobs.push_back({model, placement, "", "", "sequence"});
     }
   }
   for (const std::string model : {"deepseek-v3", "glm-4.5-air"}) {
@@ -150,6 +162,7 @@ Job load(const CatalogueJob& what) {
   request.clip = 1.0;
   if (!what.recompute.empty()) request.recompute = what.recompute;
   if (!what.lora.empty()) request.lora = what.lora;
+  if (!what.balance.empty()) request.balance_loss = what.balance;
   request.global_batch = 1;
   Job job = load_job(find_catalog(), request);
   bool pipelined = false;

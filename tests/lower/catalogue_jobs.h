@@ -13,6 +13,7 @@ struct CatalogueJob {
   std::string placement;
   std::string recompute = {};
   std::string lora = {};
+  std::string balance = {};
 };
 
 /// One for each kind of cut, mode and realisation, over small and large models.

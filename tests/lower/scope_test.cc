@@ -4,6 +4,7 @@
 
 #include "catalog/job.h"
 #include "lower/lower.h"
+#include "program/wellformed.h"
 #include "units/error.h"
 
 namespace placet::testing {
@@ -24,7 +25,9 @@ bool says(const std::string& text, const std::string& words) {
 /// The refusal in words; empty: the job is lowered.
 std::string refusal_of(const Job& job) {
   try {
-    lower(job);
+    lower(job, [](std::string_view pass, const Program& program) {
+      require_wellformed(program, {.where = "after " + std::string(pass)});
+    });
   } catch (const InputError& refused) {
     EXPECT_NE(refused.fault().value, "") << refused.what();
     EXPECT_NE(refused.fault().allowed, "") << refused.what();
@@ -50,14 +53,14 @@ TEST(Scope, OptimizersOfBlocksRowsAndMatrices) {
   EXPECT_EQ(refusal_of({.placement = "dp=4:zero1", .optimizer = "lion"}), "");
 }
 
-TEST(Scope, ActivationsInHostMemory) {
-  EXPECT_PRED2(says, refusal_of_placement("dp=4:batch(R,S,R,O)"), "A=O");
-  EXPECT_PRED2(says, refusal_of_placement("dp=4:zero1+offload(activations)"),
-               "keeps activations in host memory");
+TEST(Scope, PartsOfActivationsInHostMemory) {
+  EXPECT_PRED2(says, refusal_of_placement("dp=4:zero1+offload(activations=1/2)"),
+               "a part of the state");
+  EXPECT_PRED2(says, refusal_of_placement("dp=4:zero1+offload(activations,nvme)"), "NVMe");
+  EXPECT_EQ(refusal_of_placement("dp=4:zero1+offload(activations)"), "");
 }
 
-TEST(Scope, CheckpointsDividedOrInHostMemory) {
-  EXPECT_PRED2(says, refusal_of_placement("dp=4:zero1+host-checkpoints"), "dp: checkpoints");
+TEST(Scope, DividedCheckpoints) {
   EXPECT_PRED2(says, refusal_of_placement("dp=2:zero1 tp=2:tp+partitioned-checkpoints"),
                "tp: checkpoints");
 }
@@ -84,14 +87,16 @@ TEST(Scope, GathersAhead) {
   EXPECT_PRED2(says, refusal_of_placement("dp=4:zero3+prefetch(2)"), "ahead");
 }
 
-TEST(Scope, KeptGathersOfSeveralMicroBatches) {
-  EXPECT_PRED2(says, refusal_of_placement("pp=2:1f1b dp=2:zero3+keep"), "under way");
-  EXPECT_EQ(refusal_of_placement("pp=2:1f1b dp=2:zero3+keep-step"), "");
-}
-
 TEST(Scope, OtherModes) {
   EXPECT_PRED2(says, refusal_of_placement("dp=4:batch(R,R,M,R)"), "G=M");
-  EXPECT_PRED2(says, refusal_of_placement("dp=4:batch(R,S*,R,R)"), "S*");
+  EXPECT_PRED2(says, refusal_of_placement("dp=2:batch(R,S*,R,R) x=2:zero1"), "some axes only");
+  EXPECT_PRED2(says, refusal_of_placement("dp=2:batch(R,S*,R,R)+offload(optimizer)"),
+               "gathered for the update");
+  EXPECT_EQ(refusal_of_placement("dp=4:batch(R,S*,R,R)"), "");
+  EXPECT_EQ(refusal_of({.placement = "dp=4:batch(R,S*,R,R)",
+                        .precision = "fp32",
+                        .optimizer = "sgd"}),  // no state to gather
+            "");
 }
 
 TEST(Scope, BlocksApart) {
@@ -121,6 +126,17 @@ TEST(Scope, RoutersWithCapacity) {
       refusal_of({.model = "mixtral-8x7b", .placement = "ep=2:ep", .routing = "capacity=1.25"}),
       "drops tokens");
   EXPECT_EQ(refusal_of({.model = "mixtral-8x7b", .placement = "ep=2:ep", .routing = "worst"}), "");
+}
+
+TEST(Scope, BalanceOverMicroBatches) {
+  const auto refusal = [](std::int64_t samples) {
+    return refusal_of({.model = "mixtral-8x7b",
+                       .placement = "ep=2:ep",
+                       .global_batch = samples,
+                       .balance_loss = "global"});
+  };
+  EXPECT_PRED2(says, refusal(8), "the loads of all micro-batches");
+  EXPECT_EQ(refusal(2), "");
 }
 
 TEST(Scope, AttentionSinks) {

@@ -22,6 +22,20 @@ bool is_known(const Override& one) {
   return tensors != nullptr && *tensors == TensorClass::experts;
 }
 
+/// Whether several devices that exchange heads need the same key and value head: keys then travel
+/// as a gather in the program, and copied for each of them in the closed form.
+bool shares_exchanged_heads(const Job& job) {
+  std::int64_t devices = 1;
+  bool exchanges = false;
+  for (std::size_t a = 0; a < job.placement.axes.size(); ++a) {
+    const AxisPlacement& axis = job.placement.axes[a];
+    const bool heads = axis.how.cut == Cut::sequence && job.attention[a].cuts_heads;
+    if (heads || axis.how.cut == Cut::tensor) devices *= axis.degree;
+    exchanges = exchanges || heads;
+  }
+  return exchanges && job.model.figures.kv_heads % devices != 0;
+}
+
 /// What lowering does not see yet, and so lowers as if it were not said.
 const char* unseen(const Job& job) {
   // Replicas and hosts are one group of the closed form, two of the program.
@@ -33,6 +47,7 @@ const char* unseen(const Job& job) {
         kind.parameters, [](const Parameter& parameter) { return parameter.tied.has_value(); });
   });
   if (pipelined && shares) return "a tensor that two stages share";
+  if (shares_exchanged_heads(job)) return "fewer key and value heads than devices exchange";
   const Optimizer& o = job.optimizer;
   if (o.region != UpdateRegion::element) return "an optimizer that is not elementwise";
   for (const AxisPlacement& axis : job.placement.axes) {
@@ -62,10 +77,10 @@ void MeetJobs::tame(Job& job) {
   for (std::size_t a = 0; a < job.placement.axes.size(); ++a) {
     AxisPlacement& axis = job.placement.axes[a];
     if (axis.how.cut != Cut::sequence) continue;
-    axis.attention = RealisationWord{.word = "gather", .arguments = {}};
+    const bool heads = axis.attention && axis.attention->word == "heads";
+    axis.attention = RealisationWord{.word = heads ? "heads" : "gather", .arguments = {}};
   }
   job.attention = attention_of(random_.strategies(), job.placement);
-  if (job.recompute.kind == Recompute::Kind::selective) job.recompute = {};
   job.routing.kind = Routing::Kind::balanced;
   job.scales_loss_dynamically = false;
   // A whole number of micro-batches on every replica.

@@ -52,6 +52,11 @@ void note(Words words, std::int64_t calls, std::map<std::string, std::int64_t>& 
   out[words.text()] += calls;
 }
 
+/// States of several formats are one message of bytes there, and one of the master's format here.
+Dtype format_of(const CommunicationTerm& term) {
+  return term.state == State::optimizer && term.dtype == Dtype::uint8 ? Dtype::fp32 : term.dtype;
+}
+
 std::map<std::string, std::int64_t> derived_messages(const Job& job,
                                                      const CommunicationClass& traffic) {
   std::map<std::string, std::int64_t> out;
@@ -61,7 +66,7 @@ std::map<std::string, std::int64_t> derived_messages(const Job& job,
     const Words words{.collective = std::string(name_of(t.collective)),
                       .axes = names_of(job, t.axes),
                       .op = reduces ? std::string(name_of(t.op)) : "",
-                      .dtype = std::string(name_of(t.dtype)),
+                      .dtype = std::string(name_of(format_of(t))),
                       .phase = std::string(name_of(t.phase)),
                       .group = t.group,
                       .payload = in_bytes(t.payload)};

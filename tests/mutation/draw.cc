@@ -44,6 +44,7 @@ class Drawer {
     if (op == FaultOp::shift_slice) all = {", by=1", ", by=-1"};
     if (op == FaultOp::reduce_op) all = {", to=mean", ", to=max", ", to=min"};
     if (op == FaultOp::substitute) all = {", to=slice", ", to=copy", ", to=broadcast"};
+    if (op == FaultOp::compress || op == FaultOp::mask) all = {", by=some"};
     if (op == FaultOp::redim) all = {", to=0", ", to=1", ", to=2"};
     if (op == FaultOp::reuse_buffer) all = {", of=*"};
     if (op == FaultOp::swap_order) all = {", with=1", ", with=2"};

@@ -12,7 +12,8 @@ TEST(Mutants, AreToldApartByBothJudges) {
   Bench bench;
   std::uint32_t seed = 1;
   for (const CatalogueJob& job : {CatalogueJob{"gpt2", "dp=2:zero1 tp=2:tp+sp"},
-                                  CatalogueJob{"llama-3.1-8b", "pp=2:1f1b dp=2:zero3"}}) {
+                                  CatalogueJob{"llama-3.1-8b", "pp=2:1f1b dp=2:zero3"},
+                                  CatalogueJob{"gpt2", "pp=2:zb-h1 dp=2:zero1"}}) {
     bench.run(job.model + " " + job.placement, lower_small(load(job)), seed++, 1);
   }
   std::printf("%s", bench.table().c_str());

@@ -25,6 +25,12 @@ std::vector<CatalogueJob> jobs_of_the_bench() {
       {"llama-3.1-8b", "rep=2:ddp shard=2:zero3"},
       {"llama-3.1-8b", "pp=2:interleaved(2) dp=2:zero1"},
       {"gpt2", "dp=4:zero1+offload(optimizer)"},
+      {"gpt2", "pp=2:zb-h1 dp=2:zero1"},
+      {"gpt2", "dp=2:zero1+offload(activations)"},
+      {"llama-3.1-8b", "pp=2:dualpipe dp=2:zero2"},
+      {"qwen2.5-7b", "dp=2:zero1 cp=2:heads+zero1"},
+      {"mixtral-8x7b", "ep=2:ep+zero1 tp=2:tp", "selective=attention,moe"},
+      {"deepseek-v3", "pp=2:1f1b ep=2:ep+zero1"},
   };
 }
 

@@ -250,6 +250,18 @@ TEST(RunsTest, ConditionsChooseRows) {
   EXPECT_THROW(parse_condition("=x", "--where"), InputError);
 }
 
+// Of x1, x2, x3: the first and the third are even, the second is odd; y is not chosen.
+TEST(RunsTest, HalvesShareTheChosenRows) {
+  const std::string rows = row("x1") + row("y") + row("x2") + row("x3");
+  ValidateOptions options{.engine = "placet", .where = {parse_condition("row_id=x*", "--where")}};
+  options.half = Half::even;
+  EXPECT_EQ(validate_rows(rows, options).rows, 2);
+  options.half = Half::odd;
+  const Validation odd = validate_rows(rows, options);
+  EXPECT_EQ(odd.rows, 1);
+  EXPECT_EQ(odd.predictions.front().labels.row_id, "x2");
+}
+
 TEST(RunsTest, AnUnknownEngineIsAnInputError) {
   EXPECT_THROW(validate_rows(row("a"), {.engine = "abacus"}), InputError);
 }

@@ -1,0 +1,104 @@
+// Properties of every time, over random placements of every model of the catalogue on random
+// clusters: terms add up to the step; one call for everything gives what the single ones give; and
+// stages that share their derivation take what they take alone, unit by unit.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "catalog/cluster_catalog.h"
+#include "derive/derive.h"
+#include "derive/random_jobs.h"
+#include "derive/stages.h"
+#include "derive/time.h"
+
+namespace placet::testing {
+namespace {
+
+const std::vector<std::string> kClusters = {"h100-sxm:2", "a100-80gb-sxm:64", "v100-32gb-sxm:1",
+                                            "16xa100-80gb-sxm,16xh100-sxm"};
+
+struct TimedJob {
+  Job job;
+  Prepared prepared;
+};
+
+/// Calls visit(timed job, its description) for a few placements of every model.
+template <class Visit>
+void each_timed_job(std::uint32_t seed, int placements, Visit visit) {
+  const Catalog catalog{PLACET_SOURCE_DIR "/data"};
+  RandomJobs random(seed, {.most_axes = 4, .most_devices = 4096});
+  for (const std::string& name : random.models()) {
+    Job job;
+    job.model = random.model(name);
+    for (int i = 0; i < placements; ++i) {
+      random.place(job);
+      job.cluster = load_cluster(catalog, random.any_of(kClusters), std::nullopt, "a test");
+      const TimedJob timed{job, prepare(job)};
+      if (derive(timed.job, timed.prepared).meaningful) visit(timed, random.describe(job));
+    }
+  }
+}
+
+TEST(TimeProperties, TermsAddUpToTheStep) {
+  int jobs = 0;
+  each_timed_job(11, 4, [&](const TimedJob& timed, const std::string& text) {
+    const TimeDerivation time = derive_time(timed.job, timed.prepared);
+    double sum = 0;
+    for (const TimeTerm& term : time.terms) sum += in_seconds(term.time);
+    ASSERT_TRUE(time.known) << text;
+    ASSERT_TRUE(std::isfinite(sum)) << text;
+    ASSERT_NEAR(sum, in_seconds(time.step), 1e-9 * sum) << text;
+    ++jobs;
+  });
+  EXPECT_GE(jobs, 400);
+}
+
+TEST(TimeProperties, OneCallGivesWhatTheSingleOnesGive) {
+  each_timed_job(12, 3, [](const TimedJob& timed, const std::string& text) {
+    const WholeDerivation all = derive_all(timed.job, timed.prepared);
+    const Derivation alone = derive(timed.job, timed.prepared);
+    const TimeDerivation time = derive_time(timed.job, timed.prepared);
+    ASSERT_EQ(all.derivation.peak, alone.peak) << text;
+    ASSERT_EQ(all.derivation.sent, alone.sent) << text;
+    ASSERT_EQ(all.derivation.fits, alone.fits) << text;
+    ASSERT_EQ(all.derivation.findings.size(), alone.findings.size()) << text;
+    ASSERT_EQ(all.time.terms, time.terms) << text;
+    ASSERT_EQ(all.time.step, time.step) << text;
+  });
+}
+
+/// The gradients of weights that one micro-batch makes in a chunk, from its units one by one.
+Seconds weights_of(const Layout& layout, const std::vector<int>& chunk) {
+  Seconds sum;
+  for (const int u : chunk) {
+    sum += unit_time(layout, layout.unit_of[static_cast<std::size_t>(u)], false).weights;
+  }
+  return sum;
+}
+
+// Kernels that make gradients of weights are the same whether a unit is recomputed or not, so that
+// every unit may be timed alone here.
+TEST(TimeProperties, StagesThatShareTheirDerivationTakeWhatTheyTakeAlone) {
+  int stages_seen = 0;
+  each_timed_job(13, 3, [&](const TimedJob& timed, const std::string& text) {
+    const TimeDerivation time = derive_time(timed.job, timed.prepared);
+    const Layout layout = lay_out(timed.job, timed.prepared);
+    const std::vector<Stage> stages = stages_of(timed.job);
+    for (std::size_t s = 0; s < std::min<std::size_t>(stages.size(), 8); ++s) {
+      for (std::size_t c = 0; c < stages[s].chunks.size(); ++c) {
+        const double alone = in_seconds(weights_of(layout, stages[s].chunks[c]));
+        const double shared = in_seconds(time.stages[s].chunks[c].backward_weight);
+        ASSERT_NEAR(shared, alone, 1e-9 * alone) << text << ", stage " << s;
+      }
+      ++stages_seen;
+    }
+  });
+  EXPECT_GE(stages_seen, 500);
+}
+
+}  // namespace
+}  // namespace placet::testing
