@@ -1,4 +1,5 @@
 // placet plan MODEL --cluster ...: the best placements, and the proof that there is no better one.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -139,7 +140,7 @@ std::string constraints_text(const PlanCall& call) {
   add("--require", call.require);
   add("--micro-batch", call.flags.micro_batch);
   add("--recompute", call.flags.recompute);
-  if (call.max_memory < 1) add("--max-memory", std::to_string(call.max_memory));
+  if (call.max_memory < 1) add("--max-memory", fmt::format("{:g}", call.max_memory));
   return text;
 }
 

@@ -126,7 +126,7 @@ std::string counts_text(const PlanSheet& sheet) {
   std::string text =
       fmt::format("\nsearched {} plans: {} judged one by one, {} excluded by bounds",
                   grouped(counts.space), grouped(counts.visited), grouped(counts.bounded));
-  text += counts.exact ? "; none is better than these\n"
+  text += counts.exact ? (sheet.plans.empty() ? "; none fits\n" : "; none is better than these\n")
                        : "\nstopped early: not proven to be the best\n";
   std::string rejected;
   for (const auto& [rule, count] : counts.rejected) {

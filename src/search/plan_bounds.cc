@@ -132,6 +132,8 @@ double StepBound::least(const WorkPair& work, const Recompute& recompute,
 double least_messages(const BoundFacts& facts, const PipelineShape& pipeline,
                       const StateCosts& states, std::int64_t micro_batches) {
   const auto m = static_cast<double>(micro_batches);
+  // In two directions a device has its units twice, each of which sees half of the micro-batches.
+  const double part = pipeline.schedule.hosting == Hosting::bidirectional ? 0.5 : 1;
   const auto left = [&](double all, bool beside, double pieces) {
     if (!beside) return all;
     const double open = all / std::max(1.0, pieces);
@@ -146,7 +148,7 @@ double least_messages(const BoundFacts& facts, const PipelineShape& pipeline,
     double count = 0;
     for (std::size_t k = 0; k < states.size(); ++k) {
       const UnitStateCost& cost = states[k];
-      gathers += units[k] * (m * cost.each + cost.once);
+      gathers += part * units[k] * (m * cost.each + cost.once);
       reduce += units[k] * cost.reduce;
       own_after += units[k] * cost.after;
       count += units[k];
@@ -196,6 +198,31 @@ double update_of(const PipelineShape& pipeline, const StateCosts& states) {
   return most;
 }
 
+namespace {
+
+/// Bytes kept of a chunk by so many micro-batches, and what its last unit needs beyond that. The last
+/// unit of the chunk runs while all of them are kept.
+struct ChunkBytes {
+  std::int64_t kept = 0;
+  std::int64_t beyond = 0;
+};
+
+ChunkBytes chunk_bytes(const DeviceChunk& chunk, const WorkPair& work, const Recompute& recompute,
+                       std::int64_t held) {
+  ChunkBytes out;
+  for (const KindRun& run : chunk.runs) {
+    const std::int64_t again = recomputed_of(run, recompute);
+    const UnitCost& plain = (*work.plain)[index(run.kind)];
+    const UnitCost& redone = again > 0 ? (*work.again)[index(run.kind)] : plain;
+    out.kept += held * (plain.kept * (run.count - again) + redone.kept * again);
+    out.beyond =
+        std::max<std::int64_t>(0, std::min(plain.most - plain.kept, redone.most - redone.kept));
+  }
+  return out;
+}
+
+}  // namespace
+
 std::vector<std::int64_t> least_activations(const PipelineShape& pipeline, const WorkPair& work,
                                             const Recompute& recompute,
                                             const std::vector<std::vector<std::int64_t>>& held) {
@@ -203,20 +230,12 @@ std::vector<std::int64_t> least_activations(const PipelineShape& pipeline, const
   for (std::size_t d = 0; d < pipeline.devices.size(); ++d) {
     const std::vector<DeviceChunk>& chunks = pipeline.devices[d];
     std::int64_t bytes = 0;
-    std::int64_t beyond = 0;
+    std::int64_t beyond = 0;  // of the last chunk in flight
     for (std::size_t c = 0; c < chunks.size(); ++c) {
-      if (held[d][c] > 0) beyond = 0;  // only units of the last chunk in flight are looked at
-      for (const KindRun& run : chunks[c].runs) {
-        const std::int64_t again = recomputed_of(run, recompute);
-        const UnitCost& plain = (*work.plain)[index(run.kind)];
-        const UnitCost& redone = again > 0 ? (*work.again)[index(run.kind)] : plain;
-        bytes += held[d][c] * (plain.kept * (run.count - again) + redone.kept * again);
-        if (held[d][c] == 0) continue;
-        // The last unit of the chunk runs while all of them are kept.
-        const UnitCost& last =
-            again > 0 && redone.most - redone.kept < plain.most - plain.kept ? redone : plain;
-        beyond = std::max<std::int64_t>(0, last.most - last.kept);
-      }
+      if (held[d][c] == 0) continue;
+      const ChunkBytes own = chunk_bytes(chunks[c], work, recompute, held[d][c]);
+      bytes += own.kept;
+      beyond = own.beyond;
     }
     out.push_back(bytes + beyond);
   }

@@ -131,25 +131,30 @@ std::vector<PlanTree::Node> PlanTree::roots() const {
   }
   std::vector<Node> out;
   for (auto& [inner, meshes] : by_shape) {
-    std::int64_t leaves = 0;
+    Node root;
     for (const Degrees& mesh : meshes) {
-      leaves += leaves_of(mesh) * static_cast<std::int64_t>(space_.micro_batches_of(mesh).size());
+      root.leaves +=
+          leaves_of(mesh) * static_cast<std::int64_t>(space_.micro_batches_of(mesh).size());
     }
-    const auto shared = std::make_shared<const std::vector<Degrees>>(std::move(meshes));
-    Plan plan;
-    plan.degrees = {1, 1, 1, inner[0], inner[1], inner[2]};
-    for (const std::int16_t a : space_.words_of(AxisRole::sequence, inner[0])) {
-      for (const std::int16_t e : space_.words_of(AxisRole::expert, inner[1])) {
-        for (const std::int16_t t : space_.words_of(AxisRole::tensor, inner[2])) {
-          plan.attention = a;
-          plan.expert = e;
-          plan.tensor = t;
-          out.push_back({.leaves = leaves, .plan = plan, .meshes = shared});
-        }
+    root.plan.degrees = {1, 1, 1, inner[0], inner[1], inner[2]};
+    root.meshes = std::make_shared<const std::vector<Degrees>>(std::move(meshes));
+    add_words(root, out);
+  }
+  return out;
+}
+
+void PlanTree::add_words(Node root, std::vector<Node>& out) const {
+  const Degrees& degrees = root.plan.degrees;
+  for (const std::int16_t a : space_.words_of(AxisRole::sequence, degrees[3])) {
+    for (const std::int16_t e : space_.words_of(AxisRole::expert, degrees[4])) {
+      for (const std::int16_t t : space_.words_of(AxisRole::tensor, degrees[5])) {
+        root.plan.attention = a;
+        root.plan.expert = e;
+        root.plan.tensor = t;
+        out.push_back(root);
       }
     }
   }
-  return out;
 }
 
 Opened<PlanTree::Node, FoundPlan> PlanTree::open(const Node& node, double cutoff) const {
@@ -519,20 +524,20 @@ EvaluatedPlan PlanTree::evaluate(const Plan& plan) const {
                               .tokens = time.tokens,
                               .utilisation = placet::utilisation(time)}};
   found.value = value_of(in_seconds(time.step), static_cast<double>(in_bytes(derivation.peak)));
-  out.found = std::move(found);
+  out.found = found;
   return out;
 }
 
 PlanTree::Result PlanTree::open_plan(const Node& node) const {
   Result out;
-  EvaluatedPlan judged = evaluate(node.plan);
+  const EvaluatedPlan judged = evaluate(node.plan);
   if (!judged.broken.empty()) {
     out.rejected[judged.broken] = 1;
     return out;
   }
   ensure(node.least_memory <= judged.peak, "a bound of memory is never above the memory");
   out.visited = 1;
-  out.answer = std::move(judged.found);
+  out.answer = judged.found;
   return out;
 }
 

@@ -111,6 +111,7 @@ class PlanTree {
   using Result = Opened<Node, FoundPlan>;
   using StateKey = std::array<std::int32_t, 12>;
 
+  void add_words(Node root, std::vector<Node>& out) const;
   Result open_shape(const Node& node) const;
   Result cost_work(const Node& node) const;
   Result open_work(const Node& node) const;

@@ -15,7 +15,7 @@ struct Workbench {
   Job job;
   std::vector<Prepared> prepared;  // by word of Choices::recompute
 
-  Workbench(const PlanSpace& space);
+  explicit Workbench(const PlanSpace& space);
 };
 
 /// One unit over one micro-batch. Seconds of the device and of the host that launches for it.
