@@ -200,8 +200,8 @@ double update_of(const PipelineShape& pipeline, const StateCosts& states) {
 
 namespace {
 
-/// Bytes kept of a chunk by so many micro-batches, and what its last unit needs beyond that. The last
-/// unit of the chunk runs while all of them are kept.
+/// Bytes kept of a chunk by so many micro-batches, and what its last unit needs beyond that. The
+/// last unit of the chunk runs while all of them are kept.
 struct ChunkBytes {
   std::int64_t kept = 0;
   std::int64_t beyond = 0;
