@@ -23,8 +23,8 @@ const Folder* find_folder(std::string_view name) {
 // Third-party headers are told from standard ones by their beginnings.
 std::optional<std::string_view> library_of(std::string_view header) {
   static constexpr std::array<std::string_view, 13> kBeginnings = {
-      "nlohmann/", "toml", "CLI/",   "fmt/",   "torch/",     "ATen/",
-      "c10/",      "mpi",  "gtest/", "gmock/", "benchmark/", "csv.h", "tbb/"};
+      "nlohmann/", "toml",   "CLI/",   "fmt/",       "torch/", "ATen/", "c10/",
+      "mpi",       "gtest/", "gmock/", "benchmark/", "csv.h",  "tbb/"};
   for (const std::string_view beginning : kBeginnings) {
     if (header.starts_with(beginning)) return beginning;
   }
