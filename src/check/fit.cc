@@ -22,44 +22,51 @@ class Fit {
       : program_(program), first_(first_of(program, device_class)) {}
 
   bool holds(const Instruction& i) const {
-    const bool divides = i.kind == InstructionKind::reduce_scatter ||
-                         i.kind == InstructionKind::slice || i.kind == InstructionKind::all_to_all;
-    const bool joins =
-        i.kind == InstructionKind::all_gather || i.kind == InstructionKind::all_to_all;
-    if (!divides && !joins) return true;
+    const bool moves = i.kind == InstructionKind::all_gather || divides(i.kind) ||
+                       i.kind == InstructionKind::all_to_all;
+    if (!moves) return true;
     const std::vector<ProgramCoordinates> group = group_of(i.axes);
     for (std::size_t b = 0; b < i.inputs.size(); ++b) {
       const OnDevices from = extents_of(i.inputs[b], i.dim, group);
       const OnDevices to = extents_of(i.outputs[b], i.dim, group);
-      const std::size_t split = i.dim == kFlat ? 0 : at(i.dim);
-      const std::size_t into = i.kind != InstructionKind::all_to_all ? split
-                               : i.into == kFlat                     ? 0
-                                                                     : at(i.into);
-      if (divides && joins && split == into) {
-        if (from != to) return false;
-        continue;
-      }
-      if (divides && !is_whole_of(to, from, split, joins ? into : split)) return false;
-      if (joins && !is_whole_of(from, to, into, divides ? split : into)) return false;
+      if (!fits(i, from, to)) return false;
     }
     return true;
   }
 
  private:
+  static bool divides(InstructionKind kind) {
+    return kind == InstructionKind::reduce_scatter || kind == InstructionKind::slice;
+  }
+
+  static bool fits(const Instruction& i, const OnDevices& from, const OnDevices& to) {
+    const auto position = [](int dim) { return dim == kFlat ? std::size_t{0} : at(dim); };
+    const std::size_t dim = position(i.dim);
+    if (divides(i.kind)) return is_whole_of(to, from, dim, dim);
+    if (i.kind == InstructionKind::all_gather) return is_whole_of(from, to, dim, dim);
+    const std::size_t into = position(i.into);
+    if (dim == into) return from == to;
+    return is_whole_of(to, from, dim, into) && is_whole_of(from, to, into, dim);
+  }
+
   /// Devices that differ from the class's first along these axes only, the last axis fastest.
   std::vector<ProgramCoordinates> group_of(const AxisList& axes) const {
     std::vector<ProgramCoordinates> group{first_};
-    for (int axis : axes) {
-      std::vector<ProgramCoordinates> more;
-      for (const ProgramCoordinates& device : group) {
-        for (std::int64_t x = 0; x < program_.axes[at(axis)].degree; ++x) {
-          more.push_back(device);
-          more.back()[at(axis)] = x;
-        }
-      }
-      group = std::move(more);
-    }
+    for (int axis : axes) group = spread(group, axis);
     return group;
+  }
+
+  /// Each device at all coordinates of an axis.
+  std::vector<ProgramCoordinates> spread(const std::vector<ProgramCoordinates>& group,
+                                         int axis) const {
+    std::vector<ProgramCoordinates> out;
+    for (const ProgramCoordinates& device : group) {
+      for (std::int64_t x = 0; x < program_.axes[at(axis)].degree; ++x) {
+        out.push_back(device);
+        out.back()[at(axis)] = x;
+      }
+    }
+    return out;
   }
 
   /// Of a buffer that is one tensor its extents; of others, and where no dim is named, the number
