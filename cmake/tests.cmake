@@ -46,6 +46,12 @@ function(placet_test folder)
   endif()
 
   add_executable(${target} ${arg_SOURCES})
+  if(arg_LABEL STREQUAL "unit")
+    if(NOT TARGET unit_tests)
+      add_custom_target(unit_tests)  # all that the label names, for builds under sanitizers
+    endif()
+    add_dependencies(unit_tests ${target})
+  endif()
   placet_settings(${target})
   target_include_directories(${target} PRIVATE
       "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
