@@ -28,9 +28,10 @@ class Difference {
   }
 
   void incomplete(NodeId expected, const Tensor& found) {
+    const int micro_axis = static_cast<int>(program_.axes.size()) - 1;
     std::vector<int> axes;
     for (const Item& item : found.items) {
-      for (const Share& s : item.shares) note_axes(s, axes);
+      for (const Share& s : item.shares) add_missing_axes(s, micro_axis, axes);
     }
     missing(expected, axes);
   }
@@ -43,15 +44,6 @@ class Difference {
   void point_at(const Origin& origin) {
     out_.at = machine_.describe(origin);
     if (out_.chain.size() < 8) out_.chain.push_back(out_.at);
-  }
-
-  void note_axes(const Share& s, std::vector<int>& axes) const {
-    for (const OpenSum& o : s.open) {
-      for (const Split& c : o.cuts) {
-        if (c.open) axes.push_back(c.axis);
-      }
-    }
-    if (!s.runs.empty()) axes.push_back(static_cast<int>(program_.axes.size()) - 1);
   }
 
   std::string names(std::vector<int> axes) const {

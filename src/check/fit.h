@@ -1,4 +1,4 @@
-// Whether buffers have room for what instructions put into them (docs/theory.md §6.6). Inside of
+// Whether buffers have room for what instructions put into them (docs/theory.md §6.5). Inside of
 // check/.
 #pragma once
 

@@ -401,21 +401,11 @@ class Run {
     Node node{.kind = Node::Kind::odd, .text = "an incomplete sum", .dims = value.dims};
     node.operands.push_back({nodes_.node_of(unscaled(completed(value))), {}});
     for (const Item& item : value.items) {
-      for (const Share& s : item.shares) note_axes(s, node.result);
+      for (const Share& s : item.shares) add_missing_axes(s, regions_.micro_axis(), node.result);
     }
     std::ranges::sort(node.result);
     node.result.erase(std::unique(node.result.begin(), node.result.end()), node.result.end());
     return nodes_.add(node);
-  }
-
-  /// Axes along which parts of a share are missing.
-  void note_axes(const Share& s, std::vector<int>& axes) const {
-    for (const OpenSum& o : s.open) {
-      for (const Split& c : o.cuts) {
-        if (c.open) axes.push_back(c.axis);
-      }
-    }
-    if (!s.runs.empty()) axes.push_back(regions_.micro_axis());
   }
 
   Nodes& nodes_;

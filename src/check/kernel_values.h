@@ -1,4 +1,4 @@
-// What a kernel makes of values (docs/theory.md §6.6): the transfer rules of its two kinds of
+// What a kernel makes of values (docs/theory.md §6.5): the transfer rules of its two kinds of
 // statements. Inside of check/.
 #pragma once
 

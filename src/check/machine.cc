@@ -112,38 +112,35 @@ void Machine::write(int c, const BufferRef& ref, const Arguments& arguments,
 Machine::Numbered Machine::with_piece(int c, const BufferRef& ref, const Slot& old,
                                       const Numbered& value) {
   const Numbered before = old.written ? old.value : Numbered{};
-  const bool either = before.micro_batch >= 0 || value.micro_batch >= 0;
-  const bool differ = before.micro_batch != value.micro_batch &&
-                      std::min(before.micro_batch, value.micro_batch) >= 0;
-  const bool known = value.number >= 0 && (!old.written || before.number >= 0);
+  const std::optional<std::int64_t> micro_batch = common_micro_batch({before, value});
+  const auto make = [&] {
+    Content all = old.written ? *before.content : typed({.family = ref.family}, {});
+    if (!old.written) odd_content(c, all, "a tensor that was never written");
+    if (!micro_batch) odd_content(c, all, "a tensor of another micro-batch");
+    return replaced(c, ref, std::move(all), value, micro_batch.value_or(value.micro_batch));
+  };
   Numbered out;
-  if (known) {
-    std::vector<Numbered>& made =
-        known_[{-2, before.number, ref.family, ref.piece, value.number, differ, either}];
-    if (made.empty()) made = {replaced(c, ref, old, value)};
-    out = made[0];
+  if (value.number < 0 || (old.written && before.number < 0)) {
+    out = make();
   } else {
-    out = replaced(c, ref, old, value);
+    const bool of_one = micro_batch.value_or(-1) >= 0;
+    std::vector<Numbered>& made = known_[{-2, before.number, ref.family, ref.piece, value.number,
+                                          micro_batch.has_value(), of_one}];
+    if (made.empty()) made = {make()};
+    out = made[0];
   }
-  const std::int64_t micro_batch = value.micro_batch >= 0 ? value.micro_batch : before.micro_batch;
-  out.micro_batch = out.content->micro_batch < 0 ? -1 : micro_batch;
+  if (out.content->micro_batch >= 0) out.micro_batch = micro_batch.value_or(value.micro_batch);
   return out;
 }
 
-/// Tensors of a row that were never written, and those of another micro-batch than the one that is
-/// replaced, are not to be used.
-Machine::Numbered Machine::replaced(int c, const BufferRef& ref, const Slot& old,
-                                    const Numbered& value) {
-  const std::int64_t before = old.written ? old.value.micro_batch : -1;
-  const bool differ = before >= 0 && value.micro_batch >= 0 && before != value.micro_batch;
-  Content all = old.written ? *old.value.content : typed({.family = ref.family}, {});
-  if (!old.written) odd_content(c, all, "a tensor that was never written");
-  if (differ) odd_content(c, all, "a tensor of another micro-batch");
+/// A row with one of its tensors in another content's place.
+Machine::Numbered Machine::replaced(int c, const BufferRef& ref, Content all, const Numbered& value,
+                                    std::int64_t micro_batch) {
   if (!all.flat.empty()) odd_content(c, all, "a part of a row of which one tensor is replaced");
   all.flat.clear();
   const bool there = !value.content->pieces.empty() && at(ref.piece) < all.pieces.size();
   if (there) all.pieces[at(ref.piece)] = value.content->pieces[0];
-  return numbered(std::move(all), value.micro_batch >= 0 ? value.micro_batch : before);
+  return numbered(std::move(all), micro_batch);
 }
 
 /// Once for equal contents of a buffer.

@@ -1,4 +1,4 @@
-// Runs all classes of a program over values (docs/theory.md §6.6). Inside of check/.
+// Runs all classes of a program over values (docs/theory.md §6.5). Inside of check/.
 #pragma once
 
 #include <cstdint>
@@ -89,7 +89,8 @@ class Machine {
   void write(int c, const BufferRef& ref, const Arguments& arguments, const Numbered& value);
   void write(int c, const BufferRef& ref, const Arguments& arguments, Content content);
   Numbered with_piece(int c, const BufferRef& ref, const Slot& old, const Numbered& value);
-  Numbered replaced(int c, const BufferRef& ref, const Slot& old, const Numbered& value);
+  Numbered replaced(int c, const BufferRef& ref, Content all, const Numbered& value,
+                    std::int64_t micro_batch);
   void look_at(int c, const BufferRef& ref, const Numbered& value);
   void compare_with_type(int c, const BufferRef& ref, const Numbered& value);
   void note_scales(int c, const Content& content);

@@ -1,5 +1,5 @@
 // Which part of a dim a device has, as a rule that holds for all devices of a class at once
-// (docs/theory.md §6.6). Inside of check/.
+// (docs/theory.md §6.5). Inside of check/.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Liveness and sums of a step program: what a device has alive and what it sends, counted from the
-// program alone (docs/theory.md §6.8).
+// program alone (docs/theory.md §6.10).
 //
 // A buffer's size depends on its family and on the device, not on which element of the family it
 // is, so that the effect of a body on memory is two numbers: the change it leaves behind and the

@@ -138,6 +138,15 @@ std::optional<Rational> scale_of(const Item& item) {
   return first;
 }
 
+void add_missing_axes(const Share& share, int micro_axis, std::vector<int>& axes) {
+  for (const OpenSum& o : share.open) {
+    for (const Split& c : o.cuts) {
+      if (c.open) axes.push_back(c.axis);
+    }
+  }
+  if (!share.runs.empty()) axes.push_back(micro_axis);
+}
+
 bool is_complete(const Tensor& tensor) {
   return std::ranges::all_of(tensor.items, [](const Item& i) { return i.complete(); });
 }

@@ -1,4 +1,4 @@
-// What a buffer holds, in terms of the reference (docs/theory.md §6.6). Inside of check/.
+// What a buffer holds, in terms of the reference (docs/theory.md §6.5). Inside of check/.
 //
 // A node is an expression over whole tensors: a leaf (a parameter, an input), a product, a sum, a
 // function. Equal expressions are one node, whoever wrote them down: the reference or the program.
@@ -124,6 +124,10 @@ class Nodes {
 
 /// The factor that all of an item has, of incomplete ones that of their shares; none: they differ.
 std::optional<Rational> scale_of(const Item& item);
+
+/// Adds the axes along which parts of a share are missing; `micro_axis` where those of other
+/// micro-batches are.
+void add_missing_axes(const Share& share, int micro_axis, std::vector<int>& axes);
 
 bool is_complete(const Tensor& tensor);
 

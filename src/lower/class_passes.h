@@ -1,4 +1,4 @@
-// What the devices of one stage execute in a step (docs/theory.md §6.5): micro-batches in the order
+// What the devices of one stage execute in a step (docs/theory.md §6.4): micro-batches in the order
 // of the schedule, then reduction and update. Inside of lower/.
 #pragma once
 

@@ -1,4 +1,4 @@
-// From a job to its step program (docs/theory.md §6.5): a short list of passes.
+// From a job to its step program (docs/theory.md §6.4): a short list of passes.
 //
 //   mesh       axes of the placement to axes of the program, split where key and value heads are
 //              fewer than the devices that cut them

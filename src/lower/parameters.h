@@ -1,5 +1,5 @@
 // Parameters of a unit, their gradients and optimizer state: where they rest, how they come
-// together for use, and how gradients go to their owners (docs/theory.md §6.5). Inside of lower/.
+// together for use, and how gradients go to their owners (docs/theory.md §6.4). Inside of lower/.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What of a job lowering covers (docs/theory.md §6.5). Inside of lower/.
+// What of a job lowering covers (docs/theory.md §6.4). Inside of lower/.
 #pragma once
 
 #include "profile/job.h"

@@ -1,4 +1,4 @@
-// Movements run beside computation (docs/theory.md §6.5). Inside of lower/.
+// Movements run beside computation (docs/theory.md §6.4). Inside of lower/.
 #pragma once
 
 #include "program/program.h"

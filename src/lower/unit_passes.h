@@ -1,4 +1,4 @@
-// One unit forward and backward as procedures (docs/theory.md §6.5). Inside of lower/.
+// One unit forward and backward as procedures (docs/theory.md §6.4). Inside of lower/.
 #pragma once
 
 #include <vector>

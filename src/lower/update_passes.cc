@@ -72,6 +72,18 @@ class UpdateWriter {
     return ref;
   }
 
+  /// One more gradient for a message: what it brings is the gradient from there on, and what it took
+  /// is spent if it was made here.
+  static void replace_gradient(Update& u, const BufferRef& by, Instruction& message,
+                               std::vector<BufferRef>& spent) {
+    message.inputs.push_back(u.gradient);
+    message.outputs.push_back(by);
+    message.label = "gradients";
+    if (u.made) spent.push_back(u.gradient);
+    u.gradient = by;
+    u.made = true;
+  }
+
   /// Axes along which the gradient is still to be put together.
   AxisList open_axes(const ParameterPlan& plan) const {
     AxisList open = plan.partial;
@@ -127,15 +139,10 @@ class UpdateWriter {
       if (!to_owner.empty()) {
         u.left.insert(u.left.end(), to_owner.begin(), to_owner.end());
         const BufferRef own = make(u, "own", u.left, in_.job.precision.reduce);
-        Instruction& instruction = scatters[{u.held.user, to_owner}];
-        instruction.kind = InstructionKind::reduce_scatter;
-        instruction.axes = to_owner;
-        instruction.inputs.push_back(u.gradient);
-        instruction.outputs.push_back(own);
-        instruction.label = "gradients";
-        if (u.made) spent.push_back(u.gradient);
-        u.gradient = own;
-        u.made = true;
+        Instruction& scatter = scatters[{u.held.user, to_owner}];
+        scatter.kind = InstructionKind::reduce_scatter;
+        scatter.axes = to_owner;
+        replace_gradient(u, own, scatter, spent);
       }
       const AxisList rest = minus(open, to_owner);
       if (!rest.empty()) use_reduce_format(u);
@@ -408,15 +415,10 @@ class UpdateWriter {
       if (gathered.empty()) continue;
       u.left = minus(u.left, gathered);
       const BufferRef whole = make(u, "gathered", u.left, in_.job.precision.gradients);
-      Instruction& instruction = gathers[{u.held.user, gathered}];
-      instruction.kind = InstructionKind::all_gather;
-      instruction.axes = gathered;
-      instruction.inputs.push_back(u.gradient);
-      instruction.outputs.push_back(whole);
-      instruction.label = "gradients";
-      if (u.made) parts.push_back(u.gradient);
-      u.gradient = whole;
-      u.made = true;
+      Instruction& gather = gathers[{u.held.user, gathered}];
+      gather.kind = InstructionKind::all_gather;
+      gather.axes = gathered;
+      replace_gradient(u, whole, gather, parts);
     }
     for (auto& [message, instruction] : gathers) w_.add(std::move(instruction));
     for (const BufferRef& part : parts) free_buffer(part);
