@@ -72,8 +72,8 @@ class UpdateWriter {
     return ref;
   }
 
-  /// One more gradient for a message: what it brings is the gradient from there on, and what it took
-  /// is spent if it was made here.
+  /// One more gradient for a message: what it brings is the gradient from there on, and what it
+  /// took is spent if it was made here.
   static void replace_gradient(Update& u, const BufferRef& by, Instruction& message,
                                std::vector<BufferRef>& spent) {
     message.inputs.push_back(u.gradient);
