@@ -53,6 +53,9 @@ ScalarFacts gradient_facts() {
           whole("bucket_elements_per_replica", &Profile::bucket_elements_per_replica,
                 {0, kMostElements}),
           whole("bucket_bytes", &Profile::bucket_bytes, {0, kMostBytes}),
+          whole("replica_bucket_bytes", &Profile::replica_bucket_bytes, {0, kMostBytes}),
+          {"reduce_over_sequence",
+           [](const Reader& value, Profile& p) { p.reduce_over_sequence = read_dtype(value); }},
           flag("later_stages_use_one_bucket", &Profile::later_stages_use_one_bucket),
           message_grain("shared_gradient_grain", &Profile::shared_gradient_grain),
           flag("shared_gradients_whole", &Profile::shared_gradients_whole),
@@ -68,6 +71,7 @@ ScalarFacts shard_facts() {
            [grains](const Reader& value, Profile& p) {
              p.gathered_grain = static_cast<ShardGrain>(value.one_of(grains));
            }},
+          flag("cuts_inside_few_experts", &Profile::cuts_inside_few_experts),
           whole("pad_elements", &Profile::pad_elements, {1, kMostPadding}),
           whole("pad_total_elements", &Profile::pad_total_elements, {1, kMostPadding}),
           whole("align_elements", &Profile::align_elements, {1, kMostPadding}),

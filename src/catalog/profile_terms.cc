@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "catalog/job.h"
 #include "catalog/profile_catalog.h"
 #include "catalog/profile_facts.h"
 #include "catalog/words.h"
@@ -74,6 +75,13 @@ void read_placement(const Reader& reader, When& when) {
   }
 }
 
+void read_scopes(const Reader& scopes, When& when) {
+  for (const Reader& scope : scopes.items()) {
+    when.balance.push_back(parse_balance_loss(scope.text(), scope.where()));
+  }
+  if (when.balance.empty()) scopes.fail("names none", "scopes of a balance loss");
+}
+
 When read_when(const Reader& reader) {
   reader.allow({"cut",
                 "degree_above",
@@ -90,6 +98,8 @@ When read_when(const Reader& reader) {
                 "has_experts",
                 "shares_embedding",
                 "offsets_choice",
+                "balance_loss",
+                "drops_tokens",
                 "states_stages",
                 "compares",
                 "recomputes_some",
@@ -108,6 +118,8 @@ When read_when(const Reader& reader) {
   when.recomputes_some = read_flag(reader, "recomputes_some");
   if (const auto compute = reader.find("compute")) when.compute = read_dtype(*compute);
   when.clips = read_flag(reader, "clips");
+  when.drops_tokens = read_flag(reader, "drops_tokens");
+  if (const auto scopes = reader.find("balance_loss")) read_scopes(*scopes, when);
   when.scales_loss = read_flag(reader, "scales_loss");
   when.has_experts = read_flag(reader, "has_experts");
   when.shares_embedding = read_flag(reader, "shares_embedding");
@@ -157,22 +169,26 @@ EngineMemory read_term(const Reader& reader) {
   return term;
 }
 
-// Over which axes a message goes: a word, or the axes with some cuts.
+// One part of a message's group: a word, or a cut.
+void add_to_group(const Reader& over, EngineMessage& message) {
+  std::vector<std::string> words = {"all", "owners", "experts", "cut_experts", "instance"};
+  const std::size_t cuts = words.size();
+  for (int c = 0; c < kCutCount; ++c) words.emplace_back(name_of(static_cast<Cut>(c)));
+  const std::size_t word = over.one_of(words);
+  message.over_all = message.over_all || word == 0;
+  message.over_owners = message.over_owners || word == 1;
+  message.over_experts = message.over_experts || word == 2;
+  message.over_cut_experts = message.over_cut_experts || word == 3;
+  message.over_instance = message.over_instance || word == 4;
+  if (word >= cuts) message.over.push_back(static_cast<Cut>(word - cuts));
+}
+
+// Over which axes a message goes: one part, or the union of several.
 void read_group(const Reader& over, EngineMessage& message) {
-  if (over.is_text()) {
-    const std::vector<std::string> words = {"all", "owners", "experts", "cut_experts"};
-    const std::size_t word = over.one_of(words);
-    message.over_all = word == 0;
-    message.over_owners = word == 1;
-    message.over_experts = word == 2;
-    message.over_cut_experts = word == 3;
-    return;
-  }
-  for (const Reader& cut : over.items()) message.over.push_back(read_cut(cut));
-  if (message.over.empty()) {
-    over.fail("names no axis",
-              "\"all\", \"owners\", \"experts\", \"cut_experts\" or a list of cuts");
-  }
+  if (over.is_text()) return add_to_group(over, message);
+  const std::vector<Reader> parts = over.items();
+  if (parts.empty()) over.fail("names no axis", "words or cuts");
+  for (const Reader& part : parts) add_to_group(part, message);
 }
 
 EngineMessage read_message(const Reader& reader) {

@@ -110,10 +110,19 @@ const CLI::Option* option_of(const CLI::App& program, const std::string& message
   return program.get_option_no_throw(name);
 }
 
+constexpr std::string_view kRange = ":INT in [";  // how CLI11 tells the range of a whole number
+
 std::string expected_of(const CLI::Option& option) {
   if (option.get_positional()) return option.get_description();
   const std::string type = option.get_type_name();  // with what its check says, after a colon
-  return type.substr(0, type.find(':')) + " (" + option.get_description() + ")";
+  const std::size_t colon = type.find(':');
+  const std::string what = " (" + option.get_description() + ")";
+  if (colon == std::string::npos || !type.substr(colon).starts_with(kRange)) {
+    return type.substr(0, colon) + what;
+  }
+  std::string range = type.substr(colon + kRange.size());  // "1 - 100]"
+  range.replace(range.find(" - "), 3, " to ");
+  return "a whole number from " + range.substr(0, range.find(']')) + what;
 }
 
 // What CLI11 finds wrong with the arguments, in the form of our messages.

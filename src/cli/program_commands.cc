@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/job_flags.h"
 #include "cli/output.h"
+#include "derive/rules.h"
 #include "lower/lower.h"
 #include "lower/small.h"
 #include "program/fault.h"
@@ -44,19 +45,51 @@ void require_one_placement(const JobFlags& flags) {
                     .allowed = "one"});
 }
 
+[[noreturn]] void refuse_program(const std::string& file, const std::string& problem) {
+  throw InputError({.where = "MODEL",
+                    .value = file,
+                    .problem = problem,
+                    .allowed = "a file that `placet lower` wrote, or a model with --placement"});
+}
+
 /// The text of a program file where MODEL is the name of one: its first words say so.
 std::optional<std::string> program_text(const JobFlags& flags) {
   std::error_code none;
-  if (!std::filesystem::is_regular_file(flags.model, none)) return std::nullopt;
+  const bool placed = !flags.placements.empty() || !flags.job_file.empty();
+  if (!std::filesystem::is_regular_file(flags.model, none)) {
+    const bool is_path =
+        flags.model.find('/') != std::string::npos || std::filesystem::exists(flags.model, none);
+    if (is_path && !placed) refuse_program(flags.model, "is no file that can be read");
+    return std::nullopt;
+  }
   std::string text = read_file_text(flags.model, kMostProgramBytes, "a step program");
-  if (!is_program_text(text)) return std::nullopt;
+  if (!is_program_text(text)) {
+    if (!placed) refuse_program(flags.model, "is no step program");
+    return std::nullopt;
+  }
+  if (placed) {
+    throw InputError({.where = flags.placements.empty() ? "--job" : "--placement",
+                      .problem = "does not go with a step program, which says itself what is where",
+                      .allowed = "a model, or the program alone"});
+  }
   return text;
+}
+
+/// A job that means nothing has no step to judge.
+void require_meaning(const Job& job) {
+  for (const Finding& finding : check_rules(job)) {
+    if (finding.rule != "meaning" && finding.rule != "shares") continue;
+    throw InputError({.where = "--placement, " + finding.where,
+                      .problem = finding.message,
+                      .allowed = finding.cure});
+  }
 }
 
 /// The job of the flags. A balance loss that depends on the layout is no training of one device: it
 /// is judged as such, or left out with a warning where it is accepted.
 Job job_to_judge(const ProgramCall& call) {
   Job job = load_job(find_catalog(), request_of(call.flags));
+  require_meaning(job);
   if (job.balance != BalanceScope::micro_batch) return job;
   const bool accepted = std::ranges::find(call.accepted, kAuxScope) != call.accepted.end();
   if (accepted) job.balance = BalanceScope::none;
@@ -69,7 +102,9 @@ Job job_to_judge(const ProgramCall& call) {
 
 int lower_job(const ProgramCall& call) {
   require_one_placement(call.flags);
-  const Program program = lower(load_job(find_catalog(), request_of(call.flags)));
+  const Job job = load_job(find_catalog(), request_of(call.flags));
+  require_meaning(job);
+  const Program program = lower(job);
   const std::string text = to_text(program);
   if (call.output.empty()) {
     print(text);

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "derive/memory.h"
+#include "derive/stage_units.h"
 #include "profile/conditions.h"
 #include "units/shares.h"
 
@@ -69,6 +70,21 @@ std::int64_t hosted_moe_blocks(const Layout& layout, const Stage& stage) {
   return blocks;
 }
 
+/// How often the hosted blocks with routed experts send tokens to them in one micro-batch.
+std::int64_t moe_passes(const Layout& layout, const Stage& stage) {
+  std::int64_t passes = 0;
+  for (const UnitRun& run : units_of(layout, stage).runs) {
+    const int kind = layout.units[at(run.local)].kind;
+    const auto& operators = layout.job->model.kinds[at(kind)].operators;
+    const auto sends = std::ranges::find(operators, OpKind::dispatch, &Operator::kind);
+    if (sends == operators.end()) continue;
+    const std::vector<Module>& again = layout.prepared->kinds[at(kind)].recomputed.modules;
+    const bool twice = run.recomputed && std::ranges::find(again, sends->module) != again.end();
+    passes += run.count * (twice ? 2 : 1);
+  }
+  return passes;
+}
+
 std::int64_t experts_hosted(const Layout& layout) {
   const std::int64_t degree = *value_in_job(Symbol::expert_degree, *layout.job);
   return largest_share(layout.job->model.figures.experts, degree);
@@ -105,6 +121,7 @@ std::int64_t value_of(Symbol symbol, const Layout& layout, const Stage& stage) {
   if (symbol == Symbol::largest_unit) return largest_unit(layout, stage);
   if (symbol == Symbol::blocks) return hosted_blocks(layout, stage);
   if (symbol == Symbol::moe_blocks) return hosted_moe_blocks(layout, stage);
+  if (symbol == Symbol::moe_passes) return moe_passes(layout, stage);
   if (symbol == Symbol::experts) return experts_hosted(layout);
   if (const auto sum = value_over_parameters(symbol, layout, stage)) return *sum;
   return value_in_job(symbol, *layout.job).value_or(0);

@@ -6,6 +6,7 @@
 #include "derive/shared_tensors.h"
 #include "derive/stage_terms.h"
 #include "derive/stage_units.h"
+#include "profile/conditions.h"
 #include "units/checked.h"
 #include "units/shares.h"
 
@@ -199,9 +200,11 @@ class StageTraffic {
   std::int64_t bucket_size(const CommunicationTerm& term) const {
     if (profile_.later_stages_use_one_bucket && !stage_.hosts_first) return 0;
     if (profile_.bucket_bytes > 0) return profile_.bucket_bytes;
-    const std::int64_t elements = std::max(
-        profile_.bucket_elements,
-        checked_multiply(profile_.bucket_elements_per_replica, layout_.data_degree, "bucket"));
+    if (profile_.bucket_elements == 0) return profile_.replica_bucket_bytes;
+    const std::int64_t elements =
+        std::max(profile_.bucket_elements,
+                 checked_multiply(profile_.bucket_elements_per_replica,
+                                  value_in_job(Symbol::batch_degree, job_).value_or(1), "bucket"));
     return in_bytes(bytes_of(elements, term.dtype));
   }
 

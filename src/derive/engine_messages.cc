@@ -9,9 +9,9 @@
 namespace placet {
 namespace {
 
-/// Axes along which devices update different elements of some tensor.
+/// Axes along which devices of a stage update different elements of some tensor.
 AxisMask owner_axes(const Layout& layout) {
-  AxisMask mask = layout.layer_axes;
+  AxisMask mask = 0;
   for (const LocalUnit& unit : layout.units) {
     for (const LocalParameter& parameter : unit.parameters) {
       if (parameter.trainable) mask |= parameter.cut | parameter.owned;
@@ -20,20 +20,24 @@ AxisMask owner_axes(const Layout& layout) {
   return mask;
 }
 
+/// Whether an axis belongs to the message's group, owners left aside.
+bool is_listed(const AxisPlacement& axis, const EngineMessage& message) {
+  const Cut experts = how_of(axis, bit_of(TensorClass::experts), std::nullopt).cut;
+  const bool repeats = axis.how.cut == Cut::batch && axis.how.modes.optimizer == Mode::replicated;
+  const bool divided = experts == Cut::expert || experts == Cut::tensor;
+  if (message.over_all || (message.over_instance && !repeats)) return true;
+  if (message.over_experts && divided) return true;
+  if (message.over_cut_experts && experts == Cut::tensor) return true;
+  return std::ranges::any_of(message.over, [&](Cut cut) {
+    return cut == Cut::expert ? experts == Cut::expert : axis.how.cut == cut;
+  });
+}
+
 AxisMask axes_with(const Layout& layout, const EngineMessage& message) {
   const Placement& placement = layout.job->placement;
-  if (message.over_owners) return owner_axes(layout);
-  AxisMask mask = 0;
+  AxisMask mask = message.over_owners ? owner_axes(layout) : 0;
   for (std::size_t a = 0; a < placement.axes.size(); ++a) {
-    const AxisPlacement& axis = placement.axes[a];
-    const Cut experts = how_of(axis, bit_of(TensorClass::experts), std::nullopt).cut;
-    const bool listed = std::ranges::any_of(message.over, [&](Cut cut) {
-      return cut == Cut::expert ? experts == Cut::expert : axis.how.cut == cut;
-    });
-    const bool around =
-        (message.over_experts && (experts == Cut::expert || experts == Cut::tensor)) ||
-        (message.over_cut_experts && experts == Cut::tensor);
-    if (message.over_all || listed || around) mask |= axis_bit(static_cast<int>(a));
+    if (is_listed(placement.axes[a], message)) mask |= axis_bit(static_cast<int>(a));
   }
   return mask;
 }

@@ -226,11 +226,17 @@ class RoutingTraffic {
     return largest_share(elements, degree_of(unit_.job.placement, axes_.parted));
   }
 
+  /// Tokens that a device gets from its experts: what they have received, which need not be what it
+  /// sent.
+  std::int64_t returned() const { return unit_.local.values[routed_]; }
+
+  /// Experts with so many slots each are sent all of them, full or not.
+  bool sends_slots() const { return unit_.job.routing.kind == Routing::Kind::capacity; }
+
   void exchange(Phase phase, bool outward) {
     const std::int64_t spread = degree_of(unit_.job.placement, axes_.gathered);
-    // What comes back is what the device's experts have received, which need not be what it sent.
     const std::int64_t own =
-        outward ? sent() : unit_.local.values[routed_] / std::max<std::int64_t>(1, spread);
+        outward && !sends_slots() ? sent() : returned() / std::max<std::int64_t>(1, spread);
     send(Collective::all_to_all, phase, axes_.exchanged, once_per_device(own));
     send(outward ? Collective::all_gather : Collective::reduce_scatter, phase, axes_.gathered,
          checked_multiply(own, spread, "routed tokens"));
@@ -258,8 +264,9 @@ class RoutingTraffic {
   void exchange_whole(Phase phase, bool outward) {
     gather(phase, unit_.layout.split_residual_axes, outward);
     const std::int64_t spread = degree_of(unit_.job.placement, axes_.gathered);
-    send(Collective::all_to_all, phase, axes_.exchanged,
-         outward ? checked_multiply(sent(), spread, "routed tokens") : unit_.local.values[routed_]);
+    send(
+        Collective::all_to_all, phase, axes_.exchanged,
+        outward && !sends_slots() ? checked_multiply(sent(), spread, "routed tokens") : returned());
   }
 
   void send(Collective collective, Phase phase, AxisMask axes, std::int64_t elements) {

@@ -178,7 +178,7 @@ class ParameterPlacer {
   }
 
   /// Local lengths of the dims that shards and optimizers speak of.
-  static void read_shape(Placing& placing, const std::array<std::int64_t, kMostDims>& lengths) {
+  void read_shape(Placing& placing, const std::array<std::int64_t, kMostDims>& lengths) const {
     const std::size_t dims = placing.parameter.dims.size();
     if (dims == 0) return;
     LocalParameter& out = placing.out;
@@ -186,6 +186,10 @@ class ParameterPlacer {
     out.cut_columns = placing.by_dim[dims - 1];
     out.rows = lengths.front();
     if (dims < 2) return;
+    const bool stacked = placing.parameter.dims.front().index == Index::expert;
+    const std::int64_t shards = degree_of(job_.placement, out.divided[0]);
+    const bool inside = job_.profile.cuts_inside_few_experts && stacked && out.rows < shards;
+    if (inside) out.rows = lengths[1];
     out.matrix_rows = lengths[dims - 2];
     out.cut_rows = placing.by_dim[dims - 2];
   }

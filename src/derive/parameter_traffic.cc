@@ -5,6 +5,7 @@
 #include "derive/communication.h"
 #include "derive/state_bytes.h"
 #include "derive/update_inputs.h"
+#include "profile/conditions.h"
 #include "units/checked.h"
 #include "units/shares.h"
 
@@ -188,12 +189,18 @@ class ParameterTraffic {
 
   // --- gradients
 
+  Dtype reduce_dtype() const {
+    const bool divided = *value_in_job(Symbol::sequence_degree, job_) > 1;
+    return divided ? profile_.reduce_over_sequence.value_or(job_.precision.reduce)
+                   : job_.precision.reduce;
+  }
+
   Move reduction(Collective collective, Phase phase, bool each) const {
     return {.collective = collective,
             .op = ReduceOp::sum,
             .state = State::gradients,
             .what = "gradients",
-            .dtype = job_.precision.reduce,
+            .dtype = reduce_dtype(),
             .phase = phase,
             .per_micro_batch = each,
             .grain = profile_.gradient_grain};
@@ -230,7 +237,10 @@ class ParameterTraffic {
     if (to_owner != 0) {
       left = scatter(path_of(parameter), to_owner, rest, {left, Phase::reduce, false});
     } else {
-      add_last(reduction(Collective::all_reduce, Phase::reduce, false), rest, left);
+      Move last = reduction(Collective::all_reduce, Phase::reduce, false);
+      const bool whole = each == 0 && consumed == 0;
+      if (whole && profile_.replica_bucket_bytes > 0) last.grain = MessageGrain::bucket;
+      add_last(last, rest, left);
     }
     if (parameter.replicas > 1) share_heads(parameter, left);
   }

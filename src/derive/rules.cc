@@ -94,6 +94,7 @@ std::vector<Finding> check_rules(const Job& job) {
   judge_dimensions(job, findings);
   judge_idle_cuts(job, findings);
   judge_tokens(job, findings);
+  judge_recurrences(job, findings);
   judge_positions(job, findings);
   judge_samples(job, findings);
   judge_blocks(job, findings);

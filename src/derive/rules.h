@@ -6,6 +6,7 @@
 //   product                         degrees multiply to the devices
 //   divisibility                    heads, widths, vocabulary, experts, blocks, tokens, samples
 //   positions                       a sample is no longer than the table of learned positions
+//   recurrence                      no axis cuts the tokens that scans and convolutions run along
 //   shares                          one share per coordinate, no idle ones, blocks all placed
 //   compute-before-storage          shards of what the compute cuts leave are not empty (advice)
 //   update-where-owned              the update runs where parameters are kept (warning)

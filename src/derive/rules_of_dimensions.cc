@@ -244,13 +244,36 @@ std::int64_t rows_left(const std::vector<Cutter>& cutters, const Parameter& para
   return largest_share(first.size, parts);
 }
 
+/// Shards of a parameter that is gathered for use, along axes that cut samples or tokens; `axis`:
+/// the last of them.
+std::int64_t shards_of(const Job& job, const Parameter& parameter, const AxisPlacement*& axis) {
+  std::int64_t shards = 1;
+  for (const AxisPlacement& one : job.placement.axes) {
+    const How& how = how_of(one, parameter.classes, std::nullopt);
+    const bool data = how.cut == Cut::batch || how.cut == Cut::sequence;
+    if (!data || how.modes.parameters != Mode::sharded_gather) continue;
+    shards = saturating_multiply(shards, one.degree);
+    axis = &one;
+  }
+  return shards;
+}
+
+/// Whether the cuts leave a matrix fewer rows than there are shards.
+bool has_fewer_rows(const Job& job, const std::vector<Cutter>& cutters,
+                    const Parameter& parameter) {
+  if (parameter.dims.size() < 2) return false;
+  const bool stacked = parameter.dims.front().index == Index::expert;
+  if (stacked && job.profile.cuts_inside_few_experts) return false;
+  const AxisPlacement* axis = nullptr;
+  return rows_left(cutters, parameter) < shards_of(job, parameter, axis);
+}
+
 /// The largest matrix that the cuts leave fewer rows than there are shards; none: nullptr.
-const Parameter* largest_with_fewer_rows(const Model& model, const std::vector<Cutter>& cutters,
-                                         std::int64_t shards) {
+const Parameter* largest_with_fewer_rows(const Job& job, const std::vector<Cutter>& cutters) {
   const Parameter* largest = nullptr;
-  for (const UnitKind& kind : model.kinds) {
+  for (const UnitKind& kind : job.model.kinds) {
     for (const Parameter& parameter : kind.parameters) {
-      if (parameter.dims.size() < 2 || rows_left(cutters, parameter) >= shards) continue;
+      if (!has_fewer_rows(job, cutters, parameter)) continue;
       const bool larger =
           largest == nullptr || elements_of(parameter.dims) > elements_of(largest->dims);
       largest = larger ? &parameter : largest;
@@ -283,23 +306,17 @@ void judge_idle_cuts(const Job& job, Findings& findings) {
 // Shards of whole rows leave devices empty where compute cuts left fewer rows than shards.
 void judge_storage(const Job& job, Findings& findings) {
   if (job.profile.grain != ShardGrain::row) return;
-  std::int64_t shards = 1;
-  const AxisPlacement* axis_of_shards = nullptr;
-  for (const AxisPlacement& axis : job.placement.axes) {
-    const bool data = axis.how.cut == Cut::batch || axis.how.cut == Cut::sequence;
-    if (!data || axis.how.modes.parameters != Mode::sharded_gather) continue;
-    shards = saturating_multiply(shards, axis.degree);
-    axis_of_shards = &axis;
-  }
   const std::vector<Cutter> cutters = cutters_of(job);
-  const Parameter* largest = largest_with_fewer_rows(job.model, cutters, shards);
+  const Parameter* largest = largest_with_fewer_rows(job, cutters);
   if (largest == nullptr) return;
+  const AxisPlacement* axis = nullptr;
+  const std::int64_t shards = shards_of(job, *largest, axis);
   findings.push_back({.rule = "compute-before-storage",
                       .severity = Severity::advice,
                       .where = largest->name,
                       .message = std::to_string(rows_left(cutters, *largest)) + " rows for " +
                                  std::to_string(shards) + " shards: the other devices hold padding",
-                      .cure = "fewer shards along " + std::string(axis_of_shards->axis.text())});
+                      .cure = "fewer shards along " + std::string(axis->axis.text())});
 }
 
 }  // namespace placet

@@ -1,6 +1,7 @@
 // Rules about what compute cuts divide of a step: tokens of a sample and samples. Learned positions
 // bound the former.
 #include <algorithm>
+#include <numeric>
 #include <span>
 
 #include "derive/rule_parts.h"
@@ -85,6 +86,25 @@ void judge_tokens(const Job& job, Findings& findings) {
   judge_total(job, total, findings);
 }
 
+// Scans and convolutions read the tokens before their own.
+void judge_recurrences(const Job& job, Findings& findings) {
+  const auto runs_along_tokens = [](const Operator& op) {
+    return op.kind == OpKind::scan || op.kind == OpKind::convolution;
+  };
+  const auto kind = std::ranges::find_if(job.model.kinds, [&](const UnitKind& one) {
+    return std::ranges::any_of(one.operators, runs_along_tokens);
+  });
+  if (kind == job.model.kinds.end()) return;
+  for (const AxisPlacement& axis : job.placement.axes) {
+    if (axis.how.cut != Cut::sequence || axis.degree == 1) continue;
+    findings.push_back({.rule = "recurrence",
+                        .where = place_of(axis),
+                        .message = "what devices exchange for the recurrences of " + kind->name +
+                                   " along a cut sequence is not derived: the figures lack it",
+                        .cure = with_degree(axis, axis.degree) + " with a batch or tensor cut"});
+  }
+}
+
 // A table of learned positions has a row per token of a sample. Rows that are for padding are not
 // the model's to use.
 void judge_positions(const Job& job, Findings& findings) {
@@ -100,11 +120,24 @@ void judge_positions(const Job& job, Findings& findings) {
                       .cure = "--seq " + std::to_string(rows)});
 }
 
+// Devices take `--micro-batch` samples each at once, on average: a step is a whole number of such
+// rounds, and shares divide the samples of each round.
 void judge_samples(const Job& job, Findings& findings) {
   std::int64_t together = job.batch.micro;
+  std::int64_t parts = 1;
   for (const AxisPlacement& axis : job.placement.axes) {
     if (axis.how.cut != Cut::batch && axis.how.cut != Cut::expert) continue;
-    together = saturating_multiply(together, parts_of(axis));
+    together = saturating_multiply(together, axis.degree);
+    parts = saturating_multiply(parts, parts_of(axis));
+  }
+  if (together % parts != 0) {
+    const std::int64_t times = parts / std::gcd(together, parts);
+    findings.push_back(
+        {.rule = "divisibility",
+         .where = "placement",
+         .message = std::to_string(together) + " samples of a round do not divide by shares of " +
+                    std::to_string(parts),
+         .cure = "--micro-batch " + std::to_string(saturating_multiply(job.batch.micro, times))});
   }
   Total total{.amount = job.batch.global, .parts = together, .flag = "--global-batch"};
   if (total.divides()) return;

@@ -147,13 +147,8 @@ Program with_methods(Program program, const std::vector<Method>& methods) {
   return program;
 }
 
-}  // namespace
-
-Program lower(const Job& job) { return lower(job, {}); }
-
-Program lower(const Job& job, const AfterPass& after) {
-  require_lowerable(job);
-  const ModelReference model = reference_of(job.model, request_of(job));
+/// The mesh of a job that has a step program.
+Mesh require_mesh(const Job& job, const ModelReference& model) {
   Mesh mesh = mesh_of(job, model);
   require_axes(mesh);
   if (job.balance == BalanceScope::global && mesh.micro_batches > 1) {
@@ -162,6 +157,22 @@ Program lower(const Job& job, const AfterPass& after) {
            "yet",
            "sequence, or one micro-batch in a step");
   }
+  return mesh;
+}
+
+}  // namespace
+
+Program lower(const Job& job) { return lower(job, {}); }
+
+void require_program(const Job& job) {
+  require_lowerable(job);
+  require_mesh(job, reference_of(job.model, request_of(job)));
+}
+
+Program lower(const Job& job, const AfterPass& after) {
+  require_lowerable(job);
+  const ModelReference model = reference_of(job.model, request_of(job));
+  Mesh mesh = require_mesh(job, model);
   const Layouts layouts(job, model, mesh);
   Program program{.axes = mesh.axes,
                   .dims = model.dims,

@@ -221,6 +221,9 @@ Program with_short_dims(Program program) {
   return program;
 }
 
-Program lower_small(const Job& job) { return with_short_dims(lower(small_job(job))); }
+Program lower_small(const Job& job) {
+  require_program(job);
+  return with_short_dims(lower(small_job(job)));
+}
 
 }  // namespace placet

@@ -91,7 +91,7 @@ class PlacementParser {
   }
 
   [[noreturn]] void fail_axis_name(std::size_t at, const std::string& name) const {
-    const std::string found = !name.empty() ? name : std::string(text_.substr(at, 1));
+    const std::string found = !name.empty() ? name : character_at(text_, at);
     source_.fail(at, {.value = found,
                       .problem = "is not the name of an axis",
                       .allowed = "a letter, then letters, digits, '_', '-' or '.', at most " +
@@ -183,7 +183,7 @@ class PlacementParser {
 
   [[noreturn]] void fail_term() {
     const std::size_t at = source_.position();
-    source_.fail(at, {.value = std::string(text_.substr(at, 1)),
+    source_.fail(at, {.value = character_at(text_, at),
                       .problem = "stands where a term is missing",
                       .allowed = "a strategy, a realisation, a cut such as batch(R,S,R,R), or an "
                                  "option"});
@@ -239,6 +239,7 @@ class PlacementParser {
       const ReadTerms read = how(&one.selector);
       one.how = compose_class(read.meanings, axis);
       check_tensor_options(read, one.how);
+      std::erase_if(overrides, [&](const Override& o) { return o.selector == one.selector; });
       overrides.push_back(one);
     }
     return overrides;

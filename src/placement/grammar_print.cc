@@ -19,6 +19,7 @@ constexpr std::size_t kRawTerms = 4;  // a raw cut counts once for each mode tha
 /// One way to write something.
 struct Writing {
   std::size_t terms = 0;
+  std::size_t foreign = 0;  // words that speak of other classes too
   std::string text;
 };
 
@@ -28,7 +29,8 @@ std::size_t count_terms(const std::vector<PrintedTerm>& terms) {
 }
 
 bool is_better(const Writing& a, const Writing& b) {
-  return std::tuple(a.terms, a.text.size(), a.text) < std::tuple(b.terms, b.text.size(), b.text);
+  return std::tuple(a.terms, a.foreign, a.text.size(), a.text) <
+         std::tuple(b.terms, b.foreign, b.text.size(), b.text);
 }
 
 void keep_better(std::optional<Writing>& best, Writing candidate) {
@@ -102,6 +104,14 @@ std::vector<PrintedTerm> with_raw(std::vector<PrintedTerm> strategies, const How
 
 // --- one class
 
+/// How many of the words have a meaning for classes other than this one.
+std::size_t count_foreign(const std::vector<PrintedTerm>& terms, const Selector& selector) {
+  return static_cast<std::size_t>(std::ranges::count_if(terms, [&](const PrintedTerm& term) {
+    return std::ranges::any_of(term.meaning.classes,
+                               [&](const ClassPart& part) { return part.selector != selector; });
+  }));
+}
+
 std::optional<Writing> write_class(const std::vector<PrintedTerm>& heads, const Selector& selector,
                                    const How& how, const How& axis) {
   std::vector<Meaning> meanings = meanings_of(heads);
@@ -114,7 +124,7 @@ std::optional<Writing> write_class(const std::vector<PrintedTerm>& heads, const 
   if (terms.empty() || clash_of(meanings) || compose_class(meanings, axis) != how) {
     return std::nullopt;
   }
-  return Writing{count_terms(terms), join(terms)};
+  return Writing{count_terms(terms), count_foreign(terms, selector), join(terms)};
 }
 
 Writing print_class(const Override& one, const How& axis, const Vocabulary& vocabulary) {
@@ -133,7 +143,7 @@ Writing print_class(const Override& one, const How& axis, const Vocabulary& voca
                     if (writing) keep_better(best, std::move(*writing));
                   });
   ensure(best.has_value(), "a raw cut and options can spell every class");
-  return {best->terms, spell(one.selector) + ":" + best->text};
+  return {best->terms, best->foreign, spell(one.selector) + ":" + best->text};
 }
 
 // --- one axis
@@ -207,7 +217,7 @@ class AxisPrinter {
     }
     const auto implied = implied_overrides(composed.overrides, axis_.overrides);
     if (!implied) return std::nullopt;
-    Writing writing{count_terms(terms), join(terms)};
+    Writing writing{.terms = count_terms(terms), .text = join(terms)};
     for (std::size_t i = *implied; i < classes_.size(); ++i) {
       writing.terms += classes_[i].terms;
       writing.text += ";" + classes_[i].text;

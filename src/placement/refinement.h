@@ -1,5 +1,5 @@
 // One mesh for two factorisations of the same devices: dense layers and experts often divide them
-// differently, and a placement is one mesh (docs/theory.md §5.1). Splitting axes until both are
+// differently, and a placement is one mesh (docs/theory.md §5). Splitting axes until both are
 // products of neighbours gives it, if it exists.
 #pragma once
 

@@ -60,7 +60,7 @@ bool SourceText::take(char wanted) {
 void SourceText::expect(char wanted, const std::string& allowed) {
   if (take(wanted)) return;
   const std::size_t here = position();
-  const std::string found = here < text_.size() ? std::string(1, text_[here]) : "";
+  const std::string found = character_at(text_, here);
   fail(here, {.value = found,
               .problem = found.empty() ? "the text ends" : "does not belong here",
               .allowed = allowed});
@@ -97,6 +97,13 @@ void SourceText::fail(std::size_t position, InputFault fault) const {
   fault.value = on_one_line(fault.value);
   fault.excerpt = excerpt_of(text_, position);
   throw InputError(std::move(fault));
+}
+
+std::string character_at(std::string_view text, std::size_t place) {
+  const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; };
+  std::size_t end = std::min(place + 1, text.size());
+  while (end < text.size() && end < place + 4 && continues(text[end])) ++end;
+  return std::string(text.substr(std::min(place, text.size()), end - place));
 }
 
 std::string_view trimmed(std::string_view text) {

@@ -41,6 +41,9 @@ class SourceText {
   std::size_t next_ = 0;
 };
 
+/// The character at a place as it is written: all bytes of one that is not ASCII; empty at the end.
+std::string character_at(std::string_view text, std::size_t place);
+
 /// The text without whitespace at its ends.
 std::string_view trimmed(std::string_view text);
 

@@ -147,6 +147,10 @@ bool training_part_holds(const When& when, const Job& job) {
   const bool some = recomputes_whole_units(job) || job.recompute.kind != Recompute::Kind::none;
   if (when.recomputes_some && *when.recomputes_some != some) return false;
   if (when.clips && *when.clips != job.clips_by_global_norm) return false;
+  const bool drops = job.routing.kind == Routing::Kind::capacity;
+  if (when.drops_tokens && *when.drops_tokens != drops) return false;
+  const bool other = std::ranges::find(when.balance, job.balance) == when.balance.end();
+  if (!when.balance.empty() && other) return false;
   return !when.scales_loss || *when.scales_loss == job.scales_loss_dynamically;
 }
 
@@ -231,6 +235,7 @@ std::optional<std::int64_t> value_in_job(Symbol symbol, const Job& job) {
     case Symbol::blocks:
     case Symbol::experts:
     case Symbol::moe_blocks:
+    case Symbol::moe_passes:
       return std::nullopt;
   }
   return std::nullopt;

@@ -1,4 +1,4 @@
-// When a profile's own fact applies to a job (docs/theory.md §4.4).
+// When a profile's own fact applies to a job (docs/theory.md §8).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Engine profiles: how one version of a training engine realises a placement, as values read from
-// data files (docs/theory.md §4.4). Nothing here names an engine: a profile is the list of its
+// data files (docs/theory.md §8). Nothing here names an engine: a profile is the list of its
 // facts, each with its source, and the plain theory is the profile whose facts are all the
 // defaults.
 #pragma once
@@ -65,13 +65,14 @@ enum class Symbol : std::uint8_t {
   chunks,         // virtual stages per device
   heads,          // query heads of the widest block
   kv_heads,
-  model_blocks,         // of the whole model
-  model_experts,        // routed experts per block, before any cut; 0: none
-  choices,              // experts per token
-  moe_blocks,           // blocks with routed experts that the device hosts
-  expert_tensor_degree  // product of the axes that cut the experts themselves
+  model_blocks,          // of the whole model
+  model_experts,         // routed experts per block, before any cut; 0: none
+  choices,               // experts per token
+  moe_blocks,            // blocks with routed experts that the device hosts
+  expert_tensor_degree,  // product of the axes that cut the experts themselves
+  moe_passes             // moe_blocks, those twice whose experts run again in backward
 };
-inline constexpr int kSymbolCount = 29;
+inline constexpr int kSymbolCount = 30;
 std::string_view name_of(Symbol symbol);
 std::optional<Symbol> symbol_named(std::string_view name);
 
@@ -110,6 +111,8 @@ struct When {
   std::optional<bool> has_experts;       // the model has routed experts
   std::optional<bool> shares_embedding;  // embedding and output matrix are one tensor
   std::optional<bool> offsets_choice;    // experts are chosen by offset scores (router correction)
+  std::optional<bool> drops_tokens;      // experts take no more tokens than they have slots
+  std::vector<BalanceScope> balance;     // routers' balance loss is taken over one of these
   std::optional<bool> states_stages;     // the placement states the blocks of each stage
   std::optional<State> offloads;         // some of this state is moved to host memory ...
   bool partly = false;                   // ... and some of it stays
@@ -170,11 +173,14 @@ struct EngineMessage {
   State state = State::activations;
   Dtype dtype = Dtype::fp32;
   Phase phase = Phase::update;
-  std::vector<Cut> over;          // the group: all axes with these cuts (of dense tensors)
-  bool over_all = false;          // instead: all devices
-  bool over_experts = false;      // instead: all axes along which experts are divided or cut
-  bool over_cut_experts = false;  // instead: those along which the experts themselves are cut
-  bool over_owners = false;       // instead: all axes along which devices update different elements
+  // The group: all axes of which one of these holds.
+  std::vector<Cut> over;      // dense tensors have one of these cuts; expert: experts are divided
+  bool over_all = false;      // any axis
+  bool over_experts = false;  // experts are divided or cut
+  bool over_cut_experts = false;  // the experts themselves are cut
+  bool over_owners = false;       // devices of a stage update different elements
+  bool over_instance = false;     // all but those along which samples are cut and every device
+                                  // updates everything: one instance of a divided optimizer
   Amount payload_elements;
   Amount count;  // per step
   std::vector<When> when;
@@ -274,10 +280,13 @@ struct Profile {
   MessageGrain gradient_grain = MessageGrain::unit;  // of reductions
   MessageGrain update_grain = MessageGrain::unit;    // of gathers after the update
   std::int64_t bucket_elements = 0;                  // for MessageGrain::bucket
-  std::int64_t bucket_elements_per_replica = 0;      // a bucket is at least this x data_degree
+  std::int64_t bucket_elements_per_replica = 0;      // a bucket is at least this x batch_degree
   std::int64_t bucket_bytes = 0;                     // instead of elements
-  bool later_stages_use_one_bucket = false;          // all but the first stage: everything at once
-  MessageGrain gather_grain = MessageGrain::unit;    // of gathers for use
+  std::int64_t replica_bucket_bytes = 0;           // of gradients that replicas alone share, where
+                                                   // others go unit by unit; 0: they do too
+  std::optional<Dtype> reduce_over_sequence;       // format of reductions under a sequence axis
+  bool later_stages_use_one_bucket = false;        // all but the first stage: everything at once
+  MessageGrain gather_grain = MessageGrain::unit;  // of gathers for use
   /// Gradients of tensors that a tensor cut leaves whole (norm weights between parallel regions):
   /// what a message carries, and whether it carries whole tensors, apart from the scatter over
   /// other axes, rather than what the scatter leaves.
@@ -289,9 +298,11 @@ struct Profile {
   // --- shards
   ShardGrain grain = ShardGrain::element;
   std::optional<ShardGrain> gathered_grain;  // of parameters gathered for use; none: the same
-  std::int64_t pad_elements = 1;             // shards are padded to multiples of this many elements
-  std::int64_t pad_total_elements = 1;       // and the whole to multiples of this many
-  std::int64_t align_elements = 1;  // each tensor begins at a multiple of this, where flattened
+  bool cuts_inside_few_experts = false;      // rows of stacked experts are those of each expert
+      // where a device has fewer experts than there are shards
+  std::int64_t pad_elements = 1;        // shards are padded to multiples of this many elements
+  std::int64_t pad_total_elements = 1;  // and the whole to multiples of this many
+  std::int64_t align_elements = 1;      // each tensor begins at a multiple of this, where flattened
   std::int64_t persistent_elements = 0;  // tensors of fewer elements stay gathered
   bool joins_ends = false;    // embedding and head are one unit, gathered from first to last use
   std::int64_t prefetch = 0;  // units gathered ahead

@@ -29,7 +29,9 @@ void read_tensor_of_unit(ProgramReader& r, StateRef& state, const std::string& n
   const Reference& reference = r.program.reference;
   if (state.unit < 0 || as_index(state.unit) >= reference.units.size()) {
     r.in.refuse_name(name, "is of unit " + std::to_string(state.unit) + ", which is not there",
-                     "from 0 to " + std::to_string(reference.units.size() - 1));
+                     reference.units.empty()
+                         ? "a unit of the reference, which has none"
+                         : "from 0 to " + std::to_string(reference.units.size() - 1));
   }
   const int kind = reference.units[as_index(state.unit)].kind;
   const NameTable& values = r.values[as_index(kind)];

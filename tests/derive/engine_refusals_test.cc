@@ -40,6 +40,25 @@ TEST(Engines, RefuseWhatTheirCodeRefuses) {
   EXPECT_EQ(refusals("torchtitan@2026.02", "tp=2:tp+sp"), 0U);
   EXPECT_EQ(refusals("nanotron@2026.04", "dp=2:zero2"), 1U);
   EXPECT_EQ(refusals("megatron@2021", "tp=2:tp+sp"), 1U);
+  EXPECT_EQ(refusals("megatron-deepspeed@2022-bf16", "dp=2:zero1"), 0U);
+  EXPECT_EQ(refusals("megatron-deepspeed@2022", "dp=2:zero1"), 1U);
+}
+
+TEST(Engines, RefuseShardsThatTheyDoNotKnow) {
+  for (const char* engine : {"megatron@2026", "nanotron@2024.12", "megatron-deepspeed@2022-bf16"}) {
+    EXPECT_EQ(refusals(engine, "dp=2:zero1"), 0U) << engine;
+    EXPECT_EQ(refusals(engine, "dp=2:zero2"), 1U) << engine;
+    EXPECT_EQ(refusals(engine, "dp=2:zero3"), 1U) << engine;
+  }
+  EXPECT_EQ(refusals("megatron@2026-fsdp", "dp=2:zero3"), 0U);
+  EXPECT_EQ(refusals("nanotron@2026.04", "dp=2:zero1"), 1U);
+  EXPECT_EQ(refusals("nanotron@2024.12", "pp=2:interleaved(2)"), 1U);
+  for (const char* engine : {"pytorch@2.9", "pytorch-fsdp1@2.0", "accelerate@1"}) {
+    EXPECT_EQ(refusals(engine, "dp=2:zero1"), 1U) << engine;
+    EXPECT_EQ(refusals(engine, "dp=2:fsdp"), 0U) << engine;
+  }
+  EXPECT_EQ(refusals("accelerate@1", "dp=2:ddp tp=2:tp"), 1U);
+  EXPECT_EQ(refusals("accelerate@1", "rep=2:ddp dp=2:fsdp tp=2:tp+sp"), 0U);
 }
 
 TEST(Engines, RefuseOffloadThatTheirCodeRefuses) {

@@ -185,8 +185,9 @@ TEST(Megatron, TiedEmbeddingsAreSummedBetweenTheEnds) {
 // that cut an expert. 4 token A2A per layer and micro-batch, 2 AG and 2 RS. Probabilities: 8 in
 // bf16, 16 over the cut. Counts: 4 experts x 4 ranks in int64; of the balance loss 4 over tp.
 TEST(Megatron, TokensAreExchangedThenGatheredOverCutExperts) {
-  const Job job = engine_job("megatron@2026", build_model(expert_architecture(1)),
-                             "ep=2:ep+zero1 tp=2:tp+sp", 8, 2);
+  Job job = engine_job("megatron@2026", build_model(expert_architecture(1)),
+                       "ep=2:ep+zero1 tp=2:tp+sp", 8, 2);
+  job.balance = BalanceScope::sequence;
   Lines routed = block(job);
   std::erase_if(routed, [](const std::string& l) { return l.find("moe.") == std::string::npos; });
   EXPECT_EQ(routed, (Lines{"forward all_to_all bf16 ep 256x1 moe.dispatched",
@@ -207,6 +208,81 @@ TEST(Megatron, TokensAreExchangedThenGatheredOverCutExperts) {
         "forward all_reduce int64 tp 32x1 counts of the balance loss"}) {
     EXPECT_EQ(std::ranges::count(own, line), 1) << line;
   }
+}
+
+// What the router sends follows the scope of its loss: nothing without one; a global one goes over
+// data ranks too.
+TEST(Megatron, CountsOfTheBalanceLossFollowItsScope) {
+  Job job = engine_job("megatron@2026", build_model(expert_architecture(1)),
+                       "dp=2:zero1 tp=2:tp+sp", 8, 2);
+  const auto counts = [&](BalanceScope scope) {
+    job.balance = scope;
+    Lines lines = extras(job);
+    std::erase_if(lines,
+                  [](const std::string& l) { return l.find("balance") == std::string::npos; });
+    return lines;
+  };
+  EXPECT_EQ(counts(BalanceScope::none), Lines{});
+  EXPECT_EQ(counts(BalanceScope::micro_batch),
+            Lines{"forward all_reduce int64 tp 32x1 counts of the balance loss"});
+  EXPECT_EQ(counts(BalanceScope::global),
+            Lines{"forward all_reduce int64 dp*tp 32x1 counts of the global balance loss"});
+}
+
+// Blocks that run again in backward send their tokens' counts and probabilities again.
+TEST(Megatron, RecomputedRoutingSendsItsSmallMessagesAgain) {
+  Job job = engine_job("megatron@2026", build_model(expert_architecture(2)), "ep=2:ep+zero1", 8, 2);
+  const std::string once = "forward all_to_all bf16 ep 32x2 probabilities to experts";
+  const std::string twice = "forward all_to_all bf16 ep 32x4 probabilities to experts";
+  EXPECT_EQ(std::ranges::count(extras(job), once), 1);
+  job.recompute.kind = Recompute::Kind::full;
+  EXPECT_EQ(std::ranges::count(extras(job), twice), 1);
+  const Lines back = extras(job);
+  EXPECT_TRUE(std::ranges::any_of(back, [](const std::string& line) {
+    return line == "backward all_to_all bf16 ep 32x2 probabilities' gradients from experts";
+  }));
+}
+
+// Experts on a tensor axis cut no samples of dense work: only dp does.
+TEST(Engines, ExpertsOnATensorAxisAreNoDataRanks) {
+  const std::string placement = "dp=2:zero1 tp=2:tp+sp;experts:ep";
+  const Job megatron =
+      engine_job("megatron@2026", build_model(expert_architecture(1)), placement, 8, 2);
+  EXPECT_EQ(std::ranges::count(extras(megatron),
+                               "update all_reduce fp32 dp 8x1 loss and count of tokens"),
+            1);
+  const Job titan = engine_job("torchtitan@2026.02", build_model(expert_architecture(1)),
+                               "dp=2:fsdp tp=2:tp+sp;experts:ep", 8, 2);
+  EXPECT_EQ(
+      std::ranges::count(extras(titan), "forward all_reduce int64 dp 8x1 count of valid tokens"),
+      1);
+}
+
+// A divided optimizer sums its norm inside one instance; experts without one have a group of their
+// own.
+TEST(Megatron, GradientNormsGoOverTheirOwners) {
+  const Job instances =
+      engine_job("megatron@2026", wide(2), "rep=2:optimizer-instances dp=2:zero1", 8, 4);
+  EXPECT_EQ(clipped(instances)[0], "update all_reduce fp32 dp 4x1 gradient norm of sharded states");
+  const Job experts =
+      engine_job("megatron@2026", build_model(expert_architecture(1)), "dp=2:ddp ep=2:ep", 8, 4);
+  EXPECT_EQ(clipped(experts)[0], "update all_reduce fp32 ep 4x1 gradient norm of experts");
+}
+
+// Context ranks make a bucket no larger: max(40e6, 1e6 x 2) elements of 4 bytes.
+TEST(Megatron, BucketsCountDataRanksAlone) {
+  const Job job = engine_job("megatron@2026-overlap", bare_model(200'000'000, 4),
+                             "dp=2:zero1 cp=32:ring+zero1", 64, 2);
+  EXPECT_TRUE(states(job)[0].starts_with("reduce reduce_scatter fp32 dp*cp 160"));
+}
+
+// bf16 with fp32 accumulation: all-reduce of whole gradients in bf16, then AG of parameters.
+TEST(Megatron, UnderBf16OptimizerOfDeepSpeedGradientsStayWhole) {
+  const Job job = engine_job("megatron-deepspeed@2022-bf16", wide(2), "dp=2:zero1", 8, 4);
+  const Lines lines = states(job);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_TRUE(lines[0].starts_with("reduce all_reduce bf16 dp "));
+  EXPECT_TRUE(lines[1].starts_with("update all_gather bf16 dp "));
 }
 
 // allgather dispatcher: hidden states of all 4 x 4 tokens in forward, their results scattered; the
@@ -387,6 +463,28 @@ TEST(DeepSpeed, HeadsAreExchangedForTokens) {
   const Job job = engine_job("deepspeed@0.19.2", wide(1), "sp=2:ulysses+zero3", 8, 1);
   EXPECT_EQ(block(job).size(), 8U);
   EXPECT_EQ(block(job)[0], "forward all_to_all bf16 sp 128x1 attention.q_rotated");
+  for (const std::string& line : states(job)) {
+    const bool reduced = line.find("reduce_scatter") != std::string::npos;
+    EXPECT_EQ(line.find("fp32") != std::string::npos, reduced) << line;
+  }
+}
+
+// Slots travel, full or not: 4 experts x ceil(8 tokens x 2 / 4 x 1.25) = 20 entries of 16 elements
+// in bf16, each way; without slots the largest load is agreed first.
+TEST(DeepSpeed, ExpertsWithSlotsAreSentAllOfThem) {
+  Job job =
+      engine_job("deepspeed@0.19.2", build_model(expert_architecture(1)), "ep=2:ep+zero1", 8, 2);
+  EXPECT_EQ(std::ranges::count(extras(job),
+                               "forward all_reduce(max) int64 ep 8x1 largest load of an expert"),
+            1);
+  job.routing = {.kind = Routing::Kind::capacity, .capacity = Rational(5, 4)};
+  Lines routed = block(job);
+  std::erase_if(routed,
+                [](const std::string& l) { return l.find("all_to_all") == std::string::npos; });
+  EXPECT_EQ(routed.size(), 4U);
+  for (const std::string& line : routed) {
+    EXPECT_NE(line.find("bf16 ep 640x1 moe."), std::string::npos) << line;
+  }
 }
 
 // --- FSDP2 (torchtitan, accelerate, plain PyTorch)
@@ -466,6 +564,29 @@ TEST(Torchtitan, TokensAreMadeWholeBeforeTheyAreSent) {
 TEST(Torchtitan, ContextParallelismGathersRepeatedKeys) {
   const Job job = engine_job("torchtitan@2026.02", wide(1), "cp=4:gather", 8, 1);
   EXPECT_EQ(block(job)[0], "forward all_gather bf16 cp 256x1 attention.core.keys_expanded");
+}
+
+// Replicas alone: fp32 gradients, 13472 / 2 = 6736 elements, in one bucket of 100 MiB.
+TEST(Torchtitan, ReplicasReduceInBuckets) {
+  const Job job = engine_job("torchtitan@2026.02", wide(2), "dp=2:ddp", 8, 2);
+  EXPECT_EQ(states(job), Lines{"reduce all_reduce fp32 dp 26944x1 gradients"});
+  EXPECT_EQ(clipped(job), Lines{"forward all_reduce int64 dp 8x1 count of valid tokens"});
+  const Job hybrid = engine_job("torchtitan@2026.02", wide(2), "rep=2:ddp dp=2:fsdp", 8, 4);
+  EXPECT_EQ(clipped(hybrid).back(), "update all_reduce fp32 dp 4x1 gradient norm");
+}
+
+// 4 experts on 8 shards: rows of 8 inside each expert are divided instead, 3 x 4 x 16 x 8 elements
+// in all.
+TEST(Torchtitan, FewExpertsAreCutInside) {
+  const Job job = engine_job("torchtitan@2026.02", build_model(expert_architecture(1)),
+                             "dp=4:fsdp ep=2:ep+fsdp", 8, 8);
+  const Lines lines = states(job);
+  // 2 experts a device, 4 shards: 3 x 2 x 16 x 8 elements of 2 bytes, nothing padded.
+  EXPECT_EQ(std::ranges::count(lines, "forward all_gather bf16 dp 1536x1 gathered parameters"), 1);
+  const Derivation derived = derive(job);
+  EXPECT_TRUE(std::ranges::none_of(derived.findings, [](const Finding& f) {
+    return f.rule == "compute-before-storage" && f.where.find("experts") != std::string::npos;
+  }));
 }
 
 TEST(Torchtitan, Scalars) {

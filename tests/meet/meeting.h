@@ -1,5 +1,5 @@
 // Where two derivations of one job meet, and where they part: the closed forms of derive() and the
-// sums of the step program that lower() makes, figure by figure (docs/theory.md §6.8).
+// sums of the step program that lower() makes, figure by figure (docs/theory.md §6.10).
 #pragma once
 
 #include <cstdint>
