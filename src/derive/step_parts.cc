@@ -28,16 +28,29 @@ class PartsWriter {
     const StageKinds& kinds = laid_out_.kinds;
     out_.of_stage = kinds.of_stage;
     out_.kinds.resize(kinds.units.size());
-    std::vector<bool> known(kinds.units.size(), false);
+    std::vector<const Stage*> first(kinds.units.size(), nullptr);
     for (std::size_t s = 0; s < laid_out_.stages.size(); ++s) {
       const std::size_t kind = kinds.of_stage[s];
-      if (!known[kind]) write_stage(out_.kinds[kind], laid_out_.stages[s], kind);
-      known[kind] = true;
+      const Stage& stage = laid_out_.stages[s];
+      if (first[kind] == nullptr) {
+        write_stage(out_.kinds[kind], stage, kind);
+        first[kind] = &stage;
+      }
+      out_.shift.push_back(shift_of(stage, *first[kind]));
     }
     return std::move(out_);
   }
 
  private:
+  static std::vector<int> shift_of(const Stage& stage, const Stage& first) {
+    std::vector<int> shift;
+    for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
+      const bool empty = stage.chunks[c].empty();
+      shift.push_back(empty ? 0 : stage.chunks[c].front() - first.chunks[c].front());
+    }
+    return shift;
+  }
+
   void write_facts() {
     const EngineTiming& timing = job_.profile.timing;
     out_.job = &job_;

@@ -35,7 +35,7 @@ struct MessagePart {
 
 /// One part of one unit over a micro-batch.
 struct UnitPart {
-  int unit = 0;  // position in Model::units
+  int unit = 0;  // position in Model::units, on the first stage of its kind
   std::string_view name;
   Part part = Part::forward;
   Seconds kernels;
@@ -86,7 +86,8 @@ struct StepParts {
   Seconds host_per_pass;
   Seconds host_per_step;
   std::vector<StageParts> kinds;
-  std::vector<std::size_t> of_stage;  // by stage: its kind
+  std::vector<std::size_t> of_stage;    // by stage: its kind
+  std::vector<std::vector<int>> shift;  // by stage, chunk: of units, from the first of its kind
   std::vector<LinkPart> links;
   std::vector<std::pair<AxisMask, std::vector<LinkUse>>> uses;  // of collectives, by their axes
 

@@ -16,14 +16,14 @@ std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 constexpr int kWorkKinds = 4;
 
-/// A message of a state that waits for its turn on its stream.
+/// A message of a state that waits for its turn on its lane.
 struct Issued {
   const MessagePart* message = nullptr;
   double time = 0;
   double bytes = 0;
 };
 
-/// One stream of messages of states of a device: one after the other.
+/// One lane of messages of states of a device: one after the other.
 struct MessageQueue {
   std::deque<Issued> waiting;
   bool busy = false;
@@ -249,6 +249,13 @@ class StepRun {
     return slice;
   }
 
+  /// Alike stages share their steps; the positions of their units differ.
+  int unit_of(std::int64_t d, const PassStep& step) const {
+    if (step.unit < 0 || at(d) >= parts_.shift.size()) return step.unit;
+    const Device& device = devices_[at(d)];
+    return step.unit + parts_.shift[at(d)][at(device.order[device.next].chunk)];
+  }
+
   void run_step(std::int64_t d, const PassStep& step) {
     Device& device = devices_[at(d)];
     record_host(d, step);
@@ -258,7 +265,7 @@ class StepRun {
     }
     device.blocked = true;
     Slice slice = slice_of(d, step.doing);
-    slice.unit = step.unit;
+    slice.unit = unit_of(d, step);
     slice.axes = step.axes;
     const bool backward = device.order[device.next].kind != Work::Kind::forward;
     start({.role = FlowStart::Role::pass,
@@ -339,7 +346,7 @@ class StepRun {
       queue.busy = true;
       const bool reduction = &queue == &devices_[at(d)].reductions;
       Slice slice = slice_of(d, reduction ? Doing::reduce : Doing::gather);
-      slice.stream = reduction ? Stream::reductions : Stream::gathers;
+      slice.lane = reduction ? Lane::reductions : Lane::gathers;
       slice.axes = next.message->axes;
       slice.what = next.message->what;
       slice.bytes = next.bytes;
@@ -388,7 +395,7 @@ class StepRun {
       ports.push_back({port(to, use.link, true), use.part});
     }
     Slice slice{.stage = static_cast<int>(d),
-                .stream = forward ? Stream::next : Stream::previous,
+                .lane = forward ? Lane::next : Lane::previous,
                 .doing = Doing::send,
                 .micro_batch = cell % parts_.micro_batches,
                 .what = forward ? "activations" : "gradients",
@@ -462,7 +469,7 @@ class StepRun {
       device.sending = false;
       device.blocked = false;
       Slice waited = duty.slice;
-      waited.stream = Stream::compute;
+      waited.lane = Lane::compute;
       record(waited);
     }
     start_sending(duty.stage, duty.forward);
@@ -513,7 +520,7 @@ class StepRun {
   }
 
   void keep(const Slice& slice) {
-    if (slice.stream == Stream::compute) {
+    if (slice.lane == Lane::compute) {
       out_.stages[at(slice.stage)].spent[static_cast<std::size_t>(slice.doing)] +=
           slice.end - slice.begin;
     }
@@ -528,8 +535,8 @@ class StepRun {
     if (step.host <= 0) return;
     Slice slice = slice_of(d, Doing::launch);
     double& launched = devices_[at(d)].host_clock;
-    slice.stream = Stream::host;
-    slice.unit = step.unit;
+    slice.lane = Lane::host;
+    slice.unit = unit_of(d, step);
     slice.begin = seconds(launched);
     launched += step.host;
     slice.end = seconds(launched);
@@ -563,15 +570,15 @@ class StepRun {
 
 std::string_view name_of(Doing doing) {
   static constexpr std::array<std::string_view, kDoingCount> kNames = {
-      "forward", "recomputation", "backward", "weights", "collective", "gather", "launch",
-      "send",    "reduce",        "wait",     "update",  "after",      "step"};
+      "forward", "recomputation", "backward", "weights", "collective",   "gather", "launch",
+      "send",    "reduction",     "wait",     "update",  "after_update", "host"};
   return kNames[static_cast<std::size_t>(doing)];
 }
 
-std::string_view name_of(Stream stream) {
-  static constexpr std::array<std::string_view, kStreamCount> kNames = {
+std::string_view name_of(Lane lane) {
+  static constexpr std::array<std::string_view, kLaneCount> kNames = {
       "compute", "host", "gathers", "reductions", "to next stage", "to previous stage"};
-  return kNames[static_cast<std::size_t>(stream)];
+  return kNames[static_cast<std::size_t>(lane)];
 }
 
 Simulation simulate(const StepParts& parts, const SimulateChoice& choice) {

@@ -1,6 +1,6 @@
 // A step as events: every device class works through the order of its schedule, unit by unit, and
-// waits for inputs, parameters and messages, which share links (docs/theory.md §7.5). Pure: the same
-// pieces give the same events.
+// waits for inputs, parameters and messages, which share links (docs/theory.md §7.5). Pure: the
+// same pieces give the same events.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ inline constexpr int kDoingCount = 13;
 std::string_view name_of(Doing doing);
 
 /// Who works at once on a device.
-enum class Stream : std::uint8_t {
+enum class Lane : std::uint8_t {
   compute,     // what the device does, waiting included
   host,        // launching
   gathers,     // parameters, and gradients that are reduced in each pass
@@ -40,13 +40,13 @@ enum class Stream : std::uint8_t {
   next,        // messages to the next stage
   previous     // ... to the one before
 };
-inline constexpr int kStreamCount = 6;
-std::string_view name_of(Stream stream);
+inline constexpr int kLaneCount = 6;
+std::string_view name_of(Lane lane);
 
-/// Something that takes time on one stream of one stage.
+/// Something that takes time on one lane of one stage.
 struct Slice {
   int stage = 0;
-  Stream stream = Stream::compute;
+  Lane lane = Lane::compute;
   Doing doing = Doing::forward;
   int chunk = -1;  // -1: of no chunk
   int unit = -1;   // position in Model::units; -1: of no single unit
