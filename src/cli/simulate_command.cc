@@ -12,6 +12,7 @@
 #include "report/derivation_text.h"
 #include "report/timeline.h"
 #include "report/trace.h"
+#include "simulate/advice.h"
 #include "simulate/simulation.h"
 #include "units/error.h"
 
@@ -60,15 +61,15 @@ int simulate_job(const SimulateCall& call) {
     choice.slower[static_cast<std::size_t>(straggler.stage)] = straggler.factor;
   }
   const Simulation simulated = simulate(parts, choice);
+  const Simulation even = stragglers.empty() ? Simulation() : simulate(parts, {.most_slices = 0});
+  const Simulation& undisturbed = stragglers.empty() ? simulated : even;
   const Timeline timeline{.judged = judged,
                           .time = time,
                           .parts = parts,
                           .simulated = simulated,
-                          .advice = {},
+                          .advice = advice_on(*job, time, undisturbed, {}),
                           .stragglers = stragglers,
-                          .undisturbed = stragglers.empty()
-                                             ? simulated.step
-                                             : simulate(parts, {.most_slices = 0}).step};
+                          .undisturbed = undisturbed.step};
   write_files(call, timeline);
   print(call.result.json ? timeline_json(timeline) : timeline_text(timeline, style));
   return judged.derivation.fits ? kGood : kBad;

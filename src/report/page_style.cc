@@ -81,6 +81,7 @@ th.r, td.r { text-align: right; font-variant-numeric: tabular-nums; white-space:
 .s-message { fill: var(--gradients); background: var(--gradients); }
 .s-host { fill: var(--bad); background: var(--bad); }
 .s-update { fill: var(--overhead); background: var(--overhead); }
+.odd { opacity: .72; }
 .pipeline { display: grid; grid-template-columns: max-content 1fr; gap: 0 12px; }
 .pipeline svg { width: 100%; display: block; }
 .pipeline .stages span {

@@ -24,7 +24,8 @@ constexpr std::array<ShadeLook, kShadeCount> kLooks = {
     ShadeLook{.letter = 'h', .name = "waits for the host", .css = "s-host", .ink = Ink::red},
     ShadeLook{.letter = 'u', .name = "update", .css = "s-update", .ink = Ink::overhead}};
 
-using Sums = std::array<double, kShadeCount>;
+/// Parts of a column by shade, and of even micro-batches and of odd ones.
+using Sums = std::array<std::array<double, 2>, kShadeCount>;
 
 /// Seconds of each shade in each column.
 void add_slice(std::vector<Sums>& sums, const Slice& slice, double begin, double width) {
@@ -35,25 +36,38 @@ void add_slice(std::vector<Sums>& sums, const Slice& slice, double begin, double
   for (auto c = static_cast<std::size_t>(from); static_cast<double>(c) < to; ++c) {
     const double left = std::max(from, static_cast<double>(c));
     const double right = std::min(to, static_cast<double>(c + 1));
-    if (right > left) sums[c][shade] += right - left;
+    if (right > left) sums[c][shade][slice.micro_batch % 2 == 1 ? 1 : 0] += right - left;
   }
 }
 
-Shade most_of(Sums sums) {
+Cell most_of(Sums sums) {
   double busy = 0;
-  for (const double part : sums) busy += part;
-  sums[0] += std::max(0.0, 1 - busy);
-  return static_cast<Shade>(std::max_element(sums.begin(), sums.end()) - sums.begin());
+  for (const auto& parts : sums) busy += parts[0] + parts[1];
+  sums[0][0] += std::max(0.0, 1 - busy);
+  const auto most = std::ranges::max_element(
+      sums, {}, [](const std::array<double, 2>& parts) { return parts[0] + parts[1]; });
+  return {static_cast<Shade>(most - sums.begin()), (*most)[1] > (*most)[0]};
+}
+
+bool is_work(Shade shade) {
+  return shade == Shade::forward || shade == Shade::again || shade == Shade::backward ||
+         shade == Shade::weights;
+}
+
+/// Work on odd micro-batches is written small, so that one can be told from the next.
+char letter_of(const Cell& cell) {
+  const char letter = look_of(cell.shade).letter;
+  return cell.odd && is_work(cell.shade) ? static_cast<char>(letter - 'A' + 'a') : letter;
 }
 
 /// Letters of one shade share an ink.
-std::string drawn(const TextStyle& style, const std::vector<Shade>& row) {
+std::string drawn(const TextStyle& style, const std::vector<Cell>& row) {
   std::string text;
   for (std::size_t i = 0; i < row.size();) {
+    std::string run;
     std::size_t end = i;
-    while (end < row.size() && row[end] == row[i]) ++end;
-    const ShadeLook& look = look_of(row[i]);
-    text += inked(style, look.ink, std::string(end - i, look.letter));
+    for (; end < row.size() && row[end].shade == row[i].shade; ++end) run += letter_of(row[end]);
+    text += inked(style, look_of(row[i].shade).ink, run);
     i = end;
   }
   return text;
@@ -79,8 +93,8 @@ std::string rows_text(const Simulation& simulated, const TextStyle& style, const
   const auto columns = static_cast<std::size_t>(style.width) - kLabelColumns;
   std::string text;
   for (const int stage : shown_stages(simulated.stages.size(), kMostRows)) {
-    const std::vector<Shade> row = row_of(simulated, stage, window.begin, window.end, columns);
-    for (const Shade shade : row) seen[static_cast<std::size_t>(shade)] = true;
+    const std::vector<Cell> row = row_of(simulated, stage, window.begin, window.end, columns);
+    for (const Cell& cell : row) seen[static_cast<std::size_t>(cell.shade)] = true;
     text += label(stage) + drawn(style, row) + "\n";
   }
   return text + axis(window.begin, window.end, columns);
@@ -101,7 +115,8 @@ std::string legend_text(const TextStyle& style, const std::array<bool, kShadeCou
     column += width;
   }
   while (!text.empty() && text.back() == ' ') text.pop_back();
-  return std::string(kLabelColumns, ' ') + text + "\n";
+  return std::string(kLabelColumns, ' ') + text + "\n" + std::string(kLabelColumns, ' ') +
+         "small letters: micro-batches of odd number\n";
 }
 
 /// The shortest pass of the first micro-batch: from its first slice on, whatever it waits for.
@@ -160,15 +175,15 @@ std::vector<int> shown_stages(std::size_t stages, std::size_t most) {
   return out;
 }
 
-std::vector<Shade> row_of(const Simulation& simulated, int stage, Seconds begin, Seconds end,
-                          std::size_t columns) {
+std::vector<Cell> row_of(const Simulation& simulated, int stage, Seconds begin, Seconds end,
+                         std::size_t columns) {
   std::vector<Sums> sums(columns, Sums{});
   const double width = in_seconds(end - begin) / static_cast<double>(columns);
   for (const Slice& slice : simulated.slices) {
     if (slice.stage != stage || slice.lane != Lane::compute) continue;
     add_slice(sums, slice, in_seconds(begin), width);
   }
-  std::vector<Shade> row;
+  std::vector<Cell> row;
   row.reserve(columns);
   for (const Sums& sum : sums) row.push_back(most_of(sum));
   return row;

@@ -25,10 +25,16 @@ const ShadeLook& look_of(Shade shade);
 /// The stages that rows show: all, or `most` of them at even distances, first and last among them.
 std::vector<int> shown_stages(std::size_t stages, std::size_t most);
 
-/// What a stage does in each of `columns` equal spans from `begin` to `end`: whatever takes most of
-/// it.
-std::vector<Shade> row_of(const Simulation& simulated, int stage, Seconds begin, Seconds end,
-                          std::size_t columns);
+/// What a stage does in a span of time: whatever takes most of it.
+struct Cell {
+  Shade shade = Shade::idle;
+  bool odd = false;  // for a micro-batch of odd number
+  friend bool operator==(const Cell&, const Cell&) = default;
+};
+
+/// In each of `columns` equal spans from `begin` to `end`.
+std::vector<Cell> row_of(const Simulation& simulated, int stage, Seconds begin, Seconds end,
+                         std::size_t columns);
 
 /// The whole step, and where a pass is narrower than two columns its beginning too. Empty where
 /// slices were left out.

@@ -16,6 +16,12 @@ constexpr std::size_t kBarColumns = 24;
 constexpr std::size_t kStageColumns = 16;
 constexpr std::size_t kMostStages = 16;
 
+/// Bars need room: on a narrow terminal words come first.
+std::size_t bar_columns(const TextStyle& style, std::size_t most) {
+  constexpr int kNarrow = 100;
+  return style.width < kNarrow ? 0 : most;
+}
+
 double share(Seconds part, Seconds whole) { return whole > Seconds() ? part / whole : 0; }
 
 std::string axes_text(const Job& job, AxisMask axes) {
@@ -79,7 +85,7 @@ std::string terms_text(const Job& job, const TimeDerivation& time, const TextSty
     const double part = share(term.time, time.step);
     rows.push_back({std::string(name_of(term.kind)), name_of_term(job, term),
                     human_seconds(term.time), fmt::format("{:.1f} %", part * 100),
-                    bar(style, Ink::activations, part, kBarColumns)});
+                    bar(style, Ink::activations, part, bar_columns(style, kBarColumns))});
   }
   return "\n" + table(style,
                       {{.title = "spent on"},
@@ -121,7 +127,7 @@ std::string links_text(const Timeline& timeline, const TextStyle& style) {
     const double part = share(busy[l], timeline.simulated.step);
     rows.push_back({timeline.parts.links[l].name, human_seconds(busy[l]),
                     fmt::format("{:.1f} %", part * 100),
-                    bar(style, Ink::transient, part, kBarColumns)});
+                    bar(style, Ink::transient, part, bar_columns(style, kBarColumns))});
   }
   if (rows.empty()) return {};
   return "\n" + table(style,
@@ -163,6 +169,7 @@ std::string timeline_text(const Timeline& timeline, const TextStyle& style) {
   text += terms_text(*timeline.judged.job, timeline.time, style) + stages_text(timeline, style) +
           links_text(timeline, style);
   if (!timeline.advice.empty()) text += "\n" + findings_text(timeline.advice, style);
+  while (text.ends_with("\n\n")) text.pop_back();
   return text + "\n" + verdict_of(timeline.judged.derivation) + "\n";
 }
 

@@ -40,24 +40,24 @@ std::string heading_html(const Timeline& timeline) {
   return text + "</dl>\n";
 }
 
-std::string rectangle(Shade shade, std::size_t from, std::size_t to, std::size_t row,
+std::string rectangle(const Cell& cell, std::size_t from, std::size_t to, std::size_t row,
                       const std::string& title) {
   return fmt::format(
       "<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{}</title></rect>",
-      look_of(shade).css, from, static_cast<int>(row) * kRowStep, to - from, kRowHeight,
-      escaped(title));
+      std::string(look_of(cell.shade).css) + (cell.odd ? " odd" : ""), from,
+      static_cast<int>(row) * kRowStep, to - from, kRowHeight, escaped(title));
 }
 
 std::string row_html(const Simulation& simulated, int stage, std::size_t number) {
-  const std::vector<Shade> row = row_of(simulated, stage, {}, simulated.step, kColumns);
+  const std::vector<Cell> row = row_of(simulated, stage, {}, simulated.step, kColumns);
   const Seconds column = simulated.step / static_cast<double>(kColumns);
   std::string text;
   for (std::size_t i = 0; i < row.size();) {
     std::size_t end = i;
     while (end < row.size() && row[end] == row[i]) ++end;
-    if (row[i] != Shade::idle) {
+    if (row[i].shade != Shade::idle) {
       text += rectangle(row[i], i, end, number,
-                        fmt::format("stage {}: {}, from {}", stage, look_of(row[i]).name,
+                        fmt::format("stage {}: {}, from {}", stage, look_of(row[i].shade).name,
                                     human_seconds(column * static_cast<double>(i))));
     }
     i = end;

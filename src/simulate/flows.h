@@ -1,5 +1,5 @@
 // Work in flight, at rates that depend on what else is: the clock of the simulation
-// (docs/theory.md §7.5). Flows that use a port at once share it; a device's pass and the messages
+// (docs/theory.md §7.8). Flows that use a port at once share it; a device's pass and the messages
 // of states beside it slow each other.
 #pragma once
 

@@ -138,8 +138,9 @@ class PassWriter {
                     .unit = part.unit});
   }
 
+  /// Of differences of times: what is below a picosecond is rounding.
   void hold(double time) {
-    if (time > 0) out_.push_back({.doing = Doing::launch, .time = time});
+    if (time > 1e-12) out_.push_back({.doing = Doing::launch, .time = time});
   }
 
   /// A unit's part of each message.

@@ -1,5 +1,5 @@
 // A step as events: every device class works through the order of its schedule, unit by unit, and
-// waits for inputs, parameters and messages, which share links (docs/theory.md §7.5). Pure: the
+// waits for inputs, parameters and messages, which share links (docs/theory.md §7.8). Pure: the
 // same pieces give the same events.
 #pragma once
 
@@ -90,7 +90,7 @@ struct SimulateChoice {
   std::vector<double> slower;           // by stage: factor on what it computes; empty: 1
 };
 
-/// A step takes at least what `derive_time` says (docs/theory.md §7.5 has the proof).
+/// A step takes at least what `derive_time` says (docs/theory.md §7.8 has the proof).
 Simulation simulate(const StepParts& parts, const SimulateChoice& choice);
 
 }  // namespace placet

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,12 @@ namespace {
 
 const std::vector<std::string> kClusters = {"h100-sxm:2", "a100-80gb-sxm:64", "v100-32gb-sxm:1",
                                             "16xa100-80gb-sxm,16xh100-sxm"};
+
+struct Compared {
+  std::string text;
+  double estimate = 0;
+  double simulated = 0;
+};
 
 /// Calls visit(job, prepared, description) for random jobs that mean something.
 template <class Visit>
@@ -36,26 +43,58 @@ void each_job(std::uint32_t seed, int placements, Visit visit) {
   }
 }
 
-TEST(SimulationProperties, TheClosedFormIsALowerBound) {
-  int jobs = 0;
-  int equal = 0;
+/// The ratios of simulated to estimated steps, in rising order; every one is at least 1.
+std::vector<double> ratios_of(const std::vector<Compared>& compared) {
   std::vector<double> ratios;
-  each_job(41, 4, [&](const Job& job, const Prepared& prepared, const std::string& text) {
-    const double least = in_seconds(derive_time(job, prepared).step);
-    const Simulation simulated =
-        simulate(step_parts(job, prepared), {.most_slices = 0, .most_parts = 100'000});
-    const double step = in_seconds(simulated.step);
-    EXPECT_GE(step, least * (1 - 1e-9)) << text << " micro-batches";
-    ratios.push_back(step / least);
-    equal += step <= least * (1 + 1e-9) ? 1 : 0;
-    ++jobs;
-  });
+  for (const Compared& one : compared) {
+    EXPECT_GE(one.simulated, one.estimate * (1 - 1e-9)) << one.text;
+    ratios.push_back(one.simulated / one.estimate);
+  }
   std::ranges::sort(ratios);
-  RecordProperty("jobs", jobs);
-  RecordProperty("equal", equal);
-  RecordProperty("median", std::to_string(ratios[ratios.size() / 2]));
+  return ratios;
+}
+
+Compared compare(const Job& job, const Prepared& prepared, const std::string& text) {
+  const Simulation simulated =
+      simulate(step_parts(job, prepared), {.most_slices = 0, .most_parts = 100'000});
+  return {text, in_seconds(derive_time(job, prepared).step), in_seconds(simulated.step)};
+}
+
+TEST(SimulationProperties, TheClosedFormIsALowerBound) {
+  std::vector<Compared> compared;
+  each_job(41, 4, [&](const Job& job, const Prepared& prepared, const std::string& text) {
+    compared.push_back(compare(job, prepared, text));
+  });
+  ASSERT_GE(compared.size(), 400U);
+  const std::vector<double> ratios = ratios_of(compared);
+  EXPECT_LT(ratios[ratios.size() / 2], 1.03);
+}
+
+// Engines that run any set of messages beside computation, whose senders wait or do not, whose
+// hosts need any time, on links and devices that lose to each other.
+TEST(SimulationProperties, TheClosedFormIsALowerBoundWhateverOverlaps) {
+  std::vector<Compared> compared;
+  std::mt19937 generator(43);
+  const auto draw = [&](int most) { return std::uniform_int_distribution<>(0, most)(generator); };
+  each_job(42, 4, [&](Job& job, const Prepared& prepared, const std::string& text) {
+    EngineTiming& timing = job.profile.timing;
+    timing.overlaps = static_cast<std::uint16_t>(draw((1 << kOverlapCount) - 1));
+    timing.sends_block = draw(1) == 0;
+    timing.host_per_launch = microseconds(static_cast<double>(draw(40)));
+    timing.host_per_pass = microseconds(static_cast<double>(draw(1000)));
+    timing.host_per_step = microseconds(static_cast<double>(draw(10'000)));
+    for (DeviceGroup& group : job.cluster->groups) {
+      group.device.rates.message_share = draw(2) == 0 ? 0 : draw(60) / 100.0;
+      for (Level& level : group.levels) level.bandwidth = level.bandwidth / (1.0 + draw(40));
+    }
+    compared.push_back(
+        compare(job, prepared, text + ", overlaps " + std::to_string(timing.overlaps)));
+  });
+  ASSERT_GE(compared.size(), 400U);
+  const std::vector<double> ratios = ratios_of(compared);
+  EXPECT_LT(ratios[ratios.size() / 2], 1.03);
   RecordProperty("p95", std::to_string(ratios[ratios.size() * 95 / 100]));
-  EXPECT_GE(jobs, 400);
+  RecordProperty("worst", std::to_string(ratios.back()));
 }
 
 }  // namespace
