@@ -17,9 +17,9 @@ constexpr std::size_t kStageColumns = 16;
 constexpr std::size_t kMostStages = 16;
 
 /// Bars need room: on a narrow terminal words come first.
-std::size_t bar_columns(const TextStyle& style, std::size_t most) {
+std::string bar_cell(const TextStyle& style, Ink ink, double part) {
   constexpr int kNarrow = 100;
-  return style.width < kNarrow ? 0 : most;
+  return style.width < kNarrow ? std::string() : bar(style, ink, part, kBarColumns);
 }
 
 double share(Seconds part, Seconds whole) { return whole > Seconds() ? part / whole : 0; }
@@ -85,7 +85,7 @@ std::string terms_text(const Job& job, const TimeDerivation& time, const TextSty
     const double part = share(term.time, time.step);
     rows.push_back({std::string(name_of(term.kind)), name_of_term(job, term),
                     human_seconds(term.time), fmt::format("{:.1f} %", part * 100),
-                    bar(style, Ink::activations, part, bar_columns(style, kBarColumns))});
+                    bar_cell(style, Ink::activations, part)});
   }
   return "\n" + table(style,
                       {{.title = "spent on"},
@@ -126,8 +126,7 @@ std::string links_text(const Timeline& timeline, const TextStyle& style) {
     if (busy[l] == Seconds()) continue;
     const double part = share(busy[l], timeline.simulated.step);
     rows.push_back({timeline.parts.links[l].name, human_seconds(busy[l]),
-                    fmt::format("{:.1f} %", part * 100),
-                    bar(style, Ink::transient, part, bar_columns(style, kBarColumns))});
+                    fmt::format("{:.1f} %", part * 100), bar_cell(style, Ink::transient, part)});
   }
   if (rows.empty()) return {};
   return "\n" + table(style,
