@@ -25,6 +25,7 @@ struct Values {
 constexpr std::array kFlagValues = {
     Values{.of = "--job", .files = true},
     Values{.of = "--html", .files = true},
+    Values{.of = "--trace", .files = true},
     Values{.of = "--cluster", .listings = "devices clusters", .files = true, .more = true},
     Values{.of = "--engine", .listings = "engines"},
     Values{.of = "--placement", .listings = "strategies schedules", .more = true},
@@ -48,6 +49,7 @@ constexpr std::array kFlagValues = {
     Values{.of = "--color", .words = "auto always never"}};
 constexpr std::array kArguments = {Values{.of = "model", .listings = "models", .files = true},
                                    Values{.of = "derive", .listings = "models", .files = true},
+                                   Values{.of = "simulate", .listings = "models", .files = true},
                                    Values{.of = "compare", .listings = "models", .files = true},
                                    Values{.of = "bugs", .listings = "bugs"},
                                    Values{.of = "plan", .listings = "models", .files = true},

@@ -1,13 +1,19 @@
 // placet simulate JOB: the time of a step, and where it goes.
 #include <memory>
 
+#include "catalog/reader.h"
 #include "cli/command.h"
 #include "cli/job_flags.h"
 #include "cli/output.h"
+#include "cli/straggler_flag.h"
 #include "derive/derive.h"
+#include "derive/step_parts.h"
 #include "derive/time.h"
 #include "report/derivation_text.h"
 #include "report/timeline.h"
+#include "report/trace.h"
+#include "simulate/advice.h"
+#include "simulate/simulation.h"
 #include "units/error.h"
 
 namespace placet {
@@ -15,8 +21,22 @@ namespace {
 
 struct SimulateCall {
   JobFlags flags;
-  bool json = false;
+  ResultFlags result;
+  std::string trace;
+  std::vector<std::string> stragglers;
 };
+
+void write_files(const SimulateCall& call, const Timeline& timeline) {
+  if (!call.result.html.empty()) {
+    write_file(call.result.html, timeline_html(timeline), "--html");
+  }
+  if (call.trace.empty()) return;
+  write_file(call.trace, trace_json(timeline.judged, timeline.simulated), "--trace");
+  if (timeline.simulated.left_out > 0) {
+    print_warning("--trace leaves out " + std::to_string(timeline.simulated.left_out) +
+                  " slices at the end of the step");
+  }
+}
 
 int simulate_job(const SimulateCall& call) {
   const auto job = std::make_shared<const Job>(load_job(find_catalog(), request_of(call.flags)));
@@ -33,7 +53,25 @@ int simulate_job(const SimulateCall& call) {
     return kBad;
   }
   const TimeDerivation time = derive_time(*job, prepared);
-  print(call.json ? timeline_json(judged, time) : timeline_text(judged, time, style));
+  const StepParts parts = step_parts(*job, prepared);
+  const std::vector<Straggler> stragglers = read_stragglers(call.stragglers, parts.stages());
+  SimulateChoice choice;
+  for (const Straggler& straggler : stragglers) {
+    choice.slower.resize(parts.stages(), 1);
+    choice.slower[static_cast<std::size_t>(straggler.stage)] = straggler.factor;
+  }
+  const Simulation simulated = simulate(parts, choice);
+  const Simulation even = stragglers.empty() ? Simulation() : simulate(parts, {.most_slices = 0});
+  const Simulation& undisturbed = stragglers.empty() ? simulated : even;
+  const Timeline timeline{.judged = judged,
+                          .time = time,
+                          .parts = parts,
+                          .simulated = simulated,
+                          .advice = advice_on(*job, time, undisturbed, {}),
+                          .stragglers = stragglers,
+                          .undisturbed = undisturbed.step};
+  write_files(call, timeline);
+  print(call.result.json ? timeline_json(timeline) : timeline_text(timeline, style));
   return judged.derivation.fits ? kGood : kBad;
 }
 
@@ -44,11 +82,21 @@ void add_simulate_command(CLI::App& program, Action& action) {
   CLI::App* command =
       program.add_subcommand("simulate", "Time of a step, throughput, and where the time goes");
   add_job_flags(*command, call->flags);
-  command->add_flag("--json", call->json, "Print JSON and nothing else on standard output");
+  add_result_flags(*command, call->result);
+  command
+      ->add_option("--trace", call->trace,
+                   "Write the step's events for chrome://tracing and Perfetto")
+      ->type_name("FILE");
+  command
+      ->add_option("--straggler", call->stragglers,
+                   "What if a stage computed slower by a factor: STAGE=FACTOR, such as 2=1.3")
+      ->type_name("STAGE=FACTOR");
   command->footer(
       "\nExamples:\n"
       "  placet simulate llama-3.1-8b --cluster h100-sxm:1 --placement \"dp=8:zero3\" --seq 8192 "
-      "--global-batch 64\n");
+      "--global-batch 64\n"
+      "  placet simulate llama-3.1-8b --cluster h100-sxm:1 --placement \"pp=4:1f1b dp=2:zero1\" "
+      "--seq 8192 --global-batch 32 --trace step.json --html step.html\n");
   command->callback([call, &action] { action = [call] { return simulate_job(*call); }; });
 }
 

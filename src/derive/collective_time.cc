@@ -94,13 +94,17 @@ Seconds broadcast_time(const std::vector<Level>& levels, const GroupPlace& place
   return rate == 0 ? Seconds() : seconds(tree_latency(levels, place) + payload / rate);
 }
 
-/// One message to a neighbour along the axes: over the widest level that neighbours cross.
-Seconds send_time(const std::vector<Level>& levels, const GroupPlace& place, double payload) {
+std::size_t widest_level(const GroupPlace& place) {
   std::size_t widest = 0;
   for (std::size_t l = 0; l < place.inside.size(); ++l) {
     if (crosses(place, l)) widest = l;
   }
-  const Level& level = levels[widest];
+  return widest;
+}
+
+/// One message to a neighbour along the axes: over the widest level that neighbours cross.
+Seconds send_time(const std::vector<Level>& levels, const GroupPlace& place, double payload) {
+  const Level& level = levels[widest_level(place)];
   return level.latency +
          seconds(payload / (in_bytes_per_second(level.bandwidth) * level.efficiency));
 }
@@ -196,6 +200,15 @@ Seconds scatter_time(const std::vector<Level>& levels, const GroupPlace& place, 
   return seconds(ring_latency(levels, place) + sent / rate);
 }
 
+std::vector<double> level_use(const std::vector<Level>& levels, const GroupPlace& place) {
+  const double rate = narrowest(levels, place);
+  std::vector<double> use(levels.size(), 0);
+  for (std::size_t l = 0; l < levels.size(); ++l) {
+    if (crosses(place, l)) use[l] = rate / bandwidth_at(levels, place, l);
+  }
+  return use;
+}
+
 MessageTimer::MessageTimer(const Job& job) : job_(job) {
   if (job.cluster) joined_ = joined_levels(*job.cluster);
 }
@@ -218,6 +231,16 @@ Seconds MessageTimer::call(const CommunicationTerm& term) {
   const bool part = term.group < own.size && term.collective != Collective::send_recv;
   return part ? collective_time(levels, narrowed(own, term.group), term)
               : collective_time(levels, own, term);
+}
+
+const std::vector<Level>& MessageTimer::levels() const { return levels_of(*job_.cluster, joined_); }
+
+std::vector<double> MessageTimer::use(AxisMask axes) { return level_use(levels(), place(axes)); }
+
+std::vector<double> MessageTimer::use_of_send(AxisMask axes) {
+  std::vector<double> use(levels().size(), 0);
+  use[widest_level(place(axes))] = 1;
+  return use;
 }
 
 Seconds MessageTimer::all(const CommunicationTerm& term) {

@@ -19,9 +19,7 @@ class PipelineRun {
       : work_(work),
         degree_(static_cast<std::int64_t>(work.devices.size())),
         message_(in_seconds(work.message)) {
-    const std::int64_t stages = virtual_stages(work.schedule, degree_);
-    const std::int64_t directions = work.schedule.hosting == Hosting::bidirectional ? 2 : 1;
-    const auto cells = at(directions * stages * work.micro_batches);
+    const auto cells = at(pipeline_cells(work.schedule, degree_, work.micro_batches));
     forward_.assign(cells, kNotYet);
     backward_.assign(cells, kNotYet);
     devices_.resize(at(degree_));
@@ -30,7 +28,7 @@ class PipelineRun {
       device.order = order_of_work(work.schedule, degree_, d, work.micro_batches);
       device.seats.reserve(work.devices[at(d)].size());
       for (std::size_t c = 0; c < work.devices[at(d)].size(); ++c) {
-        device.seats.push_back(seat_of(d, static_cast<std::int64_t>(c), stages));
+        device.seats.push_back(make_seat(d, static_cast<std::int64_t>(c)));
       }
     }
   }
@@ -54,10 +52,7 @@ class PipelineRun {
 
  private:
   /// A chunk on its device: where its virtual stage's times stand, and how long its work takes.
-  struct Seat {
-    std::int64_t first_cell = 0;  // of its stage; those of the stage before are m cells before
-    bool first = false;           // the first virtual stage
-    bool last = false;
+  struct Seat : PipelineSeat {
     std::array<double, 4> length{};  // by Work::Kind
   };
 
@@ -70,16 +65,11 @@ class PipelineRun {
     double sending = 0;
   };
 
-  Seat seat_of(std::int64_t device, std::int64_t chunk, std::int64_t stages) const {
-    const std::int64_t stage = hosted_stage(work_.schedule, degree_, device, chunk);
-    const bool both_ways = work_.schedule.hosting == Hosting::bidirectional;
-    const std::int64_t direction = both_ways ? chunk : 0;
+  Seat make_seat(std::int64_t device, std::int64_t chunk) const {
     const ChunkTime& t = work_.devices[at(device)][at(chunk)];
-    return {.first_cell = (direction * stages + stage) * work_.micro_batches,
-            .first = stage == 0,
-            .last = stage + 1 == stages,
-            .length = {in_seconds(t.forward), in_seconds(t.backward),
-                       in_seconds(t.backward - t.backward_weight), in_seconds(t.backward_weight)}};
+    return {seat_of(work_.schedule, degree_, work_.micro_batches, device, chunk),
+            {in_seconds(t.forward), in_seconds(t.backward),
+             in_seconds(t.backward - t.backward_weight), in_seconds(t.backward_weight)}};
   }
 
   bool advance(Device& device) {
@@ -153,6 +143,22 @@ std::vector<ChunkTime> stage_times(const PipelineWork& work) {
 }
 
 }  // namespace
+
+PipelineSeat seat_of(const Schedule& schedule, std::int64_t degree, std::int64_t micro_batches,
+                     std::int64_t device, std::int64_t chunk) {
+  const std::int64_t stages = virtual_stages(schedule, degree);
+  const std::int64_t stage = hosted_stage(schedule, degree, device, chunk);
+  const std::int64_t direction = schedule.hosting == Hosting::bidirectional ? chunk : 0;
+  return {.first_cell = (direction * stages + stage) * micro_batches,
+          .first = stage == 0,
+          .last = stage + 1 == stages};
+}
+
+std::int64_t pipeline_cells(const Schedule& schedule, std::int64_t degree,
+                            std::int64_t micro_batches) {
+  const std::int64_t directions = schedule.hosting == Hosting::bidirectional ? 2 : 1;
+  return directions * virtual_stages(schedule, degree) * micro_batches;
+}
 
 Seconds least_pipeline_time(const PipelineWork& work) {
   const auto degree = static_cast<std::int64_t>(work.devices.size());

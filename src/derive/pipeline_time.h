@@ -19,6 +19,21 @@ struct ChunkTime {
   friend bool operator==(const ChunkTime&, const ChunkTime&) = default;
 };
 
+/// Where a chunk of a device stands in the pipeline: micro-batches of its virtual stage have cells
+/// from `first_cell` on, of the stage before `micro_batches` less and of the one after it so many
+/// more. Two directions have cells of their own.
+struct PipelineSeat {
+  std::int64_t first_cell = 0;
+  bool first = false;  // the first virtual stage
+  bool last = false;
+};
+PipelineSeat seat_of(const Schedule& schedule, std::int64_t degree, std::int64_t micro_batches,
+                     std::int64_t device, std::int64_t chunk);
+
+/// All cells.
+std::int64_t pipeline_cells(const Schedule& schedule, std::int64_t degree,
+                            std::int64_t micro_batches);
+
 struct PipelineWork {
   Schedule schedule;
   std::int64_t micro_batches = 1;

@@ -16,60 +16,14 @@ AxisTimes scaled(const AxisTimes& times, double by) {
   return out;
 }
 
-/// The host launches ahead of the device: a part ends when both are done with it, and begins as
-/// soon as the device is free and its first kernel launched.
-struct Queue {
-  Seconds host, device, work;
-
-  void run(const PartTime& part, Seconds length) {
-    if (length == Seconds()) return;
-    launch(part.device_before_wait, part.host_before_wait);
-    if (part.host_before_wait > Seconds()) host = device;
-    launch(length - part.device_before_wait, part.host - part.host_before_wait);
-    work += length;
-  }
-  void launch(Seconds length, Seconds by_host) {
-    const Seconds start = std::max(device, host);
-    host += by_host;
-    device = std::max(start + length, host);
-  }
-  PassTime pass(Seconds fixed) const {
-    return {.device = work, .launch = device - work + fixed, .exposed = {}};
-  }
-};
-
-/// The units of one chunk, one after another.
-ChunkPasses run_chunk(const StageUnits& units, std::size_t chunk, Seconds host_per_pass,
-                      UnitTimes& times) {
-  Queue forward;
-  Queue backward;
-  ChunkPasses out;
-  for (std::size_t r = units.chunk_begin(chunk); r < units.chunk_ends[chunk]; ++r) {
-    const UnitTime& time = times.of(units.runs[r]);
-    const PartTime& ahead = time[Part::forward];
-    const PartTime& again = time[Part::again];
-    const PartTime& back = time[Part::backward];
-    const std::array<Seconds, kPartCount> lengths = {ahead.device(), again.device(), back.device()};
-    for (std::int64_t i = 0; i < units.runs[r].count; ++i) {
-      forward.run(ahead, lengths[0]);
-      backward.run(again, lengths[1]);
-      backward.run(back, lengths[2]);
-      out.weights += time.weights;
-    }
-  }
-  out.forward = forward.pass(host_per_pass);
-  out.backward = backward.pass(host_per_pass);
-  return out;
-}
-
 std::vector<ChunkPasses> passes_of(const Job& job, const Stage& stage, const StageUnits& units,
                                    const StepMessages& messages, UnitTimes& times) {
   std::vector<ChunkPasses> out;
   out.reserve(stage.chunks.size());
   const double share = 1.0 / static_cast<double>(stage.chunks.size());
   for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
-    ChunkPasses& chunk =
-        out.emplace_back(run_chunk(units, c, job.profile.timing.host_per_pass, times));
+    ChunkPasses& chunk = out.emplace_back(
+        run_chunk(units, c, job.profile.timing.host_per_pass, times, [](const PassPart&) {}));
     const auto beside = [&](const AxisTimes& all, const PassTime& pass) {
       return left_beside(job, scaled(all, share), Overlap::gathers, pass.device + pass.launch,
                          stage.chunks[c].size());
@@ -87,6 +41,21 @@ std::size_t units_in(const Stage& stage) {
 }
 
 }  // namespace
+
+Seconds LaunchQueue::run(const PartTime& part, Seconds length) {
+  const Seconds before = device_;
+  launch(part.device_before_wait, part.host_before_wait);
+  if (part.host_before_wait > Seconds()) host_ = device_;
+  launch(length - part.device_before_wait, part.host - part.host_before_wait);
+  work_ += length;
+  return std::max(Seconds(), device_ - before - length);
+}
+
+void LaunchQueue::launch(Seconds length, Seconds by_host) {
+  const Seconds start = std::max(device_, host_);
+  host_ += by_host;
+  device_ = std::max(start + length, host_);
+}
 
 UnitTimes::UnitTimes(const Layout& layout, const std::vector<UnitMessages>& messages,
                      MessageTimer& timer)
@@ -139,6 +108,13 @@ StageWork stage_work(const Layout& layout, const Stage& stage, const StageUnits&
   out.reduce = left_beside(job, out.messages.reduce, Overlap::reductions, last, units_in(stage));
   out.update = update_time(layout, stage, units);
   return out;
+}
+
+AxisTimes left_after_update(const Layout& layout, const StageWork& work) {
+  Seconds first;
+  for (const ChunkPasses& pass : work.passes) first += pass.forward.device;
+  return left_beside(*layout.job, work.messages.update, Overlap::update, first,
+                     layout.units.size());
 }
 
 }  // namespace placet

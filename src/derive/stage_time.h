@@ -50,6 +50,62 @@ class UnitTimes {
   std::vector<std::array<std::optional<UnitTime>, 2>> times_;  // by local unit: plain, recomputed
 };
 
+/// One part of one unit in a pass, as device and host run it.
+struct PassPart {
+  const UnitRun* run = nullptr;
+  std::int64_t number = 0;  // of the unit in its run
+  Part part = Part::forward;
+  const PartTime* time = nullptr;
+  Seconds weights;  // of backward: gradients of weights
+  Seconds wait;     // the device waits so long for its host
+};
+
+/// The host launches ahead of the device: a part ends when both are done with it, and begins as
+/// soon as the device is free and its first kernel launched.
+class LaunchQueue {
+ public:
+  /// What the device waits for its host in a part whose work takes `length`.
+  Seconds run(const PartTime& part, Seconds length);
+
+  PassTime pass(Seconds fixed) const {
+    return {.device = work_, .launch = device_ - work_ + fixed, .exposed = {}};
+  }
+
+ private:
+  void launch(Seconds length, Seconds by_host);
+
+  Seconds host_, device_, work_;
+};
+
+/// The units of one chunk, one after another; `visit` sees each PassPart that takes time, in order
+/// of the units, forward, recomputation and backward of one after the other.
+template <class Visit>
+ChunkPasses run_chunk(const StageUnits& units, std::size_t chunk, Seconds host_per_pass,
+                      UnitTimes& times, Visit visit) {
+  LaunchQueue forward;
+  LaunchQueue backward;
+  ChunkPasses out;
+  for (std::size_t r = units.chunk_begin(chunk); r < units.chunk_ends[chunk]; ++r) {
+    const UnitRun& run = units.runs[r];
+    const UnitTime& time = times.of(run);
+    const std::array<Seconds, kPartCount> lengths = {
+        time[Part::forward].device(), time[Part::again].device(), time[Part::backward].device()};
+    for (std::int64_t i = 0; i < run.count; ++i) {
+      for (const Part part : {Part::forward, Part::again, Part::backward}) {
+        const Seconds length = lengths[static_cast<std::size_t>(part)];
+        if (length == Seconds()) continue;
+        LaunchQueue& queue = part == Part::forward ? forward : backward;
+        const Seconds wait = queue.run(time[part], length);
+        visit(PassPart{&run, i, part, &time[part], time.weights, wait});
+      }
+      out.weights += time.weights;
+    }
+  }
+  out.forward = forward.pass(host_per_pass);
+  out.backward = backward.pass(host_per_pass);
+  return out;
+}
+
 struct StageWork {
   StepMessages messages;
   std::vector<ChunkPasses> passes;  // by chunk
@@ -65,5 +121,8 @@ StageWork stage_work(const Layout& layout, const Stage& stage, const StageUnits&
 /// and what computation loses to them. All of them unless they run `beside`.
 AxisTimes left_beside(const Job& job, const AxisTimes& messages, Overlap what, Seconds room,
                       std::size_t pieces);
+
+/// What the next forward leaves of the messages after the update.
+AxisTimes left_after_update(const Layout& layout, const StageWork& work);
 
 }  // namespace placet

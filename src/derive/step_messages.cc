@@ -1,41 +1,50 @@
 #include "derive/step_messages.h"
 
 namespace placet {
-namespace {
 
-/// The stream's way to the next stage: a message, and the gather that may follow it.
-bool is_boundary(const CommunicationTerm& term) {
-  return term.state == State::activations && term.unit.empty() &&
-         (term.what == "boundary activations");
+StepPlace place_in_step(const CommunicationTerm& term) {
+  if (term.state == State::activations) {
+    if (term.unit.empty() && term.what == "boundary activations") return StepPlace::boundary;
+    if (!term.unit.empty() || term.what == "boundary gradients") return StepPlace::unit;
+  }
+  switch (term.phase) {
+    case Phase::forward:
+      return StepPlace::forward;
+    case Phase::backward:
+      return StepPlace::backward;
+    case Phase::reduce:
+      return StepPlace::reduce;
+    case Phase::update:
+      break;
+  }
+  return term.state == State::parameters ? StepPlace::update : StepPlace::scalars;
 }
-
-}  // namespace
 
 StepMessages step_messages(const Layout& layout, const CommunicationClass& traffic,
                            MessageTimer& timer) {
   StepMessages out;
   const double m = static_cast<double>(layout.micro_batches);
   for (const CommunicationTerm& term : traffic.terms) {
-    if (is_boundary(term)) {
-      out.boundary += timer.call(term);
-      continue;
-    }
-    if (term.state == State::activations &&
-        (!term.unit.empty() || term.what == "boundary gradients"))
-      continue;  // of a unit's values, or the way back, which takes as long
-    const Seconds all = timer.all(term);
-    switch (term.phase) {
-      case Phase::forward:
-        out.forward.add(term.axes, all / m);
+    switch (place_in_step(term)) {
+      case StepPlace::boundary:
+        out.boundary += timer.call(term);
         break;
-      case Phase::backward:
-        out.backward.add(term.axes, all / m);
+      case StepPlace::unit:
         break;
-      case Phase::reduce:
-        out.reduce.add(term.axes, all);
+      case StepPlace::forward:
+        out.forward.add(term.axes, timer.all(term) / m);
         break;
-      case Phase::update:
-        (term.state == State::parameters ? out.update : out.scalars).add(term.axes, all);
+      case StepPlace::backward:
+        out.backward.add(term.axes, timer.all(term) / m);
+        break;
+      case StepPlace::reduce:
+        out.reduce.add(term.axes, timer.all(term));
+        break;
+      case StepPlace::update:
+        out.update.add(term.axes, timer.all(term));
+        break;
+      case StepPlace::scalars:
+        out.scalars.add(term.axes, timer.all(term));
         break;
     }
   }

@@ -2,6 +2,8 @@
 // gradients, what follows the update, and the stream between stages (docs/theory.md §7.4).
 #pragma once
 
+#include <cstdint>
+
 #include "derive/collective_time.h"
 #include "derive/derivation.h"
 #include "derive/layout.h"
@@ -17,6 +19,18 @@ struct StepMessages {
   AxisTimes scalars;   // norms, flags, losses, and whatever an engine adds
   Seconds boundary;    // one micro-batch's stream to the next stage
 };
+
+/// Where in a step a message of a stage belongs.
+enum class StepPlace : std::uint8_t {
+  boundary,  // the stream's way to the next stage: a message, and the gather that may follow it
+  unit,      // of a unit's values, or the stream's way back, which takes as long
+  forward,
+  backward,
+  reduce,
+  update,
+  scalars
+};
+StepPlace place_in_step(const CommunicationTerm& term);
 
 /// Of one stage. REQUIRES: the job has a cluster.
 StepMessages step_messages(const Layout& layout, const CommunicationClass& traffic,

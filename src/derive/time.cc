@@ -5,6 +5,7 @@
 #include "derive/laid_out.h"
 #include "derive/stage_time.h"
 #include "model/listing.h"
+#include "units/shares.h"
 
 namespace placet {
 namespace {
@@ -120,17 +121,30 @@ class StepTimer {
     }
   }
 
-  /// Micro-batches that a chunk sees: half of them where two directions share a device.
-  double rounds() const {
-    const double m = static_cast<double>(layout_.micro_batches);
-    return job_.schedule.hosting == Hosting::bidirectional && stages_.size() > 1 ? m / 2 : m;
+  /// Micro-batches that a chunk sees: its share of them where two directions share a device.
+  double rounds(std::size_t chunk) const {
+    const bool both_ways = job_.schedule.hosting == Hosting::bidirectional && stages_.size() > 1;
+    const std::int64_t m = layout_.micro_batches;
+    return static_cast<double>(both_ways ? share_of(m, 2, static_cast<std::int64_t>(chunk)) : m);
+  }
+
+  /// Calls visit(run, micro-batches that it sees).
+  template <class Visit>
+  void each_run(std::size_t stage, Visit visit) const {
+    const StageUnits& units = units_of(stage);
+    for (std::size_t c = 0; c < units.chunk_ends.size(); ++c) {
+      for (std::size_t r = units.chunk_begin(c); r < units.chunk_ends[c]; ++r) {
+        visit(units.runs[r], rounds(c));
+      }
+    }
   }
 
   void write_terms() {
     const std::size_t s = at(out_.critical);
-    const double m = rounds();
-    for (const UnitRun& run : units_of(s).runs) write_units(run, m);
-    for (const ChunkPasses& pass : work_of(s).passes) {
+    each_run(s, [&](const UnitRun& run, double m) { write_units(run, m); });
+    for (std::size_t c = 0; c < work_of(s).passes.size(); ++c) {
+      const ChunkPasses& pass = work_of(s).passes[c];
+      const double m = rounds(c);
       add({.kind = TimeKind::launch,
            .what = "launching",
            .time = (pass.forward.launch + pass.backward.launch) * m});
@@ -176,11 +190,7 @@ class StepTimer {
     }
     add({.kind = TimeKind::update, .what = "optimizer", .phase = "update", .time = update});
     const StageWork& last = work_of(slowest);
-    Seconds first;
-    for (const ChunkPasses& pass : last.passes) first += pass.forward.device;
-    add_exposed(
-        left_beside(job_, last.messages.update, Overlap::update, first, layout_.units.size()), 1,
-        {}, "update");
+    add_exposed(left_after_update(layout_, last), 1, {}, "update");
     add_exposed(last.messages.scalars, 1, {}, "update");
     add({.kind = TimeKind::host, .what = "data and logging", .time = timing_.host_per_step});
   }
@@ -193,7 +203,7 @@ class StepTimer {
     const auto devices = static_cast<double>(devices_of(job_.placement));
     const double each = devices / static_cast<double>(stages_.size());
     for (std::size_t s = 0; s < stages_.size(); ++s) {
-      for (const UnitRun& run : units_of(s).runs) add_flops(run, each);
+      each_run(s, [&](const UnitRun& run, double m) { add_flops(run, m * each); });
     }
     const double all = static_cast<double>(devices_of(*job_.cluster));
     for (const DeviceGroup& group : job_.cluster->groups) {
@@ -201,11 +211,12 @@ class StepTimer {
     }
   }
 
-  void add_flops(const UnitRun& run, double devices) {
+  /// `passes`: over micro-batches, of all devices.
+  void add_flops(const UnitRun& run, double passes) {
     const UnitTime& time = times_.of(run);
     for (std::int64_t i = 0; i < run.count; ++i) {
       for (const PartTime& part : time.parts) {
-        out_.hardware_flops += part.flops * rounds() * devices;
+        out_.hardware_flops += part.flops * passes;
       }
     }
   }

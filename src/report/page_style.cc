@@ -73,6 +73,24 @@ th.r, td.r { text-align: right; font-variant-numeric: tabular-nums; white-space:
 .c-activations { fill: var(--activations); background: var(--activations); }
 .c-transient { fill: var(--transient); background: var(--transient); }
 .c-overhead { fill: var(--overhead); background: var(--overhead); }
+.s-idle { fill: var(--line); background: var(--line); }
+.s-forward { fill: var(--parameters); background: var(--parameters); }
+.s-again { fill: var(--transient); background: var(--transient); }
+.s-backward { fill: var(--activations); background: var(--activations); }
+.s-weights { fill: var(--optimizer); background: var(--optimizer); }
+.s-message { fill: var(--gradients); background: var(--gradients); }
+.s-host { fill: var(--bad); background: var(--bad); }
+.s-update { fill: var(--overhead); background: var(--overhead); }
+.odd { opacity: .72; }
+.pipeline { display: grid; grid-template-columns: max-content 1fr; gap: 0 12px; }
+.pipeline svg { width: 100%; display: block; }
+.pipeline .stages span {
+  display: block; height: 22px; line-height: 18px; font-size: 13px; color: var(--soft);
+}
+.span {
+  display: flex; justify-content: space-between; font-size: 12.5px; color: var(--soft);
+  padding-left: 5em;
+}
 .track { fill: var(--line); }
 .limit { stroke: var(--bad); stroke-width: 2; }
 .mode {

@@ -5,16 +5,21 @@
 #include <algorithm>
 #include <map>
 
+#include "report/derivation_text.h"
 #include "report/human.h"
-#include "report/json_parts.h"
+#include "report/pipeline_picture.h"
 
 namespace placet {
 namespace {
 
 constexpr std::size_t kBarColumns = 24;
+constexpr std::size_t kStageColumns = 16;
+constexpr std::size_t kMostStages = 16;
 
-double rate(double amount, Seconds time) {
-  return time > Seconds() ? amount / in_seconds(time) : 0;
+/// Bars need room: on a narrow terminal words come first.
+std::string bar_cell(const TextStyle& style, Ink ink, double part) {
+  constexpr int kNarrow = 100;
+  return style.width < kNarrow ? std::string() : bar(style, ink, part, kBarColumns);
 }
 
 double share(Seconds part, Seconds whole) { return whole > Seconds() ? part / whole : 0; }
@@ -25,26 +30,6 @@ std::string axes_text(const Job& job, AxisMask axes) {
   return text;
 }
 
-std::string name_of_term(const Job& job, const TimeTerm& term) {
-  std::string text(term.what);
-  if (!term.unit.empty()) text += " of " + std::string(term.unit);
-  if (term.axes != 0) text += " over " + axes_text(job, term.axes);
-  if (!term.phase.empty()) text += ", " + std::string(term.phase);
-  return text;
-}
-
-/// Exposed communication by axes.
-std::map<std::string, Seconds> exposed_by_axes(const Job& job, const TimeDerivation& time) {
-  std::map<std::string, Seconds> by;
-  for (const TimeTerm& term : time.terms) {
-    if (term.kind != TimeKind::exposed) continue;
-    by[term.axes == 0 ? "host" : axes_text(job, term.axes)] += term.time;
-  }
-  const Seconds sent = total_of(time, TimeKind::send);
-  if (sent > Seconds()) by["stages"] += sent;
-  return by;
-}
-
 Seconds compute_of(const TimeDerivation& time, std::string_view what) {
   Seconds sum;
   for (const TimeTerm& term : time.terms) {
@@ -53,17 +38,42 @@ Seconds compute_of(const TimeDerivation& time, std::string_view what) {
   return sum;
 }
 
-std::string heading_text(const Judged& judged, const TimeDerivation& time, const TextStyle& style) {
+/// What simulation adds to the estimate.
+std::string simulated_line(const Timeline& timeline) {
+  const Seconds estimate = timeline.time.step;
+  const double more = timeline.undisturbed / estimate - 1;
+  return fmt::format(
+      "  simulated event by event: {}{}\n", human_seconds(timeline.undisturbed),
+      more < 5e-4 ? ", as estimated" : fmt::format(", {:.1f} % above the estimate", more * 100));
+}
+
+std::string straggler_lines(const Timeline& timeline) {
+  std::string text;
+  for (const Straggler& straggler : timeline.stragglers) {
+    text += fmt::format("  with stage {} slower by a factor of {:g}\n", straggler.stage,
+                        straggler.factor);
+  }
+  if (text.empty()) return text;
+  return text + fmt::format("  the simulated step takes {}, {:+.1f} %\n",
+                            human_seconds(timeline.simulated.step),
+                            (timeline.simulated.step / timeline.undisturbed - 1) * 100);
+}
+
+std::string heading_text(const Timeline& timeline, const TextStyle& style) {
+  const Judged& judged = timeline.judged;
+  const TimeDerivation& time = timeline.time;
   const double devices = static_cast<double>(judged.derivation.devices);
   std::string text = inked(style, Ink::bold, "One step of " + judged.job->model.name) + "\n";
   text += "  " + judged.job->placement_text + " on " + judged.job->cluster->name + ", " +
           judged.job->engine_text + "\n";
   text +=
       fmt::format("  {} per step, {:.0f} tokens/s, {:.0f} per device\n", human_seconds(time.step),
-                  rate(time.tokens, time.step), rate(time.tokens, time.step) / devices);
-  text += fmt::format("  {:.1f} model TFLOP/s per device, MFU {:.1f} %\n",
-                      rate(time.model_flops, time.step) / devices / 1e12, utilisation(time) * 100);
-  return text + "  bound by " + binding_text(*judged.job, time) + "\n";
+                  rate_of(time.tokens, time.step), rate_of(time.tokens, time.step) / devices);
+  text +=
+      fmt::format("  {:.1f} model TFLOP/s per device, MFU {:.1f} %\n",
+                  rate_of(time.model_flops, time.step) / devices / 1e12, utilisation(time) * 100);
+  text += "  bound by " + binding_text(*judged.job, time) + "\n";
+  return text + simulated_line(timeline) + straggler_lines(timeline);
 }
 
 std::string terms_text(const Job& job, const TimeDerivation& time, const TextStyle& style) {
@@ -75,7 +85,7 @@ std::string terms_text(const Job& job, const TimeDerivation& time, const TextSty
     const double part = share(term.time, time.step);
     rows.push_back({std::string(name_of(term.kind)), name_of_term(job, term),
                     human_seconds(term.time), fmt::format("{:.1f} %", part * 100),
-                    bar(style, Ink::activations, part, kBarColumns)});
+                    bar_cell(style, Ink::activations, part)});
   }
   return "\n" + table(style,
                       {{.title = "spent on"},
@@ -86,83 +96,45 @@ std::string terms_text(const Job& job, const TimeDerivation& time, const TextSty
                       rows, 0);
 }
 
-std::string stages_text(const TimeDerivation& time, const TextStyle& style) {
-  if (time.stages.size() < 2) return {};
+std::string stages_text(const Timeline& timeline, const TextStyle& style) {
+  const Simulation& simulated = timeline.simulated;
+  if (simulated.stages.size() < 2) return {};
   std::vector<std::vector<std::string>> rows;
-  for (const StageTime& stage : time.stages) {
-    Seconds forward;
-    Seconds backward;
-    for (const ChunkTime& chunk : stage.chunks) {
-      forward += chunk.forward;
-      backward += chunk.backward;
-    }
-    rows.push_back({std::to_string(stage.stage), human_seconds(forward), human_seconds(backward),
-                    human_seconds(stage.busy),
-                    bar(style, Ink::parameters, share(stage.busy, time.step), kBarColumns)});
+  for (const int s : shown_stages(simulated.stages.size(), kMostStages)) {
+    const SimulatedStage& stage = simulated.stages[static_cast<std::size_t>(s)];
+    const Seconds working = computing(stage);
+    rows.push_back({std::to_string(s), human_seconds(working), human_seconds(waiting(stage)),
+                    human_seconds(stage.of(Doing::launch)), human_seconds(stage.idle),
+                    human_seconds(stage.finished),
+                    bar(style, Ink::parameters, share(working, simulated.step), kStageColumns)});
   }
   return "\n" + table(style,
                       {{.title = "stage", .right = true},
-                       {.title = "forward", .right = true},
-                       {.title = "backward", .right = true},
-                       {.title = "busy", .right = true},
+                       {.title = "computes", .right = true},
+                       {.title = "messages", .right = true},
+                       {.title = "host", .right = true},
+                       {.title = "idle", .right = true},
+                       {.title = "done at", .right = true},
                        {.title = ""}},
                       rows, 0);
 }
 
-Json stages_json(const TimeDerivation& time) {
-  Json json = Json::array();
-  for (const StageTime& stage : time.stages) {
-    Json chunks = Json::array();
-    for (const ChunkTime& chunk : stage.chunks) {
-      chunks.push_back({{"forward_seconds", in_seconds(chunk.forward)},
-                        {"backward_seconds", in_seconds(chunk.backward)}});
-    }
-    json.push_back({{"stage", stage.stage},
-                    {"busy_seconds", in_seconds(stage.busy)},
-                    {"reduce_seconds", in_seconds(stage.reduce)},
-                    {"update_seconds", in_seconds(stage.update)},
-                    {"finished_seconds", in_seconds(stage.finished)},
-                    {"chunks", chunks}});
+std::string links_text(const Timeline& timeline, const TextStyle& style) {
+  const std::vector<Seconds> busy = busy_links(timeline.parts, timeline.simulated);
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t l = 0; l < busy.size(); ++l) {
+    if (busy[l] == Seconds()) continue;
+    const double part = share(busy[l], timeline.simulated.step);
+    rows.push_back({timeline.parts.links[l].name, human_seconds(busy[l]),
+                    fmt::format("{:.1f} %", part * 100), bar_cell(style, Ink::transient, part)});
   }
-  return json;
-}
-
-Json links_json(const Judged& judged) {
-  std::map<std::string, std::int64_t> sent;
-  for (const CommunicationTerm& term : busiest(judged.derivation).terms) {
-    sent[link_of_term(*judged.job, term)] += in_bytes(term.sent);
-  }
-  Json json = Json::array();
-  for (const auto& [link, amount] : sent) {
-    json.push_back({{"link", link}, {"sent_bytes", amount}});
-  }
-  return json;
-}
-
-Json breakdown_json(const Job& job, const TimeDerivation& time) {
-  Json exposed = Json::object();
-  for (const auto& [axes, seconds] : exposed_by_axes(job, time)) {
-    exposed[axes] = in_seconds(seconds);
-  }
-  return {{"compute", in_seconds(total_of(time, TimeKind::compute))},
-          {"exposed_communication", exposed},
-          {"bubble", in_seconds(total_of(time, TimeKind::bubble))},
-          {"launch", in_seconds(total_of(time, TimeKind::launch))},
-          {"host", in_seconds(total_of(time, TimeKind::host))},
-          {"update", in_seconds(total_of(time, TimeKind::update))}};
-}
-
-Json terms_json(const Job& job, const TimeDerivation& time) {
-  Json json = Json::array();
-  for (const TimeTerm& term : time.terms) {
-    json.push_back({{"kind", name_of(term.kind)},
-                    {"what", term.what},
-                    {"unit", term.unit},
-                    {"phase", term.phase},
-                    {"axes", axis_names(job, term.axes)},
-                    {"seconds", in_seconds(term.time)}});
-  }
-  return json;
+  if (rows.empty()) return {};
+  return "\n" + table(style,
+                      {{.title = "link", .may_shrink = true},
+                       {.title = "in use", .right = true},
+                       {.title = "of step", .right = true},
+                       {.title = ""}},
+                      rows, 0);
 }
 
 }  // namespace
@@ -189,41 +161,69 @@ std::string binding_text(const Job& job, const TimeDerivation& time) {
   return most->second;
 }
 
-std::string timeline_text(const Judged& judged, const TimeDerivation& time,
-                          const TextStyle& style) {
-  return heading_text(judged, time, style) + terms_text(*judged.job, time, style) +
-         stages_text(time, style) + "\n" + verdict_of(judged.derivation) + "\n";
+std::string timeline_text(const Timeline& timeline, const TextStyle& style) {
+  std::string text = heading_text(timeline, style);
+  const std::string picture = picture_text(timeline.simulated, style);
+  if (!picture.empty()) text += "\n" + picture;
+  text += terms_text(*timeline.judged.job, timeline.time, style) + stages_text(timeline, style) +
+          links_text(timeline, style);
+  if (!timeline.advice.empty()) text += "\n" + findings_text(timeline.advice, style);
+  while (text.ends_with("\n\n")) text.pop_back();
+  return text + "\n" + verdict_of(timeline.judged.derivation) + "\n";
 }
 
-std::string timeline_json(const Judged& judged, const TimeDerivation& time) {
-  const double devices = static_cast<double>(judged.derivation.devices);
-  const double tokens = rate(time.tokens, time.step);
-  const double possible = in_flops_per_second(time.peak) * in_seconds(time.step);
-  const Json json = {
-      {"schema", "placet.timeline/1"},
-      {"model", {{"name", judged.job->model.name}}},
-      {"devices", judged.derivation.devices},
-      {"placement", judged.job->placement_text},
-      {"engine", judged.job->engine_text},
-      {"fits", judged.derivation.fits},
-      {"capacity_bytes", in_bytes(judged.derivation.capacity)},
-      {"peak_bytes", in_bytes(judged.derivation.peak)},
-      {"step_seconds", in_seconds(time.step)},
-      {"tokens_per_second", tokens},
-      {"tokens_per_second_per_device", tokens / devices},
-      {"model_flops_per_device_per_second", rate(time.model_flops, time.step) / devices},
-      {"mfu", utilisation(time)},
-      {"hfu", possible > 0 ? time.hardware_flops / possible : 0},
-      {"mfu_convention",
-       "6 per active non-embedding parameter and token plus 12 L d s of attention, over the dense "
-       "bf16 peak"},
-      {"breakdown", breakdown_json(*judged.job, time)},
-      {"terms", terms_json(*judged.job, time)},
-      {"critical_stage", time.critical},
-      {"stages", stages_json(time)},
-      {"links", links_json(judged)},
-      {"binds", binding_text(*judged.job, time)}};
-  return print_json(json);
+std::vector<Seconds> busy_links(const StepParts& parts, const Simulation& simulated) {
+  std::vector<Seconds> busy(parts.links.size());
+  for (const SimulatedLink& link : simulated.links) {
+    Seconds& most = busy[static_cast<std::size_t>(link.link)];
+    most = std::max(most, link.busy);
+  }
+  return busy;
+}
+
+Seconds computing(const SimulatedStage& stage) {
+  return stage.of(Doing::forward) + stage.of(Doing::recomputation) + stage.of(Doing::backward) +
+         stage.of(Doing::weights);
+}
+
+Seconds waiting(const SimulatedStage& stage) {
+  return stage.of(Doing::collective) + stage.of(Doing::gather) + stage.of(Doing::send) +
+         stage.of(Doing::reduce) + stage.of(Doing::after);
+}
+
+double imbalance_of(const Simulation& simulated) {
+  Seconds most;
+  Seconds sum;
+  for (const SimulatedStage& stage : simulated.stages) {
+    most = std::max(most, computing(stage));
+    sum += computing(stage);
+  }
+  const double mean = in_seconds(sum) / static_cast<double>(simulated.stages.size());
+  return mean > 0 ? in_seconds(most) / mean - 1 : 0;
+}
+
+double rate_of(double amount, Seconds time) {
+  return time > Seconds() ? amount / in_seconds(time) : 0;
+}
+
+std::string name_of_term(const Job& job, const TimeTerm& term) {
+  std::string text(term.what);
+  if (!term.unit.empty()) text += " of " + std::string(term.unit);
+  if (term.axes != 0) text += " over " + axes_text(job, term.axes);
+  if (!term.phase.empty()) text += ", " + std::string(term.phase);
+  return text;
+}
+
+std::vector<std::pair<std::string, Seconds>> exposed_by_axes(const Job& job,
+                                                             const TimeDerivation& time) {
+  std::map<std::string, Seconds> by;
+  for (const TimeTerm& term : time.terms) {
+    if (term.kind != TimeKind::exposed) continue;
+    by[term.axes == 0 ? "host" : axes_text(job, term.axes)] += term.time;
+  }
+  const Seconds sent = total_of(time, TimeKind::send);
+  if (sent > Seconds()) by["stages"] += sent;
+  return {by.begin(), by.end()};
 }
 
 }  // namespace placet

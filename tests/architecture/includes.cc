@@ -100,7 +100,8 @@ const std::vector<Folder>& folders() {
       // each other.
       {"check", {"units", "model", "cluster", "program"}, {}},
       {"algebra", {"units", "model", "cluster", "program"}, {}},
-      {"simulate", {"units", "cluster", "program"}, {}},
+      // Plays as events the same pieces that derive folds into a closed form.
+      {"simulate", {"units", "model", "cluster", "placement", "schedule", "profile", "derive"}, {}},
       // With the value types that what it calls takes and gives.
       {"search",
        {"placement", "derive", "lower", "check", "simulate", "units", "model", "cluster",

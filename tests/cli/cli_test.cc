@@ -1,72 +1,14 @@
 // The program from outside: exit status, standard output, standard error.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
+
+#include "cli/program_run.h"
 
 namespace placet {
 namespace {
 
 using Json = nlohmann::json;
-
-struct Result {
-  int status = -1;
-  std::string out;
-  std::string err;
-};
-
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "placet-cli-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string file(const std::string& name) const { return (path_ / name).string(); }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(path_ / name) << text;
-    return file(name);
-  }
-
- private:
-  std::filesystem::path path_;
-};
-
-std::string read(const std::string& path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-// Runs `placet ARGUMENTS` through the shell, with `before` (variables) in front of it.
-Result run(const std::string& arguments, const std::string& before = "") {
-  const Folder folder;
-  const std::string command = before + " " PLACET_PROGRAM " " + arguments + " >" +
-                              folder.file("out") + " 2>" + folder.file("err");
-  const int raw = std::system(command.c_str());
-  return {.status = WIFEXITED(raw) ? WEXITSTATUS(raw) : -1,
-          .out = read(folder.file("out")),
-          .err = read(folder.file("err"))};
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-void expect_wrong_input(const std::string& arguments, const std::string& message) {
-  const Result result = run(arguments);
-  EXPECT_EQ(result.status, 2) << arguments;
-  EXPECT_EQ(result.out, "") << arguments;
-  EXPECT_TRUE(result.err.starts_with("placet: ")) << result.err;
-  EXPECT_EQ(result.err.find("placet: ", 1), std::string::npos) << result.err;
-  EXPECT_TRUE(has(result.err, message)) << result.err;
-}
 
 const std::string kFits =
     "derive llama-3.1-8b --cluster h100-sxm:1 --seq 4096 "
@@ -110,41 +52,6 @@ TEST(ExitStatusTest, HelpAndVersionAreNoErrors) {
     EXPECT_EQ(result.err, "") << arguments;
   }
   EXPECT_TRUE(has(run("derive --help").out, "Examples:"));
-}
-
-TEST(SimulateTest, TermsAddUpToTheStep) {
-  const Result result = run(
-      "simulate llama-3.2-1b --cluster h100-sxm:2 --placement 'dp=8:zero1 tp=2:tp+sp' --seq 2048 "
-      "--global-batch 16 --json");
-  ASSERT_EQ(result.status, 0) << result.err;
-  const Json json = Json::parse(result.out);
-  EXPECT_EQ(json["schema"], "placet.timeline/1");
-  double sum = 0;
-  for (const Json& term : json["terms"]) sum += term["seconds"].get<double>();
-  const double step = json["step_seconds"].get<double>();
-  EXPECT_NEAR(sum, step, 1e-9);
-  EXPECT_NEAR(json["tokens_per_second"].get<double>(), 16 * 2048 / step, 1e-3);
-  EXPECT_GT(json["mfu"].get<double>(), 0);
-  EXPECT_LT(json["mfu"].get<double>(), 1);
-  EXPECT_TRUE(json["breakdown"]["exposed_communication"].contains("tp"));
-  EXPECT_EQ(json["stages"].size(), 1U);
-  EXPECT_FALSE(json["binds"].get<std::string>().empty());
-}
-
-TEST(SimulateTest, TextSaysWhereTimeGoes) {
-  const Result result =
-      run("simulate llama-3.2-1b --cluster h100-sxm:1 --placement 'pp=2:1f1b dp=4:ddp' --seq 2048 "
-          "--global-batch 32");
-  EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_TRUE(has(result.out, "One step of llama-3.2-1b"));
-  EXPECT_TRUE(has(result.out, "bound by"));
-  EXPECT_TRUE(has(result.out, "waiting for stages"));
-}
-
-TEST(SimulateTest, NeedsACluster) {
-  const Result result = run("simulate 70B --placement dp=8:ddp");
-  EXPECT_EQ(result.status, 2);
-  EXPECT_TRUE(has(result.err, "--cluster: is missing: time depends on devices and links"));
 }
 
 const std::string kSmallPlan =

@@ -1,0 +1,17 @@
+// A simulated step as a trace for chrome://tracing and Perfetto (docs/formats.md): one process per
+// stage, one thread per lane.
+#pragma once
+
+#include <string>
+
+#include "report/judged.h"
+#include "simulate/simulation.h"
+
+namespace placet {
+
+/// Chrome's trace event format, JSON object form: complete events ("X"), times in microseconds as
+/// the format asks, and names of processes and threads. Slices beyond those that the simulation
+/// kept are missing; `otherData` says how many.
+std::string trace_json(const Judged& judged, const Simulation& simulated);
+
+}  // namespace placet
