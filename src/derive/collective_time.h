@@ -51,6 +51,9 @@ class MessageTimer {
   /// What the host needs to launch them, beyond the engine's own time per collective.
   Seconds host(const CommunicationTerm& term) const;
 
+  /// What copying the members' parts one by one takes, where the engine does that.
+  Seconds copies(const CommunicationTerm& term) const;
+
  private:
   const GroupPlace& place(AxisMask axes);
 

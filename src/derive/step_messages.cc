@@ -23,7 +23,8 @@ StepMessages step_messages(const Layout& layout, const CommunicationClass& traff
     if (term.state == State::activations &&
         (!term.unit.empty() || term.what == "boundary gradients"))
       continue;  // of a unit's values, or the way back, which takes as long
-    const Seconds all = timer.all(term);
+    const bool is_state = term.state == State::parameters || term.state == State::gradients;
+    const Seconds all = timer.all(term) + (is_state ? timer.copies(term) : Seconds());
     switch (term.phase) {
       case Phase::forward:
         out.forward.add(term.axes, all / m);
