@@ -1,6 +1,8 @@
 // What an engine does with time: facts of EngineTiming (docs/formats.md).
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <utility>
 
 #include "catalog/profile_facts.h"
 #include "profile/profile.h"
@@ -68,9 +70,33 @@ void set_attention(const Reader& value, EngineTiming& timing) {
   timing.attention_kernel = word == "unfused" ? std::string() : word;
 }
 
+/// Two figures, forward and backward.
+std::pair<double, double> both_ways(const Reader& value) {
+  const std::vector<Reader> figures = value.items();
+  if (figures.size() != 2) value.fail("is no pair", "a figure forward and one backward");
+  return {figures[0].number({0, 10'000}), figures[1].number({0, 10'000})};
+}
+
+void set_steps(const Reader& value, EngineTiming& timing) {
+  timing.steps = {};
+  for (const auto& [word, entry] : value.members()) {
+    const auto kind = op_kind_named(word);
+    if (!kind) entry.fail("is of no operator", "a kind of operator such as norm or rotary");
+    entry.allow({"bytes", "launches"});
+    const auto bytes = both_ways(entry.at("bytes"));
+    const auto launches = both_ways(entry.at("launches"));
+    timing.steps[static_cast<std::size_t>(*kind)] = {
+        .forward_bytes = bytes.first,
+        .backward_bytes = bytes.second,
+        .forward_launches = std::lround(launches.first),
+        .backward_launches = std::lround(launches.second)};
+  }
+}
+
 const std::vector<TimingFact>& timing_facts() {
   static const std::vector<TimingFact> kFacts = {
       {"fused_kernels", set_fused},
+      {"operators_in_steps", set_steps},
       {"attention_kernel", set_attention},
       {"overlaps", set_overlaps},
       number("score_bytes_forward", &EngineTiming::score_bytes_forward),
@@ -85,6 +111,10 @@ const std::vector<TimingFact>& timing_facts() {
       duration("host_us_per_step", &EngineTiming::host_per_step),
       count("extra_launches", &EngineTiming::extra_launches),
       count("launches_per_expert", &EngineTiming::launches_per_expert),
+      number("cast_bytes", &EngineTiming::cast_bytes),
+      count("narrow_launches", &EngineTiming::narrow_launches),
+      count("launches_per_member", &EngineTiming::launches_per_member),
+      flag("gathers_after_reductions", &EngineTiming::gathers_after_reductions),
       flag("waits_for_routing", &EngineTiming::waits_for_routing),
       flag("captures_launches", &EngineTiming::captures_launches),
       flag("sends_block", &EngineTiming::sends_block)};

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "derive/kernel_time.h"
+
 namespace placet {
 namespace {
 
@@ -250,6 +252,14 @@ Seconds MessageTimer::all(const CommunicationTerm& term) {
 Seconds MessageTimer::host(const CommunicationTerm& term) const {
   if (!job_.cluster || job_.cluster->groups.empty()) return {};
   return job_.cluster->groups.front().host_per_member * real((term.group - 1) * term.count);
+}
+
+Seconds MessageTimer::copies(const CommunicationTerm& term) const {
+  const EngineTiming& timing = job_.profile.timing;
+  if (timing.launches_per_member == 0 || !job_.cluster || term.group <= 1) return {};
+  const Seconds shortest = slowest_group(*job_.cluster).device.rates.kernel;
+  const std::int64_t launches = timing.launches_per_member * (term.group - 1) * term.count;
+  return std::max(timing.host_per_launch, shortest) * real(launches);
 }
 
 Seconds call_time(const Job& job, const CommunicationTerm& term) {

@@ -65,6 +65,9 @@ class MessageTimer {
   /// The levels themselves. REQUIRES: a cluster.
   const std::vector<Level>& levels() const;
 
+  /// What copying the members' parts one by one takes, where the engine does that.
+  Seconds copies(const CommunicationTerm& term) const;
+
  private:
   const GroupPlace& place(AxisMask axes);
 

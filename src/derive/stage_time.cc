@@ -29,7 +29,9 @@ std::vector<ChunkPasses> passes_of(const Job& job, const Stage& stage, const Sta
                          stage.chunks[c].size());
     };
     chunk.forward.exposed = beside(messages.forward, chunk.forward);
-    chunk.backward.exposed = beside(messages.backward, chunk.backward);
+    chunk.backward.exposed = job.profile.timing.gathers_after_reductions
+                                 ? scaled(messages.backward, share)
+                                 : beside(messages.backward, chunk.backward);
   }
   return out;
 }

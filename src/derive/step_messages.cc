@@ -20,6 +20,11 @@ StepPlace place_in_step(const CommunicationTerm& term) {
   return term.state == State::parameters ? StepPlace::update : StepPlace::scalars;
 }
 
+Seconds time_in_step(const CommunicationTerm& term, MessageTimer& timer) {
+  const bool is_state = term.state == State::parameters || term.state == State::gradients;
+  return timer.all(term) + (is_state ? timer.copies(term) : Seconds());
+}
+
 StepMessages step_messages(const Layout& layout, const CommunicationClass& traffic,
                            MessageTimer& timer) {
   StepMessages out;
@@ -32,19 +37,19 @@ StepMessages step_messages(const Layout& layout, const CommunicationClass& traff
       case StepPlace::unit:
         break;
       case StepPlace::forward:
-        out.forward.add(term.axes, timer.all(term) / m);
+        out.forward.add(term.axes, time_in_step(term, timer) / m);
         break;
       case StepPlace::backward:
-        out.backward.add(term.axes, timer.all(term) / m);
+        out.backward.add(term.axes, time_in_step(term, timer) / m);
         break;
       case StepPlace::reduce:
-        out.reduce.add(term.axes, timer.all(term));
+        out.reduce.add(term.axes, time_in_step(term, timer));
         break;
       case StepPlace::update:
-        out.update.add(term.axes, timer.all(term));
+        out.update.add(term.axes, time_in_step(term, timer));
         break;
       case StepPlace::scalars:
-        out.scalars.add(term.axes, timer.all(term));
+        out.scalars.add(term.axes, time_in_step(term, timer));
         break;
     }
   }

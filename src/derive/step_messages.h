@@ -32,6 +32,10 @@ enum class StepPlace : std::uint8_t {
 };
 StepPlace place_in_step(const CommunicationTerm& term);
 
+/// What a message takes of a step by itself: all its calls, and copies of the members' parts where
+/// the engine makes them of a state.
+Seconds time_in_step(const CommunicationTerm& term, MessageTimer& timer);
+
 /// Of one stage. REQUIRES: the job has a cluster.
 StepMessages step_messages(const Layout& layout, const CommunicationClass& traffic,
                            MessageTimer& timer);

@@ -136,7 +136,7 @@ class PartsWriter {
   }
 
   void push(std::vector<MessagePart>& to, const CommunicationTerm& term, double rounds) {
-    const Seconds time = timer_.all(term) / rounds;
+    const Seconds time = time_in_step(term, timer_) / rounds;
     if (time == Seconds()) return;
     remember_use(term.axes);
     to.push_back({.axes = term.axes,

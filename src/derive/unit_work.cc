@@ -143,6 +143,10 @@ class WorkWriter {
                                                        : job_.precision.compute);
   }
 
+  bool is_narrow(const Operator& op) const {
+    return format(op) != format_of(job_.precision.compute);
+  }
+
   KernelWork product(const Operator& op, const ProductShape& shape) const {
     const double wide = static_cast<double>(bits_of(job_.precision.compute)) / 8;
     const auto area = [](std::int64_t a, std::int64_t b) {
@@ -156,7 +160,8 @@ class WorkWriter {
             .format = format(op),
             .bytes = wide * elements * static_cast<double>(shape.batch),
             .flops = flops_of(shape),
-            .launches = launches_of(op, shape.batch),
+            .launches =
+                launches_of(op, shape.batch) * (is_narrow(op) ? 1 + timing_.narrow_launches : 1),
             .aligned = is_aligned(op)};
   }
 
@@ -178,11 +183,12 @@ class WorkWriter {
   /// for this product and, the other way round, for that of the weight's gradient.
   void write_cast(const Operator& op, const ProductShape& s, std::int64_t width,
                   std::vector<KernelWork>& out) const {
-    if (format(op) == format_of(job_.precision.compute)) return;
+    if (!is_narrow(op)) return;
     const double elements =
         static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(width);
     const double written = static_cast<double>(bits_of(*job_.precision.products)) / 8;
-    out.push_back(stream(op, elements * 2 * written, launches_of(op, s.batch)));
+    const double moved = elements * (2 * written + timing_.cast_bytes);
+    out.push_back(stream(op, moved, launches_of(op, s.batch)));
   }
 
   bool has_product(const Operator& op) const {
@@ -228,6 +234,28 @@ class WorkWriter {
 
   KernelWork stream(const Operator& op, double bytes, std::int64_t launches) const {
     return {.what = op.name, .bytes = std::max(0.0, bytes), .launches = launches};
+  }
+
+  // --- operators in several kernels
+
+  const OperatorSteps& steps_of(const Operator& op) const {
+    return timing_.steps[static_cast<std::size_t>(op.kind)];
+  }
+
+  /// A bias belongs to its product, but for the last one of experts, which is scaled by the token's
+  /// weight on the way to their sum.
+  bool runs_in_steps(std::size_t o) const {
+    if (!steps_of(op_at(o)).given()) return false;
+    if (op_at(o).kind != OpKind::bias) return true;
+    return o + 1 < kind_.operators.size() && op_at(o + 1).kind == OpKind::combine;
+  }
+
+  KernelWork in_steps(const Operator& op, bool backward) const {
+    const OperatorSteps& steps = steps_of(op);
+    const double elements =
+        sum(op.outputs, [&](int v) { return static_cast<double>(unit_.local.values[at(v)]); });
+    return stream(op, elements * (backward ? steps.backward_bytes : steps.forward_bytes),
+                  backward ? steps.backward_launches : steps.forward_launches);
   }
 
   // --- attention
@@ -289,10 +317,21 @@ class WorkWriter {
     out.push_back(stream(op, each * s.pairs, drops ? 3 : 2));
   }
 
+  /// Keys and values repeated for all heads where the kernel does not share them: written forward;
+  /// backward their gradients are read and added up.
+  void write_expanded(const Operator& op, std::vector<KernelWork>& out) const {
+    for (const int slot : {internal::kKeysExpanded, internal::kValuesExpanded}) {
+      if (at(slot) >= op.internals.size()) continue;
+      const int v = op.internals[at(slot)];
+      if (unit_.plan.is_kept[at(v)]) out.push_back(stream(op, bytes_of_value(v), 1));
+    }
+  }
+
   void write_attention(const Operator& op, bool backward, std::vector<KernelWork>& out) const {
     if (timing_.attention_kernel.empty()) {
       plain_attention(op, backward, out);
     } else {
+      write_expanded(op, out);
       out.push_back(fused_attention(op, backward));
     }
   }
@@ -313,6 +352,7 @@ class WorkWriter {
     if (op.kind == OpKind::loss) {
       return forward_.push_back(stream(op, logits_of(op) * timing_.logit_bytes / 2, 4));
     }
+    if (runs_in_steps(o)) return forward_.push_back(in_steps(op, false));
     const double taken = op.kind == OpKind::embedding ? outputs(op) : inputs(op);
     const double moved = taken + outputs(op) + 2 * kept_inside(op) + sorted_again(op);
     if (joins_before(o)) {
@@ -345,6 +385,7 @@ class WorkWriter {
     if (op.kind == OpKind::loss) {
       return out_.backward.push_back(stream(op, logits_of(op) * timing_.logit_bytes / 2, 3));
     }
+    if (runs_in_steps(o)) return out_.backward.push_back(in_steps(op, true));
     if (op.kind == OpKind::residual_add) return;  // its gradient is that of both inputs
     write_stream_backward(o);
   }

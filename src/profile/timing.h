@@ -3,6 +3,7 @@
 // computation (docs/theory.md §7.5). Facts with sources, like the rest of a profile.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -27,10 +28,22 @@ enum class Overlap : std::uint8_t {
 inline constexpr int kOverlapCount = 9;
 std::string_view name_of(Overlap overlap);
 
+/// An operator that an engine runs as several kernels, each way: bytes moved per element of its
+/// outputs by all of them, and their number. No bytes: one kernel, which reads and writes once.
+struct OperatorSteps {
+  double forward_bytes = 0;
+  double backward_bytes = 0;
+  std::int64_t forward_launches = 1;
+  std::int64_t backward_launches = 1;
+  bool given() const { return forward_bytes > 0 || backward_bytes > 0; }
+  friend bool operator==(const OperatorSteps&, const OperatorSteps&) = default;
+};
+
 struct EngineTiming {
   /// Operators that run as one kernel, in order of the model: what flows between them never
   /// reaches memory. The plain theory fuses a bias into the product before it.
   std::vector<std::vector<OpKind>> fused{{OpKind::linear, OpKind::bias}};
+  std::array<OperatorSteps, kOpKindCount> steps{};
   std::string attention_kernel = "flash-2";  // empty: products, softmax and dropout apart
   /// Of attention without such a kernel: bytes moved per score beside the products, by softmax and
   /// by dropout (each way).
@@ -52,6 +65,16 @@ struct EngineTiming {
   /// Launches per expert of a product with the device's experts, and of the cast of what goes into
   /// it; 0: one kernel for all of them.
   std::int64_t launches_per_expert = 0;
+  /// Products in fewer bits than their operands have: bytes per element that the cast reads beyond
+  /// what the kernel before wrote, and further launches per product (scales brought into order).
+  double cast_bytes = 0;
+  std::int64_t narrow_launches = 0;
+  /// Launches per collective of parameters or gradients and further member of its group, whose part
+  /// is copied by a kernel of its own; 0: members' parts lie side by side in one buffer.
+  std::int64_t launches_per_member = 0;
+  /// Backward, a unit's parameters are gathered after the gradients of the one before are reduced,
+  /// one message at a time: nothing is left for either to run beside.
+  bool gathers_after_reductions = false;
   bool waits_for_routing = false;  // the host reads how many tokens each expert gets
   bool captures_launches = false;  // a pass is replayed as one recorded graph: one launch
   std::uint16_t overlaps = 0;      // set of Overlap

@@ -83,6 +83,8 @@ RunDegrees read_degrees(RowReader& reader, const RunShape& shape) {
   if (devices && *devices != inner * degrees.data * degrees.context) {
     reader.miss("dp x tp x pp x cp is not n_gpus");
   }
+  // A model of the catalogue says itself whether it has experts.
+  if (!shape.catalogue_model.empty()) degrees.expert = reader.find_whole("ep", range).value_or(1);
   if (shape.experts > 0) degrees.expert = reader.need_whole("ep", range);
   if ((degrees.data * degrees.context) % degrees.expert != 0) {
     reader.miss("ep does not divide dp x cp");

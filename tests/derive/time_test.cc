@@ -97,6 +97,43 @@ TEST(Time, ExpertsMayBeLaunchedOneByOne) {
   EXPECT_NEAR(in_seconds(apart - together), 27, 1e-3);
 }
 
+// Four devices that share everything: every collective of parameters or gradients copies the parts
+// of three further members, a launch each, and nothing else in the step takes longer for it.
+TEST(Time, PartsOfMembersMayBeCopiedOneByOne) {
+  Job job = timed_job({axis("dp", 4, Cut::batch, kAllSharded)}, 4, 8);
+  job.profile.timing.host_per_launch = seconds(1);
+  const Seconds together = total_of(derive_time(job), TimeKind::exposed);
+  job.profile.timing.launches_per_member = 1;
+  const Seconds apart = total_of(derive_time(job), TimeKind::exposed);
+  double collectives = 0;
+  const Derivation derivation = derive(job);
+  for (const CommunicationTerm& term : derivation.communication.front().terms) {
+    const bool counts = term.state == State::parameters || term.state == State::gradients;
+    if (counts) collectives += static_cast<double>(term.count);
+  }
+  ASSERT_GT(collectives, 0);
+  EXPECT_NEAR(in_seconds(apart - together), 3 * collectives, 1e-3);
+}
+
+// A gather that follows the reduction before it has nothing left to hide behind; forward it has.
+TEST(Time, GathersAfterReductionsAreWaitedFor) {
+  Job job = timed_job({axis("dp", 4, Cut::batch, kAllSharded)}, 4, 8);
+  const auto waited = [&](std::string_view phase) {
+    double sum = 0;
+    for (const TimeTerm& term : derive_time(job).terms) {
+      if (term.kind == TimeKind::exposed && term.phase == phase) sum += in_seconds(term.time);
+    }
+    return sum;
+  };
+  const double forward = waited("forward");
+  const double backward = waited("backward");
+  job.profile.timing.overlaps = 1U << static_cast<unsigned>(Overlap::gathers);
+  EXPECT_LT(waited("backward"), backward);
+  job.profile.timing.gathers_after_reductions = true;
+  EXPECT_NEAR(waited("backward"), backward, 1e-12);
+  EXPECT_LT(waited("forward"), forward);
+}
+
 // What follows the routing takes the host longer than the device, what lies before it does not. A
 // host that runs ahead of its device has some of it launched by then; one that waits has not.
 TEST(Time, AHostThatWaitsForRoutingLosesItsLead) {

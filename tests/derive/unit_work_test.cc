@@ -101,5 +101,49 @@ TEST(UnitWork, FusedOperatorsDoNotLaunch) {
   EXPECT_LT(launches(block_of(job)), apart);
 }
 
+// Two norms of s tokens and 8 values each (small_llama.h), as several kernels of 36 and 84 bytes per
+// value.
+TEST(UnitWork, AnOperatorMayTakeSeveralKernels) {
+  Job job = plain_job(build_model(small_architecture(4)), {axis("dp", 1, Cut::batch)}, 8, 1);
+  job.profile.timing.steps[static_cast<std::size_t>(OpKind::norm)] = {
+      .forward_bytes = 36, .backward_bytes = 84, .forward_launches = 7, .backward_launches = 14};
+  const UnitWork work = block_of(job);
+  const double values = static_cast<double>(job.batch.sequence * job.model.figures.hidden);
+  const auto of = [&](const std::vector<KernelWork>& kernels, double each, std::int64_t launches) {
+    return std::ranges::count_if(kernels, [&](const KernelWork& kernel) {
+      return kernel.bytes == each * values && kernel.launches == launches;
+    });
+  };
+  EXPECT_EQ(of(work.forward, 36, 7), 2);
+  EXPECT_EQ(of(work.backward, 84, 14), 2);
+}
+
+// Products in 8 bits: each cast reads two bytes more per element, and each product has two launches
+// more.
+TEST(UnitWork, NarrowProductsReadWhatTheyCast) {
+  Job job = plain_job(build_model(small_architecture(4)), {axis("dp", 1, Cut::batch)}, 8, 1);
+  job.precision.products = Dtype::fp8;
+  const auto sums = [&] {
+    double bytes = 0;
+    std::int64_t launches = 0;
+    for (const KernelWork& kernel : block_of(job).forward) {
+      if (kernel.kind == KernelWork::Kind::stream) bytes += kernel.bytes;
+      if (kernel.kind == KernelWork::Kind::product) launches += kernel.launches;
+    }
+    return std::pair(bytes, launches);
+  };
+  const auto before = sums();
+  double cast = 0;
+  for (const KernelWork& kernel : block_of(job).forward) {
+    if (kernel.kind != KernelWork::Kind::product) continue;
+    cast += static_cast<double>(kernel.shape.m * kernel.shape.k);
+  }
+  job.profile.timing.cast_bytes = 2;
+  job.profile.timing.narrow_launches = 2;
+  const auto after = sums();
+  EXPECT_DOUBLE_EQ(after.first - before.first, 2 * cast);
+  EXPECT_EQ(after.second, 3 * before.second);
+}
+
 }  // namespace
 }  // namespace placet
