@@ -1,5 +1,6 @@
 // placet plan MODEL --cluster ...: the best placements, and the proof that there is no better one.
 #include <fmt/format.h>
+#include <tbb/parallel_for.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -154,10 +155,11 @@ void check_prices(const Job& base) {
   }
 }
 
-/// Judges the printed plans while there is time.
+/// Judges the printed plans side by side while there is time.
 void prove_plans(const PlanSpace& space, PlanSheet& sheet) {
   const Clock::time_point start = Clock::now();
-  for (PlanLine& line : sheet.plans) {
+  tbb::parallel_for(std::size_t{0}, sheet.plans.size(), [&](std::size_t i) {
+    PlanLine& line = sheet.plans[i];
     Job job = space.base();
     space.apply(line.found.plan, job);
     if (since(start) > kProofSeconds || passes_to_prove(job) > kMostPasses) {
@@ -165,7 +167,7 @@ void prove_plans(const PlanSpace& space, PlanSheet& sheet) {
     } else {
       line.proof = prove(job);
     }
-  }
+  });
 }
 
 void explain(const PlanSpace& space, const Vocabulary& vocabulary, const PlanOptions& options,
@@ -179,7 +181,7 @@ void explain(const PlanSpace& space, const Vocabulary& vocabulary, const PlanOpt
     return;
   }
   PlanLine& best = sheet.plans.front();
-  best.neighbours = neighbour_lines(space, vocabulary, best, neighbours_of(space, best.found));
+  best.neighbours = neighbour_lines(space, vocabulary, best, neighbours_of(space, best.found, options));
   if (sheet.counts.exact) sheet.margins = margins_of(space, best.found, options);
 }
 
@@ -198,7 +200,8 @@ int plan_job(const PlanCall& call) {
 
   const InterruptWatch watch;
   PlanOptions options{.goal = call.goal == "memory" ? PlanGoal::memory : PlanGoal::time,
-                      .top = call.top};
+                      .top = call.top,
+                      .costs = std::make_shared<PlanCosts>(space)};
   options.stopped = [] { return interrupted != 0; };
   const Clock::time_point start = Clock::now();
   PlanSheet sheet{.base = &base,

@@ -34,6 +34,9 @@ inline constexpr double kNoBound = std::numeric_limits<double>::infinity();
 /// Sums are added up in different orders; a bound may pass the exact value by this part of it.
 inline constexpr double kRounding = 1e-9;
 
+/// A bound, less what rounding may have added to it.
+inline double shrunk(double bound) { return bound * (1 - kRounding); }
+
 template <class Node, class Answer>
 struct Opened {
   std::vector<Node> children;

@@ -194,9 +194,10 @@ void name_largest(const PlanSpace& space, PlanShortage& out) {
 
 }  // namespace
 
-std::vector<PlanNeighbour> neighbours_of(const PlanSpace& space, const FoundPlan& plan) {
+std::vector<PlanNeighbour> neighbours_of(const PlanSpace& space, const FoundPlan& plan,
+                                         const PlanOptions& options) {
   std::vector<PlanNeighbour> all = Neighbourhood(space, plan.plan).all();
-  const PlanTree tree(space, PlanGoal::time);
+  const PlanTree tree(space, PlanGoal::time, options.costs);
   tbb::parallel_for(std::size_t{0}, all.size(),
                     [&](std::size_t i) { all[i].judged = tree.evaluate(all[i].plan); });
   std::vector<PlanNeighbour> best;
@@ -256,6 +257,7 @@ PlanShortage shortage_of(const PlanSpace& space, const PlanOptions& options) {
   for (std::int64_t times = 2; times <= kMostMultiple; times *= 2) {
     Job more = space.base();
     enlarge(*more.cluster, times);
+    one.costs = nullptr;
     if (find_plans(PlanSpace(more, space.choices(), space.constraints()), one).plans.empty()) {
       continue;
     }

@@ -21,7 +21,8 @@ struct PlanNeighbour {
 
 /// Of each choice the best other value, all else kept; where none is a plan, the one whose memory
 /// is least.
-std::vector<PlanNeighbour> neighbours_of(const PlanSpace& space, const FoundPlan& plan);
+std::vector<PlanNeighbour> neighbours_of(const PlanSpace& space, const FoundPlan& plan,
+                                         const PlanOptions& options);
 
 /// What one thing more would bring.
 struct PlanMargin {

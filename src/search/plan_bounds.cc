@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "derive/kernel_time.h"
+#include "derive/pipeline_time.h"
 
 namespace placet {
 namespace {
@@ -25,10 +26,11 @@ struct Pass {
   }
 };
 
-Pass pass_of(const DeviceChunk& chunk, const WorkPair& work, const Recompute& recompute) {
+Pass pass_of(const DeviceChunk& chunk, const WorkPair& work, const Recompute& recompute,
+             Counting counting) {
   Pass out;
   for (const KindRun& run : chunk.runs) {
-    const std::int64_t again = recomputed_of(run, recompute);
+    const std::int64_t again = recomputed_of(run, recompute, counting);
     out.add((*work.plain)[index(run.kind)], static_cast<double>(run.count - again));
     if (again > 0) out.add((*work.again)[index(run.kind)], static_cast<double>(again));
   }
@@ -68,18 +70,16 @@ StepBound::StepBound(const BoundFacts& facts, const PipelineShape& pipeline,
   backward_.resize(forward_.size());
 }
 
-void StepBound::add_device(std::size_t device, const WorkPair& work, const Recompute& recompute,
-                           const StepCosts& messages) {
-  const StepCosts::Device own =
-      device < messages.devices.size() ? messages.devices[device] : StepCosts::Device{};
+void StepBound::add_device(std::size_t device, const Given& given) {
+  const StepCosts::Device own = given.of(device);
   const std::vector<DeviceChunk>& chunks = pipeline_.devices[device];
   const double share = 1.0 / static_cast<double>(chunks.size());
-  const double message = facts_.sender_waits ? messages.boundary : 0;
+  const double message = facts_.sender_waits ? given.messages.boundary : 0;
   double all = 0;
   double last_backward = 0;
   for (std::size_t c = 0; c < chunks.size(); ++c) {
     const DeviceChunk& chunk = chunks[c];
-    const Pass pass = pass_of(chunk, work, recompute);
+    const Pass pass = pass_of(chunk, given.work, given.recompute, given.counting);
     const double units = std::max(1, chunk.count);
     const auto whole = [&](double device_time, double host_time, double sent) {
       const double busy = std::max(device_time, host_time) + facts_.host_per_pass;
@@ -101,6 +101,17 @@ void StepBound::add_device(std::size_t device, const WorkPair& work, const Recom
                                 facts_.message_share);
 }
 
+void StepBound::copy_device(std::size_t from, std::size_t to) {
+  own_[to] = own_[from];
+  reduce_[to] = reduce_[from];
+  const std::vector<DeviceChunk>& chunks = pipeline_.devices[from];
+  for (std::size_t c = 0; c < (both_ways_ ? 1 : chunks.size()); ++c) {
+    const auto target = index(pipeline_.devices[to][c].stage);
+    forward_[target] = forward_[index(chunks[c].stage)];
+    backward_[target] = backward_[index(chunks[c].stage)];
+  }
+}
+
 double StepBound::longest() {
   double end = 0;    // of a device with its reduction
   double whole = 0;  // of the pipeline
@@ -118,9 +129,17 @@ double StepBound::longest() {
   return std::max(end, whole + *std::ranges::min_element(reduce_));
 }
 
-double StepBound::least(const WorkPair& work, const Recompute& recompute,
-                        const StepCosts& messages) {
-  for (std::size_t d = 0; d < own_.size(); ++d) add_device(d, work, recompute, messages);
+double StepBound::least(const WorkPair& work, const Recompute& recompute, const StepCosts& messages,
+                        Counting counting) {
+  const Given given{work, recompute, messages, counting};
+  for (std::size_t d = 0; d < own_.size(); ++d) {
+    const std::size_t like = index(pipeline_.like[d]);
+    if (like < d && given.of(like) == given.of(d)) {
+      copy_device(like, d);
+    } else {
+      add_device(d, given);
+    }
+  }
   double after = messages.after;
   if (facts_.update_beside) {
     const double open = after / static_cast<double>(work.plain->size());
@@ -129,15 +148,75 @@ double StepBound::least(const WorkPair& work, const Recompute& recompute,
   return longest() + messages.update + after + facts_.host_per_step;
 }
 
+double least_flow(const BoundFacts& facts, const PipelineShape& pipeline, const WorkPair& work,
+                  const Recompute& recompute, std::int64_t micro_batches) {
+  PipelineWork flow{.schedule = pipeline.schedule, .micro_batches = micro_batches};
+  for (const std::vector<DeviceChunk>& chunks : pipeline.devices) {
+    std::vector<ChunkTime>& times = flow.devices.emplace_back();
+    for (const DeviceChunk& chunk : chunks) {
+      const Pass pass = pass_of(chunk, work, recompute, Counting::exact);
+      const auto whole = [&](double device, double host) {
+        return seconds(std::max(device, host) + facts.host_per_pass);
+      };
+      times.push_back({.forward = whole(pass.forward, pass.forward_host),
+                       .backward = whole(pass.backward, pass.backward_host),
+                       .backward_weight = seconds(pass.weights)});
+    }
+  }
+  return in_seconds(pipeline_time(flow).whole) + facts.host_per_step;
+}
+
+namespace {
+
+/// What is left of messages beside any amount of work: one of so many pieces, and the share that
+/// computation loses.
+double least_left(const BoundFacts& facts, double all, bool beside, double pieces) {
+  if (!beside) return all;
+  const double open = all / std::max(1.0, pieces);
+  return open + (all - open) * facts.message_share;
+}
+
+}  // namespace
+
+double least_end(const BoundFacts& facts, const PipelineShape& pipeline, const StateCosts& states) {
+  double least = std::numeric_limits<double>::infinity();
+  double after = 0;
+  for (const std::vector<std::int32_t>& units : pipeline.units) {
+    double reduce = 0;
+    double own_after = 0;
+    double count = 0;
+    for (std::size_t k = 0; k < states.size(); ++k) {
+      reduce += units[k] * states[k].reduce;
+      own_after += units[k] * states[k].after;
+      count += units[k];
+    }
+    after = std::max(after, own_after);
+    least = std::min(least, least_left(facts, reduce, facts.reductions_beside, count));
+  }
+  const auto pieces = static_cast<double>(states.size());
+  return update_of(pipeline, states) + least +
+         least_left(facts, after, facts.update_beside, pieces);
+}
+
+bool is_exchange(const WorkPair& work) {
+  for (std::size_t k = 0; k < work.plain->size(); ++k) {
+    const UnitCost& plain = (*work.plain)[k];
+    const UnitCost& again = (*work.again)[k];
+    const bool longer = again.forward >= plain.forward && again.backward >= plain.backward &&
+                        again.forward_host >= plain.forward_host &&
+                        again.backward_host >= plain.backward_host;
+    if (!longer || again.kept > plain.kept) return false;
+  }
+  return true;
+}
+
 double least_messages(const BoundFacts& facts, const PipelineShape& pipeline,
                       const StateCosts& states, std::int64_t micro_batches) {
   const auto m = static_cast<double>(micro_batches);
   // In two directions a device has its units twice, each of which sees half of the micro-batches.
   const double part = pipeline.schedule.hosting == Hosting::bidirectional ? 0.5 : 1;
   const auto left = [&](double all, bool beside, double pieces) {
-    if (!beside) return all;
-    const double open = all / std::max(1.0, pieces);
-    return open + (all - open) * facts.message_share;
+    return least_left(facts, all, beside, pieces);
   };
   double least = std::numeric_limits<double>::infinity();
   double after = 0;
@@ -208,10 +287,10 @@ struct ChunkBytes {
 };
 
 ChunkBytes chunk_bytes(const DeviceChunk& chunk, const WorkPair& work, const Recompute& recompute,
-                       std::int64_t held) {
+                       Counting counting, std::int64_t held) {
   ChunkBytes out;
   for (const KindRun& run : chunk.runs) {
-    const std::int64_t again = recomputed_of(run, recompute);
+    const std::int64_t again = recomputed_of(run, recompute, counting);
     const UnitCost& plain = (*work.plain)[index(run.kind)];
     const UnitCost& redone = again > 0 ? (*work.again)[index(run.kind)] : plain;
     out.kept += held * (plain.kept * (run.count - again) + redone.kept * again);
@@ -225,7 +304,8 @@ ChunkBytes chunk_bytes(const DeviceChunk& chunk, const WorkPair& work, const Rec
 
 std::vector<std::int64_t> least_activations(const PipelineShape& pipeline, const WorkPair& work,
                                             const Recompute& recompute,
-                                            const std::vector<std::vector<std::int64_t>>& held) {
+                                            const std::vector<std::vector<std::int64_t>>& held,
+                                            Counting counting) {
   std::vector<std::int64_t> out;
   for (std::size_t d = 0; d < pipeline.devices.size(); ++d) {
     const std::vector<DeviceChunk>& chunks = pipeline.devices[d];
@@ -233,7 +313,7 @@ std::vector<std::int64_t> least_activations(const PipelineShape& pipeline, const
     std::int64_t beyond = 0;  // of the last chunk in flight
     for (std::size_t c = 0; c < chunks.size(); ++c) {
       if (held[d][c] == 0) continue;
-      const ChunkBytes own = chunk_bytes(chunks[c], work, recompute, held[d][c]);
+      const ChunkBytes own = chunk_bytes(chunks[c], work, recompute, counting, held[d][c]);
       bytes += own.kept;
       beyond = own.beyond;
     }

@@ -25,6 +25,7 @@ struct StepCosts {
     double backward = 0;  // likewise, with reductions each time
     double reduce = 0;    // once
     double units = 1;     // it hosts
+    friend bool operator==(const Device&, const Device&) = default;
   };
   std::vector<Device> devices;
   double boundary = 0;  // a micro-batch's way to the next stage
@@ -49,11 +50,22 @@ class StepBound {
  public:
   StepBound(const BoundFacts& facts, const PipelineShape& pipeline, std::int64_t micro_batches);
 
-  double least(const WorkPair& work, const Recompute& recompute, const StepCosts& messages);
+  double least(const WorkPair& work, const Recompute& recompute, const StepCosts& messages,
+               Counting counting = Counting::exact);
 
  private:
-  void add_device(std::size_t device, const WorkPair& work, const Recompute& recompute,
-                  const StepCosts& messages);
+  struct Given {
+    const WorkPair& work;
+    const Recompute& recompute;
+    const StepCosts& messages;
+    Counting counting;
+
+    StepCosts::Device of(std::size_t device) const {
+      return device < messages.devices.size() ? messages.devices[device] : StepCosts::Device{};
+    }
+  };
+  void add_device(std::size_t device, const Given& given);
+  void copy_device(std::size_t from, std::size_t to);
   double longest();
 
   const BoundFacts& facts_;
@@ -65,6 +77,17 @@ class StepBound {
   std::vector<double> reduce_;              // by device
   std::vector<double> forward_, backward_;  // by virtual stage: one micro-batch
 };
+
+/// Seconds that a step takes at least, messages left aside: the devices work through their orders,
+/// each piece as long as its kernels and launches (docs/theory.md §9.3).
+double least_flow(const BoundFacts& facts, const PipelineShape& pipeline, const WorkPair& work,
+                  const Recompute& recompute, std::int64_t micro_batches);
+
+/// Seconds that follow the last backward of a step at least: reductions, updates, gathers.
+double least_end(const BoundFacts& facts, const PipelineShape& pipeline, const StateCosts& states);
+
+/// Whether recomputing more of the units takes as long or longer, and keeps as much or less.
+bool is_exchange(const WorkPair& work);
 
 /// Seconds by which messages of the states make every step of a pipeline longer, at least: what is
 /// left of them on the device that has least, whatever runs beside them.
@@ -92,7 +115,8 @@ double update_of(const PipelineShape& pipeline, const StateCosts& states);
 /// micro-batches in flight keep, and what the fullest last unit needs beyond it.
 std::vector<std::int64_t> least_activations(const PipelineShape& pipeline, const WorkPair& work,
                                             const Recompute& recompute,
-                                            const std::vector<std::vector<std::int64_t>>& held);
+                                            const std::vector<std::vector<std::int64_t>>& held,
+                                            Counting counting = Counting::exact);
 
 /// Bytes at rest by device. `grows`: gradients are not counted, as they may appear in the course of
 /// backward only.

@@ -3,7 +3,7 @@
 //
 //   shape      degrees and words of the axes that cut the work of a unit: sequence, expert, tensor
 //   work       micro-batch: now a unit's kernels and messages are known
-//   mesh       the other degrees
+//   mesh       the other degrees; then what the states cost on it
 //   pipeline   schedule, blocks per stage
 //   states     order of the axes, where the states live, what is moved off the device
 //   plan       recomputation: a job
@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "search/best_first.h"
-#include "search/memo.h"
 #include "search/plan_bounds.h"
+#include "search/plan_costs.h"
 #include "search/plan_space.h"
 
 namespace placet {
@@ -56,18 +56,22 @@ struct EvaluatedPlan {
   Bytes peak;
 };
 
+class FamilyBounds;  // of recomputations of one word
+
 class PlanTree {
  public:
-  enum class Level : std::uint8_t { shape, work, costed_work, mesh, pipeline, states, plan };
-
-  /// Costs of work, once they are known.
-  struct Work {
-    WorkShape shape;
-    WorkCosts plain;
-    std::vector<WorkCosts> again;  // by word of recomputation
-    double all = 0;                // seconds of a micro-batch through all units
-    std::int64_t most = 0;  // bytes alive at the fullest moment of a unit that is never recomputed
+  enum class Level : std::uint8_t {
+    shape,
+    work,
+    costed_work,
+    mesh,
+    costed_mesh,
+    pipeline,
+    states,
+    timed_states,
+    plan
   };
+
   /// Micro-batches of one shape and the meshes that have them, rising.
   struct WorkGroup {
     std::int64_t micro_batch = 1;
@@ -87,8 +91,9 @@ class PlanTree {
     std::int64_t leaves = 0;
     Level level = Level::shape;
     Plan plan;
-    std::shared_ptr<const Work> work;
+    std::shared_ptr<const CostedWork> work;
     std::shared_ptr<const std::vector<StateChoice>> states;  // of a mesh, that may fit
+    std::int32_t choice = 0;                                 // of states: which of them
     std::shared_ptr<const PipelineShape> pipeline;
     std::shared_ptr<const std::vector<Degrees>> meshes;    // of a shape
     std::shared_ptr<const std::vector<WorkGroup>> groups;  // of work
@@ -98,7 +103,8 @@ class PlanTree {
   };
   using Answer = FoundPlan;
 
-  PlanTree(const PlanSpace& space, PlanGoal goal);
+  /// `costs`: known ones, of a space that differs in sizes of memory only; none: its own.
+  PlanTree(const PlanSpace& space, PlanGoal goal, std::shared_ptr<PlanCosts> costs = nullptr);
 
   std::vector<Node> roots() const;
   Opened<Node, FoundPlan> open(const Node& node, double cutoff) const;
@@ -109,36 +115,34 @@ class PlanTree {
 
  private:
   using Result = Opened<Node, FoundPlan>;
-  using StateKey = std::array<std::int32_t, 12>;
 
   void add_words(Node root, std::vector<Node>& out) const;
+  WorkShape shape_of(const Plan& plan, const WorkGroup& group) const;
+  double samples_of_a_device(const WorkShape& shape) const;
   Result open_shape(const Node& node) const;
   Result cost_work(const Node& node) const;
   Result open_work(const Node& node) const;
   Result open_mesh(const Node& node) const;
+  Result open_costed_mesh(const Node& node) const;
   Result open_pipeline(const Node& node, double cutoff) const;
   /// States of a pipeline, bounded before the recomputation is chosen.
   struct BoundedStates {
-    const StateChoice* choice = nullptr;
-    double more = 0;  // seconds beyond those of the work
+    std::int32_t choice = 0;  // of the node's states
+    double more = 0;          // seconds beyond those of the work
     double bound = 0;
     std::vector<std::int64_t> rest;  // bytes by device
   };
-  /// Bounds each of them by its best recomputation; `least_more` is the least of their `more`.
-  void bound_recomputations(const Node& node, double least_more, double cutoff,
-                            std::vector<BoundedStates>& open) const;
+  /// Bounds each of them by its best recomputation.
+  void bound_recomputations(const Node& node, std::vector<BoundedStates>& states) const;
+  void bound_family(FamilyBounds& family, BoundedStates& states) const;
+  double least_step(const CostedWork& work, const PipelineChoice& pipeline, std::int64_t m) const;
+  double flow_of(const Node& node, const PlanSpace::Recomputation& choice) const;
+  Result time_states(const Node& node) const;
   Result open_states(const Node& node, double cutoff) const;
   Result open_plan(const Node& node) const;
 
-  /// A schedule with one way to deal the blocks.
-  struct PipelineChoice {
-    std::int16_t schedule = 0;
-    std::int16_t split = 0;
-    std::shared_ptr<const PipelineShape> shape;
-  };
-  std::shared_ptr<const std::vector<PipelineChoice>> pipelines_of(std::int32_t degree) const;
-  void bound_mesh(const Work& work, Node& mesh) const;
-  std::shared_ptr<const StateCosts> states_of(const Plan& plan) const;
+  double fastest_pipeline(const CostedWork& work, const Plan& mesh) const;
+  void bound_mesh(const CostedWork& work, Node& mesh) const;
   StepCosts messages_of(const PipelineShape& pipeline, const Job& job) const;
   std::string broken_rule(const Job& job) const;
   std::int64_t leaves_of_pipelines(std::int32_t degree) const;
@@ -149,13 +153,11 @@ class PlanTree {
 
   const PlanSpace& space_;
   PlanGoal goal_;
-  BoundFacts facts_;
+  std::shared_ptr<PlanCosts> costs_;
+  const BoundFacts& facts_;
   double limit_ = 0;  // bytes
   bool grows_ = false;
-  std::vector<std::int32_t> units_;  // of the model, by kind
   mutable tbb::enumerable_thread_specific<Workbench> benches_;
-  mutable Memo<std::int32_t, std::vector<PipelineChoice>> pipelines_;
-  mutable Memo<StateKey, StateCosts> states_;
 };
 
 }  // namespace placet

@@ -14,7 +14,7 @@ PlanCounts counts_of(const BestFound<FoundPlan>& found) {
 }  // namespace
 
 PlanResult find_plans(const PlanSpace& space, const PlanOptions& options) {
-  const PlanTree tree(space, options.goal);
+  const PlanTree tree(space, options.goal, options.costs);
   BestFirstOptions<FoundPlan> how{
       .top = options.top, .cutoff = options.cutoff, .stopped = options.stopped};
   if (options.progress) {

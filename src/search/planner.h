@@ -29,6 +29,8 @@ struct PlanOptions {
   PlanGoal goal = PlanGoal::time;
   std::size_t top = 5;
   double cutoff = kNoBound;  // only plans up to this value
+  /// Known costs, of a space that differs in sizes of memory only; none: worked out anew.
+  std::shared_ptr<PlanCosts> costs{};
   std::function<bool()> stopped;
   std::function<void(const PlanProgress&)> progress;
 };

@@ -16,6 +16,8 @@ struct KindRun {
   std::int32_t ordinal = 0;  // of its first block among those of the device
   bool is_block = false;
   bool may_recompute = false;
+
+  friend bool operator==(const KindRun&, const KindRun&) = default;
 };
 
 struct DeviceChunk {
@@ -29,15 +31,20 @@ struct DeviceChunk {
 struct PipelineShape {
   Schedule schedule;  // of one device: the plainest one
   std::vector<std::vector<DeviceChunk>> devices;
-  std::vector<std::vector<std::int32_t>> units;  // by device, kind: how many
-  std::vector<PlanSpace::Recomputation> recomputations;
+  std::vector<std::vector<std::int32_t>> units;          // by device, kind: how many
+  std::vector<PlanSpace::Recomputation> recomputations;  // those of one word in rising order
+  std::vector<std::int32_t> like;  // by device: the first one with the same runs and messages
 };
 
 /// REQUIRES: the split is one of the space's.
 PipelineShape pipeline_shape(const PlanSpace& space, std::int32_t degree, std::int16_t schedule,
                              std::int16_t split, Job& job);
 
+/// Exactly, or a bound that falls as the count of `every` rises, and rises with that of `first`.
+enum class Counting : std::uint8_t { exact, fewest, most };
+
 /// How many units of a run are recomputed.
-std::int64_t recomputed_of(const KindRun& run, const Recompute& recompute);
+std::int64_t recomputed_of(const KindRun& run, const Recompute& recompute,
+                           Counting counting = Counting::exact);
 
 }  // namespace placet

@@ -1,0 +1,95 @@
+// What parts of plans cost, worked out once and shared by all nodes of a search, and by searches of
+// one job on devices of other sizes of memory (docs/theory.md §9.2).
+#pragma once
+
+#include <tbb/enumerable_thread_specific.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "search/memo.h"
+#include "search/plan_bounds.h"
+#include "search/plan_space.h"
+
+namespace placet {
+
+/// What a micro-batch of one shape costs.
+struct CostedWork {
+  WorkShape shape;
+  WorkCosts plain;
+  std::vector<WorkCosts> again;  // by word of recomputation; none: not worked out
+  double all = 0;                // seconds of a micro-batch through all units
+  std::int64_t most = 0;         // bytes alive at the fullest moment of a unit that is never
+                                 // recomputed
+
+  /// Of units recomputed by a word. REQUIRES: `again` is worked out.
+  WorkPair pair(std::int16_t word) const {
+    return {.plain = &plain, .again = &again[static_cast<std::size_t>(word)]};
+  }
+};
+
+/// A schedule with one way to deal the blocks.
+struct PipelineChoice {
+  std::int16_t schedule = 0;
+  std::int16_t split = 0;
+  std::shared_ptr<const PipelineShape> shape;
+};
+
+class PlanCosts {
+ public:
+  /// `space` must outlive it.
+  explicit PlanCosts(const PlanSpace& space);
+
+  /// Units of the model by kind.
+  const std::vector<std::int32_t>& units() const { return units_; }
+  const BoundFacts& facts() const { return facts_; }
+
+  /// Without recomputation, and with all of it.
+  std::shared_ptr<const CostedWork> work(const WorkShape& shape);
+  std::shared_ptr<const CostedWork> recomputed(const CostedWork& work);
+
+  /// Seconds of work that a sample of a shape takes at least, whatever the micro-batch; 0: not
+  /// known.
+  double least_per_sample(WorkShape shape);
+
+  /// Of the states of a plan. Depends on all degrees but, unless other axes stand outside of it,
+  /// that of the layer axis.
+  std::shared_ptr<const StateCosts> states(const Plan& plan);
+
+  /// All pipelines of a degree.
+  std::shared_ptr<const std::vector<PipelineChoice>> pipelines(std::int32_t degree);
+
+  /// Seconds that a step of so much work takes at least, messages left aside, by working through
+  /// the order of the schedule (`least_flow`); 0 where other bounds are as good, or the order is
+  /// too long. REQUIRES: recomputations of `work` are worked out.
+  double flow(const CostedWork& work, const Plan& plan, const PipelineShape& pipeline,
+              const PlanSpace::Recomputation& choice, std::int64_t micro_batches);
+  /// Without recomputation.
+  double plain_flow(const CostedWork& work, const Plan& plan, const PipelineShape& pipeline,
+                    std::int64_t micro_batches);
+
+ private:
+  using WorkKey = std::tuple<Degrees, std::int16_t, std::int16_t, std::int16_t, std::int64_t, bool>;
+  using StateKey = std::array<std::int32_t, 12>;
+  using FlowKey = std::pair<WorkKey, std::array<std::int32_t, 5>>;
+
+  static WorkKey key_of(const WorkShape& shape);
+  static FlowKey flow_key(const CostedWork& work, const Plan& plan,
+                          const PlanSpace::Recomputation& choice);
+  CostedWork make_work(const WorkShape& shape);
+
+  const PlanSpace& space_;
+  BoundFacts facts_;
+  std::vector<std::int32_t> units_;
+  tbb::enumerable_thread_specific<Workbench> benches_;
+  Memo<WorkKey, CostedWork> works_;
+  Memo<WorkKey, CostedWork> recomputed_;
+  Memo<StateKey, StateCosts> states_;
+  Memo<std::int32_t, std::vector<PipelineChoice>> pipelines_;
+  Memo<FlowKey, double> flows_;
+};
+
+}  // namespace placet
