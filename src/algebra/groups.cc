@@ -47,23 +47,25 @@ Mesh::Mesh(const Program& program, std::int64_t most) : program_(program) {
   }
 }
 
-const std::vector<int>* Mesh::group(int rank, const AxisList& axes,
-                                    const std::vector<std::int64_t>& among) {
-  for (int a : axes) {
-    if (!is_mesh_axis(a)) return nullptr;
+const std::vector<int>* Mesh::group(int rank, const Instruction& instruction) {
+  AxisList order = instruction.axes;
+  if (!std::ranges::all_of(order, [&](int a) { return is_mesh_axis(a); })) return nullptr;
+  if (instruction.dim != kFlat) {
+    // Along a dim, axes with shares divide first (`part_of`); a row is divided in order.
+    std::ranges::stable_partition(order,
+                                  [&](int a) { return !program_.axes[index(a)].shares.empty(); });
   }
-  const auto [found, fresh] = groups_.try_emplace({axes, among});
+  const auto [found, fresh] = groups_.try_emplace({order, instruction.among});
   if (fresh) {
-    for (int r = 0; r < ranks_; ++r) found->second.push_back(make_group(r, axes, among));
+    for (int r = 0; r < ranks_; ++r) {
+      found->second.push_back(make_group(r, order, instruction.among));
+    }
   }
   return &found->second[index(rank)];
 }
 
-std::vector<int> Mesh::make_group(int rank, const AxisList& axes,
+std::vector<int> Mesh::make_group(int rank, const AxisList& order,
                                   const std::vector<std::int64_t>& among) const {
-  AxisList order = axes;
-  std::ranges::stable_partition(order,
-                                [&](int a) { return !program_.axes[index(a)].shares.empty(); });
   std::vector<int> members{rank};
   for (int a : order) {
     std::vector<int> next;

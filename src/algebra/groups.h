@@ -21,17 +21,16 @@ class Mesh {
   /// Coordinates along the mesh, then a 0 for the micro-batch.
   const ProgramCoordinates& at(int rank) const { return at_[static_cast<std::size_t>(rank)]; }
 
-  /// The ranks that differ from this one only along the axes and, of a single axis, have one of
-  /// the coordinates `among` (empty: any), in the order in which part_of gives them their parts:
-  /// axes with shares first, then the others, row-major. Null: an axis is not of the mesh.
-  const std::vector<int>* group(int rank, const AxisList& axes,
-                                const std::vector<std::int64_t>& among);
+  /// The ranks that differ from this one only along the instruction's axes and, of a single axis,
+  /// have one of the coordinates `among` (empty: any), in the order in which they have their parts
+  /// of what it divides. Null: an axis is not of the mesh.
+  const std::vector<int>* group(int rank, const Instruction& instruction);
 
   /// The rank that has `coordinate` on the axis and is like this one elsewhere; -1: there is none.
   int peer(int rank, const AxisList& axes, std::int64_t coordinate) const;
 
  private:
-  std::vector<int> make_group(int rank, const AxisList& axes,
+  std::vector<int> make_group(int rank, const AxisList& order,
                               const std::vector<std::int64_t>& among) const;
   std::vector<int> along(int rank, int axis, const std::vector<std::int64_t>& among) const;
   bool is_mesh_axis(int axis) const {

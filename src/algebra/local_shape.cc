@@ -30,8 +30,7 @@ LocalShape shape_of(const Program& program, const BufferType& type, const Progra
     row = checked_add(row, local.size, "elements");
     shape.pieces.push_back(std::move(local));
   }
-  shape.flat =
-      type.flat.empty() ? Part{.begin = 0, .size = row} : part_of(row, type.flat, program.axes, at);
+  shape.flat = part_of(row, one_by_one(type.flat), program.axes, at);
   return shape;
 }
 

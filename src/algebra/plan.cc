@@ -172,7 +172,7 @@ bool Planner::arrived(int rank, const Instruction& there) const {
 
 bool Planner::meet(int rank, const ListedInstruction& one) {
   const Instruction& what = *one.what;
-  const std::vector<int>* group = mesh_.group(rank, what.axes, what.among);
+  const std::vector<int>* group = mesh_.group(rank, what);
   if (group == nullptr) {
     stop(rank, "runs over an axis that is not of the mesh");
     return false;

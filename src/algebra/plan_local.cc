@@ -149,7 +149,7 @@ std::string Planner::move_all(int rank, const ListedInstruction& one) {
 /// The part of the device that stands `shift` places further on in the group.
 std::string Planner::slice(int rank, const Instruction& what, const ListedRef& from,
                            const ListedRef& to) {
-  const std::vector<int>* group = mesh_.group(rank, what.axes, {});
+  const std::vector<int>* group = mesh_.group(rank, what);
   if (group == nullptr) return "runs over an axis that is not of the mesh";
   const auto n = static_cast<std::int64_t>(group->size());
   const auto own = std::ranges::find(*group, rank) - group->begin();
@@ -162,7 +162,8 @@ std::string Planner::slice(int rank, const Instruction& what, const ListedRef& f
     }
     whole = (*view.extents)[at(what.dim)];
   }
-  const Part part = part_of(whole, what.axes, program_.axes, mesh_.at(owner));
+  const Division by = what.dim == kFlat ? one_by_one(what.axes) : Division{what.axes};
+  const Part part = part_of(whole, by, program_.axes, mesh_.at(owner));
   return add_slice(plan_.list, what.dim, part, member(rank, from, to));
 }
 
@@ -189,7 +190,7 @@ void Planner::check_blocked() {
       stop(r, "waits for a message that is never sent");
       continue;
     }
-    const std::vector<int>* group = mesh_.group(r, one->what->axes, one->what->among);
+    const std::vector<int>* group = mesh_.group(r, *one->what);
     ensure(group != nullptr, "a group that a rank waits for exists");
     for (int other : *group) {
       if (arrived(other, *one->what)) continue;

@@ -5,6 +5,7 @@
 
 #include "check/tally.h"
 #include "program/sizes.h"
+#include "units/checked.h"
 
 namespace placet {
 namespace {
@@ -16,25 +17,88 @@ using Extents = std::vector<std::int64_t>;
 /// The extents of a buffer on the devices of a group, one after the other.
 using OnDevices = std::vector<Extents>;
 
+/// Past so many groups of one collective, only those at the ends of each axis are looked at.
+constexpr std::int64_t kMostGroups = 4096;
+
 class Fit {
  public:
   Fit(const Program& program, const DeviceClass& device_class)
-      : program_(program), first_(first_of(program, device_class)) {}
+      : program_(program), class_(device_class), first_(first_of(program, device_class)) {}
 
-  bool holds(const Instruction& i) const {
+  bool holds(const Instruction& i) {
     const bool moves = i.kind == InstructionKind::all_gather || divides(i.kind) ||
                        i.kind == InstructionKind::all_to_all;
     if (!moves) return true;
-    const std::vector<ProgramCoordinates> group = group_of(i.axes);
     for (std::size_t b = 0; b < i.inputs.size(); ++b) {
-      const OnDevices from = extents_of(i.inputs[b], i.dim, group);
-      const OnDevices to = extents_of(i.outputs[b], i.dim, group);
-      if (!fits(i, from, to)) return false;
+      const BufferType from = type_of(i.inputs[b]);
+      const BufferType to = type_of(i.outputs[b]);
+      const bool seen = std::ranges::any_of(fitting_, [&](const Fitting& f) {
+        return f.kind == i.kind && f.axes == i.axes && f.dim == i.dim && f.into == i.into &&
+               f.from == from && f.to == to;
+      });
+      if (seen) continue;
+      if (!fits_everywhere(i, from, to)) return false;
+      fitting_.push_back({i.kind, i.axes, i.dim, i.into, from, to});
     }
     return true;
   }
 
  private:
+  /// Types that were seen to fit: layers repeat them.
+  struct Fitting {
+    InstructionKind kind = InstructionKind::all_gather;
+    AxisList axes;
+    int dim = 0;
+    int into = 0;
+    BufferType from, to;
+  };
+
+  bool fits_everywhere(const Instruction& i, const BufferType& from, const BufferType& to) const {
+    return std::ranges::all_of(
+        beginnings(i.axes, from, to), [&](const ProgramCoordinates& beginning) {
+          const std::vector<ProgramCoordinates> group = group_of(i.axes, beginning);
+          return fits(i, extents_of(from, i.dim, group), extents_of(to, i.dim, group));
+        });
+  }
+
+  /// A device of each group whose parts may have other lengths: one for each coordinate along the
+  /// other axes that divide a buffer.
+  std::vector<ProgramCoordinates> beginnings(const AxisList& axes, const BufferType& from,
+                                             const BufferType& to) const {
+    std::vector<bool> tells = dividing_axes(program_, from);
+    const std::vector<bool> also = dividing_axes(program_, to);
+    std::int64_t groups = 1;
+    for (std::size_t a = 0; a < tells.size(); ++a) {
+      const bool inside = std::ranges::find(axes, static_cast<int>(a)) != axes.end();
+      tells[a] = (tells[a] || also[a]) && !inside;
+      if (tells[a]) groups = checked_multiply(groups, program_.axes[a].degree, "groups");
+    }
+    std::vector<ProgramCoordinates> out{first_};
+    for (std::size_t a = 0; a < tells.size(); ++a) {
+      if (tells[a]) out = spread(out, static_cast<int>(a), coordinates(a, groups > kMostGroups));
+    }
+    return out;
+  }
+
+  /// Coordinates of the class along an axis.
+  std::vector<std::int64_t> coordinates(std::size_t axis, bool ends_only) const {
+    std::vector<std::int64_t> all = coordinates(axis);
+    if (ends_only && all.size() > 2) all = {all.front(), all.back()};
+    return all;
+  }
+  std::vector<std::int64_t> coordinates(std::size_t axis) const {
+    if (axis < class_.box.size() && !class_.box[axis].empty()) return class_.box[axis];
+    std::vector<std::int64_t> all(static_cast<std::size_t>(program_.axes[axis].degree));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+
+  BufferType type_of(const BufferRef& ref) const {
+    BufferType type = program_.families[at(ref.family)].type;
+    if (ref.piece >= 0) type.pieces = {type.pieces[at(ref.piece)]};
+    return type;
+  }
+
   static bool divides(InstructionKind kind) {
     return kind == InstructionKind::reduce_scatter || kind == InstructionKind::slice;
   }
@@ -49,19 +113,25 @@ class Fit {
     return is_whole_of(to, from, dim, into) && is_whole_of(from, to, into, dim);
   }
 
-  /// Devices that differ from the class's first along these axes only, the last axis fastest.
-  std::vector<ProgramCoordinates> group_of(const AxisList& axes) const {
-    std::vector<ProgramCoordinates> group{first_};
-    for (int axis : axes) group = spread(group, axis);
+  /// Devices that differ from one along these axes only, the last axis fastest.
+  std::vector<ProgramCoordinates> group_of(const AxisList& axes,
+                                           const ProgramCoordinates& device) const {
+    std::vector<ProgramCoordinates> group{device};
+    for (int axis : axes) {
+      std::vector<std::int64_t> all(at(static_cast<int>(program_.axes[at(axis)].degree)));
+      std::iota(all.begin(), all.end(), 0);
+      group = spread(group, axis, all);
+    }
     return group;
   }
 
-  /// Each device at all coordinates of an axis.
-  std::vector<ProgramCoordinates> spread(const std::vector<ProgramCoordinates>& group,
-                                         int axis) const {
+  /// Each device at these coordinates of an axis.
+  static std::vector<ProgramCoordinates> spread(const std::vector<ProgramCoordinates>& devices,
+                                                int axis, const std::vector<std::int64_t>& to) {
     std::vector<ProgramCoordinates> out;
-    for (const ProgramCoordinates& device : group) {
-      for (std::int64_t x = 0; x < program_.axes[at(axis)].degree; ++x) {
+    out.reserve(devices.size() * to.size());
+    for (const ProgramCoordinates& device : devices) {
+      for (std::int64_t x : to) {
         out.push_back(device);
         out.back()[at(axis)] = x;
       }
@@ -71,10 +141,8 @@ class Fit {
 
   /// Of a buffer that is one tensor its extents; of others, and where no dim is named, the number
   /// of entries.
-  OnDevices extents_of(const BufferRef& ref, int dim,
+  OnDevices extents_of(const BufferType& type, int dim,
                        const std::vector<ProgramCoordinates>& group) const {
-    BufferType type = program_.families[at(ref.family)].type;
-    if (ref.piece >= 0) type.pieces = {type.pieces[at(ref.piece)]};
     OnDevices out(group.size());
     std::ranges::transform(group, out.begin(), [&](const ProgramCoordinates& device) -> Extents {
       if (dim == kFlat) return {stored_entries(program_, type, device)};
@@ -102,7 +170,9 @@ class Fit {
   }
 
   const Program& program_;
+  const DeviceClass& class_;
   ProgramCoordinates first_;
+  std::vector<Fitting> fitting_;
 };
 
 }  // namespace
@@ -111,7 +181,7 @@ std::vector<Breach> find_misfits(const Program& program) {
   std::vector<Breach> misfits;
   for (int c = 0; c < static_cast<int>(program.classes.size()); ++c) {
     const DeviceClass& device_class = program.classes[at(c)];
-    const Fit fit(program, device_class);
+    Fit fit(program, device_class);
     for_each_written_instruction(program, device_class.body, [&](const Instruction& i) {
       if (fit.holds(i)) return;
       misfits.push_back({.what = "its buffers do not fit each other",

@@ -215,7 +215,7 @@ Content Machine::typed(const BufferRef& ref, const std::vector<NodeId>& nodes) {
     }
     out.pieces.push_back(std::move(t));
   }
-  out.flat = regions_.divided({}, elements_of(out), type.flat, 0);
+  out.flat = regions_.cuts_of(elements_of(out), one_by_one(type.flat));
   if (is_divided(out, regions_.micro_axis())) out.micro_batch = ref.micro_batch.offset;
   return out;
 }

@@ -218,7 +218,7 @@ Machine::Numbered Machine::worked_out(int c, const Instruction& i, const Numbere
 /// further on.
 Content Machine::divided(const Instruction& i, Content content, std::int64_t shift) {
   if (i.dim == kFlat) {
-    content.flat = regions_.divided(content.flat, elements_of(content), i.axes, shift);
+    content.flat = regions_.row_divided(content.flat, elements_of(content), i.axes, shift);
     return content;
   }
   for (Tensor& t : content.pieces) {

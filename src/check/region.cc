@@ -56,6 +56,14 @@ Splits Regions::divided(Splits cuts, std::int64_t extent, const AxisList& axes,
   return cuts;
 }
 
+Splits Regions::row_divided(Splits cuts, std::int64_t extent, const AxisList& axes,
+                            std::int64_t shift) {
+  const std::size_t before = cuts.size();
+  for (const AxisList& level : one_by_one(axes)) cuts = divided(std::move(cuts), extent, level, 0);
+  if (cuts.size() > before) cuts.back().shift = shift;
+  return cuts;
+}
+
 Splits Regions::cuts_of(std::int64_t extent, const Division& division) {
   Splits cuts;
   for (const AxisList& level : division) cuts = divided(std::move(cuts), extent, level, 0);

@@ -34,6 +34,8 @@ class Regions {
   Splits cuts_of(std::int64_t extent, const Division& division);
   /// Splits after one more division along `axes`, of a dim with that extent.
   Splits divided(Splits cuts, std::int64_t extent, const AxisList& axes, std::int64_t shift);
+  /// The same of a row of elements, which its axes divide one after the other.
+  Splits row_divided(Splits cuts, std::int64_t extent, const AxisList& axes, std::int64_t shift);
   /// Splits after the parts along `axes` were put together in order; false: these are not the
   /// innermost open ones, so that the parts do not follow each other.
   bool gathered(Splits& cuts, const AxisList& axes) const;

@@ -92,16 +92,29 @@ void read_pieces(Lowering& in, int k, const std::vector<int>& pieces, ParameterP
   plan.shared = minus(cutting, plan.cut);
 }
 
-/// Owners in an order in which scatters of the micro-batch come before those of the step, and what
-/// Θ keeps divided before what is gathered after the update.
-void order_owners(ParameterPlan& plan) {
-  AxisList order = common(plan.rests, plan.owned);
-  for (const AxisList& list : {common(plan.scattered, plan.owned), plan.owned}) {
-    for (int a : list) {
-      if (!has(order, a)) order.push_back(a);
-    }
+/// Axes in the order in which they divide the row: what Θ keeps divided before what is gathered
+/// after the update, scatters of the micro-batch before those of the step, and what is put together
+/// first at the end, so that each is a beginning of what divides it further. Of several that come at
+/// once, those with shares divide first, as in the closed form.
+void order_axes(const Mesh& mesh, ParameterPlan& plan) {
+  AxisList order;
+  for (const AxisList& list : {common(plan.rests, plan.owned), plan.rests,
+                               common(plan.scattered, plan.owned), plan.owned, plan.scattered}) {
+    AxisList more = minus(list, order);
+    std::ranges::stable_partition(more, [&](int a) { return !mesh.axes[at(a)].shares.empty(); });
+    order.insert(order.end(), more.begin(), more.end());
   }
-  plan.owned = order;
+  for (AxisList* list : {&plan.rests, &plan.owned, &plan.scattered}) *list = common(order, *list);
+}
+
+/// What a micro-batch scatters must begin the owners' order: a later scatter divides it further.
+void require_order(const ParameterPlan& plan) {
+  const AxisList early = common(plan.scattered, plan.owned);
+  if (std::equal(early.begin(), early.end(), plan.owned.begin())) return;
+  refuse("--placement", plan.name,
+         "rests in parts along an axis that reduces its gradient at the end of the step, while "
+         "another axis scatters it in each micro-batch: no step program yet",
+         "gradients S along the axes where parameters are S*");
 }
 
 /// All axes of a gather stay as long: what is kept along some of them only has no form yet.
@@ -299,7 +312,8 @@ UnitParameters plan_parameters(Lowering& in, int k, const std::vector<UnitParame
       read_keep(in, keeps, plan);
       forget_cut_axes(plan);
       require_whole_state(plan);
-      order_owners(plan);
+      order_axes(in.mesh, plan);
+      require_order(plan);
       if (plan.source->tied) {
         share_families(in, before, plan);
       } else {

@@ -88,7 +88,7 @@ std::int64_t stored_entries(const Program& program, const BufferType& type,
   for (const PieceType& piece : type.pieces) {
     sum = checked_add(sum, entries(program, piece, at), "entries");
   }
-  return part_of(sum, type.flat, program.axes, at).size;
+  return part_of(sum, one_by_one(type.flat), program.axes, at).size;
 }
 
 Bytes stored_bytes(const Program& program, const BufferType& type, const ProgramCoordinates& at) {

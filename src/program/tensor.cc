@@ -43,6 +43,12 @@ Part proportional(Part whole, const std::vector<std::int64_t>& shares, std::int6
 
 }  // namespace
 
+Division one_by_one(const AxisList& axes) {
+  Division levels;
+  for (int axis : axes) levels.push_back({axis});
+  return levels;
+}
+
 Part part_of(std::int64_t length, const AxisList& level, const std::vector<ProgramAxis>& axes,
              const ProgramCoordinates& at) {
   Part part{.begin = 0, .size = length};

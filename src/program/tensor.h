@@ -43,6 +43,12 @@ using AxisList = std::vector<int>;
 /// How a dim is divided: by the first level, the parts by the second, ... Empty: whole.
 using Division = std::vector<AxisList>;
 
+/// Each axis a level of its own: how rows of elements are divided. What some first axes divide is
+/// the union of what all of them divide, whether the lengths come out even or not, so that a row can
+/// be scattered and put together along some axes at a time.
+/// Case: 10 over 2, then 2: 3, 2, 3, 2, where the first axis alone has 5 and 5.
+Division one_by_one(const AxisList& axes);
+
 /// A dim of a buffer and how it is divided.
 struct DividedDim {
   int dim = 0;  // position in Program::dims
@@ -59,7 +65,7 @@ struct PieceType {
 };
 
 /// The type of a buffer: tensors laid one after the other. With `flat`, the row of all their
-/// elements is divided once more, in one go.
+/// elements is divided once more, by these axes one after the other (`one_by_one`).
 /// Case: one piece [hidden 8/tp, ffn 6], flat over dp, tp = dp = 2: 24 elements, of which a device
 /// has 12.
 struct BufferType {

@@ -74,6 +74,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Wrong{"nested_sums", Condition::gradient_integrity, "dP = through("},
                       Wrong{"half_cleared", Condition::gradient_integrity, "update Q ="},
                       Wrong{"dead_misfit", Condition::order, "all_gather z ="},
+                      Wrong{"misfit_elsewhere", Condition::order, "all_gather z ="},
                       Wrong{"sent_twice", Condition::order, "send P over pp to 1\n  free"},
                       Wrong{"message_of_many", Condition::order, "send P over pp to 2"}));
 

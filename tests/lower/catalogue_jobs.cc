@@ -41,6 +41,10 @@ std::vector<CatalogueJob> few_catalogue_jobs() {
       {"qwen2.5-7b", "dp=2:zero3 tp=2:tp+sp", "full"},
       {"llama-3.1-8b", "dp=2:zero1 cp=2:gather+zero1"},
       {"llama-3.1-8b", "pp=2:interleaved(2) dp=2:zero3", "", ""},
+      {"gpt2", "dp=2:zero3 cp=2:gather+zero1"},  // gradients scattered early and late
+      {"gpt2", "dp=3:zero2 rep=5:zero1"},
+      {"gpt2", "dp=3:zero1 shard=5:zero3"},
+      {"mixtral-8x7b", "dp=2:zero1 ep=4:ep+zero3"},
       {"llama-3.1-8b", "dp=2:zero3 tp=2:tp", "", "8"},
       {"gpt2", "dp=2:zero1 tp=2:tp+sp", "selective"},
       {"qwen2.5-7b", "dp=2:zero3", "selective=mlp,norm"},

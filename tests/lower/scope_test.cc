@@ -87,6 +87,11 @@ TEST(Scope, GathersAhead) {
   EXPECT_PRED2(says, refusal_of_placement("dp=4:zero3+prefetch(2)"), "ahead");
 }
 
+TEST(Scope, GradientsThatAreScatteredInAnotherOrderThanParametersRest) {
+  EXPECT_PRED2(says, refusal_of_placement("x=2:batch(S*,S,R,R) dp=2:zero2"), "in each micro-batch");
+  EXPECT_EQ(refusal_of_placement("x=2:batch(S*,S,R,R) dp=2:zero1"), "");
+}
+
 TEST(Scope, OtherModes) {
   EXPECT_PRED2(says, refusal_of_placement("dp=4:batch(R,R,M,R)"), "G=M");
   EXPECT_PRED2(says, refusal_of_placement("dp=2:batch(R,S*,R,R) x=2:zero1"), "some axes only");

@@ -50,6 +50,20 @@ TEST(SizesTest, ARowOfTensorsIsDividedOnceMore) {
   EXPECT_EQ(stored_bytes(p, type, {0, 1, 1, 0}), bytes(26));
 }
 
+// 6 over dp is 3 and 3, each over tp 2 and 1. In one go it would be 2, 2, 1, 1, and what dp alone
+// divides would be no union of these.
+TEST(SizesTest, ARowIsDividedByOneAxisAfterTheOther) {
+  const Program p = mesh();
+  const BufferType both{.dtype = Dtype::fp32, .pieces = {{.dims = {{.dim = 2}}}}, .flat = {1, 2}};
+  const BufferType outer{.dtype = Dtype::fp32, .pieces = {{.dims = {{.dim = 2}}}}, .flat = {1}};
+  std::vector<std::int64_t> parts;
+  for (std::int64_t dp : {0, 1}) {
+    for (std::int64_t tp : {0, 1}) parts.push_back(stored_entries(p, both, {0, dp, tp, 0}));
+    EXPECT_EQ(stored_entries(p, outer, {0, dp, 0, 0}), 3);
+  }
+  EXPECT_EQ(parts, (std::vector<std::int64_t>{2, 1, 2, 1}));
+}
+
 TEST(SizesTest, AScalarTakesOneNumber) {
   const Program p = mesh();
   const BufferType type{.dtype = Dtype::fp32, .pieces = {{}}, .flat = {}};
