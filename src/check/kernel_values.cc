@@ -4,6 +4,7 @@
 #include <map>
 
 #include "units/error.h"
+#include "units/hash.h"
 
 namespace placet {
 namespace {
@@ -31,20 +32,23 @@ class Run {
   }
 
   std::vector<Content> run(const std::vector<Content>& inputs, std::size_t piece) {
+    made_.resize(kernel_.tensors.size());
     values_.resize(kernel_.tensors.size());
+    for (std::size_t t = 0; t < values_.size(); ++t) values_[t] = &made_[t];
     for (std::size_t i = 0; i < inputs.size(); ++i) bind(inputs[i], i, piece);
     read_positions();
     for (const Statement& s : kernel_.statements) {
-      values_[at(s.result.tensor)] = s.is_linear() ? linear(s) : function(s);
+      made_[at(s.result.tensor)] = s.is_linear() ? linear(s) : function(s);
     }
-    std::vector<Content> out;
+    std::vector<Content> out(at(kernel_.outputs));
     for (int o = 0; o < kernel_.outputs; ++o) {
       const std::size_t t = at(kernel_.inputs + o);
-      Content content{.pieces = {values_[t]}, .flat = {}, .micro_batch = micro_batch_};
+      Content& content = out[at(o)];
+      content.micro_batch = micro_batch_;
       if (has_any(kernel_.tensors[t].dims)) content.flat = flat_;
-      if (!trouble_.empty()) content.pieces = {odd(values_[t])};
-      settle(content.pieces[0], micro_batches_);
-      out.push_back(std::move(content));
+      Tensor& piece_made = content.pieces.emplace_back();
+      piece_made = trouble_.empty() ? std::move(made_[t]) : odd(made_[t]);
+      settle(piece_made, micro_batches_);
     }
     return out;
   }
@@ -78,7 +82,7 @@ class Run {
     const std::size_t p = content.pieces.size() > 1 ? piece : 0;
     if (p >= content.pieces.size()) return trouble("nothing was written there");
     const Tensor& tensor = content.pieces[p];
-    values_[i] = tensor;
+    values_[i] = &tensor;
     if (content.micro_batch >= 0) {
       if (micro_batch_ >= 0 && micro_batch_ != content.micro_batch) {
         trouble("values of micro-batches " + std::to_string(micro_batch_) + " and " +
@@ -177,6 +181,10 @@ class Run {
     Tensor sum = shaped(result);
     for (const Product& p : s.products) {
       Tensor summand = product(p, s, result);
+      if (s.products.size() == 1) {
+        sum.items = std::move(summand.items);
+        break;
+      }
       const bool mixed = !sum.items.empty() && !summand.items.empty() &&
                          (has_open_maximum(sum) || has_open_maximum(summand));
       if (mixed) trouble("maxima that are not complete are added");
@@ -200,14 +208,14 @@ class Run {
   };
 
   Tensor product(const Product& p, const Statement& s, const std::vector<int>& result) {
-    const auto is_zero = [&](const Operand& o) { return values_[at(o.tensor)].items.empty(); };
+    const auto is_zero = [&](const Operand& o) { return values_[at(o.tensor)]->items.empty(); };
     if (std::ranges::any_of(p.operands, is_zero)) return shaped(result);
     if (p.operands.size() == 1 && opened(p.operands[0].dims) == result) {
-      return multiple(values_[at(p.operands[0].tensor)], p.factor * call_.factor, result);
+      return multiple(*values_[at(p.operands[0].tensor)], p.factor * call_.factor, result);
     }
     Factors factors{.list = {}, .factor = p.factor * call_.factor, .sums_rows = sums_rows(p, s)};
     for (const Operand& o : p.operands) {
-      const Tensor& value = values_[at(o.tensor)];
+      const Tensor& value = *values_[at(o.tensor)];
       if (!is_complete(value)) {
         if (factors.partial != nullptr) trouble("two incomplete sums are multiplied");
         factors.partial = &value;
@@ -271,7 +279,7 @@ class Run {
     Node node{.kind = Node::Kind::product, .text = {}, .dims = out.dims};
     for (const Factor& f : factors.list) node.operands.push_back({f.node, numbers.of(f.dims)});
     node.result = numbers.of(result);
-    const NodeId made = nodes_.add(node);
+    const NodeId made = nodes_.add(std::move(node));
     Share share{.of = made, .open = {}, .runs = {}, .factor = factors.factor};
     for (const auto& [d, n] : numbers.all()) {
       if (!contains(result, d)) open(made, n, cuts_of(d), share);
@@ -286,9 +294,9 @@ class Run {
       item.factor = factors.factor;
     } else {
       item.parts = {made};
-      item.shares = {share};
+      item.shares.push_back(std::move(share));
     }
-    out.items = {item};
+    out.items.push_back(std::move(item));
     return out;
   }
 
@@ -359,7 +367,7 @@ class Run {
     Numbers numbers;
     Node node{.kind = Node::Kind::function, .text = s.function, .dims = out.dims};
     for (const Operand& o : s.operands) {
-      const Tensor& value = values_[at(o.tensor)];
+      const Tensor& value = *values_[at(o.tensor)];
       NodeId operand = 0;
       if (is_complete(value)) {
         operand = nodes_.node_of(value);
@@ -379,7 +387,7 @@ class Run {
     for (int d : numbers.of(s.whole)) node.reduced.push_back(d);
     node.combine = s.combine;
     if (draws(s.function)) node.draw = call_.key;
-    const NodeId made = nodes_.add(node);
+    const NodeId made = nodes_.add(std::move(node));
     Share share{.of = made, .open = {}, .runs = {}, .factor = Rational(1)};
     for (int d : s.reduced) open(made, numbers.all().at(d), cuts_of(d), share);
     require_one_sum_each(share.open);
@@ -387,11 +395,11 @@ class Run {
     Item item{.node = made, .factor = Rational(1), .shares = {}, .parts = {}, .combine = s.combine};
     if (!share.open.empty() || !share.runs.empty()) {
       item.parts = {made};
-      item.shares = {share};
+      item.shares.push_back(std::move(share));
     } else {
       item.combine = Combine::sum;
     }
-    out.items = {item};
+    out.items.push_back(std::move(item));
     return out;
   }
 
@@ -420,11 +428,19 @@ class Run {
   std::vector<Splits> any_cuts_;
   Splits flat_;
   std::int64_t micro_batch_ = -1;
-  std::vector<Tensor> values_;
+  std::vector<Tensor> made_;
+  std::vector<const Tensor*> values_;  // by tensor of the kernel: what went in, or was made
   std::string trouble_;
 };
 
 }  // namespace
+
+std::uint64_t hash_of(const Content& content) {
+  std::uint64_t hash =
+      mixed(hash_of(content.flat), static_cast<std::uint64_t>(content.micro_batch));
+  for (const Tensor& t : content.pieces) hash = mixed(hash, hash_of(t));
+  return hash;
+}
 
 bool is_divided(const Splits& cuts, int axis) {
   return std::ranges::any_of(cuts, [&](const Split& c) { return c.axis == axis && c.open; });

@@ -20,6 +20,8 @@ struct Content {
   friend bool operator==(const Content&, const Content&) = default;
 };
 
+std::uint64_t hash_of(const Content& content);
+
 /// Whether the device has only its part along the axis.
 bool is_divided(const Splits& cuts, int axis);
 bool is_divided(const Content& content, int axis);

@@ -28,28 +28,59 @@ bool sums_over_own(const Content& content) {
 
 Machine::Machine(const Program& program, Nodes& nodes, Regions& regions, KernelValues& kernels)
     : program_(program), nodes_(nodes), regions_(regions), kernels_(kernels) {
-  for (const DeviceClass& c : program.classes) {
-    Runner& runner = runners_.emplace_back();
-    for_each_instruction(program, c.body, {}, [&](const Instruction& i, const Arguments& a) {
-      runner.list.emplace_back(&i, a);
+  for (int c = 0; c < static_cast<int>(program.classes.size()); ++c) {
+    const std::vector<Step>& body = program.classes[at(c)].body;
+    for_each_written_instruction(program, body, [&](const Instruction& i) {
       instructions_.try_emplace(&i, static_cast<int>(instructions_.size()));
     });
+    std::vector<bool> split;
+    for (int axis = 0; axis < regions.micro_axis(); ++axis) split.push_back(splits(c, axis));
+    const auto local = [this, c](const Instruction& i) { return is_local(c, i); };
+    Segments& segments = segments_.try_emplace(split, program, local).first->second;
+    runners_.push_back({.list = segments.list(body),
+                        .arguments = {},
+                        .slots = Slots(Numbering(program, c), program.families.size())});
   }
 }
 
+Machine::Slot& Machine::Slots::get(const BufferRef& ref, const Arguments& a) {
+  std::uint32_t& place = places_[numbering_.of(ref, a)];
+  if (place != 0) return slots_[place - 1];
+  ++count_[at(ref.family)];
+  if (free_.empty()) {
+    slots_.emplace_back();
+    place = static_cast<std::uint32_t>(slots_.size());
+  } else {
+    place = free_.back();
+    free_.pop_back();
+  }
+  return slots_[place - 1];
+}
+
+void Machine::Slots::erase(const BufferRef& ref, const Arguments& a) {
+  std::uint32_t& place = places_[numbering_.of(ref, a)];
+  if (place == 0) return;
+  --count_[at(ref.family)];
+  slots_[place - 1] = {};
+  free_.push_back(place);
+  place = 0;
+}
+
 Machine::Slot& Machine::slot(int c, const BufferRef& ref, const Arguments& arguments) {
-  return runners_[at(c)].slots[element_of(ref, arguments)];
+  return runners_[at(c)].slots.get(ref, arguments);
 }
 
 /// Where a class stands.
 Origin Machine::here(int c) const {
   const Runner& runner = runners_[at(c)];
-  if (runner.list.empty()) return {.device_class = c, .arguments = {}, .step = step_};
-  const auto& [instruction, arguments] = runner.list[std::min(runner.next, runner.list.size() - 1)];
-  return {.device_class = c, .instruction = instruction, .arguments = arguments, .step = step_};
+  return {.device_class = c,
+          .instruction = runner.instruction,
+          .arguments = runner.arguments,
+          .step = step_};
 }
 
 void Machine::breach(int c, const std::string& what) {
+  ++breached_;
   if (breaches_.size() < kMostBreaches) breaches_.push_back({.what = what, .origin = here(c)});
 }
 
@@ -70,7 +101,7 @@ Machine::Numbered Machine::read(int c, const BufferRef& ref, const Arguments& ar
   if (at(ref.piece) < all.pieces.size()) out.pieces = {all.pieces[at(ref.piece)]};
   const std::vector<int> key{-1, s.value.number, ref.piece};
   const auto [found, fresh] = known_.try_emplace(key);
-  if (fresh) found->second = {numbered(std::move(out), s.value.micro_batch)};
+  if (fresh) found->second = {interned(std::move(out), s.value.micro_batch)};
   Numbered piece = found->second[0];
   piece.micro_batch = piece.content->micro_batch < 0 ? -1 : s.value.micro_batch;
   return piece;
@@ -80,9 +111,24 @@ Machine::Numbered Machine::numbered(Content content, std::int64_t micro_batch) {
   const bool depends = is_divided(content, regions_.micro_axis()) || sums_over_own(content);
   content.micro_batch = depends ? 0 : -1;
   const std::int64_t mine = content.micro_batch < 0 ? -1 : micro_batch;
-  return {.content = std::make_shared<const Content>(std::move(content)),
+  return {.content = std::make_shared<Content>(std::move(content)),
           .number = numbers_++,
           .micro_batch = mine};
+}
+
+/// The same, under the number that an equal content has.
+Machine::Numbered Machine::interned(Content content, std::int64_t micro_batch) {
+  Numbered made = numbered(std::move(content), micro_batch);
+  const std::uint64_t hash = hash_of(*made.content);
+  const auto [first, last] = contents_.equal_range(hash);
+  for (auto k = first; k != last; ++k) {
+    if (*k->second.content != *made.content) continue;
+    made.content = k->second.content;
+    made.number = k->second.number;
+    return made;
+  }
+  contents_.emplace(hash, made);
+  return made;
 }
 
 /// The content with the micro-batch that it is of.
@@ -140,7 +186,7 @@ Machine::Numbered Machine::replaced(int c, const BufferRef& ref, Content all, co
   all.flat.clear();
   const bool there = !value.content->pieces.empty() && at(ref.piece) < all.pieces.size();
   if (there) all.pieces[at(ref.piece)] = value.content->pieces[0];
-  return numbered(std::move(all), micro_batch);
+  return interned(std::move(all), micro_batch);
 }
 
 /// Once for equal contents of a buffer.
@@ -234,7 +280,7 @@ void Machine::begin(int c, const Initial& initial, const ReferenceValues& refere
   Content content = typed(initial.buffer, nodes);
   const std::int64_t micro_batch = content.micro_batch;
   slot(c, initial.buffer, {}) = {
-      .alive = true, .written = true, .value = numbered(std::move(content), micro_batch)};
+      .alive = true, .written = true, .value = interned(std::move(content), micro_batch)};
 }
 
 /// The samples of a step, alike for all micro-batches but for their number.
@@ -243,7 +289,7 @@ void Machine::bring(int c, const Initial& initial, const ReferenceValues& refere
   const std::vector<std::int64_t> key{step_, initial.buffer.family, initial.pieces[0].tensor};
   const auto [found, fresh] = inputs_.try_emplace(key);
   if (fresh) {
-    found->second = numbered(typed(initial.buffer, {reference.value_of(initial.pieces[0])}), 0);
+    found->second = interned(typed(initial.buffer, {reference.value_of(initial.pieces[0])}), 0);
   }
   Slot& s = slot(c, initial.buffer, {});
   s = {.alive = true, .written = true, .value = found->second};
@@ -287,11 +333,17 @@ void Machine::require_end() {
 bool Machine::advance(int c) {
   Runner& runner = runners_[at(c)];
   if (runner.next >= runner.list.size()) return false;
-  const auto& [instruction, arguments] = runner.list[runner.next];
+  const auto& [segment, instruction, arguments] = runner.list[runner.next];
+  if (segment != nullptr) {
+    run(c, *segment, arguments);
+    ++runner.next;
+    return true;
+  }
   if (instruction->step != 0 && instruction->step != step_ + 1) {
     ++runner.next;
     return true;
   }
+  stand_at(c, *instruction, arguments);
   const std::size_t before = nodes_.size();
   if (instruction->kind == InstructionKind::receive) {
     if (!receive(c, *instruction, arguments)) return false;
@@ -306,6 +358,11 @@ bool Machine::advance(int c) {
   note_nodes(before, c, *instruction, arguments);
   ++runner.next;
   return true;
+}
+
+void Machine::stand_at(int c, const Instruction& i, const Arguments& a) {
+  runners_[at(c)].instruction = &i;
+  runners_[at(c)].arguments = a;
 }
 
 void Machine::note_nodes(std::size_t before, int c, const Instruction& i, const Arguments& a) {
@@ -328,7 +385,7 @@ void Machine::end_buffer(int c, const BufferRef& ref, const Arguments& a) {
   if (!slot(c, ref, a).alive) {
     breach(c, "'" + program_.families[at(ref.family)].name + "' is freed but not alive");
   }
-  runners_[at(c)].slots.erase(element_of(ref, a));
+  runners_[at(c)].slots.erase(ref, a);
 }
 
 void Machine::clear(int c, const BufferRef& ref, const Arguments& a) {
@@ -381,17 +438,15 @@ void Machine::execute(int c, const Instruction& i, const Arguments& a) {
 }
 
 const Content* Machine::content_of(int device_class, const BufferRef& ref) const {
-  const auto& slots = runners_[at(device_class)].slots;
-  const auto found = slots.find(element_of(ref, {}));
-  if (found == slots.end() || !found->second.alive || !found->second.written) return nullptr;
-  return found->second.value.content.get();
+  const Slot* slot = runners_[at(device_class)].slots.find(ref, {});
+  if (slot == nullptr || !slot->alive || !slot->written) return nullptr;
+  return slot->value.content.get();
 }
 
 const Origin* Machine::touch_of(int device_class, const BufferRef& ref) const {
-  const auto& slots = runners_[at(device_class)].slots;
-  const auto found = slots.find(element_of(ref, {}));
-  if (found == slots.end()) return nullptr;
-  for (const Origin* o : {&found->second.writer, &found->second.reader}) {
+  const Slot* slot = runners_[at(device_class)].slots.find(ref, {});
+  if (slot == nullptr) return nullptr;
+  for (const Origin* o : {&slot->writer, &slot->reader}) {
     if (o->instruction != nullptr && o->step == step_ - 1) return o;
   }
   return nullptr;

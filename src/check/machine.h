@@ -11,7 +11,9 @@
 #include <unordered_set>
 #include <vector>
 
+#include "check/numbering.h"
 #include "check/reference_values.h"
+#include "check/segment.h"
 #include "program/walk.h"
 #include "units/hash.h"
 
@@ -73,16 +75,59 @@ class Machine {
     Origin writer;  // last
     Origin reader;  // first of its step
   };
+  /// The buffers of a class that are there, by number; places of those that end are used again.
+  class Slots {
+   public:
+    Slots(Numbering numbering, std::size_t families)
+        : numbering_(std::move(numbering)), places_(numbering_.size(), 0), count_(families, 0) {}
+
+    Slot* find(const BufferRef& ref, const Arguments& a) {
+      const std::uint32_t place = places_[numbering_.of(ref, a)];
+      return place == 0 ? nullptr : &slots_[place - 1];
+    }
+    const Slot* find(const BufferRef& ref, const Arguments& a) const {
+      const std::uint32_t place = places_[numbering_.of(ref, a)];
+      return place == 0 ? nullptr : &slots_[place - 1];
+    }
+    /// Whether no buffer of the family is there.
+    bool has_none(int family) const { return count_[static_cast<std::size_t>(family)] == 0; }
+    Slot& get(const BufferRef& ref, const Arguments& a);
+    void erase(const BufferRef& ref, const Arguments& a);
+
+   private:
+    Numbering numbering_;
+    std::vector<std::uint32_t> places_;  // by number, from 1; 0: none
+    std::vector<std::uint32_t> count_;   // by family, how many are there
+    std::vector<std::uint32_t> free_;
+    std::deque<Slot> slots_;
+  };
   struct Runner {
-    std::vector<std::pair<const Instruction*, Arguments>> list;
+    std::vector<SegmentOrInstruction> list;
     std::size_t next = 0;
     bool waits = false;
-    std::unordered_map<BufferElement, Slot, BufferElementHash> slots;
+    const Instruction* instruction = nullptr;  // where it stands
+    Arguments arguments;
+    Slots slots;
   };
   struct Message {
     std::vector<Numbered> contents;
     Origin origin;
   };
+  /// What a segment leaves of a buffer that it touches.
+  struct Left {
+    bool gone = false;
+    bool written = false;
+    Numbered value;
+    const Instruction* writer = nullptr;
+  };
+  /// What a segment does to contents that its key tells: what is left of each buffer, and what is
+  /// added to sums.
+  struct Effect {
+    bool repeats = false;  // it is the same for other arguments
+    std::vector<Left> left;
+    std::vector<std::pair<const Instruction*, Numbered>> added;
+  };
+  using Effects = std::unordered_map<std::vector<int>, Effect, IntsHash>;
 
   Slot& slot(int c, const BufferRef& ref, const Arguments& arguments);
   Numbered read(int c, const BufferRef& ref, const Arguments& arguments);
@@ -95,6 +140,7 @@ class Machine {
   void compare_with_type(int c, const BufferRef& ref, const Numbered& value);
   void note_scales(int c, const Content& content);
   Numbered numbered(Content content, std::int64_t micro_batch);
+  Numbered interned(Content content, std::int64_t micro_batch);
   static Content whole_of(const Numbered& value);
   const PieceType& piece_of(const Instruction& i, std::size_t t) const;
   std::optional<std::int64_t> extent_of(const Instruction& i, int dim) const;
@@ -113,12 +159,24 @@ class Machine {
   void bring(int c, const Initial& initial, const ReferenceValues& reference);
   void require_end();
   bool advance(int c);
+  void stand_at(int c, const Instruction& i, const Arguments& a);
+  void run(int c, const Segment& segment, const Arguments& a);
+  std::optional<std::int64_t> key_of(int c, const Segment& segment, const Arguments& a,
+                                     std::vector<int>& key);
+  Effect run_in_full(int c, const Segment& segment, const Arguments& a, std::int64_t micro_batch);
+  bool note_left(int c, const Segment& segment, const Arguments& a, std::int64_t micro_batch,
+                 Effect& effect);
+  void repeat(int c, const Segment& segment, const Arguments& a, std::int64_t micro_batch,
+              const Effect& effect);
+  bool is_local(int c, const Instruction& i) const;
   void begin_buffer(int c, const BufferRef& ref, const Arguments& a);
   void end_buffer(int c, const BufferRef& ref, const Arguments& a);
   void clear(int c, const BufferRef& ref, const Arguments& a);
   void execute(int c, const Instruction& i, const Arguments& a);
   void call_kernel(int c, const Instruction& i, const Arguments& a);
   void accumulate(int c, const Instruction& i, const Arguments& a);
+  void accumulate(int c, const Instruction& i, const Arguments& a, const Numbered& source);
+  bool extend_sum(int c, const Instruction& i, const Arguments& a, const Numbered& source);
   Content sum_of(int c, Content sum, Content source);
   void slice(int c, const Instruction& i, const Arguments& a);
   bool exchange(int c, const Instruction& i, const Arguments& a);
@@ -167,9 +225,16 @@ class Machine {
   std::unordered_map<int, Content> types_;                   // by family
   int step_ = 0;
   int numbers_ = 0;
+  std::unordered_multimap<std::uint64_t, Numbered> contents_;  // by hash
   /// Results of calls by kernel or instruction and the numbers of what went in.
   std::unordered_map<std::vector<int>, std::vector<Numbered>, IntsHash> known_;
-  std::map<const Instruction*, int> instructions_;
+  std::unordered_map<const Instruction*, int> instructions_;
+  /// By the axes of the mesh that split classes: these cut bodies in the same way.
+  std::map<std::vector<bool>, Segments> segments_;
+  std::unordered_map<const Segment*, Effects> effects_;
+  std::vector<std::pair<const Instruction*, Numbered>> added_;  // since the segment began
+  bool names_micro_batch_ = false;  // some addition since has told micro-batches apart
+  std::int64_t breached_ = 0;       // times
   std::map<std::vector<std::int64_t>, Numbered> inputs_;
   std::int64_t worked_out_ = 0, known_again_ = 0;
 };

@@ -107,7 +107,7 @@ std::vector<Machine::Numbered> Machine::outputs_of(const Instruction& i, const A
   std::vector<Numbered> outputs;
   for (Content& out : kernels_.run(call_of(i, a), contents)) {
     const std::int64_t micro_batch = out.micro_batch;
-    outputs.push_back(numbered(std::move(out), micro_batch));
+    outputs.push_back(interned(std::move(out), micro_batch));
   }
   return outputs;
 }
@@ -147,6 +147,35 @@ void Machine::odd_content(int c, Content& content, const std::string& why) {
 
 void Machine::accumulate(int c, const Instruction& i, const Arguments& a) {
   const Numbered source = read(c, i.inputs[0], a);
+  added_.emplace_back(&i, source);
+  accumulate(c, i, a, source);
+}
+
+/// One more micro-batch in a sum that nothing else holds: only its runs change, and with them
+/// neither its parts nor its scale. False: nothing was done.
+bool Machine::extend_sum(int c, const Instruction& i, const Arguments& a, const Numbered& source) {
+  const BufferRef& ref = i.outputs[0];
+  Slot* slot = runners_[at(c)].slots.find(ref, a);
+  const bool sums = slot != nullptr && slot->alive && slot->written && ref.piece < 0 &&
+                    source.micro_batch >= 0 && slot->value.micro_batch < 0;
+  if (!sums || slot->value.content.use_count() != 1) return false;
+  // Made as one that is not constant, and held by this slot alone.
+  Content& sum = *std::const_pointer_cast<Content>(slot->value.content);
+  if (!same_shape(sum, *source.content)) return false;
+  for (std::size_t p = 0; p < sum.pieces.size(); ++p) {
+    const Tensor& more = source.content->pieces[p];
+    if (!extends(sum.pieces[p], more, source.micro_batch, kernels_.micro_batches())) return false;
+  }
+  for (Tensor& t : sum.pieces) extend(t);
+  slot->value.number = numbers_++;
+  slot->writer = here(c);
+  if (slot->reader.instruction == nullptr || slot->reader.step != step_) slot->reader = here(c);
+  names_micro_batch_ = true;
+  return true;
+}
+
+void Machine::accumulate(int c, const Instruction& i, const Arguments& a, const Numbered& source) {
+  if (extend_sum(c, i, a, source)) return;
   const Numbered sum = read(c, i.outputs[0], a);
   // A sum over micro-batches notes which one is added; any other is alike for all of them.
   const int micro = regions_.micro_axis();
@@ -154,11 +183,12 @@ void Machine::accumulate(int c, const Instruction& i, const Arguments& a) {
     return n.number >= 0 && (n.micro_batch < 0 || is_divided(*n.content, micro));
   };
   if (!is_alike(source) || !is_alike(sum) || source.micro_batch != sum.micro_batch) {
+    names_micro_batch_ = true;
     return write(c, i.outputs[0], a, sum_of(c, whole_of(sum), whole_of(source)));
   }
   std::vector<Numbered>& known = known_[{instructions_.at(&i), sum.number, source.number}];
   if (known.empty()) {
-    known = {numbered(sum_of(c, whole_of(sum), whole_of(source)), sum.micro_batch)};
+    known = {interned(sum_of(c, whole_of(sum), whole_of(source)), sum.micro_batch)};
   }
   Numbered out = known[0];
   out.micro_batch = out.content->micro_batch < 0 ? -1 : sum.micro_batch;
@@ -205,7 +235,7 @@ Machine::Numbered Machine::worked_out(int c, const Instruction& i, const Numbere
     Content content = whole_of(value);
     content = i.kind == InstructionKind::slice ? divided(i, std::move(content), i.shift)
                                                : collected(c, i, std::move(content));
-    found->second = {numbered(std::move(content), value.micro_batch)};
+    found->second = {interned(std::move(content), value.micro_batch)};
   } else {
     ++known_again_;
   }

@@ -138,7 +138,7 @@ bool Machine::all_arrived(const std::vector<int>& members, const Instruction& i)
   for (int m : members) {
     const Runner& runner = runners_[at(m)];
     if (!runner.waits || runner.next >= runner.list.size()) return false;
-    const Instruction& other = *runner.list[runner.next].first;
+    const Instruction& other = *runner.instruction;
     const bool same = other.kind == i.kind && other.axes == i.axes && other.op == i.op &&
                       other.dim == i.dim && other.into == i.into && other.among == i.among &&
                       other.inputs.size() == i.inputs.size();
@@ -156,7 +156,9 @@ void Machine::alone(int c, const Instruction& i, const Arguments& a) {
 /// A collective whose group lies in several classes: where all hold the same, it is the same for
 /// all; a sum may also be of different values, one class at a time.
 void Machine::together(const std::vector<int>& members, const Instruction& i) {
-  const auto step_of = [&](int m) { return runners_[at(m)].list[runners_[at(m)].next]; };
+  const auto step_of = [&](int m) {
+    return std::pair(runners_[at(m)].instruction, runners_[at(m)].arguments);
+  };
   for (std::size_t b = 0; b < i.inputs.size(); ++b) {
     std::vector<Content> contents(members.size());
     std::ranges::transform(members, contents.begin(), [&](int m) {

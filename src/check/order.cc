@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <unordered_map>
+#include <vector>
+
+#include "check/numbering.h"
 
 namespace placet {
 namespace {
@@ -11,22 +15,29 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 constexpr std::size_t kMostRaces = 8;
 
+/// How many instructions a queue has begun; 0: none. No device runs 2^32 in two steps.
+using Time = std::uint32_t;
+
 /// By queue, the time up to which all is done.
-using Clock = std::array<std::int64_t, kStreamCount>;
+using Clock = std::array<Time, kStreamCount>;
 
 void learn(Clock& clock, const Clock& other) {
   for (std::size_t s = 0; s < clock.size(); ++s) clock[s] = std::max(clock[s], other[s]);
 }
 
 struct Access {
-  int writer = -1;  // queue of the last write
-  std::int64_t written = 0;
-  Clock read{};  // by queue, its last read since
+  std::uint32_t writer = 0;  // queue of the last write
+  Time written = 0;          // 0: it was never written
+  Clock read{};              // by queue, its last read since
 };
 
 class Queues {
  public:
-  Queues(const Program& program, int device_class) : program_(program), class_(device_class) {}
+  Queues(const Program& program, int device_class)
+      : program_(program),
+        class_(device_class),
+        numbering_(program, device_class),
+        accesses_(numbering_.size()) {}
 
   /// Steps are counted from 1.
   void run_step(int step) {
@@ -53,7 +64,7 @@ class Queues {
       }
       return;
     }
-    const std::int64_t now = ++known_[queue_][queue_];
+    const Time now = ++known_[queue_][queue_];
     for (const BufferRef& ref : i.inputs) {
       if (i.kind == InstructionKind::free) {
         write(ref, now);
@@ -64,7 +75,7 @@ class Queues {
     for (const BufferRef& ref : i.outputs) write(ref, now);
   }
 
-  Access& access(const BufferRef& ref) { return accesses_[element_of(ref, arguments_)]; }
+  Access& access(const BufferRef& ref) { return accesses_[numbering_.of(ref, arguments_)]; }
 
   void race(const BufferRef& ref, const char* what) {
     if (races.size() >= kMostRaces) return;
@@ -76,17 +87,17 @@ class Queues {
   }
 
   void require_written(const BufferRef& ref, const Access& a, const char* what) {
-    if (a.writer < 0 || known_[queue_][at(a.writer)] >= a.written) return;
+    if (known_[queue_][a.writer] >= a.written) return;
     race(ref, what);
   }
 
-  void read(const BufferRef& ref, std::int64_t now) {
+  void read(const BufferRef& ref, Time now) {
     Access& a = access(ref);
     require_written(ref, a, "read although what writes it may not be done");
     a.read[queue_] = now;
   }
 
-  void write(const BufferRef& ref, std::int64_t now) {
+  void write(const BufferRef& ref, Time now) {
     Access& a = access(ref);
     const bool frees = instruction_->kind == InstructionKind::free;
     require_written(ref, a,
@@ -98,7 +109,7 @@ class Queues {
            frees ? "freed although it may still be read" : "written although it may still be read");
       break;
     }
-    a = {.writer = static_cast<int>(queue_), .written = now, .read = {}};
+    a = {.writer = static_cast<std::uint32_t>(queue_), .written = now, .read = {}};
   }
 
   const Program& program_;
@@ -108,7 +119,8 @@ class Queues {
   std::size_t queue_ = 0;
   std::array<Clock, kStreamCount> known_{};
   std::unordered_map<int, Clock> events_;
-  std::unordered_map<BufferElement, Access, BufferElementHash> accesses_;
+  Numbering numbering_;
+  std::vector<Access> accesses_;
 };
 
 }  // namespace

@@ -2,7 +2,18 @@
 
 #include <algorithm>
 
+#include "units/hash.h"
+
 namespace placet {
+
+std::uint64_t hash_of(const Splits& cuts) {
+  std::uint64_t hash = cuts.size();
+  for (const Split& c : cuts) {
+    hash = mixed(hash, static_cast<std::uint64_t>(c.axis) * 2 + (c.open ? 1 : 0));
+    hash = mixed(hash, static_cast<std::uint64_t>(c.shift) ^ static_cast<std::uint64_t>(c.joint));
+  }
+  return hash;
+}
 
 void trim(Splits& cuts) {
   while (!cuts.empty() && !cuts.back().open) {

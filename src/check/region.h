@@ -52,6 +52,8 @@ class Regions {
   std::vector<std::pair<AxisList, std::int64_t>> joints_;
 };
 
+std::uint64_t hash_of(const Splits& cuts);
+
 /// Drops closed cuts at the end.
 void trim(Splits& cuts);
 /// Whether the device has all of it.

@@ -10,6 +10,23 @@
 namespace placet {
 namespace {
 
+std::uint64_t mixed(std::uint64_t hash, const Rational& value) {
+  hash = placet::mixed(hash, static_cast<std::uint64_t>(value.numerator()));
+  return placet::mixed(hash, static_cast<std::uint64_t>(value.denominator()));
+}
+
+using placet::mixed;
+
+std::uint64_t hash_of(const Share& share) {
+  std::uint64_t hash = mixed(static_cast<std::uint64_t>(share.of), share.factor);
+  for (const OpenSum& o : share.open) hash = mixed(hash, hash_of(o.cuts));
+  for (const Share::Run& r : share.runs) {
+    hash = mixed(hash, static_cast<std::uint64_t>(r.first));
+    hash = mixed(mixed(hash, static_cast<std::uint64_t>(r.last)), r.factor);
+  }
+  return hash;
+}
+
 std::uint64_t hash_of(const Node& node) {
   std::uint64_t hash = static_cast<std::uint64_t>(node.kind);
   hash = mixed(hash, std::hash<std::string>()(node.text));
@@ -17,10 +34,7 @@ std::uint64_t hash_of(const Node& node) {
   for (const NodeOperand& o : node.operands) {
     hash = mixed(mixed(hash, static_cast<std::uint64_t>(o.node)), o.dims);
   }
-  for (const Rational& f : node.factors) {
-    hash = mixed(hash, static_cast<std::uint64_t>(f.numerator()));
-    hash = mixed(hash, static_cast<std::uint64_t>(f.denominator()));
-  }
+  for (const Rational& f : node.factors) hash = mixed(hash, f);
   return mixed(mixed(hash, node.result), node.reduced);
 }
 
@@ -104,14 +118,24 @@ void add_item(std::vector<Item>& items, Item item) {
 
 }  // namespace
 
-NodeId Nodes::add(const Node& node) {
+std::uint64_t hash_of(const Tensor& tensor) {
+  std::uint64_t hash = mixed(tensor.items.size(), tensor.dims);
+  for (const Splits& cuts : tensor.cuts) hash = mixed(hash, hash_of(cuts));
+  for (const Item& item : tensor.items) {
+    hash = mixed(mixed(hash, static_cast<std::uint64_t>(item.node)), item.factor);
+    for (const Share& s : item.shares) hash = mixed(hash, hash_of(s));
+  }
+  return hash;
+}
+
+NodeId Nodes::add(Node node) {
   const std::uint64_t hash = hash_of(node);
   const auto [first, last] = known_.equal_range(hash);
   for (auto k = first; k != last; ++k) {
     if (at(k->second) == node) return k->second;
   }
   const auto id = static_cast<NodeId>(nodes_.size());
-  nodes_.push_back(node);
+  nodes_.push_back(std::move(node));
   known_.emplace(hash, id);
   return id;
 }
@@ -169,7 +193,7 @@ NodeId Nodes::node_of(const Tensor& tensor) {
     node.operands.push_back({item.node, all});
     node.factors.push_back(item.factor);
   }
-  return add(node);
+  return add(std::move(node));
 }
 
 void Nodes::name(NodeId id, const std::string& text) { names_.try_emplace(id, text); }
@@ -236,6 +260,7 @@ bool settle(Item& item, std::int64_t micro_batches) {
 }  // namespace
 
 void settle(Tensor& tensor, std::int64_t micro_batches) {
+  if (is_complete(tensor)) return;
   std::vector<Item> items = std::move(tensor.items);
   tensor.items.clear();
   for (Item& item : items) {
@@ -263,6 +288,43 @@ Tensor completed(const Tensor& tensor) {
     add_item(out.items, {.node = item.node, .factor = item.factor, .shares = {}, .parts = {}});
   }
   return out;
+}
+
+namespace {
+
+bool extends(const Share& sum, const Share& more, std::int64_t micro_batch,
+             std::int64_t micro_batches) {
+  if (sum.of != more.of || sum.open != more.open || sum.factor != more.factor) return false;
+  if (sum.runs.empty() || more.runs.size() != 1 || more.runs[0].first >= 0) return false;
+  const Share::Run& last = sum.runs.back();
+  const bool completes = last.first == 0 && micro_batch + 1 == micro_batches;
+  return last.last + 1 == micro_batch && last.factor == more.runs[0].factor && !completes;
+}
+
+bool extends(const Item& sum, const Item& more, std::int64_t micro_batch,
+             std::int64_t micro_batches) {
+  if (sum.node != more.node || sum.complete() || sum.combine != Combine::sum) return false;
+  if (sum.factor != more.factor || sum.parts != more.parts || sum.combine != more.combine) {
+    return false;
+  }
+  return std::ranges::equal(sum.shares, more.shares, [&](const Share& a, const Share& b) {
+    return extends(a, b, micro_batch, micro_batches);
+  });
+}
+
+}  // namespace
+
+bool extends(const Tensor& sum, const Tensor& more, std::int64_t micro_batch,
+             std::int64_t micro_batches) {
+  return std::ranges::equal(sum.items, more.items, [&](const Item& a, const Item& b) {
+    return extends(a, b, micro_batch, micro_batches);
+  });
+}
+
+void extend(Tensor& sum) {
+  for (Item& item : sum.items) {
+    for (Share& s : item.shares) ++s.runs.back().last;
+  }
 }
 
 void add_to(Tensor& a, const Tensor& b) {

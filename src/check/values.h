@@ -101,10 +101,12 @@ struct Tensor {
   friend bool operator==(const Tensor&, const Tensor&) = default;
 };
 
+std::uint64_t hash_of(const Tensor& tensor);
+
 /// All nodes of one check, each once.
 class Nodes {
  public:
-  NodeId add(const Node& node);
+  NodeId add(Node node);
   NodeId leaf(const std::string& name, const std::vector<int>& dims);
   const Node& at(NodeId id) const { return nodes_[static_cast<std::size_t>(id)]; }
   std::size_t size() const { return nodes_.size(); }
@@ -142,6 +144,14 @@ Tensor scaled(Tensor tensor, const Rational& by);
 
 /// The complete tensor that an incomplete one is a part of.
 Tensor completed(const Tensor& tensor);
+
+/// Whether adding `more` of one micro-batch only makes the last runs of all shares one longer, and
+/// completes nothing: the sum is over micro-batches up to this one, and all else is equal.
+bool extends(const Tensor& sum, const Tensor& more, std::int64_t micro_batch,
+             std::int64_t micro_batches);
+
+/// Makes the last runs of all shares one longer.
+void extend(Tensor& sum);
 
 /// a += b where both have the same dims and cuts: items of a node are one; shares that differ in
 /// their micro-batches only are one.

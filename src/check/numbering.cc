@@ -1,0 +1,33 @@
+#include "check/numbering.h"
+
+namespace placet {
+
+Numbering::Numbering(const Program& program, int device_class)
+    : families_(program.families.data()),
+      micro_batches_(static_cast<std::size_t>(program.axes.back().degree)),
+      units_(program.reference.units.size(), 0),
+      touched_(program.reference.units.size(), false) {
+  const DeviceClass& own = program.classes[static_cast<std::size_t>(device_class)];
+  for (const auto* list : {&own.initial, &own.results}) {
+    for (const Initial& initial : *list) note(initial.buffer, {});
+  }
+  for_each_instruction(program, own.body, {}, [&](const Instruction& i, const Arguments& a) {
+    for (const BufferRef& ref : i.inputs) note(ref, a);
+    for (const BufferRef& ref : i.outputs) note(ref, a);
+  });
+  for (const Family& family : program.families) {
+    begin_.push_back(size_);
+    const std::size_t units = family.by_unit ? unit_count_ : 1;
+    size_ += units * (family.by_micro_batch ? micro_batches_ : 1);
+  }
+}
+
+void Numbering::note(const BufferRef& ref, const Arguments& a) {
+  if (!families_[ref.family].by_unit) return;
+  const auto unit = static_cast<std::size_t>(value_of(ref.unit, a));
+  if (touched_[unit]) return;
+  touched_[unit] = true;
+  units_[unit] = unit_count_++;
+}
+
+}  // namespace placet

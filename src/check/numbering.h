@@ -1,0 +1,44 @@
+// Numbers for the buffers of a class, so that tables of them are lists. Inside of check/.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "program/walk.h"
+
+namespace placet {
+
+/// Numbers one after the other, those of a family together. Units that a class does not touch take
+/// no room. Case: of families a (by unit) and b (one buffer), and a class that touches units 3 and
+/// 5, a[3], a[5] and b are 0, 1 and 2.
+class Numbering {
+ public:
+  Numbering(const Program& program, int device_class);
+
+  std::size_t size() const { return size_; }
+
+  /// Of a buffer that the class names in its body or holds when the step begins or ends.
+  std::size_t of(const BufferRef& ref, const Arguments& a) const {
+    const Family& family = families_[ref.family];
+    std::size_t inside = 0;
+    if (family.by_unit) inside = units_[static_cast<std::size_t>(value_of(ref.unit, a))];
+    if (family.by_micro_batch) {
+      inside = inside * micro_batches_ + static_cast<std::size_t>(value_of(ref.micro_batch, a));
+    }
+    return begin_[static_cast<std::size_t>(ref.family)] + inside;
+  }
+
+ private:
+  void note(const BufferRef& ref, const Arguments& a);
+
+  const Family* families_;
+  std::size_t micro_batches_;
+  std::vector<std::size_t> units_;  // by unit, its number in the class
+  std::vector<bool> touched_;       // by unit
+  std::size_t unit_count_ = 0;
+  std::vector<std::size_t> begin_;  // by family
+  std::size_t size_ = 0;
+};
+
+}  // namespace placet

@@ -1,0 +1,195 @@
+#include "check/segment.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace placet {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// Shorter runs are not worth remembering.
+constexpr std::size_t kShortest = 3;
+
+/// Notes in order what instructions do with buffers.
+class Notes {
+ public:
+  explicit Notes(Segment& out) : out_(out) {}
+
+  void add(const Instruction& i) {
+    out_.instructions.push_back(&i);
+    if (i.kind == InstructionKind::alloc) {
+      for (const BufferRef& ref : i.outputs) begin(ref);
+    } else if (i.kind == InstructionKind::free) {
+      for (const BufferRef& ref : i.inputs) end(ref);
+    } else {
+      for (const BufferRef& ref : i.inputs) read(ref, i);
+      const bool adds = i.kind == InstructionKind::accumulate;
+      for (const BufferRef& ref : i.outputs) adds ? accumulate(ref, i) : write(ref);
+    }
+  }
+
+ private:
+  Touched& touch(const BufferRef& ref) {
+    Touched& t = find(ref);
+    t.sum = t.ends = false;
+    return t;
+  }
+
+  Touched& find(const BufferRef& ref) {
+    BufferRef all = ref;
+    all.piece = -1;
+    const auto known = std::ranges::find(out_.touched, all, &Touched::buffer);
+    if (known != out_.touched.end()) return *known;
+    written_.push_back(false);
+    return out_.touched.emplace_back(Touched{.buffer = all, .sum = true});
+  }
+
+  std::vector<bool>::reference written(const Touched& t) {
+    return written_[static_cast<std::size_t>(&t - out_.touched.data())];
+  }
+
+  void begin(const BufferRef& ref) {
+    const std::size_t before = out_.touched.size();
+    Touched& t = touch(ref);
+    if (out_.touched.size() > before) t.fresh = true;
+    t.begins = t.changes = true;
+    t.reader = nullptr;
+    written(t) = true;
+  }
+
+  void end(const BufferRef& ref) {
+    Touched& t = touch(ref);
+    t.changes = t.ends = true;
+  }
+
+  void read(const BufferRef& ref, const Instruction& i) {
+    Touched& t = touch(ref);
+    if (!written(t)) t.needed = true;
+    if (t.reader == nullptr) t.reader = &i;
+  }
+
+  void write(const BufferRef& ref) {
+    Touched& t = touch(ref);
+    t.changes = true;
+    if (ref.piece >= 0 && !written(t)) t.needed = true;
+    if (ref.piece < 0) written(t) = true;
+  }
+
+  void accumulate(const BufferRef& ref, const Instruction& i) {
+    Touched& t = find(ref);
+    t.changes = true;
+    t.ends = false;
+    if (!written(t)) t.needed = true;
+    if (t.reader == nullptr) t.reader = &i;
+  }
+
+  Segment& out_;
+  std::vector<bool> written_;  // by touched: what it held before no longer matters
+};
+
+/// Whether two buffers of one family may be one under some arguments and two under others.
+bool may_meet(const BufferRef& a, const BufferRef& b) {
+  return a.family == b.family &&
+         (a.unit.variable != b.unit.variable || a.micro_batch.variable != b.micro_batch.variable);
+}
+
+bool has_meeting(const std::vector<Touched>& touched) {
+  for (std::size_t i = 0; i < touched.size(); ++i) {
+    for (std::size_t k = 0; k < i; ++k) {
+      if (may_meet(touched[i].buffer, touched[k].buffer)) return true;
+    }
+  }
+  return false;
+}
+
+Segment segment_of(const Program& program, const std::vector<const Instruction*>& instructions) {
+  Segment out;
+  Notes notes(out);
+  for (const Instruction* i : instructions) {
+    notes.add(*i);
+    if (calls_kernel(i->kind) && draws(program.kernels[at(i->kernel)])) {
+      out.keys.push_back(i->key.unit);
+    }
+  }
+  return out;
+}
+
+/// Puts what begins and ends within the run apart.
+void set_apart(Segment& segment) {
+  for (const Touched& t : segment.touched) {
+    if (t.fresh && t.ends) segment.within.push_back(t.buffer);
+  }
+  std::erase_if(segment.touched, [](const Touched& t) { return t.fresh && t.ends; });
+}
+
+}  // namespace
+
+std::vector<SegmentOrInstruction> Segments::list(const std::vector<Step>& body) {
+  list_.clear();
+  add(body, {});
+  return std::move(list_);
+}
+
+void Segments::add(const std::vector<Step>& body, const Arguments& arguments) {
+  for (const Step& step : body) {
+    if (const auto* i = std::get_if<Instruction>(&step.what)) {
+      list_.push_back({.segment = nullptr, .instruction = i, .arguments = arguments});
+    } else if (const auto* call = std::get_if<Call>(&step.what)) {
+      add(*call, arguments);
+    } else if (const auto* loop = std::get_if<Loop>(&step.what)) {
+      for_each_round(*loop, arguments, [&](const Arguments& inner) { add(loop->body, inner); });
+    }
+  }
+}
+
+void Segments::add(const Call& call, const Arguments& arguments) {
+  const Arguments inner{.unit = value_of(call.unit, arguments),
+                        .micro_batch = value_of(call.micro_batch, arguments)};
+  for (const Cut& cut : cuts_of(call.procedure)) {
+    if (cut.segment) {
+      list_.push_back({.segment = &*cut.segment, .instruction = nullptr, .arguments = inner});
+    } else if (const auto* i = std::get_if<Instruction>(&cut.step->what)) {
+      list_.push_back({.segment = nullptr, .instruction = i, .arguments = inner});
+    } else if (const auto* nested = std::get_if<Call>(&cut.step->what)) {
+      add(*nested, inner);
+    } else if (const auto* loop = std::get_if<Loop>(&cut.step->what)) {
+      for_each_round(*loop, inner, [&](const Arguments& round) { add(loop->body, round); });
+    }
+  }
+}
+
+/// A procedure in segments, as long as they can be.
+const std::vector<Segments::Cut>& Segments::cuts_of(int procedure) {
+  std::optional<std::vector<Cut>>& known = procedures_[at(procedure)];
+  if (known) return *known;
+  const std::vector<Step>& body = program_.procedures[at(procedure)].body;
+  std::vector<Cut> cuts;
+  std::vector<const Instruction*> run;
+  const auto end_run = [&](std::size_t end) {
+    Segment segment = segment_of(program_, run);
+    if (run.size() >= kShortest && !has_meeting(segment.touched)) {
+      set_apart(segment);
+      cuts.push_back({.segment = std::move(segment), .step = nullptr});
+    } else {
+      for (std::size_t s = end - run.size(); s < end; ++s) {
+        cuts.push_back({.segment = std::nullopt, .step = &body[s]});
+      }
+    }
+    run.clear();
+  };
+  for (std::size_t s = 0; s < body.size(); ++s) {
+    const auto* i = std::get_if<Instruction>(&body[s].what);
+    if (i != nullptr && i->step == 0 && local_(*i)) {
+      run.push_back(i);
+      continue;
+    }
+    end_run(s);
+    cuts.push_back({.segment = std::nullopt, .step = &body[s]});
+  }
+  end_run(body.size());
+  known = std::move(cuts);
+  return *known;
+}
+
+}  // namespace placet

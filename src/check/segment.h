@@ -1,0 +1,68 @@
+// Runs of a procedure's instructions that concern one device alone (docs/theory.md §6.5). What such
+// a run makes depends on what its buffers hold and on nothing else, so that the machine works it
+// out once for equal contents: for one micro-batch of all, as a rule. Inside of check/.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "program/walk.h"
+
+namespace placet {
+
+/// A buffer that a run of instructions touches.
+struct Touched {
+  BufferRef buffer;      // all of it
+  bool needed = false;   // what it holds before the run is read
+  bool fresh = false;    // the first that happens to it is its allocation
+  bool ends = false;     // the last that happens to it is its end
+  bool begins = false;   // it is allocated in the run, after all that happens to the old one
+  bool changes = false;  // allocated, written or freed
+  bool sum = false;      // only ever the left side of additions
+  const Instruction* reader = nullptr;  // the first that reads it, after an allocation
+};
+
+struct Segment {
+  std::vector<const Instruction*> instructions;
+  std::vector<Touched> touched;   // but for those within
+  std::vector<BufferRef> within;  // allocated and freed in the run
+  /// Terms of what is drawn for: equal contents drawn for different things are different.
+  std::vector<IndexTerm> keys;
+};
+
+/// One after the other, a segment (with `instruction` null) or a single instruction, where they
+/// stand in the order of execution.
+struct SegmentOrInstruction {
+  const Segment* segment = nullptr;
+  const Instruction* instruction = nullptr;
+  Arguments arguments;
+};
+
+/// The bodies of a class cut into segments. Single instructions are those outside of procedures,
+/// those that are not `local`, and those whose buffers might be one although their names differ.
+class Segments {
+ public:
+  Segments(const Program& program, std::function<bool(const Instruction&)> local)
+      : program_(program), local_(std::move(local)), procedures_(program.procedures.size()) {}
+
+  std::vector<SegmentOrInstruction> list(const std::vector<Step>& body);
+
+ private:
+  /// A step of a procedure: a segment, or what is no part of one.
+  struct Cut {
+    std::optional<Segment> segment;
+    const Step* step = nullptr;
+  };
+
+  void add(const std::vector<Step>& body, const Arguments& arguments);
+  void add(const Call& call, const Arguments& arguments);
+  const std::vector<Cut>& cuts_of(int procedure);
+
+  const Program& program_;
+  std::function<bool(const Instruction&)> local_;
+  std::vector<std::optional<std::vector<Cut>>> procedures_;
+  std::vector<SegmentOrInstruction> list_;
+};
+
+}  // namespace placet
