@@ -27,8 +27,8 @@ Program lower(const Job& job);
 /// Throws what `lower` throws for a job without a step program, without writing one.
 void require_program(const Job& job);
 
-/// The same as `lower`; `after` sees the program when the classes are written and when movements have their
-/// queues, under the names "classes" and "streams". Each of these programs keeps to the grammar
+/// The same as `lower`; `after` sees the program when the classes are written and when movements
+/// have their queues, under the names "classes" and "streams". Each of these keeps to the grammar
 /// (program/wellformed.h), which tests ask of them; it would take a sixth of the time of lowering.
 using AfterPass = std::function<void(std::string_view pass, const Program& program)>;
 Program lower(const Job& job, const AfterPass& after);

@@ -229,8 +229,8 @@ class PlacementParser {
 
   std::vector<Override> classes(const How& axis) {
     std::vector<Override> overrides;
-    while (source_.take(';')) {
-      if (overrides.size() == kMostClasses) {
+    for (std::size_t count = 0; source_.take(';'); ++count) {
+      if (count == kMostClasses) {
         source_.fail(source_.position(), {.problem = "too many classes",
                                           .allowed = "at most " + std::to_string(kMostClasses)});
       }

@@ -1,6 +1,8 @@
 // Saved activations: the published analysis, and one row by hand.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "validate/validate.h"
 
 namespace placet {
@@ -28,9 +30,12 @@ TEST(ActivationsTest, PublishedFigures) {
       read_table(PLACET_SOURCE_DIR "/data/validation/tables/korthikanti_memory.csv");
   const Validation validation = validate(kCatalog, table, {});
   EXPECT_EQ(validation.predicted, 28);
-  // Transcribed to two or three digits: no row may be off by more than a digit's worth.
-  EXPECT_LE(validation.memory.mean_abs, 0.01);
-  EXPECT_LE(validation.memory.worst_abs, 0.02);
+  // Two rows print 9.42 % where the paper's own equation, 2 / (10 + 24 / 8 + 8), gives 9.52 %.
+  for (const Prediction& row : validation.predictions) {
+    const bool misprint =
+        row.labels.row_id.ends_with("-0021") || row.labels.row_id.ends_with("-0028");
+    EXPECT_LE(std::abs(row.error), misprint ? 0.011 : 0.01) << row.labels.row_id;
+  }
 }
 
 }  // namespace
