@@ -77,32 +77,50 @@ class LaunchQueue {
   Seconds host_, device_, work_;
 };
 
+/// The queues of a chunk's two passes.
+struct PassQueues {
+  LaunchQueue forward, backward;
+
+  LaunchQueue& of(Part part) { return part == Part::forward ? forward : backward; }
+};
+
+/// What the parts of a unit take on the device.
+using PartLengths = std::array<Seconds, kPartCount>;
+
+/// The parts of one unit that take time.
+template <class Visit>
+void run_unit(PassPart unit, const UnitTime& time, const PartLengths& lengths, PassQueues& queues,
+              Visit visit) {
+  unit.weights = time.weights;
+  for (const Part part : {Part::forward, Part::again, Part::backward}) {
+    const Seconds length = lengths[static_cast<std::size_t>(part)];
+    if (length == Seconds()) continue;
+    unit.part = part;
+    unit.time = &time[part];
+    unit.wait = queues.of(part).run(time[part], length);
+    visit(unit);
+  }
+}
+
 /// The units of one chunk, one after another; `visit` sees each PassPart that takes time, in order
 /// of the units, forward, recomputation and backward of one after the other.
 template <class Visit>
 ChunkPasses run_chunk(const StageUnits& units, std::size_t chunk, Seconds host_per_pass,
                       UnitTimes& times, Visit visit) {
-  LaunchQueue forward;
-  LaunchQueue backward;
+  PassQueues queues;
   ChunkPasses out;
   for (std::size_t r = units.chunk_begin(chunk); r < units.chunk_ends[chunk]; ++r) {
     const UnitRun& run = units.runs[r];
     const UnitTime& time = times.of(run);
-    const std::array<Seconds, kPartCount> lengths = {
-        time[Part::forward].device(), time[Part::again].device(), time[Part::backward].device()};
+    const PartLengths lengths = {time[Part::forward].device(), time[Part::again].device(),
+                                 time[Part::backward].device()};
     for (std::int64_t i = 0; i < run.count; ++i) {
-      for (const Part part : {Part::forward, Part::again, Part::backward}) {
-        const Seconds length = lengths[static_cast<std::size_t>(part)];
-        if (length == Seconds()) continue;
-        LaunchQueue& queue = part == Part::forward ? forward : backward;
-        const Seconds wait = queue.run(time[part], length);
-        visit(PassPart{&run, i, part, &time[part], time.weights, wait});
-      }
+      run_unit({.run = &run, .number = i}, time, lengths, queues, visit);
       out.weights += time.weights;
     }
   }
-  out.forward = forward.pass(host_per_pass);
-  out.backward = backward.pass(host_per_pass);
+  out.forward = queues.forward.pass(host_per_pass);
+  out.backward = queues.backward.pass(host_per_pass);
   return out;
 }
 

@@ -59,6 +59,15 @@ std::string straggler_lines(const Timeline& timeline) {
                             (timeline.simulated.step / timeline.undisturbed - 1) * 100);
 }
 
+/// Which stage the others wait for.
+std::string pace_line(const Simulation& simulated) {
+  constexpr double kWorthSaying = 0.01;
+  const Pace pace = pace_of(simulated);
+  if (simulated.stages.size() < 2 || pace.above_mean < kWorthSaying) return {};
+  return fmt::format("  stage {} sets the pace: it computes {:.1f} % longer than the mean\n",
+                     pace.stage, pace.above_mean * 100);
+}
+
 std::string heading_text(const Timeline& timeline, const TextStyle& style) {
   const Judged& judged = timeline.judged;
   const TimeDerivation& time = timeline.time;
@@ -73,7 +82,8 @@ std::string heading_text(const Timeline& timeline, const TextStyle& style) {
       fmt::format("  {:.1f} model TFLOP/s per device, MFU {:.1f} %\n",
                   rate_of(time.model_flops, time.step) / devices / 1e12, utilisation(time) * 100);
   text += "  bound by " + binding_text(*judged.job, time) + "\n";
-  return text + simulated_line(timeline) + straggler_lines(timeline);
+  return text + simulated_line(timeline) + straggler_lines(timeline) +
+         pace_line(timeline.simulated);
 }
 
 std::string terms_text(const Job& job, const TimeDerivation& time, const TextStyle& style) {
@@ -191,15 +201,19 @@ Seconds waiting(const SimulatedStage& stage) {
          stage.of(Doing::reduce) + stage.of(Doing::after);
 }
 
-double imbalance_of(const Simulation& simulated) {
+Pace pace_of(const Simulation& simulated) {
+  Pace pace;
   Seconds most;
   Seconds sum;
-  for (const SimulatedStage& stage : simulated.stages) {
-    most = std::max(most, computing(stage));
-    sum += computing(stage);
+  for (std::size_t s = 0; s < simulated.stages.size(); ++s) {
+    const Seconds own = computing(simulated.stages[s]);
+    if (own > most) pace.stage = static_cast<int>(s);
+    most = std::max(most, own);
+    sum += own;
   }
   const double mean = in_seconds(sum) / static_cast<double>(simulated.stages.size());
-  return mean > 0 ? in_seconds(most) / mean - 1 : 0;
+  if (mean > 0) pace.above_mean = in_seconds(most) / mean - 1;
+  return pace;
 }
 
 double rate_of(double amount, Seconds time) {

@@ -48,8 +48,12 @@ std::string name_of_term(const Job& job, const TimeTerm& term);
 /// The busiest device of each link: seconds at full bandwidth, by position in StepParts::links.
 std::vector<Seconds> busy_links(const StepParts& parts, const Simulation& simulated);
 
-/// How much longer the stage that computes most is than the mean: 0.1 is 10 %.
-double imbalance_of(const Simulation& simulated);
+/// The stage that computes most, and how much longer than the mean: 0.1 is 10 %.
+struct Pace {
+  int stage = 0;
+  double above_mean = 0;
+};
+Pace pace_of(const Simulation& simulated);
 
 /// Seconds of the stage's own work: passes, recomputation included.
 Seconds computing(const SimulatedStage& stage);

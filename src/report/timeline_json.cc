@@ -91,6 +91,7 @@ Json simulated_json(const Timeline& timeline) {
                      {"busy_seconds", in_seconds(busy[l])},
                      {"busy", busy[l] / simulated.step}});
   }
+  const Pace pace = pace_of(simulated);
   Json stragglers = Json::array();
   for (const Straggler& straggler : timeline.stragglers) {
     stragglers.push_back({{"stage", straggler.stage}, {"factor", straggler.factor}});
@@ -98,7 +99,8 @@ Json simulated_json(const Timeline& timeline) {
   return {{"step_seconds", in_seconds(simulated.step)},
           {"undisturbed_seconds", in_seconds(timeline.undisturbed)},
           {"pipeline_seconds", in_seconds(simulated.pipeline)},
-          {"imbalance", imbalance_of(simulated)},
+          {"pace_stage", pace.stage},
+          {"imbalance", pace.above_mean},
           {"stragglers", stragglers},
           {"stages", stages},
           {"links", links}};

@@ -1,6 +1,7 @@
 #include "simulate/advice.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <set>
 #include <string>
@@ -28,7 +29,7 @@ struct Judged {
 };
 
 std::string percent(double part) {
-  const auto tenths = static_cast<std::int64_t>(part * 1000 + 0.5);
+  const std::int64_t tenths = std::llround(part * 1000);
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " %";
 }
 
@@ -126,8 +127,7 @@ class Adviser {
 
   /// Whether an axis gathers parameters again in each micro-batch.
   static bool gathers_each(const AxisPlacement& axis) {
-    return axis.how.modes[State::parameters] == Mode::sharded_gather &&
-           axis.how.keep != Keep::step;
+    return axis.how.modes[State::parameters] == Mode::sharded_gather && axis.how.keep != Keep::step;
   }
 
   void add_kept_gathers() {
@@ -242,6 +242,7 @@ class Adviser {
     std::ranges::stable_sort(worth, std::ranges::greater(), &Judged::gain);
     if (worth.size() > choice.most) worth.resize(choice.most);
     std::vector<Finding> out;
+    out.reserve(worth.size());
     for (const Judged& one : worth) {
       out.push_back({.rule = one.change->rule,
                      .severity = Severity::advice,

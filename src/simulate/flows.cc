@@ -98,11 +98,8 @@ void FlowClock::set_running(int f, bool running) {
   own.running = running;
   for (const PortUse& use : own.what.ports) {
     Port& port = ports_[at(use.port)];
-    if (running) {
-      port.flows.emplace_back(f, use.part);
-    } else {
-      std::erase_if(port.flows, [f](const auto& entry) { return entry.first == f; });
-    }
+    std::erase_if(port.flows, [f](const auto& entry) { return entry.first == f; });
+    if (running) port.flows.emplace_back(f, use.part);
     insert_once(changed_ports_, use.port);
   }
 }
@@ -115,22 +112,21 @@ void FlowClock::refresh(int device) {
   insert_once(changed_devices_, device);
 }
 
+/// How much a port slows its flows, and whom that reaches.
+void FlowClock::settle_port(Port& port) {
+  double load = 0;
+  for (const auto& entry : port.flows) load += entry.second;
+  port.slow = load > 1 ? 1 / load : 1;
+  for (const auto& entry : port.flows) {
+    const Flow& own = flow(entry.first);
+    const bool lone = own.what.role == FlowStart::Role::lone;
+    insert_once(lone ? changed_lone_ : changed_devices_, lone ? entry.first : own.what.device);
+  }
+}
+
 /// New rates for all whom a change reaches.
 void FlowClock::settle() {
-  for (const int p : changed_ports_) {
-    Port& port = ports_[at(p)];
-    double load = 0;
-    for (const auto& entry : port.flows) load += entry.second;
-    port.slow = load > 1 ? 1 / load : 1;
-    for (const auto& entry : port.flows) {
-      const Flow& own = flow(entry.first);
-      if (own.what.role == FlowStart::Role::lone) {
-        insert_once(changed_lone_, entry.first);
-      } else {
-        insert_once(changed_devices_, own.what.device);
-      }
-    }
-  }
+  for (const int p : changed_ports_) settle_port(ports_[at(p)]);
   for (const int f : changed_lone_) {
     if (!flow(f).ended) set_rate(f, slowed(flow(f)));
   }

@@ -94,8 +94,8 @@ class FlowClock {
   Flow& flow(int f) { return flows_[static_cast<std::size_t>(f)]; }
   bool may_run(const Flow& flow) const;
   void set_running(int f, bool running);
-  void touch_ports(const Flow& flow);
   void refresh(int device);
+  void settle_port(Port& port);
   void settle();
   void set_rate(int f, double rate);
   double slowed(const Flow& flow) const;
