@@ -112,9 +112,11 @@ const std::vector<TimingFact>& timing_facts() {
       count("extra_launches", &EngineTiming::extra_launches),
       count("launches_per_expert", &EngineTiming::launches_per_expert),
       number("cast_bytes", &EngineTiming::cast_bytes),
+      number("gradient_bytes", &EngineTiming::gradient_bytes),
       count("narrow_launches", &EngineTiming::narrow_launches),
       count("launches_per_member", &EngineTiming::launches_per_member),
       flag("gathers_after_reductions", &EngineTiming::gathers_after_reductions),
+      flag("exchanges_once_per_domain", &EngineTiming::exchanges_once_per_domain),
       flag("waits_for_routing", &EngineTiming::waits_for_routing),
       flag("captures_launches", &EngineTiming::captures_launches),
       flag("sends_block", &EngineTiming::sends_block)};

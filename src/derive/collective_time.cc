@@ -77,13 +77,26 @@ double curve_time(const BusCurve& curve, double payload, double sent) {
   return sent / (value_at(curve.gigabytes_per_second, payload) * 1e9);
 }
 
-Seconds all_to_all_time(const std::vector<Level>& levels, const GroupPlace& place, double payload) {
+/// Of the copies that leave for other domains, those that are the first of their token there: each
+/// of a token's choices falls into any of the domains alike. Case: 8 choices, two domains: of 4 that
+/// leave, 1 - 1/256 are the first.
+double first_copies(std::int64_t choices, std::int64_t domains) {
+  if (choices <= 1 || domains <= 1) return 1;
+  const double n = real(domains);
+  return n * (1 - std::pow(1 - 1 / n, real(choices))) / real(choices);
+}
+
+/// `choices`: copies of a token, of which a wider level carries the first to each of its domains; 1:
+/// all of them.
+Seconds all_to_all_time(const std::vector<Level>& levels, const GroupPlace& place, double payload,
+                        std::int64_t choices) {
   double longest = 0;
   double latency = 0;
   for (std::size_t l = 0; l < place.inside.size(); ++l) {
     if (!crosses(place, l)) continue;
     const std::int64_t below = l == 0 ? 1 : place.inside[l - 1];
-    const double leaving = payload * real(place.inside[l] - below) / real(place.size);
+    const double copies = l == 0 ? 1 : first_copies(choices, domains_at(place, l));
+    const double leaving = copies * payload * real(place.inside[l] - below) / real(place.size);
     const double rate = in_bytes_per_second(levels[l].bandwidth) * levels[l].efficiency;
     longest = std::max(longest, leaving / rate);
     latency = std::max(latency, in_seconds(levels[l].latency) * real(domains_at(place, l) - 1));
@@ -154,8 +167,13 @@ GroupPlace narrowed(GroupPlace place, std::int64_t group) {
   return place;
 }
 
+bool cuts_experts(const AxisPlacement& axis) {
+  const auto is_cut = [](const How& how) { return how.cut == Cut::expert; };
+  return is_cut(axis.how) || std::ranges::any_of(axis.overrides, is_cut, &Override::how);
+}
+
 Seconds collective_time(const std::vector<Level>& levels, const GroupPlace& place,
-                        const CommunicationTerm& term) {
+                        const CommunicationTerm& term, std::int64_t choices) {
   const double payload = static_cast<double>(in_bytes(term.payload));
   switch (term.collective) {
     case Collective::all_reduce:
@@ -164,7 +182,7 @@ Seconds collective_time(const std::vector<Level>& levels, const GroupPlace& plac
     case Collective::all_gather:
       return scatter_time(levels, place, payload);
     case Collective::all_to_all:
-      return all_to_all_time(levels, place, payload);
+      return all_to_all_time(levels, place, payload, choices);
     case Collective::broadcast:
       return broadcast_time(levels, place, payload);
     case Collective::send_recv:
@@ -231,8 +249,19 @@ Seconds MessageTimer::call(const CommunicationTerm& term) {
   const std::vector<Level>& levels = levels_of(*job_.cluster, joined_);
   const GroupPlace& own = place(term.axes);
   const bool part = term.group < own.size && term.collective != Collective::send_recv;
-  return part ? collective_time(levels, narrowed(own, term.group), term)
-              : collective_time(levels, own, term);
+  const std::int64_t choices = choices_of(term);
+  return part ? collective_time(levels, narrowed(own, term.group), term, choices)
+              : collective_time(levels, own, term, choices);
+}
+
+std::int64_t MessageTimer::choices_of(const CommunicationTerm& term) const {
+  const bool first_only = job_.profile.timing.exchanges_once_per_domain;
+  if (!first_only || term.collective != Collective::all_to_all) return 1;
+  for (std::size_t a = 0; a < job_.placement.axes.size(); ++a) {
+    const bool is_in = (term.axes >> a & 1U) != 0;
+    if (is_in && cuts_experts(job_.placement.axes[a])) return job_.model.figures.experts_per_token;
+  }
+  return 1;
 }
 
 const std::vector<Level>& MessageTimer::levels() const { return levels_of(*job_.cluster, joined_); }

@@ -69,6 +69,8 @@ class MessageTimer {
   Seconds copies(const CommunicationTerm& term) const;
 
  private:
+  /// Copies of a token in the message, where only the first leaves for each domain; 1 otherwise.
+  std::int64_t choices_of(const CommunicationTerm& term) const;
   const GroupPlace& place(AxisMask axes);
 
   const Job& job_;

@@ -187,7 +187,8 @@ class WorkWriter {
     const double elements =
         static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(width);
     const double written = static_cast<double>(bits_of(*job_.precision.products)) / 8;
-    const double moved = elements * (2 * written + timing_.cast_bytes);
+    const double read = op.kind == OpKind::grouped_linear ? timing_.cast_bytes : 0.0;
+    const double moved = elements * (2 * written + read);
     out.push_back(stream(op, moved, launches_of(op, s.batch)));
   }
 
@@ -400,19 +401,29 @@ class WorkWriter {
     write_accumulation(op);
   }
 
-  /// A weight's gradient is added to what earlier micro-batches left, in its own format.
-  void write_accumulation(const Operator& op) {
-    if (layout_.micro_batches == 1 && !job_.profile.fuses_weight_gradient) return;
-    const double each = static_cast<double>(bits_of(job_.precision.gradients)) / 8;
-    const double made = static_cast<double>(bits_of(job_.precision.compute)) / 8;
+  double gradient_elements(const Operator& op) const {
     double elements = 0;
     for (int p : op.parameters) {
       elements += static_cast<double>(unit_.local.parameters[at(p)].elements);
     }
+    return elements;
+  }
+
+  void write_for_weights(const Operator& op, double bytes, std::int64_t launches) {
+    out_.backward.push_back(stream(op, bytes, launches));
+    out_.backward.back().for_weights = true;
+  }
+
+  /// A weight's gradient is added to what earlier micro-batches left, in its own format.
+  void write_accumulation(const Operator& op) {
+    const double elements = gradient_elements(op);
+    if (timing_.gradient_bytes > 0) write_for_weights(op, elements * timing_.gradient_bytes, 1);
+    if (layout_.micro_batches == 1 && !job_.profile.fuses_weight_gradient) return;
+    const double each = static_cast<double>(bits_of(job_.precision.gradients)) / 8;
+    const double made = static_cast<double>(bits_of(job_.precision.compute)) / 8;
     const bool fused = job_.profile.fuses_weight_gradient;
     const double moved = fused ? 2 * each - made : 2 * each + made;
-    out_.backward.push_back(stream(op, elements * moved, fused ? 0 : 1));
-    out_.backward.back().for_weights = true;
+    write_for_weights(op, elements * moved, fused ? 0 : 1);
   }
 
   void write_stream_backward(std::size_t o) {

@@ -65,16 +65,23 @@ struct EngineTiming {
   /// Launches per expert of a product with the device's experts, and of the cast of what goes into
   /// it; 0: one kernel for all of them.
   std::int64_t launches_per_expert = 0;
-  /// Products in fewer bits than their operands have: bytes per element that the cast reads beyond
-  /// what the kernel before wrote, and further launches per product (scales brought into order).
+  /// Products in fewer bits than their operands have: bytes per element that the cast before those
+  /// of experts reads, beyond what the kernel before wrote (that of others is in the calibrated
+  /// rates), and further launches per product (scales brought into order).
   double cast_bytes = 0;
   std::int64_t narrow_launches = 0;
+  /// Bytes moved per element of a matrix's whole gradient and micro-batch on its way to the reduction:
+  /// joined with others, divided, cast.
+  double gradient_bytes = 0;
   /// Launches per collective of parameters or gradients and further member of its group, whose part
   /// is copied by a kernel of its own; 0: members' parts lie side by side in one buffer.
   std::int64_t launches_per_member = 0;
   /// Backward, a unit's parameters are gathered after the gradients of the one before are reduced,
   /// one message at a time: nothing is left for either to run beside.
   bool gathers_after_reductions = false;
+  /// Tokens leave for each domain of a wider level once and are spread inside it, however many of
+  /// their experts stand there; false: once per choice.
+  bool exchanges_once_per_domain = false;
   bool waits_for_routing = false;  // the host reads how many tokens each expert gets
   bool captures_launches = false;  // a pass is replayed as one recorded graph: one launch
   std::uint16_t overlaps = 0;      // set of Overlap

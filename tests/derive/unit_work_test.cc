@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "derive/small_llama.h"
+#include "derive/traffic.h"
 
 namespace placet {
 namespace {
@@ -118,10 +119,10 @@ TEST(UnitWork, AnOperatorMayTakeSeveralKernels) {
   EXPECT_EQ(of(work.backward, 84, 14), 2);
 }
 
-// Products in 8 bits: each cast reads two bytes more per element, and each product has two launches
-// more.
+// Products in 8 bits: the casts before experts' products read two bytes more per element, and each
+// product has two launches more.
 TEST(UnitWork, NarrowProductsReadWhatTheyCast) {
-  Job job = plain_job(build_model(small_architecture(4)), {axis("dp", 1, Cut::batch)}, 8, 1);
+  Job job = plain_job(build_model(expert_architecture(4)), {axis("dp", 1, Cut::batch)}, 8, 1);
   job.precision.products = Dtype::fp8;
   const auto sums = [&] {
     double bytes = 0;
@@ -133,16 +134,31 @@ TEST(UnitWork, NarrowProductsReadWhatTheyCast) {
     return std::pair(bytes, launches);
   };
   const auto before = sums();
-  double cast = 0;
+  double cast = 0;  // experts' inputs: several matrices in one product
   for (const KernelWork& kernel : block_of(job).forward) {
-    if (kernel.kind != KernelWork::Kind::product) continue;
-    cast += static_cast<double>(kernel.shape.m * kernel.shape.k);
+    const ProductShape& shape = kernel.shape;
+    if (kernel.kind != KernelWork::Kind::product || shape.batch == 1) continue;
+    cast += static_cast<double>(shape.batch * shape.m * shape.k);
   }
+  ASSERT_GT(cast, 0);
   job.profile.timing.cast_bytes = 2;
   job.profile.timing.narrow_launches = 2;
   const auto after = sums();
   EXPECT_DOUBLE_EQ(after.first - before.first, 2 * cast);
   EXPECT_EQ(after.second, 3 * before.second);
+}
+
+// The 576 elements of a block's matrices (above), 10 bytes each, on their way to the reduction.
+TEST(UnitWork, GradientsMoveOnTheirWay) {
+  Job job = plain_job(build_model(small_architecture(4)), {axis("dp", 1, Cut::batch)}, 8, 1);
+  const auto bytes = [&] {
+    double sum = 0;
+    for (const KernelWork& kernel : block_of(job).backward) sum += kernel.bytes;
+    return sum;
+  };
+  const double before = bytes();
+  job.profile.timing.gradient_bytes = 10;
+  EXPECT_DOUBLE_EQ(bytes() - before, 10 * 576);
 }
 
 }  // namespace
