@@ -6,6 +6,7 @@
 #include "lower/refusal.h"
 #include "lower/stages.h"
 #include "lower/unit_passes.h"
+#include "program/sizes.h"
 #include "units/error.h"
 
 namespace placet {
@@ -141,6 +142,33 @@ void require_whole_state(const ParameterPlan& plan) {
            "has its optimizer state gathered for the update along some axes only: no step program "
            "yet",
            allowed);
+  }
+}
+
+/// A row that is divided along some axes first and along others later has parts of parts: those of
+/// one division over all of them only where it comes out even.
+void require_even_steps(const Lowering& in, const ParameterPlan& plan) {
+  const AxisList all = united(united(plan.scattered, plan.rests), plan.owned);
+  const auto is_step = [&](const AxisList& list) {
+    return !list.empty() && list.size() < all.size();
+  };
+  if (!is_step(plan.scattered) && !is_step(plan.rests) && !is_step(plan.owned)) return;
+  const ProgramCoordinates first(in.program.axes.size(), 0);
+  const BufferType type = parameter_type(plan, {}, in.job.precision.parameters);
+  std::int64_t left = stored_entries(in.program, type, first);
+  for (int a : all) {
+    const ProgramAxis& axis = in.program.axes[at(a)];
+    if (!axis.shares.empty()) return;
+    if (left % axis.degree != 0) {
+      refuse("--placement", plan.name,
+             "is divided along '" + axis.name +
+                 "' and, at another time, along other axes, which its elements do not divide "
+                 "evenly: no step program yet",
+             "degrees whose product divides " +
+                 std::to_string(stored_entries(in.program, type, first)) +
+                 ", or the same axes for parameters, optimizer state and gradients");
+    }
+    left /= axis.degree;
   }
 }
 
@@ -300,6 +328,7 @@ UnitParameters plan_parameters(Lowering& in, int k, const std::vector<UnitParame
       forget_cut_axes(plan);
       require_whole_state(plan);
       order_owners(plan);
+      require_even_steps(in, plan);
       if (plan.source->tied) {
         share_families(in, before, plan);
       } else {
