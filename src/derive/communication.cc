@@ -40,7 +40,9 @@ class StageTraffic {
     write_between_stages(layout_, stage_, out_.terms);
     write_engine_messages(layout_, stage_, out_.terms);
     for (CommunicationTerm& term : out_.terms) {
-      term.sent = bytes(checked_multiply(sent_once(term), term.count, "bytes sent"));
+      // Terms of shards know what one call of them sends.
+      const std::int64_t once = term.sent > bytes(0) ? in_bytes(term.sent) : sent_once(term);
+      term.sent = bytes(checked_multiply(once, term.count, "bytes sent"));
       out_.sent += term.sent;
     }
     return std::move(out_);
@@ -140,6 +142,7 @@ class StageTraffic {
       } else {
         made.term.count = repeats;
         made.term.payload = unit.term.payload * units;
+        made.term.sent = unit.term.sent * units;
         made.term.unit = {};
         join(made);
       }
@@ -159,7 +162,9 @@ class StageTraffic {
   /// The same message once more: counts add up.
   void repeat(const UnitTerm& made) {
     for (UnitTerm& known : terms_) {
-      if (known.term.payload != made.term.payload || !is_same_movement(known, made)) continue;
+      const bool same =
+          known.term.payload == made.term.payload && known.term.sent == made.term.sent;
+      if (!same || !is_same_movement(known, made)) continue;
       known.term.count += made.term.count;
       return;
     }
@@ -171,6 +176,7 @@ class StageTraffic {
     for (UnitTerm& known : terms_) {
       if (known.term.count != made.term.count || !is_same_movement(known, made)) continue;
       known.term.payload += made.term.payload;
+      known.term.sent += made.term.sent;
       return;
     }
     terms_.push_back(made);
@@ -194,6 +200,7 @@ class StageTraffic {
     if (!term.sharded || profile_.grain != ShardGrain::everything) return;
     const std::int64_t elements = in_bytes(term.term.payload) * 8 / bits_of(term.term.dtype);
     term.term.payload = bytes_of(padded_message(profile_, term, elements), term.term.dtype);
+    term.term.sent = {};
   }
 
   /// Bytes of a full bucket; 0: everything in one.
@@ -218,6 +225,7 @@ class StageTraffic {
     }
     CommunicationTerm last = term;
     last.payload = bytes(payload % size);
+    last.sent = term.sent = {};
     term.payload = bytes(size);
     term.count = checked_multiply(term.count, payload / size, "calls");
     out_.terms.push_back(term);
@@ -295,8 +303,8 @@ bool is_same_movement(const UnitTerm& a, const UnitTerm& b) {
   // What differs most often comes first, text last.
   const bool same_group = x.axes == y.axes && x.group == y.group && x.collective == y.collective;
   const bool same_value = x.phase == y.phase && x.state == y.state && x.dtype == y.dtype;
-  const bool same_message = a.grain == b.grain && a.sharded == b.sharded &&
-                            a.shard_of == b.shard_of && x.op == y.op && x.sent == y.sent;
+  const bool same_message =
+      a.grain == b.grain && a.sharded == b.sharded && a.shard_of == b.shard_of && x.op == y.op;
   return same_group && same_value && same_message && x.what == y.what && x.unit == y.unit &&
          x.source == y.source;
 }

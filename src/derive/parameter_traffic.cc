@@ -78,7 +78,8 @@ class ParameterTraffic {
     bool sharded = false;
     std::int64_t shard_of = 1;
     const std::vector<BlockConstants>* constants =
-        nullptr;  // of its blocks, sent with the elements
+        nullptr;               // of its blocks, sent with the elements
+    std::int64_t entries = 0;  // that the elements make up, several each; 0: they are the entries
   };
 
   void add(const Move& move, AxisMask axes, std::int64_t elements, std::int64_t group = 0) {
@@ -97,7 +98,8 @@ class ParameterTraffic {
                                  .phase = move.phase,
                                  .payload = payload,
                                  .count = 1,
-                                 .group = group},
+                                 .group = group,
+                                 .sent = sent_of_shards(move, axes, elements, group)},
                         .per_micro_batch = move.per_micro_batch,
                         .grain = move.grain,
                         .sharded = move.sharded,
@@ -108,10 +110,25 @@ class ParameterTraffic {
         ++known.term.count;
       } else {
         known.term.payload += payload;
+        known.term.sent += made.term.sent;
       }
       return;
     }
     terms_.push_back(made);
+  }
+
+  /// Where each tensor has shards of its own, a message of several is as uneven as all of them
+  /// together: what its busiest device sends in one call. 0 for other messages, which are divided
+  /// as a whole. Case: two tensors of 3 elements in fp32, gathered over 2 devices: 16 bytes, not 12.
+  Bytes sent_of_shards(const Move& move, AxisMask axes, std::int64_t elements,
+                       std::int64_t group) const {
+    const bool shards =
+        move.collective == Collective::all_gather || move.collective == Collective::reduce_scatter;
+    const bool whole = group == degree_of(job_.placement, axes);
+    if (!shards || !whole || profile_.grain != ShardGrain::element) return {};
+    const std::int64_t entries = move.entries > 0 ? move.entries : elements;
+    const std::int64_t own = smallest_part(job_.placement, entries, axes) * (elements / entries);
+    return bytes_of(elements, move.dtype) - bytes_of(own, move.dtype);
   }
 
   /// Whether a tensor joins a known message, or, if each has its own, repeats one.
@@ -133,6 +150,7 @@ class ParameterTraffic {
       if (!term.sharded || term.grain != MessageGrain::unit) continue;
       const std::int64_t elements = in_bytes(term.term.payload) * 8 / bits_of(term.term.dtype);
       term.term.payload = bytes_of(padded_message(profile_, term, elements), term.term.dtype);
+      term.term.sent = {};
     }
   }
 
@@ -342,7 +360,8 @@ class ParameterTraffic {
     const Move gather{.state = State::optimizer,
                       .what = "optimizer state for the update",
                       .dtype = Dtype::uint8,
-                      .phase = Phase::update};
+                      .phase = Phase::update,
+                      .entries = own_part(layout_, parameter.elements, parameter.owned)};
     add(gather, parameter.regathered, gathered_state(layout_, declared, parameter));
   }
 

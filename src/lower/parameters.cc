@@ -6,6 +6,7 @@
 #include "lower/refusal.h"
 #include "lower/stages.h"
 #include "lower/unit_passes.h"
+#include "program/sizes.h"
 #include "units/error.h"
 
 namespace placet {

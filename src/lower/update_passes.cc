@@ -413,7 +413,15 @@ class UpdateWriter {
     for (Update& u : updates_) {
       const AxisList gathered = minus(u.left, u.held.plan->owned);
       if (gathered.empty()) continue;
-      u.left = minus(u.left, gathered);
+      const AxisList kept = minus(u.left, gathered);
+      // Parts along other axes than the innermost do not follow each other.
+      if (!std::equal(kept.begin(), kept.end(), u.left.begin())) {
+        refuse("--placement", u.held.plan->name,
+               "has its gradient scattered per micro-batch along other axes than its optimizer "
+               "state: no step program yet",
+               "gradients scattered along axes that divide the optimizer state too");
+      }
+      u.left = kept;
       const BufferRef whole = make(u, "gathered", u.left, in_.job.precision.gradients);
       Instruction& gather = gathers[{u.held.user, gathered}];
       gather.kind = InstructionKind::all_gather;

@@ -2,12 +2,17 @@
 
 #include <algorithm>
 
+#include "check/check.h"
 #include "derive/derive.h"
 #include "lower/lower.h"
+#include "program/walk.h"
 #include "units/error.h"
 
 namespace placet::testing {
 namespace {
+
+/// Programs that execute more instructions are counted, not checked.
+constexpr std::int64_t kMostChecked = 5'000;
 
 /// Options without a step program: parts of a state on the host, copies from NVMe, gathers ahead.
 void drop_options(How& how) {
@@ -103,6 +108,25 @@ Tallied MeetJobs::compare(int jobs, const std::vector<Figure>& figures) {
   return out;
 }
 
+namespace {
+
+/// What the checker has against the program; nothing, and not asked, if it runs long.
+std::string verdict_on(const Program& program, Tallied& out) {
+  std::int64_t instructions = 0;
+  for (const DeviceClass& c : program.classes) {
+    for_each_instruction(program, c.body, {},
+                         [&](const Instruction&, const Arguments&) { ++instructions; });
+  }
+  if (instructions > kMostChecked) return "";
+  ++out.checked;
+  const Verdict verdict = check(program);
+  if (verdict.equivalent) return "";
+  const CheckFinding& first = verdict.findings.front();
+  return "\n  not equivalent: " + first.tensor + " at " + first.at + ": " + first.difference;
+}
+
+}  // namespace
+
 void MeetJobs::meet(const Job& job, const std::vector<Figure>& figures, Tallied& out) {
   const Derivation derivation = derive(job);
   const bool broken = std::ranges::any_of(
@@ -114,14 +138,16 @@ void MeetJobs::meet(const Job& job, const std::vector<Figure>& figures, Tallied&
     return;
   }
   std::vector<Difference> all;
+  Program program;
   try {
-    all = differences(job, derivation, lower(job));
+    program = lower(job);
+    all = differences(job, derivation, program);
   } catch (const std::exception& error) {
     ++out.refused[error.what()];
     return;
   }
   ++out.lowered;
-  std::string text;
+  std::string text = verdict_on(program, out);
   for (const Figure figure : {Figure::messages, Figure::rest, Figure::peak}) {
     const bool parts = std::ranges::find(all, figure, &Difference::figure) != all.end();
     if (!parts) ++out.met[figure];

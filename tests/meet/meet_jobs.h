@@ -15,6 +15,7 @@ namespace placet::testing {
 struct Tallied {
   int jobs = 0;
   int lowered = 0;                     // the others have no step program
+  int checked = 0;                     // judged as well
   std::map<Figure, int> met;           // jobs that agree on all figures of that sort
   std::map<std::string, int> refused;  // why the others are not lowered
   std::vector<std::string> parted;     // a few jobs that part, with their figures

@@ -13,7 +13,7 @@ constexpr std::size_t kMostShown = 5;
 
 std::string report(const Tallied& tallied) {
   std::string text = std::to_string(tallied.jobs) + " jobs, " + std::to_string(tallied.lowered) +
-                     " of them lowered";
+                     " of them lowered, " + std::to_string(tallied.checked) + " checked";
   for (const auto& [why, times] : tallied.refused) {
     text += "\n" + std::to_string(times) + " not lowered: " + why;
   }

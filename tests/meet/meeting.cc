@@ -42,13 +42,14 @@ struct Words {
   }
 };
 
-/// Calls by message. Copies over the host link are no messages of a group: how many a unit's bytes
-/// come in says nothing, and their bytes are compared.
-void note(Words words, std::int64_t calls, std::map<std::string, std::int64_t>& out) {
+/// Calls by message, and what they send together. Copies over the host link are no messages of a
+/// group: how many a unit's bytes come in says nothing, and their bytes are compared.
+void note(Words words, std::int64_t calls, Bytes sent, std::map<std::string, std::int64_t>& out) {
   if (words.collective == name_of(Collective::host_copy)) {
     calls *= words.payload;
     words.payload = 1;
   }
+  out["bytes sent by " + words.text()] += in_bytes(sent);
   out[words.text()] += calls;
 }
 
@@ -70,7 +71,7 @@ std::map<std::string, std::int64_t> derived_messages(const Job& job,
                       .phase = std::string(name_of(t.phase)),
                       .group = t.group,
                       .payload = in_bytes(t.payload)};
-    note(words, t.count, out);
+    note(words, t.count, t.sent, out);
   }
   return out;
 }
@@ -102,7 +103,7 @@ std::map<std::string, std::int64_t> counted_messages(const Job& job, const Progr
                       .phase = std::string(name_of(m.phase)),
                       .group = m.group,
                       .payload = in_bytes(m.payload)};
-    note(words, m.count, out);
+    note(words, m.count, m.sent * m.count, out);
   }
   return out;
 }
