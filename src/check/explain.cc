@@ -67,6 +67,7 @@ class Difference {
       what += std::string(what.empty() ? "" : ", and ") + "not every micro-batch counts once";
       fix += std::string(fix.empty() ? "" : ", and ") + "add up all micro-batches alike";
     }
+    if (axes.empty()) what = "its terms are incomplete in different ways, or counted differently";
     set(Condition::gradient_integrity, nodes_.name_of(expected), "a part of that sum", what);
     out_.fix = fix;
   }

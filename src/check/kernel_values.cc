@@ -11,6 +11,9 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
+/// A sum of more incomplete parts is no reference's: its parts could double with every layer.
+constexpr std::size_t kMostParts = 1024;
+
 bool contains(const std::vector<int>& values, int value) {
   return std::ranges::find(values, value) != values.end();
 }
@@ -327,20 +330,60 @@ class Run {
     }
   }
 
-  /// The shares of an incomplete factor become those of the product.
+  /// Summands of an incomplete factor that are incomplete in the same way.
+  struct Alike {
+    Tensor sum;
+    const Item* first = nullptr;
+  };
+
+  std::vector<Alike> incomplete_summands(const Tensor& partial) {
+    std::vector<Alike> groups;
+    for (const Item& item : partial.items) {
+      if (item.complete()) continue;
+      if (item.combine != Combine::sum) trouble("a maximum that is not complete is multiplied");
+      const auto alike = std::ranges::find_if(groups, [&](const Alike& g) {
+        return g.first->parts == item.parts && g.first->shares == item.shares;
+      });
+      Alike& group = alike != groups.end() ? *alike : groups.emplace_back();
+      if (group.first == nullptr) group.first = &item;
+      group.sum.dims = partial.dims;
+      group.sum.items.push_back(
+          {.node = item.node, .factor = Rational(1), .shares = {}, .parts = {}});
+    }
+    return groups;
+  }
+
+  /// What of an incomplete factor a part is: of a factor of one summand the part itself. Of several
+  /// summands each takes the part in its own way, so that those meant belong to its name.
+  NodeId part_of(const Tensor& partial, const Tensor& summands, NodeId part) {
+    if (partial.items.size() == 1) return part;
+    Node node{.kind = Node::Kind::odd, .text = "a part of some summands", .dims = partial.dims};
+    node.operands = {{nodes_.node_of(summands), {}}, {part, {}}};
+    return nodes_.add(node);
+  }
+
+  /// The shares of an incomplete factor become those of the product. Summands with equal shares
+  /// pass them on once, as the product is linear in their sum.
   void pass_shares(const Tensor& partial, const Share& own, Item& item) {
     for (const Item& from : partial.items) {
-      if (from.complete()) {
-        Share whole = own;
-        whole.of = from.node;
-        whole.factor = own.factor * from.factor;
-        item.parts.push_back(from.node);
-        item.shares.push_back(whole);
-        continue;
+      if (!from.complete()) continue;
+      Share whole = own;
+      whole.of = from.node;
+      whole.factor = own.factor * from.factor;
+      item.parts.push_back(from.node);
+      item.shares.push_back(whole);
+    }
+    for (const Alike& group : incomplete_summands(partial)) {
+      for (NodeId p : group.first->parts) item.parts.push_back(part_of(partial, group.sum, p));
+      for (const Share& s : group.first->shares) {
+        item.shares.push_back(nested(s, own));
+        item.shares.back().of = part_of(partial, group.sum, s.of);
       }
-      if (from.combine != Combine::sum) trouble("a maximum that is not complete is multiplied");
-      item.parts.insert(item.parts.end(), from.parts.begin(), from.parts.end());
-      for (const Share& s : from.shares) item.shares.push_back(nested(s, own));
+    }
+    if (item.parts.size() > kMostParts) {
+      trouble("a sum of more than " + std::to_string(kMostParts) + " incomplete parts");
+      item.parts.clear();
+      item.shares.clear();
     }
     std::ranges::sort(item.parts);
     std::ranges::sort(item.shares, [](const Share& a, const Share& b) {

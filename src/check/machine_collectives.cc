@@ -343,11 +343,12 @@ bool Machine::gather(int c, int dim, const AxisList& axes, Content& content) {
     return false;
   }
   bool fits = true;
+  const AxisList order = regions_.level_order(axes);
   if (dim == kFlat) {
     fits = regions_.gathered(content.flat, axes);
   } else {
     for (Tensor& t : content.pieces) {
-      fits = fits && at(dim) < t.cuts.size() && regions_.gathered(t.cuts[at(dim)], axes);
+      fits = fits && at(dim) < t.cuts.size() && regions_.gathered(t.cuts[at(dim)], order);
     }
   }
   if (!fits) odd_content(c, content, "what is put side by side are not neighbouring parts");

@@ -47,23 +47,36 @@ int Regions::joint_number(const AxisList& axes, std::int64_t length) {
   return static_cast<int>(joints_.size());
 }
 
+AxisList Regions::level_order(AxisList axes) const {
+  std::erase_if(axes, [&](int a) { return degree(a) == 1; });
+  std::ranges::stable_partition(axes, [&](int a) { return !is_even(a); });
+  return axes;
+}
+
+bool Regions::have_one_length(std::int64_t extent, const Splits& cuts) const {
+  for (const Split& c : cuts) {
+    if (!c.open) continue;
+    if (!is_even(c.axis) || extent % degree(c.axis) != 0) return false;
+    extent /= degree(c.axis);
+  }
+  return true;
+}
+
 Splits Regions::divided(Splits cuts, std::int64_t extent, const AxisList& axes,
                         std::int64_t shift) {
+  const AxisList order = level_order(axes);
+  const auto begin = std::ranges::find_if(order, [&](int a) { return is_even(a); });
+  for (auto a = order.begin(); a != begin; ++a) {
+    cuts.push_back({.axis = *a, .open = true, .shift = 0, .joint = 0});
+  }
+  const AxisList several(begin, order.end());
   const std::int64_t length = length_of(extent, cuts, *this);
   std::int64_t product = 1;
-  bool even = true;
-  AxisList several;
-  for (int a : axes) {
-    if (degree(a) > 1) several.push_back(a);
-    product *= degree(a);
-    even = even && program_.axes[static_cast<std::size_t>(a)].shares.empty();
-  }
-  even = even && length % product == 0;
-  const int joint = even ? 0 : joint_number(several, length);
-  for (int a : several) {
-    cuts.push_back({.axis = a, .open = true, .shift = 0, .joint = joint});
-  }
-  if (!several.empty()) cuts.back().shift = shift;
+  for (int a : several) product *= degree(a);
+  const bool nest = several.size() < 2 || (have_one_length(extent, cuts) && length % product == 0);
+  const int joint = nest ? 0 : joint_number(several, length);
+  for (int a : several) cuts.push_back({.axis = a, .open = true, .shift = 0, .joint = joint});
+  if (!order.empty()) cuts.back().shift = shift;
   return cuts;
 }
 
@@ -82,8 +95,8 @@ Splits Regions::cuts_of(std::int64_t extent, const Division& division) {
 }
 
 bool Regions::gathered(Splits& cuts, const AxisList& axes) const {
-  AxisList several;
-  std::ranges::copy_if(axes, std::back_inserter(several), [&](int a) { return degree(a) > 1; });
+  AxisList several = axes;
+  std::erase_if(several, [&](int a) { return degree(a) == 1; });
   std::size_t i = cuts.size();
   for (std::size_t k = several.size(); k-- > 0;) {
     while (i > 0 && !cuts[i - 1].open) --i;

@@ -15,8 +15,8 @@ struct Split {
   int axis = 0;
   bool open = true;
   std::int64_t shift = 0;
-  /// Axes that divide a length together which they do not divide evenly are no nest of single
-  /// divisions: the number of that division, else 0.
+  /// Several axes that divide a length together which they do not divide evenly are no nest of
+  /// single divisions: the number of that division, else 0.
   int joint = 0;
 
   friend auto operator<=>(const Split&, const Split&) = default;
@@ -36,7 +36,10 @@ class Regions {
   Splits divided(Splits cuts, std::int64_t extent, const AxisList& axes, std::int64_t shift);
   /// The same of a row of elements, which its axes divide one after the other.
   Splits row_divided(Splits cuts, std::int64_t extent, const AxisList& axes, std::int64_t shift);
-  /// Splits after the parts along `axes` were put together in order; false: these are not the
+  /// The axes of a level in the order in which they divide: those with shares first, one by one
+  /// (`part_of`). Axes of one device divide nothing.
+  AxisList level_order(AxisList axes) const;
+  /// Splits after the parts along `axes` were put together in this order; false: these are not the
   /// innermost open ones, so that the parts do not follow each other.
   bool gathered(Splits& cuts, const AxisList& axes) const;
 
@@ -46,6 +49,11 @@ class Regions {
   int micro_axis() const { return static_cast<int>(program_.axes.size()) - 1; }
 
  private:
+  bool is_even(int axis) const {
+    return program_.axes[static_cast<std::size_t>(axis)].shares.empty();
+  }
+  /// Whether the parts of all devices are as long.
+  bool have_one_length(std::int64_t extent, const Splits& cuts) const;
   int joint_number(const AxisList& axes, std::int64_t length);
 
   const Program& program_;

@@ -150,11 +150,14 @@ Division Layouts::division(int dim, Place place) const {
 Division Layouts::samples(Place place) const {
   Division division;
   if (mesh_.micro_batches > 1) division.push_back({mesh_.micro_axis()});
-  const AxisList axes = axes_where([&](std::size_t a) {
-    if (!is_batch(a)) return false;
-    return place != Place::routed || experts(a).cut == Cut::batch;
-  });
-  if (!axes.empty()) division.push_back(axes);
+  // Axes that divide no samples among experts divide last: what is put together there are neighbours.
+  const auto of = [&](bool everywhere) {
+    return axes_where(
+        [&](std::size_t a) { return is_batch(a) && (experts(a).cut == Cut::batch) == everywhere; });
+  };
+  for (const AxisList& level : {of(true), place == Place::routed ? AxisList{} : of(false)}) {
+    if (!level.empty()) division.push_back(level);
+  }
   return division;
 }
 

@@ -48,6 +48,19 @@ TEST(CheckTest, ARightProgramBreaksNothing) {
   EXPECT_EQ(verdict.devices, 4);
 }
 
+// The gradient of a key of which several devices have parts is a sum of two terms, both incomplete in
+// the same way: twice one of them is another sum.
+TEST(CheckTest, OneOfTwoIncompleteTermsHasItsFactor) {
+  Job job = load({"qwen3-8b", "tp=16:tp"});
+  job.clips_by_global_norm = false;
+  const Program right = lower_small(job);
+  EXPECT_TRUE(check(right).equivalent);
+  const Fault one = fault_from("rescale(accumulate, tensor=d.attention.k.2, by=2)");
+  const Verdict verdict = check(with_faults(right, {one}));
+  EXPECT_FALSE(verdict.equivalent);
+  EXPECT_FALSE(verdict.findings.at(0).difference.empty());
+}
+
 struct Broken {
   std::string fault;
   Condition condition;
