@@ -1,6 +1,5 @@
 // placet plan MODEL --cluster ...: the best placements, and the proof that there is no better one.
 #include <fmt/format.h>
-#include <tbb/parallel_for.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -13,7 +12,9 @@
 #include "cli/job_flags.h"
 #include "cli/output.h"
 #include "cli/plan_constraints.h"
+#include "cli/plan_terms.h"
 #include "report/plans.h"
+#include "search/front.h"
 #include "units/error.h"
 
 namespace placet {
@@ -32,7 +33,8 @@ struct PlanCall {
   bool json = false;
   std::string goal = "time";
   std::size_t top = 5;
-  std::string fix, require;
+  std::string fix, require, html, price, tokens, scale;
+  std::size_t front = 0;  // plans of the front; 0: none
   double max_memory = 1;
 };
 
@@ -151,23 +153,20 @@ void check_prices(const Job& base) {
     throw InputError({.where = "--goal",
                       .value = "cost",
                       .problem = "needs a price, and " + group.device.name + " has none",
-                      .allowed = "time or memory, or a device file with price_usd_per_hour"});
+                      .allowed = "--price " + group.device.name +
+                                 "=USD_PER_HOUR, a device file with price_usd_per_hour, or the "
+                                 "goals time and memory"});
   }
 }
 
-/// Judges the printed plans side by side while there is time.
+/// Judges the printed plans while there is time.
 void prove_plans(const PlanSpace& space, PlanSheet& sheet) {
   const Clock::time_point start = Clock::now();
-  tbb::parallel_for(std::size_t{0}, sheet.plans.size(), [&](std::size_t i) {
-    PlanLine& line = sheet.plans[i];
-    Job job = space.base();
-    space.apply(line.found.plan, job);
-    if (since(start) > kProofSeconds || passes_to_prove(job) > kMostPasses) {
-      line.proof.reason = "too long to be judged here; `placet check` with its flags does it";
-    } else {
-      line.proof = prove(job);
-    }
-  });
+  std::vector<Plan> plans;
+  for (const PlanLine& line : sheet.plans) plans.push_back(line.found.plan);
+  std::vector<PlanProof> proofs =
+      prove_all(space, plans, kMostPasses, [&] { return since(start) <= kProofSeconds; });
+  for (std::size_t i = 0; i < proofs.size(); ++i) sheet.plans[i].proof = std::move(proofs[i]);
 }
 
 void explain(const PlanSpace& space, const Vocabulary& vocabulary, const PlanOptions& options,
@@ -181,20 +180,68 @@ void explain(const PlanSpace& space, const Vocabulary& vocabulary, const PlanOpt
     return;
   }
   PlanLine& best = sheet.plans.front();
-  best.neighbours = neighbour_lines(space, vocabulary, best, neighbours_of(space, best.found, options));
+  best.neighbours =
+      neighbour_lines(space, vocabulary, best, neighbours_of(space, best.found, options));
   if (sheet.counts.exact) sheet.margins = margins_of(space, best.found, options);
+}
+
+/// The best plan of each number of devices asked for.
+std::vector<ScaleLine> scale_lines(const PlanCall& call, const Catalog& catalog,
+                                   const Choices& choices, const PlanConstraints& constraints,
+                                   const Vocabulary& vocabulary, const PlanOptions& options) {
+  std::vector<ScaleLine> out;
+  for (const std::int64_t devices : read_scale(call.scale)) {
+    JobRequest request = request_of(call.flags);
+    request.cluster = resized_cluster(request.cluster.value_or(""), devices);
+    Job job = load_unplaced_job(catalog, request);
+    set_prices(call.price, *job.cluster);
+    const PlanSpace space(job, choices, constraints);
+    PlanOptions one = options;
+    one.top = 1;
+    one.costs = std::make_shared<PlanCosts>(space);
+    const PlanResult result = find_plans(space, one);
+    ScaleLine& line = out.emplace_back(
+        ScaleLine{.devices = devices, .plan = std::nullopt, .exact = result.counts.exact});
+    if (!result.plans.empty()) line.plan = plan_line(space, vocabulary, result.plans.front());
+  }
+  return out;
+}
+
+void add_front(const PlanSpace& space, const Vocabulary& vocabulary, const PlanOptions& options,
+               std::size_t most, PlanSheet& sheet) {
+  if (most == 0 || sheet.plans.empty() || !sheet.counts.exact) return;
+  const PlanFront front = front_of(space, sheet.plans.front().found, options, most);
+  sheet.front_whole = front.whole;
+  for (const FoundPlan& found : front.plans) {
+    sheet.front.push_back(plan_line(space, vocabulary, found));
+  }
+}
+
+/// Flags that are wrong are to be found before anything is searched.
+void check_terms(const PlanCall& call, const JobRequest& request) {
+  for (const std::int64_t devices : read_scale(call.scale)) {
+    resized_cluster(request.cluster.value_or(""), devices);
+  }
+  if (call.front == 0 || call.goal != "memory") return;
+  throw InputError({.where = "--front",
+                    .value = std::to_string(call.front),
+                    .problem = "begins at the fastest plan",
+                    .allowed = "--goal time or cost with it"});
 }
 
 int plan_job(const PlanCall& call) {
   const Catalog catalog = find_catalog();
   const JobRequest request = request_of(call.flags);
   check_call(call, request);
-  const Job base = load_unplaced_job(catalog, request);
+  check_terms(call, request);
+  Job base = load_unplaced_job(catalog, request);
+  set_prices(call.price, *base.cluster);
   if (call.goal == "cost") check_prices(base);
   const StrategyCatalog strategies = load_strategies(catalog);
   Choices choices = load_choices(catalog, strategies, "all");
   PlanConstraints constraints = read_constraints(choices, call.fix, call.require);
   constraints.memory_fraction = call.max_memory;
+  check_degrees(choices, constraints, base);
   settle(request, base, choices, constraints);
   const PlanSpace space(base, choices, constraints);
 
@@ -205,10 +252,11 @@ int plan_job(const PlanCall& call) {
   options.stopped = [] { return interrupted != 0; };
   const Clock::time_point start = Clock::now();
   PlanSheet sheet{.base = &base,
-                  .goal = options.goal,
+                  .goal = call.goal,
                   .memory_fraction = call.max_memory,
                   .constraints = constraints_text(call),
-                  .command = command_of(call.flags)};
+                  .command = command_of(call.flags),
+                  .train_tokens = read_tokens(call.tokens)};
   {
     ProgressLine line;
     options.progress = [&](const PlanProgress& progress) { line.show(progress); };
@@ -219,7 +267,13 @@ int plan_job(const PlanCall& call) {
     options.progress = {};
     prove_plans(space, sheet);
     explain(space, strategies.vocabulary, options, sheet);
+    add_front(space, strategies.vocabulary, options, call.front, sheet);
+    if (sheet.counts.exact) {
+      sheet.scale =
+          scale_lines(call, catalog, choices, constraints, strategies.vocabulary, options);
+    }
   }
+  if (!call.html.empty()) write_file(call.html, plans_html(sheet), "--html");
   print(call.json ? plans_json(sheet) : plans_text(sheet, output_style()));
   return sheet.plans.empty() ? kBad : kGood;
 }
@@ -245,12 +299,30 @@ void add_plan_command(CLI::App& program, Action& action) {
       ->type_name("TERMS");
   command->add_option("--max-memory", call->max_memory, "Part of each device's memory to fill (1)")
       ->type_name("FRACTION");
+  command->add_option("--tokens", call->tokens, "Tokens to train on: steps, days and price (15T)")
+      ->type_name("N");
+  command
+      ->add_option("--price", call->price,
+                   "US dollars of a device's hour: 2.5, or h100-sxm=2.5,a100-80gb-sxm=1.2")
+      ->type_name("DEVICE=USD");
+  command
+      ->add_option("--scale", call->scale,
+                   "Numbers of devices to find the best plan of, too: 64,128,256")
+      ->type_name("N,N");
+  command
+      ->add_option("--front", call->front,
+                   "Up to N plans that need ever less memory, each the fastest such")
+      ->type_name("N")
+      ->check(CLI::Range(1, 50));
+  command->add_option("--html", call->html, "Write a self-contained page")->type_name("FILE");
   command->add_flag("--json", call->json, "Print JSON and nothing else on standard output");
   command->footer(
       "\nExamples:\n"
       "  placet plan llama-3.1-70b --cluster h100-sxm:8 --seq 8192 --global-batch 512\n"
       "  placet plan llama-3.1-8b --cluster h100-sxm:1 --seq 8192 --global-batch 128 \\\n"
-      "      --fix \"tp=2\" --require no-offload --max-memory 0.9\n");
+      "      --fix \"tp=2\" --require no-offload --max-memory 0.9\n"
+      "  placet plan llama-3.1-8b --cluster h100-sxm:1 --seq 8192 --global-batch 128 \\\n"
+      "      --tokens 15T --price 2.5 --scale 8,16,32 --front 6 --html plans.html\n");
   command->callback([call, &action] { action = [call] { return plan_job(*call); }; });
 }
 

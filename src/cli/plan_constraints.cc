@@ -168,4 +168,65 @@ PlanConstraints read_constraints(const Choices& choices, const std::string& fix,
   return out;
 }
 
+namespace {
+
+/// "1, 2, 4 or 8": what divides n, up to `most`.
+std::string divisors_text(std::int64_t n, std::int64_t most) {
+  std::vector<std::string> words;
+  for (const std::int64_t d : divisors_of(n)) {
+    if (d <= most) words.push_back(std::to_string(d));
+  }
+  return list_words(words);
+}
+
+[[noreturn]] void refuse(const std::string& value, const std::string& problem,
+                         const std::string& allowed) {
+  throw InputError({.where = "--fix", .value = value, .problem = problem, .allowed = allowed});
+}
+
+std::int64_t count_units(const Model& model, UnitRole role) {
+  return std::ranges::count_if(model.units, [&](const Unit& unit) {
+    return model.kinds[static_cast<std::size_t>(unit.kind)].role == role;
+  });
+}
+
+bool cuts_samples(AxisRole role) {
+  return role == AxisRole::replica || role == AxisRole::batch || role == AxisRole::expert;
+}
+
+}  // namespace
+
+void check_degrees(const Choices& choices, const PlanConstraints& constraints, const Job& base) {
+  const std::int64_t devices = devices_of(*base.cluster);
+  const std::int64_t samples = base.batch.global;
+  std::int64_t product = 1;
+  std::int64_t ways = 1;
+  std::string all;
+  for (const auto& [role, degree] : constraints.degrees) {
+    const std::string item = axis_name(choices, role) + "=" + std::to_string(degree);
+    all += (all.empty() ? "" : " ") + item;
+    product *= degree;
+    if (devices % degree != 0) {
+      refuse(item, "does not divide the " + std::to_string(devices) + " devices",
+             divisors_text(devices, devices));
+    }
+    if (devices % product != 0) {
+      refuse(all,
+             "takes " + std::to_string(product) + " devices, which do not divide the " +
+                 std::to_string(devices) + " of the cluster",
+             "degrees whose product is " + divisors_text(devices, devices));
+    }
+    const std::int64_t blocks = count_units(base.model, UnitRole::block);
+    if (role == AxisRole::layer && degree > blocks) {
+      refuse(item, "has more stages than the model has blocks", divisors_text(devices, blocks));
+    }
+    if (!cuts_samples(role)) continue;
+    ways *= degree;
+    if (samples % ways != 0) {
+      refuse(all, "cannot share the " + std::to_string(samples) + " samples of a step evenly",
+             "degrees that divide " + std::to_string(samples));
+    }
+  }
+}
+
 }  // namespace placet

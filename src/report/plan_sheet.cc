@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "placement/grammar.h"
 #include "report/timeline.h"
@@ -73,17 +74,30 @@ std::string plan_flags(const PlanLine& plan) {
   return text;
 }
 
+PlanLine plan_line(const PlanSpace& space, const Vocabulary& vocabulary, const FoundPlan& found) {
+  Job job = space.base();
+  space.apply(found.plan, job);
+  return {.found = found,
+          .placement = print_placement(job.placement, vocabulary),
+          .recompute = recompute_text(space, found.plan),
+          .binds = binding_text(job, derive_time(job)),
+          .cost = cost_of(*job.cluster, found.figures.step)};
+}
+
+TrainingRun training_run(const PlanSheet& sheet, const PlanLine& plan, std::int64_t devices) {
+  TrainingRun out{.steps = std::ceil(sheet.train_tokens / plan.found.figures.tokens)};
+  const double seconds = out.steps * in_seconds(plan.found.figures.step);
+  out.days = seconds / 86'400;
+  out.device_hours = seconds / 3600 * static_cast<double>(devices);
+  if (plan.cost) out.cost = *plan.cost * out.steps;
+  return out;
+}
+
 std::vector<PlanLine> plan_lines(const PlanSpace& space, const Vocabulary& vocabulary,
                                  const PlanResult& result) {
   std::vector<PlanLine> out;
-  Job job = space.base();
   for (const FoundPlan& found : result.plans) {
-    space.apply(found.plan, job);
-    PlanLine line{.found = found,
-                  .placement = print_placement(job.placement, vocabulary),
-                  .recompute = recompute_text(space, found.plan),
-                  .binds = binding_text(job, derive_time(job)),
-                  .cost = cost_of(*job.cluster, found.figures.step)};
+    PlanLine line = plan_line(space, vocabulary, found);
     line.pareto = std::ranges::none_of(result.plans, [&](const FoundPlan& other) {
       return dominates(other.figures, found.figures);
     });

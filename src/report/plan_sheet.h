@@ -31,9 +31,16 @@ struct PlanLine {
   std::vector<NeighbourLine> neighbours;
 };
 
+/// The best plan of so many devices, all else kept.
+struct ScaleLine {
+  std::int64_t devices = 0;
+  std::optional<PlanLine> plan;  // none: nothing fits
+  bool exact = true;
+};
+
 struct PlanSheet {
   const Job* base = nullptr;
-  PlanGoal goal = PlanGoal::time;
+  std::string goal = "time";  // as it was asked for
   double memory_fraction = 1;
   std::string constraints;  // as they were asked for
   std::string command;      // flags that repeat the job, without placement
@@ -43,7 +50,23 @@ struct PlanSheet {
   std::vector<PlanMargin> margins;
   std::optional<PlanShortage> shortage;
   std::string shortage_placement;  // of the plan with least memory
+  double train_tokens = 0;         // in all; 0: not asked for
+  std::vector<PlanLine> front;     // time against memory (search/front.h); empty: not asked for
+  bool front_whole = false;        // nothing is smaller than the last of it
+  std::vector<ScaleLine> scale;
 };
+
+/// What training on so many tokens takes with a plan.
+struct TrainingRun {
+  double steps = 0;
+  double days = 0;
+  double device_hours = 0;
+  std::optional<double> cost;  // US dollars
+};
+TrainingRun training_run(const PlanSheet& sheet, const PlanLine& plan, std::int64_t devices);
+
+/// The line of one plan, without proof and neighbours.
+PlanLine plan_line(const PlanSpace& space, const Vocabulary& vocabulary, const FoundPlan& found);
 
 /// The lines of the plans, without proofs and neighbours.
 std::vector<PlanLine> plan_lines(const PlanSpace& space, const Vocabulary& vocabulary,

@@ -5,42 +5,14 @@
 #include <algorithm>
 
 #include "report/human.h"
+#include "report/plan_terms.h"
 #include "report/timeline.h"
 
 namespace placet {
 namespace {
 
 constexpr std::size_t kBarColumns = 20;
-
-/// Text in lines of the style's width, all behind `indent` blanks, cut at blanks.
-std::string in_lines(const TextStyle& style, const std::string& text, std::size_t indent) {
-  const std::size_t room = static_cast<std::size_t>(std::max(30, style.width)) - indent;
-  std::string out;
-  std::string line;
-  std::size_t begin = 0;
-  while (begin < text.size()) {
-    const std::size_t end = std::min(text.find(' ', begin), text.size());
-    const std::string word = text.substr(begin, end - begin);
-    if (!line.empty() && line.size() + 1 + word.size() > room) {
-      out += std::string(indent, ' ') + line + "\n";
-      line.clear();
-    }
-    line += (line.empty() ? "" : " ") + word;
-    begin = end + 1;
-  }
-  return out + std::string(indent, ' ') + line + "\n";
-}
-
-std::vector<std::string> lines_of_text(const std::string& text) {
-  std::vector<std::string> lines;
-  std::size_t begin = 0;
-  while (begin < text.size()) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    lines.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return lines;
-}
+constexpr std::size_t kBelow = 5;  // columns before what stands below a row
 
 double tokens_per_second_per_device(const PlanSheet& sheet, const PlanFigures& figures) {
   const auto devices = static_cast<double>(devices_of(*sheet.base->cluster));
@@ -102,23 +74,16 @@ std::string plan_table(const PlanSheet& sheet, const TextStyle& style) {
 
 /// The table, with each plan's placement below its row.
 std::string plans_block(const PlanSheet& sheet, const TextStyle& style) {
-  const std::vector<std::string> lines = lines_of_text(plan_table(sheet, style));
-  const std::size_t first = lines.size() - sheet.plans.size();
-  std::string text = "\n";
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    text += lines[i] + "\n";
-    if (i < first) continue;
-    const PlanLine& plan = sheet.plans[i - first];
-    text += in_lines(style,
-                     fmt::format("{} (micro-batch {}, recompute {})", plan.placement,
-                                 plan.found.plan.micro_batch, plan.recompute),
-                     5);
+  std::vector<std::string> below;
+  for (const PlanLine& plan : sheet.plans) {
+    std::string text = in_lines(style, plan_words(plan), kBelow);
     if (plan.proof.kind != PlanProof::Kind::proven) {
       const char* word = plan.proof.kind == PlanProof::Kind::broken ? "broken: " : "not proven: ";
-      text += inked(style, Ink::yellow, in_lines(style, word + plan.proof.reason, 5));
+      text += inked(style, Ink::yellow, in_lines(style, word + plan.proof.reason, kBelow));
     }
+    below.push_back(std::move(text));
   }
-  return text;
+  return "\n" + with_below(plan_table(sheet, style), below);
 }
 
 std::string counts_text(const PlanSheet& sheet) {
@@ -214,9 +179,10 @@ std::string plans_text(const PlanSheet& sheet, const TextStyle& style) {
   text += plans_block(sheet, style) + counts_text(sheet);
   text += "plan 1 is bound by " + sheet.plans.front().binds;
   if (sheet.plans.front().cost) {
-    text += fmt::format("; a step costs ${:.2f}", *sheet.plans.front().cost);
+    text += "; a step costs " + dollars(*sheet.plans.front().cost);
   }
-  text += "\n" + neighbours_text(sheet, style) + margins_text(sheet, style);
+  text += "\n" + training_text(sheet, style) + neighbours_text(sheet, style) +
+          margins_text(sheet, style) + front_text(sheet, style) + scale_text(sheet, style);
   if (sheet.command.empty()) return text;
   text += "\n" + inked(style, Ink::bold, "Where its time goes") + "\n";
   return text + in_lines(style,

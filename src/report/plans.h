@@ -10,6 +10,8 @@ namespace placet {
 
 std::string plans_text(const PlanSheet& sheet, const TextStyle& style);
 std::string plans_json(const PlanSheet& sheet);
+/// A self-contained page.
+std::string plans_html(const PlanSheet& sheet);
 
 /// One line while a search runs: "1,234 of 5,678,900 plans judged or excluded, best 12.3 s".
 std::string progress_text(const PlanProgress& progress);

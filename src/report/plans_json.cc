@@ -41,6 +41,17 @@ std::string_view name_of(PlanProof::Kind kind) {
   return {};
 }
 
+/// What training on all tokens takes; null if that was not asked for.
+Json training_json(const PlanSheet& sheet, const PlanLine& plan, std::int64_t devices) {
+  if (sheet.train_tokens == 0) return nullptr;
+  const TrainingRun run = training_run(sheet, plan, devices);
+  return {{"tokens", sheet.train_tokens},
+          {"steps", run.steps},
+          {"days", run.days},
+          {"device_hours", run.device_hours},
+          {"cost", run.cost ? Json(*run.cost) : Json(nullptr)}};
+}
+
 /// The words that make the plan's job beside those of the call.
 Json job_json(const PlanSheet& sheet, const PlanLine& plan) {
   const Job& base = *sheet.base;
@@ -63,6 +74,37 @@ Json plan_json(const PlanSheet& sheet, const PlanLine& plan) {
   json["proof"] = name_of(plan.proof.kind);
   json["proof_reason"] = plan.proof.reason;
   json["neighbours"] = neighbours_json(sheet, plan);
+  return json;
+}
+
+/// A plan that is not among those asked for first.
+Json short_json(const PlanSheet& sheet, const PlanLine& plan, std::int64_t devices) {
+  const PlanFigures& figures = plan.found.figures;
+  return {{"placement", plan.placement},
+          {"micro_batch", plan.found.plan.micro_batch},
+          {"recompute", plan.recompute},
+          {"step_seconds", in_seconds(figures.step)},
+          {"peak_bytes", in_bytes(figures.peak)},
+          {"sent_bytes", in_bytes(figures.sent)},
+          {"cost", plan.cost ? Json(*plan.cost) : Json(nullptr)},
+          {"training", training_json(sheet, plan, devices)}};
+}
+
+Json front_json(const PlanSheet& sheet) {
+  Json plans = Json::array();
+  for (const PlanLine& plan : sheet.front) {
+    plans.push_back(short_json(sheet, plan, devices_of(*sheet.base->cluster)));
+  }
+  return {{"plans", std::move(plans)}, {"whole", sheet.front_whole}};
+}
+
+Json scale_json(const PlanSheet& sheet) {
+  Json json = Json::array();
+  for (const ScaleLine& line : sheet.scale) {
+    Json one = {{"devices", line.devices}, {"exact", line.exact}, {"plan", nullptr}};
+    if (line.plan) one["plan"] = short_json(sheet, *line.plan, line.devices);
+    json.push_back(std::move(one));
+  }
   return json;
 }
 
@@ -98,7 +140,7 @@ std::string plans_json(const PlanSheet& sheet) {
   Json json = {{"schema", "placet.plans/1"},
                {"model", {{"name", sheet.base->model.name}}},
                {"devices", devices_of(*sheet.base->cluster)},
-               {"goal", sheet.goal == PlanGoal::memory ? "memory" : "time"},
+               {"goal", sheet.goal},
                {"seconds", sheet.seconds},
                {"space", sheet.counts.space},
                {"visited", sheet.counts.visited},
@@ -108,6 +150,11 @@ std::string plans_json(const PlanSheet& sheet) {
                {"constraints", sheet.constraints},
                {"plans", plans},
                {"marginal", margins_json(sheet)}};
+  if (sheet.train_tokens > 0 && !sheet.plans.empty()) {
+    json["training"] = training_json(sheet, sheet.plans.front(), devices_of(*sheet.base->cluster));
+  }
+  if (!sheet.front.empty()) json["front"] = front_json(sheet);
+  if (!sheet.scale.empty()) json["scale"] = scale_json(sheet);
   if (sheet.shortage) json["shortage"] = shortage_json(sheet);
   return print_json(json);
 }

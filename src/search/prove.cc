@@ -1,5 +1,7 @@
 #include "search/prove.h"
 
+#include <tbb/parallel_for.h>
+
 #include "check/check.h"
 #include "derive/stages.h"
 #include "lower/lower.h"
@@ -18,6 +20,21 @@ PlanProof prove(const Job& job) {
   } catch (const InputError& error) {
     return {.kind = PlanProof::Kind::unproven, .reason = error.what()};
   }
+}
+
+std::vector<PlanProof> prove_all(const PlanSpace& space, const std::vector<Plan>& plans,
+                                 std::int64_t most_passes, const std::function<bool()>& may_begin) {
+  std::vector<PlanProof> out(plans.size());
+  tbb::parallel_for(std::size_t{0}, plans.size(), [&](std::size_t i) {
+    Job job = space.base();
+    space.apply(plans[i], job);
+    if (may_begin() && passes_to_prove(job) <= most_passes) {
+      out[i] = prove(job);
+    } else {
+      out[i].reason = "too long to be judged here; `placet check` with its flags does it";
+    }
+  });
+  return out;
 }
 
 std::int64_t passes_to_prove(const Job& job) {

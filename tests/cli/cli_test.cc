@@ -105,6 +105,46 @@ TEST(PlanTest, KeepsToWhatIsAskedFor) {
   }
 }
 
+// 300e9 tokens in steps of 32 x 2048: ceil(300e9 / 65,536) = 4,577,637 steps; 8 devices at 2
+// dollars an hour cost 16 / 3600 dollars a second.
+TEST(PlanTest, PricesATraining) {
+  const Json json =
+      Json::parse(run(kSmallPlan + "--top 1 --tokens 300B --price h100-sxm=2 --json").out);
+  const Json& training = json["training"];
+  const double step = json["plans"][0]["step_seconds"];
+  EXPECT_EQ(training["steps"], 4'577'637);
+  EXPECT_NEAR(training["days"].get<double>(), 4'577'637 * step / 86'400, 1e-6);
+  EXPECT_NEAR(json["plans"][0]["cost"].get<double>(), step * 16 / 3600, 1e-9);
+  EXPECT_NEAR(training["cost"].get<double>(), 4'577'637 * step * 16 / 3600, 1e-3);
+  EXPECT_NEAR(training["device_hours"].get<double>() * 2, training["cost"].get<double>(), 1e-3);
+}
+
+// Along the front memory falls by a fiftieth or more and time rises, and nothing that the whole
+// search found is as small as a plan of the front and faster.
+TEST(PlanTest, TheFrontTradesTimeForMemory) {
+  const Json json = Json::parse(run(kSmallPlan + "--front 4 --json").out);
+  const Json& front = json["front"]["plans"];
+  ASSERT_GE(front.size(), 2U);
+  EXPECT_EQ(front[0]["placement"], json["plans"][0]["placement"]);
+  for (std::size_t i = 1; i < front.size(); ++i) {
+    EXPECT_LE(front[i]["peak_bytes"].get<double>(),
+              0.98 * front[i - 1]["peak_bytes"].get<double>());
+    EXPECT_GE(front[i]["step_seconds"], front[i - 1]["step_seconds"]);
+    const double part = front[i]["peak_bytes"].get<double>() / 84.9e9 + 1e-3;
+    const Json under =
+        Json::parse(run(kSmallPlan + "--top 1 --json --max-memory " + std::to_string(part)).out);
+    EXPECT_LE(under["plans"][0]["step_seconds"], front[i]["step_seconds"]);
+  }
+}
+
+TEST(PlanTest, ScalesOverNumbersOfDevices) {
+  const Json json = Json::parse(run(kSmallPlan + "--top 1 --scale 16,8 --json").out);
+  ASSERT_EQ(json["scale"].size(), 2U);
+  EXPECT_EQ(json["scale"][0]["devices"], 8);
+  EXPECT_EQ(json["scale"][0]["plan"]["step_seconds"], json["plans"][0]["step_seconds"]);
+  EXPECT_LT(json["scale"][1]["plan"]["step_seconds"], json["plans"][0]["step_seconds"]);
+}
+
 TEST(PlanTest, SaysWhatStandsAgainstAnyPlan) {
   const Result result = run(
       "plan llama-3.1-70b --cluster 2xh100-sxm --seq 2048 --global-batch 8 --require no-offload");
@@ -124,7 +164,20 @@ TEST(PlanTest, WrongInput) {
   expect_wrong_input(kSmallPlan + "--require zero7", "did you mean 'zero");
   expect_wrong_input(kSmallPlan + "--max-memory 1.5", "is no part of a device's memory");
   expect_wrong_input(kSmallPlan + "--goal speed", "--goal");
-  expect_wrong_input(kSmallPlan + "--goal cost", "needs a price");
+  expect_wrong_input("plan gpt2 --cluster a100-80gb-sxm:1 --global-batch 8 --goal cost",
+                     "needs a price, and a100-80gb-sxm has none; expected --price");
+  expect_wrong_input(kSmallPlan + "--fix tp=3",
+                     "'tp=3' does not divide the 8 devices; expected 1, 2, 4 or 8");
+  expect_wrong_input(kSmallPlan + "--fix 'tp=4 pp=4'", "takes 16 devices");
+  expect_wrong_input("plan gpt2 --cluster h100-sxm:2 --global-batch 8 --fix dp=16",
+                     "cannot share the 8 samples");
+  expect_wrong_input("plan gpt2 --cluster h100-sxm:2 --global-batch 8 --fix pp=16",
+                     "has more stages than the model has blocks; expected 1, 2, 4 or 8");
+  expect_wrong_input(kSmallPlan + "--tokens 5Q", "is no number of tokens");
+  expect_wrong_input(kSmallPlan + "--price b200=3", "names no device of the cluster");
+  expect_wrong_input(kSmallPlan + "--price free", "has no price");
+  expect_wrong_input(kSmallPlan + "--scale 8,x", "does not list numbers of devices");
+  expect_wrong_input(kSmallPlan + "--front 3 --goal memory", "begins at the fastest plan");
 }
 
 TEST(WrongInputTest, EveryMessageSaysWhereAndWhat) {

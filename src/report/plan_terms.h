@@ -1,0 +1,30 @@
+// What plans come to over a whole training, over ever less memory and over numbers of devices.
+// Inside of report/plans.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/plan_sheet.h"
+#include "report/style.h"
+
+namespace placet {
+
+/// Empty where it was not asked for.
+std::string training_text(const PlanSheet& sheet, const TextStyle& style);
+std::string front_text(const PlanSheet& sheet, const TextStyle& style);
+std::string scale_text(const PlanSheet& sheet, const TextStyle& style);
+
+/// Its placement, micro-batch and recomputation.
+std::string plan_words(const PlanLine& plan);
+
+/// Text in lines of the style's width, all behind `indent` blanks, cut at blanks.
+std::string in_lines(const TextStyle& style, const std::string& text, std::size_t indent);
+
+/// A table with lines below each of its last rows. REQUIRES: no more of them than rows.
+std::string with_below(const std::string& table, const std::vector<std::string>& below);
+
+/// "$12.3 million", "$3.40".
+std::string dollars(double amount);
+
+}  // namespace placet
