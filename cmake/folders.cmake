@@ -42,6 +42,7 @@ function(placet_folder name)
   add_library(${target} STATIC ${arg_SOURCES})
   add_library(placet::${name} ALIAS ${target})
   placet_settings(${target})
+  placet_precompile(${target} placet_units)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
   target_include_directories(${target} PUBLIC
       "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>"

@@ -14,7 +14,9 @@ if(PLACET_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(PLACET_CCACHE_PROGRAM ccache)
   mark_as_advanced(PLACET_CCACHE_PROGRAM)
   if(PLACET_CCACHE_PROGRAM)
-    set(CMAKE_CXX_COMPILER_LAUNCHER "${PLACET_CCACHE_PROGRAM}")
+    # The two settings without which ccache leaves alone what uses precompiled headers.
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env
+        "CCACHE_SLOPPINESS=pch_defines,time_macros" "${PLACET_CCACHE_PROGRAM}")
   endif()
 endif()
 

@@ -3,12 +3,24 @@
 # placet_add_tests(): adds every folder under tests/ that has a CMakeLists.txt.
 function(placet_add_tests)
   include(GoogleTest)
+  add_library(placet_test_headers OBJECT "${PROJECT_SOURCE_DIR}/tests/headers.cc")
+  placet_test_settings(placet_test_headers)
+  target_link_libraries(placet_test_headers PRIVATE GTest::gtest)
   file(GLOB lists CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/*/CMakeLists.txt")
   foreach(list IN LISTS lists)
     cmake_path(GET list PARENT_PATH dir)
     cmake_path(GET dir FILENAME folder)
     add_subdirectory("${dir}" "tests/${folder}")
   endforeach()
+endfunction()
+
+# placet_test_settings(TARGET): what every executable of tests is compiled with.
+function(placet_test_settings target)
+  placet_settings(${target})
+  target_include_directories(${target} PRIVATE
+      "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
+  target_compile_definitions(${target} PRIVATE "PLACET_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\"")
+  placet_precompile(${target} placet_test_headers <gtest/gtest.h>)
 endfunction()
 
 # placet_test(derive
@@ -52,10 +64,7 @@ function(placet_test folder)
     endif()
     add_dependencies(unit_tests ${target})
   endif()
-  placet_settings(${target})
-  target_include_directories(${target} PRIVATE
-      "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
-  target_compile_definitions(${target} PRIVATE "PLACET_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\"")
+  placet_test_settings(${target})
   if(TARGET placet_${folder})
     placet_link(${target} PRIVATE ${folder})
   endif()

@@ -106,7 +106,7 @@ class Binder {
 
 }  // namespace
 
-Binding bind(const Kernel& kernel, const std::vector<BufferView>& tensors) {
+Binding bind_kernel(const Kernel& kernel, const std::vector<BufferView>& tensors) {
   return Binder(kernel).run(tensors);
 }
 

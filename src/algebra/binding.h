@@ -18,6 +18,6 @@ struct Binding {
 /// Binds the dims of inputs and outputs by position, then those inside the kernel that are like
 /// others. The dim "..." stands for all dims of a tensor that no other one takes, and
 /// alone for all elements of a buffer. A tensor without dims fits any buffer of one element.
-Binding bind(const Kernel& kernel, const std::vector<BufferView>& tensors);
+Binding bind_kernel(const Kernel& kernel, const std::vector<BufferView>& tensors);
 
 }  // namespace placet::algebra

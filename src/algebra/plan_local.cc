@@ -28,7 +28,7 @@ void Planner::call(int rank, const ListedInstruction& one) {
     }
   }
   if (one.inputs.size() != at(kernel.inputs)) return stop(rank, "gives its kernel other inputs");
-  const Binding binding = bind(kernel, views);
+  const Binding binding = bind_kernel(kernel, views);
   if (!binding.problem.empty()) return stop(rank, binding.problem);
   std::vector<std::int64_t> begins(kernel.dims.size(), 0);
   if (!begins_of(rank, one, begins)) return;

@@ -245,7 +245,7 @@ Binding ReferenceBuilder::bound(const Kernel& k, const std::vector<Place>& input
       views.push_back({.size = elements_in(place.extents), .extents = &place.extents});
     }
   }
-  Binding binding = bind(k, views);
+  Binding binding = bind_kernel(k, views);
   if (!binding.problem.empty()) refuse(k.name, binding.problem);
   return binding;
 }

@@ -1,0 +1,17 @@
+# Standard headers that most files of ours include, compiled once instead of in every file: about a
+# third of the time of a build. Files include what they use all the same: the lint preset, and every
+# build with -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON, read them without this.
+
+set(PLACET_COMMON_HEADERS
+    <algorithm> <array> <charconv> <cmath> <cstdint> <functional> <map> <memory> <numeric> <optional>
+    <set> <span> <string> <string_view> <tuple> <utility> <variant> <vector>)
+
+# placet_precompile(TARGET OWNER HEADER...): the first target of a kind that calls it, OWNER, holds the
+# compiled headers of all; the others need the same compile settings.
+function(placet_precompile target owner)
+  if(target STREQUAL owner)
+    target_precompile_headers(${target} PRIVATE ${PLACET_COMMON_HEADERS} ${ARGN})
+  else()
+    target_precompile_headers(${target} REUSE_FROM ${owner})
+  endif()
+endfunction()
