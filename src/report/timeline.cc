@@ -236,7 +236,11 @@ std::vector<std::pair<std::string, Seconds>> exposed_by_axes(const Job& job,
     by[term.axes == 0 ? "host" : axes_text(job, term.axes)] += term.time;
   }
   const Seconds sent = total_of(time, TimeKind::send);
-  if (sent > Seconds()) by["stages"] += sent;
+  AxisMask layers = 0;
+  for (std::size_t a = 0; a < job.placement.axes.size(); ++a) {
+    if (job.placement.axes[a].how.cut == Cut::layer) layers |= axis_bit(static_cast<int>(a));
+  }
+  if (sent > Seconds()) by[axes_text(job, layers)] += sent;
   return {by.begin(), by.end()};
 }
 

@@ -38,7 +38,7 @@ std::string timeline_html(const Timeline& timeline);
 /// stages", "collectives over dp", "the host", "the update".
 std::string binding_text(const Job& job, const TimeDerivation& time);
 
-/// Exposed communication by axes, the most first; "stages": senders that wait.
+/// Exposed communication by axes, the most first; of layer axes: senders that wait.
 std::vector<std::pair<std::string, Seconds>> exposed_by_axes(const Job& job,
                                                              const TimeDerivation& time);
 

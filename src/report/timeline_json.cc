@@ -132,6 +132,9 @@ std::string timeline_json(const Timeline& timeline) {
       {"mfu_convention",
        "6 per active non-embedding parameter and token plus 12 L d s of attention, over the dense "
        "bf16 peak"},
+      {"hfu_convention",
+       "what the kernels compute, recomputation and causal halves as they are, over the dense bf16 "
+       "peak"},
       {"breakdown", breakdown_json(*judged.job, time)},
       {"terms", terms_json(*judged.job, time)},
       {"critical_stage", time.critical},

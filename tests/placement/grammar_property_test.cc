@@ -45,6 +45,8 @@ class RandomPlacements {
       Override one{selector(), one_in(2) ? axis.how : how()};
       if (one_in(3)) one.how = {.cut = Cut::expert, .modes = default_modes(Cut::expert)};
       if (one_in(5)) one.how = {.cut = Cut::batch, .modes = default_modes(Cut::batch)};
+      // Of two classes that are the same only the later means something, and only it is kept.
+      std::erase_if(axis.overrides, [&](const Override& o) { return o.selector == one.selector; });
       axis.overrides.push_back(one);
     }
     return axis;
