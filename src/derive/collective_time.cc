@@ -78,15 +78,15 @@ double curve_time(const BusCurve& curve, double payload, double sent) {
 }
 
 /// Of the copies that leave for other domains, those that are the first of their token there: each
-/// of a token's choices falls into any of the domains alike. Case: 8 choices, two domains: of 4 that
-/// leave, 1 - 1/256 are the first.
+/// of a token's choices falls into any of the domains alike. Case: 8 choices, two domains: of 4
+/// that leave 1 - 1/256 are the first.
 double first_copies(std::int64_t choices, std::int64_t domains) {
   if (choices <= 1 || domains <= 1) return 1;
   const double n = real(domains);
   return n * (1 - std::pow(1 - 1 / n, real(choices))) / real(choices);
 }
 
-/// `choices`: copies of a token, of which a wider level carries the first to each of its domains; 1:
+/// `choices`: copies of a token, of which a wider level carries the first to each domain; 1:
 /// all of them.
 Seconds all_to_all_time(const std::vector<Level>& levels, const GroupPlace& place, double payload,
                         std::int64_t choices) {

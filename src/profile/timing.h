@@ -70,7 +70,7 @@ struct EngineTiming {
   /// rates), and further launches per product (scales brought into order).
   double cast_bytes = 0;
   std::int64_t narrow_launches = 0;
-  /// Bytes moved per element of a matrix's whole gradient and micro-batch on its way to the reduction:
+  /// Bytes moved per element of a matrix's gradient and micro-batch on its way to the reduction:
   /// joined with others, divided, cast.
   double gradient_bytes = 0;
   /// Launches per collective of parameters or gradients and further member of its group, whose part

@@ -91,5 +91,21 @@ TEST(CallTime, OfTheOtherCollectives) {
   EXPECT_EQ(call_time(job, term), Seconds());
 }
 
+// Two hosts of two members each, two choices per token. Of the half that leaves for the other host,
+// 2 (1 - 1/4) / 2 = 3/4 are the first copy of their token there; inside a host all copies travel.
+TEST(CallTime, TokensMayLeaveForAHostOnce) {
+  Job job;
+  job.placement = {{axis("ep", 4, Cut::expert), axis("tp", 4, Cut::tensor)}};
+  job.cluster = hosts_of_eight(16);
+  job.model.figures.experts_per_token = 2;
+  CommunicationTerm term{.axes = axis_bit(0), .payload = gigabytes(1), .count = 1, .group = 4};
+  term.collective = Collective::all_to_all;
+  EXPECT_NEAR(in_seconds(call_time(job, term)), 0.05 + 10e-6, 1e-12);
+  job.profile.timing.exchanges_once_per_domain = true;
+  EXPECT_NEAR(in_seconds(call_time(job, term)), 0.0375 + 10e-6, 1e-12);
+  term.axes = axis_bit(1);  // no experts along it
+  EXPECT_NEAR(in_seconds(call_time(job, term)), 0.0075 + 3e-6, 1e-12);
+}
+
 }  // namespace
 }  // namespace placet

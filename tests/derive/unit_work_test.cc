@@ -102,7 +102,7 @@ TEST(UnitWork, FusedOperatorsDoNotLaunch) {
   EXPECT_LT(launches(block_of(job)), apart);
 }
 
-// Two norms of s tokens and 8 values each (small_llama.h), as several kernels of 36 and 84 bytes per
+// Two norms of s tokens and 8 values each (small_llama.h), as kernels of 36 and 84 bytes per
 // value.
 TEST(UnitWork, AnOperatorMayTakeSeveralKernels) {
   Job job = plain_job(build_model(small_architecture(4)), {axis("dp", 1, Cut::batch)}, 8, 1);
