@@ -170,9 +170,8 @@ int verify_job(const ProgramCall& call) {
   if (call.list_faults) return list_faults(call, std::move(program));
   program = with_faults_of(call, std::move(program));
   const Verification run = verify(program, {.seeds = call.seeds});
-  const Verdict verdict = check(program);
-  print(call.json ? verification_json(run, verdict)
-                  : verification_text(run, verdict, output_style()));
+  print(call.json ? verification_json(run, check(program))
+                  : verification_text(run, output_style()));
   return run.equal ? kGood : kBad;
 }
 

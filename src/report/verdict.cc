@@ -148,9 +148,7 @@ std::string methods_text(const std::vector<Method>& methods, const TextStyle& st
   return text.empty() ? text : text + "\n";
 }
 
-std::string verification_text(const Verification& run, const Verdict& verdict,
-                              const TextStyle& style) {
-  (void)verdict;
+std::string verification_text(const Verification& run, const TextStyle& style) {
   std::string text;
   if (run.stuck) {
     text = inked(style, Ink::red, "Stuck") + ": " + *run.stuck + "\n";
@@ -163,6 +161,7 @@ std::string verification_text(const Verification& run, const Verdict& verdict,
   }
   text += fmt::format("  field              {}\n  error probability  {:.1e}\n", run.field,
                       run.error_probability);
+  if (!run.stuck) text += "  order              not judged here, but by placet check\n";
   if (run.witness.empty()) return text;
   std::vector<std::vector<std::string>> rows;
   for (const Witness& w : run.witness) {
@@ -186,9 +185,30 @@ std::string verification_text(const Verification& run, const Verdict& verdict,
   return text;
 }
 
-std::string verification_json(const Verification& run, const Verdict& verdict) {
+namespace {
+
+/// What a run of all ranks says of a condition. Values that are equal break none; a run that is stuck
+/// shows that the order does not hold. Which condition wrong numbers break is the checker's to say,
+/// and what streams and events order is nothing a run shows.
+std::string_view state_of(Condition condition, const Verification& run, const Verdict& verdict) {
+  constexpr std::string_view kNotJudged = "not judged";
+  if (condition == Condition::order) return run.stuck ? "broken" : kNotJudged;
+  if (run.equal) return "holds";
+  const bool holds = run.stuck || verdict.holds[static_cast<std::size_t>(condition)];
+  return holds ? kNotJudged : "broken";
+}
+
+}  // namespace
+
+std::string verification_json(const Verification& run, Verdict verdict) {
+  std::erase_if(verdict.findings, [&](const CheckFinding& f) {
+    return state_of(f.condition, run, verdict) != "broken";
+  });
   Json out = verdict_object(verdict);
   out["equivalent"] = run.equal;
+  for (const Condition c : kConditions) {
+    out["conditions"][std::string(name_of(c))] = state_of(c, run, verdict);
+  }
   out["steps_checked"] = run.steps;
   out["field"] = run.field;
   out["seeds"] = run.seeds;

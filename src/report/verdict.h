@@ -20,9 +20,10 @@ std::string methods_text(const std::vector<Method>& methods, const TextStyle& st
 std::string finding_text(const CheckFinding& finding, const TextStyle& style);
 
 /// A sentence, and the entries that differ.
-std::string verification_text(const Verification& run, const Verdict& verdict,
-                              const TextStyle& style);
-/// Schema placet.verdict/1 with the keys of the algebraic run.
-std::string verification_json(const Verification& run, const Verdict& verdict);
+std::string verification_text(const Verification& run, const TextStyle& style);
+/// Schema placet.verdict/1 with the keys of the algebraic run. `verdict`, the checker's of the same
+/// program, tells which conditions are broken where the run shows that values differ; what the run
+/// does not show is "not judged".
+std::string verification_json(const Verification& run, Verdict verdict);
 
 }  // namespace placet

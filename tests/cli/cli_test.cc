@@ -416,6 +416,27 @@ TEST(CheckCommandTest, BalanceThatDependsOnTheLayoutIsAnotherTraining) {
   EXPECT_EQ(run(job + "sequence").status, 0);
 }
 
+// A wait less changes the order only, which a run over numbers does not judge; a wrong scale changes
+// values.
+TEST(VerifyCommandTest, JudgesValuesAndNotTheOrder) {
+  const std::string job = "gpt2 --placement dp=2:zero1 --seq 256 --global-batch 4 --fault ";
+  const std::string race = job + "'delete(wait, nth=5)'";
+  EXPECT_EQ(run("check " + race).status, 1);
+  const Result equal = run("verify " + race + " --json");
+  EXPECT_EQ(equal.status, 0);
+  const Json values = Json::parse(equal.out);
+  EXPECT_EQ(values["equivalent"], true);
+  EXPECT_EQ(values["conditions"]["order"], "not judged");
+  EXPECT_EQ(values["conditions"]["gradient_integrity"], "holds");
+  EXPECT_TRUE(values["findings"].empty());
+  EXPECT_TRUE(has(run("verify " + race).out, "not judged here"));
+  const Result wrong = run("verify " + job + "'rescale(accumulate, by=2, nth=1)' --json");
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_EQ(Json::parse(wrong.out)["equivalent"], false);
+  EXPECT_EQ(Json::parse(wrong.out)["conditions"]["gradient_integrity"], "broken");
+  EXPECT_FALSE(Json::parse(wrong.out)["findings"].empty());
+}
+
 TEST(ValidateCommandTest, ToleranceIsTheJudgement) {
   const std::string table = PLACET_SOURCE_DIR "/data/validation/tables/zero_model_states.csv";
   EXPECT_EQ(run("validate " + table).status, 0);
