@@ -87,6 +87,7 @@ class PartsWriter {
     run_chunk(units, chunk, {}, times_, [&](const PassPart& part) {
       (part.part == Part::forward ? out.forward : out.backward).push_back(unit_part(part));
       remember_uses(part.time->exposed);
+      remember_uses(part.time->hidden);
     });
     for (std::size_t r = units.chunk_begin(chunk); r < units.chunk_ends[chunk]; ++r) {
       out.units += units.runs[r].count;
@@ -106,6 +107,7 @@ class PartsWriter {
             .kernels = time.kernels[0] + time.kernels[1] + time.kernels[2],
             .weights = part.part == Part::backward ? part.weights : Seconds(),
             .exposed = time.exposed,
+            .hidden = time.hidden,
             .wait = part.wait,
             .host = time.host};
   }

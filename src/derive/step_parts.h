@@ -41,6 +41,7 @@ struct UnitPart {
   Seconds kernels;
   Seconds weights;    // of these: gradients of weights, which split schedules put off
   AxisTimes exposed;  // messages of values that the device waits for
+  AxisTimes hidden;   // those that run beside the kernels
   Seconds wait;       // for the host
   Seconds host;       // what the host needs to launch it
 };

@@ -89,7 +89,7 @@ class UnitTimer {
     }
     const Overlap kind = overlap_of(layout_, term, forward);
     const bool hides = timing_.runs_beside(kind) && !(part == Part::backward && comes_first(term));
-    time.exposed.add(term.axes, hides ? beside(kind, part, taken) : taken);
+    time.exposed.add(term.axes, hides ? beside(kind, part, term.axes, taken) : taken);
   }
 
   /// The gradient of what leaves a parallel region is gathered before anything there can run.
@@ -136,11 +136,12 @@ class UnitTimer {
 
   /// What is left of a message that runs beside this part's computation: what computation is too
   /// short to hide, and what it loses to the message's kernels.
-  Seconds beside(Overlap kind, Part part, Seconds taken) {
+  Seconds beside(Overlap kind, Part part, AxisMask axes, Seconds taken) {
     Seconds& used = hidden_[static_cast<std::size_t>(part)];
     const Seconds room = std::max(Seconds(), room_beside(kind, part) - used);
     const Seconds hidden = std::min(taken, room);
     used += hidden;
+    out_[part].hidden.add(axes, hidden);
     return taken - hidden + hidden * rates_.message_share;
   }
 

@@ -31,6 +31,7 @@ inline constexpr int kPartCount = 3;
 struct PartTime {
   std::array<Seconds, 3> kernels{};  // by KernelWork::Kind
   AxisTimes exposed;                 // messages that the device waits for
+  AxisTimes hidden;                  // those that run beside the kernels
   Seconds host;
   double flops = 0;
   /// What of device and host lies before the point where the host waits for the device; none: it

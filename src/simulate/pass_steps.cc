@@ -18,6 +18,7 @@ std::vector<UnitPart> joined(const std::vector<UnitPart>& units) {
     known->kernels += part.kernels;
     known->weights += part.weights;
     known->exposed.add(part.exposed, 1);
+    known->hidden.add(part.hidden, 1);
     known->wait += part.wait;
     known->host += part.host;
   }
@@ -135,7 +136,8 @@ class PassWriter {
     out_.push_back({.doing = doing,
                     .time = in_seconds(time),
                     .host = in_seconds(part.host) * choice_.slower,
-                    .unit = part.unit});
+                    .unit = part.unit,
+                    .beside = part.hidden});
   }
 
   /// Of differences of times: what is below a picosecond is rounding.

@@ -23,6 +23,7 @@ struct PassStep {
   double host = 0;  // of the first step of a part: what launching it took
   int unit = -1;
   AxisMask axes = 0;
+  AxisTimes beside;  // messages of values that run beside it
   std::size_t pieces = 0;
   const MessagePart* message = nullptr;  // of issue; `time` and `bytes` are its part of it
   double bytes = 0;

@@ -146,6 +146,18 @@ class StepRun {
     return ports;
   }
 
+  /// Of messages that hide behind kernels: on the mean over the kernels' time.
+  std::vector<PortUse> ports_beside(std::int64_t stage, const PassStep& step) const {
+    std::vector<PortUse> ports;
+    for (const auto& [axes, time] : step.beside.parts) {
+      const double part = std::min(1.0, in_seconds(time) / step.time);
+      for (const PortUse& use : ports_of(stage, axes)) {
+        ports.push_back({use.port, use.part * part});
+      }
+    }
+    return ports;
+  }
+
   // --- a device
 
   /// Goes on with the order of work until the device has to wait for something.
@@ -268,13 +280,13 @@ class StepRun {
     slice.unit = unit_of(d, step);
     slice.axes = step.axes;
     const bool backward = device.order[device.next].kind != Work::Kind::forward;
-    start({.role = FlowStart::Role::pass,
-           .device = static_cast<int>(d),
-           .work = step.time,
-           .lets_reductions = backward && step.doing != Doing::launch && is_last(device),
-           .ports =
-               step.doing == Doing::collective ? ports_of(d, step.axes) : std::vector<PortUse>{}},
-          {.kind = Duty::Kind::step, .stage = static_cast<int>(d), .slice = slice});
+    start(
+        {.role = FlowStart::Role::pass,
+         .device = static_cast<int>(d),
+         .work = step.time,
+         .lets_reductions = backward && step.doing != Doing::launch && is_last(device),
+         .ports = step.doing == Doing::collective ? ports_of(d, step.axes) : ports_beside(d, step)},
+        {.kind = Duty::Kind::step, .stage = static_cast<int>(d), .slice = slice});
   }
 
   void end_pass(std::int64_t d) {

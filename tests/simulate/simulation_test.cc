@@ -106,6 +106,25 @@ TEST(Simulation, MessagesThatShareALinkSlowEachOther) {
   }
 }
 
+// A forward of 2 s with 1 s of messages beside its kernels takes half of the link. A gather of 1 s
+// beside it takes all of the rest and more: 1.5 in all, so that both go at 2/3 of their speed. The
+// gather of a second unit runs from 1 s on: done at 2.5 s, when 1 s of the first forward is left:
+// 3.5 s, and the second forward, with nothing beside it, ends at 5.5 s instead of 5 s.
+TEST(Simulation, MessagesThatHideBehindKernelsTakeTheirPartOfALink) {
+  StepParts parts = even_parts(1, 1, {});
+  StageParts& stage = parts.kinds[0];
+  stage.units = 2;
+  ChunkParts& chunk = stage.chunks[0];
+  chunk.units = 2;
+  chunk.backward.clear();
+  chunk.forward = {{.unit = 0, .kernels = seconds(2)}, {.unit = 1, .kernels = seconds(2)}};
+  stage.forward_gathers.push_back(message(2));
+  parts.gathers_beside = true;
+  EXPECT_DOUBLE_EQ(step_of(parts), 5);
+  chunk.forward[0].hidden.add(kAxis, seconds(1));
+  EXPECT_DOUBLE_EQ(step_of(parts), 5.5);
+}
+
 // Gathers beside work: the first is waited for, the second hides. Two units of 1 s, 0.5 s of
 // gathers each: 0.5 + 1 + 1; one after the other it is 0.5 + 1 + 0.5 + 1.
 TEST(Simulation, GathersRunBesideTheUnitsBefore) {
