@@ -187,15 +187,15 @@ void explain(const PlanSpace& space, const Vocabulary& vocabulary, const PlanOpt
 
 /// The best plan of each number of devices asked for.
 std::vector<ScaleLine> scale_lines(const PlanCall& call, const Catalog& catalog,
-                                   const Choices& choices, const PlanConstraints& constraints,
-                                   const Vocabulary& vocabulary, const PlanOptions& options) {
+                                   const PlanSpace& asked, const Vocabulary& vocabulary,
+                                   const PlanOptions& options) {
   std::vector<ScaleLine> out;
   for (const std::int64_t devices : read_scale(call.scale)) {
     JobRequest request = request_of(call.flags);
     request.cluster = resized_cluster(request.cluster.value_or(""), devices);
     Job job = load_unplaced_job(catalog, request);
     set_prices(call.price, *job.cluster);
-    const PlanSpace space(job, choices, constraints);
+    const PlanSpace space(job, asked.choices(), asked.constraints());
     PlanOptions one = options;
     one.top = 1;
     one.costs = std::make_shared<PlanCosts>(space);
@@ -269,8 +269,7 @@ int plan_job(const PlanCall& call) {
     explain(space, strategies.vocabulary, options, sheet);
     add_front(space, strategies.vocabulary, options, call.front, sheet);
     if (sheet.counts.exact) {
-      sheet.scale =
-          scale_lines(call, catalog, choices, constraints, strategies.vocabulary, options);
+      sheet.scale = scale_lines(call, catalog, space, strategies.vocabulary, options);
     }
   }
   if (!call.html.empty()) write_file(call.html, plans_html(sheet), "--html");

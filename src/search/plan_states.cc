@@ -40,12 +40,12 @@ using Held = std::vector<std::vector<std::int64_t>>;  // micro-batches in flight
 /// more bytes, than any with the count takes.
 class FamilyBounds {
  public:
-  FamilyBounds(const PlanSpace& space, PlanRecomputations family, const PipelineShape& pipeline,
-               const WorkPair& work, const Held& held, StepBound& steps)
+  FamilyBounds(const PlanSpace& space, const PlanTree::Node& node, PlanRecomputations family,
+               const Held& held, StepBound& steps)
       : space_(space),
         family_(family),
-        pipeline_(pipeline),
-        work_(work),
+        pipeline_(*node.pipeline),
+        work_(node.work->pair(family.front().word)),
         held_(held),
         steps_(steps),
         falls_(space.recompute_of(family.front()).kind == Recompute::Kind::every),
@@ -132,7 +132,7 @@ void PlanTree::bound_recomputations(const Node& node, std::vector<BoundedStates>
     const WorkPair work = node.work->pair(word);
     std::size_t end = begin + 1;
     while (is_exchange(work) && end < choices.size() && choices[end].word == word) ++end;
-    FamilyBounds family(space_, choices.subspan(begin, end - begin), pipeline, work, held, steps);
+    FamilyBounds family(space_, node, choices.subspan(begin, end - begin), held, steps);
     for (BoundedStates& own : states) bound_family(family, own);
     begin = end;
   }
