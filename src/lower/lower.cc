@@ -16,6 +16,20 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
+/// A stage's work is written down micro-batch by micro-batch, and judged so: time and memory grow
+/// with their number.
+constexpr std::int64_t kMostMicroBatches = 4096;
+
+void require_few_micro_batches(const Job& job, const Mesh& mesh) {
+  if (mesh.micro_batches <= kMostMicroBatches) return;
+  const std::int64_t samples = job.batch.global / mesh.micro_batches * kMostMicroBatches;
+  refuse("--global-batch", std::to_string(job.batch.global),
+         "makes " + std::to_string(mesh.micro_batches) +
+             " micro-batches in a step, each of which is written down and judged",
+         "at most " + std::to_string(kMostMicroBatches) + " micro-batches: " +
+             std::to_string(samples) + " samples on this placement, or a larger --micro-batch");
+}
+
 /// A loss over each device's micro-batch is judged against that over the step: it is another one.
 ReferenceRequest::Balance balance_of(BalanceScope scope) {
   switch (scope) {
@@ -151,6 +165,7 @@ Program with_methods(Program program, const std::vector<Method>& methods) {
 Mesh require_mesh(const Job& job, const ModelReference& model) {
   Mesh mesh = mesh_of(job, model);
   require_axes(mesh);
+  require_few_micro_batches(job, mesh);
   if (job.balance == BalanceScope::global && mesh.micro_batches > 1) {
     refuse("--balance-loss", "global",
            "needs the loads of all micro-batches before the first one's backward: no step program "

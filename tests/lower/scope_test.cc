@@ -155,6 +155,14 @@ TEST(Scope, PoliciesOfEngines) {
   EXPECT_PRED2(says, refusal_of(job), "an engine's own policy");
 }
 
+// 2 samples in each of 4096 micro-batches are 8192.
+TEST(Scope, MicroBatchesWithoutEnd) {
+  EXPECT_PRED2(says, refusal_of({.placement = "pp=2:1f1b dp=2:zero1", .global_batch = 100000}),
+               "8192 samples on this placement");
+  EXPECT_PRED2(says, refusal_of({.placement = "dp=2:zero1", .global_batch = 1000000000}),
+               "makes 500000000 micro-batches");
+}
+
 TEST(Scope, StagesWithoutBlocks) {
   EXPECT_PRED2(says, refusal_of({.placement = "pp=32:1f1b", .global_batch = 64}),
                "without a block");
