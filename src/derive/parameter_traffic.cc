@@ -119,7 +119,8 @@ class ParameterTraffic {
 
   /// Where each tensor has shards of its own, a message of several is as uneven as all of them
   /// together: what its busiest device sends in one call. 0 for other messages, which are divided
-  /// as a whole. Case: two tensors of 3 elements in fp32, gathered over 2 devices: 16 bytes, not 12.
+  /// as a whole. Case: two tensors of 3 elements in fp32, gathered over 2 devices: 16 bytes, not
+  /// 12.
   Bytes sent_of_shards(const Move& move, AxisMask axes, std::int64_t elements,
                        std::int64_t group) const {
     const bool shards =

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <span>
+#include <utility>
 
 #include "derive/rule_parts.h"
 
@@ -128,7 +129,9 @@ void judge_samples(const Job& job, Findings& findings) {
   for (const AxisPlacement& axis : job.placement.axes) {
     if (axis.how.cut != Cut::batch && axis.how.cut != Cut::expert) continue;
     together = saturating_multiply(together, axis.degree);
-    parts = saturating_multiply(parts, parts_of(axis));
+    // Another number of shares than devices is a finding of its own.
+    const bool counted = std::cmp_equal(axis.shares.size(), axis.degree);
+    parts = saturating_multiply(parts, counted ? parts_of(axis) : axis.degree);
   }
   if (together % parts != 0) {
     const std::int64_t times = parts / std::gcd(together, parts);

@@ -58,6 +58,7 @@ class PartsWriter {
     if (laid_out_.stages.size() > 1) out_.schedule = job_.schedule;
     out_.sender_waits = timing.sends_block && !timing.runs_beside(Overlap::stages);
     out_.gathers_beside = timing.runs_beside(Overlap::gathers);
+    out_.gathers_beside_backward = out_.gathers_beside && !timing.gathers_after_reductions;
     out_.reductions_beside = timing.runs_beside(Overlap::reductions);
     out_.message_share = slowest_group(*job_.cluster).device.rates.message_share;
     out_.host_per_pass = timing.host_per_pass;

@@ -81,7 +81,8 @@ struct StepParts {
   Bytes message_bytes;
   std::vector<LinkUse> message_use;
   bool sender_waits = true;
-  bool gathers_beside = false;
+  bool gathers_beside = false;  // of parameters, beside what a pass computes
+  bool gathers_beside_backward = false;
   bool reductions_beside = false;
   double message_share = 0;  // that computation and a message of a state lose beside each other
   Seconds host_per_pass;

@@ -44,11 +44,13 @@ class PassWriter {
       : parts_(parts), stage_(stage), chunk_(stage.chunks[chunk]), choice_(choice) {}
 
   std::vector<PassStep> forward() {
+    beside_ = parts_.gathers_beside;
     write_pass(units_of(chunk_.forward), stage_.forward_gathers, {}, Work::Kind::forward);
     return std::move(out_);
   }
 
   std::vector<PassStep> backward(Work::Kind kind) {
+    beside_ = parts_.gathers_beside_backward;
     write_pass(units_of(chunk_.backward), stage_.backward_gathers, stage_.backward_reductions,
                kind);
     return std::move(out_);
@@ -74,7 +76,7 @@ class PassWriter {
                   const std::vector<MessagePart>& reductions, Work::Kind kind) {
     const std::int64_t pieces = std::max<std::int64_t>(1, chunk_.units);
     hold(in_seconds(parts_.host_per_pass) * choice_.slower);
-    std::int64_t asked = parts_.gathers_beside ? pieces : 0;
+    std::int64_t asked = beside_ ? pieces : 0;
     for (std::int64_t i = 0; i < asked; ++i) issue(gathers);
     std::int64_t reduced = choice_.whole ? begin_whole(pieces, reductions, kind) : 0;
     int unit = -2;
@@ -89,7 +91,7 @@ class PassWriter {
         end_unit();
         unit = part.unit;
         asked += ask(gathers);
-        await(parts_.gathers_beside ? static_cast<std::size_t>(++begun) * gathers.size() : issued_);
+        await(beside_ ? static_cast<std::size_t>(++begun) * gathers.size() : issued_);
       }
       write_part(part, kind);
     }
@@ -101,7 +103,7 @@ class PassWriter {
 
   /// Where nothing runs beside units, their parameters are asked for one by one.
   std::int64_t ask(const std::vector<MessagePart>& gathers) {
-    if (parts_.gathers_beside) return 0;
+    if (beside_) return 0;
     issue(gathers);
     return 1;
   }
@@ -110,15 +112,15 @@ class PassWriter {
   std::int64_t begin_whole(std::int64_t pieces, const std::vector<MessagePart>& reductions,
                            Work::Kind kind) {
     for (std::int64_t i = 1; i < pieces; ++i) {
-      if (parts_.gathers_beside) issue(reductions);
+      if (beside_) issue(reductions);
       if (kind == Work::Kind::backward) out_.push_back({.kind = PassStep::Kind::reduced});
     }
-    return parts_.gathers_beside ? pieces - 1 : 0;
+    return beside_ ? pieces - 1 : 0;
   }
 
   void end_unit_of(const std::vector<MessagePart>& reductions, Work::Kind kind) {
     issue(reductions);
-    if (!parts_.gathers_beside) await(issued_);
+    if (!beside_) await(issued_);
     if (kind == Work::Kind::backward) out_.push_back({.kind = PassStep::Kind::reduced});
   }
 
@@ -168,6 +170,7 @@ class PassWriter {
   const StageParts& stage_;
   const ChunkParts& chunk_;
   const PassStepsChoice& choice_;
+  bool beside_ = false;  // whether messages run beside the units of this pass
   std::size_t issued_ = 0;
   std::vector<PassStep> out_;
 };

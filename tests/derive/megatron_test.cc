@@ -1,5 +1,5 @@
-// What Megatron-LM sends, release by release, as its code was read. The model is that of traffic.h (a
-// block has 2336 elements, a value of the stream 8 x 16 x 2 = 256 bytes) unless a test says
+// What Megatron-LM sends, release by release, as its code was read. The model is that of traffic.h
+// (a block has 2336 elements, a value of the stream 8 x 16 x 2 = 256 bytes) unless a test says
 // otherwise.
 #include <gtest/gtest.h>
 
