@@ -94,8 +94,8 @@ void read_pieces(Lowering& in, int k, const std::vector<int>& pieces, ParameterP
 
 /// Axes in the order in which they divide the row: what Θ keeps divided before what is gathered
 /// after the update, scatters of the micro-batch before those of the step, and what is put together
-/// first at the end, so that each is a beginning of what divides it further. Of several that come at
-/// once, those with shares divide first, as in the closed form.
+/// first at the end, so that each is a beginning of what divides it further. Of several that come
+/// at once, those with shares divide first, as in the closed form.
 void order_axes(const Mesh& mesh, ParameterPlan& plan) {
   AxisList order;
   for (const AxisList& list : {common(plan.rests, plan.owned), plan.rests,

@@ -44,8 +44,8 @@ using AxisList = std::vector<int>;
 using Division = std::vector<AxisList>;
 
 /// Each axis a level of its own: how rows of elements are divided. What some first axes divide is
-/// the union of what all of them divide, whether the lengths come out even or not, so that a row can
-/// be scattered and put together along some axes at a time.
+/// the union of what all of them divide, whether the lengths come out even or not, so that a row
+/// can be scattered and put together along some axes at a time.
 /// Case: 10 over 2, then 2: 3, 2, 3, 2, where the first axis alone has 5 and 5.
 Division one_by_one(const AxisList& axes);
 

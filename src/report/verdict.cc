@@ -187,9 +187,9 @@ std::string verification_text(const Verification& run, const TextStyle& style) {
 
 namespace {
 
-/// What a run of all ranks says of a condition. Values that are equal break none; a run that is stuck
-/// shows that the order does not hold. Which condition wrong numbers break is the checker's to say,
-/// and what streams and events order is nothing a run shows.
+/// What a run of all ranks says of a condition. Values that are equal break none; a run that is
+/// stuck shows that the order does not hold. Which condition wrong numbers break is the checker's
+/// to say, and what streams and events order is nothing a run shows.
 std::string_view state_of(Condition condition, const Verification& run, const Verdict& verdict) {
   constexpr std::string_view kNotJudged = "not judged";
   if (condition == Condition::order) return run.stuck ? "broken" : kNotJudged;

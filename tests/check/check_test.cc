@@ -48,8 +48,8 @@ TEST(CheckTest, ARightProgramBreaksNothing) {
   EXPECT_EQ(verdict.devices, 4);
 }
 
-// The gradient of a key of which several devices have parts is a sum of two terms, both incomplete in
-// the same way: twice one of them is another sum.
+// The gradient of a key of which several devices have parts is a sum of two terms, both incomplete
+// in the same way: twice one of them is another sum.
 TEST(CheckTest, OneOfTwoIncompleteTermsHasItsFactor) {
   Job job = load({"qwen3-8b", "tp=16:tp"});
   job.clips_by_global_norm = false;

@@ -456,8 +456,8 @@ TEST(CheckCommandTest, BalanceThatDependsOnTheLayoutIsAnotherTraining) {
   EXPECT_EQ(run(job + "sequence").status, 0);
 }
 
-// A wait less changes the order only, which a run over numbers does not judge; a wrong scale changes
-// values.
+// A wait less changes the order only, which a run over numbers does not judge. A wrong scale
+// changes values.
 TEST(VerifyCommandTest, JudgesValuesAndNotTheOrder) {
   const std::string job = "gpt2 --placement dp=2:zero1 --seq 256 --global-batch 4 --fault ";
   const std::string race = job + "'delete(wait, nth=1)'";
