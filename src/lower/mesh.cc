@@ -150,7 +150,7 @@ Division Layouts::division(int dim, Place place) const {
 Division Layouts::samples(Place place) const {
   Division division;
   if (mesh_.micro_batches > 1) division.push_back({mesh_.micro_axis()});
-  // Axes that divide no samples among experts divide last: what is put together there are
+  // Axes that divide no samples among experts divide last: what comes together there are
   // neighbours.
   const auto of = [&](bool everywhere) {
     return axes_where(

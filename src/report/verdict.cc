@@ -187,28 +187,36 @@ std::string verification_text(const Verification& run, const TextStyle& style) {
 
 namespace {
 
-/// What a run of all ranks says of a condition. Values that are equal break none; a run that is
-/// stuck shows that the order does not hold. Which condition wrong numbers break is the checker's
-/// to say, and what streams and events order is nothing a run shows.
-std::string_view state_of(Condition condition, const Verification& run, const Verdict& verdict) {
-  constexpr std::string_view kNotJudged = "not judged";
-  if (condition == Condition::order) return run.stuck ? "broken" : kNotJudged;
-  if (run.equal) return "holds";
-  const bool holds = run.stuck || verdict.holds[static_cast<std::size_t>(condition)];
-  return holds ? kNotJudged : "broken";
+/// Whether a run of all ranks shows a condition broken. Values that are equal break none; a run that
+/// is stuck shows that the order does not hold. Which condition wrong numbers break is the checker's
+/// to say.
+bool shows_broken(Condition condition, const Verification& run, const Verdict& verdict) {
+  if (condition == Condition::order) return run.stuck.has_value();
+  if (run.equal || run.stuck) return false;
+  return !verdict.holds[static_cast<std::size_t>(condition)];
+}
+
+/// What the run says nothing of: the order of streams and events, unless it is stuck; of values that
+/// differ, conditions that no finding breaks.
+bool is_judged(Condition condition, const Verification& run, const Verdict& verdict) {
+  if (shows_broken(condition, run, verdict)) return true;
+  return run.equal && condition != Condition::order;
 }
 
 }  // namespace
 
 std::string verification_json(const Verification& run, Verdict verdict) {
-  std::erase_if(verdict.findings, [&](const CheckFinding& f) {
-    return state_of(f.condition, run, verdict) != "broken";
-  });
+  std::erase_if(verdict.findings,
+                [&](const CheckFinding& f) { return !shows_broken(f.condition, run, verdict); });
   Json out = verdict_object(verdict);
   out["equivalent"] = run.equal;
+  Json open = Json::array();
   for (const Condition c : kConditions) {
-    out["conditions"][std::string(name_of(c))] = state_of(c, run, verdict);
+    const std::string name(name_of(c));
+    out["conditions"][name] = shows_broken(c, run, verdict) ? "broken" : "holds";
+    if (!is_judged(c, run, verdict)) open.push_back(name);
   }
+  out["not_judged"] = std::move(open);
   out["steps_checked"] = run.steps;
   out["field"] = run.field;
   out["seeds"] = run.seeds;

@@ -23,7 +23,7 @@ std::string finding_text(const CheckFinding& finding, const TextStyle& style);
 std::string verification_text(const Verification& run, const TextStyle& style);
 /// Schema placet.verdict/1 with the keys of the algebraic run. `verdict`, the checker's of the same
 /// program, tells which conditions are broken where the run shows that values differ; what the run
-/// does not show is "not judged".
+/// does not show holds as far as it goes and is listed under "not_judged".
 std::string verification_json(const Verification& run, Verdict verdict);
 
 }  // namespace placet
