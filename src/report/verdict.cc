@@ -187,17 +187,17 @@ std::string verification_text(const Verification& run, const TextStyle& style) {
 
 namespace {
 
-/// Whether a run of all ranks shows a condition broken. Values that are equal break none; a run that
-/// is stuck shows that the order does not hold. Which condition wrong numbers break is the checker's
-/// to say.
+/// Whether a run of all ranks shows a condition broken. Values that are equal break none; a run
+/// that is stuck shows that the order does not hold. Which condition wrong numbers break is the
+/// checker's to say.
 bool shows_broken(Condition condition, const Verification& run, const Verdict& verdict) {
   if (condition == Condition::order) return run.stuck.has_value();
   if (run.equal || run.stuck) return false;
   return !verdict.holds[static_cast<std::size_t>(condition)];
 }
 
-/// What the run says nothing of: the order of streams and events, unless it is stuck; of values that
-/// differ, conditions that no finding breaks.
+/// What the run says nothing of: the order of streams and events, unless it is stuck; of values
+/// that differ, conditions that no finding breaks.
 bool is_judged(Condition condition, const Verification& run, const Verdict& verdict) {
   if (shows_broken(condition, run, verdict)) return true;
   return run.equal && condition != Condition::order;
