@@ -30,11 +30,12 @@ endfunction()
 #     SOURCES memory.cc communication.cc
 #     DEPENDS model cluster        # folders and libraries that the folder's headers show
 #     USES fmt::fmt                # those that only its .cc files include
+#     PRECOMPILED <CLI/CLI.hpp>    # slow headers that most of its files include
 # )
 # declares library placet_derive (alias placet::derive). Headers are found from the src/ root.
 # Libraries that hold nothing but headers (JSON, TOML, flags) belong in USES.
 function(placet_folder name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;USES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;USES;PRECOMPILED")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
     message(FATAL_ERROR "placet_folder(${name}): needs SOURCES, unexpected '${arg_UNPARSED_ARGUMENTS}'")
   endif()
@@ -42,7 +43,11 @@ function(placet_folder name)
   add_library(${target} STATIC ${arg_SOURCES})
   add_library(placet::${name} ALIAS ${target})
   placet_settings(${target})
-  placet_precompile(${target} placet_units)
+  if(arg_PRECOMPILED)
+    placet_precompile(${target} ${target} ${arg_PRECOMPILED})
+  else()
+    placet_precompile(${target} placet_units)
+  endif()
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
   target_include_directories(${target} PUBLIC
       "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>"

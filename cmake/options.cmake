@@ -2,6 +2,7 @@
 # Everything is a property of our own targets; nothing leaks into those who link us.
 
 option(PLACET_TESTS "Build the tests (needs GoogleTest)" ${PROJECT_IS_TOP_LEVEL})
+option(PLACET_SLOW_TESTS "Build the tests labelled slow too" ON)
 option(PLACET_BENCHMARKS "Build the benchmarks (needs Google Benchmark; skipped without it)" OFF)
 option(PLACET_FUZZ "Build the fuzz targets with libFuzzer (needs clang)" OFF)
 option(PLACET_WERROR "Treat warnings in our own targets as errors" ${PROJECT_IS_TOP_LEVEL})

@@ -33,12 +33,7 @@ std::string explained(const DeriveCall& call) {
 }
 
 int derive_job(const DeriveCall& call) {
-  if (call.flags.placements.size() > 1) {
-    throw InputError({.where = "--placement",
-                      .value = call.flags.placements[1],
-                      .problem = "is a second placement",
-                      .allowed = "one; `placet compare` takes several"});
-  }
+  require_one_placement(call.flags);
   const bool explain = call.result.explain_option->count() > 0;
   const std::string what = explain ? explained(call) : std::string();
   const auto job = std::make_shared<const Job>(load_job(find_catalog(), request_of(call.flags)));

@@ -127,4 +127,12 @@ JobRequest request_of(const JobFlags& flags) {
   return flags.job_file.empty() ? request : merge(request, read_job_file(flags.job_file));
 }
 
+void require_one_placement(const JobFlags& flags) {
+  if (flags.placements.size() <= 1) return;
+  throw InputError({.where = "--placement",
+                    .value = flags.placements[1],
+                    .problem = "is a second placement",
+                    .allowed = "one; `placet compare` takes several"});
+}
+
 }  // namespace placet

@@ -35,6 +35,9 @@ void add_model_flags(CLI::App& command, JobFlags& flags);
 void add_result_flags(CLI::App& command, ResultFlags& flags);
 void add_explain_flag(CLI::App& command, ResultFlags& flags);
 
+/// Refuses a second placement, for commands that take one.
+void require_one_placement(const JobFlags& flags);
+
 /// The request that flags and job file make together. Throws InputError for numbers that are none.
 /// Of several placements the first is taken; compare goes through them itself.
 JobRequest request_of(const JobFlags& flags);

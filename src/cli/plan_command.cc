@@ -129,6 +129,8 @@ std::string command_of(const JobFlags& flags) {
   add("--lora", flags.lora);
   add("--clip", flags.clip);
   add("--routing", flags.routing);
+  add("--balance-loss", flags.balance_loss);
+  add("--loss", flags.loss);
   add("--engine", flags.engine);
   for (const std::string& glob : flags.freeze) add("--freeze", glob);
   return text;

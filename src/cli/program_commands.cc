@@ -37,14 +37,6 @@ struct ProgramCall {
   bool list_faults = false;
 };
 
-void require_one_placement(const JobFlags& flags) {
-  if (flags.placements.size() <= 1) return;
-  throw InputError({.where = "--placement",
-                    .value = flags.placements[1],
-                    .problem = "is a second placement",
-                    .allowed = "one"});
-}
-
 [[noreturn]] void refuse_program(const std::string& file, const std::string& problem) {
   throw InputError({.where = "MODEL",
                     .value = file,

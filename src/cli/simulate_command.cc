@@ -1,5 +1,8 @@
 // placet simulate JOB: the time of a step, and where it goes.
+#include <algorithm>
+#include <iterator>
 #include <memory>
+#include <utility>
 
 #include "catalog/reader.h"
 #include "cli/command.h"
@@ -9,6 +12,7 @@
 #include "derive/derive.h"
 #include "derive/step_parts.h"
 #include "derive/time.h"
+#include "profile/conditions.h"
 #include "report/derivation_text.h"
 #include "report/timeline.h"
 #include "report/trace.h"
@@ -38,8 +42,23 @@ void write_files(const SimulateCall& call, const Timeline& timeline) {
   }
 }
 
+/// A step is played pass by pass: time and memory grow with their number.
+constexpr std::int64_t kMostMicroBatches = 1'000'000;
+
+void require_few_micro_batches(const Job& job) {
+  const std::int64_t count = micro_batches_per_step(job);
+  if (count <= kMostMicroBatches) return;
+  throw InputError({.where = "--global-batch",
+                    .value = std::to_string(job.batch.global),
+                    .problem = "makes " + std::to_string(count) + " micro-batches in a step",
+                    .allowed = "at most " + std::to_string(kMostMicroBatches) +
+                               " of them: fewer samples, or a larger --micro-batch"});
+}
+
 int simulate_job(const SimulateCall& call) {
+  require_one_placement(call.flags);
   const auto job = std::make_shared<const Job>(load_job(find_catalog(), request_of(call.flags)));
+  require_few_micro_batches(*job);
   if (!job->cluster) {
     throw InputError({.where = "--cluster",
                       .problem = "is missing: time depends on devices and links",
@@ -49,7 +68,8 @@ int simulate_job(const SimulateCall& call) {
   const Judged judged{.job = job, .derivation = derive(*job, prepared), .reserved = {}};
   const TextStyle style = output_style();
   if (!judged.derivation.meaningful) {
-    print(findings_text(judged.derivation.findings, style));
+    print(call.result.json ? timeline_json(judged)
+                           : findings_text(judged.derivation.findings, style));
     return kBad;
   }
   const TimeDerivation time = derive_time(*job, prepared);
@@ -63,11 +83,13 @@ int simulate_job(const SimulateCall& call) {
   const Simulation simulated = simulate(parts, choice);
   const Simulation even = stragglers.empty() ? Simulation() : simulate(parts, {.most_slices = 0});
   const Simulation& undisturbed = stragglers.empty() ? simulated : even;
+  std::vector<Finding> findings = judged.derivation.findings;
+  std::ranges::move(advice_on(*job, time, undisturbed, {}), std::back_inserter(findings));
   const Timeline timeline{.judged = judged,
                           .time = time,
                           .parts = parts,
                           .simulated = simulated,
-                          .advice = advice_on(*job, time, undisturbed, {}),
+                          .findings = std::move(findings),
                           .stragglers = stragglers,
                           .undisturbed = undisturbed.step};
   write_files(call, timeline);

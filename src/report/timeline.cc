@@ -177,7 +177,7 @@ std::string timeline_text(const Timeline& timeline, const TextStyle& style) {
   if (!picture.empty()) text += "\n" + picture;
   text += terms_text(*timeline.judged.job, timeline.time, style) + stages_text(timeline, style) +
           links_text(timeline, style);
-  if (!timeline.advice.empty()) text += "\n" + findings_text(timeline.advice, style);
+  if (!timeline.findings.empty()) text += "\n" + findings_text(timeline.findings, style);
   while (text.ends_with("\n\n")) text.pop_back();
   return text + "\n" + verdict_of(timeline.judged.derivation) + "\n";
 }

@@ -25,20 +25,22 @@ struct Timeline {
   const TimeDerivation& time;  // closed form: the estimate of plans
   const StepParts& parts;
   const Simulation& simulated;
-  std::vector<Finding> advice;
+  std::vector<Finding> findings;  // of the rules, then what to change first
   std::vector<Straggler> stragglers;
   Seconds undisturbed;  // simulated step without stragglers
 };
 
 std::string timeline_text(const Timeline& timeline, const TextStyle& style);
 std::string timeline_json(const Timeline& timeline);
+/// Of a placement that means nothing: no figures, only findings.
+std::string timeline_json(const Judged& judged);
 std::string timeline_html(const Timeline& timeline);
 
 /// What takes most of the step, in a word: "arithmetic", "memory bandwidth", "waiting for other
 /// stages", "collectives over dp", "the host", "the update".
 std::string binding_text(const Job& job, const TimeDerivation& time);
 
-/// Exposed communication by axes, the most first; of layer axes: senders that wait.
+/// Exposed communication by axes; of layer axes: senders that wait.
 std::vector<std::pair<std::string, Seconds>> exposed_by_axes(const Job& job,
                                                              const TimeDerivation& time);
 

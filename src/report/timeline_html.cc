@@ -159,7 +159,7 @@ std::string timeline_html(const Timeline& timeline) {
   return page("One step of " + timeline.judged.job->model.name,
               heading_html(timeline) + verdict_html(timeline.judged.derivation) +
                   picture_html(timeline.simulated) + terms_html(timeline) + stages_html(timeline) +
-                  links_html(timeline) + findings_html(timeline.advice));
+                  links_html(timeline) + findings_html(timeline.findings));
 }
 
 }  // namespace placet

@@ -142,7 +142,18 @@ std::string timeline_json(const Timeline& timeline) {
       {"links", links_json(judged)},
       {"binds", binding_text(*judged.job, time)},
       {"simulated", simulated_json(timeline)},
-      {"findings", findings_json(timeline.advice)}};
+      {"findings", findings_json(timeline.findings)}};
+  return print_json(json);
+}
+
+std::string timeline_json(const Judged& judged) {
+  const Json json = {{"schema", "placet.timeline/1"},
+                     {"model", {{"name", judged.job->model.name}}},
+                     {"devices", judged.derivation.devices},
+                     {"placement", judged.job->placement_text},
+                     {"engine", judged.job->engine_text},
+                     {"fits", false},
+                     {"findings", findings_json(judged.derivation.findings)}};
   return print_json(json);
 }
 

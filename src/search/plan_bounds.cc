@@ -218,7 +218,8 @@ double least_messages(const BoundFacts& facts, const PipelineShape& pipeline,
   const auto left = [&](double all, bool beside, double pieces) {
     return least_left(facts, all, beside, pieces);
   };
-  double least = std::numeric_limits<double>::infinity();
+  double least_gathers = std::numeric_limits<double>::infinity();
+  double least_reduce = std::numeric_limits<double>::infinity();
   double after = 0;
   for (const std::vector<std::int32_t>& units : pipeline.units) {
     double gathers = 0;
@@ -233,10 +234,12 @@ double least_messages(const BoundFacts& facts, const PipelineShape& pipeline,
       count += units[k];
     }
     after = std::max(after, own_after);
-    least = std::min(least, left(gathers, facts.gathers_beside, count) +
-                                left(reduce, facts.reductions_beside, count));
+    least_gathers = std::min(least_gathers, left(gathers, facts.gathers_beside, count));
+    least_reduce = std::min(least_reduce, left(reduce, facts.reductions_beside, count));
   }
-  return least + left(after, facts.update_beside, static_cast<double>(states.size()));
+  // The path that sets the step may have the gathers of one device and the reductions of another.
+  return least_gathers + least_reduce +
+         left(after, facts.update_beside, static_cast<double>(states.size()));
 }
 
 double least_mean_step(const BoundFacts& facts, const WholeModel& model, const StateCosts& states) {

@@ -85,11 +85,14 @@ std::shared_ptr<const CostedWork> PlanCosts::recomputed(const CostedWork& work) 
   });
 }
 
+/// Measured rates of messages fall by up to 0.2 % where they should rise with their size.
+constexpr double kDips = 0.995;
+
 double PlanCosts::least_per_sample(WorkShape shape) {
   const std::int64_t samples = space_.base().batch.global / shape.degree(AxisRole::expert);
   if (samples > kMostSamples || samples < 1) return 0;
   shape.micro_batch = samples;
-  return make_work(shape).all / static_cast<double>(samples);
+  return make_work(shape).all / static_cast<double>(samples) * kDips;
 }
 
 std::shared_ptr<const StateCosts> PlanCosts::states(const Plan& plan) {

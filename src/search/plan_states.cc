@@ -190,9 +190,10 @@ StepCosts PlanTree::messages_of(const PipelineShape& pipeline, const Job& job) c
 }
 
 /// Seconds by the order of work. For each count of a counted recomputation it would take too long:
-/// they take no less than without.
+/// they take no less than without, unless recomputing is quicker than what it replaces.
 double PlanTree::flow_of(const Node& node, const PlanSpace::Recomputation& choice) const {
   const std::int64_t m = micro_batches(node.plan);
+  if (choice.count != 0 && !is_exchange(node.work->pair(choice.word))) return 0;
   return choice.count == 0 ? costs_->flow(*node.work, node.plan, *node.pipeline, choice, m)
                            : costs_->plain_flow(*node.work, node.plan, *node.pipeline, m);
 }

@@ -90,7 +90,8 @@ struct SimulateChoice {
   std::vector<double> slower;           // by stage: factor on what it computes; empty: 1
 };
 
-/// A step takes at least what `derive_time` says (docs/theory.md §7.8 has the proof).
+/// A step takes at least what `derive_time` says, unless a stage is faster than it should be
+/// (docs/theory.md §7.8 has the proof).
 Simulation simulate(const StepParts& parts, const SimulateChoice& choice);
 
 }  // namespace placet
