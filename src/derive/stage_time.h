@@ -1,6 +1,7 @@
 // What one device of the pipeline does with one micro-batch, and at the end of a step
 // (docs/theory.md §7.4): the passes of its chunks, what is left of its messages beside them, the
-// reduction of its gradients, its update. Stages of one kind share it. For time.cc and step_parts.cc.
+// reduction of its gradients, its update. Stages of one kind share it. For time.cc and
+// step_parts.cc.
 #pragma once
 
 #include <array>
