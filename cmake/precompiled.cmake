@@ -5,7 +5,7 @@
 set(PLACET_COMMON_HEADERS
     <algorithm> <array> <charconv> <cmath> <cstdint> <functional> <map> <memory> <numeric> <optional>
     <set> <span> <string> <string_view> <tuple> <utility> <variant> <vector>
-    <fmt/format.h> <nlohmann/json.hpp>)
+    <fmt/format.h>)
 
 # placet_precompile(TARGET OWNER HEADER...): the first target of a kind that calls it, OWNER, holds the
 # compiled headers of all; the others need the same compile settings.
