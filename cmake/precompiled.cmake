@@ -1,11 +1,11 @@
-# Headers that many files of ours include, compiled once instead of in every file: about a third of
-# the time of a build. Files include what they use all the same: the presets lint and release
+# Standard headers that most files of ours include, compiled once instead of in every file: about a
+# third of the time of a build. (Others are none for all: some define what depends on flags, or bring
+# in names that ours meet.) Files include what they use all the same: the presets lint and release
 # read them without this (g++ 12 also warns wrongly of headers that were compiled before, at -O2).
 
 set(PLACET_COMMON_HEADERS
     <algorithm> <array> <charconv> <cmath> <cstdint> <functional> <map> <memory> <numeric> <optional>
-    <set> <span> <string> <string_view> <tuple> <utility> <variant> <vector>
-    <fmt/format.h>)
+    <set> <span> <string> <string_view> <tuple> <utility> <variant> <vector>)
 
 # placet_precompile(TARGET OWNER HEADER...): the first target of a kind that calls it, OWNER, holds the
 # compiled headers of all; the others need the same compile settings.
