@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "units/at.h"
+
 namespace placet::algebra {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class Binder {
  public:

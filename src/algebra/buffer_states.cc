@@ -2,12 +2,10 @@
 
 #include <algorithm>
 
+#include "units/at.h"
+
 namespace placet::algebra {
-namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 BufferStates::BufferStates(const Program& program, const Listing& listing)
     : program_(program), listing_(listing), alive_(listing.slots.size(), 0) {

@@ -10,11 +10,6 @@ namespace {
 
 std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
-[[noreturn]] void refuse(const std::string& value, const std::string& problem,
-                         const std::string& allowed = {}) {
-  throw InputError({.where = "program", .value = value, .problem = problem, .allowed = allowed});
-}
-
 bool in_box(const DeviceClass& device_class, const ProgramCoordinates& at) {
   for (std::size_t a = 0; a < device_class.box.size() && a < at.size(); ++a) {
     const auto& allowed = device_class.box[a];
@@ -26,15 +21,16 @@ bool in_box(const DeviceClass& device_class, const ProgramCoordinates& at) {
 }  // namespace
 
 Mesh::Mesh(const Program& program, std::int64_t most) : program_(program) {
-  if (program.axes.empty()) refuse("axes", "do not count the micro-batches");
+  if (program.axes.empty()) refuse("program", "axes", "do not count the micro-batches");
   std::int64_t ranks = 1;
   strides_.assign(program.axes.size(), 0);
   for (std::size_t a = program.axes.size() - 1; a-- > 0;) {
-    if (program.axes[a].degree < 1) refuse(program.axes[a].name, "has no device");
+    if (program.axes[a].degree < 1) refuse("program", program.axes[a].name, "has no device");
     strides_[a] = static_cast<int>(ranks);
     ranks = checked_multiply(ranks, program.axes[a].degree, "ranks");
     if (ranks > most) {
-      refuse("mesh", "has too many ranks to run them all", "at most " + std::to_string(most));
+      refuse("program", "mesh", "has too many ranks to run them all",
+             "at most " + std::to_string(most));
     }
   }
   ranks_ = static_cast<int>(ranks);
@@ -101,10 +97,10 @@ std::vector<int> classes_of(const Program& program, const Mesh& mesh) {
     int found = -1;
     for (std::size_t c = 0; c < program.classes.size(); ++c) {
       if (!in_box(program.classes[c], mesh.at(r))) continue;
-      if (found >= 0) refuse("rank " + std::to_string(r), "is of two device classes");
+      if (found >= 0) refuse("program", "rank " + std::to_string(r), "is of two device classes");
       found = static_cast<int>(c);
     }
-    if (found < 0) refuse("rank " + std::to_string(r), "is of no device class");
+    if (found < 0) refuse("program", "rank " + std::to_string(r), "is of no device class");
     classes.push_back(found);
   }
   return classes;

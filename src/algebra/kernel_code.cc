@@ -7,12 +7,11 @@
 
 #include "algebra/hash.h"
 #include "algebra/limits.h"
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet::algebra {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 bool contains(const std::vector<int>& values, int value) {
   return std::ranges::find(values, value) != values.end();
@@ -40,7 +39,7 @@ constexpr KnownFunction kKnown[] = {
 };
 
 /// The whole number after the first point of a name: "route.2'0" gives 2, "route" gives 0.
-std::int64_t number_in(std::string_view name) {
+std::int64_t trailing_number(std::string_view name) {
   const std::size_t point = name.find('.');
   std::int64_t number = 0;
   if (point == std::string_view::npos) return number;
@@ -171,7 +170,7 @@ class Compiler {
       refuse(s, "has too few operands or positions");
     }
     f.kind = known->kind;
-    const auto number = number_in(s.function);
+    const auto number = trailing_number(s.function);
     f.window = number;
     f.choices = static_cast<std::size_t>(std::max<std::int64_t>(number, 1));
   }

@@ -4,16 +4,11 @@
 #include <cmath>
 #include <string>
 
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet::algebra {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-[[noreturn]] void refuse(const std::string& value, const std::string& problem) {
-  throw InputError({.where = "program", .value = value, .problem = problem});
-}
 
 bool divided_by(const BufferType& type, int axis) {
   const auto has = [&](const AxisList& list) {
@@ -34,7 +29,7 @@ double count(const Program& program, const std::vector<Step>& body, int depth);
 
 double count(const Program& program, const Call& call, int depth) {
   if (call.procedure < 0 || at(call.procedure) >= program.procedures.size()) {
-    refuse(std::to_string(call.procedure), "is no procedure");
+    refuse("program", std::to_string(call.procedure), "is no procedure");
   }
   return count(program, program.procedures[at(call.procedure)].body, depth + 1);
 }
@@ -46,7 +41,8 @@ double count(const Program& program, const Loop& loop, int depth) {
 }
 
 double count(const Program& program, const std::vector<Step>& body, int depth) {
-  if (depth > kDeepest) refuse(std::to_string(depth), "calls and loops are nested too deeply");
+  if (depth > kDeepest)
+    refuse("program", std::to_string(depth), "calls and loops are nested too deeply");
   double sum = 0;
   for (const Step& step : body) {
     if (const auto* call = std::get_if<Call>(&step.what)) {
@@ -85,17 +81,17 @@ Listing::Listing(const Program& program, const DeviceClass& device_class) {
 ListedRef Listing::listed(const Program& program, const BufferRef& ref,
                           const Arguments& arguments) {
   if (ref.family < 0 || at(ref.family) >= program.families.size()) {
-    refuse(std::to_string(ref.family), "is no family of buffers");
+    refuse("program", std::to_string(ref.family), "is no family of buffers");
   }
   const Family& family = program.families[at(ref.family)];
   const std::int64_t unit = value_of(ref.unit, arguments);
   const std::int64_t micro_batch = value_of(ref.micro_batch, arguments);
   if (ref.piece >= 0 && at(ref.piece) >= family.type.pieces.size()) {
-    refuse(family.name, "has no such piece");
+    refuse("program", family.name, "has no such piece");
   }
   const bool varies = varies_[at(ref.family)] != 0;
   if (varies && (micro_batch < 0 || micro_batch >= program.axes.back().degree)) {
-    refuse(family.name,
+    refuse("program", family.name,
            "is used for micro-batch " + std::to_string(micro_batch) + ", which does not exist");
   }
   const Slot slot{.family = ref.family,

@@ -3,12 +3,11 @@
 #include <algorithm>
 
 #include "algebra/binding.h"
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet::algebra {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 bool is_message(InstructionKind kind) {
   return kind == InstructionKind::send || kind == InstructionKind::receive;

@@ -3,14 +3,11 @@
 
 #include "algebra/binding.h"
 #include "algebra/plan.h"
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet::algebra {
-namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 void Planner::call(int rank, const ListedInstruction& one) {
   const Instruction& what = *one.what;

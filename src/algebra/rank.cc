@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "units/at.h"
+
 namespace placet::algebra {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// The runs as far as they lie in the part of the row that is there, by place in that part.
 std::vector<Run> clipped(const std::vector<Run>& runs, const Part& part) {

@@ -2,16 +2,11 @@
 
 #include <algorithm>
 
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet::algebra {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-[[noreturn]] void refuse(const std::string& value, const std::string& problem) {
-  throw InputError({.where = "reference", .value = value, .problem = problem});
-}
 
 std::string name_of(const ReferenceParameter& parameter, int number) {
   std::string name = parameter.name;
@@ -34,7 +29,7 @@ StateRef owner_of(StateRef ref, const Reference& reference) {
     ref.unit = parameter.tied->unit;
     ref.tensor = parameter.tied->parameter;
   }
-  refuse(parameter_of(reference, ref).name, "is a shared tensor without an owner");
+  refuse("reference", parameter_of(reference, ref).name, "is a shared tensor without an owner");
 }
 
 /// Fields that a kind of tensor does not have are 0.
@@ -78,7 +73,8 @@ const ReferenceKind& ReferenceBuilder::kind_of(std::size_t unit) const {
 }
 
 const Kernel& ReferenceBuilder::kernel(int k) const {
-  if (k < 0 || at(k) >= program_.kernels.size()) refuse(std::to_string(k), "is no kernel");
+  if (k < 0 || at(k) >= program_.kernels.size())
+    refuse("reference", std::to_string(k), "is no kernel");
   return program_.kernels[at(k)];
 }
 
@@ -162,7 +158,7 @@ void ReferenceBuilder::place_values(std::size_t unit) {
     const Place place =
         static_cast<int>(v) == kind.stream_in ? stream_into(unit) : place_of(value, unit);
     if (place.extents != extents_of(value.dims)) {
-      refuse(value.name, "has other dims than the tensor that it is");
+      refuse("reference", value.name, "has other dims than the tensor that it is");
     }
     values_[unit].push_back(place);
   }
@@ -174,7 +170,7 @@ ReferenceBuilder::Place ReferenceBuilder::stream_into(std::size_t unit) const {
     const int out = kind_of(before).stream_out;
     if (out >= 0) return values_[before].at(at(out));
   }
-  refuse(kind_of(unit).name, "takes a stream that no unit before it gives");
+  refuse("reference", kind_of(unit).name, "takes a stream that no unit before it gives");
 }
 
 ReferenceBuilder::Place ReferenceBuilder::place_of(const ReferenceValue& value, std::size_t unit) {
@@ -187,7 +183,7 @@ ReferenceBuilder::Place ReferenceBuilder::place_of(const ReferenceValue& value, 
   }
   if (ref.kind == StateRef::Kind::zero) return reserve(value.dims);
   const ReferenceTensor* tensor = out_.find(ref, reference_);
-  if (tensor == nullptr) refuse(value.name, "is a tensor that does not exist");
+  if (tensor == nullptr) refuse("reference", value.name, "is a tensor that does not exist");
   return {.address = tensor->address, .extents = tensor->extents};
 }
 
@@ -246,7 +242,7 @@ Binding ReferenceBuilder::bound(const Kernel& k, const std::vector<Place>& input
     }
   }
   Binding binding = bind_kernel(k, views);
-  if (!binding.problem.empty()) refuse(k.name, binding.problem);
+  if (!binding.problem.empty()) refuse("reference", k.name, binding.problem);
   return binding;
 }
 
@@ -285,7 +281,8 @@ void ReferenceBuilder::forward(std::size_t unit) {
 void ReferenceBuilder::seed() {
   zero(loss_);
   if (reference_.count_kernel < 0 || reference_.seed_kernel < 0) {
-    refuse("loss", "has no weights: a kernel that counts and one that gives the gradient");
+    refuse("reference", "loss",
+           "has no weights: a kernel that counts and one that gives the gradient");
   }
   const ReferenceTensor& weights = out_.tensors.at(at(reference_.weights));
   const Place place{.address = weights.address, .extents = weights.extents};
@@ -308,7 +305,8 @@ void ReferenceBuilder::add_losses() {
     const int loss = kind_of(u).loss;
     if (loss < 0) continue;
     const Place& value = values_[u][at(loss)];
-    if (value.extents != seeds_.extents) refuse("loss", "has other dims than its weights");
+    if (value.extents != seeds_.extents)
+      refuse("reference", "loss", "has other dims than its weights");
     const Place share = reserve({});
     call(kWeighted, {seeds_, value}, {share});
     add_to(loss_, share);

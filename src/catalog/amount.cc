@@ -27,7 +27,7 @@ std::int64_t scale_of(std::string_view unit) {
 }
 
 // A number "3", "3/4", "688 MB" or "0.5 GiB" (a decimal that is exact in binary or in hundredths).
-std::optional<Rational> number_in(const std::string& part) {
+std::optional<Rational> fraction_in(const std::string& part) {
   std::int64_t numerator = 0;
   std::int64_t denominator = 1;
   const char* end = part.data() + part.size();
@@ -72,7 +72,7 @@ Amount parse_amount(const std::string& text, const std::string& where) {
   while (true) {
     const std::size_t end = text.find('*', begin);
     const std::string part = trimmed(std::string_view(text).substr(begin, end - begin));
-    if (const auto number = number_in(part)) {
+    if (const auto number = fraction_in(part)) {
       amount.factor = amount.factor * *number;
     } else {
       amount.symbols.push_back(symbol_in(part, where));

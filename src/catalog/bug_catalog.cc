@@ -1,9 +1,8 @@
 #include "catalog/bug_catalog.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
+#include <sstream>
 
 #include "catalog/cluster_parts.h"
 #include "catalog/job_words.h"
@@ -50,7 +49,10 @@ std::string quoted(const std::string& word) {
 std::string flags_of(const JobRequest& job) {
   std::string text = job.model.value_or("");
   const auto add = [&](const char* flag, const auto& value) {
-    if (value) text += fmt::format(" --{} {}", flag, quoted(fmt::format("{}", *value)));
+    if (!value) return;
+    std::ostringstream word;
+    word << *value;
+    text += " --" + std::string(flag) + " " + quoted(word.str());
   };
   add("placement", job.placement);
   add("cluster", job.cluster);

@@ -1,6 +1,5 @@
 #include "catalog/cluster_catalog.h"
 
-#include <charconv>
 #include <cmath>
 
 #include "catalog/cluster_parts.h"
@@ -9,13 +8,12 @@
 #include "units/checked.h"
 #include "units/error.h"
 #include "units/nearest.h"
+#include "units/number.h"
 
 namespace placet {
 namespace {
 
-constexpr std::int64_t kMostDevices = 100'000'000;
 constexpr Range kDeviceGibibytes{0.5, 10'000};
-constexpr Range kTeraflops{0.1, 1'000'000};
 constexpr Range kMemoryGigabytes{1, 1'000'000};
 
 // How large a part of a cluster is asked to be. Neither: what the job needs.
@@ -30,17 +28,15 @@ struct Part {
 };
 
 std::int64_t read_count(std::string_view text, const std::string& whole, const std::string& where) {
-  std::int64_t count = 0;
-  const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc() || at != text.data() + text.size() || count < 1 ||
-      count > kMostDevices) {
+  const auto count = number_in<std::int64_t>(text);
+  if (!count || *count < 1 || *count > kMostDevices) {
     throw InputError(
         {.where = where,
          .value = whole,
          .problem = "has no valid size",
          .allowed = "NAME:NODES or COUNTxNAME, each from 1 to " + std::to_string(kMostDevices)});
   }
-  return count;
+  return *count;
 }
 
 // "64xh100-sxm", "h100-sxm:8" or "h100-sxm".

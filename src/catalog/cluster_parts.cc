@@ -14,7 +14,6 @@ namespace {
 constexpr Range kLinkGigabytes{0.01, 100'000};
 constexpr Range kLatencyMicroseconds{0.01, 1'000'000};
 constexpr Range kHostGibibytes{1, 1'000'000};
-constexpr std::int64_t kMostDevices = 100'000'000;
 
 }  // namespace
 

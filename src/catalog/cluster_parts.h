@@ -1,6 +1,7 @@
 // Readers of the parts of a cluster. Inside of catalog/cluster_catalog.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,10 @@
 #include "profile/profile.h"
 
 namespace placet {
+
+// Bounds beyond which a figure is a slip of the pen.
+inline constexpr std::int64_t kMostDevices = 100'000'000;
+inline constexpr Range kTeraflops{0.1, 1'000'000};
 
 /// The value of a figure {value, kind, source, date}; notes it in `facts` under its key path.
 double read_figure(const Reader& reader, Range range, std::vector<Fact>& facts);

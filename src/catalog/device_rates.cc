@@ -6,7 +6,6 @@
 namespace placet {
 namespace {
 
-constexpr Range kTeraflops{0.1, 1'000'000};
 constexpr Range kGigabytes{0.01, 1'000'000};
 constexpr std::array<std::string_view, kMatmulFormatCount> kFormats = {"bf16", "fp16", "fp8", "fp4",
                                                                        "fp32"};

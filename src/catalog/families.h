@@ -3,12 +3,28 @@
 
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "catalog/config_object.h"
 #include "catalog/decoder.h"
 #include "model/architecture.h"
 
 namespace placet {
+
+// Facts that many families share.
+inline constexpr Switch kAlways{.fallback = true};
+inline constexpr Switch kNever{};
+inline constexpr NormFacts kRms{};
+inline constexpr NormFacts kLayerNorm{.kind = NormKind::layer, .bias = true};
+inline constexpr WindowFacts kQwenWindow{.size_key = "sliding_window",
+                                         .on = {.key = "use_sliding_window"},
+                                         .first_key = "max_window_layers"};
+
+/// A block that mixes tokens, then channels.
+inline BlockShape two_sublayers(Norm first, Mixer tokens, Norm second, Mixer channels) {
+  return {Sublayer{.branches = {{.norm = std::move(first), .mixer = std::move(tokens)}}},
+          Sublayer{.branches = {{.norm = std::move(second), .mixer = std::move(channels)}}}};
+}
 
 struct Family {
   std::string_view model_type;

@@ -10,8 +10,6 @@
 namespace placet {
 namespace {
 
-constexpr NormFacts kLayerNorm{.kind = NormKind::layer, .bias = true};
-
 /// Fully connected layers without a gate: `up` and `down` are stems.
 Mlp plain_mlp(std::int64_t width, std::string activation, Weights up, Weights down) {
   return {.width = width,
@@ -357,7 +355,7 @@ Architecture read_refined_web_model(ConfigObject& config) {
   return read_falcon_like(config, false);
 }
 
-constexpr std::array kFamilies{
+constexpr std::array kClassicFamilies{
     Family{"gpt2", read_gpt2},
     Family{"gpt_bigcode", read_gpt_bigcode},
     Family{"gpt_neo", read_gpt_neo},
@@ -372,6 +370,6 @@ constexpr std::array kFamilies{
 
 }  // namespace
 
-std::span<const Family> classic_families() { return kFamilies; }
+std::span<const Family> classic_families() { return kClassicFamilies; }
 
 }  // namespace placet

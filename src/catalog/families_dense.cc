@@ -8,10 +8,7 @@
 namespace placet {
 namespace {
 
-constexpr NormFacts kLayerNorm{.kind = NormKind::layer, .bias = true};
 constexpr NormFacts kLayerNormNoBias{.kind = NormKind::layer};
-constexpr Switch kAlways{.fallback = true};
-constexpr Switch kNever{};
 
 constexpr DecoderFacts kLlama{.family = "llama"};
 
@@ -19,10 +16,6 @@ constexpr DecoderFacts kMistral{
     .family = "mistral",
     .attention = {.bias = kNever, .kv_heads = 8, .window = {.size_key = "sliding_window"}},
     .mlp = {.bias = kNever}};
-
-constexpr WindowFacts kQwenWindow{.size_key = "sliding_window",
-                                  .on = {.key = "use_sliding_window"},
-                                  .first_key = "max_window_layers"};
 
 constexpr DecoderFacts kQwen2{
     .family = "qwen2",
@@ -314,7 +307,7 @@ Architecture read_baichuan(ConfigObject& config) {
 // modeling_orion.py of OrionStarAI/Orion-14B-Base (recalled).
 constexpr DecoderFacts kOrion{.family = "orion", .norm = kLayerNorm, .mlp = {.bias = kNever}};
 
-constexpr std::array kFamilies{
+constexpr std::array kDenseFamilies{
     Family{"llama", read_facts<kLlama>},
     Family{"code_llama", read_facts<kLlama>},
     Family{"Yi", read_facts<kLlama>},
@@ -364,6 +357,6 @@ constexpr std::array kFamilies{
 
 }  // namespace
 
-std::span<const Family> dense_families() { return kFamilies; }
+std::span<const Family> dense_families() { return kDenseFamilies; }
 
 }  // namespace placet

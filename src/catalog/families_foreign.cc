@@ -9,9 +9,6 @@
 namespace placet {
 namespace {
 
-constexpr Switch kNever{};
-constexpr NormFacts kRms{};
-
 // --- chatglm (THUDM/chatglm3-6b, THUDM/glm-4-9b): sizes under names of their own.
 
 Sizes read_chatglm_sizes(ConfigObject& config) {
@@ -200,7 +197,7 @@ constexpr DecoderFacts kGrok{.family = "grok-1",
                                                         .down = "linear_1",
                                                         .bias = kNever}}};
 
-constexpr std::array kFamilies{
+constexpr std::array kForeignFamilies{
     Family{"chatglm", read_chatglm},
     Family{"qwen", read_qwen},
     Family{"hunyuan_v1_moe", read_hunyuan_moe},
@@ -209,6 +206,6 @@ constexpr std::array kFamilies{
 
 }  // namespace
 
-std::span<const Family> foreign_families() { return kFamilies; }
+std::span<const Family> foreign_families() { return kForeignFamilies; }
 
 }  // namespace placet

@@ -11,8 +11,6 @@ namespace {
 
 using Stream = StateSpace::Stream;
 
-constexpr Switch kNever{};
-constexpr NormFacts kRms{};
 constexpr std::int64_t kMostTaps = 1024;
 
 /// Sizes of a state space whose steps are per head (second generation).
@@ -187,11 +185,6 @@ struct Kind {
   auto operator<=>(const Kind&) const = default;
 };
 
-BlockShape two_sublayers(Norm first, Mixer tokens, Norm second, Mixer channels) {
-  return {Sublayer{.branches = {{.norm = std::move(first), .mixer = std::move(tokens)}}},
-          Sublayer{.branches = {{.norm = std::move(second), .mixer = std::move(channels)}}}};
-}
-
 constexpr DecoderFacts kJamba{.family = "jamba",
                               .final_norm = "model.final_layernorm",
                               .attention = {.bias = kNever, .kv_heads = 8, .rotary_fraction = 0},
@@ -301,7 +294,7 @@ Architecture read_falcon_h1(ConfigObject& config) {
 
 // --- granite: attention or state space, a mixture and a shared mlp or only that
 
-constexpr MoeFacts kGraniteExperts{
+constexpr MoeFacts kGraniteHybridExperts{
     .prefix = "",
     .router = "block_sparse_moe.router.layer",
     .storage = MoeFacts::Storage::stacked,
@@ -314,20 +307,21 @@ constexpr MoeFacts kGraniteExperts{
     .shared_mlp = {
         .prefix = "shared_mlp.", .down = "output_linear", .fused = "input_linear", .bias = kNever}};
 
-constexpr DecoderFacts kGranite{.family = "granitemoehybrid", .mlp = {.bias = kNever}};
+constexpr DecoderFacts kGraniteHybrid{.family = "granitemoehybrid", .mlp = {.bias = kNever}};
 
 Mixer granite_channels(ConfigObject& config, const std::string& layer,
                        const std::string& activation) {
   if (config.count_or({"num_local_experts"}, 8, kMostExperts) > 0) {
-    return make_moe(kGraniteExperts, layer, read_moe_sizes(config, kGraniteExperts), activation);
+    return make_moe(kGraniteHybridExperts, layer, read_moe_sizes(config, kGraniteHybridExperts),
+                    activation);
   }
   config.know({"num_experts_per_tok", "intermediate_size"});
-  return make_mlp(kGraniteExperts.shared_mlp, layer,
+  return make_mlp(kGraniteHybridExperts.shared_mlp, layer,
                   config.size({"shared_intermediate_size"}, kMostWidth), activation, false);
 }
 
 Architecture read_granite_hybrid(ConfigObject& config) {
-  DecoderFacts facts = kGranite;
+  DecoderFacts facts = kGraniteHybrid;
   const std::string positions = config.text_or({"position_embedding_type"}, "none");
   if (positions != "rope") facts.attention.rotary_fraction = 0;
   config.know({"rope_fraction", "init_method", "normalization_function"});
@@ -359,13 +353,13 @@ Architecture read_granite_hybrid(ConfigObject& config) {
 }
 
 Architecture read_granite_shared(ConfigObject& config) {
-  DecoderFacts facts = kGranite;
+  DecoderFacts facts = kGraniteHybrid;
   facts.family = "granitemoeshared";
-  facts.moe = kGraniteExperts;
+  facts.moe = kGraniteHybridExperts;
   return read_decoder(config, facts);
 }
 
-constexpr std::array kFamilies{
+constexpr std::array kHybridFamilies{
     Family{"mamba", read_mamba},
     Family{"falcon_mamba", read_falcon_mamba},
     Family{"mamba2", read_mamba2},
@@ -378,6 +372,6 @@ constexpr std::array kFamilies{
 
 }  // namespace
 
-std::span<const Family> hybrid_families() { return kFamilies; }
+std::span<const Family> hybrid_families() { return kHybridFamilies; }
 
 }  // namespace placet

@@ -13,15 +13,6 @@ namespace {
 
 using Stream = StateSpace::Stream;
 
-constexpr Switch kAlways{.fallback = true};
-constexpr Switch kNever{};
-constexpr NormFacts kRms{};
-
-BlockShape two_sublayers(Norm first, Mixer tokens, Norm second, Mixer channels) {
-  return {Sublayer{.branches = {{.norm = std::move(first), .mixer = std::move(tokens)}}},
-          Sublayer{.branches = {{.norm = std::move(second), .mixer = std::move(channels)}}}};
-}
-
 // --- qwen3_next: three gated delta nets, then gated attention
 
 constexpr DecoderFacts kQwen3Next{
@@ -268,7 +259,7 @@ Architecture read_nemotron_h(ConfigObject& config) {
   return a;
 }
 
-constexpr std::array kFamilies{
+constexpr std::array kLinearFamilies{
     Family{"qwen3_next", read_qwen3_next},
     Family{"minimax", read_minimax},
     Family{"nemotron_h", read_nemotron_h},
@@ -276,6 +267,6 @@ constexpr std::array kFamilies{
 
 }  // namespace
 
-std::span<const Family> linear_families() { return kFamilies; }
+std::span<const Family> linear_families() { return kLinearFamilies; }
 
 }  // namespace placet

@@ -7,10 +7,6 @@
 namespace placet {
 namespace {
 
-constexpr NormFacts kLayerNorm{.kind = NormKind::layer, .bias = true};
-constexpr Switch kAlways{.fallback = true};
-constexpr Switch kNever{};
-
 constexpr MlpFacts kNumberedExpert{
     .prefix = "experts.{expert}.", .gate = "w1", .up = "w3", .down = "w2", .bias = kNever};
 
@@ -19,10 +15,6 @@ constexpr DecoderFacts kMixtral{
     .attention = {.bias = kNever, .kv_heads = 8, .window = {.size_key = "sliding_window"}},
     .mlp = {.bias = kNever},
     .moe = MoeFacts{.prefix = "block_sparse_moe.", .expert = kNumberedExpert}};
-
-constexpr WindowFacts kQwenWindow{.size_key = "sliding_window",
-                                  .on = {.key = "use_sliding_window"},
-                                  .first_key = "max_window_layers"};
 
 constexpr MoeFacts kQwen2Experts{.shared = MoeFacts::Shared::sized,
                                  .shared_key = "shared_expert_intermediate_size",
@@ -149,7 +141,7 @@ constexpr DecoderFacts kDeepseekV3{.family = "deepseek_v3",
 constexpr DecoderFacts kMiniCpm3{
     .family = "minicpm3", .tied = true, .attention = {.latent = true}, .mlp = {.bias = kNever}};
 
-constexpr std::array kFamilies{
+constexpr std::array kSparseFamilies{
     Family{"mixtral", read_facts<kMixtral>},
     Family{"qwen2_moe", read_facts<kQwen2Moe>},
     Family{"qwen3_moe", read_facts<kQwen3Moe>},
@@ -171,6 +163,6 @@ constexpr std::array kFamilies{
 
 }  // namespace
 
-std::span<const Family> sparse_families() { return kFamilies; }
+std::span<const Family> sparse_families() { return kSparseFamilies; }
 
 }  // namespace placet

@@ -11,14 +11,6 @@
 namespace placet {
 namespace {
 
-constexpr Switch kNever{};
-constexpr NormFacts kRms{};
-
-BlockShape two_sublayers(Norm first, Mixer tokens, Norm second, Mixer channels) {
-  return {Sublayer{.branches = {{.norm = std::move(first), .mixer = std::move(tokens)}}},
-          Sublayer{.branches = {{.norm = std::move(second), .mixer = std::move(channels)}}}};
-}
-
 /// Settings of a nested object that say nothing about shapes.
 void finish_nested(ConfigObject& config, Keys irrelevant) {
   config.know(irrelevant);
@@ -319,7 +311,7 @@ Architecture read_nemotron_nas(ConfigObject& config) {
   return a;
 }
 
-constexpr std::array kFamilies{
+constexpr std::array kSpecialFamilies{
     Family{"mpt", read_mpt},
     Family{"dbrx", read_dbrx},
     Family{"llama4_text", read_llama4},
@@ -328,6 +320,6 @@ constexpr std::array kFamilies{
 
 }  // namespace
 
-std::span<const Family> special_families() { return kFamilies; }
+std::span<const Family> special_families() { return kSpecialFamilies; }
 
 }  // namespace placet

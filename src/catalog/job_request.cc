@@ -1,6 +1,5 @@
 // Job files, and single words of a request.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "catalog/job.h"
@@ -9,6 +8,7 @@
 #include "catalog/words.h"
 #include "units/error.h"
 #include "units/nearest.h"
+#include "units/number.h"
 
 namespace placet {
 namespace {
@@ -59,14 +59,12 @@ std::string cluster_from_folder_of(const std::filesystem::path& file, const std:
 
 std::int64_t count_after(const std::string& text, std::size_t equals, const std::string& where,
                          const std::string& allowed) {
-  std::int64_t count = 0;
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data() + equals + 1, end, count);
-  if (error != std::errc() || at != end || count < 1) {
+  const auto count = number_in<std::int64_t>(std::string_view(text).substr(equals + 1));
+  if (!count || *count < 1) {
     throw InputError(
         {.where = where, .value = text, .problem = "has no valid count", .allowed = allowed});
   }
-  return count;
+  return *count;
 }
 
 // The words of the field for modules whose names here are longer.
@@ -215,11 +213,10 @@ Routing parse_routing(const std::string& text, const std::string& where) {
   if (text == "worst") return {.kind = Routing::Kind::worst};
   const std::size_t equals = std::min(text.find('='), text.size());
   const std::string word = text.substr(0, equals);
-  const char* end = text.data() + text.size();
-  double factor = 0;
-  const auto [at, error] =
-      std::from_chars(text.data() + std::min(equals + 1, text.size()), end, factor);
-  const bool in_range = error == std::errc() && at == end && factor >= 1 && factor <= 1000;
+  const auto said =
+      number_in<double>(std::string_view(text).substr(std::min(equals + 1, text.size())));
+  const double factor = said.value_or(0);
+  const bool in_range = factor >= 1 && factor <= 1000;
   if (in_range && word == "expected") return {.kind = Routing::Kind::expected, .skew = factor};
   if (in_range && word == "capacity") {
     constexpr std::int64_t kParts = 1'000'000;  // as many decimals are read

@@ -15,10 +15,6 @@ constexpr int kCollectiveCount = static_cast<int>(Collective::host_copy) + 1;
 constexpr int kReduceOpCount = static_cast<int>(ReduceOp::min) + 1;
 constexpr int kPhaseCount = static_cast<int>(Phase::update) + 1;
 
-Cut read_cut(const Reader& reader) {
-  return read_enum<Cut>(reader, kCutCount, [](Cut cut) { return name_of(cut); });
-}
-
 Amount read_amount(const Reader& reader) {
   if (!reader.is_whole()) return parse_amount(reader.text(), reader.where());
   return {.factor = Rational(reader.whole({0, INT64_MAX}))};

@@ -40,10 +40,6 @@ Heading read_heading(const Reader& reader, const std::string& schema, const std:
   return heading;
 }
 
-Cut read_cut(const Reader& reader) {
-  return read_enum<Cut>(reader, kCutCount, [](Cut cut) { return name_of(cut); });
-}
-
 Keep read_keep(const Reader& reader) {
   const std::vector<std::string> words = {"none", "backward", "step"};
   return static_cast<Keep>(reader.one_of(words));

@@ -10,6 +10,7 @@
 #include "catalog/file_text.h"
 #include "units/error.h"
 #include "units/nearest.h"
+#include "units/number.h"
 
 namespace placet {
 namespace {
@@ -234,14 +235,6 @@ std::string_view without_mark(std::string_view text) {
   return text.starts_with(kMark) ? text.substr(kMark.size()) : text;
 }
 
-template <class Number>
-std::optional<Number> parse_number(std::string_view cell) {
-  Number number{};
-  const auto [at, error] = std::from_chars(cell.data(), cell.data() + cell.size(), number);
-  if (error != std::errc() || at != cell.data() + cell.size()) return std::nullopt;
-  return number;
-}
-
 std::string print_limit(double limit) {
   std::array<char, 32> text{};
   const auto end = std::to_chars(text.data(), text.data() + text.size(), limit);
@@ -287,7 +280,7 @@ Table parse_table(std::string_view text, const std::string& where) {
 }
 
 std::int64_t whole_of(std::string_view cell, WholeRange range, const std::string& where) {
-  const auto number = parse_number<std::int64_t>(cell);
+  const auto number = number_in<std::int64_t>(cell);
   if (number && *number >= range.least && *number <= range.greatest) return *number;
   const bool bounded = range.greatest < WholeRange{}.greatest;
   throw InputError({.where = where,
@@ -298,7 +291,7 @@ std::int64_t whole_of(std::string_view cell, WholeRange range, const std::string
 }
 
 double number_of(std::string_view cell, Range range, const std::string& where) {
-  const auto number = parse_number<double>(cell);
+  const auto number = number_in<double>(cell);
   if (number && std::isfinite(*number) && *number >= range.least && *number <= range.greatest) {
     return *number;
   }

@@ -111,7 +111,7 @@ void refuse_other_encodings(std::string_view text, const std::string& where) {
 // quadratic time, so that texts made to hurt it are refused before it sees them. Brackets inside
 // quotes count as well: no file of ours comes near the bounds.
 constexpr std::size_t kLongestLine = 8192;
-constexpr std::size_t kDeepest = 64;
+constexpr std::size_t kDeepestTable = 64;
 
 void refuse_unruly(std::string_view text, const std::string& where) {
   std::size_t line_begin = 0;
@@ -125,10 +125,10 @@ void refuse_unruly(std::string_view text, const std::string& where) {
     }
     if (c == '[' || c == '{') ++depth;
     if ((c == ']' || c == '}') && depth > 0) --depth;
-    if (depth > kDeepest) {
+    if (depth > kDeepestTable) {
       throw InputError({.where = where + ": line " + std::to_string(line),
                         .problem = "nests too deep",
-                        .allowed = "at most " + std::to_string(kDeepest) + " levels"});
+                        .allowed = "at most " + std::to_string(kDeepestTable) + " levels"});
     }
     if (i + 1 - line_begin > kLongestLine) {
       throw InputError({.where = where + ": line " + std::to_string(line),

@@ -23,6 +23,10 @@ Dtype read_dtype(const std::string& text, const std::string& where) {
 
 Dtype read_dtype(const Reader& reader) { return read_dtype(reader.text(), reader.where()); }
 
+Cut read_cut(const Reader& reader) {
+  return read_enum<Cut>(reader, kCutCount, [](Cut cut) { return name_of(cut); });
+}
+
 Rational read_fraction(const Reader& reader) {
   if (reader.is_whole()) return Rational(reader.whole({INT64_MIN, INT64_MAX}));
   const std::string allowed = "a whole number or a fraction such as \"3/4\"";

@@ -37,6 +37,9 @@ std::vector<std::string> dtype_words();
 Dtype read_dtype(const Reader& reader);
 Dtype read_dtype(const std::string& text, const std::string& where);
 
+/// A cut.
+Cut read_cut(const Reader& reader);
+
 /// A fraction: a whole number, or the text "3/4".
 Rational read_fraction(const Reader& reader);
 

@@ -7,6 +7,7 @@
 #include "check/fit.h"
 #include "check/machine.h"
 #include "check/order.h"
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
@@ -15,8 +16,6 @@ namespace {
 constexpr int kSteps = 2;
 constexpr std::size_t kMostFindings = 20;
 constexpr std::size_t kMostExplained = 100;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class Check {
  public:

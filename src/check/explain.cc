@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "units/at.h"
+
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// Goes down two expressions while they agree on what is done with what.
 class Difference {

@@ -5,12 +5,11 @@
 
 #include "check/tally.h"
 #include "program/sizes.h"
+#include "units/at.h"
 #include "units/checked.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 using Extents = std::vector<std::int64_t>;
 

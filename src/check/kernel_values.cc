@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <map>
 
+#include "units/at.h"
 #include "units/error.h"
 #include "units/hash.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// A sum of more incomplete parts is no reference's: its parts could double with every layer.
 constexpr std::size_t kMostParts = 1024;

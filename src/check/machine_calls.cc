@@ -4,10 +4,10 @@
 
 #include "check/machine.h"
 
+#include "units/at.h"
+
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// A value of one micro-batch among sums over several: its own run gets its number.
 void name_micro_batch(Share& share, std::int64_t micro_batch) {

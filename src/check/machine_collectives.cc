@@ -3,12 +3,11 @@
 #include <numeric>
 
 #include "check/machine.h"
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// Whether a sum is still open along the axis.
 bool is_partial(const Share& share, int axis) {

@@ -4,10 +4,10 @@
 
 #include "check/machine.h"
 
+#include "units/at.h"
+
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// The micro-batch that a content which depends on one is of where another one's was recorded.
 std::int64_t renamed(std::int64_t recorded, std::int64_t micro_batch) {

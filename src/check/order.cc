@@ -7,11 +7,10 @@
 #include <vector>
 
 #include "check/numbering.h"
+#include "units/at.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 constexpr std::size_t kMostRaces = 8;
 

@@ -3,14 +3,11 @@
 #include <algorithm>
 
 #include "program/kernel_text.h"
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
-namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 std::string draw_key(const std::string& name, std::int64_t unit, int step) {
   return name + " of unit " + std::to_string(unit) + ", step " + std::to_string(step);

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "units/at.h"
+
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// Shorter runs are not worth remembering.
 constexpr std::size_t kShortest = 3;

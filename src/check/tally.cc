@@ -7,12 +7,11 @@
 #include <utility>
 
 #include "program/sizes.h"
+#include "units/at.h"
 #include "units/checked.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 using Body = std::vector<Step>;
 

@@ -1,10 +1,9 @@
 #include "cli/job_flags.h"
 
-#include <charconv>
-
 #include "report/derivation_text.h"
 #include "units/error.h"
 #include "units/nearest.h"
+#include "units/number.h"
 
 namespace placet {
 namespace {
@@ -18,10 +17,8 @@ std::optional<std::string> said(const std::string& text) {
 
 std::optional<std::int64_t> whole(const std::string& text, const char* flag, std::int64_t most) {
   if (text.empty()) return std::nullopt;
-  std::int64_t n = 0;
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, n);
-  if (error == std::errc() && at == end && n >= 1 && n <= most) return n;
+  const auto n = number_in<std::int64_t>(text);
+  if (n && *n >= 1 && *n <= most) return n;
   throw InputError({.where = flag,
                     .value = text,
                     .problem = "is not a whole number in range",
@@ -30,10 +27,8 @@ std::optional<std::int64_t> whole(const std::string& text, const char* flag, std
 
 std::optional<double> number(const std::string& text, const char* flag) {
   if (text.empty()) return std::nullopt;
-  double n = 0;
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, n);
-  if (error == std::errc() && at == end && n >= 0 && n <= 1e12) return n;
+  const auto n = number_in<double>(text);
+  if (n && *n >= 0 && *n <= 1e12) return n;
   throw InputError(
       {.where = flag, .value = text, .problem = "is not a norm", .allowed = "0 to 1e12"});
 }

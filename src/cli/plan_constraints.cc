@@ -1,12 +1,12 @@
 #include "cli/plan_constraints.h"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include "catalog/reader.h"
 #include "units/error.h"
 #include "units/nearest.h"
+#include "units/number.h"
 
 namespace placet {
 namespace {
@@ -43,10 +43,8 @@ AxisRole role_named(const Choices& choices, const std::string& name, const std::
 }
 
 std::int64_t degree_of_item(const std::string& text, const std::string& item) {
-  std::int64_t degree = 0;
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, degree);
-  if (error == std::errc() && at == end && degree >= 1 && degree <= kLargestFixed) return degree;
+  const auto degree = number_in<std::int64_t>(text);
+  if (degree && *degree >= 1 && *degree <= kLargestFixed) return *degree;
   throw InputError({.where = "--fix",
                     .value = item,
                     .problem = "has no degree",
@@ -179,11 +177,6 @@ std::string divisors_text(std::int64_t n, std::int64_t most) {
   return list_words(words);
 }
 
-[[noreturn]] void refuse(const std::string& value, const std::string& problem,
-                         const std::string& allowed) {
-  throw InputError({.where = "--fix", .value = value, .problem = problem, .allowed = allowed});
-}
-
 std::int64_t count_units(const Model& model, UnitRole role) {
   return std::ranges::count_if(model.units, [&](const Unit& unit) {
     return model.kinds[static_cast<std::size_t>(unit.kind)].role == role;
@@ -207,23 +200,25 @@ void check_degrees(const Choices& choices, const PlanConstraints& constraints, c
     all += (all.empty() ? "" : " ") + item;
     product *= degree;
     if (devices % degree != 0) {
-      refuse(item, "does not divide the " + std::to_string(devices) + " devices",
+      refuse("--fix", item, "does not divide the " + std::to_string(devices) + " devices",
              divisors_text(devices, devices));
     }
     if (devices % product != 0) {
-      refuse(all,
+      refuse("--fix", all,
              "takes " + std::to_string(product) + " devices, which do not divide the " +
                  std::to_string(devices) + " of the cluster",
              "degrees whose product is " + divisors_text(devices, devices));
     }
     const std::int64_t blocks = count_units(base.model, UnitRole::block);
     if (role == AxisRole::layer && degree > blocks) {
-      refuse(item, "has more stages than the model has blocks", divisors_text(devices, blocks));
+      refuse("--fix", item, "has more stages than the model has blocks",
+             divisors_text(devices, blocks));
     }
     if (!cuts_samples(role)) continue;
     ways *= degree;
     if (samples % ways != 0) {
-      refuse(all, "cannot share the " + std::to_string(samples) + " samples of a step evenly",
+      refuse("--fix", all,
+             "cannot share the " + std::to_string(samples) + " samples of a step evenly",
              "degrees that divide " + std::to_string(samples));
     }
   }

@@ -13,7 +13,7 @@ PlanConstraints read_constraints(const Choices& choices, const std::string& fix,
                                  const std::string& require);
 
 /// Throws InputError for fixed degrees that no plan of the job can have: those that do not divide
-/// the devices or the batch, stages beyond the blocks, experts of a model without.
+/// the devices or the batch, more stages than blocks.
 void check_degrees(const Choices& choices, const PlanConstraints& constraints, const Job& base);
 
 }  // namespace placet

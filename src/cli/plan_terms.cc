@@ -1,12 +1,12 @@
 #include "cli/plan_terms.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "catalog/reader.h"
 #include "units/error.h"
 #include "units/nearest.h"
+#include "units/number.h"
 
 namespace placet {
 namespace {
@@ -27,15 +27,6 @@ std::vector<std::string> parts_of(const std::string& text) {
   return parts;
 }
 
-template <class Number>
-std::optional<Number> number_of(const std::string& text) {
-  Number n{};
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, n);
-  if (error != std::errc() || at != end) return std::nullopt;
-  return n;
-}
-
 double power_of(char suffix) {
   switch (suffix) {
     case 'K':
@@ -52,7 +43,7 @@ double power_of(char suffix) {
 }
 
 double price_of(const std::string& text, const std::string& item) {
-  const std::optional<double> price = number_of<double>(text);
+  const std::optional<double> price = number_in<double>(text);
   if (price && *price > 0 && *price <= kMostPrice) return *price;
   throw InputError({.where = "--price",
                     .value = item,
@@ -87,7 +78,7 @@ double read_tokens(const std::string& text) {
   if (text.empty()) return 0;
   const double power = power_of(text.back());
   const std::string digits = power > 1 ? text.substr(0, text.size() - 1) : text;
-  const std::optional<double> number = number_of<double>(digits);
+  const std::optional<double> number = number_in<double>(digits);
   if (number && *number > 0 && *number * power <= kMostTokens) return *number * power;
   throw InputError({.where = "--tokens",
                     .value = text,
@@ -104,7 +95,7 @@ std::vector<std::int64_t> read_scale(const std::string& text) {
   std::vector<std::int64_t> out;
   if (text.empty()) return out;
   for (const std::string& item : parts_of(text)) {
-    const std::optional<std::int64_t> n = number_of<std::int64_t>(item);
+    const std::optional<std::int64_t> n = number_in<std::int64_t>(item);
     if (!n || *n < 1 || *n > kMostDevices || out.size() == kMostScales) {
       throw InputError({.where = "--scale",
                         .value = text,
@@ -123,7 +114,7 @@ std::string resized_cluster(const std::string& text, std::int64_t devices) {
   const std::size_t colon = text.find(':');
   const std::size_t times = text.find('x');
   const bool counted = times != std::string::npos && times > 0 &&
-                       number_of<std::int64_t>(text.substr(0, times)).has_value();
+                       number_in<std::int64_t>(text.substr(0, times)).has_value();
   const bool one_kind = text.find(',') == std::string::npos;
   if (one_kind && (colon != std::string::npos || counted)) {
     const std::string device =

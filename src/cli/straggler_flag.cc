@@ -1,11 +1,11 @@
 #include "cli/straggler_flag.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string_view>
 
 #include "units/error.h"
+#include "units/number.h"
 
 namespace placet {
 namespace {
@@ -13,36 +13,23 @@ namespace {
 constexpr double kLeastFactor = 0.01;
 constexpr double kMostFactor = 100;
 
-template <class Number>
-std::optional<Number> number_of(std::string_view text) {
-  Number n{};
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, n);
-  return error == std::errc() && at == end ? std::optional(n) : std::nullopt;
-}
-
-[[noreturn]] void refuse(const std::string& word, const std::string& problem,
-                         const std::string& allowed) {
-  throw InputError({.where = "--straggler", .value = word, .problem = problem, .allowed = allowed});
-}
-
 Straggler straggler_of(const std::string& word, std::size_t stages) {
   const std::size_t equals = word.find('=');
   if (equals == std::string::npos) {
-    refuse(word, "has no factor", "STAGE=FACTOR, such as 0=1.3");
+    refuse("--straggler", word, "has no factor", "STAGE=FACTOR, such as 0=1.3");
   }
   std::string_view name = std::string_view(word).substr(0, equals);
   constexpr std::string_view kPrefix = "stage ";
   if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
-  const std::optional<int> stage = number_of<int>(name);
+  const std::optional<int> stage = number_in<int>(name);
   if (!stage || *stage < 0 || static_cast<std::size_t>(*stage) >= stages) {
-    refuse(word, "names no stage of the job",
+    refuse("--straggler", word, "names no stage of the job",
            stages == 1 ? "0, the job's only stage"
                        : "a stage from 0 to " + std::to_string(stages - 1));
   }
-  const std::optional<double> factor = number_of<double>(std::string_view(word).substr(equals + 1));
+  const std::optional<double> factor = number_in<double>(std::string_view(word).substr(equals + 1));
   if (!factor || !(*factor >= kLeastFactor && *factor <= kMostFactor)) {
-    refuse(word, "has no factor in range", "0.01 to 100");
+    refuse("--straggler", word, "has no factor in range", "0.01 to 100");
   }
   return {.stage = *stage, .factor = *factor};
 }
@@ -55,7 +42,7 @@ std::vector<Straggler> read_stragglers(const std::vector<std::string>& words, st
     const Straggler straggler = straggler_of(word, stages);
     const bool known = std::ranges::any_of(
         out, [&](const Straggler& other) { return other.stage == straggler.stage; });
-    if (known) refuse(word, "names a stage for the second time", "each stage once");
+    if (known) refuse("--straggler", word, "names a stage for the second time", "each stage once");
     out.push_back(straggler);
   }
   return out;

@@ -9,10 +9,10 @@
 
 #include "derive/unit_traffic.h"
 
+#include "units/at.h"
+
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 bool is_contraction(OpKind kind) {
   return kind == OpKind::linear || kind == OpKind::grouped_linear || kind == OpKind::embedding;

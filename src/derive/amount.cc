@@ -5,12 +5,11 @@
 #include "derive/memory.h"
 #include "derive/stage_units.h"
 #include "profile/conditions.h"
+#include "units/at.h"
 #include "units/shares.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// Calls visit for every parameter that the stage holds, tied ones once.
 template <class Visit>

@@ -6,13 +6,12 @@
 #include "derive/communication.h"
 #include "derive/shared_tensors.h"
 #include "derive/stage_terms.h"
+#include "units/at.h"
 #include "units/checked.h"
 #include "units/shares.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// Whether a neighbouring virtual stage stands on this device (the turn of a vee).
 bool stays_here(const Schedule& schedule, const Stage& stage, std::int64_t neighbour) {

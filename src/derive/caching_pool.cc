@@ -18,15 +18,16 @@ constexpr std::int64_t kPage = 2 * kMebibyte;
 // Address space of one growing segment: further than any device's memory.
 constexpr std::int64_t kSegmentSpan = std::int64_t{1} << 50;
 
-std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
+/// A request in the pool's grain.
+std::int64_t in_grains(std::int64_t bytes, std::int64_t grain) {
+  return (bytes + grain - 1) / grain * grain;
 }
 
 }  // namespace
 
 CachingPool::Handle CachingPool::allocate(std::int64_t bytes) {
   if (bytes <= 0) return 0;
-  const std::int64_t size = round_up(bytes, kRound);
+  const std::int64_t size = in_grains(bytes, kRound);
   const bool is_small = size <= kSmall;
   auto block = find_block(size, is_small);
   if (block == blocks_.end()) block = find_when_full(size, is_small);
@@ -66,7 +67,7 @@ CachingPool::Blocks::iterator CachingPool::find_when_full(std::int64_t size, boo
 CachingPool::Blocks::iterator CachingPool::add_segment(std::int64_t size, bool is_small) {
   std::int64_t segment = is_small         ? kSmallSegment
                          : size < kMiddle ? kMiddleSegment
-                                          : round_up(size, kPage);
+                                          : in_grains(size, kPage);
   reserve_more(segment);
   const std::int64_t address = next_address_;
   next_address_ += segment + kRound;
@@ -123,7 +124,8 @@ CachingPool::Blocks::iterator CachingPool::extend(std::int64_t size, bool is_sma
     free_of(is_small).erase({last->second.size, last->first});
   }
   tail = last->first;
-  const std::int64_t missing = round_up(std::max<std::int64_t>(0, size - last->second.size), kPage);
+  const std::int64_t missing =
+      in_grains(std::max<std::int64_t>(0, size - last->second.size), kPage);
   last->second.size += missing;
   reserve_more(missing);
   free_of(is_small).insert({last->second.size, last->first});

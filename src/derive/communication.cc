@@ -7,13 +7,12 @@
 #include "derive/stage_terms.h"
 #include "derive/stage_units.h"
 #include "profile/conditions.h"
+#include "units/at.h"
 #include "units/checked.h"
 #include "units/shares.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 constexpr std::size_t kFurtherTerms = 8;  // usual number, beyond those of units: saves growing
 

@@ -10,13 +10,12 @@
 #include "derive/memory.h"
 #include "derive/rules.h"
 #include "derive/stages.h"
+#include "units/at.h"
 #include "units/checked.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// What the processes of one host use together of its memory or NVMe: its devices stand side by
 /// side, so the largest class bounds each.

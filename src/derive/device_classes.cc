@@ -13,7 +13,7 @@ constexpr std::size_t kMostClasses = 256;
 constexpr std::int64_t kMostRanks = std::int64_t{1} << 20;
 
 /// Shares that fit their axis: another number of them is a finding of the rules.
-bool has_shares(const AxisPlacement& axis) {
+bool has_fitting_shares(const AxisPlacement& axis) {
   return !axis.shares.empty() && axis.how.cut != Cut::layer &&
          std::cmp_equal(axis.shares.size(), axis.degree);
 }
@@ -49,7 +49,7 @@ bool is_of(const MemoryClass& memory, const Placement& placement,
   for (std::size_t a = 0; a < placement.axes.size(); ++a) {
     const AxisPlacement& axis = placement.axes[a];
     if (axis.how.cut == Cut::layer) stage = stage * axis.degree + coordinates[a];
-    if (!has_shares(axis) || memory.coordinates.empty()) continue;
+    if (!has_fitting_shares(axis) || memory.coordinates.empty()) continue;
     const auto own = static_cast<std::size_t>(memory.coordinates[a]);
     if (axis.shares[own] != axis.shares[static_cast<std::size_t>(coordinates[a])]) return false;
   }
@@ -73,7 +73,7 @@ std::vector<AxisFactor> factors_of(const Placement& placement, const MemoryClass
     if ((term.divided_by >> a & 1U) == 0) continue;
     const AxisPlacement& axis = placement.axes[a];
     Rational factor(1, axis.degree);
-    if (has_shares(axis) && !memory.coordinates.empty()) {
+    if (has_fitting_shares(axis) && !memory.coordinates.empty()) {
       std::int64_t sum = 0;
       for (const std::int64_t share : axis.shares) sum = checked_add(sum, share, "shares");
       factor = Rational(axis.shares[static_cast<std::size_t>(memory.coordinates[a])], sum);
@@ -88,7 +88,7 @@ std::vector<ShareClass> share_classes(const Placement& placement) {
                        .devices = devices_of(placement)};
   std::vector<ShareClass> classes = {all};
   for (std::size_t a = 0; a < placement.axes.size(); ++a) {
-    if (!has_shares(placement.axes[a])) continue;
+    if (!has_fitting_shares(placement.axes[a])) continue;
     std::vector<ShareClass> parts;
     for (const ShareClass& whole : classes) divide(whole, placement.axes[a], a, parts);
     if (parts.size() > kMostClasses) return {all};

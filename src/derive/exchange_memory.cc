@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
+#include "units/at.h"
 #include "units/checked.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// Adds up the steps of one exchange over the axes that share it.
 class ExchangeSum {

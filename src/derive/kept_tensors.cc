@@ -5,12 +5,11 @@
 #include "derive/memory.h"
 #include "derive/stage_memory.h"
 #include "derive/stage_units.h"
+#include "units/at.h"
 #include "units/checked.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// What of the first `sum` bytes that a unit keeps is on the device. All of them: its kept bytes.
 std::int64_t on_device(const UnitMemory& unit, std::int64_t sum) {

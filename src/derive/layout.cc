@@ -6,14 +6,13 @@
 #include "derive/dim_cutter.h"
 #include "derive/divider.h"
 #include "derive/parameter_layout.h"
+#include "units/at.h"
 #include "units/checked.h"
 #include "units/error.h"
 #include "units/shares.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// A real number of elements cut off to a whole one.
 std::int64_t skewed_elements(double elements) {

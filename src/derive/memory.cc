@@ -3,13 +3,12 @@
 #include <algorithm>
 
 #include "derive/stage_memory.h"
+#include "units/at.h"
 #include "units/checked.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// What the micro-batches in flight keep of a stage's chunks.
 HeldActivations held_activations(const Layout& layout, const Stage& stage,

@@ -3,12 +3,11 @@
 
 #include "derive/memory.h"
 #include "derive/stage_memory.h"
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class TermWriter {
  public:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "units/at.h"
 #include "units/checked.h"
 #include "units/error.h"
 
@@ -10,8 +11,6 @@ namespace placet {
 namespace {
 
 constexpr std::size_t kMostDims = 8;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// The dim of a tensor that a tensor cut with these indices divides; none: nothing to cut. A dim of
 /// segments is divided where all of them are.

@@ -6,15 +6,14 @@
 #include "derive/state_bytes.h"
 #include "derive/update_inputs.h"
 #include "profile/conditions.h"
+#include "units/at.h"
 #include "units/checked.h"
 #include "units/shares.h"
 
 namespace placet {
 namespace {
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-std::int64_t round_up(std::int64_t elements, std::int64_t multiple) {
+std::int64_t padded(std::int64_t elements, std::int64_t multiple) {
   return checked_multiply(largest_share(elements, multiple), multiple, "padding");
 }
 
@@ -27,12 +26,12 @@ std::int64_t padded_elements(const Profile& profile, const LocalParameter& param
       return parameter.elements;
     case ShardGrain::unit:
     case ShardGrain::everything:
-      return round_up(parameter.elements, profile.align_elements);
+      return padded(parameter.elements, profile.align_elements);
     case ShardGrain::tensor:
-      return round_up(parameter.elements,
-                      std::lcm(degree * profile.pad_elements, profile.pad_total_elements));
+      return padded(parameter.elements,
+                    std::lcm(degree * profile.pad_elements, profile.pad_total_elements));
     case ShardGrain::row:
-      return checked_multiply(round_up(parameter.rows, degree),
+      return checked_multiply(padded(parameter.rows, degree),
                               parameter.elements / std::max<std::int64_t>(1, parameter.rows),
                               "padding");
   }

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <array>
 
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 constexpr double kNotYet = -1;
 

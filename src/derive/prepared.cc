@@ -4,12 +4,11 @@
 #include <iterator>
 #include <numeric>
 
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 ClassSet class_of(Module module) {
   switch (module) {

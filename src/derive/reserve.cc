@@ -11,6 +11,7 @@
 #include "derive/stages.h"
 #include "derive/unit_replay.h"
 #include "derive/update_inputs.h"
+#include "units/at.h"
 #include "units/error.h"
 #include "units/shares.h"
 
@@ -18,9 +19,6 @@ namespace placet {
 namespace {
 
 using Handle = CachingPool::Handle;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// The allocations of one device over steps of training.
 class Replay {

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 
+#include "units/at.h"
+
 namespace placet {
-namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 SharedTensors::SharedTensors(const Job& job, const Stage& stage)
     : job_(job), stage_(stage), both_ways_(job.schedule.hosting == Hosting::bidirectional) {

@@ -3,12 +3,11 @@
 #include <algorithm>
 
 #include "derive/memory.h"
+#include "units/at.h"
 #include "units/checked.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// How the axes divide the unit's largest parameter.
 std::array<AxisMask, 3> divisions_of(const LocalUnit& unit) {

@@ -4,11 +4,10 @@
 
 #include "derive/kernel_time.h"
 #include "derive/update_time.h"
+#include "units/at.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 AxisTimes scaled(const AxisTimes& times, double by) {
   AxisTimes out;

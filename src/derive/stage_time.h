@@ -55,7 +55,7 @@ class UnitTimes {
 struct PassPart {
   const UnitRun* run = nullptr;
   std::int64_t number = 0;  // of the unit in its run
-  Part part = Part::forward;
+  WorkPart part = WorkPart::forward;
   const PartTime* time = nullptr;
   Seconds weights;  // of backward: gradients of weights
   Seconds wait;     // the device waits so long for its host
@@ -82,7 +82,7 @@ class LaunchQueue {
 struct PassQueues {
   LaunchQueue forward, backward;
 
-  LaunchQueue& of(Part part) { return part == Part::forward ? forward : backward; }
+  LaunchQueue& of(WorkPart part) { return part == WorkPart::forward ? forward : backward; }
 };
 
 /// What the parts of a unit take on the device.
@@ -93,7 +93,7 @@ template <class Visit>
 void run_unit(PassPart unit, const UnitTime& time, const PartLengths& lengths, PassQueues& queues,
               Visit visit) {
   unit.weights = time.weights;
-  for (const Part part : {Part::forward, Part::again, Part::backward}) {
+  for (const WorkPart part : {WorkPart::forward, WorkPart::again, WorkPart::backward}) {
     const Seconds length = lengths[static_cast<std::size_t>(part)];
     if (length == Seconds()) continue;
     unit.part = part;
@@ -113,8 +113,8 @@ ChunkPasses run_chunk(const StageUnits& units, std::size_t chunk, Seconds host_p
   for (std::size_t r = units.chunk_begin(chunk); r < units.chunk_ends[chunk]; ++r) {
     const UnitRun& run = units.runs[r];
     const UnitTime& time = times.of(run);
-    const PartLengths lengths = {time[Part::forward].device(), time[Part::again].device(),
-                                 time[Part::backward].device()};
+    const PartLengths lengths = {time[WorkPart::forward].device(), time[WorkPart::again].device(),
+                                 time[WorkPart::backward].device()};
     for (std::int64_t i = 0; i < run.count; ++i) {
       run_unit({.run = &run, .number = i}, time, lengths, queues, visit);
       out.weights += time.weights;

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "units/at.h"
+
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// Whether block `ordinal` of its stage is recomputed. The plans are equal where nothing is.
 bool is_recomputed(const Recompute& choice, UnitRole role, std::int64_t ordinal) {

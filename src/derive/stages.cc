@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "units/at.h"
 #include "units/checked.h"
 #include "units/error.h"
 
@@ -9,8 +10,6 @@ namespace placet {
 namespace {
 
 __extension__ typedef __int128 Wide;  // products of two 64-bit numbers
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 const AxisPlacement* layer_axis(const Placement& placement) {
   for (const AxisPlacement& axis : placement.axes) {

@@ -5,12 +5,11 @@
 #include "derive/kernel_time.h"
 #include "derive/laid_out.h"
 #include "derive/stage_time.h"
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 class PartsWriter {
  public:
@@ -86,7 +85,7 @@ class PartsWriter {
   ChunkParts chunk_parts(const StageUnits& units, std::size_t chunk) {
     ChunkParts out;
     run_chunk(units, chunk, {}, times_, [&](const PassPart& part) {
-      (part.part == Part::forward ? out.forward : out.backward).push_back(unit_part(part));
+      (part.part == WorkPart::forward ? out.forward : out.backward).push_back(unit_part(part));
       remember_uses(part.time->exposed);
       remember_uses(part.time->hidden);
     });
@@ -106,7 +105,7 @@ class PartsWriter {
             .name = job_.model.kinds[at(layout_.units[at(part.run->local)].kind)].name,
             .part = part.part,
             .kernels = time.kernels[0] + time.kernels[1] + time.kernels[2],
-            .weights = part.part == Part::backward ? part.weights : Seconds(),
+            .weights = part.part == WorkPart::backward ? part.weights : Seconds(),
             .exposed = time.exposed,
             .hidden = time.hidden,
             .wait = part.wait,

@@ -37,7 +37,7 @@ struct MessagePart {
 struct UnitPart {
   int unit = 0;  // position in Model::units, on the first stage of its kind
   std::string_view name;
-  Part part = Part::forward;
+  WorkPart part = WorkPart::forward;
   Seconds kernels;
   Seconds weights;    // of these: gradients of weights, which split schedules put off
   AxisTimes exposed;  // messages of values that the device waits for

@@ -5,12 +5,11 @@
 #include "derive/laid_out.h"
 #include "derive/stage_time.h"
 #include "model/listing.h"
+#include "units/at.h"
 #include "units/shares.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 constexpr std::array<std::string_view, 3> kKernelNames = {"products", "attention", "streams"};
 constexpr std::array<std::string_view, kPartCount> kPartNames = {"forward", "recomputation",

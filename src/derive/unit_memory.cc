@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "derive/state_bytes.h"
+#include "units/at.h"
 #include "units/checked.h"
 
 namespace placet {
@@ -10,8 +11,6 @@ namespace {
 
 /// Of one value: a petabyte on one device, and the sums over a unit stay far below 2^63.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// The two walks of one unit. Sizes are looked up once.
 class UnitWalk {

@@ -4,10 +4,10 @@
 #include <map>
 #include <string_view>
 
+#include "units/at.h"
+
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 bool runs_again(const UnitFacts& unit, const Operator& op) {
   return std::ranges::find(unit.plan->modules, op.module) != unit.plan->modules.end();

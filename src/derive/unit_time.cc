@@ -4,11 +4,10 @@
 #include <optional>
 
 #include "derive/kernel_time.h"
+#include "units/at.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// The kind of message that an activation's term is, for what runs beside computation.
 Overlap overlap_of(const Layout& layout, const CommunicationTerm& term, bool forward) {
@@ -36,16 +35,16 @@ class UnitTimer {
 
   UnitTime time() {
     const UnitWork work = unit_work(layout_, unit_, messages_.recomputed != nullptr);
-    add(Part::forward, work.forward);
-    add(Part::again, work.again);
-    add(Part::backward, work.backward);
+    add(WorkPart::forward, work.forward);
+    add(WorkPart::again, work.again);
+    add(WorkPart::backward, work.backward);
     add_messages();
     add_own_launches();
     return std::move(out_);
   }
 
  private:
-  void add(Part part, const std::vector<KernelWork>& kernels) {
+  void add(WorkPart part, const std::vector<KernelWork>& kernels) {
     PartTime& time = out_[part];
     for (const KernelWork& kernel : kernels) {
       const Seconds taken = kernel_time(rates_, timing_.attention_kernel, kernel);
@@ -74,13 +73,14 @@ class UnitTimer {
 
   void add_messages() {
     for (const UnitTerm& message : messages_.plain) {
-      const Part part = message.term.phase == Phase::forward ? Part::forward : Part::backward;
+      const WorkPart part =
+          message.term.phase == Phase::forward ? WorkPart::forward : WorkPart::backward;
       add_message(part, message.term, message.term.phase == Phase::forward);
     }
     if (messages_.recomputed != nullptr) add_again(messages_.plain, *messages_.recomputed);
   }
 
-  void add_message(Part part, const CommunicationTerm& term, bool forward) {
+  void add_message(WorkPart part, const CommunicationTerm& term, bool forward) {
     PartTime& time = out_[part];
     const Seconds taken = timer_.all(term);
     if (!timing_.captures_launches) {
@@ -88,7 +88,8 @@ class UnitTimer {
           timing_.host_per_collective * static_cast<double>(term.count) + timer_.host(term);
     }
     const Overlap kind = overlap_of(layout_, term, forward);
-    const bool hides = timing_.runs_beside(kind) && !(part == Part::backward && comes_first(term));
+    const bool hides =
+        timing_.runs_beside(kind) && !(part == WorkPart::backward && comes_first(term));
     time.exposed.add(term.axes, hides ? beside(kind, part, term.axes, taken) : taken);
   }
 
@@ -112,11 +113,11 @@ class UnitTimer {
         message.term.count -= known->term.count;
         plain.erase(known);
       }
-      if (message.term.count > 0) add_message(Part::again, message.term, true);
+      if (message.term.count > 0) add_message(WorkPart::again, message.term, true);
     }
   }
 
-  Seconds room_beside(Overlap kind, Part part) const {
+  Seconds room_beside(Overlap kind, WorkPart part) const {
     switch (kind) {
       case Overlap::tensor_backward:
         return out_.weights;
@@ -136,7 +137,7 @@ class UnitTimer {
 
   /// What is left of a message that runs beside this part's computation: what computation is too
   /// short to hide, and what it loses to the message's kernels.
-  Seconds beside(Overlap kind, Part part, AxisMask axes, Seconds taken) {
+  Seconds beside(Overlap kind, WorkPart part, AxisMask axes, Seconds taken) {
     Seconds& used = hidden_[static_cast<std::size_t>(part)];
     const Seconds room = std::max(Seconds(), room_beside(kind, part) - used);
     const Seconds hidden = std::min(taken, room);

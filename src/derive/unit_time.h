@@ -24,7 +24,7 @@ struct AxisTimes {
 };
 
 /// The three parts of a unit's work.
-enum class Part : std::uint8_t { forward, again, backward };
+enum class WorkPart : std::uint8_t { forward, again, backward };
 inline constexpr int kPartCount = 3;
 
 /// One part: device time by kind of kernel, messages, and what the host needs to launch them.
@@ -46,8 +46,8 @@ struct UnitTime {
   std::array<PartTime, kPartCount> parts;
   Seconds weights;  // of backward: gradients of weights
 
-  const PartTime& operator[](Part part) const { return parts[static_cast<std::size_t>(part)]; }
-  PartTime& operator[](Part part) { return parts[static_cast<std::size_t>(part)]; }
+  const PartTime& operator[](WorkPart part) const { return parts[static_cast<std::size_t>(part)]; }
+  PartTime& operator[](WorkPart part) { return parts[static_cast<std::size_t>(part)]; }
 };
 
 /// Of local unit `unit` of the layout. REQUIRES: the job has a cluster.

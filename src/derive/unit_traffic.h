@@ -1,5 +1,5 @@
 // One unit as the rules of communication see it, and the list of terms that they write. Inside of
-// activation_traffic.cc and operator_traffic.cc.
+// the files *_traffic.cc.
 #pragma once
 
 #include <cstdint>
@@ -51,6 +51,9 @@ class UnitTraffic {
   /// How an operator's tensors see an axis.
   const How& how_for(std::size_t a, std::size_t op) const;
 
+  /// Tensor axes that cut an index of an operator which `from` has and `without` has not.
+  AxisMask axes_that_cut(std::size_t op, IndexSet from, IndexSet without) const;
+
   /// Whether backward runs the operator again to the point where it reads its inputs; and to its
   /// end. An engine may stop once the last value that backward needs is there.
   bool starts_again(std::size_t op) const;
@@ -81,6 +84,11 @@ class UnitTraffic {
 /// The rules of single operators: attention over a cut sequence, routed tokens, statistics of cut
 /// norms and of the loss, activations that rest elsewhere.
 void write_operators(UnitTraffic& unit);
+
+/// Of write_operators: an attention; the dispatch and the combine of routed tokens.
+void write_attention(UnitTraffic& unit, std::size_t op);
+void write_sent_tokens(UnitTraffic& unit, std::size_t op);
+void write_returned_tokens(UnitTraffic& unit, std::size_t op);
 
 /// Indices of some dims.
 IndexSet indices_in(const std::vector<Dim>& dims);

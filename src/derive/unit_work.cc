@@ -4,11 +4,10 @@
 #include <array>
 
 #include "derive/unit_traffic.h"
+#include "units/at.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 MatmulFormat format_of(Dtype dtype) {
   switch (dtype) {

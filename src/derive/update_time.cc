@@ -2,11 +2,10 @@
 
 #include "derive/kernel_time.h"
 #include "derive/update_inputs.h"
+#include "units/at.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// Elements that are updated here or there.
 struct Updated {

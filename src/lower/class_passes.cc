@@ -5,12 +5,11 @@
 #include <optional>
 #include <set>
 
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 IndexTerm constant(std::int64_t value) {
   return {.variable = IndexTerm::Variable::none, .offset = value};

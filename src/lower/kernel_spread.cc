@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "units/at.h"
+
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// Axes that divide dims of a product which the result does not have.
 AxisList summed(const Product& product, const Operand& result, const std::vector<Division>& by) {

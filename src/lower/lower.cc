@@ -4,17 +4,15 @@
 #include <optional>
 
 #include "lower/class_passes.h"
-#include "lower/refusal.h"
 #include "lower/scope.h"
 #include "lower/stages.h"
 #include "lower/streams.h"
 #include "program/rewrite.h"
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// A stage's work is written down micro-batch by micro-batch, and judged so: time and memory grow
 /// with their number.

@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <numeric>
 
-#include "lower/refusal.h"
 #include "lower/writer.h"
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 bool is_group(const ModelReference& model, std::size_t d) { return model.outer[d] > 1; }
 

@@ -3,14 +3,11 @@
 #include <memory>
 #include <string>
 
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
-namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 /// Rests in part, used whole: gathered before the unit, one message for all of it.
 void ParameterUses::gather(bool again) {

@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <map>
 
-#include "lower/refusal.h"
 #include "lower/stages.h"
 #include "lower/unit_passes.h"
 #include "program/sizes.h"
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// How long gathers stay, by axis: of axes that divide Θ at rest, and of those where it is M.
 struct Keeps {

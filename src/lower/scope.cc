@@ -4,7 +4,7 @@
 #include <string>
 #include <variant>
 
-#include "lower/refusal.h"
+#include "units/error.h"
 
 namespace placet {
 

@@ -7,12 +7,11 @@
 #include "lower/lower.h"
 #include "lower/mesh.h"
 #include "lower/stages.h"
+#include "units/at.h"
 #include "units/checked.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// Key and value heads of the model's attention: tensor axes are kept where they are fewer than the
 /// devices.

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "lower/refusal.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
-
-constexpr const char* kPlacement = "--placement";
 
 /// Blocks of each virtual stage: as the shares say, or even.
 std::vector<std::int64_t> blocks_of(const Job& job, const AxisPlacement& axis,
@@ -18,7 +15,7 @@ std::vector<std::int64_t> blocks_of(const Job& job, const AxisPlacement& axis,
   if (axis.shares.empty()) return even_blocks(blocks, stages);
   const std::int64_t sum = std::accumulate(axis.shares.begin(), axis.shares.end(), std::int64_t{0});
   if (static_cast<std::int64_t>(axis.shares.size()) != stages || sum != blocks) {
-    refuse(kPlacement, std::string(axis.axis.text()),
+    refuse("--placement", std::string(axis.axis.text()),
            "its shares are not the blocks of its stages");
   }
   return axis.shares;
@@ -31,7 +28,7 @@ int layer_axis(const Placement& placement) {
   for (std::size_t a = 0; a < placement.axes.size(); ++a) {
     if (placement.axes[a].how.cut != Cut::layer || placement.axes[a].degree == 1) continue;
     if (found >= 0)
-      refuse(kPlacement, std::string(placement.axes[a].axis.text()), "is a second layer axis");
+      refuse("--placement", std::string(placement.axes[a].axis.text()), "is a second layer axis");
     found = static_cast<int>(a);
   }
   return found;
@@ -81,7 +78,7 @@ std::vector<std::vector<int>> units_of_stages(const Job& job, const AxisPlacemen
   while (next < units) by_stage.back().push_back(next++);
   for (const std::vector<int>& own : by_stage) {
     if (!own.empty()) continue;
-    refuse(kPlacement, std::string(axis.axis.text()),
+    refuse("--placement", std::string(axis.axis.text()),
            "leaves a stage without a block: no step program yet",
            "at most " + std::to_string(job.model.figures.blocks) + " stages");
   }
@@ -121,7 +118,7 @@ std::vector<StagePlan> plan_stages(const Job& job, std::int64_t micro_batches) {
   const AxisPlacement& axis = job.placement.axes[static_cast<std::size_t>(layer)];
   const Schedule& schedule = job.schedule;
   if (const std::string need = unmet_need(schedule, axis.degree, micro_batches); !need.empty()) {
-    refuse(kPlacement, schedule.name, need);
+    refuse("--placement", schedule.name, need);
   }
   const std::vector<std::vector<int>> by_stage = units_of_stages(job, axis);
   std::vector<StagePlan> out;

@@ -1,10 +1,10 @@
 // Buffers that all units know: the stream between them, what a micro-batch brings.
 #include "lower/unit_passes.h"
 
+#include "units/at.h"
+
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 const BufferType kScalarType{.dtype = Dtype::fp32, .pieces = {{}}, .flat = {}};
 

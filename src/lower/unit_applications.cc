@@ -3,12 +3,11 @@
 #include <algorithm>
 
 #include "lower/stages.h"
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// Inputs whose gradient is that of an output, unchanged: {input, output} of the original kernel.
 std::vector<std::pair<int, int>> passed_on(const Adjoint& adjoint) {

@@ -4,14 +4,11 @@
 #include <memory>
 
 #include "lower/kernel_spread.h"
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
-namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 UnitBackward::UnitBackward(Lowering& in, const UnitApplications& applications, UnitValues& values,
                            UnitForward& forward, ParameterUses& uses)

@@ -5,14 +5,11 @@
 
 #include "lower/kernel_spread.h"
 #include "program/kernel_text.h"
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
-namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 UnitForward::UnitForward(Lowering& in, const UnitApplications& applications, UnitValues& values,
                          int kind)

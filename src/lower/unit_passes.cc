@@ -10,11 +10,10 @@
 #include "lower/unit_backward.h"
 #include "lower/unit_forward.h"
 #include "lower/unit_values.h"
+#include "units/at.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 std::string_view mark_of(Again again) {
   switch (again) {

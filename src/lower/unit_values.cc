@@ -4,14 +4,11 @@
 #include <memory>
 #include <utility>
 
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
-namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 std::string word_of(std::string text) {
   std::ranges::replace(text, ' ', '-');

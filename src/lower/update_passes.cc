@@ -3,14 +3,12 @@
 #include <set>
 
 #include "lower/class_passes.h"
-#include "lower/refusal.h"
 #include "program/kernel_text.h"
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 const BufferType kScalar{.dtype = Dtype::fp32, .pieces = {{}}, .flat = {}};
 

@@ -3,12 +3,11 @@
 #include <algorithm>
 
 #include "program/kernel_text.h"
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// A division without some axes; levels that become empty vanish.
 Division without(Division division, const AxisList& axes) {

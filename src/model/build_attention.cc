@@ -8,22 +8,15 @@ namespace {
 
 constexpr ClassSet kAttentionClass = bit_of(TensorClass::attention);
 
-Place parallel(std::string name) {
-  return {.name = "attention." + std::move(name),
-          .region = Region::parallel,
-          .module = Module::attention,
-          .classes = kAttentionClass};
-}
-
 /// What works on heads before the core: apart where they are made from latents.
 Place projection(const Attention& a, std::string name) {
-  Place place = parallel(std::move(name));
+  Place place = token_mixer("attention." + std::move(name));
   if (a.latents) place.module = Module::latent_projection;
   return place;
 }
 
 Place residual(std::string name) {
-  Place place = parallel(std::move(name));
+  Place place = token_mixer("attention." + std::move(name));
   place.region = Region::residual;
   return place;
 }
@@ -71,10 +64,11 @@ Heads project_separately(UnitBuilder& unit, const Attention& a, int input) {
   const Dim in = unit.dims_of(input).back();
   Heads heads;
   project_query(unit, a, input, in, heads);
-  heads.key = unit.linear_one(parallel("k"), input,
+  heads.key = unit.linear_one(token_mixer("attention.k"), input,
                               {.weights = a.key, .out = key_dim(a), .in = in, .order = a.order});
-  heads.value = unit.linear_one(
-      parallel("v"), input, {.weights = a.value, .out = value_dim(a), .in = in, .order = a.order});
+  heads.value =
+      unit.linear_one(token_mixer("attention.v"), input,
+                      {.weights = a.value, .out = value_dim(a), .in = in, .order = a.order});
   return heads;
 }
 
@@ -89,7 +83,7 @@ Heads project_fused(UnitBuilder& unit, const Attention& a, int input) {
                                    {"attention.k", key_dim(a)},
                                    {"attention.v", value_dim(a)}},
                          .order = a.order};
-  const auto outputs = unit.linear(parallel("qkv"), input, what);
+  const auto outputs = unit.linear(token_mixer("attention.qkv"), input, what);
   return {.query = outputs.at(0), .key = outputs.at(1), .value = outputs.at(2)};
 }
 
@@ -197,12 +191,12 @@ int norm_heads(UnitBuilder& unit, const Norm& norm, QkNorm::Span span, std::stri
   }
   std::vector<Dim> statistics;
   if (span != QkNorm::Span::full) statistics.push_back(dim(whole.index, whole.parts));
-  const Place place = parallel(std::move(name));
+  const Place place = token_mixer("attention." + std::move(name));
   return unit.norm(norm, place, input, weight, std::move(statistics));
 }
 
 int core(UnitBuilder& unit, const Attention& a, const Heads& heads) {
-  Place place = parallel("core");
+  Place place = token_mixer("attention.core");
   place.module = Module::core_attention;
   const Dim each = dim(Index::head, a.heads);
   const std::vector<Dim> values{
@@ -235,15 +229,15 @@ int gate(UnitBuilder& unit, const Attention& a, int input, const Heads& heads, i
   if (a.gate == AttentionGate::none) return context;
   std::vector<int> gates = heads.gate;
   if (a.gate == AttentionGate::separate) {
-    gates = unit.linear(parallel("gate"), input,
+    gates = unit.linear(token_mixer("attention.gate"), input,
                         {.weights = a.gate_names,
                          .out = unit.dims_of(context).back(),
                          .in = unit.dims_of(input).back(),
                          .order = a.order});
   }
-  const int open = unit.elementwise(OpKind::activation, parallel("gate_activation"), gates,
-                                    "attention.gate_activated");
-  return unit.elementwise(OpKind::multiply, parallel("gate_multiply"), {context, open},
+  const int open = unit.elementwise(OpKind::activation, token_mixer("attention.gate_activation"),
+                                    gates, "attention.gate_activated");
+  return unit.elementwise(OpKind::multiply, token_mixer("attention.gate_multiply"), {context, open},
                           "attention.context_gated");
 }
 
@@ -271,7 +265,7 @@ Mixed build_attention(UnitBuilder& unit, const Attention& a, int input) {
                            .in = unit.dims_of(context).back(),
                            .order = a.order,
                            .bias_region = Region::residual};
-  const Place place = parallel("o");
+  const Place place = token_mixer("attention.o");
   Mixed result{.value = unit.contract(place, {context}, output).front()};
   if (!output.weights.bias.empty()) result.bias = {place, output};
   return result;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "model/unit_builder.h"
@@ -15,6 +16,14 @@ struct Mixed {
   int value = 0;
   std::optional<std::pair<Place, Contraction>> bias;
 };
+
+/// Of an operator inside the mixer of tokens, between its first and its last contraction.
+inline Place token_mixer(std::string name) {
+  return {.name = std::move(name),
+          .region = Region::parallel,
+          .module = Module::attention,
+          .classes = bit_of(TensorClass::attention)};
+}
 
 /// `input` is the position of a value [sample, token, hidden].
 Mixed build_attention(UnitBuilder& unit, const Attention& attention, int input);

@@ -6,13 +6,6 @@
 namespace placet {
 namespace {
 
-Place parallel(std::string name) {
-  return {.name = "state." + std::move(name),
-          .region = Region::parallel,
-          .module = Module::attention,
-          .classes = bit_of(TensorClass::attention)};
-}
-
 /// The streams that the projections of the input are split into.
 struct Streams {
   std::vector<int> mixed;
@@ -48,7 +41,7 @@ Streams project(UnitBuilder& unit, const StateSpace& s, int input) {
                             channels(s, slice.width)});
     }
     what.out = channels(s, width);
-    const auto outputs = unit.linear(parallel(name), input, what);
+    const auto outputs = unit.linear(token_mixer("state." + name), input, what);
     for (std::size_t k = 0; k < outputs.size(); ++k) {
       list_of(streams, projection.slices[k].stream).push_back(outputs[k]);
     }
@@ -58,7 +51,7 @@ Streams project(UnitBuilder& unit, const StateSpace& s, int input) {
 
 int convolve(UnitBuilder& unit, const StateSpace& s, int input) {
   if (s.kernel == 0) return input;
-  const Place place = parallel("convolution");
+  const Place place = token_mixer("state.convolution");
   const Dim width = unit.dims_of(input).back();
   std::vector<int> parameters{
       unit.parameter(s.convolution.weight,
@@ -78,21 +71,22 @@ void select_steps(UnitBuilder& unit, const StateSpace& s, int mixed, Streams& st
   const Dim rank = dim(Index::other, selection.rank);
   const Dim state = dim(Index::other, selection.state);
   const auto all = unit.linear(
-      parallel("selection"), mixed,
+      token_mixer("state.selection"), mixed,
       {.weights = selection.down,
        .out = dim(Index::other, checked_add(rank.size, checked_multiply(state.size, 2))),
        .in = unit.dims_of(mixed).back(),
        .parts = {{"state.rank", rank}, {"state.b", state}, {"state.c", state}}});
-  const int steps = unit.norm(selection.rank_norm, parallel("rank_norm"), all.at(0), {rank});
+  const int steps =
+      unit.norm(selection.rank_norm, token_mixer("state.rank_norm"), all.at(0), {rank});
   streams.steps = {
-      unit.linear_one(parallel("steps"), steps,
+      unit.linear_one(token_mixer("state.steps"), steps,
                       {.weights = selection.up, .out = channels(s, s.inner), .in = rank}),
-      unit.norm(selection.b_norm, parallel("b_norm"), all.at(1), {state}),
-      unit.norm(selection.c_norm, parallel("c_norm"), all.at(2), {state})};
+      unit.norm(selection.b_norm, token_mixer("state.b_norm"), all.at(1), {state}),
+      unit.norm(selection.c_norm, token_mixer("state.c_norm"), all.at(2), {state})};
 }
 
 int scan(UnitBuilder& unit, const StateSpace& s, std::vector<int> inputs) {
-  const Place place = parallel("scan");
+  const Place place = token_mixer("state.scan");
   std::vector<int> parameters;
   for (const StateSpace::Constant& constant : s.constants) {
     std::vector<Dim> dims{channels(s, constant.channels)};
@@ -105,7 +99,7 @@ int scan(UnitBuilder& unit, const StateSpace& s, std::vector<int> inputs) {
 }
 
 int norm_result(UnitBuilder& unit, const StateSpace& s, int input) {
-  const Place place = parallel("norm");
+  const Place place = token_mixer("state.norm");
   const Dim whole = unit.dims_of(input).back();
   switch (s.norm_span) {
     case StateSpace::NormSpan::full:
@@ -121,7 +115,7 @@ int norm_result(UnitBuilder& unit, const StateSpace& s, int input) {
 
 int gate_result(UnitBuilder& unit, const Streams& streams, int result) {
   if (streams.gates.empty()) return result;
-  return unit.gated_activation(parallel("gate"), streams.gates.front(), result);
+  return unit.gated_activation(token_mixer("state.gate"), streams.gates.front(), result);
 }
 
 }  // namespace
@@ -142,7 +136,7 @@ Mixed build_state_space(UnitBuilder& unit, const StateSpace& s, int input) {
                            .out = unit.dims_of(input).back(),
                            .in = unit.dims_of(result).back(),
                            .bias_region = Region::residual};
-  const Place place = parallel("out");
+  const Place place = token_mixer("state.out");
   Mixed mixed{.value = unit.contract(place, {result}, output).front()};
   if (!output.weights.bias.empty()) mixed.bias = {place, output};
   return mixed;

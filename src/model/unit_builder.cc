@@ -75,7 +75,7 @@ int UnitBuilder::norm(const Norm& norm, Place place, int input, const std::vecto
 std::vector<Dim> segments_of(const Contraction& what) {
   std::vector<Dim> segments;
   bool differ = false;
-  for (const Part& part : what.parts) {
+  for (const OutputPart& part : what.parts) {
     segments.push_back(part.dim);
     differ = differ || part.dim.index != what.parts.front().dim.index;
   }
@@ -103,7 +103,7 @@ std::vector<int> UnitBuilder::contract(const Place& place, std::vector<int> inpu
     dims.push_back(last);
     outputs.push_back(value(std::move(name), std::move(dims), place.region));
   };
-  for (const Part& part : what.parts) return_part(part.name, part.dim);
+  for (const OutputPart& part : what.parts) return_part(part.name, part.dim);
   if (what.parts.empty()) return_part(place.name, what.out);
   const OpKind kind = what.experts.empty() ? OpKind::linear : OpKind::grouped_linear;
   add(kind, place, {std::move(inputs), outputs, {p}});

@@ -33,7 +33,7 @@ struct Place {
 };
 
 /// One part of what a linear operator returns.
-struct Part {
+struct OutputPart {
   std::string name;
   Dim dim;
 };
@@ -44,7 +44,7 @@ struct Contraction {
   Weights weights;
   Dim out;
   Dim in;
-  std::vector<Part> parts;  // empty: one, the whole of `out`
+  std::vector<OutputPart> parts;  // empty: one, the whole of `out`
   WeightOrder order = WeightOrder::out_in;
   Region bias_region = Region::parallel;
   std::vector<Dim> experts;  // none or one

@@ -5,12 +5,11 @@
 #include <string>
 #include <utility>
 
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 bool contains(const std::vector<int>& values, int value) {
   return std::ranges::find(values, value) != values.end();

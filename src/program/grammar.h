@@ -13,6 +13,8 @@
 
 namespace placet {
 
+inline constexpr std::int64_t kMostElements = std::int64_t{1} << 56;  // of a tensor
+
 /// A step of a body, by its number in the order of the text.
 struct StepPlace {
   bool in_class = false;  // otherwise in a procedure

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// Calls visit(operand) for all that a statement reads.
 template <class Visit>

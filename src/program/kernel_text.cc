@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "units/at.h"
+
 namespace placet {
 namespace {
 
-constexpr std::size_t kMostDims = 64;
+constexpr std::size_t kMostKernelDims = 64;
 constexpr std::size_t kMostTensors = 512;
 constexpr std::size_t kMostOperands = 256;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class KernelReader {
  public:
@@ -69,8 +69,8 @@ class KernelReader {
     for (std::size_t d = 0; d < kernel_.dims.size(); ++d) {
       if (kernel_.dims[d].name == name) return static_cast<int>(d);
     }
-    if (kernel_.dims.size() >= kMostDims)
-      in_.refuse_name(name, "is one dim too many for a kernel", std::to_string(kMostDims));
+    if (kernel_.dims.size() >= kMostKernelDims)
+      in_.refuse_name(name, "is one dim too many for a kernel", std::to_string(kMostKernelDims));
     kernel_.dims.push_back({.name = name});
     return static_cast<int>(kernel_.dims.size()) - 1;
   }

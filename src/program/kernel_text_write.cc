@@ -6,10 +6,10 @@
 
 #include "program/kernel_text.h"
 
+#include "units/at.h"
+
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 std::string dim_text(const Kernel& kernel, int dim) {
   const std::string& name = kernel.dims[at(dim)].name;

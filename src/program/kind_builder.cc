@@ -3,14 +3,11 @@
 #include <algorithm>
 
 #include "program/kernel_text.h"
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
-namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 void refuse_part(const std::string& what) {
   throw InputError({.where = "model",

@@ -2,12 +2,11 @@
 #include <algorithm>
 
 #include "program/kind_builder.h"
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// Inputs of the step that only the ends of the model take: the tokens that follow, and those after
 /// them.

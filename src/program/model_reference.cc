@@ -4,12 +4,11 @@
 #include <utility>
 
 #include "program/kind_builder.h"
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class Builder {
  public:

@@ -1,9 +1,9 @@
 #include "program/reference.h"
 
+#include "units/at.h"
+
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// Values that a gradient is wanted of: the stream, trainable parameters, what changes with them.
 std::vector<bool> wanted(const ReferenceKind& kind, const std::vector<Kernel>& kernels) {

@@ -16,7 +16,6 @@ constexpr std::size_t kLongestText = std::size_t{64} << 20;
 constexpr std::int64_t kLargestDegree = std::int64_t{1} << 24;
 constexpr std::int64_t kLargestExtent = std::int64_t{1} << 48;
 constexpr std::int64_t kLargestOffset = std::int64_t{1} << 40;
-constexpr std::size_t kMostDims = 64;
 
 /// Names of procedures that the text has, wherever they stand: calls may stand before them.
 void find_procedures(ProgramReader& r, Tokens ahead) {

@@ -95,8 +95,6 @@ struct Clause {
   void (*read)(ProgramReader& r, Instruction& i);
 };
 
-constexpr std::int64_t kMost = std::int64_t{1} << 31;
-
 bool takes_always(const InstructionForm&, InstructionKind) { return true; }
 bool takes_kernel(const InstructionForm& form, InstructionKind) {
   return form.buffers == Buffers::kernel;
@@ -110,7 +108,7 @@ bool takes_peer_before(const InstructionForm& form, InstructionKind kind) {
 }
 
 void read_peer(ProgramReader& r, Instruction& i) {
-  i.peer = read_number(r.in, "a coordinate", 0, kMost);
+  i.peer = read_number(r.in, "a coordinate", 0, kMostNumber);
 }
 
 void read_among(ProgramReader& r, Instruction& i) {
@@ -133,7 +131,7 @@ constexpr std::array<Clause, 13> kClauses = {{
      [](ProgramReader& r, Instruction& i) { i.into = read_dim_number(r); }},
     {"shift", [](const InstructionForm& form, InstructionKind) { return form.shift; },
      [](ProgramReader& r, Instruction& i) {
-       i.shift = read_number(r.in, "how many parts further on", -kMost, kMost);
+       i.shift = read_number(r.in, "how many parts further on", -kMostNumber, kMostNumber);
      }},
     {"to", takes_peer_behind, read_peer},
     {"from", takes_peer_before, read_peer},
@@ -142,7 +140,9 @@ constexpr std::array<Clause, 13> kClauses = {{
     {"because", takes_factor,
      [](ProgramReader& r, Instruction& i) { i.because = r.in.expect_text("the factor in words"); }},
     {"step", takes_always,
-     [](ProgramReader& r, Instruction& i) { i.step = read_number(r.in, "a step", 1, kMost); }},
+     [](ProgramReader& r, Instruction& i) {
+       i.step = read_number(r.in, "a step", 1, kMostNumber);
+     }},
     {"on", takes_always, read_stream},
     {"label", takes_always,
      [](ProgramReader& r, Instruction& i) { i.label = r.in.expect_text("a label"); }},

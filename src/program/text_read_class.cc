@@ -17,10 +17,9 @@ struct Range {
 };
 
 Range read_range(Tokens& in) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 31;
   Range range;
-  range.first = read_number(in, "an index", 0, kMost);
-  range.last = in.take("..") ? read_number(in, "an index", range.first, kMost) : range.first;
+  range.first = read_number(in, "an index", 0, kMostNumber);
+  range.last = in.take("..") ? read_number(in, "an index", range.first, kMostNumber) : range.first;
   return range;
 }
 

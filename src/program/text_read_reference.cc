@@ -9,7 +9,6 @@
 namespace placet {
 namespace {
 
-constexpr std::size_t kMostDims = 64;
 constexpr std::size_t kMostValues = 65536;
 constexpr std::size_t kMostRules = 1024;
 
@@ -226,12 +225,14 @@ class ReferenceReader {
   // --- units
 
   void read_units() {
-    constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;
+    constexpr std::int64_t kMostPosition = (std::int64_t{1} << 31) - 1;
     do {
       const int kind = r_.kinds.expect(in_);
       std::int64_t first = 0;
-      if (in_.kind() == Tokens::Kind::integer) first = read_number(in_, "a number", 0, kMost);
-      const std::int64_t last = in_.take("..") ? read_number(in_, "a number", first, kMost) : first;
+      if (in_.kind() == Tokens::Kind::integer)
+        first = read_number(in_, "a number", 0, kMostPosition);
+      const std::int64_t last =
+          in_.take("..") ? read_number(in_, "a number", first, kMostPosition) : first;
       r_.count_expanded(last - first + 1);
       for (std::int64_t n = first; n <= last; ++n) {
         reference_.units.push_back({.kind = kind, .number = static_cast<int>(n)});

@@ -54,6 +54,9 @@ struct ProgramReader {
   void count_expanded(std::int64_t more = 1);
 };
 
+inline constexpr std::size_t kMostDims = 64;                        // of a tensor
+inline constexpr std::int64_t kMostNumber = std::int64_t{1} << 31;  // of steps and indices
+
 /// The largest number of things that ranges of a text may stand for.
 inline constexpr std::int64_t kMostExpanded = std::int64_t{1} << 18;
 

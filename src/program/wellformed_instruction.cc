@@ -16,7 +16,7 @@ namespace {
 using Buffers = InstructionForm::Buffers;
 
 /// Devices at which sizes are compared that are written in different ways.
-constexpr std::int64_t kMostCompared = 1024;
+constexpr std::int64_t kMostPairs = 1024;
 
 class InstructionGrammar {
  public:
@@ -239,7 +239,7 @@ class InstructionGrammar {
     for (std::size_t k = 0; k < axes.size(); ++k) axes[k] = axes[k] || more[k];
     ProgramCoordinates at(p_.axes.size(), 0);
     const auto cost = static_cast<std::int64_t>(a.pieces.size() + b.pieces.size());
-    for (std::int64_t tried = 0; tried < kMostCompared && g_.spend(cost); ++tried) {
+    for (std::int64_t tried = 0; tried < kMostPairs && g_.spend(cost); ++tried) {
       if (stored_entries(p_, a, at) != stored_entries(p_, b, at)) return false;
       std::size_t k = at.size();
       while (k > 0 && (!axes[k - 1] || ++at[k - 1] == p_.axes[k - 1].degree)) at[--k] = 0;

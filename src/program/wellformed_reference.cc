@@ -9,8 +9,6 @@
 namespace placet {
 namespace {
 
-constexpr std::int64_t kMostElements = std::int64_t{1} << 56;
-
 class ReferenceGrammar {
  public:
   explicit ReferenceGrammar(Grammar& g) : g_(g), p_(g.program()), r_(g.program().reference) {}

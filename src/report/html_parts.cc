@@ -136,6 +136,14 @@ std::string finding_html(const char* severity, const Finding& finding) {
   return text + "</div>\n";
 }
 
+std::string share_bar(double part, std::string_view colour, std::string_view size) {
+  return fmt::format(
+      "<svg viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\" {} role=\"img\" "
+      "aria-label=\"{:.0f} %\"><rect class=\"track\" width=\"100\" height=\"10\"/>"
+      "<rect class=\"{}\" width=\"{:.2f}\" height=\"10\"/></svg>",
+      size, part * 100, colour, std::clamp(part, 0.0, 1.0) * 100);
+}
+
 std::string findings_html(const std::vector<Finding>& findings) {
   if (findings.empty()) return "";
   constexpr std::array names = {"error", "warning", "advice"};

@@ -35,6 +35,9 @@ std::string colour_of(MemoryCategory category);
 /// One stacked bar of a class against `scale`, with a line at `capacity` (0: none), as SVG.
 std::string memory_bar(const MemoryClass& memory, Bytes scale, Bytes capacity);
 
+/// A bar of a part from 0 to 1 in a colour class, on a track, as SVG; `size`: its attributes.
+std::string share_bar(double part, std::string_view colour, std::string_view size);
+
 /// Small squares with names: what the colours of memory_bar mean.
 std::string legend();
 

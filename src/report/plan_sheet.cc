@@ -127,4 +127,16 @@ std::vector<NeighbourLine> neighbour_lines(const PlanSpace& space, const Vocabul
   return out;
 }
 
+std::string_view proof_word(PlanProof::Kind kind) {
+  switch (kind) {
+    case PlanProof::Kind::proven:
+      return "proven";
+    case PlanProof::Kind::broken:
+      return "broken";
+    case PlanProof::Kind::unproven:
+      return "open";
+  }
+  return {};
+}
+
 }  // namespace placet

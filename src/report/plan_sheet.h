@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "placement/strategy.h"
@@ -19,6 +20,9 @@ struct NeighbourLine {
   std::optional<PlanFigures> figures;
   std::string against;  // why it is no plan: a rule, or memory
 };
+
+/// What tables say of a proof: proven, broken or open.
+std::string_view proof_word(PlanProof::Kind kind);
 
 struct PlanLine {
   FoundPlan found;

@@ -9,8 +9,6 @@
 namespace placet {
 namespace {
 
-constexpr std::size_t kBelow = 5;  // columns before what stands below a row
-
 std::string duration(double days) {
   if (days >= 1) return fmt::format("{:.1f} days", days);
   return days * 24 >= 1 ? fmt::format("{:.1f} hours", days * 24)

@@ -18,6 +18,8 @@ std::string scale_text(const PlanSheet& sheet, const TextStyle& style);
 /// Its placement, micro-batch and recomputation.
 std::string plan_words(const PlanLine& plan);
 
+inline constexpr std::size_t kBelow = 5;  // columns before what stands below a row
+
 /// Text in lines of the style's width, all behind `indent` blanks, cut at blanks.
 std::string in_lines(const TextStyle& style, const std::string& text, std::size_t indent);
 

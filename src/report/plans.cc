@@ -12,7 +12,6 @@ namespace placet {
 namespace {
 
 constexpr std::size_t kBarColumns = 20;
-constexpr std::size_t kBelow = 5;  // columns before what stands below a row
 
 double tokens_per_second_per_device(const PlanSheet& sheet, const PlanFigures& figures) {
   const auto devices = static_cast<double>(devices_of(*sheet.base->cluster));
@@ -30,18 +29,6 @@ std::string heading(const PlanSheet& sheet, const TextStyle& style) {
   return text;
 }
 
-std::string proof_text(const PlanProof& proof) {
-  switch (proof.kind) {
-    case PlanProof::Kind::proven:
-      return "proven";
-    case PlanProof::Kind::broken:
-      return "broken";
-    case PlanProof::Kind::unproven:
-      return "open";
-  }
-  return {};
-}
-
 std::string plan_table(const PlanSheet& sheet, const TextStyle& style) {
   std::vector<std::vector<std::string>> rows;
   const double slowest = std::ranges::max(sheet.plans, {}, [](const PlanLine& p) {
@@ -57,7 +44,8 @@ std::string plan_table(const PlanSheet& sheet, const TextStyle& style) {
          fmt::format("{:.1f} %", figures.utilisation * 100),
          fmt::format("{:.0f}", tokens_per_second_per_device(sheet, figures)),
          fmt::format("{} ({:.0f} %)", human_bytes(figures.peak), figures.peak / capacity * 100),
-         human_bytes(figures.sent), plan.pareto ? "yes" : "no", proof_text(plan.proof)});
+         human_bytes(figures.sent), plan.pareto ? "yes" : "no",
+         std::string(proof_word(plan.proof.kind))});
   }
   return table(style,
                {{.title = "#", .right = true},

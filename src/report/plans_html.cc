@@ -12,29 +12,14 @@ namespace {
 
 std::string code(std::string_view text) { return "<code>" + escaped(text) + "</code>"; }
 
+/// Of the width of a column of bars.
 std::string bar_html(double part, std::string_view colour) {
-  return fmt::format(
-      "<svg viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\" width=\"110\" height=\"10\" "
-      "role=\"img\" aria-label=\"{:.0f} %\"><rect class=\"track\" width=\"100\" height=\"10\"/>"
-      "<rect class=\"{}\" width=\"{:.2f}\" height=\"10\"/></svg>",
-      part * 100, colour, std::clamp(part, 0.0, 1.0) * 100);
+  return share_bar(part, colour, "width=\"110\" height=\"10\"");
 }
 
 std::string words_html(const PlanLine& plan) {
   return code(plan.placement) + fmt::format("<br>micro-batch {}, recompute {}",
                                             plan.found.plan.micro_batch, escaped(plan.recompute));
-}
-
-const char* proof_html(PlanProof::Kind kind) {
-  switch (kind) {
-    case PlanProof::Kind::proven:
-      return "proven";
-    case PlanProof::Kind::broken:
-      return "broken";
-    case PlanProof::Kind::unproven:
-      return "open";
-  }
-  return "";
 }
 
 std::string plans_section(const PlanSheet& sheet) {
@@ -53,7 +38,7 @@ std::string plans_section(const PlanSheet& sheet) {
                     fmt::format("{:.1f} %", figures.utilisation * 100), human_bytes(figures.peak),
                     bar_html(figures.peak / capacity, "c-parameters"), human_bytes(figures.sent),
                     plan.cost ? dollars(*plan.cost) : std::string("-"), plan.pareto ? "yes" : "no",
-                    proof_html(plan.proof.kind), words_html(plan)});
+                    std::string(proof_word(plan.proof.kind)), words_html(plan)});
   }
   return section("Plans", html_table({{"#", true},
                                       {"step", true},

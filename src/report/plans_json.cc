@@ -30,15 +30,7 @@ Json neighbours_json(const PlanSheet& sheet, const PlanLine& plan) {
 }
 
 std::string_view name_of(PlanProof::Kind kind) {
-  switch (kind) {
-    case PlanProof::Kind::proven:
-      return "proven";
-    case PlanProof::Kind::broken:
-      return "broken";
-    case PlanProof::Kind::unproven:
-      return "not proven";
-  }
-  return {};
+  return kind == PlanProof::Kind::unproven ? "not proven" : proof_word(kind);
 }
 
 /// What training on all tokens takes; null if that was not asked for.

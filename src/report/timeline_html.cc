@@ -10,7 +10,7 @@
 namespace placet {
 namespace {
 
-constexpr std::size_t kMostRows = 64;
+constexpr std::size_t kMostPictureRows = 64;
 constexpr std::size_t kColumns = 1000;
 constexpr int kRowHeight = 18;
 constexpr int kRowStep = 22;
@@ -76,7 +76,7 @@ std::string picture_legend() {
 
 std::string picture_html(const Simulation& simulated) {
   if (simulated.slices.empty() || simulated.left_out > 0) return {};
-  const std::vector<int> stages = shown_stages(simulated.stages.size(), kMostRows);
+  const std::vector<int> stages = shown_stages(simulated.stages.size(), kMostPictureRows);
   const int height = static_cast<int>(stages.size()) * kRowStep;
   std::string body = "<div class=\"pipeline\"><div class=\"stages\">";
   for (const int stage : stages) body += fmt::format("<span>stage {}</span>", stage);
@@ -95,12 +95,9 @@ std::string picture_html(const Simulation& simulated) {
                  body + picture_legend());
 }
 
-std::string bar_html(std::string_view css, double part) {
-  return fmt::format(
-      "<svg viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\" style=\"width:100%;height:12px\">"
-      "<rect class=\"track\" width=\"100\" height=\"10\"/>"
-      "<rect class=\"{}\" width=\"{:.2f}\" height=\"10\"/></svg>",
-      css, part * 100);
+/// As wide as its cell.
+std::string cell_bar(double part, std::string_view colour) {
+  return share_bar(part, colour, "style=\"width:100%;height:12px\"");
 }
 
 std::string terms_html(const Timeline& timeline) {
@@ -113,7 +110,7 @@ std::string terms_html(const Timeline& timeline) {
     const double part = term.time / time.step;
     rows.push_back({escaped(name_of(term.kind)), escaped(name_of_term(*timeline.judged.job, term)),
                     human_seconds(term.time), fmt::format("{:.1f} %", part * 100),
-                    bar_html("c-activations", part)});
+                    cell_bar(part, "c-activations")});
   }
   return section(
       "Where the time goes",
@@ -146,7 +143,7 @@ std::string links_html(const Timeline& timeline) {
     if (busy[l] == Seconds()) continue;
     const double part = busy[l] / timeline.simulated.step;
     rows.push_back({escaped(timeline.parts.links[l].name), human_seconds(busy[l]),
-                    fmt::format("{:.1f} %", part * 100), bar_html("c-transient", part)});
+                    fmt::format("{:.1f} %", part * 100), cell_bar(part, "c-transient")});
   }
   if (rows.empty()) return {};
   return section("Links, of the busiest device",

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "derive/derive.h"
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
@@ -13,8 +14,6 @@ namespace {
 
 constexpr double kMore = 1.25;
 constexpr std::int64_t kMostMultiple = 64;  // of the cluster, where nothing fits
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// The plans around one, choice by choice.
 class Neighbourhood {
@@ -86,7 +85,7 @@ class Neighbourhood {
   std::size_t splits(const Plan& plan) const {
     return space_.splits_of(plan.degree(AxisRole::layer), plan.schedule).size();
   }
-  bool has_split(const Plan& plan) const { return index(plan.split) < splits(plan); }
+  bool has_split(const Plan& plan) const { return at(plan.split) < splits(plan); }
   void keep_split(Plan& plan) const {
     if (!has_split(plan)) plan.split = 0;
   }

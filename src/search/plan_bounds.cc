@@ -5,11 +5,10 @@
 
 #include "derive/kernel_time.h"
 #include "derive/pipeline_time.h"
+#include "units/at.h"
 
 namespace placet {
 namespace {
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// One pass of a chunk over a micro-batch.
 struct Pass {
@@ -31,8 +30,8 @@ Pass pass_of(const DeviceChunk& chunk, const WorkPair& work, const Recompute& re
   Pass out;
   for (const KindRun& run : chunk.runs) {
     const std::int64_t again = recomputed_of(run, recompute, counting);
-    out.add((*work.plain)[index(run.kind)], static_cast<double>(run.count - again));
-    if (again > 0) out.add((*work.again)[index(run.kind)], static_cast<double>(again));
+    out.add((*work.plain)[at(run.kind)], static_cast<double>(run.count - again));
+    if (again > 0) out.add((*work.again)[at(run.kind)], static_cast<double>(again));
   }
   return out;
 }
@@ -66,7 +65,7 @@ StepBound::StepBound(const BoundFacts& facts, const PipelineShape& pipeline,
   const auto degree = static_cast<std::int64_t>(pipeline.devices.size());
   own_.resize(pipeline.devices.size());
   reduce_.resize(pipeline.devices.size());
-  forward_.resize(index(virtual_stages(pipeline.schedule, degree)));
+  forward_.resize(at(virtual_stages(pipeline.schedule, degree)));
   backward_.resize(forward_.size());
 }
 
@@ -93,8 +92,8 @@ void StepBound::add_device(std::size_t device, const Given& given) {
     all += forward + backward;
     last_backward += pass.backward;
     if (both_ways_ && c > 0) continue;  // the other direction's stage, hosted elsewhere too
-    forward_[index(chunk.stage)] = forward;
-    backward_[index(chunk.stage)] = backward;
+    forward_[at(chunk.stage)] = forward;
+    backward_[at(chunk.stage)] = backward;
   }
   own_[device] = all * rounds_;
   reduce_[device] = left_beside(own.reduce, facts_.reductions_beside, last_backward, own.units,
@@ -106,9 +105,9 @@ void StepBound::copy_device(std::size_t from, std::size_t to) {
   reduce_[to] = reduce_[from];
   const std::vector<DeviceChunk>& chunks = pipeline_.devices[from];
   for (std::size_t c = 0; c < (both_ways_ ? 1 : chunks.size()); ++c) {
-    const auto target = index(pipeline_.devices[to][c].stage);
-    forward_[target] = forward_[index(chunks[c].stage)];
-    backward_[target] = backward_[index(chunks[c].stage)];
+    const auto target = at(pipeline_.devices[to][c].stage);
+    forward_[target] = forward_[at(chunks[c].stage)];
+    backward_[target] = backward_[at(chunks[c].stage)];
   }
 }
 
@@ -133,7 +132,7 @@ double StepBound::least(const WorkPair& work, const Recompute& recompute, const 
                         Counting counting) {
   const Given given{work, recompute, messages, counting};
   for (std::size_t d = 0; d < own_.size(); ++d) {
-    const std::size_t like = index(pipeline_.like[d]);
+    const std::size_t like = at(pipeline_.like[d]);
     if (like < d && given.of(like) == given.of(d)) {
       copy_device(like, d);
     } else {
@@ -176,9 +175,10 @@ double least_left(const BoundFacts& facts, double all, bool beside, double piece
   return open + (all - open) * facts.message_share;
 }
 
-}  // namespace
-
-double least_end(const BoundFacts& facts, const PipelineShape& pipeline, const StateCosts& states) {
+/// Gradients reduced once and parameters gathered after the update: of the first the device with
+/// least, of the second that with most.
+double least_exchange(const BoundFacts& facts, const PipelineShape& pipeline,
+                      const StateCosts& states) {
   double least = std::numeric_limits<double>::infinity();
   double after = 0;
   for (const std::vector<std::int32_t>& units : pipeline.units) {
@@ -194,8 +194,13 @@ double least_end(const BoundFacts& facts, const PipelineShape& pipeline, const S
     least = std::min(least, least_left(facts, reduce, facts.reductions_beside, count));
   }
   const auto pieces = static_cast<double>(states.size());
-  return update_of(pipeline, states) + least +
-         least_left(facts, after, facts.update_beside, pieces);
+  return least + least_left(facts, after, facts.update_beside, pieces);
+}
+
+}  // namespace
+
+double least_end(const BoundFacts& facts, const PipelineShape& pipeline, const StateCosts& states) {
+  return update_of(pipeline, states) + least_exchange(facts, pipeline, states);
 }
 
 bool is_exchange(const WorkPair& work) {
@@ -215,31 +220,18 @@ double least_messages(const BoundFacts& facts, const PipelineShape& pipeline,
   const auto m = static_cast<double>(micro_batches);
   // In two directions a device has its units twice, each of which sees half of the micro-batches.
   const double part = pipeline.schedule.hosting == Hosting::bidirectional ? 0.5 : 1;
-  const auto left = [&](double all, bool beside, double pieces) {
-    return least_left(facts, all, beside, pieces);
-  };
-  double least_gathers = std::numeric_limits<double>::infinity();
-  double least_reduce = std::numeric_limits<double>::infinity();
-  double after = 0;
+  double least = std::numeric_limits<double>::infinity();
   for (const std::vector<std::int32_t>& units : pipeline.units) {
     double gathers = 0;
-    double reduce = 0;
-    double own_after = 0;
     double count = 0;
     for (std::size_t k = 0; k < states.size(); ++k) {
-      const UnitStateCost& cost = states[k];
-      gathers += part * units[k] * (m * cost.each + cost.once);
-      reduce += units[k] * cost.reduce;
-      own_after += units[k] * cost.after;
+      gathers += part * units[k] * (m * states[k].each + states[k].once);
       count += units[k];
     }
-    after = std::max(after, own_after);
-    least_gathers = std::min(least_gathers, left(gathers, facts.gathers_beside, count));
-    least_reduce = std::min(least_reduce, left(reduce, facts.reductions_beside, count));
+    least = std::min(least, least_left(facts, gathers, facts.gathers_beside, count));
   }
   // The path that sets the step may have the gathers of one device and the reductions of another.
-  return least_gathers + least_reduce +
-         left(after, facts.update_beside, static_cast<double>(states.size()));
+  return least + least_exchange(facts, pipeline, states);
 }
 
 double least_mean_step(const BoundFacts& facts, const WholeModel& model, const StateCosts& states) {
@@ -294,8 +286,8 @@ ChunkBytes chunk_bytes(const DeviceChunk& chunk, const WorkPair& work, const Rec
   ChunkBytes out;
   for (const KindRun& run : chunk.runs) {
     const std::int64_t again = recomputed_of(run, recompute, counting);
-    const UnitCost& plain = (*work.plain)[index(run.kind)];
-    const UnitCost& redone = again > 0 ? (*work.again)[index(run.kind)] : plain;
+    const UnitCost& plain = (*work.plain)[at(run.kind)];
+    const UnitCost& redone = again > 0 ? (*work.again)[at(run.kind)] : plain;
     out.kept += held * (plain.kept * (run.count - again) + redone.kept * again);
     out.beyond =
         std::max<std::int64_t>(0, std::min(plain.most - plain.kept, redone.most - redone.kept));
@@ -346,7 +338,7 @@ std::vector<std::vector<std::int64_t>> held_of(const PipelineShape& pipeline,
   for (std::int64_t d = 0; d < degree; ++d) {
     out.push_back(degree == 1 ? std::vector<std::int64_t>(1, 1)
                               : held_micro_batches(pipeline.schedule, degree, d, micro_batches));
-    out.back().resize(pipeline.devices[index(d)].size(), 0);
+    out.back().resize(pipeline.devices[at(d)].size(), 0);
   }
   return out;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "units/at.h"
+
 namespace placet {
 namespace {
 
@@ -9,8 +11,6 @@ namespace {
 constexpr std::int64_t kLongestFlow = 50'000;
 // Above so many samples at once, figures of a shape may pass 64 bits.
 constexpr std::int64_t kMostSamples = 1 << 16;
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 bool may_recompute(UnitRole role) { return role == UnitRole::block || role == UnitRole::mtp; }
 
@@ -39,7 +39,7 @@ PlanCosts::PlanCosts(const PlanSpace& space)
       facts_(bound_facts(space.base())),
       units_(space.base().model.kinds.size(), 0),
       benches_([&space] { return Workbench(space); }) {
-  for (const Unit& unit : space.base().model.units) ++units_[index(unit.kind)];
+  for (const Unit& unit : space.base().model.units) ++units_[at(unit.kind)];
 }
 
 PlanCosts::WorkKey PlanCosts::key_of(const WorkShape& shape) {
@@ -98,7 +98,7 @@ double PlanCosts::least_per_sample(WorkShape shape) {
 std::shared_ptr<const StateCosts> PlanCosts::states(const Plan& plan) {
   // The pipeline changes the links of other axes only where it stands inside of one.
   const std::int32_t layers = plan.degree(AxisRole::layer);
-  const bool outside = space_.choices().orders[index(plan.order)].front() == AxisRole::layer;
+  const bool outside = space_.choices().orders[at(plan.order)].front() == AxisRole::layer;
   const StateKey key = {plan.degrees[1], plan.degrees[2], plan.degrees[3],
                         plan.degrees[4], plan.degrees[5], plan.attention,
                         plan.expert,     plan.tensor,     plan.state,

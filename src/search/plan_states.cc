@@ -7,11 +7,10 @@
 #include "derive/step_messages.h"
 #include "derive/update_time.h"
 #include "search/plan_tree.h"
+#include "units/at.h"
 
 namespace placet {
 namespace {
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Same units and ends, so that messages and states are the same.
 bool are_alike(const PipelineShape& pipeline, std::size_t a, std::size_t b) {
@@ -106,7 +105,7 @@ PlanTree::Result PlanTree::open_pipeline(const Node& node, double cutoff) const 
   if (!open.empty()) bound_recomputations(node, open);
   for (const BoundedStates& states : open) {
     if (states.bound > cutoff || states.bound == kNoBound) continue;
-    const StateChoice& choice = (*node.states)[index(states.choice)];
+    const StateChoice& choice = (*node.states)[at(states.choice)];
     Node child = node;
     child.level = goal_ == PlanGoal::time ? Level::states : Level::timed_states;
     child.bound = states.bound;
@@ -202,7 +201,7 @@ PlanTree::Result PlanTree::time_states(const Node& node) const {
   Result out;
   const PipelineShape& pipeline = *node.pipeline;
   const std::int64_t m = micro_batches(node.plan);
-  const StateCosts& costs = *(*node.states)[index(node.choice)].costs;
+  const StateCosts& costs = *(*node.states)[at(node.choice)].costs;
   const auto held = held_of(pipeline, m);
   const auto rest = least_rest(pipeline, costs, grows_ && m == 1);
   double least = kNoBound;
@@ -226,7 +225,7 @@ PlanTree::Result PlanTree::open_states(const Node& node, double cutoff) const {
   const std::shared_ptr<const PipelineShape>& pipeline = node.pipeline;
   const std::int64_t m = micro_batches(node.plan);
   const auto held = held_of(*pipeline, m);
-  const StateCosts& costs = *(*node.states)[index(node.choice)].costs;
+  const StateCosts& costs = *(*node.states)[at(node.choice)].costs;
   const auto rest = least_rest(*pipeline, costs, grows_ && m == 1);
   const double end = least_end(facts_, *pipeline, costs);
   job.batch.global = space_.base().batch.global;

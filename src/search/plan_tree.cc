@@ -6,13 +6,10 @@
 #include "derive/derive.h"
 #include "derive/rules.h"
 #include "derive/time.h"
+#include "units/at.h"
 
 namespace placet {
-namespace {
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 PlanTree::PlanTree(const PlanSpace& space, PlanGoal goal, std::shared_ptr<PlanCosts> costs)
     : space_(space),
@@ -327,7 +324,7 @@ EvaluatedPlan PlanTree::evaluate(const Plan& plan) const {
   Workbench& bench = benches_.local();
   bench.job.batch.global = space_.base().batch.global;
   space_.apply(plan, bench.job);
-  const Prepared& prepared = bench.prepared[index(plan.recompute)];
+  const Prepared& prepared = bench.prepared[at(plan.recompute)];
   const WholeDerivation whole = derive_all(bench.job, prepared);
   const Derivation& derivation = whole.derivation;
   const TimeDerivation& time = whole.time;

@@ -3,17 +3,16 @@
 #include <algorithm>
 
 #include "derive/stages.h"
+#include "units/at.h"
 
 namespace placet {
 namespace {
 
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 DeviceChunk chunk_of(const Model& model, const std::vector<int>& units, std::int32_t& ordinal) {
   DeviceChunk out;
   for (const int u : units) {
-    const auto kind = static_cast<std::int16_t>(model.units[index(u)].kind);
-    const UnitRole role = model.kinds[index(kind)].role;
+    const auto kind = static_cast<std::int16_t>(model.units[at(u)].kind);
+    const UnitRole role = model.kinds[at(kind)].role;
     const bool block = role == UnitRole::block;
     if (out.runs.empty() || out.runs.back().kind != kind) {
       out.runs.push_back({.kind = kind,
@@ -84,7 +83,7 @@ PipelineShape pipeline_shape(const PlanSpace& space, std::int32_t degree, std::i
       chunk.stage = static_cast<std::int32_t>(stage.virtual_stages[c]);
       chunk.sends_forward = stage.virtual_stages[c] < last;
       chunk.sends_backward = stage.virtual_stages[c] > 0;
-      for (const KindRun& run : chunk.runs) units[index(run.kind)] += run.count;
+      for (const KindRun& run : chunk.runs) units[at(run.kind)] += run.count;
     }
     most = std::max(most, std::int64_t{ordinal});
     const auto same = std::ranges::find_if(out.devices, [&](const std::vector<DeviceChunk>& other) {

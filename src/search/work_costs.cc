@@ -22,9 +22,9 @@ UnitCost cost_of(const Layout& layout, int unit, bool recomputed) {
   const UnitTime time = unit_time(layout, unit, recomputed);
   const UnitMemory memory = unit_memory(layout, unit, recomputed);
   UnitCost out{.weights = in_seconds(time.weights), .kept = memory.kept};
-  add_part(time[Part::forward], out.forward, out.forward_host);
-  add_part(time[Part::again], out.backward, out.backward_host);
-  add_part(time[Part::backward], out.backward, out.backward_host);
+  add_part(time[WorkPart::forward], out.forward, out.forward_host);
+  add_part(time[WorkPart::again], out.backward, out.backward_host);
+  add_part(time[WorkPart::backward], out.backward, out.backward_host);
   // Gradients of weights are left out: their buffers depend on where the states live.
   for (const UnitPeak* peak : {&memory.forward, &memory.loss, &memory.backward}) {
     out.most = std::max(out.most, peak->total() - peak->weight_gradient);

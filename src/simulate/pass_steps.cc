@@ -25,13 +25,13 @@ std::vector<UnitPart> joined(const std::vector<UnitPart>& units) {
   return out;
 }
 
-Doing doing_of(Part part) {
+Doing doing_of(WorkPart part) {
   switch (part) {
-    case Part::forward:
+    case WorkPart::forward:
       return Doing::forward;
-    case Part::again:
+    case WorkPart::again:
       return Doing::recomputation;
-    case Part::backward:
+    case WorkPart::backward:
       return Doing::backward;
   }
   return Doing::forward;
@@ -58,7 +58,7 @@ class PassWriter {
 
   std::vector<PassStep> weights() {
     for (const UnitPart& part : units_of(chunk_.backward)) {
-      if (part.part != Part::backward) continue;
+      if (part.part != WorkPart::backward) continue;
       run({.unit = part.unit}, Doing::weights, part.weights * choice_.slower);
       out_.push_back({.kind = PassStep::Kind::reduced});
     }

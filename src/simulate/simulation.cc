@@ -7,12 +7,13 @@
 
 #include "simulate/flows.h"
 #include "simulate/pass_steps.h"
+#include "simulate/ports.h"
+#include "simulate/step_record.h"
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 constexpr int kWorkKinds = 4;
 
@@ -64,13 +65,10 @@ class StepRun {
  public:
   StepRun(const StepParts& parts, const SimulateChoice& choice)
       : parts_(parts),
-        choice_(choice),
         degree_(static_cast<std::int64_t>(parts.stages())),
-        links_(static_cast<int>(parts.links.size())),
-        clock_(static_cast<int>(degree_), static_cast<int>(degree_) * links_ * 2,
-               parts.message_share) {
-    out_.stages.resize(parts.stages());
-    out_.by_unit = parts_in_all() <= choice.most_parts;
+        ports_(parts),
+        clock_(static_cast<int>(degree_), ports_.count(), parts.message_share),
+        record_(parts, choice) {
     const auto cells = at(pipeline_cells(parts.schedule, degree_, parts.micro_batches));
     sent_[0].assign(cells, -1);
     sent_[1].assign(cells, -1);
@@ -84,31 +82,17 @@ class StepRun {
     for (std::int64_t d = 0; d < degree_; ++d) advance(d);
     wake();
     while (const std::optional<FlowEnd> end = clock_.next()) finish(end->flow);
-    for (const Device& device : devices_) {
-      ensure(device.finished >= 0, "the events of a step do not deadlock");
-      out_.pipeline = std::max(out_.pipeline, seconds(device.finished));
+    for (std::size_t d = 0; d < devices_.size(); ++d) {
+      ensure(devices_[d].finished >= 0, "the events of a step do not deadlock");
+      record_.simulation.stages[d].finished = seconds(devices_[d].finished);
     }
-    end_step();
+    record_.end_step();
     add_links();
-    return std::move(out_);
+    return std::move(record_.simulation);
   }
 
  private:
   // --- set up
-
-  std::int64_t parts_in_all() const {
-    std::int64_t sum = 0;
-    for (std::size_t s = 0; s < parts_.stages(); ++s) {
-      for (const ChunkParts& chunk : parts_.stage(s).chunks) {
-        sum += static_cast<std::int64_t>(chunk.forward.size() + chunk.backward.size());
-      }
-    }
-    return sum * parts_.micro_batches;
-  }
-
-  double slower(std::int64_t stage) const {
-    return at(stage) < choice_.slower.size() ? choice_.slower[at(stage)] : 1;
-  }
 
   void set_up(std::int64_t d) {
     Device& device = devices_[at(d)];
@@ -116,7 +100,8 @@ class StepRun {
     device.order = order_of_work(parts_.schedule, degree_, d, parts_.micro_batches);
     device.steps.resize(stage.chunks.size());
     device.last.resize(stage.chunks.size());
-    const PassStepsChoice how{.whole = !out_.by_unit, .slower = slower(d)};
+    const PassStepsChoice how{.whole = !record_.simulation.by_unit,
+                              .slower = record_.slower(at(d))};
     for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
       const auto chunk = static_cast<std::int64_t>(c);
       device.seats.push_back(seat_of(parts_.schedule, degree_, parts_.micro_batches, d, chunk));
@@ -129,33 +114,6 @@ class StepRun {
       std::vector<PassStep>& steps = device.steps[at(work.chunk)][kind];
       if (steps.empty()) steps = pass_steps(parts_, stage, at(work.chunk), work.kind, how);
     }
-  }
-
-  // --- links
-
-  int port(std::int64_t stage, int link, bool in) const {
-    return (static_cast<int>(stage) * links_ + link) * 2 + (in ? 1 : 0);
-  }
-
-  std::vector<PortUse> ports_of(std::int64_t stage, AxisMask axes) const {
-    std::vector<PortUse> ports;
-    for (const LinkUse& use : parts_.use_of(axes)) {
-      ports.push_back({port(stage, use.link, false), use.part});
-      ports.push_back({port(stage, use.link, true), use.part});
-    }
-    return ports;
-  }
-
-  /// Of messages that hide behind kernels: on the mean over the kernels' time.
-  std::vector<PortUse> ports_beside(std::int64_t stage, const PassStep& step) const {
-    std::vector<PortUse> ports;
-    for (const auto& [axes, time] : step.beside.parts) {
-      const double part = std::min(1.0, in_seconds(time) / step.time);
-      for (const PortUse& use : ports_of(stage, axes)) {
-        ports.push_back({use.port, use.part * part});
-      }
-    }
-    return ports;
   }
 
   // --- a device
@@ -280,13 +238,13 @@ class StepRun {
     slice.unit = unit_of(d, step);
     slice.axes = step.axes;
     const bool backward = device.order[device.next].kind != Work::Kind::forward;
-    start(
-        {.role = FlowStart::Role::pass,
-         .device = static_cast<int>(d),
-         .work = step.time,
-         .lets_reductions = backward && step.doing != Doing::launch && is_last(device),
-         .ports = step.doing == Doing::collective ? ports_of(d, step.axes) : ports_beside(d, step)},
-        {.kind = Duty::Kind::step, .stage = static_cast<int>(d), .slice = slice});
+    start({.role = FlowStart::Role::pass,
+           .device = static_cast<int>(d),
+           .work = step.time,
+           .lets_reductions = backward && step.doing != Doing::launch && is_last(device),
+           .ports =
+               step.doing == Doing::collective ? ports_.of(d, step.axes) : ports_.beside(d, step)},
+          {.kind = Duty::Kind::step, .stage = static_cast<int>(d), .slice = slice});
   }
 
   void end_pass(std::int64_t d) {
@@ -365,7 +323,7 @@ class StepRun {
       start({.role = reduction ? FlowStart::Role::reduction : FlowStart::Role::beside,
              .device = static_cast<int>(d),
              .work = next.time,
-             .ports = ports_of(d, next.message->axes)},
+             .ports = ports_.of(d, next.message->axes)},
             {.kind = reduction ? Duty::Kind::reduction : Duty::Kind::gather,
              .stage = static_cast<int>(d),
              .slice = slice});
@@ -399,13 +357,6 @@ class StepRun {
     const std::int64_t cell = device.outbox[way].front();
     device.outbox[way].pop_front();
     device.outbox_busy[way] = true;
-    const std::int64_t to = receiver(cell, forward);
-    std::vector<PortUse> ports;
-    for (const LinkUse& use : parts_.message_use) {
-      if (to == d) break;  // the turn of a vee: handed on where it is
-      ports.push_back({port(d, use.link, false), use.part});
-      ports.push_back({port(to, use.link, true), use.part});
-    }
     Slice slice{.stage = static_cast<int>(d),
                 .lane = forward ? Lane::next : Lane::previous,
                 .doing = Doing::send,
@@ -413,7 +364,9 @@ class StepRun {
                 .what = forward ? "activations" : "gradients",
                 .bytes = static_cast<double>(in_bytes(parts_.message_bytes)),
                 .begin = seconds(clock_.now())};
-    start({.device = static_cast<int>(d), .work = in_seconds(parts_.message), .ports = ports},
+    start({.device = static_cast<int>(d),
+           .work = in_seconds(parts_.message),
+           .ports = ports_.between(d, receiver(cell, forward))},
           {.kind = Duty::Kind::message,
            .stage = static_cast<int>(d),
            .slice = slice,
@@ -487,60 +440,12 @@ class StepRun {
     start_sending(duty.stage, duty.forward);
   }
 
-  // --- the end of the step, which all stages go through together
-
-  void end_step() {
-    Seconds update;
-    Seconds after;
-    for (std::size_t s = 0; s < parts_.stages(); ++s) {
-      update = std::max(update, update_of(s));
-      after = std::max(after, parts_.stage(s).after.total() + parts_.stage(s).scalars.total());
-    }
-    const Seconds updated = out_.pipeline + update;
-    const Seconds last = updated + after;
-    out_.step = last + parts_.host_per_step;
-    for (std::size_t s = 0; s < parts_.stages(); ++s) {
-      SimulatedStage& stage = out_.stages[s];
-      stage.finished = seconds(devices_[s].finished);
-      stage.idle = seconds(devices_[s].finished);
-      for (const Seconds spent : stage.spent) stage.idle = stage.idle - spent;
-      const Seconds own = parts_.stage(s).after.total() + parts_.stage(s).scalars.total();
-      add_end(s, Doing::wait, stage.finished, out_.pipeline);
-      add_end(s, Doing::update, out_.pipeline, out_.pipeline + update_of(s));
-      add_end(s, Doing::wait, out_.pipeline + update_of(s), updated);
-      add_end(s, Doing::after, updated, updated + own);
-      add_end(s, Doing::wait, updated + own, last);
-      add_end(s, Doing::step, last, out_.step);
-    }
-  }
-
-  Seconds update_of(std::size_t s) const {
-    return parts_.stage(s).update * slower(static_cast<std::int64_t>(s));
-  }
-
-  void add_end(std::size_t s, Doing doing, Seconds begin, Seconds end) {
-    if (end <= begin) return;
-    keep({.stage = static_cast<int>(s), .doing = doing, .begin = begin, .end = end});
-  }
-
   // --- what is kept
 
   /// Of something that ends now.
   void record(Slice slice) {
     slice.end = seconds(clock_.now());
-    if (slice.end > slice.begin) keep(slice);
-  }
-
-  void keep(const Slice& slice) {
-    if (slice.lane == Lane::compute) {
-      out_.stages[at(slice.stage)].spent[static_cast<std::size_t>(slice.doing)] +=
-          slice.end - slice.begin;
-    }
-    if (static_cast<std::int64_t>(out_.slices.size()) < choice_.most_slices) {
-      out_.slices.push_back(slice);
-    } else {
-      ++out_.left_out;
-    }
+    record_.keep(slice);
   }
 
   void record_host(std::int64_t d, const PassStep& step) {
@@ -552,30 +457,30 @@ class StepRun {
     slice.begin = seconds(launched);
     launched += step.host;
     slice.end = seconds(launched);
-    keep(slice);
+    record_.keep(slice);
   }
 
   void add_links() {
     for (std::int64_t s = 0; s < degree_; ++s) {
-      for (int l = 0; l < links_; ++l) {
-        const double busy = std::max(clock_.used(port(s, l, false)), clock_.used(port(s, l, true)));
-        if (busy > 0) out_.links.push_back({static_cast<int>(s), l, seconds(busy)});
+      for (int l = 0; l < ports_.links(); ++l) {
+        const double busy =
+            std::max(clock_.used(ports_.out_of(s, l)), clock_.used(ports_.into(s, l)));
+        if (busy > 0) record_.simulation.links.push_back({static_cast<int>(s), l, seconds(busy)});
       }
     }
   }
 
   const StepParts& parts_;
-  const SimulateChoice& choice_;
   std::int64_t degree_;
-  int links_;
+  Ports ports_;
   FlowClock clock_;
+  StepRecord record_;
   std::vector<Device> devices_;
   std::vector<Duty> duties_;  // by flow
   std::array<std::vector<double>, 2> sent_;
   std::array<std::vector<char>, 2> arrived_;
   std::map<std::int64_t, std::int64_t> host_of_;  // device by first cell of a virtual stage
   std::vector<std::int64_t> woken_;
-  Simulation out_;
 };
 
 }  // namespace

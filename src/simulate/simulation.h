@@ -79,7 +79,7 @@ struct Simulation {
   Seconds pipeline;  // until all gradients are reduced
   std::vector<SimulatedStage> stages;
   std::vector<SimulatedLink> links;  // in use
-  std::vector<Slice> slices;         // in order of their ends
+  std::vector<Slice> slices;         // in the order in which they were seen to end
   std::int64_t left_out = 0;         // slices beyond SimulateChoice::most_slices
   bool by_unit = true;               // slices are of units; else of whole passes
 };

@@ -57,6 +57,16 @@ std::string describe(const InputFault& fault) {
 InputError::InputError(InputFault fault)
     : std::runtime_error(describe(fault)), fault_(std::move(fault)) {}
 
+void refuse(const std::string& where, const std::string& value, const std::string& problem,
+            const std::string& allowed) {
+  throw InputError({.where = where,
+                    .value = value,
+                    .problem = problem,
+                    .allowed = allowed,
+                    .nearest = {},
+                    .excerpt = {}});
+}
+
 InternalError::InternalError(std::string_view assumption, std::source_location location)
     : std::logic_error(locate(assumption, location)) {}
 

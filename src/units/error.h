@@ -46,6 +46,10 @@ class InputError : public std::runtime_error {
   InputFault fault_;
 };
 
+/// Throws the InputError of a fault that needs these parts alone.
+[[noreturn]] void refuse(const std::string& where, const std::string& value,
+                         const std::string& problem, const std::string& allowed = {});
+
 /// A bug of ours. what() gives the assumption that failed, with file, line and function.
 class InternalError : public std::logic_error {
  public:

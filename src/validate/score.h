@@ -12,6 +12,9 @@
 
 namespace placet {
 
+inline constexpr double kGb = 1e9;
+inline constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+
 /// The rows of a table that the options choose, by position.
 std::vector<std::size_t> chosen_rows(const Table& table, const ValidateOptions& options);
 

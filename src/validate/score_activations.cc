@@ -11,7 +11,6 @@
 namespace placet {
 namespace {
 
-constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 constexpr double kPercent = 0.01;
 constexpr Range kFigures{.least = 1e-9, .greatest = 1e9};
 constexpr WholeRange kSizes{1, 1 << 30};

@@ -32,8 +32,6 @@ struct RunRow {
   std::string failure;
 };
 
-constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
-constexpr double kGb = 1e9;
 // Near the device's capacity the allocator frees cached blocks and asks again, so that its figure
 // says less about the job; such rows are summarized apart.
 constexpr double kNearLimit = 0.88;

@@ -14,7 +14,6 @@
 namespace placet {
 namespace {
 
-constexpr double kGb = 1e9;
 constexpr std::int64_t kMostDevices = 1 << 20;
 
 class StateScorer {

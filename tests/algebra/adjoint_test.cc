@@ -11,6 +11,7 @@
 
 #include "algebra/kernel_run.h"
 #include "program/kernel_text.h"
+#include "units/at.h"
 
 namespace placet::algebra {
 namespace {
@@ -44,7 +45,6 @@ class TangentRun {
     values_ = run(kernel_, values_, extents_);
   }
 
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
   static void fill(Tensor& tensor, std::uint64_t seed) {
     for (std::size_t i = 0; i < tensor.size(); ++i) {
       tensor[i] = KeyedHash::element(kHash.step(kHash.start(seed), i));

@@ -5,11 +5,10 @@
 #include <utility>
 
 #include "algebra/small_step.h"
+#include "units/at.h"
 
 namespace placet {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 constexpr int kSample = 0;  // position of the samples among the reference's dims
 constexpr int kData = 0;

@@ -5,13 +5,10 @@
 #include <utility>
 
 #include "program/kernel_text.h"
+#include "units/at.h"
 
 namespace placet {
-namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 int ProgramWriter::axis(const std::string& name, std::int64_t degree,
                         std::vector<std::int64_t> shares) {

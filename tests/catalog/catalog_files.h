@@ -12,6 +12,9 @@
 
 namespace placet {
 
+/// The repository, wherever the tests run.
+inline std::filesystem::path source_dir() { return PLACET_SOURCE_DIR; }
+
 /// The catalogue of the repository.
 inline Catalog repository_catalog() { return {PLACET_SOURCE_DIR "/data"}; }
 

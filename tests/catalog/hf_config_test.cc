@@ -3,11 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "catalog/catalog_files.h"
 #include "model/build.h"
 #include "units/error.h"
 
@@ -314,9 +314,7 @@ TEST(HfConfigTest, NasBlocksMustBeOnePerLayer) {
 
 // Configurations of public repositories, where a checkout has them beside it.
 TEST(HfConfigTest, ReadsEveryFixture) {
-  const char* root = std::getenv("PLACET_SOURCE_DIR");
-  const std::filesystem::path folder =
-      std::filesystem::path(root == nullptr ? "." : root) / "../shared/fixtures/models";
+  const std::filesystem::path folder = source_dir() / "../shared/fixtures/models";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no ../shared/fixtures/models";
   int files = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {

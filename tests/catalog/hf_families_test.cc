@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "catalog/catalog_files.h"
 #include "catalog/hf_config.h"
 #include "catalog/reader.h"
 #include "model/build.h"
@@ -14,11 +15,6 @@
 
 namespace placet {
 namespace {
-
-std::filesystem::path source_dir() {
-  const char* dir = std::getenv("PLACET_SOURCE_DIR");
-  return dir == nullptr ? "." : dir;
-}
 
 const Json& families() {
   static const Json document = read_document(source_dir() / "tests/catalog/families.json");

@@ -11,7 +11,7 @@ JobRequest request() { return {.model = "70B", .placement = "dp=8:zero3"}; }
 
 Job load(const JobRequest& asked) { return load_job(repository_catalog(), asked); }
 
-std::string complaint(const JobRequest& asked) {
+std::string job_complaint(const JobRequest& asked) {
   return message_of([&] { load(asked); });
 }
 
@@ -68,20 +68,20 @@ TEST(LoadJobTest, AdaptersAndFrozenTensors) {
   EXPECT_GT(trainable, 0);
   EXPECT_LT(trainable, 1'000'000);
   asked.lora = "0";
-  EXPECT_EQ(complaint(asked).substr(0, 32), "--lora: '0' has no valid rank; e");
+  EXPECT_EQ(job_complaint(asked).substr(0, 32), "--lora: '0' has no valid rank; e");
 }
 
 TEST(LoadJobTest, WhatIsMissingIsSaid) {
-  EXPECT_EQ(complaint({.model = "70B"}),
+  EXPECT_EQ(job_complaint({.model = "70B"}),
             "--placement: is missing; expected axes such as \"dp=8:zero1 tp=8:tp+sp\"");
-  EXPECT_EQ(complaint({.placement = "dp=8:zero3"}).substr(0, 18), "MODEL: is missing;");
+  EXPECT_EQ(job_complaint({.placement = "dp=8:zero3"}).substr(0, 18), "MODEL: is missing;");
 }
 
 TEST(LoadJobTest, WrongWordsAreExplained) {
   const auto with = [](auto JobRequest::*field, const char* text) {
     JobRequest asked = request();
     asked.*field = text;
-    return complaint(asked);
+    return job_complaint(asked);
   };
   EXPECT_NE(with(&JobRequest::placement, "dp=8:zero4").find("did you mean"), std::string::npos);
   EXPECT_EQ(with(&JobRequest::recompute, "ful"),

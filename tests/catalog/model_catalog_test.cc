@@ -1,5 +1,6 @@
 // The catalogue of models: every count that is known from outside.
 #include "catalog/model_catalog.h"
+#include "catalog/catalog_files.h"
 
 #include <gtest/gtest.h>
 
@@ -16,14 +17,9 @@
 namespace placet {
 namespace {
 
-std::filesystem::path source_dir() {
-  const char* dir = std::getenv("PLACET_SOURCE_DIR");
-  return dir == nullptr ? "." : dir;
-}
-
 Catalog catalog() { return {source_dir() / "data"}; }
 
-std::string message(const std::string& word) {
+std::string word_message(const std::string& word) {
   try {
     load_model(catalog(), word);
   } catch (const InputError& error) {
@@ -229,16 +225,16 @@ TEST(ModelCatalogTest, BareCounts) {
 TEST(ModelCatalogTest, BareCountsThatAreNone) {
   for (const char* word : {"0B", "1.2345K", "params=", "params=x", "params=1e99", "params=70e9,x=2",
                            "params=1.5", "9999999999T", "params=-3"}) {
-    EXPECT_TRUE(message(word).starts_with("MODEL: '" + std::string(word) +
-                                          "' is not a number of parameters; expected a whole "))
-        << message(word);
+    EXPECT_TRUE(word_message(word).starts_with(
+        "MODEL: '" + std::string(word) + "' is not a number of parameters; expected a whole "))
+        << word_message(word);
   }
-  EXPECT_TRUE(message("params=7,units=9").starts_with("units: '9' does not divide"));
-  EXPECT_TRUE(message("params=1e18,units=1e9").starts_with("units: '1000000000' is too many"));
+  EXPECT_TRUE(word_message("params=7,units=9").starts_with("units: '9' does not divide"));
+  EXPECT_TRUE(word_message("params=1e18,units=1e9").starts_with("units: '1000000000' is too many"));
 }
 
 TEST(ModelCatalogTest, UnknownNamesAreAnsweredWithTheNearest) {
-  const std::string text = message("lama-3.1-70b");
+  const std::string text = word_message("lama-3.1-70b");
   EXPECT_NE(text.find("'llama-3.1-70b'"), std::string::npos) << text;
 }
 
@@ -257,9 +253,10 @@ TEST(ModelCatalogTest, FilesAndFolders) {
   // A file of the catalogue's own form may lie anywhere.
   const std::string sheet = (source_dir() / "data/models/gpt2.json").string();
   EXPECT_EQ(load_model(catalog(), sheet), load_model(catalog(), "gpt2"));
-  EXPECT_TRUE(message((folder / "empty").string() + "/").find("is a folder without config.json") !=
-              std::string::npos);
-  EXPECT_TRUE(message((folder / "none.json").string()).find("the file cannot be read") !=
+  EXPECT_TRUE(
+      word_message((folder / "empty").string() + "/").find("is a folder without config.json") !=
+      std::string::npos);
+  EXPECT_TRUE(word_message((folder / "none.json").string()).find("the file cannot be read") !=
               std::string::npos);
   std::filesystem::remove_all(folder);
 }

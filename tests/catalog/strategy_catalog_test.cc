@@ -115,7 +115,7 @@ TEST(StrategyCatalogTest, SchedulesTakeTheirArguments) {
   EXPECT_EQ(schedule("zb-h1").order, Order::split_single);
 }
 
-std::string message_of(const std::string& text) {
+std::string schedule_message(const std::string& text) {
   try {
     (void)schedule_of(strategies(), parse(text));
   } catch (const InputError& error) {
@@ -126,13 +126,13 @@ std::string message_of(const std::string& text) {
 
 TEST(StrategyCatalogTest, ArgumentsOutOfRangeAreNamed) {
   EXPECT_EQ(
-      message_of("pp=4:interleaved(1)"),
+      schedule_message("pp=4:interleaved(1)"),
       "placement, interleaved: '1' is no number of stages per device; expected a whole number "
       "from 2 to 1024");
-  EXPECT_EQ(message_of("pp=4:interleaved(2,0)"),
+  EXPECT_EQ(schedule_message("pp=4:interleaved(2,0)"),
             "placement, interleaved: '0' is no number of micro-batches per group; expected a whole "
             "number from 1 to 1048576");
-  EXPECT_EQ(message_of("a=2:1f1b b=2:gpipe"),
+  EXPECT_EQ(schedule_message("a=2:1f1b b=2:gpipe"),
             "placement, axis b: 'gpipe' is a second schedule; expected one schedule for all layer "
             "axes; did you mean '1f1b'?");
 }

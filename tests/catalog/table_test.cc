@@ -10,7 +10,7 @@
 namespace placet {
 namespace {
 
-std::string message_of(const std::string& text) {
+std::string table_message(const std::string& text) {
   try {
     parse_table(text, "t.csv");
   } catch (const InputError& error) {
@@ -55,15 +55,15 @@ struct Malformed {
 
 void PrintTo(const Malformed& one, std::ostream* out) { *out << one.what; }
 
-class MalformedTableTest : public testing::TestWithParam<Malformed> {};
+class MalformedTableTest : public ::testing::TestWithParam<Malformed> {};
 
 TEST_P(MalformedTableTest, SaysWhereAndWhat) {
-  EXPECT_EQ(message_of(GetParam().text), GetParam().message);
+  EXPECT_EQ(table_message(GetParam().text), GetParam().message);
 }
 
 INSTANTIATE_TEST_SUITE_P(
     All, MalformedTableTest,
-    testing::Values(
+    ::testing::Values(
         Malformed{"nothing", "", "t.csv: the table is empty; expected a header and rows below it"},
         Malformed{"blank lines", "\n\n",
                   "t.csv: the table is empty; expected a header and rows below it"},
@@ -120,9 +120,9 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(TableTest, LimitsLinesAndColumns) {
   const std::string long_line(kLongestTableLine + 1, 'x');
-  EXPECT_EQ(message_of("row_id,model\na," + long_line + "\n"),
+  EXPECT_EQ(table_message("row_id,model\na," + long_line + "\n"),
             "t.csv: line 2: the line is too long; expected at most 1048576 bytes");
-  EXPECT_EQ(message_of("row_id" + std::string(kMostTableColumns, ',') + "\n"),
+  EXPECT_EQ(table_message("row_id" + std::string(kMostTableColumns, ',') + "\n"),
             "t.csv: line 1: the row has too many cells; expected at most 1024");
 }
 

@@ -5,11 +5,10 @@
 #include <tuple>
 
 #include "program/sizes.h"
+#include "units/at.h"
 
 namespace placet::testing {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class Rank {
  public:

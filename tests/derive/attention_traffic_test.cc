@@ -10,11 +10,6 @@
 namespace placet {
 namespace {
 
-Model wide(int blocks) { return build_model(wide_architecture(blocks)); }
-
-Lines of_block(const Job& job) { return traffic(job, activations_of("block")); }
-Lines of_states(const Job& job) { return traffic(job, moves_states()); }
-
 // A fused query, key and value matrix contracts over nothing that is cut, as the three apart.
 TEST(AttentionTraffic, FusedProjectionsSendWhatSeparateOnesDo) {
   Architecture fused = wide_architecture(2);

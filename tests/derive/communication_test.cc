@@ -17,13 +17,6 @@
 namespace placet {
 namespace {
 
-Model wide(int blocks) { return build_model(wide_architecture(blocks)); }
-
-Lines of_block(const Job& job) { return traffic(job, activations_of("block")); }
-Lines of_states(const Job& job, std::size_t stage = 0) {
-  return traffic(job, moves_states(), stage);
-}
-
 /// Bytes that parameters and gradients cost, relative to whole replicas.
 Rational ratio(const std::string& placement, std::int64_t micro_batches) {
   const auto states = [&](const std::string& text) {

@@ -11,12 +11,11 @@
 #include "derive/layout.h"
 #include "derive/reserve.h"
 #include "derive/stages.h"
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet::testing {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 // --- sums
 

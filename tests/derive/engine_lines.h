@@ -9,8 +9,6 @@
 
 namespace placet {
 
-inline Model wide(int blocks) { return build_model(wide_architecture(blocks)); }
-
 inline Lines states(const Job& job, std::size_t stage = 0) {
   return traffic(job, moves_states(), stage);
 }

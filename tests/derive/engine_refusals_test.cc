@@ -9,8 +9,6 @@
 namespace placet {
 namespace {
 
-Model wide(int blocks) { return build_model(wide_architecture(blocks)); }
-
 /// Findings of the rule `engine`.
 std::size_t refusals(const Job& job) {
   const Derivation derived = derive(job);

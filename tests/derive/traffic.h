@@ -142,4 +142,11 @@ inline Rational sent_by(const Job& job, const Chosen& chosen, std::size_t stage 
   return sum;
 }
 
+inline Model wide(int blocks) { return build_model(wide_architecture(blocks)); }
+
+inline Lines of_block(const Job& job) { return traffic(job, activations_of("block")); }
+inline Lines of_states(const Job& job, std::size_t stage = 0) {
+  return traffic(job, moves_states(), stage);
+}
+
 }  // namespace placet

@@ -1,4 +1,5 @@
 #include "meet/meeting.h"
+#include "units/at.h"
 
 #include <algorithm>
 #include <array>
@@ -7,8 +8,6 @@
 
 namespace placet::testing {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// The axis of the placement that an axis of the program is, or is a part of ("tp", "tp.0").
 int placed_axis(const Job& job, const std::string& name) {

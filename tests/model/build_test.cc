@@ -29,7 +29,7 @@ const Operator& operator_named(const UnitKind& kind, const std::string& name) {
   return *found;
 }
 
-int parameter_named(const UnitKind& kind, const std::string& name) {
+int parameter_number(const UnitKind& kind, const std::string& name) {
   const auto found = std::ranges::find(kind.parameters, name, &Parameter::name);
   EXPECT_NE(found, kind.parameters.end()) << name;
   return static_cast<int>(found - kind.parameters.begin());
@@ -90,7 +90,7 @@ TEST(BuildTest, FusedProjectionsKeepOneTensor) {
   const Model model = build_model(small_gpt());
   const UnitKind& block = model.kinds[1];
   const Parameter& fused =
-      block.parameters[static_cast<std::size_t>(parameter_named(block, "b.{}.qkv.weight"))];
+      block.parameters[static_cast<std::size_t>(parameter_number(block, "b.{}.qkv.weight"))];
   // 3 x 8 rows in 2 heads, columns first in this checkpoint.
   EXPECT_EQ(fused.dims, (std::vector<Dim>{{Index::hidden, 8, 8}, {Index::head, 24, 2}}));
   EXPECT_EQ(
@@ -110,7 +110,7 @@ TEST(BuildTest, GradientsSumOverWhatTheParameterDoesNotHave) {
   const Model model = build_model(small_moe());
   const UnitKind& block = model.kinds[1];
   const auto summed = [&block](const std::string& name) {
-    return summed_indices(block, parameter_named(block, name));
+    return summed_indices(block, parameter_number(block, name));
   };
   const IndexSet tokens = set_of({Index::sample, Index::token});
   EXPECT_EQ(summed("b.{}.n1.weight"), tokens);
@@ -160,7 +160,7 @@ TEST(BuildTest, AMixtureOfExperts) {
              "multiply shared_expert.gate_multiply R", "residual_add moe.add_shared R",
              "residual_add moe.residual R"}));
   const Parameter& up = model.kinds[1].parameters[static_cast<std::size_t>(
-      parameter_named(model.kinds[1], "b.{}.experts.{expert}.up.weight"))];
+      parameter_number(model.kinds[1], "b.{}.experts.{expert}.up.weight"))];
   EXPECT_EQ(up.dims,
             (std::vector<Dim>{{Index::expert, 4, 4}, {Index::ffn, 6, 6}, {Index::hidden, 8, 8}}));
   EXPECT_TRUE(contains(up.classes, TensorClass::experts));
@@ -218,7 +218,7 @@ TEST(BuildTest, LatentProjectionsStandOnTheResidualStream) {
                           "attention attention.core P", "linear attention.o P"}));
   const auto dims = [&](const std::string& name) {
     const UnitKind& block = model.kinds[1];
-    return block.parameters[static_cast<std::size_t>(parameter_named(block, name))].dims;
+    return block.parameters[static_cast<std::size_t>(parameter_number(block, name))].dims;
   };
   EXPECT_EQ(dims("b.{}.kv_down.weight"),
             (std::vector<Dim>{{Index::latent, 5, 5}, {Index::hidden, 8, 8}}));

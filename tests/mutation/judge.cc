@@ -7,12 +7,11 @@
 #include "mutation/mutants.h"
 #include "program/walk.h"
 #include "program/wellformed.h"
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet::testing {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// As the checker names an instruction, without unit, micro-batch and step.
 std::string place_of(const Program& program, const Instruction& i) {

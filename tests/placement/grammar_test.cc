@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "placement/mode_letters.h"
 #include "placement/words.h"
 
 namespace placet {
@@ -9,12 +10,6 @@ namespace {
 
 using testing::parse;
 using testing::print;
-
-constexpr Mode R = Mode::replicated;
-constexpr Mode S = Mode::sharded;
-constexpr Mode G = Mode::sharded_gather;
-constexpr Mode M = Mode::materialized;
-constexpr Mode O = Mode::offloaded;
 
 AxisPlacement axis(const char* name, std::int64_t degree, How how) {
   AxisPlacement out;

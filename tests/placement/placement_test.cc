@@ -2,16 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "placement/mode_letters.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
 
-constexpr Mode R = Mode::replicated;
-constexpr Mode S = Mode::sharded;
-constexpr Mode G = Mode::sharded_gather;
-constexpr Mode M = Mode::materialized;
-constexpr Mode O = Mode::offloaded;
 constexpr std::array kModes = {R, S, G, M, O};
 constexpr std::array kCuts = {Cut::batch, Cut::tensor, Cut::sequence, Cut::layer, Cut::expert};
 

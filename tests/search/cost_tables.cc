@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "search/best_first.h"
+#include "units/at.h"
 
 namespace placet::testing {
 namespace {
@@ -85,7 +86,6 @@ class CostTable {
   std::int64_t size() const { return leaves_below(0); }
 
  private:
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
   int whole(int least, int most) {
     return std::uniform_int_distribution<int>(least, most)(random_);
   }

@@ -20,9 +20,9 @@ StepParts even_parts(std::size_t stages, std::int64_t m, Schedule schedule) {
   StageParts stage;
   for (std::int64_t c = 0; c < parts.schedule.chunks; ++c) {
     ChunkParts chunk{.units = 1};
-    chunk.forward.push_back({.unit = 0, .part = Part::forward, .kernels = seconds(1)});
+    chunk.forward.push_back({.unit = 0, .part = WorkPart::forward, .kernels = seconds(1)});
     chunk.backward.push_back(
-        {.unit = 0, .part = Part::backward, .kernels = seconds(2), .weights = seconds(1)});
+        {.unit = 0, .part = WorkPart::backward, .kernels = seconds(2), .weights = seconds(1)});
     stage.chunks.push_back(chunk);
     ++stage.units;
   }
@@ -131,7 +131,7 @@ TEST(Simulation, GathersRunBesideTheUnitsBefore) {
   StepParts parts = even_parts(1, 1, {});
   ChunkParts& chunk = parts.kinds[0].chunks[0];
   chunk.units = 2;
-  chunk.forward.push_back({.unit = 1, .part = Part::forward, .kernels = seconds(1)});
+  chunk.forward.push_back({.unit = 1, .part = WorkPart::forward, .kernels = seconds(1)});
   chunk.backward.clear();
   parts.kinds[0].units = 2;
   parts.kinds[0].forward_gathers.push_back(message(1));
@@ -147,9 +147,9 @@ TEST(Simulation, ReductionsRunBesideTheLastBackward) {
   StepParts parts = even_parts(1, 1, {});
   ChunkParts& chunk = parts.kinds[0].chunks[0];
   chunk.units = 2;
-  chunk.forward.push_back({.unit = 1, .part = Part::forward, .kernels = seconds(1)});
+  chunk.forward.push_back({.unit = 1, .part = WorkPart::forward, .kernels = seconds(1)});
   chunk.backward.insert(chunk.backward.begin(),
-                        {.unit = 1, .part = Part::backward, .kernels = seconds(2)});
+                        {.unit = 1, .part = WorkPart::backward, .kernels = seconds(2)});
   parts.kinds[0].units = 2;
   parts.kinds[0].reduce.push_back(message(2));
   parts.reductions_beside = true;

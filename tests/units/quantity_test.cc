@@ -19,7 +19,7 @@ static_assert(std::is_trivially_copyable_v<Flops> && sizeof(Flops) == 8);
 
 // What must not compile.
 template <class A, class B>
-concept Adds = requires(A a, B b) { a + b; };
+concept AddsUp = requires(A a, B b) { a + b; };
 template <class A, class B>
 concept Subtracts = requires(A a, B b) { a - b; };
 template <class A, class B>
@@ -34,8 +34,9 @@ template <class N>
 concept CountsBytes = requires(N n) { gigabytes(n); };
 
 template <class A, class B>
-constexpr bool kStrangers = !Adds<A, B> && !Subtracts<A, B> && !Compares<A, B> && !Equates<A, B> &&
-                            !std::is_convertible_v<A, B> && !std::is_convertible_v<B, A>;
+constexpr bool kStrangers =
+    !AddsUp<A, B> && !Subtracts<A, B> && !Compares<A, B> && !Equates<A, B> &&
+    !std::is_convertible_v<A, B> && !std::is_convertible_v<B, A>;
 
 static_assert(kStrangers<Bytes, Count> && kStrangers<Bytes, Flops> && kStrangers<Bytes, Seconds>);
 static_assert(kStrangers<Count, Flops> && kStrangers<Count, Seconds> && kStrangers<Flops, Seconds>);
@@ -44,7 +45,7 @@ static_assert(kStrangers<BytesPerSecond, FlopsPerSecond> && kStrangers<Seconds, 
 static_assert(kStrangers<Bytes, int> && kStrangers<Count, std::int64_t>);
 static_assert(kStrangers<Seconds, double> && kStrangers<Flops, double>);
 
-static_assert(Adds<Bytes, Bytes> && Compares<Seconds, Seconds>, "the concepts themselves work");
+static_assert(AddsUp<Bytes, Bytes> && Compares<Seconds, Seconds>, "the concepts themselves work");
 
 static_assert(!Multiplies<Bytes, Bytes> && !Multiplies<Count, Count>, "no squares");
 static_assert(!Multiplies<Seconds, Seconds> && !Multiplies<Flops, Flops>);

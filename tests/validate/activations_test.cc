@@ -3,12 +3,11 @@
 
 #include <cmath>
 
+#include "validate/own_catalog.h"
 #include "validate/validate.h"
 
 namespace placet {
 namespace {
-
-const Catalog kCatalog{PLACET_SOURCE_DIR "/data"};
 
 // Per block without recomputation and with tensor degree t: s b h (10 + 24/t + 5 a s / (h t)) bytes
 // (arXiv 2205.05198, equation 2). s = 64, b = 2, h = 256, a = 4, t = 2: 64 x 2 x 256 = 32,768; 10 +

@@ -5,12 +5,11 @@
 #include <ostream>
 
 #include "units/error.h"
+#include "validate/own_catalog.h"
 #include "validate/validate.h"
 
 namespace placet {
 namespace {
-
-const Catalog kCatalog{PLACET_SOURCE_DIR "/data"};
 
 const std::string kHeader =
     "row_id,source_id,model,n_layers,hidden,n_heads,n_kv_heads,ffn,mlp_type,vocab,tied_embeddings,"

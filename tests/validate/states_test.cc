@@ -3,12 +3,11 @@
 
 #include <cmath>
 
+#include "validate/own_catalog.h"
 #include "validate/validate.h"
 
 namespace placet {
 namespace {
-
-const Catalog kCatalog{PLACET_SOURCE_DIR "/data"};
 
 Validation validate_text(const std::string& rows) {
   const Table table = parse_table(
