@@ -5,7 +5,6 @@
 #include "units/at.h"
 
 namespace placet::algebra {
-namespace {}  // namespace
 
 BufferStates::BufferStates(const Program& program, const Listing& listing)
     : program_(program), listing_(listing), alive_(listing.slots.size(), 0) {

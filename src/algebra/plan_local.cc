@@ -7,7 +7,6 @@
 #include "units/error.h"
 
 namespace placet::algebra {
-namespace {}  // namespace
 
 void Planner::call(int rank, const ListedInstruction& one) {
   const Instruction& what = *one.what;

@@ -7,7 +7,6 @@
 #include "units/error.h"
 
 namespace placet {
-namespace {}  // namespace
 
 std::string draw_key(const std::string& name, std::int64_t unit, int step) {
   return name + " of unit " + std::to_string(unit) + ", step " + std::to_string(step);

@@ -5,7 +5,6 @@
 #include "units/at.h"
 
 namespace placet {
-namespace {}  // namespace
 
 SharedTensors::SharedTensors(const Job& job, const Stage& stage)
     : job_(job), stage_(stage), both_ways_(job.schedule.hosting == Hosting::bidirectional) {

@@ -7,7 +7,6 @@
 #include "units/error.h"
 
 namespace placet {
-namespace {}  // namespace
 
 /// Rests in part, used whole: gathered before the unit, one message for all of it.
 void ParameterUses::gather(bool again) {

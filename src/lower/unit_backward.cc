@@ -8,7 +8,6 @@
 #include "units/error.h"
 
 namespace placet {
-namespace {}  // namespace
 
 UnitBackward::UnitBackward(Lowering& in, const UnitApplications& applications, UnitValues& values,
                            UnitForward& forward, ParameterUses& uses)

@@ -9,7 +9,6 @@
 #include "units/error.h"
 
 namespace placet {
-namespace {}  // namespace
 
 UnitForward::UnitForward(Lowering& in, const UnitApplications& applications, UnitValues& values,
                          int kind)

@@ -8,7 +8,6 @@
 #include "units/error.h"
 
 namespace placet {
-namespace {}  // namespace
 
 std::string word_of(std::string text) {
   std::ranges::replace(text, ' ', '-');

@@ -7,7 +7,6 @@
 #include "units/error.h"
 
 namespace placet {
-namespace {}  // namespace
 
 void refuse_part(const std::string& what) {
   throw InputError({.where = "model",

@@ -9,7 +9,6 @@
 #include "units/at.h"
 
 namespace placet {
-namespace {}  // namespace
 
 PlanTree::PlanTree(const PlanSpace& space, PlanGoal goal, std::shared_ptr<PlanCosts> costs)
     : space_(space),

@@ -8,7 +8,6 @@
 #include "units/at.h"
 
 namespace placet {
-namespace {}  // namespace
 
 int ProgramWriter::axis(const std::string& name, std::int64_t degree,
                         std::vector<std::int64_t> shares) {
