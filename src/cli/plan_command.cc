@@ -22,10 +22,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Printed plans are judged for so long together; what is left after it says so.
-constexpr double kProofSeconds = 0.5;
+/// Judging of a printed plan begins within so long; what is left after it says so. A plan takes a
+/// tenth of a second to a second.
+constexpr double kProofSeconds = 2;
 /// Longer ones are not begun: a judgement does not stop half way.
-constexpr std::int64_t kMostPasses = 512;
+constexpr std::int64_t kMostPasses = 1 << 16;
 constexpr double kProgressSeconds = 0.2;
 
 struct PlanCall {

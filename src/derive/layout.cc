@@ -38,6 +38,11 @@ class LayoutBuilder {
     return std::move(layout_);
   }
 
+  LayoutBuilder& without_values() {
+    with_values_ = false;
+    return *this;
+  }
+
  private:
   const AxisPlacement& axis(std::size_t a) const { return job_.placement.axes[a]; }
   std::size_t axis_count() const { return job_.placement.axes.size(); }
@@ -133,6 +138,12 @@ class LayoutBuilder {
       local.parameters.push_back(
           place_parameter(mesh, kind.parameters[p], prepared.parameters[p], block));
     }
+    if (with_values_) place_values(kind, prepared, block, local);
+    return local;
+  }
+
+  void place_values(const UnitKind& kind, const PreparedKind& prepared,
+                    std::optional<std::int64_t> block, LocalUnit& local) const {
     local.values.reserve(kind.values.size());
     local.gathered.reserve(kind.values.size());
     for (std::size_t v = 0; v < kind.values.size(); ++v) {
@@ -141,7 +152,6 @@ class LayoutBuilder {
                                    ? value_elements(kind.values[v], prepared.values[v], block, true)
                                    : local.values.back());
     }
-    return local;
   }
 
   /// Axes along which a value's dims are divided, and the tokens and samples it spans.
@@ -264,6 +274,7 @@ class LayoutBuilder {
   Divider divider_;
   DimCutter cutter_;
   IndexSet cut_indices_ = 0;  // of all tensor cuts
+  bool with_values_ = true;
   Layout layout_;
 };
 
@@ -288,6 +299,10 @@ std::int64_t degree_of(const Placement& placement, AxisMask mask) {
 Layout lay_out(const Job& job, const Prepared& prepared,
                const std::optional<std::vector<std::int64_t>>& coordinates) {
   return LayoutBuilder(job, prepared, coordinates).build();
+}
+
+Layout lay_out_parameters(const Job& job, const Prepared& prepared) {
+  return LayoutBuilder(job, prepared, std::nullopt).without_values().build();
 }
 
 }  // namespace placet

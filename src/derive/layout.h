@@ -94,4 +94,8 @@ std::int64_t own_part(const Layout& layout, std::int64_t total, AxisMask mask);
 Layout lay_out(const Job& job, const Prepared& prepared,
                const std::optional<std::vector<std::int64_t>>& coordinates = std::nullopt);
 
+/// The same for the fullest device, without the sizes of values: LocalUnit::values and
+/// LocalUnit::gathered are empty.
+Layout lay_out_parameters(const Job& job, const Prepared& prepared);
+
 }  // namespace placet

@@ -8,14 +8,18 @@
 //             two leaves are one and the same to whoever asked
 //   open(node, cutoff)   Opened<Node, Answer>: its children, or what its only leaf is worth; called
 //             from several threads at once, must depend on nothing but its arguments
+//   is_deep(node)        optional: whether answers below it are near, and its bound close to them
 //
 // Rounds: the nodes with the least bounds are opened side by side, and what comes out is taken in
-// their order. The number of threads changes neither the answer nor any count.
+// their order. While a deep node promises clearly more than what was found, a few of those are
+// opened as well: a good answer that is found early makes all else cheaper to put aside. The number
+// of threads changes neither the answer nor any count.
 #pragma once
 
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -33,6 +37,9 @@ inline constexpr double kNoBound = std::numeric_limits<double>::infinity();
 
 /// Sums are added up in different orders; a bound may pass the exact value by this part of it.
 inline constexpr double kRounding = 1e-9;
+
+/// What a deep node must promise below the k-th best value to be opened before its turn.
+inline constexpr double kDiveGain = 0.005;
 
 /// A bound, less what rounding may have added to it.
 inline double shrunk(double bound) { return bound * (1 - kRounding); }
@@ -62,6 +69,7 @@ template <class Answer>
 struct BestFirstOptions {
   std::size_t top = 1;
   std::size_t width = 64;         // nodes of a round
+  std::size_t dives = 2;          // deep nodes that are opened before their turn
   double cutoff = kNoBound;       // only values up to here count
   std::function<bool()> stopped;  // asked once a round
   std::function<void(const BestFound<Answer>&)> progress;
@@ -78,7 +86,8 @@ class BestFirst {
 
   BestFound<Answer> run(std::vector<Node> roots) {
     for (Node& root : roots) push(std::move(root));
-    while (!heap_.empty() && heap_.front().node.bound <= cutoff()) {
+    while (const Heap* next = least_heap()) {
+      if (next->front().node.bound > cutoff()) break;
       if (options_.stopped && options_.stopped()) {
         found_.exact = false;
         break;
@@ -86,8 +95,11 @@ class BestFirst {
       round();
       if (options_.progress) options_.progress(found_);
     }
-    found_.least_open = heap_.empty() ? kNoBound : heap_.front().node.bound;
-    for (const Waiting& waiting : heap_) found_.bounded += waiting.node.leaves;
+    const Heap* left = least_heap();
+    found_.least_open = left == nullptr ? kNoBound : left->front().node.bound;
+    for (const Heap& heap : heaps_) {
+      for (const Waiting& waiting : heap) found_.bounded += waiting.node.leaves;
+    }
     return std::move(found_);
   }
 
@@ -96,7 +108,9 @@ class BestFirst {
     Node node;
     std::int64_t number = 0;  // in order of arrival
   };
-  /// The heap's front has the least bound; of equal ones the latest arrival, which lies deepest.
+  using Heap = std::vector<Waiting>;
+
+  /// A heap's front has the least bound; of equal ones the latest arrival, which lies deepest.
   static bool later(const Waiting& a, const Waiting& b) {
     return a.node.bound != b.node.bound ? a.node.bound > b.node.bound : a.number < b.number;
   }
@@ -112,18 +126,48 @@ class BestFirst {
       found_.bounded += node.leaves;
       return;
     }
-    heap_.push_back({.node = std::move(node), .number = arrivals_++});
-    std::push_heap(heap_.begin(), heap_.end(), later);
-    found_.widest = std::max(found_.widest, static_cast<std::int64_t>(heap_.size()));
+    Heap& heap = heaps_[is_deep(node) ? 1 : 0];
+    heap.push_back({.node = std::move(node), .number = arrivals_++});
+    std::push_heap(heap.begin(), heap.end(), later);
+    const std::size_t waiting = heaps_[0].size() + heaps_[1].size();
+    found_.widest = std::max(found_.widest, static_cast<std::int64_t>(waiting));
+  }
+
+  static bool is_deep(const Node& node) {
+    if constexpr (requires { Problem::is_deep(node); }) return Problem::is_deep(node);
+    return false;
+  }
+
+  /// The heap whose front comes first; none: both are empty.
+  Heap* least_heap() {
+    auto& [rest, deep] = heaps_;
+    if (rest.empty()) return deep.empty() ? nullptr : &deep;
+    return deep.empty() || later(deep.front(), rest.front()) ? &rest : &deep;
+  }
+
+  static Node take_front(Heap& heap) {
+    std::pop_heap(heap.begin(), heap.end(), later);
+    Node node = std::move(heap.back().node);
+    heap.pop_back();
+    return node;
+  }
+
+  /// Whether the best deep node may be worth more than what there is.
+  bool is_worth_a_dive() const {
+    const Heap& deep = heaps_[1];
+    return !deep.empty() && deep.front().node.bound < cutoff() * (1 - kDiveGain);
   }
 
   void round() {
     std::vector<Node> nodes;
     const double limit = cutoff();
-    while (!heap_.empty() && nodes.size() < options_.width && heap_.front().node.bound <= limit) {
-      std::pop_heap(heap_.begin(), heap_.end(), later);
-      nodes.push_back(std::move(heap_.back().node));
-      heap_.pop_back();
+    while (nodes.size() < options_.width) {
+      Heap* next = least_heap();
+      if (next == nullptr || next->front().node.bound > limit) break;
+      nodes.push_back(take_front(*next));
+    }
+    for (std::size_t i = 0; i < options_.dives && is_worth_a_dive(); ++i) {
+      nodes.push_back(take_front(heaps_[1]));
     }
     std::vector<Opened<Node, Answer>> opened(nodes.size());
     tbb::parallel_for(std::size_t{0}, nodes.size(),
@@ -170,7 +214,7 @@ class BestFirst {
   const Problem& problem_;
   BestFirstOptions<Answer> options_;
   BestFound<Answer> found_;
-  std::vector<Waiting> heap_;
+  std::array<Heap, 2> heaps_;  // deep nodes wait in the second
   std::int64_t arrivals_ = 0;
 };
 

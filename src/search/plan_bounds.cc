@@ -181,7 +181,7 @@ double least_exchange(const BoundFacts& facts, const PipelineShape& pipeline,
                       const StateCosts& states) {
   double least = std::numeric_limits<double>::infinity();
   double after = 0;
-  for (const std::vector<std::int32_t>& units : pipeline.units) {
+  for (const std::vector<std::int32_t>& units : pipeline.unlike) {
     double reduce = 0;
     double own_after = 0;
     double count = 0;
@@ -221,7 +221,7 @@ double least_messages(const BoundFacts& facts, const PipelineShape& pipeline,
   // In two directions a device has its units twice, each of which sees half of the micro-batches.
   const double part = pipeline.schedule.hosting == Hosting::bidirectional ? 0.5 : 1;
   double least = std::numeric_limits<double>::infinity();
-  for (const std::vector<std::int32_t>& units : pipeline.units) {
+  for (const std::vector<std::int32_t>& units : pipeline.unlike) {
     double gathers = 0;
     double count = 0;
     for (std::size_t k = 0; k < states.size(); ++k) {
@@ -264,7 +264,7 @@ std::int64_t least_mean_rest(const WholeModel& model, const StateCosts& states, 
 
 double update_of(const PipelineShape& pipeline, const StateCosts& states) {
   double most = 0;
-  for (const std::vector<std::int32_t>& units : pipeline.units) {
+  for (const std::vector<std::int32_t>& units : pipeline.unlike) {
     double own = 0;
     for (std::size_t k = 0; k < states.size(); ++k) own += states[k].update * units[k];
     most = std::max(most, own);

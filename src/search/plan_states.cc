@@ -89,67 +89,118 @@ class FamilyBounds {
 
 PlanTree::Result PlanTree::open_pipeline(const Node& node, double cutoff) const {
   Result out;
-  out.bounded = node.leaves;
   const PipelineShape& pipeline = *node.pipeline;
   const std::int64_t m = micro_batches(node.plan);
   std::vector<BoundedStates> open;  // that some recomputation may make a plan of
   for (std::size_t i = 0; i < node.states->size(); ++i) {
     const StateCosts& costs = *(*node.states)[i].costs;
     const double more = update_of(pipeline, costs) + least_messages(facts_, pipeline, costs, m);
-    if (shrunk(value_of(node.step + more, 0)) > cutoff) continue;
+    const double least = shrunk(value_of(node.step + more, 0));
+    if (least > cutoff) continue;
     open.push_back({.choice = static_cast<std::int32_t>(i),
                     .more = more,
+                    .least = least,
                     .bound = kNoBound,
                     .rest = least_rest(pipeline, costs, grows_ && m == 1)});
   }
-  if (!open.empty()) bound_recomputations(node, open);
+  if (!open.empty()) bound_recomputations(node, open, cutoff);
+  std::vector<BoundedChoice> bounded;
   for (const BoundedStates& states : open) {
     if (states.bound > cutoff || states.bound == kNoBound) continue;
-    const StateChoice& choice = (*node.states)[at(states.choice)];
-    Node child = node;
-    child.level = goal_ == PlanGoal::time ? Level::states : Level::timed_states;
-    child.bound = states.bound;
-    child.leaves = static_cast<std::int64_t>(pipeline.recomputations.size());
-    child.plan.order = choice.order;
-    child.plan.state = choice.state;
-    child.plan.offload = choice.offload;
-    child.choice = states.choice;
-    out.bounded -= child.leaves;
-    out.children.push_back(std::move(child));
+    bounded.push_back({.bound = states.bound, .choice = states.choice});
   }
+  std::ranges::sort(bounded);
+  const auto each = static_cast<std::int64_t>(pipeline.recomputations.size());
+  const std::int64_t leaves = each * static_cast<std::int64_t>(bounded.size());
+  out.bounded = node.leaves - leaves;
+  if (bounded.empty()) return out;
+  Node child = node;
+  child.level = Level::bounded_pipeline;
+  child.bound = bounded.front().bound;
+  child.leaves = leaves;
+  child.bounded = std::make_shared<const std::vector<BoundedChoice>>(std::move(bounded));
+  out.children.push_back(std::move(child));
   return out;
 }
 
-void PlanTree::bound_recomputations(const Node& node, std::vector<BoundedStates>& states) const {
+/// The best of its states, and the others in their turn.
+PlanTree::Result PlanTree::open_bounded_pipeline(const Node& node) const {
+  Result out;
+  const auto each = static_cast<std::int64_t>(node.pipeline->recomputations.size());
+  const BoundedChoice& best = (*node.bounded)[node.first];
+  const StateChoice& choice = (*node.states)[at(best.choice)];
+  Node child = node;
+  child.level = goal_ == PlanGoal::time ? Level::states : Level::timed_states;
+  child.bound = best.bound;
+  child.leaves = each;
+  child.plan.degrees = choice.degrees;
+  child.plan.order = choice.order;
+  child.plan.state = choice.state;
+  child.plan.offload = choice.offload;
+  child.choice = best.choice;
+  child.bounded = nullptr;
+  out.children.push_back(std::move(child));
+  if (node.first + 1 == node.bounded->size()) return out;
+  Node others = node;
+  ++others.first;
+  others.bound = (*node.bounded)[others.first].bound;
+  others.leaves -= each;
+  out.children.push_back(std::move(others));
+  return out;
+}
+
+void PlanTree::bound_recomputations(const Node& node, std::vector<BoundedStates>& states,
+                                    double cutoff) const {
   const PipelineShape& pipeline = *node.pipeline;
   const std::int64_t m = micro_batches(node.plan);
   const Held held = held_of(pipeline, m);
   StepBound steps(facts_, pipeline, m);
   const PlanRecomputations choices = pipeline.recomputations;
+  const BoundedStates least = least_of(states);
   for (std::size_t begin = 0; begin < choices.size();) {
     const std::int16_t word = choices[begin].word;
     const WorkPair work = node.work->pair(word);
     std::size_t end = begin + 1;
     while (is_exchange(work) && end < choices.size() && choices[end].word == word) ++end;
     FamilyBounds family(space_, node, choices.subspan(begin, end - begin), held, steps);
-    for (BoundedStates& own : states) bound_family(family, own);
     begin = end;
+    if (goal_ == PlanGoal::time && shrunk(family.step(0) + least.more) > cutoff) continue;
+    BoundedStates any = least;
+    bound_family(family, any);
+    if (any.bound == kNoBound || any.bound > cutoff) continue;
+    for (BoundedStates& own : states) bound_family(family, own);
   }
+}
+
+/// No dearer than any of them. REQUIRES: there is one.
+PlanTree::BoundedStates PlanTree::least_of(const std::vector<BoundedStates>& states) {
+  BoundedStates out = states.front();
+  for (const BoundedStates& own : states) {
+    out.more = std::min(out.more, own.more);
+    out.least = std::min(out.least, own.least);
+    for (std::size_t d = 0; d < out.rest.size(); ++d) {
+      out.rest[d] = std::min(out.rest[d], own.rest[d]);
+    }
+  }
+  out.bound = kNoBound;
+  return out;
 }
 
 void PlanTree::bound_family(FamilyBounds& family, BoundedStates& states) const {
   const auto bytes_at = [&](std::size_t position) {
     return static_cast<double>(together(states.rest, family.activations(position)));
   };
+  if (states.bound <= states.least) return;  // nothing is quicker
   const std::size_t slowest = family.size() - 1;
   if (bytes_at(slowest) > limit_) return;
   if (goal_ == PlanGoal::memory) {
     states.bound = std::min(states.bound, shrunk(bytes_at(slowest)));
     return;
   }
+  if (shrunk(family.step(0) + states.more) >= states.bound) return;
   // The fastest that fits.
   std::size_t low = 0;
-  std::size_t high = slowest;
+  std::size_t high = slowest > 0 && bytes_at(0) <= limit_ ? 0 : slowest;
   while (low < high) {
     const std::size_t middle = (low + high) / 2;
     if (bytes_at(middle) > limit_) {

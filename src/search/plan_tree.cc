@@ -45,6 +45,12 @@ std::int64_t PlanTree::leaves_of_states(const Degrees& mesh) const {
                                    space_.offloads().size());
 }
 
+std::int64_t PlanTree::leaves_of_states(const std::vector<Degrees>& meshes) const {
+  std::int64_t leaves = 0;
+  for (const Degrees& mesh : meshes) leaves += leaves_of_states(mesh);
+  return leaves;
+}
+
 /// Of one mesh, words of the inner axes and micro-batch.
 std::int64_t PlanTree::leaves_of(const Degrees& mesh) const {
   return leaves_of_states(mesh) * leaves_of_pipelines(mesh[at(AxisRole::layer)]);
@@ -112,6 +118,8 @@ Opened<PlanTree::Node, FoundPlan> PlanTree::open(const Node& node, double cutoff
       return open_costed_mesh(node);
     case Level::pipeline:
       return open_pipeline(node, cutoff);
+    case Level::bounded_pipeline:
+      return open_bounded_pipeline(node);
     case Level::states:
       return time_states(node);
     case Level::timed_states:
@@ -222,14 +230,18 @@ PlanTree::Result PlanTree::cost_work(const Node& node) const {
 PlanTree::Result PlanTree::open_work(const Node& node) const {
   Result out;
   const auto work = costs_->recomputed(*node.work);
-  std::map<std::int32_t, double> fastest;  // by degree of the pipeline
+  std::map<std::int32_t, std::vector<Degrees>> by_pipeline;
   for (const Degrees& mesh : (*node.groups)[node.group].meshes) {
-    Node child{.leaves = leaves_of(mesh), .level = Level::mesh, .plan = node.plan, .work = work};
+    by_pipeline[mesh[at(AxisRole::layer)]].push_back(mesh);
+  }
+  for (auto& [degree, meshes] : by_pipeline) {
+    Node child{.level = Level::mesh, .plan = node.plan, .work = work};
+    for (const Degrees& mesh : meshes) child.leaves += leaves_of(mesh);
     if (child.leaves == 0) continue;
-    child.plan.degrees = mesh;
-    const auto [known, is_new] = fastest.emplace(mesh[at(AxisRole::layer)], 0.0);
-    if (is_new) known->second = fastest_pipeline(*work, child.plan);
-    child.bound = shrunk(value_of(known->second, static_cast<double>(work->most)));
+    child.plan.degrees = meshes.front();
+    child.meshes = std::make_shared<const std::vector<Degrees>>(std::move(meshes));
+    child.bound =
+        shrunk(value_of(fastest_pipeline(*work, child.plan), static_cast<double>(work->most)));
     out.children.push_back(std::move(child));
   }
   return out;
@@ -256,49 +268,53 @@ PlanTree::Result PlanTree::open_mesh(const Node& node) const {
   Result out;
   Node child = node;
   child.level = Level::costed_mesh;
-  bound_mesh(*node.work, child);
+  bound_meshes(*node.work, child);
   out.children.push_back(std::move(child));
   return out;
 }
 
-void PlanTree::bound_mesh(const CostedWork& work, Node& mesh) const {
+void PlanTree::bound_meshes(const CostedWork& work, Node& node) const {
   const WholeModel model{.units = costs_->units(),
                          .work = work.all,
-                         .degree = mesh.plan.degree(AxisRole::layer),
-                         .micro_batches = micro_batches(mesh.plan)};
+                         .degree = node.plan.degree(AxisRole::layer),
+                         .micro_batches = micro_batches(node.plan)};
   std::vector<StateChoice> choices;
-  Plan plan = mesh.plan;
-  mesh.bound = kNoBound;
+  Plan plan = node.plan;
+  node.bound = kNoBound;
   const auto add = [&] {
     auto costs = costs_->states(plan);
     const std::int64_t rest = least_mean_rest(model, *costs, grows_ && model.micro_batches == 1);
     const auto bytes = static_cast<double>(std::max(rest, work.most));
     if (bytes > limit_) return;
-    mesh.bound =
-        std::min(mesh.bound, shrunk(value_of(least_mean_step(facts_, model, *costs), bytes)));
-    choices.push_back({.order = plan.order,
+    node.bound =
+        std::min(node.bound, shrunk(value_of(least_mean_step(facts_, model, *costs), bytes)));
+    choices.push_back({.degrees = plan.degrees,
+                       .order = plan.order,
                        .state = plan.state,
                        .offload = plan.offload,
                        .costs = std::move(costs)});
   };
-  for (const std::int16_t order : space_.orders_of(plan.degrees)) {
-    for (const std::int16_t state : space_.states_of(plan.degrees)) {
-      for (const std::int16_t offload : space_.offloads()) {
-        plan.order = order;
-        plan.state = state;
-        plan.offload = offload;
-        add();
+  for (const Degrees& mesh : *node.meshes) {
+    plan.degrees = mesh;
+    for (const std::int16_t order : space_.orders_of(mesh)) {
+      for (const std::int16_t state : space_.states_of(mesh)) {
+        for (const std::int16_t offload : space_.offloads()) {
+          plan.order = order;
+          plan.state = state;
+          plan.offload = offload;
+          add();
+        }
       }
     }
   }
-  mesh.states = std::make_shared<const std::vector<StateChoice>>(std::move(choices));
+  node.states = std::make_shared<const std::vector<StateChoice>>(std::move(choices));
 }
 
 PlanTree::Result PlanTree::open_costed_mesh(const Node& node) const {
   Result out;
   const std::int32_t degree = node.plan.degree(AxisRole::layer);
   const std::int64_t m = micro_batches(node.plan);
-  const std::int64_t states = leaves_of_states(node.plan.degrees);
+  const std::int64_t states = leaves_of_states(*node.meshes);
   for (const PipelineChoice& choice : *costs_->pipelines(degree)) {
     Node child = node;
     child.level = Level::pipeline;

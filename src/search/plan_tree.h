@@ -3,9 +3,10 @@
 //
 //   shape      degrees and words of the axes that cut the work of a unit: sequence, expert, tensor
 //   work       micro-batch: now a unit's kernels and messages are known
-//   mesh       the other degrees; then what the states cost on it
+//   mesh       degree of the pipeline; then what the states cost on all meshes with it
 //   pipeline   schedule, blocks per stage
-//   states     order of the axes, where the states live, what is moved off the device
+//   states     the other degrees, order of the axes, where the states live, what is moved off the
+//              device
 //   plan       recomputation: a job
 #pragma once
 
@@ -67,6 +68,7 @@ class PlanTree {
     mesh,
     costed_mesh,
     pipeline,
+    bounded_pipeline,
     states,
     timed_states,
     plan
@@ -79,12 +81,20 @@ class PlanTree {
     std::vector<Degrees> meshes;
     std::int64_t leaves = 0;
   };
-  /// One way to keep the states on a mesh.
+  /// One way to keep the states, on a mesh of those that give a pipeline the same work.
   struct StateChoice {
+    Degrees degrees{};
     std::int16_t order = 0;
     std::int16_t state = 0;
     std::int16_t offload = 0;
     std::shared_ptr<const StateCosts> costs;
+  };
+  /// One of a mesh's ways to keep the states on a pipeline, and the least value of its plans.
+  struct BoundedChoice {
+    double bound = 0;
+    std::int32_t choice = 0;
+
+    auto operator<=>(const BoundedChoice&) const = default;
   };
   struct Node {
     double bound = 0;
@@ -92,10 +102,12 @@ class PlanTree {
     Level level = Level::shape;
     Plan plan;
     std::shared_ptr<const CostedWork> work;
-    std::shared_ptr<const std::vector<StateChoice>> states;  // of a mesh, that may fit
-    std::int32_t choice = 0;                                 // of states: which of them
+    std::shared_ptr<const std::vector<StateChoice>> states;     // of a mesh, that may fit
+    std::int32_t choice = 0;                                    // of states: which of them
+    std::shared_ptr<const std::vector<BoundedChoice>> bounded;  // of a pipeline, rising
+    std::size_t first = 0;                                      // of them: the first one left
     std::shared_ptr<const PipelineShape> pipeline;
-    std::shared_ptr<const std::vector<Degrees>> meshes;    // of a shape
+    std::shared_ptr<const std::vector<Degrees>> meshes;  // of a shape, or of one pipeline's degree
     std::shared_ptr<const std::vector<WorkGroup>> groups;  // of work
     std::size_t group = 0;                                 // the first one left
     double step = 0;     // of a pipeline: seconds at least, whatever the states
@@ -109,6 +121,9 @@ class PlanTree {
   std::vector<Node> roots() const;
   Opened<Node, FoundPlan> open(const Node& node, double cutoff) const;
   EvaluatedPlan evaluate(const Plan& plan) const;
+
+  /// States of a pipeline, and below: what hinders a plan is in the bound.
+  static bool is_deep(const Node& node) { return node.level >= Level::bounded_pipeline; }
 
   /// Leaves of all roots.
   std::int64_t size() const;
@@ -125,15 +140,19 @@ class PlanTree {
   Result open_mesh(const Node& node) const;
   Result open_costed_mesh(const Node& node) const;
   Result open_pipeline(const Node& node, double cutoff) const;
+  Result open_bounded_pipeline(const Node& node) const;
   /// States of a pipeline, bounded before the recomputation is chosen.
   struct BoundedStates {
     std::int32_t choice = 0;  // of the node's states
     double more = 0;          // seconds beyond those of the work
+    double least = 0;         // value of any of its plans, whatever the memory
     double bound = 0;
     std::vector<std::int64_t> rest;  // bytes by device
   };
   /// Bounds each of them by its best recomputation.
-  void bound_recomputations(const Node& node, std::vector<BoundedStates>& states) const;
+  void bound_recomputations(const Node& node, std::vector<BoundedStates>& states,
+                            double cutoff) const;
+  static BoundedStates least_of(const std::vector<BoundedStates>& states);
   void bound_family(FamilyBounds& family, BoundedStates& states) const;
   double least_step(const CostedWork& work, const PipelineChoice& pipeline, std::int64_t m) const;
   double flow_of(const Node& node, const PlanSpace::Recomputation& choice) const;
@@ -142,12 +161,13 @@ class PlanTree {
   Result open_plan(const Node& node) const;
 
   double fastest_pipeline(const CostedWork& work, const Plan& mesh) const;
-  void bound_mesh(const CostedWork& work, Node& mesh) const;
+  void bound_meshes(const CostedWork& work, Node& node) const;
   StepCosts messages_of(const PipelineShape& pipeline, const Job& job) const;
   std::string broken_rule(const Job& job) const;
   std::int64_t leaves_of_pipelines(std::int32_t degree) const;
   std::int64_t leaves_of(const Degrees& mesh) const;
   std::int64_t leaves_of_states(const Degrees& mesh) const;
+  std::int64_t leaves_of_states(const std::vector<Degrees>& meshes) const;
   std::int64_t micro_batches(const Plan& plan) const;
   double value_of(double step, double bytes) const;
 

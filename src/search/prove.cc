@@ -18,7 +18,9 @@ PlanProof prove(const Job& job) {
                                                         : verdict.findings.front().difference;
     return {.kind = PlanProof::Kind::broken, .reason = reason};
   } catch (const InputError& error) {
-    return {.kind = PlanProof::Kind::unproven, .reason = error.what()};
+    InputFault fault = error.fault();
+    fault.where.clear();  // no flag of the caller
+    return {.kind = PlanProof::Kind::unproven, .reason = describe(fault)};
   }
 }
 

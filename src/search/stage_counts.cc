@@ -91,6 +91,9 @@ PipelineShape pipeline_shape(const PlanSpace& space, std::int32_t degree, std::i
     });
     out.like.push_back(static_cast<std::int32_t>(same - out.devices.begin()));
   }
+  out.unlike = out.units;
+  std::ranges::sort(out.unlike);
+  out.unlike.erase(std::ranges::unique(out.unlike).begin(), out.unlike.end());
   out.recomputations = space.recomputations(most);
   return out;
 }

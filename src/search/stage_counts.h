@@ -32,6 +32,7 @@ struct PipelineShape {
   Schedule schedule;  // of one device: the plainest one
   std::vector<std::vector<DeviceChunk>> devices;
   std::vector<std::vector<std::int32_t>> units;          // by device, kind: how many
+  std::vector<std::vector<std::int32_t>> unlike;         // the different ones of these
   std::vector<PlanSpace::Recomputation> recomputations;  // those of one word in rising order
   std::vector<std::int32_t> like;  // by device: the first one with the same runs and messages
 };

@@ -66,7 +66,7 @@ StateCosts state_costs(const PlanSpace& space, const Plan& plan, Workbench& benc
   alone.split = kNoSplit;
   space.apply(alone, bench.job);
   bench.job.recompute = {};
-  const Layout layout = lay_out(bench.job, bench.prepared.front());
+  const Layout layout = lay_out_parameters(bench.job, bench.prepared.front());
   const UpdateRates rates = update_rates(bench.job);
   MessageTimer timer(bench.job);
   StateCosts out(bench.job.model.kinds.size());
