@@ -18,8 +18,21 @@ struct Keeps {
   std::vector<Keep> made;
 };
 
+/// Whether a tensor's state is moved, where a fraction of its unit's is: whole tensors in their
+/// order, as long as half of the next or more belongs to the fraction.
+bool is_moved(const UnitKind& kind, const Parameter& parameter, Rational fraction) {
+  std::int64_t before = 0;
+  std::int64_t all = 0;
+  for (const Parameter& other : kind.parameters) {
+    if (&other < &parameter) before += elements_of(other.dims);
+    all += elements_of(other.dims);
+  }
+  return Rational(2 * before + elements_of(parameter.dims)) <= fraction * Rational(2 * all);
+}
+
 /// Reads what one axis says of the parameter's states.
-void read_axis(Lowering& in, std::size_t a, ParameterPlan& plan, Keeps& keeps_of_plan) {
+void read_axis(Lowering& in, const UnitKind& kind, std::size_t a, ParameterPlan& plan,
+               Keeps& keeps_of_plan) {
   auto& [keeps, keeps_made] = keeps_of_plan;
   const AxisPlacement& axis = in.job.placement.axes[a];
   const How& how = how_of(axis, plan.source->classes, std::nullopt);
@@ -29,7 +42,8 @@ void read_axis(Lowering& in, std::size_t a, ParameterPlan& plan, Keeps& keeps_of
   }
   for (const State state : {State::parameters, State::optimizer, State::gradients}) {
     const auto s = static_cast<std::size_t>(state);
-    if (how.modes[state] == Mode::offloaded || how.offload[s]) plan.on_host[s] = true;
+    const bool moved = how.offload[s] && is_moved(kind, *plan.source, how.offload[s]->fraction);
+    if (how.modes[state] == Mode::offloaded || moved) plan.on_host[s] = true;
   }
   if (how.cut != Cut::batch && how.cut != Cut::sequence) return;
   switch (how.modes.parameters) {
@@ -307,7 +321,8 @@ UnitParameters plan_parameters(Lowering& in, int k, const std::vector<UnitParame
       plan.rule = in.model.reference.kinds[at(k)].parameters[at(pieces.front())].rule;
       read_pieces(in, k, pieces, plan);
       Keeps keeps;
-      for (std::size_t a = 0; a < in.job.placement.axes.size(); ++a) read_axis(in, a, plan, keeps);
+      for (std::size_t a = 0; a < in.job.placement.axes.size(); ++a)
+        read_axis(in, source, a, plan, keeps);
       read_keep(in, keeps, plan);
       forget_cut_axes(plan);
       require_whole_state(plan);

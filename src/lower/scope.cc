@@ -28,7 +28,7 @@ void require_offload(const std::string& axis, const How& how) {
     if (!how.offload[s]) continue;
     const State state = static_cast<State>(s);
     const std::string words = axis + ": offload(" + std::string(name_of(state)) + ")";
-    if (how.offload[s]->fraction != Rational(1)) {
+    if (state == State::activations && how.offload[s]->fraction != Rational(1)) {
       refuse(kPlacement, words, "moves a part of the state only: no step program yet",
              "all of it, or none");
     }

@@ -95,6 +95,8 @@ std::vector<CatalogueJob> all_catalogue_jobs() {
       "tp=2:tp+sp",
       "cp=2:gather",
       "dp=4:zero1+offload(optimizer)",
+      "dp=4:zero1+offload(optimizer=1/2)",
+      "dp=2:zero3+offload(parameters=1/4) tp=2:tp+sp",
       "dp=2:zero1 tp=2:tp",
       "dp=2:zero2 tp=2:tp+sp",
       "dp=3:zero1 tp=2:tp+sp",
