@@ -86,6 +86,23 @@ std::int64_t batch_ways(const Placement& placement) {
   return ways;
 }
 
+/// Activations that rest nowhere (A = M) are all made again: the same as "full", so that any other
+/// word contradicts the placement, "none" too.
+void check_recompute(const JobRequest& request, const Job& job) {
+  if (!request.recompute || job.recompute.kind == Recompute::Kind::full) return;
+  for (const AxisPlacement& axis : job.placement.axes) {
+    if (axis.how.modes.activations != Mode::materialized) continue;
+    const std::string kept(symbol_of(default_modes(axis.how.cut).activations));
+    const std::string name(axis.axis.text());
+    throw InputError({.where = where_of(request, "recompute"),
+                      .value = *request.recompute,
+                      .problem = "contradicts the placement: activations are M along " + name +
+                                 ", which recomputes every block",
+                      .allowed = "full, nothing, or activations " + kept + " along " + name,
+                      .nearest = "full"});
+  }
+}
+
 Batch batch_of(const JobRequest& request, Job& job) {
   Batch batch;
   batch.micro = request.micro_batch.value_or(1);
@@ -173,6 +190,7 @@ Job load_job(const Catalog& catalog, const JobRequest& request) {
   Job job = load_trained(catalog, request);
   job.placement = parse_placement(*request.placement, strategies.vocabulary);
   job.placement_text = print_placement(job.placement, strategies.vocabulary);
+  check_recompute(request, job);
   job.schedule = schedule_of(strategies, job.placement);
   job.attention = attention_of(strategies, job.placement);
   job.methods = methods_of(strategies, job.placement);

@@ -101,6 +101,22 @@ TEST(LoadJobTest, WrongWordsAreExplained) {
             std::string::npos);
 }
 
+// A = M is the same as full: said twice it may be said the same.
+TEST(LoadJobTest, RecomputationMayNotContradictThePlacement) {
+  JobRequest asked = request();
+  asked.placement = "dp=2:batch(R,S,R,M)";
+  EXPECT_EQ(load(asked).recompute.kind, Recompute::Kind::none);
+  asked.recompute = "full";
+  EXPECT_EQ(load(asked).recompute.kind, Recompute::Kind::full);
+  for (const char* other : {"none", "selective", "every=2", "first=1"}) {
+    asked.recompute = other;
+    EXPECT_EQ(job_complaint(asked),
+              "--recompute: '" + std::string(other) +
+                  "' contradicts the placement: activations are M along dp, which recomputes every "
+                  "block; expected full, nothing, or activations R along dp; did you mean 'full'?");
+  }
+}
+
 TEST(ParseRecomputeTest, EveryForm) {
   const auto parse = [](const char* text) { return parse_recompute(text, "x"); };
   EXPECT_EQ(parse("none"), Recompute{});
