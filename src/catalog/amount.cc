@@ -1,8 +1,9 @@
-// Amounts of engine profiles: products of numbers and symbols.
+// Amounts of engine profiles: products of numbers and symbols, and numbers added to them.
 #include <charconv>
 
 #include "catalog/profile_catalog.h"
 #include "catalog/words.h"
+#include "units/checked.h"
 #include "units/error.h"
 #include "units/nearest.h"
 
@@ -13,6 +14,17 @@ std::string trimmed(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(' ');
   if (begin == std::string_view::npos) return {};
   return std::string(text.substr(begin, text.find_last_not_of(' ') - begin + 1));
+}
+
+std::vector<std::string> parts_of(const std::string& text, char between) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t end = text.find(between, begin);
+    parts.push_back(trimmed(std::string_view(text).substr(begin, end - begin)));
+    if (end == std::string::npos) return parts;
+    begin = end + 1;
+  }
 }
 
 // The factor that the unit behind a number stands for; 0 for an unknown unit.
@@ -64,22 +76,40 @@ Symbol symbol_in(const std::string& part, const std::string& where) {
                     .nearest = nearest(part, words)});
 }
 
-}  // namespace
-
-Amount parse_amount(const std::string& text, const std::string& where) {
+Amount product_in(const std::string& text, const std::string& where) {
   Amount amount;
-  std::size_t begin = 0;
-  while (true) {
-    const std::size_t end = text.find('*', begin);
-    const std::string part = trimmed(std::string_view(text).substr(begin, end - begin));
+  for (const std::string& part : parts_of(text, '*')) {
     if (const auto number = fraction_in(part)) {
       amount.factor = amount.factor * *number;
     } else {
       amount.symbols.push_back(symbol_in(part, where));
     }
-    if (end == std::string::npos) return amount;
-    begin = end + 1;
   }
+  return amount;
+}
+
+}  // namespace
+
+Amount parse_amount(const std::string& text, const std::string& where) {
+  const std::vector<std::string> summands = parts_of(text, '+');
+  if (summands.size() == 1) return product_in(text, where);
+  Amount sum{.factor = Rational(0)};
+  for (const std::string& summand : summands) {
+    Amount one = product_in(summand, where);
+    const bool number = one.symbols.empty() && one.factor.denominator() == 1;
+    const bool second = !sum.symbols.empty() || one.symbols.empty();
+    if (!number && second) {
+      refuse(where, text, "adds more than whole numbers to a product",
+             "such as \"7 + tensor_degree\"");
+    }
+    if (number) {
+      sum.added = checked_add(sum.added, one.factor.numerator(), where);
+    } else {
+      sum.factor = one.factor;
+      sum.symbols = std::move(one.symbols);
+    }
+  }
+  return sum;
 }
 
 }  // namespace placet

@@ -41,6 +41,19 @@ ScalarFact message_grain(const char* key, MessageGrain Profile::*field) {
   return word(key, field, {"unit", "everything", "bucket", "tensor"});
 }
 
+/// {"dtype": "int8", "constants": "fp32", "block": 8000}; without a block: one per row or column.
+ScalarFact quantised(const char* key, std::optional<Quantised> Profile::*field, bool in_blocks) {
+  return {key, [=](const Reader& value, Profile& p) {
+            std::vector<std::string> keys = {"dtype", "constants"};
+            if (in_blocks) keys.emplace_back("block");
+            value.allow(keys);
+            Quantised format{.dtype = read_dtype(value.at("dtype")),
+                             .constants = read_dtype(value.at("constants"))};
+            if (in_blocks) format.block = value.at("block").whole({1, kMostElements});
+            p.*field = format;
+          }};
+}
+
 ScalarFacts gradient_facts() {
   return {word("gradient_life", &Profile::gradient_life, {"resting", "growing"}),
           word("scatter_path", &Profile::scatter_path,
@@ -56,6 +69,8 @@ ScalarFacts gradient_facts() {
           whole("replica_bucket_bytes", &Profile::replica_bucket_bytes, {0, kMostBytes}),
           {"reduce_over_sequence",
            [](const Reader& value, Profile& p) { p.reduce_over_sequence = read_dtype(value); }},
+          quantised("quantised_gathers", &Profile::quantised_gathers, true),
+          quantised("quantised_reductions", &Profile::quantised_reductions, false),
           flag("later_stages_use_one_bucket", &Profile::later_stages_use_one_bucket),
           message_grain("shared_gradient_grain", &Profile::shared_gradient_grain),
           flag("shared_gradients_whole", &Profile::shared_gradients_whole),

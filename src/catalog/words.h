@@ -27,7 +27,7 @@ Enum read_enum(const Reader& reader, int count, Spell spell) {
   return static_cast<Enum>(reader.one_of(words_of<Enum>(count, spell)));
 }
 
-inline constexpr int kDtypeCount = 10;
+inline constexpr int kDtypeCount = 12;
 inline constexpr int kModeCount = 5;
 
 /// Spellings of all number formats.

@@ -131,6 +131,7 @@ std::int64_t value_of(Symbol symbol, const Layout& layout, const Stage& stage) {
 std::int64_t evaluate(const Amount& amount, const Layout& layout, const Stage& stage) {
   Rational product = amount.factor;
   for (Symbol symbol : amount.symbols) product = product * value_of(symbol, layout, stage);
+  product = product + Rational(amount.added);
   return (product.numerator() + product.denominator() - 1) / product.denominator();
 }
 

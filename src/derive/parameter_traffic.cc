@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "derive/communication.h"
+#include "derive/quantised_traffic.h"
 #include "derive/state_bytes.h"
 #include "derive/update_inputs.h"
 #include "profile/conditions.h"
@@ -201,8 +202,22 @@ class ParameterTraffic {
       const std::int64_t part = parameter.rest[parameter.materialized != 0 ? 1 : 0];
       add(copy, 0, elements_moved(part, used_from_host(parameter)), 1);
     }
-    add(move, axes,
-        largest_share(padded(parameter, axes | later), degree_of(job_.placement, later)));
+    const std::int64_t whole =
+        largest_share(padded(parameter, axes | later), degree_of(job_.placement, later));
+    if (profile_.quantised_gathers) return gather_quantised(move, axes, whole);
+    add(move, axes, whole);
+  }
+
+  /// Each device quantises its part; the constants of its blocks are gathered beside it.
+  void gather_quantised(Move move, AxisMask axes, std::int64_t whole) {
+    const Quantised& format = *profile_.quantised_gathers;
+    const std::int64_t parts = degree_of(job_.placement, axes);
+    move.dtype = format.dtype;
+    move.constants = nullptr;
+    add(move, axes, whole);
+    move.dtype = format.constants;
+    move.what = "constants of gathered parameters";
+    add(move, axes, checked_multiply(equal_blocks(whole / parts, format.block), parts, "blocks"));
   }
 
   // --- gradients
@@ -247,13 +262,13 @@ class ParameterTraffic {
     std::int64_t left = padded(parameter, each | to_owner | (consumed & parameter.owned));
     if (each != 0) {
       const AxisMask follow = profile_.replicas_follow_scatter ? rest : 0;
-      left = scatter(path_of(parameter), each, follow, {left, Phase::backward, true});
+      left = scatter(parameter, each, follow, {left, Phase::backward, true});
       rest &= ~follow;
     }
-    left = scatter(path_of(parameter), consumed & parameter.owned, consumed & ~parameter.owned,
+    left = scatter(parameter, consumed & parameter.owned, consumed & ~parameter.owned,
                    {left, Phase::backward, true});
     if (to_owner != 0) {
-      left = scatter(path_of(parameter), to_owner, rest, {left, Phase::reduce, false});
+      left = scatter(parameter, to_owner, rest, {left, Phase::reduce, false});
     } else {
       Move last = reduction(Collective::all_reduce, Phase::reduce, false);
       const bool whole = each == 0 && consumed == 0;
@@ -292,24 +307,43 @@ class ParameterTraffic {
 
   /// Reduces to the owners over `axes`, and what is left over `others`. An all-reduce that serves
   /// as a scatter makes the same transition over both: one group. Gives the elements left.
-  std::int64_t scatter(ScatterPath path, AxisMask axes, AxisMask others, const Part& part) {
+  std::int64_t scatter(const LocalParameter& parameter, AxisMask axes, AxisMask others,
+                       const Part& part) {
     if ((axes | others) == 0) return part.elements;
     const std::int64_t left =
         axes == 0 ? part.elements : largest_part(job_.placement, part.elements, axes);
-    if (path == ScatterPath::all_reduce_and_slice) {
+    if (path_of(parameter) == ScatterPath::all_reduce_and_slice) {
       Move all = reduction(Collective::all_reduce, part.phase, part.each);
       all.sharded = true;
       add(all, axes | others, part.elements);
       return left;
     }
-    Move to_owners = reduction(Collective::reduce_scatter, part.phase, part.each);
-    to_owners.sharded = true;
-    if (axes != 0) add(to_owners, axes, part.elements);
+    to_owners(parameter, axes, part);
     Move rest = reduction(Collective::all_reduce, part.phase, part.each);
     rest.shard_of = degree_of(job_.placement, axes);
     rest.sharded = rest.shard_of > 1;
     add_last(rest, others, left);
     return left;
+  }
+
+  /// A reduce-scatter, or exchanges of quantised numbers where the engine has them and the tensor
+  /// can go that way. Such engines reduce tensor by tensor.
+  void to_owners(const LocalParameter& parameter, AxisMask axes, const Part& part) {
+    Move move = reduction(Collective::reduce_scatter, part.phase, part.each);
+    move.sharded = true;
+    if (!profile_.quantised_reductions) return add(move, axes, part.elements);
+    move.grain = MessageGrain::tensor;
+    if (!can_be_exchanged(job_.placement, parameter, axes)) return add(move, axes, part.elements);
+    move.collective = Collective::all_to_all;
+    move.op = ReduceOp::none;
+    for (const GradientExchange& step : gradient_exchanges(job_.placement, parameter, axes)) {
+      move.what = "quantised gradients";
+      move.dtype = profile_.quantised_reductions->dtype;
+      add(move, step.axes, step.elements);
+      move.what = "constants of quantised gradients";
+      move.dtype = profile_.quantised_reductions->constants;
+      add(move, step.axes, step.blocks);
+    }
   }
 
   /// The engine's path for this tensor: one of the first two.

@@ -19,10 +19,12 @@ MatmulFormat format_of(Dtype dtype) {
       return MatmulFormat::fp8;
     case Dtype::fp4:
     case Dtype::nf4:
+    case Dtype::int4:
       return MatmulFormat::fp4;
     case Dtype::fp32:
     case Dtype::int32:
     case Dtype::int64:
+    case Dtype::fp64:
       return MatmulFormat::fp32;
     case Dtype::bf16:
       return MatmulFormat::bf16;

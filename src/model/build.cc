@@ -319,6 +319,9 @@ void add_figures(const Mixer& mixer, std::int64_t uses, ModelFigures& figures) {
   } else if (const auto* m = std::get_if<Moe>(&mixer)) {
     figures.experts = std::max(figures.experts, m->experts);
     figures.experts_per_token = std::max(figures.experts_per_token, m->experts_per_token);
+  } else if (const auto* s = std::get_if<StateSpace>(&mixer)) {
+    const bool fewest = figures.state_heads == 0 || s->pieces < figures.state_heads;
+    if (fewest) figures.state_heads = s->pieces;
   }
 }
 

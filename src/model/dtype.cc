@@ -14,14 +14,15 @@ namespace {
 using Spelling = std::pair<std::string_view, Dtype>;
 
 // The first spelling of a format is the one printed.
-constexpr std::array<Spelling, 19> kSpellings{{
+constexpr std::array<Spelling, 22> kSpellings{{
     {"fp32", Dtype::fp32},     {"bf16", Dtype::bf16},         {"fp16", Dtype::fp16},
     {"fp8", Dtype::fp8},       {"int64", Dtype::int64},       {"int32", Dtype::int32},
     {"int8", Dtype::int8},     {"uint8", Dtype::uint8},       {"nf4", Dtype::nf4},
     {"fp4", Dtype::fp4},       {"float32", Dtype::fp32},      {"float", Dtype::fp32},
     {"bfloat16", Dtype::bf16}, {"float16", Dtype::fp16},      {"half", Dtype::fp16},
     {"float8", Dtype::fp8},    {"float8_e4m3fn", Dtype::fp8}, {"long", Dtype::int64},
-    {"int", Dtype::int32},
+    {"int", Dtype::int32},     {"fp64", Dtype::fp64},         {"int4", Dtype::int4},
+    {"float64", Dtype::fp64},
 }};
 
 }  // namespace

@@ -12,13 +12,27 @@ namespace placet {
 
 /// Format of a stored number. `nf4` is the 4-bit block format of QLoRA (its block constants are
 /// facts of data/formats, not part of the 4 bits).
-enum class Dtype : std::uint8_t { fp32, bf16, fp16, fp8, int64, int32, int8, uint8, nf4, fp4 };
+enum class Dtype : std::uint8_t {
+  fp32,
+  bf16,
+  fp16,
+  fp8,
+  int64,
+  int32,
+  int8,
+  uint8,
+  nf4,
+  fp4,
+  fp64,
+  int4
+};
 
 /// Bits one element takes: fp32 32, bf16 and fp16 16, fp8, int8 and uint8 8, int64 64, int32 32,
-/// nf4 and fp4 4.
+/// nf4, fp4 and int4 4, fp64 64.
 constexpr std::int64_t bits_of(Dtype dtype) {
   switch (dtype) {
     case Dtype::int64:
+    case Dtype::fp64:
       return 64;
     case Dtype::fp32:
     case Dtype::int32:
@@ -32,6 +46,7 @@ constexpr std::int64_t bits_of(Dtype dtype) {
       return 8;
     case Dtype::nf4:
     case Dtype::fp4:
+    case Dtype::int4:
       return 4;
   }
   return 0;

@@ -206,8 +206,10 @@ struct ModelFigures {
   std::int64_t attention_width = 0;  // sum over blocks of heads x head size (12 s x this: FLOPs)
   std::int64_t experts = 0;          // routed experts per MoE block, 0 if dense
   std::int64_t experts_per_token = 0;
-  std::int64_t heads = 0;         // query heads of the widest block
-  std::int64_t kv_heads = 0;      // of the widest block
+  std::int64_t heads = 0;        // query heads of the widest block
+  std::int64_t kv_heads = 0;     // of the widest block
+  std::int64_t state_heads = 0;  // pieces of recurrences that no cut tears: groups of state spaces,
+                                 // key heads of delta nets; the fewest over blocks, 0: none
   std::int64_t max_sequence = 0;  // 0: the model does not limit it
 
   friend bool operator==(const ModelFigures&, const ModelFigures&) = default;

@@ -38,7 +38,7 @@ std::int64_t amount_of(const Amount& amount, const Job& job) {
   for (Symbol symbol : amount.symbols) {
     product = saturating_multiply(product, value_in_job(symbol, job).value_or(0));
   }
-  return product / amount.factor.denominator();
+  return saturating_add(product / amount.factor.denominator(), amount.added);
 }
 
 bool holds(const Comparison& comparison, const Job& job) {
@@ -216,6 +216,8 @@ std::optional<std::int64_t> value_in_job(Symbol symbol, const Job& job) {
       return figures.heads;
     case Symbol::kv_heads:
       return figures.kv_heads;
+    case Symbol::state_heads:
+      return figures.state_heads;
     case Symbol::model_blocks:
       return figures.blocks;
     case Symbol::model_experts:

@@ -36,7 +36,8 @@ constexpr std::array<std::string_view, kSymbolCount> kSymbolNames = {"micro_batc
                                                                      "choices",
                                                                      "moe_blocks",
                                                                      "expert_tensor_degree",
-                                                                     "moe_passes"};
+                                                                     "moe_passes",
+                                                                     "state_heads"};
 
 SavedSlots slots(std::uint16_t inputs, std::uint16_t outputs, std::uint16_t internals) {
   return {.inputs = inputs, .outputs = outputs, .internals = internals};

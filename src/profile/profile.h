@@ -70,16 +70,18 @@ enum class Symbol : std::uint8_t {
   choices,               // experts per token
   moe_blocks,            // blocks with routed experts that the device hosts
   expert_tensor_degree,  // product of the axes that cut the experts themselves
-  moe_passes             // moe_blocks, those twice whose experts run again in backward
+  moe_passes,            // moe_blocks, those twice whose experts run again in backward
+  state_heads  // groups of state spaces or key heads of delta nets, before any cut; 0: none
 };
-inline constexpr int kSymbolCount = 30;
+inline constexpr int kSymbolCount = 31;
 std::string_view name_of(Symbol symbol);
 std::optional<Symbol> symbol_named(std::string_view name);
 
-/// factor x product of symbols.
+/// factor x product of symbols + added.
 struct Amount {
   Rational factor{1};
   std::vector<Symbol> symbols;
+  std::int64_t added = 0;
   friend bool operator==(const Amount&, const Amount&) = default;
 };
 
@@ -206,6 +208,15 @@ enum class ScatterPath : std::uint8_t {
   reduce_scatter_if_gathered
 };
 
+/// Numbers quantised for the wire: in blocks, with one constant each.
+struct Quantised {
+  Dtype dtype = Dtype::int8;
+  Dtype constants = Dtype::fp32;
+  std::int64_t block =
+      0;  // most numbers of a block; 0: as many blocks as a matrix has rows or columns
+  friend bool operator==(const Quantised&, const Quantised&) = default;
+};
+
 /// What one message of a state carries: a unit's tensors; everything the device holds, at once; the
 /// same in buckets of so many elements; one tensor.
 enum class MessageGrain : std::uint8_t { unit, everything, bucket, tensor };
@@ -282,9 +293,13 @@ struct Profile {
   std::int64_t bucket_elements = 0;                  // for MessageGrain::bucket
   std::int64_t bucket_elements_per_replica = 0;      // a bucket is at least this x batch_degree
   std::int64_t bucket_bytes = 0;                     // instead of elements
-  std::int64_t replica_bucket_bytes = 0;           // of gradients that replicas alone share, where
-                                                   // others go unit by unit; 0: they do too
-  std::optional<Dtype> reduce_over_sequence;       // format of reductions under a sequence axis
+  std::int64_t replica_bucket_bytes = 0;      // of gradients that replicas alone share, where
+                                              // others go unit by unit; 0: they do too
+  std::optional<Dtype> reduce_over_sequence;  // format of reductions under a sequence axis
+  /// Of parameters gathered for use, and of gradients reduced to owners that hold parts of the
+  /// parameters too: those are exchanged and summed axis by axis.
+  std::optional<Quantised> quantised_gathers;
+  std::optional<Quantised> quantised_reductions;
   bool later_stages_use_one_bucket = false;        // all but the first stage: everything at once
   MessageGrain gather_grain = MessageGrain::unit;  // of gathers for use
   /// Gradients of tensors that a tensor cut leaves whole (norm weights between parallel regions):

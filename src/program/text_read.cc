@@ -99,8 +99,9 @@ void read_buffer_declaration(ProgramReader& r) {
   const std::string format = r.in.expect_word("the format of its numbers: fp32, bf16, ...");
   const std::optional<Dtype> dtype = dtype_named(format);
   if (!dtype) {
-    static const std::vector<std::string> kFormats = {"fp32",  "bf16", "fp16",  "fp8", "int64",
-                                                      "int32", "int8", "uint8", "nf4", "fp4"};
+    static const std::vector<std::string> kFormats = {"fp32",  "bf16",  "fp16", "fp8",
+                                                      "int64", "int32", "int8", "uint8",
+                                                      "nf4",   "fp4",   "fp64", "int4"};
     r.in.refuse_unknown(format, "a format of numbers", kFormats);
   }
   family.type.dtype = *dtype;

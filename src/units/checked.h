@@ -42,7 +42,14 @@ constexpr std::int64_t checked_multiply(std::int64_t a, std::int64_t b,
   return result;
 }
 
-/// a * b, and the largest or smallest number where that is out of range: for comparisons only.
+/// a + b and a * b, and the largest or smallest number where that is out of range: for comparisons
+/// only.
+constexpr std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
+  std::int64_t result = 0;
+  if (!__builtin_add_overflow(a, b, &result)) return result;
+  return a < 0 ? INT64_MIN : INT64_MAX;
+}
+
 constexpr std::int64_t saturating_multiply(std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
   if (!__builtin_mul_overflow(a, b, &result)) return result;

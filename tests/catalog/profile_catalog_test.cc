@@ -291,9 +291,17 @@ TEST(AmountTest, NumbersUnitsAndSymbols) {
   EXPECT_EQ(amount.symbols, (std::vector<Symbol>{Symbol::micro_batch, Symbol::hidden}));
 }
 
+TEST(AmountTest, WholeNumbersAreAddedToAProduct) {
+  const Amount amount = parse_amount("7 + 2 * tensor_degree + 1", "x");
+  EXPECT_EQ(amount.factor, Rational(2));
+  EXPECT_EQ(amount.symbols, std::vector<Symbol>{Symbol::tensor_degree});
+  EXPECT_EQ(amount.added, 8);
+  EXPECT_EQ(parse_amount("2 + 3", "x"), (Amount{.factor = Rational(0), .added = 5}));
+}
+
 TEST(AmountTest, NonsenseIsRefused) {
-  for (const char* text :
-       {"", "*", "2 *", "2 TiB", "1/0", "-3", "2 hidden", "1.", "hidden hidden"}) {
+  for (const char* text : {"", "*", "2 *", "2 TiB", "1/0", "-3", "2 hidden", "1.", "hidden hidden",
+                           "hidden + heads", "1/2 + hidden", "hidden +", "+"}) {
     EXPECT_THROW(parse_amount(text, "x"), InputError) << text;
   }
 }

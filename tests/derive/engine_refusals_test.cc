@@ -20,6 +20,12 @@ std::size_t refusals(const std::string& engine, const std::string& placement, in
   return refusals(engine_job(engine, wide(blocks), placement, 8, 8));
 }
 
+/// Refusals of a model with other shapes, of 8 tokens and 8 samples unless said.
+std::size_t refusals_of(const Architecture& shapes, const std::string& engine,
+                        const std::string& placement, std::int64_t samples = 8) {
+  return refusals(engine_job(engine, build_model(shapes), placement, 8, samples));
+}
+
 std::size_t refusals_of_recomputed(const std::string& engine, const std::string& placement) {
   Job job = engine_job(engine, wide(4), placement, 8, 8);
   job.recompute.kind = Recompute::Kind::full;
@@ -100,6 +106,78 @@ TEST(Engines, RefuseSchedulesThatTheyDoNotHave) {
   EXPECT_EQ(refusals("nanotron@2026.04", "pp=4:dualpipe", 8), 1U);
   EXPECT_EQ(refusals("torchtitan@2026.02", "pp=4:zb-v", 8), 0U);
   EXPECT_EQ(refusals("torchtitan@2026.02", "pp=4:zb-h1", 8), 1U);
+}
+
+// 12 query heads and 3 key/value heads: 3 ranks hold one of them each, 6 share them in pairs; 2 and
+// 4 ranks would tear one.
+TEST(Engines, RefuseKeyValueHeadsThatRanksWouldTear) {
+  Architecture odd = wide_architecture(4);
+  attention_in(odd).heads = 12;
+  attention_in(odd).kv_heads = 3;
+  EXPECT_EQ(refusals_of(odd, "megatron@2026", "tp=3:tp"), 0U);
+  EXPECT_EQ(refusals_of(odd, "megatron@2026", "tp=6:tp"), 0U);
+  EXPECT_EQ(refusals_of(odd, "megatron@2026", "tp=2:tp"), 1U);
+  EXPECT_EQ(refusals_of(odd, "megatron@2026", "tp=4:tp"), 1U);
+}
+
+// Groups of 4 micro-batches, one per stage: 8 are two, 6 are one and a half. Plain 1F1B takes any.
+TEST(Engines, RefuseMicroBatchesThatFillNoGroupOfAnInterleavedSchedule) {
+  for (const char* engine : {"megatron@2026", "megatron@2025", "megatron@2022", "megatron@2021"}) {
+    const Architecture shapes = wide_architecture(8);
+    EXPECT_EQ(refusals_of(shapes, engine, "pp=4:interleaved(2)", 8), 0U) << engine;
+    EXPECT_EQ(refusals_of(shapes, engine, "pp=4:interleaved(2)", 6), 1U) << engine;
+    EXPECT_EQ(refusals_of(shapes, engine, "pp=4:1f1b", 6), 0U) << engine;
+  }
+}
+
+// 4 experts.
+TEST(Engines, RefuseExpertsThatTheyCannotPlace) {
+  const Architecture shapes = expert_architecture(4);
+  EXPECT_EQ(refusals_of(shapes, "megatron@2026", "ep=2:ep"), 0U);
+  EXPECT_EQ(refusals_of(shapes, "megatron@2026", "ep=4:ep"), 0U);
+  EXPECT_EQ(refusals_of(shapes, "megatron@2026", "ep=3:ep", 9), 1U);
+  EXPECT_EQ(refusals_of(shapes, "megatron@2026", "ep=2:ep tp=2:tp+sp"), 0U);
+  EXPECT_EQ(refusals_of(shapes, "megatron@2026", "ep=2:ep tp=2:tp"), 1U);
+  EXPECT_EQ(refusals("megatron@2026", "tp=2:tp"), 0U);  // no experts, no need
+}
+
+// 4 heads: 2 and 4 devices take whole heads, 3 the uneven path, 8 would be left without.
+TEST(Engines, RefuseMoreDevicesThanHeads) {
+  EXPECT_EQ(refusals("deepspeed@0.19.2", "sp=2:ulysses+zero3"), 0U);
+  EXPECT_EQ(refusals("deepspeed@0.19.2", "sp=3:ulysses+zero3"), 0U);
+  EXPECT_EQ(refusals("deepspeed@0.19.2", "sp=4:ulysses+zero3"), 0U);
+  EXPECT_EQ(refusals("deepspeed@0.19.2", "sp=8:ulysses+zero3"), 1U);
+}
+
+// 8 tokens in 2 x tp x cp parts.
+TEST(Engines, RefuseSequencesThatDoNotDivide) {
+  EXPECT_EQ(refusals("torchtitan@2026.02", "cp=2:gather+fsdp tp=2:tp+sp"), 0U);
+  EXPECT_EQ(refusals("torchtitan@2026.02", "cp=4:gather+fsdp tp=2:tp+sp"), 1U);
+  EXPECT_EQ(refusals("torchtitan@2026.02", "tp=8:tp+sp"), 1U);
+  EXPECT_EQ(refusals("torchtitan@2026.02", "cp=3:gather+fsdp"), 1U);
+}
+
+// 4 blocks, with embedding and output 6 parts.
+TEST(Engines, RefuseMoreStagesThanPartsOfTheModel) {
+  EXPECT_EQ(refusals("torchtitan@2026.02", "pp=4:1f1b"), 0U);
+  EXPECT_EQ(refusals("torchtitan@2026.02", "pp=6:1f1b"), 0U);
+  EXPECT_EQ(refusals("torchtitan@2026.02", "pp=7:1f1b"), 1U);
+  EXPECT_EQ(refusals("torchtitan@2026.02", "pp=4:interleaved(2)"), 1U);
+}
+
+// Blocks without attention, whose recurrence has 2 pieces that cannot be torn (groups of a state
+// space, key heads of a delta net).
+TEST(Engines, RefuseRecurrencesThatRanksWouldTear) {
+  Architecture shapes = wide_architecture(4);
+  StateSpace recurrence{.inner = 16, .pieces = 2};
+  recurrence.projections = {
+      {.names = {.weight = "in"}, .slices = {{StateSpace::Stream::mixed, 32}}}};
+  recurrence.output.weight = "out";
+  shapes.shapes[0][0].branches[0].mixer = recurrence;
+  EXPECT_EQ(refusals_of(shapes, "megatron@2026", "tp=2:tp"), 0U);
+  EXPECT_EQ(refusals_of(shapes, "megatron@2026", "tp=4:tp"), 1U);
+  EXPECT_EQ(refusals_of(shapes, "megatron@2026", "cp=2:ring tp=2:tp"), 1U);
+  EXPECT_EQ(refusals("megatron@2026", "tp=4:tp"), 0U);  // attention alone
 }
 
 }  // namespace

@@ -103,6 +103,51 @@ TEST(DeepSpeed, SecondaryPartitionsGatherInsideTheirGroup) {
   EXPECT_EQ(states(job)[1], "backward all_gather bf16 i 1600000x1 gathered parameters");
 }
 
+std::int64_t count_of(const Lines& lines, const std::string& line) {
+  return std::ranges::count(lines, line);
+}
+
+// ZeRO++ on 2 nodes of 2 devices, one micro-batch. Of 512 x 512 elements (4 in each of 2 blocks):
+// - gathered in int8; parts of 65536 elements in 16 blocks (9 would do, 8192 eights divide by 16),
+//   16 x 4 constants of 4 bytes; in backward inside the node, parts of 131072 in 32 blocks (17);
+// - gradients in int4, 131072 bytes and 512 constants inside the node, half of both across nodes.
+TEST(DeepSpeed, QuantisedWeightsAndGradients) {
+  const std::string placement = "o=2:hpz i=2:zero3";
+  const Lines weights = states(engine_job("deepspeed@0.19.2-qwz", large_model(), placement, 8, 4));
+  const std::string gathered = " gathered parameters";
+  const std::string constants = " constants of gathered parameters";
+  EXPECT_EQ(count_of(weights, "forward all_gather int8 o*i 262144x8" + gathered), 1);
+  EXPECT_EQ(count_of(weights, "forward all_gather fp32 o*i 256x8" + constants), 1);
+  EXPECT_EQ(count_of(weights, "backward all_gather int8 i 262144x8" + gathered), 1);
+  EXPECT_EQ(count_of(weights, "backward all_gather fp32 i 256x8" + constants), 1);
+  const Lines both = states(engine_job("deepspeed@0.19.2-zeropp", large_model(), placement, 8, 4));
+  EXPECT_EQ(count_of(both, "backward all_to_all int4 i 131072x8 quantised gradients"), 1);
+  EXPECT_EQ(count_of(both, "backward all_to_all fp32 i 2048x8 constants of quantised gradients"),
+            1);
+  EXPECT_EQ(count_of(both, "backward all_to_all int4 o 65536x8 quantised gradients"), 1);
+  EXPECT_EQ(count_of(both, "backward all_to_all fp32 o 1024x8 constants of quantised gradients"),
+            1);
+  const std::string norm = "backward reduce_scatter bf16 o*i 1024x";
+  EXPECT_EQ(count_of(both, norm + "4 gradients"), 1) << "two in each block";
+  EXPECT_EQ(count_of(both, norm + "1 gradients"), 1) << "the last";
+}
+
+// One level of devices: one exchange. No matrix divides by twice 3 devices; stage 2 all-reduces.
+TEST(DeepSpeed, QuantisedGradientsOfOneLevel) {
+  const Lines one =
+      states(engine_job("deepspeed@0.19.2-zeropp", large_model(), "dp=4:zero3", 8, 4));
+  EXPECT_EQ(count_of(one, "backward all_to_all int4 dp 131072x8 quantised gradients"), 1);
+  EXPECT_EQ(count_of(one, "backward all_to_all fp32 dp 2048x8 constants of quantised gradients"),
+            1);
+  const Lines three =
+      states(engine_job("deepspeed@0.19.2-zeropp", large_model(), "dp=3:zero3", 8, 3));
+  for (const std::string& line : three)
+    EXPECT_EQ(line.find("all_to_all"), std::string::npos) << line;
+  const Lines stage2 =
+      states(engine_job("deepspeed@0.19.2-zeropp", large_model(), "dp=4:zero2", 8, 4));
+  EXPECT_EQ(stage2, states(engine_job("deepspeed@0.19.2", large_model(), "dp=4:zero2", 8, 4)));
+}
+
 TEST(DeepSpeed, MicsReducesInsideThenAcrossAtTheBoundary) {
   const Job job =
       engine_job("deepspeed@0.19.2", bare_model(800'000, 1), "rep=2:mics-replica s=2:mics", 1, 16);
@@ -120,6 +165,29 @@ TEST(DeepSpeed, FlagsAndNorms) {
   const Job staged = engine_job("deepspeed@0.19.2", wide(2), "pp=2:1f1b dp=2:zero1", 8, 4);
   EXPECT_EQ(extras(staged, 1).back(), "update broadcast fp32 pp 8x1 loss over stages");
   EXPECT_EQ(extras(staged, 0).size() + 1, extras(staged, 1).size());  // the loss over data ranks
+}
+
+// 10 parts of 1e9 elements and one of 0.5e9 each have a norm of their own.
+TEST(DeepSpeed, StageThreeSumsANormPerSubGroup) {
+  const Job job =
+      engine_job("deepspeed@0.19.2", bare_model(21'000'000'000, 42), "dp=2:zero3", 1, 2);
+  EXPECT_EQ(clipped(job).back(),
+            "update all_reduce fp64 dp 8x11 gradient norm of sub-groups over data ranks");
+  const Job tensor = engine_job("deepspeed@0.19.2", wide(2), "dp=2:zero3 tp=2:tp", 8, 4);
+  EXPECT_EQ(clipped(tensor).back(),
+            "update all_reduce fp64 tp 8x1 gradient norm of sub-groups over model ranks");
+}
+
+// Parts of what crosses a boundary come with 7 + tp numbers: dims (1 + 3), parts, rank, tp + 1
+// bounds. Whole tensors come alone.
+TEST(DeepSpeed, PartsOfBoundariesComeWithMetadata) {
+  const Job job = engine_job("deepspeed@0.19.2", wide(2), "pp=2:1f1b tp=4:tp", 8, 3);
+  EXPECT_EQ(extras(job, 0)[0], "forward send_recv int64 pp 88x3 metadata of activations' parts");
+  EXPECT_EQ(extras(job, 1)[0], "backward send_recv int64 pp 88x3 metadata of gradients' parts");
+  const Job whole = engine_job("deepspeed@0.19.2", wide(2), "pp=2:1f1b", 8, 3);
+  for (const std::string& line : extras(whole, 0)) {
+    EXPECT_EQ(line.find("metadata"), std::string::npos) << line;
+  }
 }
 
 // Ulysses: [s/usp, b, heads] x head size sent per tensor, mirrored in backward.

@@ -324,5 +324,21 @@ TEST(Megatron, In2021BoundariesWereSentInParts) {
                    "backward all_gather fp16 tp 256x2 boundary gradients"}));
 }
 
+// Only the last stage counts tokens: int32 to the others, then summed over data and context ranks.
+TEST(Megatron, LossesPerTokenCountTheTokensOfTheStep) {
+  const std::string placement = "pp=2:1f1b dp=2:zero1 cp=2:ring+zero1";
+  const auto counts = [&](const std::string& engine) {
+    Lines lines = extras(engine_job(engine, wide(2), placement, 8, 4));
+    std::erase_if(lines, [](const std::string& line) {
+      return line.find("count of tokens over") == std::string::npos;
+    });
+    return lines;
+  };
+  EXPECT_EQ(counts("megatron@2026"), Lines{});
+  EXPECT_EQ(counts("megatron@2026-per-token"),
+            (Lines{"update broadcast int32 pp 4x1 count of tokens over stages",
+                   "update all_reduce int32 dp*cp 4x1 count of tokens over data ranks"}));
+}
+
 }  // namespace
 }  // namespace placet

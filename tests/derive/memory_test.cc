@@ -397,5 +397,19 @@ TEST(Memory, BlockFormatsHaveConstants) {
   EXPECT_EQ(stored_as("nf4-double"), bytes(50 + 2 + 4));
 }
 
+// 6736 elements, half of them the device's own: 4 bytes of each beside the bf16 buffer.
+TEST(MemoryTest, ReducedGradientsAreCastForTheUpdate) {
+  Job job = engine_job("megatron@2026-bf16-reduce", wide(2), "dp=2:zero1", 8, 4);
+  job.profile.vocabulary_multiple = 1;
+  job.profile.align_elements = 1;
+  job.profile.pad_total_elements = 1;
+  const Bytes with = at_instant(derive(job).memory[0], Instant::update);
+  std::erase_if(job.profile.memory, [](const EngineMemory& term) {
+    return term.what == "fp32 gradients of the update";
+  });
+  const Bytes without = at_instant(derive(job).memory[0], Instant::update);
+  EXPECT_EQ(with - without, bytes(4 * 6736 / 2));
+}
+
 }  // namespace
 }  // namespace placet
