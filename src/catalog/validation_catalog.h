@@ -126,6 +126,8 @@ ValidationCatalog load_validation(const Catalog& catalog);
 ///                        of one block and micro-batch; launches pile up if the device needs longer
 ///   utilisation_percent  beside it: of the device's bf16 peak while it computes
 ///   sharding_term    the placement term of the data-parallel axes
+///   shard_group      data ranks that divide states among them, the innermost; across such groups
+///                    whole replicas
 ///   cluster          a cluster or device of the catalogue that stands for the row's hosts
 ///   network          a link of data/hardware/links among hosts
 ///   network_gb_s     GB/s that all devices of a host reach together across hosts, measured

@@ -225,7 +225,9 @@ std::string validation_text(const Validation& validation, const ValidationReport
   }
   if (validation.memory.rows > 0) text += summaries_text("memory, |error|", groups, style);
   text += time_text(validation, style);
-  if (validation.by_measure.size() > 1) {
+  if (validation.memory.rows == 0) {
+    text += summaries_text("reported, not scored", validation.by_measure, style);
+  } else if (validation.by_measure.size() > 1) {
     text += summaries_text("by measure", validation.by_measure, style);
   }
   if (validation.by_source.size() > 1) {

@@ -126,6 +126,10 @@ void read_realisation(RowReader& reader, RunFacts& facts) {
     if (facts.sharding_term.empty()) {
       facts.sharding_stage = reader.need_whole("zero_stage", {0, 3});
     }
+    facts.shard_group = reader.find_whole("shard_group", {1, kMostDegree}).value_or(0);
+    if (facts.shard_group > 0 && degrees.data % facts.shard_group != 0) {
+      reader.miss("dp is no multiple of shard_group");
+    }
   }
   facts.host_runs_ahead = reader.find_whole("host_runs_ahead", {0, 1}).value_or(0) == 1;
   facts.host_us_per_block = reader.find_whole("host_us_per_block", {0, kMostMicroseconds});

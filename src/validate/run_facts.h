@@ -52,9 +52,10 @@ struct RunFacts {
   Batch batch;
   bool splits_stream = false;  // sequence parallelism over the tensor group
   std::int64_t sharding_stage = 0;
-  std::string sharding_term;  // instead of the stage
-  std::string schedule;       // as the source spells it
-  std::string stage_blocks;   // "15,16,15", or empty
+  std::string sharding_term;     // instead of the stage
+  std::int64_t shard_group = 0;  // data ranks that divide states among them; 0: all
+  std::string schedule;          // as the source spells it
+  std::string stage_blocks;      // "15,16,15", or empty
   std::optional<std::int64_t> first_stage_blocks;
   bool host_runs_ahead = false;  // launches pile up: a fact of the cluster, not of the placement
   std::optional<std::int64_t> host_us_per_block;

@@ -37,6 +37,12 @@ std::string axis_text(const std::string& axis, const RunFacts& facts, const RunL
     const std::string shares = facts.stage_blocks.empty() ? "" : "[" + facts.stage_blocks + "]";
     return spell(degrees.layer, shares + ":" + schedule_word);
   }
+  const bool groups_shards = facts.shard_group > 0 && facts.shard_group < degrees.data;
+  if (axis == "dp" && groups_shards && degrees.expert == 1) {
+    const std::string groups = std::to_string(degrees.data / facts.shard_group);
+    return "rep=" + groups + ":" + layout.sharding_terms.front() + " " +
+           spell(facts.shard_group, ":" + sharding_term(facts, layout));
+  }
   // Experts lie along the innermost part of the data-parallel ranks.
   if (axis == "dp") {
     return spell(degrees.data * degrees.context / degrees.expert /

@@ -29,11 +29,13 @@ TEST(ActivationsTest, PublishedFigures) {
       read_table(PLACET_SOURCE_DIR "/data/validation/tables/korthikanti_memory.csv");
   const Validation validation = validate(kCatalog, table, {});
   EXPECT_EQ(validation.predicted, 28);
-  // Two rows print 9.42 % where the paper's own equation, 2 / (10 + 24 / 8 + 8), gives 9.52 %.
+  // The shares of figure 7 are those of the transcription. All are multiples of 100 / 562.5 %, as
+  // heights of bars are. Two of them are 9.42 % (53 of these), where the paper's own equation,
+  // 2 / (10 + 24 / 8 + 8), gives 9.52 % (53.6).
   for (const Prediction& row : validation.predictions) {
-    const bool misprint =
+    const bool coarse =
         row.labels.row_id.ends_with("-0021") || row.labels.row_id.ends_with("-0028");
-    EXPECT_LE(std::abs(row.error), misprint ? 0.0111 : 0.01) << row.labels.row_id;
+    EXPECT_LE(std::abs(row.error), coarse ? 0.0111 : 0.01) << row.labels.row_id;
   }
 }
 

@@ -71,6 +71,13 @@ TEST(RunLayoutTest, SpellsEveryAxis) {
             "pp=3[2,1,1]:1f1b dp=4:zero3 cp=5:ring+zero3 tp=2:tp");
 }
 
+TEST(RunLayoutTest, StatesMayBeDividedWithinGroups) {
+  RunFacts facts{.degrees = {.data = 16, .tensor = 2}, .sharding_stage = 1, .shard_group = 4};
+  EXPECT_EQ(placement_text(facts, usual_layout(), ""), "rep=4:ddp dp=4:zero1 tp=2:tp");
+  facts.degrees.data = 4;
+  EXPECT_EQ(placement_text(facts, usual_layout(), ""), "dp=4:zero1 tp=2:tp");
+}
+
 TEST(RunLayoutTest, OneDeviceIsAnAxisToo) {
   EXPECT_EQ(placement_text(RunFacts{}, usual_layout(), ""), "dp=1:ddp");
 }
