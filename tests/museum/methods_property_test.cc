@@ -56,8 +56,8 @@ const std::vector<MethodCase>& cases() {
       {"compressed-activations", "gpt2", "pp=2:1f1b+compressed-activations dp=2:ddp", kGradient,
        "compressed.int8", true},
       {"lossy-pipeline", "gpt2", "dp=2:lossy-pipeline", kGradient, "different parts", true},
-      {"qwz", "llama-3.1-8b", "dp=2:qwz", kState, "compressed.int8", true},
-      {"qgz", "llama-3.1-8b", "dp=2:qgz", kGradient, "compressed.int4", true},
+      {"qwz", "llama-3.1-8b", "rep=2:ddp dp=2:qwz", kState, "compressed.int8", true},
+      {"qgz", "llama-3.1-8b", "rep=2:ddp dp=2:qgz", kGradient, "compressed.int4", true},
       {"local-capacity", "mixtral-8x7b", "dp=2:ddp ep=2:local-capacity", kGradient,
        "masked.local-capacity", true}};
   return kCases;
