@@ -88,7 +88,14 @@ double read_tokens(const std::string& text) {
 
 void set_prices(const std::string& text, Cluster& cluster) {
   if (text.empty()) return;
-  for (const std::string& item : parts_of(text)) set_price(item, cluster);
+  const std::vector<std::string> items = parts_of(text);
+  for (const std::string& item : items) {
+    if (items.size() > 1 && item.find('=') == std::string::npos) {
+      refuse("--price", item, "is the price of all devices, beside others",
+             "one price, or DEVICE=USD of each device");
+    }
+    set_price(item, cluster);
+  }
 }
 
 std::vector<std::int64_t> read_scale(const std::string& text) {

@@ -30,6 +30,11 @@ struct SimulateCall {
   std::vector<std::string> stragglers;
 };
 
+void check_files(const SimulateCall& call) {
+  if (call.trace.empty() || call.trace != call.result.html) return;
+  refuse("--trace", call.trace, "is the page of --html as well", "a file of its own for each");
+}
+
 void write_files(const SimulateCall& call, const Timeline& timeline) {
   if (!call.result.html.empty()) {
     write_file(call.result.html, timeline_html(timeline), "--html");
@@ -57,6 +62,7 @@ void require_few_micro_batches(const Job& job) {
 
 int simulate_job(const SimulateCall& call) {
   require_one_placement(call.flags);
+  check_files(call);
   const auto job = std::make_shared<const Job>(load_job(find_catalog(), request_of(call.flags)));
   require_few_micro_batches(*job);
   if (!job->cluster) {
@@ -112,7 +118,8 @@ void add_simulate_command(CLI::App& program, Action& action) {
   command
       ->add_option("--straggler", call->stragglers,
                    "What if a stage computed slower by a factor: STAGE=FACTOR, such as 2=1.3")
-      ->type_name("STAGE=FACTOR");
+      ->type_name("STAGE=FACTOR")
+      ->allow_extra_args(false);
   command->footer(
       "\nExamples:\n"
       "  placet simulate llama-3.1-8b --cluster h100-sxm:1 --placement \"dp=8:zero3\" --seq 8192 "

@@ -102,8 +102,8 @@ std::string with_below(const std::string& table, const std::vector<std::string>&
 
 std::string dollars(double amount) {
   if (amount >= 1e6) return fmt::format("${:.2f} million", amount / 1e6);
-  return amount >= 1000 ? "$" + grouped(static_cast<std::int64_t>(amount))
-                        : fmt::format("${:.2f}", amount);
+  if (amount >= 1000) return "$" + grouped(static_cast<std::int64_t>(amount));
+  return amount >= 0.1 ? fmt::format("${:.2f}", amount) : fmt::format("${:.2g}", amount);
 }
 
 std::string training_text(const PlanSheet& sheet, const TextStyle& style) {

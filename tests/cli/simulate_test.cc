@@ -91,6 +91,9 @@ TEST(SimulateTest, AStragglerCostsTime) {
   EXPECT_EQ(slow["simulated"]["stragglers"][0]["stage"], 1);
   EXPECT_TRUE(
       has(run(kPipeline + "--straggler 'stage 1=2'").out, "with stage 1 slower by a factor of 2"));
+  // The flag takes one word: the model may follow it.
+  const std::string first = std::string("simulate --straggler 1=2") + kPipeline.substr(8);
+  EXPECT_EQ(Json::parse(run(first + "--json").out)["simulated"]["stragglers"].size(), 1);
 }
 
 TEST(SimulateTest, WrongStragglersAreRefused) {
