@@ -26,19 +26,13 @@ void read_engine_precision(const Catalog& catalog, const Reader& value, Profile&
 }  // namespace
 
 std::vector<std::string> profile_keys() {
-  std::vector<std::string> keys = {"schema",
-                                   "name",
-                                   "version",
-                                   "date",
-                                   "title",
-                                   "notes",
-                                   "inherits",
-                                   "precision",
-                                   "saves",
-                                   "memory",
-                                   "messages",
-                                   "refusals",
-                                   "recompute_policies",
+  std::vector<std::string> keys = {"schema",   "name",
+                                   "version",  "date",
+                                   "title",    "notes",
+                                   "inherits", "precision",
+                                   "saves",    "inner_gradients",
+                                   "memory",   "messages",
+                                   "refusals", "recompute_policies",
                                    "timing"};
   for (std::string& key : scalar_keys()) keys.push_back(std::move(key));
   return keys;

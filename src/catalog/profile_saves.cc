@@ -65,7 +65,7 @@ std::vector<std::string> internals_of(OpKind kind) {
     case OpKind::router:
       return {"probabilities"};
     case OpKind::loss:
-      return {"logits_fp32", "probabilities", "gradient_fp32", "gradient"};
+      return {"logits_fp32", "probabilities", "gradient_fp32", "gradient", "max", "sum", "target"};
     case OpKind::embedding:
     case OpKind::position:
     case OpKind::linear:
@@ -116,18 +116,28 @@ void read_policies(const Reader& reader, Profile& profile) {
   }
 }
 
-void read_saves(const Reader& reader, Profile& profile) {
-  const auto saves = reader.find("saves");
+namespace {
+
+void read_saved_table(const Reader& reader, const std::string& key, Profile& profile,
+                      SavedTable& table) {
+  const auto saves = reader.find(key);
   if (!saves) return;
   saves->allow(op_kind_words());
   for (const auto& [name, entry] : saves->members()) {
     const OpKind kind = *op_kind_named(name);
-    profile.saved[static_cast<std::size_t>(kind)] = read_slots(entry, kind);
+    table[static_cast<std::size_t>(kind)] = read_slots(entry, kind);
     Json value = entry.json();
     const std::string source = entry.at("source").text();
     value.erase("source");
-    note_fact(profile, "saves." + name, value.dump(), source);
+    note_fact(profile, key + "." + name, value.dump(), source);
   }
+}
+
+}  // namespace
+
+void read_saves(const Reader& reader, Profile& profile) {
+  read_saved_table(reader, "saves", profile, profile.saved);
+  read_saved_table(reader, "inner_gradients", profile, profile.inner_gradients);
 }
 
 }  // namespace placet

@@ -76,7 +76,8 @@ ScalarFacts gradient_facts() {
           flag("shared_gradients_whole", &Profile::shared_gradients_whole),
           flag("defers_scatter", &Profile::defers_scatter),
           flag("replicas_follow_scatter", &Profile::replicas_follow_scatter),
-          word("gradient_hold", &Profile::gradient_hold, {"op", "unit", "micro_batch"})};
+          word("gradient_hold", &Profile::gradient_hold, {"op", "unit", "micro_batch"}),
+          flag("parts_stand_apart", &Profile::parts_stand_apart)};
 }
 
 ScalarFacts shard_facts() {
@@ -143,6 +144,7 @@ ScalarFact loss_steps_fact(const char* key, std::vector<LossStep> Profile::*fiel
 
 ScalarFacts compute_facts() {
   return {word("gathered_input", &Profile::gathered_input, {"shard", "whole"}),
+          flag("residual_shares_gradient", &Profile::residual_shares_gradient),
           flag("rotates_in_place", &Profile::rotates_in_place),
           flag("repeats_kv_heads", &Profile::repeats_kv_heads),
           whole("vocabulary_multiple", &Profile::vocabulary_multiple, {1, 1'000'000}),

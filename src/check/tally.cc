@@ -245,15 +245,15 @@ class Messages {
     const std::vector<BufferRef>& whole = gathers ? i.outputs : i.inputs;
     const std::vector<BufferRef>& made = i.outputs.empty() ? i.inputs : i.outputs;
     // What changes its format travels in that of the result.
-    out.dtype = program_.families[at(made.front().family)].type.dtype;
-    out.payload = bytes_of_all(whole, at_, out.dtype);
+    out.dtype = dtype_of(made.front());
+    out.payload = bytes_of_all(whole, made, at_);
     out.sent = out.payload;
     if (i.kind == InstructionKind::all_reduce) {
       out.sent = 2 * (out.payload - even_share(whole, out.group));
     } else if (i.kind == InstructionKind::all_to_all) {
       out.sent = out.payload - even_share(whole, out.group);
     } else if (i.kind == InstructionKind::reduce_scatter || gathers) {
-      out.sent = out.payload - smallest_part(gathers ? i.inputs : i.outputs, i.axes, out.dtype);
+      out.sent = out.payload - smallest_part(gathers ? i.inputs : i.outputs, made, i.axes);
     }
   }
 
@@ -264,10 +264,17 @@ class Messages {
     return stored_entries(program_, piece, where);
   }
 
-  Bytes bytes_of_all(const std::vector<BufferRef>& refs, const ProgramCoordinates& where,
-                     Dtype dtype) const {
+  Dtype dtype_of(const BufferRef& ref) const {
+    return program_.families[at(ref.family)].type.dtype;
+  }
+
+  /// Each of several buffers in the format of what it becomes.
+  Bytes bytes_of_all(const std::vector<BufferRef>& refs, const std::vector<BufferRef>& made,
+                     const ProgramCoordinates& where) const {
     Bytes sum;
-    for (const BufferRef& ref : refs) sum += bytes_of(entries_of(ref, where), dtype);
+    for (std::size_t i = 0; i < refs.size(); ++i) {
+      sum += bytes_of(entries_of(refs[i], where), dtype_of(made[std::min(i, made.size() - 1)]));
+    }
     return sum;
   }
 
@@ -280,12 +287,13 @@ class Messages {
 
   /// The smallest part that a device of the group has: of even axes the last one's, of axes with
   /// shares any.
-  Bytes smallest_part(const std::vector<BufferRef>& refs, const AxisList& axes, Dtype dtype) const {
+  Bytes smallest_part(const std::vector<BufferRef>& refs, const std::vector<BufferRef>& made,
+                      const AxisList& axes) const {
     ProgramCoordinates where = at_;
     Bytes smallest = bytes(std::numeric_limits<std::int64_t>::max());
     const auto vary = [&](const auto& self, std::size_t i) -> void {
       if (i == axes.size()) {
-        smallest = std::min(smallest, bytes_of_all(refs, where, dtype));
+        smallest = std::min(smallest, bytes_of_all(refs, made, where));
         return;
       }
       const ProgramAxis& axis = program_.axes[at(axes[i])];

@@ -287,6 +287,14 @@ AxisMask gathered_axes(const LocalParameter& parameter) {
   return parameter.rests_in_part | source;
 }
 
+AxisMask real_axes(const Placement& placement, AxisMask mask) {
+  AxisMask out = 0;
+  for (std::size_t a = 0; a < placement.axes.size(); ++a) {
+    if (placement.axes[a].degree > 1) out |= mask & axis_bit(static_cast<int>(a));
+  }
+  return out;
+}
+
 std::int64_t degree_of(const Placement& placement, AxisMask mask) {
   std::int64_t product = 1;
   for (; mask != 0; mask &= mask - 1) {

@@ -82,6 +82,9 @@ AxisMask gathered_axes(const LocalParameter& parameter);
 /// Product of the degrees of the axes in `mask`.
 std::int64_t degree_of(const Placement& placement, AxisMask mask);
 
+/// Those of the axes in `mask` that have more than one device.
+AxisMask real_axes(const Placement& placement, AxisMask mask);
+
 /// The largest and the smallest share of `total` pieces over the axes in `mask`, by their shares.
 /// Case: 11 over an axis with shares 4,4,3: 4 and 3.
 std::int64_t largest_part(const Placement& placement, std::int64_t total, AxisMask mask);

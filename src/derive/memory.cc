@@ -51,7 +51,9 @@ class StageMemory {
     // Kept by other micro-batches, then also by the units before the one that runs.
     const std::int64_t others = out_.activations.bytes - (held_here() > 0 ? kept : 0);
     for (const RunSums& run : runs_) visit(run, others);
-    consider({.instant = Instant::reduction, .gradients = content_.rest.device[2]});
+    consider({.instant = Instant::reduction,
+              .gradients = content_.rest.device[2],
+              .update = content_.reduction});
     consider({.instant = Instant::update,
               .gradients = content_.rest.device[2],
               .update = content_.update});
@@ -154,6 +156,9 @@ class StageMemory {
                   .peak = walk.forward,
                   .gathered = with_elsewhere(gathered_.in_forward(position))};
     consider(moment);
+    if (walk.gathered_from > 0 && walk.keep != Keep::step) {
+      consider(gathering(moment, walk.begins_with));
+    }
     moment.instant = Instant::loss;
     moment.peak = walk.loss;
     if (walk.loss.total() > 0) consider(moment);
@@ -164,7 +169,31 @@ class StageMemory {
     if (job_.profile.gradient_hold == GradientHold::micro_batch) {
       moment.held_gradients = made_ - run.made_before - (i + 1) * walk.weight_gradients;
     }
+    moment.held_gradients += waiting(moment.unit, -1);
     consider(moment);
+    if (walk.gathered_from > 0 && walk.keep == Keep::none) {
+      consider(gathering(moment, walk.ends_with));
+    }
+    if (walk.scatter.total() == 0) return;
+    moment.peak = walk.scatter;
+    moment.held_gradients = waiting(moment.unit, layout_.units[at(run.of->local)].kind);
+    consider(moment);
+  }
+
+  /// The moment when the unit's parameters come together from copies of parts.
+  static Moment gathering(Moment moment, const UnitPeak& there) {
+    moment.peak = there;
+    moment.gathered.parts += moment.running->gathered_from;
+    return moment;
+  }
+
+  /// Gradients of later units that wait for their owners', but for those of kind `joined`.
+  std::int64_t waiting(int unit, int joined) const {
+    std::int64_t bytes = 0;
+    for (const WaitingGradient& one : content_.waiting) {
+      if (one.unit > unit && one.owner != joined) bytes += one.bytes;
+    }
+    return bytes;
   }
 
   GatheredBytes with_elsewhere(GatheredBytes here) const {

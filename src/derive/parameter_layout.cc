@@ -116,6 +116,9 @@ class ParameterPlacer {
   /// What profile and sizes change about how the parameter rests.
   void settle(LocalParameter& out) const {
     if (out.materialized != 0) out.rests_in_part = 0;  // it rests nowhere
+    // One device gathers and scatters nothing.
+    out.rests_in_part = real_axes(job_.placement, out.rests_in_part);
+    out.scattered_each = real_axes(job_.placement, out.scattered_each);
     if (out.elements < job_.profile.persistent_elements) stay_gathered(out);
     settle_keep(out);
     if (job_.profile.layer_cut_defers_sharding && mesh_.layout.stages > 1) defer_sharding(out);

@@ -44,13 +44,14 @@ bool has_index(const std::vector<Dim>& dims, Index index) {
 /// An output that is the same storage as the operator's first input.
 bool writes_in_place(OpKind kind) { return kind == OpKind::bias || kind == OpKind::position; }
 
-/// Operators whose first input's gradient is the output's gradient, the same storage.
-bool passes_gradient(OpKind kind) { return writes_in_place(kind) || kind == OpKind::residual_add; }
-
-/// Of a residual sum, the branch that was added (its last input) shares the sum's gradient; the
-/// stream itself gets a buffer of its own where the branch's gradient flows back into it.
-int gradient_alias(const Operator& op) {
-  return op.kind == OpKind::residual_add ? op.inputs.back() : op.inputs.front();
+/// The output whose gradient input `i` takes as its own; -1: none. Of a residual sum the branch
+/// that was added (its last input) does, while the stream gets a buffer of its own where the branch's
+/// gradient flows back into it; or all inputs do, where `all_share`.
+int gradient_source(const Operator& op, std::size_t i, bool all_share) {
+  if (op.outputs.empty()) return -1;
+  if (writes_in_place(op.kind)) return i < op.outputs.size() ? op.outputs[i] : -1;
+  const bool shares = all_share || i + 1 == op.inputs.size();
+  return op.kind == OpKind::residual_add && shares ? op.outputs.front() : -1;
 }
 
 /// Each result of the rotation that has the shape of its input is the input's storage.
@@ -95,7 +96,8 @@ void read_made(const UnitKind& kind, int number, int v, bool routed, PreparedKin
 void read_storage(const UnitKind& kind, const Operator& op, const Profile& profile,
                   PreparedKind& out) {
   if (op.kind == OpKind::rotary && profile.rotates_in_place) rotate_in_place(kind, op, out);
-  if (writes_in_place(op.kind) && !op.inputs.empty() && !op.outputs.empty()) {
+  const bool in_place = writes_in_place(op.kind) && !profile.parts_stand_apart;
+  if (in_place && !op.inputs.empty() && !op.outputs.empty()) {
     out.values[at(op.outputs.front())].root = out.values[at(op.inputs.front())].root;
   }
 }
@@ -186,46 +188,71 @@ void read_liveness(const UnitKind& kind, PreparedKind& out) {
 /// Backward, from the last operator to the first: when each gradient appears and is used up.
 class AdjointWalk {
  public:
-  explicit AdjointWalk(const UnitKind& kind)
-      : kind_(kind), root_(kind.values.size()), exists_(kind.values.size(), false) {
+  AdjointWalk(const UnitKind& kind, const PreparedKind& prepared, bool all_share)
+      : kind_(kind),
+        all_share_(all_share),
+        root_(kind.values.size()),
+        holders_(kind.values.size(), 0),
+        exists_(kind.values.size(), false) {
     std::iota(root_.begin(), root_.end(), 0);
+    // The gradient of what the unit hands on comes in.
+    if (prepared.output >= 0) hold(prepared.output);
   }
 
   void read(const Operator& op, PreparedOperator& out) {
-    const bool passes = passes_gradient(op.kind) && !op.inputs.empty() && !op.outputs.empty();
-    const int alias = passes ? gradient_alias(op) : -1;
-    for (int v : op.inputs) read_input(op, v, alias, out);
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) read_input(op, i, out);
     for (int v : op.outputs) {
-      const bool passed_on = passes && root_[at(alias)] == root_[at(v)];
-      if (root_[at(v)] == v && !passed_on && exists_[at(v)]) out.adjoints_dead.push_back(v);
+      if (exists_[at(v)] && --holders_[at(root_[at(v)])] == 0) {
+        out.adjoints_dead.push_back(root_[at(v)]);
+      }
     }
   }
 
+  /// By value: whose storage its gradient is.
+  const std::vector<int>& roots() const { return root_; }
+
  private:
-  /// The gradient of an input: that of the output itself, added to what is there, or made.
-  void read_input(const Operator& op, int v, int alias, PreparedOperator& out) {
+  void hold(int v) {
+    exists_[at(v)] = true;
+    ++holders_[at(root_[at(v)])];
+  }
+
+  /// The gradient of an input: that of an output itself, added to what is there, or made.
+  void read_input(const Operator& op, std::size_t i, PreparedOperator& out) {
+    const int v = op.inputs[i];
     const ValueType type = kind_.values[at(v)].type;
     if (type == ValueType::int64 || type == ValueType::mask) return;  // ids and masks have none
     if (exists_[at(v)]) {
       out.adjoints_added.push_back(v);
-    } else if (v == alias) {
-      root_[at(v)] = root_[at(op.outputs.front())];
+      return;
+    }
+    if (const int from = gradient_source(op, i, all_share_); from >= 0 && exists_[at(from)]) {
+      root_[at(v)] = root_[at(from)];
     } else {
       out.adjoints_made.push_back(v);
     }
-    exists_[at(v)] = true;
+    hold(v);
   }
 
   const UnitKind& kind_;
-  std::vector<int> root_;     // by value: whose storage its gradient is
+  bool all_share_;
+  std::vector<int> root_;
+  std::vector<int> holders_;  // by storage: values whose gradient it is
   std::vector<bool> exists_;  // by value: whether it has one yet
 };
 
-void read_adjoints(const UnitKind& kind, PreparedKind& out) {
-  AdjointWalk walk(kind);
+void read_adjoints(const UnitKind& kind, const Profile& profile, PreparedKind& out) {
+  AdjointWalk walk(kind, out, profile.residual_shares_gradient);
   for (std::size_t o = kind.operators.size(); o-- > 0;) {
     walk.read(kind.operators[o], out.operators[o]);
+    const Operator& op = kind.operators[o];
+    const SavedSlots& inner = profile.inner_gradients[static_cast<std::size_t>(op.kind)];
+    for (std::size_t i = 0; i < op.internals.size(); ++i) {
+      if ((unsigned{inner.internals} >> i & 1U) == 0) continue;
+      out.operators[o].inner_gradients.push_back(op.internals[i]);
+    }
   }
+  if (!kind.values.empty()) out.input_gradient = walk.roots().front();
 }
 
 /// Recomputing a module recomputes what it contains.
@@ -288,6 +315,9 @@ void note_last_readers(const UnitKind& kind, const PreparedKind& prepared, const
       plan.done[o].push_back(root);
     }
   }
+  plan.only_again.clear();
+  std::ranges::copy_if(plan.kept, std::back_inserter(plan.only_again),
+                       [&](int v) { return waiting[static_cast<std::size_t>(v)]; });
 }
 
 SavedPlan whole_unit_plan(const UnitKind& kind, const PreparedKind& prepared,
@@ -423,7 +453,7 @@ Prepared prepare(const Job& job) {
     read_parameters(kind, out);
     for (PreparedOperator& op : out.operators) op.around = indices_around(kind, out, op.classes);
     read_liveness(kind, out);
-    read_adjoints(kind, out);
+    read_adjoints(kind, job.profile, out);
     out.plain = plan_without(kind, out, job.profile.saved, {});
     out.recomputed = recomputed_plan(job, kind, out);
   }

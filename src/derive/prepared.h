@@ -38,6 +38,7 @@ struct SavedPlan {
   std::vector<bool> is_kept;  // by value
   std::vector<std::vector<int>> done;  // by operator: kept or rebuilt values whose last reader in
                                        // backward it is
+  std::vector<int> only_again;         // kept values that only the second forward reads
   bool whole_unit = false;      // recomputed as a whole: `kept` is the unit's input, a checkpoint
   std::vector<Module> modules;  // recomputed modules (all, if whole_unit)
 };
@@ -51,10 +52,12 @@ struct PreparedOperator {
   std::vector<int> adjoints_made;   // inputs whose gradient first appears in this backward
   std::vector<int> adjoints_added;  // inputs whose gradient exists already: a temporary of its size
   std::vector<int> adjoints_dead;   // outputs whose gradient is used up
+  std::vector<int> inner_gradients;  // internals whose gradient its kernels hand one another
 };
 
 struct PreparedKind {
-  int output = -1;  // the value handed to the next unit; -1: none (head)
+  int output = -1;         // the value handed to the next unit; -1: none (head)
+  int input_gradient = 0;  // the value whose gradient's storage is that of the input's
   std::vector<PreparedValue> values;
   std::vector<PreparedParameter> parameters;
   std::vector<PreparedOperator> operators;

@@ -8,9 +8,9 @@
 #include "derive/device_pools.h"
 #include "derive/layout.h"
 #include "derive/memory.h"
+#include "derive/stage_content.h"
 #include "derive/stages.h"
 #include "derive/unit_replay.h"
-#include "derive/update_inputs.h"
 #include "units/at.h"
 #include "units/error.h"
 #include "units/shares.h"
@@ -273,9 +273,12 @@ class Replay {
       pools_.main().release(std::exchange(last_reduction_, 0));
     }
     note_peaks();
+    const StageContent content = content_of(layout_, figures_of(layout_), stage_);
+    const std::vector<Handle> reduced = allocate(content.reduction);
     run_own_terms(Instant::reduction);
+    release_all(reduced);
     if (step == 0) allocate_optimizer();
-    const std::vector<Handle> inputs = allocate_update_inputs();
+    const std::vector<Handle> inputs = allocate(content.update);
     run_own_terms(Instant::update);
     release_all(inputs);
     const PoolPeaks after_backward = note_peaks();
@@ -288,21 +291,12 @@ class Replay {
     gathered_.clear();
   }
 
-  /// What the update of one unit gathers and copies in: of the unit that needs most.
-  std::vector<Handle> allocate_update_inputs() {
-    UpdateInputs most;
-    for (const auto& [u, facts] : units_) {
-      UpdateInputs own;
-      for (std::size_t p = 0; p < facts.kind->parameters.size(); ++p) {
-        const Parameter& declared = facts.kind->parameters[p];
-        if (is_second_use(job_.model, stage_, declared)) continue;
-        own += update_inputs(layout_, declared, facts.local->parameters[p]);
-      }
-      if (own.total() > most.total()) most = own;
-    }
+  /// What reductions or updates need at their fullest moment.
+  std::vector<Handle> allocate(const UpdateInputs& most) {
     std::vector<Handle> handles;
-    for (const std::int64_t size : {most.gradients_gathered + most.gradients_copied,
-                                    most.state_gathered + most.state_copied, most.matrices}) {
+    for (const std::int64_t size :
+         {most.gradients_gathered + most.gradients_copied, most.state_gathered + most.state_copied,
+          most.matrices, most.own_gradients, most.sums, most.updated}) {
       if (size > 0) handles.push_back(pools_.main().allocate(size));
     }
     return handles;

@@ -25,6 +25,8 @@ UnitStates states_at_rest(const Layout& layout, const LocalUnit& local) {
     out.bytes += state_bytes(*layout.job, kind.parameters[p], local.parameters[p]);
     out.shares_tensors = out.shares_tensors || kind.parameters[p].tied.has_value();
     out.update += update_inputs(layout, kind.parameters[p], local.parameters[p]);
+    if (!layout.job->profile.parts_stand_apart) continue;
+    out.times += update_times(layout, kind.parameters[p], local.parameters[p]);
   }
   return out;
 }
@@ -61,20 +63,130 @@ void without_second_uses(const Layout& layout, const Stage& stage, const LocalUn
     if (!is_second_use(model, stage, kind.parameters[p])) continue;
     own.bytes -= state_bytes(*layout.job, kind.parameters[p], local.parameters[p]);
     own.update -= update_inputs(layout, kind.parameters[p], local.parameters[p]);
+    if (!layout.job->profile.parts_stand_apart) continue;
+    own.times -= update_times(layout, kind.parameters[p], local.parameters[p]);
+  }
+}
+
+/// What the updates of a run of equal units need.
+struct RunUpdates {
+  UpdateInputs each;
+  UpdateTimes times;
+  std::int64_t count = 0;
+  std::string_view unit;
+};
+
+UpdateInputs times(const UpdateInputs& inputs, std::int64_t count) {
+  UpdateInputs out;
+  for (const auto part : kUpdateParts) {
+    out.*part = checked_multiply(inputs.*part, count, "inputs of updates");
+  }
+  return out;
+}
+
+void keep_larger(UpdateInputs& most, const UpdateInputs& now) {
+  if (now.total() > most.total()) most = now;
+}
+
+/// The fullest moments of reductions and updates. Within a run of equal units what is there grows,
+/// or shrinks, evenly, so that its first and last unit are looked at.
+class UpdateMoments {
+ public:
+  UpdateMoments(const std::vector<RunUpdates>& runs, StageContent& out) : runs_(runs), out_(out) {}
+
+  void find(bool limits_norm) {
+    for (const RunUpdates& run : runs_) {
+      add(run.times.reduced, run.count - 1);
+      there_ += run.times.reduced;
+      keep_larger(out_.reduction, with(run.times.reducing));
+    }
+    // A limit of the norm sees all gradients as the update takes them.
+    if (limits_norm) gather_all();
+    for (const RunUpdates& run : runs_) update(run, limits_norm);
+  }
+
+ private:
+  UpdateInputs with(const UpdateInputs& more) const {
+    UpdateInputs now = there_;
+    now += more;
+    return now;
+  }
+
+  void add(const UpdateInputs& each, std::int64_t count) { there_ += times(each, count); }
+
+  void raise(const RunUpdates& run, const UpdateInputs& now) {
+    if (now.total() > out_.update.total()) out_.updated_unit = run.unit;
+    keep_larger(out_.update, now);
+  }
+
+  void gather_all() {
+    for (const RunUpdates& run : runs_) {
+      UpdateInputs change = run.times.taken;
+      change -= run.times.reduced;
+      raise(run, with(run.times.gathered));
+      add(change, run.count - 1);
+      raise(run, with(run.times.gathered));
+      there_ += change;
+    }
+  }
+
+  void update(const RunUpdates& run, bool gathered) {
+    const UpdateInputs& before = gathered ? run.times.taken : run.times.reduced;
+    raise(run, gathered ? there_ : with(run.times.gathered));
+    there_ -= before;
+    UpdateInputs own = run.times.left;
+    own += run.times.updating;
+    raise(run, with(run.times.taken));
+    raise(run, with(own));
+    there_ -= times(before, run.count - 1);
+  }
+
+  const std::vector<RunUpdates>& runs_;
+  StageContent& out_;
+  UpdateInputs there_;
+};
+
+/// The unit whose update needs most, by itself.
+void find_largest_update(const std::vector<RunUpdates>& runs, StageContent& out) {
+  for (const RunUpdates& run : runs) {
+    if (run.each.total() > out.update.total()) out.updated_unit = run.unit;
+    keep_larger(out.update, run.each);
+  }
+}
+
+void add_waiting(const Layout& layout, const Stage& stage, const UnitRun& run, StageContent& out) {
+  const LocalUnit& local = layout.units[at(run.local)];
+  const Model& model = layout.job->model;
+  const UnitKind& kind = model.kinds[at(local.kind)];
+  for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
+    const LocalParameter& parameter = local.parameters[p];
+    const bool scatters =
+        (parameter.partial & parameter.scattered_each) != 0 || parameter.on_host[2] != Rational(0);
+    if (!is_second_use(model, stage, kind.parameters[p]) || !parameter.trainable || !scatters) {
+      continue;
+    }
+    out.waiting.push_back(
+        {.unit = run.first,
+         .owner = kind.parameters[p].tied->kind,
+         .bytes = in_bytes(bytes_of(parameter.elements, layout.job->precision.compute))});
   }
 }
 
 void add_states(const Layout& layout, const Stage& stage, const UnitRun& run, UnitStates own,
-                StageContent& out) {
+                std::vector<RunUpdates>& updates, StageContent& out) {
   const LocalUnit& local = layout.units[at(run.local)];
-  if (own.shares_tensors) without_second_uses(layout, stage, local, own);
+  if (own.shares_tensors) {
+    without_second_uses(layout, stage, local, own);
+    if (layout.stages == 1) add_waiting(layout, stage, run, out);
+  }
   const StateBytes sum = times(own.bytes, run.count);
   out.rest += sum;
   out.per_local[at(run.local)] += sum;
   for (std::size_t s = 0; s < 4; ++s) out.staged[s] = std::max(out.staged[s], own.bytes.nvme[s]);
-  if (own.update.total() <= out.update.total()) return;
-  out.update = own.update;
-  out.updated_unit = layout.job->model.kinds[at(local.kind)].name;
+  updates.push_back({.each = own.update,
+                     .times = own.times,
+                     .count = run.count,
+                     .unit = layout.job->model.kinds[at(local.kind)].name});
 }
 
 /// What of the parameters passes through host memory between NVMe and the device: one unit, and
@@ -133,8 +245,15 @@ StageContent content_of(const Layout& layout, const UnitFigures& figures, const 
   out.per_local.resize(layout.units.size());
   out.divided_by.reserve(layout.units.size());
   for (const UnitStates& states : figures.states) out.divided_by.push_back(states.divided_by);
+  std::vector<RunUpdates> updates;
+  updates.reserve(out.units.runs.size());
   for (const UnitRun& run : out.units.runs) {
-    add_states(layout, stage, run, figures.states_of(run), out);
+    add_states(layout, stage, run, figures.states_of(run), updates, out);
+  }
+  if (layout.job->profile.parts_stand_apart) {
+    UpdateMoments(updates, out).find(layout.job->clips_by_global_norm);
+  } else {
+    find_largest_update(updates, out);
   }
   if (out.rest.nvme[0] != 0) {
     out.staged[0] = std::max(out.staged[0], staged_parameters(layout, figures, stage));

@@ -22,6 +22,7 @@ struct UnitStates {
   StateBytes bytes;
   bool shares_tensors = false;  // some parameter is another unit's tensor
   UpdateInputs update;
+  UpdateTimes times;                     // where parts stand apart
   std::array<AxisMask, 3> divided_by{};  // by state: axes that divide its largest parameter
 };
 
@@ -40,14 +41,24 @@ struct UnitFigures {
 
 UnitFigures figures_of(const Layout& layout);
 
+/// The gradient of a tensor that an earlier unit owns, where both go to its owners as one: it is
+/// there from the backward of the unit that uses it to that of the unit that owns it.
+struct WaitingGradient {
+  int unit = 0;   // position in Model::units of the unit that uses it
+  int owner = 0;  // kind of the unit that owns it
+  std::int64_t bytes = 0;
+};
+
 struct StageContent {
   StageUnits units;
   StateBytes rest;                                  // of parameters, optimizer state, gradients
   std::vector<StateBytes> per_local;                // of these, by local unit
   std::vector<std::array<AxisMask, 3>> divided_by;  // by local unit and state
-  std::array<std::int64_t, 4> staged{};             // in host memory, on the way to or from NVMe
-  UpdateInputs update;  // of the unit whose update needs most, and its kind
-  std::string_view updated_unit;
+  std::vector<WaitingGradient> waiting;
+  std::array<std::int64_t, 4> staged{};  // in host memory, on the way to or from NVMe
+  UpdateInputs reduction;  // at the fullest moment of the reductions, and of the updates
+  UpdateInputs update;
+  std::string_view updated_unit;                     // the kind of unit that is updated then
   std::array<std::int64_t, kInstantCount> engine{};  // bytes of the profile's own terms
 };
 

@@ -22,7 +22,7 @@ struct Moment {
   UnitPeak peak;                 // of the unit that runs
   GatheredBytes gathered;
   std::int64_t held_gradients = 0;  // of weights of the units behind, of this micro-batch
-  UpdateInputs update;              // of the unit whose update needs most
+  UpdateInputs update;              // what reductions and the update need beside the states
   std::int64_t total = 0;
 };
 

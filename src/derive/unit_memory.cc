@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "derive/state_bytes.h"
+#include "derive/update_inputs.h"
 #include "units/at.h"
 #include "units/checked.h"
 
@@ -186,6 +187,18 @@ class UnitWalk {
     return bytes;
   }
 
+  /// What the kernel writes for a backward that will make it again.
+  std::int64_t made_inside(const Operator& op) const {
+    if (!job_.profile.parts_stand_apart) return 0;
+    const unsigned saved = job_.profile.saved[static_cast<std::size_t>(op.kind)].internals;
+    std::int64_t bytes = 0;
+    for (std::size_t i = 0; i < op.internals.size(); ++i) {
+      const bool written = (saved >> i & 1U) != 0 && !plan_.is_kept[at(op.internals[i])];
+      if (written) bytes += sizes_[at(op.internals[i])];
+    }
+    return bytes;
+  }
+
   void walk_forward(UnitMemory& out) const {
     UnitPeak now;
     if (!kind_.values.empty() && prepared_.values[0].producer < 0) count_made(0, now);
@@ -197,7 +210,10 @@ class UnitWalk {
       now.gathered = gathered_inputs(op);
       now.loss = is_loss ? workspace(op) : 0;
       now.exchange = exchanged(op, Pass::forward);
+      const std::int64_t inside = made_inside(op);
+      now.working += inside;
       raise(is_loss ? out.loss : out.forward, now);
+      now.working -= inside;
       for (int v : prepared_.operators[o].dead_after) {
         if (!plan_.is_kept[at(v)]) now.working -= sizes_[at(v)];
       }
@@ -278,10 +294,32 @@ class UnitWalk {
   void walk_backward(UnitMemory& out) const {
     UnitPeak now;
     now.kept = out.kept_whole;
+    if (job_.profile.parts_stand_apart) now.kept -= bytes_of_values(plan_.only_again);
     now.rebuilt = bytes_of_values(plan_.rebuilt);
     if (prepared_.output >= 0) now.working = sizes_[at(prepared_.output)];
     for (std::size_t o = kind_.operators.size(); o-- > 0;) run_backward(o, now, out);
+    if (job_.profile.parts_stand_apart) find_scatter(now.weight_gradient, out);
   }
+
+  /// The unit's backward is done: its gradients are scattered into parts of their own, beside the
+  /// gradient that is handed on.
+  void find_scatter(std::int64_t whole, UnitMemory& out) const {
+    std::int64_t own = 0;
+    for (std::size_t p = 0; p < local_.parameters.size(); ++p) {
+      const LocalParameter& parameter = local_.parameters[p];
+      const AxisMask each = parameter.partial & parameter.scattered_each;
+      if (!parameter.trainable || each == 0 || is_shared(kind_.parameters[p])) continue;
+      own += in_bytes(bytes_of(own_part(layout_, parameter.elements, each), job_.precision.reduce));
+    }
+    if (own == 0) return;
+    const bool hands_on = !kind_.values.empty() && kind_.values[0].type == ValueType::compute;
+    out.scatter.working = hands_on ? sizes_[0] : 0;
+    out.scatter.kept = hands_on ? 0 : out.kept_whole;  // samples
+    out.scatter.weight_gradient = whole + own;
+  }
+
+  /// Whether it is another unit's tensor, of this device.
+  bool is_shared(const Parameter& parameter) const { return parameter.tied && layout_.stages == 1; }
 
   /// One operator backward. `now` holds in weight_gradient what is scattered only when the unit is
   /// done.
@@ -291,7 +329,7 @@ class UnitWalk {
     now.working += bytes_of_values(facts.adjoints_made);
     const std::int64_t own = weight_gradients(op);
     UnitPeak peak = now;
-    peak.working += bytes_of_values(facts.adjoints_added);
+    peak.working += bytes_of_values(facts.adjoints_added) + bytes_of_values(facts.inner_gradients);
     peak.gathered = gathered_inputs(op);
     peak.weight_gradient += own;
     peak.exchange = exchanged(op, Pass::backward);
@@ -304,17 +342,35 @@ class UnitWalk {
     }
   }
 
+  /// What is gathered from host memory, or from the master, is first copied: a part of its own.
+  void count_parts(const Parameter& declared, const LocalParameter& parameter,
+                   UnitMemory& out) const {
+    const AxisMask axes = gathered_axes(parameter);
+    const bool copied = parameter.materialized != 0 || parameter.on_host[0] != Rational(0);
+    if (!job_.profile.parts_stand_apart || !copied || degree_of(job_.placement, axes) == 1) return;
+    const std::int64_t part = own_part(layout_, parameter.elements, axes);
+    out.gathered_from += in_bytes(gathered_bytes(job_, declared, part));
+  }
+
   void read_parameters(UnitMemory& out) const {
+    if (!sizes_.empty()) out.begins_with = {.working = sizes_[0]};
+    if (prepared_.output >= 0) out.ends_with.working = sizes_[at(prepared_.output)];
+    out.ends_with.kept = out.kept_whole;
     for (std::size_t p = 0; p < local_.parameters.size(); ++p) {
       const LocalParameter& parameter = local_.parameters[p];
       const Parameter& declared = kind_.parameters[p];
-      if ((parameter.rests_in_part | parameter.materialized) != 0) {
+      const bool gathers = (parameter.rests_in_part | parameter.materialized) != 0;
+      // What stays gathered over the step is there for all its uses.
+      if (gathers && is_shared(declared) && parameter.keep == Keep::step) {
+        out.keep = Keep::step;
+      } else if (gathers) {
         out.gathered_parameters += in_bytes(gathered_bytes(job_, declared, parameter.elements));
         out.keep = std::max(out.keep, parameter.keep);
         keep_parts(declared, parameter, out);
+        count_parts(declared, parameter, out);
       } else if (parameter.on_host[0] != Rational(0)) {
-        out.gathered_parameters +=
-            state_bytes(job_, declared, parameter).off_device(State::parameters);
+        const std::int64_t copied = elements_moved(parameter.elements, parameter.on_host[0]);
+        out.gathered_parameters += in_bytes(gathered_bytes(job_, declared, copied));
       }
       if (parameter.trainable) {
         out.weight_gradients += in_bytes(bytes_of(parameter.elements, job_.precision.compute));

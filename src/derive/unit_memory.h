@@ -34,8 +34,12 @@ struct UnitMemory {
   UnitPeak forward;           // without the loss
   UnitPeak loss;              // all zero where there is none
   UnitPeak backward;
+  UnitPeak begins_with;  // before its first operator forward, and before its last one backward
+  UnitPeak ends_with;
+  UnitPeak scatter;  // after it: gradients go to their owners; all zero where none do, or in place
   /// Bytes of its parameters that are gathered for use, or copied in from the host.
   std::int64_t gathered_parameters = 0;
+  std::int64_t gathered_from = 0;     // copies of parts from which they are gathered, until then
   Keep keep = Keep::none;             // how long they stay
   std::int64_t kept_parts = 0;        // bytes kept to backward of those kept along some axes only
   std::int64_t kept_parts_step = 0;   // the same over the step

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <utility>
 
 #include "units/at.h"
 
@@ -128,6 +129,9 @@ UnitReplay::Handle UnitReplay::backward(const UnitFacts& unit, UnitBuffers& buff
     adjoints[out] = incoming != 0 ? incoming : pools_.main().allocate(unit.sizes[out]);
   }
   if (!unit.plan->rebuilt.empty()) run_again(unit, buffers);
+  if (profile_.parts_stand_apart) {
+    for (int v : unit.plan->only_again) release(buffers, v);
+  }
   for (std::size_t o = unit.kind->operators.size(); o-- > 0;) {
     const Operator& op = unit.kind->operators[o];
     run_backward(unit, o, adjoints, held);
@@ -140,8 +144,8 @@ UnitReplay::Handle UnitReplay::backward(const UnitFacts& unit, UnitBuffers& buff
   }
   for (std::size_t v = 0; v < buffers.values.size(); ++v) release(buffers, static_cast<int>(v));
   release_all(buffers.loss);
-  const Handle out = adjoints[0];
-  for (std::size_t v = 1; v < adjoints.size(); ++v) pools_.main().release(adjoints[v]);
+  const Handle out = std::exchange(adjoints[at(unit.prepared->input_gradient)], 0);
+  release_all(adjoints);
   return out;
 }
 
@@ -154,6 +158,9 @@ void UnitReplay::run_backward(const UnitFacts& unit, std::size_t o, std::vector<
   std::vector<Handle> temporary;
   temporary.reserve(facts.adjoints_added.size());
   for (int v : facts.adjoints_added) {
+    temporary.push_back(pools_.main().allocate(unit.sizes[at(v)]));
+  }
+  for (int v : facts.inner_gradients) {
     temporary.push_back(pools_.main().allocate(unit.sizes[at(v)]));
   }
   weigh(unit, op, held);

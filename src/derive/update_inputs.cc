@@ -1,5 +1,7 @@
 #include "derive/update_inputs.h"
 
+#include <utility>
+
 #include "derive/state_bytes.h"
 #include "units/checked.h"
 #include "units/shares.h"
@@ -50,31 +52,58 @@ std::int64_t elements_moved(std::int64_t elements, const Rational& part) {
   return in_bytes(part_rounded_up(bytes(elements), part));
 }
 
+std::int64_t UpdateInputs::total() const {
+  std::int64_t sum = 0;
+  for (const auto part : kUpdateParts) sum += this->*part;
+  return sum;
+}
+
 UpdateInputs& UpdateInputs::operator+=(const UpdateInputs& other) {
-  gradients_gathered += other.gradients_gathered;
-  gradients_copied += other.gradients_copied;
-  state_gathered += other.state_gathered;
-  state_copied += other.state_copied;
-  matrices += other.matrices;
+  for (const auto part : kUpdateParts) this->*part += other.*part;
   return *this;
 }
 
 UpdateInputs& UpdateInputs::operator-=(const UpdateInputs& other) {
-  gradients_gathered -= other.gradients_gathered;
-  gradients_copied -= other.gradients_copied;
-  state_gathered -= other.state_gathered;
-  state_copied -= other.state_copied;
-  matrices -= other.matrices;
+  for (const auto part : kUpdateParts) this->*part -= other.*part;
   return *this;
 }
 
-std::array<NamedBytes, 5> named_parts(const UpdateInputs& inputs) {
+std::array<NamedBytes, 8> named_parts(const UpdateInputs& inputs) {
   return {{{"gradients gathered for the update", inputs.gradients_gathered},
            {"gradients copied in for the update", inputs.gradients_copied},
            {"optimizer state gathered for the update", inputs.state_gathered},
            {"optimizer state copied in for the update", inputs.state_copied},
-           {"matrices gathered for the update", inputs.matrices}}};
+           {"matrices gathered for the update", inputs.matrices},
+           {"reduced gradients of the device's own parts", inputs.own_gradients},
+           {"gradients in the format of sums", inputs.sums},
+           {"updated parameters on their way", inputs.updated}}};
 }
+
+namespace {
+
+/// Updated parameters on their way to where they rest.
+std::int64_t updated_parts(const Layout& layout, const Parameter& declared,
+                           const LocalParameter& parameter) {
+  const Job& job = *layout.job;
+  if (parameter.materialized != 0) return 0;
+  const auto part_of = [&](AxisMask axes) {
+    return in_bytes(bytes_of(own_part(layout, parameter.elements, axes), job.precision.parameters));
+  };
+  const AxisMask rests = real_axes(job.placement, parameter.divided[0]);
+  const AxisMask owned = real_axes(job.placement, parameter.owned);
+  const bool sends = (owned & ~rests) != 0;
+  const bool rests_on_host = parameter.on_host[0] == Rational(1);
+  const bool updated_there = updated_on_host(parameter) == Rational(1);
+  const bool master = has_master(job, declared);
+  std::int64_t bytes = 0;
+  if (sends && !(rests_on_host && updated_there)) bytes += part_of(owned);
+  if (!sends && master && (rests & ~owned) != 0 && !updated_there) bytes += part_of(rests);
+  if (rests_on_host && !updated_there && !master) bytes += part_of(rests);
+  if (rests_on_host && !updated_there && sends) bytes += part_of(rests);
+  return bytes;
+}
+
+}  // namespace
 
 UpdateInputs update_inputs(const Layout& layout, const Parameter& declared,
                            const LocalParameter& parameter) {
@@ -98,6 +127,65 @@ UpdateInputs update_inputs(const Layout& layout, const Parameter& declared,
     out.state_copied = state_bytes(job, declared, parameter).off_device(State::optimizer);
   }
   out.matrices = gradient_bytes(gathered_matrix(layout, declared, parameter));
+  return out;
+}
+
+UpdateTimes& UpdateTimes::operator+=(const UpdateTimes& other) {
+  reducing += other.reducing;
+  reduced += other.reduced;
+  gathered += other.gathered;
+  taken += other.taken;
+  left += other.left;
+  updating += other.updating;
+  return *this;
+}
+
+UpdateTimes& UpdateTimes::operator-=(const UpdateTimes& other) {
+  reducing -= other.reducing;
+  reduced -= other.reduced;
+  gathered -= other.gathered;
+  taken -= other.taken;
+  left -= other.left;
+  updating -= other.updating;
+  return *this;
+}
+
+UpdateTimes update_times(const Layout& layout, const Parameter& declared,
+                         const LocalParameter& parameter) {
+  UpdateTimes out;
+  if (!parameter.trainable) return out;
+  const Job& job = *layout.job;
+  const Precision& precision = job.precision;
+  const auto part_of = [&](AxisMask axes, Dtype dtype) {
+    return in_bytes(bytes_of(own_part(layout, parameter.elements, axes), dtype));
+  };
+  const UpdateInputs all = update_inputs(layout, declared, parameter);
+  const AxisMask each = parameter.partial & parameter.scattered_each;
+  const AxisMask open = real_axes(job.placement, parameter.partial & ~parameter.scattered_each);
+  const AxisMask to_owner = open & (parameter.owned | parameter.deferred);
+  const Rational updated = updated_on_host(parameter);
+  if (parameter.on_host[2] > updated) {
+    const std::int64_t rest = own_part(layout, parameter.elements, each);
+    const std::int64_t copied = elements_moved(rest, parameter.on_host[2] - updated);
+    (to_owner != 0 ? out.reducing : out.reduced).gradients_copied =
+        in_bytes(bytes_of(copied, precision.gradients));
+  }
+  if (to_owner != 0) {
+    out.reduced.own_gradients = part_of(each | to_owner, precision.reduce);
+  } else if (precision.reduce != precision.gradients) {
+    // Of a tensor that is complete but for heads that several devices hold, their rows.
+    const std::int64_t heads = parameter.replicas > 1 ? parameter.replicated : 0;
+    const std::int64_t summed = own_part(layout, open != 0 ? parameter.elements : heads, each);
+    out.reducing.sums = in_bytes(bytes_of(summed, precision.reduce));
+  }
+  out.gathered.gradients_gathered = all.gradients_gathered;
+  out.taken = all.gradients_gathered != 0 ? out.gathered : out.reduced;
+  const bool leaves = updated == Rational(1) && parameter.on_host[2] == Rational(0);
+  if (!leaves) out.left = out.taken;
+  out.updating = {.state_gathered = all.state_gathered,
+                  .state_copied = all.state_copied,
+                  .matrices = all.matrices,
+                  .updated = updated_parts(layout, declared, parameter)};
   return out;
 }
 

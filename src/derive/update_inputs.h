@@ -42,16 +42,44 @@ struct UpdateInputs {
   std::int64_t state_gathered = 0;
   std::int64_t state_copied = 0;
   std::int64_t matrices = 0;
+  // Where parts stand apart from the whole (Profile::parts_stand_apart):
+  std::int64_t own_gradients = 0;  // what reductions leave to owners, until the update
+  std::int64_t sums = 0;           // gradients in the format of sums, while they are reduced
+  std::int64_t updated = 0;        // updated parameters on their way to where they rest
 
-  std::int64_t total() const {
-    return gradients_gathered + gradients_copied + state_gathered + state_copied + matrices;
-  }
+  std::int64_t total() const;
   UpdateInputs& operator+=(const UpdateInputs& other);
   UpdateInputs& operator-=(const UpdateInputs& other);
 };
 
-/// Its parts, named as terms.
-std::array<NamedBytes, 5> named_parts(const UpdateInputs& inputs);
+/// Its parts, one by one.
+inline constexpr std::array kUpdateParts = {&UpdateInputs::gradients_gathered,
+                                            &UpdateInputs::gradients_copied,
+                                            &UpdateInputs::state_gathered,
+                                            &UpdateInputs::state_copied,
+                                            &UpdateInputs::matrices,
+                                            &UpdateInputs::own_gradients,
+                                            &UpdateInputs::sums,
+                                            &UpdateInputs::updated};
+
+/// The same, named as terms.
+std::array<NamedBytes, 8> named_parts(const UpdateInputs& inputs);
+
+/// The same by when it is there, where parts stand apart from the whole. Gradients of all units are
+/// reduced, unit by unit, before the first is updated.
+struct UpdateTimes {
+  UpdateInputs reducing;  // while the unit's gradients are reduced
+  UpdateInputs reduced;   // from then on, until `taken` takes its place
+  UpdateInputs gathered;  // of `taken`, what was gathered from `reduced`
+  UpdateInputs taken;     // gradients as the update takes them
+  UpdateInputs left;      // of these, what is still there once the host has its gradients
+  UpdateInputs updating;  // while the unit is updated
+
+  UpdateTimes& operator+=(const UpdateTimes& other);
+  UpdateTimes& operator-=(const UpdateTimes& other);
+};
+UpdateTimes update_times(const Layout& layout, const Parameter& declared,
+                         const LocalParameter& parameter);
 
 /// Of one parameter. What is gathered after it was copied in counts once, whole. Case: 8 elements,
 /// bf16 gradients and 12 bytes of state each, both divided at rest over 4 devices and whole at the

@@ -228,7 +228,8 @@ Division UnitApplications::need(const Kernel& kernel, int d, int logical, Place 
   return in_.layouts.division(logical, place);
 }
 
-/// What backward reads and does not make again, and what it makes that again from.
+/// What backward reads and does not make again, and what it makes that again from. What is made
+/// again is kept all the same where the backward of something else reads it.
 void UnitApplications::find_kept() {
   const auto is_value = [&](int v) {
     return kind_.values[at(v)].parameter < 0 && kind_.values[at(v)].input < 0;
@@ -245,9 +246,15 @@ void UnitApplications::find_kept() {
       if (is_value(v)) kept.insert(v);
     }
   }
+  std::set<int> read_outside;  // by the backward of what is not made again
+  for (const Applied& a : backward) {
+    if (!made_again[at(a.application)]) read_outside.insert(a.reads.begin(), a.reads.end());
+  }
   for (std::size_t a = 0; a < forward.size(); ++a) {
     if (!made_again[a]) continue;
-    for (int v : forward[a].to) kept.erase(v);
+    for (int v : forward[a].to) {
+      if (!read_outside.contains(v)) kept.erase(v);
+    }
   }
 }
 

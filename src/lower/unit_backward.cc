@@ -18,6 +18,10 @@ UnitBackward::UnitBackward(Lowering& in, const UnitApplications& applications, U
       forward_(forward),
       uses_(uses),
       kind_(applications.kind()) {
+  for (const Applied& a : applications_.backward) {
+    const bool gives = std::ranges::find(a.to, kind_.stream_in) != a.to.end();
+    if (gives) last_to_stream_ = a.application;
+  }
   for (const Applied& a : applications_.for_weights) {
     for (int v : a.reads) {
       if (values_.is_parameter(v)) {
@@ -231,12 +235,26 @@ void UnitBackward::add_call(const Applied& a, const std::vector<AxisList>& passe
           uses_.gradient(kind_.values[at(v)].parameter, spread, finished));
       continue;
     }
-    made.emplace_back(v, w_.make("d." + values_.name_of(v), spread, values_.dtype_of(v)));
+    made.emplace_back(v, gradient_made(a, v, spread));
     instruction.outputs.push_back(made.back().second.buffer);
   }
   w_.add(std::move(instruction));
-  for (auto& [v, held] : made) values_.give(v, held);
+  for (auto& [v, held] : made) values_.give(v, held, goes_back(a, v));
   for (int plan : finished) uses_.settle(plan);
+}
+
+/// Whether that is the last share of the gradient that the unit hands back.
+bool UnitBackward::goes_back(const Applied& a, int v) const {
+  return v == kind_.stream_in && a.application == last_to_stream_;
+}
+
+/// A new buffer for a gradient; the last share of the one that is handed back is made where it is
+/// handed over.
+Held UnitBackward::gradient_made(const Applied& a, int v, const Spread& spread) {
+  if (goes_back(a, v) && spread == stream_spread(in_)) {
+    return w_.make_at(stream_buffer(in_, true, 0), spread);
+  }
+  return w_.make("d." + values_.name_of(v), spread, values_.dtype_of(v));
 }
 
 /// Values that this application reads and no later one of the list.

@@ -37,6 +37,8 @@ class UnitBackward {
   void drop_gradients_of(int application);
   void add_call(const Applied& a, const std::vector<AxisList>& passed,
                 const std::vector<BufferRef>& incoming);
+  bool goes_back(const Applied& a, int v) const;
+  Held gradient_made(const Applied& a, int v, const Spread& spread);
   std::vector<BufferRef> incoming_of(const Applied& a, const std::vector<AxisList>& passed);
   std::vector<int> last_read_at(const std::vector<Applied>& all, std::size_t b) const;
   void hand_back();
@@ -50,6 +52,7 @@ class UnitBackward {
   const ReferenceKind& kind_;
   std::set<int> weights_read_;  // values that gradients of parameters are made from
   bool weights_use_parameters_ = false;
+  int last_to_stream_ = -1;  // the application that makes the last share of the stream's gradient
   std::map<int, std::vector<Held>> waiting_;          // those values between the two parts
   std::map<std::size_t, std::vector<Held>> carried_;  // gradients between them, by application
 };

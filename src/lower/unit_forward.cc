@@ -48,6 +48,12 @@ void UnitForward::run_all(const std::vector<bool>& runs, const std::set<int>& ke
     if (!runs[a]) continue;
     run(all[a], pass);
     const std::vector<int>& made = all[a].to;
+    // A second forward has the messages of the first, also for what it makes for others.
+    for (int v : made) {
+      const auto known = put_together_.find(v);
+      const bool for_others = pass == Pass::again && last.at(v) == a && values_.has(v);
+      if (for_others && known != put_together_.end()) values_.value(v, known->second);
+    }
     if (pass == Pass::first && std::ranges::find(made, kind_.loss) != made.end()) add_loss();
     for (const auto& [v, when] : last) {
       const bool handed_on = v == kind_.stream_out && pass == Pass::first;
@@ -110,20 +116,30 @@ void UnitForward::run(const Applied& a, Pass pass) {
     } else if (!passed[i].empty()) {
       instruction.inputs.push_back(values_.held(v).buffer);
     } else {
+      const bool sums = values_.has(v) && !values_.held(v).spread.partial.empty();
+      if (pass == Pass::first && sums) put_together_[v] = a.uses[i].by;
       instruction.inputs.push_back(values_.value(v, a.uses[i].by).buffer);
     }
   }
   const auto partial = results_of(w_.kernel(a.kernel), a.by, passed);
   ensure(partial.has_value(), "complete inputs always have a result");
+  std::vector<Held> unused;  // made again, but kept in another layout
   for (std::size_t i = 0; i < a.to.size(); ++i) {
     Spread spread = a.uses[a.reads.size() + i];
     spread.partial = minus((*partial)[i].axes, {in_.mesh.micro_axis()});
     if (is_local(a.to[i])) spread.partial = minus(spread.partial, sample_axes());
     spread.op = (*partial)[i].op;
-    values_.hold(a.to[i], made(a.to[i], spread, pass));
+    const bool kept = pass == Pass::again && values_.has(a.to[i]);
+    if (kept && !(values_.held(a.to[i]).spread == spread)) {
+      unused.push_back(values_.make(a.to[i], spread));
+      instruction.outputs.push_back(unused.back().buffer);
+      continue;
+    }
+    if (!kept) values_.hold(a.to[i], made(a.to[i], spread, pass));
     instruction.outputs.push_back(values_.held(a.to[i]).buffer);
   }
   w_.add(std::move(instruction));
+  for (Held& held : unused) w_.drop(held);
 }
 
 /// Sums over samples, which are the loads of experts: where their balance is that of each device's

@@ -1,6 +1,7 @@
 // A unit forward, in its forward pass and once more in backward. Inside of lower/.
 #pragma once
 
+#include <map>
 #include <set>
 #include <vector>
 
@@ -45,6 +46,8 @@ class UnitForward {
   const ReferenceKind& kind_;
   const UnitKind& source_;
   const KindMap& map_;
+  std::map<int, std::vector<Division>>
+      put_together_;  // sums of the first forward, for which layout
 };
 
 }  // namespace placet

@@ -158,11 +158,12 @@ Held UnitValues::make(int v, const Spread& spread) {
 
 // --- gradients
 
-void UnitValues::give(int v, Held share) {
+void UnitValues::give(int v, Held share, bool stays) {
   std::vector<Held>& all = gradients_[v];
   for (Held& h : all) {
     const bool alike = h.spread.by == share.spread.by && h.spread.partial == share.spread.partial;
     if (!alike) continue;
+    if (stays) std::swap(h, share);
     add_up(h, share, v);
     return;
   }

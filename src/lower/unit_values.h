@@ -63,8 +63,9 @@ class UnitValues {
 
   void hold_gradient(int v, Held held) { gradients_[v] = {std::move(held)}; }
   const std::vector<Held>& gradients(int v) { return gradients_[v]; }
-  /// Adds a share to a value's gradient: to one that lies alike, or beside the others.
-  void give(int v, Held share);
+  /// Adds a share to a value's gradient: to one that lies alike, or beside the others. `stays`: the
+  /// sum is to be in the share's buffer.
+  void give(int v, Held share, bool stays = false);
   /// The gradient of a value, divided like that. Partial only where `passes`.
   Held& gradient(int v, const std::vector<Division>& by, bool passes);
   /// A gradient divided as the application needs it, before it is known whether it may stay

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <map>
-#include <set>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "lower/class_passes.h"
 #include "program/kernel_text.h"
@@ -24,20 +26,33 @@ class UpdateWriter {
     for (const HeldPlan& held : plans_held(in_, table_, stage_)) {
       if (held.plan->trainable) updates_.push_back({.held = held, .gradient = {}, .made = false});
     }
-    w_.set_phase(StepPhase::update);
-    for (Update& u : updates_) take_from_host(u);
-    w_.set_phase(StepPhase::reduce);
-    reduce_gradients();
+    // One message of each sort for a unit.
+    const std::vector<UnitUpdates> units = units_updated();
+    for (const UnitUpdates& unit : units) {
+      w_.set_phase(StepPhase::update);
+      for (Update& u : unit) take_from_host(u);
+      w_.set_phase(StepPhase::reduce);
+      reduce_shared_heads(unit);
+      reduce_gradients(unit);
+    }
     join_shared();
     w_.set_phase(StepPhase::update);
-    gather_gradients();
-    if (in_.model.reference.norm_kernel >= 0) limit_norm();
-    update_units();
-    spread_parameters();
-    for (const BufferRef& ref : temporary_) free_buffer(ref);
+    const bool limits = in_.model.reference.norm_kernel >= 0;
+    // The norm needs all gradients before the first update.
+    if (limits) {
+      for (const UnitUpdates& unit : units) gather_gradients(unit);
+      limit_norm();
+    }
+    for (const UnitUpdates& unit : units) {
+      if (!limits) gather_gradients(unit);
+      update_unit(unit);
+    }
+    for (const BufferRef& ref : numbers_) free_buffer(ref);
   }
 
  private:
+  using Copies = std::vector<std::pair<BufferRef, BufferRef>>;
+
   struct Update {
     HeldPlan held;
     BufferRef gradient;  // as the update takes it
@@ -46,8 +61,22 @@ class UpdateWriter {
     BufferRef part;      // the updated part of the parameter, if it has to be sent
     bool sends = false;
     std::vector<BufferRef> state;  // master and states as the update takes them
-    std::vector<std::pair<BufferRef, BufferRef>> back;  // copies after the update: from, to
+    Copies back;                   // copies after the update: from, to
   };
+
+  using UnitUpdates = std::span<Update>;
+
+  /// Updates of one unit stand together.
+  std::vector<UnitUpdates> units_updated() {
+    std::vector<UnitUpdates> out;
+    for (std::size_t i = 0; i < updates_.size();) {
+      std::size_t end = i;
+      while (end < updates_.size() && updates_[end].held.user == updates_[i].held.user) ++end;
+      out.emplace_back(updates_.begin() + static_cast<std::ptrdiff_t>(i), end - i);
+      i = end;
+    }
+    return out;
+  }
 
   void alloc_buffer(const BufferRef& ref) {
     Instruction alloc{.kind = InstructionKind::alloc};
@@ -95,58 +124,63 @@ class UpdateWriter {
 
   /// What all pieces of one unit have in common travels in one message.
   struct Message {
-    int unit = 0;
     AxisList axes;
     bool shared_heads = false;  // sums among devices that hold the same heads travel apart
     auto operator<=>(const Message&) const = default;
   };
 
   /// Key and value rows of fused tensors whose heads several devices share.
-  void reduce_shared_heads() {
-    std::map<int, PieceSums> pieces;
-    for (Update& u : updates_) {
+  void reduce_shared_heads(const UnitUpdates& unit) {
+    PieceSums pieces;
+    for (const Update& u : unit) {
       const ParameterPlan& plan = *u.held.plan;
-      if (plan.scattered.empty()) {
-        note_pieces(u.gradient, plan.piece_partial, pieces[u.held.user]);
-      }
+      if (plan.scattered.empty()) note_pieces(u.gradient, plan.piece_partial, pieces);
     }
-    for (const auto& [user, sums] : pieces) reduce_pieces(w_, sums);
+    reduce_pieces(w_, pieces);
   }
 
-  /// Sums are made in their own format: where gradients rest in another, in a copy.
-  void use_reduce_format(Update& u) {
+  /// Sums are made in their own format: where gradients rest in another, in a copy. Gives what is
+  /// summed, and notes what goes back afterwards: from, to.
+  BufferRef in_reduce_format(Update& u, Copies& back) {
     const Dtype format = in_.job.precision.reduce;
-    if (w_.family_at(u.gradient.family).type.dtype == format) return;
+    if (w_.family_at(u.gradient.family).type.dtype == format) return u.gradient;
     const BufferRef copy = make(u, "sum", u.left, format);
     w_.move(InstructionKind::copy, u.gradient, copy);
-    if (u.made) free_buffer(u.gradient);
-    u.gradient = copy;
-    u.made = true;
+    back.emplace_back(copy, u.gradient);
+    return copy;
+  }
+
+  void take_back(const Copies& back) {
+    for (const auto& [from, to] : back) {
+      w_.move(InstructionKind::copy, from, to);
+      free_buffer(from);
+    }
   }
 
   /// To the owners first, then among those that own the same.
-  void reduce_gradients() {
+  void reduce_gradients(const UnitUpdates& unit) {
     std::map<Message, Instruction> scatters;
     std::map<Message, std::vector<BufferRef>> sums;
     std::vector<BufferRef> spent;
-    reduce_shared_heads();
-    for (Update& u : updates_) {
+    Copies back;
+    for (Update& u : unit) {
       const ParameterPlan& plan = *u.held.plan;
       const AxisList open = open_axes(plan);
       const AxisList to_owner = common(plan.owned, open);
       if (!to_owner.empty()) {
         u.left.insert(u.left.end(), to_owner.begin(), to_owner.end());
         const BufferRef own = make(u, "own", u.left, in_.job.precision.reduce);
-        Instruction& scatter = scatters[{u.held.user, to_owner}];
+        Instruction& scatter = scatters[{to_owner}];
         scatter.kind = InstructionKind::reduce_scatter;
         scatter.axes = to_owner;
         replace_gradient(u, own, scatter, spent);
       }
       const AxisList rest = minus(open, to_owner);
-      if (!rest.empty()) use_reduce_format(u);
+      if (rest.empty()) continue;
+      const BufferRef summed = in_reduce_format(u, back);
       for (const bool shared : {false, true}) {
         const AxisList axes = shared ? common(rest, plan.shared) : minus(rest, plan.shared);
-        if (!axes.empty()) sums[{u.held.user, axes, shared}].push_back(u.gradient);
+        if (!axes.empty()) sums[{axes, shared}].push_back(summed);
       }
     }
     for (auto& [message, instruction] : scatters) w_.add(std::move(instruction));
@@ -154,6 +188,7 @@ class UpdateWriter {
     for (auto& [message, buffers] : sums) {
       w_.reduce(buffers, message.axes, Combine::sum, "gradients");
     }
+    take_back(back);
   }
 
   /// Coordinates of the stages that hold a tensor.
@@ -171,9 +206,10 @@ class UpdateWriter {
     }
     std::ranges::stable_sort(shared, {}, [](const Update* u) { return u->held.unit; });
     for (Update* u : shared) {
-      use_reduce_format(*u);
-      w_.reduce({u->gradient}, {layer_part_}, Combine::sum, "shared-gradients",
+      Copies back;
+      w_.reduce({in_reduce_format(*u, back)}, {layer_part_}, Combine::sum, "shared-gradients",
                 among_stages(holders(u->held)));
+      take_back(back);
     }
   }
 
@@ -202,13 +238,13 @@ class UpdateWriter {
     }
     total_ = {.family = w_.family("norm", kScalar, Indexing::none)};
     alloc_buffer(total_);
-    temporary_.push_back(total_);
+    numbers_.push_back(total_);
     zero(total_);
     for (const Update& u : updates_) add_squares(u, owners);
     w_.reduce({total_}, owners, Combine::sum, "norm");
     factor_ = {.family = w_.family("limit", kScalar, Indexing::none)};
     alloc_buffer(factor_);
-    temporary_.push_back(factor_);
+    numbers_.push_back(factor_);
     call(InstructionKind::norm, in_.model.reference.clip_kernel, {total_}, {factor_}, "limit");
   }
 
@@ -282,17 +318,16 @@ class UpdateWriter {
 
   // --- the update
 
-  /// Unit by unit: the state that rests in smaller parts is put together for one unit at a time.
-  void update_units() {
-    for (std::size_t i = 0; i < updates_.size();) {
-      std::size_t end = i;
-      while (end < updates_.size() && updates_[end].held.user == updates_[i].held.user) ++end;
-      for (std::size_t k = i; k < end; ++k) hold_state(updates_[k]);
-      gather_state(i, end);
-      for (std::size_t k = i; k < end; ++k) update(updates_[k]);
-      for (std::size_t k = i; k < end; ++k) return_state(updates_[k]);
-      i = end;
-    }
+  /// Unit by unit: what rests in smaller parts is put together for one unit at a time.
+  void update_unit(const UnitUpdates& unit) {
+    for (Update& u : unit) hold_state(u);
+    for (Update& u : unit) bring_gradient(u);
+    gather_state(unit);
+    for (Update& u : unit) update(u);
+    for (const Update& u : unit) return_state(u);
+    spread_parameters(unit);
+    for (const BufferRef& ref : temporary_) free_buffer(ref);
+    temporary_.clear();
   }
 
   /// The master, if there is one, then the states of the rule, where they rest.
@@ -309,10 +344,9 @@ class UpdateWriter {
   }
 
   /// One message for a unit.
-  void gather_state(std::size_t begin, std::size_t end) {
+  void gather_state(const UnitUpdates& unit) {
     std::map<AxisList, Instruction> gathers;
-    for (std::size_t i = begin; i < end; ++i) {
-      Update& u = updates_[i];
+    for (Update& u : unit) {
       const ParameterPlan& plan = *u.held.plan;
       if (plan.regathered.empty() || u.state.empty()) continue;
       Instruction& gather = gathers[plan.regathered];
@@ -344,7 +378,6 @@ class UpdateWriter {
 
   void update(Update& u) {
     const ParameterPlan& plan = *u.held.plan;
-    bring_gradient(u);
     const BufferRef own = plan.has_master ? u.state.front() : updated_part(u);
     std::vector<BufferRef> inputs{own};
     inputs.insert(inputs.end(), u.state.begin() + (plan.has_master ? 1 : 0), u.state.end());
@@ -405,10 +438,10 @@ class UpdateWriter {
   }
 
   /// Gradients of parts that the update sees whole: one message for a unit.
-  void gather_gradients() {
+  void gather_gradients(const UnitUpdates& unit) {
     std::map<Message, Instruction> gathers;
     std::vector<BufferRef> parts;
-    for (Update& u : updates_) {
+    for (Update& u : unit) {
       const AxisList gathered = minus(u.left, u.held.plan->owned);
       if (gathered.empty()) continue;
       const AxisList kept = minus(u.left, gathered);
@@ -421,7 +454,7 @@ class UpdateWriter {
       }
       u.left = kept;
       const BufferRef whole = make(u, "gathered", u.left, in_.job.precision.gradients);
-      Instruction& gather = gathers[{u.held.user, gathered}];
+      Instruction& gather = gathers[{gathered}];
       gather.kind = InstructionKind::all_gather;
       gather.axes = gathered;
       replace_gradient(u, whole, gather, parts);
@@ -497,20 +530,21 @@ class UpdateWriter {
   }
 
   /// Where updated parts come together: at rest, or on the device on their way to the host.
-  BufferRef whole_of(const Update& u) {
+  BufferRef whole_of(const Update& u, Copies& to_host) {
     const ParameterPlan& plan = *u.held.plan;
     const BufferRef rest = buffer_of(u.held, plan.rest);
     if (!plan.on_host[0] || plan.on_host[1]) return rest;
     const BufferRef whole = make(u, "to-host", plan.rests, in_.job.precision.parameters);
     temporary_.push_back(whole);
-    to_host_.emplace_back(whole, rest);
+    to_host.emplace_back(whole, rest);
     return whole;
   }
 
   /// Updated parts to all that use the whole: one message for a unit.
-  void spread_parameters() {
+  void spread_parameters(const UnitUpdates& unit) {
     std::map<Message, Instruction> gathers;
-    for (const Update& u : updates_) {
+    Copies to_host;
+    for (const Update& u : unit) {
       if (!u.sends) continue;
       const ParameterPlan& plan = *u.held.plan;
       const AxisList sent = minus(plan.owned, plan.rests);
@@ -519,15 +553,15 @@ class UpdateWriter {
                "rests in other parts than it is updated in: no step program yet",
                "optimizer state divided as the parameters are, or further");
       }
-      Instruction& instruction = gathers[{u.held.user, sent}];
+      Instruction& instruction = gathers[{sent}];
       instruction.kind = InstructionKind::all_gather;
       instruction.axes = sent;
       instruction.inputs.push_back(u.part);
-      instruction.outputs.push_back(whole_of(u));
+      instruction.outputs.push_back(whole_of(u, to_host));
       instruction.label = "updated-parameters";
     }
     for (auto& [message, instruction] : gathers) w_.add(std::move(instruction));
-    for (const auto& [whole, rest] : to_host_) w_.move(InstructionKind::host_copy, whole, rest);
+    for (const auto& [whole, rest] : to_host) w_.move(InstructionKind::host_copy, whole, rest);
   }
 
   Lowering& in_;
@@ -536,8 +570,8 @@ class UpdateWriter {
   const StagePlan& stage_;
   int layer_part_ = -1;
   std::vector<Update> updates_;
-  std::vector<BufferRef> temporary_;
-  std::vector<std::pair<BufferRef, BufferRef>> to_host_;
+  std::vector<BufferRef> temporary_;  // of the unit that is updated
+  std::vector<BufferRef> numbers_;    // norm and limit
   BufferRef total_, factor_;
 };
 

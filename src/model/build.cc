@@ -192,6 +192,9 @@ void build_loss(UnitBuilder& unit, int logits, std::int64_t vocabulary) {
   std::vector<int> internals{
       inside("loss.logits_fp32", ValueType::fp32), inside("loss.probabilities", ValueType::fp32),
       inside("loss.gradient_fp32", ValueType::fp32), inside("loss.gradient", ValueType::compute)};
+  for (const char* name : {"loss.max", "loss.sum", "loss.target"}) {
+    internals.push_back(unit.value(name, {}, place.region, ValueType::fp32));
+  }
   const int output = unit.value("loss.per_token", {}, place.region, ValueType::fp32);
   unit.add(OpKind::loss, place, {{logits, labels}, {output}, {}, std::move(internals)});
 }

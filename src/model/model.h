@@ -148,7 +148,8 @@ struct Value {
 ///     [sample, head, token] fp32, scores, probabilities, dropout_mask, probabilities_dropped
 ///     (the last two only with attention dropout)
 ///   activation: none;  gated_activation: activated (act(gate));  dropout: dropout_mask
-///   router: probabilities fp32;  loss: logits_fp32, probabilities fp32, gradient_fp32, gradient
+///   router: probabilities fp32;  loss: logits_fp32, probabilities fp32, gradient_fp32, gradient,
+///     then per token, fp32: max (largest logit), sum (of exponentials), target (the label's logit)
 struct Operator {
   OpKind kind = OpKind::linear;
   std::string name;
@@ -173,7 +174,7 @@ inline constexpr int kActivated = 0;
 inline constexpr int kDropoutMask = 0;
 inline constexpr int kRouterProbabilities = 0;
 inline constexpr int kLogitsFp32 = 0, kLossProbabilities = 1, kLossGradientFp32 = 2,
-                     kLossGradient = 3;
+                     kLossGradient = 3, kLossMax = 4, kLossSum = 5, kLossTarget = 6;
 }  // namespace internal
 
 enum class UnitRole : std::uint8_t { embedding, block, head, mtp };

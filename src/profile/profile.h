@@ -310,6 +310,9 @@ struct Profile {
   bool defers_scatter = false;  // divided gradients are reduced once, after the last micro-batch
   bool replicas_follow_scatter = false;  // axes of R are reduced whenever others are scattered
   GradientHold gradient_hold = GradientHold::op;
+  /// Parts of gradients that reductions leave, and updated parts before they are gathered, are
+  /// buffers of their own beside the whole; else they are places inside it.
+  bool parts_stand_apart = false;
   // --- shards
   ShardGrain grain = ShardGrain::element;
   std::optional<ShardGrain> gathered_grain;  // of parameters gathered for use; none: the same
@@ -330,11 +333,13 @@ struct Profile {
   std::int64_t head_weight = 0;
   // --- compute
   SavedTable saved{};
+  SavedTable inner_gradients{};  // internals whose gradients pass between an operator's kernels
   std::vector<RecomputePolicy> policies;
   GatheredInput gathered_input = GatheredInput::shard;
-  bool rotates_in_place = false;         // rotated queries and keys take the place of the others
-  bool repeats_kv_heads = false;         // attention gets keys and values expanded to all heads
-  std::int64_t vocabulary_multiple = 1;  // padded to this ...
+  bool residual_shares_gradient = false;  // all inputs of a residual sum take its gradient as it is
+  bool rotates_in_place = false;          // rotated queries and keys take the place of the others
+  bool repeats_kv_heads = false;          // attention gets keys and values expanded to all heads
+  std::int64_t vocabulary_multiple = 1;   // padded to this ...
   bool vocabulary_multiple_times_tensor_degree = false;  // ... times the tensor degree
   std::vector<int> loss_workspace;       // internals of the loss alive at its instant
   std::vector<LossStep> loss_steps;      // finer than loss_workspace, and instead of it where given

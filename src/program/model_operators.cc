@@ -440,9 +440,9 @@ void add_loss(KindBuilder& unit, const Operator& op) {
   unit.set_input(labels, predicts_further ? kNextLabels : kLabels);
   const int y = unit.value_of(op.outputs[0]);
   const Dims st = unit.dims_at(labels);
-  const int m = unit.inside("loss.max", st);
-  const int l = unit.inside("loss.sum", st);
-  const int t = unit.inside("loss.target", st);
+  const int m = unit.value_of(op.internals.at(internal::kLossMax));
+  const int l = unit.value_of(op.internals.at(internal::kLossSum));
+  const int t = unit.value_of(op.internals.at(internal::kLossTarget));
   KernelWriter k = unit.writer("logit-max");
   const std::string tokens = k.list(st);
   const std::string logits = k.list(unit.dims_at(z));

@@ -73,6 +73,46 @@ TEST(UpdateInputs, MatricesThatACutTearsAreWholeAtTheUpdate) {
   EXPECT_EQ(at_update(derive(job).memory.front()), by_elements + bytes(2 * 2304));
 }
 
+// --- parts beside the whole
+
+Bytes at(const MemoryClass& memory, Instant instant) {
+  const auto found = std::ranges::find(memory.instants, instant, &InstantBytes::instant);
+  return found == memory.instants.end() ? Bytes() : found->bytes;
+}
+
+MemoryClass apart(const std::string& placement, Dtype reduce = Dtype::bf16, bool clips = false) {
+  Job job = written_job(bare_model(800, 4), placement, 1, 8);
+  job.profile.parts_stand_apart = true;
+  job.precision.reduce = reduce;
+  job.clips_by_global_norm = clips;
+  return derive(job).memory.front();
+}
+
+// 4 units of 200 elements over 4 devices: 2 x 800 of parameters, 12 x 200 of state and 2 x 800 of
+// gradients rest. Reductions leave 2 x 50 of each unit; then one unit after the other has 2 x 50
+// updated elements on their way, while the parts of all four are still there for the first.
+TEST(UpdateInputs, PartsStandBesideTheWhole) {
+  const MemoryClass memory = apart("dp=4:zero1");
+  EXPECT_EQ(at(memory, Instant::reduction), bytes(1600 + 2400 + 1600 + 4 * 100));
+  EXPECT_EQ(at(memory, Instant::update), bytes(1600 + 2400 + 1600 + 4 * 100 + 100));
+}
+
+// Sums in fp32 of gradients that rest in bf16: 4 x 200 while a unit is reduced.
+TEST(UpdateInputs, GradientsAreSummedInTheirFormat) {
+  const MemoryClass memory = apart("dp=4:ddp", Dtype::fp32);
+  EXPECT_EQ(at(memory, Instant::reduction), bytes(16 * 800 + 4 * 200));
+  EXPECT_EQ(at(memory, Instant::update), bytes(16 * 800));
+}
+
+// Gradients rest in parts of 50 elements, state is whole: 2 x 200 of a unit are gathered for its
+// update, those of all four where the norm must be known before.
+TEST(UpdateInputs, ALimitOfTheNormGathersAllGradientsFirst) {
+  const Bytes rest = bytes(2 * 800 + 12 * 800 + 2 * 200);
+  EXPECT_EQ(at(apart("dp=4:batch(R,R,S,R)"), Instant::update), rest + bytes(400));
+  EXPECT_EQ(at(apart("dp=4:batch(R,R,S,R)", Dtype::bf16, true), Instant::update),
+            rest + bytes(4 * 400));
+}
+
 // --- a fraction on the host
 
 Lines copies(const std::string& placement) {

@@ -6,6 +6,7 @@
 #include "derive/derive.h"
 #include "lower/lower.h"
 #include "program/walk.h"
+#include "schedule/schedule.h"
 #include "units/error.h"
 
 namespace placet::testing {
@@ -13,6 +14,21 @@ namespace {
 
 /// Programs that execute more instructions are counted, not checked.
 constexpr std::int64_t kMostChecked = 5'000;
+
+/// Jobs that part are shown, at most so many.
+constexpr std::size_t kMostShown = 5;
+
+std::string_view name_of(Figure figure) {
+  switch (figure) {
+    case Figure::messages:
+      return "messages";
+    case Figure::rest:
+      return "what rests";
+    case Figure::peak:
+      return "peaks";
+  }
+  return "";
+}
 
 /// Options without a step program: parts of a state on the host, copies from NVMe, gathers ahead.
 void drop_options(How& how) {
@@ -61,7 +77,51 @@ const char* unseen(const Job& job) {
   return nullptr;
 }
 
+bool is_tensor(const AxisPlacement& axis) { return axis.how.cut == Cut::tensor && axis.degree > 1; }
+
+bool divides_stream(const AxisPlacement& axis) {
+  return is_tensor(axis) && axis.how.modes.activations == Mode::sharded_gather;
+}
+
+/// What makes two figures differ, so that they are not compared (docs/theory.md §6.10).
+const char* apart(const Job& job, Figure figure) {
+  const std::vector<AxisPlacement>& axes = job.placement.axes;
+  const bool divided = std::ranges::any_of(axes, divides_stream);
+  const bool whole = std::ranges::any_of(
+      axes, [](const AxisPlacement& axis) { return is_tensor(axis) && !divides_stream(axis); });
+  if (figure == Figure::messages && divided && whole) {
+    return "messages: the stream is divided along one of two tensor axes";
+  }
+  if (figure != Figure::peak) return nullptr;
+  for (const AxisPlacement& axis : axes) {
+    if (axis.degree == 1) continue;
+    if (axis.how.cut == Cut::layer && splits_backward(job.schedule.order)) {
+      return "peaks: backward is split";
+    }
+    if (axis.how.cut == Cut::sequence) return "peaks: attention over a cut sequence";
+  }
+  return divided ? "peaks: the stream is divided along a tensor axis" : nullptr;
+}
+
 }  // namespace
+
+std::string text_of(const Tallied& tallied) {
+  std::string text = std::to_string(tallied.jobs) + " jobs, " + std::to_string(tallied.lowered) +
+                     " of them lowered, " + std::to_string(tallied.checked) + " checked";
+  for (const auto& [figure, times] : tallied.met) {
+    text += "\n" + std::to_string(times) + " meet in " + std::string(name_of(figure));
+  }
+  for (const auto& [why, times] : tallied.refused) {
+    text += "\n" + std::to_string(times) + " not lowered: " + why;
+  }
+  for (const auto& [why, times] : tallied.apart) {
+    text += "\n" + std::to_string(times) + " not compared: " + why;
+  }
+  for (std::size_t i = 0; i < tallied.parted.size() && i < kMostShown; ++i) {
+    text += "\n" + tallied.parted[i];
+  }
+  return text;
+}
 
 std::vector<std::string> dense_models() {
   return {"gpt2",        "llama-3.2-1b", "falcon-7b",    "mistral-7b-v0.1", "gpt-neox-20b",
@@ -149,6 +209,10 @@ void MeetJobs::meet(const Job& job, const std::vector<Figure>& figures, Tallied&
   ++out.lowered;
   std::string text = verdict_on(program, out);
   for (const Figure figure : {Figure::messages, Figure::rest, Figure::peak}) {
+    if (const char* why = apart(job, figure)) {
+      ++out.apart[why];
+      continue;
+    }
     const bool parts = std::ranges::find(all, figure, &Difference::figure) != all.end();
     if (!parts) ++out.met[figure];
     if (!parts || std::ranges::find(figures, figure) == figures.end()) continue;

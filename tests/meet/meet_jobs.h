@@ -18,8 +18,12 @@ struct Tallied {
   int checked = 0;                     // judged as well
   std::map<Figure, int> met;           // jobs that agree on all figures of that sort
   std::map<std::string, int> refused;  // why the others are not lowered
+  std::map<std::string, int> apart;    // lowered jobs of which a figure is not compared, and why
   std::vector<std::string> parted;     // a few jobs that part, with their figures
 };
+
+/// Its figures in words, with a few of the jobs that part.
+std::string text_of(const Tallied& tallied);
 
 /// Models of the catalogue without experts.
 std::vector<std::string> dense_models();

@@ -1,10 +1,12 @@
 #include "meet/meeting.h"
-#include "units/at.h"
 
 #include <algorithm>
 #include <array>
 #include <map>
 #include <utility>
+
+#include "derive/kept_tensors.h"
+#include "units/at.h"
 
 namespace placet::testing {
 namespace {
@@ -147,6 +149,47 @@ std::array<std::array<std::int64_t, 3>, 2> counted_rest(const Program& program,
   return out;
 }
 
+/// What the closed form counts of samples: those of the micro-batches in flight.
+Bytes samples_of(const Job& job, const MemoryClass& memory) {
+  Bytes out;
+  for (const KeptTensor& tensor : kept_tensors(job, memory)) {
+    const auto kind = std::ranges::find(job.model.kinds, tensor.unit, &UnitKind::name);
+    const auto value = std::ranges::find(kind->values, tensor.what, &Value::name);
+    if (value->type == ValueType::int64) out += tensor.bytes;
+  }
+  return out;
+}
+
+/// The phase of the program that an instant of the closed form falls into. Reductions and updates
+/// are one: what a unit without messages needs, it has when its turn comes.
+StepPhase phase_of(Instant instant) {
+  switch (instant) {
+    case Instant::start:
+    case Instant::forward:
+    case Instant::loss:
+      return StepPhase::forward;
+    case Instant::backward:
+      return StepPhase::backward;
+    case Instant::reduction:
+    case Instant::update:
+      return StepPhase::update;
+  }
+  return StepPhase::update;
+}
+
+/// Bytes alive by phase in the closed form, without samples.
+std::array<Bytes, 4> derived_phases(const Job& job, const MemoryClass& memory) {
+  std::array<Bytes, 4> out;
+  const Bytes samples = samples_of(job, memory);
+  for (const InstantBytes& own : memory.instants) {
+    const StepPhase phase = phase_of(own.instant);
+    const bool in_flight = phase == StepPhase::forward || phase == StepPhase::backward;
+    Bytes& most = out[static_cast<std::size_t>(phase)];
+    most = std::max(most, in_flight ? own.bytes - samples : own.bytes);
+  }
+  return out;
+}
+
 class Meeting {
  public:
   Meeting(const Job& job, const Derivation& derivation, const Program& program)
@@ -159,7 +202,9 @@ class Meeting {
     }
     for (const MemoryClass& memory : derivation_.memory) {
       const int c = class_of(memory.stage);
-      compare_memory(c, memory, tally(program_, c, device_of(job_, program_, c, memory)));
+      const ProgramCoordinates where = device_of(job_, program_, c, memory);
+      compare_memory(c, memory, tally(program_, c, where));
+      compare_phases(memory, phase_memory(program_, c, where));
     }
     return std::move(out_);
   }
@@ -190,7 +235,21 @@ class Meeting {
       const Bytes there = memory.on_host[s] - memory.staged[s] + memory.on_nvme[s];
       note(Figure::rest, name + state + " on host", in_bytes(there), rest[1][s]);
     }
-    note(Figure::peak, name + "peak", in_bytes(memory.peak), in_bytes(tally.peak.bytes));
+  }
+
+  void compare_phases(const MemoryClass& memory, const std::array<PhaseMemory, 4>& counted) {
+    const std::array<Bytes, 4> derived = derived_phases(job_, memory);
+    const std::string name = class_name(job_, memory) + ": ";
+    Bytes most;  // of the step
+    for (std::size_t p = 0; p < derived.size(); ++p) {
+      // A phase in which nothing runs has no moment of its own in the program.
+      if (counted[p].bytes == Bytes()) continue;
+      const std::string phase(name_of(static_cast<StepPhase>(p)));
+      note(Figure::peak, name + "most in " + phase, in_bytes(derived[p]),
+           in_bytes(counted[p].bytes));
+      most = std::max(most, counted[p].bytes);
+    }
+    note(Figure::peak, name + "peak", in_bytes(*std::ranges::max_element(derived)), in_bytes(most));
   }
 
   void note(Figure figure, const std::string& of, std::int64_t derived, std::int64_t counted) {

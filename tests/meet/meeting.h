@@ -2,6 +2,7 @@
 // sums of the step program that lower() makes, figure by figure (docs/theory.md §6.10).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,6 +12,18 @@
 #include "profile/job.h"
 
 namespace placet::testing {
+
+/// Bytes that a device has alive at the fullest moment of a phase, and of which buffers.
+struct PhaseMemory {
+  Bytes bytes;
+  std::vector<FamilyBytes> families;
+};
+
+/// One device over one step, by StepPhase: its instructions run one after the other, and their
+/// allocations and frees are added up. Reductions count as update. Without samples, which rest
+/// beside the states, and single numbers.
+std::array<PhaseMemory, 4> phase_memory(const Program& program, int device_class,
+                                        const ProgramCoordinates& where);
 
 /// What is compared.
 enum class Figure : std::uint8_t { messages, rest, peak };

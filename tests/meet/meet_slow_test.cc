@@ -1,0 +1,24 @@
+// The same on more than 20,000 placements that have a step program.
+#include <gtest/gtest.h>
+
+#include <iostream>
+
+#include "meet/meet_jobs.h"
+
+namespace placet::testing {
+namespace {
+
+class ManyMeetings : public ::testing::TestWithParam<int> {};
+
+TEST_P(ManyMeetings, OfDenseModels) {
+  MeetJobs jobs(static_cast<std::uint32_t>(10'000 + GetParam()), dense_models());
+  const Tallied tallied = jobs.compare(2'600, {Figure::messages, Figure::rest, Figure::peak});
+  EXPECT_GE(tallied.lowered, 500);
+  EXPECT_TRUE(tallied.parted.empty()) << tallied.parted.size() << " part\n" << text_of(tallied);
+  std::cout << text_of(tallied) << "\n";
+}
+
+INSTANTIATE_TEST_SUITE_P(Placements, ManyMeetings, ::testing::Range(0, 40));
+
+}  // namespace
+}  // namespace placet::testing
