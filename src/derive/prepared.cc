@@ -45,8 +45,8 @@ bool has_index(const std::vector<Dim>& dims, Index index) {
 bool writes_in_place(OpKind kind) { return kind == OpKind::bias || kind == OpKind::position; }
 
 /// The output whose gradient input `i` takes as its own; -1: none. Of a residual sum the branch
-/// that was added (its last input) does, while the stream gets a buffer of its own where the branch's
-/// gradient flows back into it; or all inputs do, where `all_share`.
+/// that was added (its last input) does, while the stream gets a buffer of its own where the
+/// branch's gradient flows back into it; or all inputs do, where `all_share`.
 int gradient_source(const Operator& op, std::size_t i, bool all_share) {
   if (op.outputs.empty()) return -1;
   if (writes_in_place(op.kind)) return i < op.outputs.size() ? op.outputs[i] : -1;

@@ -52,6 +52,7 @@ TEST(ProfileTest, EveryFileOfTheCatalogueReads) {
   }
 }
 
+// What it says beside them is how the step program carries it out.
 TEST(ProfileTest, ThePlainTheoryIsTheDefaults) {
   Profile profile = load_profile(repository_catalog(), "placet@1", "test");
   EXPECT_FALSE(profile.facts.empty());
@@ -61,6 +62,14 @@ TEST(ProfileTest, ThePlainTheoryIsTheDefaults) {
   plain.version = "1";
   plain.date = profile.date;
   plain.saved = plain_saved_table();
+  plain.saved[static_cast<std::size_t>(OpKind::gated_activation)] = {.inputs = 0b11};
+  plain.saved[static_cast<std::size_t>(OpKind::loss)] = {
+      .inputs = 0b1, .internals = 1U << internal::kLossMax | 1U << internal::kLossSum};
+  plain.inner_gradients[static_cast<std::size_t>(OpKind::norm)] = {
+      .internals = 1U << internal::kNormStatistics};
+  plain.parts_stand_apart = true;
+  plain.residual_shares_gradient = true;
+  plain.loss_workspace = {internal::kLossTarget};
   // Beside them only the scalars that every training has: norm, overflow flag, tokens, loss.
   EXPECT_EQ(profile.messages.size(), 4U);
   profile.messages.clear();

@@ -522,8 +522,8 @@ void check_job(Job& job, RandomJobs& random) {
   ASSERT_TRUE(whole.meaningful) << random.describe(job);
   EXPECT_TRUE(terms_add_up(job, whole)) << random.describe(job);
   EXPECT_TRUE(same_figures(whole, derive(job))) << random.describe(job);
-  // Quantised gradients go along the innermost axis, then along the others: by axes, as the engine's
-  // code has it.
+  // Quantised gradients go along the innermost axis, then along the others: by axes, as the
+  // engine's code has it.
   if (!job.profile.quantised_reductions) {
     EXPECT_TRUE(splitting_changes_nothing(job, prepared, whole, random)) << random.describe(job);
   }
