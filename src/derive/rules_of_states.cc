@@ -200,6 +200,20 @@ void judge_options(const AxisPlacement& axis, const Selector* selector, const Ho
                       .cure = term_for(axis, selector, how, how.modes) + ", without it"});
 }
 
+/// Whether activations are made again is said by the axis: a class of tensors has none of its own.
+void judge_class_recompute(const AxisPlacement& axis, const Selector* selector, const How& how,
+                           Findings& findings) {
+  const bool again = how.modes.activations == Mode::materialized;
+  if (selector == nullptr || is_checkpoints(selector) || !again) return;
+  if (axis.how.modes.activations == Mode::materialized) return;
+  findings.push_back({.rule = "no-effect",
+                      .severity = Severity::warning,
+                      .where = place_of(axis, selector),
+                      .message = "activations are made again as the axis says: M changes nothing "
+                                 "of a class",
+                      .cure = "M on the axis, or --recompute every=N or first=N"});
+}
+
 bool has_class(const Model& model, TensorClass wanted) {
   return std::ranges::any_of(model.kinds, [&](const UnitKind& kind) {
     return std::ranges::any_of(kind.parameters,
@@ -424,6 +438,7 @@ void judge_effects(const Job& job, Findings& findings) {
   for (const AxisPlacement& axis : job.placement.axes) {
     for_each_how(axis, [&](const How& how, const Selector* selector) {
       judge_options(axis, selector, how, findings);
+      judge_class_recompute(axis, selector, how, findings);
     });
     judge_classes(job, axis, findings);
   }

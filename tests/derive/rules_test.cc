@@ -435,6 +435,16 @@ TEST(RulesTest, RecomputationIsSaidOnce) {
   EXPECT_EQ(only_finding(twice).rule, "recompute");
 }
 
+TEST(RulesTest, ClassesHaveNoRecomputationOfTheirOwn) {
+  const char* cure = "M on the axis, or --recompute every=N or first=N";
+  const char* message = "activations are made again as the axis says: M changes nothing of a class";
+  expect(job("dp=8:batch(R,R,R,R);blocks 0-3:batch(R,R,R,M)"),
+         {"no-effect", Severity::warning, "axis dp, class blocks 0-3", message, cure});
+  expect(job("dp=8:batch(R,R,R,R);attention:batch(R,R,R,M)"),
+         {"no-effect", Severity::warning, "axis dp, class attention", message, cure});
+  EXPECT_TRUE(check_rules(job("dp=8:batch(R,R,R,M);attention:batch(R,R,R,M)")).empty());
+}
+
 // --- schedule, effects, engine
 
 TEST(RulesTest, RecomputationCountsBlocksThatThereAre) {
