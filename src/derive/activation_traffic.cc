@@ -27,6 +27,14 @@ bool is_number(const Value& value) {
   return value.type != ValueType::int64 && value.type != ValueType::mask;
 }
 
+/// Whether some tensors see a tensor cut along the axis: along others values between operators make
+/// no transition.
+bool cuts_tensors(const AxisPlacement& axis) {
+  return axis.how.cut == Cut::tensor ||
+         std::ranges::any_of(axis.overrides,
+                             [](const Override& one) { return one.how.cut == Cut::tensor; });
+}
+
 /// Transitions of one value, by axis.
 struct Transitions {
   AxisMask gathered = 0;        // forward S(token) -> R
@@ -85,7 +93,7 @@ class StreamTraffic {
 
   void read_axis(std::size_t a) {
     const AxisPlacement& axis = unit_.axis(a);
-    if (axis.degree == 1) return;
+    if (axis.degree == 1 || !cuts_tensors(axis)) return;
     Walk walk{
         .axis = a,
         .bit = axis_bit(static_cast<int>(a)),
@@ -276,7 +284,7 @@ class StreamTraffic {
 
 std::vector<UnitTerm> activation_traffic(const Layout& layout, int unit, bool recomputed) {
   UnitTraffic traffic(layout, unit, recomputed);
-  StreamTraffic(traffic).write();
+  if (std::ranges::any_of(layout.job->placement.axes, cuts_tensors)) StreamTraffic(traffic).write();
   write_operators(traffic);
   return traffic.take();
 }

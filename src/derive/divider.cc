@@ -127,6 +127,11 @@ std::int64_t own_part(const Layout& layout, std::int64_t total, AxisMask mask) {
 }
 
 std::int64_t smallest_part(const Placement& placement, std::int64_t total, AxisMask mask) {
+  const auto uneven = [&](const AxisPlacement& axis) {
+    const auto a = static_cast<int>(&axis - placement.axes.data());
+    return (mask & axis_bit(a)) != 0 && has_shares(axis);
+  };
+  if (std::ranges::none_of(placement.axes, uneven)) return total / degree_of(placement, mask);
   Coordinates last = std::vector<std::int64_t>();
   for (const AxisPlacement& axis : placement.axes) {
     const auto least = std::min_element(axis.shares.rbegin(), axis.shares.rend());

@@ -49,8 +49,8 @@ class LayoutBuilder {
 
   void read_axes() {
     for (std::size_t a = 0; a < axis_count(); ++a) {
-      cut_indices_ |= axis(a).how.tensor_indices;
-      for (const Override& o : axis(a).overrides) cut_indices_ |= o.how.tensor_indices;
+      read_cut_indices(axis(a).how);
+      for (const Override& o : axis(a).overrides) read_cut_indices(o.how);
       const AxisMask bit = axis_bit(static_cast<int>(a));
       const How& how = axis(a).how;
       switch (how.cut) {
@@ -83,6 +83,10 @@ class LayoutBuilder {
     layout_.tokens = divider_.share(job_.batch.sequence, layout_.sequence_axes);
     layout_.residual_tokens =
         divider_.share(job_.batch.sequence, layout_.sequence_axes | layout_.split_residual_axes);
+  }
+
+  void read_cut_indices(const How& how) {
+    if (how.cut == Cut::tensor) cut_indices_ |= how.tensor_indices;
   }
 
   /// Which block-range overrides match a block, as bits in order of appearance.
