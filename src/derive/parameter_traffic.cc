@@ -223,9 +223,9 @@ class ParameterTraffic {
   // --- gradients
 
   Dtype reduce_dtype() const {
+    if (!profile_.reduce_over_sequence) return job_.precision.reduce;
     const bool divided = *value_in_job(Symbol::sequence_degree, job_) > 1;
-    return divided ? profile_.reduce_over_sequence.value_or(job_.precision.reduce)
-                   : job_.precision.reduce;
+    return divided ? *profile_.reduce_over_sequence : job_.precision.reduce;
   }
 
   Move reduction(Collective collective, Phase phase, bool each) const {
@@ -336,13 +336,13 @@ class ParameterTraffic {
     if (!can_be_exchanged(job_.placement, parameter, axes)) return add(move, axes, part.elements);
     move.collective = Collective::all_to_all;
     move.op = ReduceOp::none;
-    for (const GradientExchange& step : gradient_exchanges(job_.placement, parameter, axes)) {
+    for (const GradientExchange& step : gradient_exchanges(job_, parameter, axes)) {
       move.what = "quantised gradients";
       move.dtype = profile_.quantised_reductions->dtype;
-      add(move, step.axes, step.elements);
+      add(move, step.axes, step.elements, step.group);
       move.what = "constants of quantised gradients";
       move.dtype = profile_.quantised_reductions->constants;
-      add(move, step.axes, step.blocks);
+      add(move, step.axes, step.blocks, step.group);
     }
   }
 

@@ -297,7 +297,7 @@ struct Profile {
                                               // others go unit by unit; 0: they do too
   std::optional<Dtype> reduce_over_sequence;  // format of reductions under a sequence axis
   /// Of parameters gathered for use, and of gradients reduced to owners that hold parts of the
-  /// parameters too: those are exchanged and summed axis by axis.
+  /// parameters too: those are exchanged and summed on each host, then across hosts.
   std::optional<Quantised> quantised_gathers;
   std::optional<Quantised> quantised_reductions;
   bool later_stages_use_one_bucket = false;        // all but the first stage: everything at once

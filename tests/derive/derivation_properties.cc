@@ -522,11 +522,7 @@ void check_job(Job& job, RandomJobs& random) {
   ASSERT_TRUE(whole.meaningful) << random.describe(job);
   EXPECT_TRUE(terms_add_up(job, whole)) << random.describe(job);
   EXPECT_TRUE(same_figures(whole, derive(job))) << random.describe(job);
-  // Quantised gradients go along the innermost axis, then along the others: by axes, as the
-  // engine's code has it.
-  if (!job.profile.quantised_reductions) {
-    EXPECT_TRUE(splitting_changes_nothing(job, prepared, whole, random)) << random.describe(job);
-  }
+  EXPECT_TRUE(splitting_changes_nothing(job, prepared, whole, random)) << random.describe(job);
   if (job.profile.name != "placet") return;
   EXPECT_TRUE(refining_never_raises(job, prepared, whole, random)) << random.describe(job);
   if (replay_covers(job) && random.one_in(8) && !keeps_parts(job, prepared)) {

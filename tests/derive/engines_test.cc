@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "catalog/cluster_catalog.h"
 #include "derive/engine_lines.h"
 
 namespace placet {
@@ -107,45 +108,60 @@ std::int64_t count_of(const Lines& lines, const std::string& line) {
   return std::ranges::count(lines, line);
 }
 
-// ZeRO++ on 2 nodes of 2 devices, one micro-batch. Of 512 x 512 elements (4 in each of 2 blocks):
-// - gathered in int8; parts of 65536 elements in 16 blocks (9 would do, 8192 eights divide by 16),
-//   16 x 4 constants of 4 bytes; in backward inside the node, parts of 131072 in 32 blocks (17);
-// - gradients in int4, 131072 bytes and 512 constants inside the node, half of both across nodes.
+Job quantised_job(const std::string& engine, const std::string& placement, std::int64_t samples) {
+  Job job = engine_job(engine, large_model(), placement, 8, samples);
+  job.cluster = load_cluster(repository_data(), "h100-sxm:2", {}, "cluster");  // 8 on a host
+  return job;
+}
+
+// ZeRO++ on 2 hosts, one micro-batch. Of 512 x 512 elements (4 in each of 2 blocks):
+// - gathered in int8; parts of 16384 elements in 4 blocks (3 would do, 2048 eights divide by 4),
+//   4 x 16 constants of 4 bytes; in backward on the host, parts of 32768 in 8 blocks (5);
+// - gradients in int4, 131072 bytes and 512 constants on a host, an eighth of both across hosts.
 TEST(DeepSpeed, QuantisedWeightsAndGradients) {
-  const std::string placement = "o=2:hpz i=2:zero3";
-  const Lines weights = states(engine_job("deepspeed@0.19.2-qwz", large_model(), placement, 8, 4));
+  const std::string placement = "o=2:hpz i=8:zero3";
+  const Lines weights = states(quantised_job("deepspeed@0.19.2-qwz", placement, 16));
   const std::string gathered = " gathered parameters";
   const std::string constants = " constants of gathered parameters";
   EXPECT_EQ(count_of(weights, "forward all_gather int8 o*i 262144x8" + gathered), 1);
   EXPECT_EQ(count_of(weights, "forward all_gather fp32 o*i 256x8" + constants), 1);
   EXPECT_EQ(count_of(weights, "backward all_gather int8 i 262144x8" + gathered), 1);
   EXPECT_EQ(count_of(weights, "backward all_gather fp32 i 256x8" + constants), 1);
-  const Lines both = states(engine_job("deepspeed@0.19.2-zeropp", large_model(), placement, 8, 4));
-  EXPECT_EQ(count_of(both, "backward all_to_all int4 i 131072x8 quantised gradients"), 1);
-  EXPECT_EQ(count_of(both, "backward all_to_all fp32 i 2048x8 constants of quantised gradients"),
-            1);
-  EXPECT_EQ(count_of(both, "backward all_to_all int4 o 65536x8 quantised gradients"), 1);
-  EXPECT_EQ(count_of(both, "backward all_to_all fp32 o 1024x8 constants of quantised gradients"),
-            1);
+  const Lines both = states(quantised_job("deepspeed@0.19.2-zeropp", placement, 16));
+  const std::string gradients = " quantised gradients";
+  const std::string scales = " constants of quantised gradients";
+  EXPECT_EQ(count_of(both, "backward all_to_all int4 i 131072x8" + gradients), 1);
+  EXPECT_EQ(count_of(both, "backward all_to_all fp32 i 2048x8" + scales), 1);
+  EXPECT_EQ(count_of(both, "backward all_to_all int4 o 16384x8" + gradients), 1);
+  EXPECT_EQ(count_of(both, "backward all_to_all fp32 o 256x8" + scales), 1);
   const std::string norm = "backward reduce_scatter bf16 o*i 1024x";
   EXPECT_EQ(count_of(both, norm + "4 gradients"), 1) << "two in each block";
   EXPECT_EQ(count_of(both, norm + "1 gradients"), 1) << "the last";
 }
 
-// One level of devices: one exchange. No matrix divides by twice 3 devices; stage 2 all-reduces.
-TEST(DeepSpeed, QuantisedGradientsOfOneLevel) {
-  const Lines one =
-      states(engine_job("deepspeed@0.19.2-zeropp", large_model(), "dp=4:zero3", 8, 4));
-  EXPECT_EQ(count_of(one, "backward all_to_all int4 dp 131072x8 quantised gradients"), 1);
-  EXPECT_EQ(count_of(one, "backward all_to_all fp32 dp 2048x8 constants of quantised gradients"),
-            1);
-  const Lines three =
-      states(engine_job("deepspeed@0.19.2-zeropp", large_model(), "dp=3:zero3", 8, 3));
-  for (const std::string& line : three)
+// Hosts divide the devices, not axes: one axis over both hosts says the same.
+TEST(DeepSpeed, QuantisedGradientsCrossHostsOnce) {
+  const std::string engine = "deepspeed@0.19.2-zeropp";
+  const std::string gradients = " quantised gradients";
+  const Lines two = states(quantised_job(engine, "dp=16:zero3", 16));
+  EXPECT_EQ(count_of(two, "backward all_to_all int4 dp/8 131072x8" + gradients), 1);
+  EXPECT_EQ(count_of(two, "backward all_to_all int4 dp/2 16384x8" + gradients), 1);
+  const Lines one = states(engine_job(engine, large_model(), "dp=16:zero3", 8, 16));
+  EXPECT_EQ(count_of(one, "backward all_to_all int4 dp 131072x8" + gradients), 1) << "no cluster";
+  // Two neighbours along a tensor axis leave room for 4 on a host; a half of the matrix is cut.
+  const Lines apart = states(quantised_job(engine, "dp=8:zero3 tp=2:tp", 8));
+  EXPECT_EQ(count_of(apart, "backward all_to_all int4 dp/4 65536x8" + gradients), 1);
+  EXPECT_EQ(count_of(apart, "backward all_to_all int4 dp/2 16384x8" + gradients), 1);
+}
+
+// No matrix divides by twice 3 devices; stage 2 all-reduces.
+TEST(DeepSpeed, QuantisedGradientsFallBack) {
+  const std::string engine = "deepspeed@0.19.2-zeropp";
+  for (const std::string& line : states(engine_job(engine, large_model(), "dp=3:zero3", 8, 3))) {
     EXPECT_EQ(line.find("all_to_all"), std::string::npos) << line;
-  const Lines stage2 =
-      states(engine_job("deepspeed@0.19.2-zeropp", large_model(), "dp=4:zero2", 8, 4));
-  EXPECT_EQ(stage2, states(engine_job("deepspeed@0.19.2", large_model(), "dp=4:zero2", 8, 4)));
+  }
+  EXPECT_EQ(states(engine_job(engine, large_model(), "dp=4:zero2", 8, 4)),
+            states(engine_job("deepspeed@0.19.2", large_model(), "dp=4:zero2", 8, 4)));
 }
 
 TEST(DeepSpeed, MicsReducesInsideThenAcrossAtTheBoundary) {
