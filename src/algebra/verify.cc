@@ -110,7 +110,7 @@ class Comparison {
     found_.assign(static_cast<std::size_t>(plan_.list.memory), 0);
     draw_state(hash);
     fill(plan_.once);
-    for (int step = 0; step < options_.steps && result_.equal; ++step) {
+    for (int step = 0; step < options_.steps && goes_on(); ++step) {
       draw_inputs(hash, step);
       fill(plan_.fresh);
       if (machine_.run(reference_.list, expected_, hash, step)) {
@@ -122,9 +122,12 @@ class Comparison {
         return false;
       }
       compare(step);
+      if (options_.in_full) compare_replicas();
     }
     return true;
   }
+
+  bool goes_on() const { return result_.equal || options_.in_full; }
 
   void describe_division(const Operation& op, int step) {
     divided_by_zero_ = "step " + std::to_string(step + 1) + ", rank " + std::to_string(op.rank) +
@@ -174,7 +177,7 @@ class Comparison {
         const auto [e, f] = std::mismatch(begin, begin + run.length, found_.begin() + run.to);
         if (e == begin + run.length) continue;
         result_.equal = false;
-        if (result_.witness.size() >= kMostWitnesses) return;
+        if (result_.witness.size() >= kMostWitnesses && !options_.in_full) return;
         result_.witness.push_back({.tensor = region.tensor->name,
                                    .rank = region.rank,
                                    .index = index_of(*region.tensor, e - expected_.begin()),
@@ -182,6 +185,21 @@ class Comparison {
                                    .found = *f,
                                    .step = step + 1});
         break;
+      }
+    }
+  }
+
+  /// Ranks that hold the same entry of a tensor, against each other.
+  void compare_replicas() {
+    std::vector<std::optional<Element>> held(expected_.size());
+    for (const Region& region : plan_.checks) {
+      for (const Run& run : region.runs) {
+        for (std::int64_t k = 0; k < run.length; ++k) {
+          const Element mine = found_[static_cast<std::size_t>(run.to + k)];
+          std::optional<Element>& other = held[static_cast<std::size_t>(run.from + k)];
+          if (other && *other != mine) result_.replicas_agree = false;
+          other = mine;
+        }
       }
     }
   }

@@ -21,6 +21,8 @@ struct VerifyOptions {
   int steps = 2;  // one after the other, from what the step before left
   int seeds = 2;
   algebra::RunLimits limits;
+  /// All steps and all witnesses, and whether replicas agree, where the first wrong step would do.
+  bool in_full = false;
 };
 
 /// One entry of what a rank holds after a step that is not what the reference says.
@@ -47,8 +49,10 @@ struct Verification {
   double error_probability = 0;
   std::int64_t compared = 0;  // entries, of one seed
   /// The first wrong entry of each tensor and rank after the first step that is wrong; at most
-  /// kMostWitnesses.
+  /// kMostWitnesses. In full: of every step, all of them.
   std::vector<Witness> witness;
+  /// In full only: whether ranks that hold the same entry held the same number after every step.
+  bool replicas_agree = true;
   /// Why and where the program cannot run: a buffer that is not alive or was never written, shapes
   /// that do not fit, a collective that the members of its group do not come to, a division by
   /// zero whatever the numbers.

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <set>
 
+#include "check/empty.h"
 #include "check/explain.h"
 #include "check/fit.h"
 #include "check/machine.h"
 #include "check/order.h"
+#include "check/suspects.h"
 #include "units/at.h"
 #include "units/error.h"
 
@@ -16,6 +18,7 @@ namespace {
 constexpr int kSteps = 2;
 constexpr std::size_t kMostFindings = 20;
 constexpr std::size_t kMostExplained = 100;
+constexpr std::size_t kMostSuspects = 24;
 
 class Check {
  public:
@@ -26,21 +29,14 @@ class Check {
         reference_(program, nodes_, kernels_),
         machine_(program, nodes_, regions_, kernels_) {}
 
-  Verdict run() {
+  Judged run() {
     verdict_.devices = 1;
     for (std::size_t a = 0; a + 1 < program_.axes.size(); ++a) {
       verdict_.devices *= program_.axes[a].degree;
     }
     verdict_.reference = program_.reference.choices;
     verdict_.holds.fill(true);
-    machine_.begin(reference_);
-    for (int step = 0; step < kSteps; ++step) {
-      reference_.advance();
-      machine_.run_step(reference_);
-      ++verdict_.steps;
-      compare();
-      if (!verdict_.findings.empty()) break;
-    }
+    run_steps();
     report_breaches(machine_.breaches());
     report_breaches(find_races(program_));
     report_breaches(find_misfits(program_));
@@ -50,10 +46,27 @@ class Check {
     for (const CheckFinding& f : verdict_.findings)
       verdict_.holds[at(static_cast<int>(f.condition))] = false;
     verdict_.equivalent = verdict_.findings.empty();
-    return std::move(verdict_);
+    return {.verdict = std::move(verdict_), .suspects = all_suspects()};
+  }
+
+  bool is_right() {
+    run_steps();
+    return verdict_.findings.empty() && machine_.breaches().empty() &&
+           find_races(program_).empty() && find_misfits(program_).empty();
   }
 
  private:
+  /// Both, or up to the first that ends wrong.
+  void run_steps() {
+    machine_.begin(reference_);
+    for (int step = 0; step < kSteps && verdict_.findings.empty(); ++step) {
+      reference_.advance();
+      machine_.run_step(reference_);
+      ++verdict_.steps;
+      compare();
+    }
+  }
+
   void compare() {
     for (int c = 0; c < static_cast<int>(program_.classes.size()); ++c) {
       for (const Initial& initial : program_.classes[at(c)].initial) {
@@ -76,7 +89,7 @@ class Check {
                           content->pieces[p].cuts == typed.pieces[p].cuts;
       const bool right = placed && is_complete(content->pieces[p]) &&
                          nodes_.node_of(content->pieces[p]) == expected;
-      if (right) continue;
+      if (right || has_no_entries(program_, program_.classes[at(c)], typed, p)) continue;
       const bool telling = placed || (there && has_odd(content->pieces[p]));
       report(c, initial, p, expected, telling ? &content->pieces[p] : nullptr);
     }
@@ -94,22 +107,51 @@ class Check {
     if (++reported_ > kMostExplained) return;
     const StateRef& ref = initial.pieces[piece];
     const bool there = machine_.content_of(c, initial.buffer) != nullptr;
-    CheckFinding finding;
+    Explained explained;
+    CheckFinding& finding = explained.finding;
     if (found == nullptr) {
       finding.condition = Condition::state_consistency;
       finding.expected = "the part that it held before the step, brought up to date";
       finding.found = there ? "another part of it" : "nothing";
       finding.difference = "the device does not hold its part after the step";
     } else {
-      finding = explain(nodes_, machine_, program_, expected, *found);
+      explained = explain(nodes_, machine_, program_, expected, *found);
+      trace(c, initial.buffer, explained);
     }
     finding.tensor = reference_.name_of(ref);
     finding.ranks = program_.classes[at(c)].name;
     const Origin* touch = finding.at.empty() ? machine_.touch_of(c, initial.buffer) : nullptr;
-    if (touch != nullptr) finding.at = machine_.describe(*touch);
+    if (touch != nullptr) {
+      finding.at = machine_.describe(*touch);
+      explained.chain.push_back(*touch);
+    }
     const std::string cause = finding.at + finding.difference;
     if (!causes_.insert(cause).second) return;
+    suspect(explained);
     if (verdict_.findings.size() < kMostFindings) verdict_.findings.push_back(std::move(finding));
+  }
+
+  /// Leads the chain to where the content began to be wrong.
+  void trace(int c, const BufferRef& buffer, Explained& explained) const {
+    if (explained.kind == Explained::Kind::version) {
+      for (const Origin& origin : machine_.movements_to(c, buffer)) lead_to(origin, explained);
+    }
+    if (explained.kind == Explained::Kind::terms) {
+      if (const Origin* origin = machine_.mixing_of(c, buffer)) lead_to(*origin, explained);
+    }
+    if (explained.kind == Explained::Kind::incomplete) {
+      for (const Origin& origin : machine_.beginnings_of_nothing()) lead_to(origin, explained);
+    }
+    const Origin* origin = machine_.beginning_of(c, buffer, explained.scale);
+    if (origin != nullptr) lead_to(*origin, explained);
+  }
+
+  void lead_to(const Origin& origin, Explained& explained) const {
+    const std::string text = machine_.describe(origin);
+    std::erase(explained.finding.chain, text);
+    std::erase(explained.chain, origin);
+    explained.finding.chain.push_back(text);
+    explained.chain.push_back(origin);
   }
 
   void report_breaches(const std::vector<Breach>& breaches) {
@@ -121,10 +163,43 @@ class Check {
       finding.difference = breach.what;
       finding.expected = "an order in which everything is made before it is used";
       finding.found = breach.what;
+      if (breach.other.instruction != nullptr) {
+        finding.chain = {finding.at, machine_.describe(breach.other)};
+      }
       if (seen.insert(finding.at + breach.what).second) {
+        suspect(breach.origin.instruction, {}, certain_);
         verdict_.findings.push_back(std::move(finding));
       }
     }
+  }
+
+  // --- for the search of a mending change
+
+  static void suspect(const Instruction* instruction, const Explained& why,
+                      std::vector<Suspect>& list) {
+    const bool known = std::ranges::find(list, instruction, &Suspect::instruction) != list.end();
+    if (instruction == nullptr || known || list.size() >= kMostSuspects) return;
+    Suspect& one = list.emplace_back();
+    one.instruction = instruction;
+    one.scale = why.scale;
+    one.missing = why.missing;
+  }
+
+  /// From where it began to where it shows.
+  void suspect(const Explained& why) {
+    for (auto link = why.chain.rbegin(); link != why.chain.rend(); ++link) {
+      suspect(link->instruction, why, likely_);
+    }
+  }
+
+  /// What breaks the order stands where it is broken; what makes another value may stand earlier.
+  std::vector<Suspect> all_suspects() const {
+    std::vector<Suspect> all = certain_;
+    for (const Suspect& s : likely_) {
+      const bool known = std::ranges::find(all, s.instruction, &Suspect::instruction) != all.end();
+      if (!known) all.push_back(s);
+    }
+    return all;
   }
 
   const Program& program_;
@@ -135,6 +210,8 @@ class Check {
   Machine machine_;
   Verdict verdict_;
   std::set<std::string> causes_;
+  std::vector<Suspect> certain_;
+  std::vector<Suspect> likely_;
   std::size_t reported_ = 0;
 };
 
@@ -156,6 +233,10 @@ std::string_view name_of(Condition condition) {
   fail_internally("every condition has a name");
 }
 
-Verdict check(const Program& program) { return Check(program).run(); }
+Judged judge(const Program& program) { return Check(program).run(); }
+
+bool is_right(const Program& program) { return Check(program).is_right(); }
+
+Verdict check(const Program& program) { return judge(program).verdict; }
 
 }  // namespace placet

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,17 @@ struct CheckFinding {
   friend bool operator==(const CheckFinding&, const CheckFinding&) = default;
 };
 
+/// A change to one instruction after which the program is right, as far as it was searched for
+/// (mend.h).
+struct Cure {
+  std::string body;    // where: "procedure backward.block", "class stage-0"
+  std::string change;  // "put 'all_reduce sum g over dp' before 'update ...'"; empty: none found
+  int tried = 0;       // changes that were applied and judged
+  bool cut_short = false;  // others were left, for the bound on the work
+
+  friend bool operator==(const Cure&, const Cure&) = default;
+};
+
 struct Verdict {
   bool equivalent = false;
   int steps = 0;
@@ -52,6 +64,7 @@ struct Verdict {
   /// Buffers whose types say another part than they hold: no condition is broken by that, but sizes
   /// that are read off types are wrong.
   std::vector<std::string> labels;
+  std::optional<Cure> cure;  // where it was searched for
 };
 
 /// Judges two steps of a well-formed program.

@@ -13,7 +13,16 @@ class Difference {
   Difference(const Nodes& nodes, const Machine& machine, const Program& program)
       : nodes_(nodes), machine_(machine), program_(program) {}
 
-  CheckFinding take() { return std::move(out_); }
+  Explained take() {
+    // What is wrong may have been made long before it met the reference's: the place stays where
+    // it shows, and the chain leads to what made it.
+    const Origin* root = settled_ ? nullptr : machine_.root_of(last_);
+    if (root != nullptr) lead_to(*root);
+    for (const Origin& origin : out_.chain) {
+      out_.finding.chain.push_back(machine_.describe(origin));
+    }
+    return std::move(out_);
+  }
 
   void compare(NodeId expected, NodeId found) {
     note(found);
@@ -38,12 +47,20 @@ class Difference {
 
  private:
   void note(NodeId node) {
+    last_ = node;
     if (const Origin* origin = machine_.origin_of(node)) point_at(*origin);
   }
 
   void point_at(const Origin& origin) {
-    out_.at = machine_.describe(origin);
-    if (out_.chain.size() < 8) out_.chain.push_back(out_.at);
+    lead_to(origin);
+    out_.finding.at = machine_.describe(origin);
+  }
+
+  /// One more link of the chain, which ends where it all began.
+  void lead_to(const Origin& origin) {
+    std::erase(out_.chain, origin);
+    if (out_.chain.size() == kLongestChain) out_.chain.erase(out_.chain.begin() + 1);
+    out_.chain.push_back(origin);
   }
 
   std::string names(std::vector<int> axes) const {
@@ -69,7 +86,9 @@ class Difference {
     }
     if (axes.empty()) what = "its terms are incomplete in different ways, or counted differently";
     set(Condition::gradient_integrity, nodes_.name_of(expected), "a part of that sum", what);
-    out_.fix = fix;
+    out_.finding.fix = fix;
+    out_.missing = devices;
+    out_.kind = Explained::Kind::incomplete;
   }
 
   void odd(NodeId expected, const Node& f) {
@@ -99,6 +118,7 @@ class Difference {
     const std::string f = nodes_.name_of(found);
     const bool version =
         e.find(" step") != std::string::npos && f.find(" step") != std::string::npos;
+    if (version) out_.kind = Explained::Kind::version;
     set(version ? Condition::state_consistency : Condition::input_integrity, e, f,
         "'" + f + "' is used where '" + e + "' is required");
   }
@@ -120,7 +140,11 @@ class Difference {
     for (const auto& [node, factor] : e) {
       const auto same = std::ranges::find(f, node, &std::pair<NodeId, Rational>::first);
       if (same == f.end() || same->second == factor) continue;
-      if (const Origin* origin = machine_.scaled_at(node, same->second)) point_at(*origin);
+      if (const Origin* origin = machine_.scaled_at(node, same->second)) {
+        if (const Origin* first = machine_.first_of(node)) lead_to(*first);
+        point_at(*origin);
+        settled_ = true;
+      }
       return scale(expected, same->second / factor);
     }
     std::erase_if(e, [&](const auto& x) { return std::ranges::find(f, x) != f.end(); });
@@ -138,10 +162,12 @@ class Difference {
       const auto [expected_one, found_one] = most_alike(mine, theirs);
       return compare(expected_one, found_one);
     }
+    out_.kind = Explained::Kind::terms;
     if (!e.empty()) {
       set(Condition::gradient_integrity, nodes_.name_of(expected), "a sum without one of its terms",
           nodes_.name_of(e[0].first) + " is missing");
     } else if (!f.empty()) {
+      last_ = f[0].first;
       set(Condition::gradient_integrity, nodes_.name_of(expected), "a sum with a term too many",
           nodes_.name_of(f[0].first) + " is counted although it does not belong there");
     } else {
@@ -160,7 +186,8 @@ class Difference {
     if (!axes.empty()) why += " (" + axes + ")";
     set(Condition::gradient_integrity, nodes_.name_of(expected), to_string(by) + " times that",
         why);
-    out_.fix = "multiply it by " + to_string(Rational(1) / by);
+    out_.finding.fix = "multiply it by " + to_string(Rational(1) / by);
+    out_.scale = by;
   }
 
   /// The same operation on different operands: go on with the first that differs.
@@ -184,7 +211,7 @@ class Difference {
       return compare(expected_one, found_one);
     }
     compare(mine.front(), theirs.front());
-    if (e.text.starts_with(kLimit)) out_.condition = Condition::update_integrity;
+    if (e.text.starts_with(kLimit)) out_.finding.condition = Condition::update_integrity;
   }
 
   /// What a node is named without its version.
@@ -280,6 +307,7 @@ class Difference {
              name.find("after step") != std::string::npos;
     };
     const bool version = is_version(e) && is_version(f);
+    if (version) out_.kind = Explained::Kind::version;
     const Condition condition = random    ? Condition::input_integrity
                                 : version ? Condition::state_consistency
                                           : Condition::gradient_integrity;
@@ -288,28 +316,31 @@ class Difference {
 
   void set(Condition condition, const std::string& expected, const std::string& found,
            const std::string& difference) {
-    out_.condition = condition;
-    out_.expected = expected;
-    out_.found = found;
-    out_.difference = difference;
+    out_.finding.condition = condition;
+    out_.finding.expected = expected;
+    out_.finding.found = found;
+    out_.finding.difference = difference;
   }
 
   static constexpr int kDeepest = 10'000;
   static constexpr std::size_t kMostCompared = 16;
+  static constexpr std::size_t kLongestChain = 8;
   /// The function that makes a factor of the gradients' norm.
   static constexpr std::string_view kLimit = "limited";
 
   const Nodes& nodes_;
   const Machine& machine_;
   const Program& program_;
-  CheckFinding out_;
+  Explained out_;
+  NodeId last_ = 0;       // that was looked at
+  bool settled_ = false;  // where it went wrong is known
   int depth_ = 0;
 };
 
 }  // namespace
 
-CheckFinding explain(Nodes& nodes, const Machine& machine, const Program& program, NodeId expected,
-                     const Tensor& found) {
+Explained explain(Nodes& nodes, const Machine& machine, const Program& program, NodeId expected,
+                  const Tensor& found) {
   Difference difference(nodes, machine, program);
   if (is_complete(found)) {
     difference.compare(expected, nodes.node_of(found));

@@ -7,9 +7,20 @@
 
 namespace placet {
 
+/// A finding and what it was made from.
+struct Explained {
+  /// What differs in the end.
+  enum class Kind : std::uint8_t { other, incomplete, terms, version };
+  CheckFinding finding;
+  Kind kind = Kind::other;
+  std::vector<Origin> chain;      // from where it shows to where it began
+  std::optional<Rational> scale;  // how many times too large it is
+  std::vector<int> missing;       // axes along which parts of it are missing
+};
+
 /// Condition, place, expectation and difference of a finding about a tensor that should be
 /// `expected`.
-CheckFinding explain(Nodes& nodes, const Machine& machine, const Program& program, NodeId expected,
-                     const Tensor& found);
+Explained explain(Nodes& nodes, const Machine& machine, const Program& program, NodeId expected,
+                  const Tensor& found);
 
 }  // namespace placet

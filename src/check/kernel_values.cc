@@ -484,6 +484,14 @@ std::uint64_t hash_of(const Content& content) {
   return hash;
 }
 
+bool same_shape(const Content& a, const Content& b) {
+  if (a.flat != b.flat || a.pieces.size() != b.pieces.size()) return false;
+  for (std::size_t p = 0; p < a.pieces.size(); ++p) {
+    if (a.pieces[p].dims != b.pieces[p].dims || a.pieces[p].cuts != b.pieces[p].cuts) return false;
+  }
+  return true;
+}
+
 bool is_divided(const Splits& cuts, int axis) {
   return std::ranges::any_of(cuts, [&](const Split& c) { return c.axis == axis && c.open; });
 }

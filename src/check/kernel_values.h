@@ -22,6 +22,9 @@ struct Content {
 
 std::uint64_t hash_of(const Content& content);
 
+/// Whether both are tensors of the same dims, divided alike.
+bool same_shape(const Content& a, const Content& b);
+
 /// Whether the device has only its part along the axis.
 bool is_divided(const Splits& cuts, int axis);
 bool is_divided(const Content& content, int axis);

@@ -94,7 +94,10 @@ Machine::Numbered Machine::read(int c, const BufferRef& ref, const Arguments& ar
     breach(c, "'" + name + "' is used before it is written");
   }
   if (!s.value.content) return {.content = kNothing, .number = -1, .micro_batch = -1};
-  if (ref.piece < 0 || !s.value.content->flat.empty()) return s.value;
+  if (ref.piece < 0 || !s.value.content->flat.empty()) {
+    reads_.push_back(s.value.number);
+    return s.value;
+  }
   const Content& all = *s.value.content;
   Content out{.pieces = {}, .flat = {}, .micro_batch = all.micro_batch};
   if (at(ref.piece) < all.pieces.size()) out.pieces = {all.pieces[at(ref.piece)]};
@@ -103,6 +106,13 @@ Machine::Numbered Machine::read(int c, const BufferRef& ref, const Arguments& ar
   if (fresh) found->second = {interned(std::move(out), s.value.micro_batch)};
   Numbered piece = found->second[0];
   piece.micro_batch = piece.content->micro_batch < 0 ? -1 : s.value.micro_batch;
+  // A tensor of a row comes from what made the row.
+  if (const Made* made = making_of(s.value.number); made != nullptr && fresh) {
+    const Made row = *made;
+    makings_.resize(std::max(makings_.size(), at(piece.number) + 1));
+    if (making_of(piece.number) == nullptr) makings_[at(piece.number)] = row;
+  }
+  reads_.push_back(piece.number);
   return piece;
 }
 
@@ -149,7 +159,10 @@ void Machine::write(int c, const BufferRef& ref, const Arguments& arguments,
   const Family& family = program_.families[at(ref.family)];
   if (!s.alive) breach(c, "'" + family.name + "' is written but not alive");
   look_at(c, ref, value);
+  note_making(c, value);
+  if (ref.piece >= 0 && s.written) reads_.push_back(s.value.number);
   s.value = ref.piece < 0 ? value : with_piece(c, ref, s, value);
+  if (ref.piece >= 0) note_making(c, s.value);
   s.written = true;
 }
 
@@ -213,6 +226,11 @@ const Origin* Machine::scaled_at(NodeId node, const Rational& factor) const {
   if (known == scales_.end()) return nullptr;
   const auto found = std::ranges::find(known->second, factor, &std::pair<Rational, Origin>::first);
   return found == known->second.end() ? nullptr : &found->second;
+}
+
+const Origin* Machine::first_of(NodeId node) const {
+  const auto known = scales_.find(node);
+  return known == scales_.end() ? nullptr : &known->second.front().second;
 }
 
 /// Types are labels: what a buffer holds follows from what made it.
@@ -296,6 +314,7 @@ void Machine::bring(int c, const Initial& initial, const ReferenceValues& refere
 }
 
 void Machine::run_step(const ReferenceValues& reference) {
+  foreign_from_ = nodes_.size();
   const int classes = static_cast<int>(program_.classes.size());
   for (int c = 0; c < classes; ++c) {
     for (const Initial& initial : program_.classes[at(c)].initial) bring(c, initial, reference);
@@ -360,6 +379,7 @@ bool Machine::advance(int c) {
 }
 
 void Machine::stand_at(int c, const Instruction& i, const Arguments& a) {
+  reads_.clear();
   runners_[at(c)].instruction = &i;
   runners_[at(c)].arguments = a;
 }
@@ -454,6 +474,21 @@ const Origin* Machine::touch_of(int device_class, const BufferRef& ref) const {
 const Origin* Machine::origin_of(NodeId node) const {
   const auto found = origins_.find(node);
   return found == origins_.end() ? nullptr : &found->second;
+}
+
+const Origin* Machine::root_of(NodeId node) const {
+  const Origin* origin = origin_of(node);
+  while (origin != nullptr) {
+    // What was made first is nearest to the cause.
+    NodeId first = node;
+    for (const NodeOperand& o : nodes_.at(node).operands) {
+      if (o.node < first && origin_of(o.node) != nullptr) first = o.node;
+    }
+    if (first == node) return origin;
+    node = first;
+    origin = origin_of(node);
+  }
+  return nullptr;
 }
 
 std::string Machine::describe(const Origin& origin) const {

@@ -25,6 +25,8 @@ struct Origin {
   const Instruction* instruction = nullptr;
   Arguments arguments;
   int step = 0;
+
+  friend bool operator==(const Origin&, const Origin&) = default;
 };
 
 /// Something that cannot be right whatever the values are: reading what was freed, collectives
@@ -32,6 +34,7 @@ struct Origin {
 struct Breach {
   std::string what;
   Origin origin;
+  Origin other;  // of two instructions that may meet, the one before
 };
 
 class Machine {
@@ -55,8 +58,24 @@ class Machine {
   /// rests on types.
   const std::vector<Breach>& labels() const { return labels_; }
   const Origin* origin_of(NodeId node) const;
+  /// Where a node that the reference does not make began to be one: what it is made of, down to
+  /// what is made of the reference's nodes only. Null: the reference makes it.
+  const Origin* root_of(NodeId node) const;
   /// The first instruction after which a buffer had a node with this factor; null: none.
   const Origin* scaled_at(NodeId node, const Rational& factor) const;
+  /// The first instruction after which a buffer had the node; null: none.
+  const Origin* first_of(NodeId node) const;
+  /// Where the content of a buffer began to be wrong: back through what it was made from, along
+  /// what the reference does not make and what has that scale. Null: it was there in the beginning.
+  const Origin* beginning_of(int device_class, const BufferRef& ref,
+                             const std::optional<Rational>& scale) const;
+  /// The same along sums that have a value too many or too few.
+  const Origin* mixing_of(int device_class, const BufferRef& ref) const;
+  /// The copies and gathers through which a buffer got what it holds in the last step, the last one
+  /// first.
+  std::vector<Origin> movements_to(int device_class, const BufferRef& ref) const;
+  /// Where what is added to sums began to be nothing; none: something always is.
+  std::vector<Origin> beginnings_of_nothing() const;
   /// What wrote a buffer last in the last step, else what read it first; null: neither.
   const Origin* touch_of(int device_class, const BufferRef& ref) const;
   std::string describe(const Origin& origin) const;
@@ -113,6 +132,18 @@ class Machine {
     std::vector<Numbered> contents;
     Origin origin;
   };
+  /// What made a content first, from the contents with these numbers, and what is told by it.
+  struct Made {
+    Origin origin;
+    std::vector<int> inputs;
+    std::uint64_t hash = 0;
+    std::optional<Rational> scale;  // of its first item
+    bool there = false;
+    bool foreign = false;  // has what the reference does not make
+    bool open = false;     // has sums that are not complete
+    bool mixed = false;    // has several values in one tensor
+    bool nothing = false;  // is zero
+  };
   /// What a segment leaves of a buffer that it touches.
   struct Left {
     bool gone = false;
@@ -136,6 +167,14 @@ class Machine {
   Numbered with_piece(int c, const BufferRef& ref, const Slot& old, const Numbered& value);
   Numbered replaced(int c, const BufferRef& ref, Content all, const Numbered& value,
                     std::int64_t micro_batch);
+  void note_making(int c, const Numbered& value);
+  void note_extended(int c, int number, int before, int source);
+  const Made* making_of(int number) const;
+  static bool do_the_same(const Instruction& a, const Instruction& b);
+  bool has_twin(int device_class, const Instruction& i) const;
+  int suspicion(int input, bool odd, const std::optional<Rational>& scale) const;
+  const Origin* parting(int one, int other) const;
+  bool is_foreign(const Content& content) const;
   void look_at(int c, const BufferRef& ref, const Numbered& value);
   void compare_with_type(int c, const BufferRef& ref, const Numbered& value);
   void note_scales(int c, const Content& content);
@@ -153,7 +192,7 @@ class Machine {
   Numbered worked_out(int c, const Instruction& i, const Numbered& value);
   Origin here(int c) const;
   void breach(int c, const std::string& what);
-  void odd_content(int c, Content& content, const std::string& why);
+  void odd_content(int c, Content& content, const std::string& why, const Content& other = {});
 
   void begin(int c, const Initial& initial, const ReferenceValues& reference);
   void bring(int c, const Initial& initial, const ReferenceValues& reference);
@@ -188,9 +227,13 @@ class Machine {
   std::vector<int> members_of(int c, const Instruction& i) const;
   bool all_arrived(const std::vector<int>& members, const Instruction& i);
   void together(const std::vector<int>& members, const Instruction& i);
-  void combine(const std::vector<int>& members, const Instruction& i,
+  void combine(const std::vector<int>& members, const Instruction& i, std::size_t input,
                std::vector<Content>& contents);
+  void level_empty(const std::vector<int>& members, std::vector<Content>& contents) const;
   const Origin* deviation(const std::vector<Content>& contents) const;
+  const Origin* odd_one(const std::vector<Content>& contents) const;
+  const Origin* odd_scale(const Item& a, const Item& b) const;
+  const Origin* odd_scale(const Content& a, const Content& b) const;
   void blame(const std::vector<Content>& contents, const Origin* origin);
   bool multiply(int c, const AxisList& axes, const Instruction& i, Content& content) const;
   void give(int c, const AxisList& axes, Content& content);
@@ -198,8 +241,10 @@ class Machine {
   void alone(int c, const Instruction& i, const Arguments& a);
   bool merge_along(int axis, const std::vector<int>& members, const Instruction& i,
                    std::vector<Content>& contents, std::vector<std::size_t>& left);
-  void reduce_across(const std::vector<int>& members, const Instruction& i,
+  void reduce_across(const std::vector<int>& members, const Instruction& i, std::size_t input,
                      std::vector<Content>& contents);
+  const Origin* writer_of_least(const std::vector<int>& members, std::size_t input,
+                                const std::vector<Content>& contents);
   Content collected(int c, const Instruction& i, Content content);
   Content divided(const Instruction& i, Content content, std::int64_t shift);
   void close(int c, Content& content, const AxisList& axes, Combine op);
@@ -219,6 +264,11 @@ class Machine {
   std::unordered_map<NodeId, Origin> origins_;
   /// Factors that a node has had, each with the instruction that first gave it.
   std::unordered_map<NodeId, std::vector<std::pair<Rational, Origin>>> scales_;
+  std::vector<Made> makings_;     // by number
+  std::size_t foreign_from_ = 0;  // nodes from here on were made by the program in this step
+  std::vector<int> reads_;        // numbers of what the instruction has read
+  std::vector<int> nothings_;     // of contents that are zero and were added to a sum
+  std::vector<int> met_;          // of what the members of a collective put in
   std::vector<Breach> breaches_;
   std::vector<Breach> labels_;
   std::unordered_set<std::vector<int>, IntsHash> compared_;  // family, piece, number

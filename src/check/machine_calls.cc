@@ -29,14 +29,6 @@ bool is_zero(const Content& content) {
   return std::ranges::all_of(content.pieces, [](const Tensor& t) { return t.items.empty(); });
 }
 
-bool same_shape(const Content& a, const Content& b) {
-  if (a.flat != b.flat || a.pieces.size() != b.pieces.size()) return false;
-  for (std::size_t p = 0; p < a.pieces.size(); ++p) {
-    if (a.pieces[p].dims != b.pieces[p].dims || a.pieces[p].cuts != b.pieces[p].cuts) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 /// The tensor of a buffer that a kernel's tensor number `t` is: inputs come first.
@@ -136,11 +128,16 @@ void Machine::call_kernel(int c, const Instruction& i, const Arguments& a) {
   }
 }
 
-void Machine::odd_content(int c, Content& content, const std::string& why) {
+/// What cannot be right in the place of a content; it remembers what it was made of.
+void Machine::odd_content(int c, Content& content, const std::string& why, const Content& other) {
   (void)c;
-  for (Tensor& t : content.pieces) {
+  for (std::size_t p = 0; p < content.pieces.size(); ++p) {
+    Tensor& t = content.pieces[p];
     Node node{.kind = Node::Kind::odd, .text = why, .dims = t.dims};
     for (const Item& item : t.items) node.operands.push_back({item.node, {}});
+    if (p < other.pieces.size()) {
+      for (const Item& item : other.pieces[p].items) node.operands.push_back({item.node, {}});
+    }
     t.items = {{.node = nodes_.add(node), .factor = Rational(1), .shares = {}, .parts = {}}};
   }
 }
@@ -167,6 +164,7 @@ bool Machine::extend_sum(int c, const Instruction& i, const Arguments& a, const 
     if (!extends(sum.pieces[p], more, source.micro_batch, kernels_.micro_batches())) return false;
   }
   for (Tensor& t : sum.pieces) extend(t);
+  note_extended(c, numbers_, slot->value.number, source.number);
   slot->value.number = numbers_++;
   slot->writer = here(c);
   if (slot->reader.instruction == nullptr || slot->reader.step != step_) slot->reader = here(c);
@@ -175,6 +173,7 @@ bool Machine::extend_sum(int c, const Instruction& i, const Arguments& a, const 
 }
 
 void Machine::accumulate(int c, const Instruction& i, const Arguments& a, const Numbered& source) {
+  if (source.number >= 0 && is_zero(*source.content)) nothings_.push_back(source.number);
   if (extend_sum(c, i, a, source)) return;
   const Numbered sum = read(c, i.outputs[0], a);
   // A sum over micro-batches notes which one is added; any other is alike for all of them.
@@ -208,7 +207,7 @@ Content Machine::sum_of(int c, Content sum, Content source) {
   if (is_zero(sum)) return source;
   if (is_zero(source)) return sum;
   if (!same_shape(sum, source)) {
-    odd_content(c, sum, "different parts are added");
+    odd_content(c, sum, "different parts are added", source);
   } else if (sum.micro_batch != source.micro_batch) {
     odd_content(c, sum, "values of different micro-batches are added entry by entry");
   } else {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "check/empty.h"
 #include "check/machine.h"
 #include "units/at.h"
 #include "units/error.h"
@@ -160,11 +161,13 @@ void Machine::together(const std::vector<int>& members, const Instruction& i) {
   };
   for (std::size_t b = 0; b < i.inputs.size(); ++b) {
     std::vector<Content> contents(members.size());
+    reads_.clear();
     std::ranges::transform(members, contents.begin(), [&](int m) {
       const auto [instruction, arguments] = step_of(m);
       return whole_of(read(m, instruction->inputs[b], arguments));
     });
-    combine(members, i, contents);
+    met_ = reads_;
+    combine(members, i, b, contents);
     for (std::size_t m = 0; m < members.size(); ++m) {
       const auto [instruction, arguments] = step_of(members[m]);
       write(members[m], instruction->outputs[b], arguments, contents[m]);
@@ -172,13 +175,40 @@ void Machine::together(const std::vector<int>& members, const Instruction& i) {
   }
 }
 
-void Machine::combine(const std::vector<int>& members, const Instruction& i,
+void Machine::combine(const std::vector<int>& members, const Instruction& i, std::size_t input,
                       std::vector<Content>& contents) {
-  const bool alike =
-      std::ranges::all_of(contents, [&](const Content& c) { return c == contents[0]; });
-  if (!alike || !i.among.empty()) return reduce_across(members, i, contents);
+  const auto are_alike = [&] {
+    return std::ranges::all_of(contents, [&](const Content& c) { return c == contents[0]; });
+  };
+  if (!are_alike()) level_empty(members, contents);
+  if (!are_alike() || !i.among.empty()) return reduce_across(members, i, input, contents);
   for (std::size_t m = 0; m < members.size(); ++m) {
     contents[m] = collected(members[m], i, contents[m]);
+  }
+}
+
+/// What a class has no entries of is the same as what one that has some holds there.
+void Machine::level_empty(const std::vector<int>& members, std::vector<Content>& contents) const {
+  for (std::size_t p = 0; p < contents[0].pieces.size(); ++p) {
+    const auto is_empty = [&](std::size_t m) {
+      return p < contents[m].pieces.size() &&
+             has_no_entries(program_, program_.classes[at(members[m])], contents[m], p);
+    };
+    std::vector<std::size_t> empty;
+    const Content* full = nullptr;
+    for (std::size_t m = 0; m < contents.size(); ++m) {
+      if (is_empty(m)) {
+        empty.push_back(m);
+      } else if (full == nullptr) {
+        full = &contents[m];
+      }
+    }
+    for (std::size_t m : empty) {
+      if (full != nullptr && same_shape(*full, contents[m])) {
+        contents[m].pieces[p] = full->pieces[p];
+        contents[m].micro_batch = full->micro_batch;
+      }
+    }
   }
 }
 
@@ -221,23 +251,93 @@ const Content* most_common(const std::vector<Content>& contents) {
   return best;
 }
 
+/// Of two scales of one value that of which less was seen: not 1, or given later.
+const Origin* Machine::odd_scale(const Item& a, const Item& b) const {
+  const std::optional<Rational> one = scale_of(a);
+  const std::optional<Rational> other = scale_of(b);
+  if (!one || !other || a.node != b.node || *one == *other) return nullptr;
+  if (*other == Rational(1)) return scaled_at(a.node, *one);
+  if (*one == Rational(1)) return scaled_at(b.node, *other);
+  const auto& known = scales_.at(a.node);
+  const auto place = [&](const Rational& factor) {
+    return std::ranges::find(known, factor, &std::pair<Rational, Origin>::first);
+  };
+  return place(*one) < place(*other) ? scaled_at(b.node, *other) : scaled_at(a.node, *one);
+}
+
+const Origin* Machine::odd_scale(const Content& a, const Content& b) const {
+  for (std::size_t p = 0; p < std::min(a.pieces.size(), b.pieces.size()); ++p) {
+    for (const Item& mine : a.pieces[p].items) {
+      const auto theirs = std::ranges::find(b.pieces[p].items, mine.node, &Item::node);
+      if (theirs == b.pieces[p].items.end()) continue;
+      if (const Origin* origin = odd_scale(mine, *theirs)) return origin;
+    }
+  }
+  return nullptr;
+}
+
+/// Where no two contents are equal: where one of them began to be what the reference does not make,
+/// or has another scale than another one.
+const Origin* Machine::odd_one(const std::vector<Content>& contents) const {
+  for (const Content& content : contents) {
+    for (const Tensor& t : content.pieces) {
+      for (const Item& item : t.items) {
+        if (const Origin* origin = root_of(item.node)) return origin;
+      }
+    }
+  }
+  for (std::size_t k = 1; k < contents.size(); ++k) {
+    for (std::size_t j = 0; j < k; ++j) {
+      if (const Origin* origin = odd_scale(contents[j], contents[k])) return origin;
+    }
+  }
+  return nullptr;
+}
+
+std::size_t at_place(const Content& one, const std::vector<Content>& contents) {
+  return static_cast<std::size_t>(&one - contents.data());
+}
+
 /// Where the content of one device became another than that of most.
 const Origin* Machine::deviation(const std::vector<Content>& contents) const {
   const Content* usual = most_common(contents);
-  if (usual == nullptr) return nullptr;
+  if (usual == nullptr) {
+    const Origin* origin = met_.size() > 1 ? parting(met_[0], met_[1]) : nullptr;
+    return origin != nullptr ? origin : odd_one(contents);
+  }
   const auto odd =
       std::ranges::find_if(contents, [&](const Content& content) { return content != *usual; });
   if (odd == contents.end()) return nullptr;
+  if (met_.size() == contents.size()) {
+    const auto number_of = [&](const Content& c) { return met_[at_place(c, contents)]; };
+    if (const Origin* origin = parting(number_of(*usual), number_of(*odd))) return origin;
+  }
   for (std::size_t p = 0; p < odd->pieces.size() && p < usual->pieces.size(); ++p) {
     const std::vector<Item>& known = usual->pieces[p].items;
     for (const Item& item : odd->pieces[p].items) {
       if (std::ranges::find(known, item) != known.end()) continue;
       const bool same = std::ranges::find(known, item.node, &Item::node) != known.end();
       const std::optional<Rational> factor = same ? scale_of(item) : std::nullopt;
-      return factor ? scaled_at(item.node, *factor) : origin_of(item.node);
+      const Origin* origin = factor ? scaled_at(item.node, *factor) : root_of(item.node);
+      if (origin != nullptr) return origin;
     }
   }
-  return nullptr;
+  return odd_one(contents);
+}
+
+/// Where a device got its content that has less in it than those of others; null: all have as much.
+const Origin* Machine::writer_of_least(const std::vector<int>& members, std::size_t input,
+                                       const std::vector<Content>& contents) {
+  const auto size_of = [](const Content& content) {
+    std::size_t items = 0;
+    for (const Tensor& t : content.pieces) items += t.items.size();
+    return items;
+  };
+  const auto [least, most] = std::ranges::minmax_element(contents, {}, size_of);
+  if (size_of(*least) == size_of(*most)) return nullptr;
+  const Runner& runner = runners_[at(members[static_cast<std::size_t>(least - contents.begin())])];
+  const Slot* slot = runner.slots.find(runner.instruction->inputs[input], runner.arguments);
+  return slot == nullptr || slot->writer.instruction == nullptr ? nullptr : &slot->writer;
 }
 
 /// Findings about these contents, which cannot be right, point at the instruction.
@@ -253,8 +353,9 @@ void Machine::blame(const std::vector<Content>& contents, const Origin* origin) 
 
 /// A sum of what several classes hold, one class at a time.
 void Machine::reduce_across(const std::vector<int>& members, const Instruction& i,
-                            std::vector<Content>& contents) {
+                            std::size_t input, std::vector<Content>& contents) {
   const Origin* cause = deviation(contents);
+  if (cause == nullptr) cause = writer_of_least(members, input, contents);
   if (i.kind != InstructionKind::all_reduce || i.op != Combine::sum) {
     for (std::size_t m = 0; m < members.size(); ++m) {
       odd_content(members[m], contents[m], "devices of one group hold different things");

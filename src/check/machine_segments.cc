@@ -146,6 +146,7 @@ void Machine::repeat(int c, const Segment& segment, const Arguments& a, std::int
     stand_at(c, *instruction, a);
     Numbered source = recorded;
     source.micro_batch = renamed(recorded.micro_batch, micro_batch);
+    reads_.push_back(source.number);
     accumulate(c, *instruction, a, source);
   }
 }

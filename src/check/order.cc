@@ -28,6 +28,8 @@ struct Access {
   std::uint32_t writer = 0;  // queue of the last write
   Time written = 0;          // 0: it was never written
   Clock read{};              // by queue, its last read since
+  const Instruction* wrote = nullptr;
+  const Instruction* reader = nullptr;  // the last
 };
 
 class Queues {
@@ -76,24 +78,28 @@ class Queues {
 
   Access& access(const BufferRef& ref) { return accesses_[numbering_.of(ref, arguments_)]; }
 
-  void race(const BufferRef& ref, const char* what) {
+  void race(const BufferRef& ref, const char* what, const Instruction* other) {
     if (races.size() >= kMostRaces) return;
-    races.push_back({.what = "'" + program_.families[at(ref.family)].name + "' is " + what,
-                     .origin = {.device_class = class_,
-                                .instruction = instruction_,
-                                .arguments = arguments_,
-                                .step = 0}});
+    races.push_back(
+        {.what = "'" + program_.families[at(ref.family)].name + "' is " + what,
+         .origin = {.device_class = class_,
+                    .instruction = instruction_,
+                    .arguments = arguments_,
+                    .step = 0},
+         .other = {
+             .device_class = class_, .instruction = other, .arguments = arguments_, .step = 0}});
   }
 
   void require_written(const BufferRef& ref, const Access& a, const char* what) {
     if (known_[queue_][a.writer] >= a.written) return;
-    race(ref, what);
+    race(ref, what, a.wrote);
   }
 
   void read(const BufferRef& ref, Time now) {
     Access& a = access(ref);
     require_written(ref, a, "read although what writes it may not be done");
     a.read[queue_] = now;
+    a.reader = instruction_;
   }
 
   void write(const BufferRef& ref, Time now) {
@@ -105,10 +111,14 @@ class Queues {
     for (std::size_t s = 0; s < a.read.size(); ++s) {
       if (a.read[s] <= known_[queue_][s]) continue;
       race(ref,
-           frees ? "freed although it may still be read" : "written although it may still be read");
+           frees ? "freed although it may still be read" : "written although it may still be read",
+           a.reader);
       break;
     }
-    a = {.writer = static_cast<std::uint32_t>(queue_), .written = now, .read = {}};
+    a = {.writer = static_cast<std::uint32_t>(queue_),
+         .written = now,
+         .read = {},
+         .wrote = instruction_};
   }
 
   const Program& program_;

@@ -47,16 +47,19 @@ const ReferenceKind& ReferenceValues::kind_of(std::size_t unit) const {
   return program_.reference.kinds.at(at(program_.reference.units.at(unit).kind));
 }
 
+/// A name with the number of the unit in its place "{}".
+std::string ReferenceValues::with_number(std::size_t unit, std::string name) const {
+  const std::size_t place = name.find("{}");
+  if (place == std::string::npos) return name;
+  return name.replace(place, 2, std::to_string(program_.reference.units[unit].number));
+}
+
 std::string ReferenceValues::name_of(const StateRef& ref) const {
   if (ref.kind == StateRef::Kind::input) return program_.reference.inputs[at(ref.tensor)].name;
   if (ref.kind == StateRef::Kind::zero) return "zero";
   if (ref.kind == StateRef::Kind::loss) return "loss";
   const ReferenceKind& kind = kind_of(at(ref.unit));
-  std::string name = kind.parameters[at(ref.tensor)].name;
-  const std::size_t place = name.find("{}");
-  if (place != std::string::npos) {
-    name.replace(place, 2, std::to_string(program_.reference.units[at(ref.unit)].number));
-  }
+  const std::string name = with_number(at(ref.unit), kind.parameters[at(ref.tensor)].name);
   if (ref.kind == StateRef::Kind::parameter) return name;
   const int rule = kind.parameters[at(ref.tensor)].rule;
   return program_.reference.rules[at(rule)].states.at(at(ref.state)) + " of " + name;
@@ -159,9 +162,10 @@ void ReferenceValues::name_values(std::size_t unit, const std::vector<Tensor>& v
     if (values[v].items.empty()) continue;
     if (kind.values[v].parameter >= 0 && prefix.empty()) continue;
     if (values[v].items.size() == 1) {
-      std::string name = prefix;
-      name += kind.values[v].name;
-      nodes_.name(values[v].items[0].node, name + place);
+      const std::string& own = kind.values[v].name;
+      const bool numbered = own.find("{}") != std::string::npos;
+      nodes_.name(values[v].items[0].node,
+                  prefix + (numbered ? with_number(unit, own) : own + place));
     }
   }
 }

@@ -32,6 +32,7 @@ class ReferenceValues {
 
   static Content content(const Tensor& tensor) { return {.pieces = {tensor}, .flat = {}}; }
   Tensor whole(NodeId node, const std::vector<int>& dims) const;
+  std::string with_number(std::size_t unit, std::string name) const;
   void name_values(std::size_t unit, const std::vector<Tensor>& values, const std::string& prefix);
   std::vector<Tensor> call(const Kernel& kernel, const std::vector<Tensor>& inputs,
                            const std::string& key, const std::vector<std::vector<int>>& results);

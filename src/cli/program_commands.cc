@@ -6,7 +6,7 @@
 #include "algebra/verify.h"
 #include "catalog/file_text.h"
 #include "catalog/reader.h"
-#include "check/check.h"
+#include "check/mend.h"
 #include "cli/command.h"
 #include "cli/job_flags.h"
 #include "cli/output.h"
@@ -149,7 +149,7 @@ int check_job(const ProgramCall& call) {
   }
   if (call.list_faults) return list_faults(call, std::move(program));
   program = with_faults_of(call, std::move(program));
-  const Verdict verdict = check(program);
+  const Verdict verdict = check_and_mend(std::move(program)).verdict;
   print(call.json ? verdict_json(verdict, methods)
                   : methods_text(methods, output_style()) + verdict_text(verdict, output_style()));
   return verdict.equivalent ? kGood : kBad;

@@ -81,7 +81,26 @@ Json verdict_object(const Verdict& verdict) {
   }
   out["findings"] = std::move(findings);
   out["labels"] = verdict.labels;
+  if (verdict.cure) {
+    const Cure& cure = *verdict.cure;
+    out["cure"] = {{"found", !cure.change.empty()},
+                   {"body", cure.body},
+                   {"change", cure.change},
+                   {"tried", cure.tried},
+                   {"cut_short", cure.cut_short}};
+  }
   return out;
+}
+
+std::string cure_text(const Cure& cure, const TextStyle& style) {
+  const std::string tried =
+      fmt::format("{} {} tried", cure.tried, cure.tried == 1 ? "was" : "were");
+  if (!cure.change.empty()) {
+    return fmt::format("One change makes it right ({}), in {}:\n  ", tried, cure.body) +
+           wrapped(style, cure.change, 2) + "\n";
+  }
+  return "No change of one instruction was found that makes it right (" + tried +
+         (cure.cut_short ? ", others were left" : "") + ").\n";
 }
 
 }  // namespace
@@ -93,6 +112,7 @@ std::string finding_text(const CheckFinding& f, const TextStyle& style) {
   text += "\n";
   add_line(text, style, "what", f.difference);
   add_line(text, style, "where", f.at);
+  if (!f.chain.empty() && f.chain.back() != f.at) add_line(text, style, "began", f.chain.back());
   add_line(text, style, "devices", f.ranks);
   add_line(text, style, "required", f.expected);
   add_line(text, style, "found", f.found);
@@ -118,6 +138,7 @@ std::string verdict_text(const Verdict& verdict, const TextStyle& style) {
             std::string(meaning_of(c)) + "\n";
   }
   for (const CheckFinding& f : verdict.findings) text += "\n" + finding_text(f, style);
+  if (verdict.cure) text += "\n" + cure_text(*verdict.cure, style);
   if (!verdict.labels.empty()) text += "\nTypes that disagree with what buffers hold:";
   for (const std::string& label : verdict.labels) text += "\n  " + wrapped(style, label, 4);
   if (!verdict.labels.empty()) text += "\n";

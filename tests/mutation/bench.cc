@@ -1,5 +1,5 @@
 // The table of the mutation bench.
-#include <cstdio>
+#include <algorithm>
 
 #include "mutation/mutants.h"
 
@@ -18,34 +18,49 @@ void add(Tally& t, const Judgement& j) {
     ++t.refused;
     return;
   }
+  if (j.broken) ++t.broken;
+  if (j.broken && j.named) ++t.named;
   if (j.broken && j.located) ++t.located;
   if (j.differs) {
     ++t.differ;
     if (j.broken) ++t.found;
-    if (j.phase == StepPhase::forward) ++t.forward;
+    if (j.first_loss_differs) ++t.first_loss;
+    if (j.second_loss_differs) ++t.second_loss;
     if (j.replicas_differ) ++t.replicas;
+    if (j.types_disagree) ++t.types;
     return;
   }
   ++t.equal;
   if (j.broken) ++(j.race_only ? t.races : t.alarms);
 }
 
+std::string line_of(const std::string& name, const std::vector<int>& counts) {
+  std::string line = name;
+  line.resize(std::max<std::size_t>(line.size(), 15), ' ');
+  for (const int count : counts) {
+    const std::string text = std::to_string(count);
+    line += std::string(text.size() < 8 ? 8 - text.size() : 1, ' ') + text;
+  }
+  return line + "\n";
+}
+
 std::string row(const std::string& name, const Tally& t) {
-  std::string line(256, '\0');
-  const int length = std::snprintf(
-      line.data(), line.size(), "%-15s %7d %7d %7d %7d %7d %7d %7d %8d %8d\n", name.c_str(),
-      t.mutants, t.refused, t.differ, t.found, t.equal, t.alarms, t.races, t.located, t.replicas);
-  line.resize(static_cast<std::size_t>(length));
-  return line;
+  return line_of(
+      name, {t.mutants, t.refused, t.equal, t.alarms, t.races, t.differ, t.found, t.broken, t.named,
+             t.located, t.first_loss, t.second_loss, t.replicas, t.types});
 }
 
 }  // namespace
 
-void Bench::run(const std::string& name, const Program& program, std::uint32_t seed, int per_kind) {
+void Bench::run(const std::string& name, const Program& program, std::uint32_t seed, int per_kind,
+                std::size_t most) {
   std::mt19937 generator(seed);
-  for (const Fault& fault : draw_faults(program, generator, per_kind)) {
-    count(name, judge(program, fault));
+  std::vector<Fault> faults = draw_faults(program, generator, per_kind);
+  if (faults.size() > most) {
+    std::shuffle(faults.begin(), faults.end(), generator);
+    faults.resize(most);
   }
+  for (const Fault& fault : faults) count(name, judge(program, fault));
 }
 
 void Bench::count(const std::string& name, const Judgement& j) {
@@ -61,7 +76,9 @@ void Bench::count(const std::string& name, const Judgement& j) {
 
 std::string Bench::table() const {
   std::string text =
-      "                mutants refused  differ   found   equal  alarms   races  located replicas\n";
+      "                mutants refused   equal  alarms   races  differ   found  broken   named "
+      "located"
+      "  loss 1  loss 2 replica   types\n";
   for (const auto& [name, tally] : by_op_) text += row(name, tally);
   text += "\n";
   for (const auto& [name, tally] : by_kind_) text += row(name, tally);

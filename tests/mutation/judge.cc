@@ -50,16 +50,43 @@ std::size_t origin_of(const Program& before, const std::string& name) {
   return best;
 }
 
-/// A record or a wait stands for what runs before the record: whatever that reads and writes.
+/// A record or a wait stands for what runs on the queue of the record since the one before it:
+/// whatever that reads and writes.
 void add_guarded(const std::vector<Listed>& list, std::size_t k, std::set<int>& families) {
   const Instruction& i = *list[k].first;
   if (i.kind != InstructionKind::record && i.kind != InstructionKind::wait) return;
-  for (std::size_t r = 1; r < list.size(); ++r) {
+  for (std::size_t r = 0; r < list.size(); ++r) {
     const Instruction& record = *list[r].first;
     if (record.kind != InstructionKind::record || record.event != i.event) continue;
-    for (const BufferRef& ref : list[r - 1].first->inputs) families.insert(ref.family);
-    for (const BufferRef& ref : list[r - 1].first->outputs) families.insert(ref.family);
+    for (std::size_t g = r; g-- > 0;) {
+      const Instruction& guarded = *list[g].first;
+      if (guarded.stream != record.stream) continue;
+      if (guarded.kind == InstructionKind::record) break;
+      for (const BufferRef& ref : guarded.inputs) families.insert(ref.family);
+      for (const BufferRef& ref : guarded.outputs) families.insert(ref.family);
+    }
   }
+}
+
+/// Positions in [front, list.size() - back) of what the other list has not, or fewer times there;
+/// of none, as after a move, the ends.
+std::vector<std::size_t> positions_changed(const std::vector<Listed>& list,
+                                           const std::vector<Listed>& other, std::size_t front,
+                                           std::size_t back) {
+  std::vector<std::size_t> out;
+  if (front >= list.size() - back) return out;
+  std::vector<bool> taken(other.size(), false);
+  for (std::size_t k = front; k < list.size() - back; ++k) {
+    std::size_t twin = front;
+    while (twin < other.size() - back && (taken[twin] || !same(list[k], other[twin]))) ++twin;
+    if (twin < other.size() - back) {
+      taken[twin] = true;
+    } else {
+      out.push_back(k);
+    }
+  }
+  if (out.empty()) out = {front, list.size() - back - 1};
+  return out;
 }
 
 /// Where instructions differ, and whatever touches buffers that those touch.
@@ -83,15 +110,8 @@ std::set<std::string> places_near(const Program& before, const Program& after) {
       const auto& inputs = list[k].first->inputs;
       if (list[k].first->outputs.empty() && !inputs.empty()) families.insert(inputs[0].family);
     };
-    // Only the ends of what differs: a move changes the places between as little as a deletion.
-    if (front < a.size() - back) {
-      note(a, front);
-      note(a, a.size() - back - 1);
-    }
-    if (front < b.size() - back) {
-      note(b, front);
-      note(b, b.size() - back - 1);
-    }
+    for (std::size_t k : positions_changed(a, b, front, back)) note(a, k);
+    for (std::size_t k : positions_changed(b, a, front, back)) note(b, k);
   }
   for (std::size_t c = 0; c < after.classes.size(); ++c) {
     for (const Listed& l : listed(after, c)) {
@@ -111,25 +131,21 @@ bool is_near(const std::set<std::string>& places, const std::string& finding) {
   return places.contains(finding.substr(0, finding.rfind(" (unit")));
 }
 
-/// Whether some entry is wrong on one device and not, or otherwise, on another that holds it too.
-/// Entries of one tensor that several devices report in the same way count as held by all alike.
-bool replicas_differ(const Verification& run) {
-  std::map<std::pair<std::string, std::vector<std::int64_t>>, std::set<std::uint64_t>> found;
-  std::map<std::string, std::set<int>> ranks;
-  for (const Witness& w : run.witness) {
-    found[{w.tensor, w.index}].insert(w.found);
-    ranks[w.tensor].insert(w.rank);
-  }
-  return std::ranges::any_of(found, [](const auto& entry) { return entry.second.size() > 1; });
-}
-
+/// What the algebraic run says, and what those see who only watch a run: its loss against one that
+/// is right, or replicas against each other. What cannot run is seen by all.
 void ask_oracle(const Program& mutant, Judgement& out) {
   try {
-    const Verification run = verify(mutant, {.seeds = 2});
+    const Verification run = verify(mutant, {.seeds = 2, .in_full = true});
     out.differs = !run.equal;
-    out.stuck = run.stuck.has_value();
-    out.replicas_differ = replicas_differ(run);
-    out.first_step = run.witness.empty() ? 0 : run.witness[0].step;
+    const bool stuck = run.stuck.has_value();
+    out.replicas_differ = stuck || !run.replicas_agree;
+    const auto loss_differs_in = [&](int step) {
+      return stuck || std::ranges::any_of(run.witness, [&](const Witness& w) {
+               return w.step == step && w.tensor == "loss";
+             });
+    };
+    out.first_loss_differs = loss_differs_in(1);
+    out.second_loss_differs = out.first_loss_differs || loss_differs_in(2);
   } catch (const InputError&) {
     out.refused = true;
   }
@@ -142,15 +158,17 @@ void ask_checker(const Program& program, const Program& mutant, Judgement& out) 
   const CheckFinding& first = verdict.findings.front();
   out.finding = std::string(name_of(first.condition)) + ": " + first.tensor + " at " + first.at +
                 ": " + first.difference;
+  for (const std::string& link : first.chain) out.finding += " <- " + link;
   out.race_only = std::ranges::all_of(verdict.findings, [](const CheckFinding& f) {
     return f.condition == Condition::order && f.difference.find("may") != std::string::npos;
   });
   const std::set<std::string> places = places_near(program, mutant);
-  out.located = std::ranges::any_of(verdict.findings, [&](const CheckFinding& f) {
-    return is_near(places, f.at) || std::ranges::any_of(f.chain, [&](const std::string& link) {
-             return is_near(places, link);
-           });
-  });
+  out.named = std::ranges::any_of(verdict.findings,
+                                  [&](const CheckFinding& f) { return is_near(places, f.at); });
+  out.located = out.named || std::ranges::any_of(verdict.findings, [&](const CheckFinding& f) {
+                  return std::ranges::any_of(
+                      f.chain, [&](const std::string& link) { return is_near(places, link); });
+                });
 }
 
 }  // namespace
@@ -160,8 +178,6 @@ Judgement judge(const Program& program, const Fault& fault) {
   out.kind = fault.kinds.empty() ? InstructionKind::compute : fault.kinds[0];
   Program mutant;
   try {
-    const std::vector<FaultMatch> matches = list_matches(program, fault);
-    if (!matches.empty()) out.phase = matches[0].phase;
     mutant = with_faults(program, {fault});
     require_wellformed(mutant, {.where = "mutant"});
   } catch (const InputError&) {
@@ -169,7 +185,9 @@ Judgement judge(const Program& program, const Fault& fault) {
     return out;
   }
   ask_oracle(mutant, out);
-  if (!out.refused) ask_checker(program, mutant, out);
+  if (out.refused) return out;
+  ask_checker(program, mutant, out);
+  out.types_disagree = !type_error(mutant).empty();
   return out;
 }
 

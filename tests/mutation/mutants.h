@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <random>
 #include <string>
@@ -26,17 +27,23 @@ struct ChangedPlaces {
 struct Judgement {
   Fault fault;
   InstructionKind kind = InstructionKind::compute;
-  StepPhase phase = StepPhase::forward;
   bool refused = false;    // not a well-formed program
   bool differs = false;    // the algebraic run tells it apart
-  bool stuck = false;      // it cannot run
   bool broken = false;     // the checker's verdict
   bool race_only = false;  // the checker finds nothing but the order of streams
-  bool located = false;    // at the change or its direct consumer
+  bool named = false;      // some finding stands at the change or at what touches its buffers
+  bool located = false;    // or its chain leads there
+  // What others see.
+  bool first_loss_differs = false;
+  bool second_loss_differs = false;
   bool replicas_differ = false;
-  int first_step = 0;  // in which it shows
+  bool types_disagree = false;
   std::string finding;
 };
+
+/// What a checker of types would say, which knows of tensors whether they are whole, divided, or
+/// parts of sums, and nothing of scales, counts and versions. Empty: it accepts the program.
+std::string type_error(const Program& program);
 
 /// Both judges' opinions of one mutant.
 Judgement judge(const Program& program, const Fault& fault);
@@ -44,13 +51,15 @@ Judgement judge(const Program& program, const Fault& fault);
 /// Counts by operation and by kind of instruction.
 struct Tally {
   int mutants = 0, refused = 0, differ = 0, found = 0, equal = 0, alarms = 0, races = 0;
-  int located = 0, forward = 0, replicas = 0;
+  int broken = 0, named = 0, located = 0;
+  int first_loss = 0, second_loss = 0, replicas = 0, types = 0;  // of those that differ
 };
 
 class Bench {
  public:
-  /// Judges mutants of one program; what the judges disagree on is kept.
-  void run(const std::string& name, const Program& program, std::uint32_t seed, int per_kind);
+  /// Judges mutants of one program, at most so many; what the judges disagree on is kept.
+  void run(const std::string& name, const Program& program, std::uint32_t seed, int per_kind,
+           std::size_t most = std::numeric_limits<std::size_t>::max());
 
   const Tally& total() const { return total_; }
   const std::vector<std::string>& missed() const { return missed_; }

@@ -8,6 +8,12 @@
 namespace placet::testing {
 namespace {
 
+TEST(Mutants, TypesOfRightProgramsAgree) {
+  for (const CatalogueJob& job : few_catalogue_jobs()) {
+    EXPECT_EQ(type_error(lower_small(load(job))), "") << job.model << " " << job.placement;
+  }
+}
+
 TEST(Mutants, AreToldApartByBothJudges) {
   Bench bench;
   std::uint32_t seed = 1;
@@ -18,6 +24,8 @@ TEST(Mutants, AreToldApartByBothJudges) {
   }
   std::printf("%s", bench.table().c_str());
   for (const std::string& text : bench.astray()) std::printf("astray: %s\n", text.c_str());
+  // At least 95 % of the findings stand at the change, at what touches its buffers, or lead there.
+  EXPECT_GE(bench.total().located * 100, bench.total().broken * 95);
   for (const std::string& text : bench.missed()) ADD_FAILURE() << "not found: " << text;
   for (const std::string& text : bench.alarms()) ADD_FAILURE() << "false alarm: " << text;
 }

@@ -1,0 +1,136 @@
+#include "check/empty.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "units/at.h"
+
+namespace placet {
+namespace {
+
+constexpr std::size_t kMostDevices = 4096;
+
+/// Cuts as a division, level by level; nothing: they are none of open parts alone.
+std::optional<Division> division_of(const Splits& cuts) {
+  Division out;
+  int joint = 0;
+  for (const Split& split : cuts) {
+    const bool inside = split.joint != 0 && split.joint == joint;
+    if (!split.open || (split.shift != 0 && split.joint != 0)) return std::nullopt;
+    if (inside) {
+      out.back().push_back(split.axis);
+    } else {
+      out.push_back({split.axis});
+    }
+    joint = split.joint;
+  }
+  return out;
+}
+
+class Entries {
+ public:
+  Entries(const Program& program, const DeviceClass& device_class, const Content& shape)
+      : program_(program), class_(device_class), shape_(shape) {}
+
+  bool none(std::size_t piece) const {
+    if (!is_known()) return false;
+    const std::vector<ProgramCoordinates> devices = all_devices();
+    return !devices.empty() && std::ranges::all_of(devices, [&](const ProgramCoordinates& device) {
+      return has_none(device, piece);
+    });
+  }
+
+ private:
+  /// Whether all cuts are divisions, and of rows all entries are stored.
+  bool is_known() const {
+    const auto is_division = [](const Splits& cuts) { return division_of(cuts).has_value(); };
+    if (!is_division(shape_.flat)) return false;
+    return std::ranges::all_of(shape_.pieces, [&](const Tensor& t) {
+      const bool stored = shape_.flat.empty() || std::ranges::all_of(t.dims, [&](int d) {
+                            return program_.dims[at(d)].chosen == 0;
+                          });
+      return stored && std::ranges::all_of(t.cuts, is_division);
+    });
+  }
+
+  std::vector<bool> dividing() const {
+    std::vector<bool> found(program_.axes.size(), false);
+    const auto mark = [&](const Splits& cuts) {
+      for (const Split& split : cuts) found[at(split.axis)] = true;
+    };
+    mark(shape_.flat);
+    for (const Tensor& t : shape_.pieces) std::ranges::for_each(t.cuts, mark);
+    return found;
+  }
+
+  std::vector<std::int64_t> coordinates(std::size_t axis) const {
+    if (axis < class_.box.size() && !class_.box[axis].empty()) return class_.box[axis];
+    std::vector<std::int64_t> all(at(static_cast<int>(program_.axes[axis].degree)));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+
+  /// Those that the cuts tell apart; none: too many.
+  std::vector<ProgramCoordinates> all_devices() const {
+    const std::vector<bool> tells = dividing();
+    std::vector<ProgramCoordinates> devices{ProgramCoordinates(program_.axes.size(), 0)};
+    for (std::size_t axis = 0; axis < tells.size(); ++axis) {
+      if (!tells[axis]) continue;
+      const std::vector<std::int64_t> all = coordinates(axis);
+      if (devices.size() * all.size() > kMostDevices) return {};
+      std::vector<ProgramCoordinates> more;
+      for (const ProgramCoordinates& device : devices) {
+        for (const std::int64_t c : all) {
+          more.push_back(device);
+          more.back()[axis] = c;
+        }
+      }
+      devices = std::move(more);
+    }
+    return devices;
+  }
+
+  Part part(std::int64_t length, const Splits& cuts, ProgramCoordinates device) const {
+    for (const Split& split : cuts) {
+      const std::int64_t degree = program_.axes[at(split.axis)].degree;
+      std::int64_t& c = device[at(split.axis)];
+      c = ((c + split.shift) % degree + degree) % degree;
+    }
+    return part_of(length, *division_of(cuts), program_.axes, device);
+  }
+
+  std::int64_t entries(const Tensor& t, const ProgramCoordinates& device) const {
+    std::int64_t product = 1;
+    for (std::size_t d = 0; d < t.dims.size(); ++d) {
+      product *= part(program_.dims[at(t.dims[d])].extent, t.cuts[d], device).size;
+    }
+    return product;
+  }
+
+  bool has_none(const ProgramCoordinates& device, std::size_t piece) const {
+    std::int64_t before = 0;
+    std::int64_t row = 0;
+    for (std::size_t p = 0; p < shape_.pieces.size(); ++p) {
+      if (p == piece) before = row;
+      row += entries(shape_.pieces[p], device);
+    }
+    const std::int64_t mine = entries(shape_.pieces[piece], device);
+    const Part own = part(row, shape_.flat, device);
+    return std::min(own.begin + own.size, before + mine) <= std::max(own.begin, before);
+  }
+
+  const Program& program_;
+  const DeviceClass& class_;
+  const Content& shape_;
+};
+
+}  // namespace
+
+bool has_no_entries(const Program& program, const DeviceClass& device_class, const Content& shape,
+                    std::size_t piece) {
+  return Entries(program, device_class, shape).none(piece);
+}
+
+}  // namespace placet

@@ -1,0 +1,20 @@
+// Parts without entries (docs/theory.md §6.5): a tensor that is shorter than the number of devices
+// along an axis leaves some of them nothing. What such a device is said to have is the same as
+// anything else there. Inside of check/.
+#pragma once
+
+#include <cstddef>
+
+#include "check/kernel_values.h"
+#include "program/program.h"
+
+namespace placet {
+
+/// Whether no device of the class has an entry of the tensor `piece` of a buffer that is divided
+/// like `shape`, in no micro-batch. No is the answer where it is not worked out: past 4096 devices
+/// that differ, and for parts put together or moved along several axes.
+/// Case: [sample 2/dp] over dp = 3: yes for a class of the device at dp 2 alone.
+bool has_no_entries(const Program& program, const DeviceClass& device_class, const Content& shape,
+                    std::size_t piece);
+
+}  // namespace placet

@@ -1,0 +1,85 @@
+#include "check/mend.h"
+
+#include <algorithm>
+
+#include "check/mend_candidates.h"
+#include "program/kernel_text.h"
+#include "program/walk.h"
+#include "program/wellformed.h"
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+/// What one check of the program costs.
+std::int64_t work_of(const Program& program) {
+  std::int64_t executed = 0;
+  for (const DeviceClass& c : program.classes) {
+    for_each_instruction(program, c.body, {},
+                         [&](const Instruction&, const Arguments&) { ++executed; });
+  }
+  return std::max<std::int64_t>(executed, 1);
+}
+
+/// The number of a kernel y = x, which the program gets where it has none.
+int multiple_of(Program& program) {
+  static const Kernel kMultiple = kernel_from(
+      "kernel multiple(x[...]) -> (y[...]) {\n"
+      "  y[...] = x[...]\n}");
+  Kernel kernel = kMultiple;
+  for (int k = 0;; ++k) {
+    kernel.name = kMultiple.name + (k == 0 ? "" : "." + std::to_string(k));
+    const auto found = std::ranges::find(program.kernels, kernel.name, &Kernel::name);
+    if (found == program.kernels.end()) break;
+    if (*found == kernel) return static_cast<int>(found - program.kernels.begin());
+  }
+  program.kernels.push_back(std::move(kernel));
+  return static_cast<int>(program.kernels.size()) - 1;
+}
+
+Program applied(const Program& program, const MendCandidate& candidate) {
+  Program out = program;
+  std::vector<Step>& steps = steps_at(out, candidate.place);
+  for (auto splice = candidate.splices.rbegin(); splice != candidate.splices.rend(); ++splice) {
+    const auto place = steps.begin() + static_cast<std::ptrdiff_t>(splice->at);
+    const auto behind = splice->removes ? steps.erase(place) : place;
+    steps.insert(behind, splice->puts.begin(), splice->puts.end());
+  }
+  return out;
+}
+
+bool is_right_and_wellformed(const Program& program) {
+  try {
+    require_wellformed(program, {.where = "mended"});
+  } catch (const InputError&) {
+    return false;
+  }
+  return is_right(program);
+}
+
+}  // namespace
+
+MendSearch check_and_mend(Program program, std::int64_t most_work) {
+  MendSearch search;
+  const int multiple = multiple_of(program);
+  Judged judged = judge(program);
+  search.verdict = std::move(judged.verdict);
+  if (search.verdict.equivalent) return search;
+  Cure& cure = search.verdict.cure.emplace();
+  const std::int64_t most_tried = most_work / work_of(program);
+  for (const MendCandidate& candidate : mend_candidates(program, judged.suspects, multiple)) {
+    cure.cut_short = cure.tried >= most_tried;
+    if (cure.cut_short) break;
+    ++cure.tried;
+    Program mended = applied(program, candidate);
+    if (!is_right_and_wellformed(mended)) continue;
+    cure.body = body_name(program, candidate.place);
+    cure.change = candidate.change;
+    search.verdict.findings.front().fix = "in " + cure.body + " " + cure.change;
+    search.mended = std::move(mended);
+    break;
+  }
+  return search;
+}
+
+}  // namespace placet
