@@ -18,7 +18,7 @@ namespace {
 constexpr int kSteps = 2;
 constexpr std::size_t kMostFindings = 20;
 constexpr std::size_t kMostExplained = 100;
-constexpr std::size_t kMostSuspects = 24;
+constexpr std::size_t kMostSuspects = 100;
 
 class Check {
  public:

@@ -11,14 +11,17 @@
 namespace placet {
 namespace {
 
-/// What one check of the program costs.
+/// What one check of the program costs: an instruction is worked out where it is met first, which
+/// takes as long as going over it so many times.
 std::int64_t work_of(const Program& program) {
-  std::int64_t executed = 0;
+  constexpr std::int64_t kWorkedOut = 8;
+  std::int64_t work = 1;
   for (const DeviceClass& c : program.classes) {
     for_each_instruction(program, c.body, {},
-                         [&](const Instruction&, const Arguments&) { ++executed; });
+                         [&](const Instruction&, const Arguments&) { ++work; });
+    for_each_written_instruction(program, c.body, [&](const Instruction&) { work += kWorkedOut; });
   }
-  return std::max<std::int64_t>(executed, 1);
+  return work;
 }
 
 /// The number of a kernel y = x, which the program gets where it has none.
@@ -37,13 +40,25 @@ int multiple_of(Program& program) {
   return static_cast<int>(program.kernels.size()) - 1;
 }
 
+void splice(std::vector<Step>& steps, const std::vector<Splice>& splices) {
+  for (auto s = splices.rbegin(); s != splices.rend(); ++s) {
+    const auto place = steps.begin() + static_cast<std::ptrdiff_t>(s->at);
+    const auto behind = s->removes ? steps.erase(place) : place;
+    steps.insert(behind, s->puts.begin(), s->puts.end());
+  }
+}
+
+/// Bodies with the same text are one: what was written once may have been copied, for devices or
+/// rounds of loops.
 Program applied(const Program& program, const MendCandidate& candidate) {
   Program out = program;
-  std::vector<Step>& steps = steps_at(out, candidate.place);
-  for (auto splice = candidate.splices.rbegin(); splice != candidate.splices.rend(); ++splice) {
-    const auto place = steps.begin() + static_cast<std::ptrdiff_t>(splice->at);
-    const auto behind = splice->removes ? steps.erase(place) : place;
-    steps.insert(behind, splice->puts.begin(), splice->puts.end());
+  const std::vector<Step>& whole = body_of(program, candidate.place.body);
+  const int bodies = static_cast<int>(program.procedures.size() + program.classes.size());
+  for (int body = 0; body < bodies; ++body) {
+    if (body_of(program, body) != whole) continue;
+    MendPlace place = candidate.place;
+    place.body = body;
+    splice(steps_at(out, place), candidate.splices);
   }
   return out;
 }
@@ -75,7 +90,6 @@ MendSearch check_and_mend(Program program, std::int64_t most_work) {
     if (!is_right_and_wellformed(mended)) continue;
     cure.body = body_name(program, candidate.place);
     cure.change = candidate.change;
-    search.verdict.findings.front().fix = "in " + cure.body + " " + cure.change;
     search.mended = std::move(mended);
     break;
   }

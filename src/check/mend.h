@@ -14,12 +14,13 @@
 namespace placet {
 
 struct MendSearch {
-  Verdict verdict;  // of the program as it is, with the cure; the first finding names it
+  Verdict verdict;                // of the program as it is, with the cure
   std::optional<Program> mended;  // after the change; check() accepts it
 };
 
-/// Instructions that all candidates together may execute: about half a second on one core.
-inline constexpr std::int64_t kMostMendWork = 400'000;
+/// Work that all candidates together may make, in instructions executed: less than half a second on
+/// one core.
+inline constexpr std::int64_t kMostMendWork = 600'000;
 
 /// check(), and the cure of a program that is not right.
 /// REQUIRES: a well-formed program.

@@ -16,6 +16,8 @@ namespace {
 constexpr std::size_t kMostGroupAxes = 4;
 /// How far an instruction is moved.
 constexpr std::size_t kFarthestMove = 16;
+/// Movements between a sum and what reads it.
+constexpr int kMostHops = 3;
 /// Steps in which two bodies that one move tells apart differ.
 constexpr std::size_t kLongestShift = 24;
 
@@ -70,7 +72,9 @@ class Candidates {
   std::vector<MendCandidate> take(const std::vector<Suspect>& suspects) {
     compare_bodies();
     // First what the findings say, of all suspects, then what might be.
+    sum_up(suspects);
     for (const Suspect& s : suspects) restore(s);
+    keep_sums(suspects);
     for (const Suspect& s : suspects) vary(*s.instruction);
     for (const Suspect& s : suspects) reorder(*s.instruction);
     return std::move(out_);
@@ -218,7 +222,6 @@ class Candidates {
   void restore(const Suspect& s) {
     const Instruction& i = *s.instruction;
     if (s.scale) rescale(i, Rational(1) / *s.scale);
-    if (!s.missing.empty()) reduce(i, s.missing);
     supply(i);
     like_others(i);
   }
@@ -245,21 +248,123 @@ class Candidates {
     }
   }
 
-  void reduce(const Instruction& i, const AxisList& axes) {
-    Instruction what = beside(i, InstructionKind::all_reduce);
+  // --- sums of which parts are missing
+
+  /// What the suspects read, summed over the axes that are missing: all at once, as one bucket is,
+  /// then one by one.
+  void sum_up(const std::vector<Suspect>& suspects) {
+    std::vector<AxisList> tried;
+    for (const Suspect& s : suspects) {
+      if (s.missing.empty() || std::ranges::find(tried, s.missing) != tried.end()) continue;
+      tried.push_back(s.missing);
+      std::vector<const Instruction*> readers;
+      for (const Suspect& other : suspects) {
+        if (other.missing == s.missing) readers.push_back(other.instruction);
+      }
+      sum_up(readers, s.missing);
+    }
+  }
+
+  void sum_up(const std::vector<const Instruction*>& readers, const AxisList& axes) {
+    const Instruction& first = *readers.front();
+    for (std::size_t k = 0; k < first.inputs.size(); ++k) {
+      std::vector<BufferRef> all;
+      for (const Instruction* reader : readers) {
+        const bool alike = reader->kernel == first.kernel && k < reader->inputs.size() &&
+                           places_.at(reader).steps == places_.at(&first).steps;
+        if (alike && !names_buffer(all, reader->inputs[k])) all.push_back(reader->inputs[k]);
+      }
+      if (all.size() > 1) reduce_behind_writers(first, all, axes);
+    }
+    for (const Instruction* reader : readers) {
+      for (const BufferRef& ref : reader->inputs) {
+        // What it changes as well is a state rather than a sum.
+        if (names_buffer(reader->outputs, ref)) continue;
+        reduce_behind_writers(*reader, {ref}, axes);
+      }
+      if (!writes(*reader)) continue;
+      for (const BufferRef& ref : reader->outputs) {
+        put_behind(*reader, reduction(*reader, {ref}, axes));
+      }
+    }
+  }
+
+  Instruction reduction(const Instruction& near, const std::vector<BufferRef>& buffers,
+                        const AxisList& axes) const {
+    Instruction what = beside(near, InstructionKind::all_reduce);
     what.axes = axes;
-    const auto over = [&](const BufferRef& ref) {
-      what.inputs = what.outputs = {ref};
-      return what;
-    };
-    if (writes(i)) {
-      for (const BufferRef& ref : i.outputs) put_behind(i, over(ref));
+    what.inputs = what.outputs = buffers;
+    return what;
+  }
+
+  /// Behind the last instruction before the reader that writes one of the buffers, which others may
+  /// read in between; without one, before the reader.
+  void reduce_behind_writers(const Instruction& reader, const std::vector<BufferRef>& buffers,
+                             const AxisList& axes) {
+    const Instruction what = reduction(reader, buffers, axes);
+    const auto& [place, steps] = places_.at(&reader);
+    for (std::size_t k = place.at; k-- > 0;) {
+      const Instruction* writer = instruction_of((*steps)[k]);
+      if (writer == nullptr || !writes(*writer)) continue;
+      const bool makes = std::ranges::any_of(
+          buffers, [&](const BufferRef& ref) { return names_buffer(writer->outputs, ref); });
+      if (makes) return put_in_order(*writer, what);
     }
-    for (const BufferRef& ref : i.inputs) put_before(i, over(ref));
-    if (writes(i) && i.outputs.size() > 1) {
-      what.inputs = what.outputs = i.outputs;
-      put_behind(i, what);
+    put_before(reader, what);
+  }
+
+  /// Behind the writer and the wait for it, if the queue of the new instruction waits.
+  void put_in_order(const Instruction& writer, const Instruction& what) {
+    const auto& [place, steps] = places_.at(&writer);
+    if (writer.stream == what.stream) return put_behind(writer, what);
+    int event = -1;
+    for (std::size_t k = place.at + 1; k < steps->size(); ++k) {
+      const Instruction* step = instruction_of((*steps)[k]);
+      if (step == nullptr) continue;
+      const bool records = step->kind == InstructionKind::record && step->stream == writer.stream;
+      if (records && event < 0) event = step->event;
+      const bool waits = step->kind == InstructionKind::wait && step->event == event;
+      if (event >= 0 && waits && step->stream == what.stream) return put_behind(*step, what);
     }
+    Instruction same = what;
+    same.stream = writer.stream;
+    put_behind(writer, same);
+  }
+
+  /// Clears of what the suspects read, or of what flows into it, that come too often.
+  void keep_sums(const std::vector<Suspect>& suspects) {
+    std::set<int> families;
+    for (const Suspect& s : suspects) {
+      for (const BufferRef& ref : s.instruction->inputs) families.insert(ref.family);
+    }
+    for (int hop = 0; hop < kMostHops; ++hop) {
+      for (const Instruction* i : all_) {
+        const bool flows = !calls_kernel(i->kind) && writes(*i) &&
+                           std::ranges::any_of(i->outputs, [&](const BufferRef& ref) {
+                             return families.contains(ref.family);
+                           });
+        if (!flows) continue;
+        for (const BufferRef& ref : i->inputs) families.insert(ref.family);
+      }
+    }
+    for (const Instruction* i : all_) {
+      const bool clears = i->kind == InstructionKind::zero &&
+                          families.contains(i->outputs[0].family) && comes_late(*i);
+      if (clears) remove(*i);
+    }
+  }
+
+  /// Whether what it clears may have been written before: in a procedure always.
+  bool comes_late(const Instruction& zero) const {
+    const auto& [place, steps] = places_.at(&zero);
+    if (at(place.body) < program_.procedures.size() || !place.loops.empty()) return true;
+    for (std::size_t k = 0; k < place.at; ++k) {
+      const Instruction* other = instruction_of((*steps)[k]);
+      const bool makes = other != nullptr && other->kind != InstructionKind::zero &&
+                         writes(*other) && names_buffer(other->outputs, zero.outputs[0]);
+      if (makes) return true;
+    }
+    return false;
   }
 
   /// Fields as another instruction has them that does the same to the same buffers, or elsewhere.
@@ -451,6 +556,12 @@ class Candidates {
 std::vector<MendCandidate> mend_candidates(const Program& program,
                                            const std::vector<Suspect>& suspects, int multiple) {
   return Candidates(program, multiple).take(suspects);
+}
+
+const std::vector<Step>& body_of(const Program& program, int body) {
+  const std::size_t procedures = program.procedures.size();
+  return at(body) < procedures ? program.procedures[at(body)].body
+                               : program.classes[at(body) - procedures].body;
 }
 
 std::vector<Step>& steps_at(Program& program, const MendPlace& place) {

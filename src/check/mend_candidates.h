@@ -33,6 +33,9 @@ struct MendCandidate {
 std::vector<MendCandidate> mend_candidates(const Program& program,
                                            const std::vector<Suspect>& suspects, int multiple);
 
+/// A body by its number.
+const std::vector<Step>& body_of(const Program& program, int body);
+
 /// The steps that a place is one of.
 std::vector<Step>& steps_at(Program& program, const MendPlace& place);
 

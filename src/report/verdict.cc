@@ -92,15 +92,15 @@ Json verdict_object(const Verdict& verdict) {
   return out;
 }
 
+/// What was found by search, or that nothing was.
 std::string cure_text(const Cure& cure, const TextStyle& style) {
-  const std::string tried =
-      fmt::format("{} {} tried", cure.tried, cure.tried == 1 ? "was" : "were");
   if (!cure.change.empty()) {
-    return fmt::format("One change makes it right ({}), in {}:\n  ", tried, cure.body) +
-           wrapped(style, cure.change, 2) + "\n";
+    std::string text = "Cure: one change makes it right, in " + cure.body + ":\n  ";
+    return text + wrapped(style, cure.change, 2) + "\n";
   }
-  return "No change of one instruction was found that makes it right (" + tried +
-         (cure.cut_short ? ", others were left" : "") + ").\n";
+  return fmt::format("Cure: none was found among {} change{} of one instruction{}.\n", cure.tried,
+                     cure.tried == 1 ? "" : "s",
+                     cure.cut_short ? "; others were not tried, for the time" : "");
 }
 
 }  // namespace
@@ -116,7 +116,7 @@ std::string finding_text(const CheckFinding& f, const TextStyle& style) {
   add_line(text, style, "devices", f.ranks);
   add_line(text, style, "required", f.expected);
   add_line(text, style, "found", f.found);
-  add_line(text, style, "cure", f.fix);
+  add_line(text, style, "hint", f.fix);
   return text;
 }
 

@@ -21,6 +21,7 @@ void add(Tally& t, const Judgement& j) {
   if (j.broken) ++t.broken;
   if (j.broken && j.named) ++t.named;
   if (j.broken && j.located) ++t.located;
+  if (j.broken && j.in_chain) ++t.in_chain;
   if (j.differs) {
     ++t.differ;
     if (j.broken) ++t.found;
@@ -47,7 +48,7 @@ std::string line_of(const std::string& name, const std::vector<int>& counts) {
 std::string row(const std::string& name, const Tally& t) {
   return line_of(
       name, {t.mutants, t.refused, t.equal, t.alarms, t.races, t.differ, t.found, t.broken, t.named,
-             t.located, t.first_loss, t.second_loss, t.replicas, t.types});
+             t.located, t.in_chain, t.first_loss, t.second_loss, t.replicas, t.types});
 }
 
 }  // namespace

@@ -166,9 +166,12 @@ void ask_checker(const Program& program, const Program& mutant, Judgement& out) 
   out.named = std::ranges::any_of(verdict.findings,
                                   [&](const CheckFinding& f) { return is_near(places, f.at); });
   out.located = out.named || std::ranges::any_of(verdict.findings, [&](const CheckFinding& f) {
-                  return std::ranges::any_of(
-                      f.chain, [&](const std::string& link) { return is_near(places, link); });
+                  return !f.chain.empty() && is_near(places, f.chain.back());
                 });
+  out.in_chain = out.located || std::ranges::any_of(verdict.findings, [&](const CheckFinding& f) {
+                   return std::ranges::any_of(
+                       f.chain, [&](const std::string& link) { return is_near(places, link); });
+                 });
 }
 
 }  // namespace

@@ -32,7 +32,8 @@ struct Judgement {
   bool broken = false;     // the checker's verdict
   bool race_only = false;  // the checker finds nothing but the order of streams
   bool named = false;      // some finding stands at the change or at what touches its buffers
-  bool located = false;    // or its chain leads there
+  bool located = false;    // or its chain begins there
+  bool in_chain = false;   // or its chain passes there
   // What others see.
   bool first_loss_differs = false;
   bool second_loss_differs = false;
@@ -51,7 +52,7 @@ Judgement judge(const Program& program, const Fault& fault);
 /// Counts by operation and by kind of instruction.
 struct Tally {
   int mutants = 0, refused = 0, differ = 0, found = 0, equal = 0, alarms = 0, races = 0;
-  int broken = 0, named = 0, located = 0;
+  int broken = 0, named = 0, located = 0, in_chain = 0;
   int first_loss = 0, second_loss = 0, replicas = 0, types = 0;  // of those that differ
 };
 
