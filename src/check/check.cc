@@ -135,15 +135,17 @@ class Check {
   void trace(int c, const BufferRef& buffer, Explained& explained) const {
     if (explained.kind == Explained::Kind::version) {
       for (const Origin& origin : machine_.movements_to(c, buffer)) lead_to(origin, explained);
-    }
-    if (explained.kind == Explained::Kind::terms) {
-      if (const Origin* origin = machine_.mixing_of(c, buffer)) lead_to(*origin, explained);
-    }
-    if (explained.kind == Explained::Kind::incomplete) {
-      for (const Origin& origin : machine_.beginnings_of_nothing()) lead_to(origin, explained);
+      return;
     }
     const Origin* origin = machine_.beginning_of(c, buffer, explained.scale);
     if (origin != nullptr) lead_to(*origin, explained);
+    if (explained.kind == Explained::Kind::terms) {
+      if (const Origin* mixing = machine_.mixing_of(c, buffer)) lead_to(*mixing, explained);
+    }
+    if (explained.kind == Explained::Kind::incomplete) {
+      for (const Origin& nothing : machine_.beginnings_of_nothing()) lead_to(nothing, explained);
+    }
+    if (explained.ending) lead_to(Origin(*explained.ending), explained);
   }
 
   void lead_to(const Origin& origin, Explained& explained) const {

@@ -143,7 +143,7 @@ class Difference {
       if (const Origin* origin = machine_.scaled_at(node, same->second)) {
         if (const Origin* first = machine_.first_of(node)) lead_to(*first);
         point_at(*origin);
-        settled_ = true;
+        settle(node, same->second);
       }
       return scale(expected, same->second / factor);
     }
@@ -152,6 +152,9 @@ class Difference {
     std::erase_if(f, [&](const auto& x) { return std::ranges::find(g, x) != g.end(); });
     if (e.size() == 1 && f.size() == 1 && e[0].second != f[0].second &&
         differ_in_limit(e[0].first, f[0].first)) {
+      for (const NodeOperand& o : nodes_.at(f[0].first).operands) {
+        if (!is_limit(o.node)) settle(o.node, f[0].second / e[0].second);
+      }
       return scale(expected, f[0].second / e[0].second);
     }
     if (!e.empty() && !f.empty()) {
@@ -162,7 +165,9 @@ class Difference {
       const auto [expected_one, found_one] = most_alike(mine, theirs);
       return compare(expected_one, found_one);
     }
-    out_.kind = Explained::Kind::terms;
+    // What the reference never makes has a beginning of its own.
+    const bool known = f.empty() || machine_.origin_of(f[0].first) == nullptr;
+    if (known) out_.kind = Explained::Kind::terms;
     if (!e.empty()) {
       set(Condition::gradient_integrity, nodes_.name_of(expected), "a sum without one of its terms",
           nodes_.name_of(e[0].first) + " is missing");
@@ -173,6 +178,14 @@ class Difference {
     } else {
       differ(expected, found);
     }
+  }
+
+  /// The chain ends where the node began to have a scale of its own.
+  void settle(NodeId node, const Rational& factor) {
+    const Origin* beginning = machine_.beginning_of_scale(node, factor);
+    if (beginning == nullptr) return;
+    out_.ending = *beginning;
+    settled_ = true;
   }
 
   void scale(NodeId expected, const Rational& by) {

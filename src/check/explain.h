@@ -16,6 +16,7 @@ struct Explained {
   std::vector<Origin> chain;      // from where it shows to where it began
   std::optional<Rational> scale;  // how many times too large it is
   std::vector<int> missing;       // axes along which parts of it are missing
+  std::optional<Origin> ending;   // of the chain, where it is known
 };
 
 /// Condition, place, expectation and difference of a finding about a tensor that should be

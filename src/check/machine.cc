@@ -205,18 +205,18 @@ Machine::Numbered Machine::replaced(int c, const BufferRef& ref, Content all, co
 void Machine::look_at(int c, const BufferRef& ref, const Numbered& value) {
   if (value.number >= 0 && !compared_.insert({ref.family, ref.piece, value.number}).second) return;
   compare_with_type(c, ref, value);
-  note_scales(c, *value.content);
+  note_scales(c, value);
 }
 
-void Machine::note_scales(int c, const Content& content) {
-  for (const Tensor& t : content.pieces) {
+void Machine::note_scales(int c, const Numbered& value) {
+  for (const Tensor& t : value.content->pieces) {
     for (const Item& item : t.items) {
       const std::optional<Rational> scale = scale_of(item);
       if (!scale) continue;
       auto& known = scales_[item.node];
       const bool told =
-          std::ranges::any_of(known, [&](const auto& k) { return k.first == *scale; });
-      if (!told) known.emplace_back(*scale, here(c));
+          std::ranges::any_of(known, [&](const Scaled& k) { return k.factor == *scale; });
+      if (!told) known.push_back({*scale, here(c), value.number});
     }
   }
 }
@@ -224,13 +224,13 @@ void Machine::note_scales(int c, const Content& content) {
 const Origin* Machine::scaled_at(NodeId node, const Rational& factor) const {
   const auto known = scales_.find(node);
   if (known == scales_.end()) return nullptr;
-  const auto found = std::ranges::find(known->second, factor, &std::pair<Rational, Origin>::first);
-  return found == known->second.end() ? nullptr : &found->second;
+  const auto found = std::ranges::find(known->second, factor, &Scaled::factor);
+  return found == known->second.end() ? nullptr : &found->origin;
 }
 
 const Origin* Machine::first_of(NodeId node) const {
   const auto known = scales_.find(node);
-  return known == scales_.end() ? nullptr : &known->second.front().second;
+  return known == scales_.end() ? nullptr : &known->second.front().origin;
 }
 
 /// Types are labels: what a buffer holds follows from what made it.

@@ -69,6 +69,9 @@ class Machine {
   /// what the reference does not make and what has that scale. Null: it was there in the beginning.
   const Origin* beginning_of(int device_class, const BufferRef& ref,
                              const std::optional<Rational>& scale) const;
+  /// Where a value began to have a scale of its own, back from where it has this one; where a
+  /// collective gave it that, what made the value. Null: it never has it.
+  const Origin* beginning_of_scale(NodeId node, const Rational& factor) const;
   /// The same along sums that have a value too many or too few.
   const Origin* mixing_of(int device_class, const BufferRef& ref) const;
   /// The copies and gathers through which a buffer got what it holds in the last step, the last one
@@ -177,7 +180,7 @@ class Machine {
   bool is_foreign(const Content& content) const;
   void look_at(int c, const BufferRef& ref, const Numbered& value);
   void compare_with_type(int c, const BufferRef& ref, const Numbered& value);
-  void note_scales(int c, const Content& content);
+  void note_scales(int c, const Numbered& value);
   Numbered numbered(Content content, std::int64_t micro_batch);
   Numbered interned(Content content, std::int64_t micro_batch);
   static Content whole_of(const Numbered& value);
@@ -262,8 +265,13 @@ class Machine {
   std::vector<Runner> runners_;
   std::map<std::pair<int, int>, std::deque<Message>> messages_;  // from, to
   std::unordered_map<NodeId, Origin> origins_;
-  /// Factors that a node has had, each with the instruction that first gave it.
-  std::unordered_map<NodeId, std::vector<std::pair<Rational, Origin>>> scales_;
+  /// A factor that a node has had, with the instruction that first gave it.
+  struct Scaled {
+    Rational factor;
+    Origin origin;
+    int number = -1;  // of the content
+  };
+  std::unordered_map<NodeId, std::vector<Scaled>> scales_;
   std::vector<Made> makings_;     // by number
   std::size_t foreign_from_ = 0;  // nodes from here on were made by the program in this step
   std::vector<int> reads_;        // numbers of what the instruction has read

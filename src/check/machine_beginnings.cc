@@ -126,6 +126,27 @@ const Origin* Machine::beginning_of(int device_class, const BufferRef& ref,
   return made == nullptr || made->origin.instruction == nullptr ? nullptr : &made->origin;
 }
 
+const Origin* Machine::beginning_of_scale(NodeId node, const Rational& factor) const {
+  const auto known = scales_.find(node);
+  if (known == scales_.end()) return nullptr;
+  const auto found = std::ranges::find(known->second, factor, &Scaled::factor);
+  if (found == known->second.end()) return nullptr;
+  const Origin* origin = &found->origin;
+  const auto is_scaled = [&](int input) {
+    const Made* m = making_of(input);
+    return m != nullptr && m->scale && *m->scale != Rational(1) && m->origin.instruction != nullptr;
+  };
+  const Made* made = making_of(found->number);
+  for (int way = 0; made != nullptr && way < kLongestWay; ++way) {
+    origin = &made->origin;
+    const auto input = std::ranges::find_if(made->inputs, is_scaled);
+    if (input == made->inputs.end() || making_of(*input) == made) break;
+    made = making_of(*input);
+  }
+  if (origin->instruction == nullptr) return &found->origin;
+  return is_collective(origin->instruction->kind) ? &known->second.front().origin : origin;
+}
+
 const Origin* Machine::mixing_of(int device_class, const BufferRef& ref) const {
   const Slot* slot = runners_[at(device_class)].slots.find(ref, {});
   if (slot == nullptr || !slot->alive || !slot->written) return nullptr;

@@ -166,7 +166,14 @@ void Machine::together(const std::vector<int>& members, const Instruction& i) {
       const auto [instruction, arguments] = step_of(m);
       return whole_of(read(m, instruction->inputs[b], arguments));
     });
-    met_ = reads_;
+    // Of different buffers, none is the one that went wrong.
+    const auto buffer_of = [&](int m) {
+      const auto [instruction, arguments] = step_of(m);
+      return element_of(instruction->inputs[b], arguments);
+    };
+    const bool alike = std::ranges::all_of(
+        members, [&](int m) { return buffer_of(m) == buffer_of(members.front()); });
+    met_ = alike ? reads_ : std::vector<int>{};
     combine(members, i, b, contents);
     for (std::size_t m = 0; m < members.size(); ++m) {
       const auto [instruction, arguments] = step_of(members[m]);
@@ -260,7 +267,7 @@ const Origin* Machine::odd_scale(const Item& a, const Item& b) const {
   if (*one == Rational(1)) return scaled_at(b.node, *other);
   const auto& known = scales_.at(a.node);
   const auto place = [&](const Rational& factor) {
-    return std::ranges::find(known, factor, &std::pair<Rational, Origin>::first);
+    return std::ranges::find(known, factor, &Scaled::factor);
   };
   return place(*one) < place(*other) ? scaled_at(b.node, *other) : scaled_at(a.node, *one);
 }
