@@ -221,6 +221,8 @@ class Candidates {
 
   void restore(const Suspect& s) {
     const Instruction& i = *s.instruction;
+    // A group of another size is another factor.
+    if (s.scale && form_of(i.kind).axes) regroup(i);
     if (s.scale) rescale(i, Rational(1) / *s.scale);
     supply(i);
     like_others(i);
