@@ -86,6 +86,21 @@ INSTANTIATE_TEST_SUITE_P(
                       Broken{"drop_position(random, axis=tp)", Condition::input_integrity},
                       Broken{"drop_wait(wait, stream=communication)", Condition::order}));
 
+// Names of parameters have "{}" in the place of the layer's number.
+TEST(CheckTest, FindingsNameTheLayer) {
+  for (const std::string fault :
+       {"delete(accumulate, nth=2)", "rescale(compute, by=2, nth=9)", "delete(zero, nth=4)",
+        "delete(all_reduce, axis=tp, phase=reduce)"}) {
+    const Verdict verdict = check(with(fault));
+    ASSERT_FALSE(verdict.findings.empty()) << fault;
+    for (const CheckFinding& f : verdict.findings) {
+      for (const std::string& text : {f.tensor, f.expected, f.found, f.difference}) {
+        EXPECT_EQ(text.find("{}"), std::string::npos) << text;
+      }
+    }
+  }
+}
+
 // The limit of the norm is wrong as well then, in every parameter; the gradient is the cause.
 TEST(CheckTest, AWrongGradientIsNamedUnderALimitOfTheNorm) {
   for (const std::string fault :

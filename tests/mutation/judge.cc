@@ -176,21 +176,25 @@ void ask_checker(const Program& program, const Program& mutant, Judgement& out) 
 
 }  // namespace
 
+std::optional<Program> wellformed_mutant(const Program& program, const Fault& fault) {
+  try {
+    Program mutant = with_faults(program, {fault});
+    require_wellformed(mutant, {.where = "mutant"});
+    return mutant;
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
 Judgement judge(const Program& program, const Fault& fault) {
   Judgement out{.fault = fault, .finding = {}};
   out.kind = fault.kinds.empty() ? InstructionKind::compute : fault.kinds[0];
-  Program mutant;
-  try {
-    mutant = with_faults(program, {fault});
-    require_wellformed(mutant, {.where = "mutant"});
-  } catch (const InputError&) {
-    out.refused = true;
-    return out;
-  }
-  ask_oracle(mutant, out);
+  const std::optional<Program> mutant = wellformed_mutant(program, fault);
+  out.refused = !mutant;
+  if (mutant) ask_oracle(*mutant, out);
   if (out.refused) return out;
-  ask_checker(program, mutant, out);
-  out.types_disagree = !type_error(mutant).empty();
+  ask_checker(program, *mutant, out);
+  out.types_disagree = !type_error(*mutant).empty();
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -23,6 +24,9 @@ struct ChangedPlaces {
   std::vector<std::string> changed;
   std::vector<std::string> near;
 };
+
+/// The program with the fault; nothing: it is not well-formed, or the fault matches nothing.
+std::optional<Program> wellformed_mutant(const Program& program, const Fault& fault);
 
 struct Judgement {
   Fault fault;

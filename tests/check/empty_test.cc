@@ -1,0 +1,90 @@
+// Parts without entries: what a device is said to have of them does not matter.
+#include "check/empty.h"
+
+#include <gtest/gtest.h>
+
+#include "algebra/verify.h"
+#include "check/check.h"
+#include "lower/catalogue_jobs.h"
+#include "lower/small.h"
+#include "program/fault.h"
+#include "units/error.h"
+
+namespace placet::testing {
+namespace {
+
+/// Axes a = 3, b = 2, micro-batches 1; dims of 2 and 4.
+Program mesh() {
+  Program program;
+  program.axes = {
+      {.name = "a", .degree = 3}, {.name = "b", .degree = 2}, {.name = "micro-batch", .degree = 1}};
+  program.dims = {{.name = "short", .extent = 2}, {.name = "long", .extent = 4}};
+  return program;
+}
+
+DeviceClass device(const std::vector<std::vector<std::int64_t>>& box) {
+  return {.name = "c", .box = box, .initial = {}, .results = {}, .body = {}};
+}
+
+Content content(const std::vector<std::vector<Splits>>& cuts, const Splits& flat) {
+  Content out{.pieces = {}, .flat = flat};
+  for (const std::vector<Splits>& piece : cuts) {
+    std::vector<int> dims;
+    for (std::size_t d = 0; d < piece.size(); ++d) dims.push_back(static_cast<int>(d));
+    out.pieces.push_back({.dims = dims, .cuts = piece, .items = {}});
+  }
+  return out;
+}
+
+// 2 over 3 devices: 1, 1, 0.
+TEST(EmptyTest, OnlyTheLastDeviceHasNothingOfAShortDim) {
+  const Content shape = content({{{{.axis = 0}}}}, {});
+  EXPECT_FALSE(has_no_entries(mesh(), device({{0}, {}}), shape, 0));
+  EXPECT_FALSE(has_no_entries(mesh(), device({{1}, {}}), shape, 0));
+  EXPECT_TRUE(has_no_entries(mesh(), device({{2}, {}}), shape, 0));
+  EXPECT_FALSE(has_no_entries(mesh(), device({{}, {}}), shape, 0));
+}
+
+// The part of the next device but one over: that of device 2 is device 0's.
+TEST(EmptyTest, AShiftedPartIsAnotherDevices) {
+  const Content shape = content({{{{.axis = 0, .open = true, .shift = 1}}}}, {});
+  EXPECT_TRUE(has_no_entries(mesh(), device({{1}, {}}), shape, 0));
+  EXPECT_FALSE(has_no_entries(mesh(), device({{2}, {}}), shape, 0));
+}
+
+// Two tensors [short], [short long]: a row of 2 + 8 entries over b: 5 and 5. Device b = 1 has
+// nothing of the first one.
+TEST(EmptyTest, APartOfARowMayMissATensor) {
+  const Content shape = content({{{}}, {{}, {}}}, {{.axis = 1}});
+  EXPECT_FALSE(has_no_entries(mesh(), device({{}, {0}}), shape, 0));
+  EXPECT_TRUE(has_no_entries(mesh(), device({{}, {1}}), shape, 0));
+  EXPECT_FALSE(has_no_entries(mesh(), device({{}, {0}}), shape, 1));
+  EXPECT_FALSE(has_no_entries(mesh(), device({{}, {1}}), shape, 1));
+}
+
+// What was put together, in whatever way, is not worked out.
+TEST(EmptyTest, OfClosedPartsItSaysNo) {
+  const Content shape = content({{{{.axis = 1, .open = false}, {.axis = 0}}}}, {});
+  EXPECT_FALSE(has_no_entries(mesh(), device({{2}, {}}), shape, 0));
+}
+
+// An update left out on the last of three devices: both judges agree, whether it has a part or not.
+TEST(EmptyTest, AnUpdateOfNothingMayBeLeftOut) {
+  const Program program = lower_small(load({"gpt2", "dp=3[3,2,1]:zero1"}));
+  int equal = 0;
+  int wrong = 0;
+  for (const FaultMatch& match : list_matches(program, fault_from("skip_update(update, rank=2)"))) {
+    (void)match;
+    const Fault fault =
+        fault_from("skip_update(update, rank=2, nth=" + std::to_string(equal + wrong + 1) + ")");
+    const Program mutant = with_faults(program, {fault});
+    const bool is_equal = verify(mutant).equal;
+    EXPECT_EQ(check(mutant).equivalent, is_equal) << fault.text;
+    ++(is_equal ? equal : wrong);
+  }
+  EXPECT_GE(equal, 1);
+  EXPECT_GE(wrong, 1);
+}
+
+}  // namespace
+}  // namespace placet::testing
