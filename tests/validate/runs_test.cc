@@ -68,8 +68,8 @@ Validation validate_rows(const std::string& rows, ValidateOptions options = {.en
 // 256 x 256 = 262,144; three MLP matrices of 256 x 512 = 393,216; three norms of 256 = 768:
 // 1,180,416. Over two ranks at stage 1 each keeps 2 + 2 + 12/2 = 10 bytes of each: 11,804,160.
 // While the block is updated, the parts of the gradients that are still to be used stand beside the
-// whole, 2 bytes of half of block (655,872) and head (262,400): 918,272, in the allocator's grain of
-// 512 918,528; and the block's updated part, 655,872.
+// whole, 2 bytes of half of block (655,872) and head (262,400): 918,272, or 918,528 in the
+// allocator's grain of 512; and the block's updated part, 655,872.
 TEST(RunsTest, StatesOfARowByHand) {
   const Validation validation = validate_rows(row("a", {{"mem_allocated_gib", "0.011"}}));
   ASSERT_EQ(validation.predictions.size(), 3U);
