@@ -45,11 +45,14 @@ bool has_index(const std::vector<Dim>& dims, Index index) {
 bool writes_in_place(OpKind kind) { return kind == OpKind::bias || kind == OpKind::position; }
 
 /// The output whose gradient input `i` takes as its own; -1: none. Of a residual sum the branch
-/// that was added (its last input) does, while the stream gets a buffer of its own where the
-/// branch's gradient flows back into it; or all inputs do, where `all_share`.
+/// (its last input) takes it, while the stream gets a buffer of its own where the branch's gradient
+/// flows back into it; or all inputs do, where `all_share`.
 int gradient_source(const Operator& op, std::size_t i, bool all_share) {
   if (op.outputs.empty()) return -1;
-  if (writes_in_place(op.kind)) return i < op.outputs.size() ? op.outputs[i] : -1;
+  if (writes_in_place(op.kind)) {
+    const bool passes = i < op.outputs.size() && (all_share || i == 0);
+    return passes ? op.outputs[i] : -1;
+  }
   const bool shares = all_share || i + 1 == op.inputs.size();
   return op.kind == OpKind::residual_add && shares ? op.outputs.front() : -1;
 }
@@ -196,15 +199,15 @@ class AdjointWalk {
         exists_(kind.values.size(), false) {
     std::iota(root_.begin(), root_.end(), 0);
     // The gradient of what the unit hands on comes in.
-    if (prepared.output >= 0) hold(prepared.output);
+    if (prepared.output >= 0 && all_share) hold(prepared.output);
   }
 
   void read(const Operator& op, PreparedOperator& out) {
     for (std::size_t i = 0; i < op.inputs.size(); ++i) read_input(op, i, out);
     for (int v : op.outputs) {
-      if (exists_[at(v)] && --holders_[at(root_[at(v)])] == 0) {
-        out.adjoints_dead.push_back(root_[at(v)]);
-      }
+      // What is passed on vanishes with the last that has it; or stays to the unit's end.
+      const bool ends = exists_[at(v)] && (all_share_ || root_[at(v)] == v);
+      if (ends && --holders_[at(root_[at(v)])] == 0) out.adjoints_dead.push_back(root_[at(v)]);
     }
   }
 
@@ -226,7 +229,8 @@ class AdjointWalk {
       out.adjoints_added.push_back(v);
       return;
     }
-    if (const int from = gradient_source(op, i, all_share_); from >= 0 && exists_[at(from)]) {
+    if (const int from = gradient_source(op, i, all_share_);
+        from >= 0 && (exists_[at(from)] || !all_share_)) {
       root_[at(v)] = root_[at(from)];
     } else {
       out.adjoints_made.push_back(v);

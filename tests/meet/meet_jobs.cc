@@ -83,24 +83,70 @@ bool divides_stream(const AxisPlacement& axis) {
   return is_tensor(axis) && axis.how.modes.activations == Mode::sharded_gather;
 }
 
-/// What makes two figures differ, so that they are not compared (docs/theory.md §6.10).
-const char* apart(const Job& job, Figure figure) {
+bool divides_tokens(const AxisPlacement& axis) {
+  return axis.degree > 1 && axis.how.cut == Cut::sequence;
+}
+
+/// Whether query, key and value rows are one tensor of which devices hold the same heads, and an
+/// axis divides it unevenly: the program has two rows of elements, the closed form one.
+bool divides_shared_heads(const Job& job) {
+  std::int64_t tensor = 1;
+  bool uneven = false;
+  for (const AxisPlacement& axis : job.placement.axes) {
+    if (axis.how.cut == Cut::tensor) tensor *= axis.degree;
+    const bool data = axis.how.cut == Cut::batch || axis.how.cut == Cut::sequence;
+    uneven = uneven || (data && job.model.figures.hidden % axis.degree != 0);
+  }
+  const bool fused = std::ranges::any_of(job.model.kinds, [](const UnitKind& kind) {
+    return std::ranges::any_of(kind.parameters,
+                               [](const Parameter& p) { return !p.segments.empty(); });
+  });
+  return fused && uneven && job.model.figures.kv_heads % tensor != 0;
+}
+
+/// Whether parameters made from their master are kept, while another axis divides the master.
+bool keeps_made(const Job& job) {
+  return std::ranges::any_of(job.placement.axes, [](const AxisPlacement& axis) {
+    return axis.how.modes.parameters == Mode::materialized && axis.how.keep != Keep::none;
+  });
+}
+
+/// What makes messages differ; a class of tensors may be treated apart.
+const char* messages_apart(const Job& job) {
   const std::vector<AxisPlacement>& axes = job.placement.axes;
   const bool divided = std::ranges::any_of(axes, divides_stream);
   const bool whole = std::ranges::any_of(
       axes, [](const AxisPlacement& axis) { return is_tensor(axis) && !divides_stream(axis); });
-  if (figure == Figure::messages && divided && whole) {
-    return "messages: the stream is divided along one of two tensor axes";
+  if (job.model.figures.experts > 0) return "messages: a model with experts";
+  if (divided && whole) return "messages: the stream is divided along one of two tensor axes";
+  if (keeps_made(job)) return "messages: what is made from the master is kept";
+  return nullptr;
+}
+
+const char* peaks_apart(const Job& job) {
+  const std::vector<AxisPlacement>& axes = job.placement.axes;
+  const bool piped = std::ranges::any_of(
+      axes, [](const AxisPlacement& a) { return a.how.cut == Cut::layer && a.degree > 1; });
+  if (piped && splits_backward(job.schedule.order)) return "peaks: backward is split";
+  if (std::ranges::any_of(axes, divides_tokens)) return "peaks: attention over a cut sequence";
+  if (std::ranges::any_of(axes, divides_stream)) {
+    return "peaks: the stream is divided along a tensor axis";
   }
-  if (figure != Figure::peak) return nullptr;
-  for (const AxisPlacement& axis : axes) {
-    if (axis.degree == 1) continue;
-    if (axis.how.cut == Cut::layer && splits_backward(job.schedule.order)) {
-      return "peaks: backward is split";
-    }
-    if (axis.how.cut == Cut::sequence) return "peaks: attention over a cut sequence";
+  const bool tensor = std::ranges::any_of(axes, is_tensor);
+  return tensor && job.model.figures.experts > 0 ? "peaks: experts under a tensor cut" : nullptr;
+}
+
+/// What makes two figures differ, so that they are not compared (docs/theory.md §6.10).
+const char* apart(const Job& job, Figure figure) {
+  if (divides_shared_heads(job)) return "all: shared heads of one tensor in uneven parts";
+  if (figure == Figure::rest) return nullptr;
+  const bool cut = std::ranges::any_of(job.placement.axes, [](const AxisPlacement& axis) {
+    return is_tensor(axis) || divides_tokens(axis);
+  });
+  if (cut && job.recompute.kind == Recompute::Kind::selective) {
+    return "messages and peaks: modules made again under a cut of their work";
   }
-  return divided ? "peaks: the stream is divided along a tensor axis" : nullptr;
+  return figure == Figure::messages ? messages_apart(job) : peaks_apart(job);
 }
 
 }  // namespace
@@ -128,6 +174,8 @@ std::vector<std::string> dense_models() {
           "llama-2-70b", "bloom-7b1",    "gemma-2-2b",   "qwen2.5-7b",      "llama-3.1-405b",
           "falcon-40b",  "gpt-j-6b",     "starcoder-15b"};
 }
+
+std::vector<std::string> expert_models() { return {"mixtral-8x7b", "olmoe-1b-7b", "dbrx"}; }
 
 MeetJobs::MeetJobs(std::uint32_t seed, std::vector<std::string> models)
     : random_(seed, {.most_axes = 4, .most_devices = 1 << 12, .engines = false}),

@@ -25,8 +25,9 @@ struct Tallied {
 /// Its figures in words, with a few of the jobs that part.
 std::string text_of(const Tallied& tallied);
 
-/// Models of the catalogue without experts.
+/// Models of the catalogue without experts, and with them.
 std::vector<std::string> dense_models();
+std::vector<std::string> expert_models();
 
 class MeetJobs {
  public:

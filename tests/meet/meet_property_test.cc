@@ -19,6 +19,14 @@ TEST_P(TwoDerivations, MeetInMessagesRestAndPeaks) {
   std::cout << text_of(tallied) << "\n";
 }
 
+TEST(TwoDerivationsOfExperts, MeetInRestAndPeaks) {
+  MeetJobs jobs(750, expert_models());
+  const Tallied tallied = jobs.compare(300, {Figure::rest, Figure::peak});
+  EXPECT_GE(tallied.lowered, 40);
+  EXPECT_TRUE(tallied.parted.empty()) << tallied.parted.size() << " part\n" << text_of(tallied);
+  std::cout << text_of(tallied) << "\n";
+}
+
 INSTANTIATE_TEST_SUITE_P(OfDenseModels, TwoDerivations, ::testing::Range(0, 4));
 
 }  // namespace

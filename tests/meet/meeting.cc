@@ -54,9 +54,13 @@ void note(Words words, std::int64_t calls, Bytes sent, std::map<std::string, std
   out[words.text()] += calls;
 }
 
-/// States of several formats are one message of bytes there, and one of the master's format here.
-Dtype format_of(const CommunicationTerm& term) {
-  return term.state == State::optimizer && term.dtype == Dtype::uint8 ? Dtype::fp32 : term.dtype;
+/// States of several formats are one message of bytes there, and one of the first's format here:
+/// the master's, if there is one.
+Dtype format_of(const Job& job, const CommunicationTerm& term) {
+  if (term.state != State::optimizer || term.dtype != Dtype::uint8) return term.dtype;
+  const Precision& precision = job.precision;
+  const bool master = bits_of(precision.parameters) < 32 && job.optimizer.keeps_master;
+  return master && precision.master ? *precision.master : job.optimizer.states.front().dtype;
 }
 
 std::map<std::string, std::int64_t> derived_messages(const Job& job,
@@ -68,7 +72,7 @@ std::map<std::string, std::int64_t> derived_messages(const Job& job,
     const Words words{.collective = std::string(name_of(t.collective)),
                       .axes = names_of(job, t.axes),
                       .op = reduces ? std::string(name_of(t.op)) : "",
-                      .dtype = std::string(name_of(format_of(t))),
+                      .dtype = std::string(name_of(format_of(job, t))),
                       .phase = std::string(name_of(t.phase)),
                       .group = t.group,
                       .payload = in_bytes(t.payload)};
@@ -149,13 +153,22 @@ std::array<std::array<std::int64_t, 3>, 2> counted_rest(const Program& program,
   return out;
 }
 
+/// Whether a unit takes the value from the batch.
+bool is_sample(const UnitKind& kind, std::string_view name) {
+  const auto value = std::ranges::find(kind.values, name, &Value::name);
+  const auto number = static_cast<int>(value - kind.values.begin());
+  return value->type == ValueType::int64 &&
+         std::ranges::none_of(kind.operators, [&](const Operator& op) {
+           return std::ranges::find(op.outputs, number) != op.outputs.end();
+         });
+}
+
 /// What the closed form counts of samples: those of the micro-batches in flight.
 Bytes samples_of(const Job& job, const MemoryClass& memory) {
   Bytes out;
   for (const KeptTensor& tensor : kept_tensors(job, memory)) {
     const auto kind = std::ranges::find(job.model.kinds, tensor.unit, &UnitKind::name);
-    const auto value = std::ranges::find(kind->values, tensor.what, &Value::name);
-    if (value->type == ValueType::int64) out += tensor.bytes;
+    if (is_sample(*kind, tensor.what)) out += tensor.bytes;
   }
   return out;
 }
