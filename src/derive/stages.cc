@@ -11,11 +11,14 @@ namespace {
 
 __extension__ typedef __int128 Wide;  // products of two 64-bit numbers
 
+/// The first layer axis of several devices, if there is one.
 const AxisPlacement* layer_axis(const Placement& placement) {
+  const AxisPlacement* found = nullptr;
   for (const AxisPlacement& axis : placement.axes) {
-    if (axis.how.cut == Cut::layer) return &axis;
+    if (axis.how.cut != Cut::layer) continue;
+    if (found == nullptr || found->degree == 1) found = &axis;
   }
-  return nullptr;
+  return found;
 }
 
 /// Elements of the matrices a unit multiplies with: its cost, up to a factor, at equal tokens.

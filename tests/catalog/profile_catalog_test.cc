@@ -52,8 +52,7 @@ TEST(ProfileTest, EveryFileOfTheCatalogueReads) {
   }
 }
 
-// What it says beside them is how the step program carries it out.
-TEST(ProfileTest, ThePlainTheoryIsTheDefaults) {
+TEST(ProfileTest, ThePlainTheoryIsTheDefaultsButForWhatTheStepProgramDoes) {
   Profile profile = load_profile(repository_catalog(), "placet@1", "test");
   EXPECT_FALSE(profile.facts.empty());
   profile.facts.clear();
@@ -62,14 +61,21 @@ TEST(ProfileTest, ThePlainTheoryIsTheDefaults) {
   plain.version = "1";
   plain.date = profile.date;
   plain.saved = plain_saved_table();
-  plain.saved[static_cast<std::size_t>(OpKind::gated_activation)] = {.inputs = 0b11};
-  plain.saved[static_cast<std::size_t>(OpKind::loss)] = {
-      .inputs = 0b1, .internals = 1U << internal::kLossMax | 1U << internal::kLossSum};
-  plain.inner_gradients[static_cast<std::size_t>(OpKind::norm)] = {
-      .internals = 1U << internal::kNormStatistics};
+  // What the step program does: nothing in place, sums hand their gradient on, values that
+  // derivatives read are kept and no others (docs/theory.md, sections 3.2 to 3.5).
   plain.parts_stand_apart = true;
   plain.residual_shares_gradient = true;
   plain.loss_workspace = {internal::kLossTarget};
+  const auto saves = [&](OpKind kind, SavedSlots slots) {
+    plain.saved[static_cast<std::size_t>(kind)] = slots;
+  };
+  saves(OpKind::router, {.inputs = 1});
+  saves(OpKind::dispatch, {.inputs = 2});
+  saves(OpKind::gated_activation, {.inputs = 3});
+  saves(OpKind::loss,
+        {.inputs = 1, .internals = 1U << internal::kLossMax | 1U << internal::kLossSum});
+  plain.inner_gradients[static_cast<std::size_t>(OpKind::norm)] = {
+      .internals = 1U << internal::kNormStatistics};
   // Beside them only the scalars that every training has: norm, overflow flag, tokens, loss.
   EXPECT_EQ(profile.messages.size(), 4U);
   profile.messages.clear();

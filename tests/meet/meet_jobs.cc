@@ -125,6 +125,9 @@ const char* messages_apart(const Job& job) {
 
 const char* peaks_apart(const Job& job) {
   const std::vector<AxisPlacement>& axes = job.placement.axes;
+  const bool uneven = std::ranges::any_of(
+      axes, [](const AxisPlacement& axis) { return is_tensor(axis) && !axis.shares.empty(); });
+  if (uneven) return "peaks: shares of a tensor axis";
   const bool piped = std::ranges::any_of(
       axes, [](const AxisPlacement& a) { return a.how.cut == Cut::layer && a.degree > 1; });
   if (piped && splits_backward(job.schedule.order)) return "peaks: backward is split";
