@@ -13,6 +13,23 @@ namespace {
 
 constexpr std::int64_t kLargestFixed = 1 << 24;
 
+/// Parts of a text between separators, which inside of brackets separate nothing.
+std::vector<std::string> split_outside_brackets(const std::string& text,
+                                                std::string_view separators) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  for (const char c : text) {
+    depth += (c == '[' ? 1 : 0) - (c == ']' ? 1 : 0);
+    if (depth == 0 && separators.find(c) != std::string_view::npos) {
+      if (!parts.back().empty()) parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  if (parts.back().empty()) parts.pop_back();
+  return parts;
+}
+
 std::vector<std::string> split(const std::string& text, const char* separators) {
   std::vector<std::string> parts;
   std::size_t begin = 0;
@@ -108,6 +125,9 @@ class Requirement {
     known = narrow(states, term, absent, out_.states) || known;
     known = narrow(choices_.offloads, term, absent, out_.offloads) || known;
     if (!known) fail(item, term);
+    if (leaves_nothing_) {
+      refuse("--require", item, "contradicts the other terms", "terms that some plan has together");
+    }
   }
 
  private:
@@ -119,13 +139,14 @@ class Requirement {
   }
 
   /// Leaves what has the term, or has it not. False if nothing has it.
-  static bool narrow(const std::vector<std::string>& texts, const std::string& term, bool absent,
-                     std::vector<bool>& allowed) {
+  bool narrow(const std::vector<std::string>& texts, const std::string& term, bool absent,
+              std::vector<bool>& allowed) {
     std::vector<bool> has;
     for (const std::string& text : texts) has.push_back(terms_of(text).contains(term));
     if (std::ranges::find(has, true) == has.end()) return false;
     if (allowed.empty()) allowed.assign(texts.size(), true);
     for (std::size_t i = 0; i < has.size(); ++i) allowed[i] = allowed[i] && has[i] != absent;
+    leaves_nothing_ |= std::ranges::find(allowed, true) == allowed.end();
     return true;
   }
 
@@ -146,6 +167,7 @@ class Requirement {
 
   const Choices& choices_;
   PlanConstraints& out_;
+  bool leaves_nothing_ = false;
 };
 
 }  // namespace
@@ -153,10 +175,16 @@ class Requirement {
 PlanConstraints read_constraints(const Choices& choices, const std::string& fix,
                                  const std::string& require) {
   PlanConstraints out;
-  for (const std::string& item : split(fix, " ,")) {
+  for (const std::string& item : split_outside_brackets(fix, " ,")) {
+    if (item.find('[') != std::string::npos) {
+      refuse("--fix", item, "has shares, which the plan is to find", "the axis without them");
+    }
     const std::size_t equals = std::min(item.find('='), item.size());
     const std::size_t colon = std::min(item.find(':'), item.size());
     const AxisRole role = role_named(choices, item.substr(0, equals), item);
+    if (out.degrees.contains(role)) {
+      refuse("--fix", item, "settles its axis for the second time", "each axis once");
+    }
     const std::size_t begin = std::min(equals + 1, item.size());
     out.degrees[role] = degree_of_item(item.substr(begin, colon - std::min(begin, colon)), item);
     if (colon < item.size()) fix_words(choices, role, item.substr(colon + 1), out);

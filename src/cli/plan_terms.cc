@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "catalog/reader.h"
 #include "units/error.h"
@@ -89,7 +90,11 @@ double read_tokens(const std::string& text) {
 void set_prices(const std::string& text, Cluster& cluster) {
   if (text.empty()) return;
   const std::vector<std::string> items = parts_of(text);
+  std::set<std::string> names;
   for (const std::string& item : items) {
+    if (!names.insert(item.substr(0, item.find('='))).second) {
+      refuse("--price", item, "prices its device for the second time", "each device once");
+    }
     if (items.size() > 1 && item.find('=') == std::string::npos) {
       refuse("--price", item, "is the price of all devices, beside others",
              "one price, or DEVICE=USD of each device");

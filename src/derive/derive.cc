@@ -18,8 +18,8 @@ namespace placet {
 namespace {
 
 /// What the processes of one host use together of its memory or NVMe: its devices stand side by
-/// side, so the largest class bounds each.
-Bytes host_use(const Cluster& cluster, const std::vector<MemoryClass>& classes,
+/// side, so the largest class bounds each. A job of fewer devices has no more processes.
+Bytes host_use(const Job& job, const std::vector<MemoryClass>& classes,
                std::array<Bytes, 4> MemoryClass::*medium) {
   Bytes largest;
   for (const MemoryClass& memory : classes) {
@@ -27,7 +27,7 @@ Bytes host_use(const Cluster& cluster, const std::vector<MemoryClass>& classes,
     for (Bytes part : memory.*medium) own += part;
     largest = std::max(largest, own);
   }
-  return largest * cluster.groups.front().per_host;
+  return largest * std::min(job.cluster->groups.front().per_host, devices_of(job.placement));
 }
 
 /// Memory of each stage; where axes have shares, of each class of devices within it.
@@ -58,8 +58,8 @@ void judge_capacity(const Job& job, Derivation& out) {
     out.fits = out.fits && out.memory[c].peak <= capacities[c];
   }
   out.host_capacity = job.cluster->groups.front().host_memory;
-  out.host_used = host_use(*job.cluster, out.memory, &MemoryClass::on_host);
-  out.nvme_used = host_use(*job.cluster, out.memory, &MemoryClass::on_nvme);
+  out.host_used = host_use(job, out.memory, &MemoryClass::on_host);
+  out.nvme_used = host_use(job, out.memory, &MemoryClass::on_nvme);
   out.fits = out.fits && (out.host_used <= out.host_capacity || out.host_used == Bytes());
 }
 

@@ -120,6 +120,11 @@ void require_training(const Job& job) {
     refuse("--recompute", job.recompute.policy, "is an engine's own policy: no step program yet",
            "none, full, selective=MODULES, every=N or first=N");
   }
+  if (job.profile.quantised_gathers || job.profile.quantised_reductions) {
+    refuse("--engine", job.profile.name + "@" + job.profile.version,
+           "quantises what it sends, which is another training: no step program",
+           "an engine that sends numbers as they are");
+  }
   if (job.routing.kind == Routing::Kind::capacity) {
     refuse("--routing", "capacity", "drops tokens past an expert's capacity: no step program yet",
            "routing that drops no token: balanced, expected=SKEW or worst");

@@ -99,7 +99,7 @@ int scan(UnitBuilder& unit, const StateSpace& s, std::vector<int> inputs) {
 }
 
 int norm_result(UnitBuilder& unit, const StateSpace& s, int input) {
-  const Place place = token_mixer("state.norm");
+  const Place place = token_mixer("state.gated_norm");
   const Dim whole = unit.dims_of(input).back();
   switch (s.norm_span) {
     case StateSpace::NormSpan::full:
