@@ -193,12 +193,27 @@ std::string add_whole(OperationList& list, const std::vector<Member>& members,
   return "";
 }
 
+/// Each member takes what the one `shift` places further on has.
+std::string add_permute(OperationList& list, const std::vector<Member>& members,
+                        std::int64_t shift) {
+  const auto n = static_cast<std::int64_t>(members.size());
+  for (std::int64_t k = 0; k < n; ++k) {
+    const Member& to = members[static_cast<std::size_t>(k)];
+    const Member& from = members[static_cast<std::size_t>(((k + shift) % n + n) % n)];
+    if (from.from.size != to.to.size) return kSizes;
+    list.add_transfer(to.to.size, {from.from_address + from.from.offset},
+                      {to.to_address + to.to.offset});
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string add_collective(OperationList& list, const Instruction& instruction,
                            const std::vector<Member>& members) {
   const InstructionKind kind = instruction.kind;
   if (kind == InstructionKind::all_reduce) return add_whole(list, members, members);
+  if (kind == InstructionKind::permute) return add_permute(list, members, instruction.shift);
   if (kind == InstructionKind::broadcast) {
     const auto peer = static_cast<std::size_t>(instruction.peer);
     if (peer >= members.size()) return "the one that sends is not in the group";

@@ -22,7 +22,7 @@ LocalShape shape_of(const Program& program, const BufferType& type, const Progra
     LocalPiece local{.row = row};
     for (const DividedDim& dim : piece.dims) {
       const LogicalDim& logical = program.dims.at(static_cast<std::size_t>(dim.dim));
-      const Part part = part_of(logical.extent, dim.by, program.axes, at);
+      const Part part = part_of(logical.extent, dim.by, dim.shift, program.axes, at);
       local.begins.push_back(part.begin);
       local.extents.push_back(part.size);
     }

@@ -16,8 +16,8 @@ bool is_message(InstructionKind kind) {
 /// Whether two ranks that came to these take part in the same collective.
 bool is_same_collective(const Instruction& a, const Instruction& b) {
   return a.kind == b.kind && a.axes == b.axes && a.op == b.op && a.dim == b.dim &&
-         a.into == b.into && a.among == b.among && a.inputs.size() == b.inputs.size() &&
-         a.outputs.size() == b.outputs.size() &&
+         a.into == b.into && a.shift == b.shift && a.among == b.among &&
+         a.inputs.size() == b.inputs.size() && a.outputs.size() == b.outputs.size() &&
          (a.kind != InstructionKind::broadcast || a.peer == b.peer);
 }
 

@@ -53,8 +53,9 @@ bool Planner::begins_of(int rank, const ListedInstruction& one, std::vector<std:
     coordinates.back() = one.arguments.micro_batch;
     const auto degree = program_.axes.back().degree;
     if (coordinates.back() < 0 || coordinates.back() >= degree) coordinates.back() = 0;
-    begins[at(position.dim)] =
-        part_of(program_.dims.at(at(dim)).extent, position.by, program_.axes, coordinates).begin;
+    begins[at(position.dim)] = part_of(program_.dims.at(at(dim)).extent, position.by,
+                                       position.shift, program_.axes, coordinates)
+                                   .begin;
   }
   return true;
 }

@@ -42,7 +42,7 @@ class Difference {
     for (const Item& item : found.items) {
       for (const Share& s : item.shares) add_missing_axes(s, micro_axis, axes);
     }
-    missing(expected, axes);
+    missing(expected, axes, wrong_parts(found, Regions(program_)));
   }
 
  private:
@@ -71,7 +71,13 @@ class Difference {
     return text;
   }
 
-  void missing(NodeId expected, const std::vector<int>& axes) {
+  /// `parts`: which parts are missing of a sum that is added up part by part; empty: it is none.
+  void missing(NodeId expected, const std::vector<int>& axes, const std::string& parts) {
+    if (!parts.empty()) {
+      set(Condition::gradient_integrity, nodes_.name_of(expected), "a part of that sum", parts);
+      out_.fix = "add each device's part once";
+      return;
+    }
     std::vector<int> devices = axes;
     std::erase(devices, static_cast<int>(program_.axes.size()) - 1);
     std::string what;
@@ -94,13 +100,14 @@ class Difference {
   void odd(NodeId expected, const Node& f) {
     if (f.text == "an incomplete sum" && !f.operands.empty()) {
       const NodeId whole = f.operands[0].node;
-      if (whole == expected || differ_in_limit(expected, whole)) return missing(expected, f.result);
+      if (whole == expected || differ_in_limit(expected, whole))
+        return missing(expected, f.result, f.draw);
       const Node& e = nodes_.at(expected);
       const Node& w = nodes_.at(whole);
       if (e.kind == w.kind || e.kind == Node::Kind::sum || w.kind == Node::Kind::sum) {
         return compare(expected, whole);
       }
-      return missing(expected, f.result);
+      return missing(expected, f.result, f.draw);
     }
     const auto wrong = std::ranges::find_if(f.operands, [&](const NodeOperand& o) {
       return o.node != expected && nodes_.at(o.node).kind == nodes_.at(expected).kind &&

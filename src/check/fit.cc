@@ -26,18 +26,18 @@ class Fit {
 
   bool holds(const Instruction& i) {
     const bool moves = i.kind == InstructionKind::all_gather || divides(i.kind) ||
-                       i.kind == InstructionKind::all_to_all;
+                       i.kind == InstructionKind::all_to_all || i.kind == InstructionKind::permute;
     if (!moves) return true;
     for (std::size_t b = 0; b < i.inputs.size(); ++b) {
       const BufferType from = type_of(i.inputs[b]);
       const BufferType to = type_of(i.outputs[b]);
       const bool seen = std::ranges::any_of(fitting_, [&](const Fitting& f) {
         return f.kind == i.kind && f.axes == i.axes && f.dim == i.dim && f.into == i.into &&
-               f.from == from && f.to == to;
+               f.shift == i.shift && f.from == from && f.to == to;
       });
       if (seen) continue;
       if (!fits_everywhere(i, from, to)) return false;
-      fitting_.push_back({i.kind, i.axes, i.dim, i.into, from, to});
+      fitting_.push_back({i.kind, i.axes, i.dim, i.into, i.shift, from, to});
     }
     return true;
   }
@@ -49,6 +49,7 @@ class Fit {
     AxisList axes;
     int dim = 0;
     int into = 0;
+    std::int64_t shift = 0;
     BufferType from, to;
   };
 
@@ -104,12 +105,23 @@ class Fit {
 
   static bool fits(const Instruction& i, const OnDevices& from, const OnDevices& to) {
     const auto position = [](int dim) { return dim == kFlat ? std::size_t{0} : at(dim); };
+    if (i.kind == InstructionKind::permute) return is_passed_on(i.shift, from, to);
     const std::size_t dim = position(i.dim);
     if (divides(i.kind)) return is_whole_of(to, from, dim, dim);
     if (i.kind == InstructionKind::all_gather) return is_whole_of(from, to, dim, dim);
     const std::size_t into = position(i.into);
     if (dim == into) return from == to;
     return is_whole_of(to, from, dim, into) && is_whole_of(from, to, into, dim);
+  }
+
+  /// Whether each device has room for what the one so many places further on has.
+  static bool is_passed_on(std::int64_t shift, const OnDevices& from, const OnDevices& to) {
+    const auto n = static_cast<std::int64_t>(to.size());
+    for (std::int64_t k = 0; k < n; ++k) {
+      const auto there = static_cast<std::size_t>(((k + shift) % n + n) % n);
+      if (to[static_cast<std::size_t>(k)] != from[there]) return false;
+    }
+    return true;
   }
 
   /// Devices that differ from one along these axes only, the last axis fastest.

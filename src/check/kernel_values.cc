@@ -50,7 +50,7 @@ class Run {
       if (has_any(kernel_.tensors[t].dims)) content.flat = flat_;
       Tensor& piece_made = content.pieces.emplace_back();
       piece_made = trouble_.empty() ? std::move(made_[t]) : odd(made_[t]);
-      settle(piece_made, micro_batches_);
+      settle(piece_made, regions_);
     }
     return out;
   }
@@ -192,7 +192,7 @@ class Run {
       if (mixed) trouble("maxima that are not complete are added");
       add_to(sum, summand);
     }
-    settle(sum, micro_batches_);
+    settle(sum, regions_);
     return sum;
   }
 
@@ -319,14 +319,19 @@ class Run {
   /// An axis that divides two sums gives each device its part of one with its part of the other:
   /// adding these up is not the sum over both.
   void require_one_sum_each(const std::vector<OpenSum>& sums) {
+    if (!is_one_sum_each(sums)) trouble("one axis divides two sums");
+  }
+
+  static bool is_one_sum_each(const std::vector<OpenSum>& sums) {
     std::vector<int> seen;
     for (const OpenSum& sum : sums) {
       for (const Split& split : sum.cuts) {
         if (!split.open) continue;
-        if (contains(seen, split.axis)) return trouble("one axis divides two sums");
+        if (contains(seen, split.axis)) return false;
         seen.push_back(split.axis);
       }
     }
+    return true;
   }
 
   /// Summands of an incomplete factor that are incomplete in the same way.
@@ -375,7 +380,7 @@ class Run {
     for (const Alike& group : incomplete_summands(partial)) {
       for (NodeId p : group.first->parts) item.parts.push_back(part_of(partial, group.sum, p));
       for (const Share& s : group.first->shares) {
-        item.shares.push_back(nested(s, own));
+        item.shares.push_back(nested(s, own, partial));
         item.shares.back().of = part_of(partial, group.sum, s.of);
       }
     }
@@ -390,11 +395,14 @@ class Run {
     });
   }
 
-  /// A share of a sum whose terms are themselves summed with `own`.
-  Share nested(Share share, const Share& own) {
+  /// A share of `partial`, whose terms are themselves summed with `own`.
+  Share nested(Share share, const Share& own, const Tensor& partial) {
     share.factor = share.factor * own.factor;
     share.open.insert(share.open.end(), own.open.begin(), own.open.end());
-    require_one_sum_each(share.open);
+    if (!is_one_sum_each(share.open)) {
+      const std::string parts = wrong_parts(partial, regions_);
+      trouble(parts.empty() ? "one axis divides two sums" : parts);
+    }
     std::ranges::sort(share.open);
     if (!own.runs.empty() && !share.runs.empty()) trouble("sums over micro-batches are nested");
     if (share.runs.empty()) share.runs = own.runs;
@@ -453,6 +461,7 @@ class Run {
     for (const Item& item : value.items) {
       for (const Share& s : item.shares) add_missing_axes(s, regions_.micro_axis(), node.result);
     }
+    node.draw = wrong_parts(value, regions_);
     std::ranges::sort(node.result);
     node.result.erase(std::unique(node.result.begin(), node.result.end()), node.result.end());
     return nodes_.add(node);
@@ -524,7 +533,7 @@ void KernelValues::add_piece(bool row, const Tensor& piece, Content& out) const 
     return;
   }
   add_to(out.pieces[0], piece);
-  settle(out.pieces[0], micro_batches_);
+  settle(out.pieces[0], regions_);
 }
 
 }  // namespace placet

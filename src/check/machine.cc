@@ -271,7 +271,7 @@ Content Machine::typed(const BufferRef& ref, const std::vector<NodeId>& nodes) {
     Tensor t;
     for (const DividedDim& d : type.pieces[p].dims) {
       t.dims.push_back(d.dim);
-      t.cuts.push_back(regions_.cuts_of(program_.dims[at(d.dim)].extent, d.by));
+      t.cuts.push_back(regions_.cuts_of(program_.dims[at(d.dim)].extent, d.by, d.shift));
     }
     if (p < nodes.size() && nodes[p] >= 0) {
       t.items = {{.node = nodes[p], .factor = Rational(1), .shares = {}, .parts = {}}};
@@ -449,6 +449,7 @@ void Machine::execute(int c, const Instruction& i, const Arguments& a) {
     case InstructionKind::all_gather:
     case InstructionKind::all_to_all:
     case InstructionKind::broadcast:
+    case InstructionKind::permute:
     case InstructionKind::receive:
     case InstructionKind::record:
     case InstructionKind::wait:

@@ -240,6 +240,7 @@ class Machine {
   void blame(const std::vector<Content>& contents, const Origin* origin);
   bool multiply(int c, const AxisList& axes, const Instruction& i, Content& content) const;
   void give(int c, const AxisList& axes, Content& content);
+  void pass_on(int c, const Instruction& i, Content& content);
   bool gather(int c, int dim, const AxisList& axes, Content& content);
   void alone(int c, const Instruction& i, const Arguments& a);
   bool merge_along(int axis, const std::vector<int>& members, const Instruction& i,

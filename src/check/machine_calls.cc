@@ -58,7 +58,7 @@ KernelCall Machine::call_of(const Instruction& i, const Arguments& a) const {
   call.positions.resize(kernel.dims.size());
   for (const Position& p : i.positions) {
     const std::int64_t extent = extent_of(i, p.dim).value_or(p.by.empty() ? 1 : -1);
-    call.positions[at(p.dim)] = regions_.cuts_of(extent, p.by);
+    call.positions[at(p.dim)] = regions_.cuts_of(extent, p.by, p.shift);
   }
   call.key = draw_key(i.key.name, value_of(i.key.unit, a), step_);
   for (std::size_t o = 0; o < i.outputs.size(); ++o) {
@@ -215,7 +215,7 @@ Content Machine::sum_of(int c, Content sum, Content source) {
     for (std::size_t p = 0; p < sum.pieces.size(); ++p) {
       odd = odd || has_open_maximum(sum.pieces[p]) || has_open_maximum(source.pieces[p]);
       add_to(sum.pieces[p], source.pieces[p]);
-      settle(sum.pieces[p], kernels_.micro_batches());
+      settle(sum.pieces[p], regions_);
     }
     if (odd) odd_content(c, sum, "maxima that are not complete are added");
   }

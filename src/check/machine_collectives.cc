@@ -26,6 +26,22 @@ bool is_partial(const Content& content, int axis) {
   return std::ranges::any_of(content.pieces, [&](const Tensor& t) { return is_partial(t, axis); });
 }
 
+bool names_no_device(const Share& share) {
+  return std::ranges::any_of(share.open, [](const OpenSum& o) {
+    return std::ranges::any_of(o.cuts, [](const Split& s) { return s.open && s.shift < 0; });
+  });
+}
+
+/// Whether a sum is over a part of a device of several axes at once that is not the device's own:
+/// what is added along one of them alone has no name.
+bool names_no_device(const Content& content) {
+  return std::ranges::any_of(content.pieces, [](const Tensor& t) {
+    return std::ranges::any_of(t.items, [](const Item& item) {
+      return std::ranges::any_of(item.shares, [](const Share& s) { return names_no_device(s); });
+    });
+  });
+}
+
 /// Puts a share together along an axis: closes a sum that the axis divides, else counts it once
 /// per device.
 void close_share(Share& share, int axis, std::int64_t degree) {
@@ -33,6 +49,7 @@ void close_share(Share& share, int axis, std::int64_t degree) {
     for (Split& c : o.cuts) {
       if (c.axis != axis || !c.open) continue;
       c.open = false;
+      c.shift = 0;
       trim(o.cuts);
       return;
     }
@@ -140,8 +157,8 @@ bool Machine::all_arrived(const std::vector<int>& members, const Instruction& i)
     if (!runner.waits || runner.next >= runner.list.size()) return false;
     const Instruction& other = *runner.instruction;
     const bool same = other.kind == i.kind && other.axes == i.axes && other.op == i.op &&
-                      other.dim == i.dim && other.into == i.into && other.among == i.among &&
-                      other.inputs.size() == i.inputs.size();
+                      other.dim == i.dim && other.into == i.into && other.shift == i.shift &&
+                      other.among == i.among && other.inputs.size() == i.inputs.size();
     if (!same) return false;
   }
   return true;
@@ -382,7 +399,7 @@ void Machine::reduce_across(const std::vector<int>& members, const Instruction& 
     odd = has_open_maximum(sum) || has_open_maximum(contents[left[k]]) || odd;
     odd = !add_part(sum, contents[left[k]]) || odd;
   }
-  for (Tensor& t : sum.pieces) settle(t, kernels_.micro_batches());
+  for (Tensor& t : sum.pieces) settle(t, regions_);
   if (odd) odd_content(members[0], sum, "different parts are added by a collective");
   for (Content& content : contents) content = sum;
   if (odd) blame({sum}, cause);
@@ -408,7 +425,7 @@ void Machine::close(int c, Content& content, const AxisList& axes, Combine op) {
   };
   for (int axis : axes) {
     if (regions_.degree(axis) == 1) continue;
-    if (is_divided(content, axis)) {
+    if (is_divided(content, axis) || names_no_device(content)) {
       odd_content(c, content, "different parts are added by a collective");
     } else if (std::ranges::any_of(content.pieces, mixes)) {
       odd_content(c, content, "a maximum and a sum are mixed");
@@ -416,7 +433,7 @@ void Machine::close(int c, Content& content, const AxisList& axes, Combine op) {
       close_along(axis, regions_.degree(axis), op, content);
     }
   }
-  for (Tensor& t : content.pieces) settle(t, kernels_.micro_batches());
+  for (Tensor& t : content.pieces) settle(t, regions_);
 }
 
 /// What a collective makes of a value that all its devices hold in the same way.
@@ -424,6 +441,10 @@ Content Machine::collected(int c, const Instruction& i, Content content) {
   const InstructionKind kind = i.kind;
   if (kind == InstructionKind::broadcast) {
     give(c, i.axes, content);
+    return content;
+  }
+  if (kind == InstructionKind::permute) {
+    pass_on(c, i, content);
     return content;
   }
   if (kind == InstructionKind::all_reduce || kind == InstructionKind::reduce_scatter) {
@@ -435,6 +456,15 @@ Content Machine::collected(int c, const Instruction& i, Content content) {
   const bool takes_own =
       kind == InstructionKind::reduce_scatter || kind == InstructionKind::all_to_all;
   return takes_own ? divided(i, std::move(content), 0) : content;
+}
+
+/// Each device gets what the device some places further on has: the same content, in which every
+/// part is that of a device so much further on.
+void Machine::pass_on(int c, const Instruction& i, Content& content) {
+  const int axis = i.axes[0];
+  bool known = shift_all(content.flat, axis, i.shift, regions_);
+  for (Tensor& t : content.pieces) known = shift_all(t, axis, i.shift, regions_) && known;
+  if (!known) odd_content(c, content, "a part of another device is passed on");
 }
 
 void Machine::give(int c, const AxisList& axes, Content& content) {

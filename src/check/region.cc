@@ -15,6 +15,16 @@ std::uint64_t hash_of(const Splits& cuts) {
   return hash;
 }
 
+bool shift_all(Splits& cuts, int axis, std::int64_t by, const Regions& regions) {
+  const std::int64_t n = regions.degree(axis);
+  for (Split& c : cuts) {
+    if (c.axis != axis || !c.open) continue;
+    if (c.shift < 0) return false;
+    c.shift = ((c.shift + by) % n + n) % n;
+  }
+  return true;
+}
+
 void trim(Splits& cuts) {
   while (!cuts.empty() && !cuts.back().open) {
     const int joint = cuts.back().joint;
@@ -76,21 +86,35 @@ Splits Regions::divided(Splits cuts, std::int64_t extent, const AxisList& axes,
   const bool nest = several.size() < 2 || (have_one_length(extent, cuts) && length % product == 0);
   const int joint = nest ? 0 : joint_number(several, length);
   for (int a : several) cuts.push_back({.axis = a, .open = true, .shift = 0, .joint = joint});
-  if (!order.empty()) cuts.back().shift = shift;
+  if (!order.empty()) cuts.back().shift = shift_along(order, shift);
   return cuts;
+}
+
+std::int64_t Regions::shift_along(const AxisList& axes, std::int64_t shift) const {
+  std::int64_t devices = 1;
+  std::size_t dividing = 0;
+  for (int a : axes) {
+    devices *= degree(a);
+    if (degree(a) > 1) ++dividing;
+  }
+  const std::int64_t places = (shift % devices + devices) % devices;
+  return dividing < 2 ? places : -places;
 }
 
 Splits Regions::row_divided(Splits cuts, std::int64_t extent, const AxisList& axes,
                             std::int64_t shift) {
   const std::size_t before = cuts.size();
   for (const AxisList& level : one_by_one(axes)) cuts = divided(std::move(cuts), extent, level, 0);
-  if (cuts.size() > before) cuts.back().shift = shift;
+  if (cuts.size() > before) cuts.back().shift = shift_along(axes, shift);
   return cuts;
 }
 
-Splits Regions::cuts_of(std::int64_t extent, const Division& division) {
+Splits Regions::cuts_of(std::int64_t extent, const Division& division, std::int64_t shift) {
   Splits cuts;
-  for (const AxisList& level : division) cuts = divided(std::move(cuts), extent, level, 0);
+  for (std::size_t l = 0; l < division.size(); ++l) {
+    const bool last = l + 1 == division.size();
+    cuts = divided(std::move(cuts), extent, division[l], last ? shift : 0);
+  }
   return cuts;
 }
 

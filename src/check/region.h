@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "program/program.h"
@@ -10,10 +11,13 @@
 namespace placet {
 
 /// One division of a length by an axis. Open: the device has the part of its own coordinate (or of
-/// the one `shift` places further on). Closed: it has all parts, put together.
+/// the one `shift` places further on, counted round the axis). Closed: it has all parts, put
+/// together.
 struct Split {
   int axis = 0;
   bool open = true;
+  /// From 0 to the degree less one. Negative: of another device of several axes at once, of which
+  /// no rule speaks.
   std::int64_t shift = 0;
   /// Several axes that divide a length together which they do not divide evenly are no nest of
   /// single divisions: the number of that division, else 0.
@@ -30,8 +34,9 @@ class Regions {
  public:
   explicit Regions(const Program& program) : program_(program) {}
 
-  /// The cuts of a dim of that extent under a division.
-  Splits cuts_of(std::int64_t extent, const Division& division);
+  /// The cuts of a dim of that extent under a division, of the part of the device itself or of one
+  /// so many places further on along the axis that divides last.
+  Splits cuts_of(std::int64_t extent, const Division& division, std::int64_t shift = 0);
   /// Splits after one more division along `axes`, of a dim with that extent.
   Splits divided(Splits cuts, std::int64_t extent, const AxisList& axes, std::int64_t shift);
   /// The same of a row of elements, which its axes divide one after the other.
@@ -46,6 +51,9 @@ class Regions {
   std::int64_t degree(int axis) const {
     return program_.axes[static_cast<std::size_t>(axis)].degree;
   }
+  const std::string& name_of(int axis) const {
+    return program_.axes[static_cast<std::size_t>(axis)].name;
+  }
   int micro_axis() const { return static_cast<int>(program_.axes.size()) - 1; }
 
  private:
@@ -54,6 +62,8 @@ class Regions {
   }
   /// Whether the parts of all devices are as long.
   bool have_one_length(std::int64_t extent, const Splits& cuts) const;
+  /// How a split says that its part is of another device along these axes.
+  std::int64_t shift_along(const AxisList& axes, std::int64_t shift) const;
   int joint_number(const AxisList& axes, std::int64_t length);
 
   const Program& program_;
@@ -61,6 +71,10 @@ class Regions {
 };
 
 std::uint64_t hash_of(const Splits& cuts);
+
+/// Every part that a cut names by its device along an axis, of the device `by` places further on
+/// instead. False: a part is one of which that cannot be said.
+bool shift_all(Splits& cuts, int axis, std::int64_t by, const Regions& regions);
 
 /// Drops closed cuts at the end.
 void trim(Splits& cuts);

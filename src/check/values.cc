@@ -90,6 +90,83 @@ void add_share(std::vector<Share>& shares, const Share& share) {
   shares.insert(place, share);
 }
 
+void sort_shares(std::vector<Share>& shares) {
+  std::ranges::sort(shares, [](const Share& a, const Share& b) {
+    return a.of != b.of ? a.of < b.of : a.open < b.open;
+  });
+}
+
+/// A division of a share's open sum: which one.
+struct SplitPlace {
+  std::size_t sum = 0;
+  std::size_t split = 0;
+};
+
+template <class S>
+auto& split_at(S& share, const SplitPlace& place) {
+  return share.open[place.sum].cuts[place.split];
+}
+
+/// Calls `visit` with each open division that divides a share's sums, until it says true.
+template <class Visit>
+bool any_split(const Share& share, Visit visit) {
+  for (SplitPlace p; p.sum < share.open.size(); ++p.sum) {
+    for (p.split = 0; p.split < share.open[p.sum].cuts.size(); ++p.split) {
+      if (split_at(share, p).open && visit(p)) return true;
+    }
+  }
+  return false;
+}
+
+/// The share that has the part of the device `shift` places further on at this division and is like
+/// `one` else, whatever its factor; the end: there is none.
+std::vector<Share>::const_iterator sibling(const std::vector<Share>& shares, const Share& one,
+                                           const SplitPlace& place, std::int64_t shift) {
+  Share asked = one;
+  split_at(asked, place).shift = shift;
+  return std::ranges::find_if(
+      shares, [&](const Share& s) { return s.of == asked.of && s.open == asked.open; });
+}
+
+/// The share with a division closed: over the parts of all devices along its axis.
+Share closed_at(Share share, const SplitPlace& place) {
+  Splits& cuts = share.open[place.sum].cuts;
+  cuts[place.split].open = false;
+  cuts[place.split].shift = 0;
+  trim(cuts);
+  std::erase_if(share.open, [](const OpenSum& o) { return is_whole(o.cuts); });
+  return share;
+}
+
+/// Of shares with each device's part along an axis, all alike, one: their sum. False: there are
+/// none.
+bool close_parts(std::vector<Share>& shares, const Share& one, const SplitPlace& place,
+                 const Regions& regions) {
+  const std::int64_t n = regions.degree(split_at(one, place).axis);
+  if (split_at(one, place).shift != 0 || static_cast<std::int64_t>(shares.size()) < n) return false;
+  for (std::int64_t shift = 1; shift < n; ++shift) {
+    const auto other = sibling(shares, one, place, shift);
+    if (other == shares.end() || other->factor != one.factor || other->runs != one.runs) {
+      return false;
+    }
+  }
+  for (std::int64_t shift = 0; shift < n; ++shift) {
+    shares.erase(sibling(shares, one, place, shift));
+  }
+  add_share(shares, closed_at(one, place));
+  return true;
+}
+
+void close_all_parts(std::vector<Share>& shares, const Regions& regions) {
+  const auto closes = [&](const Share& one) {
+    const Share copy = one;
+    return any_split(copy,
+                     [&](const SplitPlace& p) { return close_parts(shares, copy, p, regions); });
+  };
+  while (shares.size() > 1 && std::ranges::any_of(shares, closes)) {
+  }
+}
+
 /// By node, complete ones before those that are not.
 bool stands_before(const Item& a, const Item& b) {
   return a.node != b.node ? a.node < b.node : a.complete() && !b.complete();
@@ -240,14 +317,15 @@ void close_runs(Share& share, std::int64_t micro_batches) {
 }
 
 /// The same of one item that is not complete; false: nothing is left of it.
-bool settle(Item& item, std::int64_t micro_batches) {
+bool settle(Item& item, const Regions& regions) {
   std::vector<Share> shares = std::move(item.shares);
   item.shares.clear();
   for (Share& share : shares) {
     std::erase_if(share.open, [](const OpenSum& o) { return is_whole(o.cuts); });
-    close_runs(share, micro_batches);
+    close_runs(share, regions.degree(regions.micro_axis()));
     add_share(item.shares, share);
   }
+  if (item.combine == Combine::sum) close_all_parts(item.shares, regions);
   if (item.shares.empty()) return false;
   if (const auto factor = common_factor(item)) {
     item.factor = *factor;
@@ -259,12 +337,72 @@ bool settle(Item& item, std::int64_t micro_batches) {
 
 }  // namespace
 
-void settle(Tensor& tensor, std::int64_t micro_batches) {
+bool shift_all(Tensor& tensor, int axis, std::int64_t by, const Regions& regions) {
+  bool known = true;
+  for (Splits& cuts : tensor.cuts) known = shift_all(cuts, axis, by, regions) && known;
+  for (Item& item : tensor.items) {
+    for (Share& s : item.shares) {
+      for (OpenSum& o : s.open) known = shift_all(o.cuts, axis, by, regions) && known;
+    }
+    sort_shares(item.shares);
+  }
+  return known;
+}
+
+namespace {
+
+/// What is wrong with the parts of one sum along one axis; empty: nothing, or it has none but the
+/// device's own. `complete`: how often the whole sum is there beside its parts.
+std::string wrong_parts(const Rational& complete, const std::vector<Share>& shares,
+                        const Share& one, const SplitPlace& place, const Regions& regions) {
+  const int axis = split_at(one, place).axis;
+  const Share all = closed_at(one, place);
+  const auto whole = std::ranges::find_if(
+      shares, [&](const Share& s) { return s.of == all.of && s.open == all.open; });
+  const Rational counted = whole == shares.end() ? complete : complete + whole->factor;
+  std::string text;
+  bool passed_on = false;
+  for (std::int64_t shift = 0; shift < regions.degree(axis); ++shift) {
+    const auto part = sibling(shares, one, place, shift);
+    passed_on = passed_on || (part != shares.end() && shift != 0);
+    const Rational times = counted + (part == shares.end() ? Rational(0) : part->factor);
+    if (times == Rational(1)) continue;
+    const std::string device = shift == 0 ? "the device itself"
+                                          : "the device " + std::to_string(shift) +
+                                                (shift == 1 ? " place" : " places") + " further on";
+    text += (text.empty() ? "" : ", ") + ("the part of " + device + " along ") +
+            regions.name_of(axis) +
+            (times == Rational(0) ? " is missing" : " is counted " + to_string(times) + " times");
+  }
+  return passed_on ? text : "";
+}
+
+}  // namespace
+
+std::string wrong_parts(const Tensor& tensor, const Regions& regions) {
+  std::string text;
+  for (const Item& item : tensor.items) {
+    const auto whole = std::ranges::find_if(tensor.items, [&](const Item& other) {
+      return other.complete() && other.node == item.node;
+    });
+    const Rational complete = whole == tensor.items.end() ? Rational(0) : whole->factor;
+    for (const Share& one : item.shares) {
+      const bool told = any_split(one, [&](const SplitPlace& p) {
+        text = wrong_parts(complete, item.shares, one, p, regions);
+        return !text.empty();
+      });
+      if (told) return text;
+    }
+  }
+  return text;
+}
+
+void settle(Tensor& tensor, const Regions& regions) {
   if (is_complete(tensor)) return;
   std::vector<Item> items = std::move(tensor.items);
   tensor.items.clear();
   for (Item& item : items) {
-    if (item.complete() || settle(item, micro_batches)) add_item(tensor.items, std::move(item));
+    if (item.complete() || settle(item, regions)) add_item(tensor.items, std::move(item));
   }
 }
 

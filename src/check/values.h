@@ -38,7 +38,8 @@ struct Node {
   };
   Kind kind = Kind::leaf;
   std::string text;
-  std::string draw;  // of a function that draws random numbers: what for
+  /// Of a function that draws random numbers: what for. Of an odd one: which parts are missing.
+  std::string draw;
   std::vector<NodeOperand> operands;
   std::vector<Rational> factors;  // of a sum
   std::vector<int> result;        // dims of the result, by number
@@ -136,8 +137,20 @@ bool is_complete(const Tensor& tensor);
 /// Whether some item is a maximum of which parts are missing: it takes part in no sum.
 bool has_open_maximum(const Tensor& tensor);
 
-/// Turns items whose shares are complete into complete ones.
-void settle(Tensor& tensor, std::int64_t micro_batches);
+/// Turns items whose shares are complete into complete ones. Shares that differ in one thing only,
+/// of which device along an axis a sum has its part, are the sum over all parts once there is one
+/// for every device.
+void settle(Tensor& tensor, const Regions& regions);
+
+/// Every part that is named by a device along an axis, of the device `by` places further on
+/// instead. False: a part is one of which that cannot be said.
+bool shift_all(Tensor& tensor, int axis, std::int64_t by, const Regions& regions);
+
+/// Which parts of a sum that is added up part by part are missing or there more than once, in
+/// words, of the first such sum. Empty: none is added up so, or not along one axis alone.
+/// Case: parts 0 and 2 places further on of 3: "the part of the device 1 place further on along cp
+/// is missing".
+std::string wrong_parts(const Tensor& tensor, const Regions& regions);
 
 /// The same with every number of the value multiplied.
 Tensor scaled(Tensor tensor, const Rational& by);

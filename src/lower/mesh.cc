@@ -78,6 +78,16 @@ bool exchanges_heads(const Job& job, std::size_t axis) {
          job.attention[axis].cuts_heads;
 }
 
+bool goes_round(const Job& job, std::size_t axis) {
+  if (job.placement.axes[axis].how.cut != Cut::sequence || axis >= job.attention.size()) {
+    return false;
+  }
+  return std::ranges::any_of(job.attention[axis].steps, [](const ExchangeStep& step) {
+    return step.movement == ExchangeStep::Movement::pieces ||
+           step.movement == ExchangeStep::Movement::pieces_sum;
+  });
+}
+
 Mesh mesh_of(const Job& job, const ModelReference& model) {
   Mesh mesh;
   std::int64_t replicas = 1;
@@ -175,6 +185,11 @@ Division Layouts::tokens(Place place) const {
   });
   if (!split.empty()) division.push_back(split);
   return division;
+}
+
+Division Layouts::keys() const {
+  const AxisList ring = axes_where([&](std::size_t a) { return goes_round(job_, a); });
+  return ring.empty() ? Division{} : Division{ring};
 }
 
 Division Layouts::cut(int dim, Place place) const {

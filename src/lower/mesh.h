@@ -26,6 +26,9 @@ struct Mesh {
 /// Whether an axis of the placement cuts tokens, and heads in their place inside attention.
 bool exchanges_heads(const Job& job, std::size_t axis);
 
+/// Whether an axis of the placement cuts tokens, and keys and values go round it in pieces.
+bool goes_round(const Job& job, std::size_t axis);
+
 /// Axes of the placement as axes of the program. An axis that divides heads is split where the key
 /// and value heads of some kind are fewer than the devices. Throws InputError where heads and
 /// devices have no common refinement.
@@ -39,6 +42,9 @@ class Layouts {
 
   /// How a dim is divided where an operator works.
   Division division(int dim, Place place) const;
+  /// How the keys are divided that attention works on at a time: by the axis of their ring, or not
+  /// at all.
+  Division keys() const;
   /// How a dim of a parameter is divided: by the cuts of its classes.
   Division parameter_division(int dim, ClassSet classes) const;
 

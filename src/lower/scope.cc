@@ -4,6 +4,7 @@
 #include <string>
 #include <variant>
 
+#include "lower/mesh.h"
 #include "units/error.h"
 
 namespace placet {
@@ -101,18 +102,56 @@ void require_optimizer(const Job& job) {
   }
 }
 
+bool moves(const ExchangeStep& step, AttentionTensor first, AttentionTensor second) {
+  return step.together && step.tensors == std::vector{first, second};
+}
+
+/// Round a ring go keys and values together, and both their gradients.
+void require_ring(const std::string& axis, const AttentionExchange& exchange) {
+  const bool known = std::ranges::all_of(exchange.steps, [](const ExchangeStep& step) {
+    using Movement = ExchangeStep::Movement;
+    if (step.movement == Movement::pieces) {
+      return moves(step, AttentionTensor::keys, AttentionTensor::values);
+    }
+    return step.movement == Movement::pieces_sum && step.in_backward &&
+           moves(step, AttentionTensor::keys_gradient, AttentionTensor::values_gradient);
+  });
+  if (known) return;
+  refuse(kPlacement, axis,
+         "passes other tensors round a ring than keys and values: no step program yet",
+         "keys and values together, and in backward both their gradients");
+}
+
+/// One ring at a time, beside axes that exchange heads and divide the tokens of its parts.
 void require_attention(const Job& job) {
+  std::string ring;
+  std::string whole;  // an axis along which keys are gathered
+  std::string heads;  // one along which heads are exchanged
   for (std::size_t a = 0; a < job.attention.size() && a < job.placement.axes.size(); ++a) {
-    if (job.placement.axes[a].how.cut != Cut::sequence) continue;
-    const bool pieces = std::ranges::any_of(job.attention[a].steps, [](const ExchangeStep& step) {
-      return step.movement == ExchangeStep::Movement::pieces ||
-             step.movement == ExchangeStep::Movement::pieces_sum;
-    });
-    if (!pieces) continue;
-    refuse(kPlacement, std::string(job.placement.axes[a].axis.text()),
-           "passes keys and values round a ring: no step program yet",
-           "keys and values gathered, or heads exchanged");
+    const AxisPlacement& axis = job.placement.axes[a];
+    if (axis.how.cut != Cut::sequence || axis.degree < 2) continue;
+    const std::string name(axis.axis.text());
+    if (!goes_round(job, a)) {
+      (exchanges_heads(job, a) ? heads : whole) = name;
+      continue;
+    }
+    if (!heads.empty()) {
+      refuse(kPlacement, heads + " " + name,
+             "exchange heads along an axis outside of that of a ring: no step program yet",
+             "the ring first, then the axis that exchanges heads");
+    }
+    require_ring(name, job.attention[a]);
+    if (!ring.empty()) {
+      refuse(kPlacement, ring + " " + name,
+             "pass keys and values round a ring of several axes: no step program yet",
+             "one axis for the ring, beside axes that exchange heads");
+    }
+    ring = name;
   }
+  if (ring.empty() || whole.empty()) return;
+  refuse(kPlacement, ring + " " + whole,
+         "pass keys and values round a ring and gather them: no step program yet",
+         "one of both, beside axes that exchange heads");
 }
 
 void require_training(const Job& job) {

@@ -43,7 +43,8 @@ void shorten_axes(Job& job) {
       axis.degree = std::min<std::int64_t>(axis.degree, 2);
       axis.shares.clear();
     } else if (axis.shares.empty() && !(shares_heads && divides_heads(a))) {
-      axis.degree = std::min<std::int64_t>(axis.degree, 2);
+      // On a ring of two the device before a device is the one behind it.
+      axis.degree = std::min<std::int64_t>(axis.degree, goes_round(job, a) ? 3 : 2);
     }
   }
 }

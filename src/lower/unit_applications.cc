@@ -53,6 +53,11 @@ bool contains_module(Module outer, Module inner) {
   fail_internally("every module has its contents");
 }
 
+/// Whether a dim of tokens is that of keys and values, by which queries look them up.
+bool is_looked_up(const Kernel& kernel, int dim) {
+  return kernel.dims[at(dim)].name.ends_with("'");
+}
+
 bool rests_on_host(const How& how) {
   return how.modes.activations == Mode::offloaded ||
          how.offload[static_cast<std::size_t>(State::activations)].has_value();
@@ -192,7 +197,12 @@ void UnitApplications::spread_out(Applied& a) {
   const std::vector<int> logical = bound_dims(kernel, values);
   a.by.resize(kernel.dims.size());
   for (std::size_t d = 0; d < kernel.dims.size(); ++d) {
-    if (logical[d] >= 0) a.by[d] = need(kernel, static_cast<int>(d), logical[d], a.place);
+    if (logical[d] < 0) continue;
+    a.by[d] = need(kernel, static_cast<int>(d), logical[d], a.place);
+    const bool token = in_.model.indices[at(logical[d])] == Index::token;
+    if (token && is_looked_up(kernel, static_cast<int>(d)) && !a.by[d].empty()) {
+      a.ring = static_cast<int>(d);
+    }
   }
   for (std::size_t t = 0; t < values.size(); ++t) {
     Spread use{.tensor = kind_.values[at(values[t])].dims, .by = {}, .partial = {}};
@@ -218,13 +228,15 @@ std::vector<int> UnitApplications::bound_dims(const Kernel& kernel,
   return logical;
 }
 
-/// Vectors of functions are whole, and so are the tokens that keys and values are looked up by.
+/// Vectors of functions are whole, and so are the tokens that keys and values are looked up by,
+/// unless they go round a ring.
 Division UnitApplications::need(const Kernel& kernel, int d, int logical, Place place) const {
   for (const Statement& s : kernel.statements) {
     if (std::ranges::find(s.whole, d) != s.whole.end()) return {};
   }
   const bool token = in_.model.indices[at(logical)] == Index::token;
-  if (token && kernel.dims[at(d)].name.ends_with("'")) return {};
+  if (token && is_looked_up(kernel, d))
+    return place == Place::core ? in_.layouts.keys() : Division{};
   return in_.layouts.division(logical, place);
 }
 

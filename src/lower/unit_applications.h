@@ -21,6 +21,7 @@ struct Applied {
   std::vector<int> to;       // values made; backward: values whose gradients are made
   std::vector<Spread> uses;  // by tensor of the kernel, inputs and outputs
   std::vector<Division> by;  // by dim of the kernel
+  int ring = -1;             // the dim of the kernel whose pieces go round a ring
   std::string key;
 };
 

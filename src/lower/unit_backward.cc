@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "lower/kernel_spread.h"
+#include "lower/ring.h"
 #include "units/at.h"
 #include "units/error.h"
 
@@ -222,6 +223,11 @@ void UnitBackward::add_call(const Applied& a, const std::vector<AxisList>& passe
   }
   std::vector<AxisList> all = passed;
   all.resize(a.from.size() + a.reads.size());
+  if (a.ring >= 0) {
+    std::vector<Held> made = Ring(in_, values_, a).write(instruction, all);
+    for (std::size_t i = 0; i < a.to.size(); ++i) values_.give(a.to[i], made[i]);
+    return;
+  }
   const auto partial = results_of(w_.kernel(a.kernel), a.by, all);
   ensure(partial.has_value(), "complete inputs always have a result");
   std::vector<std::pair<int, Held>> made;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "lower/kernel_spread.h"
+#include "lower/ring.h"
 #include "program/kernel_text.h"
 #include "units/at.h"
 #include "units/error.h"
@@ -120,6 +121,11 @@ void UnitForward::run(const Applied& a, Pass pass) {
       if (pass == Pass::first && sums) put_together_[v] = a.uses[i].by;
       instruction.inputs.push_back(values_.value(v, a.uses[i].by).buffer);
     }
+  }
+  if (a.ring >= 0) {
+    const std::vector<Held> made = Ring(in_, values_, a).write(instruction, passed);
+    for (std::size_t i = 0; i < a.to.size(); ++i) values_.hold(a.to[i], made[i]);
+    return;
   }
   const auto partial = results_of(w_.kernel(a.kernel), a.by, passed);
   ensure(partial.has_value(), "complete inputs always have a result");

@@ -50,7 +50,9 @@ AxisList axes_of(const Division& division) {
 BufferType type_of(const Spread& spread, Dtype dtype) {
   BufferType type{.dtype = dtype, .pieces = {{}}, .flat = {}};
   for (std::size_t d = 0; d < spread.tensor.size(); ++d) {
-    type.pieces[0].dims.push_back({.dim = spread.tensor[d], .by = spread.by[d]});
+    type.pieces[0].dims.push_back({.dim = spread.tensor[d],
+                                   .by = spread.by[d],
+                                   .shift = spread.shift.empty() ? 0 : spread.shift[d]});
   }
   return type;
 }

@@ -18,6 +18,7 @@ struct Spread {
   std::vector<Division> by;
   AxisList partial;
   Combine op = Combine::sum;
+  std::vector<std::int64_t> shift = {};  // by dim, as of `DividedDim`; empty: none
 
   friend bool operator==(const Spread&, const Spread&) = default;
 };

@@ -296,7 +296,7 @@ class Changer {
   }
 
   Changes swapped_shards() const {
-    if (i_.kind == InstructionKind::slice) return shifted(1);
+    if (form_of(i_.kind).shift) return shifted(1);
     const InstructionForm form = form_of(i_.kind);
     Instruction what = i_;
     if (form.into) {
@@ -310,7 +310,7 @@ class Changer {
   }
 
   Changes shifted(std::int64_t by) const {
-    if (i_.kind != InstructionKind::slice) return std::nullopt;
+    if (!form_of(i_.kind).shift) return std::nullopt;
     std::int64_t group = 1;
     for (int axis : i_.axes) group *= p_.axes[as_index(axis)].degree;
     if (by % group == 0) return std::nullopt;
@@ -395,12 +395,14 @@ class Changer {
   Changes without_position() const {
     Instruction what = i_;
     for (Position& position : what.positions) {
+      const AxisList last = position.by.empty() ? AxisList{} : position.by.back();
       for (AxisList& level : position.by) {
         std::erase_if(level, [&](int a) {
           return fault_.axis.empty() || p_.axes[as_index(a)].name == fault_.axis;
         });
       }
       std::erase_if(position.by, [](const AxisList& level) { return level.empty(); });
+      if (position.by.empty() || position.by.back() != last) position.shift = 0;
     }
     return replaced(std::move(what));
   }

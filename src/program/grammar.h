@@ -66,6 +66,8 @@ class Grammar {
   void require_distinct(std::vector<std::string_view> names, std::string_view what) const;
   /// That levels are not empty and name axes once; `used` has those named so far.
   void require_division(const Division& division, std::vector<bool>& used) const;
+  /// That the part of another device is asked for along one axis only, and is another one's.
+  void require_shift(const Division& division, std::int64_t shift) const;
 
   /// Takes from what may be spent on comparing sizes; false when nothing is left.
   bool spend(std::int64_t amount) {

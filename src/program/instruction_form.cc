@@ -35,6 +35,8 @@ InstructionForm form_of(InstructionKind kind) {
       return {.buffers = Buffers::pairs, .axes = true, .dim = true, .into = true};
     case InstructionKind::broadcast:
       return {.buffers = Buffers::in_place, .axes = true, .peer = true};
+    case InstructionKind::permute:
+      return {.buffers = Buffers::pairs, .axes = true, .one_axis = true, .shift = true};
     case InstructionKind::send:
       return {.buffers = Buffers::takes, .axes = true, .one_axis = true, .peer = true};
     case InstructionKind::receive:

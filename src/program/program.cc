@@ -8,10 +8,10 @@ namespace placet {
 namespace {
 
 constexpr std::array<std::string_view, kInstructionKindCount> kKindNames = {
-    "alloc",     "free",   "zero",       "compute",        "update",     "norm",
-    "scale",     "random", "route",      "recompute",      "accumulate", "copy",
-    "host_copy", "slice",  "all_reduce", "reduce_scatter", "all_gather", "all_to_all",
-    "broadcast", "send",   "receive",    "record",         "wait"};
+    "alloc",     "free",    "zero",       "compute",        "update",     "norm",
+    "scale",     "random",  "route",      "recompute",      "accumulate", "copy",
+    "host_copy", "slice",   "all_reduce", "reduce_scatter", "all_gather", "all_to_all",
+    "broadcast", "permute", "send",       "receive",        "record",     "wait"};
 
 }  // namespace
 

@@ -74,12 +74,13 @@ enum class InstructionKind : std::uint8_t {
   all_gather,
   all_to_all,
   broadcast,
+  permute,  // output i = input i of the device `shift` places further on along the axis
   send,
   receive,
   record,
   wait
 };
-inline constexpr int kInstructionKindCount = 23;
+inline constexpr int kInstructionKindCount = 24;
 std::string_view name_of(InstructionKind kind);
 /// Whether it calls a kernel.
 bool calls_kernel(InstructionKind kind);
@@ -109,8 +110,9 @@ struct DrawKey {
 
 /// Where the code believes that its part of a dim lies.
 struct Position {
-  int dim = 0;  // of the kernel
-  Division by;  // its part, as `part_of` gives it
+  int dim = 0;             // of the kernel
+  Division by;             // its part, as `part_of` gives it
+  std::int64_t shift = 0;  // of the device so many places further on, as of `DividedDim`
   friend bool operator==(const Position&, const Position&) = default;
 };
 
@@ -139,7 +141,7 @@ struct Instruction {
   Combine op = Combine::sum;
   int dim = kFlat;         // gathered, scattered, sliced; split by an all-to-all
   int into = kFlat;        // all-to-all: put together along
-  std::int64_t shift = 0;  // slice: the part of the device so many places further on
+  std::int64_t shift = 0;  // slice: the part of the device so many places further on; permute
 
   // Messages between classes: along `axes` (one axis) to or from the device at `peer`.
   std::int64_t peer = 0;

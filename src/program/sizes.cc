@@ -26,13 +26,31 @@ std::int64_t entries(const Program& p, const PieceType& piece, const ProgramCoor
   return product;
 }
 
-/// Coordinates of the class along an axis; of an even one at least the first and last.
-std::vector<std::int64_t> coordinates(const Program& p, const DeviceClass& c, std::size_t axis) {
+std::vector<std::int64_t> all_coordinates(const Program& p, const DeviceClass& c,
+                                          std::size_t axis) {
   if (axis < c.box.size() && !c.box[axis].empty()) return c.box[axis];
-  if (p.axes[axis].shares.empty()) return {0, p.axes[axis].degree - 1};
-  std::vector<std::int64_t> all(p.axes[axis].shares.size());
+  std::vector<std::int64_t> all(static_cast<std::size_t>(p.axes[axis].degree));
   std::iota(all.begin(), all.end(), 0);
   return all;
+}
+
+/// Coordinates of the class along an axis; of an even one at least the first and last.
+std::vector<std::int64_t> coordinates(const Program& p, const DeviceClass& c, std::size_t axis) {
+  const bool boxed = axis < c.box.size() && !c.box[axis].empty();
+  if (!boxed && p.axes[axis].shares.empty()) return {0, p.axes[axis].degree - 1};
+  return all_coordinates(p, c, axis);
+}
+
+/// Axes along which a tensor's part is that of another device: which one has the largest depends on
+/// how many places further on that is.
+std::vector<bool> shifting_axes(const Program& p, const BufferType& type) {
+  std::vector<bool> found(p.axes.size(), false);
+  for (const PieceType& piece : type.pieces) {
+    for (const DividedDim& dim : piece.dims) {
+      if (dim.shift != 0) found[index(dim.by.back().back())] = true;
+    }
+  }
+  return found;
 }
 
 /// Those along each axis that may give the largest part.
@@ -43,10 +61,13 @@ std::vector<std::vector<std::int64_t>> candidates(const Program& p, const Buffer
   for (std::size_t a = 0; a < p.axes.size(); ++a) {
     uneven = uneven || (dividing[a] && !p.axes[a].shares.empty());
   }
+  const std::vector<bool> shifted = shifting_axes(p, type);
   std::vector<std::vector<std::int64_t>> out;
   for (std::size_t a = 0; a < p.axes.size(); ++a) {
     std::vector<std::int64_t> all = coordinates(p, c, a);
-    if (!dividing[a] || !uneven) {
+    if (shifted[a]) {
+      all = all_coordinates(p, c, a);
+    } else if (!dividing[a] || !uneven) {
       all = {all.front()};
     } else if (p.axes[a].shares.empty()) {
       // An even part has one of two sizes, the larger one first.
@@ -77,7 +98,7 @@ std::vector<std::int64_t> local_extents(const Program& program, const PieceType&
   extents.reserve(piece.dims.size());
   for (const DividedDim& dim : piece.dims) {
     const std::int64_t whole = program.dims[index(dim.dim)].extent;
-    extents.push_back(part_of(whole, dim.by, program.axes, at).size);
+    extents.push_back(part_of(whole, dim.by, dim.shift, program.axes, at).size);
   }
   return extents;
 }

@@ -78,4 +78,13 @@ Part part_of(std::int64_t length, const Division& division, const std::vector<Pr
   return part;
 }
 
+Part part_of(std::int64_t length, const Division& division, std::int64_t shift,
+             const std::vector<ProgramAxis>& axes, const ProgramCoordinates& at) {
+  if (shift == 0 || division.empty()) return part_of(length, division, axes, at);
+  ProgramCoordinates there = at;
+  const std::size_t ring = at_of(division.back().back());
+  there.at(ring) = (at.at(ring) + shift) % axes.at(ring).degree;
+  return part_of(length, division, axes, there);
+}
+
 }  // namespace placet

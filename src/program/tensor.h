@@ -53,6 +53,9 @@ Division one_by_one(const AxisList& axes);
 struct DividedDim {
   int dim = 0;  // position in Program::dims
   Division by;
+  /// The part is that of the device so many places further on along the axis that divides last
+  /// (which then is a level of its own): what goes round a ring. 0: the device's own.
+  std::int64_t shift = 0;
 
   friend bool operator==(const DividedDim&, const DividedDim&) = default;
 };
@@ -95,5 +98,9 @@ Part part_of(std::int64_t length, const AxisList& level, const std::vector<Progr
 /// The same for all levels of a division.
 Part part_of(std::int64_t length, const Division& division, const std::vector<ProgramAxis>& axes,
              const ProgramCoordinates& at);
+/// The same of the device `shift` places further on along the axis that divides last, after the
+/// last one the first again. Case: 10 over 4 at coordinate 3, shift 1: the first part, [0, 3).
+Part part_of(std::int64_t length, const Division& division, std::int64_t shift,
+             const std::vector<ProgramAxis>& axes, const ProgramCoordinates& at);
 
 }  // namespace placet

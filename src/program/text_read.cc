@@ -75,6 +75,7 @@ PieceType read_piece(ProgramReader& r) {
     DividedDim dim;
     dim.dim = r.dims.expect(r.in);
     dim.by = read_division(r);
+    dim.shift = read_shift(r);
     piece.dims.push_back(std::move(dim));
     if (piece.dims.size() > kMostDims)
       r.in.refuse("follows too many dims of one tensor", std::to_string(kMostDims));
@@ -195,6 +196,11 @@ Division read_division(ProgramReader& r) {
       r.in.refuse("follows too many divisions of one dim", std::to_string(kMostDims));
   }
   return division;
+}
+
+std::int64_t read_shift(ProgramReader& r) {
+  if (!r.in.take("+")) return 0;
+  return read_number(r.in, "how many places further on", 1, kMostNumber);
 }
 
 IndexTerm read_term(Tokens& in) {

@@ -53,6 +53,7 @@ void read_positions(ProgramReader& r, Instruction& i) {
     position.dim =
         read_choice(r.in, "a dim of the kernel", static_cast<int>(kernel.dims.size()), name);
     position.by = read_division(r);
+    position.shift = read_shift(r);
     i.positions.push_back(std::move(position));
   }
 }

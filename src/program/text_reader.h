@@ -80,6 +80,8 @@ int read_choice(Tokens& in, std::string_view what, int count, Of name) {
 AxisList read_level(ProgramReader& r);
 /// Any number of levels, each behind a stroke.
 Division read_division(ProgramReader& r);
+/// "+1" behind a division: how many places further on. 0: nothing stands there.
+std::int64_t read_shift(ProgramReader& r);
 /// "u", "j-1", "3".
 IndexTerm read_term(Tokens& in);
 /// "4" or "(0 2 5..9)".

@@ -36,6 +36,11 @@ std::string division_text(const Program& p, const Division& division) {
   return text;
 }
 
+/// "/cp+1": the part of the next device along cp.
+std::string division_text(const Program& p, const Division& division, std::int64_t shift) {
+  return division_text(p, division) + (shift != 0 ? "+" + std::to_string(shift) : "");
+}
+
 std::string term_text(const IndexTerm& term) {
   if (term.variable == IndexTerm::Variable::none) return std::to_string(term.offset);
   std::string text = term.variable == IndexTerm::Variable::unit ? "u" : "j";
@@ -88,7 +93,7 @@ std::string kernel_call_text(const Program& p, const Instruction& i) {
     text += k == 0 ? "; at " : " ";
     const int dim = i.positions[k].dim;
     text += known ? name_at(p.kernels[as_index(i.kernel)].dims, dim) : unknown_name(dim);
-    text += division_text(p, i.positions[k].by);
+    text += division_text(p, i.positions[k].by, i.positions[k].shift);
   }
   return text + ")";
 }
@@ -385,7 +390,8 @@ std::string to_text(const Program& program, const BufferType& type) {
     text += " [";
     for (std::size_t d = 0; d < piece.dims.size(); ++d) {
       if (d > 0) text += ' ';
-      text += name_at(program.dims, piece.dims[d].dim) + division_text(program, piece.dims[d].by);
+      const DividedDim& dim = piece.dims[d];
+      text += name_at(program.dims, dim.dim) + division_text(program, dim.by, dim.shift);
     }
     text += "]";
   }

@@ -112,6 +112,7 @@ void check_piece(const Grammar& g, const Family& family, const PieceType& piece)
   for (const DividedDim& dim : piece.dims) {
     g.require_number(dim.dim, p.dims.size(), "dim");
     g.require_division(dim.by, used);
+    g.require_shift(dim.by, dim.shift);
     const std::int64_t extent = p.dims[as_index(dim.dim)].extent;
     g.require(elements <= kMostElements / extent, family.name, "is too large");
     elements *= extent;
@@ -210,6 +211,16 @@ void Grammar::require_division(const Division& division, std::vector<bool>& used
       used[as_index(axis)] = true;
     }
   }
+}
+
+void Grammar::require_shift(const Division& division, std::int64_t shift) const {
+  if (shift == 0) return;
+  const std::string text = "+" + std::to_string(shift);
+  require(!division.empty() && division.back().size() == 1, text,
+          "is the part of another device, but no single axis divides last", "DIM/AXIS+N");
+  const std::int64_t degree = program_.axes[as_index(division.back()[0])].degree;
+  require(shift > 0 && shift < degree, text, "is no other device along the axis",
+          [&] { return "from 1 to " + std::to_string(degree - 1); });
 }
 
 void require_wellformed(const Program& program, const GrammarRequest& request) {

@@ -261,6 +261,7 @@ class InstructionGrammar {
       seen[as_index(position.dim)] = true;
       std::vector<bool> used(p_.axes.size(), false);
       g_.require_division(position.by, used);
+      g_.require_shift(position.by, position.shift);
     }
   }
 

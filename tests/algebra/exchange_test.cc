@@ -83,6 +83,16 @@ TEST(ExchangeTest, AllToAllBetweenDims) {
             (Rows{{0, 1, 100, 101, 2, 3, 102, 103}, {4, 5, 104, 105}}));
 }
 
+// Each takes what the next one has, the last what the first has; sizes may differ.
+TEST(ExchangeTest, PermuteTakesFromFurtherOn) {
+  EXPECT_EQ(Situation({{2}, {1}, {1}}, {{1}, {1}, {2}})
+                .run({.kind = InstructionKind::permute, .shift = 1}),
+            (Rows{{100}, {200}, {0, 1}}));
+  EXPECT_EQ(Situation({{1}, {1}, {1}}, {{1}, {1}, {1}})
+                .run({.kind = InstructionKind::permute, .shift = -1}),
+            (Rows{{200}, {0}, {100}}));
+}
+
 TEST(ExchangeTest, AllToAllWithinTheRow) {
   EXPECT_EQ(Situation({{4}, {4}}, {{4}, {4}}).run({.kind = InstructionKind::all_to_all}),
             (Rows{{0, 1, 100, 101}, {2, 3, 102, 103}}));

@@ -70,6 +70,8 @@ std::vector<CatalogueJob> few_catalogue_jobs() {
       {"gpt2", "dp=2:zero1 cp=4:heads+zero1 tp=2:tp+sp"},
       {"llama-3.1-8b", "dp=2:zero2 cp=16:heads+zero2"},  // fewer key and value heads
       {"llama-3.1-8b", "cp=2:gather sp=2:heads tp=2:tp"},
+      {"llama-3.1-8b", "cp=4:ring tp=2:tp+sp"},
+      {"gpt2", "pp=2:1f1b dp=2:zero1 cp=2:ring+zero1", "full"},   // drops keys
       {"deepseek-v3", "pp=2:dualpipe dp=2:zero1 ep=4:ep+zero1"},  // predicts two tokens
       {"mixtral-8x7b", "dp=2:zero1 ep=2:ep+zero1 tp=2:tp+sp", "", "", "sequence"},
       {"qwen3-30b-a3b", "pp=2:dualpipe cp=2:heads", "full", "", "sequence"},
@@ -127,6 +129,10 @@ std::vector<CatalogueJob> all_catalogue_jobs() {
       "pp=2:dualpipe dp=2:zero1 tp=2:tp+sp",
       "pp=4:dualpipe dp=2:zero2",
       "pp=2:dualpipe-v dp=2:zero3",
+      "cp=3:ring",
+      "dp=2:zero2 cp=4:ring+zero2 tp=2:tp",
+      "pp=2:zb-h1 cp=2:ring+zero3",
+      "cp=4:ring sp=2:heads",
   };
   std::vector<CatalogueJob> jobs = few_catalogue_jobs();
   for (const std::string& model : models) {

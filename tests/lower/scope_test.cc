@@ -136,8 +136,19 @@ TEST(Scope, OtherDimsAndOtherCutsOfClasses) {
 }
 
 TEST(Scope, KeysRoundARing) {
-  EXPECT_PRED2(says, refusal_of_placement("cp=2:ring"), "round a ring");
+  EXPECT_EQ(refusal_of_placement("cp=2:ring"), "");
   EXPECT_EQ(refusal_of_placement("cp=2:gather"), "");
+  EXPECT_EQ(refusal_of_placement("cp=2:ring x=1:ring"), "");
+  EXPECT_EQ(refusal_of_placement("cp=2:ring sp=2:heads"), "");
+  EXPECT_PRED2(says, refusal_of_placement("sp=2:heads cp=2:ring"), "the ring first");
+  EXPECT_PRED2(says, refusal_of_placement("cp=2:ring x=2:ring"), "a ring of several axes");
+  EXPECT_PRED2(says, refusal_of_placement("cp=2:ring x=2:gather"), "round a ring and gather them");
+}
+
+TEST(Scope, OtherTensorsRoundARing) {
+  Job job = job_of({.placement = "cp=2:ring"});
+  job.attention.at(0).steps.at(0).tensors = {AttentionTensor::query};
+  EXPECT_PRED2(says, refusal_of(job), "other tensors round a ring");
 }
 
 TEST(Scope, LossScaling) {

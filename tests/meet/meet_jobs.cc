@@ -190,11 +190,15 @@ void MeetJobs::tame(Job& job) {
     std::erase_if(axis.overrides, [](const Override& one) { return !is_known(one); });
     for (Override& one : axis.overrides) drop_options(one.how);
   }
+  const auto sequences = std::ranges::count_if(
+      job.placement.axes, [](const AxisPlacement& axis) { return axis.how.cut == Cut::sequence; });
+  const bool rings = sequences == 1 && random_.pick(0, 1) == 1;
   for (std::size_t a = 0; a < job.placement.axes.size(); ++a) {
     AxisPlacement& axis = job.placement.axes[a];
     if (axis.how.cut != Cut::sequence) continue;
     const bool heads = axis.attention && axis.attention->word == "heads";
-    axis.attention = RealisationWord{.word = heads ? "heads" : "gather", .arguments = {}};
+    const std::string keys = rings ? "ring" : "gather";
+    axis.attention = RealisationWord{.word = heads ? "heads" : keys, .arguments = {}};
   }
   job.attention = attention_of(random_.strategies(), job.placement);
   job.routing.kind = Routing::Kind::balanced;

@@ -88,6 +88,7 @@ Collective collective_of(InstructionKind kind) {
       {InstructionKind::all_gather, Collective::all_gather},
       {InstructionKind::all_to_all, Collective::all_to_all},
       {InstructionKind::broadcast, Collective::broadcast},
+      {InstructionKind::permute, Collective::send_recv},
       {InstructionKind::send, Collective::send_recv},
       {InstructionKind::host_copy, Collective::host_copy}};
   return kNames.at(kind);

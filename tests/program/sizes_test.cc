@@ -30,6 +30,17 @@ TEST(SizesTest, APartIsLargerForTheFirst) {
   EXPECT_EQ(local_extents(p, piece, {0, 0, 1, 0}), (std::vector<std::int64_t>{3, 6}));
 }
 
+// 7 over tp is 4 and 3: one place further on the first device has 3 and the last one 4.
+TEST(SizesTest, APartOfAnotherDeviceHasItsLength) {
+  const Program p = mesh();
+  const PieceType piece{.dims = {{.dim = 1, .by = {{2}}, .shift = 1}}};
+  EXPECT_EQ(local_extents(p, piece, {0, 0, 0, 0}), (std::vector<std::int64_t>{3}));
+  EXPECT_EQ(local_extents(p, piece, {0, 0, 1, 0}), (std::vector<std::int64_t>{4}));
+  EXPECT_EQ(part_of(7, {{2}}, 1, p.axes, {0, 0, 1, 0}), (Part{.begin = 0, .size = 4}));
+  const BufferType type{.dtype = Dtype::bf16, .pieces = {piece}, .flat = {}};
+  EXPECT_EQ(largest_bytes(p, type, {}), bytes(8));
+}
+
 // 7 over 3:1 is 5.25 and 1.75, rounded down 5 and 1: the piece left over goes to the larger share.
 TEST(SizesTest, SharesRoundTheLargestUpFirst) {
   const Program p = mesh();

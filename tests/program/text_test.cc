@@ -114,6 +114,22 @@ TEST(ProgramTextTest, NamesAreQuotedWhereTheyAreNoWords) {
   EXPECT_EQ(spelled("a\"b\\"), "\"a\\\"b\\\\\"");
 }
 
+// What goes round a ring: the part of the next device, and the instruction that brings it.
+TEST(ProgramTextTest, PartsOfOtherDevices) {
+  std::string text = sample_text("linear");
+  text = replaced(text, "buffer count fp32 []",
+                  "buffer count fp32 []\nbuffer own fp32 [sample/dp in]\n"
+                  "buffer next fp32 [sample/dp+1 in]");
+  text = replaced(text, "  phase reduce\n",
+                  "  alloc own, next\n  zero own\n  permute next = own over dp shift 1\n"
+                  "  free own, next\n  phase reduce\n");
+  const Program p = program_from(text, "ring");
+  EXPECT_EQ(p.families[6].type.pieces[0].dims[0].shift, 1);
+  EXPECT_EQ(program_from(to_text(p), "print"), p);
+  EXPECT_NE(to_text(p).find("buffer next fp32 [sample/dp+1 in]\n"), std::string::npos);
+  EXPECT_NE(to_text(p).find("  permute next = own over dp shift 1\n"), std::string::npos);
+}
+
 // Parts of a program that is not well-formed still print, for the message that says so.
 TEST(ProgramTextTest, NumbersOutOfRangePrintAsNumbers) {
   const Program p;

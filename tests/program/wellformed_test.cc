@@ -64,6 +64,15 @@ const std::vector<Damage> kDamages = {
      "buffer 'w': '3' is the number of no dim; expected from 0 to 2"},
     {[](Program& p) { p.families[0].type.pieces[0].dims[0].by = {{}}; },
      "buffer 'w': '()' is a division by no axis"},
+    {[](Program& p) { p.families[0].type.pieces[0].dims[0].shift = 1; },
+     "buffer 'w': '+1' is the part of another device, but no single axis divides last; expected "
+     "DIM/AXIS+N"},
+    {[](Program& p) {
+       DividedDim& sample = p.families[1].type.pieces[0].dims[0];
+       sample.by = {{0}};
+       sample.shift = 2;
+     },
+     "buffer 'x': '+2' is no other device along the axis; expected from 1 to 1"},
     {[](Program& p) { p.families[0].type.flat = {2}; },
      "buffer 'w': '2' is the number of no axis; expected from 0 to 1"},
     {[](Program& p) { p.families[0].name = p.families[1].name; },
