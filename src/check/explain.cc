@@ -75,7 +75,7 @@ class Difference {
   void missing(NodeId expected, const std::vector<int>& axes, const std::string& parts) {
     if (!parts.empty()) {
       set(Condition::gradient_integrity, nodes_.name_of(expected), "a part of that sum", parts);
-      out_.fix = "add each device's part once";
+      out_.finding.fix = "add each device's part once";
       return;
     }
     std::vector<int> devices = axes;

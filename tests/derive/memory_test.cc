@@ -265,6 +265,9 @@ TEST(Memory, StateOnNvmeTakesHostMemoryOnlyForOneUnit) {
   EXPECT_EQ(d.host_used, bytes(2 * 2400));
   EXPECT_EQ(d.nvme_used, bytes(2 * 9600));
   EXPECT_TRUE(d.fits);
+  job.cluster->groups[0].per_host = 8;  // room for more processes than the job has
+  EXPECT_EQ(derive(job).host_used, bytes(2 * 2400));
+  job.cluster->groups[0].per_host = 2;
   job.placement = parse_placement("dp=2:zero3+offload(optimizer)", strategies().vocabulary);
   const Derivation on_host = derive(job);
   EXPECT_EQ(on_host.memory[0].on_host[1], bytes(9600));
