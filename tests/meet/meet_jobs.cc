@@ -88,20 +88,40 @@ bool divides_tokens(const AxisPlacement& axis) {
 }
 
 /// Whether query, key and value rows are one tensor of which devices hold the same heads, and an
-/// axis divides it unevenly: the program has two rows of elements, the closed form one.
+/// axis divides it: the program has two rows of elements, the closed form one.
 bool divides_shared_heads(const Job& job) {
   std::int64_t tensor = 1;
-  bool uneven = false;
+  bool divides = false;
   for (const AxisPlacement& axis : job.placement.axes) {
     if (axis.how.cut == Cut::tensor) tensor *= axis.degree;
     const bool data = axis.how.cut == Cut::batch || axis.how.cut == Cut::sequence;
-    uneven = uneven || (data && job.model.figures.hidden % axis.degree != 0);
+    divides = divides || (data && axis.degree > 1);
   }
   const bool fused = std::ranges::any_of(job.model.kinds, [](const UnitKind& kind) {
     return std::ranges::any_of(kind.parameters,
                                [](const Parameter& p) { return !p.segments.empty(); });
   });
-  return fused && uneven && job.model.figures.kv_heads % tensor != 0;
+  return fused && divides && job.model.figures.kv_heads % tensor != 0;
+}
+
+/// Whether parameters come from host memory or the master, and stay over the step or in chunks.
+bool keeps_copies(const Job& job) {
+  return std::ranges::any_of(job.placement.axes, [&](const AxisPlacement& axis) {
+    const Mode mode = axis.how.modes.parameters;
+    const bool copied = mode == Mode::offloaded || mode == Mode::materialized;
+    return copied && (axis.how.keep == Keep::step || job.schedule.chunks > 1);
+  });
+}
+
+/// Whether states in host memory have parts by shares.
+bool shares_on_host(const Job& job) {
+  const std::vector<AxisPlacement>& axes = job.placement.axes;
+  const bool shares = std::ranges::any_of(
+      axes, [](const AxisPlacement& a) { return a.how.cut != Cut::layer && !a.shares.empty(); });
+  return shares && std::ranges::any_of(axes, [](const AxisPlacement& axis) {
+           return axis.how.modes.optimizer == Mode::offloaded ||
+                  axis.how.modes.gradients == Mode::offloaded;
+         });
 }
 
 /// Whether parameters made from their master are kept, while another axis divides the master.
@@ -128,6 +148,8 @@ const char* peaks_apart(const Job& job) {
   const bool uneven = std::ranges::any_of(
       axes, [](const AxisPlacement& axis) { return is_tensor(axis) && !axis.shares.empty(); });
   if (uneven) return "peaks: shares of a tensor axis";
+  if (keeps_copies(job)) return "peaks: copies kept over the step or in chunks";
+  if (shares_on_host(job)) return "peaks: shares of states in host memory";
   const bool piped = std::ranges::any_of(
       axes, [](const AxisPlacement& a) { return a.how.cut == Cut::layer && a.degree > 1; });
   if (piped && splits_backward(job.schedule.order)) return "peaks: backward is split";
@@ -141,7 +163,7 @@ const char* peaks_apart(const Job& job) {
 
 /// What makes two figures differ, so that they are not compared (docs/theory.md §6.10).
 const char* apart(const Job& job, Figure figure) {
-  if (divides_shared_heads(job)) return "all: shared heads of one tensor in uneven parts";
+  if (divides_shared_heads(job)) return "all: shared heads of one tensor in parts";
   if (figure == Figure::rest) return nullptr;
   const bool cut = std::ranges::any_of(job.placement.axes, [](const AxisPlacement& axis) {
     return is_tensor(axis) || divides_tokens(axis);
