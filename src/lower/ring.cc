@@ -55,7 +55,10 @@ std::string Ring::name_of(int tensor) const {
   if (tensor < kernel_.inputs) return values_.name_of(a_.reads[at(tensor - from)]);
   const std::string mark = from > 0 ? "d." : "";
   const auto output = at(tensor - kernel_.inputs);
-  if (output < a_.to.size()) return mark + values_.name_of(a_.to[output]);
+  if (output < a_.to.size()) {
+    const bool kept = from == 0 && values_.has(a_.to[output]);  // of the first forward
+    return mark + values_.name_of(a_.to[output]) + (kept ? ".again" : "");
+  }
   return mark + values_.name_of(a_.to[0]) + "." + kernel_.tensors[at(tensor)].name;
 }
 

@@ -123,8 +123,14 @@ void UnitForward::run(const Applied& a, Pass pass) {
     }
   }
   if (a.ring >= 0) {
-    const std::vector<Held> made = Ring(in_, values_, a).write(instruction, passed);
-    for (std::size_t i = 0; i < a.to.size(); ++i) values_.hold(a.to[i], made[i]);
+    std::vector<Held> made = Ring(in_, values_, a).write(instruction, passed);
+    for (std::size_t i = 0; i < a.to.size(); ++i) {
+      if (values_.has(a.to[i])) {
+        w_.drop(made[i]);
+      } else {
+        values_.hold(a.to[i], made[i]);
+      }
+    }
     return;
   }
   const auto partial = results_of(w_.kernel(a.kernel), a.by, passed);
