@@ -18,7 +18,8 @@ std::optional<Division> division_of(const Splits& cuts) {
   int joint = 0;
   for (const Split& split : cuts) {
     const bool inside = split.joint != 0 && split.joint == joint;
-    if (!split.open || (split.shift != 0 && split.joint != 0)) return std::nullopt;
+    const bool moved = split.shift < 0 || (split.shift != 0 && split.joint != 0);
+    if (!split.open || moved) return std::nullopt;
     if (inside) {
       out.back().push_back(split.axis);
     } else {

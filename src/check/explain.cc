@@ -76,6 +76,7 @@ class Difference {
     if (!parts.empty()) {
       set(Condition::gradient_integrity, nodes_.name_of(expected), "a part of that sum", parts);
       out_.finding.fix = "add each device's part once";
+      out_.kind = Explained::Kind::incomplete;
       return;
     }
     std::vector<int> devices = axes;

@@ -44,8 +44,9 @@ Spread Ring::spread_of(int tensor, std::int64_t round) const {
   for (int d : kernel_.tensors[at(tensor)].dims) {
     spread.tensor.push_back(logical_[at(d)]);
     spread.by.push_back(a_.by[at(d)]);
-    spread.shift.push_back(d == a_.ring ? round % devices_ : 0);
+    if (round % devices_ != 0) spread.shift.push_back(d == a_.ring ? round % devices_ : 0);
   }
+  if (!travels(tensor)) spread.shift.clear();
   return spread;
 }
 
@@ -55,27 +56,29 @@ std::string Ring::name_of(int tensor) const {
   if (tensor < kernel_.inputs) return values_.name_of(a_.reads[at(tensor - from)]);
   const std::string mark = from > 0 ? "d." : "";
   const auto output = at(tensor - kernel_.inputs);
-  if (output < a_.to.size()) {
-    const bool kept = from == 0 && values_.has(a_.to[output]);  // of the first forward
-    return mark + values_.name_of(a_.to[output]) + (kept ? ".again" : "");
-  }
+  if (output < a_.to.size()) return mark + values_.name_of(a_.to[output]);
   return mark + values_.name_of(a_.to[0]) + "." + kernel_.tensors[at(tensor)].name;
 }
 
-/// A buffer for a tensor: of a value in its format, of what is inside the kernel in fp32.
+/// A buffer for a tensor, the one where it still is or a new one: of a value in its format, of what
+/// is inside the kernel in fp32.
 Held Ring::make(int tensor, std::int64_t round, const std::string& mark) {
   Dtype dtype = Dtype::fp32;
   if (tensor < kernel_.inputs) {
     const auto from = static_cast<int>(a_.from.size());
     dtype = values_.dtype_of(tensor < from ? a_.from[at(tensor)] : a_.reads[at(tensor - from)]);
   } else if (const auto output = at(tensor - kernel_.inputs); output < a_.to.size()) {
+    const Held* kept = output < kept_.size() && mark.empty() ? kept_[output] : nullptr;
+    if (kept != nullptr && kept->spread == spread_of(tensor, round)) return *kept;
     dtype = values_.dtype_of(a_.to[output]);
   }
   return w_.make(name_of(tensor) + mark, spread_of(tensor, round), dtype);
 }
 
-std::vector<Held> Ring::write(const Instruction& call, const std::vector<AxisList>& passed) {
+std::vector<Held> Ring::write(const Instruction& call, const std::vector<AxisList>& passed,
+                              std::vector<const Held*> kept) {
   call_ = call;
+  kept_ = std::move(kept);
   piece_kernel_ = w_.add_kernel(rounds_.piece.kernel);
   const std::vector<AxisList> partial = partial_of(rounds_.piece, passed);
   for (std::size_t o = 0; o < results_.size(); ++o) partial_[at(results_[o])] = partial[o];

@@ -26,8 +26,11 @@ class Ring {
   Ring(Lowering& in, UnitValues& values, const Applied& a);
 
   /// Writes all rounds. `call`: the call with its inputs, without outputs; `passed`: axes along
-  /// which inputs stay partial. Gives what is made, by output of the application's kernel.
-  std::vector<Held> write(const Instruction& call, const std::vector<AxisList>& passed);
+  /// which inputs stay partial; `kept`: by output the buffer where it still is, which it is made
+  /// into again if it lies alike, null: none. Gives what is made, by output of the application's
+  /// kernel.
+  std::vector<Held> write(const Instruction& call, const std::vector<AxisList>& passed,
+                          std::vector<const Held*> kept = {});
 
  private:
   int axis() const { return axes_of(a_.by[at_ring()]).front(); }
@@ -58,6 +61,7 @@ class Ring {
   std::int64_t devices_ = 1;
   int piece_kernel_ = -1;
   Instruction call_;
+  std::vector<const Held*> kept_;  // by output
   std::vector<int> pieces_;        // inputs that go round
   std::vector<int> results_;       // by output of a round, the tensor
   std::vector<AxisList> partial_;  // of results, by tensor

@@ -122,17 +122,7 @@ void UnitForward::run(const Applied& a, Pass pass) {
       instruction.inputs.push_back(values_.value(v, a.uses[i].by).buffer);
     }
   }
-  if (a.ring >= 0) {
-    std::vector<Held> made = Ring(in_, values_, a).write(instruction, passed);
-    for (std::size_t i = 0; i < a.to.size(); ++i) {
-      if (values_.has(a.to[i])) {
-        w_.drop(made[i]);
-      } else {
-        values_.hold(a.to[i], made[i]);
-      }
-    }
-    return;
-  }
+  if (a.ring >= 0) return run_rounds(a, instruction, passed, pass);
   const auto partial = results_of(w_.kernel(a.kernel), a.by, passed);
   ensure(partial.has_value(), "complete inputs always have a result");
   std::vector<Held> unused;  // made again, but kept in another layout
@@ -152,6 +142,23 @@ void UnitForward::run(const Applied& a, Pass pass) {
   }
   w_.add(std::move(instruction));
   for (Held& held : unused) w_.drop(held);
+}
+
+/// What is kept is made again where it is.
+void UnitForward::run_rounds(const Applied& a, const Instruction& instruction,
+                             const std::vector<AxisList>& passed, Pass pass) {
+  std::vector<const Held*> kept;
+  for (int v : a.to) {
+    kept.push_back(pass == Pass::again && values_.has(v) ? &values_.held(v) : nullptr);
+  }
+  std::vector<Held> made = Ring(in_, values_, a).write(instruction, passed, kept);
+  for (std::size_t i = 0; i < a.to.size(); ++i) {
+    if (kept[i] == nullptr) {
+      values_.hold(a.to[i], made[i]);
+    } else if (!(made[i].buffer == kept[i]->buffer)) {
+      w_.drop(made[i]);
+    }
+  }
 }
 
 /// Sums over samples, which are the loads of experts: where their balance is that of each device's

@@ -32,6 +32,8 @@ class UnitForward {
 
   void run_all(const std::vector<bool>& runs, const std::set<int>& keep, Pass pass);
   void run(const Applied& a, Pass pass);
+  void run_rounds(const Applied& a, const Instruction& instruction,
+                  const std::vector<AxisList>& passed, Pass pass);
   InstructionKind kind_of(const Kernel& kernel, InstructionKind plain) const;
   Held made(int v, const Spread& spread, Pass pass);
   bool is_local(int v) const;
