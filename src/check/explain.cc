@@ -1,6 +1,8 @@
 #include "check/explain.h"
 
 #include <algorithm>
+#include <bit>
+#include <map>
 
 #include "units/at.h"
 
@@ -196,14 +198,34 @@ class Difference {
     settled_ = true;
   }
 
+  /// Axes whose degrees make a factor, few of them first: "tp or dp*cp", "1/(rep*dp)".
+  std::string degrees_of(const Rational& by) const {
+    std::vector<const ProgramAxis*> axes;
+    for (const ProgramAxis& axis : program_.axes) {
+      if (axis.degree > 1 && axes.size() < kMostFactors) axes.push_back(&axis);
+    }
+    std::map<int, std::string> found;  // by how many axes they are
+    for (unsigned chosen = 1; chosen < 1U << axes.size(); ++chosen) {
+      const int count = std::popcount(chosen);
+      Rational product(1);
+      std::string names;
+      for (std::size_t a = 0; a < axes.size(); ++a) {
+        if ((chosen >> a & 1U) == 0) continue;
+        product = product * Rational(axes[a]->degree);
+        names += (names.empty() ? "" : "*") + axes[a]->name;
+      }
+      if (by != product && by * product != Rational(1)) continue;
+      if (by != product) names = count > 1 ? "1/(" + names + ")" : "1/" + names;
+      found[count] += (found[count].empty() ? "" : " or ") + names;
+    }
+    std::string text;
+    for (const auto& [count, names] : found) text += (text.empty() ? "" : " or ") + names;
+    return text;
+  }
+
   void scale(NodeId expected, const Rational& by) {
     std::string why = "the scale is " + to_string(by) + " times what it should be";
-    std::string axes;
-    for (const ProgramAxis& axis : program_.axes) {
-      if (axis.degree == 1) continue;
-      if (by == Rational(axis.degree)) axes += (axes.empty() ? "" : " or ") + axis.name;
-      if (by == Rational(1, axis.degree)) axes += (axes.empty() ? "1/" : " or 1/") + axis.name;
-    }
+    const std::string axes = degrees_of(by);
     if (!axes.empty()) why += " (" + axes + ")";
     set(Condition::gradient_integrity, nodes_.name_of(expected), to_string(by) + " times that",
         why);
@@ -345,6 +367,7 @@ class Difference {
 
   static constexpr int kDeepest = 10'000;
   static constexpr std::size_t kMostCompared = 16;
+  static constexpr std::size_t kMostFactors = 8;
   static constexpr std::size_t kLongestChain = 8;
   /// The function that makes a factor of the gradients' norm.
   static constexpr std::string_view kLimit = "limited";

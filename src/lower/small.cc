@@ -88,17 +88,20 @@ void drop_blocks(Job& job) {
   job.model.figures.blocks = count;
 }
 
+/// The fewest samples of which each device has its share in every micro-batch. Case: shares 2,1,1:
+/// 12 samples, 6 and 3 and 3, are 4 per device in the mean.
 void shorten_batch(Job& job, std::int64_t micro_batches) {
   std::int64_t replicas = 1;
-  for (const AxisPlacement& axis : job.placement.axes) {
-    const bool batch = axis.how.cut == Cut::batch || axis.how.cut == Cut::expert;
-    if (batch)
-      replicas *= axis.shares.empty()
-                      ? axis.degree
-                      : std::accumulate(axis.shares.begin(), axis.shares.end(), std::int64_t{0});
-  }
   job.batch.micro = 1;
-  job.batch.global = replicas * micro_batches;
+  for (const AxisPlacement& axis : job.placement.axes) {
+    if (axis.how.cut != Cut::batch && axis.how.cut != Cut::expert) continue;
+    replicas *= axis.degree;
+    if (axis.shares.empty()) continue;
+    const auto all = std::accumulate(axis.shares.begin(), axis.shares.end(), std::int64_t{0});
+    job.batch.micro = std::lcm(job.batch.micro, all / std::gcd(all, axis.degree));
+  }
+  job.batch.global = checked_multiply(checked_multiply(replicas, job.batch.micro, "samples"),
+                                      micro_batches, "samples");
 }
 
 /// Dims that are bound to one dim of a kernel have one extent.

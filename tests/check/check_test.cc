@@ -7,6 +7,7 @@
 
 #include "check/disguise.h"
 #include "lower/catalogue_jobs.h"
+#include "lower/lower.h"
 #include "lower/small.h"
 #include "program/fault.h"
 #include "program/text.h"
@@ -182,6 +183,17 @@ TEST(FaultTest, OneDeviceIsAClassOfItsOwn) {
   EXPECT_EQ(mutant.classes.size(), 4U);
   EXPECT_EQ(with("skip_update(update, rank=dp=1)").classes.size(), 2U);
   EXPECT_EQ(with("skip_update(update, rank=0..3)").classes.size(), 1U);
+}
+
+// 15 times: three replicas of five data ranks.
+TEST(CheckTest, FactorsOfSeveralAxesAreNamed) {
+  const Program right = lower(load({"gpt2", "rep=3:ddp dp=5:ddp"}));
+  const Verdict verdict =
+      check(with_faults(right, {fault_from("rescale(all_reduce, phase=reduce, by=15, nth=1)")}));
+  ASSERT_FALSE(verdict.findings.empty());
+  EXPECT_NE(verdict.findings.front().difference.find("15 times what it should be (rep*dp"),
+            std::string::npos)
+      << verdict.findings.front().difference;
 }
 
 }  // namespace

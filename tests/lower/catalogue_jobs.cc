@@ -44,6 +44,7 @@ std::vector<CatalogueJob> few_catalogue_jobs() {
       {"qwen3-8b", "tp=16:tp"},                           // norms of keys that several devices hold
       {"mixtral-8x7b", "ep=4:ep+zero1 dp=2:zero1"},       // the axis of experts outside
       {"mixtral-8x7b", "dp=2[2,1]:zero1 ep=2:ep+zero1"},  // and inside of uneven shares
+      {"llama-3.1-8b", "dp=3[2,1,1]:zero1"},              // whose sum is no multiple of the degree
       {"gpt2", "dp=2:zero3 cp=2:gather+zero1"},           // gradients scattered early and late
       {"gpt2", "dp=3:zero2 rep=5:zero1"},
       {"gpt2", "dp=3:zero1 shard=5:zero3"},
