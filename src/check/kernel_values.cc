@@ -21,12 +21,8 @@ bool contains(const std::vector<int>& values, int value) {
 /// of the piece.
 class Run {
  public:
-  Run(Nodes& nodes, Regions& regions, std::int64_t micro_batches, const KernelCall& call)
-      : nodes_(nodes),
-        regions_(regions),
-        micro_batches_(micro_batches),
-        call_(call),
-        kernel_(*call.kernel) {
+  Run(Nodes& nodes, Regions& regions, const KernelCall& call)
+      : nodes_(nodes), regions_(regions), call_(call), kernel_(*call.kernel) {
     dims_.resize(kernel_.dims.size());
     for (std::size_t d = 0; d < dims_.size(); ++d) {
       if (kernel_.dims[d].name == kAnyDims) any_ = static_cast<int>(d);
@@ -469,7 +465,6 @@ class Run {
 
   Nodes& nodes_;
   Regions& regions_;
-  std::int64_t micro_batches_;
   const KernelCall& call_;
   const Kernel& kernel_;
   std::vector<Bound> dims_;
@@ -515,9 +510,9 @@ bool is_divided(const Content& content, int axis) {
 std::vector<Content> KernelValues::run(const KernelCall& call, const std::vector<Content>& inputs) {
   std::size_t pieces = 1;
   for (const Content& c : inputs) pieces = std::max(pieces, c.pieces.size());
-  std::vector<Content> out = Run(nodes_, regions_, micro_batches_, call).run(inputs, 0);
+  std::vector<Content> out = Run(nodes_, regions_, call).run(inputs, 0);
   for (std::size_t p = 1; p < pieces; ++p) {
-    const std::vector<Content> one = Run(nodes_, regions_, micro_batches_, call).run(inputs, p);
+    const std::vector<Content> one = Run(nodes_, regions_, call).run(inputs, p);
     for (std::size_t o = 0; o < out.size(); ++o) {
       const bool row = !call.kernel->tensors[at(call.kernel->inputs) + o].dims.empty();
       add_piece(row, one[o].pieces[0], out[o]);
