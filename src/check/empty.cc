@@ -68,7 +68,7 @@ class Entries {
 
   std::vector<std::int64_t> coordinates(std::size_t axis) const {
     if (axis < class_.box.size() && !class_.box[axis].empty()) return class_.box[axis];
-    std::vector<std::int64_t> all(at(static_cast<int>(program_.axes[axis].degree)));
+    std::vector<std::int64_t> all(at(program_.axes[axis].degree));
     std::iota(all.begin(), all.end(), 0);
     return all;
   }

@@ -23,14 +23,6 @@ constexpr std::size_t kLongestShift = 24;
 
 const Instruction* instruction_of(const Step& step) { return std::get_if<Instruction>(&step.what); }
 
-bool is_same_buffer(const BufferRef& a, const BufferRef& b) {
-  return a.family == b.family && a.unit == b.unit && a.micro_batch == b.micro_batch;
-}
-
-bool names_buffer(const std::vector<BufferRef>& list, const BufferRef& ref) {
-  return std::ranges::any_of(list, [&](const BufferRef& r) { return is_same_buffer(r, ref); });
-}
-
 bool shares_buffer(const Instruction& a, const Instruction& b) {
   const auto any_of_b = [&](const BufferRef& r) {
     return names_buffer(b.inputs, r) || names_buffer(b.outputs, r);

@@ -23,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// Judging of a printed plan begins within so long; what is left after it says so. A plan takes a
-/// tenth of a second to a second.
+/// tenth of a second to two seconds.
 constexpr double kProofSeconds = 2;
 /// Longer ones are not begun: a judgement does not stop half way.
 constexpr std::int64_t kMostPasses = 1 << 16;

@@ -17,13 +17,6 @@ std::int64_t number(const std::string& text) {
   return value;
 }
 
-bool names_buffer(const std::vector<BufferRef>& list, const BufferRef& ref) {
-  return std::ranges::any_of(list, [&](const BufferRef& other) {
-    return other.family == ref.family && other.unit == ref.unit &&
-           other.micro_batch == ref.micro_batch;
-  });
-}
-
 /// An instruction over the same step and stream with nothing else said.
 Instruction beside(const Instruction& i, InstructionKind kind) {
   Instruction out;

@@ -1,5 +1,7 @@
 #include "program/instruction_form.h"
 
+#include <algorithm>
+
 namespace placet {
 
 InstructionForm form_of(InstructionKind kind) {
@@ -46,6 +48,15 @@ InstructionForm form_of(InstructionKind kind) {
       return {.buffers = Buffers::none, .event = true};
   }
   return {};
+}
+
+bool is_same_buffer(const BufferRef& a, const BufferRef& b) {
+  return a.family == b.family && a.unit == b.unit && a.micro_batch == b.micro_batch;
+}
+
+bool names_buffer(const std::vector<BufferRef>& list, const BufferRef& buffer) {
+  return std::ranges::any_of(list,
+                             [&](const BufferRef& ref) { return is_same_buffer(ref, buffer); });
 }
 
 }  // namespace placet

@@ -36,4 +36,10 @@ struct InstructionForm {
 /// Of kinds that call a kernel, all use kernel, positions and key.
 InstructionForm form_of(InstructionKind kind);
 
+/// Whether both name one buffer, whatever piece of it.
+bool is_same_buffer(const BufferRef& a, const BufferRef& b);
+
+/// Whether a list names the buffer, whatever piece of it.
+bool names_buffer(const std::vector<BufferRef>& list, const BufferRef& buffer);
+
 }  // namespace placet
