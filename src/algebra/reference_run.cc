@@ -40,6 +40,7 @@ StateRef plain(const StateRef& ref) {
     case StateRef::Kind::state:
       return ref;
     case StateRef::Kind::input:
+    case StateRef::Kind::number:
       return {.kind = ref.kind, .tensor = ref.tensor};
     case StateRef::Kind::zero:
     case StateRef::Kind::loss:
@@ -95,6 +96,7 @@ ReferenceRun ReferenceBuilder::build() {
   values_.resize(units);
   gradients_.resize(units);
   place_inputs();
+  place_numbers();
   for (std::size_t u = 0; u < units; ++u) place_parameters(u);
   for (std::size_t u = 0; u < units; ++u) place_values(u);
   place_gradients();
@@ -119,6 +121,15 @@ void ReferenceBuilder::place_inputs() {
   loss_ = reserve({});
   out_.tensors.push_back(
       {.name = "loss", .ref = {.kind = StateRef::Kind::loss}, .address = loss_.address});
+}
+
+void ReferenceBuilder::place_numbers() {
+  for (std::size_t i = 0; i < reference_.numbers.size(); ++i) {
+    numbers_.push_back(reserve({}));
+    out_.tensors.push_back({.name = reference_.numbers[i],
+                            .ref = {.kind = StateRef::Kind::number, .tensor = static_cast<int>(i)},
+                            .address = numbers_.back().address});
+  }
 }
 
 void ReferenceBuilder::place_parameters(std::size_t unit) {
@@ -301,6 +312,11 @@ void ReferenceBuilder::add_losses() {
       .inputs = 2,
       .outputs = 1,
       .statements = {{.result = {2, {}}, .products = {{.operands = {{0, {0}}, {1, {0}}}}}}}};
+  Place scaled = seeds_;
+  if (!numbers_.empty()) {
+    scaled.address = out_.list.reserve(elements_in(scaled.extents));
+    call(kernel(reference_.scale_kernel), {seeds_, numbers_.front()}, {scaled});
+  }
   for (std::size_t u = 0; u < reference_.units.size(); ++u) {
     const int loss = kind_of(u).loss;
     if (loss < 0) continue;
@@ -310,7 +326,7 @@ void ReferenceBuilder::add_losses() {
     const Place share = reserve({});
     call(kWeighted, {seeds_, value}, {share});
     add_to(loss_, share);
-    if (gradients_[u][at(loss)].address >= 0) add_to(gradients_[u][at(loss)], seeds_);
+    if (gradients_[u][at(loss)].address >= 0) add_to(gradients_[u][at(loss)], scaled);
   }
 }
 
@@ -347,27 +363,44 @@ ReferenceBuilder::Place ReferenceBuilder::gradient_of_parameter(std::size_t unit
   return gradient_of(values_[unit][at(kind_of(unit).parameters[parameter].value)]);
 }
 
-/// The factor that limits the gradients' norm; none: it is not limited.
-std::vector<ReferenceBuilder::Place> ReferenceBuilder::norm_and_limit() {
-  if (reference_.norm_kernel < 0) return {};
-  const Place squares = reserve({});
-  const Place factor = reserve({});
-  zero(squares);
+/// What a kernel gives of each gradient, added up over all of them.
+ReferenceBuilder::Place ReferenceBuilder::sum_over_gradients(int measure) {
+  const Place sum = reserve({});
+  zero(sum);
   for (std::size_t u = 0; u < reference_.units.size(); ++u) {
     const ReferenceKind& kind = kind_of(u);
     for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
       if (kind.parameters[p].tied || !kind.parameters[p].trainable) continue;
       const Place share = reserve({});
-      call(kernel(reference_.norm_kernel), {gradient_of_parameter(u, p)}, {share});
-      add_to(squares, share);
+      call(kernel(measure), {gradient_of_parameter(u, p)}, {share});
+      add_to(sum, share);
     }
   }
-  call(kernel(reference_.clip_kernel), {squares}, {factor});
-  return {factor};
+  return sum;
+}
+
+/// What all updates take beside their own: the factor of gradients, the count of overflows.
+std::vector<ReferenceBuilder::Place> ReferenceBuilder::update_numbers() {
+  std::vector<Place> out;
+  std::vector<Place> inputs;
+  if (reference_.norm_kernel >= 0) inputs.push_back(sum_over_gradients(reference_.norm_kernel));
+  if (!numbers_.empty()) inputs.push_back(numbers_.front());
+  if (reference_.clip_kernel >= 0) {
+    out.push_back(reserve({}));
+    call(kernel(reference_.clip_kernel), inputs, {out.back()});
+  }
+  if (!numbers_.empty()) out.push_back(sum_over_gradients(reference_.overflow_kernel));
+  return out;
+}
+
+void ReferenceBuilder::adjust_numbers(const Place& overflows) {
+  std::vector<Place> inputs = numbers_;
+  inputs.push_back(overflows);
+  call(kernel(reference_.adjust_kernel), inputs, numbers_);
 }
 
 void ReferenceBuilder::update() {
-  const std::vector<Place> factor = norm_and_limit();
+  const std::vector<Place> numbers = update_numbers();
   for (const ReferenceTensor& tensor : std::vector<ReferenceTensor>(out_.tensors)) {
     if (tensor.ref.kind != StateRef::Kind::parameter) continue;
     const ReferenceParameter& parameter = parameter_of(reference_, tensor.ref);
@@ -384,9 +417,10 @@ void ReferenceBuilder::update() {
     }
     const std::vector<Place> outputs = inputs;
     inputs.push_back(gradient_of_parameter(at(tensor.ref.unit), at(tensor.ref.tensor)));
-    inputs.insert(inputs.end(), factor.begin(), factor.end());
+    inputs.insert(inputs.end(), numbers.begin(), numbers.end());
     call(kernel(rule.kernel), inputs, outputs);
   }
+  if (!numbers_.empty()) adjust_numbers(numbers.back());
 }
 
 }  // namespace placet::algebra

@@ -13,7 +13,8 @@
 
 namespace placet::algebra {
 
-/// A tensor of the reference that lives on: a parameter, an optimizer state, an input or the loss.
+/// A tensor of the reference that lives on: a parameter, an optimizer state, a number of the step,
+/// an input or the loss.
 struct ReferenceTensor {
   std::string name;  // "layers.1.mlp.up.weight", "m of ...", "loss"
   StateRef ref;
@@ -63,7 +64,10 @@ class ReferenceBuilder {
   void add_losses();
   void backward(std::size_t unit);
   void update();
-  std::vector<Place> norm_and_limit();
+  void place_numbers();
+  Place sum_over_gradients(int measure);
+  std::vector<Place> update_numbers();
+  void adjust_numbers(const Place& overflows);
   Place gradient_of_parameter(std::size_t unit, std::size_t parameter);
   std::vector<Place> places_of(std::size_t unit, const std::vector<int>& values) const;
   static Binding bound(const Kernel& kernel, const std::vector<Place>& inputs,
@@ -87,6 +91,7 @@ class ReferenceBuilder {
   Place count_;
   Place seeds_;
   Place loss_;
+  std::vector<Place> numbers_;
 };
 
 /// What random numbers are drawn for: the draw of an application or an instruction.

@@ -137,8 +137,9 @@ class Comparison {
 
   void draw_state(const KeyedHash& hash) {
     for (const ReferenceTensor& tensor : reference_.tensors) {
-      const bool is_state =
-          tensor.ref.kind == StateRef::Kind::parameter || tensor.ref.kind == StateRef::Kind::state;
+      const bool is_state = tensor.ref.kind == StateRef::Kind::parameter ||
+                            tensor.ref.kind == StateRef::Kind::state ||
+                            tensor.ref.kind == StateRef::Kind::number;
       if (is_state) draw(tensor, hash, hash.start(kStateNumber));
     }
   }

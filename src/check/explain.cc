@@ -254,7 +254,14 @@ class Difference {
       return compare(expected_one, found_one);
     }
     compare(mine.front(), theirs.front());
-    if (e.text.starts_with(kLimit)) out_.finding.condition = Condition::update_integrity;
+    if (steers(e, mine.size())) out_.finding.condition = Condition::update_integrity;
+  }
+
+  /// Whether what is wrong is a number that steers updates: it makes the factor of gradients or the
+  /// next scale of the loss, or it is all that is wrong of what decides whether a step counts.
+  static bool steers(const Node& node, std::size_t wrong) {
+    const auto is = [&](std::string_view function) { return node.text.starts_with(function); };
+    return is(kLimit) || is(kNextScale) || is(kNextCount) || (is(kDecision) && wrong == 1);
   }
 
   /// What a node is named without its version.
@@ -371,6 +378,10 @@ class Difference {
   static constexpr std::size_t kLongestChain = 8;
   /// The function that makes a factor of the gradients' norm.
   static constexpr std::string_view kLimit = "limited";
+  /// Those of a scaled loss: what the next step has, and what it leaves as it was.
+  static constexpr std::string_view kNextScale = "rescaled";
+  static constexpr std::string_view kNextCount = "counted";
+  static constexpr std::string_view kDecision = "unless";
 
   const Nodes& nodes_;
   const Machine& machine_;

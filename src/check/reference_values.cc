@@ -22,6 +22,9 @@ ReferenceValues::ReferenceValues(const Program& program, Nodes& nodes, KernelVal
     const int parameters = static_cast<int>(kind_of(u).parameters.size());
     for (int p = 0; p < parameters; ++p) begin_state(static_cast<int>(u), p);
   }
+  for (const std::string& number : reference.numbers) {
+    numbers_.push_back(nodes_.leaf(number + " before the step", {}));
+  }
   inputs_.resize(reference.inputs.size());
   bring_samples();
 }
@@ -58,6 +61,7 @@ std::string ReferenceValues::name_of(const StateRef& ref) const {
   if (ref.kind == StateRef::Kind::input) return program_.reference.inputs[at(ref.tensor)].name;
   if (ref.kind == StateRef::Kind::zero) return "zero";
   if (ref.kind == StateRef::Kind::loss) return "loss";
+  if (ref.kind == StateRef::Kind::number) return program_.reference.numbers.at(at(ref.tensor));
   const ReferenceKind& kind = kind_of(at(ref.unit));
   const std::string name = with_number(at(ref.unit), kind.parameters[at(ref.tensor)].name);
   if (ref.kind == StateRef::Kind::parameter) return name;
@@ -66,6 +70,8 @@ std::string ReferenceValues::name_of(const StateRef& ref) const {
 }
 
 const std::vector<int>& ReferenceValues::dims_of(const StateRef& ref) const {
+  static const std::vector<int> kNone;
+  if (ref.kind == StateRef::Kind::number) return kNone;
   if (ref.kind == StateRef::Kind::input) return program_.reference.inputs[at(ref.tensor)].dims;
   const ReferenceKind& kind = kind_of(at(ref.unit));
   return kind.values[at(kind.parameters[at(ref.tensor)].value)].dims;
@@ -73,6 +79,7 @@ const std::vector<int>& ReferenceValues::dims_of(const StateRef& ref) const {
 
 NodeId ReferenceValues::value_of(const StateRef& ref) const {
   if (ref.kind == StateRef::Kind::input) return inputs_.at(at(ref.tensor));
+  if (ref.kind == StateRef::Kind::number) return numbers_.at(at(ref.tensor));
   if (ref.kind == StateRef::Kind::loss) return nodes_.node_of(loss_);
   Key key = key_of(ref.unit, ref.tensor);
   std::get<2>(key) = ref.kind == StateRef::Kind::state ? ref.state : -1;
@@ -204,7 +211,12 @@ Tensor ReferenceValues::begin_backward(const Tensor& losses) {
   static const Kernel kWeighted =
       kernel_from("kernel weighted(y[...], d[...]) -> (l[]) {\n l[] = y[...] * d[...]\n}");
   add_to(loss_, call(kWeighted, {losses, gradient}, "", {})[0]);
-  return gradient;
+  return numbers_.empty() ? gradient : scaled(gradient);
+}
+
+/// The gradient of each token's loss times the scale of the loss.
+Tensor ReferenceValues::scaled(const Tensor& gradient) {
+  return call(program_.reference.scale_kernel, {gradient, whole(numbers_.front(), {})})[0];
 }
 
 /// One kernel of backward: gradients of what went into it.
@@ -230,17 +242,52 @@ void ReferenceValues::go_back(std::size_t unit, const BackwardApplication& b,
   }
 }
 
+/// What a kernel gives of each gradient, added up over all of them.
+Tensor ReferenceValues::sum_over_gradients(int kernel, const std::string& name) {
+  Tensor total;
+  for (const auto& [key, gradient] : gradients_) add_to(total, call(kernel, {gradient})[0]);
+  if (total.items.size() == 1) nodes_.name(total.items[0].node, name);
+  return total;
+}
+
+/// What all updates take beside their own: the factor of gradients, the count of overflows.
+std::vector<Tensor> ReferenceValues::update_numbers() {
+  const Reference& reference = program_.reference;
+  std::vector<Tensor> out;
+  std::vector<Tensor> inputs;
+  if (reference.norm_kernel >= 0) {
+    inputs.push_back(sum_over_gradients(reference.norm_kernel, "squared norm of the gradients"));
+  }
+  if (!numbers_.empty()) inputs.push_back(whole(numbers_.front(), {}));
+  if (reference.clip_kernel >= 0) {
+    out.push_back(call(reference.clip_kernel, inputs)[0]);
+    nodes_.name(out.back().items[0].node, reference.norm_kernel >= 0
+                                              ? "factor that limits the gradient's norm"
+                                              : "factor that undoes the scale of the loss");
+  }
+  if (!numbers_.empty()) {
+    out.push_back(
+        sum_over_gradients(reference.overflow_kernel, "number of entries that overflowed"));
+  }
+  return out;
+}
+
+void ReferenceValues::adjust_numbers(const Tensor& overflows) {
+  std::vector<Tensor> inputs;
+  inputs.reserve(numbers_.size() + 1);
+  for (NodeId number : numbers_) inputs.push_back(whole(number, {}));
+  inputs.push_back(overflows);
+  const std::vector<Tensor> made = call(program_.reference.adjust_kernel, inputs);
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    numbers_[i] = nodes_.node_of(made[i]);
+    nodes_.name(numbers_[i],
+                program_.reference.numbers[i] + " after step " + std::to_string(step_ + 1));
+  }
+}
+
 void ReferenceValues::update() {
   const Reference& reference = program_.reference;
-  Tensor factor;
-  if (reference.norm_kernel >= 0) {
-    Tensor total;
-    for (const auto& [key, gradient] : gradients_) {
-      add_to(total, call(reference.norm_kernel, {gradient})[0]);
-    }
-    factor = call(reference.clip_kernel, {total})[0];
-    nodes_.name(factor.items[0].node, "factor that limits the gradient's norm");
-  }
+  const std::vector<Tensor> numbers = update_numbers();
   for (const auto& [key, gradient] : gradients_) {
     const auto& [unit, parameter, none] = key;
     const int rule = kind_of(at(unit)).parameters[at(parameter)].rule;
@@ -251,7 +298,7 @@ void ReferenceValues::update() {
       inputs.push_back(whole(state_.at({unit, parameter, static_cast<int>(s)}), dims));
     }
     inputs.push_back(gradient);
-    if (reference.clip_kernel >= 0) inputs.push_back(factor);
+    inputs.insert(inputs.end(), numbers.begin(), numbers.end());
     const std::vector<Tensor> made = call(how.kernel, inputs);
     const std::string after = " after step " + std::to_string(step_ + 1);
     for (std::size_t o = 0; o < made.size(); ++o) {
@@ -265,6 +312,7 @@ void ReferenceValues::update() {
       nodes_.name(node, name_of(ref) + after);
     }
   }
+  if (!numbers_.empty()) adjust_numbers(numbers.back());
 }
 
 }  // namespace placet

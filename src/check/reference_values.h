@@ -44,6 +44,10 @@ class ReferenceValues {
   void begin_state(int unit, int parameter);
   Tensor begin_backward(const Tensor& losses);
   void go_back(std::size_t unit, const BackwardApplication& b, std::vector<Tensor>& gradients);
+  Tensor scaled(const Tensor& gradient);
+  Tensor sum_over_gradients(int kernel, const std::string& name);
+  std::vector<Tensor> update_numbers();
+  void adjust_numbers(const Tensor& overflows);
   void update();
   const ReferenceKind& kind_of(std::size_t unit) const;
 
@@ -53,6 +57,7 @@ class ReferenceValues {
   int step_ = 0;
   std::map<Key, NodeId> state_;
   std::vector<NodeId> inputs_;
+  std::vector<NodeId> numbers_;
   Tensor loss_;                                             // of the step that was run last
   std::vector<std::vector<BackwardApplication>> backward_;  // by kind
   Tensor stream_;

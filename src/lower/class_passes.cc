@@ -370,6 +370,10 @@ class ClassWriter {
     for (int input = 0; input < static_cast<int>(in_.model.reference.inputs.size()); ++input) {
       for (const MicroBatches& own : taken(input)) hold_input(out, input, own);
     }
+    for (std::size_t n = 0; n < in_.model.reference.numbers.size(); ++n) {
+      const StateRef number{.kind = StateRef::Kind::number, .tensor = static_cast<int>(n)};
+      out.initial.push_back({.buffer = number_buffer(in_, n), .pieces = {number}});
+    }
   }
 
   void hold_input(DeviceClass& out, int input, const MicroBatches& own) {

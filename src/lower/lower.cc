@@ -55,6 +55,7 @@ ReferenceRequest request_of(const Job& job) {
   const Optimizer optimizer = job.optimizer;
   request.rule_of = [optimizer](const Parameter& p) { return is_other(optimizer, p) ? 1 : 0; };
   request.clips = job.clips_by_global_norm;
+  request.scales_loss = job.scales_loss_dynamically;
   request.balance = balance_of(job.balance);
   return request;
 }

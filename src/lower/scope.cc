@@ -168,11 +168,6 @@ void require_training(const Job& job) {
     refuse("--routing", "capacity", "drops tokens past an expert's capacity: no step program yet",
            "routing that drops no token: balanced, expected=SKEW or worst");
   }
-  if (job.scales_loss_dynamically) {
-    refuse("--precision", job.precision.name,
-           "scales the loss and skips steps that overflow: no step program yet",
-           "a precision without loss scaling, such as bf16");
-  }
 }
 
 }  // namespace

@@ -45,6 +45,11 @@ BufferRef count_buffer(Lowering& in) {
   return {.family = in.writer.family("tokens", kScalarType, Indexing::none)};
 }
 
+BufferRef number_buffer(Lowering& in, std::size_t number) {
+  return {.family =
+              in.writer.family(in.model.reference.numbers.at(number), kScalarType, Indexing::none)};
+}
+
 BufferRef loss_buffer(Lowering& in) {
   return {.family = in.writer.family("loss", kScalarType, Indexing::none)};
 }

@@ -100,7 +100,17 @@ void UnitBackward::begin_gradients() {
   instruction.outputs = {seed.buffer};
   instruction.label = "loss-weight";
   w_.add(std::move(instruction));
+  if (!reference.numbers.empty()) scale_loss(seed.buffer);
   values_.hold_gradient(kind_.loss, seed);
+}
+
+void UnitBackward::scale_loss(const BufferRef& seed) {
+  Instruction scale{.kind = InstructionKind::compute};
+  scale.kernel = w_.add_kernel(in_.model.kernels[at(in_.model.reference.scale_kernel)]);
+  scale.inputs = {seed, number_buffer(in_, 0)};
+  scale.outputs = {seed};
+  scale.label = "loss-scale";
+  w_.add(std::move(scale));
 }
 
 /// Lets go of all that backward reads but for what is kept.

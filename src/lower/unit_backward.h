@@ -28,6 +28,7 @@ class UnitBackward {
  private:
   void begin(const std::map<int, std::vector<Held>>& left);
   void begin_gradients();
+  void scale_loss(const BufferRef& seed);
   void finish_values(const std::set<int>& keep);
   void run(std::size_t b);
   void run_inputs(std::size_t b);

@@ -38,6 +38,8 @@ Spread stream_spread(Lowering& in);
 BufferRef input_buffer(Lowering& in, int input);
 /// The number of weighted tokens of the step.
 BufferRef count_buffer(Lowering& in);
+/// One of the numbers that last from step to step (Reference::numbers).
+BufferRef number_buffer(Lowering& in, std::size_t number);
 /// The weighted sum of the losses of all tokens of the step.
 BufferRef loss_buffer(Lowering& in);
 

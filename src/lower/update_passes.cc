@@ -5,22 +5,28 @@
 #include <vector>
 
 #include "lower/class_passes.h"
-#include "program/kernel_text.h"
+#include "lower/update_numbers.h"
 #include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
 
-const BufferType kScalar{.dtype = Dtype::fp32, .pieces = {{}}, .flat = {}};
+/// The part of the mesh that divides layers; -1: none does.
+int layer_part_of(const Lowering& in) {
+  const int layer = layer_axis(in.job.placement);
+  return layer < 0 ? -1 : in.mesh.parts[at(layer)].front();
+}
 
 class UpdateWriter {
  public:
   UpdateWriter(Lowering& in, const UnitTable& table, const StagePlan& stage)
-      : in_(in), w_(in.writer), table_(table), stage_(stage) {
-    const int layer = layer_axis(in.job.placement);
-    if (layer >= 0) layer_part_ = in.mesh.parts[at(layer)].front();
-  }
+      : in_(in),
+        w_(in.writer),
+        table_(table),
+        stage_(stage),
+        layer_part_(layer_part_of(in)),
+        numbers_(in, table, layer_part_) {}
 
   void write() {
     for (const HeldPlan& held : plans_held(in_, table_, stage_)) {
@@ -37,17 +43,16 @@ class UpdateWriter {
     }
     join_shared();
     w_.set_phase(StepPhase::update);
-    const bool limits = in_.model.reference.norm_kernel >= 0;
-    // The norm needs all gradients before the first update.
-    if (limits) {
+    const bool all_first = numbers_.needs_gradients();
+    if (all_first) {
       for (const UnitUpdates& unit : units) gather_gradients(unit);
-      limit_norm();
+      numbers_.make(own_gradients());
     }
     for (const UnitUpdates& unit : units) {
-      if (!limits) gather_gradients(unit);
+      if (!all_first) gather_gradients(unit);
       update_unit(unit);
     }
-    for (const BufferRef& ref : numbers_) free_buffer(ref);
+    numbers_.finish();
   }
 
  private:
@@ -220,100 +225,17 @@ class UpdateWriter {
     return all ? std::vector<std::int64_t>{} : among;
   }
 
-  // --- the norm
-
-  AxisList owner_axes(const ParameterPlan& plan) const {
-    AxisList axes = united(plan.cut, plan.owned);
-    if (layer_part_ >= 0) axes = united(axes, {layer_part_});
-    return axes;
-  }
-
-  /// Squares of all parts: each owner adds its own; what several hold counts in equal shares.
-  void limit_norm() {
-    AxisList owners;
-    for (const UnitParameters& unit : table_.parameters) {
-      for (const ParameterPlan& plan : unit.plans) {
-        if (plan.trainable) owners = united(owners, owner_axes(plan));
-      }
+  /// Gradients as they are before the first update.
+  std::vector<OwnGradient> own_gradients() const {
+    std::vector<OwnGradient> out;
+    for (const Update& u : updates_) {
+      out.push_back(
+          {.plan = u.held.plan,
+           .buffer = u.gradient,
+           .left = u.left,
+           .holders = layer_part_ < 0 ? 1 : static_cast<std::int64_t>(holders(u.held).size())});
     }
-    total_ = {.family = w_.family("norm", kScalar, Indexing::none)};
-    alloc_buffer(total_);
-    numbers_.push_back(total_);
-    zero(total_);
-    for (const Update& u : updates_) add_squares(u, owners);
-    w_.reduce({total_}, owners, Combine::sum, "norm");
-    factor_ = {.family = w_.family("limit", kScalar, Indexing::none)};
-    alloc_buffer(factor_);
-    numbers_.push_back(factor_);
-    call(InstructionKind::norm, in_.model.reference.clip_kernel, {total_}, {factor_}, "limit");
-  }
-
-  void zero(const BufferRef& ref) {
-    Instruction instruction{.kind = InstructionKind::zero};
-    instruction.outputs = {ref};
-    w_.add(std::move(instruction));
-  }
-
-  void call(InstructionKind kind, int model_kernel, std::vector<BufferRef> inputs,
-            std::vector<BufferRef> outputs, const std::string& label) {
-    Instruction instruction{.kind = kind};
-    instruction.kernel = w_.add_kernel(in_.model.kernels[at(model_kernel)]);
-    instruction.inputs = std::move(inputs);
-    instruction.outputs = std::move(outputs);
-    instruction.label = label;
-    w_.add(std::move(instruction));
-  }
-
-  /// How many devices of the owners hold the same part.
-  std::int64_t sharers(const Update& u, std::size_t piece, const AxisList& owners) const {
-    AxisList divided = u.left;
-    for (const Division& by : u.held.plan->spread[piece].by) divided = united(divided, axes_of(by));
-    if (layer_part_ >= 0) divided = united(divided, {layer_part_});
-    std::int64_t n = 1;
-    for (int a : minus(owners, divided)) n *= in_.mesh.axes[at(a)].degree;
-    return layer_part_ < 0 ? n : n * static_cast<std::int64_t>(holders(u.held).size());
-  }
-
-  /// Parts of a row of pieces that different numbers of devices hold cannot be told apart.
-  void require_equal_sharers(const Update& u, const AxisList& owners) const {
-    for (std::size_t i = 1; i < u.held.plan->pieces.size(); ++i) {
-      if (sharers(u, i, owners) != sharers(u, 0, owners)) {
-        refuse("--placement", u.held.plan->name,
-               "has key and value rows that several devices hold, in shards of a limited gradient: "
-               "no step program yet",
-               "tensor axes of at most as many devices as key and value heads");
-      }
-    }
-  }
-
-  void add_squares(const Update& u, const AxisList& owners) {
-    const BufferRef part{.family = w_.family("norm.part", kScalar, Indexing::none)};
-    const std::size_t pieces = u.held.plan->pieces.size();
-    if (!u.left.empty()) require_equal_sharers(u, owners);
-    for (std::size_t i = 0; i < pieces; ++i) {
-      BufferRef gradient = u.gradient;
-      if (pieces > 1 && u.left.empty()) gradient.piece = static_cast<int>(i);
-      alloc_buffer(part);
-      call(InstructionKind::norm, in_.model.reference.norm_kernel, {gradient}, {part},
-           u.held.plan->name);
-      add_scaled(part, sharers(u, i, owners));
-      free_buffer(part);
-      if (u.gradient.piece == gradient.piece) break;
-    }
-  }
-
-  void add_scaled(const BufferRef& part, std::int64_t sharers) {
-    if (sharers > 1) {
-      Instruction scale{.kind = InstructionKind::scale};
-      scale.kernel =
-          w_.add_kernel(kernel_from("kernel scaled(x[...]) -> (y[...]) {\n y[...] = x[...]\n}"));
-      scale.inputs = {part};
-      scale.outputs = {part};
-      scale.factor = Rational(1, sharers);
-      scale.label = "norm";
-      w_.add(std::move(scale));
-    }
-    w_.move(InstructionKind::accumulate, part, total_);
+    return out;
   }
 
   // --- the update
@@ -376,6 +298,10 @@ class UpdateWriter {
     }
   }
 
+  int rule_kernel(const ParameterPlan& plan) const {
+    return in_.model.reference.rules[at(plan.rule)].kernel;
+  }
+
   void update(Update& u) {
     const ParameterPlan& plan = *u.held.plan;
     const BufferRef own = plan.has_master ? u.state.front() : updated_part(u);
@@ -383,9 +309,13 @@ class UpdateWriter {
     inputs.insert(inputs.end(), u.state.begin() + (plan.has_master ? 1 : 0), u.state.end());
     std::vector<BufferRef> outputs = inputs;
     inputs.push_back(u.gradient);
-    if (in_.model.reference.clip_kernel >= 0) inputs.push_back(factor_);
-    call(InstructionKind::update, in_.model.reference.rules[at(plan.rule)].kernel, inputs, outputs,
-         plan.name);
+    inputs.insert(inputs.end(), numbers_.taken().begin(), numbers_.taken().end());
+    Instruction update{.kind = InstructionKind::update};
+    update.kernel = w_.add_kernel(in_.model.kernels[at(rule_kernel(plan))]);
+    update.inputs = std::move(inputs);
+    update.outputs = std::move(outputs);
+    update.label = plan.name;
+    w_.add(std::move(update));
     if (u.made) temporary_.push_back(u.gradient);
     if (plan.has_master) from_master(u);
     for (const auto& [from, to] : u.back) bring(from, to);
@@ -571,8 +501,7 @@ class UpdateWriter {
   int layer_part_ = -1;
   std::vector<Update> updates_;
   std::vector<BufferRef> temporary_;  // of the unit that is updated
-  std::vector<BufferRef> numbers_;    // norm and limit
-  BufferRef total_, factor_;
+  UpdateNumbers numbers_;
 };
 
 }  // namespace

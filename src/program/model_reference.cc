@@ -32,6 +32,9 @@ class Builder {
     tie_parameters();
     r.choices = {"loss: mean over the weighted tokens of the global batch", balance(),
                  "capacity: none", "random numbers: by logical position"};
+    if (request_.scales_loss) {
+      r.choices.push_back("loss scale: dynamic; a step in which a gradient overflows is skipped");
+    }
     if (predictions() > 0) {
       r.choices.push_back(
           "multi-token prediction: its loss is added with one weight for all tokens");
@@ -69,9 +72,31 @@ class Builder {
     if (request_.clips) {
       r.norm_kernel =
           unit_.add_kernel("kernel squares(g[...]) -> (q[]) {\n q[] = g[...] * g[...]\n}");
+    }
+    if (request_.scales_loss) add_scaling();
+    if (request_.clips && request_.scales_loss) {
+      r.clip_kernel =
+          unit_.add_kernel("kernel limit(q[], s[]) -> (c[]) {\n c[] = limited(q[], s[])\n}");
+    } else if (request_.clips) {
       r.clip_kernel = unit_.add_kernel("kernel limit(q[]) -> (c[]) {\n c[] = limited(q[])\n}");
+    } else if (request_.scales_loss) {
+      r.clip_kernel = unit_.add_kernel("kernel unscale(s[]) -> (c[]) {\n c[] = inv(s[])\n}");
     }
     for (std::size_t i = 0; i < request_.rules.size(); ++i) add_rule(i);
+  }
+
+  /// The loss is multiplied by a number that grows while steps pass without overflow, and shrinks
+  /// with one that has some; such a step changes nothing else (Micikevicius et al., 2018, §3.2).
+  void add_scaling() {
+    Reference& r = out_.reference;
+    r.numbers = {"loss-scale", "steps-without-overflow"};
+    r.scale_kernel =
+        unit_.add_kernel("kernel scale(d[...], s[]) -> (e[...]) {\n e[...] = d[...] * s[]\n}");
+    r.overflow_kernel = unit_.add_kernel(
+        "kernel overflow(g[...]) -> (f[]) {\n i[...] = nonfinite(g[...])\n f[] = i[...]\n}");
+    r.adjust_kernel = unit_.add_kernel(
+        "kernel adjust(s[], k[], f[]) -> (t[], l[]) {\n t[] = rescaled(s[], k[], f[])\n"
+        " l[] = counted(k[], f[])\n}");
   }
 
   /// New states from the old ones and the gradient, then the parameter from all of them.
@@ -82,20 +107,31 @@ class Builder {
     std::string outputs = "q[...]";
     std::string lines;
     std::string g = "g[...]";
-    if (request_.clips) {
+    const bool factor = out_.reference.clip_kernel >= 0;
+    const bool skips = request_.scales_loss;
+    if (factor) {
       lines += " h[...] = g[...] * c[]\n";
       g = "h[...]";
     }
+    // What was made is taken unless the step is skipped.
+    const auto make = [&](const std::string& result, const std::string& old,
+                          const std::string& made) {
+      if (!skips) return " " + result + "[...] = " + made + "\n";
+      return " new." + result + "[...] = " + made + "\n " + result + "[...] = unless(" + old +
+             "[...], new." + result + "[...], f[])\n";
+    };
     std::string made = "p[...]";
     for (std::size_t s = 0; s < states.size(); ++s) {
-      const std::string n = std::to_string(s);
-      inputs += ", s" + n + "[...]";
-      outputs += ", t" + n + "[...]";
-      lines += " t" + n + "[...] = moment" + n + mark + "(s" + n + "[...], " + g + ")\n";
-      made += ", t" + n + "[...]";
+      const std::string old = "s" + std::to_string(s);
+      const std::string next = "t" + std::to_string(s);
+      inputs += ", " + old + "[...]";
+      outputs += ", " + next + "[...]";
+      lines +=
+          make(next, old, "moment" + std::to_string(s) + mark + "(" + old + "[...], " + g + ")");
+      made += std::string(", ") + (skips ? "new." : "") + next + "[...]";
     }
-    lines += " q[...] = stepped" + mark + "(" + made + ", " + g + ")\n";
-    inputs += std::string(", g[...]") + (request_.clips ? ", c[]" : "");
+    lines += make("q", "p", "stepped" + mark + "(" + made + ", " + g + ")");
+    inputs += std::string(", g[...]") + (factor ? ", c[]" : "") + (skips ? ", f[]" : "");
     out_.reference.rules.push_back(
         {.kernel = unit_.add_kernel("kernel update" + mark + "(" + inputs + ") -> (" + outputs +
                                     ") {\n" + lines + "}"),

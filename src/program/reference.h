@@ -80,7 +80,8 @@ struct ReferenceUnit {
 };
 
 /// How a parameter is updated: a kernel over dims "...", from the parameter, its states, its
-/// gradient and (where the gradient's norm is limited) a factor, to the parameter and its states.
+/// gradient, (where there is one) the factor of gradients and (where the loss is scaled) the number
+/// of entries that overflowed, to the parameter and its states.
 struct UpdateRule {
   int kernel = 0;
   std::vector<std::string> states;  // "first moment"
@@ -96,8 +97,16 @@ struct Reference {
   /// Kernel from an input of weights to its sum over all samples; from weights and that sum to the
   /// gradient of each token's loss; the input of weights.
   int count_kernel = -1, seed_kernel = -1, weights = -1;
-  /// Kernels of the gradient's squared norm and of the factor made from it; -1: not limited.
+  /// Kernel of a gradient's squared norm; -1: not limited. Kernel of the factor by which gradients
+  /// are multiplied for the update, from the squared norm of all of them (where it is limited) and
+  /// the scale of the loss (where it is scaled); -1: there is none.
   int norm_kernel = -1, clip_kernel = -1;
+  /// Numbers that last from one step to the next, the scale of the loss first; none: it is not
+  /// scaled. Kernels from the gradient of each token's loss and the scale to what backward begins
+  /// with; of the entries of a gradient that are not finite, counted; from all numbers and the
+  /// count over all gradients to the numbers of the next step.
+  std::vector<std::string> numbers;
+  int scale_kernel = -1, overflow_kernel = -1, adjust_kernel = -1;
   std::vector<std::string> choices;  // "loss: mean over valid tokens of the global batch"
 
   friend bool operator==(const Reference&, const Reference&) = default;
@@ -105,10 +114,10 @@ struct Reference {
 
 /// What a tensor of the initial state is; `loss` stands in results only.
 struct StateRef {
-  enum class Kind : std::uint8_t { parameter, state, input, zero, loss };
+  enum class Kind : std::uint8_t { parameter, state, input, zero, loss, number };
   Kind kind = Kind::zero;
   int unit = 0;
-  int tensor = 0;  // position in ReferenceKind::parameters, or in Reference::inputs
+  int tensor = 0;  // position in ReferenceKind::parameters, or in Reference::inputs or ::numbers
   int state = 0;   // position in UpdateRule::states
 
   friend bool operator==(const StateRef&, const StateRef&) = default;

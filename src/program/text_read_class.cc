@@ -53,15 +53,17 @@ struct WrittenState {
   std::string tensor;
   std::string state;
   int unit = -1;  // as stated; -1: that of the buffer
-  int input = 0;  // of an input: its position
+  int input = 0;  // of an input or a number: its position
 };
 
 WrittenState read_written_state(ProgramReader& r) {
-  static constexpr std::array<std::string_view, 5> kWords = {"parameter", "state", "input", "zero",
-                                                             "loss"};
+  static constexpr std::array<std::string_view, 6> kWords = {"parameter", "state", "input",
+                                                             "zero",      "loss",  "number"};
   WrittenState s;
-  s.kind = static_cast<StateRef::Kind>(read_choice(r.in, "parameter, state, input, zero or loss", 5,
-                                                   [](int i) { return kWords[as_index(i)]; }));
+  s.kind = static_cast<StateRef::Kind>(
+      read_choice(r.in, "parameter, state, input, zero, loss or number",
+                  static_cast<int>(kWords.size()), [](int i) { return kWords[as_index(i)]; }));
+  if (s.kind == StateRef::Kind::number) s.input = r.numbers.expect(r.in);
   if (s.kind == StateRef::Kind::input) s.input = r.inputs.expect(r.in);
   if (s.kind == StateRef::Kind::state) {
     s.state = r.in.expect_name("a state of the optimizer");
@@ -79,7 +81,7 @@ WrittenState read_written_state(ProgramReader& r) {
 
 StateRef resolved(ProgramReader& r, const WrittenState& s, const BufferRef& buffer) {
   StateRef state{.kind = s.kind};
-  if (s.kind == StateRef::Kind::input) state.tensor = s.input;
+  if (s.kind == StateRef::Kind::input || s.kind == StateRef::Kind::number) state.tensor = s.input;
   if (s.kind != StateRef::Kind::parameter && s.kind != StateRef::Kind::state) return state;
   state.unit = s.unit;
   if (s.unit < 0) {

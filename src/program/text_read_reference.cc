@@ -1,5 +1,6 @@
 // The reader of the reference.
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
@@ -32,17 +33,14 @@ class ReferenceReader {
   };
 
   void read_item() {
+    static const std::vector<std::string> kItems = {
+        "input", "weights",  "count",  "seed", "norm", "clip",  "number",
+        "scale", "overflow", "adjust", "rule", "kind", "units", "choice"};
     if (in_.take("input")) return read_input();
     if (in_.take("weights")) {
       reference_.weights = r_.inputs.expect(in_);
-    } else if (in_.take("count")) {
-      reference_.count_kernel = r_.kernels.expect(in_);
-    } else if (in_.take("seed")) {
-      reference_.seed_kernel = r_.kernels.expect(in_);
-    } else if (in_.take("norm")) {
-      reference_.norm_kernel = r_.kernels.expect(in_);
-    } else if (in_.take("clip")) {
-      reference_.clip_kernel = r_.kernels.expect(in_);
+    } else if (in_.take("number")) {
+      reference_.numbers.push_back(r_.numbers.name(r_.numbers.declare(in_)));
     } else if (in_.take("choice")) {
       reference_.choices.push_back(in_.expect_text("a choice in words"));
     } else if (in_.take("rule")) {
@@ -51,14 +49,32 @@ class ReferenceReader {
       read_kind();
     } else if (in_.take("units")) {
       read_units();
-    } else {
-      static const std::vector<std::string> kItems = {"input", "weights", "count", "seed", "norm",
-                                                      "clip",  "choice",  "rule",  "kind", "units"};
+    } else if (!read_step_kernel()) {
       const std::string word(in_.token());
       in_.next();
-      in_.refuse_unknown(
-          word, "input, weights, count, seed, norm, clip, rule, kind, units, choice or }", kItems);
+      std::string allowed;
+      for (const std::string& item : kItems) allowed += item + ", ";
+      in_.refuse_unknown(word, allowed.substr(0, allowed.size() - 2) + " or }", kItems);
     }
+  }
+
+  /// "norm squares": a kernel of the step. False: no such word stands here.
+  bool read_step_kernel() {
+    using Field = int Reference::*;
+    static constexpr std::array<std::pair<std::string_view, Field>, 7> kKernels = {
+        {{"count", &Reference::count_kernel},
+         {"seed", &Reference::seed_kernel},
+         {"norm", &Reference::norm_kernel},
+         {"clip", &Reference::clip_kernel},
+         {"scale", &Reference::scale_kernel},
+         {"overflow", &Reference::overflow_kernel},
+         {"adjust", &Reference::adjust_kernel}}};
+    for (const auto& [word, field] : kKernels) {
+      if (!in_.take(word)) continue;
+      reference_.*field = r_.kernels.expect(in_);
+      return true;
+    }
+    return false;
   }
 
   std::vector<int> read_dims() {

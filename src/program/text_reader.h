@@ -44,8 +44,8 @@ struct ProgramReader {
   Program program;
   ProgramLines lines;
   NameTable axes{"an axis"}, dims{"a dim"}, kernels{"a kernel"}, families{"a buffer"},
-      procedures{"a procedure"}, inputs{"an input of the reference"}, kinds{"a kind"},
-      classes{"a class"};
+      procedures{"a procedure"}, inputs{"an input of the reference"},
+      numbers{"a number of the step"}, kinds{"a kind"}, classes{"a class"};
   std::vector<NameTable> values;  // of each kind
   /// What ranges have been opened up to, which a short text could make long.
   std::int64_t expanded = 0;

@@ -79,6 +79,10 @@ class ReferenceWriter {
     kernel("seed ", r_.seed_kernel);
     kernel("norm ", r_.norm_kernel);
     kernel("clip ", r_.clip_kernel);
+    for (const std::string& number : r_.numbers) line(1, "number " + spelled(number));
+    kernel("scale ", r_.scale_kernel);
+    kernel("overflow ", r_.overflow_kernel);
+    kernel("adjust ", r_.adjust_kernel);
   }
 
   void write(const UpdateRule& rule) {
@@ -235,6 +239,11 @@ std::string state_text(const Program& program, const StateRef& state) {
       return "zero";
     case StateRef::Kind::loss:
       return "loss";
+    case StateRef::Kind::number: {
+      const bool known = state.tensor >= 0 && as_index(state.tensor) < r.numbers.size();
+      return "number " +
+             (known ? spelled(r.numbers[as_index(state.tensor)]) : unknown_name(state.tensor));
+    }
   }
   return {};
 }

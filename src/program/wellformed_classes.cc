@@ -115,6 +115,10 @@ const std::vector<int>* dims_of_state(const Grammar& g, const StateRef& state) {
     g.require(state.tensor == 0, "", "speaks of a tensor where none matters");
     return state.kind == StateRef::Kind::loss ? &kNone : nullptr;
   }
+  if (state.kind == StateRef::Kind::number) {
+    g.require_number(state.tensor, r.numbers.size(), "number of the reference");
+    return &kNone;
+  }
   if (state.kind == StateRef::Kind::input) {
     g.require_number(state.tensor, r.inputs.size(), "input of the reference");
     return &r.inputs[as_index(state.tensor)].dims;

@@ -70,17 +70,43 @@ class ReferenceGrammar {
       require_shape(r_.count_kernel, 1, 1, "the count of weights");
       require_shape(r_.seed_kernel, 2, 1, "the seed of gradients");
     }
-    if (r_.norm_kernel != -1 || r_.clip_kernel != -1) {
-      require_shape(r_.norm_kernel, 1, 1, "the norm of a gradient");
-      require_shape(r_.clip_kernel, 1, 1, "the factor of clipping");
+    const bool scales = check_scaling();
+    const bool limits = r_.norm_kernel != -1;
+    if (limits) require_shape(r_.norm_kernel, 1, 1, "the norm of a gradient");
+    if (limits || scales || r_.clip_kernel != -1) {
+      g_.require(limits || scales, "", "a factor of gradients is made of nothing", "norm or scale");
+      require_shape(r_.clip_kernel, (limits ? 1 : 0) + (scales ? 1 : 0), 1,
+                    "the factor of gradients");
     }
+  }
+
+  /// Whether the loss is scaled: then all that belongs to it is there.
+  bool check_scaling() const {
+    const int numbers = static_cast<int>(r_.numbers.size());
+    const bool some =
+        numbers > 0 || r_.scale_kernel != -1 || r_.overflow_kernel != -1 || r_.adjust_kernel != -1;
+    if (!some) return false;
+    g_.require(numbers > 0, "", "the loss is scaled by no number", "number NAME");
+    std::set<std::string> names;
+    for (const std::string& number : r_.numbers) {
+      g_.require_name(number, "a number");
+      g_.require(names.insert(number).second, number, "is the name of two numbers");
+    }
+    require_shape(r_.scale_kernel, 2, 1, "the scale of the loss");
+    require_shape(r_.overflow_kernel, 1, 1, "the overflow of a gradient");
+    require_shape(r_.adjust_kernel, numbers + 1, numbers,
+                  "the change of " + std::to_string(numbers) + " numbers");
+    return true;
   }
 
   void check(const UpdateRule& rule) const {
     const int states = static_cast<int>(rule.states.size());
-    require_shape(rule.kernel, states + 2 + (r_.clip_kernel >= 0 ? 1 : 0), states + 1,
+    const bool factor = r_.clip_kernel >= 0;
+    const bool skips = r_.overflow_kernel >= 0;
+    require_shape(rule.kernel, states + 2 + (factor ? 1 : 0) + (skips ? 1 : 0), states + 1,
                   "a rule with " + std::to_string(states) + " states" +
-                      (r_.clip_kernel >= 0 ? " and clipping" : ""));
+                      (factor ? ", a factor of gradients" : "") +
+                      (skips ? ", a count of overflows" : ""));
     g_.require_distinct({rule.states.begin(), rule.states.end()}, "a state");
   }
 

@@ -76,6 +76,7 @@ std::vector<CatalogueJob> few_catalogue_jobs() {
       {"deepseek-v3", "pp=2:dualpipe dp=2:zero1 ep=4:ep+zero1"},  // predicts two tokens
       {"mixtral-8x7b", "dp=2:zero1 ep=2:ep+zero1 tp=2:tp+sp", "", "", "sequence"},
       {"qwen3-30b-a3b", "pp=2:dualpipe cp=2:heads", "full", "", "sequence"},
+      {"gpt2", "pp=2:1f1b dp=2:zero2 tp=2:tp+sp", "", "", "", "mixed-fp16"},
   };
 }
 
@@ -163,6 +164,9 @@ std::vector<CatalogueJob> all_catalogue_jobs() {
         jobs.push_back({model, placement, recompute});
       }
     }
+    for (const std::string precision : {"mixed-fp16", "fp32-fp16-compute"}) {
+      jobs.push_back({"gpt2", placement, "", "", "", precision});
+    }
     jobs.push_back({"llama-3.1-8b", placement, "", "4"});
     jobs.push_back({"qwen2.5-7b", placement, "", "4"});
   }
@@ -179,6 +183,7 @@ Job load(const CatalogueJob& what) {
   if (!what.recompute.empty()) request.recompute = what.recompute;
   if (!what.lora.empty()) request.lora = what.lora;
   if (!what.balance.empty()) request.balance_loss = what.balance;
+  if (!what.precision.empty()) request.precision = what.precision;
   request.global_batch = 1;
   Job job = load_job(find_catalog(), request);
   bool pipelined = false;

@@ -14,6 +14,7 @@ struct CatalogueJob {
   std::string recompute = {};
   std::string lora = {};
   std::string balance = {};
+  std::string precision = {};
 };
 
 /// One for each kind of cut, mode and realisation, over small and large models.

@@ -151,12 +151,6 @@ TEST(Scope, OtherTensorsRoundARing) {
   EXPECT_PRED2(says, refusal_of(job), "other tensors round a ring");
 }
 
-TEST(Scope, LossScaling) {
-  Job job = job_of({.placement = "dp=4:zero1"});
-  job.scales_loss_dynamically = true;
-  EXPECT_PRED2(says, refusal_of(job), "skips steps that overflow");
-}
-
 TEST(Scope, RoutersWithCapacity) {
   EXPECT_PRED2(
       says,

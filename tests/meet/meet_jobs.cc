@@ -224,7 +224,6 @@ void MeetJobs::tame(Job& job) {
   }
   job.attention = attention_of(random_.strategies(), job.placement);
   job.routing.kind = Routing::Kind::balanced;
-  job.scales_loss_dynamically = false;
   // A whole number of micro-batches on every replica.
   std::int64_t ways = job.batch.micro;
   for (const AxisPlacement& axis : job.placement.axes) {
