@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 #include <memory>
 
 #include "catalog/cluster_catalog.h"
@@ -59,6 +60,11 @@ Catalogue list_schedules(const Catalog& catalog) {
   return list;
 }
 
+template <class List>
+std::optional<std::int64_t> count_of(const List& list) {
+  return static_cast<std::int64_t>(list.size());
+}
+
 Catalogue list_models(const Catalog& catalog) {
   Catalogue list{
       .kind = "models",
@@ -66,13 +72,15 @@ Catalogue list_models(const Catalog& catalog) {
       .rows = {},
       .hint = "Any config.json of a known family works too: placet model ./config.json."};
   for (const std::string& name : model_names(catalog)) {
+    const ModelSheet sheet = load_model_sheet(catalog, name);
     const Model model = load_model(catalog, name);
     const ParameterCounts counts = count_parameters(model);
     list.rows.push_back({.name = name,
                          .title = model.family,
                          .cells = {human_count(counts.total), human_count(counts.active),
                                    std::to_string(model.figures.blocks)},
-                         .sources = {}});
+                         .figures = {counts.total, counts.active, model.figures.blocks},
+                         .sources = {sheet.source}});
   }
   return list;
 }
@@ -90,6 +98,9 @@ Catalogue list_devices(const Catalog& catalog) {
                      .cells = {human_gibibytes(sheet.device.memory), sheet.memory_kind,
                                peak > 0 ? fmt::format("{:.0f} TFLOP/s", peak) : "-",
                                human_rate(sheet.device.memory_bandwidth), sheet.host},
+                     .figures = {in_bytes(sheet.device.memory), std::nullopt,
+                                 peak > 0 ? std::optional(std::llround(peak * 1e12)) : std::nullopt,
+                                 std::llround(in_bytes_per_second(sheet.device.memory_bandwidth))},
                      .sources = {}};
     for (const Fact& fact : sheet.facts) {
       row.sources.push_back(fact.key + " = " + fact.value + ": " + fact.source);
@@ -144,6 +155,8 @@ Catalogue list_engines(const Catalog& catalog) {
         .cells = {profile.date, std::to_string(profile.facts.size()),
                   std::to_string(profile.memory.size()), std::to_string(profile.messages.size()),
                   std::to_string(profile.refusals.size())},
+        .figures = {std::nullopt, count_of(profile.facts), count_of(profile.memory),
+                    count_of(profile.messages), count_of(profile.refusals)},
         .sources = {}};
     for (const Fact& fact : profile.facts) {
       row.sources.push_back(fact.key + " = " + fact.value + ": " + fact.source);

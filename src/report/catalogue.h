@@ -1,6 +1,8 @@
 // A list of catalogue entries: strategies, schedules, models, clusters, devices or engines.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +16,9 @@ struct CatalogueRow {
   std::string name;
   std::string title;
   std::vector<std::string> cells;  // as many as there are columns
+  /// By column the whole number behind a cell, in plain units (bytes, FLOP/s); none: the text is
+  /// all there is. May be shorter than `cells`.
+  std::vector<std::optional<std::int64_t>> figures = {};
   std::vector<std::string> sources;
 };
 

@@ -79,7 +79,12 @@ std::string catalogue_json(const Catalogue& catalogue) {
   for (const CatalogueRow& row : catalogue.rows) {
     Json entry = {{"name", row.name}, {"title", row.title}};
     for (std::size_t i = 0; i < catalogue.columns.size(); ++i) {
-      entry[catalogue.columns[i]] = row.cells[i];
+      const bool exact = i < row.figures.size() && row.figures[i];
+      if (exact) {
+        entry[catalogue.columns[i]] = *row.figures[i];
+      } else {
+        entry[catalogue.columns[i]] = row.cells[i];
+      }
     }
     entry["sources"] = row.sources;
     json["entries"].push_back(std::move(entry));

@@ -107,11 +107,16 @@ TEST(ModelJsonTest, TensorsHaveTheFormatOfTheirCheckpoint) {
 
 TEST(CatalogueJsonTest, ColumnsBecomeKeys) {
   const Catalogue list{.kind = "devices",
-                       .columns = {"memory"},
-                       .rows = {{.name = "n", .title = "t", .cells = {"1"}, .sources = {"s"}}},
+                       .columns = {"host", "memory"},
+                       .rows = {{.name = "n",
+                                 .title = "t",
+                                 .cells = {"pcie", "1 KiB"},
+                                 .figures = {std::nullopt, 1024},
+                                 .sources = {"s"}}},
                        .hint = ""};
   const Json json = Json::parse(catalogue_json(list));
-  EXPECT_EQ(json["entries"][0]["memory"], "1");
+  EXPECT_EQ(json["entries"][0]["host"], "pcie");
+  EXPECT_EQ(json["entries"][0]["memory"], 1024);  // the number behind the text
   EXPECT_EQ(json["entries"][0]["sources"][0], "s");
 }
 
