@@ -251,7 +251,7 @@ StageContent content_of(const Layout& layout, const UnitFigures& figures, const 
     add_states(layout, stage, run, figures.states_of(run), updates, out);
   }
   if (layout.job->profile.parts_stand_apart) {
-    UpdateMoments(updates, out).find(layout.job->clips_by_global_norm);
+    UpdateMoments(updates, out).find(needs_all_gradients(*layout.job));
   } else {
     find_largest_update(updates, out);
   }

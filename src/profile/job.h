@@ -53,4 +53,10 @@ struct Job {
   std::string engine_text;     // name and version of the profile, "placet@1"
 };
 
+/// Whether every update takes a number that is made of all gradients: the limit of their norm, or
+/// whether one of them overflowed.
+inline bool needs_all_gradients(const Job& job) {
+  return job.clips_by_global_norm || job.scales_loss_dynamically;
+}
+
 }  // namespace placet
