@@ -19,7 +19,7 @@ constexpr std::size_t kRawTerms = 4;  // a raw cut counts once for each mode tha
 /// One way to write something.
 struct Writing {
   std::size_t terms = 0;
-  std::size_t foreign = 0;  // words that speak of other classes too
+  std::size_t foreign = 0;  // words that also speak of classes for which they do not hold here
   std::string text;
 };
 
@@ -130,8 +130,10 @@ std::optional<Writing> write_class(const std::vector<PrintedTerm>& heads, const 
 Writing print_class(const Override& one, const How& axis, const Vocabulary& vocabulary) {
   std::vector<PrintedTerm> choices;
   for (const Strategy& strategy : vocabulary.strategies) {
+    // A method holds for a whole axis: the parser takes no such word for a class.
+    if (!strategy.prints_as.empty() || strategy.meaning.sets.method) continue;
     const Meaning scoped = for_class(strategy.meaning, one.selector);
-    if (strategy.prints_as.empty() && scoped != Meaning{} && agrees(scoped.sets, one.how)) {
+    if (scoped != Meaning{} && agrees(scoped.sets, one.how)) {
       choices.push_back({.text = strategy.name, .meaning = strategy.meaning});
     }
   }
@@ -163,6 +165,16 @@ std::optional<std::size_t> implied_overrides(const std::vector<Override>& implie
     if (std::ranges::equal(left, std::span(wanted).first(taken))) return taken;
   }
   return std::nullopt;
+}
+
+/// How many of the words speak of a class that the text writes out itself.
+std::size_t count_overruled(const std::vector<PrintedTerm>& terms,
+                            std::span<const Override> written) {
+  return static_cast<std::size_t>(std::ranges::count_if(terms, [&](const PrintedTerm& term) {
+    return std::ranges::any_of(term.meaning.classes, [&](const ClassPart& part) {
+      return std::ranges::find(written, part.selector, &Override::selector) != written.end();
+    });
+  }));
 }
 
 class AxisPrinter {
@@ -217,7 +229,10 @@ class AxisPrinter {
     }
     const auto implied = implied_overrides(composed.overrides, axis_.overrides);
     if (!implied) return std::nullopt;
-    Writing writing{.terms = count_terms(terms), .text = join(terms)};
+    const auto written = std::span(axis_.overrides).subspan(*implied);
+    Writing writing{.terms = count_terms(terms),
+                    .foreign = count_overruled(terms, written),
+                    .text = join(terms)};
     for (std::size_t i = *implied; i < classes_.size(); ++i) {
       writing.terms += classes_[i].terms;
       writing.text += ";" + classes_[i].text;

@@ -4,6 +4,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "catalog/renamed_words.h"
 #include "placement/grammar.h"
@@ -95,6 +98,55 @@ TEST(StrategyCatalogTest, WordsAreDistinct) {
       EXPECT_NE(list[i].meaning, list[j].meaning) << list[i].name << " and " << list[j].name;
     }
   }
+}
+
+// A method holds for a whole axis, so no class may print as one, though qgz sets the modes of zero3.
+TEST(StrategyCatalogTest, ClassesNeverPrintAsMethods) {
+  EXPECT_EQ(print("dp=4:zero1;experts:zero3"), "dp=4:zero1;experts:zero3");
+  EXPECT_EQ(print("dp=4:zero1;norms:fsdp"), "dp=4:zero1;norms:zero3");
+  EXPECT_EQ(print("dp=4:zero1;blocks 0-3:hpz"), "dp=4:zero1;blocks 0-3:zero3+keep");
+  // `ep` sets nothing of the axis, but speaks of experts, which are written out.
+  EXPECT_EQ(print("dp=4:ddp;experts:zero3"), "dp=4:ddp;experts:zero3");
+}
+
+std::vector<std::string> selectors() {
+  std::vector<std::string> list = {"checkpoints", "blocks 0-3"};
+  for (int c = 0; c < kTensorClassCount; ++c) {
+    list.emplace_back(name_of(static_cast<TensorClass>(c)));
+  }
+  return list;
+}
+
+/// The placement of a text; none if the grammar refuses it.
+std::optional<Placement> try_parse(const std::string& text) {
+  try {
+    return parse(text);
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
+// Every word of the catalogue on every class, alone and kept, on axes of every sort: what prints
+// parses back to the same placement, methods included, and prints the same again.
+TEST(StrategyCatalogTest, EveryWordOnEveryClassPrintsWhatParsesBack) {
+  int read = 0;
+  for (const char* axis : {"ddp", "zero1", "zero3", "ep", "qgz", "tp+sp", "ring+zero1"}) {
+    for (const Strategy& strategy : strategies().vocabulary.strategies) {
+      for (const std::string& selector : selectors()) {
+        for (const char* option : {"", "+keep"}) {
+          const std::string text =
+              std::string("x=4:") + axis + ";" + selector + ":" + strategy.name + option;
+          const auto placement = try_parse(text);
+          if (!placement) continue;
+          ++read;
+          const std::string printed = print_placement(*placement, strategies().vocabulary);
+          ASSERT_EQ(try_parse(printed), placement) << text << " prints as " << printed;
+          ASSERT_EQ(print(printed), printed) << text;
+        }
+      }
+    }
+  }
+  EXPECT_GT(read, 3'000);
 }
 
 TEST(StrategyCatalogTest, SchedulesTakeTheirArguments) {
