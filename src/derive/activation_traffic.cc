@@ -7,21 +7,12 @@
 // Axes with the same transition form one group.
 #include <algorithm>
 
+#include "derive/partial_sums.h"
 #include "derive/unit_traffic.h"
-
 #include "units/at.h"
 
 namespace placet {
 namespace {
-
-bool is_contraction(OpKind kind) {
-  return kind == OpKind::linear || kind == OpKind::grouped_linear || kind == OpKind::embedding;
-}
-
-/// Operators that are linear in their activation inputs: a partial sum may pass through them.
-bool passes_partial(OpKind kind) {
-  return kind == OpKind::linear || kind == OpKind::residual_add || kind == OpKind::dropout;
-}
 
 bool is_number(const Value& value) {
   return value.type != ValueType::int64 && value.type != ValueType::mask;
@@ -126,19 +117,7 @@ class StreamTraffic {
   bool is_partial(const Operator& op, int output, IndexSet cut, const Walk& walk) const {
     const bool passes = passes_partial(op.kind) &&
                         std::ranges::any_of(op.inputs, [&](int v) { return walk.partial[at(v)]; });
-    return passes || (contracted(op, output) & cut) != 0;
-  }
-
-  /// Indices that a contraction sums over: those of its weights and of its input that the output
-  /// has not; a lookup sums over the rows of its table.
-  IndexSet contracted(const Operator& op, int output) const {
-    if (!is_contraction(op.kind)) return 0;
-    IndexSet weights = 0;
-    IndexSet inputs = 0;
-    for (int p : op.parameters) weights |= indices_in(kind_.parameters[at(p)].dims);
-    for (int v : op.inputs) inputs |= dims_of(v);
-    if (op.kind == OpKind::embedding) inputs = weights;
-    return weights & inputs & ~dims_of(output);
+    return passes || (contracted_indices(kind_, op, output) & cut) != 0;
   }
 
   /// What one input of an operator needs along the axis.
@@ -165,9 +144,7 @@ class StreamTraffic {
   /// until it reaches the stream, or the weights of those steps.
   bool is_linear_chain(int v) const {
     const int producer = unit_.prepared.values[at(v)].producer;
-    if (producer < 0) return false;
-    const Operator& op = kind_.operators[at(producer)];
-    return passes_partial(op.kind) && (indices_of(kind_, op) & kTensorIndices) == 0;
+    return producer >= 0 && is_whole_linear_step(kind_, kind_.operators[at(producer)]);
   }
 
   /// Notes a transition of the gradient, if there is one.

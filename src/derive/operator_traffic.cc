@@ -2,6 +2,7 @@
 // and of the loss, activations kept elsewhere; attention and routed tokens have their own files.
 #include <algorithm>
 
+#include "derive/partial_sums.h"
 #include "derive/unit_memory.h"
 #include "derive/unit_traffic.h"
 #include "units/at.h"
@@ -9,10 +10,6 @@
 
 namespace placet {
 namespace {
-
-bool is_contraction(OpKind kind) {
-  return kind == OpKind::linear || kind == OpKind::grouped_linear || kind == OpKind::embedding;
-}
 
 IndexSet dims_of(const UnitTraffic& unit, int v) {
   return indices_in(unit.kind.values[at(v)].dims);

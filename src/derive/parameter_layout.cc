@@ -225,10 +225,9 @@ class ParameterPlacer {
       placing.by_dim[at(dim)] |= bit;
       return;
     }
-    // Where the axis cuts nothing of a class, its devices do the same work on the same tokens.
-    const bool between_cut_work =
-        placing.prepared.used_in_parallel && (placing.prepared.around & how.tensor_indices) != 0;
-    if (between_cut_work || how.modes.activations == Mode::sharded_gather) {
+    // Where the axis cuts none of these, its devices do the same work on the same tokens.
+    const bool summed_over = (placing.prepared.partial & how.tensor_indices) != 0;
+    if (summed_over || how.modes.activations == Mode::sharded_gather) {
       placing.out.partial |= bit;
       placing.out.shared |= bit;
     }

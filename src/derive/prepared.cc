@@ -4,6 +4,7 @@
 #include <iterator>
 #include <numeric>
 
+#include "derive/partial_sums.h"
 #include "units/at.h"
 #include "units/error.h"
 
@@ -148,23 +149,24 @@ IndexSet indices_around(const UnitKind& kind, const PreparedKind& known, ClassSe
 PreparedParameter read_parameter(const UnitKind& kind, int number, const PreparedKind& known) {
   PreparedParameter out;
   out.elements = elements_of(kind.parameters[at(number)].dims);
+  bool used = false;
   for (const Operator& op : kind.operators) {
     if (std::ranges::find(op.parameters, number) == op.parameters.end()) continue;
-    (op.region == Region::parallel ? out.used_in_parallel : out.used_on_residual) = true;
+    used = true;
     const auto is_routed = [&](int v) { return known.values[at(v)].routed; };
     out.routed = out.routed || std::ranges::any_of(op.inputs, is_routed);
   }
   // A tensor of a model without operators is used on every token, by an operator we do not know.
-  const bool used = out.used_in_parallel || out.used_on_residual;
-  out.around = indices_around(kind, known, kind.parameters[at(number)].classes);
   out.summed = used ? summed_indices(kind, number) : bit_of(Index::sample) | bit_of(Index::token);
   return out;
 }
 
 void read_parameters(const UnitKind& kind, PreparedKind& out) {
   out.parameters.reserve(kind.parameters.size());
+  const std::vector<IndexSet> partial = partial_gradient_indices(kind);
   for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
     out.parameters.push_back(read_parameter(kind, static_cast<int>(p), out));
+    out.parameters.back().partial = partial[p];
   }
 }
 

@@ -23,11 +23,9 @@ struct PreparedValue {
 
 /// Facts of one parameter.
 struct PreparedParameter {
-  IndexSet summed = 0;            // indices its gradient sums over
-  bool used_on_residual = false;  // by an operator on the residual stream
-  bool used_in_parallel = false;
-  bool routed = false;        // used on routed tokens
-  IndexSet around = 0;        // indices of the operators of its classes
+  IndexSet summed = 0;   // indices its gradient sums over
+  bool routed = false;   // used on routed tokens
+  IndexSet partial = 0;  // a tensor cut of these, which cuts nothing of it, leaves its gradient P
   std::int64_t elements = 0;  // whole
 };
 

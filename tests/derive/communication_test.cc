@@ -285,6 +285,33 @@ TEST(Communication, TwoTensorAxesCutBothSidesOfEveryMatrix) {
   EXPECT_EQ(of_states(job), Lines{});
 }
 
+// Biases sum over samples and tokens, which neither axis cuts, and the gradients that come to them
+// are whole: that of q once the context's is, that of up once the activation's is. Those of q, k,
+// v, gate and up are cut along x, those of o and down along y.
+TEST(Communication, BiasesBetweenTwoTensorAxesAreWhole) {
+  Architecture architecture = wide_architecture(1);
+  Attention& attention = attention_in(architecture);
+  attention.query.bias = "q_bias";
+  attention.key.bias = "k_bias";
+  attention.value.bias = "v_bias";
+  attention.output.bias = "o_bias";
+  auto& mlp = std::get<Mlp>(architecture.shapes[0][1].branches[0].mixer);
+  mlp.gate.bias = "gate_bias";
+  mlp.up.bias = "up_bias";
+  mlp.down.bias = "down_bias";
+  const Job job = written_job(build_model(architecture), "x=2:tp-2d-inner y=2:tp-2d-hidden", 8, 1);
+  EXPECT_EQ(of_states(job), Lines{});
+}
+
+// Rank 2 on q and v. Along x, A [2, 16 / 2] is whole between cut work: 2 x 8 x 2 bytes for each of
+// the two. Along y A's sum over hidden is P and goes on through B as it is, so that the gradient of
+// B is P: of q 8 rows x 2, of v 4 rows x 2, 24 elements of 2 bytes.
+TEST(Communication, BothMatricesOfAnAdapterArePartialAlongOneOfTwoTensorAxes) {
+  const Job job = written_job(with_lora(wide(1), 2, {}), "x=2:tp-2d-inner y=2:tp-2d-hidden", 8, 1);
+  EXPECT_EQ(of_states(job), (Lines{"reduce all_reduce bf16 x 64x1 gradients",
+                                   "reduce all_reduce bf16 y 48x1 gradients"}));
+}
+
 // --- recomputation
 
 TEST(Communication, FullRecomputationRepeatsForward) {
