@@ -118,6 +118,28 @@ TableKind kind_of(const std::vector<std::string>& columns) {
   return TableKind::runs;
 }
 
+// Collections that stand beside the tables of runs, by a column that only they have, and what they
+// are for.
+struct OtherTable {
+  std::string_view column;
+  std::string_view what;
+};
+constexpr std::array<OtherTable, 4> kOtherTables = {
+    {{"params_published_b", "a table of models: `placet model NAME` counts their parameters"},
+     {"hbm_gb", "a table of devices: `placet devices` lists those that are known"},
+     {"busbw_gb_s", "a table of collectives: data/hardware/links holds what is used of them"},
+     {"forward_ms", "a table of layers: data/hardware/devices holds what is used of them"}}};
+
+void refuse_other_tables(const Table& table) {
+  for (const OtherTable& other : kOtherTables) {
+    if (!has_column(table.columns, other.column)) continue;
+    throw InputError({.where = table.where,
+                      .problem = "is " + std::string(other.what),
+                      .allowed = "a table of runs, of model states by formula or of saved "
+                                 "activations, with the columns of SCHEMA.md"});
+  }
+}
+
 std::vector<std::string> names_of(TableKind kind) {
   std::vector<std::string> names;
   for (const TableColumn& column : columns_of(kind)) names.emplace_back(column.name);
@@ -183,6 +205,7 @@ void take_header(Table& table, std::vector<TableRow>& rows) {
     }
   }
   table.kind = kind_of(table.columns);
+  refuse_other_tables(table);
   check_header(table, place);
 }
 

@@ -130,10 +130,14 @@ ValidationCatalog load_validation(const Catalog& catalog);
 ///                    whole replicas
 ///   cluster          a cluster or device of the catalogue that stands for the row's hosts
 ///   network          a link of data/hardware/links among hosts
+///   slice_devices    devices that the innermost links join, where that is fewer than they could;
+///                    the network joins such slices
 ///   network_gb_s     GB/s that all devices of a host reach together across hosts, measured
 ///   network_latency_us   of one step of a collective, across hosts
 ///   host_latency_us  what a device's host needs per collective and further member of its group
 ///   intra_gb_s       the same of one device inside its host
+///   recompute        instead of act_ckpt, where the source says which blocks are meant
+///   micro_batch_of_rank  instead of micro_batch, where the source counts per device
 ///   dropout_percent  of attention probabilities and of what joins the stream, as the run trained
 bool is_added_column(std::string_view column);
 

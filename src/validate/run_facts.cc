@@ -96,7 +96,8 @@ RunDegrees read_degrees(RowReader& reader, const RunShape& shape) {
 Batch read_batch(RowReader& reader, const RunShape& shape, const RunDegrees& degrees) {
   const WholeRange range{1, kMostSamples};
   Batch batch{.sequence = shape.sequence};
-  const auto micro = reader.find_whole("micro_batch", range);
+  auto micro = reader.find_whole("micro_batch_of_rank", range);
+  if (!micro) micro = reader.find_whole("micro_batch", range);
   const auto global = reader.find_whole("global_batch", range);
   auto count = reader.find_whole("n_microbatches", range);
   if (!count) count = reader.find_whole("grad_accum", range);
@@ -150,6 +151,7 @@ std::optional<double> find_rate(RowReader& reader, const char* column) {
 void read_network(RowReader& reader, RunFacts& facts) {
   facts.cluster = reader.find("cluster").value_or("");
   facts.network = reader.find("network").value_or("");
+  facts.slice_devices = reader.find_whole("slice_devices", {1, kMostDegree}).value_or(0);
   facts.network_bandwidth = find_rate(reader, "network_gb_s");
   facts.intra_bandwidth = find_rate(reader, "intra_gb_s");
   facts.network_latency = find_rate(reader, "network_latency_us");
@@ -164,7 +166,8 @@ RunFacts read_run(RowReader& reader) {
   facts.degrees = read_degrees(reader, facts.shape);
   facts.batch = read_batch(reader, facts.shape, facts.degrees);
   read_realisation(reader, facts);
-  facts.recompute = reader.need("act_ckpt");
+  const auto closer = reader.find("recompute");
+  facts.recompute = closer ? *closer : reader.need("act_ckpt");
   facts.precision = reader.need("precision");
   facts.optimizer = reader.need("optimizer");
   facts.device = reader.find("gpu").value_or("");

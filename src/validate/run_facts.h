@@ -66,6 +66,7 @@ struct RunFacts {
   std::string device;
   std::string cluster;                      // of the catalogue; empty: the device's usual hosts
   std::string network;                      // a link of the catalogue; empty: the cluster's
+  std::int64_t slice_devices = 0;           // that the innermost links join; 0: all they can
   std::optional<double> network_bandwidth;  // GB/s, measured across hosts by all devices of a host
   std::optional<double> intra_bandwidth;    // GB/s, inside a host
   std::optional<double> network_latency;    // microseconds of a step of a collective

@@ -26,6 +26,13 @@ std::optional<double> counted_flops(std::string_view kind, const RunFacts& facts
   return 96 * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
 }
 
+/// The innermost links join fewer devices than they could: slices, with a level of their own above.
+void divide_in_slices(DeviceGroup& group, std::int64_t devices) {
+  if (devices >= group.count) return;
+  if (group.levels.size() == 1) group.levels.push_back(group.levels.front());
+  group.levels.front().devices = devices;
+}
+
 }  // namespace
 
 std::optional<double> measured_step(RowReader& reader, const RunFacts& facts, const Model& model) {
@@ -54,6 +61,7 @@ Cluster cluster_of(const Catalog& catalog, const RunFacts& facts, const std::str
   Cluster cluster =
       load_cluster(catalog, std::to_string(devices_of(facts.degrees)) + "x" + name, {}, where);
   DeviceGroup& group = cluster.groups.front();
+  if (facts.slice_devices > 0) divide_in_slices(group, facts.slice_devices);
   if (!facts.network.empty() && group.count > group.per_host) {
     group.levels.back() = load_link(catalog, facts.network, group.count, where);
   }

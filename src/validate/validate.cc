@@ -22,6 +22,14 @@ void check_conditions(const Table& table, const RowPattern& where) {
   }
 }
 
+// Runs without a status cannot be scored, so that a table without the column holds none.
+void check_kind(const Table& table) {
+  if (table.kind != TableKind::runs || table.position.contains("status")) return;
+  throw InputError({.where = table.where,
+                    .problem = "is not a table of runs: the header has no column status",
+                    .allowed = "a row per run, whose status is ok or oom"});
+}
+
 Validation score(const Catalog& catalog, const Table& table, const ValidateOptions& options) {
   switch (table.kind) {
     case TableKind::runs:
@@ -62,6 +70,7 @@ std::vector<std::size_t> chosen_rows(const Table& table, const ValidateOptions& 
 }
 
 Validation validate(const Catalog& catalog, const Table& table, const ValidateOptions& options) {
+  check_kind(table);
   check_conditions(table, options.where);
   if (!options.where.empty() && chosen_rows(table, options).empty()) {
     throw InputError({.where = "--where",

@@ -115,6 +115,14 @@ INSTANTIATE_TEST_SUITE_P(
                   "round the whole of it or none, and quotes inside doubled"},
         Malformed{"quote that does not end", "row_id,model\na,\"x\n\nb,y\n",
                   "t.csv: line 2: a quoted cell does not end; expected a closing quote"},
+        Malformed{"table of devices", "row_id,device,hbm_gb\na,x,80\n",
+                  "t.csv: is a table of devices: `placet devices` lists those that are known; "
+                  "expected a table of runs, of model states by formula or of saved activations, "
+                  "with the columns of SCHEMA.md"},
+        Malformed{"table of models", "row_id,family,params_published_b\na,x,7\n",
+                  "t.csv: is a table of models: `placet model NAME` counts their parameters; "
+                  "expected a table of runs, of model states by formula or of saved activations, "
+                  "with the columns of SCHEMA.md"},
         Malformed{"zero byte", std::string("row_id,dp\na,\0\n", 14),
                   "t.csv: line 2: there is a zero byte"}));
 

@@ -147,6 +147,17 @@ TEST(RunsTest, ATableOfTheProjectMayFillGaps) {
 }
 
 // "act_ckpt=, seq_len=": the cells in which a row differs.
+TEST(RunsTest, ATableWithoutStatusHoldsNoRuns) {
+  try {
+    validate(kCatalog, parse_table("row_id,dp,bytes\na,8,1\n", "t.csv"), {});
+    FAIL() << "no error";
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "t.csv: is not a table of runs: the header has no column status; expected a row "
+                 "per run, whose status is ok or oom");
+  }
+}
+
 std::string text_of(const std::vector<Cell>& cells) {
   std::string text;
   for (const Cell& cell : cells) {
