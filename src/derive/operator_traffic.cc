@@ -145,9 +145,7 @@ bool UnitTraffic::keeps_something(const Operator& op) const {
 }
 
 bool UnitTraffic::starts_again(std::size_t op) const {
-  const auto& modules = plan.modules;
-  return op < last_needed_ &&
-         std::ranges::find(modules, kind.operators[op].module) != modules.end();
+  return op < last_needed_ && runs_again(kind, plan, op);
 }
 
 bool UnitTraffic::ends_again(std::size_t op) const {

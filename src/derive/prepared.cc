@@ -360,19 +360,32 @@ std::vector<bool> needed_in_backward(const UnitKind& kind, const SavedTable& tab
   return needed;
 }
 
+/// Whether a policy that speaks of this operator has all that it makes.
+bool keeps_outputs(const SavedTable& keeps, const Operator& op, const PreparedKind& prepared,
+                   const SavedPlan& plan) {
+  if (keeps[static_cast<std::size_t>(op.kind)].outputs == 0 || op.outputs.empty()) return false;
+  return std::ranges::all_of(op.outputs, [&](int v) {
+    const int root = prepared.values[static_cast<std::size_t>(v)].root;
+    return plan.is_kept[static_cast<std::size_t>(root)];
+  });
+}
+
 /// A block recomputed but for its input and what the policy's operators leave.
 SavedPlan policy_plan(const UnitKind& kind, const PreparedKind& prepared, const SavedTable& table,
                       const RecomputePolicy& policy) {
   SavedPlan plan = whole_unit_plan(kind, prepared, table);
   const std::vector<bool> needed = needed_in_backward(kind, table);
   std::int64_t contractions = 0;
-  for (const Operator& op : kind.operators) {
+  plan.spared.assign(kind.operators.size(), false);
+  for (std::size_t o = 0; o < kind.operators.size(); ++o) {
+    const Operator& op = kind.operators[o];
     const bool counted = op.kind == OpKind::linear || op.kind == OpKind::grouped_linear;
     if (counted && contractions++ % policy.every != 0) continue;
     for (int v : saved_by(kind, op, policy.keeps)) {
       if (!policy.keeps_unread && !needed[static_cast<std::size_t>(v)]) continue;
       insert_root(plan.kept, plan.is_kept, prepared.values[static_cast<std::size_t>(v)].root);
     }
+    plan.spared[o] = keeps_outputs(policy.keeps, op, prepared, plan);
   }
   std::erase_if(plan.rebuilt, [&](int v) { return plan.is_kept[static_cast<std::size_t>(v)]; });
   note_last_readers(kind, prepared, table, plan);
@@ -437,6 +450,11 @@ SavedPlan recomputed_plan(const Job& job, const UnitKind& kind, const PreparedKi
 }
 
 }  // namespace
+
+bool runs_again(const UnitKind& kind, const SavedPlan& plan, std::size_t op) {
+  if (op < plan.spared.size() && plan.spared[op]) return false;
+  return is_inside(plan, kind.operators[op]);
+}
 
 bool recomputes_units(const Job& job) {
   if (job.recompute.kind == Recompute::Kind::full || job.recompute.kind == Recompute::Kind::every ||

@@ -39,6 +39,7 @@ struct SavedPlan {
   std::vector<int> only_again;         // kept values that only the second forward reads
   bool whole_unit = false;      // recomputed as a whole: `kept` is the unit's input, a checkpoint
   std::vector<Module> modules;  // recomputed modules (all, if whole_unit)
+  std::vector<bool> spared;     // by operator: a policy keeps what it makes; empty: none
 };
 
 /// Per operator, what appears and vanishes in forward and backward (docs/theory.md §3.3).
@@ -66,6 +67,11 @@ struct PreparedKind {
 struct Prepared {
   std::vector<PreparedKind> kinds;
 };
+
+/// Whether operator `op` of a unit runs once more in backward: its module is recomputed, and no
+/// policy keeps what it makes. Case: of y = W x, z = act(y) under a policy that keeps y, the
+/// activation alone runs again.
+bool runs_again(const UnitKind& kind, const SavedPlan& plan, std::size_t op);
 
 /// Whether the job recomputes whole units: asked for as such, or by activations = M on an axis.
 bool recomputes_units(const Job& job);

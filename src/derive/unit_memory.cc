@@ -220,10 +220,6 @@ class UnitWalk {
     }
   }
 
-  bool runs_again(const Operator& op) const {
-    return std::ranges::find(plan_.modules, op.module) != plan_.modules.end();
-  }
-
   /// The values of a second forward, as they come and go.
   struct SecondForward {
     UnitPeak now;
@@ -262,7 +258,7 @@ class UnitWalk {
     if (prepared_.output >= 0) walk.now.working = sizes_[at(prepared_.output)];
     for (int v : plan_.rebuilt) walk.stays[at(v)] = true;
     for (std::size_t o = 0; o < kind_.operators.size(); ++o) {
-      if (runs_again(kind_.operators[o])) run_again(o, walk, out);
+      if (runs_again(kind_, plan_, o)) run_again(o, walk, out);
     }
   }
 

@@ -59,6 +59,33 @@ TEST(UnitWork, AWholeUnitIsComputedAgain) {
   EXPECT_DOUBLE_EQ(products_flops(work.again), products_flops(work.forward));
 }
 
+// A policy that keeps what products make leaves none to the second forward, and attention as it is.
+TEST(UnitWork, WhatAPolicyKeepsIsNotComputedAgain) {
+  Job job = plain_job(build_model(small_architecture(4)), {axis("dp", 1, Cut::batch)}, 8, 1);
+  RecomputePolicy policy{.name = "products", .keeps_unread = true};
+  policy.keeps[static_cast<std::size_t>(OpKind::linear)].outputs = 1;
+  job.profile.policies = {policy};
+  job.recompute = {.kind = Recompute::Kind::selective, .policy = "products"};
+  const UnitWork work = block_of(job, true);
+  EXPECT_EQ(products_flops(work.again), 0);
+  const auto is_attention = [](const KernelWork& kernel) {
+    return kernel.kind == KernelWork::Kind::attention;
+  };
+  EXPECT_EQ(std::ranges::count_if(work.again, is_attention), 1);
+}
+
+// Every second product is kept: of q, k, v, o, gate, up and down (64, 32, 32, 64, 128, 128, 128)
+// the second, fourth and sixth run again: 32 + 64 + 128 = 224 elements.
+TEST(UnitWork, APolicyOfEverySecondProductLeavesTheOthers) {
+  Job job = plain_job(build_model(small_architecture(4)), {axis("dp", 1, Cut::batch)}, 8, 1);
+  RecomputePolicy policy{.name = "half", .every = 2, .keeps_unread = true};
+  policy.keeps[static_cast<std::size_t>(OpKind::linear)].outputs = 1;
+  job.profile.policies = {policy};
+  job.recompute = {.kind = Recompute::Kind::selective, .policy = "half"};
+  EXPECT_DOUBLE_EQ(products_flops(block_of(job, true).again),
+                   2 * 224 * static_cast<double>(job.batch.sequence));
+}
+
 // Attention's work below the diagonal: 4 x heads x size x s^2 / 2 forward, 2.5 times that backward.
 TEST(UnitWork, AttentionCountsWhatLiesBelowTheDiagonal) {
   const Job job = plain_job(build_model(small_architecture(4)), {axis("dp", 1, Cut::batch)}, 8, 1);
