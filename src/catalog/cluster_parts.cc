@@ -12,6 +12,9 @@ namespace {
 
 // Bounds beyond which a figure is a slip of the pen: a thousand times a figure of today.
 constexpr Range kLinkGigabytes{0.01, 100'000};
+// Of one device, where a host's file says nothing: Rajbhandari et al. 2021, arXiv:2104.07857, figure
+// 2b, a DGX-2 whose 16 devices read at once (recalled).
+constexpr double kSupposedNvme = 1.6;
 constexpr Range kLatencyMicroseconds{0.01, 1'000'000};
 constexpr Range kHostGibibytes{1, 1'000'000};
 
@@ -46,7 +49,7 @@ Level load_link(const Catalog& catalog, const std::string& name, std::int64_t de
   const Document document = open_document(file_of(catalog, "hardware/links", "link", name, where));
   const Reader reader(document);
   reader.allow({"schema", "name", "title", "bandwidth_gb_s", "latency_us", "efficiency",
-                "all_reduce", "notes"});
+                "exchange_efficiency", "all_reduce", "notes"});
   check_sheet(reader, "placet.link/1", name);
   std::vector<Fact> facts;
   Level level;
@@ -58,6 +61,9 @@ Level load_link(const Catalog& catalog, const std::string& name, std::int64_t de
   if (const auto efficiency = reader.find("efficiency")) {
     level.efficiency = read_figure(*efficiency, {0.01, 1}, facts);
   }
+  if (const auto exchanges = reader.find("exchange_efficiency")) {
+    level.exchange_efficiency = read_figure(*exchanges, {0.01, 1}, facts);
+  }
   level.all_reduce = read_bus_curves(reader, facts);
   return level;
 }
@@ -65,8 +71,8 @@ Level load_link(const Catalog& catalog, const std::string& name, std::int64_t de
 Host load_host(const Catalog& catalog, const std::string& name, const std::string& where) {
   const Document document = open_document(file_of(catalog, "hardware/hosts", "host", name, where));
   const Reader reader(document);
-  reader.allow({"schema", "name", "title", "devices", "memory_gib", "device_to_host_gb_s", "links",
-                "notes"});
+  reader.allow({"schema", "name", "title", "devices", "memory_gib", "device_to_host_gb_s",
+                "device_to_nvme_gb_s", "links", "notes"});
   check_sheet(reader, "placet.host/1", name);
   std::vector<Fact> facts;
   Host host;
@@ -75,6 +81,9 @@ Host load_host(const Catalog& catalog, const std::string& name, const std::strin
       std::floor(read_figure(reader.at("memory_gib"), kHostGibibytes, facts) * 0x1p30));
   host.link =
       gigabytes_per_second(read_figure(reader.at("device_to_host_gb_s"), kLinkGigabytes, facts));
+  const auto nvme = reader.find("device_to_nvme_gb_s");
+  host.nvme =
+      gigabytes_per_second(nvme ? read_figure(*nvme, kLinkGigabytes, facts) : kSupposedNvme);
   for (const Reader& link : reader.at("links").items()) {
     link.allow({"link", "devices"});
     const std::int64_t before = host.levels.empty() ? 1 : host.levels.back().devices;
@@ -93,6 +102,7 @@ DeviceGroup assemble_group(const Device& device, const Host& host, Level network
   group.per_host = host.devices;
   group.host_memory = host.memory;
   group.host_link = host.link;
+  group.nvme_link = host.nvme;
   for (const Level& level : host.levels) {
     group.levels.push_back(level);
     if (level.devices >= count) break;

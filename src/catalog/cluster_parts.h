@@ -24,6 +24,7 @@ struct Host {
   std::int64_t devices = 8;
   Bytes memory{};
   BytesPerSecond link{};
+  BytesPerSecond nvme{};  // of one device
   std::vector<Level> levels;
 };
 Host load_host(const Catalog& catalog, const std::string& name, const std::string& where);

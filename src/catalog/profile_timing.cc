@@ -110,15 +110,23 @@ const std::vector<TimingFact>& timing_facts() {
       duration("host_us_per_pass", &EngineTiming::host_per_pass),
       duration("host_us_per_step", &EngineTiming::host_per_step),
       count("extra_launches", &EngineTiming::extra_launches),
+      count("routing_launches", &EngineTiming::routing_launches),
       count("launches_per_expert", &EngineTiming::launches_per_expert),
+      {"host_us_per_expert_launch",
+       [](const Reader& value, EngineTiming& t) {
+         t.host_per_expert_launch = microseconds(value.number({0, 100'000}));
+       }},
       number("cast_bytes", &EngineTiming::cast_bytes),
       number("gradient_bytes", &EngineTiming::gradient_bytes),
       count("narrow_launches", &EngineTiming::narrow_launches),
       count("launches_per_member", &EngineTiming::launches_per_member),
       flag("gathers_after_reductions", &EngineTiming::gathers_after_reductions),
       flag("exchanges_once_per_domain", &EngineTiming::exchanges_once_per_domain),
+      flag("sorts_on_arrival", &EngineTiming::sorts_on_arrival),
+      flag("weighs_in_activation", &EngineTiming::weighs_in_activation),
       flag("waits_for_routing", &EngineTiming::waits_for_routing),
       flag("captures_launches", &EngineTiming::captures_launches),
+      flag("captures_to_routing", &EngineTiming::captures_to_routing),
       flag("sends_block", &EngineTiming::sends_block)};
   return kFacts;
 }

@@ -39,6 +39,11 @@ bool crosses_groups(const Cluster& cluster, const RankBlock& block) {
 
 }  // namespace
 
+BytesPerSecond nvme_rate(const DeviceGroup& group) {
+  if (group.nvme_link == BytesPerSecond()) return group.host_link;
+  return std::min(group.host_link, group.nvme_link);
+}
+
 std::int64_t devices_of(const Cluster& cluster) {
   std::int64_t devices = 0;
   for (const DeviceGroup& group : cluster.groups) {

@@ -26,12 +26,15 @@ struct Device {
 
 /// One level of the topology, innermost first: `size` devices (counted in all) are joined by it.
 struct Level {
-  std::string link;                  // "NVLink 4"
-  std::int64_t devices = 1;          // devices inside one domain of this level
-  BytesPerSecond bandwidth{};        // per device and direction
-  Seconds latency{};                 // of one message between neighbours
-  double efficiency = 1;             // of the bandwidth, that long collectives reach
-  std::vector<BusCurve> all_reduce;  // measured, by group; groups rising
+  std::string link;                   // "NVLink 4"
+  std::int64_t devices = 1;           // devices inside one domain of this level
+  BytesPerSecond bandwidth{};         // per device and direction
+  Seconds latency{};                  // of one message between neighbours
+  double efficiency = 1;              // of the bandwidth, that long collectives reach
+  double exchange_efficiency = 0;     // the same of all-to-alls; 0: as any other
+  BytesPerSecond bandwidth_of_all{};  // of groups that together take up all of its devices, where
+                                      // that was measured; 0: like any other group
+  std::vector<BusCurve> all_reduce;   // measured, by group; groups rising
 
   friend bool operator==(const Level&, const Level&) = default;
 };
@@ -43,8 +46,12 @@ struct DeviceGroup {
   std::int64_t per_host = 8;
   Bytes host_memory{};         // of one host
   BytesPerSecond host_link{};  // device to host memory, one direction
-  Seconds host_per_member{};   // of the host, per collective and further member of its group
-  std::vector<Level> levels;   // innermost first; the last one spans the group
+  BytesPerSecond nvme_link{};  // a device's share of its host's NVMe drives, one direction
+  /// Of the host, per collective and further member of its group: one in the same domain of the
+  /// innermost level, and any other.
+  Seconds host_per_neighbour{};
+  Seconds host_per_member{};
+  std::vector<Level> levels;  // innermost first; the last one spans the group
 
   friend bool operator==(const DeviceGroup&, const DeviceGroup&) = default;
 };
@@ -57,6 +64,10 @@ struct Cluster {
 
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };
+
+/// What a device exchanges with NVMe: through host memory, no faster than either; as fast as host
+/// memory where nothing is known of the drives.
+BytesPerSecond nvme_rate(const DeviceGroup& group);
 
 /// Devices in all.
 std::int64_t devices_of(const Cluster& cluster);

@@ -10,10 +10,23 @@ namespace {
 
 double real(std::int64_t n) { return static_cast<double>(n); }
 
+/// Bytes per second that one link of the level carries for such groups.
+double link_rate(const Level& level, const GroupPlace& place) {
+  const double measured = in_bytes_per_second(level.bandwidth_of_all);
+  if (measured > 0 && place.block >= level.devices) return measured;
+  return in_bytes_per_second(level.bandwidth) * level.efficiency;
+}
+
+/// The same of all-to-alls.
+double exchange_rate(const Level& level, const GroupPlace& place) {
+  if (level.exchange_efficiency == 0) return link_rate(level, place);
+  return in_bytes_per_second(level.bandwidth) * level.exchange_efficiency;
+}
+
 /// Bytes per second at which a member of the group sends across level l.
 double bandwidth_at(const std::vector<Level>& levels, const GroupPlace& place, std::size_t l) {
   const double links = l == 0 ? 1.0 : real(place.inside[l - 1]);
-  return in_bytes_per_second(levels[l].bandwidth) * levels[l].efficiency * links;
+  return link_rate(levels[l], place) * links;
 }
 
 std::int64_t domains_at(const GroupPlace& place, std::size_t l) {
@@ -77,17 +90,8 @@ double curve_time(const BusCurve& curve, double payload, double sent) {
   return sent / (value_at(curve.gigabytes_per_second, payload) * 1e9);
 }
 
-/// Of the copies that leave for other domains, those that are the first of their token there: each
-/// of a token's choices falls into any of the domains alike. Case: 8 choices, two domains: of 4
-/// that leave 1 - 1/256 are the first.
-double first_copies(std::int64_t choices, std::int64_t domains) {
-  if (choices <= 1 || domains <= 1) return 1;
-  const double n = real(domains);
-  return n * (1 - std::pow(1 - 1 / n, real(choices))) / real(choices);
-}
-
-/// `choices`: copies of a token, of which a wider level carries the first to each domain; 1:
-/// all of them.
+/// `choices`: copies of a token, of which a level carries the first to each domain of the level
+/// below, which may be a single device; 1: all of them.
 Seconds all_to_all_time(const std::vector<Level>& levels, const GroupPlace& place, double payload,
                         std::int64_t choices) {
   double longest = 0;
@@ -95,10 +99,9 @@ Seconds all_to_all_time(const std::vector<Level>& levels, const GroupPlace& plac
   for (std::size_t l = 0; l < place.inside.size(); ++l) {
     if (!crosses(place, l)) continue;
     const std::int64_t below = l == 0 ? 1 : place.inside[l - 1];
-    const double copies = l == 0 ? 1 : first_copies(choices, domains_at(place, l));
+    const double copies = first_copies(choices, place.size / std::max<std::int64_t>(1, below));
     const double leaving = copies * payload * real(place.inside[l] - below) / real(place.size);
-    const double rate = in_bytes_per_second(levels[l].bandwidth) * levels[l].efficiency;
-    longest = std::max(longest, leaving / rate);
+    longest = std::max(longest, leaving / exchange_rate(levels[l], place));
     latency = std::max(latency, in_seconds(levels[l].latency) * real(domains_at(place, l) - 1));
   }
   return seconds(longest + latency);
@@ -120,8 +123,7 @@ std::size_t widest_level(const GroupPlace& place) {
 /// One message to a neighbour along the axes: over the widest level that neighbours cross.
 Seconds send_time(const std::vector<Level>& levels, const GroupPlace& place, double payload) {
   const Level& level = levels[widest_level(place)];
-  return level.latency +
-         seconds(payload / (in_bytes_per_second(level.bandwidth) * level.efficiency));
+  return level.latency + seconds(payload / link_rate(level, place));
 }
 
 /// Of several groups of devices: the levels of the first, and the link that joins them.
@@ -141,6 +143,7 @@ const std::vector<Level>& levels_of(const Cluster& cluster, const std::vector<Le
 void widen(GroupPlace& place, const std::vector<Level>& levels, std::int64_t degree,
            std::int64_t stride) {
   place.size *= degree;
+  place.block = std::max(place.block, degree * stride);
   for (std::size_t l = 0; l < levels.size(); ++l) {
     const bool last = l + 1 == levels.size();
     const std::int64_t room = std::max<std::int64_t>(1, levels[l].devices / stride);
@@ -163,6 +166,7 @@ GroupPlace place_on(const std::vector<Level>& levels, const Placement& placement
 /// A part of an axis, the innermost neighbours.
 GroupPlace narrowed(GroupPlace place, std::int64_t group) {
   place.size = group;
+  place.block = std::min(place.block, group);
   for (std::int64_t& inside : place.inside) inside = std::min(inside, group);
   return place;
 }
@@ -194,6 +198,12 @@ Seconds collective_time(const std::vector<Level>& levels, const GroupPlace& plac
 }
 
 }  // namespace
+
+double first_copies(std::int64_t choices, std::int64_t domains) {
+  if (choices <= 1 || domains <= 1) return 1;
+  const double n = real(domains);
+  return n * (1 - std::pow(1 - 1 / n, real(choices))) / real(choices);
+}
 
 GroupPlace place_of(const Cluster& cluster, const Placement& placement, AxisMask axes) {
   return place_on(levels_of(cluster, joined_levels(cluster)), placement, axes);
@@ -244,7 +254,8 @@ const GroupPlace& MessageTimer::place(AxisMask axes) {
 Seconds MessageTimer::call(const CommunicationTerm& term) {
   if (!job_.cluster || job_.cluster->groups.empty()) return {};
   if (term.collective == Collective::host_copy) {
-    return term.payload / job_.cluster->groups.front().host_link;
+    const DeviceGroup& group = job_.cluster->groups.front();
+    return term.payload / (term.nvme ? nvme_rate(group) : group.host_link);
   }
   const std::vector<Level>& levels = levels_of(*job_.cluster, joined_);
   const GroupPlace& own = place(term.axes);
@@ -278,9 +289,13 @@ Seconds MessageTimer::all(const CommunicationTerm& term) {
   return call(term) * static_cast<double>(term.count);
 }
 
-Seconds MessageTimer::host(const CommunicationTerm& term) const {
+Seconds MessageTimer::host(const CommunicationTerm& term) {
   if (!job_.cluster || job_.cluster->groups.empty()) return {};
-  return job_.cluster->groups.front().host_per_member * real((term.group - 1) * term.count);
+  const DeviceGroup& group = job_.cluster->groups.front();
+  const std::int64_t near = std::min(term.group, place(term.axes).inside.front());
+  const Seconds each =
+      group.host_per_neighbour * real(near - 1) + group.host_per_member * real(term.group - near);
+  return each * real(term.count);
 }
 
 Seconds MessageTimer::copies(const CommunicationTerm& term) const {

@@ -16,13 +16,19 @@ namespace placet {
 struct GroupPlace {
   std::int64_t size = 1;
   std::vector<std::int64_t> inside;  // by level, innermost first; the last one is all
+  std::int64_t block = 1;            // it and its like tile blocks of so many ranks
 
   friend bool operator==(const GroupPlace&, const GroupPlace&) = default;
 };
 
-/// Of the groups that `axes` make. Case: dp=4 tp=4 on hosts of 8: tp {4, 4}, dp {2, 4}, both axes
-/// together {8, 16}.
+/// Of the groups that `axes` make. Case: dp=4 tp=4 on hosts of 8: tp {4, 4} in blocks of 4, dp
+/// {2, 4} in one block of 16, as both axes together {8, 16}.
 GroupPlace place_of(const Cluster& cluster, const Placement& placement, AxisMask axes);
+
+/// Of the copies that leave for other domains, those that are the first of their token there: each
+/// of a token's choices falls into any of the domains alike. Case: 8 choices, two domains: of 4
+/// that leave 1 - 1/256 are the first.
+double first_copies(std::int64_t choices, std::int64_t domains);
 
 /// Seconds of one all-reduce of `payload` bytes: the faster of a ring (2 (n-1) steps, each as slow
 /// as the slowest link) and a tree (2 log2 of the domains, and the ring inside one) by latency, and
@@ -54,7 +60,7 @@ class MessageTimer {
   Seconds all(const CommunicationTerm& term);
 
   /// What the host needs to launch them, beyond the engine's own time per collective.
-  Seconds host(const CommunicationTerm& term) const;
+  Seconds host(const CommunicationTerm& term);
 
   /// What a collective over `axes` occupies of each level of the cluster while it runs
   /// (`level_use`), or a message to a neighbour along them: all of the widest level that it

@@ -301,7 +301,8 @@ bool is_same_movement(const UnitTerm& a, const UnitTerm& b) {
   const CommunicationTerm& y = b.term;
   // What differs most often comes first, text last.
   const bool same_group = x.axes == y.axes && x.group == y.group && x.collective == y.collective;
-  const bool same_value = x.phase == y.phase && x.state == y.state && x.dtype == y.dtype;
+  const bool same_value =
+      x.phase == y.phase && x.state == y.state && x.dtype == y.dtype && x.nvme == y.nvme;
   const bool same_message =
       a.grain == b.grain && a.sharded == b.sharded && a.shard_of == b.shard_of && x.op == y.op;
   return same_group && same_value && same_message && x.what == y.what && x.unit == y.unit &&

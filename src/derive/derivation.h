@@ -77,6 +77,7 @@ struct CommunicationTerm {
   Bytes payload;           // of one call, by the convention of the collective (INTERFACE.md)
   std::int64_t count = 0;  // calls per step
   std::int64_t group = 1;
+  bool nvme = false;        // a host copy that comes from NVMe or goes on to it
   Bytes sent;               // per device and step: count x sent_per_call
   std::string_view source;  // of a profile's own message
 

@@ -96,14 +96,15 @@ void write_kept(UnitTraffic& unit, int number, bool recomputed) {
               .dtype = unit.dtype_of(unit.kind.values[0])});
   }
   if (!keeps_on_host(unit.job.placement)) return;
-  const std::int64_t host = unit_memory(unit.layout, number, recomputed).kept_on_host;
+  const UnitMemory memory = unit_memory(unit.layout, number, recomputed);
   for (const Phase phase : {Phase::forward, Phase::backward}) {
     unit.add({.what = phase == Phase::forward ? "kept for backward to host"
                                               : "kept for backward from host",
               .collective = Collective::host_copy,
               .phase = phase,
-              .elements = host,
-              .dtype = Dtype::uint8});
+              .elements = memory.kept_on_host,
+              .dtype = Dtype::uint8,
+              .nvme = memory.kept_on_nvme});
   }
 }
 
@@ -219,7 +220,8 @@ void UnitTraffic::add(const Message& message) {
                              .phase = message.phase,
                              .payload = bytes_of(message.elements, message.dtype),
                              .count = message.count,
-                             .group = group},
+                             .group = group,
+                             .nvme = message.nvme},
                     .per_micro_batch = true});
 }
 

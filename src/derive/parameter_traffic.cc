@@ -77,6 +77,7 @@ class ParameterTraffic {
     MessageGrain grain = MessageGrain::unit;
     bool sharded = false;
     std::int64_t shard_of = 1;
+    bool nvme = false;
     const std::vector<BlockConstants>* constants =
         nullptr;               // of its blocks, sent with the elements
     std::int64_t entries = 0;  // that the elements make up, several each; 0: they are the entries
@@ -99,6 +100,7 @@ class ParameterTraffic {
                                  .payload = payload,
                                  .count = 1,
                                  .group = group,
+                                 .nvme = move.nvme,
                                  .sent = sent_of_shards(move, axes, elements, group)},
                         .per_micro_batch = move.per_micro_batch,
                         .grain = move.grain,
@@ -197,6 +199,7 @@ class ParameterTraffic {
       Move copy = move;
       copy.collective = Collective::host_copy;
       copy.what = "parameters from host";
+      copy.nvme = parameter.on_nvme[parameter.materialized != 0 ? 1 : 0];
       copy.grain = MessageGrain::unit;
       copy.sharded = false;
       const std::int64_t part = parameter.rest[parameter.materialized != 0 ? 1 : 0];
@@ -444,7 +447,8 @@ class ParameterTraffic {
     Move copy{.collective = Collective::host_copy,
               .state = State::optimizer,
               .dtype = Dtype::uint8,
-              .phase = Phase::update};
+              .phase = Phase::update,
+              .nvme = parameter.on_nvme[1]};
     const std::int64_t size = state_bytes(job_, declared, parameter).off_device(State::optimizer);
     copy.what = "optimizer state from host";
     add(copy, 0, size, 1);
@@ -464,6 +468,7 @@ class ParameterTraffic {
     const Rational updated = updated_on_host(parameter);
     if (updated > there) add(copy, 0, elements_moved(parameter.rest[1], updated - there), 1);
     if (there == Rational(0)) return;
+    copy.nvme = parameter.on_nvme[2];
     copy.phase = Phase::backward;
     copy.per_micro_batch = true;
     add(copy, 0, elements_moved(parameter.rest[2], there), 1);
@@ -484,6 +489,7 @@ class ParameterTraffic {
               .dtype = job_.precision.parameters,
               .phase = Phase::update};
     if (there > updated) {
+      copy.nvme = parameter.on_nvme[0];
       const std::int64_t moved = elements_moved(parameter.rest[0], there - updated);
       copy.what = "updated parameters to host";
       add(copy, 0, moved, 1);

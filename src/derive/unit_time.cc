@@ -38,6 +38,9 @@ class UnitTimer {
     add(WorkPart::forward, work.forward);
     add(WorkPart::again, work.again);
     add(WorkPart::backward, work.backward);
+    if (std::ranges::any_of(work.forward, &KernelWork::routes)) {
+      out_[WorkPart::backward].host += launching(routing());
+    }
     add_messages();
     add_own_launches();
     return std::move(out_);
@@ -50,15 +53,28 @@ class UnitTimer {
       const Seconds taken = kernel_time(rates_, timing_.attention_kernel, kernel);
       time.kernels[static_cast<std::size_t>(kernel.kind)] += taken;
       time.flops += kernel.flops;
-      if (!timing_.captures_launches) {
-        time.host += timing_.host_per_launch * static_cast<double>(kernel.launches);
-      }
+      time.host += launching(kernel);
       if (kernel.for_weights) out_.weights += taken;
+      if (kernel.routes) time.host += launching(routing());
       if (kernel.routes && timing_.waits_for_routing && !timing_.captures_launches) {
         time.device_before_wait = time.device();
         time.host_before_wait = time.host;
       }
     }
+  }
+
+  Seconds launching(const KernelWork& kernel) const {
+    const bool recorded =
+        timing_.captures_launches || (timing_.captures_to_routing && kernel.before_routing);
+    if (recorded) return {};
+    const Seconds inner = timing_.host_per_expert_launch.value_or(Seconds());
+    return timing_.host_per_launch * static_cast<double>(kernel.launches) +
+           inner * static_cast<double>(kernel.inner_launches);
+  }
+
+  /// What router and dispatcher launch beside their operators.
+  KernelWork routing() const {
+    return {.launches = timing_.routing_launches, .before_routing = true};
   }
 
   /// Kernels that no operator stands for: casts, copies, random states.

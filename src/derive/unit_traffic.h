@@ -39,6 +39,7 @@ class UnitTraffic {
     Dtype dtype = Dtype::bf16;
     std::int64_t count = 1;       // per micro-batch
     ReduceOp op = ReduceOp::sum;  // of collectives that reduce
+    bool nvme = false;            // of host copies
   };
 
   /// Adds a term per micro-batch, unless its group is one device or nothing is sent.

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <array>
 
+#include "derive/collective_time.h"
 #include "derive/unit_traffic.h"
 #include "units/at.h"
 
 namespace placet {
 namespace {
+
+// Flash kernels work on squares of so many queries and keys; a window's edges cut some of them.
+constexpr double kAttentionBlock = 128;
 
 MatmulFormat format_of(Dtype dtype) {
   switch (dtype) {
@@ -43,20 +47,32 @@ class WorkWriter {
         kind_(unit_.kind) {}
 
   UnitWork write() {
+    const std::size_t routing = routing_operator();
     for (std::size_t o = 0; o < kind_.operators.size(); ++o) {
       forward_.clear();
+      const std::size_t begin = out_.backward.size();
       write_forward(o);
+      for (KernelWork& kernel : forward_) kernel.before_routing = o < routing;
       out_.forward.insert(out_.forward.end(), forward_.begin(), forward_.end());
       if (unit_.ends_again(o)) {
         out_.again.insert(out_.again.end(), forward_.begin(), forward_.end());
       }
       write_backward(o);
+      for (std::size_t k = begin; k < out_.backward.size(); ++k) {
+        out_.backward[k].before_routing = o < routing;
+      }
     }
     return std::move(out_);
   }
 
  private:
   const Operator& op_at(std::size_t o) const { return kind_.operators[o]; }
+
+  /// The operator that sends tokens to their experts; the first one where there is none.
+  std::size_t routing_operator() const {
+    const auto found = std::ranges::find(kind_.operators, OpKind::dispatch, &Operator::kind);
+    return found == kind_.operators.end() ? 0 : at(found - kind_.operators.begin());
+  }
 
   // --- sizes
 
@@ -155,15 +171,22 @@ class WorkWriter {
     };
     const double elements =
         area(shape.m, shape.k) + area(shape.k, shape.n) + area(shape.m, shape.n);
+    const std::int64_t launches =
+        launches_of(op, shape.batch) * (is_narrow(op) ? 1 + timing_.narrow_launches : 1);
     return {.kind = KernelWork::Kind::product,
             .what = op.name,
             .shape = shape,
             .format = format(op),
             .bytes = wide * elements * static_cast<double>(shape.batch),
             .flops = flops_of(shape),
-            .launches =
-                launches_of(op, shape.batch) * (is_narrow(op) ? 1 + timing_.narrow_launches : 1),
+            .launches = once_for_all(op) ? 1 : launches,
+            .inner_launches = once_for_all(op) ? launches : 0,
             .aligned = is_aligned(op)};
+  }
+
+  /// Whether the host asks once for the products of all experts, and a library's loop launches them.
+  bool once_for_all(const Operator& op) const {
+    return op.kind == OpKind::grouped_linear && timing_.host_per_expert_launch.has_value();
   }
 
   /// Of a product with so many experts' matrices: one each, unless the engine has one for all.
@@ -190,7 +213,9 @@ class WorkWriter {
     const double written = static_cast<double>(bits_of(*job_.precision.products)) / 8;
     const double read = op.kind == OpKind::grouped_linear ? timing_.cast_bytes : 0.0;
     const double moved = elements * (2 * written + read);
-    out.push_back(stream(op, moved, launches_of(op, s.batch)));
+    const std::int64_t launches = launches_of(op, s.batch);
+    out.push_back(stream(op, moved, once_for_all(op) ? 1 : launches));
+    if (once_for_all(op)) out.back().inner_launches = launches;
   }
 
   bool has_product(const Operator& op) const {
@@ -269,6 +294,7 @@ class WorkWriter {
     double seen = 1;   // part of the pairs that a causal, windowed kernel computes
     std::int64_t queries = 0;
     std::int64_t keys = 0;
+    std::int64_t length = 0;  // keys that a query sees at most
   };
 
   Scores scores_of(const Operator& op) const {
@@ -282,8 +308,11 @@ class WorkWriter {
     s.pairs = static_cast<double>(layout_.micro_batch * s.heads) * static_cast<double>(s.queries) *
               static_cast<double>(s.keys);
     s.seen = 0.5;
+    s.length = s.keys;
     if (op.window > 0 && op.window < s.keys) {
-      const double part = static_cast<double>(op.window) / static_cast<double>(s.keys);
+      s.length = op.window;
+      const double keys = static_cast<double>(s.keys);
+      const double part = std::min(1.0, (static_cast<double>(op.window) + kAttentionBlock) / keys);
       s.seen = part - part * part / 2;
     }
     return s;
@@ -298,7 +327,7 @@ class WorkWriter {
             .bytes = (inputs(op) + outputs(op)) * (backward ? 2 : 1),
             .flops = backward ? 2.5 * forward : forward,
             .head_size = s.head_size,
-            .length = s.keys,
+            .length = s.length,
             .backward = backward,
             .launches = backward ? 2 : 1};
   }
@@ -356,22 +385,43 @@ class WorkWriter {
     }
     if (runs_in_steps(o)) return forward_.push_back(in_steps(op, false));
     const double taken = op.kind == OpKind::embedding ? outputs(op) : inputs(op);
-    const double moved = taken + outputs(op) + 2 * kept_inside(op) + sorted_again(op);
+    const double moved = sorts_here(op) ? sorted_here(op) : taken + outputs(op) + sorted_again(op);
+    const double kept = 2 * kept_inside(op);
     if (joins_before(o)) {
-      forward_.push_back(stream(op, moved - inside(o), 0));
+      forward_.push_back(stream(op, moved + kept - inside(o), 0));
     } else {
-      forward_.push_back(stream(op, moved, 1));
+      forward_.push_back(stream(op, moved + kept, 1));
     }
     forward_.back().routes = op.kind == OpKind::dispatch;
+  }
+
+  /// Tokens in order of their experts, copies of all choices.
+  double routed_bytes(const Operator& op) const {
+    return bytes_of_value(op.kind == OpKind::dispatch ? op.outputs.front() : op.inputs.front());
+  }
+
+  bool is_exchanged(const Operator& op) const {
+    const bool routes = op.kind == OpKind::dispatch || op.kind == OpKind::combine;
+    return routes && unit_.routed_axes().exchanged != 0;
   }
 
   /// Tokens that come from other devices are sorted by expert once more where they arrive, and back
   /// before they leave: read and written.
   double sorted_again(const Operator& op) const {
-    if (op.kind != OpKind::dispatch && op.kind != OpKind::combine) return 0;
-    if (unit_.routed_axes().exchanged == 0) return 0;
-    const int routed = op.kind == OpKind::dispatch ? op.outputs.front() : op.inputs.front();
-    return 2 * bytes_of_value(routed);
+    return is_exchanged(op) ? 2 * routed_bytes(op) : 0;
+  }
+
+  /// Where the exchange itself takes tokens from their place and adds up what comes back, what
+  /// remains is what arrived, each token once, and its copies in order of experts, one read and
+  /// the other written.
+  bool sorts_here(const Operator& op) const { return timing_.sorts_on_arrival && is_exchanged(op); }
+
+  double sorted_here(const Operator& op) const {
+    const std::int64_t devices = degree_of(job_.placement, unit_.routed_axes().exchanged);
+    const double arrive = timing_.exchanges_once_per_domain
+                              ? first_copies(job_.model.figures.experts_per_token, devices)
+                              : 1;
+    return routed_bytes(op) * (1 + arrive);
   }
 
   bool trains(const Operator& op) const {
@@ -431,12 +481,14 @@ class WorkWriter {
     const Operator& op = op_at(o);
     const bool sums_only =
         op.kind == OpKind::bias || op.kind == OpKind::position || op.kind == OpKind::embedding;
-    const bool linear =
-        op.kind == OpKind::rotary || op.kind == OpKind::dropout || op.kind == OpKind::dispatch;
-    double moved = sum(op.outputs, [&](int v) { return gradient_bytes(v); }) + kept_inside(op);
+    const bool linear = op.kind == OpKind::rotary || op.kind == OpKind::dropout ||
+                        op.kind == OpKind::dispatch ||
+                        (op.kind == OpKind::combine && timing_.weighs_in_activation);
+    double moved = sum(op.outputs, [&](int v) { return gradient_bytes(v); });
     if (!sums_only) moved += input_gradients(op) * (linear ? 1 : 2);
+    moved = sorts_here(op) ? sorted_here(op) : moved + sorted_again(op);
+    moved += kept_inside(op);
     const bool joined = joins_before(o) && op.kind != OpKind::bias;
-    moved += sorted_again(op);
     if (joined) moved -= inside(o);
     const std::int64_t launches = joined ? 0 : 1;
     out_.backward.push_back(stream(op, moved, op.kind == OpKind::norm ? 2 : launches));

@@ -37,8 +37,10 @@ struct KernelWork {
   bool backward = false;
   bool for_weights = false;  // a weight's gradient: split schedules put it off
   std::int64_t launches = 1;
-  bool routes = false;  // tokens to their experts: where a host may have to read how many
-  bool aligned = true;  // rows of its operands begin at multiples of two elements
+  std::int64_t inner_launches = 0;  // further ones, by a loop inside the library
+  bool routes = false;          // tokens to their experts: where a host may have to read how many
+  bool before_routing = false;  // of a block with experts
+  bool aligned = true;          // rows of its operands begin at multiples of two elements
 
   friend bool operator==(const KernelWork&, const KernelWork&) = default;
 };

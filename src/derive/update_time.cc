@@ -1,6 +1,9 @@
 #include "derive/update_time.h"
 
+#include <algorithm>
+
 #include "derive/kernel_time.h"
+#include "derive/state_bytes.h"
 #include "derive/update_inputs.h"
 #include "units/at.h"
 
@@ -11,7 +14,15 @@ namespace {
 struct Updated {
   double on_device = 0;
   double on_host = 0;
+  double through_nvme = 0;  // bytes of states that the host reads from there and writes back
 };
+
+/// Optimizer state both ways, gradients in, parameters back.
+double on_nvme(const Job& job, const Parameter& declared, const LocalParameter& own) {
+  const StateBytes bytes = state_bytes(job, declared, own);
+  return static_cast<double>(bytes.nvme[0]) + 2 * static_cast<double>(bytes.nvme[1]) +
+         static_cast<double>(bytes.nvme[2]);
+}
 
 /// Of one unit of the run.
 Updated updated_by(const Layout& layout, const Stage& stage, const UnitRun& run) {
@@ -26,6 +37,7 @@ Updated updated_by(const Layout& layout, const Stage& stage, const UnitRun& run)
     const double host = in_double(updated_on_host(own));
     out.on_device += elements * (1 - host);
     out.on_host += elements * host;
+    if (host > 0) out.through_nvme += on_nvme(*layout.job, kind.parameters[p], own);
   }
   return out;
 }
@@ -42,9 +54,11 @@ Seconds update_time(const Layout& layout, const Stage& stage, const StageUnits& 
     const Updated own = updated_by(layout, stage, run);
     all.on_device += own.on_device * static_cast<double>(run.count);
     all.on_host += own.on_host * static_cast<double>(run.count);
+    all.through_nvme += own.through_nvme * static_cast<double>(run.count);
   }
   return seconds(all.on_device * each / in_bytes_per_second(devices.device.rates.memory)) +
-         seconds(all.on_host * each / in_bytes_per_second(devices.host_link));
+         std::max(seconds(all.on_host * each / in_bytes_per_second(devices.host_link)),
+                  seconds(all.through_nvme / in_bytes_per_second(nvme_rate(devices))));
 }
 
 Seconds update_time(const Layout& layout, const Stage& stage) {

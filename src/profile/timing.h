@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,9 +63,14 @@ struct EngineTiming {
   Seconds host_per_pass{};
   Seconds host_per_step{};
   std::int64_t extra_launches = 0;  // per block and pass, of kernels that no operator stands for
+  /// The same of blocks with experts: of router and dispatcher, before tokens leave.
+  std::int64_t routing_launches = 0;
   /// Launches per expert of a product with the device's experts, and of the cast of what goes into
   /// it; 0: one kernel for all of them.
   std::int64_t launches_per_expert = 0;
+  /// What the host needs for each of these where a loop inside the library launches them, beside
+  /// one launch for all; none: as much as for any other.
+  std::optional<Seconds> host_per_expert_launch;
   /// Products in fewer bits than their operands have: bytes per element that the cast before those
   /// of experts reads, beyond what the kernel before wrote (that of others is in the calibrated
   /// rates), and further launches per product (scales brought into order).
@@ -79,13 +85,17 @@ struct EngineTiming {
   /// Backward, a unit's parameters are gathered after the gradients of the one before are reduced,
   /// one message at a time: nothing is left for either to run beside.
   bool gathers_after_reductions = false;
-  /// Tokens leave for each domain of a wider level once and are spread inside it, however many of
-  /// their experts stand there; false: once per choice.
+  /// Tokens leave for each device, host, ... once, however many of their experts stand there, and
+  /// are spread inside it; false: once per choice.
   bool exchanges_once_per_domain = false;
-  bool waits_for_routing = false;  // the host reads how many tokens each expert gets
-  bool captures_launches = false;  // a pass is replayed as one recorded graph: one launch
-  std::uint16_t overlaps = 0;      // set of Overlap
-  bool sends_block = true;         // a stage's device waits until its message has arrived
+  bool sorts_on_arrival = false;  // tokens are put in order of experts only where they arrive
+  /// A token's weight is applied with the experts' activation, so that their sum is plain.
+  bool weighs_in_activation = false;
+  bool waits_for_routing = false;    // the host reads how many tokens each expert gets
+  bool captures_launches = false;    // a pass is replayed as one recorded graph: one launch
+  bool captures_to_routing = false;  // so is what a block with experts runs before its dispatch
+  std::uint16_t overlaps = 0;        // set of Overlap
+  bool sends_block = true;           // a stage's device waits until its message has arrived
 
   bool runs_beside(Overlap what) const {
     return (overlaps >> static_cast<unsigned>(what) & 1U) != 0;

@@ -27,9 +27,10 @@ Placement two_axes() { return {{axis("dp", 4, Cut::batch), axis("tp", 4, Cut::te
 
 TEST(GroupPlace, CountsMembersPerDomain) {
   const Cluster cluster = hosts_of_eight(16);
-  EXPECT_EQ(place_of(cluster, two_axes(), axis_bit(1)), (GroupPlace{4, {4, 4}}));
-  EXPECT_EQ(place_of(cluster, two_axes(), axis_bit(0)), (GroupPlace{4, {2, 4}}));
-  EXPECT_EQ(place_of(cluster, two_axes(), axis_bit(0) | axis_bit(1)), (GroupPlace{16, {8, 16}}));
+  EXPECT_EQ(place_of(cluster, two_axes(), axis_bit(1)), (GroupPlace{4, {4, 4}, 4}));
+  EXPECT_EQ(place_of(cluster, two_axes(), axis_bit(0)), (GroupPlace{4, {2, 4}, 16}));
+  EXPECT_EQ(place_of(cluster, two_axes(), axis_bit(0) | axis_bit(1)),
+            (GroupPlace{16, {8, 16}, 16}));
 }
 
 // Four devices of one host: 2 x 3/4 of 1 GB at 100 GB/s is 15 ms, and twice three steps of 1 us.
@@ -63,7 +64,16 @@ TEST(AllReduce, MeasuredCurvesStandForFormulas) {
   EXPECT_NEAR(in_seconds(all_reduce_time(levels, {4, {4, 4}}, 1e3)), 1.5e6 / 50e9, 1e-12);
 }
 
-// Two calls among four: 2 x 3 further members, 1 ms of the host each.
+// What was measured with groups over all hosts says nothing of narrower ones: round the ring once,
+// 3/4 of 1 GB at 5 GB/s where the groups' block takes up all 32 devices, else at 10 GB/s.
+TEST(AllGather, AMeasuredRateIsOfGroupsOverAllHosts) {
+  auto levels = hosts_of_eight(32).groups.front().levels;
+  levels.back().bandwidth_of_all = gigabytes_per_second(5);
+  EXPECT_NEAR(in_seconds(scatter_time(levels, {4, {1, 4}, 32}, 1e9)), 0.15 + 30e-6, 1e-12);
+  EXPECT_NEAR(in_seconds(scatter_time(levels, {4, {1, 4}, 16}, 1e9)), 0.075 + 30e-6, 1e-12);
+}
+
+// Two calls among four: 2 x 3 further members, of which 2 x 1 on the own host.
 TEST(MessageTimer, CountsWhatTheHostNeedsPerMember) {
   Job job;
   job.placement = two_axes();
@@ -71,7 +81,10 @@ TEST(MessageTimer, CountsWhatTheHostNeedsPerMember) {
   const CommunicationTerm term{.axes = axis_bit(0), .count = 2, .group = 4};
   EXPECT_EQ(MessageTimer(job).host(term), Seconds());
   job.cluster->groups.front().host_per_member = milliseconds(1);
-  EXPECT_NEAR(in_seconds(MessageTimer(job).host(term)), 6e-3, 1e-12);
+  // Two of the four stand on the own host: one neighbour, for nothing so far, and two others.
+  EXPECT_NEAR(in_seconds(MessageTimer(job).host(term)), 4e-3, 1e-12);
+  job.cluster->groups.front().host_per_neighbour = milliseconds(0.5);
+  EXPECT_NEAR(in_seconds(MessageTimer(job).host(term)), 5e-3, 1e-12);
 }
 
 TEST(CallTime, OfTheOtherCollectives) {
@@ -87,12 +100,30 @@ TEST(CallTime, OfTheOtherCollectives) {
   EXPECT_NEAR(in_seconds(call_time(job, term)), 0.1 + 10e-6, 1e-12);
   term.collective = Collective::host_copy;
   EXPECT_NEAR(in_seconds(term_time(job, term)), 2 * 0.05, 1e-12);
+  // NVMe of 2 GB/s per device; as fast as host memory where nothing is known of it.
+  term.nvme = true;
+  EXPECT_NEAR(in_seconds(term_time(job, term)), 2 * 0.05, 1e-12);
+  job.cluster->groups.front().nvme_link = gigabytes_per_second(2);
+  EXPECT_NEAR(in_seconds(term_time(job, term)), 2 * 0.5, 1e-12);
   job.cluster.reset();
   EXPECT_EQ(call_time(job, term), Seconds());
 }
 
+// Exchanges may reach another part of a link's bandwidth than rings do: 0.5 GB at half of 10 GB/s.
+TEST(CallTime, ExchangesReachTheirOwnPartOfALink) {
+  Job job;
+  job.placement = {{axis("ep", 4, Cut::expert), axis("tp", 4, Cut::tensor)}};
+  job.cluster = hosts_of_eight(16);
+  job.cluster->groups.front().levels.back().exchange_efficiency = 0.5;
+  CommunicationTerm term{.axes = axis_bit(0), .payload = gigabytes(1), .count = 1, .group = 4};
+  term.collective = Collective::all_to_all;
+  EXPECT_NEAR(in_seconds(call_time(job, term)), 0.1 + 10e-6, 1e-12);
+}
+
 // Two hosts of two members each, two choices per token. Of the half that leaves for the other host,
-// 2 (1 - 1/4) / 2 = 3/4 are the first copy of their token there; inside a host all copies travel.
+// 2 (1 - 1/4) / 2 = 3/4 are the first copy of their token there. Were the link outside without
+// limit, the quarter that goes to the neighbour would count: of its copies 4 (1 - (3/4)^2) / 2 = 7/8
+// are the first on their device.
 TEST(CallTime, TokensMayLeaveForAHostOnce) {
   Job job;
   job.placement = {{axis("ep", 4, Cut::expert), axis("tp", 4, Cut::tensor)}};
@@ -103,6 +134,8 @@ TEST(CallTime, TokensMayLeaveForAHostOnce) {
   EXPECT_NEAR(in_seconds(call_time(job, term)), 0.05 + 10e-6, 1e-12);
   job.profile.timing.exchanges_once_per_domain = true;
   EXPECT_NEAR(in_seconds(call_time(job, term)), 0.0375 + 10e-6, 1e-12);
+  job.cluster->groups.front().levels.back().bandwidth = gigabytes_per_second(1e9);
+  EXPECT_NEAR(in_seconds(call_time(job, term)), 0.0025 * 7 / 8 + 10e-6, 1e-9);
   term.axes = axis_bit(1);  // no experts along it
   EXPECT_NEAR(in_seconds(call_time(job, term)), 0.0075 + 3e-6, 1e-12);
 }

@@ -150,6 +150,36 @@ TEST(Time, AHostThatWaitsForRoutingLosesItsLead) {
   EXPECT_LT(total_of(derive_time(job), TimeKind::launch), ahead);
 }
 
+// The host launches more for router and dispatcher than the operators say. A recorded graph up to
+// the dispatch spares those; what the experts launch remains.
+TEST(Time, ARecordedGraphUpToTheDispatchSparesItsLaunches) {
+  Job job = plain_job(build_model(expert_architecture(4)), {axis("dp", 1, Cut::batch)}, 4096, 1);
+  job.cluster = small_cluster(1);
+  job.profile.timing.host_per_launch = milliseconds(1);
+  job.profile.timing.launches_per_expert = 20;
+  const Seconds few = total_of(derive_time(job), TimeKind::launch);
+  job.profile.timing.routing_launches = 50;
+  const Seconds more = total_of(derive_time(job), TimeKind::launch);
+  // Four blocks, forward and backward: 50 launches of 1 ms each.
+  EXPECT_NEAR(in_seconds(more - few), 4 * 2 * 0.050, 1e-9);
+  job.profile.timing.captures_to_routing = true;
+  const Seconds recorded = total_of(derive_time(job), TimeKind::launch);
+  EXPECT_LT(recorded, few);
+  EXPECT_GT(recorded, Seconds());
+}
+
+// 800 elements on a device with 12 bytes of optimizer state each, read from NVMe and written back at
+// 1000 bytes per second.
+TEST(Time, StatesOnNvmeAreReadAndWrittenBack) {
+  Job job = written_job(bare_model(1600, 4), "dp=2:zero3+offload(optimizer,nvme)", 1, 2);
+  job.cluster = small_cluster(2);
+  const Seconds host = total_of(derive_time(job), TimeKind::update);
+  job.cluster->groups.front().nvme_link = gigabytes_per_second(1e-6);
+  const Seconds nvme = total_of(derive_time(job), TimeKind::update);
+  EXPECT_LT(host, seconds(1e-3));
+  EXPECT_NEAR(in_seconds(nvme), 2 * 9600.0 / 1000, 1e-3);
+}
+
 TEST(Time, MessagesBesideComputationAreHidden) {
   Job job = timed_job({axis("dp", 16, Cut::batch)}, 16, 32);
   const Seconds open = total_of(derive_time(job), TimeKind::exposed);

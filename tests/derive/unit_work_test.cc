@@ -103,6 +103,21 @@ TEST(UnitWork, AttentionCountsWhatLiesBelowTheDiagonal) {
   EXPECT_DOUBLE_EQ(backward->flops, 2.5 * forward->flops);
 }
 
+// A window of 128 keys among 1024: kernels work on blocks of 128 keys, so that a query meets 256 at
+// most, 1/4 of all: 1/4 - 1/32 of the pairs. Their rate is that of 128 keys.
+TEST(UnitWork, AWindowIsComputedInWholeBlocks) {
+  Architecture small = small_architecture(4);
+  attention_in(small).window = 128;
+  const Job job = plain_job(build_model(small), {axis("dp", 1, Cut::batch)}, 1024, 1);
+  const UnitWork work = block_of(job);
+  const auto attention =
+      std::ranges::find(work.forward, KernelWork::Kind::attention, &KernelWork::kind);
+  ASSERT_NE(attention, work.forward.end());
+  const double width = static_cast<double>(job.model.figures.attention_width) / 4;
+  EXPECT_DOUBLE_EQ(attention->flops, 4 * width * 1024 * 1024 * (0.25 - 0.03125));
+  EXPECT_EQ(attention->length, 128);
+}
+
 // Without such a kernel: two products of all pairs, and softmax.
 TEST(UnitWork, UnfusedAttentionMakesAllScores) {
   Job job = plain_job(build_model(small_architecture(4)), {axis("dp", 1, Cut::batch)}, 8, 1);
@@ -173,6 +188,53 @@ TEST(UnitWork, NarrowProductsReadWhatTheyCast) {
   const auto after = sums();
   EXPECT_DOUBLE_EQ(after.first - before.first, 2 * cast);
   EXPECT_EQ(after.second, 3 * before.second);
+}
+
+// Where the host asks once for the products of all four experts, a loop launches the four.
+TEST(UnitWork, ALibraryMayLaunchWhatExpertsMultiply) {
+  Job job = plain_job(build_model(expert_architecture(4)), {axis("dp", 1, Cut::batch)}, 8, 1);
+  job.profile.timing.launches_per_expert = 1;
+  const auto launches = [&] {
+    std::pair<std::int64_t, std::int64_t> sum;
+    for (const KernelWork& kernel : block_of(job).forward) {
+      if (kernel.shape.batch < 4) continue;
+      sum.first += kernel.launches;
+      sum.second += kernel.inner_launches;
+    }
+    return sum;
+  };
+  EXPECT_EQ(launches(), std::pair(12L, 0L));  // gate, up and down
+  job.profile.timing.host_per_expert_launch = microseconds(5);
+  EXPECT_EQ(launches(), std::pair(3L, 12L));
+}
+
+// Tokens with two choices go to two devices. By default they are put in order before they leave and
+// once more where they arrive: of R bytes in order R/2 + R and 2 R are moved. Where they are sorted
+// on arrival, what arrived, 3/4 of R if each token comes once per device, and R.
+TEST(UnitWork, TokensMayBeSortedOnArrivalOnly) {
+  Job job = written_job(build_model(expert_architecture(4)), "ep=2:ep+zero1", 8, 2);
+  const auto dispatched = [&] {
+    const UnitWork work = block_of(job);
+    return std::ranges::find(work.forward, true, &KernelWork::routes)->bytes;
+  };
+  const double before = dispatched();
+  job.profile.timing.sorts_on_arrival = true;
+  EXPECT_DOUBLE_EQ(dispatched(), before * 2 / 3.5);
+  job.profile.timing.exchanges_once_per_domain = true;
+  EXPECT_DOUBLE_EQ(dispatched(), before * 1.75 / 3.5);
+}
+
+// A token's weight that is applied with the activation spares its sum's backward what came back.
+TEST(UnitWork, WeightsMayBeAppliedWithTheActivation) {
+  Job job = plain_job(build_model(expert_architecture(4)), {axis("dp", 1, Cut::batch)}, 8, 1);
+  const auto moved = [&] {
+    double bytes = 0;
+    for (const KernelWork& kernel : block_of(job).backward) bytes += kernel.bytes;
+    return bytes;
+  };
+  const double before = moved();
+  job.profile.timing.weighs_in_activation = true;
+  EXPECT_LT(moved(), before);
 }
 
 // The 576 elements of a block's matrices (above), 10 bytes each, on their way to the reduction.
