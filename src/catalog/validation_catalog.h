@@ -133,9 +133,13 @@ ValidationCatalog load_validation(const Catalog& catalog);
 ///   slice_devices    devices that the innermost links join, where that is fewer than they could;
 ///                    the network joins such slices
 ///   network_gb_s     GB/s that all devices of a host reach together across hosts, measured
+///   network_of_all_gb_s  the same, measured with groups over all of the job's hosts: narrower ones
+///                    go at the link's own rate
 ///   network_latency_us   of one step of a collective, across hosts
 ///   host_latency_us  what a device's host needs per collective and further member of its group
-///   intra_gb_s       the same of one device inside its host
+///   host_latency_inside_us  the same per member on the own host; host_latency_us if not given
+///   host_pace        times as long as elsewhere the hosts take for what the profile says of them
+///   intra_gb_s       network_gb_s of one device inside its host
 ///   recompute        instead of act_ckpt, where the source says which blocks are meant
 ///   micro_batch_of_rank  instead of micro_batch, where the source counts per device
 ///   dropout_percent  of attention probabilities and of what joins the stream, as the run trained

@@ -153,9 +153,12 @@ void read_network(RowReader& reader, RunFacts& facts) {
   facts.network = reader.find("network").value_or("");
   facts.slice_devices = reader.find_whole("slice_devices", {1, kMostDegree}).value_or(0);
   facts.network_bandwidth = find_rate(reader, "network_gb_s");
+  facts.bandwidth_of_all = find_rate(reader, "network_of_all_gb_s");
   facts.intra_bandwidth = find_rate(reader, "intra_gb_s");
   facts.network_latency = find_rate(reader, "network_latency_us");
   facts.host_latency = find_rate(reader, "host_latency_us");
+  facts.host_latency_inside = find_rate(reader, "host_latency_inside_us");
+  facts.host_pace = find_rate(reader, "host_pace").value_or(1);
 }
 
 }  // namespace

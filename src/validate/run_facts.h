@@ -68,9 +68,12 @@ struct RunFacts {
   std::string network;                      // a link of the catalogue; empty: the cluster's
   std::int64_t slice_devices = 0;           // that the innermost links join; 0: all they can
   std::optional<double> network_bandwidth;  // GB/s, measured across hosts by all devices of a host
+  std::optional<double> bandwidth_of_all;   // the same, by groups over all of the job's hosts
   std::optional<double> intra_bandwidth;    // GB/s, inside a host
   std::optional<double> network_latency;    // microseconds of a step of a collective
   std::optional<double> host_latency;       // of the host, per further member of a group
+  std::optional<double> host_latency_inside;  // the same of members on the own host
+  double host_pace = 1;  // times as long as elsewhere the cluster's hosts take for all they do
 
   friend bool operator==(const RunFacts&, const RunFacts&) = default;
 };

@@ -195,6 +195,7 @@ RunPlan RunPlanner::plan(const RunFacts& facts, const EngineRule& engine,
   plan.schedule = schedule_of(strategies_, plan.placement);
   plan.attention = attention_of(strategies_, plan.placement);
   plan.host_runs_ahead = host_runs_ahead(facts, plan, where);
+  plan.host_pace = facts.host_pace;
   if (!facts.device.empty()) {
     plan.capacity = device_of(facts.device, where).memory;
     plan.cluster = cluster_of(*catalog_, facts, word_of("gpu", facts.device, where), where);
@@ -223,6 +224,14 @@ void give_first_stage(Job& job, std::int64_t first) {
   axis->shares = std::move(blocks);
 }
 
+void slow_hosts(EngineTiming& timing, double pace) {
+  for (Seconds EngineTiming::*time :
+       {&EngineTiming::host_per_launch, &EngineTiming::host_per_collective,
+        &EngineTiming::host_per_pass, &EngineTiming::host_per_step}) {
+    timing.*time = timing.*time * pace;
+  }
+}
+
 }  // namespace
 
 Job job_of(const RunPlan& plan) {
@@ -233,6 +242,7 @@ Job job_of(const RunPlan& plan) {
   job.attention = plan.attention;
   job.batch = plan.batch;
   job.host_runs_ahead = plan.host_runs_ahead;
+  slow_hosts(job.profile.timing, plan.host_pace);
   if (plan.first_stage_blocks) give_first_stage(job, *plan.first_stage_blocks);
   return job;
 }

@@ -33,6 +33,7 @@ struct RunPlan {
   Batch batch;
   std::optional<std::int64_t> first_stage_blocks;
   bool host_runs_ahead = false;
+  double host_pace = 1;            // see RunFacts
   std::optional<Bytes> capacity;   // of the device, if the row names it
   std::optional<Cluster> cluster;  // what times are derived on, if the row names a device
   std::string placement_text;

@@ -71,17 +71,24 @@ Cluster cluster_of(const Catalog& catalog, const RunFacts& facts, const std::str
     inside.efficiency = 1;
     inside.all_reduce.clear();
   }
+  const double sharers = group.levels.size() > 1 ? static_cast<double>(group.per_host) : 1.0;
   if (facts.network_bandwidth) {
     Level& last = group.levels.back();
-    const double sharers = group.levels.size() > 1 ? static_cast<double>(group.per_host) : 1.0;
     last.bandwidth = gigabytes_per_second(*facts.network_bandwidth / sharers);
     last.efficiency = 1;
     last.all_reduce.clear();
   }
+  if (facts.bandwidth_of_all) {
+    group.levels.back().bandwidth_of_all = gigabytes_per_second(*facts.bandwidth_of_all / sharers);
+  }
   if (facts.network_latency && group.levels.size() > 1) {
     group.levels.back().latency = microseconds(*facts.network_latency);
   }
-  if (facts.host_latency) group.host_per_member = microseconds(*facts.host_latency);
+  if (facts.host_latency) {
+    group.host_per_member = microseconds(*facts.host_latency);
+    group.host_per_neighbour =
+        microseconds(facts.host_latency_inside.value_or(*facts.host_latency));
+  }
   return cluster;
 }
 
