@@ -11,12 +11,26 @@
 namespace placet {
 namespace {
 
-constexpr std::array<std::string_view, 20> kAddedColumns = {
-    "catalogue_model", "stage_blocks",           "sharding_term",       "dropout_percent",
-    "host_runs_ahead", "host_us_per_block",      "utilisation_percent", "cluster",
-    "network",         "network_gb_s",           "network_latency_us",  "host_latency_us",
-    "intra_gb_s",      "shard_group",            "recompute",           "micro_batch_of_rank",
-    "slice_devices",   "host_latency_inside_us", "host_pace",           "network_of_all_gb_s"};
+constexpr std::array<std::string_view, 20> kAddedColumns = {"catalogue_model",
+                                                            "stage_blocks",
+                                                            "sharding_term",
+                                                            "dropout_percent",
+                                                            "host_runs_ahead",
+                                                            "host_us_per_block",
+                                                            "utilisation_percent",
+                                                            "cluster",
+                                                            "network",
+                                                            "network_gb_s",
+                                                            "network_latency_us",
+                                                            "host_latency_us",
+                                                            "intra_gb_s",
+                                                            "shard_group",
+                                                            "recompute",
+                                                            "micro_batch_of_rank",
+                                                            "slice_devices",
+                                                            "host_latency_inside_us",
+                                                            "host_pace",
+                                                            "network_of_all_gb_s"};
 constexpr std::array<std::string_view, 5> kRunAxes = {"pp", "dp", "cp", "ep", "tp"};
 
 std::vector<std::string> run_columns() {
