@@ -1,6 +1,9 @@
 #include "check/check.h"
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
+#include <map>
 #include <set>
 
 #include "check/empty.h"
@@ -17,8 +20,26 @@ namespace {
 
 constexpr int kSteps = 2;
 constexpr std::size_t kMostFindings = 20;
-constexpr std::size_t kMostExplained = 100;
+constexpr std::size_t kMostOfOneStanding = 6;
+constexpr std::size_t kMostExplained = 400;
 constexpr std::size_t kMostSuspects = 100;
+
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+/// What a finding is among the others: causes stand before what follows from them.
+enum class Standing : std::uint8_t {
+  order,   // what breaks the order stands where it is broken
+  waits,   // for what another wait stands in the way of
+  cause,   // a wrong value
+  follows  // a device that waits for ever has old values; or it is wrong because the factor that limits all gradients is made of a wrong one
+};
+
+struct Found {
+  CheckFinding finding;
+  Standing standing = Standing::cause;
+  std::int64_t time = 0;  // when the instruction began at which it stands
+  std::vector<Suspect> suspects;
+};
 
 class Check {
  public:
@@ -40,26 +61,25 @@ class Check {
     report_breaches(machine_.breaches());
     report_breaches(find_races(program_));
     report_breaches(find_misfits(program_));
+    take_findings();
     for (const Breach& label : machine_.labels()) {
       verdict_.labels.push_back(machine_.describe(label.origin) + ": " + label.what);
     }
-    for (const CheckFinding& f : verdict_.findings)
-      verdict_.holds[at(static_cast<int>(f.condition))] = false;
     verdict_.equivalent = verdict_.findings.empty();
-    return {.verdict = std::move(verdict_), .suspects = all_suspects()};
+    return {.verdict = std::move(verdict_), .suspects = std::move(suspects_)};
   }
 
   bool is_right() {
     run_steps();
-    return verdict_.findings.empty() && machine_.breaches().empty() &&
-           find_races(program_).empty() && find_misfits(program_).empty();
+    return found_.empty() && machine_.breaches().empty() && find_races(program_).empty() &&
+           find_misfits(program_).empty();
   }
 
  private:
   /// Both, or up to the first that ends wrong.
   void run_steps() {
     machine_.begin(reference_);
-    for (int step = 0; step < kSteps && verdict_.findings.empty(); ++step) {
+    for (int step = 0; step < kSteps && found_.empty(); ++step) {
       reference_.advance();
       machine_.run_step(reference_);
       ++verdict_.steps;
@@ -125,10 +145,22 @@ class Check {
       finding.at = machine_.describe(*touch);
       explained.chain.push_back(*touch);
     }
-    const std::string cause = finding.at + finding.difference;
-    if (!causes_.insert(cause).second) return;
-    suspect(explained);
-    if (verdict_.findings.size() < kMostFindings) verdict_.findings.push_back(std::move(finding));
+    add(std::move(explained));
+  }
+
+  /// It stands where it began, which the chain leads to.
+  void add(Explained explained) {
+    CheckFinding& finding = explained.finding;
+    if (!finding.chain.empty()) finding.at = finding.chain.back();
+    if (!causes_.insert(finding.at + finding.difference).second) return;
+    Found& one = found_.emplace_back();
+    one.standing = explained.follows || machine_.is_stuck() ? Standing::follows : Standing::cause;
+    one.time = explained.chain.empty() ? kNever : explained.chain.back().time;
+    // From where it began to where it shows.
+    for (auto link = explained.chain.rbegin(); link != explained.chain.rend(); ++link) {
+      one.suspects.push_back({link->instruction, explained.scale, explained.missing});
+    }
+    one.finding = std::move(explained.finding);
   }
 
   /// Leads the chain to where the content began to be wrong.
@@ -138,11 +170,13 @@ class Check {
       return;
     }
     const Origin* origin = machine_.beginning_of(c, buffer, explained.scale);
-    if (origin != nullptr) lead_to(*origin, explained);
+    const bool earlier = origin != nullptr &&
+                         (explained.chain.empty() || origin->time < explained.chain.back().time);
+    if (earlier) lead_to(*origin, explained);
     if (explained.kind == Explained::Kind::terms) {
-      if (const Origin* mixing = machine_.mixing_of(c, buffer)) lead_to(*mixing, explained);
+      if (const Origin* mixing = machine_.mixing_of(explained.terms)) lead_to(*mixing, explained);
     }
-    if (explained.kind == Explained::Kind::incomplete) {
+    if (explained.kind != Explained::Kind::other) {
       for (const Origin& nothing : machine_.beginnings_of_nothing()) lead_to(nothing, explained);
     }
     if (explained.ending) lead_to(Origin(*explained.ending), explained);
@@ -168,40 +202,39 @@ class Check {
       if (breach.other.instruction != nullptr) {
         finding.chain = {finding.at, machine_.describe(breach.other)};
       }
-      if (seen.insert(finding.at + breach.what).second) {
-        suspect(breach.origin.instruction, {}, certain_);
-        verdict_.findings.push_back(std::move(finding));
-      }
+      if (!seen.insert(finding.at + breach.what).second) continue;
+      found_.push_back({.finding = std::move(finding),
+                        .standing = breach.follows ? Standing::waits : Standing::order,
+                        .time = breach.origin.time,
+                        .suspects = {{.instruction = breach.origin.instruction}}});
     }
   }
 
-  // --- for the search of a mending change
-
-  static void suspect(const Instruction* instruction, const Explained& why,
-                      std::vector<Suspect>& list) {
-    const bool known = std::ranges::find(list, instruction, &Suspect::instruction) != list.end();
-    if (instruction == nullptr || known || list.size() >= kMostSuspects) return;
-    Suspect& one = list.emplace_back();
-    one.instruction = instruction;
-    one.scale = why.scale;
-    one.missing = why.missing;
+  /// Causes before what follows from them, and what began earlier before the rest. Many of one
+  /// standing leave room for the others.
+  void take_findings() {
+    std::ranges::stable_sort(found_, [](const Found& a, const Found& b) {
+      return a.standing != b.standing ? a.standing < b.standing : a.time < b.time;
+    });
+    std::map<Standing, std::size_t> taken;
+    std::vector<CheckFinding> rest;
+    for (Found& one : found_) {
+      verdict_.holds[at(static_cast<int>(one.finding.condition))] = false;
+      for (const Suspect& s : one.suspects) suspect(s);
+      auto& list = ++taken[one.standing] > kMostOfOneStanding ? rest : verdict_.findings;
+      list.push_back(std::move(one.finding));
+    }
+    std::ranges::move(rest, std::back_inserter(verdict_.findings));
+    if (verdict_.findings.size() > kMostFindings) verdict_.findings.resize(kMostFindings);
   }
 
-  /// From where it began to where it shows.
-  void suspect(const Explained& why) {
-    for (auto link = why.chain.rbegin(); link != why.chain.rend(); ++link) {
-      suspect(link->instruction, why, likely_);
-    }
-  }
-
-  /// What breaks the order stands where it is broken; what makes another value may stand earlier.
-  std::vector<Suspect> all_suspects() const {
-    std::vector<Suspect> all = certain_;
-    for (const Suspect& s : likely_) {
-      const bool known = std::ranges::find(all, s.instruction, &Suspect::instruction) != all.end();
-      if (!known) all.push_back(s);
-    }
-    return all;
+  /// For the search of a mending change.
+  void suspect(const Suspect& one) {
+    const auto& known = suspects_;
+    const bool told =
+        std::ranges::find(known, one.instruction, &Suspect::instruction) != known.end();
+    if (one.instruction == nullptr || told || known.size() >= kMostSuspects) return;
+    suspects_.push_back(one);
   }
 
   const Program& program_;
@@ -212,8 +245,8 @@ class Check {
   Machine machine_;
   Verdict verdict_;
   std::set<std::string> causes_;
-  std::vector<Suspect> certain_;
-  std::vector<Suspect> likely_;
+  std::vector<Found> found_;
+  std::vector<Suspect> suspects_;
   std::size_t reported_ = 0;
 };
 

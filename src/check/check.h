@@ -32,11 +32,11 @@ struct CheckFinding {
   Condition condition = Condition::gradient_integrity;
   std::string tensor;  // of the reference
   std::string ranks;   // the devices: names of classes
-  std::string at;      // the instruction
+  std::string at;      // the instruction where it began
   std::string expected;
   std::string found;
   std::string difference;
-  std::vector<std::string> chain;  // instructions from there to the tensor
+  std::vector<std::string> chain;  // instructions from where it shows to where it began
   std::string fix;
   bool masked = false;  // does not show in what is trained
 

@@ -128,7 +128,7 @@ class Difference {
     const std::string f = nodes_.name_of(found);
     const bool version =
         e.find(" step") != std::string::npos && f.find(" step") != std::string::npos;
-    if (version) out_.kind = Explained::Kind::version;
+    if (version && stem_of(expected) == stem_of(found)) out_.kind = Explained::Kind::version;
     set(version ? Condition::state_consistency : Condition::input_integrity, e, f,
         "'" + f + "' is used where '" + e + "' is required");
   }
@@ -177,7 +177,11 @@ class Difference {
     }
     // What the reference never makes has a beginning of its own.
     const bool known = f.empty() || machine_.origin_of(f[0].first) == nullptr;
-    if (known) out_.kind = Explained::Kind::terms;
+    if (known) {
+      out_.kind = Explained::Kind::terms;
+      for (const auto& [node, factor] : summands(found)) out_.terms.push_back(node);
+      std::ranges::sort(out_.terms);
+    }
     if (!e.empty()) {
       set(Condition::gradient_integrity, nodes_.name_of(expected), "a sum without one of its terms",
           nodes_.name_of(e[0].first) + " is missing");
@@ -254,7 +258,9 @@ class Difference {
       return compare(expected_one, found_one);
     }
     compare(mine.front(), theirs.front());
-    if (steers(e, mine.size())) out_.finding.condition = Condition::update_integrity;
+    if (!steers(e, mine.size())) return;
+    out_.finding.condition = Condition::update_integrity;
+    out_.follows = true;
   }
 
   /// Whether what is wrong is a number that steers updates: it makes the factor of gradients or the
@@ -357,7 +363,7 @@ class Difference {
              name.find("after step") != std::string::npos;
     };
     const bool version = is_version(e) && is_version(f);
-    if (version) out_.kind = Explained::Kind::version;
+    if (version && stem_of(expected) == stem_of(found)) out_.kind = Explained::Kind::version;
     const Condition condition = random    ? Condition::input_integrity
                                 : version ? Condition::state_consistency
                                           : Condition::gradient_integrity;

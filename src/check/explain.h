@@ -15,6 +15,8 @@ struct Explained {
   Kind kind = Kind::other;
   std::vector<Origin> chain;      // from where it shows to where it began
   std::optional<Rational> scale;  // how many times too large it is
+  bool follows = false;           // the gradient is right, the factor that limits all is not
+  std::vector<NodeId> terms;      // of the sum that has one too many or too few, in order
   std::vector<int> missing;       // axes along which parts of it are missing
   std::optional<Origin> ending;   // of the chain, where it is known
 };

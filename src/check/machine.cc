@@ -8,8 +8,6 @@
 namespace placet {
 namespace {
 
-constexpr std::size_t kMostBreaches = 20;
-
 /// Whether the sum is over the micro-batch that the content is of.
 bool sums_over_own(const Share& s) { return !s.runs.empty() && s.runs.front().first < 0; }
 
@@ -75,7 +73,8 @@ Origin Machine::here(int c) const {
   return {.device_class = c,
           .instruction = runner.instruction,
           .arguments = runner.arguments,
-          .step = step_};
+          .step = step_,
+          .time = time_};
 }
 
 void Machine::breach(int c, const std::string& what) {
@@ -137,6 +136,8 @@ Machine::Numbered Machine::interned(Content content, std::int64_t micro_batch) {
     return made;
   }
   contents_.emplace(hash, made);
+  interned_.resize(std::max(interned_.size(), at(made.number) + 1));
+  interned_[at(made.number)] = made.content;
   return made;
 }
 
@@ -331,22 +332,6 @@ void Machine::run_step(const ReferenceValues& reference) {
   ++step_;
 }
 
-/// All classes are through, and all messages taken.
-void Machine::require_end() {
-  for (std::size_t c = 0; c < runners_.size(); ++c) {
-    if (runners_[c].next < runners_[c].list.size()) {
-      breach(static_cast<int>(c), "waits for ever: what it needs is never sent");
-    }
-  }
-  for (auto& [ends, queue] : messages_) {
-    for (const Message& message : queue) {
-      breaches_.push_back(
-          {.what = "is a message that is never received", .origin = message.origin});
-    }
-    queue.clear();
-  }
-}
-
 /// Executes the next instruction of a class, if it can.
 bool Machine::advance(int c) {
   Runner& runner = runners_[at(c)];
@@ -380,6 +365,7 @@ bool Machine::advance(int c) {
 
 void Machine::stand_at(int c, const Instruction& i, const Arguments& a) {
   reads_.clear();
+  ++time_;
   runners_[at(c)].instruction = &i;
   runners_[at(c)].arguments = a;
 }
@@ -388,7 +374,7 @@ void Machine::note_nodes(std::size_t before, int c, const Instruction& i, const 
   for (std::size_t n = before; n < nodes_.size(); ++n) {
     origins_.try_emplace(
         static_cast<NodeId>(n),
-        Origin{.device_class = c, .instruction = &i, .arguments = a, .step = step_});
+        Origin{.device_class = c, .instruction = &i, .arguments = a, .step = step_, .time = time_});
   }
 }
 

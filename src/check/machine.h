@@ -25,8 +25,12 @@ struct Origin {
   const Instruction* instruction = nullptr;
   Arguments arguments;
   int step = 0;
+  std::int64_t time = 0;  // instructions begun before it, by all classes; not told
 
-  friend bool operator==(const Origin&, const Origin&) = default;
+  friend bool operator==(const Origin& a, const Origin& b) {
+    return a.device_class == b.device_class && a.instruction == b.instruction &&
+           a.arguments == b.arguments && a.step == b.step;
+  }
 };
 
 /// Something that cannot be right whatever the values are: reading what was freed, collectives
@@ -34,7 +38,8 @@ struct Origin {
 struct Breach {
   std::string what;
   Origin origin;
-  Origin other;  // of two instructions that may meet, the one before
+  Origin other;          // of two instructions that may meet, the one before
+  bool follows = false;  // another breach is the cause
 };
 
 class Machine {
@@ -54,6 +59,8 @@ class Machine {
   Content typed(const BufferRef& ref, const std::vector<NodeId>& nodes);
 
   const std::vector<Breach>& breaches() const { return breaches_; }
+  /// Whether some class did not come to the end of a step.
+  bool is_stuck() const { return stuck_; }
   /// Buffers that hold another part than their type says, one for each family at most. No verdict
   /// rests on types.
   const std::vector<Breach>& labels() const { return labels_; }
@@ -72,8 +79,9 @@ class Machine {
   /// Where a value began to have a scale of its own, back from where it has this one; where a
   /// collective gave it that, what made the value. Null: it never has it.
   const Origin* beginning_of_scale(NodeId node, const Rational& factor) const;
-  /// The same along sums that have a value too many or too few.
-  const Origin* mixing_of(int device_class, const BufferRef& ref) const;
+  /// The first instruction that added up some of these values and no others, of those that went on
+  /// to hold all of them. Null: no buffer ever held their sum.
+  const Origin* mixing_of(const std::vector<NodeId>& terms) const;
   /// The copies and gathers through which a buffer got what it holds in the last step, the last one
   /// first.
   std::vector<Origin> movements_to(int device_class, const BufferRef& ref) const;
@@ -84,6 +92,8 @@ class Machine {
   std::string describe(const Origin& origin) const;
 
  private:
+  static constexpr std::size_t kMostBreaches = 20;
+
   /// A content and its number: equal numbers are equal contents, whatever micro-batch they are of.
   struct Numbered {
     std::shared_ptr<const Content> content;
@@ -140,11 +150,9 @@ class Machine {
     Origin origin;
     std::vector<int> inputs;
     std::uint64_t hash = 0;
-    std::optional<Rational> scale;  // of its first item
+    std::shared_ptr<const Content> content;
     bool there = false;
     bool foreign = false;  // has what the reference does not make
-    bool open = false;     // has sums that are not complete
-    bool mixed = false;    // has several values in one tensor
     bool nothing = false;  // is zero
   };
   /// What a segment leaves of a buffer that it touches.
@@ -171,11 +179,13 @@ class Machine {
   Numbered replaced(int c, const BufferRef& ref, Content all, const Numbered& value,
                     std::int64_t micro_batch);
   void note_making(int c, const Numbered& value);
+  std::shared_ptr<const Content> lasting(const Numbered& value) const;
   void note_extended(int c, int number, int before, int source);
   const Made* making_of(int number) const;
   static bool do_the_same(const Instruction& a, const Instruction& b);
   bool has_twin(int device_class, const Instruction& i) const;
-  int suspicion(int input, bool odd, const std::optional<Rational>& scale) const;
+  int suspicion(int input, const std::optional<Rational>& scale) const;
+  int number_of(int device_class, const BufferRef& ref) const;
   const Origin* parting(int one, int other) const;
   bool is_foreign(const Content& content) const;
   void look_at(int c, const BufferRef& ref, const Numbered& value);
@@ -200,6 +210,10 @@ class Machine {
   void begin(int c, const Initial& initial, const ReferenceValues& reference);
   void bring(int c, const Initial& initial, const ReferenceValues& reference);
   void require_end();
+  bool will_come(int c) const;
+  bool will_send(int from, int to) const;
+  template <class Accept>
+  bool has_left(int c, Accept accept) const;
   bool advance(int c);
   void stand_at(int c, const Instruction& i, const Arguments& a);
   void run(int c, const Segment& segment, const Arguments& a);
@@ -228,6 +242,7 @@ class Machine {
   bool splits(int c, int axis) const;
   bool joins(int c, int d, const Instruction& i) const;
   std::vector<int> members_of(int c, const Instruction& i) const;
+  static bool meet(const Instruction& a, const Instruction& b);
   bool all_arrived(const std::vector<int>& members, const Instruction& i);
   void together(const std::vector<int>& members, const Instruction& i);
   void combine(const std::vector<int>& members, const Instruction& i, std::size_t input,
@@ -273,7 +288,9 @@ class Machine {
     int number = -1;  // of the content
   };
   std::unordered_map<NodeId, std::vector<Scaled>> scales_;
-  std::vector<Made> makings_;     // by number
+  std::vector<Made> makings_;  // by number
+  std::vector<std::shared_ptr<const Content>>
+      interned_;                  // by number, of those that have one for good
   std::size_t foreign_from_ = 0;  // nodes from here on were made by the program in this step
   std::vector<int> reads_;        // numbers of what the instruction has read
   std::vector<int> nothings_;     // of contents that are zero and were added to a sum
@@ -283,6 +300,8 @@ class Machine {
   std::unordered_set<std::vector<int>, IntsHash> compared_;  // family, piece, number
   std::unordered_map<int, Content> types_;                   // by family
   int step_ = 0;
+  bool stuck_ = false;
+  std::int64_t time_ = 0;  // instructions begun
   int numbers_ = 0;
   std::unordered_multimap<std::uint64_t, Numbered> contents_;  // by hash
   /// Results of calls by kernel or instruction and the numbers of what went in.

@@ -10,23 +10,49 @@ namespace {
 constexpr int kLongestWay = 10'000;
 constexpr std::size_t kMostBeginnings = 4;
 
-bool is_open(const Content& content) {
-  return std::ranges::any_of(content.pieces, [](const Tensor& t) { return !is_complete(t); });
+/// What it is a sum of, in order.
+std::vector<NodeId> terms_of(const Content& content) {
+  std::vector<NodeId> terms;
+  for (const Tensor& t : content.pieces) {
+    for (const Item& item : t.items) terms.push_back(item.node);
+  }
+  std::ranges::sort(terms);
+  return terms;
 }
 
-bool is_mixed(const Content& content) {
-  return std::ranges::any_of(content.pieces, [](const Tensor& t) { return t.items.size() > 1; });
+bool has_scale(const Content& content, const Rational& scale) {
+  return std::ranges::any_of(content.pieces, [&](const Tensor& t) {
+    return std::ranges::any_of(t.items, [&](const Item& i) { return scale_of(i) == scale; });
+  });
+}
+
+/// The scale that a value has in it; none: it has not the value, or several.
+std::optional<Rational> scale_in(const Content& content, NodeId node) {
+  for (const Tensor& t : content.pieces) {
+    const auto found = std::ranges::find(t.items, node, &Item::node);
+    if (found != t.items.end()) return scale_of(*found);
+  }
+  return std::nullopt;
 }
 
 bool is_nothing(const Content& content) {
   return std::ranges::all_of(content.pieces, [](const Tensor& t) { return t.items.empty(); });
 }
 
-std::optional<Rational> first_scale(const Content& content) {
+/// The scale that most of the other values have that are added up with it; none: there are none.
+std::optional<Rational> usual_scale(const Content& content, NodeId node) {
+  std::vector<Rational> scales;
   for (const Tensor& t : content.pieces) {
-    if (!t.items.empty()) return scale_of(t.items.front());
+    const bool here = std::ranges::find(t.items, node, &Item::node) != t.items.end();
+    for (const Item& item : t.items) {
+      const std::optional<Rational> scale = scale_of(item);
+      if (here && item.node != node && scale) scales.push_back(*scale);
+    }
   }
-  return std::nullopt;
+  const auto most = std::ranges::max_element(
+      scales, {}, [&](const Rational& s) { return std::ranges::count(scales, s); });
+  if (most == scales.end()) return std::nullopt;
+  return *most;
 }
 
 /// The input that an output is a copy of, or put together from; null: it is another value.
@@ -58,12 +84,16 @@ void Machine::note_making(int c, const Numbered& value) {
   made = {.origin = here(c),
           .inputs = reads_,
           .hash = hash_of(content),
-          .scale = first_scale(content),
+          .content = lasting(value),
           .there = true,
           .foreign = is_foreign(content),
-          .open = is_open(content),
-          .mixed = is_mixed(content),
           .nothing = is_nothing(content)};
+}
+
+/// The content as it is now: what is no one's but a buffer's may become a longer sum.
+std::shared_ptr<const Content> Machine::lasting(const Numbered& value) const {
+  const bool stays = at(value.number) < interned_.size() && interned_[at(value.number)];
+  return stays ? interned_[at(value.number)] : std::make_shared<const Content>(*value.content);
 }
 
 /// A sum with one more micro-batch: what is told of it is as before.
@@ -93,37 +123,39 @@ bool Machine::is_foreign(const Content& content) const {
                              [&](const Tensor& t) { return std::ranges::any_of(t.items, is_new); });
 }
 
-/// How much speaks for an input being wrong.
-int Machine::suspicion(int input, bool odd, const std::optional<Rational>& scale) const {
+/// How much speaks for an input being what is wrong with what was made of it.
+int Machine::suspicion(int input, const std::optional<Rational>& scale) const {
   const Made* made = making_of(input);
   if (made == nullptr) return 0;
-  if (made->foreign) return 4;
-  if (scale && made->scale == scale) return 3;
-  if (odd && made->open) return 2;
-  return made->mixed ? 1 : 0;
+  if (scale && has_scale(*made->content, *scale)) return 2;
+  return made->foreign ? 1 : 0;
 }
 
 const Origin* Machine::beginning_of(int device_class, const BufferRef& ref,
                                     const std::optional<Rational>& scale) const {
-  const Slot* slot = runners_[at(device_class)].slots.find(ref, {});
-  if (slot == nullptr || !slot->alive || !slot->written) return nullptr;
-  const Made* made = making_of(slot->value.number);
-  bool foreign = true;
+  const Made* made = making_of(number_of(device_class, ref));
   for (int way = 0; made != nullptr && way < kLongestWay; ++way) {
-    int best = -1;
+    const Made* best = nullptr;
     int most = 0;
     for (int input : made->inputs) {
-      const int score = suspicion(input, foreign && made->foreign, scale);
-      // Behind the first that the reference makes, only what has its scale is followed.
-      if (score <= most || (!foreign && score < 3)) continue;
+      const int score = suspicion(input, scale);
+      const Made* one = making_of(input);
+      if (score == 0 || score < most || one == made) continue;
+      // What was made first is nearest to the cause.
+      if (score == most && one->origin.time >= best->origin.time) continue;
       most = score;
-      best = input;
+      best = one;
     }
-    if (best < 0 || making_of(best) == made) break;
-    foreign = most == 4;
-    made = making_of(best);
+    if (best == nullptr) break;
+    made = best;
   }
   return made == nullptr || made->origin.instruction == nullptr ? nullptr : &made->origin;
+}
+
+/// The number of what a buffer holds; -1: nothing.
+int Machine::number_of(int device_class, const BufferRef& ref) const {
+  const Slot* slot = runners_[at(device_class)].slots.find(ref, {});
+  return slot == nullptr || !slot->alive || !slot->written ? -1 : slot->value.number;
 }
 
 const Origin* Machine::beginning_of_scale(NodeId node, const Rational& factor) const {
@@ -131,36 +163,42 @@ const Origin* Machine::beginning_of_scale(NodeId node, const Rational& factor) c
   if (known == scales_.end()) return nullptr;
   const auto found = std::ranges::find(known->second, factor, &Scaled::factor);
   if (found == known->second.end()) return nullptr;
-  const Origin* origin = &found->origin;
-  const auto is_scaled = [&](int input) {
-    const Made* m = making_of(input);
-    return m != nullptr && m->scale && *m->scale != Rational(1) && m->origin.instruction != nullptr;
-  };
   const Made* made = making_of(found->number);
-  for (int way = 0; made != nullptr && way < kLongestWay; ++way) {
-    origin = &made->origin;
-    const auto input = std::ranges::find_if(made->inputs, is_scaled);
-    if (input == made->inputs.end() || making_of(*input) == made) break;
-    made = making_of(*input);
+  if (made == nullptr || made->origin.instruction == nullptr) return &found->origin;
+  Rational usual = usual_scale(*made->content, node).value_or(Rational(1));
+  for (int way = 0; way < kLongestWay; ++way) {
+    const Made* before = nullptr;
+    for (int input : made->inputs) {
+      const Made* m = making_of(input);
+      if (m == nullptr || m == made || m->origin.instruction == nullptr) continue;
+      const std::optional<Rational> scale = scale_in(*m->content, node);
+      if (scale && *scale != usual_scale(*m->content, node).value_or(usual)) before = m;
+    }
+    if (before == nullptr) break;
+    made = before;
+    usual = usual_scale(*made->content, node).value_or(usual);
   }
-  if (origin->instruction == nullptr) return &found->origin;
-  return is_collective(origin->instruction->kind) ? &known->second.front().origin : origin;
+  return &made->origin;
 }
 
-const Origin* Machine::mixing_of(int device_class, const BufferRef& ref) const {
-  const Slot* slot = runners_[at(device_class)].slots.find(ref, {});
-  if (slot == nullptr || !slot->alive || !slot->written) return nullptr;
-  const Made* made = making_of(slot->value.number);
-  const Made* last = nullptr;
-  for (int way = 0; made != nullptr && made != last && way < kLongestWay; ++way) {
-    last = made;
-    const auto best = std::ranges::max_element(
-        made->inputs, {}, [&](int input) { return suspicion(input, false, std::nullopt); });
-    if (best != made->inputs.end() && suspicion(*best, false, std::nullopt) > 0) {
-      made = making_of(*best);
-    }
+const Origin* Machine::mixing_of(const std::vector<NodeId>& terms) const {
+  if (terms.empty()) return nullptr;
+  const auto first = std::ranges::find_if(
+      makings_, [&](const Made& m) { return m.there && terms_of(*m.content) == terms; });
+  if (first == makings_.end()) return nullptr;
+  const Made* made = &*first;
+  const auto goes_on = [&](int input) {
+    const Made* one = making_of(input);
+    if (one == nullptr || one == made) return false;
+    const std::vector<NodeId> held = terms_of(*one->content);
+    return held.size() > 1 && std::ranges::includes(terms, held);
+  };
+  for (int way = 0; way < kLongestWay; ++way) {
+    const auto before = std::ranges::find_if(made->inputs, goes_on);
+    if (before == made->inputs.end()) break;
+    made = making_of(*before);
   }
-  return last == nullptr || last->origin.instruction == nullptr ? nullptr : &last->origin;
+  return made->origin.instruction == nullptr ? nullptr : &made->origin;
 }
 
 std::vector<Origin> Machine::beginnings_of_nothing() const {
@@ -185,7 +223,9 @@ std::vector<Origin> Machine::beginnings_of_nothing() const {
 std::vector<Origin> Machine::movements_to(int device_class, const BufferRef& ref) const {
   std::vector<std::pair<const Instruction*, Arguments>> list;
   for_each_instruction(program_, program_.classes[at(device_class)].body, {},
-                       [&](const Instruction& i, const Arguments& a) { list.emplace_back(&i, a); });
+                       [&](const Instruction& i, const Arguments& a) {
+                         if (i.step == 0 || i.step == step_) list.emplace_back(&i, a);
+                       });
   std::vector<Origin> out;
   BufferRef now = ref;
   for (auto step = list.rbegin(); step != list.rend(); ++step) {

@@ -150,16 +150,19 @@ bool Machine::exchange(int c, const Instruction& i, const Arguments& a) {
   return true;
 }
 
+/// Whether two instructions are the same collective.
+bool Machine::meet(const Instruction& a, const Instruction& b) {
+  return a.kind == b.kind && a.axes == b.axes && a.op == b.op && a.dim == b.dim &&
+         a.into == b.into && a.shift == b.shift && a.among == b.among &&
+         a.inputs.size() == b.inputs.size();
+}
+
 /// Whether all members stand at the same collective. One that stands at another one is a breach.
 bool Machine::all_arrived(const std::vector<int>& members, const Instruction& i) {
   for (int m : members) {
     const Runner& runner = runners_[at(m)];
     if (!runner.waits || runner.next >= runner.list.size()) return false;
-    const Instruction& other = *runner.instruction;
-    const bool same = other.kind == i.kind && other.axes == i.axes && other.op == i.op &&
-                      other.dim == i.dim && other.into == i.into && other.shift == i.shift &&
-                      other.among == i.among && other.inputs.size() == i.inputs.size();
-    if (!same) return false;
+    if (!meet(*runner.instruction, i)) return false;
   }
   return true;
 }
@@ -262,15 +265,34 @@ bool Machine::merge_along(int axis, const std::vector<int>& members, const Instr
   return true;
 }
 
-/// What most of the contents are; null: no two are equal.
-const Content* most_common(const std::vector<Content>& contents) {
-  const Content* best = nullptr;
-  std::ptrdiff_t most = 1;
-  for (const Content& content : contents) {
-    const auto count = std::ranges::count(contents, content);
-    if (count <= most) continue;
-    most = count;
-    best = &content;
+/// How many values two contents have in common.
+std::size_t common_values(const Content& a, const Content& b) {
+  std::size_t common = 0;
+  for (std::size_t p = 0; p < std::min(a.pieces.size(), b.pieces.size()); ++p) {
+    for (const Item& item : a.pieces[p].items) {
+      const auto& others = b.pieces[p].items;
+      if (std::ranges::find(others, item.node, &Item::node) != others.end()) ++common;
+    }
+  }
+  return common;
+}
+
+/// Of two that differ and are most alike else, the one that is there more often, and the other.
+std::pair<const Content*, const Content*> usual_and_odd(const std::vector<Content>& contents) {
+  std::pair<const Content*, const Content*> best;
+  std::size_t most = 0;
+  for (std::size_t k = 0; k < contents.size(); ++k) {
+    for (std::size_t j = 0; j < k; ++j) {
+      if (contents[j] == contents[k]) continue;
+      const std::size_t common = common_values(contents[j], contents[k]);
+      if (best.first != nullptr && common <= most) continue;
+      most = common;
+      best = {&contents[j], &contents[k]};
+    }
+  }
+  if (best.first == nullptr) return best;
+  if (std::ranges::count(contents, *best.second) > std::ranges::count(contents, *best.first)) {
+    std::swap(best.first, best.second);
   }
   return best;
 }
@@ -324,14 +346,8 @@ std::size_t at_place(const Content& one, const std::vector<Content>& contents) {
 
 /// Where the content of one device became another than that of most.
 const Origin* Machine::deviation(const std::vector<Content>& contents) const {
-  const Content* usual = most_common(contents);
-  if (usual == nullptr) {
-    const Origin* origin = met_.size() > 1 ? parting(met_[0], met_[1]) : nullptr;
-    return origin != nullptr ? origin : odd_one(contents);
-  }
-  const auto odd =
-      std::ranges::find_if(contents, [&](const Content& content) { return content != *usual; });
-  if (odd == contents.end()) return nullptr;
+  const auto [usual, odd] = usual_and_odd(contents);
+  if (odd == nullptr) return nullptr;
   if (met_.size() == contents.size()) {
     const auto number_of = [&](const Content& c) { return met_[at_place(c, contents)]; };
     if (const Origin* origin = parting(number_of(*usual), number_of(*odd))) return origin;

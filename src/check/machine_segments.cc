@@ -122,7 +122,8 @@ void Machine::repeat(int c, const Segment& segment, const Arguments& a, std::int
                      const Effect& effect) {
   auto& slots = runners_[at(c)].slots;
   const auto from = [&](const Instruction* i) {
-    return Origin{.device_class = c, .instruction = i, .arguments = a, .step = step_};
+    return Origin{
+        .device_class = c, .instruction = i, .arguments = a, .step = step_, .time = time_};
   };
   for (std::size_t t = 0; t < segment.touched.size(); ++t) {
     const Touched& touched = segment.touched[t];

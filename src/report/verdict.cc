@@ -112,7 +112,7 @@ std::string finding_text(const CheckFinding& f, const TextStyle& style) {
   text += "\n";
   add_line(text, style, "what", f.difference);
   add_line(text, style, "where", f.at);
-  if (!f.chain.empty() && f.chain.back() != f.at) add_line(text, style, "began", f.chain.back());
+  if (!f.chain.empty() && f.chain.front() != f.at) add_line(text, style, "shows", f.chain.front());
   add_line(text, style, "devices", f.ranks);
   add_line(text, style, "required", f.expected);
   add_line(text, style, "found", f.found);

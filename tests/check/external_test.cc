@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Wrong{"own_count", Condition::gradient_integrity, "s[j] = seed("},
                       Wrong{"unfinished_sum", Condition::order, "update own, m =", false},
                       Wrong{"nested_sums", Condition::gradient_integrity, "dP = through("},
-                      Wrong{"half_cleared", Condition::gradient_integrity, "update Q ="},
+                      Wrong{"half_cleared", Condition::gradient_integrity, "zero d:0"},
                       Wrong{"dead_misfit", Condition::order, "all_gather z ="},
                       Wrong{"misfit_elsewhere", Condition::order, "all_gather z ="},
                       Wrong{"sent_twice", Condition::order, "send P over pp to 1\n  free"},

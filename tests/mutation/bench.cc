@@ -72,7 +72,7 @@ void Bench::count(const std::string& name, const Judgement& j) {
   if (j.refused) return;
   if (j.differs && !j.broken) keep(missed_, text);
   if (!j.differs && j.broken && !j.race_only) keep(alarms_, text);
-  if (j.broken && !j.located) keep(astray_, text);
+  if (j.broken && !j.named) keep(astray_, text);
 }
 
 std::string Bench::table() const {

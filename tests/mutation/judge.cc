@@ -68,6 +68,22 @@ void add_guarded(const std::vector<Listed>& list, std::size_t k, std::set<int>& 
   }
 }
 
+/// What takes a message: whatever the class at its other end receives over the same axis. Where one
+/// message less is sent, or one more, those behind it are taken for each other.
+void add_receives(const Program& program, std::size_t c, const Instruction& send,
+                  std::set<std::string>& places) {
+  if (send.kind != InstructionKind::send) return;
+  for (std::size_t d = 0; d < program.classes.size(); ++d) {
+    if (d == c) continue;
+    for_each_written_instruction(program, program.classes[d].body, [&](const Instruction& i) {
+      const bool takes = i.kind == InstructionKind::receive && i.axes == send.axes;
+      const auto& along = program.classes[c].box[at(send.axes[0])];
+      const bool from = std::ranges::find(along, i.peer) != along.end();
+      if (takes && from) places.insert(place_of(program, i));
+    });
+  }
+}
+
 /// Positions in [front, list.size() - back) of what the other list has not, or fewer times there;
 /// of none, as after a move, the ends.
 std::vector<std::size_t> positions_changed(const std::vector<Listed>& list,
@@ -105,6 +121,7 @@ std::set<std::string> places_near(const Program& before, const Program& after) {
     }
     const auto note = [&](const std::vector<Listed>& list, std::size_t k) {
       places.insert(place_of(after, *list[k].first));
+      add_receives(after, c, *list[k].first, places);
       add_guarded(list, k, families);
       for (const BufferRef& r : list[k].first->outputs) families.insert(r.family);
       const auto& inputs = list[k].first->inputs;
@@ -163,11 +180,9 @@ void ask_checker(const Program& program, const Program& mutant, Judgement& out) 
     return f.condition == Condition::order && f.difference.find("may") != std::string::npos;
   });
   const std::set<std::string> places = places_near(program, mutant);
-  out.named = std::ranges::any_of(verdict.findings,
-                                  [&](const CheckFinding& f) { return is_near(places, f.at); });
-  out.located = out.named || std::ranges::any_of(verdict.findings, [&](const CheckFinding& f) {
-                  return !f.chain.empty() && is_near(places, f.chain.back());
-                });
+  out.named = is_near(places, first.at);
+  out.located = std::ranges::any_of(verdict.findings,
+                                    [&](const CheckFinding& f) { return is_near(places, f.at); });
   out.in_chain = out.located || std::ranges::any_of(verdict.findings, [&](const CheckFinding& f) {
                    return std::ranges::any_of(
                        f.chain, [&](const std::string& link) { return is_near(places, link); });

@@ -35,8 +35,8 @@ struct Judgement {
   bool differs = false;    // the algebraic run tells it apart
   bool broken = false;     // the checker's verdict
   bool race_only = false;  // the checker finds nothing but the order of streams
-  bool named = false;      // some finding stands at the change or at what touches its buffers
-  bool located = false;    // or its chain begins there
+  bool named = false;      // the first finding stands at the change or at what touches its buffers
+  bool located = false;    // some finding does
   bool in_chain = false;   // or its chain passes there
   // What others see.
   bool first_loss_differs = false;

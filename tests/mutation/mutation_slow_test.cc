@@ -50,7 +50,7 @@ void expect_agreement(const Bench& bench) {
   for (const std::string& text : bench.missed()) ADD_FAILURE() << "not found: " << text;
   for (const std::string& text : bench.alarms()) ADD_FAILURE() << "false alarm: " << text;
   EXPECT_GE(bench.total().mutants, 10'000);
-  EXPECT_GE(bench.total().located * 100, bench.total().broken * 95);
+  EXPECT_GE(bench.total().named * 100, bench.total().broken * 95);
 }
 
 TEST(MutationBench, OfEveryKind) {
