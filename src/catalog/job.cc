@@ -199,11 +199,6 @@ Job load_job(const Catalog& catalog, const JobRequest& request) {
                               " is another training; memory, communication and time "
                               "are those of the placement without its rewrites");
   }
-  if (splits_backward(job.schedule.order)) {
-    job.model.notes.push_back("memory leaves out what waits between the two halves of " +
-                              job.schedule.name +
-                              "'s backward: a device may need more than is said");
-  }
   job.batch = batch_of(request, job);
   if (request.cluster) {
     job.cluster = load_cluster(catalog, *request.cluster, devices_of(job.placement),

@@ -188,19 +188,6 @@ void explain(const PlanSpace& space, const Vocabulary& vocabulary, const PlanOpt
   if (sheet.counts.exact) sheet.margins = margins_of(space, best.found, options);
 }
 
-/// docs/theory.md, section 6.10: what waits between the halves of a backward is not in the memory.
-void warn_of_split_backward(const PlanSpace& space, const PlanSheet& sheet) {
-  Job job = space.base();
-  for (const PlanLine& line : sheet.plans) {
-    space.apply(line.found.plan, job);
-    if (line.found.plan.degree(AxisRole::layer) == 1) continue;
-    if (!splits_backward(job.schedule.order)) continue;
-    print_warning("memory of plans with " + job.schedule.name +
-                  " leaves out what waits between the two halves of its backward");
-    return;
-  }
-}
-
 /// The best plan of each number of devices asked for.
 std::vector<ScaleLine> scale_lines(const PlanCall& call, const Catalog& catalog,
                                    const PlanSpace& asked, const Vocabulary& vocabulary,
@@ -290,7 +277,6 @@ int plan_job(const PlanCall& call) {
   }
   if (!call.html.empty()) write_file(call.html, plans_html(sheet), "--html");
   print(call.json ? plans_json(sheet) : plans_text(sheet, output_style()));
-  warn_of_split_backward(space, sheet);
   return sheet.plans.empty() ? kBad : kGood;
 }
 

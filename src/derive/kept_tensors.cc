@@ -37,9 +37,31 @@ class TensorList {
       before = after;
       add({.unit = kind.name,
            .what = kind.values[at(v)].name,
-           .checkpoint = plan.whole_unit,
+           .as = plan.whole_unit ? KeptAs::checkpoint : KeptAs::value,
            .each = bytes(own),
            .times = checked_multiply(run.count, held, "kept tensors")});
+    }
+  }
+
+  /// Adds what a run leaves of `waiting` micro-batches for gradients of weights.
+  void add_waiting(const UnitRun& run, std::int64_t waiting) {
+    const LocalUnit& local = layout_.units[at(run.local)];
+    const UnitKind& kind = layout_.job->model.kinds[at(local.kind)];
+    const PreparedKind& prepared = layout_.prepared->kinds[at(local.kind)];
+    const SavedPlan& plan = run.recomputed ? prepared.recomputed : prepared.plain;
+    const std::vector<std::int64_t> sizes = value_bytes(layout_, run.local, run.recomputed);
+    const auto add_values = [&](const std::vector<int>& values, KeptAs as) {
+      for (const int v : values) {
+        add({.unit = kind.name,
+             .what = kind.values[at(v)].name,
+             .as = as,
+             .each = bytes(sizes[at(v)]),
+             .times = checked_multiply(run.count, waiting, "kept tensors")});
+      }
+    };
+    add_values(plan.for_weights, KeptAs::waiting);
+    for (const PreparedOperator& op : prepared.operators) {
+      add_values(op.parts.carried, KeptAs::waiting_gradient);
     }
   }
 
@@ -54,7 +76,7 @@ class TensorList {
     tensor.bytes = tensor.each * count(tensor.times);
     const auto known = std::ranges::find_if(tensors_, [&](const KeptTensor& other) {
       return other.unit == tensor.unit && other.what == tensor.what && other.each == tensor.each &&
-             other.checkpoint == tensor.checkpoint;
+             other.as == tensor.as;
     });
     if (known == tensors_.end()) {
       tensors_.push_back(tensor);
@@ -77,11 +99,13 @@ std::vector<KeptTensor> kept_tensors(const Job& job, const MemoryClass& memory) 
   const std::vector<Stage> stages = stages_of(job);
   const Stage& stage = stages[at(memory.stage)];
   const StageUnits units = units_of(layout, stage);
-  const std::vector<std::int64_t> held = held_by_chunk(layout, stage);
+  const MicroBatchesHeld most =
+      held_by_chunk(layout, stage, figures_of(layout), units, moments_of(layout)[at(stage.device)]);
   TensorList list(layout);
-  for (std::size_t c = 0; c < held.size(); ++c) {
+  for (std::size_t c = 0; c < most.held.size(); ++c) {
     for (std::size_t r = units.chunk_begin(c); r < units.chunk_ends[c]; ++r) {
-      list.add(units.runs[r], held[c]);
+      list.add(units.runs[r], most.held[c]);
+      list.add_waiting(units.runs[r], most.waiting[c]);
     }
   }
   return list.take();

@@ -11,14 +11,19 @@
 
 namespace placet {
 
+/// What a tensor is kept as: a value for backward; the input from which a unit is made again;
+/// between the two parts of a split backward, a value or a gradient of one, for gradients of
+/// weights.
+enum class KeptAs : std::uint8_t { value, checkpoint, waiting, waiting_gradient };
+
 /// Values of one name that units of one kind keep. Views into the job's model.
 struct KeptTensor {
   std::string_view unit;  // unit kind
   std::string_view what;  // the value: "attention.query"; of units that are recomputed, their input
-  bool checkpoint = false;  // the unit is made again from it
-  Bytes each;               // one unit, one micro-batch; its part on the device
-  std::int64_t times = 0;   // units x micro-batches in flight
-  Bytes bytes;              // each x times
+  KeptAs as = KeptAs::value;
+  Bytes each;              // one unit, one micro-batch; its part on the device
+  std::int64_t times = 0;  // units x micro-batches in flight
+  Bytes bytes;             // each x times
 };
 
 /// Of the device that `memory` describes, the most bytes first. Their sum is its activations at

@@ -317,4 +317,9 @@ Layout lay_out_parameters(const Job& job, const Prepared& prepared) {
   return LayoutBuilder(job, prepared, std::nullopt).without_values().build();
 }
 
+bool splits_backward(const Layout& layout) {
+  const Schedule& schedule = layout.job->schedule;
+  return layout.stages > 1 && splits_backward(feasible_order(schedule, layout.stages));
+}
+
 }  // namespace placet

@@ -101,4 +101,7 @@ Layout lay_out(const Job& job, const Prepared& prepared,
 /// LocalUnit::gathered are empty.
 Layout lay_out_parameters(const Job& job, const Prepared& prepared);
 
+/// Whether the stages do backward in two parts, for values and for weights.
+bool splits_backward(const Layout& layout);
+
 }  // namespace placet

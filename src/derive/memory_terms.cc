@@ -94,11 +94,13 @@ class TermWriter {
   void write_activations(const Moment& peak) {
     const auto category = MemoryCategory::activations;
     const std::string_view unit = unit_name(peak);
-    const bool holds_own = peak.running != nullptr && activations_.held[activations_.active] > 0;
+    const bool holds_own = peak.running != nullptr && activations_.most.held[peak.chunk] > 0;
     const std::int64_t own = holds_own ? peak.running->kept : 0;
     add_kept("kept for backward by other units and micro-batches", {}, peak.activations,
-             activations_.bytes - own);
+             activations_.bytes - activations_.waiting - own);
     add_kept("kept for backward by the running unit", unit, peak.peak.kept, own);
+    add_kept("kept for gradients of weights, between the two parts of backward", {},
+             peak.waiting + peak.peak.waiting, activations_.waiting);
     add_term(category, "recomputed for backward", unit, peak.peak.rebuilt);
     if (activations_.on_host > 0) {
       add({.category = category,
@@ -137,6 +139,7 @@ class TermWriter {
     const bool forward = peak.instant != Instant::backward;
     add_term(category, forward ? "values in flight" : "gradients of values", unit,
              peak.peak.working);
+    add_term(category, "values that wait for their stage's turn", {}, peak.arrived);
     add_term(category, "gathered inputs", unit, peak.peak.gathered);
     add_term(category, "weight gradients not yet added or reduced", unit,
              peak.peak.weight_gradient);

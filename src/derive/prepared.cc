@@ -4,6 +4,7 @@
 #include <iterator>
 #include <numeric>
 
+#include "derive/backward_parts.h"
 #include "derive/partial_sums.h"
 #include "units/at.h"
 #include "units/error.h"
@@ -40,22 +41,6 @@ ClassSet class_of(Module module) {
 
 bool has_index(const std::vector<Dim>& dims, Index index) {
   return std::ranges::any_of(dims, [&](const Dim& d) { return d.index == index; });
-}
-
-/// An output that is the same storage as the operator's first input.
-bool writes_in_place(OpKind kind) { return kind == OpKind::bias || kind == OpKind::position; }
-
-/// The output whose gradient input `i` takes as its own; -1: none. Of a residual sum the branch
-/// (its last input) takes it, while the stream gets a buffer of its own where the branch's gradient
-/// flows back into it; or all inputs do, where `all_share`.
-int gradient_source(const Operator& op, std::size_t i, bool all_share) {
-  if (op.outputs.empty()) return -1;
-  if (writes_in_place(op.kind)) {
-    const bool passes = i < op.outputs.size() && (all_share || i == 0);
-    return passes ? op.outputs[i] : -1;
-  }
-  const bool shares = all_share || i + 1 == op.inputs.size();
-  return op.kind == OpKind::residual_add && shares ? op.outputs.front() : -1;
 }
 
 /// Each result of the rotation that has the shape of its input is the input's storage.
@@ -276,30 +261,6 @@ std::vector<Module> with_contents(const std::vector<Module>& modules) {
   return all;
 }
 
-bool is_frozen(const UnitKind& kind, const Operator& op) {
-  return !op.parameters.empty() && std::ranges::none_of(op.parameters, [&](int p) {
-    return kind.parameters[static_cast<std::size_t>(p)].trainable;
-  });
-}
-
-/// Slots that an operator keeps. A contraction with frozen weights keeps no input: only the
-/// weights' own gradient needs it.
-std::vector<int> saved_by(const UnitKind& kind, const Operator& op, const SavedTable& table) {
-  const SavedSlots& slots = table[static_cast<std::size_t>(op.kind)];
-  const bool contraction = op.kind == OpKind::linear || op.kind == OpKind::grouped_linear ||
-                           op.kind == OpKind::embedding;
-  std::vector<int> saved;
-  auto take = [&](const std::vector<int>& values, std::uint16_t mask) {
-    for (std::size_t i = 0; i < values.size() && i < 16; ++i) {
-      if ((unsigned{mask} >> i & 1U) != 0) saved.push_back(values[i]);
-    }
-  };
-  if (!(contraction && is_frozen(kind, op))) take(op.inputs, slots.inputs);
-  take(op.outputs, slots.outputs);
-  take(op.internals, slots.internals);
-  return saved;
-}
-
 void insert_root(std::vector<int>& into, std::vector<bool>& present, int root) {
   if (present[static_cast<std::size_t>(root)]) return;
   present[static_cast<std::size_t>(root)] = true;
@@ -480,6 +441,10 @@ Prepared prepare(const Job& job) {
     read_adjoints(kind, job.profile, out);
     out.plain = plan_without(kind, out, job.profile.saved, {});
     out.recomputed = recomputed_plan(job, kind, out);
+    read_parts(kind, job.profile, out);
+    for (SavedPlan* plan : {&out.plain, &out.recomputed}) {
+      note_weights(kind, out, job.profile.saved, *plan);
+    }
   }
   return prepared;
 }

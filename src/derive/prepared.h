@@ -40,6 +40,20 @@ struct SavedPlan {
   bool whole_unit = false;      // recomputed as a whole: `kept` is the unit's input, a checkpoint
   std::vector<Module> modules;  // recomputed modules (all, if whole_unit)
   std::vector<bool> spared;     // by operator: a policy keeps what it makes; empty: none
+  /// Kept or rebuilt values that gradients of weights are made from, and by operator: those of
+  /// which it is the last in backward to do so.
+  std::vector<int> for_weights;
+  std::vector<std::vector<int>> done_weights;
+};
+
+/// Gradients of values in the two parts of an operator's backward, where it is split
+/// (docs/theory.md §3.4). The weights' part works on the gradients that came in, which stay for it.
+struct PreparedParts {
+  std::vector<int> made;      // inputs' part: buffers that appear
+  std::vector<int> added;     // temporaries of shares that are added to what is there
+  std::vector<int> dead;      // buffers that vanish after it
+  std::vector<int> carried;   // buffers that stay from here on for the weights' part
+  std::vector<int> released;  // weights' part: of these, those that vanish after it
 };
 
 /// Per operator, what appears and vanishes in forward and backward (docs/theory.md §3.3).
@@ -52,6 +66,7 @@ struct PreparedOperator {
   std::vector<int> adjoints_added;  // inputs whose gradient exists already: a temporary of its size
   std::vector<int> adjoints_dead;   // outputs whose gradient is used up
   std::vector<int> inner_gradients;  // internals whose gradient its kernels hand one another
+  PreparedParts parts;               // empty unless the job's schedule splits backward
 };
 
 struct PreparedKind {

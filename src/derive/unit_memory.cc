@@ -45,6 +45,13 @@ class UnitWalk {
     return out;
   }
 
+  /// Backward once more, in two parts, after `walk`.
+  void walk_parts(UnitMemory& out) const {
+    raise(out.inputs, again_);
+    walk_inputs(out);
+    walk_weights(out);
+  }
+
  private:
   void forget_logits() {
     for (const Operator& op : kind_.operators) {
@@ -238,7 +245,7 @@ class UnitWalk {
     walk.is_there[at(v)] = false;
   }
 
-  void run_again(std::size_t o, SecondForward& walk, UnitMemory& out) const {
+  void run_again(std::size_t o, SecondForward& walk) {
     const Operator& op = kind_.operators[o];
     for (int v : prepared_.operators[o].made) make_again(v, walk);
     for (int v : op.internals) {
@@ -246,20 +253,21 @@ class UnitWalk {
     }
     walk.now.gathered = gathered_inputs(op);
     walk.now.exchange = exchanged(op, Pass::forward);
-    raise(out.backward, walk.now);
+    raise(again_, walk.now);
     for (int v : prepared_.operators[o].dead_after) free_again(v, walk);
   }
 
   /// The second forward of what is recomputed, beside the gradient that waits for the backward:
   /// what backward needs stays, the rest passes by, and can be more than backward itself holds.
-  void walk_again(UnitMemory& out) const {
+  void walk_again(UnitMemory& out) {
     SecondForward walk{.stays = std::vector<bool>(sizes_.size(), false), .is_there = plan_.is_kept};
     walk.now.kept = out.kept_whole;
     if (prepared_.output >= 0) walk.now.working = sizes_[at(prepared_.output)];
     for (int v : plan_.rebuilt) walk.stays[at(v)] = true;
     for (std::size_t o = 0; o < kind_.operators.size(); ++o) {
-      if (runs_again(kind_, plan_, o)) run_again(o, walk, out);
+      if (runs_again(kind_, plan_, o)) run_again(o, walk);
     }
+    raise(out.backward, again_);
   }
 
   std::int64_t weight_gradients(const Operator& op) const {
@@ -287,12 +295,18 @@ class UnitWalk {
     return bytes;
   }
 
-  void walk_backward(UnitMemory& out) const {
+  /// What backward begins with: values, and the gradient of what the unit hands on.
+  UnitPeak before_backward(const UnitMemory& out) const {
     UnitPeak now;
     now.kept = out.kept_whole;
     if (job_.profile.parts_stand_apart) now.kept -= bytes_of_values(plan_.only_again);
     now.rebuilt = bytes_of_values(plan_.rebuilt);
     if (prepared_.output >= 0) now.working = sizes_[at(prepared_.output)];
+    return now;
+  }
+
+  void walk_backward(UnitMemory& out) const {
+    UnitPeak now = before_backward(out);
     for (std::size_t o = kind_.operators.size(); o-- > 0;) run_backward(o, now, out);
     if (job_.profile.parts_stand_apart) find_scatter(now.weight_gradient, out);
   }
@@ -312,6 +326,54 @@ class UnitWalk {
     out.scatter.working = hands_on ? sizes_[0] : 0;
     out.scatter.kept = hands_on ? 0 : out.kept_whole;  // samples
     out.scatter.weight_gradient = whole + own;
+  }
+
+  /// Gradients of values alone. What the weights' part reads stays.
+  void walk_inputs(UnitMemory& out) const {
+    std::vector<bool> stays(sizes_.size(), false);
+    for (int v : plan_.for_weights) stays[at(v)] = true;
+    UnitPeak now = before_backward(out);
+    for (std::size_t o = kind_.operators.size(); o-- > 0;) {
+      const PreparedOperator& facts = prepared_.operators[o];
+      run_inputs(kind_.operators[o], facts, now, out);
+      for (int v : plan_.done[o]) {
+        if (!stays[at(v)]) (plan_.is_kept[at(v)] ? now.kept : now.rebuilt) -= sizes_[at(v)];
+      }
+    }
+    out.waiting = now.waiting + bytes_of_values(plan_.for_weights);
+  }
+
+  void run_inputs(const Operator& op, const PreparedOperator& facts, UnitPeak& now,
+                  UnitMemory& out) const {
+    now.working += bytes_of_values(facts.parts.made);
+    UnitPeak peak = now;
+    peak.working += bytes_of_values(facts.parts.added) + bytes_of_values(facts.inner_gradients);
+    if (op.parameters.empty()) peak.gathered = gathered_inputs(op);
+    peak.exchange = exchanged(op, Pass::backward);
+    if (op.kind == OpKind::loss) peak.loss = workspace(op);
+    raise(out.inputs, peak);
+    const std::int64_t carried = bytes_of_values(facts.parts.carried);
+    now.working -= carried + bytes_of_values(facts.parts.dead);
+    now.waiting += carried;
+  }
+
+  /// Gradients of weights, from what waits; each part of it goes with its last reader.
+  void walk_weights(UnitMemory& out) const {
+    UnitPeak now{.waiting = out.waiting};
+    for (std::size_t o = kind_.operators.size(); o-- > 0;) {
+      const Operator& op = kind_.operators[o];
+      const std::int64_t own = weight_gradients(op);
+      UnitPeak peak = now;
+      if (!op.parameters.empty()) peak.gathered = gathered_inputs(op);
+      peak.weight_gradient += own;
+      raise(out.weights, peak);
+      if (job_.profile.gradient_hold != GradientHold::op || scatters(op))
+        now.weight_gradient += own;
+      now.waiting -= bytes_of_values(prepared_.operators[o].parts.released) +
+                     bytes_of_values(plan_.done_weights[o]);
+    }
+    out.scatter_weights = out.scatter;
+    out.scatter_weights.working = 0;
   }
 
   /// Whether it is another unit's tensor, of this device.
@@ -418,6 +480,7 @@ class UnitWalk {
   const PreparedKind& prepared_;
   const SavedPlan& plan_;
   std::vector<std::int64_t> sizes_;
+  UnitPeak again_;  // the fullest point of what is made again
 };
 
 }  // namespace
@@ -442,7 +505,15 @@ std::vector<std::int64_t> value_bytes(const Layout& layout, int unit, bool recom
 }
 
 UnitMemory unit_memory(const Layout& layout, int unit, bool recomputed) {
+  if (splits_backward(layout)) return unit_memory_in_parts(layout, unit, recomputed);
   return UnitWalk(layout, unit, recomputed).walk();
+}
+
+UnitMemory unit_memory_in_parts(const Layout& layout, int unit, bool recomputed) {
+  UnitWalk walk(layout, unit, recomputed);
+  UnitMemory out = walk.walk();
+  walk.walk_parts(out);
+  return out;
 }
 
 }  // namespace placet

@@ -18,11 +18,13 @@ struct UnitPeak {
   std::int64_t working = 0;          // forward: values in flight; backward: gradients of values
   std::int64_t gathered = 0;         // whole copies of divided inputs
   std::int64_t weight_gradient = 0;  // of the parameters of the unit, in compute format
+  std::int64_t waiting = 0;          // what the weights' part of a split backward reads
   std::int64_t loss = 0;             // workspace of the loss
   ExchangeBytes exchange;            // buffers of attention over a cut sequence
 
   std::int64_t total() const {
-    return kept + rebuilt + working + gathered + weight_gradient + loss + exchange.total();
+    return kept + rebuilt + working + gathered + weight_gradient + waiting + loss +
+           exchange.total();
   }
 };
 
@@ -34,7 +36,13 @@ struct UnitMemory {
   UnitPeak forward;           // without the loss
   UnitPeak loss;              // all zero where there is none
   UnitPeak backward;
-  UnitPeak begins_with;  // before its first operator forward, and before its last one backward
+  /// The same of a backward in two parts, if the schedule splits it: for values, with the gradients
+  /// that stay for the second part counted as waiting; and for weights, all that is left waiting.
+  UnitPeak inputs;
+  UnitPeak weights;
+  UnitPeak scatter_weights;  // `scatter`, after the weights' part
+  std::int64_t waiting = 0;  // bytes of one micro-batch between the two parts
+  UnitPeak begins_with;      // before its first operator forward, and before its last one backward
   UnitPeak ends_with;
   UnitPeak scatter;  // after it: gradients go to their owners; all zero where none do, or in place
   /// Bytes of its parameters that are gathered for use, or copied in from the host.
@@ -61,7 +69,9 @@ LossWorkspace loss_workspace(const std::vector<LossStep>& steps, std::int64_t lo
 /// The profile's steps of the loss for a layout: those of a cut vocabulary where there are such.
 const std::vector<LossStep>& steps_of_loss(const Layout& layout);
 
-/// Walks local unit `unit` of the layout, recomputed or not.
+/// Walks local unit `unit` of the layout, recomputed or not. The second: also through backward in
+/// two parts, whatever the layout's schedule.
 UnitMemory unit_memory(const Layout& layout, int unit, bool recomputed);
+UnitMemory unit_memory_in_parts(const Layout& layout, int unit, bool recomputed);
 
 }  // namespace placet

@@ -19,7 +19,12 @@ class ClassWriter {
  public:
   ClassWriter(Lowering& in, const UnitTable& table, const std::vector<StagePlan>& stages,
               const StagePlan& stage)
-      : in_(in), w_(in.writer), table_(table), stages_(stages), stage_(stage) {}
+      : in_(in),
+        w_(in.writer),
+        table_(table),
+        stages_(stages),
+        stage_(stage),
+        again_(table.again.at(stage.coordinate)) {}
 
   DeviceClass write() {
     DeviceClass out;
@@ -232,7 +237,7 @@ class ClassWriter {
   // --- micro-batches
 
   int procedure_of(int u, Work::Kind kind) const {
-    const UnitProcedures& p = table_.procedures.at({kind_of(u), table_.again[at(u)]});
+    const UnitProcedures& p = table_.procedures.at({kind_of(u), again_[at(u)]});
     switch (kind) {
       case Work::Kind::forward:
         return p.forward;
@@ -412,6 +417,7 @@ class ClassWriter {
   const UnitTable& table_;
   const std::vector<StagePlan>& stages_;
   const StagePlan& stage_;
+  const std::vector<Again>& again_;  // by unit
   std::vector<Step>* target_ = nullptr;
   std::vector<BufferRef> parts_;                               // on their way to be gathered
   std::map<std::int64_t, std::deque<StageMessage>> arriving_;  // by the device that sends

@@ -2,6 +2,7 @@
 // of the schedule, then reduction and update. Inside of lower/.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <utility>
 #include <vector>
@@ -15,7 +16,7 @@ namespace placet {
 struct UnitTable {
   std::vector<UnitParameters> parameters;                      // by kind
   std::map<std::pair<int, Again>, UnitProcedures> procedures;  // by kind and what is made again
-  std::vector<Again> again;                                    // by unit
+  std::map<std::int64_t, std::vector<Again>> again;            // by stage's coordinate, and unit
   /// The stages, by coordinate, that hold a parameter, by the unit that owns it and its plan.
   std::map<std::pair<int, const ParameterPlan*>, std::vector<std::int64_t>> holders;
 };

@@ -1,6 +1,7 @@
 #include "lower/lower.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "lower/class_passes.h"
@@ -88,10 +89,13 @@ Again made_again(const Job& job, UnitRole role, std::int64_t n) {
   fail_internally("every kind of recomputation says what is made again");
 }
 
-/// The same for all units.
-std::vector<Again> units_made_again(const Job& job, const std::vector<StagePlan>& stages) {
-  std::vector<Again> out(job.model.units.size(), Again::nothing);
+/// The same for all units, stage by stage: a stage that is hosted twice counts on each device anew.
+std::map<std::int64_t, std::vector<Again>> units_made_again(const Job& job,
+                                                            const std::vector<StagePlan>& stages) {
+  std::map<std::int64_t, std::vector<Again>> all;
   for (const StagePlan& stage : stages) {
+    std::vector<Again>& out = all[stage.coordinate];
+    out.assign(job.model.units.size(), Again::nothing);
     std::int64_t ordinal = 0;
     for (const auto& chunk : stage.chunks) {
       for (int u : chunk) {
@@ -101,17 +105,7 @@ std::vector<Again> units_made_again(const Job& job, const std::vector<StagePlan>
       }
     }
   }
-  return out;
-}
-
-/// One set of procedures for each kind of unit and what is made again of it.
-void write_units(Lowering& in, UnitTable& table) {
-  for (std::size_t u = 0; u < in.job.model.units.size(); ++u) {
-    const int kind = in.job.model.units[u].kind;
-    const std::pair<int, Again> key{kind, table.again[u]};
-    if (table.procedures.contains(key)) continue;
-    table.procedures[key] = write_unit(in, table.parameters[at(kind)], kind, key.second);
-  }
+  return all;
 }
 
 /// The micro-batches of which a device runs the unit; none: it does not host it.
@@ -122,6 +116,19 @@ std::optional<MicroBatches> micro_batches_at(const StagePlan& stage, int unit) {
     }
   }
   return std::nullopt;
+}
+
+/// One set of procedures for each kind of unit and what is made again of it.
+void write_units(Lowering& in, const std::vector<StagePlan>& stages, UnitTable& table) {
+  for (std::size_t u = 0; u < in.job.model.units.size(); ++u) {
+    const int kind = in.job.model.units[u].kind;
+    for (const StagePlan& stage : stages) {
+      if (!micro_batches_at(stage, static_cast<int>(u))) continue;
+      const std::pair<int, Again> key{kind, table.again.at(stage.coordinate)[u]};
+      if (table.procedures.contains(key)) continue;
+      table.procedures[key] = write_unit(in, table.parameters[at(kind)], kind, key.second);
+    }
+  }
 }
 
 /// Whether a device runs both units for the same micro-batches.
@@ -211,7 +218,7 @@ Program lower(const Job& job, const AfterPass& after) {
   table.again = units_made_again(job, stages);
   join_gradients(job, stages, table.parameters);
   find_holders(in, stages, table);
-  write_units(in, table);
+  write_units(in, stages, table);
   for (const StagePlan& stage : stages) write_class(in, table, stages, stage);
   program = with_methods(std::move(program), job.methods);
   if (after) after("classes", program);

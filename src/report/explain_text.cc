@@ -66,6 +66,20 @@ std::string memory_terms(const Judged& judged, const std::string& what, const Te
          ", at " + peak_text(*judged.job, memory) + "\n" + table(style, columns, rows, 0);
 }
 
+std::string_view word_for(KeptAs as) {
+  switch (as) {
+    case KeptAs::value:
+      return "";
+    case KeptAs::checkpoint:
+      return "checkpoint";
+    case KeptAs::waiting:
+      return "for weights";
+    case KeptAs::waiting_gradient:
+      return "gradient, for weights";
+  }
+  return "";
+}
+
 // What a device keeps for backward, tensor by tensor: where to look for what to recompute.
 std::string kept_table(const Judged& judged, const TextStyle& style) {
   const std::vector<KeptTensor> tensors = kept_tensors(*judged.job, fullest(judged.derivation));
@@ -75,7 +89,7 @@ std::string kept_table(const Judged& judged, const TextStyle& style) {
   for (const KeptTensor& tensor : tensors) {
     sum += tensor.bytes;
     rows.push_back({std::string(tensor.what), std::string(tensor.unit),
-                    tensor.checkpoint ? "checkpoint" : "", grouped(in_bytes(tensor.each)),
+                    std::string(word_for(tensor.as)), grouped(in_bytes(tensor.each)),
                     grouped(tensor.times), grouped(in_bytes(tensor.bytes))});
   }
   rows.push_back({"sum", "", "", "", "", grouped(in_bytes(sum))});

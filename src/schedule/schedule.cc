@@ -25,14 +25,6 @@ std::int64_t micro_batches_of(const Schedule& schedule, const Seat& seat, std::i
   return share_of(seat.micro_batches, 2, chunk);
 }
 
-/// An order that needs an even degree cannot be carried out on an odd one; all forwards, then all
-/// backwards always can.
-Order feasible_order(const Schedule& schedule, std::int64_t degree) {
-  const bool odd_pairing = schedule.order == Order::bidirectional_split &&
-                           schedule.hosting == Hosting::bidirectional && degree % 2 != 0;
-  return odd_pairing ? Order::all_forward : schedule.order;
-}
-
 std::int64_t group_of(const Schedule& schedule, std::int64_t degree) {
   return schedule.group > 0 ? schedule.group : degree;
 }
@@ -416,6 +408,12 @@ std::vector<std::int64_t> held_micro_batches(const Schedule& schedule, std::int6
       return held_paired(schedule, seat);
   }
   fail_internally("every order holds micro-batches");
+}
+
+Order feasible_order(const Schedule& schedule, std::int64_t degree) {
+  const bool odd_pairing = schedule.order == Order::bidirectional_split &&
+                           schedule.hosting == Hosting::bidirectional && degree % 2 != 0;
+  return odd_pairing ? Order::all_forward : schedule.order;
 }
 
 std::vector<std::int64_t> even_blocks(std::int64_t blocks, std::int64_t stages) {

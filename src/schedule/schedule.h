@@ -72,6 +72,10 @@ std::vector<std::int64_t> held_micro_batches(const Schedule& schedule, std::int6
 /// Blocks per virtual stage when none are given: even, the first stages one larger.
 std::vector<std::int64_t> even_blocks(std::int64_t blocks, std::int64_t stages);
 
+/// The order that devices carry out: the schedule's own, or all forwards, then all backwards, where
+/// it needs an even degree and does not have one.
+Order feasible_order(const Schedule& schedule, std::int64_t degree);
+
 /// What the schedule asks of degree and micro-batches: empty if satisfied, else one sentence with
 /// the values ("interleaved needs micro-batches to be a multiple of the degree 8; 12 is not").
 std::string unmet_need(const Schedule& schedule, std::int64_t degree, std::int64_t micro_batches);

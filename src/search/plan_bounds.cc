@@ -6,6 +6,7 @@
 #include "derive/kernel_time.h"
 #include "derive/pipeline_time.h"
 #include "units/at.h"
+#include "units/error.h"
 
 namespace placet {
 namespace {
@@ -210,7 +211,8 @@ bool is_exchange(const WorkPair& work) {
     const bool longer = again.forward >= plain.forward && again.backward >= plain.backward &&
                         again.forward_host >= plain.forward_host &&
                         again.backward_host >= plain.backward_host;
-    if (!longer || again.kept > plain.kept) return false;
+    const bool less = again.kept <= plain.kept && again.waiting <= plain.waiting;
+    if (!longer || !less) return false;
   }
   return true;
 }
@@ -274,45 +276,93 @@ double update_of(const PipelineShape& pipeline, const StateCosts& states) {
 
 namespace {
 
-/// Bytes kept of a chunk by so many micro-batches, and what its last unit needs beyond that. The
-/// last unit of the chunk runs while all of them are kept.
+/// Bytes that one micro-batch leaves on a chunk, and what the chunk's last unit needs beyond its
+/// own while it runs: whole, forward, and for the values' part of a split backward. All of them are
+/// kept then.
 struct ChunkBytes {
   std::int64_t kept = 0;
+  std::int64_t waiting = 0;
   std::int64_t beyond = 0;
+  std::int64_t beyond_forward = 0;
+  std::int64_t beyond_inputs = 0;
 };
 
 ChunkBytes chunk_bytes(const DeviceChunk& chunk, const WorkPair& work, const Recompute& recompute,
-                       Counting counting, std::int64_t held) {
+                       Counting counting) {
   ChunkBytes out;
   for (const KindRun& run : chunk.runs) {
     const std::int64_t again = recomputed_of(run, recompute, counting);
     const UnitCost& plain = (*work.plain)[at(run.kind)];
     const UnitCost& redone = again > 0 ? (*work.again)[at(run.kind)] : plain;
-    out.kept += held * (plain.kept * (run.count - again) + redone.kept * again);
-    out.beyond =
-        std::max<std::int64_t>(0, std::min(plain.most - plain.kept, redone.most - redone.kept));
+    out.kept += plain.kept * (run.count - again) + redone.kept * again;
+    out.waiting += plain.waiting * (run.count - again) + redone.waiting * again;
+    const auto beyond = [&](std::int64_t UnitCost::*most) {
+      const std::int64_t least = std::min(plain.*most - plain.kept, redone.*most - redone.kept);
+      return std::max<std::int64_t>(0, least);
+    };
+    out.beyond = beyond(&UnitCost::most);
+    out.beyond_forward = beyond(&UnitCost::most_forward);
+    out.beyond_inputs = beyond(&UnitCost::most_inputs);
   }
   return out;
+}
+
+/// Where backward is whole: the last chunk in flight runs.
+std::int64_t bytes_held(const std::vector<ChunkBytes>& chunks,
+                        const std::vector<std::int64_t>& held) {
+  std::int64_t bytes = 0;
+  std::int64_t beyond = 0;
+  for (std::size_t c = 0; c < chunks.size(); ++c) {
+    if (held[c] == 0) continue;
+    bytes += held[c] * chunks[c].kept;
+    beyond = chunks[c].beyond;
+  }
+  return bytes + beyond;
+}
+
+/// Of the piece of work that runs, with its last unit.
+std::int64_t bytes_running(const ChunkBytes& chunk, Work::Kind kind) {
+  switch (kind) {
+    case Work::Kind::forward:
+      return chunk.kept + chunk.beyond_forward;
+    case Work::Kind::backward:
+      return chunk.kept + chunk.beyond;
+    case Work::Kind::backward_input:
+      return chunk.kept + chunk.beyond_inputs;
+    case Work::Kind::backward_weight:
+      return chunk.waiting;
+  }
+  fail_internally("every kind of work has its bytes");
+}
+
+std::int64_t bytes_at(const std::vector<ChunkBytes>& chunks, const WorkMoment& moment) {
+  std::int64_t bytes = bytes_running(chunks[at(moment.chunk)], moment.kind);
+  for (std::size_t c = 0; c < chunks.size(); ++c) {
+    bytes += moment.held[c] * chunks[c].kept + moment.waiting[c] * chunks[c].waiting;
+  }
+  return bytes;
 }
 
 }  // namespace
 
 std::vector<std::int64_t> least_activations(const PipelineShape& pipeline, const WorkPair& work,
-                                            const Recompute& recompute,
-                                            const std::vector<std::vector<std::int64_t>>& held,
+                                            const Recompute& recompute, const InFlight& in_flight,
                                             Counting counting) {
   std::vector<std::int64_t> out;
+  std::vector<ChunkBytes> chunks;
   for (std::size_t d = 0; d < pipeline.devices.size(); ++d) {
-    const std::vector<DeviceChunk>& chunks = pipeline.devices[d];
-    std::int64_t bytes = 0;
-    std::int64_t beyond = 0;  // of the last chunk in flight
-    for (std::size_t c = 0; c < chunks.size(); ++c) {
-      if (held[d][c] == 0) continue;
-      const ChunkBytes own = chunk_bytes(chunks[c], work, recompute, counting, held[d][c]);
-      bytes += own.kept;
-      beyond = own.beyond;
+    chunks.clear();
+    for (const DeviceChunk& chunk : pipeline.devices[d]) {
+      chunks.push_back(chunk_bytes(chunk, work, recompute, counting));
     }
-    out.push_back(bytes + beyond);
+    std::int64_t most = 0;
+    if (in_flight.moments.empty()) most = bytes_held(chunks, in_flight.held[d]);
+    if (!in_flight.moments.empty()) {
+      for (const WorkMoment& moment : in_flight.moments[d]) {
+        most = std::max(most, bytes_at(chunks, moment));
+      }
+    }
+    out.push_back(most);
   }
   return out;
 }
@@ -331,14 +381,18 @@ std::vector<std::int64_t> least_rest(const PipelineShape& pipeline, const StateC
   return out;
 }
 
-std::vector<std::vector<std::int64_t>> held_of(const PipelineShape& pipeline,
-                                               std::int64_t micro_batches) {
+InFlight in_flight_of(const PipelineShape& pipeline, std::int64_t micro_batches) {
   const auto degree = static_cast<std::int64_t>(pipeline.devices.size());
-  std::vector<std::vector<std::int64_t>> out;
+  InFlight out;
+  if (degree > 1 && splits_backward(feasible_order(pipeline.schedule, degree))) {
+    out.moments = fullest_moments(pipeline.schedule, degree, micro_batches);
+    return out;
+  }
   for (std::int64_t d = 0; d < degree; ++d) {
-    out.push_back(degree == 1 ? std::vector<std::int64_t>(1, 1)
-                              : held_micro_batches(pipeline.schedule, degree, d, micro_batches));
-    out.back().resize(pipeline.devices[at(d)].size(), 0);
+    out.held.push_back(degree == 1
+                           ? std::vector<std::int64_t>(1, 1)
+                           : held_micro_batches(pipeline.schedule, degree, d, micro_batches));
+    out.held.back().resize(pipeline.devices[at(d)].size(), 0);
   }
   return out;
 }

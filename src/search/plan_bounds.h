@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "schedule/moments.h"
 #include "search/stage_counts.h"
 #include "search/state_costs.h"
 #include "search/work_costs.h"
@@ -86,7 +87,8 @@ double least_flow(const BoundFacts& facts, const PipelineShape& pipeline, const 
 /// Seconds that follow the last backward of a step at least: reductions, updates, gathers.
 double least_end(const BoundFacts& facts, const PipelineShape& pipeline, const StateCosts& states);
 
-/// Whether recomputing more of the units takes as long or longer, and keeps as much or less.
+/// Whether recomputing more of the units takes as long or longer, and keeps as much or less, also
+/// between the two parts of a split backward.
 bool is_exchange(const WorkPair& work);
 
 /// Seconds by which messages of the states make every step of a pipeline longer, at least: what is
@@ -111,20 +113,23 @@ std::int64_t least_mean_rest(const WholeModel& model, const StateCosts& states, 
 /// Seconds of the optimizer's kernels on the device that has most of them.
 double update_of(const PipelineShape& pipeline, const StateCosts& states);
 
-/// Bytes by device of the pipeline that are alive at one instant of backward, at least: what the
-/// micro-batches in flight keep, and what the fullest last unit needs beyond it.
+/// Micro-batches in flight by device: by chunk those held when they are most; or, of a backward in
+/// two parts, the fullest moments.
+struct InFlight {
+  std::vector<std::vector<std::int64_t>> held;
+  std::vector<std::vector<WorkMoment>> moments;
+};
+InFlight in_flight_of(const PipelineShape& pipeline, std::int64_t micro_batches);
+
+/// Bytes by device of the pipeline that are alive at one instant, at least: what the micro-batches
+/// in flight keep, and what the last unit of the chunk that runs needs beyond it.
 std::vector<std::int64_t> least_activations(const PipelineShape& pipeline, const WorkPair& work,
-                                            const Recompute& recompute,
-                                            const std::vector<std::vector<std::int64_t>>& held,
+                                            const Recompute& recompute, const InFlight& in_flight,
                                             Counting counting = Counting::exact);
 
 /// Bytes at rest by device. `grows`: gradients are not counted, as they may appear in the course of
 /// backward only.
 std::vector<std::int64_t> least_rest(const PipelineShape& pipeline, const StateCosts& states,
                                      bool grows);
-
-/// Micro-batches in flight by device and chunk.
-std::vector<std::vector<std::int64_t>> held_of(const PipelineShape& pipeline,
-                                               std::int64_t micro_batches);
 
 }  // namespace placet

@@ -54,7 +54,9 @@ CostedWork PlanCosts::make_work(const WorkShape& shape) {
   for (std::size_t k = 0; k < units_.size(); ++k) {
     out.all += units_[k] * (out.plain[k].forward + out.plain[k].backward);
     if (units_[k] == 0 || may_recompute(model.kinds[k].role)) continue;
-    out.most = std::max(out.most, out.plain[k].most);
+    // Whatever the schedule does.
+    const UnitCost& own = out.plain[k];
+    out.most = std::max(out.most, std::min(own.most, std::max(own.most_forward, own.most_inputs)));
   }
   return out;
 }
@@ -143,6 +145,18 @@ double PlanCosts::plain_flow(const CostedWork& work, const Plan& plan,
   return *flows_.get(flow_key(work, plan, {.word = -1}), [&] {
     return least_flow(facts_, pipeline, {&work.plain, &work.plain}, {}, micro_batches);
   });
+}
+
+std::shared_ptr<const InFlight> PlanCosts::in_flight(const PipelineShape& pipeline,
+                                                     std::int64_t micro_batches) {
+  const Schedule& schedule = pipeline.schedule;
+  const FlightKey key = {static_cast<std::int64_t>(pipeline.devices.size()),
+                         static_cast<std::int64_t>(schedule.hosting),
+                         static_cast<std::int64_t>(schedule.order),
+                         schedule.chunks,
+                         schedule.group,
+                         micro_batches};
+  return flights_.get(key, [&] { return in_flight_of(pipeline, micro_batches); });
 }
 
 }  // namespace placet

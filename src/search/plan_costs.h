@@ -71,9 +71,14 @@ class PlanCosts {
   double plain_flow(const CostedWork& work, const Plan& plan, const PipelineShape& pipeline,
                     std::int64_t micro_batches);
 
+  /// Micro-batches in flight (`in_flight_of`).
+  std::shared_ptr<const InFlight> in_flight(const PipelineShape& pipeline,
+                                            std::int64_t micro_batches);
+
  private:
   using WorkKey = std::tuple<Degrees, std::int16_t, std::int16_t, std::int16_t, std::int64_t, bool>;
   using StateKey = std::array<std::int32_t, 12>;
+  using FlightKey = std::array<std::int64_t, 6>;
   using FlowKey = std::pair<WorkKey, std::array<std::int32_t, 5>>;
 
   static WorkKey key_of(const WorkShape& shape);
@@ -90,6 +95,7 @@ class PlanCosts {
   Memo<StateKey, StateCosts> states_;
   Memo<std::int32_t, std::vector<PipelineChoice>> pipelines_;
   Memo<FlowKey, double> flows_;
+  Memo<FlightKey, InFlight> flights_;
 };
 
 }  // namespace placet

@@ -30,7 +30,6 @@ std::int64_t together(const std::vector<std::int64_t>& a, const std::vector<std:
 }
 
 using PlanRecomputations = std::span<const PlanSpace::Recomputation>;
-using Held = std::vector<std::vector<std::int64_t>>;  // micro-batches in flight, by device, chunk
 
 }  // namespace
 
@@ -40,12 +39,12 @@ using Held = std::vector<std::vector<std::int64_t>>;  // micro-batches in flight
 class FamilyBounds {
  public:
   FamilyBounds(const PlanSpace& space, const PlanTree::Node& node, PlanRecomputations family,
-               const Held& held, StepBound& steps)
+               const InFlight& in_flight, StepBound& steps)
       : space_(space),
         family_(family),
         pipeline_(*node.pipeline),
         work_(node.work->pair(family.front().word)),
-        held_(held),
+        in_flight_(in_flight),
         steps_(steps),
         falls_(space.recompute_of(family.front()).kind == Recompute::Kind::every),
         counting_(family.size() > 1),
@@ -63,7 +62,7 @@ class FamilyBounds {
   const std::vector<std::int64_t>& activations(std::size_t position) {
     std::vector<std::int64_t>& known = activations_[position];
     if (known.empty()) {
-      known = least_activations(pipeline_, work_, at(position), held_,
+      known = least_activations(pipeline_, work_, at(position), in_flight_,
                                 counting_ ? Counting::most : Counting::exact);
     }
     return known;
@@ -79,7 +78,7 @@ class FamilyBounds {
   PlanRecomputations family_;
   const PipelineShape& pipeline_;
   const WorkPair work_;
-  const Held& held_;
+  const InFlight& in_flight_;
   StepBound& steps_;
   bool falls_ = false;  // as the count rises, less is recomputed
   bool counting_ = false;
@@ -153,7 +152,7 @@ void PlanTree::bound_recomputations(const Node& node, std::vector<BoundedStates>
                                     double cutoff) const {
   const PipelineShape& pipeline = *node.pipeline;
   const std::int64_t m = micro_batches(node.plan);
-  const Held held = held_of(pipeline, m);
+  const auto in_flight = costs_->in_flight(pipeline, m);
   StepBound steps(facts_, pipeline, m);
   const PlanRecomputations choices = pipeline.recomputations;
   const BoundedStates least = least_of(states);
@@ -162,7 +161,7 @@ void PlanTree::bound_recomputations(const Node& node, std::vector<BoundedStates>
     const WorkPair work = node.work->pair(word);
     std::size_t end = begin + 1;
     while (is_exchange(work) && end < choices.size() && choices[end].word == word) ++end;
-    FamilyBounds family(space_, node, choices.subspan(begin, end - begin), held, steps);
+    FamilyBounds family(space_, node, choices.subspan(begin, end - begin), *in_flight, steps);
     begin = end;
     if (goal_ == PlanGoal::time && shrunk(family.step(0) + least.more) > cutoff) continue;
     BoundedStates any = least;
@@ -253,14 +252,14 @@ PlanTree::Result PlanTree::time_states(const Node& node) const {
   const PipelineShape& pipeline = *node.pipeline;
   const std::int64_t m = micro_batches(node.plan);
   const StateCosts& costs = *(*node.states)[at(node.choice)].costs;
-  const auto held = held_of(pipeline, m);
+  const auto in_flight = costs_->in_flight(pipeline, m);
   const auto rest = least_rest(pipeline, costs, grows_ && m == 1);
   double least = kNoBound;
   for (const PlanSpace::Recomputation& choice : pipeline.recomputations) {
     const double flow = flow_of(node, choice);
     if (flow >= least) continue;
     const auto activations = least_activations(pipeline, node.work->pair(choice.word),
-                                               space_.recompute_of(choice), held);
+                                               space_.recompute_of(choice), *in_flight);
     if (static_cast<double>(together(rest, activations)) <= limit_) least = flow;
   }
   Node child = node;
@@ -275,7 +274,7 @@ PlanTree::Result PlanTree::open_states(const Node& node, double cutoff) const {
   Job& job = benches_.local().job;
   const std::shared_ptr<const PipelineShape>& pipeline = node.pipeline;
   const std::int64_t m = micro_batches(node.plan);
-  const auto held = held_of(*pipeline, m);
+  const auto in_flight = costs_->in_flight(*pipeline, m);
   const StateCosts& costs = *(*node.states)[at(node.choice)].costs;
   const auto rest = least_rest(*pipeline, costs, grows_ && m == 1);
   const double end = least_end(facts_, *pipeline, costs);
@@ -299,7 +298,7 @@ PlanTree::Result PlanTree::open_states(const Node& node, double cutoff) const {
       continue;
     }
     const WorkPair work = node.work->pair(choice.word);
-    const auto activations = least_activations(*pipeline, work, recompute, held);
+    const auto activations = least_activations(*pipeline, work, recompute, *in_flight);
     const std::int64_t bytes = together(rest, activations);
     const auto bound = [&](double seconds) {
       return shrunk(value_of(seconds, static_cast<double>(bytes)));

@@ -20,15 +20,15 @@ void add_part(const PartTime& part, double& device, double& host) {
 
 UnitCost cost_of(const Layout& layout, int unit, bool recomputed) {
   const UnitTime time = unit_time(layout, unit, recomputed);
-  const UnitMemory memory = unit_memory(layout, unit, recomputed);
-  UnitCost out{.weights = in_seconds(time.weights), .kept = memory.kept};
+  const UnitMemory memory = unit_memory_in_parts(layout, unit, recomputed);
+  UnitCost out{.weights = in_seconds(time.weights), .kept = memory.kept, .waiting = memory.waiting};
   add_part(time[WorkPart::forward], out.forward, out.forward_host);
   add_part(time[WorkPart::again], out.backward, out.backward_host);
   add_part(time[WorkPart::backward], out.backward, out.backward_host);
   // Gradients of weights are left out: their buffers depend on where the states live.
-  for (const UnitPeak* peak : {&memory.forward, &memory.loss, &memory.backward}) {
-    out.most = std::max(out.most, peak->total() - peak->weight_gradient);
-  }
+  out.most_forward = std::max(memory.forward.total(), memory.loss.total());
+  out.most_inputs = memory.inputs.total();
+  out.most = std::max(out.most_forward, memory.backward.total() - memory.backward.weight_gradient);
   return out;
 }
 

@@ -25,6 +25,10 @@ struct UnitCost {
   double weights = 0;                      // of backward
   std::int64_t kept = 0;                   // bytes, from forward to backward
   std::int64_t most = 0;                   // bytes alive at its fullest moment, at least
+  /// Where backward is split: bytes between its two parts, and alive at the fullest moment of
+  /// forward and of the values' part.
+  std::int64_t waiting = 0;
+  std::int64_t most_forward = 0, most_inputs = 0;
 };
 
 /// By kind of unit.

@@ -25,23 +25,34 @@ struct Tallied {
 /// Its figures in words, with a few of the jobs that part.
 std::string text_of(const Tallied& tallied);
 
-/// Models of the catalogue without experts, and with them.
+/// Models of the catalogue without experts, of these those without a tensor of two units, and
+/// models with experts.
 std::vector<std::string> dense_models();
+std::vector<std::string> untied_models();
 std::vector<std::string> expert_models();
+
+/// Schedules of the catalogue that do backward in two parts.
+std::vector<std::string> split_schedules();
 
 class MeetJobs {
  public:
-  MeetJobs(std::uint32_t seed, std::vector<std::string> models);
+  /// `schedules`: those that every job has one of, over a layer axis of two to six devices; none:
+  /// whatever the placement says.
+  MeetJobs(std::uint32_t seed, std::vector<std::string> models,
+           std::vector<std::string> schedules = {});
 
   /// Compares `jobs` jobs. `figures`: those whose differences are noted in `parted`.
   Tallied compare(int jobs, const std::vector<Figure>& figures);
 
  private:
   void tame(Job& job);
+  void schedule(Job& job);
   void meet(const Job& job, const std::vector<Figure>& figures, Tallied& out);
 
   RandomJobs random_;
   std::vector<std::string> models_;
+  std::vector<std::string> schedules_;
+  std::int64_t micro_batches_ = 1;  // of a job with one of the schedules
 };
 
 }  // namespace placet::testing

@@ -27,6 +27,15 @@ TEST(TwoDerivationsOfExperts, MeetInRestAndPeaks) {
   std::cout << text_of(tallied) << "\n";
 }
 
+// What waits between the two parts of a split backward is in both.
+TEST(TwoDerivationsOfSplitBackward, MeetInRestAndPeaks) {
+  MeetJobs jobs(760, untied_models(), split_schedules());
+  const Tallied tallied = jobs.compare(600, {Figure::rest, Figure::peak});
+  EXPECT_GE(tallied.lowered, 70);
+  EXPECT_TRUE(tallied.parted.empty()) << tallied.parted.size() << " part\n" << text_of(tallied);
+  std::cout << text_of(tallied) << "\n";
+}
+
 INSTANTIATE_TEST_SUITE_P(OfDenseModels, TwoDerivations, ::testing::Range(0, 4));
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <map>
 #include <utility>
 
-#include "derive/kept_tensors.h"
 #include "units/at.h"
 
 namespace placet::testing {
@@ -154,24 +153,20 @@ std::array<std::array<std::int64_t, 3>, 2> counted_rest(const Program& program,
   return out;
 }
 
-/// Whether a unit takes the value from the batch.
-bool is_sample(const UnitKind& kind, std::string_view name) {
-  const auto value = std::ranges::find(kind.values, name, &Value::name);
-  const auto number = static_cast<int>(value - kind.values.begin());
-  return value->type == ValueType::int64 &&
-         std::ranges::none_of(kind.operators, [&](const Operator& op) {
-           return std::ranges::find(op.outputs, number) != op.outputs.end();
-         });
-}
-
-/// What the closed form counts of samples: those of the micro-batches in flight.
-Bytes samples_of(const Job& job, const MemoryClass& memory) {
-  Bytes out;
-  for (const KeptTensor& tensor : kept_tensors(job, memory)) {
-    const auto kind = std::ranges::find(job.model.kinds, tensor.unit, &UnitKind::name);
-    if (is_sample(*kind, tensor.what)) out += tensor.bytes;
+/// The job with samples of no size: the program has all of a step's, which rest, and the closed
+/// form those of the micro-batches in flight.
+Job without_samples(Job job) {
+  for (UnitKind& kind : job.model.kinds) {
+    std::vector<bool> made(kind.values.size(), false);
+    for (const Operator& op : kind.operators) {
+      for (const int v : op.outputs) made[at(v)] = true;
+    }
+    for (std::size_t v = 0; v < kind.values.size(); ++v) {
+      if (made[v] || kind.values[v].type != ValueType::int64) continue;
+      kind.values[v].dims = {{.size = 0}};
+    }
   }
-  return out;
+  return job;
 }
 
 /// The phase of the program that an instant of the closed form falls into. Reductions and updates
@@ -191,15 +186,12 @@ StepPhase phase_of(Instant instant) {
   return StepPhase::update;
 }
 
-/// Bytes alive by phase in the closed form, without samples.
-std::array<Bytes, 4> derived_phases(const Job& job, const MemoryClass& memory) {
+/// Bytes alive by phase in the closed form.
+std::array<Bytes, 4> derived_phases(const MemoryClass& memory) {
   std::array<Bytes, 4> out;
-  const Bytes samples = samples_of(job, memory);
   for (const InstantBytes& own : memory.instants) {
-    const StepPhase phase = phase_of(own.instant);
-    const bool in_flight = phase == StepPhase::forward || phase == StepPhase::backward;
-    Bytes& most = out[static_cast<std::size_t>(phase)];
-    most = std::max(most, in_flight ? own.bytes - samples : own.bytes);
+    Bytes& most = out[static_cast<std::size_t>(phase_of(own.instant))];
+    most = std::max(most, own.bytes);
   }
   return out;
 }
@@ -218,7 +210,11 @@ class Meeting {
       const int c = class_of(memory.stage);
       const ProgramCoordinates where = device_of(job_, program_, c, memory);
       compare_memory(c, memory, tally(program_, c, where));
-      compare_phases(memory, phase_memory(program_, c, where));
+    }
+    const Derivation alone = derive(without_samples(job_));
+    for (const MemoryClass& memory : alone.memory) {
+      const int c = class_of(memory.stage);
+      compare_phases(memory, phase_memory(program_, c, device_of(job_, program_, c, memory)));
     }
     return std::move(out_);
   }
@@ -252,7 +248,7 @@ class Meeting {
   }
 
   void compare_phases(const MemoryClass& memory, const std::array<PhaseMemory, 4>& counted) {
-    const std::array<Bytes, 4> derived = derived_phases(job_, memory);
+    const std::array<Bytes, 4> derived = derived_phases(memory);
     const std::string name = class_name(job_, memory) + ": ";
     Bytes most;  // of the step
     for (std::size_t p = 0; p < derived.size(); ++p) {
