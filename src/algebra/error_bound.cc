@@ -11,7 +11,7 @@ struct Degree {
   double inverted = 0;
 };
 
-Degree larger(const Degree& a, const Degree& b) {
+Degree larger_degree(const Degree& a, const Degree& b) {
   return {.degree = std::max(a.degree, b.degree), .inverted = std::max(a.inverted, b.inverted)};
 }
 
@@ -48,7 +48,7 @@ class DegreeRun {
     for (std::int64_t i = 0; i < transfer.length; ++i) {
       Degree all;
       for (std::size_t s = 0; s < transfer.source_count; ++s) {
-        all = larger(all, memory_[place(transfer.sources + s, i)]);
+        all = larger_degree(all, memory_[place(transfer.sources + s, i)]);
       }
       for (std::size_t s = 0; s < transfer.target_count; ++s) {
         memory_[place(transfer.targets + s, i)] = all;
@@ -67,7 +67,7 @@ class DegreeRun {
       const auto n = static_cast<std::size_t>(t);
       const auto first = memory_.begin() + list_.addresses[op.addresses + n];
       for (auto d = first; d != first + static_cast<std::ptrdiff_t>(code.sizes[n]); ++d) {
-        tensors_[n] = larger(tensors_[n], *d);
+        tensors_[n] = larger_degree(tensors_[n], *d);
       }
     }
     for (const StatementCode& s : code.statements) {
@@ -89,7 +89,7 @@ class DegreeRun {
         product.degree += factor.degree;
         product.inverted = std::max(product.inverted, factor.inverted);
       }
-      result = larger(result, product);
+      result = larger_degree(result, product);
     }
     return result;
   }

@@ -14,6 +14,11 @@
 
 namespace placet::algebra {
 
+/// Two elements as a reduction takes them together: their sum, or the larger.
+constexpr Element combined(Combine how, Element a, Element b) {
+  return how == Combine::sum ? add(a, b) : larger(a, b);
+}
+
 using Places = std::vector<std::uint32_t>;
 
 /// A tensor that is read. An entry stands at outer[o] + inner[i] + along[a].

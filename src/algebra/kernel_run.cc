@@ -112,7 +112,7 @@ bool KernelRunner::run_function(const FunctionCode& f, int result, const CallCon
     Element all = f.combine == Combine::sum ? 0 : kLeast;
     for (std::size_t i = 0; i < f.inner; ++i) {
       const Element one = value(f, {o, i}, context);
-      all = f.combine == Combine::sum ? add(all, one) : larger(all, one);
+      all = combined(f.combine, all, one);
     }
     out[f.result[o]] = all;
   }
@@ -249,7 +249,7 @@ void KernelRunner::add_vector(const FunctionCode& f, std::uint64_t hash, Element
     if (f.kind == FunctionKind::chosen) one = is_chosen(index_rows_[k]) ? 1 : 0;
     if (f.kind == FunctionKind::route && !is_chosen(index_rows_[k])) one = 0;
     Element& out = result[f.index_place[k]];
-    out = f.combine == Combine::sum ? add(out, one) : larger(out, one);
+    out = combined(f.combine, out, one);
   }
 }
 
@@ -264,7 +264,7 @@ bool KernelRunner::run_quotients(const FunctionCode& f, Element* result) {
     Element all = f.combine == Combine::sum ? 0 : kLeast;
     for (std::size_t i = 0; i < f.inner; ++i, ++n) {
       const Element one = below == 0 ? inverses_[n] : multiply(operand(f, 0, {o, i}), inverses_[n]);
-      all = f.combine == Combine::sum ? add(all, one) : larger(all, one);
+      all = combined(f.combine, all, one);
     }
     result[f.result[o]] = all;
   }

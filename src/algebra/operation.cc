@@ -12,9 +12,7 @@ bool overlap(std::int64_t a, std::int64_t a_size, std::int64_t b, std::int64_t b
 }
 
 void combine(Combine how, const Element* from, std::int64_t length, Element* to) {
-  for (std::int64_t i = 0; i < length; ++i) {
-    to[i] = how == Combine::sum ? add(to[i], from[i]) : larger(to[i], from[i]);
-  }
+  for (std::int64_t i = 0; i < length; ++i) to[i] = combined(how, to[i], from[i]);
 }
 
 }  // namespace

@@ -194,14 +194,16 @@ class Comparison {
   void compare_replicas() {
     std::vector<std::optional<Element>> held(expected_.size());
     for (const Region& region : plan_.checks) {
-      for (const Run& run : region.runs) {
-        for (std::int64_t k = 0; k < run.length; ++k) {
-          const Element mine = found_[static_cast<std::size_t>(run.to + k)];
-          std::optional<Element>& other = held[static_cast<std::size_t>(run.from + k)];
-          if (other && *other != mine) result_.replicas_agree = false;
-          other = mine;
-        }
-      }
+      for (const Run& run : region.runs) compare_run(run, held);
+    }
+  }
+
+  void compare_run(const Run& run, std::vector<std::optional<Element>>& held) {
+    for (std::int64_t k = 0; k < run.length; ++k) {
+      const Element mine = found_[static_cast<std::size_t>(run.to + k)];
+      std::optional<Element>& other = held[static_cast<std::size_t>(run.from + k)];
+      if (other && *other != mine) result_.replicas_agree = false;
+      other = mine;
     }
   }
 

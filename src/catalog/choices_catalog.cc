@@ -10,11 +10,12 @@
 namespace placet {
 namespace {
 
-constexpr const char* kSchema = "placet.choices/1";
+constexpr const char* kChoicesSchema = "placet.choices/1";
 constexpr std::int64_t kMostWeight = 64;
 
 std::vector<std::string> role_words() {
   std::vector<std::string> words;
+  words.reserve(kAxisRoleCount);
   for (int r = 0; r < kAxisRoleCount; ++r) {
     words.emplace_back(name_of(static_cast<AxisRole>(r)));
   }
@@ -27,7 +28,7 @@ std::string text_or_none(const Reader& reader) {
   return reader.json().get<std::string>();
 }
 
-std::vector<std::string> read_texts(const Reader& reader) {
+std::vector<std::string> read_any_texts(const Reader& reader) {
   std::vector<std::string> texts;
   for (const Reader& item : reader.items()) texts.push_back(text_or_none(item));
   if (texts.empty()) reader.fail("is empty", "at least one");
@@ -57,8 +58,8 @@ class ChoicesReader {
   Choices read() {
     reader_.allow({"schema", "name", "description", "sources", "axes", "orders", "states",
                    "offload", "recompute", "stages"});
-    if (reader_.at("schema").text() != kSchema) {
-      reader_.at("schema").fail("is another schema", '"' + std::string(kSchema) + '"');
+    if (reader_.at("schema").text() != kChoicesSchema) {
+      reader_.at("schema").fail("is another schema", '"' + std::string(kChoicesSchema) + '"');
     }
     out_.name = reader_.at("name").text();
     reader_.at("description").text();
@@ -66,7 +67,7 @@ class ChoicesReader {
       reader_.at("sources").fail("is empty", "at least one source");
     }
     read_states();
-    out_.offloads = read_texts(reader_.at("offload"));
+    out_.offloads = read_any_texts(reader_.at("offload"));
     read_orders();
     reader_.at("axes").allow(role_words());
     for (int r = 0; r < kAxisRoleCount; ++r) read_role(static_cast<AxisRole>(r));
@@ -92,19 +93,25 @@ class ChoicesReader {
     if (states_.empty()) reader_.at("states").fail("is empty", "at least one");
   }
 
+  using RoleOrder = std::array<AxisRole, kAxisRoleCount>;
+
+  static RoleOrder read_order(const Reader& list, const std::vector<std::string>& words) {
+    RoleOrder order{};
+    const std::vector<Reader> items = list.items();
+    if (items.size() != order.size()) list.fail("is no order", "each role once");
+    auto end = order.begin();
+    for (const Reader& item : items) {
+      const auto role = static_cast<AxisRole>(item.one_of(words));
+      if (std::find(order.begin(), end, role) != end) item.fail("stands twice", "each role once");
+      *end++ = role;
+    }
+    return order;
+  }
+
   void read_orders() {
     const std::vector<std::string> words = role_words();
     for (const Reader& list : reader_.at("orders").items()) {
-      std::array<AxisRole, kAxisRoleCount> order{};
-      const std::vector<Reader> items = list.items();
-      if (items.size() != order.size()) list.fail("is no order", "each role once");
-      for (std::size_t i = 0; i < order.size(); ++i) {
-        order[i] = static_cast<AxisRole>(items[i].one_of(words));
-        if (std::find(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(i), order[i]) !=
-            order.begin() + static_cast<std::ptrdiff_t>(i)) {
-          items[i].fail("stands twice", "each role once");
-        }
-      }
+      const RoleOrder order = read_order(list, words);
       const std::array tail = {AxisRole::sequence, AxisRole::expert, AxisRole::tensor};
       if (!std::equal(tail.begin(), tail.end(), order.begin() + 3)) {
         list.fail("ends otherwise", "sequence, expert, tensor as the innermost axes");
@@ -118,15 +125,22 @@ class ChoicesReader {
     const Reader axis = reader_.at("axes").at(name_of(role));
     axis.allow({"name", "words"});
     Choices::Role& own = out_.roles[at(role)];
-    own.words = read_texts(axis.at("words"));
+    own.words = read_any_texts(axis.at("words"));
     const bool states = role != AxisRole::layer && role != AxisRole::tensor;
-    own.states = states ? states_.size() : 1;
-    for (const std::string& word : own.words) {
-      for (std::size_t s = 0; s < own.states; ++s) {
-        for (const std::string& offload : out_.offloads) {
-          const std::string state = states ? state_text(role, s) : std::string();
-          own.table.push_back(word_of(axis, role, joined({word, state, offload})));
-        }
+    std::vector<std::string> state_texts(1);
+    if (states) {
+      state_texts.resize(states_.size());
+      for (std::size_t s = 0; s < states_.size(); ++s) state_texts[s] = state_text(role, s);
+    }
+    own.states = state_texts.size();
+    for (const std::string& word : own.words) add_words(axis, role, word, state_texts);
+  }
+
+  void add_words(const Reader& axis, AxisRole role, const std::string& word,
+                 const std::vector<std::string>& state_texts) {
+    for (const std::string& state : state_texts) {
+      for (const std::string& offload : out_.offloads) {
+        out_.roles[at(role)].table.push_back(word_of(axis, role, joined({word, state, offload})));
       }
     }
   }
@@ -152,7 +166,7 @@ class ChoicesReader {
   }
 
   void read_recompute() {
-    for (const std::string& text : read_texts(reader_.at("recompute"))) {
+    for (const std::string& text : read_any_texts(reader_.at("recompute"))) {
       RecomputeWord word{.text = text, .recompute = {}};
       word.counted = text == "every" || text == "first";
       word.recompute =

@@ -86,20 +86,24 @@ std::int64_t batch_ways(const Placement& placement) {
   return ways;
 }
 
+[[noreturn]] void refuse_recompute_beside(const AxisPlacement& axis, const JobRequest& request) {
+  const std::string kept(symbol_of(default_modes(axis.how.cut).activations));
+  const std::string name(axis.axis.text());
+  throw InputError({.where = where_of(request, "recompute"),
+                    .value = *request.recompute,
+                    .problem = "contradicts the placement: activations are M along " + name +
+                               ", which recomputes every block",
+                    .allowed = "full, nothing, or activations " + kept + " along " + name,
+                    .nearest = "full"});
+}
+
 /// Activations that rest nowhere (A = M) are all made again: the same as "full", so that any other
 /// word contradicts the placement, "none" too.
 void check_recompute(const JobRequest& request, const Job& job) {
   if (!request.recompute || job.recompute.kind == Recompute::Kind::full) return;
   for (const AxisPlacement& axis : job.placement.axes) {
     if (axis.how.modes.activations != Mode::materialized) continue;
-    const std::string kept(symbol_of(default_modes(axis.how.cut).activations));
-    const std::string name(axis.axis.text());
-    throw InputError({.where = where_of(request, "recompute"),
-                      .value = *request.recompute,
-                      .problem = "contradicts the placement: activations are M along " + name +
-                                 ", which recomputes every block",
-                      .allowed = "full, nothing, or activations " + kept + " along " + name,
-                      .nearest = "full"});
+    refuse_recompute_beside(axis, request);
   }
 }
 
@@ -196,8 +200,8 @@ Job load_job(const Catalog& catalog, const JobRequest& request) {
   job.methods = methods_of(strategies, job.placement);
   for (const Method& method : job.methods) {
     job.model.notes.push_back(method.name +
-                              " is another training; memory, communication and time "
-                              "are those of the placement without its rewrites");
+                              " is another training; memory, communication and time are those of "
+                              "the placement and of the engine's facts: its rewrites change none");
   }
   job.batch = batch_of(request, job);
   if (request.cluster) {

@@ -14,7 +14,7 @@
 namespace placet {
 namespace {
 
-constexpr const char* kSchema = "placet.engine/1";
+constexpr const char* kProfileSchema = "placet.engine/1";
 
 // The digits that a text begins with.
 std::string_view leading_digits(std::string_view text) {
@@ -102,8 +102,8 @@ std::string resolve(const Catalog& catalog, const std::string& text, const std::
 }
 
 void check_heading(const Reader& reader, const std::string& stem) {
-  if (reader.at("schema").text() != kSchema) {
-    reader.at("schema").fail("is another schema", '"' + std::string(kSchema) + '"');
+  if (reader.at("schema").text() != kProfileSchema) {
+    reader.at("schema").fail("is another schema", '"' + std::string(kProfileSchema) + '"');
   }
   const NameAndVersion file = split_version(stem);
   const Reader name = reader.at("name");

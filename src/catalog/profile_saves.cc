@@ -129,7 +129,7 @@ void read_saved_table(const Reader& reader, const std::string& key, Profile& pro
     Json value = entry.json();
     const std::string source = entry.at("source").text();
     value.erase("source");
-    note_fact(profile, key + "." + name, value.dump(), source);
+    note_fact(profile, (key + ".").append(name), value.dump(), source);
   }
 }
 

@@ -17,7 +17,7 @@ struct Format {
   const char* key;
   Dtype Precision::*field;
 };
-constexpr std::array kFormats = {
+constexpr std::array kStateFormats = {
     Format{"parameters", &Precision::parameters}, Format{"compute", &Precision::compute},
     Format{"gather", &Precision::gather}, Format{"gradients", &Precision::gradients},
     Format{"reduce", &Precision::reduce}};
@@ -29,8 +29,8 @@ std::optional<Dtype> read_master(const std::string& text, const std::string& whe
 
 std::vector<std::string> class_words() {
   std::vector<std::string> words;
-  words.reserve(kFormats.size() + 3 + kTensorClassCount);
-  for (const Format& format : kFormats) words.emplace_back(format.key);
+  words.reserve(kStateFormats.size() + 3 + kTensorClassCount);
+  for (const Format& format : kStateFormats) words.emplace_back(format.key);
   words.emplace_back("master");
   words.emplace_back("frozen");
   words.emplace_back("products");
@@ -57,7 +57,7 @@ void set_format(const Catalog& catalog, PrecisionChoice& choice, const std::stri
     choice.precision.products = read_dtype(value, where);
     return;
   }
-  for (const Format& format : kFormats) {
+  for (const Format& format : kStateFormats) {
     if (name != format.key) continue;
     choice.precision.*format.field = read_dtype(value, where);
     return;
@@ -176,7 +176,7 @@ PrecisionChoice load_precision(const Catalog& catalog, const std::string& name,
   check_heading(reader, "placet.precision/1", name);
   PrecisionChoice choice;
   choice.precision.name = name;
-  for (const Format& format : kFormats) {
+  for (const Format& format : kStateFormats) {
     choice.precision.*format.field = read_dtype(reader.at(format.key));
   }
   choice.precision.master = read_master(reader.at("master").text(), reader.at("master").where());

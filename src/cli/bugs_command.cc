@@ -17,7 +17,7 @@
 namespace placet {
 namespace {
 
-constexpr std::size_t kMostProgramBytes = std::size_t{1} << 20;
+constexpr std::size_t kMostBugBytes = std::size_t{1} << 20;
 
 struct BugsCall {
   CatalogueCall list;
@@ -60,11 +60,12 @@ BugStory story_of(const Bug& bug) {
 }
 
 Verdict verdict_of(const Catalog& catalog, const Bug& bug) {
-  Program program =
-      bug.job ? lower(load_job(catalog, *bug.job))
-              : program_from(read_file_text(bug.program, kMostProgramBytes, "a step program"),
-                             bug.program.string());
+  Program program = bug.job
+                        ? lower(load_job(catalog, *bug.job))
+                        : program_from(read_file_text(bug.program, kMostBugBytes, "a step program"),
+                                       bug.program.string());
   std::vector<Fault> faults;
+  faults.reserve(bug.faults.size());
   for (const std::string& words : bug.faults) faults.push_back(fault_from(words));
   return check(with_faults(std::move(program), faults));
 }

@@ -166,6 +166,7 @@ void check_prices(const Job& base) {
 void prove_plans(const PlanSpace& space, PlanSheet& sheet) {
   const Clock::time_point start = Clock::now();
   std::vector<Plan> plans;
+  plans.reserve(sheet.plans.size());
   for (const PlanLine& line : sheet.plans) plans.push_back(line.found.plan);
   std::vector<PlanProof> proofs =
       prove_all(space, plans, kMostPasses, [&] { return since(start) <= kProofSeconds; });

@@ -84,6 +84,7 @@ void fix_words(const Choices& choices, AxisRole role, const std::string& text,
                PlanConstraints& out) {
   const std::vector<std::string> texts = texts_of(choices, role);
   std::vector<bool> allowed;
+  allowed.reserve(texts.size());
   for (const std::string& one : texts) allowed.push_back(one == text);
   if (std::ranges::find(allowed, true) == allowed.end()) {
     throw InputError({.where = "--fix",
@@ -121,6 +122,7 @@ class Requirement {
       if (!has_states(role)) known = add_words(role, term, absent) || known;
     }
     std::vector<std::string> states;
+    states.reserve(choices_.states.size());
     for (const StateWord& state : choices_.states) states.push_back(state.text);
     known = narrow(states, term, absent, out_.states) || known;
     known = narrow(choices_.offloads, term, absent, out_.offloads) || known;
@@ -142,6 +144,7 @@ class Requirement {
   bool narrow(const std::vector<std::string>& texts, const std::string& term, bool absent,
               std::vector<bool>& allowed) {
     std::vector<bool> has;
+    has.reserve(texts.size());
     for (const std::string& text : texts) has.push_back(terms_of(text).contains(term));
     if (std::ranges::find(has, true) == has.end()) return false;
     if (allowed.empty()) allowed.assign(texts.size(), true);

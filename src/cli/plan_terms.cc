@@ -12,7 +12,7 @@
 namespace placet {
 namespace {
 
-constexpr double kMostTokens = 1e18;
+constexpr double kMostTrainedTokens = 1e18;
 constexpr double kMostPrice = 10'000;
 constexpr std::int64_t kMostDevices = 1 << 20;
 constexpr std::size_t kMostScales = 16;
@@ -80,7 +80,7 @@ double read_tokens(const std::string& text) {
   const double power = power_of(text.back());
   const std::string digits = power > 1 ? text.substr(0, text.size() - 1) : text;
   const std::optional<double> number = number_in<double>(digits);
-  if (number && *number > 0 && *number * power <= kMostTokens) return *number * power;
+  if (number && *number > 0 && *number * power <= kMostTrainedTokens) return *number * power;
   throw InputError({.where = "--tokens",
                     .value = text,
                     .problem = "is no number of tokens",

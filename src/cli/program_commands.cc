@@ -131,6 +131,7 @@ int list_faults(const ProgramCall& call, Program program) {
 
 Program with_faults_of(const ProgramCall& call, Program program) {
   std::vector<Fault> faults;
+  faults.reserve(call.faults.size());
   for (const std::string& words : call.faults) faults.push_back(fault_from(words));
   return with_faults(std::move(program), faults);
 }

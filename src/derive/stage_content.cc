@@ -172,8 +172,9 @@ void add_waiting(const Layout& layout, const Stage& stage, const UnitRun& run, S
   }
 }
 
-void add_states(const Layout& layout, const Stage& stage, const UnitRun& run, UnitStates own,
-                std::vector<RunUpdates>& updates, StageContent& out) {
+/// Adds the states of a run's units; gives what their update works on.
+RunUpdates add_states(const Layout& layout, const Stage& stage, const UnitRun& run, UnitStates own,
+                      StageContent& out) {
   const LocalUnit& local = layout.units[at(run.local)];
   if (own.shares_tensors) {
     without_second_uses(layout, stage, local, own);
@@ -183,10 +184,10 @@ void add_states(const Layout& layout, const Stage& stage, const UnitRun& run, Un
   out.rest += sum;
   out.per_local[at(run.local)] += sum;
   for (std::size_t s = 0; s < 4; ++s) out.staged[s] = std::max(out.staged[s], own.bytes.nvme[s]);
-  updates.push_back({.each = own.update,
-                     .times = own.times,
-                     .count = run.count,
-                     .unit = layout.job->model.kinds[at(local.kind)].name});
+  return {.each = own.update,
+          .times = own.times,
+          .count = run.count,
+          .unit = layout.job->model.kinds[at(local.kind)].name};
 }
 
 /// What of the parameters passes through host memory between NVMe and the device: one unit, and
@@ -248,7 +249,7 @@ StageContent content_of(const Layout& layout, const UnitFigures& figures, const 
   std::vector<RunUpdates> updates;
   updates.reserve(out.units.runs.size());
   for (const UnitRun& run : out.units.runs) {
-    add_states(layout, stage, run, figures.states_of(run), updates, out);
+    updates.push_back(add_states(layout, stage, run, figures.states_of(run), out));
   }
   if (layout.job->profile.parts_stand_apart) {
     UpdateMoments(updates, out).find(needs_all_gradients(*layout.job));

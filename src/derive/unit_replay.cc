@@ -120,6 +120,12 @@ void UnitReplay::run_loss(const UnitFacts& unit, const Operator& op, UnitBuffers
   for (const auto& [name, handle] : named) buffers.loss.push_back(handle);
 }
 
+void UnitReplay::make_again(const UnitFacts& unit, UnitBuffers& buffers) {
+  if (!unit.plan->rebuilt.empty()) run_again(unit, buffers);
+  if (!profile_.parts_stand_apart) return;
+  for (int v : unit.plan->only_again) release(buffers, v);
+}
+
 UnitReplay::Handle UnitReplay::backward(const UnitFacts& unit, UnitBuffers& buffers,
                                         Handle incoming, std::vector<Handle>& held) {
   if (unit.sizes.empty()) return incoming;
@@ -128,17 +134,13 @@ UnitReplay::Handle UnitReplay::backward(const UnitFacts& unit, UnitBuffers& buff
     const std::size_t out = at(unit.prepared->output);
     adjoints[out] = incoming != 0 ? incoming : pools_.main().allocate(unit.sizes[out]);
   }
-  if (!unit.plan->rebuilt.empty()) run_again(unit, buffers);
-  if (profile_.parts_stand_apart) {
-    for (int v : unit.plan->only_again) release(buffers, v);
-  }
+  make_again(unit, buffers);
+  const bool at_once =
+      profile_.gradient_hold == GradientHold::op && unit.memory.gradient_whole == 0;
   for (std::size_t o = unit.kind->operators.size(); o-- > 0;) {
-    const Operator& op = unit.kind->operators[o];
     run_backward(unit, o, adjoints, held);
     for (int v : unit.plan->done[o]) release(buffers, v);
-    const bool at_once =
-        profile_.gradient_hold == GradientHold::op && unit.memory.gradient_whole == 0;
-    if (op.kind == OpKind::loss || !at_once) continue;
+    if (unit.kind->operators[o].kind == OpKind::loss || !at_once) continue;
     release_all(held);
     held.clear();
   }

@@ -49,6 +49,7 @@ class UnitReplay {
 
  private:
   void run_forward(const UnitFacts& unit, std::size_t o, UnitBuffers& buffers);
+  void make_again(const UnitFacts& unit, UnitBuffers& buffers);
   void run_again(const UnitFacts& unit, UnitBuffers& buffers);
   void run_again(const UnitFacts& unit, std::size_t o, const std::vector<bool>& stays,
                  UnitBuffers& buffers);

@@ -433,32 +433,56 @@ BufferRef buffer_of(const HeldPlan& held, int family) {
   return ref;
 }
 
-std::vector<HeldPlan> plans_held(const Lowering& in, const UnitTable& table,
-                                 const StagePlan& stage) {
-  std::map<std::pair<int, const ParameterPlan*>, bool> seen;
-  std::vector<HeldPlan> out;
-  const auto kind_of = [&](int u) { return in.job.model.units[at(u)].kind; };
-  const auto hold = [&](int u, int user, const ParameterPlan* plan) {
-    if (seen.emplace(std::pair{u, plan}, true).second) out.push_back({u, user, plan});
-  };
-  const auto hold_owner = [&](int user, const ParameterPlan& shared) {
-    for (const ParameterPlan& own : table.parameters[at(kind_of(shared.owner))].plans) {
-      if (own.rest == shared.rest && own.gradient == shared.gradient)
-        hold(shared.owner, user, &own);
-    }
-  };
-  for (const auto& chunk : stage.chunks) {
-    for (int u : chunk) {
-      for (const ParameterPlan& plan : table.parameters[at(kind_of(u))].plans) {
-        if (plan.owner < 0) {
-          hold(u, u, &plan);
-        } else {
-          hold_owner(u, plan);
-        }
+namespace {
+
+/// The tensors that units hold, each once: a shared one in its owner's plan.
+class HeldPlans {
+ public:
+  HeldPlans(const Lowering& in, const UnitTable& table) : in_(in), table_(table) {}
+
+  void add_unit(int u) {
+    for (const ParameterPlan& plan : plans_of(u)) {
+      if (plan.owner < 0) {
+        add(u, u, plan);
+      } else {
+        add_owner(u, plan);
       }
     }
   }
-  return out;
+
+  std::vector<HeldPlan> take() { return std::move(held_); }
+
+ private:
+  const std::vector<ParameterPlan>& plans_of(int u) const {
+    return table_.parameters[at(in_.job.model.units[at(u)].kind)].plans;
+  }
+
+  void add(int u, int user, const ParameterPlan& plan) {
+    if (seen_.emplace(u, &plan).second) held_.push_back({u, user, &plan});
+  }
+
+  void add_owner(int user, const ParameterPlan& shared) {
+    for (const ParameterPlan& own : plans_of(shared.owner)) {
+      const bool same = own.rest == shared.rest && own.gradient == shared.gradient;
+      if (same) add(shared.owner, user, own);
+    }
+  }
+
+  const Lowering& in_;
+  const UnitTable& table_;
+  std::set<std::pair<int, const ParameterPlan*>> seen_;
+  std::vector<HeldPlan> held_;
+};
+
+}  // namespace
+
+std::vector<HeldPlan> plans_held(const Lowering& in, const UnitTable& table,
+                                 const StagePlan& stage) {
+  HeldPlans plans(in, table);
+  for (const auto& chunk : stage.chunks) {
+    for (int u : chunk) plans.add_unit(u);
+  }
+  return plans.take();
 }
 
 void find_holders(const Lowering& in, const std::vector<StagePlan>& stages, UnitTable& table) {

@@ -10,13 +10,11 @@ namespace {
 /// Axes that divide dims of a product which the result does not have.
 AxisList summed(const Product& product, const Operand& result, const std::vector<Division>& by) {
   AxisList axes;
-  for (const Operand& o : product.operands) {
-    for (int d : o.dims) {
-      if (std::ranges::find(result.dims, d) == result.dims.end()) {
-        axes = united(axes, axes_of(by[at(d)]));
-      }
-    }
-  }
+  const auto add = [&](int d) {
+    const bool kept = std::ranges::find(result.dims, d) != result.dims.end();
+    if (!kept) axes = united(axes, axes_of(by[at(d)]));
+  };
+  for (const Operand& o : product.operands) std::ranges::for_each(o.dims, add);
   return axes;
 }
 
@@ -29,22 +27,30 @@ bool divides_one_of(const Product& product, const std::vector<Division>& by, con
   });
 }
 
+/// The partial axes of the factor of a product that has any; none if two have, or if it is no sum,
+/// or divided.
+std::optional<AxisList> partial_factor(const Product& product, const std::vector<Division>& by,
+                                       const std::vector<PartialResult>& tensors) {
+  AxisList axes;
+  for (const Operand& o : product.operands) {
+    const PartialResult& partial = tensors[at(o.tensor)];
+    if (partial.axes.empty()) continue;
+    if (!axes.empty() || partial.op != Combine::sum) return std::nullopt;
+    if (divides_one_of(product, by, partial.axes)) return std::nullopt;
+    axes = partial.axes;
+  }
+  return axes;
+}
+
 /// The partial axes of a linear statement's result; none if its products differ in them or one has
 /// two partial factors.
 std::optional<AxisList> of_products(const Statement& s, const std::vector<Division>& by,
                                     const std::vector<PartialResult>& tensors) {
   std::optional<AxisList> all;
   for (const Product& product : s.products) {
-    AxisList axes = summed(product, s.result, by);
-    bool seen = false;
-    for (const Operand& o : product.operands) {
-      const PartialResult& partial = tensors[at(o.tensor)];
-      if (partial.axes.empty()) continue;
-      if (seen || partial.op != Combine::sum) return std::nullopt;
-      seen = true;
-      if (divides_one_of(product, by, partial.axes)) return std::nullopt;
-      axes = united(axes, partial.axes);
-    }
+    const std::optional<AxisList> factor = partial_factor(product, by, tensors);
+    if (!factor) return std::nullopt;
+    const AxisList axes = united(summed(product, s.result, by), *factor);
     if (all && *all != axes) return std::nullopt;
     all = axes;
   }
@@ -73,6 +79,7 @@ std::optional<std::vector<PartialResult>> results_of(const Kernel& kernel,
     result.op = s.combine;
   }
   std::vector<PartialResult> out;
+  out.reserve(at(kernel.outputs));
   for (int o = 0; o < kernel.outputs; ++o) out.push_back(tensors[at(kernel.inputs + o)]);
   return out;
 }

@@ -48,6 +48,7 @@ ReferenceRequest request_of(const Job& job) {
   request.rules.clear();
   const auto names = [](const std::vector<OptimizerState>& states) {
     std::vector<std::string> out;
+    out.reserve(states.size());
     for (const OptimizerState& s : states) out.push_back(s.what);
     return out;
   };
@@ -89,21 +90,26 @@ Again made_again(const Job& job, UnitRole role, std::int64_t n) {
   fail_internally("every kind of recomputation says what is made again");
 }
 
-/// The same for all units, stage by stage: a stage that is hosted twice counts on each device anew.
+/// The same for the units of a stage.
+std::vector<Again> units_made_again(const Job& job, const StagePlan& stage) {
+  std::vector<Again> out(job.model.units.size(), Again::nothing);
+  std::int64_t ordinal = 0;
+  for (const auto& chunk : stage.chunks) {
+    for (int u : chunk) {
+      const UnitRole role = job.model.kinds[at(job.model.units[at(u)].kind)].role;
+      out[at(u)] = made_again(job, role, ordinal);
+      if (role == UnitRole::block) ++ordinal;
+    }
+  }
+  return out;
+}
+
+/// The same stage by stage: one that is hosted twice counts on each device anew.
 std::map<std::int64_t, std::vector<Again>> units_made_again(const Job& job,
                                                             const std::vector<StagePlan>& stages) {
   std::map<std::int64_t, std::vector<Again>> all;
   for (const StagePlan& stage : stages) {
-    std::vector<Again>& out = all[stage.coordinate];
-    out.assign(job.model.units.size(), Again::nothing);
-    std::int64_t ordinal = 0;
-    for (const auto& chunk : stage.chunks) {
-      for (int u : chunk) {
-        const UnitRole role = job.model.kinds[at(job.model.units[at(u)].kind)].role;
-        out[at(u)] = made_again(job, role, ordinal);
-        if (role == UnitRole::block) ++ordinal;
-      }
-    }
+    all[stage.coordinate] = units_made_again(job, stage);
   }
   return all;
 }
@@ -139,6 +145,14 @@ bool run_both(const std::vector<StagePlan>& stages, int a, int b) {
   });
 }
 
+/// Marks a shared tensor, and its owner's.
+void join_gradient(ParameterPlan& plan, UnitParameters& owner) {
+  plan.joins = true;
+  for (ParameterPlan& own : owner.plans) {
+    own.joins = own.joins || (own.owner < 0 && own.gradient == plan.gradient);
+  }
+}
+
 /// Finds the tensors whose gradients of two units are scattered as one.
 void join_gradients(const Job& job, const std::vector<StagePlan>& stages,
                     std::vector<UnitParameters>& parameters) {
@@ -146,22 +160,26 @@ void join_gradients(const Job& job, const std::vector<StagePlan>& stages,
     for (ParameterPlan& plan : parameters[at(job.model.units[u].kind)].plans) {
       if (plan.owner < 0 || (plan.scattered.empty() && !plan.on_host[2])) continue;
       if (!run_both(stages, static_cast<int>(u), plan.owner)) continue;
-      plan.joins = true;
-      for (ParameterPlan& own : parameters[at(job.model.units[at(plan.owner)].kind)].plans) {
-        own.joins = own.joins || (own.owner < 0 && own.gradient == plan.gradient);
-      }
+      join_gradient(plan, parameters[at(job.model.units[at(plan.owner)].kind)]);
     }
   }
+}
+
+/// A rewrite's text with the axis where it says so.
+std::string along_axis(std::string text, const std::string& axis) {
+  constexpr std::string_view word = "{axis}";
+  for (std::size_t k = 0; (k = text.find(word, k)) != std::string::npos; k += axis.size()) {
+    text.replace(k, word.size(), axis);
+  }
+  return text;
 }
 
 /// What methods make of the program.
 Program with_methods(Program program, const std::vector<Method>& methods) {
   for (const Method& method : methods) {
-    for (std::string text : method.rewrites) {
-      for (std::size_t k; (k = text.find("{axis}")) != std::string::npos;) {
-        text.replace(k, 6, method.axis);
-      }
-      program = rewritten(std::move(program), text, "strategy " + method.name);
+    for (const std::string& rewrite : method.rewrites) {
+      program = rewritten(std::move(program), along_axis(rewrite, method.axis),
+                          "strategy " + method.name);
     }
   }
   return program;

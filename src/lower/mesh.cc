@@ -55,6 +55,7 @@ std::vector<std::vector<std::int64_t>> factors_of_axes(const Job& job,
   const std::vector<std::int64_t> counts = head_counts(model);
   const std::vector<AxisPlacement>& axes = job.placement.axes;
   std::vector<std::vector<std::int64_t>> factors;
+  factors.reserve(axes.size());
   for (const AxisPlacement& axis : axes) factors.push_back({axis.degree});
   std::int64_t before = 1;
   const auto split = [&](std::size_t a) {
@@ -216,15 +217,14 @@ Division Layouts::cut(int dim, Place place) const {
 /// Inside the attention core: what tensor axes have cut is divided further by those that exchange
 /// heads.
 Division Layouts::heads(int dim) const {
-  const Division before = cut(dim, Place::parallel);
+  Division division = cut(dim, Place::parallel);
   const Index index = model_.indices[at(dim)];
-  if (index != Index::head && index != Index::kv_head) return before;
+  if (index != Index::head && index != Index::kv_head) return division;
   AxisList all = axes_where([&](std::size_t a) {
     return axis(a).how.cut == Cut::tensor && contains(axis(a).how.tensor_indices, index);
   });
   const AxisList exchanging = axes_where([&](std::size_t a) { return exchanges_heads(job_, a); });
   all.insert(all.end(), exchanging.begin(), exchanging.end());
-  Division division = before;
   if (AxisList more = common(heads_part(dim, all), exchanging); !more.empty()) {
     division.push_back(std::move(more));
   }

@@ -30,21 +30,32 @@ bool is_moved(const UnitKind& kind, const Parameter& parameter, Rational fractio
   return Rational(2 * before + elements_of(parameter.dims)) <= fraction * Rational(2 * all);
 }
 
+/// The mesh's axes that one of the placement consists of, but those of one device.
+AxisList parts_of_axis(const Lowering& in, std::size_t a) {
+  AxisList parts;
+  for (int part : in.mesh.parts[a]) {
+    if (in.mesh.axes[at(part)].degree > 1) parts.push_back(part);
+  }
+  return parts;
+}
+
+/// Reads which of the parameter's states are in host memory.
+void read_medium(const UnitKind& kind, const How& how, ParameterPlan& plan) {
+  for (const State state : {State::parameters, State::optimizer, State::gradients}) {
+    const auto s = static_cast<std::size_t>(state);
+    const bool moved = how.offload[s] && is_moved(kind, *plan.source, how.offload[s]->fraction);
+    if (how.modes[state] == Mode::offloaded || moved) plan.on_host[s] = true;
+  }
+}
+
 /// Reads what one axis says of the parameter's states.
 void read_axis(Lowering& in, const UnitKind& kind, std::size_t a, ParameterPlan& plan,
                Keeps& keeps_of_plan) {
   auto& [keeps, keeps_made] = keeps_of_plan;
   const AxisPlacement& axis = in.job.placement.axes[a];
   const How& how = how_of(axis, plan.source->classes, std::nullopt);
-  AxisList parts;
-  for (int part : in.mesh.parts[a]) {
-    if (in.mesh.axes[at(part)].degree > 1) parts.push_back(part);
-  }
-  for (const State state : {State::parameters, State::optimizer, State::gradients}) {
-    const auto s = static_cast<std::size_t>(state);
-    const bool moved = how.offload[s] && is_moved(kind, *plan.source, how.offload[s]->fraction);
-    if (how.modes[state] == Mode::offloaded || moved) plan.on_host[s] = true;
-  }
+  const AxisList parts = parts_of_axis(in, a);
+  read_medium(kind, how, plan);
   if (how.cut != Cut::batch && how.cut != Cut::sequence) return;
   switch (how.modes.parameters) {
     case Mode::sharded_gather:
@@ -299,9 +310,38 @@ std::vector<std::vector<int>> alike(Lowering& in, int k, int p) {
     groups[cut].push_back(whole.pieces[i]);
   }
   std::vector<std::vector<int>> out;
+  out.reserve(groups.size());
   for (auto& [cut, pieces] : groups) out.push_back(std::move(pieces));
   std::ranges::sort(out);
   return out;
+}
+
+/// The plan of pieces of a parameter that are divided alike, but for its families.
+ParameterPlan plan_of(Lowering& in, int k, std::size_t p, const std::vector<int>& pieces,
+                      std::string name) {
+  const UnitKind& source = in.job.model.kinds[at(k)];
+  ParameterPlan plan{.source = &source.parameters[p]};
+  plan.name = std::move(name);
+  plan.trainable = plan.source->trainable;
+  plan.rule = in.model.reference.kinds[at(k)].parameters[at(pieces.front())].rule;
+  read_pieces(in, k, pieces, plan);
+  Keeps keeps;
+  for (std::size_t a = 0; a < in.job.placement.axes.size(); ++a) {
+    read_axis(in, source, a, plan, keeps);
+  }
+  read_keep(in, keeps, plan);
+  forget_cut_axes(plan);
+  require_whole_state(plan);
+  order_axes(in.mesh, plan);
+  require_order(plan);
+  return plan;
+}
+
+void add_plan(ParameterPlan&& plan, const std::vector<int>& pieces, UnitParameters& unit) {
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    unit.plan_of[at(pieces[i])] = {static_cast<int>(unit.plans.size()), static_cast<int>(i)};
+  }
+  unit.plans.push_back(std::move(plan));
 }
 
 }  // namespace
@@ -313,30 +353,11 @@ UnitParameters plan_parameters(Lowering& in, int k, const std::vector<UnitParame
   for (std::size_t p = 0; p < source.parameters.size(); ++p) {
     const auto groups = alike(in, k, static_cast<int>(p));
     for (std::size_t g = 0; g < groups.size(); ++g) {
-      const std::vector<int>& pieces = groups[g];
-      ParameterPlan plan{.source = &source.parameters[p]};
-      plan.name = plain_name(source.name, plan.source->name);
-      if (groups.size() > 1) plan.name += "." + std::to_string(g);
-      plan.trainable = plan.source->trainable;
-      plan.rule = in.model.reference.kinds[at(k)].parameters[at(pieces.front())].rule;
-      read_pieces(in, k, pieces, plan);
-      Keeps keeps;
-      for (std::size_t a = 0; a < in.job.placement.axes.size(); ++a)
-        read_axis(in, source, a, plan, keeps);
-      read_keep(in, keeps, plan);
-      forget_cut_axes(plan);
-      require_whole_state(plan);
-      order_axes(in.mesh, plan);
-      require_order(plan);
-      if (plan.source->tied) {
-        share_families(in, before, plan);
-      } else {
-        make_families(in, plan);
-      }
-      for (std::size_t i = 0; i < pieces.size(); ++i) {
-        unit.plan_of[at(pieces[i])] = {static_cast<int>(unit.plans.size()), static_cast<int>(i)};
-      }
-      unit.plans.push_back(std::move(plan));
+      std::string name = plain_name(source.name, source.parameters[p].name);
+      if (groups.size() > 1) name += "." + std::to_string(g);
+      ParameterPlan plan = plan_of(in, k, p, groups[g], std::move(name));
+      plan.source->tied ? share_families(in, before, plan) : make_families(in, plan);
+      add_plan(std::move(plan), groups[g], unit);
     }
   }
   return unit;

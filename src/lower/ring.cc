@@ -95,6 +95,7 @@ std::vector<Held> Ring::write(const Instruction& call, const std::vector<AxisLis
   bring_home();
   finish();
   std::vector<Held> out;
+  out.reserve(at(kernel_.outputs));
   for (int o = 0; o < kernel_.outputs; ++o) out.push_back(made_[at(kernel_.inputs + o)]);
   return out;
 }
@@ -104,10 +105,12 @@ std::vector<Held> Ring::write(const Instruction& call, const std::vector<AxisLis
 std::vector<AxisList> Ring::partial_of(const KernelPart& part,
                                        const std::vector<AxisList>& inputs) const {
   std::vector<Division> by;
+  by.reserve(part.dims.size());
   for (int d : part.dims) by.push_back(d == a_.ring ? Division{} : a_.by[at(d)]);
   const auto results = results_of(part.kernel, by, inputs);
   ensure(results.has_value(), "complete inputs always have a result");
   std::vector<AxisList> out;
+  out.reserve(results->size());
   for (const PartialResult& r : *results) {
     out.push_back(minus(r.axes, {in_.mesh.micro_axis(), axis()}));
   }
@@ -117,6 +120,7 @@ std::vector<AxisList> Ring::partial_of(const KernelPart& part,
 /// Round 0 works on what the device has; it stays with those who hold it.
 std::vector<Held> Ring::own_pieces() const {
   std::vector<Held> out;
+  out.reserve(pieces_.size());
   for (int t : pieces_) {
     out.push_back({.buffer = call_.inputs[at(t)], .spread = spread_of(t, 0), .holders = {}});
   }
@@ -127,6 +131,7 @@ std::vector<Held> Ring::own_pieces() const {
 std::vector<Held> Ring::passed_on(const std::vector<Held>& pieces, const std::vector<int>& tensors,
                                   std::int64_t round) {
   std::vector<Held> next;
+  next.reserve(tensors.size());
   for (int t : tensors) next.push_back(make(t, round, ".piece"));
   permute(pieces, next);
   return next;

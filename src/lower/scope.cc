@@ -39,17 +39,17 @@ void require_offload(const std::string& axis, const How& how) {
   }
 }
 
-bool rests_on_host(const How& how) {
+bool updates_on_host(const How& how) {
   return how.modes.optimizer == Mode::offloaded ||
          how.offload[static_cast<std::size_t>(State::optimizer)].has_value();
 }
 
 /// The update runs where its state is, and parameters are gathered when they are used.
 void require_options(const std::string& axis, const How& how) {
-  if (how.update && (*how.update == Medium::host) != rests_on_host(how)) {
-    refuse(kPlacement, axis + ": update(" + (rests_on_host(how) ? "device" : "host") + ")",
+  if (how.update && (*how.update == Medium::host) != updates_on_host(how)) {
+    refuse(kPlacement, axis + ": update(" + (updates_on_host(how) ? "device" : "host") + ")",
            "is not where the optimizer state rests: no step program yet",
-           std::string("update(") + (rests_on_host(how) ? "host" : "device") + ")");
+           std::string("update(") + (updates_on_host(how) ? "host" : "device") + ")");
   }
   if (how.prefetch.value_or(0) > 0) {
     refuse(kPlacement, axis + ": prefetch(" + std::to_string(*how.prefetch) + ")",
@@ -122,6 +122,12 @@ void require_ring(const std::string& axis, const AttentionExchange& exchange) {
          "keys and values together, and in backward both their gradients");
 }
 
+/// Refuses two axes together, where there is the first.
+void refuse_beside(const std::string& first, const std::string& second, const char* problem,
+                   const char* allowed) {
+  if (!first.empty()) refuse(kPlacement, first + " " + second, problem, allowed);
+}
+
 /// One ring at a time, beside axes that exchange heads and divide the tokens of its parts.
 void require_attention(const Job& job) {
   std::string ring;
@@ -135,23 +141,19 @@ void require_attention(const Job& job) {
       (exchanges_heads(job, a) ? heads : whole) = name;
       continue;
     }
-    if (!heads.empty()) {
-      refuse(kPlacement, heads + " " + name,
-             "exchange heads along an axis outside of that of a ring: no step program yet",
-             "the ring first, then the axis that exchanges heads");
-    }
+    refuse_beside(heads, name,
+                  "exchange heads along an axis outside of that of a ring: no step program yet",
+                  "the ring first, then the axis that exchanges heads");
     require_ring(name, job.attention[a]);
-    if (!ring.empty()) {
-      refuse(kPlacement, ring + " " + name,
-             "pass keys and values round a ring of several axes: no step program yet",
-             "one axis for the ring, beside axes that exchange heads");
-    }
+    refuse_beside(ring, name,
+                  "pass keys and values round a ring of several axes: no step program yet",
+                  "one axis for the ring, beside axes that exchange heads");
     ring = name;
   }
-  if (ring.empty() || whole.empty()) return;
-  refuse(kPlacement, ring + " " + whole,
-         "pass keys and values round a ring and gather them: no step program yet",
-         "one of both, beside axes that exchange heads");
+  if (ring.empty()) return;
+  refuse_beside(whole, ring,
+                "pass keys and values round a ring and gather them: no step program yet",
+                "one of both, beside axes that exchange heads");
 }
 
 void require_training(const Job& job) {

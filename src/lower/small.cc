@@ -114,27 +114,17 @@ class Extents {
   }
 
   void join_kernels() {
-    const auto visit = [&](const std::vector<Step>& body, const auto& again) -> void {
-      for (const Step& step : body) {
-        if (const auto* i = std::get_if<Instruction>(&step.what)) {
-          if (calls_kernel(i->kind)) join(*i);
-        } else if (const auto* loop = std::get_if<Loop>(&step.what)) {
-          again(loop->body, again);
-        }
-      }
-    };
-    for (const Procedure& p : program_.procedures) visit(p.body, visit);
-    for (const DeviceClass& c : program_.classes) visit(c.body, visit);
+    for (const Procedure& p : program_.procedures) join_body(p.body);
+    for (const DeviceClass& c : program_.classes) join_body(c.body);
   }
 
   void read_divisions() {
+    const auto read = [&](const DividedDim& d) {
+      std::int64_t& least = least_[at(root(d.dim))];
+      least = std::lcm(least, parts_of(d.by));
+    };
     for (const Family& family : program_.families) {
-      for (const PieceType& piece : family.type.pieces) {
-        for (const DividedDim& d : piece.dims) {
-          std::int64_t& least = least_[at(root(d.dim))];
-          least = std::lcm(least, parts_of(d.by));
-        }
-      }
+      for (const PieceType& piece : family.type.pieces) std::ranges::for_each(piece.dims, read);
     }
   }
 
@@ -152,6 +142,14 @@ class Extents {
   void unite(int a, int b) {
     if (a < 0 || b < 0 || root(a) == root(b)) return;
     parent_[at(root(b))] = root(a);
+  }
+
+  void join_body(const std::vector<Step>& body) {
+    for (const Step& step : body) {
+      const auto* i = std::get_if<Instruction>(&step.what);
+      if (i != nullptr && calls_kernel(i->kind)) join(*i);
+      if (const auto* loop = std::get_if<Loop>(&step.what)) join_body(loop->body);
+    }
   }
 
   void join(const Instruction& i) {

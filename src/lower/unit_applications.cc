@@ -1,6 +1,7 @@
 #include "lower/unit_applications.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "lower/stages.h"
 #include "units/at.h"
@@ -58,7 +59,7 @@ bool is_looked_up(const Kernel& kernel, int dim) {
   return kernel.dims[at(dim)].name.ends_with("'");
 }
 
-bool rests_on_host(const How& how) {
+bool keeps_activations_on_host(const How& how) {
   return how.modes.activations == Mode::offloaded ||
          how.offload[static_cast<std::size_t>(State::activations)].has_value();
 }
@@ -67,10 +68,11 @@ bool rests_on_host(const How& how) {
 /// made again whole.
 bool keeps_on_host(const Job& job, Again again) {
   return std::ranges::any_of(job.placement.axes, [&](const AxisPlacement& axis) {
-    if (rests_on_host(axis.how)) return true;
-    return again == Again::everything && std::ranges::any_of(axis.overrides, [](const Override& o) {
-             return std::holds_alternative<Checkpoints>(o.selector) && rests_on_host(o.how);
-           });
+    if (keeps_activations_on_host(axis.how)) return true;
+    const auto moves_inputs = [](const Override& o) {
+      return std::holds_alternative<Checkpoints>(o.selector) && keeps_activations_on_host(o.how);
+    };
+    return again == Again::everything && std::ranges::any_of(axis.overrides, moves_inputs);
   });
 }
 
@@ -243,24 +245,14 @@ Division UnitApplications::need(const Kernel& kernel, int d, int logical, Place 
 /// What backward reads and does not make again, and what it makes that again from. What is made
 /// again is kept all the same where the backward of something else reads it.
 void UnitApplications::find_kept() {
-  const auto is_value = [&](int v) {
-    return kind_.values[at(v)].parameter < 0 && kind_.values[at(v)].input < 0;
-  };
+  std::set<int> read_outside;  // by the backward of what is not made again
   for (const Applied& a : backward) {
-    for (int v : a.reads) {
-      if (is_value(v)) read.insert(v);
-    }
+    add_values(a.reads, read);
+    if (!made_again[at(a.application)]) read_outside.insert(a.reads.begin(), a.reads.end());
   }
   kept = read;
   for (std::size_t a = 0; a < forward.size(); ++a) {
-    if (!made_again[a]) continue;
-    for (int v : forward[a].reads) {
-      if (is_value(v)) kept.insert(v);
-    }
-  }
-  std::set<int> read_outside;  // by the backward of what is not made again
-  for (const Applied& a : backward) {
-    if (!made_again[at(a.application)]) read_outside.insert(a.reads.begin(), a.reads.end());
+    if (made_again[a]) add_values(forward[a].reads, kept);
   }
   for (std::size_t a = 0; a < forward.size(); ++a) {
     if (!made_again[a]) continue;
@@ -269,6 +261,28 @@ void UnitApplications::find_kept() {
     }
   }
 }
+
+bool UnitApplications::is_value(int v) const {
+  return kind_.values[at(v)].parameter < 0 && kind_.values[at(v)].input < 0;
+}
+
+void UnitApplications::add_values(const std::vector<int>& from, std::set<int>& to) const {
+  for (int v : from) {
+    if (is_value(v)) to.insert(v);
+  }
+}
+
+namespace {
+
+/// Adds what attention cores read, and what others read.
+void sort_readers(const std::vector<Applied>& all, std::set<int>& by_cores,
+                  std::set<int>& by_others) {
+  for (const Applied& a : all) {
+    (a.place == Place::core ? by_cores : by_others).insert(a.reads.begin(), a.reads.end());
+  }
+}
+
+}  // namespace
 
 void UnitApplications::find_exchanged() {
   bool exchanges = false;
@@ -279,24 +293,18 @@ void UnitApplications::find_exchanged() {
   std::set<int> by_cores;
   std::set<int> by_others;
   std::set<int> by_others_backward;
-  for (const std::vector<Applied>* list : {&forward, &backward}) {
-    for (const Applied& a : *list) {
-      for (int v : a.reads) {
-        (a.place == Place::core ? by_cores : by_others).insert(v);
-        if (a.place != Place::core && list == &backward) by_others_backward.insert(v);
-      }
-    }
-  }
+  sort_readers(forward, by_cores, by_others);
+  sort_readers(backward, by_cores, by_others_backward);
+  by_others.insert(by_others_backward.begin(), by_others_backward.end());
   for (int v : by_cores) {
-    const ReferenceValue& value = kind_.values[at(v)];
-    if (value.parameter < 0 && value.input < 0 && !by_others.contains(v)) exchanged.insert(v);
+    if (is_value(v) && !by_others.contains(v)) exchanged.insert(v);
   }
   for (const Applied& a : forward) {
     if (a.place != Place::core) continue;
-    for (int v : a.to) {
-      exchanged.erase(v);
-      if (by_cores.contains(v) && by_others_backward.contains(v)) kept_both_ways.insert(v);
-    }
+    for (int v : a.to) exchanged.erase(v);
+    std::ranges::copy_if(a.to, std::inserter(kept_both_ways, kept_both_ways.end()), [&](int v) {
+      return by_cores.contains(v) && by_others_backward.contains(v);
+    });
   }
 }
 

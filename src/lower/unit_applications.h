@@ -56,6 +56,9 @@ class UnitApplications {
   std::vector<int> bound_dims(const Kernel& kernel, const std::vector<int>& values) const;
   Division need(const Kernel& kernel, int d, int logical, Place place) const;
   void find_kept();
+  /// Whether it is made by the unit: no parameter and no input.
+  bool is_value(int v) const;
+  void add_values(const std::vector<int>& from, std::set<int>& to) const;
   void find_exchanged();
 
   Lowering& in_;

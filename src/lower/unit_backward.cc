@@ -25,11 +25,8 @@ UnitBackward::UnitBackward(Lowering& in, const UnitApplications& applications, U
   }
   for (const Applied& a : applications_.for_weights) {
     for (int v : a.reads) {
-      if (values_.is_parameter(v)) {
-        weights_use_parameters_ = true;
-      } else {
-        weights_read_.insert(v);
-      }
+      weights_use_parameters_ = weights_use_parameters_ || values_.is_parameter(v);
+      if (!values_.is_parameter(v)) weights_read_.insert(v);
     }
   }
 }
@@ -135,6 +132,15 @@ void UnitBackward::run(std::size_t b) {
   for (int v : last_read_at(applications_.backward, b)) values_.finish(v, {});
 }
 
+void UnitBackward::carry(std::size_t b, const std::vector<AxisList>& passed) {
+  const Applied& whole = applications_.backward[b];
+  for (std::size_t i = 0; i < whole.from.size(); ++i) {
+    Held& own = values_.gradient(whole.from[i], whole.uses[i].by, !passed[i].empty());
+    ++*own.holders;
+    carried_[b].push_back(own);
+  }
+}
+
 void UnitBackward::run_inputs(std::size_t b) {
   const Applied& whole = applications_.backward[b];
   const std::vector<AxisList> passed = gather_gradients(whole);
@@ -143,13 +149,7 @@ void UnitBackward::run_inputs(std::size_t b) {
     const Applied& a = applications_.for_inputs[b];
     const std::vector<BufferRef> incoming = incoming_of(whole, passed);
     if (a.kernel >= 0) add_call(a, passed, incoming);
-    if (applications_.for_weights[b].kernel >= 0) {
-      for (std::size_t i = 0; i < whole.from.size(); ++i) {
-        Held& own = values_.gradient(whole.from[i], whole.uses[i].by, !passed[i].empty());
-        ++*own.holders;
-        carried_[b].push_back(own);
-      }
-    }
+    if (applications_.for_weights[b].kernel >= 0) carry(b, passed);
   }
   drop_gradients_of(whole.application);
   for (int v : last_read_at(applications_.for_inputs, b)) {

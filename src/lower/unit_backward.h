@@ -32,6 +32,8 @@ class UnitBackward {
   void finish_values(const std::set<int>& keep);
   void run(std::size_t b);
   void run_inputs(std::size_t b);
+  /// Keeps the gradients that an application's weights need later.
+  void carry(std::size_t b, const std::vector<AxisList>& passed);
   void run_weights(std::size_t b);
   std::vector<AxisList> gather_gradients(const Applied& a);
   void pass_gradients(std::size_t b);

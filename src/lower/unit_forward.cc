@@ -36,8 +36,8 @@ void UnitForward::write_again(const std::set<int>& keep) {
   run_all(applications_.made_again, keep, Pass::again);
 }
 
-/// Runs applications in order, letting go of values after their last use but for those to keep.
-void UnitForward::run_all(const std::vector<bool>& runs, const std::set<int>& keep, Pass pass) {
+/// By value, the last application that reads it; of what none reads, the one that makes it.
+std::map<int, std::size_t> UnitForward::last_uses(const std::vector<bool>& runs) const {
   const std::vector<Applied>& all = applications_.forward;
   std::map<int, std::size_t> last;
   for (std::size_t a = 0; a < all.size(); ++a) {
@@ -45,21 +45,36 @@ void UnitForward::run_all(const std::vector<bool>& runs, const std::set<int>& ke
     for (int v : all[a].reads) last[v] = a;
     for (int v : all[a].to) last.try_emplace(v, a);
   }
+  return last;
+}
+
+/// A second forward has the messages of the first, also for what it makes for others.
+void UnitForward::put_together_again(int v) {
+  const auto known = put_together_.find(v);
+  if (values_.has(v) && known != put_together_.end()) values_.value(v, known->second);
+}
+
+/// Runs applications in order, letting go of values after their last use but for those to keep.
+void UnitForward::run_all(const std::vector<bool>& runs, const std::set<int>& keep, Pass pass) {
+  const std::vector<Applied>& all = applications_.forward;
+  const std::map<int, std::size_t> last = last_uses(runs);
   for (std::size_t a = 0; a < all.size(); ++a) {
     if (!runs[a]) continue;
     run(all[a], pass);
     const std::vector<int>& made = all[a].to;
-    // A second forward has the messages of the first, also for what it makes for others.
     for (int v : made) {
-      const auto known = put_together_.find(v);
-      const bool for_others = pass == Pass::again && last.at(v) == a && values_.has(v);
-      if (for_others && known != put_together_.end()) values_.value(v, known->second);
+      if (pass == Pass::again && last.at(v) == a) put_together_again(v);
     }
     if (pass == Pass::first && std::ranges::find(made, kind_.loss) != made.end()) add_loss();
-    for (const auto& [v, when] : last) {
-      const bool handed_on = v == kind_.stream_out && pass == Pass::first;
-      if (when == a && !handed_on) values_.finish(v, keep);
-    }
+    finish_after(a, last, keep, pass);
+  }
+}
+
+void UnitForward::finish_after(std::size_t a, const std::map<int, std::size_t>& last,
+                               const std::set<int>& keep, Pass pass) {
+  for (const auto& [v, when] : last) {
+    const bool handed_on = v == kind_.stream_out && pass == Pass::first;
+    if (when == a && !handed_on) values_.finish(v, keep);
   }
 }
 
@@ -111,18 +126,25 @@ void UnitForward::run(const Applied& a, Pass pass) {
   }
   const std::vector<AxisList> passed = left_partial(a, spreads);
   for (std::size_t i = 0; i < a.reads.size(); ++i) {
-    const int v = a.reads[i];
-    if (values_.is_parameter(v)) {
-      instruction.inputs.push_back(values_.parameter_buffer(v));
-    } else if (!passed[i].empty()) {
-      instruction.inputs.push_back(values_.held(v).buffer);
-    } else {
-      const bool sums = values_.has(v) && !values_.held(v).spread.partial.empty();
-      if (pass == Pass::first && sums) put_together_[v] = a.uses[i].by;
-      instruction.inputs.push_back(values_.value(v, a.uses[i].by).buffer);
-    }
+    instruction.inputs.push_back(input_of(a, i, !passed[i].empty(), pass));
   }
   if (a.ring >= 0) return run_rounds(a, instruction, passed, pass);
+  add_outputs(a, std::move(instruction), passed, pass);
+}
+
+/// What an application reads where it lies, or brought there; `partial`: as the sum it is part of.
+BufferRef UnitForward::input_of(const Applied& a, std::size_t i, bool partial, Pass pass) {
+  const int v = a.reads[i];
+  if (values_.is_parameter(v)) return values_.parameter_buffer(v);
+  if (partial) return values_.held(v).buffer;
+  const bool sums = values_.has(v) && !values_.held(v).spread.partial.empty();
+  if (pass == Pass::first && sums) put_together_[v] = a.uses[i].by;
+  return values_.value(v, a.uses[i].by).buffer;
+}
+
+/// Gives the call its outputs, and adds it.
+void UnitForward::add_outputs(const Applied& a, Instruction instruction,
+                              const std::vector<AxisList>& passed, Pass pass) {
   const auto partial = results_of(w_.kernel(a.kernel), a.by, passed);
   ensure(partial.has_value(), "complete inputs always have a result");
   std::vector<Held> unused;  // made again, but kept in another layout
@@ -148,6 +170,7 @@ void UnitForward::run(const Applied& a, Pass pass) {
 void UnitForward::run_rounds(const Applied& a, const Instruction& instruction,
                              const std::vector<AxisList>& passed, Pass pass) {
   std::vector<const Held*> kept;
+  kept.reserve(a.to.size());
   for (int v : a.to) {
     kept.push_back(pass == Pass::again && values_.has(v) ? &values_.held(v) : nullptr);
   }

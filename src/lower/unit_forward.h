@@ -31,7 +31,15 @@ class UnitForward {
   enum class Pass : std::uint8_t { first, again };
 
   void run_all(const std::vector<bool>& runs, const std::set<int>& keep, Pass pass);
+  std::map<int, std::size_t> last_uses(const std::vector<bool>& runs) const;
+  void put_together_again(int v);
+  /// Lets go of the values whose last use is an application, but for those to keep.
+  void finish_after(std::size_t a, const std::map<int, std::size_t>& last,
+                    const std::set<int>& keep, Pass pass);
   void run(const Applied& a, Pass pass);
+  BufferRef input_of(const Applied& a, std::size_t i, bool partial, Pass pass);
+  void add_outputs(const Applied& a, Instruction instruction, const std::vector<AxisList>& passed,
+                   Pass pass);
   void run_rounds(const Applied& a, const Instruction& instruction,
                   const std::vector<AxisList>& passed, Pass pass);
   InstructionKind kind_of(const Kernel& kernel, InstructionKind plain) const;

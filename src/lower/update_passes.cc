@@ -183,10 +183,10 @@ class UpdateWriter {
       const AxisList rest = minus(open, to_owner);
       if (rest.empty()) continue;
       const BufferRef summed = in_reduce_format(u, back);
-      for (const bool shared : {false, true}) {
-        const AxisList axes = shared ? common(rest, plan.shared) : minus(rest, plan.shared);
-        if (!axes.empty()) sums[{axes, shared}].push_back(summed);
-      }
+      const AxisList shared = common(rest, plan.shared);
+      const AxisList own = minus(rest, plan.shared);
+      if (!own.empty()) sums[{own, false}].push_back(summed);
+      if (!shared.empty()) sums[{shared, true}].push_back(summed);
     }
     for (auto& [message, instruction] : scatters) w_.add(std::move(instruction));
     for (const BufferRef& part : spent) free_buffer(part);
@@ -228,6 +228,7 @@ class UpdateWriter {
   /// Gradients as they are before the first update.
   std::vector<OwnGradient> own_gradients() const {
     std::vector<OwnGradient> out;
+    out.reserve(updates_.size());
     for (const Update& u : updates_) {
       out.push_back(
           {.plan = u.held.plan,

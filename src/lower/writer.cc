@@ -165,11 +165,43 @@ struct Writer::Moves {
     AxisList axes;
     int dim = kFlat;   // along which parts are taken or put together
     int into = kFlat;  // all-to-all
+
+    /// How a value lies after the step on its way to the divisions `by`.
+    Spread applied(Spread spread, const std::vector<Division>& by) const {
+      Division& own = spread.by[at(dim)];
+      if (kind == InstructionKind::reduce_scatter) spread.partial = minus(spread.partial, axes);
+      if (kind == InstructionKind::all_gather) {
+        own = without(own, axes);
+        return spread;
+      }
+      if (kind == InstructionKind::all_to_all) {
+        spread.by[at(into)] = without(spread.by[at(into)], axes);
+      }
+      own.push_back(axes);
+      const AxisList wanted = axes_of(by[at(dim)]);
+      const AxisList got = axes_of(own);
+      const bool arrived = minus(wanted, got).empty() && minus(got, wanted).empty();
+      if (arrived) own = by[at(dim)];
+      return spread;
+    }
   };
   AxisList reduced;
   std::vector<Step> scatters, slices, exchanges, gathers;
   std::vector<Step> early;  // exchanges that come before the scatters
   std::vector<Step> first;  // gathers that come before the other exchanges
+
+  /// Divides a dim along an axis, which sums are still partial along, or which another dim loses
+  /// to it (-1: none does).
+  void divide(int axis, int dim, int other) {
+    if (has(reduced, axis)) {
+      note(scatters, InstructionKind::reduce_scatter, axis, dim, kFlat);
+      std::erase(reduced, axis);
+    } else if (other >= 0) {
+      note(exchanges, InstructionKind::all_to_all, axis, dim, other);
+    } else {
+      note(slices, InstructionKind::slice, axis, dim, kFlat);
+    }
+  }
 
   static void note(std::vector<Step>& steps, InstructionKind kind, int axis, int dim, int into) {
     for (Step& s : steps) {
@@ -179,37 +211,34 @@ struct Writer::Moves {
   }
 };
 
+namespace {
+
+/// The dim that an axis divides before and not after; -1: none.
+int dim_that_loses(const Spread& from, const std::vector<Division>& by, int axis) {
+  for (std::size_t d = 0; d < by.size(); ++d) {
+    if (has(axes_of(from.by[d]), axis) && !has(axes_of(by[d]), axis)) return static_cast<int>(d);
+  }
+  return -1;
+}
+
+}  // namespace
+
 Writer::Moves Writer::moves_between(const Spread& from, const std::vector<Division>& by) const {
   Moves moves;
-  AxisList settled;  // partial axes that end up dividing a dim
+  moves.reduced = from.partial;
   AxisList exchanged;
-  const auto lost_at = [&](int axis) {
-    for (std::size_t d = 0; d < by.size(); ++d) {
-      if (has(axes_of(from.by[d]), axis) && !has(axes_of(by[d]), axis)) return static_cast<int>(d);
-    }
-    return -1;
-  };
   for (std::size_t d = 0; d < by.size(); ++d) {
-    const int dim = static_cast<int>(d);
     for (int a : minus(axes_of(by[d]), axes_of(from.by[d]))) {
-      if (has(from.partial, a)) {
-        Moves::note(moves.scatters, InstructionKind::reduce_scatter, a, dim, kFlat);
-        settled.push_back(a);
-      } else if (const int other = lost_at(a); other >= 0) {
-        Moves::note(moves.exchanges, InstructionKind::all_to_all, a, dim, other);
-        exchanged.push_back(a);
-      } else {
-        Moves::note(moves.slices, InstructionKind::slice, a, dim, kFlat);
-      }
+      const int other = has(from.partial, a) ? -1 : dim_that_loses(from, by, a);
+      moves.divide(a, static_cast<int>(d), other);
+      if (other >= 0) exchanged.push_back(a);
     }
   }
   for (std::size_t d = 0; d < by.size(); ++d) {
-    for (int a : minus(axes_of(from.by[d]), axes_of(by[d]))) {
-      if (has(exchanged, a)) continue;
+    for (int a : minus(minus(axes_of(from.by[d]), axes_of(by[d])), exchanged)) {
       Moves::note(moves.gathers, InstructionKind::all_gather, a, static_cast<int>(d), kFlat);
     }
   }
-  moves.reduced = minus(from.partial, settled);
   return moves;
 }
 
@@ -292,25 +321,8 @@ Held Writer::move_all(const Held& from, const std::vector<Division>& by, const s
   if (reduced_after == 0) reduce_rest();
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Moves::Step& step = steps[i];
-    Spread spread = now.spread;
-    const std::size_t d = at(step.dim);
-    if (step.kind == InstructionKind::all_gather) {
-      spread.by[d] = without(spread.by[d], step.axes);
-    } else {
-      if (step.kind == InstructionKind::all_to_all) {
-        spread.by[at(step.into)] = without(spread.by[at(step.into)], step.axes);
-      }
-      spread.by[d].push_back(step.axes);
-      if (minus(axes_of(by[d]), axes_of(spread.by[d])).empty() &&
-          minus(axes_of(spread.by[d]), axes_of(by[d])).empty()) {
-        spread.by[d] = by[d];
-      }
-    }
-    if (step.kind == InstructionKind::reduce_scatter) {
-      spread.partial = minus(spread.partial, step.axes);
-    }
     const bool last = i + 1 == steps.size();
-    Held next = result_of(now, spread, name, last ? into : nullptr);
+    Held next = result_of(now, step.applied(now.spread, by), name, last ? into : nullptr);
     Instruction instruction{.kind = step.kind};
     instruction.inputs = {now.buffer};
     instruction.outputs = {next.buffer};

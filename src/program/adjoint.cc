@@ -251,6 +251,7 @@ class Differentiation {
   /// Inputs first, then outputs, then the rest; statements stand in a good order already.
   Adjoint assemble(const std::vector<int>& made) {
     std::vector<int> results;
+    results.reserve(made.size());
     for (int t : made) results.push_back(own_gradient(t));
     std::vector<int> order = incoming_;
     for (int t : reads_) order.push_back(values_.at(t));
@@ -303,6 +304,16 @@ class Differentiation {
     for (std::size_t d = 0; d < used.size(); ++d) {
       if (used[d] && new_.dims[d].like >= 0) used[at(new_.dims[d].like)] = true;
     }
+    const std::vector<int> number = keep_dims(used);
+    const auto renumber = [&](std::vector<int>& list) {
+      for (int& d : list) d = number[at(d)];
+    };
+    for (Kernel::Tensor& t : new_.tensors) renumber(t.dims);
+    for_each_dims(renumber);
+  }
+
+  /// Keeps the dims that are used; gives their new numbers.
+  std::vector<int> keep_dims(const std::vector<bool>& used) {
     std::vector<int> number(new_.dims.size(), -1);
     std::vector<Kernel::LocalDim> dims;
     for (std::size_t d = 0; d < used.size(); ++d) {
@@ -314,11 +325,7 @@ class Differentiation {
       if (d.like >= 0) d.like = number[at(d.like)];
     }
     new_.dims = std::move(dims);
-    const auto renumber = [&](std::vector<int>& list) {
-      for (int& d : list) d = number[at(d)];
-    };
-    for (Kernel::Tensor& t : new_.tensors) renumber(t.dims);
-    for_each_dims(renumber);
+    return number;
   }
 
   template <class Visit>

@@ -173,7 +173,7 @@ class Rewriter {
     return out;
   }
 
-  static std::vector<Step> spliced(std::vector<std::pair<Step, std::size_t>> steps,
+  static std::vector<Step> spliced(std::vector<std::pair<Step, std::size_t>>&& steps,
                                    std::vector<std::vector<Step>>& opened) {
     std::vector<Step> out;
     for (auto& [step, number] : steps) {

@@ -189,15 +189,26 @@ class Changer {
            a.by_micro_batch == b.by_micro_batch && fits_glob(fault_.of, b.name);
   }
 
+  static void rename(std::vector<BufferRef>& list, const BufferRef& mine, int family) {
+    for (BufferRef& ref : list) {
+      if (names_buffer({mine}, ref)) ref.family = family;
+    }
+  }
+
+  /// The first family whose buffers may take this one's place; -1 if there is none.
+  int family_in_place_of(const BufferRef& mine) const {
+    for (int f = 0; f < static_cast<int>(p_.families.size()); ++f) {
+      if (may_take_place(mine, f)) return f;
+    }
+    return -1;
+  }
+
   /// The result is written into another buffer of the same type, and read from there in the rest
   /// of the body.
   Changes reused() const {
     if (i_.outputs.empty() || i_.kind == InstructionKind::alloc) return std::nullopt;
     const BufferRef mine = i_.outputs[0];
-    int family = -1;
-    for (int f = 0; f < static_cast<int>(p_.families.size()) && family < 0; ++f) {
-      if (may_take_place(mine, f)) family = f;
-    }
+    const int family = family_in_place_of(mine);
     if (family < 0) return std::nullopt;
     std::vector<Change> out;
     for (std::size_t k = at_; k < body_.size(); ++k) {
@@ -206,9 +217,7 @@ class Changer {
       if (k > at_ && other->kind == InstructionKind::alloc) continue;
       Instruction what = *other;
       for (std::vector<BufferRef>* list : {&what.inputs, &what.outputs}) {
-        for (BufferRef& ref : *list) {
-          if (names_buffer({mine}, ref)) ref.family = family;
-        }
+        rename(*list, mine, family);
       }
       if (what != *other) {
         out.push_back({.kind = Change::Kind::replace, .at = k, .what = std::move(what)});
@@ -371,13 +380,12 @@ class Changer {
   /// The movement takes apart, or puts together, along another dim.
   Changes with_dim(int dim) const {
     if (!form_of(i_.kind).dim) return std::nullopt;
+    const auto has_dim = [&](const BufferRef& ref) {
+      const BufferType& type = p_.families[as_index(ref.family)].type;
+      return type.pieces.size() == 1 && dim < static_cast<int>(type.pieces[0].dims.size());
+    };
     for (const std::vector<BufferRef>* list : {&i_.inputs, &i_.outputs}) {
-      for (const BufferRef& ref : *list) {
-        const BufferType& type = p_.families[as_index(ref.family)].type;
-        if (type.pieces.size() != 1 || dim >= static_cast<int>(type.pieces[0].dims.size())) {
-          return std::nullopt;
-        }
-      }
+      if (!std::ranges::all_of(*list, has_dim)) return std::nullopt;
     }
     Instruction what = i_;
     what.dim = dim;
@@ -387,13 +395,12 @@ class Changer {
   /// The code takes its part along an axis, or along all, for the first one.
   Changes without_position() const {
     Instruction what = i_;
+    const auto is_dropped = [&](int a) {
+      return fault_.axis.empty() || p_.axes[as_index(a)].name == fault_.axis;
+    };
     for (Position& position : what.positions) {
       const AxisList last = position.by.empty() ? AxisList{} : position.by.back();
-      for (AxisList& level : position.by) {
-        std::erase_if(level, [&](int a) {
-          return fault_.axis.empty() || p_.axes[as_index(a)].name == fault_.axis;
-        });
-      }
+      for (AxisList& level : position.by) std::erase_if(level, is_dropped);
       std::erase_if(position.by, [](const AxisList& level) { return level.empty(); });
       if (position.by.empty() || position.by.back() != last) position.shift = 0;
     }
@@ -468,31 +475,40 @@ std::optional<std::vector<Change>> changes_for(const Program& program, const Fau
   return Changer(program, fault, body, at).changes();
 }
 
+namespace {
+
+/// Appends an instruction; `only` is the step it is for, 0: both.
+void add_for(std::vector<Step>& out, Instruction what, std::int64_t only) {
+  if (only != 0 && what.step != 0 && what.step != only) return;
+  if (only != 0) what.step = only;
+  out.push_back({std::move(what)});
+}
+
+/// Appends those of the changes that are of the kind.
+void add_kind(std::vector<Step>& out, const std::vector<const Change*>& changes, Change::Kind kind,
+              std::int64_t step) {
+  for (const Change* c : changes) {
+    if (c->kind == kind) add_for(out, c->what, step);
+  }
+}
+
+}  // namespace
+
 std::vector<Step> changed(const std::vector<Step>& body, const std::vector<Change>& changes,
                           std::int64_t step) {
   using Kind = Change::Kind;
   std::vector<std::vector<const Change*>> by_step(body.size());
   for (const Change& c : changes) by_step[c.at].push_back(&c);
   std::vector<Step> out;
-  const auto add = [&](Instruction what, std::int64_t only) {
-    if (only != 0 && what.step != 0 && what.step != only) return;
-    if (only != 0) what.step = only;
-    out.push_back({std::move(what)});
-  };
   for (std::size_t k = 0; k < body.size(); ++k) {
-    const auto add_all = [&](Kind kind) {
-      for (const Change* c : by_step[k]) {
-        if (c->kind == kind) add(c->what, step);
-      }
-    };
     const bool gone = std::ranges::any_of(by_step[k], [](const Change* c) {
       return c->kind == Kind::remove || c->kind == Kind::replace;
     });
-    add_all(Kind::before);
+    add_kind(out, by_step[k], Kind::before, step);
     if (!gone) out.push_back(body[k]);
-    if (gone && step != 0) add(std::get<Instruction>(body[k].what), 3 - step);
-    add_all(Kind::replace);
-    add_all(Kind::after);
+    if (gone && step != 0) add_for(out, std::get<Instruction>(body[k].what), 3 - step);
+    add_kind(out, by_step[k], Kind::replace, step);
+    add_kind(out, by_step[k], Kind::after, step);
   }
   return out;
 }

@@ -41,17 +41,16 @@ using Names = std::vector<std::set<std::string>>;
 
 /// The parameters that families hold, or the states of.
 Names held_names(const Program& program) {
+  const Reference& r = program.reference;
   Names names(program.families.size());
-  for (const DeviceClass& c : program.classes) {
-    for (const Initial& initial : c.initial) {
-      for (const StateRef& ref : initial.pieces) {
-        if (ref.kind != StateRef::Kind::parameter && ref.kind != StateRef::Kind::state) continue;
-        const int kind = program.reference.units[as_index(ref.unit)].kind;
-        names[as_index(initial.buffer.family)].insert(
-            program.reference.kinds[as_index(kind)].parameters[as_index(ref.tensor)].name);
-      }
+  const auto note = [&](const Initial& initial) {
+    for (const StateRef& ref : initial.pieces) {
+      if (ref.kind != StateRef::Kind::parameter && ref.kind != StateRef::Kind::state) continue;
+      const ReferenceKind& kind = r.kinds[as_index(r.units[as_index(ref.unit)].kind)];
+      names[as_index(initial.buffer.family)].insert(kind.parameters[as_index(ref.tensor)].name);
     }
-  }
+  };
+  for (const DeviceClass& c : program.classes) std::ranges::for_each(c.initial, note);
   return names;
 }
 
@@ -98,16 +97,15 @@ std::int64_t number_of_unit(const Program& program, std::int64_t unit) {
 bool fits_tensor(const Program& program, const FaultTables& tables, const std::string& glob,
                  const Instruction& i, const Arguments& arguments) {
   if (glob.empty() || fits_glob(glob, i.label)) return true;
-  for (const std::vector<BufferRef>* list : {&i.inputs, &i.outputs}) {
-    for (const BufferRef& ref : *list) {
-      if (fits_glob(glob, program.families[as_index(ref.family)].name)) return true;
-      const std::int64_t number = number_of_unit(program, value_of(ref.unit, arguments));
-      for (const std::string& name : tables.names[as_index(ref.family)]) {
-        if (fits_glob(glob, name) || fits_glob(glob, in_unit(name, number))) return true;
-      }
-    }
-  }
-  return false;
+  const auto fits_buffer = [&](const BufferRef& ref) {
+    if (fits_glob(glob, program.families[as_index(ref.family)].name)) return true;
+    const std::int64_t number = number_of_unit(program, value_of(ref.unit, arguments));
+    const auto fits_name = [&](const std::string& name) {
+      return fits_glob(glob, name) || fits_glob(glob, in_unit(name, number));
+    };
+    return std::ranges::any_of(tables.names[as_index(ref.family)], fits_name);
+  };
+  return std::ranges::any_of(i.inputs, fits_buffer) || std::ranges::any_of(i.outputs, fits_buffer);
 }
 
 /// Whether the instruction belongs to a unit of that number: by its unit, or by its buffers.
@@ -116,10 +114,8 @@ bool fits_layer(const Program& program, std::int64_t layer, const Instruction& i
   for (const std::vector<BufferRef>* list : {&i.outputs, &i.inputs}) {
     for (const BufferRef& ref : *list) {
       if (!program.families[as_index(ref.family)].by_unit) continue;
-      if (ref.unit.variable == IndexTerm::Variable::unit) {
-        return number_of_unit(program, arguments.unit) == layer;
-      }
-      return number_of_unit(program, ref.unit.offset) == layer;
+      const bool varies = ref.unit.variable == IndexTerm::Variable::unit;
+      return number_of_unit(program, varies ? arguments.unit : ref.unit.offset) == layer;
     }
   }
   return false;
@@ -178,10 +174,8 @@ void add_shared(const Program& program, FaultTables& tables) {
   }
 }
 
-}  // namespace
-
-FaultTables tables_of(const Program& program) {
-  FaultTables tables;
+/// Families that hold norms and counts of tokens as they are made.
+void add_scalars(const Program& program, FaultTables& tables) {
   for_each_written(program, [&](const Instruction& i) {
     const bool norm = i.kind == InstructionKind::norm ||
                       (i.kernel >= 0 && i.kernel == program.reference.norm_kernel);
@@ -191,6 +185,22 @@ FaultTables tables_of(const Program& program) {
       if (count) tables.counts.insert(out.family);
     }
   });
+}
+
+/// Axes along which devices are of different classes.
+void add_apart(const Program& program, FaultTables& tables) {
+  for (const DeviceClass& c : program.classes) {
+    for (std::size_t a = 0; a < c.box.size(); ++a) {
+      if (!c.box[a].empty()) tables.apart.insert(static_cast<int>(a));
+    }
+  }
+}
+
+}  // namespace
+
+FaultTables tables_of(const Program& program) {
+  FaultTables tables;
+  add_scalars(program, tables);
   follow(program, tables.norms);
   follow(program, tables.counts);
   tables.names = held_names(program);
@@ -201,11 +211,7 @@ FaultTables tables_of(const Program& program) {
     });
   }
   add_shared(program, tables);
-  for (const DeviceClass& c : program.classes) {
-    for (std::size_t a = 0; a < c.box.size(); ++a) {
-      if (!c.box[a].empty()) tables.apart.insert(static_cast<int>(a));
-    }
-  }
+  add_apart(program, tables);
   return tables;
 }
 

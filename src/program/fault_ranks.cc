@@ -96,6 +96,7 @@ std::pair<Program, std::vector<bool>> split_classes(Program program, const RankC
     if (groups.size() > 1) program.classes = split_along(program, a, groups);
   }
   std::vector<bool> taken;
+  taken.reserve(program.classes.size());
   for (const DeviceClass& c : program.classes) {
     taken.push_back(chosen[static_cast<std::size_t>(first_rank(program, c))]);
   }

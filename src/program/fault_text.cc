@@ -151,6 +151,7 @@ class FaultReader {
 
   static std::vector<std::string> stream_names() {
     std::vector<std::string> names;
+    names.reserve(kStreamCount);
     for (int s = 0; s < kStreamCount; ++s) names.emplace_back(name_of(static_cast<Stream>(s)));
     return names;
   }
@@ -200,6 +201,7 @@ class FaultReader {
   void set_target(const std::string& key, const std::string& value) {
     if (fault_.op == FaultOp::substitute) {
       std::vector<std::string> kinds;
+      kinds.reserve(kInstructionKindCount);
       for (int k = 0; k < kInstructionKindCount; ++k) {
         kinds.emplace_back(name_of(static_cast<InstructionKind>(k)));
       }

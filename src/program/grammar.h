@@ -14,6 +14,11 @@
 namespace placet {
 
 inline constexpr std::int64_t kMostElements = std::int64_t{1} << 56;  // of a tensor
+inline constexpr std::int64_t kLargestDegree = std::int64_t{1} << 24;
+inline constexpr std::int64_t kLargestExtent = std::int64_t{1} << 48;
+inline constexpr std::int64_t kLargestOffset = std::int64_t{1} << 40;
+inline constexpr std::int64_t kLargestBound = std::int64_t{1} << 32;  // of a loop
+inline constexpr int kDeepestLoops = 16;                              // inside of each other
 
 /// A step of a body, by its number in the order of the text.
 struct StepPlace {

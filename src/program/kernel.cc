@@ -132,6 +132,10 @@ class Fusion {
       add(second_tensors_, second_, at(second_.inputs + o), dims_);
     }
     out_.outputs = static_cast<int>(out_.tensors.size()) - out_.inputs;
+    add_inner_tensors();
+  }
+
+  void add_inner_tensors() {
     for (std::size_t t = 0; t < first_.tensors.size(); ++t) {
       if (first_tensors_[t] < 0) add(first_tensors_, first_, t, {});
     }

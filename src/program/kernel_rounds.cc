@@ -47,6 +47,27 @@ Use use_of(const Statement& s, int dim) {
   return count == static_cast<std::ptrdiff_t>(s.products.size()) ? Use::sum : Use::whole;
 }
 
+/// Dims of a kernel that statements and tensors have, and those they are like.
+std::vector<bool> used_dims(const Kernel& kernel, const std::vector<Statement>& statements,
+                            const std::vector<int>& tensors) {
+  std::vector<bool> used(kernel.dims.size(), false);
+  const auto mark = [&](const std::vector<int>& dims) {
+    for (int d : dims) used[at(d)] = true;
+  };
+  for (const Statement& s : statements) {
+    mark(s.result.dims);
+    any_operand(s, [&](const Operand& o) {
+      mark(o.dims);
+      return false;
+    });
+  }
+  for (int t : tensors) mark(kernel.tensors[at(t)].dims);
+  for (std::size_t d = used.size(); d-- > 0;) {
+    if (used[d] && kernel.dims[d].like >= 0) used[at(kernel.dims[d].like)] = true;
+  }
+  return used;
+}
+
 /// Some statements as a kernel, with these tensors of the original as inputs and outputs.
 KernelPart part_of_kernel(const Kernel& kernel, const std::vector<Statement>& statements,
                           const std::vector<int>& inputs, const std::vector<int>& outputs) {
@@ -54,22 +75,10 @@ KernelPart part_of_kernel(const Kernel& kernel, const std::vector<Statement>& st
   out.tensors = inputs;
   out.tensors.insert(out.tensors.end(), outputs.begin(), outputs.end());
   std::vector<int> order = out.tensors;
-  std::vector<bool> used(kernel.dims.size(), false);
-  const auto mark = [&](const std::vector<int>& dims) {
-    for (int d : dims) used[at(d)] = true;
-  };
   for (const Statement& s : statements) {
     if (!holds_one(order, s.result.tensor)) order.push_back(s.result.tensor);
-    mark(s.result.dims);
-    any_operand(s, [&](const Operand& o) {
-      mark(o.dims);
-      return false;
-    });
   }
-  for (int t : order) mark(kernel.tensors[at(t)].dims);
-  for (std::size_t d = used.size(); d-- > 0;) {
-    if (used[d] && kernel.dims[d].like >= 0) used[at(kernel.dims[d].like)] = true;
-  }
+  const std::vector<bool> used = used_dims(kernel, statements, order);
   std::vector<int> dim_number(kernel.dims.size(), -1);
   for (std::size_t d = 0; d < used.size(); ++d) {
     if (!used[d]) continue;

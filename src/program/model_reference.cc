@@ -126,8 +126,9 @@ class Builder {
       const std::string next = "t" + std::to_string(s);
       inputs += ", " + old + "[...]";
       outputs += ", " + next + "[...]";
-      lines +=
-          make(next, old, "moment" + std::to_string(s) + mark + "(" + old + "[...], " + g + ")");
+      std::string moment = "moment" + std::to_string(s);
+      moment.append(mark).append("(").append(old).append("[...], ").append(g).append(")");
+      lines += make(next, old, moment);
       made += std::string(", ") + (skips ? "new." : "") + next + "[...]";
     }
     lines += make("q", "p", "stepped" + mark + "(" + made + ", " + g + ")");
@@ -151,18 +152,20 @@ class Builder {
     for (std::size_t k = 0; k < model_.kinds.size(); ++k) {
       const UnitKind& kind = model_.kinds[k];
       for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
-        if (!kind.parameters[p].tied) continue;
-        const Parameter::Tie& tie = *kind.parameters[p].tied;
-        const auto owner = std::ranges::find(model_.units, tie.kind, &Unit::kind);
-        ensure(owner != model_.units.end(), "a shared tensor has an owner");
-        const std::vector<int>& own = out_.kinds[at(tie.kind)].pieces[at(tie.parameter)];
-        const std::vector<int>& here = out_.kinds[k].pieces[p];
-        ensure(own.size() == here.size(), "both uses of a shared tensor have its pieces");
-        for (std::size_t i = 0; i < here.size(); ++i) {
-          out_.reference.kinds[k].parameters[at(here[i])].tied = {
-              .unit = static_cast<int>(owner - model_.units.begin()), .parameter = own[i]};
-        }
+        if (kind.parameters[p].tied) tie_parameter(k, p, *kind.parameters[p].tied);
       }
+    }
+  }
+
+  void tie_parameter(std::size_t kind, std::size_t parameter, const Parameter::Tie& tie) {
+    const auto owner = std::ranges::find(model_.units, tie.kind, &Unit::kind);
+    ensure(owner != model_.units.end(), "a shared tensor has an owner");
+    const std::vector<int>& own = out_.kinds[at(tie.kind)].pieces[at(tie.parameter)];
+    const std::vector<int>& here = out_.kinds[kind].pieces[parameter];
+    ensure(own.size() == here.size(), "both uses of a shared tensor have its pieces");
+    for (std::size_t i = 0; i < here.size(); ++i) {
+      out_.reference.kinds[kind].parameters[at(here[i])].tied = {
+          .unit = static_cast<int>(owner - model_.units.begin()), .parameter = own[i]};
     }
   }
 

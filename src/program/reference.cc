@@ -31,6 +31,16 @@ struct BackwardPass {
   std::vector<bool> has_gradient;
 };
 
+/// The places, counted from `first`, of those of the values for which a flag is set.
+std::vector<int> places_where(const std::vector<bool>& flags, const std::vector<int>& values,
+                              int first) {
+  std::vector<int> places;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (flags[at(values[i])]) places.push_back(first + static_cast<int>(i));
+  }
+  return places;
+}
+
 BackwardPass pass_of(const ReferenceKind& kind, const std::vector<Kernel>& kernels) {
   BackwardPass pass;
   const std::vector<bool> want = wanted(kind, kernels);
@@ -41,16 +51,9 @@ BackwardPass pass_of(const ReferenceKind& kind, const std::vector<Kernel>& kerne
   for (std::size_t a = kind.applications.size(); a-- > 0;) {
     const Application& application = kind.applications[a];
     const Kernel& kernel = kernels.at(at(application.kernel));
-    std::vector<int> from;
-    std::vector<int> to;
-    for (std::size_t o = 0; o < application.outputs.size(); ++o) {
-      if (pass.has_gradient[at(application.outputs[o])]) {
-        from.push_back(kernel.inputs + static_cast<int>(o));
-      }
-    }
-    for (std::size_t i = 0; i < application.inputs.size(); ++i) {
-      if (want[at(application.inputs[i])]) to.push_back(static_cast<int>(i));
-    }
+    const std::vector<int> from =
+        places_where(pass.has_gradient, application.outputs, kernel.inputs);
+    const std::vector<int> to = places_where(want, application.inputs, 0);
     if (from.empty() || to.empty()) continue;
     std::optional<Adjoint> adjoint = adjoint_of(kernel, from, to);
     if (!adjoint) continue;

@@ -239,10 +239,8 @@ Program mixed_with_neighbours(Program program, const Rewrite& rewrite) {
       add.outputs = {ref};
       Instruction free = updating(InstructionKind::free);
       free.inputs = {theirs};
-      for (Instruction& i : std::vector<Instruction>{alloc, send, receive, add,
-                                                     scaling(kernel, ref, Rational(1, 2)), free}) {
-        c.body.push_back({std::move(i)});
-      }
+      const Instruction mean = scaling(kernel, ref, Rational(1, 2));
+      for (const Instruction& i : {alloc, send, receive, add, mean, free}) c.body.push_back({i});
     }
   }
   return program;

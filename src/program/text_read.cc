@@ -3,6 +3,7 @@
 #include <charconv>
 #include <utility>
 
+#include "program/grammar.h"
 #include "program/kernel_text.h"
 #include "program/text.h"
 #include "program/text_names.h"
@@ -13,9 +14,6 @@ namespace placet {
 namespace {
 
 constexpr std::size_t kLongestText = std::size_t{64} << 20;
-constexpr std::int64_t kLargestDegree = std::int64_t{1} << 24;
-constexpr std::int64_t kLargestExtent = std::int64_t{1} << 48;
-constexpr std::int64_t kLargestOffset = std::int64_t{1} << 40;
 
 /// Names of procedures that the text has, wherever they stand: calls may stand before them.
 void find_procedures(ProgramReader& r, Tokens ahead) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "program/grammar.h"
 #include "program/instruction_form.h"
 #include "program/text_names.h"
 #include "program/text_reader.h"
@@ -14,8 +15,6 @@ namespace {
 
 using Buffers = InstructionForm::Buffers;
 
-constexpr int kDeepest = 16;
-constexpr std::int64_t kLargestBound = std::int64_t{1} << 32;
 constexpr std::size_t kMostBuffers = 4096;
 
 const std::vector<std::string>& kind_names() {
@@ -346,7 +345,7 @@ void read_step(ProgramReader& r, std::vector<Step>& body, StepPhase& phase, int 
 }
 
 std::vector<Step> read_body(ProgramReader& r, StepPhase phase, int depth, std::vector<int>& lines) {
-  if (depth > kDeepest) r.in.refuse("stands in too many loops", "16 inside of each other");
+  if (depth > kDeepestLoops) r.in.refuse("stands in too many loops", "16 inside of each other");
   std::vector<Step> body;
   r.in.expect("{");
   while (!r.in.take("}")) {

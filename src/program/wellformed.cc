@@ -11,9 +11,7 @@ namespace placet {
 namespace {
 
 constexpr std::size_t kMostAxes = 64;
-constexpr std::int64_t kLargestDegree = std::int64_t{1} << 24;
 constexpr std::int64_t kMostDevices = std::int64_t{1} << 40;
-constexpr std::int64_t kLargestExtent = std::int64_t{1} << 48;
 
 bool is_control(char c) {
   const auto byte = static_cast<unsigned char>(c);

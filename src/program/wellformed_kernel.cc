@@ -8,7 +8,7 @@
 namespace placet {
 namespace {
 
-bool contains(const std::vector<int>& values, int value) {
+bool has_value(const std::vector<int>& values, int value) {
   return std::ranges::find(values, value) != values.end();
 }
 
@@ -116,7 +116,7 @@ class KernelGrammar {
     check_numbers(s.positions);
     check_numbers(s.reduced);
     for (int d : s.reduced) {
-      g_.require(!contains(s.result.dims, d), kernel_.dims[as_index(d)].name,
+      g_.require(!has_value(s.result.dims, d), kernel_.dims[as_index(d)].name,
                  "is combined and left");
     }
     for (const Operand& operand : s.operands) check_operand_dims(s, operand);
@@ -127,7 +127,7 @@ class KernelGrammar {
       return "is a dim of an operand of '" + cut_short(s.function) + "' that goes nowhere";
     };
     for (int d : operand.dims) {
-      g_.require(contains(s.result.dims, d) || contains(s.reduced, d) || contains(s.whole, d),
+      g_.require(has_value(s.result.dims, d) || has_value(s.reduced, d) || has_value(s.whole, d),
                  kernel_.dims[as_index(d)].name, nowhere,
                  "the result has it, it is combined, or it is seen whole");
     }

@@ -14,9 +14,6 @@
 namespace placet {
 namespace {
 
-constexpr std::int64_t kLargestOffset = std::int64_t{1} << 40;
-constexpr std::int64_t kLargestBound = std::int64_t{1} << 32;
-constexpr int kDeepest = 16;
 constexpr int kDeepestCalls = 64;
 
 struct Interval {
@@ -104,8 +101,8 @@ class BodyGrammar {
   };
 
   Measure measure(const std::vector<Step>& body, int depth, int calls) {
-    g_.require(depth <= kDeepest, "", "loops stand too deep in each other",
-               [&] { return std::to_string(kDeepest) + " at most"; });
+    g_.require(depth <= kDeepestLoops, "", "loops stand too deep in each other",
+               [&] { return std::to_string(kDeepestLoops) + " at most"; });
     Measure sum;
     for (const Step& step : body) {
       next_step();

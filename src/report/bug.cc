@@ -1,14 +1,12 @@
 #include "report/bug.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "report/json_parts.h"
 #include "report/verdict.h"
 
 namespace placet {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 bool has_words(const CheckFinding& f, const std::vector<std::string>& words) {
   std::string text;

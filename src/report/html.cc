@@ -13,12 +13,6 @@
 namespace placet {
 namespace {
 
-std::string code(std::string_view text) { return "<code>" + escaped(text) + "</code>"; }
-
-std::string fact(std::string_view name, const std::string& html) {
-  return "<dt>" + std::string(name) + "</dt><dd>" + html + "</dd>";
-}
-
 std::string modes_html(const How& how) {
   std::string text;
   for (const State state : kStates) {
@@ -147,13 +141,9 @@ std::string communication_terms_table(const Job& job, const CommunicationClass& 
                     rows);
 }
 
-std::string share_bar(Bytes part, Bytes whole) {
-  const double width = whole == Bytes() ? 0 : 100 * (part / whole);
-  return fmt::format(
-      "<svg viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\" width=\"110\" height=\"10\">"
-      "<rect class=\"track\" width=\"100\" height=\"10\"/>"
-      "<rect class=\"c-parameters\" width=\"{:.2f}\" height=\"10\"/></svg>",
-      width);
+std::string bytes_bar(Bytes part, Bytes whole) {
+  return share_bar(whole == Bytes() ? 0 : part / whole, "c-parameters",
+                   "width=\"110\" height=\"10\"");
 }
 
 std::string communication_section(const Judged& judged) {
@@ -165,7 +155,7 @@ std::string communication_section(const Judged& judged) {
     rows.push_back({escaped(fmt::format("{}", fmt::join(line.axes, " "))),
                     spaced(name_of(line.collective)), std::string(name_of(line.state)),
                     std::to_string(line.group), grouped(line.calls), human_bytes(line.sent),
-                    share_bar(line.sent, most.sent), escaped(line.link)});
+                    bytes_bar(line.sent, most.sent), escaped(line.link)});
   }
   const std::string title =
       fmt::format("Sent per device and step: {} <span class=\"soft\">{}</span>",

@@ -136,6 +136,12 @@ std::string finding_html(const char* severity, const Finding& finding) {
   return text + "</div>\n";
 }
 
+std::string code(std::string_view text) { return "<code>" + escaped(text) + "</code>"; }
+
+std::string fact(std::string_view name, const std::string& html) {
+  return "<dt>" + std::string(name) + "</dt><dd>" + html + "</dd>";
+}
+
 std::string share_bar(double part, std::string_view colour, std::string_view size) {
   return fmt::format(
       "<svg viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\" {} role=\"img\" "

@@ -35,6 +35,10 @@ std::string colour_of(MemoryCategory category);
 /// One stacked bar of a class against `scale`, with a line at `capacity` (0: none), as SVG.
 std::string memory_bar(const MemoryClass& memory, Bytes scale, Bytes capacity);
 
+/// Text as typed; a term of a list of facts with its value, which is HTML.
+std::string code(std::string_view text);
+std::string fact(std::string_view name, const std::string& html);
+
 /// A bar of a part from 0 to 1 in a colour class, on a track, as SVG; `size`: its attributes.
 std::string share_bar(double part, std::string_view colour, std::string_view size);
 

@@ -119,17 +119,23 @@ std::string legend_text(const TextStyle& style, const std::array<bool, kShadeCou
          "small letters: micro-batches of odd number\n";
 }
 
-/// The shortest pass of the first micro-batch: from its first slice on, whatever it waits for.
+/// The pass of a stage's first micro-batch, in seconds: from its first slice on, whatever it waits
+/// for.
+double first_pass(const Simulation& simulated, int stage) {
+  double sum = 0;
+  for (const Slice& slice : simulated.slices) {
+    if (slice.stage != stage || slice.lane != Lane::compute) continue;
+    if (slice.doing == Doing::send) continue;
+    if (slice.micro_batch != 0 || slice.chunk != 0) break;
+    sum += in_seconds(slice.end - slice.begin);
+  }
+  return sum;
+}
+
 Seconds shortest_pass(const Simulation& simulated) {
   double shortest = in_seconds(simulated.step);
   for (std::size_t s = 0; s < simulated.stages.size(); ++s) {
-    double sum = 0;
-    for (const Slice& slice : simulated.slices) {
-      if (slice.stage != static_cast<int>(s) || slice.lane != Lane::compute) continue;
-      if (slice.doing == Doing::send) continue;
-      if (slice.micro_batch != 0 || slice.chunk != 0) break;
-      sum += in_seconds(slice.end - slice.begin);
-    }
+    const double sum = first_pass(simulated, static_cast<int>(s));
     if (sum > 0) shortest = std::min(shortest, sum);
   }
   return seconds(shortest);

@@ -47,7 +47,7 @@ std::string choice_of(const PlanSpace& space, const Vocabulary& vocabulary, cons
   if (other.plan.micro_batch != plan.found.plan.micro_batch) {
     text = "micro-batch " + std::to_string(other.plan.micro_batch);
   }
-  const std::string recompute = recompute_text(space, other.plan);
+  std::string recompute = recompute_text(space, other.plan);
   if (recompute != plan.recompute) return recompute;
   const std::string placement = placement_text(space, vocabulary, other.plan);
   if (placement == plan.placement) return text;

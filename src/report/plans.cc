@@ -99,6 +99,7 @@ std::string neighbours_text(const PlanSheet& sheet, const TextStyle& style) {
   const PlanLine& best = sheet.plans.front();
   if (best.neighbours.empty()) return {};
   std::vector<std::vector<std::string>> rows;
+  rows.reserve(best.neighbours.size());
   for (const NeighbourLine& line : best.neighbours) {
     rows.push_back(
         {line.axis,

@@ -10,8 +10,6 @@
 namespace placet {
 namespace {
 
-std::string code(std::string_view text) { return "<code>" + escaped(text) + "</code>"; }
-
 /// Of the width of a column of bars.
 std::string bar_html(double part, std::string_view colour) {
   return share_bar(part, colour, "width=\"110\" height=\"10\"");

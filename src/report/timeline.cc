@@ -12,14 +12,14 @@
 namespace placet {
 namespace {
 
-constexpr std::size_t kBarColumns = 24;
+constexpr std::size_t kTimeBarColumns = 24;
 constexpr std::size_t kStageColumns = 16;
 constexpr std::size_t kMostStages = 16;
 
 /// Bars need room: on a narrow terminal words come first.
 std::string bar_cell(const TextStyle& style, Ink ink, double part) {
   constexpr int kNarrow = 100;
-  return style.width < kNarrow ? std::string() : bar(style, ink, part, kBarColumns);
+  return style.width < kNarrow ? std::string() : bar(style, ink, part, kTimeBarColumns);
 }
 
 double share(Seconds part, Seconds whole) { return whole > Seconds() ? part / whole : 0; }

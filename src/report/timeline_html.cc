@@ -15,8 +15,8 @@ constexpr std::size_t kColumns = 1000;
 constexpr int kRowHeight = 18;
 constexpr int kRowStep = 22;
 
-std::string fact(std::string_view name, const std::string& value) {
-  return fmt::format("<dt>{}</dt><dd>{}</dd>", name, escaped(value));
+std::string text_fact(std::string_view name, const std::string& value) {
+  return fact(name, escaped(value));
 }
 
 std::string heading_html(const Timeline& timeline) {
@@ -24,19 +24,19 @@ std::string heading_html(const Timeline& timeline) {
   const Job& job = *timeline.judged.job;
   const double devices = static_cast<double>(timeline.judged.derivation.devices);
   std::string text = "<h1>One step of " + escaped(job.model.name) + "</h1>\n<dl class=\"facts\">";
-  text += fact("placement", job.placement_text) + fact("cluster", job.cluster->name) +
-          fact("engine", job.engine_text) +
-          fact("step", human_seconds(time.step) + " estimated, " +
-                           human_seconds(timeline.simulated.step) + " simulated");
+  text += text_fact("placement", job.placement_text) + text_fact("cluster", job.cluster->name) +
+          text_fact("engine", job.engine_text) +
+          text_fact("step", human_seconds(time.step) + " estimated, " +
+                                human_seconds(timeline.simulated.step) + " simulated");
   for (const Straggler& straggler : timeline.stragglers) {
-    text += fact("straggler", fmt::format("stage {} slower by a factor of {:g}", straggler.stage,
-                                          straggler.factor));
+    text += text_fact("straggler", fmt::format("stage {} slower by a factor of {:g}",
+                                               straggler.stage, straggler.factor));
   }
-  text += fact("throughput",
-               fmt::format("{:.0f} tokens/s, {:.0f} per device", rate_of(time.tokens, time.step),
-                           rate_of(time.tokens, time.step) / devices));
-  text += fact("MFU", fmt::format("{:.1f} %", utilisation(time) * 100)) +
-          fact("bound by", binding_text(job, time));
+  text += text_fact("throughput", fmt::format("{:.0f} tokens/s, {:.0f} per device",
+                                              rate_of(time.tokens, time.step),
+                                              rate_of(time.tokens, time.step) / devices));
+  text += text_fact("MFU", fmt::format("{:.1f} %", utilisation(time) * 100)) +
+          text_fact("bound by", binding_text(job, time));
   return text + "</dl>\n";
 }
 

@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
+#include "report/json_parts.h"
 
 namespace placet {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::array kConditions = {Condition::gradient_integrity, Condition::state_consistency,
                                     Condition::update_integrity, Condition::input_integrity,
@@ -120,17 +118,19 @@ std::string finding_text(const CheckFinding& f, const TextStyle& style) {
   return text;
 }
 
-std::string verdict_text(const Verdict& verdict, const TextStyle& style) {
-  std::string text;
+std::string headline(const Verdict& verdict, const TextStyle& style) {
+  const std::string devices =
+      fmt::format("{} device{}", verdict.devices, verdict.devices == 1 ? "" : "s");
   if (verdict.equivalent) {
-    text = inked(style, Ink::green, "Equivalent") +
-           fmt::format(": two steps on {} device{} are the two steps of one device.\n\n",
-                       verdict.devices, verdict.devices == 1 ? "" : "s");
-  } else {
-    text = inked(style, Ink::red, "Not equivalent") +
-           fmt::format(": on {} device{} this is another training.\n\n", verdict.devices,
-                       verdict.devices == 1 ? "" : "s");
+    return inked(style, Ink::green, "Equivalent") + ": two steps on " + devices +
+           " are the two steps of one device.\n\n";
   }
+  return inked(style, Ink::red, "Not equivalent") + ": on " + devices +
+         " this is another training.\n\n";
+}
+
+std::string verdict_text(const Verdict& verdict, const TextStyle& style) {
+  std::string text = headline(verdict, style);
   for (const Condition c : kConditions) {
     const bool holds = verdict.holds[static_cast<std::size_t>(c)];
     text += "  " + padded(plain(c), 20) +

@@ -149,18 +149,19 @@ PlanMargin margin_on(const PlanSpace& space, const FoundPlan& plan, const std::s
   return {.what = what, .factor = kMore, .plan = judged.found.value_or(plan)};
 }
 
+void speed_up_links(Job& job, std::size_t level) {
+  for (DeviceGroup& group : job.cluster->groups) {
+    if (level >= group.levels.size()) continue;
+    group.levels[level].bandwidth = group.levels[level].bandwidth * kMore;
+    group.levels[level].all_reduce.clear();
+  }
+}
+
 void add_links(const PlanSpace& space, const FoundPlan& plan, std::vector<PlanMargin>& out) {
   const std::size_t levels = space.base().cluster->groups.front().levels.size();
   for (std::size_t l = 0; l < levels; ++l) {
     const std::string link = space.base().cluster->groups.front().levels[l].link;
-    out.push_back(margin_on(space, plan, link, [&](Job& job) {
-      for (DeviceGroup& group : job.cluster->groups) {
-        if (l < group.levels.size()) {
-          group.levels[l].bandwidth = group.levels[l].bandwidth * kMore;
-          group.levels[l].all_reduce.clear();
-        }
-      }
-    }));
+    out.push_back(margin_on(space, plan, link, [&](Job& job) { speed_up_links(job, l); }));
   }
 }
 

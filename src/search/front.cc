@@ -22,7 +22,7 @@ PlanFront front_of(const PlanSpace& space, const FoundPlan& fastest, const PlanO
     out.exact = out.exact && next.counts.exact;
     out.whole = next.plans.empty() && next.counts.exact;
     if (next.plans.empty() || !next.counts.exact) break;
-    out.plans.push_back(std::move(next.plans.front()));
+    out.plans.push_back(next.plans.front());
   }
   return out;
 }

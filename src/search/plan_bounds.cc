@@ -12,7 +12,7 @@ namespace placet {
 namespace {
 
 /// One pass of a chunk over a micro-batch.
-struct Pass {
+struct PassSums {
   double forward = 0, forward_host = 0;
   double backward = 0, backward_host = 0;
   double weights = 0;
@@ -26,15 +26,25 @@ struct Pass {
   }
 };
 
-Pass pass_of(const DeviceChunk& chunk, const WorkPair& work, const Recompute& recompute,
-             Counting counting) {
-  Pass out;
+PassSums pass_of(const DeviceChunk& chunk, const WorkPair& work, const Recompute& recompute,
+                 Counting counting) {
+  PassSums out;
   for (const KindRun& run : chunk.runs) {
     const std::int64_t again = recomputed_of(run, recompute, counting);
     out.add((*work.plain)[at(run.kind)], static_cast<double>(run.count - again));
     if (again > 0) out.add((*work.again)[at(run.kind)], static_cast<double>(again));
   }
   return out;
+}
+
+/// The pass as its device or its host is through, whichever is later.
+ChunkTime time_of(const PassSums& pass, const BoundFacts& facts) {
+  const auto whole = [&](double device, double host) {
+    return seconds(std::max(device, host) + facts.host_per_pass);
+  };
+  return {.forward = whole(pass.forward, pass.forward_host),
+          .backward = whole(pass.backward, pass.backward_host),
+          .backward_weight = seconds(pass.weights)};
 }
 
 /// What is left of messages beside `room` seconds of work, as the step's time counts it.
@@ -79,7 +89,7 @@ void StepBound::add_device(std::size_t device, const Given& given) {
   double last_backward = 0;
   for (std::size_t c = 0; c < chunks.size(); ++c) {
     const DeviceChunk& chunk = chunks[c];
-    const Pass pass = pass_of(chunk, given.work, given.recompute, given.counting);
+    const PassSums pass = pass_of(chunk, given.work, given.recompute, given.counting);
     const double units = std::max(1, chunk.count);
     const auto whole = [&](double device_time, double host_time, double sent) {
       const double busy = std::max(device_time, host_time) + facts_.host_per_pass;
@@ -154,13 +164,7 @@ double least_flow(const BoundFacts& facts, const PipelineShape& pipeline, const 
   for (const std::vector<DeviceChunk>& chunks : pipeline.devices) {
     std::vector<ChunkTime>& times = flow.devices.emplace_back();
     for (const DeviceChunk& chunk : chunks) {
-      const Pass pass = pass_of(chunk, work, recompute, Counting::exact);
-      const auto whole = [&](double device, double host) {
-        return seconds(std::max(device, host) + facts.host_per_pass);
-      };
-      times.push_back({.forward = whole(pass.forward, pass.forward_host),
-                       .backward = whole(pass.backward, pass.backward_host),
-                       .backward_weight = seconds(pass.weights)});
+      times.push_back(time_of(pass_of(chunk, work, recompute, Counting::exact), facts));
     }
   }
   return in_seconds(pipeline_time(flow).whole) + facts.host_per_step;

@@ -66,25 +66,27 @@ std::shared_ptr<const CostedWork> PlanCosts::work(const WorkShape& shape) {
 }
 
 std::shared_ptr<const CostedWork> PlanCosts::recomputed(const CostedWork& work) {
-  return recomputed_.get(key_of(work.shape), [&] {
-    CostedWork out = work;
-    const std::vector<RecomputeWord>& words = space_.choices().recompute;
-    for (std::size_t w = 0; w < words.size(); ++w) {
-      const Recompute& own = words[w].recompute;
-      const auto same = std::ranges::find_if(
-          words, [&](const RecomputeWord& other) { return are_same(other.recompute, own); });
-      const auto s = static_cast<std::size_t>(same - words.begin());
-      if (own.kind == Recompute::Kind::none) {
-        out.again.push_back(out.plain);
-      } else if (s < w) {
-        out.again.push_back(out.again[s]);
-      } else {
-        out.again.push_back(
-            recomputed_costs(space_, work.shape, static_cast<std::int16_t>(w), benches_.local()));
-      }
+  return recomputed_.get(key_of(work.shape), [&] { return make_recomputed(work); });
+}
+
+CostedWork PlanCosts::make_recomputed(const CostedWork& work) {
+  CostedWork out = work;
+  const std::vector<RecomputeWord>& words = space_.choices().recompute;
+  for (std::size_t w = 0; w < words.size(); ++w) {
+    const Recompute& own = words[w].recompute;
+    const auto same = std::ranges::find_if(
+        words, [&](const RecomputeWord& other) { return are_same(other.recompute, own); });
+    const auto s = static_cast<std::size_t>(same - words.begin());
+    if (own.kind == Recompute::Kind::none) {
+      out.again.push_back(out.plain);
+    } else if (s < w) {
+      out.again.push_back(out.again[s]);
+    } else {
+      out.again.push_back(
+          recomputed_costs(space_, work.shape, static_cast<std::int16_t>(w), benches_.local()));
     }
-    return out;
-  });
+  }
+  return out;
 }
 
 /// Measured rates of messages fall by up to 0.2 % where they should rise with their size.
@@ -109,19 +111,21 @@ std::shared_ptr<const StateCosts> PlanCosts::states(const Plan& plan) {
 }
 
 std::shared_ptr<const std::vector<PipelineChoice>> PlanCosts::pipelines(std::int32_t degree) {
-  return pipelines_.get(degree, [&] {
-    std::vector<PipelineChoice> out;
-    for (const std::int16_t word : space_.words_of(AxisRole::layer, degree)) {
-      const auto splits = static_cast<std::int16_t>(space_.splits_of(degree, word).size());
-      for (std::int16_t split = 0; split < splits; ++split) {
-        out.push_back({.schedule = word,
-                       .split = split,
-                       .shape = std::make_shared<const PipelineShape>(
-                           pipeline_shape(space_, degree, word, split, benches_.local().job))});
-      }
+  return pipelines_.get(degree, [&] { return make_pipelines(degree); });
+}
+
+std::vector<PipelineChoice> PlanCosts::make_pipelines(std::int32_t degree) {
+  std::vector<PipelineChoice> out;
+  for (const std::int16_t word : space_.words_of(AxisRole::layer, degree)) {
+    const auto splits = static_cast<std::int16_t>(space_.splits_of(degree, word).size());
+    for (std::int16_t split = 0; split < splits; ++split) {
+      out.push_back({.schedule = word,
+                     .split = split,
+                     .shape = std::make_shared<const PipelineShape>(
+                         pipeline_shape(space_, degree, word, split, benches_.local().job))});
     }
-    return out;
-  });
+  }
+  return out;
 }
 
 PlanCosts::FlowKey PlanCosts::flow_key(const CostedWork& work, const Plan& plan,

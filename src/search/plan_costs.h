@@ -85,6 +85,8 @@ class PlanCosts {
   static FlowKey flow_key(const CostedWork& work, const Plan& plan,
                           const PlanSpace::Recomputation& choice);
   CostedWork make_work(const WorkShape& shape);
+  CostedWork make_recomputed(const CostedWork& work);
+  std::vector<PipelineChoice> make_pipelines(std::int32_t degree);
 
   const PlanSpace& space_;
   BoundFacts facts_;

@@ -34,25 +34,31 @@ std::vector<std::int16_t> chosen(std::size_t count, const std::vector<bool>& all
   return out;
 }
 
-/// Appends to `out` all ways to share `left` among the roles from `role` on.
-void add_meshes(const PlanSpace& space, std::span<const bool> useful, std::size_t role,
-                std::int64_t left, Degrees& degrees, std::vector<Degrees>& out) {
-  const auto own = static_cast<AxisRole>(role);
-  const auto fixed = space.constraints().degrees.find(own);
-  const bool is_fixed = fixed != space.constraints().degrees.end();
-  if (role + 1 == degrees.size()) {
-    if (is_fixed && fixed->second != left) return;
-    if (left > 1 && !useful[role]) return;
-    degrees[role] = static_cast<std::int32_t>(left);
-    out.push_back(degrees);
-    return;
+/// The meshes that constraints allow, over roles that have a use.
+struct MeshList {
+  const PlanSpace& space;
+  std::span<const bool> useful;
+  std::vector<Degrees>& out;
+
+  /// Appends all ways to share `left` among the roles from `role` on.
+  void add(std::size_t role, std::int64_t left, Degrees& degrees) const {
+    const auto own = static_cast<AxisRole>(role);
+    const auto fixed = space.constraints().degrees.find(own);
+    const bool is_fixed = fixed != space.constraints().degrees.end();
+    if (role + 1 == degrees.size()) {
+      if (is_fixed && fixed->second != left) return;
+      if (left > 1 && !useful[role]) return;
+      degrees[role] = static_cast<std::int32_t>(left);
+      out.push_back(degrees);
+      return;
+    }
+    for (const std::int64_t d : divisors_of(left)) {
+      if (is_fixed ? d != fixed->second : d > 1 && !useful[role]) continue;
+      degrees[role] = static_cast<std::int32_t>(d);
+      add(role + 1, left / d, degrees);
+    }
   }
-  for (const std::int64_t d : divisors_of(left)) {
-    if (is_fixed ? d != fixed->second : d > 1 && !useful[role]) continue;
-    degrees[role] = static_cast<std::int32_t>(d);
-    add_meshes(space, useful, role + 1, left / d, degrees, out);
-  }
-}
+};
 
 }  // namespace
 
@@ -95,7 +101,7 @@ std::vector<Degrees> PlanSpace::meshes() const {
       [&](std::int16_t s) { return choices_.states[static_cast<std::size_t>(s)].splits; });
   std::vector<Degrees> out;
   Degrees degrees{};
-  add_meshes(*this, useful, 0, devices_, degrees, out);
+  MeshList{*this, useful, out}.add(0, devices_, degrees);
   // Replicas of groups of one device are what the batch axis is there for.
   std::erase_if(out, [&](const Degrees& d) {
     if (d[at(AxisRole::replica)] > 1 && d[at(AxisRole::batch)] == 1) return true;

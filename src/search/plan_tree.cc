@@ -93,14 +93,18 @@ std::vector<PlanTree::Node> PlanTree::roots() const {
 void PlanTree::add_words(Node root, std::vector<Node>& out) const {
   const Degrees& degrees = root.plan.degrees;
   for (const std::int16_t a : space_.words_of(AxisRole::sequence, degrees[3])) {
+    root.plan.attention = a;
     for (const std::int16_t e : space_.words_of(AxisRole::expert, degrees[4])) {
-      for (const std::int16_t t : space_.words_of(AxisRole::tensor, degrees[5])) {
-        root.plan.attention = a;
-        root.plan.expert = e;
-        root.plan.tensor = t;
-        out.push_back(root);
-      }
+      root.plan.expert = e;
+      add_tensor_words(root, out);
     }
+  }
+}
+
+void PlanTree::add_tensor_words(Node& root, std::vector<Node>& out) const {
+  for (const std::int16_t t : space_.words_of(AxisRole::tensor, root.plan.degrees[5])) {
+    root.plan.tensor = t;
+    out.push_back(root);
   }
 }
 
@@ -273,6 +277,17 @@ PlanTree::Result PlanTree::open_mesh(const Node& node) const {
   return out;
 }
 
+template <class Visit>
+void PlanTree::for_each_state(const Degrees& mesh, Plan& plan, Visit&& visit) const {
+  for (const std::int16_t state : space_.states_of(mesh)) {
+    plan.state = state;
+    for (const std::int16_t offload : space_.offloads()) {
+      plan.offload = offload;
+      visit();
+    }
+  }
+}
+
 void PlanTree::bound_meshes(const CostedWork& work, Node& node) const {
   const WholeModel model{.units = costs_->units(),
                          .work = work.all,
@@ -297,14 +312,8 @@ void PlanTree::bound_meshes(const CostedWork& work, Node& node) const {
   for (const Degrees& mesh : *node.meshes) {
     plan.degrees = mesh;
     for (const std::int16_t order : space_.orders_of(mesh)) {
-      for (const std::int16_t state : space_.states_of(mesh)) {
-        for (const std::int16_t offload : space_.offloads()) {
-          plan.order = order;
-          plan.state = state;
-          plan.offload = offload;
-          add();
-        }
-      }
+      plan.order = order;
+      for_each_state(mesh, plan, add);
     }
   }
   node.states = std::make_shared<const std::vector<StateChoice>>(std::move(choices));

@@ -132,6 +132,7 @@ class PlanTree {
   using Result = Opened<Node, FoundPlan>;
 
   void add_words(Node root, std::vector<Node>& out) const;
+  void add_tensor_words(Node& root, std::vector<Node>& out) const;
   WorkShape shape_of(const Plan& plan, const WorkGroup& group) const;
   double samples_of_a_device(const WorkShape& shape) const;
   Result open_shape(const Node& node) const;
@@ -162,6 +163,9 @@ class PlanTree {
 
   double fastest_pipeline(const CostedWork& work, const Plan& mesh) const;
   void bound_meshes(const CostedWork& work, Node& node) const;
+  /// Calls visit for every state and offload of the mesh, set in `plan`.
+  template <class Visit>
+  void for_each_state(const Degrees& mesh, Plan& plan, Visit&& visit) const;
   StepCosts messages_of(const PipelineShape& pipeline, const Job& job) const;
   std::string broken_rule(const Job& job) const;
   std::int64_t leaves_of_pipelines(std::int32_t degree) const;

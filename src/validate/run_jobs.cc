@@ -27,28 +27,35 @@ std::string sharding_term(const RunFacts& facts, const RunLayout& layout) {
   return layout.sharding_terms[static_cast<std::size_t>(facts.sharding_stage)];
 }
 
+std::string axis_with(const std::string& axis, std::int64_t degree, const std::string& how) {
+  return degree > 1 ? axis + "=" + std::to_string(degree) + how : std::string();
+}
+
+std::string data_text(const RunFacts& facts, const RunLayout& layout) {
+  const RunDegrees& degrees = facts.degrees;
+  const std::string how = ":" + sharding_term(facts, layout);
+  const bool groups_shards = facts.shard_group > 0 && facts.shard_group < degrees.data;
+  if (groups_shards && degrees.expert == 1) {
+    const std::string groups = std::to_string(degrees.data / facts.shard_group);
+    return "rep=" + groups + ":" + layout.sharding_terms.front() + " " +
+           axis_with("dp", facts.shard_group, how);
+  }
+  // Experts lie along the innermost part of the data-parallel ranks.
+  if (degrees.expert == 1) return axis_with("dp", degrees.data, how);
+  return axis_with("dp", degrees.data * degrees.context / degrees.expert, how);
+}
+
 std::string axis_text(const std::string& axis, const RunFacts& facts, const RunLayout& layout,
                       const std::string& schedule_word) {
   const RunDegrees& degrees = facts.degrees;
   const auto spell = [&axis](std::int64_t degree, const std::string& how) {
-    return degree > 1 ? axis + "=" + std::to_string(degree) + how : std::string();
+    return axis_with(axis, degree, how);
   };
   if (axis == "pp") {
     const std::string shares = facts.stage_blocks.empty() ? "" : "[" + facts.stage_blocks + "]";
     return spell(degrees.layer, shares + ":" + schedule_word);
   }
-  const bool groups_shards = facts.shard_group > 0 && facts.shard_group < degrees.data;
-  if (axis == "dp" && groups_shards && degrees.expert == 1) {
-    const std::string groups = std::to_string(degrees.data / facts.shard_group);
-    return "rep=" + groups + ":" + layout.sharding_terms.front() + " " +
-           spell(facts.shard_group, ":" + sharding_term(facts, layout));
-  }
-  // Experts lie along the innermost part of the data-parallel ranks.
-  if (axis == "dp") {
-    return spell(degrees.data * degrees.context / degrees.expert /
-                     (degrees.expert > 1 ? 1 : degrees.context),
-                 ":" + sharding_term(facts, layout));
-  }
+  if (axis == "dp") return data_text(facts, layout);
   if (axis == "cp") {
     if (degrees.expert > 1) return "";
     return spell(degrees.context, ":" + layout.context_term + "+" + sharding_term(facts, layout));
