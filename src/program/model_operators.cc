@@ -75,12 +75,12 @@ void add_linear(KindBuilder& unit, const Operator& op) {
       if (std::ranges::find(in, d) != in.end()) marked.push_back(d);
     }
     const std::string row = k.list(experts) + k.list(out, marked) + k.list(in);
-    const std::string weights = bracket(row);
-    k.input("w" + n + weights);
+    const std::string weights = ("w" + n).append(bracket(row));
+    k.input(weights);
     const Dims lead = without(unit.dims_at(x), in);
-    const std::string result = bracket(k.list(lead) + k.list(out, marked));
-    k.output("y" + n + result);
-    k.line("y" + n + result + " = x" + k.list(unit.dims_at(x)) + " * w" + n + weights);
+    const std::string result = ("y" + n).append(bracket(k.list(lead) + k.list(out, marked)));
+    k.output(result);
+    k.line((result + " = x").append(k.list(unit.dims_at(x))).append(" * ").append(weights));
     inputs.push_back(w);
     outputs.push_back(y);
     ensure(unit.dims_at(y).size() == lead.size() + out.size(),
@@ -110,7 +110,7 @@ void add_joined_linear(KindBuilder& unit, const Operator& op) {
     const std::string term = "x" + n + k.list(unit.dims_at(x));
     k.input(term);
     k.input(columns);
-    sum += (i == 0 ? "" : " + ") + term + " * " + columns;
+    sum.append(i == 0 ? "" : " + ").append(term).append(" * ").append(columns);
     result = "y" + bracket(k.list(without(unit.dims_at(x), in)) + k.list(out, marked));
     inputs.push_back(x);
     inputs.push_back(unit.parameter(op.parameters[0], joined(out, in)));
@@ -147,11 +147,49 @@ void add_bias(KindBuilder& unit, const Operator& op) {
   }
 }
 
+/// A norm of heads that lie side by side along one dim: the statistics of each, and the weights that
+/// all share, are looked up by where an entry stands.
+void add_norm_of_heads(KindBuilder& unit, const Operator& op) {
+  const int x = unit.value_of(op.inputs[0]);
+  const int q = unit.value_of(op.internals.at(internal::kNormStatistics));
+  const int y = unit.value_of(op.outputs[0]);
+  const Dims entries = without(unit.dims_at(x), unit.dims_at(q));
+  const Dims heads = without(unit.dims_at(q), unit.dims_at(x));
+  KernelWriter stat = unit.writer("norm-sum");
+  const std::string from = "x" + stat.list(unit.dims_at(x));
+  const std::string sums = "q" + stat.list(unit.dims_at(q));
+  stat.input(from);
+  stat.output(sums);
+  stat.line(sums + " = power-of-head(" + from + "; whole" + unit.names(entries) + "; at" +
+            unit.names(heads) + ")");
+  unit.apply(stat, {x}, {q});
+  KernelWriter k = unit.writer("norm");
+  const std::string dims = k.list(unit.dims_at(x));
+  std::vector<int> inputs{x, q};
+  k.input("x" + dims);
+  k.input("q" + k.list(unit.dims_at(q)));
+  k.output("y" + dims);
+  Dims whole = heads;
+  std::string operands = "x" + dims + ", q" + k.list(unit.dims_at(q));
+  for (std::size_t i = 0; i < op.parameters.size(); ++i) {
+    const int w = unit.whole_parameter(op.parameters[i]);
+    const std::string name = (i == 0 ? "w" : "b") + k.list(unit.dims_at(w));
+    inputs.push_back(w);
+    k.input(name);
+    operands.append(", ").append(name);
+    whole = with(whole, without(unit.dims_at(w), unit.dims_at(x)));
+  }
+  k.line("y" + dims + " = normal-of-head(" + operands + "; whole" + unit.names(whole) + "; at" +
+         unit.names(entries) + ")");
+  unit.apply(k, inputs, {y});
+}
+
 /// Nothing is assumed of a norm but that it depends on an entry and on a sum over its dims.
 void add_norm(KindBuilder& unit, const Operator& op) {
   const int x = unit.value_of(op.inputs[0]);
   const int q = unit.value_of(op.internals.at(internal::kNormStatistics));
   const int y = unit.value_of(op.outputs[0]);
+  if (!without(unit.dims_at(q), unit.dims_at(x)).empty()) return add_norm_of_heads(unit, op);
   KernelWriter stat = unit.writer("norm-sum");
   const std::string reduced = unit.names(without(unit.dims_at(x), unit.dims_at(q)));
   stat.input("x" + stat.list(unit.dims_at(x)));
@@ -423,8 +461,6 @@ void add_recurrence(KindBuilder& unit, const Operator& op) {
   for (int v : op.inputs) add(unit.value_of(v));
   for (int p : op.parameters) add(unit.whole_parameter(p));
   k.output("y" + k.list(unit.dims_at(y)));
-  for (int d : without(unit.dims_at(y), all))
-    k.line("dim " + k.named(d) + " like " + k.named(all.back()));
   const Dims whole = with({unit.token()}, without(all, unit.dims_at(y)));
   k.line("y" + k.list(unit.dims_at(y)) + " = " + std::string(name_of(op.kind)) + "(" + operands +
          "; whole" + unit.names(whole) + ")");

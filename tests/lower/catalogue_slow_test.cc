@@ -1,7 +1,11 @@
 // The whole list, and how long it is.
 #include <gtest/gtest.h>
 
+#include "catalog/model_catalog.h"
 #include "lower/catalogue_jobs.h"
+#include "lower/lower.h"
+#include "program/text.h"
+#include "program/wellformed.h"
 #include "units/error.h"
 
 namespace placet::testing {
@@ -25,6 +29,24 @@ TEST(WholeCatalogue, IsEquivalentAndEqual) {
   }
   std::printf("%d jobs proved and run\n", proved);
   EXPECT_GE(proved, 300);
+}
+
+TEST(WholeCatalogue, ReadsBackInFullSize) {
+  int read = 0;
+  for (const std::string& model : model_names(find_catalog())) {
+    for (const char* placement : {"dp=2:zero1 tp=2:tp", "pp=2:1f1b dp=2:zero3"}) {
+      try {
+        const Program program = lower(load({model, placement}));
+        require_wellformed(program, {.where = "program"});
+        EXPECT_TRUE(program_from(to_text(program), "program") == program) << model;
+        ++read;
+      } catch (const InputError& refused) {
+        const std::string why = refused.what();
+        EXPECT_NE(why.find("no step program yet"), std::string::npos) << model << ": " << why;
+      }
+    }
+  }
+  EXPECT_GE(read, 250);
 }
 
 }  // namespace
