@@ -57,12 +57,74 @@ std::vector<TensorEntry> list_tensors(const Model& model) {
   return entries;
 }
 
+namespace {
+
+/// Sum over attention operators of heads x head size: scores take that of queries, the sum of
+/// values that of values; their mean counts.
+double attention_width(const UnitKind& kind) {
+  const auto width_of = [&](int value) {
+    std::int64_t width = 1;
+    for (const Dim& dim : kind.values.at(static_cast<std::size_t>(value)).dims) {
+      const bool counts = dim.index != Index::sample && dim.index != Index::token;
+      if (counts) width = checked_multiply(width, dim.size);
+    }
+    return width;
+  };
+  double width = 0;
+  for (const Operator& op : kind.operators) {
+    if (op.kind != OpKind::attention) continue;
+    const std::int64_t both = checked_add(width_of(op.inputs.at(0)), width_of(op.outputs.at(0)));
+    width += static_cast<double>(both / 2);
+  }
+  return width;
+}
+
+/// What a token's model FLOPs are products of.
+struct Factors {
+  double weights = 0;  // that compute
+  double trained = 0;  // of these
+  double attention = 0;
+  bool is_trained = false;  // some tensor is, one that is looked up included
+
+  void add(const Factors& other) {
+    weights += other.weights;
+    trained += other.trained;
+    attention += other.attention;
+    is_trained = is_trained || other.is_trained;
+  }
+};
+
+Factors factors_of(const UnitKind& kind, std::int64_t experts_per_token) {
+  if (kind.role == UnitRole::mtp) return {};  // modules that predict further tokens do not count
+  Factors out{.attention = attention_width(kind)};
+  for (const Parameter& p : kind.parameters) {
+    const auto used = static_cast<double>(computing_elements(kind, p, experts_per_token));
+    out.weights += used;
+    if (p.trainable) out.trained += used;
+    out.is_trained = out.is_trained || p.trainable;
+  }
+  return out;
+}
+
+}  // namespace
+
 FlopsPerToken flops_per_token(const Model& model, std::int64_t sequence) {
-  const double parameters = static_cast<double>(count_parameters(model).active_without_embedding);
-  const double attention =
-      static_cast<double>(model.figures.attention_width) * static_cast<double>(sequence);
-  return {.forward = flops(2 * parameters + 4 * attention),
-          .training = flops(6 * parameters + 12 * attention)};
+  std::vector<Factors> kinds;
+  kinds.reserve(model.kinds.size());
+  for (const UnitKind& kind : model.kinds) {
+    kinds.push_back(factors_of(kind, model.figures.experts_per_token));
+  }
+  Factors all;
+  Factors reached;  // of the units that backward goes through
+  for (const Unit& unit : model.units) {
+    const Factors& own = kinds.at(static_cast<std::size_t>(unit.kind));
+    all.add(own);
+    if (own.is_trained || reached.is_trained) reached.add(own);
+  }
+  const auto s = static_cast<double>(sequence);
+  const double forward = 2 * all.weights + 4 * s * all.attention;
+  const double backward = 2 * reached.weights + 8 * s * reached.attention + 2 * reached.trained;
+  return {.forward = flops(forward), .training = flops(forward + backward)};
 }
 
 }  // namespace placet

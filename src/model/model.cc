@@ -75,7 +75,7 @@ ParameterCounts count_parameter(const UnitKind& kind, const Parameter& p,
   return {.total = owned,
           .active = p.tied ? 0 : used,
           .trainable = p.trainable ? owned : 0,
-          .active_without_embedding = is_looked_up(kind, p) ? 0 : used};
+          .active_without_embedding = computing_elements(kind, p, experts_per_token)};
 }
 
 ParameterCounts count_kind(const UnitKind& kind, std::int64_t experts_per_token) {
@@ -176,6 +176,11 @@ std::int64_t elements_of(const std::vector<Dim>& dims) {
   std::int64_t product = 1;
   for (const Dim& dim : dims) product = checked_multiply(product, dim.size, "elements");
   return product;
+}
+
+std::int64_t computing_elements(const UnitKind& kind, const Parameter& p,
+                                std::int64_t experts_per_token) {
+  return is_looked_up(kind, p) ? 0 : active_elements(p, elements_of(p.dims), experts_per_token);
 }
 
 ParameterCounts count_parameters(const Model& model) {

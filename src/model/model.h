@@ -239,6 +239,11 @@ struct ParameterCounts {
   friend bool operator==(const ParameterCounts&, const ParameterCounts&) = default;
 };
 
+/// Elements of a parameter that one token's products take: of a stack of experts those that it
+/// visits, of a table that is looked up none.
+std::int64_t computing_elements(const UnitKind& kind, const Parameter& p,
+                                std::int64_t experts_per_token);
+
 /// Exact counts over all units; MTP modules are not in `active`.
 ParameterCounts count_parameters(const Model& model);
 

@@ -130,8 +130,9 @@ std::string timeline_json(const Timeline& timeline) {
       {"mfu", utilisation(time)},
       {"hfu", possible > 0 ? time.hardware_flops / possible : 0},
       {"mfu_convention",
-       "6 per active non-embedding parameter and token plus 12 L d s of attention, over the dense "
-       "bf16 peak"},
+       "6 per active non-embedding parameter and token plus 12 L d s of attention, less what "
+       "backward has no need of (4 per frozen parameter; below the first trained unit 2, and 4 L d "
+       "s), over the dense bf16 peak"},
       {"hfu_convention",
        "what the kernels compute, recomputation and causal halves as they are, over the dense bf16 "
        "peak"},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/adapt.h"
 #include "model/build.h"
 #include "model/shapes.h"
 
@@ -52,6 +53,25 @@ TEST(ListingTest, FlopsPerToken) {
   const FlopsPerToken flops_10 = flops_per_token(build_model(small_llama(2)), 10);
   EXPECT_EQ(flops_10.training, flops(6 * 1128 + 1920));
   EXPECT_EQ(flops_10.forward, flops(2 * 1128 + 640));
+}
+
+// As above, with adapters of rank 2 beside q and o of both blocks, each 8 x 8: 2 x (2 x 8 + 8 x 2)
+// per block, 128 in all. They alone are trained; their gradients pass the head and both blocks.
+TEST(ListingTest, FrozenWeightsHaveNoGradients) {
+  const std::vector<std::string> patterns = {"q", "o"};
+  const FlopsPerToken flops_10 =
+      flops_per_token(with_lora(build_model(small_llama(2)), 2, patterns), 10);
+  EXPECT_EQ(flops_10.forward, flops(2 * (1128 + 128) + 640));
+  EXPECT_EQ(flops_10.training, flops(4 * (1128 + 128) + 2 * 128 + 1920));
+}
+
+// Only the head of 128 is trained: backward ends in its unit, the final norm of 8 included.
+TEST(ListingTest, BackwardEndsAtTheFirstTrainedUnit) {
+  const std::vector<std::string> below = {"embed*", "b.*", "norm*"};
+  const FlopsPerToken flops_10 =
+      flops_per_token(with_frozen(build_model(small_llama(2)), below), 10);
+  EXPECT_EQ(flops_10.forward, flops(2 * 1128 + 640));
+  EXPECT_EQ(flops_10.training, flops(2 * 1128 + 640 + 2 * 136 + 2 * 128));
 }
 
 }  // namespace
