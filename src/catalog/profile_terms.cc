@@ -35,21 +35,53 @@ Comparison read_comparison(const Reader& reader) {
   return comparison;
 }
 
+// One cut, or a list of which any will do.
+std::vector<Cut> read_cuts(const Reader& reader) {
+  if (reader.is_text()) return {read_cut(reader)};
+  std::vector<Cut> cuts;
+  for (const Reader& item : reader.items()) cuts.push_back(read_cut(item));
+  if (cuts.empty()) reader.fail("names no cut", "a cut, or a list of cuts");
+  return cuts;
+}
+
+std::vector<Mode> read_modes(const Reader& reader) {
+  std::vector<Mode> modes;
+  for (const Reader& mode : reader.items()) {
+    modes.push_back(read_enum<Mode>(mode, kModeCount, symbol_of));
+  }
+  if (modes.empty()) reader.fail("names no mode", "a list of modes");
+  return modes;
+}
+
+// Of one axis: by state, its modes.
+void read_states(const Reader& reader, When& when) {
+  std::vector<std::string> names;
+  names.reserve(4);
+  for (int s = 0; s < 4; ++s) names.emplace_back(name_of(static_cast<State>(s)));
+  reader.allow(names);
+  for (std::size_t s = 0; s < names.size(); ++s) {
+    const auto modes = reader.find(names[s]);
+    if (!modes) continue;
+    when.states.push_back({.state = static_cast<State>(s), .modes = read_modes(*modes)});
+  }
+  if (when.states.empty()) reader.fail("names no state", "states with their modes");
+}
+
 // The part of a condition that speaks of axes.
 void read_axes(const Reader& reader, When& when) {
-  if (const auto cut = reader.find("cut")) when.cut = read_cut(*cut);
+  if (const auto cut = reader.find("cut")) when.cuts = read_cuts(*cut);
   if (const auto above = reader.find("degree_above")) {
     when.degree_above = above->whole({0, 1'000'000'000});
   }
   when.absent = read_flag(reader, "absent").value_or(false);
-  if (const auto state = reader.find("state")) {
-    when.state = read_enum<State>(*state, 4, [](State s) { return name_of(s); });
+  const auto state = reader.find("state");
+  if (state || reader.has("modes")) {
+    const State own = read_enum<State>(reader.at("state"), 4, [](State s) { return name_of(s); });
+    when.states.push_back({.state = own, .modes = read_modes(reader.at("modes"))});
   }
-  if (const auto modes = reader.find("modes")) {
-    if (!when.state) reader.at("state");
-    for (const Reader& mode : modes->items()) {
-      when.modes.push_back(read_enum<Mode>(mode, kModeCount, symbol_of));
-    }
+  if (const auto states = reader.find("states")) {
+    if (state) reader.fail("has both 'state' and 'states'", "one of the two");
+    read_states(*states, when);
   }
 }
 
@@ -84,6 +116,7 @@ When read_when(const Reader& reader) {
                 "absent",
                 "state",
                 "modes",
+                "states",
                 "first_stage",
                 "last_stage",
                 "accumulates",

@@ -139,13 +139,19 @@ bool placement_part_holds(const When& when, const Job& job) {
   return when.schedule_beyond.empty() || works_beyond(when.schedule_beyond, job);
 }
 
+/// The part of a condition that asks what is computed twice.
+bool recomputation_holds(const When& when, const Job& job) {
+  const bool whole = recomputes_whole_units(job);
+  if (when.recomputes && *when.recomputes != whole) return false;
+  const bool some = whole || job.recompute.kind != Recompute::Kind::none;
+  return !when.recomputes_some || *when.recomputes_some == some;
+}
+
 /// The part of a condition that asks how a step is trained.
 bool training_part_holds(const When& when, const Job& job) {
   if (when.accumulates && *when.accumulates != (micro_batches_per_step(job) > 1)) return false;
   if (when.compute && *when.compute != job.precision.compute) return false;
-  if (when.recomputes && *when.recomputes != recomputes_whole_units(job)) return false;
-  const bool some = recomputes_whole_units(job) || job.recompute.kind != Recompute::Kind::none;
-  if (when.recomputes_some && *when.recomputes_some != some) return false;
+  if (!recomputation_holds(when, job)) return false;
   if (when.clips && *when.clips != job.clips_by_global_norm) return false;
   const bool drops = job.routing.kind == Routing::Kind::capacity;
   if (when.drops_tokens && *when.drops_tokens != drops) return false;
@@ -167,16 +173,21 @@ bool job_part_holds(const When& when, const Job& job) {
   return !when.compares || holds(*when.compares, job);
 }
 
+/// Whether the part of a condition that speaks of axes speaks of this one.
+bool is_meant(const When& when, const AxisPlacement& axis) {
+  const bool cut =
+      when.cuts.empty() || std::ranges::any_of(when.cuts, [&](Cut c) { return cuts(axis, c); });
+  return cut && std::ranges::all_of(when.states, [&](const StateInModes& s) {
+           return std::ranges::find(s.modes, axis.how.modes[s.state]) != s.modes.end();
+         });
+}
+
 /// Product of the degrees along which a device class differs as the condition asks. Saturates: the
 /// product is only compared.
 std::int64_t degree_of(const When& when, const Placement& placement) {
   std::int64_t degree = 1;
   for (const AxisPlacement& axis : placement.axes) {
-    if (when.cut && !cuts(axis, *when.cut)) continue;
-    const bool in_mode =
-        !when.state ||
-        std::ranges::find(when.modes, axis.how.modes[*when.state]) != when.modes.end();
-    if (in_mode && __builtin_mul_overflow(degree, axis.degree, &degree)) return INT64_MAX;
+    if (is_meant(when, axis)) degree = saturating_multiply(degree, axis.degree);
   }
   return degree;
 }
@@ -271,7 +282,7 @@ bool holds(const When& when, const Job& job, const StageFacts& stage) {
   if (when.first_stage && *when.first_stage != stage.first) return false;
   if (when.last_stage && *when.last_stage != stage.last) return false;
   if (!job_part_holds(when, job)) return false;
-  if (!when.cut && !when.state) return true;
+  if (when.cuts.empty() && when.states.empty()) return true;
   return (degree_of(when, job.placement) > when.degree_above) != when.absent;
 }
 

@@ -94,14 +94,20 @@ struct Comparison {
   friend bool operator==(const Comparison&, const Comparison&) = default;
 };
 
+/// A state lives in one of these modes.
+struct StateInModes {
+  State state = State::parameters;
+  std::vector<Mode> modes;
+  friend bool operator==(const StateInModes&, const StateInModes&) = default;
+};
+
 /// A condition on placement, job and device class; every part that is given must hold.
 /// Cut::expert speaks of the axes along which experts are divided, whatever dense work sees there.
 struct When {
-  std::optional<Cut> cut;         // some axis with this cut ...
-  std::int64_t degree_above = 1;  // ... and a product of degrees above this
-  bool absent = false;            // instead: no such axis
-  std::optional<State> state;     // ... along which this state ...
-  std::vector<Mode> modes;        // ... lives in one of these modes
+  std::vector<Cut> cuts;             // some axis with one of these cuts ...
+  std::int64_t degree_above = 1;     // ... and a product of degrees above this
+  bool absent = false;               // instead: no such axis
+  std::vector<StateInModes> states;  // ... along which all of this holds
   std::optional<bool> first_stage;
   std::optional<bool> last_stage;
   std::optional<bool> accumulates;       // more than one micro-batch

@@ -135,7 +135,7 @@ TEST(ProfileTest, OwnTermsMessagesAndRefusals) {
   EXPECT_EQ(profile.messages[0].over, (std::vector<Cut>{Cut::batch, Cut::tensor}));
   EXPECT_EQ(profile.messages[0].count.factor, Rational(2));
   ASSERT_EQ(profile.refusals.size(), 1U);
-  EXPECT_EQ(profile.refusals[0].when[0].cut, Cut::expert);
+  EXPECT_EQ(profile.refusals[0].when[0].cuts, std::vector{Cut::expert});
   EXPECT_EQ(value_of(profile, "refusals.no experts").substr(0, 9), "{\"cure\":\"");
 }
 
@@ -143,16 +143,21 @@ TEST(ProfileTest, ConditionsOfRefusals) {
   const Engines engines;
   engines.write("x", "1", R"(, "refusals": [{"what": "w", "cure": "c", "source": "s", "when": [
       {"offloads": "optimizer", "partly": true}, {"divides_checkpoints": true},
-      {"exchanges_heads": false}, {"schedule_beyond": ["a", "b"]}, {"recomputes_some": true}]}])");
+      {"exchanges_heads": false}, {"schedule_beyond": ["a", "b"]}, {"recomputes_some": true},
+      {"cut": ["batch", "sequence"],
+       "states": {"gradients": ["R"], "parameters": ["S*", "O"]}}]}])");
   const Profile profile = engines.load("x");
   ASSERT_EQ(profile.refusals.size(), 1U);
   const std::vector<When>& when = profile.refusals[0].when;
-  ASSERT_EQ(when.size(), 5U);
+  ASSERT_EQ(when.size(), 6U);
   EXPECT_EQ(when[0], (When{.offloads = State::optimizer, .partly = true}));
   EXPECT_EQ(when[1], When{.divides_checkpoints = true});
   EXPECT_EQ(when[2], When{.exchanges_heads = false});
   EXPECT_EQ(when[3], (When{.schedule_beyond = {"a", "b"}}));
   EXPECT_EQ(when[4], When{.recomputes_some = true});
+  EXPECT_EQ(when[5], (When{.cuts = {Cut::batch, Cut::sequence},
+                           .states = {{State::parameters, {Mode::sharded_gather, Mode::offloaded}},
+                                      {State::gradients, {Mode::replicated}}}}));
 }
 
 TEST(InheritanceTest, OverridesOnlyWhatIsSaid) {
@@ -286,6 +291,15 @@ TEST(MalformedProfileTest, TermsAreRefusedWithTheKeyPath) {
   EXPECT_EQ(memory(R"({"what": "c", "category": "overhead", "instants": "all", "bytes": 1,
                        "when": [{"modes": ["S"]}], "source": "s"})"),
             "memory[0].when[0]: the key 'state' is missing");
+  EXPECT_EQ(memory(R"({"what": "c", "category": "overhead", "instants": "all", "bytes": 1,
+                       "when": [{"state": "optimizer"}], "source": "s"})"),
+            "memory[0].when[0]: the key 'modes' is missing");
+  EXPECT_EQ(memory(R"({"what": "c", "category": "overhead", "instants": "all", "bytes": 1,
+                       "when": [{"cut": []}], "source": "s"})"),
+            "memory[0].when[0].cut: '[]' names no cut; expected a cut, or a list of cuts");
+  EXPECT_EQ(memory(R"({"what": "c", "category": "overhead", "instants": "all", "bytes": 1,
+                       "when": [{"states": {}}], "source": "s"})"),
+            "memory[0].when[0].states: '{}' names no state; expected states with their modes");
   EXPECT_EQ(memory(R"({"what": "c", "category": "overhead", "instants": "all", "bytes": 1,
                        "when": [{"partly": true}], "source": "s"})"),
             "memory[0].when[0]: the key 'offloads' is missing");

@@ -157,6 +157,52 @@ TEST(Engines, RefuseSequencesThatDoNotDivide) {
   EXPECT_EQ(refusals("torchtitan@2026.02", "cp=3:gather+fsdp"), 1U);
 }
 
+// Tokens of one sequence over several devices: their states lie over data ranks all the same.
+TEST(Engines, RefuseStatesOnSequenceAxesAsOnDataAxes) {
+  EXPECT_EQ(refusals("megatron@2026", "cp=2:heads+zero1"), 0U);
+  EXPECT_EQ(refusals("megatron@2026", "cp=2:heads+zero2"), 1U);
+  EXPECT_EQ(refusals("megatron@2026", "cp=2:heads+zero3"), 1U);
+  EXPECT_EQ(refusals("megatron@2026", "dp=2:batch(S*,S,R,R)"), 1U);
+  EXPECT_EQ(refusals("megatron@2026-fsdp", "cp=2:heads+zero3"), 0U);
+  EXPECT_EQ(refusals("nanotron@2026.04", "cp=2:ring+ddp"), 0U);
+  EXPECT_EQ(refusals("nanotron@2026.04", "cp=2:ring+zero1"), 1U);
+  EXPECT_EQ(refusals("nanotron@2026.04", "cp=2:ring+zero2"), 2U);  // of optimizer, of gradients
+  EXPECT_EQ(refusals("pytorch@2.9", "cp=2:ring+zero1"), 1U);
+  EXPECT_EQ(refusals("pytorch@2.9", "cp=2:ring+fsdp"), 0U);
+  EXPECT_EQ(refusals("pytorch@2.9", "rep=2:zero1 dp=2:fsdp"), 1U);  // each axis on its own
+  EXPECT_EQ(refusals("deepspeed@0.19.2", "pp=2:1f1b sp=2:ulysses+zero1"), 0U);
+  EXPECT_EQ(refusals("deepspeed@0.19.2", "pp=2:1f1b sp=2:ulysses+zero2"), 1U);
+  EXPECT_EQ(refusals("deepspeed@0.19.2", "sp=2:ulysses+zero3+offload(optimizer=0.5)"), 0U);
+  EXPECT_EQ(refusals("torchtitan@2026.02", "cp=2:gather+fsdp"), 0U);
+  EXPECT_EQ(refusals("torchtitan@2026.02", "cp=2:gather+ddp"), 1U);
+  EXPECT_EQ(refusals("torchtitan@2026.02", "cp=2:gather+zero1"), 2U);  // and of whole parameters
+}
+
+TEST(Engines, RefuseAxesThatTheyDoNotHave) {
+  for (const char* engine :
+       {"pytorch-ddp@2.0", "pytorch-fsdp1@2.0", "pytorch-fsdp1@1.12", "llm-foundry@2023"}) {
+    EXPECT_EQ(refusals(engine, "dp=2:ddp"), 0U) << engine;
+    EXPECT_EQ(refusals(engine, "pp=2:1f1b"), 1U) << engine;
+    EXPECT_EQ(refusals(engine, "tp=2:tp"), 1U) << engine;
+    EXPECT_EQ(refusals(engine, "cp=2:ring"), 1U) << engine;
+    EXPECT_EQ(refusals_of(expert_architecture(4), engine, "ep=2:ep"), 1U) << engine;
+  }
+  EXPECT_EQ(refusals("accelerate@1", "pp=2:1f1b dp=2:fsdp"), 1U);
+  EXPECT_EQ(refusals("accelerate@1", "dp=2:fsdp cp=2:gather+fsdp tp=2:tp"), 0U);
+  EXPECT_EQ(refusals("accelerate@1", "dp=2:fsdp cp=2:heads+fsdp"), 1U);
+  EXPECT_EQ(refusals("accelerate@1", "rep=2:ddp cp=2:ring"), 1U);  // replicas beside no shards
+  EXPECT_EQ(refusals_of(expert_architecture(4), "accelerate@1", "ep=2:ep"), 1U);
+  EXPECT_EQ(refusals("nanotron@2024.12", "cp=2:ring"), 1U);
+  EXPECT_EQ(refusals("deepspeed@0.3", "sp=2:ulysses+zero3"), 1U);
+  EXPECT_EQ(refusals_of(expert_architecture(4), "deepspeed@0.3", "ep=2:ep"), 1U);
+}
+
+TEST(Engines, RefuseWaysOfAttentionThatTheyDoNotHave) {
+  EXPECT_EQ(refusals("deepspeed@0.19.2", "sp=2:ring+zero3"), 1U);
+  EXPECT_EQ(refusals("torchtitan@2026.02", "cp=2:heads+fsdp"), 1U);
+  EXPECT_EQ(refusals("torchtitan@2026.02", "cp=2:ring+fsdp"), 0U);
+}
+
 // 4 blocks, with embedding and output 6 parts.
 TEST(Engines, RefuseMoreStagesThanPartsOfTheModel) {
   EXPECT_EQ(refusals("torchtitan@2026.02", "pp=4:1f1b"), 0U);

@@ -484,8 +484,8 @@ TEST(RulesTest, OptionsAndClassesWithoutEffectAreNamed) {
 TEST(RulesTest, EngineRefusesUnderItsConditions) {
   Job refused = job("pp=4:layer(S,S,S,S) dp=2:batch(S*,S,S,R)");
   Refusal rule{.what = "pipelines take no gathered parameters", .cure = "dp=2:batch(R,S,R,R)"};
-  rule.when = {{.cut = Cut::layer},
-               {.cut = Cut::batch, .state = State::parameters, .modes = {Mode::sharded_gather}}};
+  rule.when = {{.cuts = {Cut::layer}},
+               {.cuts = {Cut::batch}, .states = {{State::parameters, {Mode::sharded_gather}}}}};
   refused.profile.name = "engine";
   refused.profile.refusals = {rule};
   expect(refused, {"engine", Severity::error, "engine engine",

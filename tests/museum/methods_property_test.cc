@@ -58,6 +58,7 @@ const std::vector<MethodCase>& cases() {
       {"lossy-pipeline", "gpt2", "dp=2:lossy-pipeline", kGradient, "different parts", true},
       {"qwz", "llama-3.1-8b", "rep=2:ddp dp=2:qwz", kState, "compressed.int8", true},
       {"qgz", "llama-3.1-8b", "rep=2:ddp dp=2:qgz", kGradient, "compressed.int4", true},
+      {"zeropp", "llama-3.1-8b", "rep=2:ddp dp=2:zeropp", kState, "compressed.int8", true},
       {"local-capacity", "mixtral-8x7b", "dp=2:ddp ep=2:local-capacity", kGradient,
        "masked.local-capacity", true}};
   return kCases;
