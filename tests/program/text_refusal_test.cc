@@ -169,7 +169,8 @@ const std::vector<Variant> kAtALine = {
     {"holds w = parameter w of unit 0", "holds w = state m of w of unit 0",
      ", line 86: 'm' is not known; expected a state that the rule of 'w' keeps"},
     {"holds x[0..1] = input x", "holds x[0..1] = inptu x",
-     ", line 87: 'inptu' is not known; expected parameter, state, input, zero, loss; did you mean "
+     ", line 87: 'inptu' is not known; expected parameter, state, input, zero, loss, number; did "
+     "you mean "
      "'input'?"},
     {"  choice \"loss: mean over the weighted samples of the global batch\"",
      "  choice \"loss: mean", ", line 53: 'loss: mean' is text without a closing quote"},
