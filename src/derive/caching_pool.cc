@@ -1,7 +1,6 @@
 #include "derive/caching_pool.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "units/error.h"
 
@@ -29,55 +28,47 @@ CachingPool::Handle CachingPool::allocate(std::int64_t bytes) {
   if (bytes <= 0) return 0;
   const std::int64_t size = in_grains(bytes, kRound);
   const bool is_small = size <= kSmall;
-  auto block = find_block(size, is_small);
-  if (block == blocks_.end()) block = find_when_full(size, is_small);
-  if (block == blocks_.end()) {
-    block = expandable_ ? extend(size, is_small) : add_segment(size, is_small);
-  }
-  free_of(is_small).erase({block->second.size, block->first});
-  split(block, size);
-  block->second.is_free = false;
-  block->second.requested = size;
+  Handle number = find_block(size, is_small);
+  if (number == 0) number = find_when_full(size, is_small);
+  if (number == 0) number = expandable_ ? extend(size, is_small) : add_segment(size, is_small);
+  note_taken(number);
+  split(number, size);
+  block(number).requested = size;
   alive_ += size;
   peak_alive_ = std::max(peak_alive_, alive_);
-  return block->first;
+  return number;
 }
 
 void CachingPool::release(Handle handle) {
   if (handle == 0) return;
-  const auto block = blocks_.find(handle);
-  ensure(block != blocks_.end() && !block->second.is_free, "a released block is in use");
-  alive_ -= block->second.requested;
-  block->second.is_free = true;
-  merge(block);
+  ensure(static_cast<std::size_t>(handle) < blocks_.size() && !block(handle).is_free,
+         "a released block is in use");
+  alive_ -= block(handle).requested;
+  merge(handle);
 }
 
-CachingPool::Blocks::iterator CachingPool::find_block(std::int64_t size, bool is_small) {
+CachingPool::Handle CachingPool::find_block(std::int64_t size, bool is_small) {
   const Free& blocks = free_of(is_small);
-  const auto found = blocks.lower_bound({size, 0});
-  return found == blocks.end() ? blocks_.end() : blocks_.find(found->second);
+  const auto found = std::ranges::lower_bound(blocks, FreeBlock{.size = size});
+  return found == blocks.end() ? 0 : found->number;
 }
 
-CachingPool::Blocks::iterator CachingPool::find_when_full(std::int64_t size, bool is_small) {
-  if (!when_full_ || size <= limit_ - reserved_) return blocks_.end();
+CachingPool::Handle CachingPool::find_when_full(std::int64_t size, bool is_small) {
+  if (!when_full_ || size <= limit_ - reserved_) return 0;
   when_full_();
   return find_block(size, is_small);
 }
 
-CachingPool::Blocks::iterator CachingPool::add_segment(std::int64_t size, bool is_small) {
-  std::int64_t segment = is_small         ? kSmallSegment
-                         : size < kMiddle ? kMiddleSegment
-                                          : in_grains(size, kPage);
+CachingPool::Handle CachingPool::add_segment(std::int64_t size, bool is_small) {
+  const std::int64_t segment = is_small         ? kSmallSegment
+                               : size < kMiddle ? kMiddleSegment
+                                                : in_grains(size, kPage);
   reserve_more(segment);
-  const std::int64_t address = next_address_;
+  const Handle number = add_block(
+      {.size = segment, .address = next_address_, .segment_size = segment, .is_small = is_small});
   next_address_ += segment + kRound;
-  const Block block{.size = segment,
-                    .segment = next_segment_++,
-                    .segment_size = segment,
-                    .is_free = true,
-                    .is_small = is_small};
-  free_of(is_small).insert({segment, address});
-  return blocks_.emplace(address, block).first;
+  note_free(number);
+  return number;
 }
 
 void CachingPool::reserve_more(std::int64_t bytes) {
@@ -87,88 +78,124 @@ void CachingPool::reserve_more(std::int64_t bytes) {
 }
 
 void CachingPool::give_back_free_segments() {
-  for (auto block = blocks_.begin(); block != blocks_.end();) {
-    const Block& b = block->second;
-    if (!b.is_free || b.size != b.segment_size) {
-      ++block;
-      continue;
-    }
-    reserved_ -= b.size;
-    free_of(b.is_small).erase({b.size, block->first});
-    block = blocks_.erase(block);
+  give_back_free_segments(free_small_);
+  give_back_free_segments(free_large_);
+}
+
+void CachingPool::give_back_free_segments(Free& blocks) {
+  std::erase_if(blocks, [this](const FreeBlock& free) {
+    if (free.size != block(free.number).segment_size) return false;
+    reserved_ -= free.size;
+    forget(free.number);
+    return true;
+  });
+}
+
+/// The last block of the segment that grows, which begins empty.
+CachingPool::Handle CachingPool::last_of_growing(bool is_small) {
+  Handle& tail = tail_of(is_small);
+  if (tail == 0) {
+    tail = add_block({.address = is_small ? kSegmentSpan : 1, .is_small = is_small});
+    note_free(tail);
   }
+  while (block(tail).next != 0) tail = block(tail).next;
+  return tail;
 }
 
 /// Grows the pool's one segment until its free tail holds `size`.
-CachingPool::Blocks::iterator CachingPool::extend(std::int64_t size, bool is_small) {
-  std::int64_t& tail = is_small ? tail_small_ : tail_large_;
-  if (tail == 0) {
-    tail = is_small ? kSegmentSpan : 1;
-    blocks_.emplace(tail,
-                    Block{.segment = is_small ? -1 : -2, .is_free = true, .is_small = is_small});
-  }
-  auto last = blocks_.find(tail);
-  while (true) {
-    const auto next = std::next(last);
-    if (next == blocks_.end() || next->second.segment != last->second.segment) break;
-    last = next;
-  }
-  if (!last->second.is_free) {
-    const std::int64_t address = last->first + last->second.size;
-    last =
-        blocks_
-            .emplace(address,
-                     Block{.segment = last->second.segment, .is_free = true, .is_small = is_small})
-            .first;
+CachingPool::Handle CachingPool::extend(std::int64_t size, bool is_small) {
+  Handle last = last_of_growing(is_small);
+  if (block(last).is_free) {
+    note_taken(last);
   } else {
-    free_of(is_small).erase({last->second.size, last->first});
+    last = add_after(last, {.is_small = is_small});
   }
-  tail = last->first;
-  const std::int64_t missing =
-      in_grains(std::max<std::int64_t>(0, size - last->second.size), kPage);
-  last->second.size += missing;
+  tail_of(is_small) = last;
+  const std::int64_t missing = in_grains(std::max<std::int64_t>(0, size - block(last).size), kPage);
+  block(last).size += missing;
   reserve_more(missing);
-  free_of(is_small).insert({last->second.size, last->first});
+  note_free(last);
   return last;
 }
 
-void CachingPool::split(Blocks::iterator block, std::int64_t size) {
-  const std::int64_t left = block->second.size - size;
-  const bool worth = block->second.is_small || expandable_ ? left >= kRound : left > kSmall;
+void CachingPool::split(Handle number, std::int64_t size) {
+  const bool is_small = block(number).is_small;
+  const std::int64_t left = block(number).size - size;
+  const bool worth = is_small || expandable_ ? left >= kRound : left > kSmall;
   if (!worth) return;
-  Block rest = block->second;
-  rest.size = left;
-  rest.is_free = true;
-  block->second.size = size;
-  blocks_.emplace(block->first + size, rest);
-  free_of(rest.is_small).insert({left, block->first + size});
+  block(number).size = size;
+  note_free(add_after(
+      number, {.size = left, .segment_size = block(number).segment_size, .is_small = is_small}));
 }
 
-void CachingPool::merge(Blocks::iterator block) {
-  Free& blocks = free_of(block->second.is_small);
-  const auto next = std::next(block);
-  if (next != blocks_.end() && next->second.is_free &&
-      next->second.segment == block->second.segment) {
-    blocks.erase({next->second.size, next->first});
-    block->second.size += next->second.size;
-    blocks_.erase(next);
+/// The block after this one, which is free too, becomes a part of it.
+void CachingPool::join_next(Handle number) {
+  const Handle next = block(number).next;
+  Block& own = block(number);
+  own.size += block(next).size;
+  own.next = block(next).next;
+  if (own.next != 0) block(own.next).before = number;
+  Handle& tail = tail_of(own.is_small);
+  if (tail == next) tail = number;
+  forget(next);
+}
+
+void CachingPool::merge(Handle number) {
+  const Handle next = block(number).next;
+  if (next != 0 && block(next).is_free) {
+    note_taken(next);
+    join_next(number);
   }
-  if (block != blocks_.begin()) {
-    const auto before = std::prev(block);
-    if (before->second.is_free && before->second.segment == block->second.segment) {
-      blocks.erase({before->second.size, before->first});
-      before->second.size += block->second.size;
-      blocks_.erase(block);
-      block = before;
-    }
+  const Handle before = block(number).before;
+  if (before != 0 && block(before).is_free) {
+    note_taken(before);
+    join_next(before);
+    number = before;
   }
-  if (tail_large_ > block->first && tail_large_ < block->first + block->second.size) {
-    tail_large_ = block->first;
+  note_free(number);
+}
+
+CachingPool::Handle CachingPool::add_block(const Block& made) {
+  if (unused_.empty()) {
+    blocks_.push_back(made);
+    return static_cast<Handle>(blocks_.size()) - 1;
   }
-  if (tail_small_ > block->first && tail_small_ < block->first + block->second.size) {
-    tail_small_ = block->first;
-  }
-  blocks.insert({block->second.size, block->first});
+  const Handle number = unused_.back();
+  unused_.pop_back();
+  block(number) = made;
+  return number;
+}
+
+void CachingPool::forget(Handle number) {
+  block(number).is_free = true;
+  unused_.push_back(number);
+}
+
+/// A block behind another one of its segment.
+CachingPool::Handle CachingPool::add_after(Handle number, Block made) {
+  made.before = number;
+  made.next = block(number).next;
+  made.address = block(number).address + block(number).size;
+  const Handle added = add_block(made);
+  block(number).next = added;
+  if (made.next != 0) block(made.next).before = added;
+  return added;
+}
+
+void CachingPool::note_free(Handle number) {
+  Block& own = block(number);
+  own.is_free = true;
+  Free& blocks = free_of(own.is_small);
+  const FreeBlock free{.size = own.size, .address = own.address, .number = number};
+  blocks.insert(std::ranges::lower_bound(blocks, free), free);
+}
+
+void CachingPool::note_taken(Handle number) {
+  Block& own = block(number);
+  own.is_free = false;
+  Free& blocks = free_of(own.is_small);
+  const FreeBlock free{.size = own.size, .address = own.address, .number = number};
+  blocks.erase(std::ranges::lower_bound(blocks, free));
 }
 
 }  // namespace placet

@@ -10,11 +10,12 @@
 // segment per pool that grows by pages of 2 MiB (small: one page), its free tail used first.
 #pragma once
 
+#include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <set>
 #include <utility>
+#include <vector>
 
 namespace placet {
 
@@ -23,7 +24,7 @@ namespace placet {
 /// stays 30 MiB. Allocate 3 MiB then: 2 MiB do not fit, a segment of 20 MiB is added.
 class CachingPool {
  public:
-  using Handle = std::int64_t;  // address of a block; 0 is none
+  using Handle = std::int64_t;  // number of a block; 0 is none
 
   explicit CachingPool(bool expandable) : expandable_(expandable) {}
 
@@ -53,35 +54,55 @@ class CachingPool {
   std::int64_t alive() const { return alive_; }
 
  private:
+  /// A piece of a segment. Neighbours in its segment are known by number, so that splitting and
+  /// merging need no search.
   struct Block {
     std::int64_t size = 0;
     std::int64_t requested = 0;
-    std::int64_t segment = 0;
+    std::int64_t address = 0;
     std::int64_t segment_size = 0;  // of a segment that does not grow
+    Handle before = 0;
+    Handle next = 0;
     bool is_free = false;
     bool is_small = false;
   };
-  using Blocks = std::map<std::int64_t, Block>;                  // by address
-  using Free = std::set<std::pair<std::int64_t, std::int64_t>>;  // (size, address)
+  /// A free block: the smallest comes first, then the lowest address.
+  struct FreeBlock {
+    std::int64_t size = 0;
+    std::int64_t address = 0;
+    Handle number = 0;
+    friend auto operator<=>(const FreeBlock&, const FreeBlock&) = default;
+  };
+  using Free = std::vector<FreeBlock>;  // sorted: few blocks are free at a time
 
-  Blocks::iterator find_block(std::int64_t size, bool is_small);
-  Blocks::iterator find_when_full(std::int64_t size, bool is_small);
-  Blocks::iterator add_segment(std::int64_t size, bool is_small);
-  Blocks::iterator extend(std::int64_t size, bool is_small);
+  Block& block(Handle number) { return blocks_[static_cast<std::size_t>(number)]; }
+  Handle find_block(std::int64_t size, bool is_small);
+  Handle find_when_full(std::int64_t size, bool is_small);
+  Handle add_segment(std::int64_t size, bool is_small);
+  Handle extend(std::int64_t size, bool is_small);
+  Handle last_of_growing(bool is_small);
   void reserve_more(std::int64_t bytes);
   void give_back_free_segments();
-  void split(Blocks::iterator block, std::int64_t size);
-  void merge(Blocks::iterator block);
+  void give_back_free_segments(Free& blocks);
+  void split(Handle number, std::int64_t size);
+  void merge(Handle number);
+  void join_next(Handle number);
+  Handle add_block(const Block& made);
+  Handle add_after(Handle number, Block made);
+  void forget(Handle number);
+  void note_free(Handle number);
+  void note_taken(Handle number);
   Free& free_of(bool is_small) { return is_small ? free_small_ : free_large_; }
+  Handle& tail_of(bool is_small) { return is_small ? tail_small_ : tail_large_; }
 
   bool expandable_;
-  Blocks blocks_;
+  std::vector<Block> blocks_ = std::vector<Block>(1);  // by number; 0 is none
+  std::vector<Handle> unused_;                         // numbers
   Free free_small_;
   Free free_large_;
   std::int64_t next_address_ = 1;
-  std::int64_t next_segment_ = 1;
-  std::int64_t tail_small_ = 0;  // address of the last block of the growing segment
-  std::int64_t tail_large_ = 0;
+  Handle tail_small_ = 0;  // the last block of the growing segment
+  Handle tail_large_ = 0;
   std::int64_t limit_ = INT64_MAX;
   std::function<void()> when_full_;
   std::int64_t reserved_ = 0;

@@ -29,6 +29,7 @@ class Replay {
         layout_(layout),
         stage_(stage),
         limit_(limit),
+        content_(content_of(layout, figures_of(layout), stage)),
         pools_(job.profile),
         replay_(job, layout, pools_) {
     without_master_.precision = job.precision;
@@ -273,12 +274,11 @@ class Replay {
       pools_.main().release(std::exchange(last_reduction_, 0));
     }
     note_peaks();
-    const StageContent content = content_of(layout_, figures_of(layout_), stage_);
-    const std::vector<Handle> reduced = allocate(content.reduction);
+    const std::vector<Handle> reduced = allocate(content_.reduction);
     run_own_terms(Instant::reduction);
     release_all(reduced);
     if (step == 0) allocate_optimizer();
-    const std::vector<Handle> inputs = allocate(content.update);
+    const std::vector<Handle> inputs = allocate(content_.update);
     run_own_terms(Instant::update);
     release_all(inputs);
     const PoolPeaks after_backward = note_peaks();
@@ -346,6 +346,7 @@ class Replay {
   const Layout& layout_;
   const Stage& stage_;
   std::optional<Bytes> limit_;
+  StageContent content_;
   Job without_master_;
   DevicePools pools_;
   UnitReplay replay_;

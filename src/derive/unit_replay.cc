@@ -57,13 +57,13 @@ UnitReplay::Handle UnitReplay::forward(const UnitFacts& unit, UnitBuffers& buffe
 void UnitReplay::run_forward(const UnitFacts& unit, std::size_t o, UnitBuffers& buffers) {
   const Operator& op = unit.kind->operators[o];
   const PreparedOperator& facts = unit.prepared->operators[o];
-  const std::vector<Handle> whole = borrow(unit, op, Pass::forward);
+  borrow(unit, op, Pass::forward);
   for (int v : facts.made) allocate(unit, buffers, v);
   for (int v : op.internals) {
     if (unit.plan->is_kept[at(v)]) allocate(unit, buffers, v);
   }
   if (op.kind == OpKind::loss) run_loss(unit, op, buffers);
-  release_all(whole);
+  release_all(borrowed_);
   launch(unit);
   for (int v : facts.dead_after) drop_after(unit, v, buffers);
 }
@@ -91,12 +91,12 @@ void UnitReplay::run_again(const UnitFacts& unit, UnitBuffers& buffers) {
 void UnitReplay::run_again(const UnitFacts& unit, std::size_t o, const std::vector<bool>& stays,
                            UnitBuffers& buffers) {
   const Operator& op = unit.kind->operators[o];
-  const std::vector<Handle> whole = borrow(unit, op, Pass::forward);
+  borrow(unit, op, Pass::forward);
   for (int v : unit.prepared->operators[o].made) allocate(unit, buffers, v);
   for (int v : op.internals) {
     if (stays[at(v)] && !unit.plan->is_kept[at(v)]) allocate(unit, buffers, v);
   }
-  release_all(whole);
+  release_all(borrowed_);
   for (int v : unit.prepared->operators[o].dead_after) {
     if (!stays[at(v)]) release(buffers, v);
   }
@@ -142,7 +142,6 @@ UnitReplay::Handle UnitReplay::backward(const UnitFacts& unit, UnitBuffers& buff
     for (int v : unit.plan->done[o]) release(buffers, v);
     if (unit.kind->operators[o].kind == OpKind::loss || !at_once) continue;
     release_all(held);
-    held.clear();
   }
   for (std::size_t v = 0; v < buffers.values.size(); ++v) release(buffers, static_cast<int>(v));
   release_all(buffers.loss);
@@ -155,19 +154,17 @@ void UnitReplay::run_backward(const UnitFacts& unit, std::size_t o, std::vector<
                               std::vector<Handle>& held) {
   const Operator& op = unit.kind->operators[o];
   const PreparedOperator& facts = unit.prepared->operators[o];
-  const std::vector<Handle> whole = borrow(unit, op, Pass::backward);
+  borrow(unit, op, Pass::backward);
   for (int v : facts.adjoints_made) adjoints[at(v)] = pools_.main().allocate(unit.sizes[at(v)]);
-  std::vector<Handle> temporary;
-  temporary.reserve(facts.adjoints_added.size());
   for (int v : facts.adjoints_added) {
-    temporary.push_back(pools_.main().allocate(unit.sizes[at(v)]));
+    temporary_.push_back(pools_.main().allocate(unit.sizes[at(v)]));
   }
   for (int v : facts.inner_gradients) {
-    temporary.push_back(pools_.main().allocate(unit.sizes[at(v)]));
+    temporary_.push_back(pools_.main().allocate(unit.sizes[at(v)]));
   }
   weigh(unit, op, held);
-  release_all(temporary);
-  release_all(whole);
+  release_all(temporary_);
+  release_all(borrowed_);
   launch(unit);
   if (hands_over_late_) scatter_gradients(unit, facts);
   for (int v : facts.adjoints_dead) {
@@ -203,31 +200,26 @@ void UnitReplay::launch(const UnitFacts& unit) {
 }
 
 /// Whole copies of divided inputs, unless a resting buffer of the engine takes them.
-std::vector<UnitReplay::Handle> UnitReplay::gather_inputs(const UnitFacts& unit,
-                                                          const Operator& op) {
-  std::vector<Handle> whole;
-  if (op.region != Region::parallel || profile_.gathered_input_has_buffer) return whole;
+void UnitReplay::gather_inputs(const UnitFacts& unit, const Operator& op) {
+  if (op.region != Region::parallel || profile_.gathered_input_has_buffer) return;
   for (int v : op.inputs) {
     const std::size_t i = at(v);
     const std::int64_t part = unit.local->values[i];
     const bool divided =
         unit.prepared->values[i].enters_parallel && part != 0 && unit.local->gathered[i] != part;
     if (!divided || whole_size(unit, i) == unit.sizes[i]) continue;
-    whole.push_back(pools_.main().allocate(whole_size(unit, i)));
+    borrowed_.push_back(pools_.main().allocate(whole_size(unit, i)));
   }
-  return whole;
 }
 
 /// What lives while one operator runs, and only then.
-std::vector<UnitReplay::Handle> UnitReplay::borrow(const UnitFacts& unit, const Operator& op,
-                                                   Pass pass) {
-  std::vector<Handle> borrowed = gather_inputs(unit, op);
+void UnitReplay::borrow(const UnitFacts& unit, const Operator& op, Pass pass) {
+  gather_inputs(unit, op);
   const ExchangeBytes exchange = exchange_bytes(layout_, *unit.local, op, pass);
   for (const std::int64_t size :
        {exchange.gathered, exchange.sums, exchange.pieces, exchange.message}) {
-    if (size > 0) borrowed.push_back(pools_.main().allocate(size));
+    if (size > 0) borrowed_.push_back(pools_.main().allocate(size));
   }
-  return borrowed;
 }
 
 void UnitReplay::allocate(const UnitFacts& unit, UnitBuffers& buffers, int v) {
@@ -241,8 +233,9 @@ void UnitReplay::release(UnitBuffers& buffers, int v) {
   buffers.values[at(v)] = 0;
 }
 
-void UnitReplay::release_all(const std::vector<Handle>& handles) {
+void UnitReplay::release_all(std::vector<Handle>& handles) {
   for (Handle handle : handles) pools_.main().release(handle);
+  handles.clear();
 }
 
 }  // namespace placet

@@ -60,17 +60,20 @@ class UnitReplay {
   void weigh(const UnitFacts& unit, const Operator& op, std::vector<Handle>& held);
   void scatter_gradients(const UnitFacts& unit, const PreparedOperator& facts);
   void launch(const UnitFacts& unit);
-  std::vector<Handle> gather_inputs(const UnitFacts& unit, const Operator& op);
-  std::vector<Handle> borrow(const UnitFacts& unit, const Operator& op, Pass pass);
+  void gather_inputs(const UnitFacts& unit, const Operator& op);
+  void borrow(const UnitFacts& unit, const Operator& op, Pass pass);
   void allocate(const UnitFacts& unit, UnitBuffers& buffers, int v);
   void release(UnitBuffers& buffers, int v);
-  void release_all(const std::vector<Handle>& handles);
+  void release_all(std::vector<Handle>& handles);
 
   const Job& job_;
   const Profile& profile_;
   const Layout& layout_;
   DevicePools& pools_;
   bool hands_over_late_;  // buffers of collectives come back late
+  /// What lives while the operator at hand runs: kept to be filled again without new memory.
+  std::vector<Handle> borrowed_;
+  std::vector<Handle> temporary_;
 };
 
 }  // namespace placet
