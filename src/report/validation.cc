@@ -203,8 +203,9 @@ bool is_within(const Validation& validation, const ValidationReport& report) {
 std::string validation_text(const Validation& validation, const ValidationReport& report,
                             const TextStyle& style) {
   std::string text = inked(style, Ink::bold, "Predictions beside " + validation.table) + "\n";
-  text += fmt::format("{} rows, {} scorable, {} predicted. No constant is fitted to a row.\n",
-                      validation.rows, validation.scorable, validation.predicted);
+  text +=
+      fmt::format("{} rows, {} scorable, {} predicted. No constant of memory is fitted to a row.\n",
+                  validation.rows, validation.scorable, validation.predicted);
   text += assumed_text(validation, kAssumed, "Assumed, from other sources: ", style);
   text += assumed_text(validation, kAssumedFromTable,
                        "Assumed, read off the table's own figures: ", style);
@@ -212,7 +213,9 @@ std::string validation_text(const Validation& validation, const ValidationReport
     text += fmt::format("{} rows give a time or a throughput; {} of them are scored.\n",
                         validation.time_rows, validation.time.rows);
     if (validation.time.rows > 0) {
-      text += "Rates of devices were calibrated on rows that docs/theory.md, section 7.6 names.\n";
+      text +=
+          "Times are not free of fitting: rates of devices and times of hosts were calibrated on\n"
+          "  tables that docs/theory.md, section 7.6 names.\n";
     }
   }
   SummaryTable groups = {{"all", validation.memory}};

@@ -45,7 +45,9 @@ TEST(ValidationReportTest, WhatIsAssumedIsNamedByColumn) {
   validation.facts.push_back({std::string(kAssumed), "src: mlp_type", "swiglu", "a paper", 1});
   validation.facts.push_back({std::string(kAssumedFromTable), "src: host_us", "9", "times", 2});
   const std::string text = validation_text(validation, {}, {.width = 100});
-  EXPECT_NE(text.find("2 predicted. No constant is fitted to a row.\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("2 predicted. No constant of memory is fitted to a row.\n"),
+            std::string::npos)
+      << text;
   EXPECT_NE(text.find("Assumed, from other sources: mlp_type (2 rows).\n"), std::string::npos);
   EXPECT_NE(text.find("Assumed, read off the table's own figures: host_us (2 rows).\n"),
             std::string::npos);
