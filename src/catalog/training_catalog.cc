@@ -103,13 +103,26 @@ OptimizerState read_state(const Reader& reader) {
   return state;
 }
 
+ClassSet read_classes(const Reader& reader) {
+  ClassSet classes = 0;
+  for (const Reader& one : reader.items()) {
+    classes |= bit_of(
+        read_enum<TensorClass>(one, kTensorClassCount, [](TensorClass c) { return name_of(c); }));
+  }
+  return classes;
+}
+
+FrozenMatrices read_frozen_matrices(const Catalog& catalog, const Reader& reader) {
+  reader.allow({"classes", "format"});
+  const Reader format = reader.at("format");
+  return {.classes = read_classes(reader.at("classes")),
+          .format = load_format(catalog, format.text(), format.where())};
+}
+
 // The states of tensors of some classes, and of vectors.
 void read_others(const Reader& reader, Optimizer& optimizer) {
   reader.allow({"classes", "states"});
-  for (const Reader& one : reader.at("classes").items()) {
-    optimizer.other_classes |= bit_of(
-        read_enum<TensorClass>(one, kTensorClassCount, [](TensorClass c) { return name_of(c); }));
-  }
+  optimizer.other_classes = read_classes(reader.at("classes"));
   for (const Reader& state : reader.at("states").items()) {
     optimizer.other_states.push_back(read_state(state));
   }
@@ -122,6 +135,10 @@ void apply_formats(const PrecisionChoice& choice, Parameter& parameter) {
   };
   const ClassSet adapters = bit_of(TensorClass::adapters);
   const ClassSet classes = parameter.classes & adapters ? adapters : parameter.classes;
+  if (!parameter.trainable && choice.frozen_matrices && parameter.dims.size() > 1 &&
+      (parameter.classes & choice.frozen_matrices->classes) != 0) {
+    store(choice.frozen_matrices->format);
+  }
   if (!parameter.trainable && choice.frozen_at_rest) store(*choice.frozen_at_rest);
   for (const auto& [tensor_class, format] : choice.parameters_at_rest) {
     if (contains(classes, tensor_class)) store(format);
@@ -172,7 +189,7 @@ PrecisionChoice load_precision(const Catalog& catalog, const std::string& name,
   const Document document = open_document(file_of(catalog, "precisions", "precision", name, where));
   const Reader reader(document);
   reader.allow({"schema", "name", "title", "source", "parameters", "compute", "gather", "gradients",
-                "reduce", "master", "scales_loss_dynamically"});
+                "reduce", "master", "scales_loss_dynamically", "frozen_matrices"});
   check_heading(reader, "placet.precision/1", name);
   PrecisionChoice choice;
   choice.precision.name = name;
@@ -182,6 +199,9 @@ PrecisionChoice load_precision(const Catalog& catalog, const std::string& name,
   choice.precision.master = read_master(reader.at("master").text(), reader.at("master").where());
   if (const auto scales = reader.find("scales_loss_dynamically")) {
     choice.scales_loss_dynamically = scales->flag();
+  }
+  if (const auto frozen = reader.find("frozen_matrices")) {
+    choice.frozen_matrices = read_frozen_matrices(catalog, *frozen);
   }
   return choice;
 }

@@ -13,12 +13,21 @@
 
 namespace placet {
 
+/// The format at rest of frozen tensors of some classes that have two dims or more.
+struct FrozenMatrices {
+  ClassSet classes = 0;
+  StorageFormat format;
+
+  friend bool operator==(const FrozenMatrices&, const FrozenMatrices&) = default;
+};
+
 /// What `--precision` says: the formats of the states, and formats of parameters of some classes.
 struct PrecisionChoice {
   Precision precision;
   bool scales_loss_dynamically = false;
   std::vector<std::pair<TensorClass, StorageFormat>> parameters_at_rest;  // `experts=fp8`
   std::optional<StorageFormat> frozen_at_rest;                            // `frozen=nf4`
+  std::optional<FrozenMatrices> frozen_matrices;                          // of a file (QLoRA)
 
   friend bool operator==(const PrecisionChoice&, const PrecisionChoice&) = default;
 };
@@ -41,7 +50,7 @@ StorageFormat load_format(const Catalog& catalog, const std::string& name,
                           const std::string& where);
 
 /// Sets the formats at rest of single parameters that `choice` asks for. What is said of a class
-/// wins over `frozen`; adapters have their own class only.
+/// wins over `frozen`, and that over the file's frozen matrices; adapters have their own class only.
 void apply_formats(const PrecisionChoice& choice, Model& model);
 
 /// The optimizer named `name`. Throws InputError that speaks of `where`.

@@ -71,6 +71,51 @@ TEST(LoadJobTest, AdaptersAndFrozenTensors) {
   EXPECT_EQ(job_complaint(asked).substr(0, 32), "--lora: '0' has no valid rank; e");
 }
 
+TEST(LoadJobTest, EnginesMayClipByDefault) {
+  JobRequest asked = request();
+  asked.engine = "megatron@2026";
+  const Job job = load(asked);
+  EXPECT_TRUE(job.clips_by_global_norm);
+  EXPECT_EQ(std::ranges::count(job.model.notes,
+                               "gradients are clipped by their global norm, the default of "
+                               "megatron@2026: --clip 0 switches it off"),
+            1);
+  asked.clip = 0.0;
+  EXPECT_FALSE(load(asked).clips_by_global_norm);
+  for (const char* engine : {"deepspeed@0.19.2", "megatron-deepspeed@2022", "pytorch@2.9"}) {
+    asked = request();
+    asked.engine = engine;
+    EXPECT_FALSE(load(asked).clips_by_global_norm) << engine;
+  }
+}
+
+// llama-2-70b, 80 blocks: 68451041280 numbers of 4 bits in their matrices, with a byte per 64 and 4
+// bytes per 16384 of them: 35311779840 bytes. Embedding, output and 161 norms of 8192, 525606912
+// numbers, in bf16; so are the adapters, 10354688 in a block: 64 (in + out) of each matrix.
+TEST(LoadJobTest, QloraQuantisesTheMatricesOfBlocks) {
+  JobRequest asked = request();
+  asked.model = "llama-2-70b";
+  asked.lora = "64,*_proj";
+  asked.precision = "qlora";
+  const Job job = load(asked);
+  std::int64_t quantised = 0;
+  std::int64_t others = 0;
+  for (const Unit& unit : job.model.units) {
+    for (const Parameter& p : job.model.kinds[static_cast<std::size_t>(unit.kind)].parameters) {
+      const std::int64_t elements = elements_of(p.dims);
+      if (p.dtype == Dtype::nf4) {
+        quantised += in_bytes(bytes_of(elements, Dtype::nf4) + bytes_of(elements, p.constants));
+      } else {
+        others += elements;
+      }
+    }
+  }
+  EXPECT_EQ(quantised, 35'311'779'840);
+  EXPECT_EQ(others, 525'606'912 + 80 * 10'354'688);
+  EXPECT_EQ(job.precision.parameters, Dtype::bf16);
+  EXPECT_EQ(job.precision.master, std::nullopt);
+}
+
 TEST(LoadJobTest, WhatIsMissingIsSaid) {
   EXPECT_EQ(job_complaint({.model = "70B"}),
             "--placement: is missing; expected axes such as \"dp=8:zero1 tp=8:tp+sp\"");
