@@ -88,9 +88,8 @@ Amount product_in(const std::string& text, const std::string& where) {
   return amount;
 }
 
-}  // namespace
-
-Amount parse_amount(const std::string& text, const std::string& where) {
+// A product, or one and whole numbers.
+Amount sum_in(const std::string& text, const std::string& where) {
   const std::vector<std::string> summands = parts_of(text, '+');
   if (summands.size() == 1) return product_in(text, where);
   Amount sum{.factor = Rational(0)};
@@ -110,6 +109,22 @@ Amount parse_amount(const std::string& text, const std::string& where) {
     }
   }
   return sum;
+}
+
+}  // namespace
+
+Amount parse_amount(const std::string& text, const std::string& where) {
+  constexpr std::string_view kBound = " at most ";
+  const std::size_t bound = text.find(kBound);
+  Amount amount = sum_in(text.substr(0, bound), where);
+  if (bound == std::string::npos) return amount;
+  const auto most = fraction_in(trimmed(std::string_view(text).substr(bound + kBound.size())));
+  if (!most || most->denominator() != 1) {
+    refuse(where, text, "is bounded by what is no whole number",
+           "such as \"4 * owned at most 4 GB\"");
+  }
+  amount.most = most->numerator();
+  return amount;
 }
 
 }  // namespace placet

@@ -131,6 +131,15 @@ Batch batch_of(const JobRequest& request, Job& job) {
   return batch;
 }
 
+/// Without a word on it the engine's default holds.
+void set_clipping(const JobRequest& request, Job& job) {
+  const bool by_default = job.profile.clips_by_default;
+  job.clips_by_global_norm = request.clip ? *request.clip > 0 : by_default;
+  if (request.clip || !by_default) return;
+  job.model.notes.push_back("gradients are clipped by their global norm, the default of " +
+                            job.engine_text + ": --clip 0 switches it off");
+}
+
 void set_training(const Catalog& catalog, const JobRequest& request, Job& job) {
   job.optimizer =
       load_optimizer(catalog, request.optimizer.value_or("adamw"), where_of(request, "optimizer"));
@@ -141,7 +150,7 @@ void set_training(const Catalog& catalog, const JobRequest& request, Job& job) {
   if (request.balance_loss) {
     job.balance = parse_balance_loss(*request.balance_loss, where_of(request, "balance-loss"));
   }
-  job.clips_by_global_norm = request.clip.value_or(0) > 0;
+  set_clipping(request, job);
   check_loss(request);
 }
 

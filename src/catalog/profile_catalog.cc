@@ -121,6 +121,10 @@ void check_heading(const Reader& reader, const std::string& stem) {
   if (!fits) date.fail("is not a date", "a year, year-month or year-month-day such as 2025-06");
 }
 
+std::filesystem::path path_of(const Catalog& catalog, const std::string& stem) {
+  return catalog.root / "engines" / (stem + ".json");
+}
+
 Profile load_file(const Catalog& catalog, const std::filesystem::path& path,
                   std::vector<std::string> heirs);
 
@@ -137,7 +141,7 @@ Profile start_of(const Catalog& catalog, const Reader& reader,
   if (std::find(heirs.begin(), heirs.end(), file) != heirs.end()) {
     inherits->fail("goes round in a circle", "a profile that does not inherit this one");
   }
-  return load_file(catalog, catalog.root / "engines" / (file + ".json"), heirs);
+  return load_file(catalog, path_of(catalog, file), heirs);
 }
 
 Profile load_file(const Catalog& catalog, const std::filesystem::path& path,
@@ -156,12 +160,134 @@ Profile load_file(const Catalog& catalog, const std::filesystem::path& path,
   return profile;
 }
 
+// "name@version+option+option" apart.
+struct WithOptions {
+  std::string base;
+  std::vector<std::string> options;
+};
+
+WithOptions split_options(const std::string& text) {
+  WithOptions out;
+  std::size_t plus = text.find('+');
+  out.base = text.substr(0, plus);
+  while (plus != std::string::npos) {
+    const std::size_t begin = plus + 1;
+    plus = text.find('+', begin);
+    out.options.push_back(text.substr(begin, plus - begin));
+  }
+  return out;
+}
+
+// The file that a file inherits from; empty: none.
+std::string parent_of(const Catalog& catalog, const std::string& stem) {
+  const Document document = open_document(path_of(catalog, stem));
+  const auto inherits = Reader(document).find("inherits");
+  return inherits ? resolve(catalog, inherits->text(), inherits->where()) : std::string();
+}
+
+// By option of a version the file that it is in: words behind the version's name in the names of
+// files, or behind that of a version that it inherits from.
+std::map<std::string, std::string> options_of(const Catalog& catalog, std::string version) {
+  const std::vector<std::string> files = names_in(catalog, "engines");
+  std::map<std::string, std::string> options;
+  for (; !version.empty(); version = parent_of(catalog, version)) {
+    for (const std::string& file : files) {
+      if (file.starts_with(version + "-")) {
+        options.emplace(file.substr(version.size() + 1), file);
+      }
+    }
+  }
+  return options;
+}
+
+// The files between a version and the file of one of its options, which comes last: an option may
+// inherit from another one.
+std::vector<std::string> files_of_option(const Catalog& catalog, const std::string& option,
+                                         std::string file) {
+  const std::string version = file.substr(0, file.size() - option.size() - 1);
+  std::vector<std::string> files;
+  for (; file != version && !file.empty(); file = parent_of(catalog, file)) {
+    files.insert(files.begin(), file);
+  }
+  return files;
+}
+
+// Lays options over a profile. Two of them may not say different things about one fact.
+class OptionLayers {
+ public:
+  OptionLayers(const Catalog& catalog, std::string base, std::string where)
+      : catalog_(catalog),
+        base_(std::move(base)),
+        where_(std::move(where)),
+        profile_(load_file(catalog, path_of(catalog, base_), {})) {}
+
+  void lay(const std::string& option) {
+    const std::map<std::string, std::string> options = options_of(catalog_, base_);
+    const auto found = options.find(option);
+    if (found == options.end()) refuse_option(option, options);
+    Profile alone = load_file(catalog_, path_of(catalog_, base_), {});
+    for (const std::string& file : files_of_option(catalog_, option, found->second)) {
+      lay_file(file, option, alone);
+    }
+    profile_.version += "+" + option;
+  }
+
+  Profile take() { return std::move(profile_); }
+
+ private:
+  [[noreturn]] void refuse_option(const std::string& option,
+                                  const std::map<std::string, std::string>& options) const {
+    std::vector<std::string> words;
+    for (const auto& [word, file] : options) words.push_back(word);
+    throw InputError({.where = where_,
+                      .value = option,
+                      .problem = "is not an option of " + base_,
+                      .allowed = words.empty() ? "no option" : list_words(words),
+                      .nearest = nearest(option, words)});
+  }
+
+  /// `alone`: the version with what this option has laid over it so far, and no other.
+  void lay_file(const std::string& file, const std::string& option, Profile& alone) {
+    const Document document = open_document(path_of(catalog_, file));
+    const Reader reader(document);
+    alone.facts.clear();
+    read_facts(catalog_, reader, alone);
+    if (std::find(laid_.begin(), laid_.end(), file) != laid_.end()) return;
+    laid_.push_back(file);
+    for (const Fact& fact : alone.facts) {
+      const auto [known, is_new] = said_.emplace(fact.key, Said{option, fact.value});
+      if (is_new || known->second.value == fact.value) continue;
+      throw InputError(
+          {.where = where_,
+           .value = option,
+           .problem = "says something else about '" + fact.key + "' than " + known->second.option,
+           .allowed = "options that speak of different facts"});
+    }
+    read_facts(catalog_, reader, profile_);
+  }
+
+  /// What an option says about a fact.
+  struct Said {
+    std::string option;
+    std::string value;
+  };
+
+  const Catalog& catalog_;
+  std::string base_;
+  std::string where_;
+  Profile profile_;
+  std::vector<std::string> laid_;
+  std::map<std::string, Said> said_;  // by fact
+};
+
 }  // namespace
 
 Profile load_profile(const Catalog& catalog, const std::string& text, const std::string& where) {
   if (names_a_file(text)) return load_file(catalog, text, {});
-  return load_file(catalog, catalog.root / "engines" / (resolve(catalog, text, where) + ".json"),
-                   {});
+  const WithOptions asked = split_options(text);
+  OptionLayers layers(catalog, resolve(catalog, asked.base, where), where);
+  for (const std::string& option : asked.options) layers.lay(option);
+  return layers.take();
 }
 
 std::vector<std::string> profile_names(const Catalog& catalog) {
@@ -175,7 +301,7 @@ std::vector<std::string> profile_names(const Catalog& catalog) {
 }
 
 std::string profile_title(const Catalog& catalog, const std::string& name) {
-  const Document document = open_document(catalog.root / "engines" / (name + ".json"));
+  const Document document = open_document(path_of(catalog, name));
   const auto title = Reader(document).find("title");
   return title ? title->text() : std::string();
 }

@@ -67,6 +67,10 @@ ScalarFacts gradient_facts() {
                 {0, kMostElements}),
           whole("bucket_bytes", &Profile::bucket_bytes, {0, kMostBytes}),
           whole("replica_bucket_bytes", &Profile::replica_bucket_bytes, {0, kMostBytes}),
+          whole("first_bucket_bytes", &Profile::first_bucket_bytes, {0, kMostBytes}),
+          word("bucket_ends", &Profile::bucket_ends, {"before", "after"}),
+          flag("joins_inputs", &Profile::joins_inputs),
+          flag("clips_by_default", &Profile::clips_by_default),
           {"reduce_over_sequence",
            [](const Reader& value, Profile& p) { p.reduce_over_sequence = read_dtype(value); }},
           quantised("quantised_gathers", &Profile::quantised_gathers, true),
@@ -142,6 +146,14 @@ ScalarFact loss_steps_fact(const char* key, std::vector<LossStep> Profile::*fiel
           }};
 }
 
+void read_discards(const Reader& value, Profile& profile) {
+  profile.discards.clear();
+  for (const Reader& module : value.items()) {
+    profile.discards.push_back(
+        read_enum<Module>(module, kModuleCount, [](Module m) { return name_of(m); }));
+  }
+}
+
 ScalarFacts compute_facts() {
   return {word("gathered_input", &Profile::gathered_input, {"shard", "whole"}),
           flag("residual_shares_gradient", &Profile::residual_shares_gradient),
@@ -153,6 +165,7 @@ ScalarFacts compute_facts() {
           loss_workspace_fact(),
           loss_steps_fact("loss_steps", &Profile::loss_steps),
           loss_steps_fact("loss_steps_cut", &Profile::loss_steps_cut),
+          {"discards", read_discards},
           flag("fuses_output_and_loss", &Profile::fuses_output_and_loss),
           flag("fuses_loss_sums", &Profile::fuses_loss_sums),
           flag("fuses_weight_gradient", &Profile::fuses_weight_gradient),

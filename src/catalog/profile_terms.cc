@@ -103,6 +103,11 @@ void read_placement(const Reader& reader, When& when) {
   }
 }
 
+void read_optimizers(const Reader& names, When& when) {
+  for (const Reader& name : names.items()) when.optimizers.push_back(name.text());
+  if (when.optimizers.empty()) names.fail("names none", "names of optimizers");
+}
+
 void read_scopes(const Reader& scopes, When& when) {
   for (const Reader& scope : scopes.items()) {
     when.balance.push_back(parse_balance_loss(scope.text(), scope.where()));
@@ -136,7 +141,8 @@ When read_when(const Reader& reader) {
                 "partly",
                 "divides_checkpoints",
                 "exchanges_heads",
-                "schedule_beyond"});
+                "schedule_beyond",
+                "optimizers"});
   if (reader.json().empty()) reader.fail("says nothing", "at least one condition");
   When when;
   read_axes(reader, when);
@@ -149,6 +155,7 @@ When read_when(const Reader& reader) {
   when.clips = read_flag(reader, "clips");
   when.drops_tokens = read_flag(reader, "drops_tokens");
   if (const auto scopes = reader.find("balance_loss")) read_scopes(*scopes, when);
+  if (const auto names = reader.find("optimizers")) read_optimizers(*names, when);
   when.scales_loss = read_flag(reader, "scales_loss");
   when.has_experts = read_flag(reader, "has_experts");
   when.shares_embedding = read_flag(reader, "shares_embedding");

@@ -132,7 +132,9 @@ std::int64_t evaluate(const Amount& amount, const Layout& layout, const Stage& s
   Rational product = amount.factor;
   for (Symbol symbol : amount.symbols) product = product * value_of(symbol, layout, stage);
   product = product + Rational(amount.added);
-  return (product.numerator() + product.denominator() - 1) / product.denominator();
+  const std::int64_t whole =
+      (product.numerator() + product.denominator() - 1) / product.denominator();
+  return amount.most ? std::min(whole, *amount.most) : whole;
 }
 
 bool all_hold(const std::vector<When>& when, const Layout& layout, const Stage& stage) {

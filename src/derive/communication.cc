@@ -67,10 +67,27 @@ class StageTraffic {
       add_terms(units_[k].plain, uses[k].plain);
       add_terms(units_[k].recomputed, uses[k].recomputed);
     }
+    if (fills_buckets()) return add_in_order();
     for (std::size_t k = 0; k < units_.size(); ++k) {
       add_terms(units_[k].parameters, uses[k].plain + uses[k].recomputed - uses[k].alone);
     }
     for (const UnitRun& run : runs_) write_alone(run);
+  }
+
+  /// Whether it matters in which order parameters stand in the model.
+  bool fills_buckets() const {
+    return profile_.gradient_grain == MessageGrain::bucket ||
+           profile_.update_grain == MessageGrain::bucket || profile_.replica_bucket_bytes > 0;
+  }
+
+  void add_in_order() {
+    for (const UnitRun& run : runs_) {
+      if (is_written_alone(run)) {
+        write_alone(run);
+      } else {
+        add_terms(units_[at(run.local)].parameters, run.count);
+      }
+    }
   }
 
   /// Units of one local kind on this device.
@@ -143,6 +160,7 @@ class StageTraffic {
         made.term.payload = unit.term.payload * units;
         made.term.sent = unit.term.sent * units;
         made.term.unit = {};
+        for (BucketTensors& list : made.tensors) list.units = units;
         join(made);
       }
     }
@@ -176,6 +194,7 @@ class StageTraffic {
       if (known.term.count != made.term.count || !is_same_movement(known, made)) continue;
       known.term.payload += made.term.payload;
       known.term.sent += made.term.sent;
+      known.tensors.insert(known.tensors.end(), made.tensors.begin(), made.tensors.end());
       return;
     }
     terms_.push_back(made);
@@ -185,16 +204,17 @@ class StageTraffic {
 
   void pad_and_cut() {
     for (UnitTerm& term : terms_) {
-      if (term.grain != MessageGrain::everything && term.grain != MessageGrain::bucket) {
+      const bool whole = term.grain == MessageGrain::everything;
+      if (term.grain == MessageGrain::bucket) {
+        cut(term);
+      } else {
+        if (whole) pad(term);
         out_.terms.push_back(term.term);
-        continue;
       }
-      pad(term);
-      cut(term);
     }
   }
 
-  /// Pads a message of everything so that its shards are equal.
+  /// Pads a message of everything, or a bucket, so that its shards are equal.
   void pad(UnitTerm& term) const {
     if (!term.sharded || profile_.grain != ShardGrain::everything) return;
     const std::int64_t elements = in_bytes(term.term.payload) * 8 / bits_of(term.term.dtype);
@@ -202,33 +222,33 @@ class StageTraffic {
     term.term.sent = {};
   }
 
-  /// Bytes of a full bucket; 0: everything in one.
-  std::int64_t bucket_size(const CommunicationTerm& term) const {
-    if (profile_.later_stages_use_one_bucket && !stage_.hosts_first) return 0;
-    if (profile_.bucket_bytes > 0) return profile_.bucket_bytes;
-    if (profile_.bucket_elements == 0) return profile_.replica_bucket_bytes;
+  /// When a bucket of this term's is full; of size 0: never, everything is in one.
+  BucketRule bucket_rule(const CommunicationTerm& term) const {
+    BucketRule rule{.first = profile_.first_bucket_bytes, .end = profile_.bucket_ends};
+    if (profile_.later_stages_use_one_bucket && !stage_.hosts_first) return rule;
+    rule.size = profile_.bucket_bytes;
+    if (rule.size == 0) rule.size = profile_.replica_bucket_bytes;
+    if (profile_.bucket_elements == 0) return rule;
     const std::int64_t elements =
         std::max(profile_.bucket_elements,
                  checked_multiply(profile_.bucket_elements_per_replica,
                                   value_in_job(Symbol::batch_degree, job_).value_or(1), "bucket"));
-    return in_bytes(bytes_of(elements, term.dtype));
+    if (profile_.bucket_bytes == 0) rule.size = in_bytes(bytes_of(elements, term.dtype));
+    return rule;
   }
 
   void cut(const UnitTerm& whole) {
-    CommunicationTerm term = whole.term;
-    const std::int64_t size = bucket_size(term);
-    const std::int64_t payload = in_bytes(term.payload);
-    if (whole.grain != MessageGrain::bucket || size <= 0 || payload <= size) {
-      out_.terms.push_back(term);
-      return;
+    const BucketRule rule = bucket_rule(whole.term);
+    std::vector<BucketCount> buckets = {{.bytes = in_bytes(whole.term.payload), .count = 1}};
+    if (rule.size > 0) buckets = fill_buckets(whole.tensors, rule);
+    for (const BucketCount& bucket : buckets) {
+      UnitTerm message = whole;
+      if (message.term.payload != bytes(bucket.bytes)) message.term.sent = {};
+      message.term.payload = bytes(bucket.bytes);
+      message.term.count = checked_multiply(whole.term.count, bucket.count, "calls");
+      pad(message);
+      out_.terms.push_back(message.term);
     }
-    CommunicationTerm last = term;
-    last.payload = bytes(payload % size);
-    last.sent = term.sent = {};
-    term.payload = bytes(size);
-    term.count = checked_multiply(term.count, payload / size, "calls");
-    out_.terms.push_back(term);
-    if (last.payload > bytes(0)) out_.terms.push_back(last);
   }
 
   /// Bytes the busiest device sends in one call. Shards follow the shares of their axes; a value

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "derive/buckets.h"
 #include "derive/derivation.h"
 #include "derive/layout.h"
 #include "derive/stage_units.h"
@@ -19,6 +20,8 @@ struct UnitTerm {
   MessageGrain grain = MessageGrain::unit;  // what one message of the engine carries
   bool sharded = false;                     // shards of the payload are padded to equal sizes
   std::int64_t shard_of = 1;                // the payload is one of so many such shards
+  std::vector<BucketTensors> tensors;       // that make up the payload of MessageGrain::bucket
+  int last_tensor = 0;                      // while it is collected: the last of these
 };
 
 /// Whether two terms are the same movement, payload and count left aside.

@@ -52,6 +52,7 @@ class ParameterTraffic {
   std::vector<UnitTerm> collect(const OtherUses& uses) {
     for (std::size_t p = 0; p < unit_.parameters.size(); ++p) {
       const LocalParameter& parameter = unit_.parameters[p];
+      if (!joins_before(p)) ++tensor_;
       const bool carried = p < uses.here.size() && uses.here[p];
       // What stays gathered over the step is there for all its uses.
       if (!carried || parameter.keep != Keep::step) use(kind_.parameters[p], parameter);
@@ -66,6 +67,24 @@ class ParameterTraffic {
   }
 
  private:
+  /// The linear operator that a parameter is the matrix of; none: it is no such matrix.
+  const Operator* linear_of(std::size_t p) const {
+    const auto op = std::ranges::find_if(kind_.operators, [&](const Operator& o) {
+      return o.kind == OpKind::linear && !o.parameters.empty() &&
+             o.parameters.front() == static_cast<int>(p);
+    });
+    return op == kind_.operators.end() ? nullptr : &*op;
+  }
+
+  /// Whether the engine keeps a parameter and the one before it in one tensor.
+  bool joins_before(std::size_t p) const {
+    if (!profile_.joins_inputs || p == 0) return false;
+    const Operator* own = linear_of(p);
+    const Operator* before = linear_of(p - 1);
+    return own != nullptr && before != nullptr && own->module == before->module &&
+           own->inputs.front() == before->inputs.front();
+  }
+
   struct Move {
     Collective collective = Collective::all_gather;
     ReduceOp op = ReduceOp::none;
@@ -89,23 +108,23 @@ class ParameterTraffic {
     if ((group <= 1 && move.collective != Collective::host_copy) || elements == 0) return;
     Bytes payload = bytes_of(elements, move.dtype);
     if (move.constants != nullptr) payload += bytes_of(elements, *move.constants);
-    const UnitTerm made{.term = {.axes = axes,
-                                 .collective = move.collective,
-                                 .op = move.op,
-                                 .state = move.state,
-                                 .what = move.what,
-                                 .unit = kind_.name,
-                                 .dtype = move.dtype,
-                                 .phase = move.phase,
-                                 .payload = payload,
-                                 .count = 1,
-                                 .group = group,
-                                 .nvme = move.nvme,
-                                 .sent = sent_of_shards(move, axes, elements, group)},
-                        .per_micro_batch = move.per_micro_batch,
-                        .grain = move.grain,
-                        .sharded = move.sharded,
-                        .shard_of = move.shard_of};
+    UnitTerm made{.term = {.axes = axes,
+                           .collective = move.collective,
+                           .op = move.op,
+                           .state = move.state,
+                           .what = move.what,
+                           .unit = kind_.name,
+                           .dtype = move.dtype,
+                           .phase = move.phase,
+                           .payload = payload,
+                           .count = 1,
+                           .group = group,
+                           .nvme = move.nvme,
+                           .sent = sent_of_shards(move, axes, elements, group)},
+                  .per_micro_batch = move.per_micro_batch,
+                  .grain = move.grain,
+                  .sharded = move.sharded,
+                  .shard_of = move.shard_of};
     for (UnitTerm& known : terms_) {
       if (!travel_together(known, made)) continue;
       if (move.grain == MessageGrain::tensor) {
@@ -113,10 +132,25 @@ class ParameterTraffic {
       } else {
         known.term.payload += payload;
         known.term.sent += made.term.sent;
+        add_tensor(known, in_bytes(payload));
       }
       return;
     }
-    terms_.push_back(made);
+    add_tensor(made, in_bytes(payload));
+    terms_.push_back(std::move(made));
+  }
+
+  /// Notes a tensor of a message that is cut into buckets, or another part of the last one.
+  void add_tensor(UnitTerm& term, std::int64_t size) {
+    if (term.grain != MessageGrain::bucket) return;
+    if (term.tensors.empty()) term.tensors.emplace_back();
+    std::vector<std::int64_t>& tensors = term.tensors.front().bytes;
+    if (tensors.empty() || term.last_tensor != tensor_) {
+      tensors.push_back(size);
+    } else {
+      tensors.back() += size;
+    }
+    term.last_tensor = tensor_;
   }
 
   /// Where each tensor has shards of its own, a message of several is as uneven as all of them
@@ -512,6 +546,7 @@ class ParameterTraffic {
   const LocalUnit& unit_;
   const UnitKind& kind_;
   bool hosted_elsewhere_ = false;  // the parameter at hand
+  int tensor_ = 0;                 // the tensor that it is in
   std::vector<UnitTerm> terms_;
 };
 

@@ -360,8 +360,22 @@ const RecomputePolicy* policy_of(const Job& job) {
   return nullptr;
 }
 
+bool is_among(const std::vector<Module>& modules, Module module) {
+  return std::ranges::find(modules, module) != modules.end();
+}
+
 bool is_inside(const SavedPlan& plan, const Operator& op) {
-  return std::ranges::find(plan.modules, op.module) != plan.modules.end();
+  return is_among(plan.modules, op.module);
+}
+
+/// Whether a value is the result of a recomputed module that the engine makes again for whoever
+/// keeps it.
+bool is_discarded(const UnitKind& kind, const PreparedKind& prepared, const SavedPlan& plan,
+                  const std::vector<Module>& discards, int v) {
+  const int producer = prepared.values[at(v)].producer;
+  if (producer < 0) return false;
+  const Module module = kind.operators[at(producer)].module;
+  return is_among(discards, module) && is_among(plan.modules, module);
 }
 
 /// Values that an operator leaves to backward under the plan's modules: outside of them what it
@@ -377,22 +391,28 @@ std::vector<int> kept_by(const UnitKind& kind, const PreparedKind& prepared,
   return kept;
 }
 
-/// What stays when `modules` are recomputed: whatever the others keep, and the modules' inputs.
-SavedPlan plan_without(const UnitKind& kind, const PreparedKind& prepared, const SavedTable& table,
+/// What stays when `modules` are recomputed: whatever the others keep, and the modules' inputs. Of
+/// what an engine discards nothing is kept.
+SavedPlan plan_without(const UnitKind& kind, const PreparedKind& prepared, const Profile& profile,
                        const std::vector<Module>& modules) {
+  const SavedTable& table = profile.saved;
   SavedPlan plan;
   plan.modules = with_contents(modules);
   plan.is_kept.assign(kind.values.size(), false);
   const auto root_of = [&](int v) { return prepared.values[at(v)].root; };
   for (const Operator& op : kind.operators) {
     for (int v : kept_by(kind, prepared, table, plan, op)) {
+      if (is_discarded(kind, prepared, plan, profile.discards, v)) continue;
       insert_root(plan.kept, plan.is_kept, root_of(v));
     }
   }
   std::vector<bool> rebuilt = plan.is_kept;
   for (const Operator& op : kind.operators) {
-    if (!is_inside(plan, op)) continue;
-    for (int v : saved_by(kind, op, table)) insert_root(plan.rebuilt, rebuilt, root_of(v));
+    for (int v : saved_by(kind, op, table)) {
+      const bool again =
+          is_inside(plan, op) || is_discarded(kind, prepared, plan, profile.discards, v);
+      if (again) insert_root(plan.rebuilt, rebuilt, root_of(v));
+    }
   }
   note_last_readers(kind, prepared, table, plan);
   return plan;
@@ -407,7 +427,7 @@ SavedPlan recomputed_plan(const Job& job, const UnitKind& kind, const PreparedKi
   if (job.recompute.kind != Recompute::Kind::selective) return prepared.plain;
   const RecomputePolicy* policy = policy_of(job);
   return policy != nullptr ? policy_plan(kind, prepared, table, *policy)
-                           : plan_without(kind, prepared, table, job.recompute.modules);
+                           : plan_without(kind, prepared, job.profile, job.recompute.modules);
 }
 
 }  // namespace
@@ -439,7 +459,7 @@ Prepared prepare(const Job& job) {
     for (PreparedOperator& op : out.operators) op.around = indices_around(kind, out, op.classes);
     read_liveness(kind, out);
     read_adjoints(kind, job.profile, out);
-    out.plain = plan_without(kind, out, job.profile.saved, {});
+    out.plain = plan_without(kind, out, job.profile, {});
     out.recomputed = recomputed_plan(job, kind, out);
     read_parts(kind, job.profile, out);
     for (SavedPlan* plan : {&out.plain, &out.recomputed}) {

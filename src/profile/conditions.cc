@@ -38,7 +38,8 @@ std::int64_t amount_of(const Amount& amount, const Job& job) {
   for (Symbol symbol : amount.symbols) {
     product = saturating_multiply(product, value_in_job(symbol, job).value_or(0));
   }
-  return saturating_add(product / amount.factor.denominator(), amount.added);
+  const std::int64_t sum = saturating_add(product / amount.factor.denominator(), amount.added);
+  return amount.most ? std::min(sum, *amount.most) : sum;
 }
 
 bool holds(const Comparison& comparison, const Job& job) {
@@ -131,7 +132,8 @@ bool works_beyond(const std::vector<std::string>& schedules, const Job& job) {
 bool placement_part_holds(const When& when, const Job& job) {
   const Placement& placement = job.placement;
   if (when.states_stages && *when.states_stages != states_stages(placement)) return false;
-  if (when.offloads && !offloads(placement, *when.offloads, when.partly)) return false;
+  const bool absent = when.absent && when.cuts.empty() && when.states.empty();
+  if (when.offloads && offloads(placement, *when.offloads, when.partly) == absent) return false;
   if (when.divides_checkpoints && *when.divides_checkpoints != divides_checkpoints(placement)) {
     return false;
   }
@@ -153,6 +155,9 @@ bool training_part_holds(const When& when, const Job& job) {
   if (when.compute && *when.compute != job.precision.compute) return false;
   if (!recomputation_holds(when, job)) return false;
   if (when.clips && *when.clips != job.clips_by_global_norm) return false;
+  const bool listed =
+      std::ranges::find(when.optimizers, job.optimizer.name) != when.optimizers.end();
+  if (!when.optimizers.empty() && !listed) return false;
   const bool drops = job.routing.kind == Routing::Kind::capacity;
   if (when.drops_tokens && *when.drops_tokens != drops) return false;
   const bool other = std::ranges::find(when.balance, job.balance) == when.balance.end();

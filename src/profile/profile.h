@@ -77,11 +77,13 @@ inline constexpr int kSymbolCount = 31;
 std::string_view name_of(Symbol symbol);
 std::optional<Symbol> symbol_named(std::string_view name);
 
-/// factor x product of symbols + added.
+/// factor x product of symbols + added, but no more than `most`. Case: 4 owned at most 4e9 is
+/// 4e9 from 1e9 owned elements on.
 struct Amount {
   Rational factor{1};
   std::vector<Symbol> symbols;
   std::int64_t added = 0;
+  std::optional<std::int64_t> most;
   friend bool operator==(const Amount&, const Amount&) = default;
 };
 
@@ -106,7 +108,7 @@ struct StateInModes {
 struct When {
   std::vector<Cut> cuts;             // some axis with one of these cuts ...
   std::int64_t degree_above = 1;     // ... and a product of degrees above this
-  bool absent = false;               // instead: no such axis
+  bool absent = false;               // instead: no such axis; without axes: no such offload
   std::vector<StateInModes> states;  // ... along which all of this holds
   std::optional<bool> first_stage;
   std::optional<bool> last_stage;
@@ -121,6 +123,7 @@ struct When {
   std::optional<bool> offsets_choice;    // experts are chosen by offset scores (router correction)
   std::optional<bool> drops_tokens;      // experts take no more tokens than they have slots
   std::vector<BalanceScope> balance;     // routers' balance loss is taken over one of these
+  std::vector<std::string> optimizers;   // the job's optimizer is one of these
   std::optional<bool> states_stages;     // the placement states the blocks of each stage
   std::optional<State> offloads;         // some of this state is moved to host memory ...
   bool partly = false;                   // ... and some of it stays
@@ -227,6 +230,10 @@ struct Quantised {
 /// same in buckets of so many elements; one tensor.
 enum class MessageGrain : std::uint8_t { unit, everything, bucket, tensor };
 
+/// When a bucket of whole tensors is sent. before: before the tensor that would make it larger than
+/// its size; after: as soon as its tensors reach that size.
+enum class BucketEnd : std::uint8_t { before, after };
+
 /// How tokens reach experts on other devices. exchange: each token goes to the devices of its
 /// experts and back, and is gathered where an expert is cut. gather: all tokens go to all devices,
 /// and results are reduced and scattered. whole_then_exchange: tokens are made whole along tensor
@@ -292,6 +299,7 @@ struct Profile {
   // --- gradients and optimizer
   GradientLife gradient_life = GradientLife::resting;
   ScatterPath scatter_path = ScatterPath::reduce_scatter;
+  bool clips_by_default = false;  // by the global norm of gradients, unless the job says otherwise
   bool layer_cut_defers_sharding = false;  // with pipeline stages: gathers kept over the step and
                                            // gradients reduced once
   MessageGrain gradient_grain = MessageGrain::unit;  // of reductions
@@ -299,6 +307,10 @@ struct Profile {
   std::int64_t bucket_elements = 0;                  // for MessageGrain::bucket
   std::int64_t bucket_elements_per_replica = 0;      // a bucket is at least this x batch_degree
   std::int64_t bucket_bytes = 0;                     // instead of elements
+  std::int64_t first_bucket_bytes = 0;               // where the first bucket has another size
+  BucketEnd bucket_ends = BucketEnd::before;
+  bool joins_inputs =
+      false;  // matrices of a module that read one value are one tensor (q, k and v)
   std::int64_t replica_bucket_bytes = 0;      // of gradients that replicas alone share, where
                                               // others go unit by unit; 0: they do too
   std::optional<Dtype> reduce_over_sequence;  // format of reductions under a sequence axis
@@ -341,6 +353,9 @@ struct Profile {
   SavedTable saved{};
   SavedTable inner_gradients{};  // internals whose gradients pass between an operator's kernels
   std::vector<RecomputePolicy> policies;
+  /// Modules that, where they are recomputed, keep nothing of what they hand to others either: what
+  /// readers keep of their results is made again for them.
+  std::vector<Module> discards;
   GatheredInput gathered_input = GatheredInput::shard;
   bool residual_shares_gradient = false;  // all inputs of a residual sum take its gradient as it is
   bool rotates_in_place = false;          // rotated queries and keys take the place of the others

@@ -206,6 +206,42 @@ TEST(VersionTest, AVariantIsChosenByItsWholeName) {
   EXPECT_EQ(engines.load("x@2024.12-late").version, "2024.12-late");
 }
 
+TEST(OptionTest, VariantsAreLaidOverAVersion) {
+  const Engines engines;
+  engines.write("x", "1", R"(, "prefetch": {"value": 3, "source": "s"})");
+  engines.write("x", "1-far", R"(, "inherits": "x@1", "prefetch": {"value": 7, "source": "s"})");
+  engines.write("x", "1-wide",
+                R"(, "inherits": "x@1", "pad_elements": {"value": 4, "source": "s"})");
+  engines.write("x", "1-wider",
+                R"(, "inherits": "x@1-wide", "align_elements": {"value": 8, "source": "s"})");
+  engines.write("x", "2", R"(, "inherits": "x@1")");
+  const Profile both = engines.load("x@1+far+wide");
+  EXPECT_EQ(both.version, "1+far+wide");
+  EXPECT_EQ(both.prefetch, 7);
+  EXPECT_EQ(both.pad_elements, 4);
+  EXPECT_EQ(engines.load("x@1+wider").pad_elements, 4);  // of the option that it inherits from
+  EXPECT_EQ(engines.load("x+wider+wide").align_elements, 8);
+  EXPECT_EQ(engines.load("x+wider+wide").version, "2+wider+wide");
+  EXPECT_EQ(engines.load("x@1-far+wide").prefetch, 7);
+}
+
+TEST(OptionTest, OptionsThatDisagreeOrAreUnknownAreRefused) {
+  const Engines engines;
+  engines.write("x", "1", "");
+  engines.write("x", "1-far", R"(, "inherits": "x@1", "prefetch": {"value": 7, "source": "s"})");
+  engines.write("x", "1-near", R"(, "inherits": "x@1", "prefetch": {"value": 1, "source": "s"})");
+  EXPECT_EQ(engines.complaint("x@1+far+near"),
+            "--engine: 'near' says something else about 'prefetch' than far; expected options "
+            "that speak of different facts");
+  EXPECT_EQ(engines.complaint("x@1+fat"),
+            "--engine: 'fat' is not an option of x@1; expected far or near; did you mean 'far'?");
+  EXPECT_EQ(engines.complaint("x@1+"),
+            "--engine: '' is not an option of x@1; expected far or near");
+  engines.write("y", "1", "");
+  EXPECT_EQ(engines.complaint("y+far"),
+            "--engine: 'far' is not an option of y@1; expected no option");
+}
+
 TEST(VersionTest, WrongNamesAreExplained) {
   const Engines engines;
   engines.write("megatron", "2025", "");
@@ -328,9 +364,18 @@ TEST(AmountTest, WholeNumbersAreAddedToAProduct) {
   EXPECT_EQ(parse_amount("2 + 3", "x"), (Amount{.factor = Rational(0), .added = 5}));
 }
 
+TEST(AmountTest, AProductMayHaveABound) {
+  const Amount amount = parse_amount("4 * owned at most 4 GB", "x");
+  EXPECT_EQ(amount.factor, Rational(4));
+  EXPECT_EQ(amount.symbols, std::vector<Symbol>{Symbol::owned});
+  EXPECT_EQ(amount.most, 4'000'000'000);
+}
+
 TEST(AmountTest, NonsenseIsRefused) {
-  for (const char* text : {"", "*", "2 *", "2 TiB", "1/0", "-3", "2 hidden", "1.", "hidden hidden",
-                           "hidden + heads", "1/2 + hidden", "hidden +", "+"}) {
+  for (const char* text :
+       {"4 at most", "4 at most hidden", "4 at most 1/3", "4 at most 2 at most 1", "", "*", "2 *",
+        "2 TiB", "1/0", "-3", "2 hidden", "1.", "hidden hidden", "hidden + heads", "1/2 + hidden",
+        "hidden +", "+"}) {
     EXPECT_THROW(parse_amount(text, "x"), InputError) << text;
   }
 }

@@ -85,11 +85,13 @@ TEST(DeepSpeed, StageThreeGathersTwiceAndScattersInEveryMicroBatch) {
   }
 }
 
-// 1.2e9 elements: two full buckets and one of 0.2e9.
+// 6 tensors of 200e6 elements: a third one would take a bucket past 500e6. A tensor of 600e6 that
+// is larger than a bucket goes alone.
 TEST(DeepSpeed, BucketsHoldFiveHundredMillionElements) {
-  const Job job = engine_job("deepspeed@0.19.2", bare_model(1'200'000'000, 2), "dp=4:zero1", 1, 4);
-  EXPECT_EQ(states(job)[0], "reduce all_reduce bf16 dp 1000000000x2 gradients");
-  EXPECT_EQ(states(job)[1], "reduce all_reduce bf16 dp 400000000x1 gradients");
+  const Job job = engine_job("deepspeed@0.19.2", bare_model(1'200'000'000, 6), "dp=4:zero1", 1, 4);
+  EXPECT_EQ(states(job)[0], "reduce all_reduce bf16 dp 800000000x3 gradients");
+  const Job wide = engine_job("deepspeed@0.19.2", bare_model(1'200'000'000, 2), "dp=4:zero1", 1, 4);
+  EXPECT_EQ(states(wide)[0], "reduce all_reduce bf16 dp 1200000000x2 gradients");
 }
 
 // 7 elements over 4 ranks, padded to 2 x 4; in stage 3 each tensor to a multiple of 4.
@@ -312,6 +314,14 @@ TEST(Torchtitan, TokensAreMadeWholeBeforeTheyAreSent) {
 TEST(Torchtitan, ContextParallelismGathersRepeatedKeys) {
   const Job job = engine_job("torchtitan@2026.02", wide(1), "cp=4:gather", 8, 1);
   EXPECT_EQ(block(job)[0], "forward all_gather bf16 cp 256x1 attention.core.keys_expanded");
+}
+
+// 4 tensors of 20e6 elements in fp32, 80e6 bytes each: the last passes the first bucket's 1 MiB, two
+// together the 100 MiB of the others.
+TEST(Torchtitan, ReplicasFillBuckets) {
+  const Job job = engine_job("torchtitan@2026.02", bare_model(80'000'000, 4), "dp=2:ddp", 1, 2);
+  EXPECT_EQ(states(job), (Lines{"reduce all_reduce fp32 dp 80000000x2 gradients",
+                                "reduce all_reduce fp32 dp 160000000x1 gradients"}));
 }
 
 // Replicas alone: fp32 gradients, 13472 / 2 = 6736 elements, in one bucket of 100 MiB.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "catalog/model_catalog.h"
 #include "derive/engine_lines.h"
 
 namespace placet {
@@ -55,14 +56,13 @@ TEST(Megatron, ExpertsHaveABufferOfTheirOwn) {
   EXPECT_TRUE(lines[0].starts_with("reduce reduce_scatter fp32 dp*ep "));
 }
 
-// Buckets of max(40e6, 1e6 x 2) elements: 100e6 parameters are 2 whole ones and one of 20e6.
+// Buckets of max(40e6, 1e6 x 2) elements, whole tensors of 25e6 (64 x 390625): the second one ends
+// a bucket, at 50e6.
 TEST(Megatron, OverlappedReductionGoesInBuckets) {
   const Job job =
       engine_job("megatron@2026-overlap", bare_model(100'000'000, 4), "dp=2:zero1", 1, 2);
-  EXPECT_EQ(states(job), (Lines{"reduce reduce_scatter fp32 dp 160000000x2 gradients",
-                                "reduce reduce_scatter fp32 dp 80000000x1 gradients",
-                                "update all_gather bf16 dp 80000000x2 updated parameters",
-                                "update all_gather bf16 dp 40000000x1 updated parameters"}));
+  EXPECT_EQ(states(job), (Lines{"reduce reduce_scatter fp32 dp 200000000x2 gradients",
+                                "update all_gather bf16 dp 100000000x2 updated parameters"}));
   const Job staged =
       engine_job("megatron@2026-overlap", bare_model(200'000'000, 4), "pp=2:1f1b dp=2:zero1", 1, 4);
   EXPECT_EQ(states(staged, 0).size(), 4U);
@@ -232,11 +232,31 @@ TEST(Megatron, GradientNormsGoOverTheirOwners) {
   EXPECT_EQ(clipped(experts)[0], "update all_reduce fp32 ep 4x1 gradient norm of experts");
 }
 
-// Context ranks make a bucket no larger: max(40e6, 1e6 x 2) elements of 4 bytes.
+// Context ranks make a bucket no larger: max(40e6, 1e6 x 2) elements of 4 bytes, here of tensors of
+// 20e6.
 TEST(Megatron, BucketsCountDataRanksAlone) {
-  const Job job = engine_job("megatron@2026-overlap", bare_model(200'000'000, 4),
+  const Job job = engine_job("megatron@2026-overlap", bare_model(200'000'000, 10),
                              "dp=2:zero1 cp=32:ring+zero1", 64, 2);
   EXPECT_TRUE(states(job)[0].starts_with("reduce reduce_scatter fp32 dp*cp 160"));
+}
+
+// llama-3.1-8b: hidden 4096, ffn 14336, 8 of 32 heads for keys, 128256 words, padded to 1002 x 128.
+// From the end: the output matrix; per block down (58.7e6), gate and up (117.4e6), and then the
+// norm, o (16.8e6) and q, k, v (25.2e6), which end a bucket at 41947136. The norm before them goes
+// with what comes next: the down matrix of the block below, the embedding below the first block.
+// So does the norm before the output matrix.
+TEST(Megatron, BucketsHoldWholeTensorsFromTheLastToTheFirst) {
+  const Job job = engine_job("megatron@2026-overlap", load_model(repository_data(), "llama-3.1-8b"),
+                             "dp=8:zero1", 1024, 8);
+  const auto scatter = [](std::int64_t elements, int count) {
+    return "reduce reduce_scatter fp32 dp " + std::to_string(4 * elements) + "x" +
+           std::to_string(count) + " gradients";
+  };
+  const std::int64_t h = 4096, f = 14336, words = 128256;
+  Lines lines = states(job);
+  lines.resize(5);
+  EXPECT_EQ(lines, (Lines{scatter(words * h, 1), scatter(h * f + h, 32), scatter(2 * h * f, 32),
+                          scatter(h + h * h + h * 6144, 32), scatter(words * h + h, 1)}));
 }
 
 // bf16 with fp32 accumulation: all-reduce of whole gradients in bf16, then AG of parameters.

@@ -400,18 +400,86 @@ TEST(Memory, BlockFormatsHaveConstants) {
   EXPECT_EQ(stored_as("nf4-double"), bytes(50 + 2 + 4));
 }
 
-// 6736 elements, half of them the device's own: 4 bytes of each beside the bf16 buffer.
-TEST(MemoryTest, ReducedGradientsAreCastForTheUpdate) {
-  Job job = engine_job("megatron@2026-bf16-reduce", wide(2), "dp=2:zero1", 8, 4);
+/// What a recomputation of one module saves of what the micro-batch keeps.
+Bytes saved_without(const char* engine, Model model, Module module) {
+  Job job = engine_job(engine, std::move(model), "dp=2:ddp", 8, 2);
+  const Bytes whole = rest(derive(job).memory[0], State::activations);
+  job.recompute = {.kind = Recompute::Kind::selective, .modules = {module}};
+  return whole - rest(derive(job).memory[0], State::activations);
+}
+
+// 8 tokens of 16: two norms in each of two blocks keep 4 bytes per token of statistics, and leave
+// 8 x 16 x 2 bytes to the projections, which an engine that discards them makes again. 16 routed
+// rows of 8 go from the activation to the experts' last matrices.
+TEST(MemoryTest, WhatAModuleHandsOnMayBeDiscarded) {
+  EXPECT_EQ(saved_without("megatron@2026", wide(2), Module::norm), bytes(2 * 2 * (32 + 256)));
+  EXPECT_EQ(saved_without("megatron@2024", wide(2), Module::norm), bytes(2 * 2 * 32));
+  const Model experts = build_model(expert_architecture(1));
+  EXPECT_EQ(saved_without("megatron@2026", experts, Module::moe_activation), bytes(16 * 8 * 2));
+  EXPECT_EQ(saved_without("megatron@2024", experts, Module::moe_activation), Bytes{});
+}
+
+/// What the engine's own terms of the update alone add to it.
+Bytes own_at_update(Job job) {
+  const Bytes with = at_instant(derive(job).memory[0], Instant::update);
+  std::erase_if(job.profile.memory,
+                [](const EngineMemory& term) { return term.instants == bit_of(Instant::update); });
+  return with - at_instant(derive(job).memory[0], Instant::update);
+}
+
+/// A job whose vocabulary and shares are not padded.
+Job unpadded_job(const std::string& engine, const std::string& placement) {
+  Job job = engine_job(engine, wide(2), placement, 8, 4);
   job.profile.vocabulary_multiple = 1;
   job.profile.align_elements = 1;
   job.profile.pad_total_elements = 1;
-  const Bytes with = at_instant(derive(job).memory[0], Instant::update);
-  std::erase_if(job.profile.memory, [](const EngineMemory& term) {
-    return term.what == "fp32 gradients of the update";
-  });
-  const Bytes without = at_instant(derive(job).memory[0], Instant::update);
-  EXPECT_EQ(with - without, bytes(4 * 6736 / 2));
+  job.profile.pad_elements = 1;
+  return job;
+}
+
+// 6736 elements, half of them the device's own: 4 bytes of each beside the bf16 buffer.
+TEST(MemoryTest, ReducedGradientsAreCastForTheUpdate) {
+  EXPECT_EQ(own_at_update(unpadded_job("megatron@2026-bf16-reduce", "dp=2:zero1")),
+            bytes(4 * 6736 / 2));
+}
+
+// The square roots of the second moments, 4 bytes of each of 3368 owned elements, as PyTorch's
+// foreach Adam makes them at once. The fused one has none; nor has another optimizer; nor an update
+// on the host.
+TEST(MemoryTest, ForeachAdamTakesTemporaries) {
+  const auto job = [](const char* engine, const char* placement = "dp=2:fsdp") {
+    return unpadded_job(engine, placement);
+  };
+  for (const char* engine :
+       {"pytorch@2.9", "accelerate@1", "pytorch-fsdp1@2.0", "torchtitan@2024.12"}) {
+    EXPECT_EQ(own_at_update(job(engine)), bytes(4 * 3368)) << engine;
+  }
+  EXPECT_EQ(own_at_update(job("pytorch-ddp@2.0", "dp=2:ddp")), bytes(4 * 6736));
+  for (const char* engine :
+       {"pytorch@2.9+fused", "accelerate@1+fused", "torchtitan@2026.02", "llm-foundry@2023"}) {
+    EXPECT_EQ(own_at_update(job(engine)), Bytes{}) << engine;
+  }
+  Job momentum = job("pytorch@2.9");
+  momentum.optimizer.name = "momentum";
+  EXPECT_EQ(own_at_update(momentum), Bytes{});
+  EXPECT_EQ(own_at_update(job("pytorch@2.9", "dp=2:fsdp+offload(optimizer)")), Bytes{});
+}
+
+// 6736 elements over 2 devices, 3368 each, gradients of 2 bytes: stage 2 puts the device's own
+// together (2 bytes) and casts them (4). Stage 1 has dropped all 6736 x 2 bytes, which stand for
+// the same 2 + 2 + 4 bytes of 3368 but for 2 bytes of each; over 4 devices they stand for more than
+// that. Stage 3 does as stage 2 by sub-groups of 1e9 elements: here one.
+TEST(MemoryTest, DeepSpeedCastsItsGradientsForTheUpdate) {
+  const auto job = [](const char* placement) {
+    return unpadded_job("deepspeed@0.19.2", placement);
+  };
+  EXPECT_EQ(own_at_update(job("dp=2:zero2")), bytes((2 + 4) * 3368));
+  EXPECT_EQ(own_at_update(job("dp=2:zero1")), bytes(2 * 3368));
+  EXPECT_EQ(own_at_update(job("dp=4:zero1")), Bytes{});
+  Job sub_group = job("dp=2:zero3");
+  EXPECT_EQ(own_at_update(sub_group), bytes((2 + 4) * 3368));
+  for (EngineMemory& term : sub_group.profile.memory) term.bytes.most = 1000;
+  EXPECT_EQ(own_at_update(sub_group), bytes(1000 + 1000));
 }
 
 }  // namespace
