@@ -235,8 +235,7 @@ TEST(OptionTest, OptionsThatDisagreeOrAreUnknownAreRefused) {
             "that speak of different facts");
   EXPECT_EQ(engines.complaint("x@1+fat"),
             "--engine: 'fat' is not an option of x@1; expected far or near; did you mean 'far'?");
-  EXPECT_EQ(engines.complaint("x@1+"),
-            "--engine: '' is not an option of x@1; expected far or near");
+  EXPECT_EQ(engines.complaint("x@1+"), "--engine: is not an option of x@1; expected far or near");
   engines.write("y", "1", "");
   EXPECT_EQ(engines.complaint("y+far"),
             "--engine: 'far' is not an option of y@1; expected no option");

@@ -407,10 +407,12 @@ TEST(Nanotron, DividedOptimizerStateStillAllReduces) {
                                 "update all_gather bf16 dp 13472x1 updated parameters"}));
 }
 
+// 4 tensors of 2.5e6 elements, 10e6 bytes: one passes the 1 MiB of the first bucket, three together
+// the 25 MiB of the next.
 TEST(Nanotron, WrappedReplicasReduceInBuckets) {
   const Job job = engine_job("nanotron@2024.12-ddp", bare_model(10'000'000, 4), "dp=2:ddp", 1, 2);
-  EXPECT_EQ(states(job), (Lines{"reduce all_reduce fp32 dp 26214400x1 gradients",
-                                "reduce all_reduce fp32 dp 13785600x1 gradients"}));
+  EXPECT_EQ(states(job), (Lines{"reduce all_reduce fp32 dp 10000000x1 gradients",
+                                "reduce all_reduce fp32 dp 30000000x1 gradients"}));
 }
 
 // Two int64 messages, of 7 and of 6 numbers, before each of 4 tensors either way.

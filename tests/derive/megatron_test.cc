@@ -63,10 +63,12 @@ TEST(Megatron, OverlappedReductionGoesInBuckets) {
       engine_job("megatron@2026-overlap", bare_model(100'000'000, 4), "dp=2:zero1", 1, 2);
   EXPECT_EQ(states(job), (Lines{"reduce reduce_scatter fp32 dp 200000000x2 gradients",
                                 "update all_gather bf16 dp 100000000x2 updated parameters"}));
-  const Job staged =
-      engine_job("megatron@2026-overlap", bare_model(200'000'000, 4), "pp=2:1f1b dp=2:zero1", 1, 4);
+  // Five tensors of 20e6 per stage: two buckets of 40e6 and one of 20e6, both ways; on stages after
+  // the first all in one.
+  const Job staged = engine_job("megatron@2026-overlap", bare_model(200'000'000, 10),
+                                "pp=2:1f1b dp=2:zero1", 1, 4);
   EXPECT_EQ(states(staged, 0).size(), 4U);
-  EXPECT_EQ(states(staged, 1).size(), 2U);  // stages after the first: all in one bucket
+  EXPECT_EQ(states(staged, 1).size(), 2U);
 }
 
 // Megatron-FSDP, a unit per layer: reduced in every micro-batch, gathered twice in each.
