@@ -73,7 +73,9 @@ void add_job_flags(CLI::App& command, JobFlags& flags) {
       ->type_name("NAME");
   command.add_option("--optimizer", flags.optimizer, "Optimizer (adamw)")->type_name("NAME");
   command.add_option("--loss", flags.loss, "Weight of the loss: token-mean")->type_name("NAME");
-  command.add_option("--clip", flags.clip, "Clip gradients at this global norm")->type_name("NORM");
+  command
+      .add_option("--clip", flags.clip, "Clip gradients at this global norm; 0: not (the engine's)")
+      ->type_name("NORM");
   command
       .add_option("--routing", flags.routing,
                   "Spread of tokens over experts: balanced, expected=SKEW, capacity=FACTOR or "
