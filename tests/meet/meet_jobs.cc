@@ -1,11 +1,13 @@
 #include "meet/meet_jobs.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "check/check.h"
 #include "derive/derive.h"
 #include "lower/lower.h"
 #include "program/walk.h"
+#include "schedule/schedule.h"
 #include "units/error.h"
 
 namespace placet::testing {
@@ -82,25 +84,77 @@ bool divides_stream(const AxisPlacement& axis) {
   return is_tensor(axis) && axis.how.modes.activations == Mode::sharded_gather;
 }
 
-bool divides_tokens(const AxisPlacement& axis) {
-  return axis.degree > 1 && axis.how.cut == Cut::sequence;
+/// Whether what attention brings over a cut sequence stands otherwise in the program: heads that are
+/// exchanged; keys and values beside units made again, or in a backward in two parts.
+bool brings_tokens_apart(const Job& job) {
+  const bool again = job.recompute.kind != Recompute::Kind::none ||
+                     std::ranges::any_of(job.placement.axes, [](const AxisPlacement& axis) {
+                       return axis.how.modes.activations == Mode::materialized;
+                     });
+  for (std::size_t a = 0; a < job.placement.axes.size(); ++a) {
+    const AxisPlacement& axis = job.placement.axes[a];
+    if (axis.degree == 1 || axis.how.cut != Cut::sequence) continue;
+    if (again || splits_backward(job.schedule.order) || job.attention[a].cuts_heads) return true;
+  }
+  return false;
 }
 
-/// Whether query, key and value rows are one tensor of which devices hold the same heads, and an
-/// axis divides it: the program has two rows of elements, the closed form one.
+/// Whether a module that is made again sums or exchanges values along some axis, or its work is cut
+/// and backward split.
+bool repeats_messages(const Job& job) {
+  if (job.recompute.kind != Recompute::Kind::selective) return false;
+  const auto cuts = [&](Cut cut) {
+    return std::ranges::any_of(job.placement.axes, [&](const AxisPlacement& axis) {
+      return axis.degree > 1 && axis.how.cut == cut;
+    });
+  };
+  const bool tensor = cuts(Cut::tensor);
+  const bool tokens = cuts(Cut::sequence);
+  if (splits_backward(job.schedule.order) && (tensor || tokens)) return true;
+  return std::ranges::any_of(job.recompute.modules, [&](Module module) {
+    const bool attends = module == Module::attention || module == Module::core_attention;
+    const bool sums = module == Module::attention || module == Module::mlp ||
+                      module == Module::moe || module == Module::shared_expert;
+    return (tokens && attends) || (tensor && sums);
+  });
+}
+
+/// Elements of each segment of a fused tensor that a device holds after tensor cuts of `degree`; of
+/// key and value heads that several devices share, each has whole ones.
+std::vector<std::int64_t> local_rows(const Parameter& parameter, std::int64_t degree,
+                                     std::int64_t kv_heads) {
+  std::int64_t rows = 0;
+  for (const Dim& segment : parameter.segments) rows += segment.size;
+  std::vector<std::int64_t> out;
+  for (const Dim& segment : parameter.segments) {
+    const bool shared = segment.index == Index::kv_head;
+    const std::int64_t parts = shared ? std::gcd(degree, kv_heads) : degree;
+    out.push_back(elements_of(parameter.dims) / rows * segment.size / parts);
+  }
+  return out;
+}
+
+/// Whether query, key and value rows are one tensor of which devices hold the same heads, and axes
+/// divide its rows unevenly: the program has two rows of elements, the closed form one.
 bool divides_shared_heads(const Job& job) {
   std::int64_t tensor = 1;
-  bool divides = false;
+  std::int64_t data = 1;
+  bool shares = false;
   for (const AxisPlacement& axis : job.placement.axes) {
     if (axis.how.cut == Cut::tensor) tensor *= axis.degree;
-    const bool data = axis.how.cut == Cut::batch || axis.how.cut == Cut::sequence;
-    divides = divides || (data && axis.degree > 1);
+    const bool divides = axis.how.cut == Cut::batch || axis.how.cut == Cut::sequence;
+    if (divides) data *= axis.degree;
+    shares = shares || (divides && !axis.shares.empty());
   }
-  const bool fused = std::ranges::any_of(job.model.kinds, [](const UnitKind& kind) {
-    return std::ranges::any_of(kind.parameters,
-                               [](const Parameter& p) { return !p.segments.empty(); });
+  const std::int64_t kv_heads = job.model.figures.kv_heads;
+  if (data == 1 || kv_heads % tensor == 0) return false;
+  const auto uneven = [&](const Parameter& parameter) {
+    return std::ranges::any_of(local_rows(parameter, tensor, kv_heads),
+                               [&](std::int64_t rows) { return shares || rows % data != 0; });
+  };
+  return std::ranges::any_of(job.model.kinds, [&](const UnitKind& kind) {
+    return std::ranges::any_of(kind.parameters, uneven);
   });
-  return fused && divides && job.model.figures.kv_heads % tensor != 0;
 }
 
 /// Whether parameters come from host memory or the master, and stay over the step or in chunks.
@@ -149,7 +203,7 @@ const char* peaks_apart(const Job& job) {
   if (uneven) return "peaks: shares of a tensor axis";
   if (keeps_copies(job)) return "peaks: copies kept over the step or in chunks";
   if (shares_on_host(job)) return "peaks: shares of states in host memory";
-  if (std::ranges::any_of(axes, divides_tokens)) return "peaks: attention over a cut sequence";
+  if (brings_tokens_apart(job)) return "peaks: attention over a cut sequence";
   if (std::ranges::any_of(axes, divides_stream)) {
     return "peaks: the stream is divided along a tensor axis";
   }
@@ -159,13 +213,10 @@ const char* peaks_apart(const Job& job) {
 
 /// What makes two figures differ, so that they are not compared (docs/theory.md §6.10).
 const char* apart(const Job& job, Figure figure) {
-  if (divides_shared_heads(job)) return "all: shared heads of one tensor in parts";
+  if (divides_shared_heads(job)) return "all: shared heads of one tensor in uneven parts";
   if (figure == Figure::rest) return nullptr;
-  const bool cut = std::ranges::any_of(job.placement.axes, [](const AxisPlacement& axis) {
-    return is_tensor(axis) || divides_tokens(axis);
-  });
-  if (cut && job.recompute.kind == Recompute::Kind::selective) {
-    return "messages and peaks: modules made again under a cut of their work";
+  if (repeats_messages(job)) {
+    return "messages and peaks: modules with messages made again";
   }
   return figure == Figure::messages ? messages_apart(job) : peaks_apart(job);
 }
