@@ -179,12 +179,16 @@ class Comparison {
         if (e == begin + run.length) continue;
         result_.equal = false;
         if (result_.witness.size() >= kMostWitnesses && !options_.in_full) return;
-        result_.witness.push_back({.tensor = region.tensor->name,
-                                   .rank = region.rank,
-                                   .index = index_of(*region.tensor, e - expected_.begin()),
-                                   .expected = *e,
-                                   .found = *f,
-                                   .step = step + 1});
+        Witness one{.tensor = region.tensor->name,
+                    .rank = region.rank,
+                    .index = index_of(*region.tensor, e - expected_.begin()),
+                    .expected = *e,
+                    .found = *f,
+                    .step = step + 1};
+        // Two buffers of a rank may hold one tensor: a copy and its master.
+        const bool told =
+            !options_.in_full && std::ranges::find(result_.witness, one) != result_.witness.end();
+        if (!told) result_.witness.push_back(std::move(one));
         break;
       }
     }

@@ -43,6 +43,16 @@ class Entries {
     });
   }
 
+  /// Of a shape of one tensor with two dims.
+  bool begin_alike(std::int64_t extent) const {
+    if (!is_known()) return false;
+    const std::vector<ProgramCoordinates> devices = all_devices();
+    const std::vector<Splits>& cuts = shape_.pieces[0].cuts;
+    return !devices.empty() && std::ranges::all_of(devices, [&](const ProgramCoordinates& device) {
+      return part(extent, cuts[0], device).begin == part(extent, cuts[1], device).begin;
+    });
+  }
+
  private:
   /// Whether all cuts are divisions, and of rows all entries are stored.
   bool is_known() const {
@@ -128,6 +138,12 @@ class Entries {
 };
 
 }  // namespace
+
+bool begin_alike(const Program& program, const DeviceClass& device_class, std::int64_t extent,
+                 const Splits& one, const Splits& other) {
+  const Content both{.pieces = {{.dims = {0, 0}, .cuts = {one, other}, .items = {}}}, .flat = {}};
+  return Entries(program, device_class, both).begin_alike(extent);
+}
 
 bool has_no_entries(const Program& program, const DeviceClass& device_class, const Content& shape,
                     std::size_t piece) {

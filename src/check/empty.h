@@ -17,4 +17,10 @@ namespace placet {
 bool has_no_entries(const Program& program, const DeviceClass& device_class, const Content& shape,
                     std::size_t piece);
 
+/// Whether two parts of a dim begin at the same place on every device of the class, in every
+/// micro-batch; no where it is not worked out.
+/// Case: 4/dp and the whole dim, for a class of the device at dp 0 alone: yes.
+bool begin_alike(const Program& program, const DeviceClass& device_class, std::int64_t extent,
+                 const Splits& one, const Splits& other);
+
 }  // namespace placet

@@ -129,7 +129,7 @@ class Difference {
     const bool version =
         e.find(" step") != std::string::npos && f.find(" step") != std::string::npos;
     if (version && stem_of(expected) == stem_of(found)) out_.kind = Explained::Kind::version;
-    set(version ? Condition::state_consistency : Condition::input_integrity, e, f,
+    set(version ? of_version(expected) : Condition::input_integrity, e, f,
         "'" + f + "' is used where '" + e + "' is required");
   }
 
@@ -354,6 +354,12 @@ class Difference {
     }
   }
 
+  /// What another version breaks: a single number steers updates.
+  Condition of_version(NodeId expected) const {
+    return nodes_.at(expected).dims.empty() ? Condition::update_integrity
+                                            : Condition::state_consistency;
+  }
+
   void differ(NodeId expected, NodeId found) {
     const std::string e = nodes_.name_of(expected);
     const std::string f = nodes_.name_of(found);
@@ -365,7 +371,7 @@ class Difference {
     const bool version = is_version(e) && is_version(f);
     if (version && stem_of(expected) == stem_of(found)) out_.kind = Explained::Kind::version;
     const Condition condition = random    ? Condition::input_integrity
-                                : version ? Condition::state_consistency
+                                : version ? of_version(expected)
                                           : Condition::gradient_integrity;
     set(condition, e, f, "'" + f + "' stands where '" + e + "' is required");
   }

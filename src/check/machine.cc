@@ -489,9 +489,20 @@ std::string Machine::describe(const Origin& origin) const {
   }
   const auto& refs = i.outputs.empty() ? i.inputs : i.outputs;
   if (!refs.empty()) text += " -> " + program_.families[at(refs[0].family)].name;
-  text += " (unit " + std::to_string(origin.arguments.unit) + ", micro-batch " +
-          std::to_string(origin.arguments.micro_batch) + ", step " +
-          std::to_string(origin.step + 1) + ")";
+  // Outside of procedures the buffer says which unit it is of.
+  Arguments place = origin.arguments;
+  if (!refs.empty()) {
+    const Family& family = program_.families[at(refs[0].family)];
+    const auto is_fixed = [](const IndexTerm& term) {
+      return term.variable == IndexTerm::Variable::none;
+    };
+    if (family.by_unit && is_fixed(refs[0].unit)) place.unit = refs[0].unit.offset;
+    if (family.by_micro_batch && is_fixed(refs[0].micro_batch)) {
+      place.micro_batch = refs[0].micro_batch.offset;
+    }
+  }
+  text += " (unit " + std::to_string(place.unit) + ", micro-batch " +
+          std::to_string(place.micro_batch) + ", step " + std::to_string(origin.step + 1) + ")";
   return text;
 }
 

@@ -198,8 +198,9 @@ class Machine {
   std::optional<std::int64_t> extent_of(const Instruction& i, int dim) const;
   KernelCall call_of(const Instruction& i, const Arguments& a) const;
   static std::optional<std::int64_t> common_micro_batch(const std::vector<Numbered>& values);
-  std::vector<Numbered> outputs_of(const Instruction& i, const Arguments& a,
-                                   const std::vector<Numbered>& inputs);
+  bool settle_positions(int c, const Instruction& i, const std::vector<Numbered>& inputs,
+                        KernelCall& call) const;
+  std::vector<Numbered> outputs_of(const KernelCall& call, const std::vector<Numbered>& inputs);
   std::vector<int> key_of_call(const Instruction& i, const Arguments& a,
                                const std::vector<Numbered>& inputs) const;
   Numbered worked_out(int c, const Instruction& i, const Numbered& value);
@@ -311,6 +312,7 @@ class Machine {
   std::map<std::vector<bool>, Segments> segments_;
   std::unordered_map<const Segment*, Effects> effects_;
   std::vector<std::pair<const Instruction*, Numbered>> added_;  // since the segment began
+  bool is_own_ = false;             // some call since has made what holds for one class only
   bool names_micro_batch_ = false;  // some addition since has told micro-batches apart
   std::int64_t breached_ = 0;       // times
   std::map<std::vector<std::int64_t>, Numbered> inputs_;

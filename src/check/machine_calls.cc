@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "check/empty.h"
 #include "check/machine.h"
 
 #include "units/at.h"
@@ -69,6 +70,30 @@ KernelCall Machine::call_of(const Instruction& i, const Arguments& a) const {
   return call;
 }
 
+/// What a kernel takes from a position is where its part begins. Where the code believes in another
+/// part that begins at the same place on all devices of the class, it is right. True: it believes
+/// in another part, rightly or not, so that what comes out is the class's own.
+bool Machine::settle_positions(int c, const Instruction& i, const std::vector<Numbered>& inputs,
+                               KernelCall& call) const {
+  bool own = false;
+  for (const int d : positions_of(*call.kernel)) {
+    std::optional<Splits>& said = call.positions[at(d)];
+    const Splits where = said.value_or(Splits{});
+    for (std::size_t t = 0; t < inputs.size(); ++t) {
+      const std::vector<int>& dims = call.kernel->tensors[t].dims;
+      const auto k = static_cast<std::size_t>(std::ranges::find(dims, d) - dims.begin());
+      const std::vector<Tensor>& pieces = inputs[t].content->pieces;
+      if (k == dims.size() || pieces.size() != 1 || k >= pieces[0].cuts.size()) continue;
+      const Splits& cuts = pieces[0].cuts[k];
+      if (cuts == where) continue;
+      own = true;
+      const std::int64_t extent = extent_of(i, d).value_or(0);
+      if (begin_alike(program_, program_.classes[at(c)], extent, cuts, where)) said = cuts;
+    }
+  }
+  return own;
+}
+
 /// Two calls with equal keys give equal results: the instruction, what it draws for, what goes in.
 std::vector<int> Machine::key_of_call(const Instruction& i, const Arguments& a,
                                       const std::vector<Numbered>& inputs) const {
@@ -91,13 +116,13 @@ std::optional<std::int64_t> Machine::common_micro_batch(const std::vector<Number
   return common;
 }
 
-std::vector<Machine::Numbered> Machine::outputs_of(const Instruction& i, const Arguments& a,
+std::vector<Machine::Numbered> Machine::outputs_of(const KernelCall& call,
                                                    const std::vector<Numbered>& inputs) {
   ++worked_out_;
   std::vector<Content> contents(inputs.size());
   std::ranges::transform(inputs, contents.begin(), whole_of);
   std::vector<Numbered> outputs;
-  for (Content& out : kernels_.run(call_of(i, a), contents)) {
+  for (Content& out : kernels_.run(call, contents)) {
     const std::int64_t micro_batch = out.micro_batch;
     outputs.push_back(interned(std::move(out), micro_batch));
   }
@@ -110,17 +135,18 @@ void Machine::call_kernel(int c, const Instruction& i, const Arguments& a) {
                          [&](const BufferRef& ref) { return read(c, ref, a); });
   const std::optional<std::int64_t> micro_batch = common_micro_batch(inputs);
   const bool numbers = std::ranges::all_of(inputs, [](const Numbered& n) { return n.number >= 0; });
+  const std::vector<int> key = key_of_call(i, a, inputs);
+  const auto found = micro_batch && numbers ? known_.find(key) : known_.end();
   std::vector<Numbered> outputs;
-  if (micro_batch && numbers) {
-    std::vector<Numbered>& known = known_[key_of_call(i, a, inputs)];
-    if (known.empty()) {
-      known = outputs_of(i, a, inputs);
-    } else {
-      ++known_again_;
-    }
-    outputs = known;
+  if (found != known_.end()) {
+    ++known_again_;
+    outputs = found->second;
   } else {
-    outputs = outputs_of(i, a, inputs);
+    KernelCall call = call_of(i, a);
+    const bool own = settle_positions(c, i, inputs, call);
+    is_own_ = is_own_ || own;
+    outputs = outputs_of(call, inputs);
+    if (micro_batch && numbers && !own) known_.emplace(key, outputs);
   }
   for (std::size_t o = 0; o < i.outputs.size(); ++o) {
     if (outputs[o].content->micro_batch >= 0) outputs[o].micro_batch = micro_batch.value_or(0);

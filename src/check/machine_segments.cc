@@ -74,6 +74,7 @@ Machine::Effect Machine::run_in_full(int c, const Segment& segment, const Argume
                                      std::int64_t micro_batch) {
   const std::int64_t breached = breached_;
   added_.clear();
+  is_own_ = false;
   Effect effect{.repeats = true, .left = {}, .added = {}};
   for (const Instruction* i : segment.instructions) {
     stand_at(c, *i, a);
@@ -87,8 +88,8 @@ Machine::Effect Machine::run_in_full(int c, const Segment& segment, const Argume
     note_nodes(before, c, *i, a);
     if (names_micro_batch_ && !adds_to_sum(segment, *i)) effect.repeats = false;
   }
-  effect.repeats =
-      effect.repeats && breached == breached_ && note_left(c, segment, a, micro_batch, effect);
+  effect.repeats = effect.repeats && !is_own_ && breached == breached_ &&
+                   note_left(c, segment, a, micro_batch, effect);
   return effect;
 }
 
