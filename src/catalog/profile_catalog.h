@@ -15,7 +15,8 @@ namespace placet {
 /// versions are compared as numbers: 2.10 is newer than 2.9; a variant such as 2.10-late is chosen
 /// by its whole name only), or with the facts of variants laid over it: "megatron@2026+overlap" is
 /// that of 2026-overlap, "megatron@2026+overlap+bf16-reduce" has both. A word that names a file is
-/// read as one. Throws InputError that speaks of `where` (unknown name) or of the file and key path.
+/// read as one. Throws InputError that speaks of `where` (unknown name) or of the file and key
+/// path.
 Profile load_profile(const Catalog& catalog, const std::string& text, const std::string& where);
 
 /// All names with versions, sorted by name, newest version last.

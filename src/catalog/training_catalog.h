@@ -50,7 +50,8 @@ StorageFormat load_format(const Catalog& catalog, const std::string& name,
                           const std::string& where);
 
 /// Sets the formats at rest of single parameters that `choice` asks for. What is said of a class
-/// wins over `frozen`, and that over the file's frozen matrices; adapters have their own class only.
+/// wins over `frozen`, and that over the file's frozen matrices; adapters have their own class
+/// only.
 void apply_formats(const PrecisionChoice& choice, Model& model);
 
 /// The optimizer named `name`. Throws InputError that speaks of `where`.

@@ -32,8 +32,8 @@ struct BucketCount {
 
 /// Fills buckets with whole tensors from the last of the model to the first, as backward makes
 /// their gradients; buckets of one size are counted together, in the order in which the sizes come
-/// up. A tensor larger than a bucket is never torn. Case: tensors of 5, 7 and 4 bytes, buckets of 8.
-/// after: 4 + 7, then 5. before: 4, then 7, then 5.
+/// up. A tensor larger than a bucket is never torn. Case: tensors of 5, 7 and 4 bytes, buckets of
+/// 8. after: 4 + 7, then 5. before: 4, then 7, then 5.
 std::vector<BucketCount> fill_buckets(const std::vector<BucketTensors>& tensors,
                                       const BucketRule& rule);
 

@@ -3,11 +3,12 @@
 //
 // A row is in one of three groups (RowGroup). Rows that could be scored and are not (no profile for
 // their engine, a word that is not known, a placement that the grammar refuses) count as 100 %
-// error, so that a result cannot be made better by leaving rows out. No constant of memory is fitted
-// to a row: all that a prediction uses stands in the row, in the theory, or in a data file with its
-// source, and is listed in Validation::facts. For times, rates of devices and times of hosts were
-// calibrated on the tables that docs/theory.md, section 7.6 names. What fills gaps of a table is an assumption, and some
-// were read off the table's own figures after looking at it: those are named apart.
+// error, so that a result cannot be made better by leaving rows out. No constant of memory is
+// fitted to a row: all that a prediction uses stands in the row, in the theory, or in a data file
+// with its source, and is listed in Validation::facts. For times, rates of devices and times of
+// hosts were calibrated on the tables that docs/theory.md, section 7.6 names. What fills gaps of a
+// table is an assumption, and some were read off the table's own figures after looking at it: those
+// are named apart.
 #pragma once
 
 #include <cstdint>

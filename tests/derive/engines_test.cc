@@ -316,8 +316,8 @@ TEST(Torchtitan, ContextParallelismGathersRepeatedKeys) {
   EXPECT_EQ(block(job)[0], "forward all_gather bf16 cp 256x1 attention.core.keys_expanded");
 }
 
-// 4 tensors of 20e6 elements in fp32, 80e6 bytes each: the last passes the first bucket's 1 MiB, two
-// together the 100 MiB of the others.
+// 4 tensors of 20e6 elements in fp32, 80e6 bytes each: the last passes the first bucket's 1 MiB,
+// two together the 100 MiB of the others.
 TEST(Torchtitan, ReplicasFillBuckets) {
   const Job job = engine_job("torchtitan@2026.02", bare_model(80'000'000, 4), "dp=2:ddp", 1, 2);
   EXPECT_EQ(states(job), (Lines{"reduce all_reduce fp32 dp 80000000x2 gradients",
