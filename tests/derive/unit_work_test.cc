@@ -210,8 +210,8 @@ TEST(UnitWork, ALibraryMayLaunchWhatExpertsMultiply) {
 
 // Eight tokens of 16 numbers in two bytes, each with two choices, go to two devices: R = 512 bytes
 // in order of experts. By default they are put in order before they leave and once more where they
-// arrive: R / 2, the choices (8 x 2 x 8 bytes), R and 2 R are moved. Where they are sorted on arrival
-// only, what arrived and R: 3/4 of R arrive if each token comes once per device.
+// arrive: R / 2, the choices (8 x 2 x 8 bytes), R and 2 R are moved. Where they are sorted on
+// arrival only, what arrived and R: 3/4 of R arrive if each token comes once per device.
 TEST(UnitWork, TokensMayBeSortedOnArrivalOnly) {
   Job job = written_job(build_model(expert_architecture(4)), "ep=2:ep+zero1", 8, 2);
   const auto dispatched = [&] {
