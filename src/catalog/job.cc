@@ -10,6 +10,7 @@
 #include "catalog/strategy_catalog.h"
 #include "catalog/training_catalog.h"
 #include "model/adapt.h"
+#include "model/gradients.h"
 #include "placement/grammar.h"
 #include "units/checked.h"
 #include "units/error.h"
@@ -176,7 +177,7 @@ namespace {
 /// All that does not depend on the placement, but for batch and cluster.
 Job load_trained(const Catalog& catalog, const JobRequest& request) {
   Job job;
-  job.model = load_requested_model(catalog, request);
+  job.model = with_gradients_needed(load_requested_model(catalog, request));
   job.profile =
       load_profile(catalog, request.engine.value_or("placet"), where_of(request, "engine"));
   job.engine_text = job.profile.name + "@" + job.profile.version;

@@ -48,7 +48,6 @@ class StreamTraffic {
  public:
   explicit StreamTraffic(UnitTraffic& unit) : unit_(unit), kind_(unit.kind) {
     values_.resize(kind_.values.size());
-    find_gradients();
   }
 
   void write() {
@@ -60,19 +59,6 @@ class StreamTraffic {
  private:
   const Value& value_at(int v) const { return kind_.values[at(v)]; }
   IndexSet dims_of(int v) const { return indices_in(value_at(v).dims); }
-
-  /// Which values have a gradient: what a trainable tensor, or the stream, has gone into.
-  void find_gradients() {
-    has_gradient_.assign(kind_.values.size(), false);
-    if (!kind_.values.empty()) has_gradient_[0] = is_number(kind_.values[0]);
-    for (const Operator& op : kind_.operators) {
-      const bool trains = std::ranges::any_of(
-          op.parameters, [&](int p) { return kind_.parameters[at(p)].trainable; });
-      const bool passes =
-          std::ranges::any_of(op.inputs, [&](int v) { return has_gradient_[at(v)]; });
-      for (int v : op.outputs) has_gradient_[at(v)] = is_number(value_at(v)) && (trains || passes);
-    }
-  }
 
   /// One axis on its way through the operators.
   struct Walk {
@@ -149,7 +135,7 @@ class StreamTraffic {
 
   /// Notes a transition of the gradient, if there is one.
   void note(int v, AxisMask Transitions::*transition, AxisMask bit) {
-    if (has_gradient_[at(v)]) values_[at(v)].*transition |= bit;
+    if (unit_.prepared.gradients.values[at(v)]) values_[at(v)].*transition |= bit;
   }
 
   /// A partial value where it is needed: whole inside, as the stream is on the stream.
@@ -253,7 +239,6 @@ class StreamTraffic {
 
   UnitTraffic& unit_;
   const UnitKind& kind_;
-  std::vector<bool> has_gradient_;
   std::vector<Transitions> values_;
 };
 

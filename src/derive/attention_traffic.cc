@@ -50,6 +50,7 @@ class AttentionTraffic {
       write_step(step, Phase::forward);
       if (again_) write_step(step, Phase::backward);
     }
+    if (!unit_.prepared.operators[number_].backward) return;
     std::vector<ExchangeStep> backward;
     std::ranges::copy_if(steps, std::back_inserter(backward),
                          [](const ExchangeStep& step) { return step.in_backward; });

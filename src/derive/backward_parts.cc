@@ -31,13 +31,17 @@ bool weights_read(const UnitKind& kind, const Operator& op) {
 class PartsWalk {
  public:
   PartsWalk(const UnitKind& kind, const PreparedKind& prepared, bool all_share)
-      : kind_(kind), all_share_(all_share), buffer_of_(kind.values.size(), -1) {
-    if (prepared.output < 0) return;
+      : kind_(kind),
+        prepared_(prepared),
+        all_share_(all_share),
+        buffer_of_(kind.values.size(), -1) {
+    if (prepared.output < 0 || !prepared.gradients.values[at(prepared.output)]) return;
     buffer_of_[at(prepared.output)] = make(prepared.output);
     if (!all_share) ++buffers_.front().holders;
   }
 
   void read(std::size_t o, PreparedKind& out) {
+    if (!out.operators[o].backward) return;
     const Operator& op = kind_.operators[o];
     PreparedParts& parts = out.operators[o].parts;
     for (std::size_t i = 0; i < op.inputs.size(); ++i) read_input(op, i, parts);
@@ -79,8 +83,7 @@ class PartsWalk {
 
   void read_input(const Operator& op, std::size_t i, PreparedParts& parts) {
     const int v = op.inputs[i];
-    const ValueType type = kind_.values[at(v)].type;
-    if (type == ValueType::int64 || type == ValueType::mask) return;
+    if (!prepared_.gradients.values[at(v)]) return;
     int& own = buffer_of_[at(v)];
     const int from = gradient_source(op, i, all_share_);
     if (own < 0 && from >= 0 && buffer_of_[at(from)] >= 0) {
@@ -109,6 +112,7 @@ class PartsWalk {
   }
 
   const UnitKind& kind_;
+  const PreparedKind& prepared_;
   bool all_share_;
   std::vector<int> buffer_of_;  // by value; -1: it has no gradient
   std::vector<Buffer> buffers_;
@@ -128,7 +132,10 @@ int gradient_source(const Operator& op, std::size_t i, bool all_share) {
   return op.kind == OpKind::residual_add && shares ? op.outputs.front() : -1;
 }
 
-std::vector<int> saved_by(const UnitKind& kind, const Operator& op, const SavedTable& table) {
+std::vector<int> saved_by(const UnitKind& kind, const PreparedKind& prepared, std::size_t number,
+                          const SavedTable& table) {
+  if (!prepared.operators[number].backward) return {};
+  const Operator& op = kind.operators[number];
   const SavedSlots& slots = table[static_cast<std::size_t>(op.kind)];
   const bool contraction = op.kind == OpKind::linear || op.kind == OpKind::grouped_linear ||
                            op.kind == OpKind::embedding;
@@ -158,7 +165,7 @@ void note_weights(const UnitKind& kind, const PreparedKind& prepared, const Save
   for (int v : plan.rebuilt) there[at(v)] = true;
   for (std::size_t o = 0; o < kind.operators.size(); ++o) {
     if (!weights_read(kind, kind.operators[o])) continue;
-    for (int v : saved_by(kind, kind.operators[o], table)) {
+    for (int v : saved_by(kind, prepared, o, table)) {
       const int root = prepared.values[at(v)].root;
       if (!there[at(root)]) continue;
       there[at(root)] = false;

@@ -18,9 +18,10 @@ bool writes_in_place(OpKind kind);
 /// flows back into it; or all inputs do, where `all_share`.
 int gradient_source(const Operator& op, std::size_t i, bool all_share);
 
-/// Slots that an operator keeps. A contraction with frozen weights keeps no input: only the
-/// weights' own gradient needs it.
-std::vector<int> saved_by(const UnitKind& kind, const Operator& op, const SavedTable& table);
+/// Slots that an operator keeps; none if backward has no work in it. A contraction with frozen
+/// weights keeps no input: only the weights' own gradient needs it.
+std::vector<int> saved_by(const UnitKind& kind, const PreparedKind& prepared, std::size_t number,
+                          const SavedTable& table);
 
 /// Fills `parts` of the operators.
 void read_parts(const UnitKind& kind, const Profile& profile, PreparedKind& out);

@@ -19,6 +19,12 @@ bool stays_here(const Schedule& schedule, const Stage& stage, std::int64_t neigh
          std::ranges::find(stage.virtual_stages, neighbour) != stage.virtual_stages.end();
 }
 
+/// Whether what stands before unit `u` of the model has a use for the gradient of what enters it.
+bool asks_for_gradient(const Layout& layout, int u) {
+  const std::vector<Unit>& units = layout.job->model.units;
+  return at(u) >= units.size() || layout.prepared->kinds[at(units[at(u)].kind)].gradients.stream;
+}
+
 class BetweenStages {
  public:
   BetweenStages(const Layout& layout, const Stage& stage, std::vector<CommunicationTerm>& terms)
@@ -33,10 +39,9 @@ class BetweenStages {
   void add_boundaries() {
     const std::optional<CommunicationTerm> crossing = boundary();
     if (!crossing) return;
-    const auto [out, in] = crossings_of(layout_, stage_);
-    // What comes in forward goes back as a gradient, and the other way round.
-    add_crossing(*crossing, "boundary activations", Phase::forward, out, in);
-    add_crossing(*crossing, "boundary gradients", Phase::backward, in, out);
+    const Crossings crossed = crossings_of(layout_, stage_);
+    add_crossing(*crossing, "boundary activations", Phase::forward, crossed.out, crossed.in);
+    add_crossing(*crossing, "boundary gradients", Phase::backward, crossed.back, crossed.returned);
   }
 
   /// Tensors hosted on several devices of the layer axes: their gradients are partial over the
@@ -135,9 +140,17 @@ Crossings crossings_of(const Layout& layout, const Stage& stage) {
   const bool both_ways = schedule.hosting == Hosting::bidirectional;
   const std::int64_t m = both_ways ? largest_share(layout.micro_batches, 2) : layout.micro_batches;
   Crossings sent;
-  for (const std::int64_t own : stage.virtual_stages) {
-    if (own + 1 < virtuals && !stays_here(schedule, stage, own + 1)) sent.out += m;
-    if (own > 0 && !stays_here(schedule, stage, own - 1)) sent.in += m;
+  for (std::size_t c = 0; c < stage.virtual_stages.size(); ++c) {
+    const std::int64_t own = stage.virtual_stages[c];
+    const std::vector<int>& units = stage.chunks[c];
+    if (own + 1 < virtuals && !stays_here(schedule, stage, own + 1)) {
+      sent.out += m;
+      if (units.empty() || asks_for_gradient(layout, units.back() + 1)) sent.returned += m;
+    }
+    if (own > 0 && !stays_here(schedule, stage, own - 1)) {
+      sent.in += m;
+      if (units.empty() || asks_for_gradient(layout, units.front())) sent.back += m;
+    }
   }
   return sent;
 }

@@ -180,6 +180,10 @@ class StageMemory {
     return model.kinds[at(layout_.units[at(run.local)].kind)].role;
   }
 
+  bool runs_backward(const UnitRun& run) const {
+    return layout_.prepared->kinds[at(layout_.units[at(run.local)].kind)].gradients.backward;
+  }
+
   /// The engine may keep a unit gathered for longer than its placement says.
   Keep keep_of(const UnitRun& run) const {
     const Profile& profile = job_.profile;
@@ -300,6 +304,7 @@ class StageMemory {
 
   /// The values' part of backward: the units behind have done it and wait.
   void visit_inputs(const RunSums& run, std::int64_t i) {
+    if (!runs_backward(*run.of)) return;
     const UnitMemory& walk = *run.walk;
     Moment moment = after_units_before(run, i);
     moment.instant = Instant::backward;
@@ -314,6 +319,7 @@ class StageMemory {
 
   /// The weights' part: the units before are still to do it.
   void visit_weights(const RunSums& run, std::int64_t i) {
+    if (!runs_backward(*run.of)) return;
     const UnitMemory& walk = *run.walk;
     Moment moment = running(run, i);
     moment.instant = Instant::backward;
@@ -334,6 +340,7 @@ class StageMemory {
   }
 
   void visit_backward(const RunSums& run, std::int64_t i) {
+    if (!runs_backward(*run.of)) return;
     const UnitMemory& walk = *run.walk;
     Moment moment = after_units_before(run, i);
     moment.instant = Instant::backward;

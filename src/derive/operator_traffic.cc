@@ -51,7 +51,7 @@ void write_norm(UnitTraffic& unit, std::size_t o) {
   };
   send("norm.statistics", Phase::forward);
   if (unit.starts_again(o)) send("norm.statistics", Phase::backward);
-  send("norm.gradient", Phase::backward);
+  if (unit.prepared.operators[o].backward) send("norm.gradient", Phase::backward);
 }
 
 /// Tensor axes that divide the checkpoints of recomputed units although the stream is whole.

@@ -202,8 +202,11 @@ class ParameterPlacer {
     const AxisMask bit = axis_bit(static_cast<int>(a));
     LocalParameter& out = placing.out;
     read_media(how, out);
-    if (how.keep != Keep::none) out.kept |= bit;
+    // To backward: of a unit without one, no longer than its forward.
     if (how.keep == Keep::step) out.kept_step |= bit;
+    if (how.keep == Keep::step || (how.keep != Keep::none && placing.prepared.backward)) {
+      out.kept |= bit;
+    }
     // Nothing of it rests, whatever the axis cuts.
     if (how.modes.gradients == Mode::materialized) out.consumed |= bit;
     switch (how.cut) {

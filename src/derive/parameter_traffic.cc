@@ -199,7 +199,8 @@ class ParameterTraffic {
     if (axes == 0 && used_from_host(parameter) == Rational(0)) return;
     const bool is_end = kind_.role == UnitRole::head || kind_.role == UnitRole::embedding;
     const bool stays = (kind_.role == UnitRole::head && profile_.last_unit_stays_gathered) ||
-                       (is_end && profile_.joins_ends);
+                       (is_end && profile_.joins_ends) ||
+                       !layout_.prepared->kinds[at(unit_.kind)].gradients.backward;
     Move move{.what = "gathered parameters",
               .dtype = gather_dtype(declared),
               .phase = Phase::forward,

@@ -53,6 +53,8 @@ class PipelineRun {
   /// A chunk on its device: where its virtual stage's times stand, and how long its work takes.
   struct Seat : PipelineSeat {
     std::array<double, 4> length{};  // by Work::Kind
+    bool hands_back = true;
+    bool waits = true;  // its backward, for a gradient or for its own forward
   };
 
   struct Device {
@@ -68,7 +70,9 @@ class PipelineRun {
     const ChunkTime& t = work_.devices[at(device)][at(chunk)];
     return {seat_of(work_.schedule, degree_, work_.micro_batches, device, chunk),
             {in_seconds(t.forward), in_seconds(t.backward),
-             in_seconds(t.backward - t.backward_weight), in_seconds(t.backward_weight)}};
+             in_seconds(t.backward - t.backward_weight), in_seconds(t.backward_weight)},
+            t.hands_back,
+            t.hands_back || t.backward > Seconds()};
   }
 
   bool advance(Device& device) {
@@ -95,6 +99,7 @@ class PipelineRun {
   /// When the input of the work is on its device; negative: not known yet.
   double ready_at(const Seat& seat, std::int64_t cell, Work::Kind kind) const {
     if (kind == Work::Kind::backward_weight) return 0;
+    if (kind != Work::Kind::forward && !seat.waits) return 0;
     if (kind == Work::Kind::forward) {
       return seat.first ? 0 : arrived(forward_[at(cell - work_.micro_batches)]);
     }
@@ -107,7 +112,7 @@ class PipelineRun {
     if (kind == Work::Kind::backward_weight) return;
     const bool forward = kind == Work::Kind::forward;
     (forward ? forward_ : backward_)[at(cell)] = device.clock;
-    const bool sends = forward ? !seat.last : !seat.first;
+    const bool sends = forward ? !seat.last : !seat.first && seat.hands_back;
     if (!sends || !work_.sender_waits) return;
     device.clock += message_;
     device.busy += message_;

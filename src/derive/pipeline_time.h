@@ -16,6 +16,7 @@ struct ChunkTime {
   Seconds forward;
   Seconds backward;         // both parts
   Seconds backward_weight;  // of these: for the weights, which split schedules put off
+  bool hands_back = true;   // the stage before waits for the gradient of what it gave
   friend bool operator==(const ChunkTime&, const ChunkTime&) = default;
 };
 

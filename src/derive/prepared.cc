@@ -152,6 +152,15 @@ void read_parameters(const UnitKind& kind, PreparedKind& out) {
   for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
     out.parameters.push_back(read_parameter(kind, static_cast<int>(p), out));
     out.parameters.back().partial = partial[p];
+    out.parameters.back().backward = out.gradients.backward;
+  }
+}
+
+/// Operators in which backward has work.
+void read_gradients(const UnitKind& kind, PreparedKind& out) {
+  for (std::size_t o = 0; o < kind.operators.size(); ++o) {
+    out.operators[o].backward = std::ranges::any_of(
+        kind.operators[o].outputs, [&](int v) { return out.gradients.values[at(v)]; });
   }
 }
 
@@ -179,14 +188,15 @@ void read_liveness(const UnitKind& kind, PreparedKind& out) {
 class AdjointWalk {
  public:
   AdjointWalk(const UnitKind& kind, const PreparedKind& prepared, bool all_share)
-      : kind_(kind),
+      : prepared_(prepared),
         all_share_(all_share),
         root_(kind.values.size()),
         holders_(kind.values.size(), 0),
         exists_(kind.values.size(), false) {
     std::iota(root_.begin(), root_.end(), 0);
     // The gradient of what the unit hands on comes in.
-    if (prepared.output >= 0 && all_share) hold(prepared.output);
+    const bool comes_in = prepared.output >= 0 && prepared.gradients.values[at(prepared.output)];
+    if (comes_in && all_share) hold(prepared.output);
   }
 
   void read(const Operator& op, PreparedOperator& out) {
@@ -210,8 +220,7 @@ class AdjointWalk {
   /// The gradient of an input: that of an output itself, added to what is there, or made.
   void read_input(const Operator& op, std::size_t i, PreparedOperator& out) {
     const int v = op.inputs[i];
-    const ValueType type = kind_.values[at(v)].type;
-    if (type == ValueType::int64 || type == ValueType::mask) return;  // ids and masks have none
+    if (!prepared_.gradients.values[at(v)]) return;  // ids, masks, what nothing trained goes into
     if (exists_[at(v)]) {
       out.adjoints_added.push_back(v);
       return;
@@ -225,7 +234,7 @@ class AdjointWalk {
     hold(v);
   }
 
-  const UnitKind& kind_;
+  const PreparedKind& prepared_;
   bool all_share_;
   std::vector<int> root_;
   std::vector<int> holders_;  // by storage: values whose gradient it is
@@ -235,6 +244,7 @@ class AdjointWalk {
 void read_adjoints(const UnitKind& kind, const Profile& profile, PreparedKind& out) {
   AdjointWalk walk(kind, out, profile.residual_shares_gradient);
   for (std::size_t o = kind.operators.size(); o-- > 0;) {
+    if (!out.operators[o].backward) continue;
     walk.read(kind.operators[o], out.operators[o]);
     const Operator& op = kind.operators[o];
     const SavedSlots& inner = profile.inner_gradients[static_cast<std::size_t>(op.kind)];
@@ -275,7 +285,7 @@ void note_last_readers(const UnitKind& kind, const PreparedKind& prepared, const
   for (int v : plan.kept) waiting[static_cast<std::size_t>(v)] = true;
   for (int v : plan.rebuilt) waiting[static_cast<std::size_t>(v)] = true;
   for (std::size_t o = 0; o < kind.operators.size(); ++o) {
-    for (int v : saved_by(kind, kind.operators[o], table)) {
+    for (int v : saved_by(kind, prepared, o, table)) {
       const int root = prepared.values[static_cast<std::size_t>(v)].root;
       if (!waiting[static_cast<std::size_t>(root)]) continue;
       waiting[static_cast<std::size_t>(root)] = false;
@@ -295,8 +305,8 @@ SavedPlan whole_unit_plan(const UnitKind& kind, const PreparedKind& prepared,
   std::vector<bool> rebuilt(kind.values.size(), false);
   insert_root(plan.kept, plan.is_kept, 0);
   rebuilt[0] = true;
-  for (const Operator& op : kind.operators) {
-    for (int v : saved_by(kind, op, table)) {
+  for (std::size_t o = 0; o < kind.operators.size(); ++o) {
+    for (int v : saved_by(kind, prepared, o, table)) {
       insert_root(plan.rebuilt, rebuilt, prepared.values[static_cast<std::size_t>(v)].root);
     }
   }
@@ -307,11 +317,12 @@ SavedPlan whole_unit_plan(const UnitKind& kind, const PreparedKind& prepared,
 
 /// Values from which backward needs something: read by an operator that saves them, or on the way
 /// to one that is.
-std::vector<bool> needed_in_backward(const UnitKind& kind, const SavedTable& table) {
+std::vector<bool> needed_in_backward(const UnitKind& kind, const PreparedKind& prepared,
+                                     const SavedTable& table) {
   std::vector<bool> needed(kind.values.size(), false);
   for (std::size_t o = kind.operators.size(); o-- > 0;) {
     const Operator& op = kind.operators[o];
-    for (int v : saved_by(kind, op, table)) needed[static_cast<std::size_t>(v)] = true;
+    for (int v : saved_by(kind, prepared, o, table)) needed[static_cast<std::size_t>(v)] = true;
     const bool leads_on =
         std::ranges::any_of(op.outputs, [&](int v) { return needed[static_cast<std::size_t>(v)]; });
     for (int v : op.inputs) {
@@ -335,14 +346,14 @@ bool keeps_outputs(const SavedTable& keeps, const Operator& op, const PreparedKi
 SavedPlan policy_plan(const UnitKind& kind, const PreparedKind& prepared, const SavedTable& table,
                       const RecomputePolicy& policy) {
   SavedPlan plan = whole_unit_plan(kind, prepared, table);
-  const std::vector<bool> needed = needed_in_backward(kind, table);
+  const std::vector<bool> needed = needed_in_backward(kind, prepared, table);
   std::int64_t contractions = 0;
   plan.spared.assign(kind.operators.size(), false);
   for (std::size_t o = 0; o < kind.operators.size(); ++o) {
     const Operator& op = kind.operators[o];
     const bool counted = op.kind == OpKind::linear || op.kind == OpKind::grouped_linear;
     if (counted && contractions++ % policy.every != 0) continue;
-    for (int v : saved_by(kind, op, policy.keeps)) {
+    for (int v : saved_by(kind, prepared, o, policy.keeps)) {
       if (!policy.keeps_unread && !needed[static_cast<std::size_t>(v)]) continue;
       insert_root(plan.kept, plan.is_kept, prepared.values[static_cast<std::size_t>(v)].root);
     }
@@ -381,8 +392,9 @@ bool is_discarded(const UnitKind& kind, const PreparedKind& prepared, const Save
 /// Values that an operator leaves to backward under the plan's modules: outside of them what it
 /// saves, inside the inputs that come from outside.
 std::vector<int> kept_by(const UnitKind& kind, const PreparedKind& prepared,
-                         const SavedTable& table, const SavedPlan& plan, const Operator& op) {
-  if (!is_inside(plan, op)) return saved_by(kind, op, table);
+                         const SavedTable& table, const SavedPlan& plan, std::size_t number) {
+  const Operator& op = kind.operators[number];
+  if (!is_inside(plan, op)) return saved_by(kind, prepared, number, table);
   std::vector<int> kept;
   std::ranges::copy_if(op.inputs, std::back_inserter(kept), [&](int v) {
     const int producer = prepared.values[at(v)].producer;
@@ -400,17 +412,17 @@ SavedPlan plan_without(const UnitKind& kind, const PreparedKind& prepared, const
   plan.modules = with_contents(modules);
   plan.is_kept.assign(kind.values.size(), false);
   const auto root_of = [&](int v) { return prepared.values[at(v)].root; };
-  for (const Operator& op : kind.operators) {
-    for (int v : kept_by(kind, prepared, table, plan, op)) {
+  for (std::size_t o = 0; o < kind.operators.size(); ++o) {
+    for (int v : kept_by(kind, prepared, table, plan, o)) {
       if (is_discarded(kind, prepared, plan, profile.discards, v)) continue;
       insert_root(plan.kept, plan.is_kept, root_of(v));
     }
   }
   std::vector<bool> rebuilt = plan.is_kept;
-  for (const Operator& op : kind.operators) {
-    for (int v : saved_by(kind, op, table)) {
-      const bool again =
-          is_inside(plan, op) || is_discarded(kind, prepared, plan, profile.discards, v);
+  for (std::size_t o = 0; o < kind.operators.size(); ++o) {
+    for (int v : saved_by(kind, prepared, o, table)) {
+      const bool again = is_inside(plan, kind.operators[o]) ||
+                         is_discarded(kind, prepared, plan, profile.discards, v);
       if (again) insert_root(plan.rebuilt, rebuilt, root_of(v));
     }
   }
@@ -422,7 +434,7 @@ SavedPlan plan_without(const UnitKind& kind, const PreparedKind& prepared, const
 SavedPlan recomputed_plan(const Job& job, const UnitKind& kind, const PreparedKind& prepared) {
   const SavedTable& table = job.profile.saved;
   const bool is_block = kind.role == UnitRole::block || kind.role == UnitRole::mtp;
-  if (!is_block || kind.values.empty()) return prepared.plain;
+  if (!is_block || kind.values.empty() || !prepared.gradients.backward) return prepared.plain;
   if (recomputes_units(job)) return whole_unit_plan(kind, prepared, table);
   if (job.recompute.kind != Recompute::Kind::selective) return prepared.plain;
   const RecomputePolicy* policy = policy_of(job);
@@ -450,11 +462,14 @@ bool recomputes_units(const Job& job) {
 Prepared prepare(const Job& job) {
   Prepared prepared;
   prepared.kinds.reserve(job.model.kinds.size());
+  std::vector<KindGradients> gradients = gradients_of(job.model);
   for (const UnitKind& kind : job.model.kinds) {
     PreparedKind& out = prepared.kinds.emplace_back();
+    out.gradients = std::move(gradients[prepared.kinds.size() - 1]);
     out.operators.resize(kind.operators.size());
     read_values(kind, job.profile, out);
     find_output(kind, out);
+    read_gradients(kind, out);
     read_parameters(kind, out);
     for (PreparedOperator& op : out.operators) op.around = indices_around(kind, out, op.classes);
     read_liveness(kind, out);

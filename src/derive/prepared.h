@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "model/gradients.h"
 #include "profile/job.h"
 
 namespace placet {
@@ -25,6 +26,7 @@ struct PreparedValue {
 struct PreparedParameter {
   IndexSet summed = 0;   // indices its gradient sums over
   bool routed = false;   // used on routed tokens
+  bool backward = true;  // backward has work in its unit
   IndexSet partial = 0;  // a tensor cut of these, which cuts nothing of it, leaves its gradient P
   std::int64_t elements = 0;  // whole
 };
@@ -60,6 +62,7 @@ struct PreparedParts {
 struct PreparedOperator {
   ClassSet classes = 0;
   IndexSet around = 0;              // indices of the operators of its classes; of none: of all
+  bool backward = true;             // some result of it has a gradient
   std::vector<int> made;            // outputs with storage of their own
   std::vector<int> dead_after;      // values not needed by any later operator of the forward pass
   std::vector<int> adjoints_made;   // inputs whose gradient first appears in this backward
@@ -70,8 +73,9 @@ struct PreparedOperator {
 };
 
 struct PreparedKind {
-  int output = -1;         // the value handed to the next unit; -1: none (head)
-  int input_gradient = 0;  // the value whose gradient's storage is that of the input's
+  int output = -1;          // the value handed to the next unit; -1: none (head)
+  int input_gradient = 0;   // the value whose gradient's storage is that of the input's
+  KindGradients gradients;  // how far backward goes in it
   std::vector<PreparedValue> values;
   std::vector<PreparedParameter> parameters;
   std::vector<PreparedOperator> operators;

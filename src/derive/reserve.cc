@@ -232,7 +232,7 @@ class Replay {
     std::vector<Handle> held;
     for (std::size_t i = chunk.size(); i-- > 0;) {
       const UnitFacts& unit = units_.at(chunk[i]);
-      gather(chunk[i]);
+      if (unit.prepared->gradients.backward) gather(chunk[i]);
       gradient = replay_.backward(unit, buffers[i], gradient, held);
       if (unit.memory.keep != Keep::step && !stays_joined(unit)) drop_gathered(chunk[i]);
       if (profile_.gradient_hold != GradientHold::micro_batch) reduce_unit(unit, held);

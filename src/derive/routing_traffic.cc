@@ -34,7 +34,7 @@ class RoutingTraffic {
       }
     };
     go(Phase::forward, outward);
-    go(Phase::backward, !outward);
+    if (unit_.prepared.operators[o].backward) go(Phase::backward, !outward);
     if (unit_.starts_again(o)) go(Phase::backward, outward);
   }
 

@@ -11,11 +11,13 @@
 
 namespace placet {
 
-/// Messages over a stage's boundaries per step: activations that leave it, and that come in. Their
-/// gradients go the other way.
+/// Messages over a stage's boundaries per step: activations that leave it, and that come in; their
+/// gradients, the other way, as far as something trained stands before the boundary.
 struct Crossings {
   std::int64_t out = 0;
   std::int64_t in = 0;
+  std::int64_t back = 0;      // gradients of what came in
+  std::int64_t returned = 0;  // gradients of what left
 
   friend bool operator==(const Crossings&, const Crossings&) = default;
 };

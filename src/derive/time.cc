@@ -53,6 +53,13 @@ class StepTimer {
 
   // --- stages
 
+  /// Whether something before the chunk is trained.
+  bool hands_back(const Stage& stage, std::size_t chunk) const {
+    if (chunk >= stage.chunks.size() || stage.chunks[chunk].empty()) return true;
+    const Unit& first = job_.model.units[at(stage.chunks[chunk].front())];
+    return layout_.prepared->kinds[at(first.kind)].gradients.stream;
+  }
+
   void run_pipeline() {
     PipelineWork work{.schedule = job_.schedule, .micro_batches = layout_.micro_batches};
     if (stages_.size() == 1) work.schedule = {};
@@ -64,10 +71,12 @@ class StepTimer {
       work.message = std::max(work.message, own.messages.boundary);
       std::vector<ChunkTime>& chunks = work.devices.emplace_back();
       chunks.reserve(own.passes.size());
-      for (const ChunkPasses& pass : own.passes) {
+      for (std::size_t c = 0; c < own.passes.size(); ++c) {
+        const ChunkPasses& pass = own.passes[c];
         chunks.push_back({.forward = pass.forward.whole(),
                           .backward = pass.backward.whole(),
-                          .backward_weight = pass.weights});
+                          .backward_weight = pass.weights,
+                          .hands_back = hands_back(stages_[s], c)});
       }
       out_.stages.push_back({.stage = stages_[s].device, .chunks = chunks});
     }

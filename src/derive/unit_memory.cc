@@ -306,6 +306,7 @@ class UnitWalk {
   }
 
   void walk_backward(UnitMemory& out) const {
+    if (!prepared_.gradients.backward) return;
     UnitPeak now = before_backward(out);
     for (std::size_t o = kind_.operators.size(); o-- > 0;) run_backward(o, now, out);
     if (job_.profile.parts_stand_apart) find_scatter(now.weight_gradient, out);
@@ -322,19 +323,22 @@ class UnitWalk {
       own += in_bytes(bytes_of(own_part(layout_, parameter.elements, each), job_.precision.reduce));
     }
     if (own == 0) return;
-    const bool hands_on = !kind_.values.empty() && kind_.values[0].type == ValueType::compute;
+    const bool samples = kind_.values.empty() || kind_.values[0].type != ValueType::compute;
+    const bool hands_on = !samples && prepared_.gradients.values[0];
     out.scatter.working = hands_on ? sizes_[0] : 0;
-    out.scatter.kept = hands_on ? 0 : out.kept_whole;  // samples
+    out.scatter.kept = samples ? out.kept_whole : 0;
     out.scatter.weight_gradient = whole + own;
   }
 
   /// Gradients of values alone. What the weights' part reads stays.
   void walk_inputs(UnitMemory& out) const {
+    if (!prepared_.gradients.backward) return;
     std::vector<bool> stays(sizes_.size(), false);
     for (int v : plan_.for_weights) stays[at(v)] = true;
     UnitPeak now = before_backward(out);
     for (std::size_t o = kind_.operators.size(); o-- > 0;) {
       const PreparedOperator& facts = prepared_.operators[o];
+      if (!facts.backward) continue;
       run_inputs(kind_.operators[o], facts, now, out);
       for (int v : plan_.done[o]) {
         if (!stays[at(v)]) (plan_.is_kept[at(v)] ? now.kept : now.rebuilt) -= sizes_[at(v)];
@@ -359,6 +363,7 @@ class UnitWalk {
 
   /// Gradients of weights, from what waits; each part of it goes with its last reader.
   void walk_weights(UnitMemory& out) const {
+    if (!prepared_.gradients.backward) return;
     UnitPeak now{.waiting = out.waiting};
     for (std::size_t o = kind_.operators.size(); o-- > 0;) {
       const Operator& op = kind_.operators[o];
@@ -384,6 +389,7 @@ class UnitWalk {
   void run_backward(std::size_t o, UnitPeak& now, UnitMemory& out) const {
     const Operator& op = kind_.operators[o];
     const PreparedOperator& facts = prepared_.operators[o];
+    if (!facts.backward) return;
     now.working += bytes_of_values(facts.adjoints_made);
     const std::int64_t own = weight_gradients(op);
     UnitPeak peak = now;
@@ -412,7 +418,9 @@ class UnitWalk {
 
   void read_parameters(UnitMemory& out) const {
     if (!sizes_.empty()) out.begins_with = {.working = sizes_[0]};
-    if (prepared_.output >= 0) out.ends_with.working = sizes_[at(prepared_.output)];
+    if (prepared_.output >= 0 && prepared_.gradients.backward) {
+      out.ends_with.working = sizes_[at(prepared_.output)];
+    }
     out.ends_with.kept = out.kept_whole;
     for (std::size_t p = 0; p < local_.parameters.size(); ++p) {
       const LocalParameter& parameter = local_.parameters[p];

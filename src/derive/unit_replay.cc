@@ -129,6 +129,10 @@ void UnitReplay::make_again(const UnitFacts& unit, UnitBuffers& buffers) {
 UnitReplay::Handle UnitReplay::backward(const UnitFacts& unit, UnitBuffers& buffers,
                                         Handle incoming, std::vector<Handle>& held) {
   if (unit.sizes.empty()) return incoming;
+  if (!unit.prepared->gradients.backward) {
+    for (std::size_t v = 0; v < buffers.values.size(); ++v) release(buffers, static_cast<int>(v));
+    return incoming;
+  }
   std::vector<Handle> adjoints(unit.sizes.size(), 0);
   if (unit.prepared->output >= 0) {
     const std::size_t out = at(unit.prepared->output);
@@ -138,6 +142,7 @@ UnitReplay::Handle UnitReplay::backward(const UnitFacts& unit, UnitBuffers& buff
   const bool at_once =
       profile_.gradient_hold == GradientHold::op && unit.memory.gradient_whole == 0;
   for (std::size_t o = unit.kind->operators.size(); o-- > 0;) {
+    if (!unit.prepared->operators[o].backward) continue;
     run_backward(unit, o, adjoints, held);
     for (int v : unit.plan->done[o]) release(buffers, v);
     if (unit.kind->operators[o].kind == OpKind::loss || !at_once) continue;

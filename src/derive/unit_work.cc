@@ -94,10 +94,8 @@ class WorkWriter {
     return bytes_each(v) * static_cast<double>(unit_.local.values[at(v)]);
   }
 
-  /// Numbers only: ids and masks have no gradient.
   double gradient_bytes(int v) const {
-    const ValueType type = kind_.values[at(v)].type;
-    return type == ValueType::int64 || type == ValueType::mask ? 0 : bytes_of_value(v);
+    return unit_.prepared.gradients.values[at(v)] ? bytes_of_value(v) : 0;
   }
 
   template <class Each>
@@ -431,6 +429,7 @@ class WorkWriter {
 
   void write_backward(std::size_t o) {
     const Operator& op = op_at(o);
+    if (!unit_.prepared.operators[o].backward) return;
     write_added(o);
     if (has_product(op)) return write_product_backward(op);
     if (op.kind == OpKind::attention) return write_attention(op, true, out_.backward);
@@ -445,7 +444,11 @@ class WorkWriter {
   void write_product_backward(const Operator& op) {
     const ProductShape s = product_of(op);
     write_cast(op, s, s.n, out_.backward);
-    out_.backward.push_back(product(op, {.batch = s.batch, .m = s.m, .n = s.k, .k = s.n}));
+    const bool hands_on = std::ranges::any_of(
+        op.inputs, [&](int v) { return unit_.prepared.gradients.values[at(v)]; });
+    if (hands_on) {
+      out_.backward.push_back(product(op, {.batch = s.batch, .m = s.m, .n = s.k, .k = s.n}));
+    }
     if (!trains(op)) return;
     out_.backward.push_back(product(op, {.batch = s.batch, .m = s.n, .n = s.k, .k = s.m}));
     out_.backward.back().for_weights = true;

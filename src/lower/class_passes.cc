@@ -260,6 +260,10 @@ class ClassWriter {
       const int procedure = procedure_of(order[i], kind);
       std::size_t end = i + 1;
       while (end < order.size() && procedure_of(order[end], kind) == procedure) ++end;
+      if (procedure < 0) {  // nothing that it makes is asked for
+        i = end;
+        continue;
+      }
       Call call{.procedure = procedure, .unit = {}, .micro_batch = micro};
       if (end - i == 1) {
         call.unit = constant(order[i]);

@@ -5,6 +5,7 @@
 
 #include "lower/stages.h"
 #include "lower/unit_passes.h"
+#include "model/gradients.h"
 #include "program/sizes.h"
 #include "units/at.h"
 #include "units/error.h"
@@ -141,8 +142,9 @@ void require_order(const ParameterPlan& plan) {
          "gradients S along the axes where parameters are S*");
 }
 
-/// All axes of a gather stay as long: what is kept along some of them only has no form yet.
-void read_keep(const Lowering& in, const Keeps& keeps, ParameterPlan& plan) {
+/// All axes of a gather stay as long: what is kept along some of them only has no form yet. To
+/// backward: where there is one.
+void read_keep(const Lowering& in, bool backward, const Keeps& keeps, ParameterPlan& plan) {
   const std::vector<Keep>& all = plan.materialized ? keeps.made : keeps.gathered;
   if (all.empty()) return;
   plan.keep = all.front();
@@ -151,6 +153,7 @@ void read_keep(const Lowering& in, const Keeps& keeps, ParameterPlan& plan) {
     refuse("--placement", plan.name, "stays gathered along some axes only: no step program yet",
            "the same keep on all axes that gather it");
   }
+  if (plan.keep == Keep::backward && !backward) plan.keep = Keep::none;
   plan.shared_in_flight =
       plan.keep == Keep::backward && layer_axis(in.job.placement) >= 0 && in.mesh.micro_batches > 1;
 }
@@ -197,12 +200,17 @@ void make_families(Lowering& in, ParameterPlan& plan) {
   plan.whole = apart ? w.family("use." + plan.name, parameter_type(plan, {}, precision.gather),
                                 Indexing::unit)
                      : plan.rest;
+  const bool low = bits_of(rest) < 32;
+  plan.has_master =
+      plan.trainable && low && in.job.optimizer.keeps_master && precision.master.has_value();
+  if (plan.materialized && !plan.has_master) {
+    refuse("--placement", plan.name, "is rebuilt from a master copy, which it does not have",
+           "parameters R, S, S* or O");
+  }
   if (!plan.trainable) return;
   plan.gradient =
       w.family("g." + plan.name, parameter_type(plan, plan.scattered, precision.gradients),
                Indexing::unit, plan.on_host[2]);
-  const bool low = bits_of(rest) < 32;
-  plan.has_master = low && in.job.optimizer.keeps_master && precision.master.has_value();
   if (plan.has_master) {
     plan.master = w.family("master." + plan.name, parameter_type(plan, state, *precision.master),
                            Indexing::unit, plan.on_host[1]);
@@ -329,7 +337,7 @@ ParameterPlan plan_of(Lowering& in, int k, std::size_t p, const std::vector<int>
   for (std::size_t a = 0; a < in.job.placement.axes.size(); ++a) {
     read_axis(in, source, a, plan, keeps);
   }
-  read_keep(in, keeps, plan);
+  read_keep(in, gradients_of(in.job.model)[at(k)].backward, keeps, plan);
   forget_cut_axes(plan);
   require_whole_state(plan);
   order_axes(in.mesh, plan);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "model/gradients.h"
 #include "units/error.h"
 
 namespace placet {
@@ -50,6 +51,15 @@ bool splits_backward(const Job& job) {
 }
 
 namespace {
+
+/// The first unit that hands the gradient of its input back; one past the last: none does.
+int first_asked(const Model& model) {
+  const std::vector<KindGradients> gradients = gradients_of(model);
+  for (std::size_t u = 0; u < model.units.size(); ++u) {
+    if (gradients[static_cast<std::size_t>(model.units[u].kind)].stream) return static_cast<int>(u);
+  }
+  return static_cast<int>(model.units.size());
+}
 
 /// All units on one device, micro-batch after micro-batch.
 StagePlan undivided(int units, std::int64_t micro_batches) {
@@ -121,9 +131,10 @@ std::vector<StagePlan> plan_stages(const Job& job, std::int64_t micro_batches) {
     refuse("--placement", schedule.name, need);
   }
   const std::vector<std::vector<int>> by_stage = units_of_stages(job, axis);
+  const int asked = first_asked(job.model);
   std::vector<StagePlan> out;
   for (std::int64_t d = 0; d < axis.degree; ++d) {
-    StagePlan plan{.coordinate = d};
+    StagePlan plan{.coordinate = d, .first_asked = asked};
     for (std::int64_t c = 0; c < schedule.chunks; ++c) {
       const std::int64_t stage = hosted_stage(schedule, axis.degree, d, c);
       plan.virtual_stages.push_back(stage);
@@ -153,8 +164,10 @@ std::optional<StageMessage> at_boundary(const std::vector<StagePlan>& stages,
   if (peer == stage.coordinate) return std::nullopt;
   const bool gradient = work.kind != Work::Kind::forward;
   const bool sends = later != gradient;
+  const int unit = later ? stage.chunks[c].back() + 1 : stage.chunks[c].front();
+  if (gradient && unit < stage.first_asked) return std::nullopt;
   return StageMessage{.gradient = gradient,
-                      .unit = later ? stage.chunks[c].back() + 1 : stage.chunks[c].front(),
+                      .unit = unit,
                       .micro_batch = work.micro_batch,
                       .from = sends ? stage.coordinate : peer,
                       .to = sends ? peer : stage.coordinate};

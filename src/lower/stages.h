@@ -24,6 +24,7 @@ struct StagePlan {
   std::vector<std::int64_t> virtual_stages;  // by chunk
   std::vector<MicroBatches> micro_batches;   // by chunk: all, or those of its direction
   std::vector<Work> work;                    // micro-batches counted over the whole step
+  int first_asked = 1;  // units from this position on are asked for the gradient of their input
 };
 
 /// What a unit hands to another device: the stream that enters unit `unit`, or its gradient.

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "lower/stages.h"
+#include "model/gradients.h"
 #include "units/at.h"
 #include "units/error.h"
 
@@ -83,11 +84,15 @@ UnitApplications::UnitApplications(Lowering& in, int kind, Again again)
       kind_(in.model.reference.kinds[at(kind)]),
       source_(in.job.model.kinds[at(kind)]),
       map_(in.model.kinds[at(kind)]) {
+  ReferenceKind asked = kind_;
+  hands_back = kind_.stream_in >= 0 && gradients_of(in.job.model)[at(kind)].stream;
+  if (!hands_back) asked.stream_in = -1;
+  for (const BackwardApplication& b : backward_of(asked, in.model.kernels)) add_backward(b);
+  const Again what = backward.empty() ? Again::nothing : again;
   for (std::size_t a = 0; a < kind_.applications.size(); ++a) {
     forward.push_back(applied_forward(static_cast<int>(a)));
-    made_again.push_back(is_made_again(static_cast<int>(a), again));
+    made_again.push_back(is_made_again(static_cast<int>(a), what));
   }
-  for (const BackwardApplication& b : backward_of(kind_, in.model.kernels)) add_backward(b);
   find_kept();
   find_exchanged();
   kept_on_host = keeps_on_host(in.job, again);

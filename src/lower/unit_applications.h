@@ -41,6 +41,7 @@ class UnitApplications {
   /// Where heads are exchanged: values that only attention cores read, which are exchanged once and
   /// stay so; and values that cores make and others read too in backward, which are kept both ways.
   std::set<int> exchanged, kept_both_ways;
+  bool hands_back = false;    // the unit before asks for the gradient of the stream
   bool kept_on_host = false;  // what is kept goes to host memory after forward, and comes back
 
   const ReferenceKind& kind() const { return kind_; }

@@ -35,7 +35,7 @@ void UnitBackward::write(const std::map<int, std::vector<Held>>& left) {
   uses_.gather(true);
   begin(left);
   for (std::size_t b = 0; b < applications_.backward.size(); ++b) run(b);
-  if (kind_.stream_in >= 0) hand_back();
+  if (applications_.hands_back) hand_back();
   finish_values({});
   values_.drop_gradients_except(kind_.stream_in);
   uses_.scatter_gradients();
@@ -46,7 +46,7 @@ void UnitBackward::write_inputs(const std::map<int, std::vector<Held>>& left) {
   uses_.gather(true);
   begin(left);
   for (std::size_t b = 0; b < applications_.for_inputs.size(); ++b) run_inputs(b);
-  if (kind_.stream_in >= 0) hand_back();
+  if (applications_.hands_back) hand_back();
   for (int v : weights_read_) {
     if (kind_.values[at(v)].input >= 0) continue;
     values_.drop_copies(v);

@@ -49,8 +49,10 @@ class UnitPasses {
       if (applications_.kept_on_host) values_.move_to(Medium::host, v);
     }
     for (int v : applications_.kept) left_[v] = values_.all_of(v);
-    uses_.let_go(false);
+    // Without a backward, forward is the last that uses the parameters.
+    uses_.let_go(applications_.backward.empty());
     out.forward = end();
+    if (applications_.backward.empty()) return out;
     begin("backward.", StepPhase::backward);
     backward_.write(left_);
     out.backward = end();

@@ -22,7 +22,8 @@ struct Lowering {
 /// modules make, or all that follows from the unit's input.
 enum class Again : std::uint8_t { nothing, modules, everything };
 
-/// Procedures of one kind of unit. The two parts of backward are there if the schedule splits it.
+/// Procedures of one kind of unit. The two parts of backward are there if the schedule splits it;
+/// none of backward, -1, where neither the unit nor anything before it is trained.
 struct UnitProcedures {
   int forward = -1;
   int backward = -1;

@@ -307,10 +307,15 @@ void MeetJobs::tame(Job& job) {
 }
 
 Tallied MeetJobs::compare(int jobs, const std::vector<Figure>& figures) {
+  return compare(jobs, figures, [](Model model) { return model; });
+}
+
+Tallied MeetJobs::compare(int jobs, const std::vector<Figure>& figures,
+                          const std::function<Model(Model)>& trained) {
   Tallied out;
   for (int i = 0; i < jobs; ++i) {
     Job job;
-    job.model = random_.model(models_[static_cast<std::size_t>(i) % models_.size()]);
+    job.model = trained(random_.model(models_[static_cast<std::size_t>(i) % models_.size()]));
     random_.place(job);
     if (!schedules_.empty()) schedule(job);
     tame(job);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -41,8 +42,11 @@ class MeetJobs {
   MeetJobs(std::uint32_t seed, std::vector<std::string> models,
            std::vector<std::string> schedules = {});
 
-  /// Compares `jobs` jobs. `figures`: those whose differences are noted in `parted`.
+  /// Compares `jobs` jobs. `figures`: those whose differences are noted in `parted`. `trained`
+  /// freezes tensors of a model, or gives it adapters; without it all are trained.
   Tallied compare(int jobs, const std::vector<Figure>& figures);
+  Tallied compare(int jobs, const std::vector<Figure>& figures,
+                  const std::function<Model(Model)>& trained);
 
  private:
   void tame(Job& job);

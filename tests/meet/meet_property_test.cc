@@ -4,9 +4,29 @@
 #include <iostream>
 
 #include "meet/meet_jobs.h"
+#include "model/adapt.h"
+#include "model/gradients.h"
 
 namespace placet::testing {
 namespace {
+
+Model with_adapters(Model model) {
+  return with_gradients_needed(with_lora(std::move(model), 4, {}));
+}
+
+/// All but the head, and what it shares.
+Model with_head_trained(Model model) {
+  for (UnitKind& kind : model.kinds) {
+    if (kind.role == UnitRole::head) continue;
+    for (Parameter& parameter : kind.parameters) parameter.trainable = false;
+  }
+  for (UnitKind& kind : model.kinds) {
+    for (Parameter& parameter : kind.parameters) {
+      if (parameter.tied) parameter.trainable = false;
+    }
+  }
+  return with_gradients_needed(std::move(model));
+}
 
 class TwoDerivations : public ::testing::TestWithParam<int> {};
 
@@ -32,6 +52,24 @@ TEST(TwoDerivationsOfSplitBackward, MeetInRestAndPeaks) {
   MeetJobs jobs(760, untied_models(), split_schedules());
   const Tallied tallied = jobs.compare(600, {Figure::rest, Figure::peak});
   EXPECT_GE(tallied.lowered, 70);
+  EXPECT_TRUE(tallied.parted.empty()) << tallied.parted.size() << " part\n" << text_of(tallied);
+  std::cout << text_of(tallied) << "\n";
+}
+
+TEST(TwoDerivationsOfFrozenModels, MeetWhereTheHeadIsTrained) {
+  MeetJobs jobs(760, dense_models());
+  const Tallied tallied =
+      jobs.compare(300, {Figure::messages, Figure::rest, Figure::peak}, with_head_trained);
+  EXPECT_GE(tallied.lowered, 50);
+  EXPECT_TRUE(tallied.parted.empty()) << tallied.parted.size() << " part\n" << text_of(tallied);
+  std::cout << text_of(tallied) << "\n";
+}
+
+TEST(TwoDerivationsOfFrozenModels, MeetWhereAdaptersAre) {
+  MeetJobs jobs(770, dense_models());
+  const Tallied tallied =
+      jobs.compare(300, {Figure::messages, Figure::rest, Figure::peak}, with_adapters);
+  EXPECT_GE(tallied.lowered, 50);
   EXPECT_TRUE(tallied.parted.empty()) << tallied.parted.size() << " part\n" << text_of(tallied);
   std::cout << text_of(tallied) << "\n";
 }

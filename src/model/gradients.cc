@@ -1,0 +1,93 @@
+#include "model/gradients.h"
+
+#include <algorithm>
+
+#include "units/at.h"
+
+namespace placet {
+namespace {
+
+bool is_trained(const Parameter& parameter) { return parameter.trainable; }
+
+bool trains(const UnitKind& kind) { return std::ranges::any_of(kind.parameters, is_trained); }
+
+bool is_number(const Value& value) {
+  return value.type != ValueType::int64 && value.type != ValueType::mask;
+}
+
+/// By unit: whether something before it on the stream is trained.
+std::vector<bool> reached_units(const Model& model) {
+  std::vector<bool> reached;
+  bool trained = false;
+  for (const Unit& unit : model.units) {
+    const UnitKind& kind = model.kinds[at(unit.kind)];
+    reached.push_back(trained);
+    trained = trained || (kind.role != UnitRole::head && trains(kind));
+  }
+  return reached;
+}
+
+/// Whether output `o` of the operator depends on input `i`: rotations and biases work on several
+/// values side by side, the first for itself.
+bool depends(const Operator& op, std::size_t o, std::size_t i) {
+  const bool side_by_side = op.kind == OpKind::rotary || op.kind == OpKind::bias;
+  return !side_by_side || (o == 0) == (i == 0);
+}
+
+std::vector<bool> values_with_gradient(const UnitKind& kind, bool stream) {
+  std::vector<bool> out(kind.values.size(), false);
+  if (!out.empty()) out[0] = stream && is_number(kind.values[0]);
+  for (const Operator& op : kind.operators) {
+    const bool trained =
+        std::ranges::any_of(op.parameters, [&](int p) { return kind.parameters[at(p)].trainable; });
+    for (std::size_t o = 0; o < op.outputs.size(); ++o) {
+      bool reached = trained;
+      for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+        reached = reached || (out[at(op.inputs[i])] && depends(op, o, i));
+      }
+      out[at(op.outputs[o])] = reached && is_number(kind.values[at(op.outputs[o])]);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<KindGradients> gradients_of(const Model& model) {
+  const std::vector<bool> reached = reached_units(model);
+  std::vector<KindGradients> out(model.kinds.size());
+  for (KindGradients& kind : out) kind.stream = false;
+  for (std::size_t u = 0; u < model.units.size(); ++u) {
+    const bool takes_stream = model.kinds[at(model.units[u].kind)].role != UnitRole::embedding;
+    if (reached[u] && takes_stream) out[at(model.units[u].kind)].stream = true;
+  }
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    out[k].backward = out[k].stream || trains(model.kinds[k]);
+    out[k].values = values_with_gradient(model.kinds[k], out[k].stream);
+  }
+  return out;
+}
+
+Model with_gradients_needed(Model model) {
+  const std::vector<bool> reached = reached_units(model);
+  const int kinds = static_cast<int>(model.kinds.size());
+  for (int k = 0; k < kinds; ++k) {
+    bool before = false;
+    bool after = false;
+    for (std::size_t u = 0; u < model.units.size(); ++u) {
+      if (model.units[u].kind == k) (reached[u] ? after : before) = true;
+    }
+    // Nothing is known of the stream where only a count of parameters is given.
+    if (!before || !after || model.kinds[at(k)].operators.empty()) continue;
+    UnitKind early = model.kinds[at(k)];
+    early.name = (trains(early) ? "first trained " : "frozen ") + early.name;
+    for (std::size_t u = 0; u < model.units.size(); ++u) {
+      const bool moves = model.units[u].kind == k && !reached[u];
+      if (moves) model.units[u].kind = static_cast<int>(model.kinds.size());
+    }
+    model.kinds.push_back(std::move(early));
+  }
+  return model;
+}
+
+}  // namespace placet
