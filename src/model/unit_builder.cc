@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/moments.h"
 #include "units/error.h"
 
 namespace placet {
@@ -63,6 +64,8 @@ int UnitBuilder::norm(const Norm& norm, Place place, int input, const std::vecto
   const auto inside = [&](std::string_view what, std::vector<Dim> shape) {
     return value(place.name + "." + std::string(what), std::move(shape), region, ValueType::fp32);
   };
+  // A layer norm has a mean beside the reciprocal deviation.
+  if (norm.kind == NormKind::layer) statistics.push_back(dim(Index::other, kMoments));
   const int statistics_value = inside("statistics", std::move(statistics));
   const int input_fp32 = inside("input_fp32", dims);
   const int normalized = inside("normalized", dims);

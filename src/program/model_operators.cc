@@ -1,6 +1,7 @@
 // The kernels that each operator of a model is made of.
 #include <algorithm>
 
+#include "model/moments.h"
 #include "program/kind_builder.h"
 #include "units/at.h"
 #include "units/error.h"
@@ -184,26 +185,54 @@ void add_norm_of_heads(KindBuilder& unit, const Operator& op) {
   unit.apply(k, inputs, {y});
 }
 
-/// Nothing is assumed of a norm but that it depends on an entry and on a sum over its dims.
+/// What a norm knows of its entries: one value; of a layer norm two, of the same dims.
+std::vector<int> statistics_of(KindBuilder& unit, const Operator& op) {
+  const int v = op.internals.at(internal::kNormStatistics);
+  const Value& value = unit.source().values[at(v)];
+  const Dim& last = value.dims.back();
+  if (last.index != Index::other || last.size != kMoments) return {unit.value_of(v)};
+  const std::vector<Dim> each(value.dims.begin(), value.dims.end() - 1);
+  std::vector<int> values;
+  for (const char* moment : {".mean", ".deviation"}) {
+    values.push_back(unit.inside(value.name + moment, unit.dims_of(each)));
+  }
+  return values;
+}
+
+/// A statistic as a sum over the entries, or over what nothing is assumed of.
+void add_norm_sum(KindBuilder& unit, int x, int q, bool of_entries) {
+  KernelWriter k = unit.writer(of_entries ? "norm-mean" : "norm-sum");
+  const std::string entries = "x" + k.list(unit.dims_at(x));
+  const std::string result = "q" + k.list(unit.dims_at(q));
+  k.input(entries);
+  k.output(result);
+  k.line(result + " = sum" + unit.names(without(unit.dims_at(x), unit.dims_at(q))) + " of " +
+         (of_entries ? entries : "power(" + entries + ")"));
+  unit.apply(k, {x}, {q});
+}
+
+/// Nothing is assumed of a norm but that it depends on an entry and on sums over its dims.
 void add_norm(KindBuilder& unit, const Operator& op) {
   const int x = unit.value_of(op.inputs[0]);
-  const int q = unit.value_of(op.internals.at(internal::kNormStatistics));
+  const std::vector<int> statistics = statistics_of(unit, op);
   const int y = unit.value_of(op.outputs[0]);
-  if (!without(unit.dims_at(q), unit.dims_at(x)).empty()) return add_norm_of_heads(unit, op);
-  KernelWriter stat = unit.writer("norm-sum");
-  const std::string reduced = unit.names(without(unit.dims_at(x), unit.dims_at(q)));
-  stat.input("x" + stat.list(unit.dims_at(x)));
-  stat.output("q" + stat.list(unit.dims_at(q)));
-  stat.line("q" + stat.list(unit.dims_at(q)) + " = sum" + reduced + " of power(x" +
-            stat.list(unit.dims_at(x)) + ")");
-  unit.apply(stat, {x}, {q});
+  if (!without(unit.dims_at(statistics.front()), unit.dims_at(x)).empty()) {
+    return add_norm_of_heads(unit, op);
+  }
+  for (int q : statistics) add_norm_sum(unit, x, q, q != statistics.back());
   KernelWriter k = unit.writer("norm");
   const std::string dims = k.list(unit.dims_at(x));
-  std::vector<int> inputs{x, q};
+  std::vector<int> inputs{x};
   k.input("x" + dims);
-  k.input("q" + k.list(unit.dims_at(q)));
   k.output("y" + dims);
-  k.line("n" + dims + " = normal(x" + dims + ", q" + k.list(unit.dims_at(q)) + ")");
+  std::string taken = "x" + dims;
+  for (int q : statistics) {
+    const std::string name = (q == statistics.back() ? "q" : "m") + k.list(unit.dims_at(q));
+    inputs.push_back(q);
+    k.input(name);
+    taken += ", " + name;
+  }
+  k.line("n" + dims + " = normal(" + taken + ")");
   std::string sum = "n" + dims;
   for (std::size_t i = 0; i < op.parameters.size(); ++i) {
     const int w = unit.whole_parameter(op.parameters[i]);

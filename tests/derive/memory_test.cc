@@ -96,6 +96,14 @@ TEST(Memory, OneBlockKeepsWhatItsBackwardNeeds) {
   EXPECT_EQ(block_memory(job).kept, 1024);
 }
 
+// A layer norm has a mean beside the reciprocal deviation: 4 tokens x 4 bytes more, twice.
+TEST(Memory, LayerNormsKeepTwoNumbersOfEachToken) {
+  Architecture architecture = small_architecture(2);
+  for (Sublayer& sublayer : architecture.shapes[0])
+    sublayer.branches[0].norm.kind = NormKind::layer;
+  EXPECT_EQ(block_memory(plain_job(build_model(architecture), {}, 4, 1)).kept, 1024 + 2 * 16);
+}
+
 // Two devices along a divided stream: 2 tokens of everything on the stream (32, 8, 32 and 32, 8,
 // 32), one head (32, context 32, logsumexp 16), the one kv head whole (32, 32), half of the MLP (4
 // x 64).

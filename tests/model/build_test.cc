@@ -124,6 +124,20 @@ TEST(BuildTest, GradientsSumOverWhatTheParameterDoesNotHave) {
   EXPECT_EQ(summed("b.{}.experts.{expert}.up.weight"), tokens | bit_of(Index::choice));
 }
 
+// Mean and reciprocal deviation of a token, or the second alone.
+TEST(BuildTest, LayerNormsHaveTwoNumbersOfEachToken) {
+  const auto statistics = [](NormKind kind) {
+    Architecture architecture = small_llama();
+    architecture.shapes[0][0].branches[0].norm.kind = kind;
+    const UnitKind block = build_model(architecture).kinds[1];
+    const Operator& norm = block.operators.front();
+    return block.values[static_cast<std::size_t>(norm.internals[internal::kNormStatistics])].dims;
+  };
+  EXPECT_EQ(elements_of(statistics(NormKind::layer)), 0) << "samples and tokens are the job's";
+  EXPECT_EQ(statistics(NormKind::layer).back(), (Dim{Index::other, 2, 2}));
+  EXPECT_EQ(statistics(NormKind::rms).back().index, Index::token);
+}
+
 TEST(BuildTest, NormsOfQueriesAndKeysStandInTheParallelRegion) {
   const Model model = build_model(small_moe());
   const Operator& norm = operator_named(model.kinds[1], "attention.q_norm");
