@@ -163,11 +163,13 @@ GroupPlace place_on(const std::vector<Level>& levels, const Placement& placement
   return place;
 }
 
-/// A part of an axis, the innermost neighbours.
-GroupPlace narrowed(GroupPlace place, std::int64_t group) {
+/// A part of an axis, the innermost neighbours or every `apart`th.
+GroupPlace narrowed(GroupPlace place, std::int64_t group, std::int64_t apart) {
   place.size = group;
-  place.block = std::min(place.block, group);
-  for (std::int64_t& inside : place.inside) inside = std::min(inside, group);
+  place.block = std::clamp<std::int64_t>(place.block / apart, 1, group);
+  for (std::int64_t& inside : place.inside) {
+    inside = std::clamp<std::int64_t>(inside / apart, 1, group);
+  }
   return place;
 }
 
@@ -261,7 +263,7 @@ Seconds MessageTimer::call(const CommunicationTerm& term) {
   const GroupPlace& own = place(term.axes);
   const bool part = term.group < own.size && term.collective != Collective::send_recv;
   const std::int64_t choices = choices_of(term);
-  return part ? collective_time(levels, narrowed(own, term.group), term, choices)
+  return part ? collective_time(levels, narrowed(own, term.group, term.apart), term, choices)
               : collective_time(levels, own, term, choices);
 }
 

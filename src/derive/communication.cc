@@ -320,7 +320,8 @@ bool is_same_movement(const UnitTerm& a, const UnitTerm& b) {
   const CommunicationTerm& x = a.term;
   const CommunicationTerm& y = b.term;
   // What differs most often comes first, text last.
-  const bool same_group = x.axes == y.axes && x.group == y.group && x.collective == y.collective;
+  const bool same_group =
+      x.axes == y.axes && x.group == y.group && x.apart == y.apart && x.collective == y.collective;
   const bool same_value =
       x.phase == y.phase && x.state == y.state && x.dtype == y.dtype && x.nvme == y.nvme;
   const bool same_message =

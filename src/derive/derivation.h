@@ -80,6 +80,7 @@ struct CommunicationTerm {
   bool nvme = false;        // a host copy that comes from NVMe or goes on to it
   Bytes sent;               // per device and step: count x sent_per_call
   std::string_view source;  // of a profile's own message
+  std::int64_t apart = 1;   // a group that is a part of its axes: of every `apart`th along them
 
   friend bool operator==(const CommunicationTerm&, const CommunicationTerm&) = default;
 };
@@ -94,9 +95,12 @@ std::int64_t sent_per_call(Collective collective, std::int64_t payload, std::int
 /// Bytes sent per device and step with equal shares, as an exact fraction: what ratios are made of.
 Rational exact_sent(const CommunicationTerm& term);
 
-/// The link level that the term's group crosses: position in the levels of the cluster's first
-/// group; the host link is its own. Case: a group inside one host: 0.
-int level_of_term(const Job& job, const CommunicationTerm& term);
+/// The link level that a term of device `stage` of the pipeline crosses: position in the levels of
+/// the cluster's first group, one past the last for the link between groups of devices; the host
+/// link is its own. Groups that are a part of their axes are of neighbours along them; messages to
+/// another stage cross what lies between the two. Cases, hosts of 8: heads shared by two neighbours
+/// of 16: 0. 16 stages of one device: of stage 7 forward 1, of all others 0.
+int level_of_term(const Job& job, const CommunicationTerm& term, int stage);
 
 struct CommunicationClass {
   int stage = 0;

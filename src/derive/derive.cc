@@ -190,24 +190,4 @@ std::string peak_text(const Job& job, const MemoryClass& memory) {
   return text;
 }
 
-int level_of_term(const Job& job, const CommunicationTerm& term) {
-  if (!job.cluster || job.cluster->groups.empty()) return 0;
-  std::int64_t stride = 1;
-  std::int64_t span = 0;
-  std::int64_t block = 1;
-  for (std::size_t a = job.placement.axes.size(); a-- > 0;) {
-    const std::int64_t degree = job.placement.axes[a].degree;
-    if ((term.axes >> a & 1U) != 0) span += (degree - 1) * stride;
-    stride = checked_multiply(stride, degree, "devices");
-    if ((term.axes >> a & 1U) != 0) block = stride;
-  }
-  const std::vector<Level>& levels = job.cluster->groups.front().levels;
-  if (span == 0) return 0;
-  const Level& level = level_of(*job.cluster, RankBlock{.span = span + 1, .size = block});
-  for (std::size_t l = 0; l < levels.size(); ++l) {
-    if (levels[l] == level) return static_cast<int>(l);
-  }
-  return static_cast<int>(levels.size());
-}
-
 }  // namespace placet

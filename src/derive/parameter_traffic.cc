@@ -97,6 +97,7 @@ class ParameterTraffic {
     bool sharded = false;
     std::int64_t shard_of = 1;
     bool nvme = false;
+    std::int64_t apart = 1;
     const std::vector<BlockConstants>* constants =
         nullptr;               // of its blocks, sent with the elements
     std::int64_t entries = 0;  // that the elements make up, several each; 0: they are the entries
@@ -120,6 +121,7 @@ class ParameterTraffic {
                            .count = 1,
                            .group = group,
                            .nvme = move.nvme,
+                           .apart = move.apart,
                            .sent = sent_of_shards(move, axes, elements, group)},
                   .per_micro_batch = move.per_micro_batch,
                   .grain = move.grain,
@@ -198,6 +200,7 @@ class ParameterTraffic {
     const AxisMask axes = gathered_axes(parameter);
     if (axes == 0 && used_from_host(parameter) == Rational(0)) return;
     const bool is_end = kind_.role == UnitRole::head || kind_.role == UnitRole::embedding;
+    // Where neither the unit nor anything before it is trained, backward has no use of it.
     const bool stays = (kind_.role == UnitRole::head && profile_.last_unit_stays_gathered) ||
                        (is_end && profile_.joins_ends) ||
                        !layout_.prepared->kinds[at(unit_.kind)].gradients.backward;
@@ -377,6 +380,7 @@ class ParameterTraffic {
     for (const GradientExchange& step : gradient_exchanges(job_, parameter, axes)) {
       move.what = "quantised gradients";
       move.dtype = profile_.quantised_reductions->dtype;
+      move.apart = step.apart;
       add(move, step.axes, step.elements, step.group);
       move.what = "constants of quantised gradients";
       move.dtype = profile_.quantised_reductions->constants;

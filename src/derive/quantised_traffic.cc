@@ -91,6 +91,7 @@ std::vector<GradientExchange> gradient_exchanges(const Job& job, const LocalPara
   return {{.axes = split.inner, .group = near, .elements = parameter.elements, .blocks = blocks},
           {.axes = split.beyond,
            .group = devices / near,
+           .apart = near / degree_of(job.placement, split.inner & ~split.beyond),
            .elements = parameter.elements / near,
            .blocks = blocks / near}};
 }

@@ -20,6 +20,7 @@ std::int64_t equal_blocks(std::int64_t elements, std::int64_t block);
 struct GradientExchange {
   AxisMask axes = 0;
   std::int64_t group = 1;     // may be a part of the axes
+  std::int64_t apart = 1;     // of these every `apart`th
   std::int64_t elements = 0;  // of the send buffer
   std::int64_t blocks = 0;
 

@@ -46,8 +46,8 @@ Json json_of(const Job& job, const MemoryClass& memory, const MemoryTerm& term) 
   return json;
 }
 
-Json json_of(const Job& job, const CommunicationTerm& term) {
-  const std::string link = link_of_term(job, term);
+Json json_of(const Job& job, const CommunicationTerm& term, int stage) {
+  const std::string link = link_of_term(job, term, stage);
   Json json = {{"axes", axis_names(job, term.axes)},
                {"collective", name_of(term.collective)},
                {"op", name_of(term.op)},
@@ -141,7 +141,7 @@ Json json_of(const Job& job, const CommunicationClass& communication) {
                {"sent_bytes", in_bytes(communication.sent)},
                {"terms", Json::array()}};
   for (const CommunicationTerm& term : communication.terms) {
-    json["terms"].push_back(json_of(job, term));
+    json["terms"].push_back(json_of(job, term, communication.stage));
   }
   return json;
 }

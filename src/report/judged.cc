@@ -98,11 +98,11 @@ std::string link_of_axis(const Job& job, std::size_t axis) {
       .link;
 }
 
-std::string link_of_term(const Job& job, const CommunicationTerm& term) {
+std::string link_of_term(const Job& job, const CommunicationTerm& term, int stage) {
   if (term.collective == Collective::host_copy) return "host";
   if (!job.cluster) return {};
   const std::vector<Level>& levels = job.cluster->groups.front().levels;
-  const auto level = static_cast<std::size_t>(level_of_term(job, term));
+  const auto level = static_cast<std::size_t>(level_of_term(job, term, stage));
   return level < levels.size() ? levels[level].link : job.cluster->between_groups.link;
 }
 
@@ -141,7 +141,7 @@ std::vector<CommunicationLine> lines_of(const Job& job, const CommunicationClass
     CommunicationLine line{.axes = axis_names(job, term.axes),
                            .collective = term.collective,
                            .state = term.state,
-                           .link = link_of_term(job, term),
+                           .link = link_of_term(job, term, communication.stage),
                            .group = term.group};
     const auto same = [&](const CommunicationLine& other) {
       return other.axes == line.axes && other.collective == line.collective &&

@@ -38,8 +38,9 @@ std::string mode_text(const How& how, State state);
 /// The link that an axis's groups cross; empty without a cluster.
 std::string link_of_axis(const Job& job, std::size_t axis);
 
-/// The link of a term: the host link for host copies; empty without a cluster.
-std::string link_of_term(const Job& job, const CommunicationTerm& term);
+/// The link of a term of device `stage` of the pipeline: the host link for host copies; empty
+/// without a cluster.
+std::string link_of_term(const Job& job, const CommunicationTerm& term, int stage);
 
 /// Names of the axes of a mask, outermost first.
 std::vector<std::string> axis_names(const Job& job, AxisMask axes);

@@ -26,8 +26,9 @@ Json stages_json(const TimeDerivation& time) {
 
 Json links_json(const Judged& judged) {
   std::map<std::string, std::int64_t> sent;
-  for (const CommunicationTerm& term : busiest(judged.derivation).terms) {
-    sent[link_of_term(*judged.job, term)] += in_bytes(term.sent);
+  const CommunicationClass& most = busiest(judged.derivation);
+  for (const CommunicationTerm& term : most.terms) {
+    sent[link_of_term(*judged.job, term, most.stage)] += in_bytes(term.sent);
   }
   Json json = Json::array();
   for (const auto& [link, amount] : sent) {
