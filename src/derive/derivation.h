@@ -30,8 +30,10 @@ struct MemoryTerm {
   Bytes rest;  // at rest on the device; of activations, kept by all micro-batches in flight
   Bytes host;  // at rest in host memory
   Bytes nvme;  // at rest on NVMe
-  AxisMask divided_by = 0;  // axes that divide it; factors_of says by how much
-  std::string_view source;  // of a profile's own term
+  AxisMask divided_by = 0;    // axes that divide it; factors_of says by how much
+  AxisMask replica_axes = 0;  // of these, along which neighbours hold the same heads
+  std::int64_t replicas = 1;  // so many
+  std::string_view source;    // of a profile's own term
 };
 
 struct InstantBytes {
@@ -78,9 +80,9 @@ struct CommunicationTerm {
   std::int64_t count = 0;  // calls per step
   std::int64_t group = 1;
   bool nvme = false;        // a host copy that comes from NVMe or goes on to it
+  std::int64_t apart = 1;   // a group that is a part of its axes: of every `apart`th along them
   Bytes sent;               // per device and step: count x sent_per_call
   std::string_view source;  // of a profile's own message
-  std::int64_t apart = 1;   // a group that is a part of its axes: of every `apart`th along them
 
   friend bool operator==(const CommunicationTerm&, const CommunicationTerm&) = default;
 };

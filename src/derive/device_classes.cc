@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "units/checked.h"
@@ -69,7 +70,8 @@ void advance(std::vector<std::int64_t>& coordinates, const Placement& placement)
 std::vector<AxisFactor> factors_of(const Placement& placement, const MemoryClass& memory,
                                    const MemoryTerm& term) {
   std::vector<AxisFactor> factors;
-  for (std::size_t a = 0; a < placement.axes.size(); ++a) {
+  std::int64_t replicas = term.replicas;  // that axes further in do not account for
+  for (std::size_t a = placement.axes.size(); a-- > 0;) {
     if ((term.divided_by >> a & 1U) == 0) continue;
     const AxisPlacement& axis = placement.axes[a];
     Rational factor(1, axis.degree);
@@ -78,8 +80,14 @@ std::vector<AxisFactor> factors_of(const Placement& placement, const MemoryClass
       for (const std::int64_t share : axis.shares) sum = checked_add(sum, share, "shares");
       factor = Rational(axis.shares[static_cast<std::size_t>(memory.coordinates[a])], sum);
     }
-    factors.push_back({static_cast<int>(a), factor});
+    if ((term.replica_axes >> a & 1U) != 0) {
+      const std::int64_t alike = std::gcd(replicas, axis.degree);
+      factor = factor * Rational(alike);
+      replicas /= alike;
+    }
+    if (factor != Rational(1)) factors.push_back({static_cast<int>(a), factor});
   }
+  std::ranges::reverse(factors);
   return factors;
 }
 

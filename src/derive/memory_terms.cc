@@ -60,21 +60,45 @@ class TermWriter {
     out_.terms.push_back(term);
   }
 
+  /// What rests of a state, one term for all tensors that the same axes divide: the largest first.
+  static std::vector<MemoryTerm> divided_alike(const std::vector<DividedStates>& parts,
+                                               std::size_t s) {
+    std::vector<MemoryTerm> terms;
+    for (const DividedStates& part : parts) {
+      const StateBytes& sum = part.bytes;
+      if (sum.device[s] == 0 && sum.host[s] == 0 && sum.nvme[s] == 0) continue;
+      const Division& own = part.division;
+      auto known = std::ranges::find_if(terms, [&](const MemoryTerm& term) {
+        return term.divided_by == own.by[s] && term.replicas == own.replicas &&
+               term.replica_axes == own.replica_axes;
+      });
+      if (known == terms.end()) {
+        terms.push_back(
+            {.divided_by = own.by[s], .replica_axes = own.replica_axes, .replicas = own.replicas});
+        known = terms.end() - 1;
+      }
+      known->rest += bytes(sum.device[s]);
+      known->host += bytes(sum.host[s]);
+      known->nvme += bytes(sum.nvme[s]);
+    }
+    std::ranges::stable_sort(terms, std::ranges::greater(), [](const MemoryTerm& term) {
+      return term.rest + term.host + term.nvme;
+    });
+    return terms;
+  }
+
   /// Where gradients are still growing, only a part of what will rest is alive.
   void write_state(State state, std::string_view what, std::int64_t alive) {
     const auto s = static_cast<std::size_t>(state);
     const bool whole = alive == content_.rest.device[s];
     for (std::size_t k = 0; k < content_.per_local.size(); ++k) {
-      const StateBytes& sum = content_.per_local[k];
-      if (sum.device[s] == 0 && sum.host[s] == 0 && sum.nvme[s] == 0) continue;
-      add({.category = static_cast<MemoryCategory>(s),
-           .what = what,
-           .unit = job_.model.kinds[at(layout_.units[k].kind)].name,
-           .bytes = bytes(whole ? sum.device[s] : 0),
-           .rest = bytes(sum.device[s]),
-           .host = bytes(sum.host[s]),
-           .nvme = bytes(sum.nvme[s]),
-           .divided_by = content_.divided_by[k][s]});
+      for (MemoryTerm term : divided_alike(content_.per_local[k], s)) {
+        term.category = static_cast<MemoryCategory>(s);
+        term.what = what;
+        term.unit = job_.model.kinds[at(layout_.units[k].kind)].name;
+        if (whole) term.bytes = term.rest;
+        add(term);
+      }
     }
     if (!whole) add_term(static_cast<MemoryCategory>(s), "gradients made so far", {}, alive);
   }

@@ -9,20 +9,29 @@
 namespace placet {
 namespace {
 
-/// How the axes divide the unit's largest parameter.
-std::array<AxisMask, 3> divisions_of(const LocalUnit& unit) {
-  const auto largest = std::ranges::max_element(unit.parameters, {}, &LocalParameter::elements);
-  std::array<AxisMask, 3> out{};
-  if (largest == unit.parameters.end()) return out;
-  for (std::size_t s = 0; s < out.size(); ++s) out[s] = largest->cut | largest->divided[s];
+Division division_of(const LocalParameter& parameter) {
+  Division out{.replica_axes = parameter.replica_axes, .replicas = parameter.replicas};
+  for (std::size_t s = 0; s < out.by.size(); ++s) {
+    out.by[s] = parameter.cut | parameter.divided[s];
+  }
   return out;
+}
+
+/// The states of a division in the list, made if there are none yet.
+StateBytes& states_divided(std::vector<DividedStates>& parts, const Division& division) {
+  const auto found = std::ranges::find(parts, division, &DividedStates::division);
+  if (found != parts.end()) return found->bytes;
+  parts.push_back({.division = division, .bytes = {}});
+  return parts.back().bytes;
 }
 
 UnitStates states_at_rest(const Layout& layout, const LocalUnit& local) {
   const UnitKind& kind = layout.job->model.kinds[at(local.kind)];
-  UnitStates out{.divided_by = divisions_of(local)};
+  UnitStates out;
   for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
-    out.bytes += state_bytes(*layout.job, kind.parameters[p], local.parameters[p]);
+    const StateBytes own = state_bytes(*layout.job, kind.parameters[p], local.parameters[p]);
+    out.bytes += own;
+    states_divided(out.parts, division_of(local.parameters[p])) += own;
     out.shares_tensors = out.shares_tensors || kind.parameters[p].tied.has_value();
     out.update += update_inputs(layout, kind.parameters[p], local.parameters[p]);
     if (!layout.job->profile.parts_stand_apart) continue;
@@ -61,7 +70,9 @@ void without_second_uses(const Layout& layout, const Stage& stage, const LocalUn
   const UnitKind& kind = model.kinds[at(local.kind)];
   for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
     if (!is_second_use(model, stage, kind.parameters[p])) continue;
-    own.bytes -= state_bytes(*layout.job, kind.parameters[p], local.parameters[p]);
+    const StateBytes second = state_bytes(*layout.job, kind.parameters[p], local.parameters[p]);
+    own.bytes -= second;
+    states_divided(own.parts, division_of(local.parameters[p])) -= second;
     own.update -= update_inputs(layout, kind.parameters[p], local.parameters[p]);
     if (!layout.job->profile.parts_stand_apart) continue;
     own.times -= update_times(layout, kind.parameters[p], local.parameters[p]);
@@ -182,7 +193,9 @@ RunUpdates add_states(const Layout& layout, const Stage& stage, const UnitRun& r
   }
   const StateBytes sum = times(own.bytes, run.count);
   out.rest += sum;
-  out.per_local[at(run.local)] += sum;
+  for (const DividedStates& part : own.parts) {
+    states_divided(out.per_local[at(run.local)], part.division) += times(part.bytes, run.count);
+  }
   for (std::size_t s = 0; s < 4; ++s) out.staged[s] = std::max(out.staged[s], own.bytes.nvme[s]);
   return {.each = own.update,
           .times = own.times,
@@ -244,8 +257,6 @@ UnitFigures figures_of(const Layout& layout) {
 StageContent content_of(const Layout& layout, const UnitFigures& figures, const Stage& stage) {
   StageContent out{.units = units_of(layout, stage)};
   out.per_local.resize(layout.units.size());
-  out.divided_by.reserve(layout.units.size());
-  for (const UnitStates& states : figures.states) out.divided_by.push_back(states.divided_by);
   std::vector<RunUpdates> updates;
   updates.reserve(out.units.runs.size());
   for (const UnitRun& run : out.units.runs) {

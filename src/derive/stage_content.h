@@ -17,13 +17,28 @@
 
 namespace placet {
 
+/// How a tensor's states are divided.
+struct Division {
+  std::array<AxisMask, 3> by{};  // by state: the axes
+  AxisMask replica_axes = 0;     // along which neighbours hold the same heads
+  std::int64_t replicas = 1;
+
+  friend bool operator==(const Division&, const Division&) = default;
+};
+
+/// States of tensors that are divided alike.
+struct DividedStates {
+  Division division;
+  StateBytes bytes;
+};
+
 /// States at rest of one local unit.
 struct UnitStates {
   StateBytes bytes;
   bool shares_tensors = false;  // some parameter is another unit's tensor
   UpdateInputs update;
-  UpdateTimes times;                     // where parts stand apart
-  std::array<AxisMask, 3> divided_by{};  // by state: axes that divide its largest parameter
+  UpdateTimes times;                 // where parts stand apart
+  std::vector<DividedStates> parts;  // of `bytes`, by division
 };
 
 /// Of every local unit of a layout.
@@ -51,9 +66,8 @@ struct WaitingGradient {
 
 struct StageContent {
   StageUnits units;
-  StateBytes rest;                                  // of parameters, optimizer state, gradients
-  std::vector<StateBytes> per_local;                // of these, by local unit
-  std::vector<std::array<AxisMask, 3>> divided_by;  // by local unit and state
+  StateBytes rest;                                    // of parameters, optimizer state, gradients
+  std::vector<std::vector<DividedStates>> per_local;  // of these, by local unit
   std::vector<WaitingGradient> waiting;
   std::array<std::int64_t, 4> staged{};  // in host memory, on the way to or from NVMe
   UpdateInputs reduction;  // at the fullest moment of the reductions, and of the updates
