@@ -174,6 +174,22 @@ Model load_requested_model(const Catalog& catalog, const JobRequest& request) {
 
 namespace {
 
+/// Formats of classes that the model has no tensors of.
+void note_formats_without_effect(const PrecisionChoice& choice, Model& model) {
+  for (const auto& [tensor_class, format] : choice.parameters_at_rest) {
+    const auto is_of_class = [one = tensor_class](const Parameter& parameter) {
+      return contains(parameter.classes, one);
+    };
+    const bool found = std::ranges::any_of(model.kinds, [&](const UnitKind& kind) {
+      return std::ranges::any_of(kind.parameters, is_of_class);
+    });
+    if (found) continue;
+    model.notes.push_back("--precision " + std::string(name_of(tensor_class)) + "=" +
+                          std::string(name_of(format.dtype)) +
+                          " has nothing to act on: the model has no tensors of this class");
+  }
+}
+
 /// All that does not depend on the placement, but for batch and cluster.
 Job load_trained(const Catalog& catalog, const JobRequest& request) {
   Job job;
@@ -188,6 +204,7 @@ Job load_trained(const Catalog& catalog, const JobRequest& request) {
     job.precision = choice.precision;
     job.scales_loss_dynamically = choice.scales_loss_dynamically;
     apply_formats(choice, job.model);
+    note_formats_without_effect(choice, job.model);
   }
   set_training(catalog, request, job);
   return job;

@@ -77,11 +77,21 @@ void require_meaning(const Job& job) {
   }
 }
 
+/// A step may be that of one device though an engine would not run it: the rules say so.
+void warn_of_broken_rules(const Job& job) {
+  for (const Finding& finding : check_rules(job)) {
+    if (finding.severity != Severity::error) continue;
+    print_warning(finding.rule + ", " + finding.where + ": " + finding.message + "; try " +
+                  finding.cure);
+  }
+}
+
 /// The job of the flags. A balance loss that depends on the layout is no training of one device: it
 /// is judged as such, or left out with a warning where it is accepted.
 Job job_to_judge(const ProgramCall& call) {
   Job job = load_job(find_catalog(), request_of(call.flags));
   require_meaning(job);
+  warn_of_broken_rules(job);
   if (job.balance != BalanceScope::micro_batch) return job;
   const bool accepted = std::ranges::find(call.accepted, kAuxScope) != call.accepted.end();
   if (accepted) job.balance = BalanceScope::none;

@@ -208,6 +208,9 @@ class DimensionJudge {
     std::string cure = with_degree(*last.axis, degree_for(last));
     if (!last.axis->shares.empty())
       cure = "shares of " + cure.substr(0, cure.find('=')) + " that fit";
+    if (cut.dim->index == Index::vocab && job_.profile.vocabulary_multiple > 1) {
+      cure += ", or a vocabulary padded to " + std::to_string(round_up(cut.length, cut.parts));
+    }
     findings_.push_back({.rule = "divisibility",
                          .where = place_of(*last.axis),
                          .message = message + " (" + cut.parameter->name + ")",

@@ -29,22 +29,26 @@ struct Total {
   bool divides() const { return amount <= 0 || parts <= 1 || amount % parts == 0; }
 };
 
+/// A multiple of `round` near the amount: the one above, and the one below if there is one.
+std::string multiples_near(const char* flag, std::int64_t amount, std::int64_t round) {
+  const std::int64_t below = amount - amount % round;
+  std::string cure = std::string(flag) + " " + std::to_string(round_up(amount, round));
+  if (below > 0) cure += " or " + std::to_string(below);
+  return cure;
+}
+
 void judge_total(const Job& job, const Total& total, Findings& findings) {
   if (total.divides()) return;
   std::vector<const AxisPlacement*> axes;
   for (const AxisPlacement& axis : job.placement.axes) {
     if (axis.how.cut == total.cut && axis.degree > 1) axes.push_back(&axis);
   }
-  const std::int64_t above = round_up(total.amount, total.parts);
-  const std::int64_t below = total.amount - total.amount % total.parts;
-  std::string cure = std::string(total.flag) + " " + std::to_string(above);
-  if (below > 0) cure += " or " + std::to_string(below);
   const std::string where = axes.size() == 1 ? "axis " : axes.empty() ? "batch" : "axes ";
   findings.push_back({.rule = "divisibility",
                       .where = where + names_of_axes(axes),
                       .message = std::to_string(total.amount) + " " + total.noun +
                                  " do not divide by " + std::to_string(total.parts),
-                      .cure = std::move(cure)});
+                      .cure = multiples_near(total.flag, total.amount, total.parts)});
 }
 /// Rows of the model's table of learned positions; 0: it has none, positions are rotated or added.
 std::int64_t learned_positions(const UnitKind& kind) {
@@ -121,6 +125,27 @@ void judge_positions(const Job& job, Findings& findings) {
                       .cure = "--seq " + std::to_string(rows)});
 }
 
+namespace {
+
+/// Samples of a round that shares do not divide: micro-batches that they do, and a step of whole
+/// rounds of these.
+void judge_round(const Job& job, std::int64_t together, std::int64_t parts, Findings& findings) {
+  const std::int64_t times = parts / std::gcd(together, parts);
+  const std::int64_t round = saturating_multiply(together, times);
+  std::string cure = "--micro-batch " + std::to_string(saturating_multiply(job.batch.micro, times));
+  if (job.batch.global > 0 && job.batch.global % round != 0) {
+    cure += " with " + multiples_near("--global-batch", job.batch.global, round);
+  }
+  findings.push_back({.rule = "divisibility",
+                      .where = "placement",
+                      .message = std::to_string(together) +
+                                 " samples of a round do not divide by shares of " +
+                                 std::to_string(parts),
+                      .cure = std::move(cure)});
+}
+
+}  // namespace
+
 // Devices take `--micro-batch` samples each at once, on average: a step is a whole number of such
 // rounds, and shares divide the samples of each round.
 void judge_samples(const Job& job, Findings& findings) {
@@ -134,13 +159,8 @@ void judge_samples(const Job& job, Findings& findings) {
     parts = saturating_multiply(parts, counted ? parts_of(axis) : axis.degree);
   }
   if (together % parts != 0) {
-    const std::int64_t times = parts / std::gcd(together, parts);
-    findings.push_back(
-        {.rule = "divisibility",
-         .where = "placement",
-         .message = std::to_string(together) + " samples of a round do not divide by shares of " +
-                    std::to_string(parts),
-         .cure = "--micro-batch " + std::to_string(saturating_multiply(job.batch.micro, times))});
+    judge_round(job, together, parts, findings);
+    return;
   }
   Total total{.amount = job.batch.global, .parts = together, .flag = "--global-batch"};
   if (total.divides()) return;

@@ -1,4 +1,5 @@
-// Rules about modes, options and the optimizer: nothing here looks at sizes.
+// Rules about modes, options and the optimizer: but for blocks of an optimizer, nothing here looks
+// at sizes.
 #include <algorithm>
 
 #include "derive/rule_parts.h"
@@ -84,6 +85,10 @@ void judge_expert_cut(const AxisPlacement& axis, const Selector* selector, const
 
 /// What a class is to do along the axis that the axis's own cut leaves no room for.
 std::string clash_of(Cut own, Cut other) {
+  if (is_data_cut(own) && is_data_cut(other)) {
+    return own == Cut::batch ? "devices of a batch cut work on different samples"
+                             : "devices of a sequence cut work on parts of the same samples";
+  }
   if (own == Cut::layer) return "devices of a layer cut hold different blocks";
   if (other == Cut::layer) return "a class of tensors has no stages of its own";
   return own == Cut::tensor
@@ -92,12 +97,14 @@ std::string clash_of(Cut own, Cut other) {
 }
 
 /// Dense work goes from tensor to tensor on one division of the tokens, so that its classes share a
-/// cut (batch and sequence count as one); routed tokens find their experts anyway.
+/// cut; routed tokens find their experts anyway, but they are the axis's own.
 void judge_class_cut(const AxisPlacement& axis, const Override& one, Findings& findings) {
   const Cut own = axis.how.cut;
   const Cut other = one.how.cut;
-  const bool alike = own == other || (is_data_cut(own) && is_data_cut(other));
-  const bool routed = is_experts(&one.selector) && own != Cut::layer && other != Cut::layer;
+  const bool alike = own == other;
+  const bool among_tokens = is_data_cut(own) && is_data_cut(other);
+  const bool routed =
+      is_experts(&one.selector) && own != Cut::layer && other != Cut::layer && !among_tokens;
   const bool told = other == Cut::expert && !is_experts(&one.selector);  // by judge_expert_cut
   if (alike || routed || told || own == Cut::expert || axis.degree == 1) return;
   if (is_checkpoints(&one.selector)) return;
@@ -281,19 +288,55 @@ bool tears(const How& how, ShardGrain grain) {
   return false;
 }
 
+/// Whether holds(parameter, block) is true of some tensor that looks at the axis this way; `block`:
+/// the first of those that the selector speaks of.
+template <class Holds>
+bool some_tensor(const Job& job, const AxisPlacement& axis, const Selector* selector,
+                 const How& how, Holds holds) {
+  const auto* range = selector == nullptr ? nullptr : std::get_if<BlockRange>(selector);
+  const auto block = range == nullptr ? std::nullopt : std::optional(range->first);
+  return std::ranges::any_of(job.model.kinds, [&](const UnitKind& kind) {
+    return std::ranges::any_of(kind.parameters, [&](const Parameter& p) {
+      return &how_of(axis, p.classes, block) == &how && holds(p, block);
+    });
+  });
+}
+
+/// Into how many shards of optimizer state the axes divide a tensor, cuts included.
+std::int64_t pieces_of(const Job& job, const Parameter& p, std::optional<std::int64_t> block) {
+  std::int64_t shards = 1;
+  for (const AxisPlacement& axis : job.placement.axes) {
+    const How& how = how_of(axis, p.classes, block);
+    const bool owned =
+        how.modes.optimizer == Mode::sharded || how.modes.optimizer == Mode::offloaded;
+    const bool cuts = std::ranges::any_of(p.dims, [&](const Dim& dim) {
+      return how.cut == Cut::tensor ? contains(how.tensor_indices, dim.index)
+                                    : how.cut == Cut::expert && dim.index == Index::expert;
+    });
+    if (cuts || (is_data_cut(how.cut) && owned)) {
+      shards = saturating_multiply(shards, parts_of(axis));
+    }
+  }
+  return shards;
+}
+
+/// Whether some tensor that looks at the axis this way has shards that begin inside a block. Case:
+/// 4096 elements over 8 devices, blocks of 256: none.
+bool tears_blocks(const Job& job, const AxisPlacement& axis, const Selector* selector,
+                  const How& how) {
+  const std::int64_t block = std::max<std::int64_t>(1, job.optimizer.block);
+  return some_tensor(job, axis, selector, how, [&](const Parameter& p, const auto& number) {
+    return p.trainable && region_of(job.optimizer, p) == UpdateRegion::block &&
+           elements_of(p.dims) % saturating_multiply(pieces_of(job, p, number), block) != 0;
+  });
+}
+
 /// Whether the optimizer sees regions of some tensor that looks at the axis this way: it may update
 /// vectors, embedding and head element by element.
 bool sees_regions(const Job& job, const AxisPlacement& axis, const Selector* selector,
                   const How& how) {
-  const auto* range = selector == nullptr ? nullptr : std::get_if<BlockRange>(selector);
-  const auto block = range == nullptr ? std::nullopt : std::optional(range->first);
-  const auto sees = [&](const Parameter& p) {
-    return p.trainable && p.dims.size() > 1 &&
-           region_of(job.optimizer, p) != UpdateRegion::element &&
-           &how_of(axis, p.classes, block) == &how;
-  };
-  return std::ranges::any_of(job.model.kinds, [&](const UnitKind& kind) {
-    return std::ranges::any_of(kind.parameters, sees);
+  return some_tensor(job, axis, selector, how, [&](const Parameter& p, const auto&) {
+    return p.trainable && p.dims.size() > 1 && region_of(job.optimizer, p) != UpdateRegion::element;
   });
 }
 
@@ -301,7 +344,10 @@ void judge_region(const Job& job, const AxisPlacement& axis, const Selector* sel
                   const How& how, Findings& findings) {
   const UpdateRegion region = job.optimizer.region;
   if (is_checkpoints(selector) || !tears(how, job.profile.grain)) return;
-  if (region == UpdateRegion::block && how.cut == Cut::tensor) return;
+  if (region == UpdateRegion::block &&
+      (how.cut == Cut::tensor || !tears_blocks(job, axis, selector, how))) {
+    return;
+  }
   if (region == UpdateRegion::matrix && !sees_regions(job, axis, selector, how)) return;
   Modes cure = how.modes;
   cure.optimizer = Mode::sharded_gather;
@@ -341,14 +387,19 @@ void judge_rebuilt_parameters(const Job& job, const AxisPlacement& axis, const S
                               const How& how, Findings& findings) {
   const bool has_master = job.precision.master.has_value() && job.optimizer.keeps_master &&
                           job.precision.parameters != Dtype::fp32;
-  if (how.modes.parameters != Mode::materialized || has_master) return;
+  if (how.modes.parameters != Mode::materialized) return;
+  const bool frozen =
+      has_master && some_tensor(job, axis, selector, how,
+                                [](const Parameter& p, const auto&) { return !p.trainable; });
+  if (has_master && !frozen) return;
   Modes resting = how.modes;
   resting.parameters = default_modes(how.cut).parameters;
   findings.push_back(
       {.rule = "materialized-parameters-source",
        .where = place_of(axis, selector),
-       .message = "parameters are rebuilt from the master copy, and none rests in the optimizer "
-                  "state",
+       .message = frozen ? "parameters are rebuilt from the master copy, and frozen ones have none"
+                         : "parameters are rebuilt from the master copy, and none rests in the "
+                           "optimizer state",
        .cure = term_for(axis, selector, how, resting)});
 }
 

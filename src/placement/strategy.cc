@@ -146,6 +146,8 @@ const ClassPart* part_for(const Meaning& meaning, const Selector& selector) {
   return it != meaning.classes.end() ? &*it : nullptr;
 }
 
+bool is_data_cut(Cut cut) { return cut == Cut::batch || cut == Cut::sequence; }
+
 struct Gathered {
   PartialHow sets;
   PartialHow suggests;
@@ -158,6 +160,9 @@ How complete(const Gathered& parts, const How* axis) {
   How how;
   if (all.cut) {
     how.cut = *all.cut;
+    // The samples of a class are its axis's: a suggestion of one cut of them is as good as another.
+    const bool suggested = axis != nullptr && !parts.sets.cut;
+    if (suggested && is_data_cut(how.cut) && is_data_cut(axis->cut)) how.cut = axis->cut;
     how.modes = default_modes(how.cut);
   } else {
     ensure(axis != nullptr, "terms without a cut stand on an axis that has one");

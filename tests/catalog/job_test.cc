@@ -30,6 +30,16 @@ TEST(LoadJobTest, DefaultsAreAddedAndSaid) {
             "assumed");
 }
 
+TEST(LoadJobTest, FormatsOfClassesThatAreNotThereAreNoted) {
+  JobRequest asked = request();
+  asked.sequence = 2048;
+  asked.global_batch = 8;
+  asked.precision = "experts=fp8";
+  EXPECT_EQ(load(asked).model.notes,
+            std::vector<std::string>{"--precision experts=fp8 has nothing to act on: the model has "
+                                     "no tensors of this class"});
+}
+
 TEST(LoadJobTest, WhatIsSaidHolds) {
   JobRequest asked = request();
   asked.sequence = 2048;

@@ -418,6 +418,17 @@ TEST(CheckCommandTest, BalanceThatDependsOnTheLayoutIsAnotherTraining) {
 
 // A wait less changes the order only, which a run over numbers does not judge; a wrong scale
 // changes values.
+// 50257 tokens do not divide by 2: the step is that of one device all the same.
+TEST(CliTest, CheckSaysWhichRulesAJobBreaks) {
+  const Result broken = run("check gpt2 --placement \"dp=2:ddp tp=2:tp+sp\"");
+  EXPECT_EQ(broken.status, 0) << broken.err;
+  EXPECT_TRUE(has(broken.err,
+                  "divisibility, axis tp: 50257 tokens of the vocabulary do not divide "
+                  "by 2"))
+      << broken.err;
+  EXPECT_EQ(run("check gpt2 --placement dp=2:ddp").err, "");
+}
+
 TEST(VerifyCommandTest, JudgesValuesAndNotTheOrder) {
   const std::string job = "gpt2 --placement dp=2:zero1 --seq 256 --global-batch 4 --fault ";
   const std::string race = job + "'delete(wait, nth=1)'";

@@ -110,6 +110,20 @@ TEST(RulesTest, TheStreamsColumnsAreCutForAllTensorsOrForNone) {
                  "blocks 0-1:tensor(S,S,S,R)"});
 }
 
+// Experts take the tokens of their axis: a cut of other samples is none of theirs.
+TEST(RulesTest, AClassCutsTheSamplesOfItsAxis) {
+  expect(job("dp=8:batch(R,S,R,R);experts:sequence(R,S,R,S)", expert_model()),
+         {"meaning", Severity::error, "axis dp, class experts",
+          "devices of a batch cut work on different samples; a sequence cut of one class does not "
+          "go with it",
+          "experts:batch(R,S,R,R)"});
+  expect(job("dp=8:batch(R,S,R,R);norms:sequence(R,S,R,S)"),
+         {"meaning", Severity::error, "axis dp, class norms",
+          "devices of a batch cut work on different samples; a sequence cut of one class does not "
+          "go with it",
+          "norms:batch(R,S,R,R)"});
+}
+
 // Muon updates embedding and head like vectors, element by element: cutting only those tears
 // nothing that it sees whole.
 TEST(RulesTest, OnlyTensorsThatAreSeenWholeAreTorn) {
@@ -396,6 +410,12 @@ TEST(RulesTest, BlockOptimizersNeedPaddingToBlocks) {
   EXPECT_EQ(only_finding(blocks).rule, "whole-regions");
   blocks.profile.pad_elements = 512;
   EXPECT_TRUE(check_rules(blocks).empty());
+  // The norm has 64 elements, the smallest tensor: 8 on each device.
+  blocks.profile.pad_elements = 1;
+  blocks.optimizer.block = 8;
+  EXPECT_TRUE(check_rules(blocks).empty()) << "whole blocks as they are";
+  blocks.optimizer.block = 16;
+  EXPECT_EQ(only_finding(blocks).rule, "whole-regions");
 }
 
 TEST(RulesTest, MaterializedGradientsExcludeWhatNeedsThemAll) {
@@ -457,6 +477,30 @@ TEST(RulesTest, RecomputationCountsBlocksThatThereAre) {
   beyond.recompute.kind = Recompute::Kind::every;
   expect(beyond, {"recompute", Severity::warning, "model",
                   "every=13 of 12 blocks recomputes one of them", "--recompute every=12 or fewer"});
+}
+
+// A round of 4 samples does not divide by 4 + 3 + 2 + 1; of 5 each it is 20, and a step is whole
+// rounds of these.
+TEST(RulesTest, ARoundAndItsStepAreCuredTogether) {
+  Job uneven = job("dp=4[4,3,2,1]:batch(R,S,R,R)");
+  uneven.batch.global = 10;
+  expect(uneven, {"divisibility", Severity::error, "placement",
+                  "4 samples of a round do not divide by shares of 10",
+                  "--micro-batch 5 with --global-batch 20"});
+  uneven.batch.global = 50;
+  EXPECT_EQ(only_finding(uneven).cure, "--micro-batch 5 with --global-batch 60 or 40");
+  uneven.batch.global = 40;
+  EXPECT_EQ(only_finding(uneven).cure, "--micro-batch 5");
+}
+
+TEST(RulesTest, FrozenParametersHaveNoMasterToBeRebuiltFrom) {
+  Job rebuilt = job("dp=8:batch(M,R,R,R)");
+  rebuilt.precision.master = Dtype::fp32;
+  EXPECT_TRUE(check_rules(rebuilt).empty());
+  rebuilt.model.kinds[0].parameters[0].trainable = false;
+  expect(rebuilt, {"materialized-parameters-source", Severity::error, "axis dp",
+                   "parameters are rebuilt from the master copy, and frozen ones have none",
+                   "dp=8:batch(R,R,R,R)"});
 }
 
 TEST(RulesTest, SchedulesNeedTheirMicroBatches) {
