@@ -82,9 +82,32 @@ class AttentionTraffic {
     return exchanged_value(op_, tensor, unit_.job.profile);
   }
 
+  /// Of gradients those that backward makes.
+  bool is_there(AttentionTensor tensor) const {
+    const auto made = [&](std::size_t input) {
+      return unit_.prepared.gradients.values[at(op_.inputs[input])];
+    };
+    switch (tensor) {
+      case AttentionTensor::query_gradient:
+        return made(0);
+      case AttentionTensor::keys_gradient:
+        return made(1);
+      case AttentionTensor::values_gradient:
+        return made(2);
+      case AttentionTensor::query:
+      case AttentionTensor::keys:
+      case AttentionTensor::values:
+      case AttentionTensor::output:
+      case AttentionTensor::output_gradient:
+        return true;
+    }
+    return true;
+  }
+
   std::int64_t part_of(const ExchangeStep& step) const {
     std::int64_t sum = 0;
     for (AttentionTensor tensor : step.tensors) {
+      if (!is_there(tensor)) continue;
       sum = checked_add(sum, moved_of(step, value_of(tensor)), "attention exchange");
     }
     return sum;
@@ -116,6 +139,7 @@ class AttentionTraffic {
       return;
     }
     for (AttentionTensor tensor : step.tensors) {
+      if (!is_there(tensor)) continue;
       const int v = value_of(tensor);
       move(step, unit_.kind.values[at(v)].name, phase, moved_of(step, v));
     }
