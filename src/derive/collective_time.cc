@@ -166,7 +166,7 @@ GroupPlace place_on(const std::vector<Level>& levels, const Placement& placement
 /// A part of an axis, the innermost neighbours or every `apart`th.
 GroupPlace narrowed(GroupPlace place, std::int64_t group, std::int64_t apart) {
   place.size = group;
-  place.block = std::clamp<std::int64_t>(place.block / apart, 1, group);
+  place.block = std::min(place.block, group * apart);
   for (std::int64_t& inside : place.inside) {
     inside = std::clamp<std::int64_t>(inside / apart, 1, group);
   }
