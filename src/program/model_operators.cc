@@ -199,7 +199,7 @@ std::vector<int> statistics_of(KindBuilder& unit, const Operator& op) {
   return values;
 }
 
-/// A statistic as a sum over the entries, or over what nothing is assumed of.
+/// A statistic as a sum of a function of each entry: one of its own for a mean.
 void add_norm_sum(KindBuilder& unit, int x, int q, bool of_entries) {
   KernelWriter k = unit.writer(of_entries ? "norm-mean" : "norm-sum");
   const std::string entries = "x" + k.list(unit.dims_at(x));
@@ -207,7 +207,7 @@ void add_norm_sum(KindBuilder& unit, int x, int q, bool of_entries) {
   k.input(entries);
   k.output(result);
   k.line(result + " = sum" + unit.names(without(unit.dims_at(x), unit.dims_at(q))) + " of " +
-         (of_entries ? entries : "power(" + entries + ")"));
+         (of_entries ? "entry(" : "power(") + entries + ")");
   unit.apply(k, {x}, {q});
 }
 
