@@ -239,14 +239,13 @@ Job load_job(const Catalog& catalog, const JobRequest& request) {
 }
 
 Job load_unplaced_job(const Catalog& catalog, const JobRequest& request) {
-  if (!request.model) load_requested_model(catalog, request);  // says what is missing
+  Job job = load_trained(catalog, request);
   if (!request.cluster) {
     fail_missing(request, "cluster", "devices to lay the model over, such as h100-sxm:8");
   }
   if (!request.global_batch) {
     fail_missing(request, "global-batch", "samples per step: plans are compared for one step");
   }
-  Job job = load_trained(catalog, request);
   job.batch = batch_of(request, job);
   job.cluster = load_cluster(catalog, *request.cluster, std::nullopt, where_of(request, "cluster"));
   return job;

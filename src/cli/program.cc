@@ -100,7 +100,9 @@ void check_not_empty(int argc, const char* const* argv) {
 
 // The option of which CLI11's message speaks: it begins with its name.
 const CLI::Option* option_of(const CLI::App& program, const std::string& message) {
-  const std::string name = message.substr(0, message.find_first_of(": "));
+  constexpr std::string_view kConversion = "Could not convert: ";
+  const std::size_t begin = message.starts_with(kConversion) ? kConversion.size() : 0;
+  const std::string name = message.substr(begin, message.find_first_of(": ", begin) - begin);
   for (const CLI::App* app : program.get_subcommands()) {
     // Of flags that take no value it speaks without their dashes.
     for (const std::string& spelling : {name, "--" + name}) {
@@ -112,11 +114,29 @@ const CLI::Option* option_of(const CLI::App& program, const std::string& message
 
 constexpr std::string_view kRange = ":INT in [";  // how CLI11 tells the range of a whole number
 
+// Words that CLI11 knows an option's value to be: "{time,memory,cost}" in its type's name.
+std::vector<std::string> words_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const std::size_t open = type.find('{');
+  const std::size_t close = type.find('}');
+  std::vector<std::string> words;
+  if (open == std::string::npos || close == std::string::npos) return words;
+  for (std::size_t begin = open + 1; begin < close;) {
+    const std::size_t end = std::min(type.find(',', begin), close);
+    words.push_back(type.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
 std::string expected_of(const CLI::Option& option) {
   if (option.get_positional()) return option.get_description();
   const std::string type = option.get_type_name();  // with what its check says, after a colon
   const std::size_t colon = type.find(':');
   const std::string what = " (" + option.get_description() + ")";
+  if (const std::vector<std::string> words = words_of(option); !words.empty()) {
+    return list_words(words) + what;
+  }
   if (colon == std::string::npos || !type.substr(colon).starts_with(kRange)) {
     return type.substr(0, colon) + what;
   }
@@ -137,8 +157,11 @@ std::string expected_of(const CLI::Option& option) {
         {.where = name, .problem = problem, .allowed = "what `" + name + " --help` lists"});
   }
   InputFault fault{.where = name + ": " + option->get_name(), .allowed = expected_of(*option)};
-  if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr && option->count() > 0) {
+  const bool is_value = dynamic_cast<const CLI::ValidationError*>(&error) != nullptr ||
+                        dynamic_cast<const CLI::ConversionError*>(&error) != nullptr;
+  if (is_value && option->count() > 0) {
     fault.value = option->results().back();
+    fault.nearest = nearest(fault.value, words_of(*option));
   } else if (option->get_items_expected_max() == 0) {
     fault.problem = "takes no value";
     fault.allowed.clear();

@@ -86,6 +86,11 @@ std::string counts_text(const PlanSheet& sheet) {
     rejected += (rejected.empty() ? "" : ", ") + rule + " " + grouped(count);
   }
   if (!rejected.empty()) text += "not plans, by rule: " + rejected + "\n";
+  if (sheet.plans.size() > 1) {
+    text +=
+        "each plan is the best of its variants in order of axes, blocks of stages, attention and "
+        "recomputation\n";
+  }
   return text;
 }
 
@@ -133,6 +138,28 @@ std::string margins_text(const PlanSheet& sheet, const TextStyle& style) {
                0);
 }
 
+Bytes part_of(Bytes all, double fraction) {
+  return bytes(static_cast<std::int64_t>(static_cast<double>(in_bytes(all)) * fraction));
+}
+
+std::string lack_text(const PlanSheet& sheet) {
+  const PlanShortage& shortage = *sheet.shortage;
+  switch (shortage.lack) {
+    case PlanShortage::Lack::device:
+      return "what is too small is the memory of the device";
+    case PlanShortage::Lack::part_of_device:
+      return fmt::format("the device has room for it; --max-memory {:g} allows {} of it",
+                         sheet.memory_fraction,
+                         human_bytes(part_of(shortage.capacity, sheet.memory_fraction)));
+    case PlanShortage::Lack::host:
+      return fmt::format(
+          "the device has room for it; what is too small is the host: it needs {} of host memory, "
+          "and a host has {}",
+          human_bytes(shortage.host_used), human_bytes(shortage.host_capacity));
+  }
+  return {};
+}
+
 std::string shortage_text(const PlanSheet& sheet, const TextStyle& style) {
   const PlanShortage& shortage = *sheet.shortage;
   std::string text = "\n" + inked(style, Ink::red, "no plan") + "\n";
@@ -145,10 +172,12 @@ std::string shortage_text(const PlanSheet& sheet, const TextStyle& style) {
                                human_bytes(least.figures.peak), human_bytes(shortage.capacity),
                                sheet.shortage_placement),
                    2);
+  text += in_lines(style, lack_text(sheet), 2);
   text += in_lines(style,
                    fmt::format("its largest part: {}, {}", shortage.largest,
                                human_bytes(shortage.largest_bytes)),
                    2);
+  if (shortage.lack != PlanShortage::Lack::device) return text;
   text += in_lines(style,
                    shortage.devices > 0
                        ? fmt::format("{} such devices would do", grouped(shortage.devices))

@@ -111,6 +111,18 @@ Json margins_json(const PlanSheet& sheet) {
   return json;
 }
 
+std::string_view lack_word(PlanShortage::Lack lack) {
+  switch (lack) {
+    case PlanShortage::Lack::device:
+      return "device";
+    case PlanShortage::Lack::part_of_device:
+      return "max_memory";
+    case PlanShortage::Lack::host:
+      return "host";
+  }
+  return {};
+}
+
 Json shortage_json(const PlanSheet& sheet) {
   const PlanShortage& shortage = *sheet.shortage;
   Json json = {{"capacity_bytes", in_bytes(shortage.capacity)}, {"devices", shortage.devices}};
@@ -119,6 +131,9 @@ Json shortage_json(const PlanSheet& sheet) {
   json["peak_bytes"] = in_bytes(shortage.least->figures.peak);
   json["largest"] = shortage.largest;
   json["largest_bytes"] = in_bytes(shortage.largest_bytes);
+  json["lacks"] = lack_word(shortage.lack);
+  json["host_bytes"] = in_bytes(shortage.host_used);
+  json["host_capacity_bytes"] = in_bytes(shortage.host_capacity);
   return json;
 }
 

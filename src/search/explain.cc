@@ -179,10 +179,20 @@ void enlarge(Cluster& cluster, std::int64_t times) {
   }
 }
 
-void name_largest(const PlanSpace& space, PlanShortage& out) {
+void describe_least(const PlanSpace& space, PlanShortage& out) {
   Job job = space.base();
   space.apply(out.least->plan, job);
   const Derivation derivation = derive(job);
+  out.host_used = derivation.host_used;
+  out.host_capacity = derivation.host_capacity;
+  const double filled = derivation.peak / out.capacity;
+  if (filled > 1) {
+    out.lack = PlanShortage::Lack::device;
+  } else if (filled > space.constraints().memory_fraction) {
+    out.lack = PlanShortage::Lack::part_of_device;
+  } else {
+    out.lack = PlanShortage::Lack::host;
+  }
   const auto fullest = std::ranges::max_element(derivation.memory, {}, &MemoryClass::peak);
   if (fullest == derivation.memory.end()) return;
   const auto term = std::ranges::max_element(fullest->terms, {}, &MemoryTerm::bytes);
@@ -202,7 +212,7 @@ std::vector<PlanNeighbour> neighbours_of(const PlanSpace& space, const FoundPlan
                     [&](std::size_t i) { all[i].judged = tree.evaluate(all[i].plan); });
   std::vector<PlanNeighbour> best;
   for (PlanNeighbour& one : all) {
-    if (one.is_plan() && one.judged.found->same_as(plan)) continue;
+    if (one.is_plan() && one.judged.found->figures == plan.figures) continue;
     const auto known = std::ranges::find(best, one.axis, &PlanNeighbour::axis);
     if (known == best.end()) {
       best.push_back(std::move(one));
@@ -252,7 +262,8 @@ PlanShortage shortage_of(const PlanSpace& space, const PlanOptions& options) {
       find_plans(PlanSpace(unbounded, space.choices(), space.constraints()), one);
   if (least.plans.empty()) return out;
   out.least = least.plans.front();
-  name_largest(space, out);
+  describe_least(space, out);
+  if (out.lack != PlanShortage::Lack::device) return out;
   one.goal = PlanGoal::time;
   for (std::int64_t times = 2; times <= kMostMultiple; times *= 2) {
     Job more = space.base();

@@ -41,9 +41,16 @@ std::vector<PlanMargin> margins_of(const PlanSpace& space, const FoundPlan& plan
 struct PlanShortage {
   std::optional<FoundPlan> least;  // none: rules exclude everything
   Bytes capacity;
+  Bytes host_used;  // by all devices of a host, with that plan
+  Bytes host_capacity;
+  /// What that plan lacks: memory of a device, the part of it that may be filled, memory of a host.
+  enum class Lack : std::uint8_t { device, part_of_device, host };
+  Lack lack = Lack::device;
   std::string largest;  // its largest term of memory: "activations kept of block"
   Bytes largest_bytes;
-  std::int64_t devices = 0;  // least multiple of the cluster by a power of two that has a plan
+  /// Least multiple of the cluster by a power of two that has a plan; 0: none, or what is lacking is
+  /// no device's memory.
+  std::int64_t devices = 0;
 };
 PlanShortage shortage_of(const PlanSpace& space, const PlanOptions& options);
 

@@ -154,6 +154,15 @@ TEST(PlanTest, SaysWhatStandsAgainstAnyPlan) {
   EXPECT_TRUE(has(result.out, "such devices would do"));
 }
 
+// The device has 85 GB and the plan takes less: what forbids it is the flag.
+TEST(PlanTest, NamesTheFlagThatLeavesNoPlan) {
+  const Result result = run(kSmallPlan + "--max-memory 0.001");
+  EXPECT_EQ(result.status, 1) << result.err;
+  EXPECT_TRUE(has(result.out, "the device has room for it; --max-memory 0.001 allows"));
+  const Json json = Json::parse(run(kSmallPlan + "--max-memory 0.001 --json").out);
+  EXPECT_EQ(json["shortage"]["lacks"], "max_memory");
+}
+
 TEST(PlanTest, WrongInput) {
   expect_wrong_input("plan gpt2 --global-batch 8", "--cluster: is missing");
   expect_wrong_input("plan gpt2 --cluster h100-sxm:1", "--global-batch: is missing");
@@ -164,6 +173,9 @@ TEST(PlanTest, WrongInput) {
   expect_wrong_input(kSmallPlan + "--require zero7", "did you mean 'zero");
   expect_wrong_input(kSmallPlan + "--max-memory 1.5", "is no part of a device's memory");
   expect_wrong_input(kSmallPlan + "--goal speed", "--goal");
+  expect_wrong_input(kSmallPlan + "--goal tme", "did you mean 'time'?");
+  expect_wrong_input(kSmallPlan + "--max-memory 1,5", "--max-memory: '1,5' is not valid");
+  expect_wrong_input("plan gpt3 --cluster a100-80gb-sxm:1", "is not a known model");
   expect_wrong_input("plan gpt2 --cluster a100-80gb-sxm:1 --global-batch 8 --goal cost",
                      "needs a price, and a100-80gb-sxm has none; expected --price");
   expect_wrong_input(kSmallPlan + "--fix tp=3",
