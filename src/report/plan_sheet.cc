@@ -98,7 +98,7 @@ std::vector<PlanLine> plan_lines(const PlanSpace& space, const Vocabulary& vocab
   std::vector<PlanLine> out;
   for (const FoundPlan& found : result.plans) {
     PlanLine line = plan_line(space, vocabulary, found);
-    line.pareto = std::ranges::none_of(result.plans, [&](const FoundPlan& other) {
+    line.pareto = std::ranges::none_of(result.near, [&](const FoundPlan& other) {
       return dominates(other.figures, found.figures);
     });
     out.push_back(std::move(line));

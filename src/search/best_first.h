@@ -5,7 +5,7 @@
 // A Problem gives
 //   Node      with `double bound` (no leaf below has a smaller value) and `std::int64_t leaves`
 //   Answer    with `double value`, a total order by value first (operator<), and `same_as`: whether
-//             two leaves are one and the same to whoever asked
+//             two leaves are one to whoever asked, who sees the better of them; transitive
 //   open(node, cutoff)   Opened<Node, Answer>: its children, or what its only leaf is worth; called
 //             from several threads at once, must depend on nothing but its arguments
 //   is_deep(node)        optional: whether answers below it are near, and its bound close to them
@@ -56,6 +56,7 @@ struct Opened {
 template <class Answer>
 struct BestFound {
   std::vector<Answer> best;  // in order
+  std::vector<Answer> all;   // every one that was found while it counted, the same ones too
   std::int64_t visited = 0;
   std::int64_t bounded = 0;
   std::map<std::string, std::int64_t> rejected;
@@ -199,7 +200,8 @@ class BestFirst {
 
   void insert(Answer answer) {
     std::vector<Answer>& best = found_.best;
-    if (answer.value > options_.cutoff) return;
+    if (answer.value > cutoff()) return;
+    found_.all.push_back(answer);
     const auto same =
         std::ranges::find_if(best, [&](const Answer& other) { return other.same_as(answer); });
     if (same != best.end()) {

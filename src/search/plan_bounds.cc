@@ -37,6 +37,8 @@ PassSums pass_of(const DeviceChunk& chunk, const WorkPair& work, const Recompute
   return out;
 }
 
+bool goes_both_ways(const Schedule& schedule) { return schedule.hosting == Hosting::bidirectional; }
+
 /// The pass as its device or its host is through, whichever is later.
 ChunkTime time_of(const PassSums& pass, const BoundFacts& facts) {
   const auto whole = [&](double device, double host) {
@@ -67,12 +69,27 @@ BoundFacts bound_facts(const Job& job) {
           .message_share = slowest_group(*job.cluster).device.rates.message_share};
 }
 
+double rounds_of(const Schedule& schedule, std::int64_t micro_batches) {
+  return static_cast<double>(micro_batches) / (goes_both_ways(schedule) ? 2 : 1);
+}
+
+LongestPath::LongestPath(const Schedule& schedule)
+    : fills_(!goes_both_ways(schedule)), drains_(fills_ && !splits_backward(schedule.order)) {}
+
+void LongestPath::add(const PathPiece& piece) {
+  end_ = std::max(end_, piece.own + before_ + piece.reduce);
+  whole_ = std::max(whole_, piece.own + before_ + drain_);
+  least_reduce_ = std::min(least_reduce_, piece.reduce);
+  // In two directions the last device begins at once.
+  if (fills_) before_ += piece.forward;
+  if (drains_) drain_ += piece.backward;
+}
+
 StepBound::StepBound(const BoundFacts& facts, const PipelineShape& pipeline,
                      std::int64_t micro_batches)
     : facts_(facts), pipeline_(pipeline) {
-  both_ways_ = pipeline.schedule.hosting == Hosting::bidirectional;
-  drains_ = !splits_backward(pipeline.schedule.order);
-  rounds_ = static_cast<double>(micro_batches) / (both_ways_ ? 2 : 1);
+  both_ways_ = goes_both_ways(pipeline.schedule);
+  rounds_ = rounds_of(pipeline.schedule, micro_batches);
   const auto degree = static_cast<std::int64_t>(pipeline.devices.size());
   own_.resize(pipeline.devices.size());
   reduce_.resize(pipeline.devices.size());
@@ -122,21 +139,14 @@ void StepBound::copy_device(std::size_t from, std::size_t to) {
   }
 }
 
-double StepBound::longest() {
-  double end = 0;    // of a device with its reduction
-  double whole = 0;  // of the pipeline
-  double before = 0;
-  double drain = 0;
+double StepBound::longest() const {
+  LongestPath path(pipeline_.schedule);
+  // A device's first work is that of its first chunk.
   for (std::size_t d = 0; d < own_.size(); ++d) {
-    end = std::max(end, own_[d] + before + reduce_[d]);
-    whole = std::max(whole, own_[d] + before + drain);
-    // A device's first work is that of its first chunk; in two directions the last device begins at
-    // once.
-    if (both_ways_) continue;
-    before += forward_[d];
-    if (drains_) drain += backward_[d];
+    path.add(
+        {.own = own_[d], .reduce = reduce_[d], .forward = forward_[d], .backward = backward_[d]});
   }
-  return std::max(end, whole + *std::ranges::min_element(reduce_));
+  return path.seconds();
 }
 
 double StepBound::least(const WorkPair& work, const Recompute& recompute, const StepCosts& messages,
@@ -208,24 +218,34 @@ double least_end(const BoundFacts& facts, const PipelineShape& pipeline, const S
   return update_of(pipeline, states) + least_exchange(facts, pipeline, states);
 }
 
-bool is_exchange(const WorkPair& work) {
-  for (std::size_t k = 0; k < work.plain->size(); ++k) {
-    const UnitCost& plain = (*work.plain)[k];
-    const UnitCost& again = (*work.again)[k];
-    const bool longer = again.forward >= plain.forward && again.backward >= plain.backward &&
-                        again.forward_host >= plain.forward_host &&
-                        again.backward_host >= plain.backward_host;
-    const bool less = again.kept <= plain.kept && again.waiting <= plain.waiting;
-    if (!longer || !less) return false;
+EasedWork eased(const WorkPair& work) {
+  EasedWork out{.plain = *work.plain, .again = *work.again};
+  for (std::size_t k = 0; k < out.plain.size(); ++k) {
+    UnitCost& plain = out.plain[k];
+    UnitCost& again = out.again[k];
+    plain.forward = std::min(plain.forward, again.forward);
+    plain.forward_host = std::min(plain.forward_host, again.forward_host);
+    plain.backward_host = std::min(plain.backward_host, again.backward_host);
+    // Both parts of a backward that is split are to be no longer.
+    const double inputs = std::min(plain.backward - plain.weights, again.backward - again.weights);
+    plain.weights = std::min(plain.weights, again.weights);
+    plain.backward = inputs + plain.weights;
+    // What the fullest moments need beyond what is kept stays the same.
+    const std::int64_t more = std::max<std::int64_t>(0, again.kept - plain.kept);
+    again.kept -= more;
+    again.most -= more;
+    again.most_forward -= more;
+    again.most_inputs -= more;
+    again.waiting = std::min(again.waiting, plain.waiting);
   }
-  return true;
+  return out;
 }
 
 double least_messages(const BoundFacts& facts, const PipelineShape& pipeline,
                       const StateCosts& states, std::int64_t micro_batches) {
   const auto m = static_cast<double>(micro_batches);
   // In two directions a device has its units twice, each of which sees half of the micro-batches.
-  const double part = pipeline.schedule.hosting == Hosting::bidirectional ? 0.5 : 1;
+  const double part = rounds_of(pipeline.schedule, 1);
   double least = std::numeric_limits<double>::infinity();
   for (const std::vector<std::int32_t>& units : pipeline.unlike) {
     double gathers = 0;

@@ -2,7 +2,9 @@
 // §9.3, with the proofs): the exact sums without some of what only makes them larger.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "schedule/moments.h"
@@ -46,6 +48,36 @@ struct BoundFacts {
 };
 BoundFacts bound_facts(const Job& job);
 
+/// Micro-batches that a chunk sees: in two directions half of them.
+double rounds_of(const Schedule& schedule, std::int64_t micro_batches);
+
+/// What a device adds to the time of a step.
+struct PathPiece {
+  double own = 0;       // all its work
+  double reduce = 0;    // after it
+  double forward = 0;   // one micro-batch over its first chunk
+  double backward = 0;  // likewise
+};
+
+/// The longest way through the devices of a pipeline (docs/theory.md §9.3): each starts after one
+/// forward of those before it, and ends a backward of each of them before the pipeline does.
+class LongestPath {
+ public:
+  explicit LongestPath(const Schedule& schedule);
+  /// In the devices' order.
+  void add(const PathPiece& piece);
+  double seconds() const { return std::max(end_, whole_ + least_reduce_); }
+
+ private:
+  bool fills_ = true;
+  bool drains_ = true;
+  double end_ = 0;    // of a device with its reduction
+  double whole_ = 0;  // of the pipeline
+  double before_ = 0;
+  double drain_ = 0;
+  double least_reduce_ = std::numeric_limits<double>::infinity();
+};
+
 /// Seconds that steps of one pipeline take at least. Keeps its sums between calls: one per thread.
 class StepBound {
  public:
@@ -67,13 +99,12 @@ class StepBound {
   };
   void add_device(std::size_t device, const Given& given);
   void copy_device(std::size_t from, std::size_t to);
-  double longest();
+  double longest() const;
 
   const BoundFacts& facts_;
   const PipelineShape& pipeline_;
   double rounds_ = 1;  // micro-batches that a chunk sees
   bool both_ways_ = false;
-  bool drains_ = true;
   std::vector<double> own_;                 // by device: all its work
   std::vector<double> reduce_;              // by device
   std::vector<double> forward_, backward_;  // by virtual stage: one micro-batch
@@ -87,9 +118,15 @@ double least_flow(const BoundFacts& facts, const PipelineShape& pipeline, const 
 /// Seconds that follow the last backward of a step at least: reductions, updates, gathers.
 double least_end(const BoundFacts& facts, const PipelineShape& pipeline, const StateCosts& states);
 
-/// Whether recomputing more of the units takes as long or longer, and keeps as much or less, also
-/// between the two parts of a split backward.
-bool is_exchange(const WorkPair& work);
+/// Costs that bound from below what any number of recomputed units takes and keeps, by which each
+/// unit more that is recomputed takes as long or longer, and keeps as much or less.
+struct EasedWork {
+  WorkCosts plain;
+  WorkCosts again;
+
+  WorkPair pair() const { return {.plain = &plain, .again = &again}; }
+};
+EasedWork eased(const WorkPair& work);
 
 /// Seconds by which messages of the states make every step of a pipeline longer, at least: what is
 /// left of them on the device that has least, whatever runs beside them.

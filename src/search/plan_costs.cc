@@ -9,6 +9,8 @@ namespace {
 
 // Orders of work longer than this take longer to work through than what their bound saves.
 constexpr std::int64_t kLongestFlow = 50'000;
+// Stands for any count of a counted recomputation where flows are kept.
+constexpr std::int32_t kAnyCount = -1;
 // Above so many samples at once, figures of a shape may pass 64 bits.
 constexpr std::int64_t kMostSamples = 1 << 16;
 
@@ -77,6 +79,7 @@ CostedWork PlanCosts::make_recomputed(const CostedWork& work) {
     const auto same = std::ranges::find_if(
         words, [&](const RecomputeWord& other) { return are_same(other.recompute, own); });
     const auto s = static_cast<std::size_t>(same - words.begin());
+    out.like.push_back(static_cast<std::int16_t>(s));
     if (own.kind == Recompute::Kind::none) {
       out.again.push_back(out.plain);
     } else if (s < w) {
@@ -85,6 +88,7 @@ CostedWork PlanCosts::make_recomputed(const CostedWork& work) {
       out.again.push_back(
           recomputed_costs(space_, work.shape, static_cast<std::int16_t>(w), benches_.local()));
     }
+    out.eased.push_back(eased({.plain = &out.plain, .again = &out.again.back()}));
   }
   return out;
 }
@@ -143,11 +147,13 @@ double PlanCosts::flow(const CostedWork& work, const Plan& plan, const PipelineS
   });
 }
 
-double PlanCosts::plain_flow(const CostedWork& work, const Plan& plan,
-                             const PipelineShape& pipeline, std::int64_t micro_batches) {
+double PlanCosts::eased_flow(const CostedWork& work, const Plan& plan,
+                             const PipelineShape& pipeline, std::int16_t word,
+                             std::int64_t micro_batches) {
   if (!is_worth_a_flow(pipeline, micro_batches)) return 0;
-  return *flows_.get(flow_key(work, plan, {.word = -1}), [&] {
-    return least_flow(facts_, pipeline, {&work.plain, &work.plain}, {}, micro_batches);
+  const std::int16_t like = work.like[at(word)];
+  return *flows_.get(flow_key(work, plan, {.word = like, .count = kAnyCount}), [&] {
+    return least_flow(facts_, pipeline, work.eased_pair(like), {}, micro_batches);
   });
 }
 

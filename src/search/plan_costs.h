@@ -20,14 +20,19 @@ namespace placet {
 struct CostedWork {
   WorkShape shape;
   WorkCosts plain;
-  std::vector<WorkCosts> again;  // by word of recomputation; none: not worked out
-  double all = 0;                // seconds of a micro-batch through all units
-  std::int64_t most = 0;         // bytes alive at the fullest moment of a unit that is never
-                                 // recomputed
+  std::vector<WorkCosts> again;    // by word of recomputation; none: not worked out
+  std::vector<std::int16_t> like;  // by word: the first one with the same costs
+  std::vector<EasedWork> eased;    // by word: bounds of any number of its units
+  double all = 0;                  // seconds of a micro-batch through all units
+  std::int64_t most = 0;           // bytes alive at the fullest moment of a unit that is never
+                                   // recomputed
 
   /// Of units recomputed by a word. REQUIRES: `again` is worked out.
   WorkPair pair(std::int16_t word) const {
     return {.plain = &plain, .again = &again[static_cast<std::size_t>(word)]};
+  }
+  WorkPair eased_pair(std::int16_t word) const {
+    return eased[static_cast<std::size_t>(word)].pair();
   }
 };
 
@@ -67,9 +72,9 @@ class PlanCosts {
   /// too long. REQUIRES: recomputations of `work` are worked out.
   double flow(const CostedWork& work, const Plan& plan, const PipelineShape& pipeline,
               const PlanSpace::Recomputation& choice, std::int64_t micro_batches);
-  /// Without recomputation.
-  double plain_flow(const CostedWork& work, const Plan& plan, const PipelineShape& pipeline,
-                    std::int64_t micro_batches);
+  /// Whatever number of units is recomputed by the word.
+  double eased_flow(const CostedWork& work, const Plan& plan, const PipelineShape& pipeline,
+                    std::int16_t word, std::int64_t micro_batches);
 
   /// Micro-batches in flight (`in_flight_of`).
   std::shared_ptr<const InFlight> in_flight(const PipelineShape& pipeline,

@@ -207,6 +207,15 @@ Recompute PlanSpace::recompute_of(const Recomputation& choice) const {
   return out;
 }
 
+Plan PlanSpace::placement_of(Plan plan) {
+  plan.recompute = 0;
+  plan.count = 0;
+  plan.order = 0;
+  plan.split = 0;
+  plan.attention = 0;
+  return plan;
+}
+
 void PlanSpace::add_axis(const Plan& plan, AxisRole role, bool& offloads, Job& job) const {
   const std::array<std::int16_t, kAxisRoleCount> words = {plan.schedule,  0,           0,
                                                           plan.attention, plan.expert, plan.tensor};

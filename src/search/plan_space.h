@@ -92,6 +92,11 @@ class PlanSpace {
   std::vector<Recomputation> recomputations(std::int64_t blocks) const;
   Recompute recompute_of(const Recomputation& choice) const;
 
+  /// What a plan has in common with its variants: plans that differ in the order of their axes, in
+  /// how blocks are dealt to stages, in the exchange of attention or in what is recomputed, and in
+  /// nothing else.
+  static Plan placement_of(Plan plan);
+
   /// Makes `job`, a copy of base(), the job of the plan.
   void apply(const Plan& plan, Job& job) const;
 

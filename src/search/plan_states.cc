@@ -6,6 +6,7 @@
 #include "derive/communication.h"
 #include "derive/step_messages.h"
 #include "derive/update_time.h"
+#include "search/device_bounds.h"
 #include "search/plan_tree.h"
 #include "units/at.h"
 
@@ -43,33 +44,53 @@ class FamilyBounds {
       : space_(space),
         family_(family),
         pipeline_(*node.pipeline),
-        work_(node.work->pair(family.front().word)),
+        exact_(node.work->pair(family.front().word)),
+        eased_(node.work->eased_pair(family.front().word)),
         in_flight_(in_flight),
         steps_(steps),
         falls_(space.recompute_of(family.front()).kind == Recompute::Kind::every),
-        counting_(family.size() > 1),
-        step_(family.size(), kUnknown),
-        activations_(family.size()) {}
+        own_(family.size()),
+        all_(family.size()) {}
 
   std::size_t size() const { return family_.size(); }
+  const PlanSpace::Recomputation& first() const { return family_.front(); }
 
-  double step(std::size_t position) {
-    double& known = step_[position];
-    if (known == kUnknown)
-      known = steps_.least(work_, at(position), {}, counting_ ? Counting::fewest : Counting::exact);
-    return known;
+  /// Of the choice at a position alone.
+  double own_step(std::size_t position) {
+    return step_of(own_[position], exact_, position, Counting::exact);
   }
+  const std::vector<std::int64_t>& own_activations(std::size_t position) {
+    return activations_of(own_[position], exact_, position, Counting::exact);
+  }
+  /// Of the choice at a position and all slower ones.
+  double step(std::size_t position) {
+    if (size() == 1) return own_step(position);
+    return step_of(all_[position], eased_, position, Counting::fewest);
+  }
+  /// Of the choice at a position and all that keep more.
   const std::vector<std::int64_t>& activations(std::size_t position) {
-    std::vector<std::int64_t>& known = activations_[position];
-    if (known.empty()) {
-      known = least_activations(pipeline_, work_, at(position), in_flight_,
-                                counting_ ? Counting::most : Counting::exact);
-    }
-    return known;
+    if (size() == 1) return own_activations(position);
+    return activations_of(all_[position], eased_, position, Counting::most);
   }
 
  private:
   static constexpr double kUnknown = -1;
+  struct Known {
+    double step = kUnknown;
+    std::vector<std::int64_t> activations;
+  };
+
+  double step_of(Known& known, const WorkPair& work, std::size_t position, Counting counting) {
+    if (known.step == kUnknown) known.step = steps_.least(work, at(position), {}, counting);
+    return known.step;
+  }
+  const std::vector<std::int64_t>& activations_of(Known& known, const WorkPair& work,
+                                                  std::size_t position, Counting counting) {
+    if (known.activations.empty()) {
+      known.activations = least_activations(pipeline_, work, at(position), in_flight_, counting);
+    }
+    return known.activations;
+  }
   Recompute at(std::size_t position) const {
     return space_.recompute_of(family_[falls_ ? family_.size() - 1 - position : position]);
   }
@@ -77,30 +98,57 @@ class FamilyBounds {
   const PlanSpace& space_;
   PlanRecomputations family_;
   const PipelineShape& pipeline_;
-  const WorkPair work_;
+  const WorkPair exact_;
+  const WorkPair eased_;
   const InFlight& in_flight_;
   StepBound& steps_;
   bool falls_ = false;  // as the count rises, less is recomputed
-  bool counting_ = false;
-  std::vector<double> step_;
-  std::vector<std::vector<std::int64_t>> activations_;
+  std::vector<Known> own_;
+  std::vector<Known> all_;
 };
+
+PlanTree::BoundedStates PlanTree::bounded_states(const Node& node, const StateCosts& costs) const {
+  const PipelineShape& pipeline = *node.pipeline;
+  const std::int64_t m = micro_batches(node.plan);
+  const double more = update_of(pipeline, costs) + least_messages(facts_, pipeline, costs, m);
+  return {.more = more,
+          .least = shrunk(value_of(node.step + more, 0)),
+          .bound = kNoBound,
+          .rest = least_rest(pipeline, costs, grows_ && m == 1)};
+}
+
+/// Least value of a pipeline's plans by its devices (`DeviceBounds`).
+double PlanTree::bound_by_device(const Node& node, double cutoff) const {
+  const PipelineShape& pipeline = *node.pipeline;
+  const BoundedStates any = bounded_states(node, *node.least);
+  if (any.least > cutoff) return any.least;
+  const std::int64_t m = micro_batches(node.plan);
+  const DeviceBounds bounds(facts_, pipeline, *costs_->in_flight(pipeline, m), m);
+  double least = kNoBound;
+  std::pair<std::int16_t, RecomputedPart> last{-1, RecomputedPart::all};
+  for (const PlanSpace::Recomputation& choice : pipeline.recomputations) {
+    const auto part = choice.count > 0 ? RecomputedPart::some : RecomputedPart::all;
+    const std::pair same{node.work->like[at(choice.word)], part};
+    if (same == last) continue;
+    last = same;
+    const WorkPair work =
+        choice.count > 0 ? node.work->eased_pair(choice.word) : node.work->pair(choice.word);
+    const DeviceBounds::Least own = bounds.least(work, part, any.rest, limit_);
+    if (own.step == kNoBound) continue;
+    least = std::min(least, shrunk(value_of(own.step + any.more, static_cast<double>(own.bytes))));
+  }
+  return std::max(least, any.least);
+}
 
 PlanTree::Result PlanTree::open_pipeline(const Node& node, double cutoff) const {
   Result out;
   const PipelineShape& pipeline = *node.pipeline;
-  const std::int64_t m = micro_batches(node.plan);
   std::vector<BoundedStates> open;  // that some recomputation may make a plan of
   for (std::size_t i = 0; i < node.states->size(); ++i) {
-    const StateCosts& costs = *(*node.states)[i].costs;
-    const double more = update_of(pipeline, costs) + least_messages(facts_, pipeline, costs, m);
-    const double least = shrunk(value_of(node.step + more, 0));
-    if (least > cutoff) continue;
-    open.push_back({.choice = static_cast<std::int32_t>(i),
-                    .more = more,
-                    .least = least,
-                    .bound = kNoBound,
-                    .rest = least_rest(pipeline, costs, grows_ && m == 1)});
+    BoundedStates states = bounded_states(node, *(*node.states)[i].costs);
+    if (states.least > cutoff) continue;
+    states.choice = static_cast<std::int32_t>(i);
+    open.push_back(std::move(states));
   }
   if (!open.empty()) bound_recomputations(node, open, cutoff);
   std::vector<BoundedChoice> bounded;
@@ -148,27 +196,32 @@ PlanTree::Result PlanTree::open_bounded_pipeline(const Node& node) const {
   return out;
 }
 
-void PlanTree::bound_recomputations(const Node& node, std::vector<BoundedStates>& states,
-                                    double cutoff) const {
+template <class Visit>
+void PlanTree::each_family(const Node& node, Visit visit) const {
   const PipelineShape& pipeline = *node.pipeline;
   const std::int64_t m = micro_batches(node.plan);
   const auto in_flight = costs_->in_flight(pipeline, m);
   StepBound steps(facts_, pipeline, m);
   const PlanRecomputations choices = pipeline.recomputations;
-  const BoundedStates least = least_of(states);
   for (std::size_t begin = 0; begin < choices.size();) {
-    const std::int16_t word = choices[begin].word;
-    const WorkPair work = node.work->pair(word);
     std::size_t end = begin + 1;
-    while (is_exchange(work) && end < choices.size() && choices[end].word == word) ++end;
+    while (end < choices.size() && choices[end].word == choices[begin].word) ++end;
     FamilyBounds family(space_, node, choices.subspan(begin, end - begin), *in_flight, steps);
     begin = end;
-    if (goal_ == PlanGoal::time && shrunk(family.step(0) + least.more) > cutoff) continue;
-    BoundedStates any = least;
-    bound_family(family, any);
-    if (any.bound == kNoBound || any.bound > cutoff) continue;
-    for (BoundedStates& own : states) bound_family(family, own);
+    visit(family);
   }
+}
+
+void PlanTree::bound_recomputations(const Node& node, std::vector<BoundedStates>& states,
+                                    double cutoff) const {
+  const BoundedStates least = least_of(states);
+  each_family(node, [&](FamilyBounds& family) {
+    if (goal_ == PlanGoal::time && shrunk(family.step(0) + least.more) > cutoff) return;
+    BoundedStates any = least;
+    bound_family(family, any, cutoff);
+    if (any.bound == kNoBound || any.bound > cutoff) return;
+    for (BoundedStates& own : states) bound_family(family, own, cutoff);
+  });
 }
 
 /// No dearer than any of them. REQUIRES: there is one.
@@ -185,7 +238,28 @@ PlanTree::BoundedStates PlanTree::least_of(const std::vector<BoundedStates>& sta
   return out;
 }
 
-void PlanTree::bound_family(FamilyBounds& family, BoundedStates& states) const {
+namespace {
+
+/// The first position that may fit, where what follows one that may does too; the last one if none
+/// before it does.
+template <class MayFit>
+std::size_t first_to_ask(std::size_t last, MayFit may_fit) {
+  std::size_t low = 0;
+  std::size_t high = last > 0 && may_fit(0) ? 0 : last;
+  while (low < high) {
+    const std::size_t middle = (low + high) / 2;
+    if (may_fit(middle)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
+}  // namespace
+
+void PlanTree::bound_family(FamilyBounds& family, BoundedStates& states, double cutoff) const {
   const auto bytes_at = [&](std::size_t position) {
     return static_cast<double>(together(states.rest, family.activations(position)));
   };
@@ -196,19 +270,18 @@ void PlanTree::bound_family(FamilyBounds& family, BoundedStates& states) const {
     states.bound = std::min(states.bound, shrunk(bytes_at(slowest)));
     return;
   }
-  if (shrunk(family.step(0) + states.more) >= states.bound) return;
-  // The fastest that fits.
-  std::size_t low = 0;
-  std::size_t high = slowest > 0 && bytes_at(0) <= limit_ ? 0 : slowest;
-  while (low < high) {
-    const std::size_t middle = (low + high) / 2;
-    if (bytes_at(middle) > limit_) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
+  const double first = shrunk(family.step(0) + states.more);
+  if (first >= states.bound || first > cutoff) return;
+  std::size_t low = first_to_ask(slowest, [&](std::size_t p) { return bytes_at(p) <= limit_; });
+  // It may fit only if others are counted; whether it does by itself is asked from there on.
+  const auto may_be_better = [&](std::size_t position) {
+    const double least = shrunk(family.step(position) + states.more);
+    return least < states.bound && least <= cutoff;
+  };
+  for (; low <= slowest && may_be_better(low); ++low) {
+    if (static_cast<double>(together(states.rest, family.own_activations(low))) > limit_) continue;
+    states.bound = std::min(states.bound, shrunk(family.own_step(low) + states.more));
   }
-  states.bound = std::min(states.bound, shrunk(family.step(low) + states.more));
 }
 
 StepCosts PlanTree::messages_of(const PipelineShape& pipeline, const Job& job) const {
@@ -239,32 +312,31 @@ StepCosts PlanTree::messages_of(const PipelineShape& pipeline, const Job& job) c
 }
 
 /// Seconds by the order of work. For each count of a counted recomputation it would take too long:
-/// they take no less than without, unless recomputing is quicker than what it replaces.
+/// one for all of them.
 double PlanTree::flow_of(const Node& node, const PlanSpace::Recomputation& choice) const {
   const std::int64_t m = micro_batches(node.plan);
-  if (choice.count != 0 && !is_exchange(node.work->pair(choice.word))) return 0;
-  return choice.count == 0 ? costs_->flow(*node.work, node.plan, *node.pipeline, choice, m)
-                           : costs_->plain_flow(*node.work, node.plan, *node.pipeline, m);
+  return choice.count == 0
+             ? costs_->flow(*node.work, node.plan, *node.pipeline, choice, m)
+             : costs_->eased_flow(*node.work, node.plan, *node.pipeline, choice.word, m);
 }
 
-PlanTree::Result PlanTree::time_states(const Node& node) const {
+PlanTree::Result PlanTree::time_states(const Node& node, double cutoff) const {
   Result out;
-  const PipelineShape& pipeline = *node.pipeline;
-  const std::int64_t m = micro_batches(node.plan);
   const StateCosts& costs = *(*node.states)[at(node.choice)].costs;
-  const auto in_flight = costs_->in_flight(pipeline, m);
-  const auto rest = least_rest(pipeline, costs, grows_ && m == 1);
-  double least = kNoBound;
-  for (const PlanSpace::Recomputation& choice : pipeline.recomputations) {
-    const double flow = flow_of(node, choice);
-    if (flow >= least) continue;
-    const auto activations = least_activations(pipeline, node.work->pair(choice.word),
-                                               space_.recompute_of(choice), *in_flight);
-    if (static_cast<double>(together(rest, activations)) <= limit_) least = flow;
-  }
+  const BoundedStates own = bounded_states(node, costs);
+  const double end = least_end(facts_, *node.pipeline, costs);
   Node child = node;
   child.level = Level::timed_states;
-  child.bound = shrunk(least + least_end(facts_, pipeline, costs));
+  child.bound = kNoBound;
+  each_family(node, [&](FamilyBounds& family) {
+    BoundedStates states = own;
+    bound_family(family, states, cutoff);
+    // Going through an order takes longer than all other bounds together.
+    if (states.bound <= cutoff && states.bound < child.bound) {
+      states.bound = std::max(states.bound, shrunk(flow_of(node, family.first()) + end));
+    }
+    child.bound = std::min(child.bound, states.bound);
+  });
   out.children.push_back(std::move(child));
   return out;
 }

@@ -119,13 +119,13 @@ Opened<PlanTree::Node, FoundPlan> PlanTree::open(const Node& node, double cutoff
     case Level::mesh:
       return open_mesh(node);
     case Level::costed_mesh:
-      return open_costed_mesh(node);
+      return open_costed_mesh(node, cutoff);
     case Level::pipeline:
       return open_pipeline(node, cutoff);
     case Level::bounded_pipeline:
       return open_bounded_pipeline(node);
     case Level::states:
-      return time_states(node);
+      return time_states(node, cutoff);
     case Level::timed_states:
       return open_states(node, cutoff);
     case Level::plan:
@@ -294,6 +294,7 @@ void PlanTree::bound_meshes(const CostedWork& work, Node& node) const {
                          .degree = node.plan.degree(AxisRole::layer),
                          .micro_batches = micro_batches(node.plan)};
   std::vector<StateChoice> choices;
+  StateCosts least;
   Plan plan = node.plan;
   node.bound = kNoBound;
   const auto add = [&] {
@@ -303,6 +304,7 @@ void PlanTree::bound_meshes(const CostedWork& work, Node& node) const {
     if (bytes > limit_) return;
     node.bound =
         std::min(node.bound, shrunk(value_of(least_mean_step(facts_, model, *costs), bytes)));
+    lower_to(*costs, least);
     choices.push_back({.degrees = plan.degrees,
                        .order = plan.order,
                        .state = plan.state,
@@ -317,9 +319,10 @@ void PlanTree::bound_meshes(const CostedWork& work, Node& node) const {
     }
   }
   node.states = std::make_shared<const std::vector<StateChoice>>(std::move(choices));
+  node.least = std::make_shared<const StateCosts>(std::move(least));
 }
 
-PlanTree::Result PlanTree::open_costed_mesh(const Node& node) const {
+PlanTree::Result PlanTree::open_costed_mesh(const Node& node, double cutoff) const {
   Result out;
   const std::int32_t degree = node.plan.degree(AxisRole::layer);
   const std::int64_t m = micro_batches(node.plan);
@@ -336,7 +339,7 @@ PlanTree::Result PlanTree::open_costed_mesh(const Node& node) const {
       continue;
     }
     child.step = least_step(*node.work, choice, m);
-    child.bound = shrunk(value_of(child.step, 0));
+    child.bound = bound_by_device(child, cutoff);
     out.children.push_back(std::move(child));
   }
   return out;
@@ -360,6 +363,7 @@ EvaluatedPlan PlanTree::evaluate(const Plan& plan) const {
   }
   if (!derivation.fits || static_cast<double>(in_bytes(derivation.peak)) > limit_) return out;
   FoundPlan found{.plan = plan,
+                  .placement = space_.placement_of(plan),
                   .figures = {.step = time.step,
                               .peak = derivation.peak,
                               .sent = derivation.sent,

@@ -41,9 +41,10 @@ struct PlanFigures {
 struct FoundPlan {
   double value = 0;  // seconds or bytes, by the goal
   Plan plan;
+  Plan placement;  // of all its variants the same (PlanSpace::placement_of)
   PlanFigures figures;
 
-  bool same_as(const FoundPlan& other) const { return figures == other.figures; }
+  bool same_as(const FoundPlan& other) const { return placement == other.placement; }
   friend bool operator<(const FoundPlan& a, const FoundPlan& b) {
     return std::tuple(a.value, a.figures.step, a.figures.peak, a.figures.sent, a.plan) <
            std::tuple(b.value, b.figures.step, b.figures.peak, b.figures.sent, b.plan);
@@ -103,6 +104,7 @@ class PlanTree {
     Plan plan;
     std::shared_ptr<const CostedWork> work;
     std::shared_ptr<const std::vector<StateChoice>> states;     // of a mesh, that may fit
+    std::shared_ptr<const StateCosts> least;                    // no dearer than any of them
     std::int32_t choice = 0;                                    // of states: which of them
     std::shared_ptr<const std::vector<BoundedChoice>> bounded;  // of a pipeline, rising
     std::size_t first = 0;                                      // of them: the first one left
@@ -139,7 +141,7 @@ class PlanTree {
   Result cost_work(const Node& node) const;
   Result open_work(const Node& node) const;
   Result open_mesh(const Node& node) const;
-  Result open_costed_mesh(const Node& node) const;
+  Result open_costed_mesh(const Node& node, double cutoff) const;
   Result open_pipeline(const Node& node, double cutoff) const;
   Result open_bounded_pipeline(const Node& node) const;
   /// States of a pipeline, bounded before the recomputation is chosen.
@@ -150,14 +152,20 @@ class PlanTree {
     double bound = 0;
     std::vector<std::int64_t> rest;  // bytes by device
   };
+  BoundedStates bounded_states(const Node& node, const StateCosts& costs) const;
+  double bound_by_device(const Node& node, double cutoff) const;
+  /// Calls `visit` with the bounds of each word's recomputations.
+  template <class Visit>
+  void each_family(const Node& node, Visit visit) const;
   /// Bounds each of them by its best recomputation.
   void bound_recomputations(const Node& node, std::vector<BoundedStates>& states,
                             double cutoff) const;
   static BoundedStates least_of(const std::vector<BoundedStates>& states);
-  void bound_family(FamilyBounds& family, BoundedStates& states) const;
+  /// By the best of a family; what is above the cutoff may be left out.
+  void bound_family(FamilyBounds& family, BoundedStates& states, double cutoff) const;
   double least_step(const CostedWork& work, const PipelineChoice& pipeline, std::int64_t m) const;
   double flow_of(const Node& node, const PlanSpace::Recomputation& choice) const;
-  Result time_states(const Node& node) const;
+  Result time_states(const Node& node, double cutoff) const;
   Result open_states(const Node& node, double cutoff) const;
   Result open_plan(const Node& node) const;
 

@@ -25,7 +25,7 @@ PlanResult find_plans(const PlanSpace& space, const PlanOptions& options) {
     };
   }
   BestFound<FoundPlan> found = BestFirst<PlanTree>(tree, std::move(how)).run(tree.roots());
-  return {.counts = counts_of(found), .plans = std::move(found.best)};
+  return {.counts = counts_of(found), .plans = std::move(found.best), .near = std::move(found.all)};
 }
 
 }  // namespace placet

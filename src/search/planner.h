@@ -37,7 +37,8 @@ struct PlanOptions {
 
 struct PlanResult {
   PlanCounts counts;
-  std::vector<FoundPlan> plans;  // the best first
+  std::vector<FoundPlan> plans;  // the best of each placement, the best first
+  std::vector<FoundPlan> near;   // their variants that are no worse than the last of them, too
 };
 
 /// The best plans.

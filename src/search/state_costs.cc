@@ -59,6 +59,22 @@ bool shares_tensors(const UnitKind& kind) {
 
 }  // namespace
 
+void lower_to(const StateCosts& costs, StateCosts& out) {
+  if (out.empty()) out = costs;
+  for (std::size_t k = 0; k < costs.size(); ++k) {
+    const UnitStateCost& from = costs[k];
+    UnitStateCost& to = out[k];
+    to = {.parameters = std::min(to.parameters, from.parameters),
+          .optimizer = std::min(to.optimizer, from.optimizer),
+          .gradients = std::min(to.gradients, from.gradients),
+          .update = std::min(to.update, from.update),
+          .each = std::min(to.each, from.each),
+          .once = std::min(to.once, from.once),
+          .reduce = std::min(to.reduce, from.reduce),
+          .after = std::min(to.after, from.after)};
+  }
+}
+
 StateCosts state_costs(const PlanSpace& space, const Plan& plan, Workbench& bench) {
   Plan alone = plan;
   alone.micro_batch = 1;

@@ -25,6 +25,10 @@ struct UnitStateCost {
 /// By kind of unit.
 using StateCosts = std::vector<UnitStateCost>;
 
+/// Lowers `out` to costs that are no dearer than `costs`, kind by kind; takes them where it is
+/// empty.
+void lower_to(const StateCosts& costs, StateCosts& out);
+
 /// Depends on all degrees but that of the layer axis, the words of sequence, expert and tensor
 /// axes, the state and the offload.
 StateCosts state_costs(const PlanSpace& space, const Plan& plan, Workbench& bench);

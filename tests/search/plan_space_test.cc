@@ -72,6 +72,28 @@ TEST_F(PlanSpaceTest, PlansPrintAndParseBack) {
   EXPECT_EQ(parse_placement(text, strategies_.vocabulary), planned.placement);
 }
 
+// One placement: other blocks per stage, axes in another order, another exchange of attention,
+// another recomputation. Another one: another schedule, micro-batch or mesh.
+TEST_F(PlanSpaceTest, VariantsArePlansOfOnePlacement) {
+  const Plan plan{.recompute = 1, .degrees = {2, 1, 2, 2, 1, 1}};
+  Plan variant = plan;
+  variant.recompute = 5;
+  variant.count = 2;
+  variant.split = 1;
+  variant.order = 1;
+  variant.attention = 1;
+  EXPECT_EQ(PlanSpace::placement_of(variant), PlanSpace::placement_of(plan));
+  Plan scheduled = plan;
+  scheduled.schedule = 1;
+  EXPECT_NE(PlanSpace::placement_of(scheduled), PlanSpace::placement_of(plan));
+  Plan larger = plan;
+  larger.micro_batch = 2;
+  EXPECT_NE(PlanSpace::placement_of(larger), PlanSpace::placement_of(plan));
+  Plan moved = plan;
+  moved.degrees = {2, 1, 4, 1, 1, 1};
+  EXPECT_NE(PlanSpace::placement_of(moved), PlanSpace::placement_of(plan));
+}
+
 TEST_F(PlanSpaceTest, BlocksThatDoNotDivideAreDealtOut) {
   const Job base = job("h100-sxm:1", 8);
   const PlanSpace space(base, choices_, {});
