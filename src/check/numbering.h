@@ -20,24 +20,30 @@ class Numbering {
 
   /// Of a buffer that the class names in its body or holds when the step begins or ends.
   std::size_t of(const BufferRef& ref, const Arguments& a) const {
-    const Family& family = families_[ref.family];
+    const Place& family = places_[static_cast<std::size_t>(ref.family)];
     std::size_t inside = 0;
     if (family.by_unit) inside = units_[static_cast<std::size_t>(value_of(ref.unit, a))];
     if (family.by_micro_batch) {
       inside = inside * micro_batches_ + static_cast<std::size_t>(value_of(ref.micro_batch, a));
     }
-    return begin_[static_cast<std::size_t>(ref.family)] + inside;
+    return family.begin + inside;
   }
 
  private:
+  /// Of a family, what its buffers' numbers are made of; names and types would fill the cache.
+  struct Place {
+    std::size_t begin = 0;
+    bool by_unit = false;
+    bool by_micro_batch = false;
+  };
+
   void note(const BufferRef& ref, const Arguments& a);
 
-  const Family* families_;
+  std::vector<Place> places_;  // by family
   std::size_t micro_batches_;
   std::vector<std::size_t> units_;  // by unit, its number in the class
   std::vector<bool> touched_;       // by unit
   std::size_t unit_count_ = 0;
-  std::vector<std::size_t> begin_;  // by family
   std::size_t size_ = 0;
 };
 
