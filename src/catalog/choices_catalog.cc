@@ -157,6 +157,8 @@ class ChoicesReader {
       const Placement placement = parse_placement(whole, strategies_.vocabulary);
       if (placement.axes.size() != 1) axis.fail("is more than one axis", "the terms of one");
       word.axis = placement.axes.front();
+      // What is moved off the device is moved of the classes too of which a term speaks.
+      for (Override& own : word.axis.overrides) own.how.offload = word.axis.how.offload;
       if (role == AxisRole::layer) word.schedule = schedule_of(strategies_, placement);
       if (role == AxisRole::sequence) word.attention = attention_of(strategies_, placement).front();
     } catch (const InputError& error) {

@@ -72,6 +72,19 @@ TEST_F(PlanSpaceTest, PlansPrintAndParseBack) {
   EXPECT_EQ(parse_placement(text, strategies_.vocabulary), planned.placement);
 }
 
+// With no other axis to say it of, the expert axis says it of the experts too.
+TEST_F(PlanSpaceTest, ExpertsAreMovedOffTheDeviceToo) {
+  const Job base = load_unplaced_job(
+      catalog_,
+      {.model = "olmoe-1b-7b", .cluster = "h100-sxm:1", .sequence = 2048, .global_batch = 8});
+  const PlanSpace space(base, choices_, {});
+  Job planned = base;
+  space.apply({.offload = 2, .state = 1, .degrees = {1, 1, 1, 1, 8, 1}}, planned);
+  const std::string text = print_placement(planned.placement, strategies_.vocabulary);
+  EXPECT_EQ(text, "ep=8:zero1+offload(optimizer);experts:ep+offload(optimizer)");
+  EXPECT_EQ(parse_placement(text, strategies_.vocabulary), planned.placement);
+}
+
 // One placement: other blocks per stage, axes in another order, another exchange of attention,
 // another recomputation. Another one: another schedule, micro-batch or mesh.
 TEST_F(PlanSpaceTest, VariantsArePlansOfOnePlacement) {
