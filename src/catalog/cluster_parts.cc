@@ -12,8 +12,8 @@ namespace {
 
 // Bounds beyond which a figure is a slip of the pen: a thousand times a figure of today.
 constexpr Range kLinkGigabytes{0.01, 100'000};
-// Of one device, where a host's file says nothing: Rajbhandari et al. 2021, arXiv:2104.07857, figure
-// 2b, a DGX-2 whose 16 devices read at once (recalled).
+// Of one device, where a host's file says nothing: Rajbhandari et al. 2021, arXiv:2104.07857,
+// figure 2b, a DGX-2 whose 16 devices read at once (recalled).
 constexpr double kSupposedNvme = 1.6;
 constexpr Range kLatencyMicroseconds{0.01, 1'000'000};
 constexpr Range kHostGibibytes{1, 1'000'000};

@@ -31,7 +31,9 @@ enum class Standing : std::uint8_t {
   order,   // what breaks the order stands where it is broken
   waits,   // for what another wait stands in the way of
   cause,   // a wrong value
-  follows  // a device that waits for ever has old values; or it is wrong because the factor that limits all gradients is made of a wrong one
+  /// What a device that waits for ever has of old; what is wrong for no other reason than the factor
+  /// that limits all gradients.
+  follows
 };
 
 struct Found {

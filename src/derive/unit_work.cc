@@ -182,7 +182,8 @@ class WorkWriter {
             .aligned = is_aligned(op)};
   }
 
-  /// Whether the host asks once for the products of all experts, and a library's loop launches them.
+  /// Whether the host asks once for the products of all experts, and a library's loop launches
+  /// them.
   bool once_for_all(const Operator& op) const {
     return op.kind == OpKind::grouped_linear && timing_.host_per_expert_launch.has_value();
   }

@@ -35,7 +35,8 @@ class UpdateNumbers {
   void finish();
 
  private:
-  /// What a kernel of the reference gives of each gradient, summed over all of them and all devices.
+  /// What a kernel of the reference gives of each gradient, summed over all of them and all
+  /// devices.
   struct Sum {
     int kernel = -1;
     std::string name;

@@ -16,9 +16,9 @@ struct KindGradients {
 };
 
 /// By kind. The stream into a unit has a gradient if something before the unit is trained; a result
-/// has one if something trained, or with a gradient, goes into it and it is a number. Of a kind with
-/// units on both sides the later ones count (with_gradients_needed parts them).
-/// Case: LoRA on the query of the first trained block: neither its norm nor its keys have one.
+/// has one if something trained, or with a gradient, goes into it and it is a number. Of a kind
+/// with units on both sides the later ones count (with_gradients_needed parts them). Case: LoRA on
+/// the query of the first trained block: neither its norm nor its keys have one.
 std::vector<KindGradients> gradients_of(const Model& model);
 
 /// The model with kinds of its own for units up to the first that trains something, where others of

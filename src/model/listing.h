@@ -39,13 +39,13 @@ struct FlopsPerToken {
 ///   forward  = 2 N + 4 s w
 ///   training = forward + 2 N' + 8 s w' + 2 T
 /// N = active parameters without the embedding (ParameterCounts), T those that are trained, w = the
-/// sum over blocks of heads x head size (ModelFigures::attention_width), s = sequence; N' and w' are
-/// those of the units from the first with a trained tensor on: backward goes no further. Where
+/// sum over blocks of heads x head size (ModelFigures::attention_width), s = sequence; N' and w'
+/// are those of the units from the first with a trained tensor on: backward goes no further. Where
 /// everything is trained this is 6 N + 12 s w. Attention is not halved for causality (Narayanan et
-/// al., arXiv:2104.04473, equation 3, per token; PaLM, arXiv:2204.02311, appendix B).
-/// Case: N = 10, w = 2, s = 3 gives 20 + 24 = 44 forward and 60 + 72 = 132 for training; with
-/// adapters of 1 beside 10 frozen in all units, 22 + 24 + 22 + 48 + 2 = 118.
-/// Windows and recurrences are not discounted. sequence = 0 leaves attention out.
+/// al., arXiv:2104.04473, equation 3, per token; PaLM, arXiv:2204.02311, appendix B). Case: N = 10,
+/// w = 2, s = 3 gives 20 + 24 = 44 forward and 60 + 72 = 132 for training; with adapters of 1
+/// beside 10 frozen in all units, 22 + 24 + 22 + 48 + 2 = 118. Windows and recurrences are not
+/// discounted. sequence = 0 leaves attention out.
 FlopsPerToken flops_per_token(const Model& model, std::int64_t sequence);
 
 }  // namespace placet

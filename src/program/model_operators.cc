@@ -148,8 +148,8 @@ void add_bias(KindBuilder& unit, const Operator& op) {
   }
 }
 
-/// A norm of heads that lie side by side along one dim: the statistics of each, and the weights that
-/// all share, are looked up by where an entry stands.
+/// A norm of heads that lie side by side along one dim: the statistics of each, and the weights
+/// that all share, are looked up by where an entry stands.
 void add_norm_of_heads(KindBuilder& unit, const Operator& op) {
   const int x = unit.value_of(op.inputs[0]);
   const int q = unit.value_of(op.internals.at(internal::kNormStatistics));

@@ -48,8 +48,8 @@ struct PlanShortage {
   Lack lack = Lack::device;
   std::string largest;  // its largest term of memory: "activations kept of block"
   Bytes largest_bytes;
-  /// Least multiple of the cluster by a power of two that has a plan; 0: none, or what is lacking is
-  /// no device's memory.
+  /// Least multiple of the cluster by a power of two that has a plan; 0: none, or what is lacking
+  /// is no device's memory.
   std::int64_t devices = 0;
 };
 PlanShortage shortage_of(const PlanSpace& space, const PlanOptions& options);

@@ -100,7 +100,8 @@ TEST(StrategyCatalogTest, WordsAreDistinct) {
   }
 }
 
-// A method holds for a whole axis, so no class may print as one, though qgz sets the modes of zero3.
+// A method holds for a whole axis, so no class may print as one, though qgz sets the modes of
+// zero3.
 TEST(StrategyCatalogTest, ClassesNeverPrintAsMethods) {
   EXPECT_EQ(print("dp=4:zero1;experts:zero3"), "dp=4:zero1;experts:zero3");
   EXPECT_EQ(print("dp=4:zero1;norms:fsdp"), "dp=4:zero1;norms:zero3");

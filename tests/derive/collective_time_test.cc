@@ -122,8 +122,8 @@ TEST(CallTime, ExchangesReachTheirOwnPartOfALink) {
 
 // Two hosts of two members each, two choices per token. Of the half that leaves for the other host,
 // 2 (1 - 1/4) / 2 = 3/4 are the first copy of their token there. Were the link outside without
-// limit, the quarter that goes to the neighbour would count: of its copies 4 (1 - (3/4)^2) / 2 = 7/8
-// are the first on their device.
+// limit, the quarter that goes to the neighbour would count: of its copies 4 (1 - (3/4)^2) / 2 =
+// 7/8 are the first on their device.
 TEST(CallTime, TokensMayLeaveForAHostOnce) {
   Job job;
   job.placement = {{axis("ep", 4, Cut::expert), axis("tp", 4, Cut::tensor)}};

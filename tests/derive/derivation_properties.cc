@@ -377,7 +377,8 @@ AssertionResult refining_never_raises(Job& job, const Prepared& prepared, const 
   const Derivation refined = derive(job, prepared);
   mode = before;
   // The weights' part of a split backward reads gradients that were gathered for the inputs' part:
-  // where the stream is whole, they are the stream's own; where it is divided, they stand beside it.
+  // where the stream is whole, they are the stream's own; where it is divided, they stand beside
+  // it.
   const bool gathers_more = chosen.state == State::activations &&
                             pipeline_degree(job.placement) > 1 &&
                             splits_backward(job.schedule.order);

@@ -168,8 +168,8 @@ TEST(Time, ARecordedGraphUpToTheDispatchSparesItsLaunches) {
   EXPECT_GT(recorded, Seconds());
 }
 
-// 800 elements on a device with 12 bytes of optimizer state each, read from NVMe and written back at
-// 1000 bytes per second.
+// 800 elements on a device with 12 bytes of optimizer state each, read from NVMe and written back
+// at 1000 bytes per second.
 TEST(Time, StatesOnNvmeAreReadAndWrittenBack) {
   Job job = written_job(bare_model(1600, 4), "dp=2:zero3+offload(optimizer,nvme)", 1, 2);
   job.cluster = small_cluster(2);

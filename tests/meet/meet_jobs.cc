@@ -84,8 +84,8 @@ bool divides_stream(const AxisPlacement& axis) {
   return is_tensor(axis) && axis.how.modes.activations == Mode::sharded_gather;
 }
 
-/// Whether what attention brings over a cut sequence stands otherwise in the program: heads that are
-/// exchanged; keys and values beside units made again, or in a backward in two parts.
+/// Whether what attention brings over a cut sequence stands otherwise in the program: heads that
+/// are exchanged; keys and values beside units made again, or in a backward in two parts.
 bool brings_tokens_apart(const Job& job) {
   const bool again = job.recompute.kind != Recompute::Kind::none ||
                      std::ranges::any_of(job.placement.axes, [](const AxisPlacement& axis) {
