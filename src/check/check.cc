@@ -28,9 +28,9 @@ constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
 /// What a finding is among the others: causes stand before what follows from them.
 enum class Standing : std::uint8_t {
-  order,   // what breaks the order stands where it is broken
-  waits,   // for what another wait stands in the way of
-  cause,   // a wrong value
+  order,  // what breaks the order stands where it is broken
+  waits,  // for what another wait stands in the way of
+  cause,  // a wrong value
   /// What a device that waits for ever has of old; what is wrong for no other reason than the factor
   /// that limits all gradients.
   follows
