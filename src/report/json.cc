@@ -73,18 +73,23 @@ std::string model_json(const Model& model, std::int64_t sequence) {
   return print_json(json);
 }
 
+namespace {
+
+/// A cell of a row: its exact figure where it has one, else its text.
+Json cell_json(const CatalogueRow& row, std::size_t column) {
+  const bool exact = column < row.figures.size() && row.figures[column];
+  return exact ? Json(*row.figures[column]) : Json(row.cells[column]);
+}
+
+}  // namespace
+
 std::string catalogue_json(const Catalogue& catalogue) {
   Json json = {
       {"schema", "placet.catalogue/1"}, {"kind", catalogue.kind}, {"entries", Json::array()}};
   for (const CatalogueRow& row : catalogue.rows) {
     Json entry = {{"name", row.name}, {"title", row.title}};
     for (std::size_t i = 0; i < catalogue.columns.size(); ++i) {
-      const bool exact = i < row.figures.size() && row.figures[i];
-      if (exact) {
-        entry[catalogue.columns[i]] = *row.figures[i];
-      } else {
-        entry[catalogue.columns[i]] = row.cells[i];
-      }
+      entry[catalogue.columns[i]] = cell_json(row, i);
     }
     entry["sources"] = row.sources;
     json["entries"].push_back(std::move(entry));
