@@ -1,6 +1,7 @@
 #include "derive/buckets.h"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 namespace placet {
@@ -16,6 +17,10 @@ class BucketFiller {
     if (rule_.end == BucketEnd::before && overfills) close();
     filled_ += tensor;
     if (rule_.end == BucketEnd::after && filled_ >= size_) close();
+  }
+
+  void add_reversed(const std::vector<std::int64_t>& tensors) {
+    for (const std::int64_t tensor : std::views::reverse(tensors)) add(tensor);
   }
 
   std::vector<BucketCount> take() {
@@ -46,12 +51,8 @@ class BucketFiller {
 std::vector<BucketCount> fill_buckets(const std::vector<BucketTensors>& tensors,
                                       const BucketRule& rule) {
   BucketFiller filler(rule);
-  for (auto list = tensors.rbegin(); list != tensors.rend(); ++list) {
-    for (std::int64_t u = 0; u < list->units; ++u) {
-      for (auto tensor = list->bytes.rbegin(); tensor != list->bytes.rend(); ++tensor) {
-        filler.add(*tensor);
-      }
-    }
+  for (const BucketTensors& list : std::views::reverse(tensors)) {
+    for (std::int64_t u = 0; u < list.units; ++u) filler.add_reversed(list.bytes);
   }
   return filler.take();
 }

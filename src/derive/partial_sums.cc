@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "derive/unit_traffic.h"
 #include "units/at.h"
 
 namespace placet {
@@ -22,16 +23,22 @@ std::vector<IndexSet> summed_forward(const UnitKind& kind) {
   return partial;
 }
 
+/// By value: whether its gradient may stay partial; else it is made whole where it was made.
+std::vector<bool> values_that_stay_partial(const UnitKind& kind) {
+  std::vector<bool> stays(kind.values.size(), false);
+  for (const Operator& op : kind.operators) {
+    const bool linear = is_whole_linear_step(kind, op);
+    for (int v : op.outputs) {
+      stays[at(v)] = linear && kind.values[at(v)].region != Region::residual;
+    }
+  }
+  return stays;
+}
+
 /// By value: indices over whose parts its gradient can be a partial sum.
 std::vector<IndexSet> summed_backward(const UnitKind& kind) {
   std::vector<IndexSet> partial(kind.values.size(), 0);
-  std::vector<bool> stays(kind.values.size(), false);  // else it is made whole where it was made
-  for (const Operator& op : kind.operators) {
-    for (int v : op.outputs) {
-      stays[at(v)] =
-          kind.values[at(v)].region != Region::residual && is_whole_linear_step(kind, op);
-    }
-  }
+  const std::vector<bool> stays = values_that_stay_partial(kind);
   for (std::size_t o = kind.operators.size(); o-- > 0;) {
     const Operator& op = kind.operators[o];
     if (op.region != Region::parallel) continue;
