@@ -31,8 +31,8 @@ enum class Standing : std::uint8_t {
   order,  // what breaks the order stands where it is broken
   waits,  // for what another wait stands in the way of
   cause,  // a wrong value
-  /// What a device that waits for ever has of old; what is wrong for no other reason than the factor
-  /// that limits all gradients.
+  /// What a device that waits for ever has of old; what is wrong only by the factor that limits all
+  /// gradients.
   follows
 };
 

@@ -586,8 +586,7 @@ TEST(Communication, TornSumsAreReducedForTheUpdate) {
   EXPECT_EQ(of_states(job)[1], "update all_reduce fp32 dp 64x1 column sums for the update");
 }
 
-// Matrices torn by tp=2 are put together for an update of whole matrices; embedding and head are
-// updated by elements and stay as they are.
+// Matrices torn by tp=2 are put together for the update; embedding and head stay as they are.
 TEST(Communication, OnlyMatricesThatAreUpdatedWholeAreGathered) {
   Job job = written_job(wide(1), "tp=2:tensor(S,S*,S,R)", 8, 1);
   job.optimizer = load_optimizer(repository_data(), "muon", "test");

@@ -163,7 +163,9 @@ Override RandomJobs::any_override(const Model& model, const AxisPlacement& axis)
   }
   if (has_experts(model) && cut != Cut::layer && one_in(2)) {
     const bool expert = one_in(3) ? false : true;
-    return {.selector = TensorClass::experts, .how = any_how(expert ? Cut::expert : Cut::batch)};
+    // Where the axis divides samples, its experts see the same ones.
+    const Cut samples = cut == Cut::sequence && limits_.meaningful ? Cut::sequence : Cut::batch;
+    return {.selector = TensorClass::experts, .how = any_how(expert ? Cut::expert : samples)};
   }
   if (one_in(3)) {
     const std::int64_t first = pick(0, blocks_of(model));
