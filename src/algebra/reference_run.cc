@@ -365,7 +365,7 @@ ReferenceBuilder::Place ReferenceBuilder::gradient_of_parameter(std::size_t unit
 
 /// What a kernel gives of each gradient, added up over all of them.
 ReferenceBuilder::Place ReferenceBuilder::sum_over_gradients(int measure) {
-  const Place sum = reserve({});
+  Place sum = reserve({});
   zero(sum);
   for (std::size_t u = 0; u < reference_.units.size(); ++u) {
     const ReferenceKind& kind = kind_of(u);

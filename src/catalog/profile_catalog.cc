@@ -185,17 +185,21 @@ std::string parent_of(const Catalog& catalog, const std::string& stem) {
   return inherits ? resolve(catalog, inherits->text(), inherits->where()) : std::string();
 }
 
+// Adds the files whose names begin with that of the version, by the words behind it.
+void add_options(const std::vector<std::string>& files, const std::string& version,
+                 std::map<std::string, std::string>& options) {
+  for (const std::string& file : files) {
+    if (file.starts_with(version + "-")) options.emplace(file.substr(version.size() + 1), file);
+  }
+}
+
 // By option of a version the file that it is in: words behind the version's name in the names of
 // files, or behind that of a version that it inherits from.
 std::map<std::string, std::string> options_of(const Catalog& catalog, std::string version) {
   const std::vector<std::string> files = names_in(catalog, "engines");
   std::map<std::string, std::string> options;
   for (; !version.empty(); version = parent_of(catalog, version)) {
-    for (const std::string& file : files) {
-      if (file.starts_with(version + "-")) {
-        options.emplace(file.substr(version.size() + 1), file);
-      }
-    }
+    add_options(files, version, options);
   }
   return options;
 }
@@ -238,6 +242,7 @@ class OptionLayers {
   [[noreturn]] void refuse_option(const std::string& option,
                                   const std::map<std::string, std::string>& options) const {
     std::vector<std::string> words;
+    words.reserve(options.size());
     for (const auto& [word, file] : options) words.push_back(word);
     throw InputError({.where = where_,
                       .value = option,

@@ -130,6 +130,13 @@ class BetweenStages {
   SharedTensors shared_;
 };
 
+/// Whether the unit at a place among units of a chunk, or behind the last, asks for a gradient
+/// of the stream. A chunk without units passes it on.
+bool comes_back(const Layout& layout, const std::vector<int>& units, std::size_t place) {
+  if (units.empty()) return true;
+  return asks_for_gradient(layout, place < units.size() ? units[place] : units.back() + 1);
+}
+
 }  // namespace
 
 Crossings crossings_of(const Layout& layout, const Stage& stage) {
@@ -143,14 +150,12 @@ Crossings crossings_of(const Layout& layout, const Stage& stage) {
   for (std::size_t c = 0; c < stage.virtual_stages.size(); ++c) {
     const std::int64_t own = stage.virtual_stages[c];
     const std::vector<int>& units = stage.chunks[c];
-    if (own + 1 < virtuals && !stays_here(schedule, stage, own + 1)) {
-      sent.out += m;
-      if (units.empty() || asks_for_gradient(layout, units.back() + 1)) sent.returned += m;
-    }
-    if (own > 0 && !stays_here(schedule, stage, own - 1)) {
-      sent.in += m;
-      if (units.empty() || asks_for_gradient(layout, units.front())) sent.back += m;
-    }
+    const bool goes_on = own + 1 < virtuals && !stays_here(schedule, stage, own + 1);
+    const bool comes_in = own > 0 && !stays_here(schedule, stage, own - 1);
+    if (goes_on) sent.out += m;
+    if (goes_on && comes_back(layout, units, units.size())) sent.returned += m;
+    if (comes_in) sent.in += m;
+    if (comes_in && comes_back(layout, units, 0)) sent.back += m;
   }
   return sent;
 }

@@ -126,11 +126,15 @@ void UnitReplay::make_again(const UnitFacts& unit, UnitBuffers& buffers) {
   for (int v : unit.plan->only_again) release(buffers, v);
 }
 
+void UnitReplay::release_values(UnitBuffers& buffers) {
+  for (std::size_t v = 0; v < buffers.values.size(); ++v) release(buffers, static_cast<int>(v));
+}
+
 UnitReplay::Handle UnitReplay::backward(const UnitFacts& unit, UnitBuffers& buffers,
                                         Handle incoming, std::vector<Handle>& held) {
   if (unit.sizes.empty()) return incoming;
   if (!unit.prepared->gradients.backward) {
-    for (std::size_t v = 0; v < buffers.values.size(); ++v) release(buffers, static_cast<int>(v));
+    release_values(buffers);
     return incoming;
   }
   std::vector<Handle> adjoints(unit.sizes.size(), 0);
@@ -145,10 +149,10 @@ UnitReplay::Handle UnitReplay::backward(const UnitFacts& unit, UnitBuffers& buff
     if (!unit.prepared->operators[o].backward) continue;
     run_backward(unit, o, adjoints, held);
     for (int v : unit.plan->done[o]) release(buffers, v);
-    if (unit.kind->operators[o].kind == OpKind::loss || !at_once) continue;
-    release_all(held);
+    const bool is_loss = unit.kind->operators[o].kind == OpKind::loss;
+    if (at_once && !is_loss) release_all(held);
   }
-  for (std::size_t v = 0; v < buffers.values.size(); ++v) release(buffers, static_cast<int>(v));
+  release_values(buffers);
   release_all(buffers.loss);
   const Handle out = std::exchange(adjoints[at(unit.prepared->input_gradient)], 0);
   release_all(adjoints);

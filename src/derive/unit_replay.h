@@ -65,6 +65,7 @@ class UnitReplay {
   void allocate(const UnitFacts& unit, UnitBuffers& buffers, int v);
   void release(UnitBuffers& buffers, int v);
   void release_all(std::vector<Handle>& handles);
+  void release_values(UnitBuffers& buffers);
 
   const Job& job_;
   const Profile& profile_;

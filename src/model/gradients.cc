@@ -1,6 +1,7 @@
 #include "model/gradients.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "units/at.h"
 
@@ -34,21 +35,47 @@ bool depends(const Operator& op, std::size_t o, std::size_t i) {
   return !side_by_side || (o == 0) == (i == 0);
 }
 
+/// Whether something that output `o` of the operator is made of has a gradient.
+bool is_reached(const UnitKind& kind, const Operator& op, std::size_t o,
+                const std::vector<bool>& has_gradient) {
+  if (std::ranges::any_of(op.parameters, [&](int p) { return kind.parameters[at(p)].trainable; })) {
+    return true;
+  }
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    if (has_gradient[at(op.inputs[i])] && depends(op, o, i)) return true;
+  }
+  return false;
+}
+
 std::vector<bool> values_with_gradient(const UnitKind& kind, bool stream) {
   std::vector<bool> out(kind.values.size(), false);
   if (!out.empty()) out[0] = stream && is_number(kind.values[0]);
   for (const Operator& op : kind.operators) {
-    const bool trained =
-        std::ranges::any_of(op.parameters, [&](int p) { return kind.parameters[at(p)].trainable; });
     for (std::size_t o = 0; o < op.outputs.size(); ++o) {
-      bool reached = trained;
-      for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-        reached = reached || (out[at(op.inputs[i])] && depends(op, o, i));
-      }
-      out[at(op.outputs[o])] = reached && is_number(kind.values[at(op.outputs[o])]);
+      const int v = op.outputs[o];
+      out[at(v)] = is_number(kind.values[at(v)]) && is_reached(kind, op, o, out);
     }
   }
   return out;
+}
+
+/// Whether some units of a kind stand where the answer is `reached`.
+bool some_stand(const Model& model, int kind, const std::vector<bool>& all, bool reached) {
+  for (std::size_t u = 0; u < model.units.size(); ++u) {
+    if (model.units[u].kind == kind && all[u] == reached) return true;
+  }
+  return false;
+}
+
+/// Units of a kind that nothing trained stands before become units of a kind of their own.
+void part_kind(Model& model, int kind, const std::vector<bool>& reached) {
+  UnitKind early = model.kinds[at(kind)];
+  early.name = (trains(early) ? "first trained " : "frozen ") + early.name;
+  for (std::size_t u = 0; u < model.units.size(); ++u) {
+    const bool moves = model.units[u].kind == kind && !reached[u];
+    if (moves) model.units[u].kind = static_cast<int>(model.kinds.size());
+  }
+  model.kinds.push_back(std::move(early));
 }
 
 }  // namespace
@@ -72,20 +99,9 @@ Model with_gradients_needed(Model model) {
   const std::vector<bool> reached = reached_units(model);
   const int kinds = static_cast<int>(model.kinds.size());
   for (int k = 0; k < kinds; ++k) {
-    bool before = false;
-    bool after = false;
-    for (std::size_t u = 0; u < model.units.size(); ++u) {
-      if (model.units[u].kind == k) (reached[u] ? after : before) = true;
-    }
+    const bool both = some_stand(model, k, reached, false) && some_stand(model, k, reached, true);
     // Nothing is known of the stream where only a count of parameters is given.
-    if (!before || !after || model.kinds[at(k)].operators.empty()) continue;
-    UnitKind early = model.kinds[at(k)];
-    early.name = (trains(early) ? "first trained " : "frozen ") + early.name;
-    for (std::size_t u = 0; u < model.units.size(); ++u) {
-      const bool moves = model.units[u].kind == k && !reached[u];
-      if (moves) model.units[u].kind = static_cast<int>(model.kinds.size());
-    }
-    model.kinds.push_back(std::move(early));
+    if (both && !model.kinds[at(k)].operators.empty()) part_kind(model, k, reached);
   }
   return model;
 }

@@ -74,7 +74,7 @@ double attention_width(const UnitKind& kind) {
   for (const Operator& op : kind.operators) {
     if (op.kind != OpKind::attention) continue;
     const std::int64_t both = checked_add(width_of(op.inputs.at(0)), width_of(op.outputs.at(0)));
-    width += static_cast<double>(both / 2);
+    width += static_cast<double>(both) / 2;
   }
   return width;
 }

@@ -367,6 +367,14 @@ std::int64_t bytes_at(const std::vector<ChunkBytes>& chunks, const WorkMoment& m
   return bytes;
 }
 
+/// Bytes at the fullest of some moments.
+std::int64_t most_at(const std::vector<ChunkBytes>& chunks,
+                     const std::vector<WorkMoment>& moments) {
+  std::int64_t most = 0;
+  for (const WorkMoment& moment : moments) most = std::max(most, bytes_at(chunks, moment));
+  return most;
+}
+
 }  // namespace
 
 std::vector<std::int64_t> least_activations(const PipelineShape& pipeline, const WorkPair& work,
@@ -379,14 +387,9 @@ std::vector<std::int64_t> least_activations(const PipelineShape& pipeline, const
     for (const DeviceChunk& chunk : pipeline.devices[d]) {
       chunks.push_back(chunk_bytes(chunk, work, recompute, counting));
     }
-    std::int64_t most = 0;
-    if (in_flight.moments.empty()) most = bytes_held(chunks, in_flight.held[d]);
-    if (!in_flight.moments.empty()) {
-      for (const WorkMoment& moment : in_flight.moments[d]) {
-        most = std::max(most, bytes_at(chunks, moment));
-      }
-    }
-    out.push_back(most);
+    const bool held_only = in_flight.moments.empty();
+    out.push_back(held_only ? bytes_held(chunks, in_flight.held[d])
+                            : most_at(chunks, in_flight.moments[d]));
   }
   return out;
 }
