@@ -73,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(Tables, StepTimeTest,
                                          TimeBound{"ultrascale_playbook.csv", 887, 0.1, 0.045},
                                          TimeBound{"llmfoundry_mpt.csv", 155, 0.045, 0.04},
                                          TimeBound{"nemo_24_07.csv", 24, 0.08, 0.05},
-                                         TimeBound{"dgxc_benchmarking.csv", 66, 0.08, 0.04}));
+                                         TimeBound{"dgxc_benchmarking.csv", 72, 0.08, 0.04}));
 
 // Tables of which no figure was used: what they show is how far the theory carries.
 INSTANTIATE_TEST_SUITE_P(Held, StepTimeTest,
