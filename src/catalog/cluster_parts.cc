@@ -12,9 +12,6 @@ namespace {
 
 // Bounds beyond which a figure is a slip of the pen: a thousand times a figure of today.
 constexpr Range kLinkGigabytes{0.01, 100'000};
-// Of one device, where a host's file says nothing: Rajbhandari et al. 2021, arXiv:2104.07857,
-// figure 2b, a DGX-2 whose 16 devices read at once (recalled).
-constexpr double kSupposedNvme = 1.6;
 constexpr Range kLatencyMicroseconds{0.01, 1'000'000};
 constexpr Range kHostGibibytes{1, 1'000'000};
 
@@ -81,9 +78,8 @@ Host load_host(const Catalog& catalog, const std::string& name, const std::strin
       std::floor(read_figure(reader.at("memory_gib"), kHostGibibytes, facts) * 0x1p30));
   host.link =
       gigabytes_per_second(read_figure(reader.at("device_to_host_gb_s"), kLinkGigabytes, facts));
-  const auto nvme = reader.find("device_to_nvme_gb_s");
   host.nvme =
-      gigabytes_per_second(nvme ? read_figure(*nvme, kLinkGigabytes, facts) : kSupposedNvme);
+      gigabytes_per_second(read_figure(reader.at("device_to_nvme_gb_s"), kLinkGigabytes, facts));
   for (const Reader& link : reader.at("links").items()) {
     link.allow({"link", "devices"});
     const std::int64_t before = host.levels.empty() ? 1 : host.levels.back().devices;

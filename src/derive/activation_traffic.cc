@@ -9,6 +9,7 @@
 
 #include "derive/partial_sums.h"
 #include "derive/unit_traffic.h"
+#include "model/gradients.h"
 #include "units/at.h"
 
 namespace placet {
@@ -168,9 +169,7 @@ class StreamTraffic {
 
   /// A contraction with trainable weights needs its whole input for their gradient.
   bool needs_input_again(const Operator& op) const {
-    return is_contraction(op.kind) && std::ranges::any_of(op.parameters, [&](int p) {
-             return kind_.parameters[at(p)].trainable;
-           });
+    return is_contraction(op.kind) && trains(kind_, op);
   }
 
   /// Where the stream is whole and experts are cut or apart, each device has a part of every

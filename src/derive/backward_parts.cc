@@ -3,21 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "derive/partial_sums.h"
+#include "model/gradients.h"
 #include "units/at.h"
 
 namespace placet {
 namespace {
-
-bool trains(const UnitKind& kind, const Operator& op) {
-  return std::ranges::any_of(op.parameters,
-                             [&](int p) { return kind.parameters[at(p)].trainable; });
-}
-
-bool is_frozen(const UnitKind& kind, const Operator& op) {
-  return !op.parameters.empty() && std::ranges::none_of(op.parameters, [&](int p) {
-    return kind.parameters[static_cast<std::size_t>(p)].trainable;
-  });
-}
 
 /// Whether an operator's weights' part reads what the operator saves: a norm's offset needs nothing
 /// of it.
@@ -137,15 +128,13 @@ std::vector<int> saved_by(const UnitKind& kind, const PreparedKind& prepared, st
   if (!prepared.operators[number].backward) return {};
   const Operator& op = kind.operators[number];
   const SavedSlots& slots = table[static_cast<std::size_t>(op.kind)];
-  const bool contraction = op.kind == OpKind::linear || op.kind == OpKind::grouped_linear ||
-                           op.kind == OpKind::embedding;
   std::vector<int> saved;
   auto take = [&](const std::vector<int>& values, std::uint16_t mask) {
     for (std::size_t i = 0; i < values.size() && i < 16; ++i) {
       if ((unsigned{mask} >> i & 1U) != 0) saved.push_back(values[i]);
     }
   };
-  if (!(contraction && is_frozen(kind, op))) take(op.inputs, slots.inputs);
+  if (!(is_contraction(op.kind) && is_frozen(kind, op))) take(op.inputs, slots.inputs);
   take(op.outputs, slots.outputs);
   take(op.internals, slots.internals);
   return saved;

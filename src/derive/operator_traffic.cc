@@ -5,6 +5,7 @@
 #include "derive/partial_sums.h"
 #include "derive/unit_memory.h"
 #include "derive/unit_traffic.h"
+#include "model/gradients.h"
 #include "units/at.h"
 #include "units/checked.h"
 
@@ -132,9 +133,7 @@ UnitTraffic::UnitTraffic(const Layout& of, int unit, bool recomputed)
 
 bool UnitTraffic::keeps_something(const Operator& op) const {
   const SavedSlots& slots = job.profile.saved[static_cast<std::size_t>(op.kind)];
-  const bool frozen =
-      is_contraction(op.kind) && !op.parameters.empty() &&
-      std::ranges::none_of(op.parameters, [&](int p) { return kind.parameters[at(p)].trainable; });
+  const bool frozen = is_contraction(op.kind) && is_frozen(kind, op);
   auto any = [](const std::vector<int>& values, std::uint16_t mask) {
     for (std::size_t i = 0; i < values.size() && i < 16; ++i) {
       if ((unsigned{mask} >> i & 1U) != 0) return true;

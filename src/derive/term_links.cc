@@ -86,20 +86,6 @@ int only_axis(const Placement& placement, AxisMask mask) {
   return found;
 }
 
-/// The device of the pipeline that hosts a virtual stage: as the same chunk, where there is one.
-std::int64_t host_of(const Schedule& schedule, std::int64_t degree, std::int64_t stage,
-                     std::int64_t chunk) {
-  for (std::int64_t d = 0; d < degree; ++d) {
-    if (hosted_stage(schedule, degree, d, chunk) == stage) return d;
-  }
-  for (std::int64_t d = 0; d < degree; ++d) {
-    for (std::int64_t c = 0; c < schedule.chunks; ++c) {
-      if (hosted_stage(schedule, degree, d, c) == stage) return d;
-    }
-  }
-  return 0;
-}
-
 /// Devices of the pipeline to which one of its devices sends: those of the stages after its own,
 /// in backward of those before.
 std::vector<std::int64_t> peers_of(const Schedule& schedule, std::int64_t degree, int device,
@@ -110,7 +96,7 @@ std::vector<std::int64_t> peers_of(const Schedule& schedule, std::int64_t degree
     const std::int64_t own = hosted_stage(schedule, degree, device, c);
     const std::int64_t other = phase == Phase::forward ? own + 1 : own - 1;
     if (other < 0 || other >= stages) continue;
-    const std::int64_t peer = host_of(schedule, degree, other, c);
+    const std::int64_t peer = host_of(schedule, degree, other, c).device;
     if (peer != device) peers.push_back(peer);
   }
   return peers;

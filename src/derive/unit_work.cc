@@ -5,6 +5,7 @@
 
 #include "derive/collective_time.h"
 #include "derive/unit_traffic.h"
+#include "model/gradients.h"
 #include "units/at.h"
 
 namespace placet {
@@ -423,11 +424,6 @@ class WorkWriter {
     return routed_bytes(op) * (1 + arrive);
   }
 
-  bool trains(const Operator& op) const {
-    return std::ranges::any_of(op.parameters,
-                               [&](int p) { return kind_.parameters[at(p)].trainable; });
-  }
-
   void write_backward(std::size_t o) {
     const Operator& op = op_at(o);
     if (!unit_.prepared.operators[o].backward) return;
@@ -450,7 +446,7 @@ class WorkWriter {
     if (hands_on) {
       out_.backward.push_back(product(op, {.batch = s.batch, .m = s.m, .n = s.k, .k = s.n}));
     }
-    if (!trains(op)) return;
+    if (!trains(kind_, op)) return;
     out_.backward.push_back(product(op, {.batch = s.batch, .m = s.n, .n = s.k, .k = s.m}));
     out_.backward.back().for_weights = true;
     write_accumulation(op);

@@ -49,7 +49,7 @@ class ClassWriter {
     end_kept(held);
     if (hosts_loss()) finish_loss(out);
     write_update(in_, table_, stage_);
-    if (hosts_loss()) free_buffer(count_buffer(in_));
+    if (hosts_loss()) w_.free(count_buffer(in_));
     hold_initial(out, held);
     return out;
   }
@@ -91,32 +91,14 @@ class ClassWriter {
     return out;
   }
 
-  void free_buffer(const BufferRef& ref) {
-    Instruction free{.kind = InstructionKind::free};
-    free.inputs = {ref};
-    w_.add(std::move(free));
-  }
-
-  void alloc_buffer(const BufferRef& ref) {
-    Instruction alloc{.kind = InstructionKind::alloc};
-    alloc.outputs = {ref};
-    w_.add(std::move(alloc));
-  }
-
-  void zero(const BufferRef& ref) {
-    Instruction instruction{.kind = InstructionKind::zero};
-    instruction.outputs = {ref};
-    w_.add(std::move(instruction));
-  }
-
   // --- the beginning
 
   void begin_step(const std::vector<HeldPlan>& held) {
     for (const HeldPlan& h : held) {
-      if (h.plan->trainable) zero(buffer_of(h, h.plan->gradient));
+      if (h.plan->trainable) w_.zero(buffer_of(h, h.plan->gradient));
     }
     if (hosts_loss()) {
-      zero(loss_buffer(in_));
+      w_.zero(loss_buffer(in_));
       count_tokens();
     }
     gather_kept(held);
@@ -125,8 +107,8 @@ class ClassWriter {
   /// The weights of all tokens of the step, before the first loss.
   void count_tokens() {
     const BufferRef total = count_buffer(in_);
-    alloc_buffer(total);
-    zero(total);
+    w_.alloc(total);
+    w_.zero(total);
     std::int64_t counted = 0;
     for (const MicroBatches& own : taken(in_.model.reference.weights)) {
       add_weights(own, total);
@@ -145,7 +127,7 @@ class ClassWriter {
               .body = {}};
     std::vector<Step>& outer = *target_;
     w_.write_to(loop.body);
-    alloc_buffer({.family = part});
+    w_.alloc({.family = part});
     Instruction count{.kind = InstructionKind::compute};
     count.kernel = w_.add_kernel(in_.model.kernels[at(in_.model.reference.count_kernel)]);
     count.inputs = {input_buffer(in_, in_.model.reference.weights)};
@@ -153,7 +135,7 @@ class ClassWriter {
     count.label = "tokens";
     w_.add(std::move(count));
     w_.move(InstructionKind::accumulate, {.family = part}, total);
-    free_buffer({.family = part});
+    w_.free({.family = part});
     outer.push_back({std::move(loop)});
     w_.write_to(outer);
   }
@@ -193,7 +175,7 @@ class ClassWriter {
       const ParameterPlan& plan = *held.plan;
       if (plan.keep != Keep::step || plan.whole == plan.rest) continue;
       const BufferRef whole = buffer_of(held, plan.whole);
-      alloc_buffer(whole);
+      w_.alloc(whole);
       const std::optional<BufferRef> part = part_of(held, whole);
       if (!part) continue;
       Instruction& gather = gathers[{held.user, plan.gathered}];
@@ -204,7 +186,7 @@ class ClassWriter {
       gather.label = "parameters";
     }
     for (auto& [message, gather] : gathers) w_.add(std::move(gather));
-    for (const BufferRef& part : parts_) free_buffer(part);
+    for (const BufferRef& part : parts_) w_.free(part);
     parts_.clear();
   }
 
@@ -222,7 +204,7 @@ class ClassWriter {
     if (!host && !plan.materialized) return from;
     const BufferType type = parameter_type(plan, plan.gathered, in_.job.precision.gather);
     parts_.push_back(buffer_of(held, w_.family("part." + plan.name, type, Indexing::unit)));
-    alloc_buffer(parts_.back());
+    w_.alloc(parts_.back());
     w_.move(copy, from, parts_.back());
     return parts_.back();
   }
@@ -230,7 +212,7 @@ class ClassWriter {
   void end_kept(const std::vector<HeldPlan>& held) {
     for (const HeldPlan& h : held) {
       if (h.plan->keep != Keep::step || h.plan->whole == h.plan->rest) continue;
-      free_buffer(buffer_of(h, h.plan->whole));
+      w_.free(buffer_of(h, h.plan->whole));
     }
   }
 
@@ -319,14 +301,14 @@ class ClassWriter {
   void begin_sharing(std::int64_t chunk) {
     for (const auto& one : shared_in_flight(chunk)) {
       if (under_way_[one]++ > 0) continue;
-      alloc_buffer({.family = one.first, .unit = constant(one.second), .micro_batch = {}});
+      w_.alloc({.family = one.first, .unit = constant(one.second), .micro_batch = {}});
     }
   }
 
   void end_sharing(std::int64_t chunk) {
     for (const auto& one : shared_in_flight(chunk)) {
       if (--under_way_[one] > 0) continue;
-      free_buffer({.family = one.first, .unit = constant(one.second), .micro_batch = {}});
+      w_.free({.family = one.first, .unit = constant(one.second), .micro_batch = {}});
     }
   }
 
@@ -356,7 +338,7 @@ class ClassWriter {
       const StageMessage next = queue.front();
       queue.pop_front();
       const BufferRef ref = stream_of(next);
-      alloc_buffer(ref);
+      w_.alloc(ref);
       Instruction instruction = transfer(InstructionKind::receive, next, next.from);
       instruction.outputs = {ref};
       w_.add(std::move(instruction));
@@ -369,7 +351,7 @@ class ClassWriter {
     Instruction instruction = transfer(InstructionKind::send, message, message.to);
     instruction.inputs = {ref};
     w_.add(std::move(instruction));
-    free_buffer(ref);
+    w_.free(ref);
   }
 
   // --- the initial state

@@ -48,26 +48,20 @@ void UpdateNumbers::finish() {
     call(reference.adjust_kernel, std::move(inputs), std::move(numbers), "loss-scale");
   }
   for (const BufferRef& ref : made_) {
-    Instruction free{.kind = InstructionKind::free};
-    free.inputs = {ref};
-    w_.add(std::move(free));
+    w_.free(ref);
   }
 }
 
 BufferRef UpdateNumbers::make_number(const std::string& name) {
   made_.push_back({.family = w_.family(name, kNumber, Indexing::none)});
-  Instruction alloc{.kind = InstructionKind::alloc};
-  alloc.outputs = {made_.back()};
-  w_.add(std::move(alloc));
+  w_.alloc(made_.back());
   return made_.back();
 }
 
 /// Each owner adds its own; what several hold counts in equal shares.
 BufferRef UpdateNumbers::sum_over(const Sum& sum, const std::vector<OwnGradient>& gradients) {
   const BufferRef total = make_number(sum.name);
-  Instruction zero{.kind = InstructionKind::zero};
-  zero.outputs = {total};
-  w_.add(std::move(zero));
+  w_.zero(total);
   for (const OwnGradient& gradient : gradients) add_part(sum, gradient, total);
   w_.reduce({total}, all_owners(), Combine::sum, sum.name);
   return total;
@@ -82,14 +76,10 @@ void UpdateNumbers::add_part(const Sum& sum, const OwnGradient& gradient, const 
   for (std::size_t i = 0; i < (apart ? pieces : 1); ++i) {
     BufferRef own = gradient.buffer;
     if (apart) own.piece = static_cast<int>(i);
-    Instruction alloc{.kind = InstructionKind::alloc};
-    alloc.outputs = {part};
-    w_.add(std::move(alloc));
+    w_.alloc(part);
     call(sum.kernel, {own}, {part}, gradient.plan->name);
     add_scaled(sum, part, sharers(gradient, i, owners), total);
-    Instruction free{.kind = InstructionKind::free};
-    free.inputs = {part};
-    w_.add(std::move(free));
+    w_.free(part);
   }
 }
 

@@ -83,24 +83,13 @@ class UpdateWriter {
     return out;
   }
 
-  void alloc_buffer(const BufferRef& ref) {
-    Instruction alloc{.kind = InstructionKind::alloc};
-    alloc.outputs = {ref};
-    w_.add(std::move(alloc));
-  }
-  void free_buffer(const BufferRef& ref) {
-    Instruction free{.kind = InstructionKind::free};
-    free.inputs = {ref};
-    w_.add(std::move(free));
-  }
-
   BufferRef make(const Update& u, const std::string& name, const AxisList& flat, Dtype dtype,
                  bool host = false) {
     const ParameterPlan& plan = *u.held.plan;
     const BufferRef ref = buffer_of(
         u.held,
         w_.family(name + "." + plan.name, parameter_type(plan, flat, dtype), Indexing::unit, host));
-    alloc_buffer(ref);
+    w_.alloc(ref);
     return ref;
   }
 
@@ -158,7 +147,7 @@ class UpdateWriter {
   void take_back(const Copies& back) {
     for (const auto& [from, to] : back) {
       w_.move(InstructionKind::copy, from, to);
-      free_buffer(from);
+      w_.free(from);
     }
   }
 
@@ -189,7 +178,7 @@ class UpdateWriter {
       if (!shared.empty()) sums[{shared, true}].push_back(summed);
     }
     for (auto& [message, instruction] : scatters) w_.add(std::move(instruction));
-    for (const BufferRef& part : spent) free_buffer(part);
+    for (const BufferRef& part : spent) w_.free(part);
     for (auto& [message, buffers] : sums) {
       w_.reduce(buffers, message.axes, Combine::sum, "gradients");
     }
@@ -249,7 +238,7 @@ class UpdateWriter {
     for (Update& u : unit) update(u);
     for (const Update& u : unit) return_state(u);
     spread_parameters(unit);
-    for (const BufferRef& ref : temporary_) free_buffer(ref);
+    for (const BufferRef& ref : temporary_) w_.free(ref);
     temporary_.clear();
   }
 
@@ -295,7 +284,7 @@ class UpdateWriter {
     const std::vector<int> families = families_of_state(plan);
     for (std::size_t s = 0; s < families.size(); ++s) {
       slice(u.state[s], buffer_of(u.held, families[s]), plan.regathered, plan.name);
-      free_buffer(u.state[s]);
+      w_.free(u.state[s]);
     }
   }
 
@@ -391,7 +380,7 @@ class UpdateWriter {
       replace_gradient(u, whole, gather, parts);
     }
     for (auto& [message, instruction] : gathers) w_.add(std::move(instruction));
-    for (const BufferRef& part : parts) free_buffer(part);
+    for (const BufferRef& part : parts) w_.free(part);
   }
 
   /// The gradient divided as the optimizer's state is, and on its medium.
@@ -406,7 +395,7 @@ class UpdateWriter {
       instruction.axes = axes;
       instruction.label = "gradients";
       w_.add(std::move(instruction));
-      if (u.made) free_buffer(u.gradient);
+      if (u.made) w_.free(u.gradient);
       u.gradient = next;
       u.made = true;
       u.left = flat;
@@ -415,7 +404,7 @@ class UpdateWriter {
     if (plan.on_host[1] && !plan.on_host[2]) {
       const BufferRef host = make(u, "host-gradient", u.left, in_.job.precision.gradients, true);
       w_.move(InstructionKind::host_copy, u.gradient, host);
-      if (u.made) free_buffer(u.gradient);
+      if (u.made) w_.free(u.gradient);
       u.gradient = host;
       u.made = true;
     }

@@ -114,9 +114,7 @@ Held Writer::make_unused(const std::string& name, const Spread& spread, Dtype dt
 }
 
 Held Writer::make_at(const BufferRef& ref, const Spread& spread) {
-  Instruction alloc{.kind = InstructionKind::alloc};
-  alloc.outputs = {ref};
-  add(std::move(alloc));
+  alloc(ref);
   alive_.push_back(ref);
   return {.buffer = ref, .spread = spread, .holders = std::make_shared<int>(1)};
 }
@@ -124,9 +122,7 @@ Held Writer::make_at(const BufferRef& ref, const Spread& spread) {
 void Writer::drop(Held& held) {
   if (!held.holders) return;
   if (--*held.holders == 0) {
-    Instruction free{.kind = InstructionKind::free};
-    free.inputs = {held.buffer};
-    add(std::move(free));
+    free(held.buffer);
     std::erase(alive_, held.buffer);
   }
   held.holders.reset();
@@ -136,6 +132,24 @@ Instruction& Writer::add(Instruction instruction) {
   instruction.phase = phase_;
   body_->push_back({std::move(instruction)});
   return std::get<Instruction>(body_->back().what);
+}
+
+void Writer::alloc(const BufferRef& ref) {
+  Instruction instruction{.kind = InstructionKind::alloc};
+  instruction.outputs = {ref};
+  add(std::move(instruction));
+}
+
+void Writer::free(const BufferRef& ref) {
+  Instruction instruction{.kind = InstructionKind::free};
+  instruction.inputs = {ref};
+  add(std::move(instruction));
+}
+
+void Writer::zero(const BufferRef& ref) {
+  Instruction instruction{.kind = InstructionKind::zero};
+  instruction.outputs = {ref};
+  add(std::move(instruction));
 }
 
 void Writer::move(InstructionKind kind, const BufferRef& from, const BufferRef& to) {

@@ -73,6 +73,10 @@ class Writer {
   void drop(Held& held);
 
   Instruction& add(Instruction instruction);
+  /// Instructions on one buffer, for those that keep account of what is alive themselves.
+  void alloc(const BufferRef& ref);
+  void free(const BufferRef& ref);
+  void zero(const BufferRef& ref);
   void add(const Call& call) { body_->push_back({call}); }
 
   void move(InstructionKind kind, const BufferRef& from, const BufferRef& to);

@@ -38,9 +38,7 @@ bool depends(const Operator& op, std::size_t o, std::size_t i) {
 /// Whether something that output `o` of the operator is made of has a gradient.
 bool is_reached(const UnitKind& kind, const Operator& op, std::size_t o,
                 const std::vector<bool>& has_gradient) {
-  if (std::ranges::any_of(op.parameters, [&](int p) { return kind.parameters[at(p)].trainable; })) {
-    return true;
-  }
+  if (trains(kind, op)) return true;
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     if (has_gradient[at(op.inputs[i])] && depends(op, o, i)) return true;
   }
@@ -79,6 +77,15 @@ void part_kind(Model& model, int kind, const std::vector<bool>& reached) {
 }
 
 }  // namespace
+
+bool trains(const UnitKind& kind, const Operator& op) {
+  return std::ranges::any_of(op.parameters,
+                             [&](int p) { return kind.parameters[at(p)].trainable; });
+}
+
+bool is_frozen(const UnitKind& kind, const Operator& op) {
+  return !op.parameters.empty() && !trains(kind, op);
+}
 
 std::vector<KindGradients> gradients_of(const Model& model) {
   const std::vector<bool> reached = reached_units(model);

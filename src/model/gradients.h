@@ -8,6 +8,12 @@
 
 namespace placet {
 
+/// Whether some parameter of the operator is trained.
+bool trains(const UnitKind& kind, const Operator& op);
+
+/// Whether the operator has parameters and none of them is trained.
+bool is_frozen(const UnitKind& kind, const Operator& op);
+
 /// How far backward goes in the units of one kind.
 struct KindGradients {
   bool stream = true;        // the unit before is asked for, so that value 0 has a gradient

@@ -17,27 +17,6 @@ std::int64_t telling_micro_batches(const Schedule& schedule, std::int64_t degree
   return micro_batches <= enough ? micro_batches : enough + micro_batches % 2;
 }
 
-/// Where a virtual stage runs; of two directions that of chunk `chunk`.
-struct Host {
-  std::int64_t device = 0;
-  std::int64_t chunk = 0;
-};
-
-Host host_of(const Schedule& schedule, std::int64_t degree, std::int64_t stage,
-             std::int64_t chunk) {
-  switch (schedule.hosting) {
-    case Hosting::single:
-      return {stage, 0};
-    case Hosting::loop:
-      return {stage % degree, stage / degree};
-    case Hosting::vee:
-      return stage < degree ? Host{stage, 0} : Host{2 * degree - 1 - stage, 1};
-    case Hosting::bidirectional:
-      return {chunk == 0 ? stage : degree - 1 - stage, chunk};
-  }
-  fail_internally("every hosting places its stages");
-}
-
 bool is_forward(const Work& work) { return work.kind == Work::Kind::forward; }
 bool moves_on(const Work& work) { return work.kind != Work::Kind::backward_weight; }
 
@@ -62,7 +41,7 @@ class Arrivals {
     const std::int64_t stage = hosted_stage(schedule_, degree_, from, work.chunk);
     const std::int64_t next = is_forward(work) ? stage + 1 : stage - 1;
     if (!moves_on(work) || next < 0 || next >= stages_) return;
-    const Host host = host_of(schedule_, degree_, next, work.chunk);
+    const StageHost host = host_of(schedule_, degree_, next, work.chunk);
     const Work::Kind kind = is_forward(work) ? Work::Kind::forward : Work::Kind::backward;
     queue(from, host.device).push_back({kind, host.chunk, work.micro_batch});
   }
@@ -80,7 +59,7 @@ class Arrivals {
     const std::int64_t stage = hosted_stage(schedule_, degree_, device_, work.chunk);
     const std::int64_t before = is_forward(work) ? stage - 1 : stage + 1;
     if (!moves_on(work) || before < 0 || before >= stages_) return;
-    const Host host = host_of(schedule_, degree_, before, work.chunk);
+    const StageHost host = host_of(schedule_, degree_, before, work.chunk);
     const Work::Kind kind = is_forward(work) ? Work::Kind::forward : Work::Kind::backward;
     const Input needed{kind, work.chunk, work.micro_batch};
     if (host.device != device_) receive(host.device, needed);

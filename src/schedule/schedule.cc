@@ -362,6 +362,22 @@ std::int64_t hosted_stage(const Schedule& schedule, std::int64_t degree, std::in
   fail_internally("every hosting places its stages");
 }
 
+StageHost host_of(const Schedule& schedule, std::int64_t degree, std::int64_t stage,
+                  std::int64_t chunk) {
+  ensure(stage >= 0 && stage < virtual_stages(schedule, degree), "a stage is one of the pipeline");
+  switch (schedule.hosting) {
+    case Hosting::single:
+      return {stage, 0};
+    case Hosting::loop:
+      return {stage % degree, stage / degree};
+    case Hosting::vee:
+      return stage < degree ? StageHost{stage, 0} : StageHost{2 * degree - 1 - stage, 1};
+    case Hosting::bidirectional:
+      return {chunk == 0 ? stage : degree - 1 - stage, chunk};
+  }
+  fail_internally("every hosting places its stages");
+}
+
 std::vector<Work> order_of_work(const Schedule& schedule, std::int64_t degree, std::int64_t device,
                                 std::int64_t micro_batches) {
   const Seat seat{degree, device, micro_batches};

@@ -47,6 +47,17 @@ std::int64_t virtual_stages(const Schedule& schedule, std::int64_t degree);
 std::int64_t hosted_stage(const Schedule& schedule, std::int64_t degree, std::int64_t device,
                           std::int64_t chunk);
 
+/// Where a virtual stage runs: the device, and which of its chunks that is.
+struct StageHost {
+  std::int64_t device = 0;
+  std::int64_t chunk = 0;
+};
+
+/// The host of virtual stage `stage`, the inverse of hosted_stage. Of two directions, each of which
+/// hosts every stage, that of chunk `chunk`.
+StageHost host_of(const Schedule& schedule, std::int64_t degree, std::int64_t stage,
+                  std::int64_t chunk);
+
 /// One piece of work of a device.
 struct Work {
   enum class Kind : std::uint8_t { forward, backward, backward_input, backward_weight };

@@ -296,6 +296,19 @@ TEST(ScheduleTest, StagesAreHostedOnceOrTwice) {
   EXPECT_EQ(hosted_stage(kPaired, 4, 1, 1), 2);
 }
 
+TEST(ScheduleTest, AStageIsFoundWhereItIsHosted) {
+  for (const Schedule& schedule : {kOneOne, interleaved(3), kSplitVee, kPaired}) {
+    for (std::int64_t device = 0; device < 4; ++device) {
+      for (std::int64_t chunk = 0; chunk < schedule.chunks; ++chunk) {
+        const std::int64_t stage = hosted_stage(schedule, 4, device, chunk);
+        const StageHost host = host_of(schedule, 4, stage, chunk);
+        EXPECT_EQ(host.device, device);
+        EXPECT_EQ(host.chunk, chunk);
+      }
+    }
+  }
+}
+
 TEST(ScheduleTest, EvenBlocksMakeTheFirstStagesLarger) {
   EXPECT_EQ(even_blocks(10, 4), (std::vector<std::int64_t>{3, 3, 2, 2}));
   EXPECT_EQ(even_blocks(2, 4), (std::vector<std::int64_t>{1, 1, 0, 0}));
