@@ -108,11 +108,15 @@ Document open_checked(const std::filesystem::path& path, const std::string& sche
 SourceReading read_source(const std::filesystem::path& path) {
   const Document document = open_checked(path, "placet.assumptions/1");
   const Reader reader(document);
-  reader.allow({"schema", "source_id", "title", "notes", "assume", "exclude", "exclude_time"});
+  reader.allow(
+      {"schema", "source_id", "also", "title", "notes", "assume", "exclude", "exclude_time"});
   if (const Reader id = reader.at("source_id"); id.text() != path.stem().string()) {
     id.fail("is not the name of the file", path.stem().string());
   }
   SourceReading source;
+  if (const auto also = reader.find("also")) {
+    for (const Reader& pattern : also->items()) source.also.push_back(pattern.text());
+  }
   if (const auto rules = reader.find("assume")) {
     for (const Reader& rule : rules->items()) source.fillings.push_back(read_filling(rule));
   }
@@ -149,8 +153,9 @@ RunLayout read_layout(const Reader& reader) {
 }
 
 EngineRule read_engine(const Reader& rule, const std::map<std::string, RunLayout>& layouts) {
-  rule.allow({"when", "profile", "reason", "layout", "source", "date"});
+  rule.allow({"when", "profile", "reason", "layout", "guess", "source", "date"});
   EngineRule engine{.when = read_pattern(rule), .evidence = read_evidence(rule)};
+  if (const auto guess = rule.find("guess")) engine.is_guess = guess->flag();
   if (const auto reason = rule.find("reason")) {
     engine.reason = reason->text();
     return engine;
@@ -229,11 +234,25 @@ ValidationCatalog load_validation(const Catalog& catalog) {
   const std::filesystem::path folder = catalog.root / "validation";
   ValidationCatalog validation{.engines = read_engines(folder / "engines.json"),
                                .measures = read_measures(folder / "measures.json"),
-                               .words = read_words(folder / "words.json")};
+                               .words = read_words(folder / "words.json"),
+                               .customs = read_source(folder / "customs.json")};
+  for (Filling& filling : validation.customs.fillings) filling.is_custom = true;
   for (const std::string& name : names_in(catalog, "validation/assumptions")) {
     validation.sources.emplace(name, read_source(folder / "assumptions" / (name + ".json")));
   }
   return validation;
+}
+
+const SourceReading& reading_of(const ValidationCatalog& catalog, std::string_view source_id) {
+  if (const auto own = catalog.sources.find(source_id); own != catalog.sources.end()) {
+    return own->second;
+  }
+  for (const auto& [name, source] : catalog.sources) {
+    const bool speaks = std::ranges::any_of(
+        source.also, [&](const std::string& pattern) { return matches_text(pattern, source_id); });
+    if (speaks) return source;
+  }
+  return catalog.customs;
 }
 
 bool is_added_column(std::string_view column) {

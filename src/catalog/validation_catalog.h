@@ -37,6 +37,7 @@ struct Filling {
   RowPattern when;
   std::vector<std::pair<std::string, std::string>> cells;  // column, value
   bool from_table = false;  // read off figures of the table itself, not off another source
+  bool is_custom = false;   // not of this source: a row that needs it is not scored
   Evidence evidence;
 
   friend bool operator==(const Filling&, const Filling&) = default;
@@ -52,7 +53,9 @@ struct Exclusion {
 };
 
 /// What is known about one source beside its table: data/validation/assumptions/<source_id>.json.
+/// Or what is customary where nothing is known of it: data/validation/customs.json.
 struct SourceReading {
+  std::vector<std::string> also;  // patterns of further source_ids that it speaks of
   std::vector<Filling> fillings;
   std::vector<Exclusion> exclusions;
   std::vector<Exclusion> time_exclusions;  // of their times only
@@ -73,7 +76,8 @@ struct RunLayout {
 /// The profile of the engine that made a row. The first rule that matches holds.
 struct EngineRule {
   RowPattern when;
-  std::string profile;  // "name@version"; empty: there is none, and `reason` says why
+  bool is_guess = false;  // of a framework that no profile is of: a row that needs it is not scored
+  std::string profile;    // "name@version"; empty: there is none, and `reason` says why
   std::string reason;
   RunLayout layout;
   Evidence evidence;
@@ -110,6 +114,7 @@ struct ValidationCatalog {
   std::vector<MemoryMeasure> measures;
   WordTable words;
   std::map<std::string, SourceReading, std::less<>> sources;  // by source_id
+  SourceReading customs;                                      // of all others
 
   friend bool operator==(const ValidationCatalog&, const ValidationCatalog&) = default;
 };
@@ -117,6 +122,9 @@ struct ValidationCatalog {
 /// Reads data/validation: engines.json, measures.json, words.json and assumptions/. Throws
 /// InputError with file and key path for what is unknown, missing or without a source.
 ValidationCatalog load_validation(const Catalog& catalog);
+
+/// What is known of a source: its own reading, one that also speaks of it, or the customs.
+const SourceReading& reading_of(const ValidationCatalog& catalog, std::string_view source_id);
 
 /// Columns that a filling may speak of although no table has them:
 ///   catalogue_model  a name of data/models, for shapes that the table's columns cannot say

@@ -93,12 +93,21 @@ std::string worst_times_text(const Validation& validation, const TextStyle& styl
                       rows, 0);
 }
 
-std::string time_text(const Validation& validation, const TextStyle& style) {
-  if (validation.time.rows == 0) return {};
-  SummaryTable groups = {{"all", validation.time}};
-  for (const auto& [group, summary] : validation.time_groups) {
-    groups.emplace("only " + std::string(name_of(group)), summary);
+/// The totals, and each group of rows; the one that is not scored is not in the totals.
+SummaryTable with_groups(const ErrorSummary& all, const std::map<RowGroup, ErrorSummary>& groups) {
+  SummaryTable table;
+  if (all.rows > 0) table.emplace("all", all);
+  for (const auto& [group, summary] : groups) {
+    table.emplace(group == RowGroup::unknown ? "not scored: what is customary"
+                                             : "only " + std::string(name_of(group)),
+                  summary);
   }
+  return table;
+}
+
+std::string time_text(const Validation& validation, const TextStyle& style) {
+  if (validation.time_groups.empty()) return {};
+  const SummaryTable groups = with_groups(validation.time, validation.time_groups);
   std::string text = summaries_text("step time, |error|", groups, style);
   if (validation.time_by_source.size() > 1) {
     text += summaries_text("step time by source", validation.time_by_source, style);
@@ -209,6 +218,8 @@ std::string validation_text(const Validation& validation, const ValidationReport
   text += assumed_text(validation, kAssumed, "Assumed, from other sources: ", style);
   text += assumed_text(validation, kAssumedFromTable,
                        "Assumed, read off the table's own figures: ", style);
+  text += assumed_text(validation, kCustom,
+                       "Not known of the source, customary, and not scored: ", style);
   if (validation.time_rows > 0) {
     text += fmt::format("{} rows give a time or a throughput; {} of them are scored.\n",
                         validation.time_rows, validation.time.rows);
@@ -218,15 +229,12 @@ std::string validation_text(const Validation& validation, const ValidationReport
           "  tables that docs/theory.md, section 7.6 names.\n";
     }
   }
-  SummaryTable groups = {{"all", validation.memory}};
-  for (const auto& [group, summary] : validation.groups) {
-    groups.emplace("only " + std::string(name_of(group)), summary);
-  }
+  SummaryTable groups = with_groups(validation.memory, validation.groups);
   if (validation.near_limit.rows > 0) {
     groups.emplace("near capacity", validation.near_limit);
     groups.emplace("not near it", validation.below_limit);
   }
-  if (validation.memory.rows > 0) text += summaries_text("memory, |error|", groups, style);
+  if (!validation.groups.empty()) text += summaries_text("memory, |error|", groups, style);
   text += time_text(validation, style);
   if (validation.memory.rows == 0) {
     text += summaries_text("reported, not scored", validation.by_measure, style);

@@ -32,7 +32,7 @@ Json summaries_json(const SummaryTable& summaries) {
 
 Json groups_json(const std::map<RowGroup, ErrorSummary>& groups) {
   Json json = Json::object();
-  for (const RowGroup group : {RowGroup::stated, RowGroup::assumed}) {
+  for (const RowGroup group : {RowGroup::stated, RowGroup::assumed, RowGroup::unknown}) {
     const auto found = groups.find(group);
     json[std::string(name_of(group))] =
         summary_json(found == groups.end() ? ErrorSummary{} : found->second);

@@ -9,6 +9,19 @@ std::string reason_of(const InputError& error) {
   return describe(fault);
 }
 
+void FactList::add_filled(const std::string& source, const std::vector<FilledCell>& cells) {
+  for (const FilledCell& cell : cells) {
+    const Filling& filling = *cell.filling;
+    const std::string_view origin = filling.is_custom    ? kCustom
+                                    : filling.from_table ? kAssumedFromTable
+                                                         : kAssumed;
+    add({.origin = std::string(origin),
+         .key = source + ": " + std::string(cell.column),
+         .value = std::string(cell.value),
+         .source = filling.evidence.source});
+  }
+}
+
 void FactList::add(UsedFact fact, std::int64_t rows) {
   auto& known = facts_[{fact.origin, fact.key, fact.value}];
   const std::int64_t before = known.rows;

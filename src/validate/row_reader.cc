@@ -18,28 +18,38 @@ bool matches(const RowPattern& pattern, const Table& table, std::size_t row) {
   });
 }
 
-RowReader::RowReader(const Table& table, std::size_t row, const SourceReading* source)
-    : table_(&table), row_(row), source_(source) {}
+RowReader::RowReader(const Table& table, std::size_t row, const SourceReading& source)
+    : table_(&table), row_(row), source_(&source) {}
 
-std::optional<std::string> RowReader::filled(std::string_view column) {
-  if (source_ == nullptr) return std::nullopt;
+void RowReader::note_used(const FilledCell& cell) {
+  const bool known = std::ranges::any_of(
+      used_, [&](const FilledCell& used) { return used.column == cell.column; });
+  if (!known) used_.push_back(cell);
+}
+
+std::optional<std::string> RowReader::filled(std::string_view column, bool needed) {
   for (const Filling& filling : source_->fillings) {
+    if (filling.is_custom && !needed) continue;
     const auto cell = std::find_if(filling.cells.begin(), filling.cells.end(),
                                    [&](const auto& entry) { return entry.first == column; });
     if (cell == filling.cells.end() || !matches(filling.when)) continue;
-    if (std::find(used_.begin(), used_.end(), &filling) == used_.end()) used_.push_back(&filling);
+    note_used({.filling = &filling, .column = cell->first, .value = cell->second});
     if (!cell->second.starts_with('=')) return cell->second;
     return find(std::string_view(cell->second).substr(1));
   }
   return std::nullopt;
 }
 
-std::optional<std::string> RowReader::find(std::string_view column) {
+std::optional<std::string> RowReader::cell_of(std::string_view column, bool needed) {
   if (const auto cell = stated(column); !cell.empty()) return std::string(cell);
   if (const auto cell = stated(std::string(column) + "_derived"); !cell.empty()) {
     return std::string(cell);
   }
-  return filled(column);
+  return filled(column, needed);
+}
+
+std::optional<std::string> RowReader::find(std::string_view column) {
+  return cell_of(column, false);
 }
 
 std::optional<std::int64_t> RowReader::find_whole(std::string_view column, WholeRange range) {
@@ -49,15 +59,14 @@ std::optional<std::int64_t> RowReader::find_whole(std::string_view column, Whole
 }
 
 std::string RowReader::need(std::string_view column) {
-  auto cell = find(column);
+  auto cell = cell_of(column, true);
   if (!cell) miss(std::string(column) + " is not stated");
   return cell.value_or("");
 }
 
 std::int64_t RowReader::need_whole(std::string_view column, WholeRange range) {
-  const auto cell = find_whole(column, range);
-  if (!cell) miss(std::string(column) + " is not stated");
-  return cell.value_or(1);
+  const std::string cell = need(column);
+  return cell.empty() ? 1 : whole_of(cell, range, table_->place(row_, column));
 }
 
 }  // namespace placet

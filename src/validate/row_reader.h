@@ -17,12 +17,19 @@ namespace placet {
 /// Whether a row of the table matches; a column that the table does not have is an empty cell.
 bool matches(const RowPattern& pattern, const Table& table, std::size_t row);
 
+/// A cell that a rule filled.
+struct FilledCell {
+  const Filling* filling = nullptr;
+  std::string_view column;
+  std::string_view value;
+};
+
 /// Reads cells in this order: the cell itself, the cell of the column's `_derived` twin, the first
-/// filling that matches. All three references must outlive the reader.
+/// filling that matches; customs fill only what a prediction cannot do without. All three
+/// references must outlive the reader.
 class RowReader {
  public:
-  /// `source` may be null: nothing is known about the source.
-  RowReader(const Table& table, std::size_t row, const SourceReading* source);
+  RowReader(const Table& table, std::size_t row, const SourceReading& source);
 
   /// The value, or none. Fillings that were used are remembered.
   std::optional<std::string> find(std::string_view column);
@@ -40,16 +47,18 @@ class RowReader {
   bool matches(const RowPattern& pattern) const { return placet::matches(pattern, *table_, row_); }
 
   const std::vector<std::string>& missing() const { return missing_; }
-  const std::vector<const Filling*>& used() const { return used_; }
+  const std::vector<FilledCell>& used() const { return used_; }
 
  private:
-  std::optional<std::string> filled(std::string_view column);
+  std::optional<std::string> cell_of(std::string_view column, bool needed);
+  std::optional<std::string> filled(std::string_view column, bool needed);
+  void note_used(const FilledCell& cell);
 
   const Table* table_;
   std::size_t row_;
   const SourceReading* source_;
   std::vector<std::string> missing_;
-  std::vector<const Filling*> used_;
+  std::vector<FilledCell> used_;
 };
 
 }  // namespace placet

@@ -8,6 +8,7 @@
 
 #include "profile/profile.h"
 #include "units/error.h"
+#include "validate/row_reader.h"
 #include "validate/validate.h"
 
 namespace placet {
@@ -31,6 +32,8 @@ std::string reason_of(const InputError& error);
 class FactList {
  public:
   void add(UsedFact fact, std::int64_t rows = 1);
+  /// Cells of a row of `source` that rules filled.
+  void add_filled(const std::string& source, const std::vector<FilledCell>& cells);
   /// Every fact of a profile that `rows` jobs use. A term of memory touches only the rows in which
   /// its conditions hold: `term_rows`, by the term's name. Messages touch no figure of memory.
   void add_profile(const Profile& profile, std::int64_t rows,

@@ -84,8 +84,7 @@ class ActivationScorer {
   }
 
   void score_row(std::size_t row) {
-    const auto found = reading_.sources.find(table_.text(row, "source_id"));
-    RowReader reader(table_, row, found == reading_.sources.end() ? nullptr : &found->second);
+    RowReader reader(table_, row, reading_of(reading_, table_.text(row, "source_id")));
     const RunFacts facts = facts_in(reader);
     const EngineRule* engine = engine_of(row);
     if (engine == nullptr || engine->profile.empty()) {
@@ -97,20 +96,10 @@ class ActivationScorer {
     try {
       predict(row, labels, facts, *engine);
       ++result_.predicted;
-      note_fillings(labels.source, reader);
+      facts_.add_filled(labels.source, reader.used());
     } catch (const InputError& error) {
       skip(row, reason_of(error), true);
       add(labels, "activations", 1, 0, true);
-    }
-  }
-
-  void note_fillings(const std::string& source, const RowReader& reader) {
-    const std::string prefix = source + ": ";
-    for (const Filling* filling : reader.used()) {
-      for (const auto& [column, value] : filling->cells) {
-        facts_.add({std::string(filling->from_table ? kAssumedFromTable : kAssumed),
-                    prefix + column, value, filling->evidence.source});
-      }
     }
   }
 

@@ -81,13 +81,12 @@ class RunScorer {
   }
 
   /// Why a row says nothing about memory; empty if it does.
-  std::string unusable(std::size_t row, const SourceReading* source) const {
+  std::string unusable(std::size_t row, const SourceReading& source) const {
     const std::string_view status = table_.text(row, "status");
     if (status != "ok" && status != "oom") {
       return "status '" + text_of(status) + "' is neither ok nor oom";
     }
-    if (source == nullptr) return {};
-    for (const Exclusion& exclusion : source->exclusions) {
+    for (const Exclusion& exclusion : source.exclusions) {
       if (matches(exclusion.when, table_, row)) return exclusion.reason;
     }
     return {};
@@ -113,8 +112,10 @@ class RunScorer {
     return figures;
   }
 
+  /// The rule of a row; where the caller names the engine, the first with a layout.
   const EngineRule* engine_of(std::size_t row) const {
     for (const EngineRule& rule : reading_.engines) {
+      if (rule.profile.empty() && options_.engine) continue;
       if (matches(rule.when, table_, row)) return &rule;
     }
     return nullptr;
@@ -122,8 +123,7 @@ class RunScorer {
 
   void read(std::size_t row) {
     if (has_time(row)) ++result_.time_rows;
-    const auto found = reading_.sources.find(table_.text(row, "source_id"));
-    const SourceReading* source = found == reading_.sources.end() ? nullptr : &found->second;
+    const SourceReading& source = reading_of(reading_, table_.text(row, "source_id"));
     if (std::string reason = unusable(row, source); !reason.empty()) return skip(row, reason);
     RunRow run{.row = row, .ran_out = table_.text(row, "status") == "oom"};
     run.figures = figures_in(row);
@@ -134,14 +134,22 @@ class RunScorer {
                            : "what its figure of memory measures is not known");
     }
     const EngineRule* engine = engine_of(row);
-    if (engine == nullptr || (engine->profile.empty() && !options_.engine)) {
+    if (engine == nullptr || engine->profile.empty()) {
       return skip(
           row, engine == nullptr ? "no engine profile is known for its framework" : engine->reason);
     }
     RowReader reader(table_, row, source);
     const RunFacts facts = read_run(reader);
     if (!reader.missing().empty()) return skip(row, list_of(reader.missing()));
+    run.labels.group = group_of(reader, *engine);
     add(std::move(run), facts, *engine, reader);
+  }
+
+  RowGroup group_of(const RowReader& reader, const EngineRule& engine) const {
+    const bool customary = std::ranges::any_of(
+        reader.used(), [](const FilledCell& cell) { return cell.filling->is_custom; });
+    if (customary || (engine.is_guess && !options_.engine)) return RowGroup::unknown;
+    return reader.used().empty() ? RowGroup::stated : RowGroup::assumed;
   }
 
   static std::string list_of(const std::vector<std::string>& reasons) {
@@ -158,11 +166,10 @@ class RunScorer {
     return false;
   }
 
-  bool excludes_time(std::size_t row, const SourceReading* source) const {
-    return source != nullptr &&
-           std::ranges::any_of(source->time_exclusions, [&](const Exclusion& exclusion) {
-             return matches(exclusion.when, table_, row);
-           });
+  bool excludes_time(std::size_t row, const SourceReading& source) const {
+    return std::ranges::any_of(source.time_exclusions, [&](const Exclusion& exclusion) {
+      return matches(exclusion.when, table_, row);
+    });
   }
 
   void add(RunRow run, const RunFacts& facts, const EngineRule& engine, RowReader& reader) {
@@ -172,8 +179,8 @@ class RunScorer {
                   .engine = options_.engine.value_or(engine.profile),
                   .tensor_degree = facts.degrees.tensor,
                   .layer_degree = facts.degrees.layer,
-                  .group = reader.used().empty() ? RowGroup::stated : RowGroup::assumed};
-    ++result_.scorable;
+                  .group = run.labels.group};
+    if (is_scored(run)) ++result_.scorable;
     try {
       run.plan = planner_.plan(facts, engine, table_.place(run.row, "framework"));
       run.labels.engine = run.plan->frame->job.engine_text;
@@ -193,12 +200,7 @@ class RunScorer {
     if (!options_.engine) {
       facts_.add({"engine", pattern_text(engine.when), engine.profile, engine.evidence.source});
     }
-    for (const Filling* filling : reader.used()) {
-      for (const auto& [column, value] : filling->cells) {
-        facts_.add({std::string(filling->from_table ? kAssumedFromTable : kAssumed),
-                    run.labels.source + ": " + column, value, filling->evidence.source});
-      }
-    }
+    facts_.add_filled(run.labels.source, reader.used());
     for (const MeasuredFigure& figure : run.figures) {
       facts_.add({"measure", figure.measure->column, figure.measure->name,
                   figure.measure->evidence.source});
@@ -241,14 +243,17 @@ class RunScorer {
     }
   }
 
+  static bool is_scored(const RunRow& run) { return run.labels.group != RowGroup::unknown; }
+
   void record(const RunRow& run) {
     if (run.plan) {
-      ++result_.predicted;
+      if (is_scored(run)) ++result_.predicted;
       for (const std::string& term : run.predicted.engine_terms) {
         ++term_rows_[run.labels.engine][term];
       }
     } else {
-      skip(run.row, run.failure, true);
+      skip(run.row, run.failure, is_scored(run));
+      if (!is_scored(run)) return;
     }
     for (const MeasuredFigure& figure : run.figures) {
       Prediction prediction{.labels = run.labels,

@@ -27,6 +27,8 @@ SummaryTable summarize_all(const Errors& errors) {
   return table;
 }
 
+bool is_scored(const RowLabels& labels) { return labels.group != RowGroup::unknown; }
+
 // Layouts of one job: the same source, model, devices and global throughput's meaning.
 struct Ranked {
   std::vector<double> measured, predicted;
@@ -35,7 +37,7 @@ struct Ranked {
 void rank(Validation& validation) {
   std::map<std::tuple<std::string, std::string, std::int64_t>, Ranked> groups;
   for (const Prediction& p : validation.predictions) {
-    if (!p.is_time || p.failed) continue;
+    if (!p.is_time || p.failed || !is_scored(p.labels)) continue;
     Ranked& group = groups[{p.labels.source, p.labels.model, p.devices}];
     group.measured.push_back(p.throughput / p.measured);
     group.predicted.push_back(p.throughput / p.predicted);
@@ -58,8 +60,9 @@ void summarize_time(Validation& validation) {
   for (const Prediction& prediction : validation.predictions) {
     if (!prediction.is_time) continue;
     const RowLabels& labels = prediction.labels;
-    all.push_back(prediction.error);
     groups[labels.group].push_back(prediction.error);
+    if (!is_scored(labels)) continue;
+    all.push_back(prediction.error);
     sources[labels.source].push_back(prediction.error);
     add(models, labels.model, prediction.error);
     add(engines, labels.engine, prediction.error);
@@ -92,12 +95,13 @@ Validation summarized(Validation validation) {
   std::map<RowGroup, std::vector<double>> groups;
   for (const Prediction& prediction : validation.predictions) {
     if (prediction.is_time) continue;
-    measures[prediction.measure].push_back(prediction.error);
-    if (!prediction.decides) continue;
     const RowLabels& labels = prediction.labels;
+    if (is_scored(labels)) measures[prediction.measure].push_back(prediction.error);
+    if (!prediction.decides) continue;
+    groups[labels.group].push_back(prediction.error);
+    if (!is_scored(labels)) continue;
     all.push_back(prediction.error);
     (prediction.near_limit ? near_limit : below_limit).push_back(prediction.error);
-    groups[labels.group].push_back(prediction.error);
     sources[labels.source].push_back(prediction.error);
     add(models, labels.model, prediction.error);
     add(engines, labels.engine, prediction.error);
@@ -116,6 +120,7 @@ Validation summarized(Validation validation) {
   validation.by_layer_degree = summarize_all(layer_degrees);
   summarize_time(validation);
   for (const FitJudgement& fit : validation.fits) {
+    if (!is_scored(fit.labels)) continue;
     validation.out_of_memory = with(validation.out_of_memory, fit.ran_out, fit.predicted_out);
   }
   return validation;

@@ -13,7 +13,8 @@
 namespace placet {
 
 /// Where the inputs of a row's prediction come from: from the row alone; from the row and, for gaps
-/// that its source leaves, from rules with sources of their own; or some are not known at all.
+/// that its source leaves, from rules with sources of their own; or some are not known at all and
+/// customs stand in, which are reported beside the totals and not in them.
 enum class RowGroup : std::uint8_t { stated, assumed, unknown };
 std::string_view name_of(RowGroup group);
 
@@ -64,6 +65,8 @@ struct FitJudgement {
 /// Origins of facts that fill gaps of a table: from another source, or read off its own figures.
 constexpr std::string_view kAssumed = "assumption";
 constexpr std::string_view kAssumedFromTable = "assumption from the table";
+/// The same where nothing is known of the source.
+constexpr std::string_view kCustom = "custom";
 
 /// A stated fact and the rows it touches.
 struct UsedFact {

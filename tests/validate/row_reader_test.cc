@@ -32,12 +32,12 @@ TEST(RowReaderTest, StarsMatchAnyRun) {
 TEST(RowReaderTest, StatedBeforeDerivedBeforeFilled) {
   const Table table = parse_table(kTable, "runs.csv");
   const SourceReading source = gqa_source();
-  RowReader first(table, 0, &source);
+  RowReader first(table, 0, source);
   EXPECT_EQ(first.need_whole("dp", {1, 100}), 8);  // only its twin dp_derived is filled in
   EXPECT_TRUE(first.used().empty());
   EXPECT_EQ(first.need_whole("n_kv_heads", {1, 100}), 8);  // by the first rule that matches
   ASSERT_EQ(first.used().size(), 1U);
-  RowReader second(table, 1, &source);
+  RowReader second(table, 1, source);
   EXPECT_EQ(second.need_whole("dp", {1, 100}), 4);
   EXPECT_EQ(second.need_whole("n_kv_heads", {1, 100}), 32);  // a copy of n_heads
   EXPECT_TRUE(second.missing().empty());
@@ -45,7 +45,8 @@ TEST(RowReaderTest, StatedBeforeDerivedBeforeFilled) {
 
 TEST(RowReaderTest, RemembersWhatIsMissing) {
   const Table table = parse_table(kTable, "runs.csv");
-  RowReader reader(table, 0, nullptr);
+  const SourceReading nothing;
+  RowReader reader(table, 0, nothing);
   reader.need("n_kv_heads");
   reader.need_whole("tp", {1, 100});
   EXPECT_EQ(reader.missing(),

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "catalog/validation_catalog.h"
 #include "units/error.h"
 #include "validate/own_catalog.h"
 #include "validate/validate.h"
@@ -146,6 +147,51 @@ TEST(RunsTest, ATableOfTheProjectMayFillGaps) {
   EXPECT_TRUE(listed);
 }
 
+// What is customary stands in for what an unknown source leaves open, beside the totals.
+TEST(RunsTest, WhatIsCustomaryIsReportedAndNotScored) {
+  const Validation validation =
+      validate_rows(row("a") + row("b", {{"act_ckpt", ""}, {"precision", ""}}));
+  EXPECT_EQ(validation.scorable, 1);
+  EXPECT_EQ(validation.predicted, 1);
+  EXPECT_EQ(validation.memory.rows, 1);
+  EXPECT_EQ(validation.time.rows, 1);
+  EXPECT_EQ(validation.groups.at(RowGroup::unknown).rows, 1);
+  EXPECT_EQ(validation.time_groups.at(RowGroup::unknown).rows, 1);
+  EXPECT_EQ(validation.out_of_memory.true_negative, 1);
+  ASSERT_EQ(validation.predictions.size(), 4U);
+  EXPECT_EQ(validation.predictions[0].predicted, validation.predictions[2].predicted);
+  std::vector<std::string> customs;
+  for (const UsedFact& fact : validation.facts) {
+    if (fact.origin == kCustom) customs.push_back(fact.key + " = " + fact.value);
+  }
+  EXPECT_EQ(customs,
+            (std::vector<std::string>{"by_hand: act_ckpt = none", "by_hand: precision = bf16"}));
+}
+
+TEST(RunsTest, AnUnknownFrameworkIsGuessedAndNotScored) {
+  const Validation validation = validate_rows(row("a", {{"framework", "abacus"}}), {});
+  EXPECT_EQ(validation.scorable, 0);
+  ASSERT_EQ(validation.predictions.size(), 2U);
+  EXPECT_EQ(validation.predictions[0].labels.group, RowGroup::unknown);
+  EXPECT_EQ(validation.groups.at(RowGroup::unknown).rows, 1);
+  EXPECT_EQ(validation.memory.rows, 0);
+}
+
+TEST(RunsTest, AFrameworkWithoutAProfileNeedsAnEngine) {
+  const std::string rows = row("a", {{"framework", "Colossal-AI"}});
+  const Validation none = validate_rows(rows, {});
+  ASSERT_EQ(none.skipped.size(), 1U);
+  EXPECT_EQ(none.skipped.front().reason, "no engine profile is known for its framework");
+  EXPECT_EQ(validate_rows(rows).predicted, 1);
+}
+
+TEST(RunsTest, ASourceMaySpeakOfOthers) {
+  const ValidationCatalog reading = load_validation(kCatalog);
+  EXPECT_EQ(&reading_of(reading, "llmfoundry"), &reading.sources.at("llmfoundry"));
+  EXPECT_EQ(&reading_of(reading, "aleph_alpha_13b"), &reading.sources.at("aleph_alpha_layouts"));
+  EXPECT_EQ(&reading_of(reading, "by_hand"), &reading.customs);
+}
+
 // "act_ckpt=, seq_len=": the cells in which a row differs.
 TEST(RunsTest, ATableWithoutStatusHoldsNoRuns) {
   try {
@@ -194,11 +240,9 @@ INSTANTIATE_TEST_SUITE_P(
         LeftOut{{{"mem_unit", "bytes"}, {"step_time_s", ""}},
                 "what its figure of memory measures is not known"},
         LeftOut{{{"hidden", ""}}, "hidden is not stated"},
-        LeftOut{{{"act_ckpt", ""}, {"seq_len", ""}},
-                "seq_len is not stated; act_ckpt is not stated"},
+        LeftOut{{{"vocab", ""}, {"seq_len", ""}}, "seq_len is not stated; vocab is not stated"},
         LeftOut{{{"n_gpus", "3"}}, "dp x tp x pp x cp is not n_gpus"},
         LeftOut{{{"global_batch", "3"}}, "global_batch is not a multiple of micro_batch x dp"},
-        LeftOut{{{"framework", "abacus"}}, "no engine profile is known for its framework"},
         LeftOut{{{"n_heads", "3"}},
                 "head_dim is not stated; n_heads is not a multiple of n_kv_heads"}));
 
