@@ -142,7 +142,7 @@ struct Value {
 /// parameters in UnitKind::parameters.
 ///
 /// Internals by kind, in this order (a profile names them when it says what is saved):
-///   norm: statistics [sample, token] fp32, input_fp32, normalized (the input scaled, fp32)
+///   norm: statistics [sample, token] fp32, input_fp32, normalized (the input scaled, cast back)
 ///   rotary: queries_fp32, keys_fp32 (before rotation, cast up)
 ///   attention: keys_expanded, values_expanded (kv heads repeated to all heads), logsumexp
 ///     [sample, head, token] fp32, scores, probabilities, dropout_mask, probabilities_dropped

@@ -61,14 +61,15 @@ int UnitBuilder::norm(const Norm& norm, Place place, int input, const std::vecto
   }
   const std::vector<Dim> dims = dims_of(input);
   const Region region = place.region;
-  const auto inside = [&](std::string_view what, std::vector<Dim> shape) {
-    return value(place.name + "." + std::string(what), std::move(shape), region, ValueType::fp32);
+  const auto inside = [&](std::string_view what, std::vector<Dim> shape,
+                          ValueType type = ValueType::fp32) {
+    return value(place.name + "." + std::string(what), std::move(shape), region, type);
   };
   // A layer norm has a mean beside the reciprocal deviation.
   if (norm.kind == NormKind::layer) statistics.push_back(dim(Index::other, kMoments));
   const int statistics_value = inside("statistics", std::move(statistics));
   const int input_fp32 = inside("input_fp32", dims);
-  const int normalized = inside("normalized", dims);
+  const int normalized = inside("normalized", dims, ValueType::compute);
   const int output = value(place.name + ".output", dims, region);
   add(OpKind::norm, place,
       {{input}, {output}, std::move(parameters), {statistics_value, input_fp32, normalized}});
