@@ -110,6 +110,9 @@ Batch read_batch(RowReader& reader, const RunShape& shape, const RunDegrees& deg
   } else if (global && count && *global % (degrees.data * *count) == 0) {
     batch.global = *global;
     batch.micro = *global / (degrees.data * *count);
+  } else if (global) {
+    batch.global = *global;
+    batch.micro = reader.need_whole("micro_batch", range);
   } else {
     reader.miss(micro ? "global_batch is not stated" : "micro_batch is not stated");
   }
