@@ -4,6 +4,7 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <ranges>
 #include <set>
 
 #include "check/empty.h"
@@ -45,12 +46,12 @@ struct Found {
 
 class Check {
  public:
-  explicit Check(const Program& program)
+  explicit Check(const Program& program, Tracing tracing = Tracing::on)
       : program_(program),
         regions_(program),
         kernels_(nodes_, regions_, program.axes.back().degree),
         reference_(program, nodes_, kernels_),
-        machine_(program, nodes_, regions_, kernels_) {}
+        machine_(program, nodes_, regions_, kernels_, tracing) {}
 
   Judged run() {
     verdict_.devices = 1;
@@ -71,10 +72,15 @@ class Check {
     return {.verdict = std::move(verdict_), .suspects = std::move(suspects_)};
   }
 
+  /// Ends at the first thing that is wrong.
   bool is_right() {
-    run_steps();
-    return found_.empty() && machine_.breaches().empty() && find_races(program_).empty() &&
-           find_misfits(program_).empty();
+    machine_.begin(reference_);
+    for (int step = 0; step < kSteps; ++step) {
+      reference_.advance();
+      machine_.run_step(reference_);
+      if (!machine_.breaches().empty() || !holds_all()) return false;
+    }
+    return find_races(program_).empty() && find_misfits(program_).empty();
   }
 
  private:
@@ -99,22 +105,49 @@ class Check {
   }
 
   void compare(int c, const Initial& initial) {
-    const Content* content = machine_.content_of(c, initial.buffer);
+    const Content typed = machine_.typed(initial.buffer, {});
     for (std::size_t p = 0; p < initial.pieces.size(); ++p) {
-      const StateRef& ref = initial.pieces[p];
-      if (ref.kind == StateRef::Kind::input || ref.kind == StateRef::Kind::zero) continue;
-      const NodeId expected = reference_.value_of(ref);
-      const Content typed = machine_.typed(initial.buffer, {});
+      if (holds(c, initial, p, typed)) continue;
+      const Content* content = machine_.content_of(c, initial.buffer);
       const bool there = content != nullptr && p < content->pieces.size();
-      const bool placed = there && content->flat == typed.flat &&
-                          content->pieces[p].dims == typed.pieces[p].dims &&
-                          content->pieces[p].cuts == typed.pieces[p].cuts;
-      const bool right = placed && is_complete(content->pieces[p]) &&
-                         nodes_.node_of(content->pieces[p]) == expected;
-      if (right || has_no_entries(program_, program_.classes[at(c)], typed, p)) continue;
-      const bool telling = placed || (there && has_odd(content->pieces[p]));
-      report(c, initial, p, expected, telling ? &content->pieces[p] : nullptr);
+      const bool telling = is_placed(content, typed, p) || (there && has_odd(content->pieces[p]));
+      report(c, initial, p, reference_.value_of(initial.pieces[p]),
+             telling ? &content->pieces[p] : nullptr);
     }
+  }
+
+  bool holds_all() {
+    return std::ranges::all_of(std::views::iota(0, static_cast<int>(program_.classes.size())),
+                               [&](int c) {
+                                 const DeviceClass& mine = program_.classes[at(c)];
+                                 return holds_all(c, mine.initial) && holds_all(c, mine.results);
+                               });
+  }
+
+  bool holds_all(int c, const std::vector<Initial>& buffers) {
+    return std::ranges::all_of(buffers, [&](const Initial& buffer) {
+      const Content typed = machine_.typed(buffer.buffer, {});
+      const auto right = [&](std::size_t p) { return holds(c, buffer, p, typed); };
+      return std::ranges::all_of(std::views::iota(std::size_t{0}, buffer.pieces.size()), right);
+    });
+  }
+
+  /// Whether a buffer of a class holds what the reference has for one of its tensors. `typed`: its
+  /// shape.
+  bool holds(int c, const Initial& buffer, std::size_t piece, const Content& typed) {
+    const StateRef& ref = buffer.pieces[piece];
+    if (ref.kind == StateRef::Kind::input || ref.kind == StateRef::Kind::zero) return true;
+    const Content* content = machine_.content_of(c, buffer.buffer);
+    const bool right = is_placed(content, typed, piece) && is_complete(content->pieces[piece]) &&
+                       nodes_.node_of(content->pieces[piece]) == reference_.value_of(ref);
+    return right || has_no_entries(program_, program_.classes[at(c)], typed, piece);
+  }
+
+  /// Whether the tensor is there, in the division that its buffer is to have.
+  static bool is_placed(const Content* content, const Content& typed, std::size_t piece) {
+    return content != nullptr && piece < content->pieces.size() && content->flat == typed.flat &&
+           content->pieces[piece].dims == typed.pieces[piece].dims &&
+           content->pieces[piece].cuts == typed.pieces[piece].cuts;
   }
 
   /// Whether something in it cannot be right, which says more than that it is not in its place.
@@ -139,6 +172,7 @@ class Check {
     } else {
       explained = explain(nodes_, machine_, program_, expected, *found);
       trace(c, initial.buffer, explained);
+      tell_past(c, initial.buffer, explained);
     }
     finding.tensor = reference_.name_of(ref);
     finding.ranks = program_.classes[at(c)].name;
@@ -162,6 +196,9 @@ class Check {
     for (auto link = explained.chain.rbegin(); link != explained.chain.rend(); ++link) {
       one.suspects.push_back({link->instruction, explained.scale, explained.missing});
     }
+    for (auto link = explained.past.rbegin(); link != explained.past.rend(); ++link) {
+      one.suspects.push_back({.instruction = link->instruction, .scale = {}, .missing = {}});
+    }
     one.finding = std::move(explained.finding);
   }
 
@@ -182,6 +219,24 @@ class Check {
       for (const Origin& nothing : machine_.beginnings_of_nothing()) lead_to(nothing, explained);
     }
     if (explained.ending) lead_to(Origin(*explained.ending), explained);
+  }
+
+  /// Of a sum that nothing completes: what made it, and the last that might have completed it.
+  void tell_past(int c, const BufferRef& buffer, Explained& explained) const {
+    if (explained.missing.empty()) return;
+    const SumPast past = machine_.past_of_sum(c, buffer, explained.missing);
+    if (past.maker == nullptr) return;
+    std::string& text = explained.finding.before;
+    text = "made by " + machine_.describe(*past.maker);
+    explained.past.push_back(*past.maker);
+    if (past.message != nullptr && past.message != past.maker) {
+      text += "; the last message that it went through is " + machine_.describe(*past.message);
+      explained.past.push_back(*past.message);
+    }
+    text += "; nothing before sums it over ";
+    for (const int axis : explained.missing) {
+      text += (axis == explained.missing.front() ? "" : ", ") + program_.axes[at(axis)].name;
+    }
   }
 
   void lead_to(const Origin& origin, Explained& explained) const {
@@ -272,7 +327,7 @@ std::string_view name_of(Condition condition) {
 
 Judged judge(const Program& program) { return Check(program).run(); }
 
-bool is_right(const Program& program) { return Check(program).is_right(); }
+bool is_right(const Program& program) { return Check(program, Tracing::off).is_right(); }
 
 Verdict check(const Program& program) { return judge(program).verdict; }
 

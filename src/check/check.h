@@ -37,6 +37,7 @@ struct CheckFinding {
   std::string found;
   std::string difference;
   std::vector<std::string> chain;  // instructions from where it shows to where it began
+  std::string before;  // of a sum that nothing completes: what made it, its last message
   std::string fix;
   bool masked = false;  // does not show in what is trained
 

@@ -21,8 +21,8 @@ bool contains(const std::vector<int>& values, int value) {
 /// of the piece.
 class Run {
  public:
-  Run(Nodes& nodes, Regions& regions, const KernelCall& call)
-      : nodes_(nodes), regions_(regions), call_(call), kernel_(*call.kernel) {
+  Run(Nodes& nodes, Regions& regions, Rows& rows, const KernelCall& call)
+      : nodes_(nodes), regions_(regions), rows_(rows), call_(call), kernel_(*call.kernel) {
     dims_.resize(kernel_.dims.size());
     for (std::size_t d = 0; d < dims_.size(); ++d) {
       if (kernel_.dims[d].name == kAnyDims) any_ = static_cast<int>(d);
@@ -88,7 +88,11 @@ class Run {
       }
       micro_batch_ = content.micro_batch;
     }
-    if (has_any(formal)) return bind_any(tensor, content.flat);
+    if (has_any(formal)) {
+      if (row_ == nullptr) row_ = &content;
+      piece_ = p;
+      return bind_any(tensor, content.flat);
+    }
     if (!content.flat.empty()) return trouble("a part of a row of elements is used as a tensor");
     if (formal.size() != tensor.dims.size()) return trouble("a tensor has another number of dims");
     for (std::size_t d = 0; d < formal.size(); ++d) {
@@ -282,7 +286,7 @@ class Run {
     for (const auto& [d, n] : numbers.all()) {
       if (!contains(result, d)) open(made, n, cuts_of(d), share);
     }
-    if (factors.sums_rows) open(made, -1, flat_, share);
+    if (factors.sums_rows) open(made, rows_.number_of(*row_, piece_), flat_, share);
     require_one_sum_each(share.open);
     std::ranges::sort(share.open);
     Item item{.node = made, .factor = Rational(1), .shares = {}, .parts = {}};
@@ -465,6 +469,7 @@ class Run {
 
   Nodes& nodes_;
   Regions& regions_;
+  Rows& rows_;
   const KernelCall& call_;
   const Kernel& kernel_;
   std::vector<Bound> dims_;
@@ -473,6 +478,8 @@ class Run {
   std::vector<int> any_dims_;
   std::vector<Splits> any_cuts_;
   Splits flat_;
+  const Content* row_ = nullptr;  // that "..." stands for, and which of its tensors
+  std::size_t piece_ = 0;
   std::int64_t micro_batch_ = -1;
   std::vector<Tensor> made_;
   std::vector<const Tensor*> values_;  // by tensor of the kernel: what went in, or was made
@@ -486,6 +493,15 @@ std::uint64_t hash_of(const Content& content) {
       mixed(hash_of(content.flat), static_cast<std::uint64_t>(content.micro_batch));
   for (const Tensor& t : content.pieces) hash = mixed(hash, hash_of(t));
   return hash;
+}
+
+int Rows::number_of(const Content& content, std::size_t piece) {
+  Row row{.shape = content, .piece = piece};
+  row.shape.micro_batch = -1;
+  for (Tensor& t : row.shape.pieces) t.items.clear();
+  auto found = std::ranges::find(rows_, row);
+  if (found == rows_.end()) found = rows_.insert(rows_.end(), std::move(row));
+  return -1 - static_cast<int>(found - rows_.begin());
 }
 
 bool same_shape(const Content& a, const Content& b) {
@@ -510,9 +526,9 @@ bool is_divided(const Content& content, int axis) {
 std::vector<Content> KernelValues::run(const KernelCall& call, const std::vector<Content>& inputs) {
   std::size_t pieces = 1;
   for (const Content& c : inputs) pieces = std::max(pieces, c.pieces.size());
-  std::vector<Content> out = Run(nodes_, regions_, call).run(inputs, 0);
+  std::vector<Content> out = Run(nodes_, regions_, rows_, call).run(inputs, 0);
   for (std::size_t p = 1; p < pieces; ++p) {
-    const std::vector<Content> one = Run(nodes_, regions_, call).run(inputs, p);
+    const std::vector<Content> one = Run(nodes_, regions_, rows_, call).run(inputs, p);
     for (std::size_t o = 0; o < out.size(); ++o) {
       const bool row = !call.kernel->tensors[at(call.kernel->inputs) + o].dims.empty();
       add_piece(row, one[o].pieces[0], out[o]);

@@ -22,6 +22,23 @@ struct Content {
 
 std::uint64_t hash_of(const Content& content);
 
+/// Tensors of rows whose elements were summed: how the row is made up and divided, and which of its
+/// tensors it was. Two devices that lay out a row differently have other parts of its sums. Numbers
+/// are below zero, and equal for equal rows.
+class Rows {
+ public:
+  struct Row {
+    Content shape;  // without values
+    std::size_t piece = 0;
+    friend bool operator==(const Row&, const Row&) = default;
+  };
+  int number_of(const Content& content, std::size_t piece);
+  const Row& at(int number) const { return rows_[static_cast<std::size_t>(-1 - number)]; }
+
+ private:
+  std::vector<Row> rows_;
+};
+
 /// Whether both are tensors of the same dims, divided alike.
 bool same_shape(const Content& a, const Content& b);
 
@@ -49,12 +66,14 @@ class KernelValues {
   std::vector<Content> run(const KernelCall& call, const std::vector<Content>& inputs);
 
   std::int64_t micro_batches() const { return micro_batches_; }
+  const Rows& rows() const { return rows_; }
 
  private:
   void add_piece(bool row, const Tensor& piece, Content& out) const;
 
   Nodes& nodes_;
   Regions& regions_;
+  Rows rows_;
   std::int64_t micro_batches_;
 };
 

@@ -23,8 +23,13 @@ bool sums_over_own(const Content& content) {
 
 }  // namespace
 
-Machine::Machine(const Program& program, Nodes& nodes, Regions& regions, KernelValues& kernels)
-    : program_(program), nodes_(nodes), regions_(regions), kernels_(kernels) {
+Machine::Machine(const Program& program, Nodes& nodes, Regions& regions, KernelValues& kernels,
+                 Tracing tracing)
+    : program_(program),
+      nodes_(nodes),
+      regions_(regions),
+      kernels_(kernels),
+      traces_(tracing == Tracing::on) {
   for (int c = 0; c < static_cast<int>(program.classes.size()); ++c) {
     const std::vector<Step>& body = program.classes[at(c)].body;
     for_each_written_instruction(program, body, [&](const Instruction& i) {
@@ -204,6 +209,7 @@ Machine::Numbered Machine::replaced(int c, const BufferRef& ref, Content all, co
 
 /// Once for equal contents of a buffer.
 void Machine::look_at(int c, const BufferRef& ref, const Numbered& value) {
+  if (!traces_) return;
   if (value.number >= 0 && !compared_.insert({ref.family, ref.piece, value.number}).second) return;
   compare_with_type(c, ref, value);
   note_scales(c, value);
@@ -321,14 +327,15 @@ void Machine::run_step(const ReferenceValues& reference) {
     for (const Initial& initial : program_.classes[at(c)].initial) bring(c, initial, reference);
     runners_[at(c)].next = 0;
   }
+  const auto goes_on = [&] { return traces_ || breached_ == 0; };
   bool moved = true;
-  while (moved) {
+  while (moved && goes_on()) {
     moved = false;
     for (int c = 0; c < classes; ++c) {
-      while (advance(c)) moved = true;
+      while (goes_on() && advance(c)) moved = true;
     }
   }
-  require_end();
+  if (goes_on()) require_end();
   ++step_;
 }
 
@@ -371,6 +378,7 @@ void Machine::stand_at(int c, const Instruction& i, const Arguments& a) {
 }
 
 void Machine::note_nodes(std::size_t before, int c, const Instruction& i, const Arguments& a) {
+  if (!traces_) return;
   for (std::size_t n = before; n < nodes_.size(); ++n) {
     origins_.try_emplace(
         static_cast<NodeId>(n),

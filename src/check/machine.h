@@ -42,9 +42,20 @@ struct Breach {
   bool follows = false;  // another breach is the cause
 };
 
+/// What happened to a sum of which parts are missing; null: nothing that is known.
+struct SumPast {
+  const Origin* maker = nullptr;    // what made it one of which parts are missing
+  const Origin* message = nullptr;  // the last collective or message that it went through
+};
+
+/// Whether it is noted where contents came from, for findings; without that a machine stops at the
+/// first breach.
+enum class Tracing : std::uint8_t { on, off };
+
 class Machine {
  public:
-  Machine(const Program& program, Nodes& nodes, Regions& regions, KernelValues& kernels);
+  Machine(const Program& program, Nodes& nodes, Regions& regions, KernelValues& kernels,
+          Tracing tracing);
 
   /// Puts the initial state in place.
   void begin(const ReferenceValues& reference);
@@ -76,6 +87,9 @@ class Machine {
   /// what the reference does not make and what has that scale. Null: it was there in the beginning.
   const Origin* beginning_of(int device_class, const BufferRef& ref,
                              const std::optional<Rational>& scale) const;
+  /// The past of the sum that makes the content of a buffer wrong, as it lacks the parts along the
+  /// axes.
+  SumPast past_of_sum(int device_class, const BufferRef& ref, const AxisList& axes) const;
   /// Where a value began to have a scale of its own, back from where it has this one; where a
   /// collective gave it that, what made the value. Null: it never has it.
   const Origin* beginning_of_scale(NodeId node, const Rational& factor) const;
@@ -186,6 +200,9 @@ class Machine {
   bool has_twin(int device_class, const Instruction& i) const;
   int suspicion(int input, const std::optional<Rational>& scale) const;
   int number_of(int device_class, const BufferRef& ref) const;
+  const Made* first_wrong(int device_class, const BufferRef& ref,
+                          const std::optional<Rational>& scale) const;
+  const Made* lacking_input(const Made& made, const AxisList& axes) const;
   const Origin* parting(int one, int other) const;
   bool is_foreign(const Content& content) const;
   void look_at(int c, const BufferRef& ref, const Numbered& value);
@@ -249,6 +266,9 @@ class Machine {
   void combine(const std::vector<int>& members, const Instruction& i, std::size_t input,
                std::vector<Content>& contents);
   void level_empty(const std::vector<int>& members, std::vector<Content>& contents) const;
+  bool is_over_nothing(int c, int axis, const Share& share) const;
+  void level_empty_sums(int axis, const std::vector<int>& members,
+                        const std::vector<std::size_t>& row, std::vector<Content>& contents) const;
   const Origin* deviation(const std::vector<Content>& contents) const;
   const Origin* odd_one(const std::vector<Content>& contents) const;
   const Origin* odd_scale(const Item& a, const Item& b) const;
@@ -279,6 +299,7 @@ class Machine {
   Nodes& nodes_;
   Regions& regions_;
   KernelValues& kernels_;
+  bool traces_ = true;
   std::vector<Runner> runners_;
   std::map<std::pair<int, int>, std::deque<Message>> messages_;  // from, to
   std::unordered_map<NodeId, Origin> origins_;

@@ -39,6 +39,20 @@ bool is_nothing(const Content& content) {
   return std::ranges::all_of(content.pieces, [](const Tensor& t) { return t.items.empty(); });
 }
 
+/// Whether some sum in it lacks the parts along all these axes.
+bool lacks(const Content& content, const AxisList& axes) {
+  const auto is_missing_in = [&](const Share& share) {
+    std::vector<int> missing;
+    add_missing_axes(share, -1, missing);
+    return std::ranges::all_of(
+        axes, [&](int a) { return std::ranges::find(missing, a) != missing.end(); });
+  };
+  return std::ranges::any_of(content.pieces, [&](const Tensor& t) {
+    return std::ranges::any_of(
+        t.items, [&](const Item& i) { return std::ranges::any_of(i.shares, is_missing_in); });
+  });
+}
+
 /// The scale that most of the other values have that are added up with it; none: there are none.
 std::optional<Rational> usual_scale(const Content& content, NodeId node) {
   std::vector<Rational> scales;
@@ -76,7 +90,7 @@ bool Machine::do_the_same(const Instruction& a, const Instruction& b) {
 }
 
 void Machine::note_making(int c, const Numbered& value) {
-  if (value.number < 0) return;
+  if (value.number < 0 || !traces_) return;
   if (at(value.number) >= makings_.size()) makings_.resize(at(value.number) + 1);
   Made& made = makings_[at(value.number)];
   if (made.there) return;
@@ -131,8 +145,9 @@ int Machine::suspicion(int input, const std::optional<Rational>& scale) const {
   return made->foreign ? 1 : 0;
 }
 
-const Origin* Machine::beginning_of(int device_class, const BufferRef& ref,
-                                    const std::optional<Rational>& scale) const {
+/// Back from what a buffer holds to the first that is wrong.
+const Machine::Made* Machine::first_wrong(int device_class, const BufferRef& ref,
+                                          const std::optional<Rational>& scale) const {
   const Made* made = making_of(number_of(device_class, ref));
   for (int way = 0; made != nullptr && way < kLongestWay; ++way) {
     const Made* best = nullptr;
@@ -149,7 +164,38 @@ const Origin* Machine::beginning_of(int device_class, const BufferRef& ref,
     if (best == nullptr) break;
     made = best;
   }
-  return made == nullptr || made->origin.instruction == nullptr ? nullptr : &made->origin;
+  return made == nullptr || made->origin.instruction == nullptr ? nullptr : made;
+}
+
+const Origin* Machine::beginning_of(int device_class, const BufferRef& ref,
+                                    const std::optional<Rational>& scale) const {
+  const Made* made = first_wrong(device_class, ref, scale);
+  return made == nullptr ? nullptr : &made->origin;
+}
+
+/// Of what a content was made from, what was made last of that which lacks these parts; null: none.
+const Machine::Made* Machine::lacking_input(const Made& made, const AxisList& axes) const {
+  const Made* last = nullptr;
+  for (const int input : made.inputs) {
+    const Made* one = making_of(input);
+    if (one == nullptr || one == &made || one->origin.instruction == nullptr) continue;
+    const bool later = last == nullptr || one->origin.time > last->origin.time;
+    if (later && lacks(*one->content, axes)) last = one;
+  }
+  return last;
+}
+
+SumPast Machine::past_of_sum(int device_class, const BufferRef& ref, const AxisList& axes) const {
+  SumPast past;
+  const Made* made = first_wrong(device_class, ref, std::nullopt);
+  if (made != nullptr && !lacks(*made->content, axes)) made = lacking_input(*made, axes);
+  for (int way = 0; made != nullptr && way < kLongestWay; ++way) {
+    past.maker = &made->origin;
+    const bool moved = is_collective(made->origin.instruction->kind);
+    if (moved && past.message == nullptr) past.message = &made->origin;
+    made = lacking_input(*made, axes);
+  }
+  return past;
 }
 
 /// The number of what a buffer holds; -1: nothing.

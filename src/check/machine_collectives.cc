@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "check/empty.h"
 #include "check/machine.h"
 #include "units/at.h"
 #include "units/error.h"
@@ -214,33 +213,8 @@ void Machine::combine(const std::vector<int>& members, const Instruction& i, std
   }
 }
 
-/// What a class has no entries of is the same as what one that has some holds there.
-void Machine::level_empty(const std::vector<int>& members, std::vector<Content>& contents) const {
-  for (std::size_t p = 0; p < contents[0].pieces.size(); ++p) {
-    const auto is_empty = [&](std::size_t m) {
-      return p < contents[m].pieces.size() &&
-             has_no_entries(program_, program_.classes[at(members[m])], contents[m], p);
-    };
-    std::vector<std::size_t> empty;
-    const Content* full = nullptr;
-    for (std::size_t m = 0; m < contents.size(); ++m) {
-      if (is_empty(m)) {
-        empty.push_back(m);
-      } else if (full == nullptr) {
-        full = &contents[m];
-      }
-    }
-    for (std::size_t m : empty) {
-      if (full != nullptr && same_shape(*full, contents[m])) {
-        contents[m].pieces[p] = full->pieces[p];
-        contents[m].micro_batch = full->micro_batch;
-      }
-    }
-  }
-}
-
 /// Puts classes that differ along one axis only together, where all of them hold the same: what is
-/// left stands for whole rows of devices along it. False: some differ, and nothing was done.
+/// left stands for whole rows of devices along it. False: some differ, and nothing is put together.
 bool Machine::merge_along(int axis, const std::vector<int>& members, const Instruction& i,
                           std::vector<Content>& contents, std::vector<std::size_t>& left) {
   if (!i.among.empty()) return false;
@@ -252,6 +226,7 @@ bool Machine::merge_along(int axis, const std::vector<int>& members, const Instr
   }
   std::vector<std::size_t> first;
   for (const auto& [box, row] : rows) {
+    level_empty_sums(axis, members, row, contents);
     std::int64_t devices = 0;
     for (std::size_t m : row) {
       devices += coordinates(members[m], axis, i);
@@ -394,7 +369,7 @@ void Machine::blame(const std::vector<Content>& contents, const Origin* origin) 
 /// A sum of what several classes hold, one class at a time.
 void Machine::reduce_across(const std::vector<int>& members, const Instruction& i,
                             std::size_t input, std::vector<Content>& contents) {
-  const Origin* cause = deviation(contents);
+  const Origin* cause = traces_ ? deviation(contents) : nullptr;
   if (cause == nullptr) cause = writer_of_least(members, input, contents);
   if (i.kind != InstructionKind::all_reduce || i.op != Combine::sum) {
     for (std::size_t m = 0; m < members.size(); ++m) {

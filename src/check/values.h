@@ -53,7 +53,7 @@ struct Node {
 /// A sum that is complete only over some parts: cuts of the dims it runs over.
 struct OpenSum {
   NodeId node = 0;  // where the sum stands
-  int dim = 0;      // its number there; -1: a row of elements
+  int dim = 0;      // its number there; below 0: a row of elements (`Rows`)
   Splits cuts;
 
   friend auto operator<=>(const OpenSum&, const OpenSum&) = default;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
+#include <utility>
 
 #include "lower/lower.h"
 #include "lower/mesh.h"
@@ -118,6 +120,17 @@ class Extents {
     for (const DeviceClass& c : program_.classes) join_body(c.body);
   }
 
+  /// Where a code compares positions with each other, the first entry may see nothing but itself: no
+  /// part may be that entry alone.
+  void lengthen_compared() {
+    for (const auto& [dim, parts] : placed_) {
+      const int mine = root(dim);
+      const auto is_mine = [&](int d) { return root(d) == mine; };
+      if (std::ranges::none_of(compared_, is_mine)) continue;
+      least_[at(mine)] = std::lcm(least_[at(mine)], checked_multiply(2, parts, "parts of a dim"));
+    }
+  }
+
   void read_divisions() {
     const auto read = [&](const DividedDim& d) {
       std::int64_t& least = least_[at(root(d.dim))];
@@ -161,15 +174,33 @@ class Extents {
       const BufferType& type = program_.families[at(refs[t].family)].type;
       const PieceType& piece = type.pieces[refs[t].piece < 0 ? 0 : at(refs[t].piece)];
       const std::vector<int>& dims = kernel.tensors[t].dims;
-      if (dims.size() != piece.dims.size()) continue;
-      for (std::size_t d = 0; d < dims.size(); ++d) {
-        if (kernel.dims[at(dims[d])].name == kAnyDims) continue;
-        unite(bound[at(dims[d])], piece.dims[d].dim);
-        bound[at(dims[d])] = piece.dims[d].dim;
-      }
+      if (dims.size() == piece.dims.size()) bind(kernel, dims, piece, bound);
     }
     for (std::size_t d = 0; d < bound.size(); ++d) {
       if (kernel.dims[d].like >= 0) unite(bound[at(kernel.dims[d].like)], bound[d]);
+    }
+    note_compared(kernel, bound);
+  }
+
+  void bind(const Kernel& kernel, const std::vector<int>& dims, const PieceType& piece,
+            std::vector<int>& bound) {
+    const std::vector<int> positions = positions_of(kernel);
+    for (std::size_t d = 0; d < dims.size(); ++d) {
+      if (kernel.dims[at(dims[d])].name == kAnyDims) continue;
+      const auto& [dim, by, shift] = piece.dims[d];
+      unite(bound[at(dims[d])], dim);
+      bound[at(dims[d])] = dim;
+      const bool placed = std::ranges::find(positions, dims[d]) != positions.end();
+      if (placed) placed_.emplace(dim, parts_of(by));
+    }
+  }
+
+  void note_compared(const Kernel& kernel, const std::vector<int>& bound) {
+    for (const Statement& s : kernel.statements) {
+      if (s.positions.size() < 2) continue;
+      for (const int d : s.positions) {
+        if (bound[at(d)] >= 0) compared_.insert(bound[at(d)]);
+      }
     }
   }
 
@@ -191,6 +222,8 @@ class Extents {
   const Program& program_;
   std::vector<int> parent_;
   std::vector<std::int64_t> least_;
+  std::set<std::pair<int, std::int64_t>> placed_;  // dims that positions are taken of, their parts
+  std::set<int> compared_;                         // dims of positions that one function takes both
 };
 
 }  // namespace
@@ -213,6 +246,7 @@ Program with_short_dims(Program program) {
   Extents extents(program);
   extents.join_kernels();
   extents.read_divisions();
+  extents.lengthen_compared();
   std::vector<LogicalDim> dims = program.dims;
   for (std::size_t d = 0; d < dims.size(); ++d) {
     dims[d].extent = extents.extent_of(static_cast<int>(d));

@@ -74,6 +74,7 @@ Json verdict_object(const Verdict& verdict) {
                         {"found", f.found},
                         {"difference", f.difference},
                         {"chain", f.chain},
+                        {"before", f.before},
                         {"fix", f.fix},
                         {"masked", f.masked}});
   }
@@ -111,6 +112,7 @@ std::string finding_text(const CheckFinding& f, const TextStyle& style) {
   add_line(text, style, "what", f.difference);
   add_line(text, style, "where", f.at);
   if (!f.chain.empty() && f.chain.front() != f.at) add_line(text, style, "shows", f.chain.front());
+  add_line(text, style, "before", f.before);
   add_line(text, style, "devices", f.ranks);
   add_line(text, style, "required", f.expected);
   add_line(text, style, "found", f.found);

@@ -87,6 +87,28 @@ INSTANTIATE_TEST_SUITE_P(
                       Broken{"drop_position(random, axis=tp)", Condition::input_integrity},
                       Broken{"drop_wait(wait, stream=communication)", Condition::order}));
 
+// A sum that nothing completes is found where it is used; what made it and the last message that it
+// went through are told.
+TEST(CheckTest, ThePastOfAnIncompleteSumIsTold) {
+  Job job = load({"gpt2", "dp=2:ddp tp=2:tp+sp"});
+  job.clips_by_global_norm = false;
+  const Program program = lower_small(job);
+  const auto before = [&](const std::string& fault) {
+    const Verdict verdict = check(with_faults(program, {fault_from(fault)}));
+    return verdict.findings.empty() ? std::string() : verdict.findings.front().before;
+  };
+  const std::string grouped = before("regroup(all_reduce, phase=reduce, to=dp, nth=1)");
+  EXPECT_TRUE(grouped.starts_with("made by compute ")) << grouped;
+  EXPECT_NE(grouped.find("the last message that it went through is all_reduce gradients over dp "),
+            std::string::npos)
+      << grouped;
+  EXPECT_TRUE(grouped.ends_with("; nothing before sums it over tp")) << grouped;
+  const std::string deleted = before("delete(all_reduce, phase=reduce, nth=1)");
+  EXPECT_TRUE(deleted.starts_with("made by compute ")) << deleted;
+  EXPECT_EQ(deleted.find("message"), std::string::npos) << deleted;
+  EXPECT_NE(deleted.find("; nothing before sums it over "), std::string::npos) << deleted;
+}
+
 // Names of parameters have "{}" in the place of the layer's number.
 TEST(CheckTest, FindingsNameTheLayer) {
   for (const std::string fault :

@@ -68,22 +68,43 @@ TEST(EmptyTest, OfClosedPartsItSaysNo) {
   EXPECT_FALSE(has_no_entries(mesh(), device({{2}, {}}), shape, 0));
 }
 
-// An update left out on the last of three devices: both judges agree, whether it has a part or not.
-TEST(EmptyTest, AnUpdateOfNothingMayBeLeftOut) {
-  const Program program = lower_small(load({"gpt2", "dp=3[3,2,1]:zero1"}));
+/// How many faults of a kind on one device leave the program equal, and how many do not; both judges
+/// agree on each.
+std::pair<int, int> equal_and_wrong(const Program& program, const std::string& fault) {
   int equal = 0;
   int wrong = 0;
-  for (const FaultMatch& match : list_matches(program, fault_from("skip_update(update, rank=2)"))) {
-    (void)match;
-    const Fault fault =
-        fault_from("skip_update(update, rank=2, nth=" + std::to_string(equal + wrong + 1) + ")");
-    const Program mutant = with_faults(program, {fault});
+  const std::size_t matches = list_matches(program, fault_from(fault + ")")).size();
+  for (std::size_t n = 1; n <= matches; ++n) {
+    const Fault one = fault_from(fault + ", nth=" + std::to_string(n) + ")");
+    const Program mutant = with_faults(program, {one});
     const bool is_equal = verify(mutant).equal;
-    EXPECT_EQ(check(mutant).equivalent, is_equal) << fault.text;
+    EXPECT_EQ(check(mutant).equivalent, is_equal) << one.text;
     ++(is_equal ? equal : wrong);
   }
-  EXPECT_GE(equal, 1);
-  EXPECT_GE(wrong, 1);
+  return {equal, wrong};
+}
+
+// On the last of three devices, which has a part of some tensors of its row only: an update left
+// out, or a square with another scale.
+TEST(EmptyTest, WhatIsDoneToNothingDoesNotMatter) {
+  const Program program = lower_small(load({"gpt2", "dp=3[3,2,1]:zero1"}));
+  for (const std::string fault :
+       {"skip_update(update, rank=2", "rescale(norm, by=2, rank=2", "delete(norm, rank=2"}) {
+    const auto [equal, wrong] = equal_and_wrong(program, fault);
+    EXPECT_GE(equal, 1) << fault;
+    EXPECT_GE(wrong, 1) << fault;
+  }
+}
+
+// A sum over the elements of a row is one over the device's part of it, which begins elsewhere where
+// the row is put together in another order.
+TEST(EmptyTest, RowsInAnotherOrderAreOtherRows) {
+  Rows rows;
+  const Content one = content({{{}}, {{}, {}}}, {{.axis = 1}});
+  const Content other = content({{{}, {}}, {{}}}, {{.axis = 1}});
+  EXPECT_EQ(rows.number_of(one, 0), rows.number_of(one, 0));
+  EXPECT_NE(rows.number_of(one, 0), rows.number_of(one, 1));
+  EXPECT_NE(rows.number_of(one, 0), rows.number_of(other, 1));
 }
 
 }  // namespace

@@ -1,0 +1,113 @@
+// What a class has no entries of in a collective (docs/theory.md §6.5): it is whatever the others
+// hold there, and its share of a sum over nothing is zero.
+#include <algorithm>
+#include <iterator>
+
+#include "check/empty.h"
+#include "check/machine.h"
+#include "units/at.h"
+
+namespace placet {
+namespace {
+
+/// Takes shares out of a content.
+template <class Which>
+void drop_shares(Content& content, Which which) {
+  for (Tensor& tensor : content.pieces) {
+    std::vector<Item> left;
+    for (Item& item : tensor.items) {
+      const bool complete = item.complete();
+      std::erase_if(item.shares, which);
+      if (complete || !item.shares.empty()) left.push_back(std::move(item));
+    }
+    tensor.items = std::move(left);
+  }
+}
+
+bool has_share(const Tensor& tensor, NodeId node, const Share& like) {
+  return std::ranges::any_of(tensor.items, [&](const Item& item) {
+    return item.node == node && std::ranges::any_of(item.shares, [&](const Share& s) {
+             return s.of == like.of && s.open == like.open;
+           });
+  });
+}
+
+/// Adds those shares of another tensor that this one has not.
+template <class Which>
+void add_shares(Tensor& tensor, const Tensor& other, Which which) {
+  for (const Item& item : other.items) {
+    for (const Share& share : item.shares) {
+      if (!which(share) || has_share(tensor, item.node, share)) continue;
+      Tensor more{.dims = tensor.dims, .cuts = tensor.cuts, .items = {item}};
+      more.items[0].shares = {share};
+      add_to(tensor, more);
+    }
+  }
+}
+
+template <class Which>
+void add_shares(Content& content, const Content& other, Which which) {
+  for (std::size_t p = 0; p < other.pieces.size(); ++p) {
+    add_shares(content.pieces[p], other.pieces[p], which);
+  }
+}
+
+}  // namespace
+
+/// What a class has no entries of is the same as what one that has some holds there.
+void Machine::level_empty(const std::vector<int>& members, std::vector<Content>& contents) const {
+  for (std::size_t p = 0; p < contents[0].pieces.size(); ++p) {
+    const auto is_empty = [&](std::size_t m) {
+      return p < contents[m].pieces.size() &&
+             has_no_entries(program_, program_.classes[at(members[m])], contents[m], p);
+    };
+    std::vector<std::size_t> empty;
+    const Content* full = nullptr;
+    for (std::size_t m = 0; m < contents.size(); ++m) {
+      if (is_empty(m)) {
+        empty.push_back(m);
+      } else if (full == nullptr) {
+        full = &contents[m];
+      }
+    }
+    for (std::size_t m : empty) {
+      if (full != nullptr && same_shape(*full, contents[m])) {
+        contents[m].pieces[p] = full->pieces[p];
+        contents[m].micro_batch = full->micro_batch;
+      }
+    }
+  }
+}
+
+/// Whether the share is a sum over a part of a row, divided by the axis, that is empty on all devices
+/// of a class.
+bool Machine::is_over_nothing(int c, int axis, const Share& share) const {
+  return std::ranges::any_of(share.open, [&](const OpenSum& o) {
+    if (o.dim >= 0 || !is_divided(o.cuts, axis)) return false;
+    const Rows::Row& row = kernels_.rows().at(o.dim);
+    return row.shape.flat == o.cuts &&
+           has_no_entries(program_, program_.classes[at(c)], row.shape, row.piece);
+  });
+}
+
+/// A share over nothing is zero, whatever is said of it: among classes that differ along an axis
+/// only, it is put as one has it that has entries there, else as the first has it.
+void Machine::level_empty_sums(int axis, const std::vector<int>& members,
+                               const std::vector<std::size_t>& row,
+                               std::vector<Content>& contents) const {
+  std::vector<Content> before;
+  std::vector<Content> known;
+  for (const std::size_t m : row) {
+    if (!same_shape(contents[m], contents[row[0]])) return;
+    before.push_back(contents[m]);
+    drop_shares(contents[m], [&](const Share& s) { return is_over_nothing(members[m], axis, s); });
+    known.push_back(contents[m]);
+  }
+  known.insert(known.end(), before.begin(), before.end());
+  for (const std::size_t m : row) {
+    const auto is_mine = [&](const Share& s) { return is_over_nothing(members[m], axis, s); };
+    for (const Content& other : known) add_shares(contents[m], other, is_mine);
+  }
+}
+
+}  // namespace placet

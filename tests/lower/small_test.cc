@@ -1,0 +1,34 @@
+// Small programs of the same shape as large ones.
+#include "lower/small.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "lower/catalogue_jobs.h"
+
+namespace placet::testing {
+namespace {
+
+std::int64_t extent_of(const Program& program, const std::string& dim) {
+  const auto found = std::ranges::find(program.dims, dim, &LogicalDim::name);
+  return found == program.dims.end() ? 0 : found->extent;
+}
+
+// A causal attention sees the first token alone from the first token: each of two parts has two.
+TEST(SmallTest, NoPartIsTheFirstTokenAlone) {
+  const Program gathered = lower_small(load({"llama-3.1-8b", "dp=2:zero1 cp=2:gather+zero1"}));
+  EXPECT_EQ(extent_of(gathered, "token"), 4);
+  const Program exchanged = lower_small(load({"qwen2.5-7b", "dp=2:zero1 cp=2:heads+zero1"}));
+  EXPECT_EQ(extent_of(exchanged, "token"), 4);
+}
+
+// Where attention has all tokens, two are enough, and other dims have one entry in each part.
+TEST(SmallTest, OtherDimsAreAsShortAsTheirDivisionsAllow) {
+  const Program program = lower_small(load({"llama-3.1-8b", "dp=2:zero1 tp=2:tp"}));
+  EXPECT_EQ(extent_of(program, "token"), 2);
+  EXPECT_EQ(extent_of(program, "ffn"), 2);
+}
+
+}  // namespace
+}  // namespace placet::testing
