@@ -4,6 +4,7 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <memory>
 #include <ranges>
 #include <set>
 
@@ -44,14 +45,64 @@ struct Found {
   std::vector<Suspect> suspects;
 };
 
+/// What the buffers of a machine hold after a step, beside the reference.
+class Comparison {
+ public:
+  Comparison(const Program& program, Nodes& nodes, Machine& machine,
+             const ReferenceValues& reference)
+      : program_(program), nodes_(nodes), machine_(machine), reference_(reference) {}
+
+  bool holds_all() {
+    for (int c = 0; c < static_cast<int>(program_.classes.size()); ++c) {
+      const DeviceClass& mine = program_.classes[at(c)];
+      const auto right = [&](const Initial& buffer) { return holds(c, buffer); };
+      if (!std::ranges::all_of(mine.initial, right)) return false;
+      if (!std::ranges::all_of(mine.results, right)) return false;
+    }
+    return true;
+  }
+
+  bool holds(int c, const Initial& buffer) {
+    const Content typed = machine_.typed(buffer.buffer, {});
+    for (std::size_t p = 0; p < buffer.pieces.size(); ++p) {
+      if (!holds(c, buffer, p, typed)) return false;
+    }
+    return true;
+  }
+
+  /// Whether a buffer of a class holds what the reference has for one of its tensors. `typed`: its
+  /// shape.
+  bool holds(int c, const Initial& buffer, std::size_t piece, const Content& typed) {
+    const StateRef& ref = buffer.pieces[piece];
+    if (ref.kind == StateRef::Kind::input || ref.kind == StateRef::Kind::zero) return true;
+    const Content* content = machine_.content_of(c, buffer.buffer);
+    const bool right = is_placed(content, typed, piece) && is_complete(content->pieces[piece]) &&
+                       nodes_.node_of(content->pieces[piece]) == reference_.value_of(ref);
+    return right || has_no_entries(program_, program_.classes[at(c)], typed, piece);
+  }
+
+  /// Whether the tensor is there, in the division that its buffer is to have.
+  static bool is_placed(const Content* content, const Content& typed, std::size_t piece) {
+    return content != nullptr && piece < content->pieces.size() && content->flat == typed.flat &&
+           content->pieces[piece].dims == typed.pieces[piece].dims &&
+           content->pieces[piece].cuts == typed.pieces[piece].cuts;
+  }
+
+ private:
+  const Program& program_;
+  Nodes& nodes_;
+  Machine& machine_;
+  const ReferenceValues& reference_;
+};
+
 class Check {
  public:
-  explicit Check(const Program& program, Tracing tracing = Tracing::on)
+  explicit Check(const Program& program)
       : program_(program),
         regions_(program),
         kernels_(nodes_, regions_, program.axes.back().degree),
         reference_(program, nodes_, kernels_),
-        machine_(program, nodes_, regions_, kernels_, tracing) {}
+        machine_(program, nodes_, regions_, kernels_, Tracing::on) {}
 
   Judged run() {
     verdict_.devices = 1;
@@ -72,17 +123,6 @@ class Check {
     return {.verdict = std::move(verdict_), .suspects = std::move(suspects_)};
   }
 
-  /// Ends at the first thing that is wrong.
-  bool is_right() {
-    machine_.begin(reference_);
-    for (int step = 0; step < kSteps; ++step) {
-      reference_.advance();
-      machine_.run_step(reference_);
-      if (!machine_.breaches().empty() || !holds_all()) return false;
-    }
-    return find_races(program_).empty() && find_misfits(program_).empty();
-  }
-
  private:
   /// Both, or up to the first that ends wrong.
   void run_steps() {
@@ -94,6 +134,8 @@ class Check {
       compare();
     }
   }
+
+  Comparison comparison() { return {program_, nodes_, machine_, reference_}; }
 
   void compare() {
     for (int c = 0; c < static_cast<int>(program_.classes.size()); ++c) {
@@ -107,47 +149,14 @@ class Check {
   void compare(int c, const Initial& initial) {
     const Content typed = machine_.typed(initial.buffer, {});
     for (std::size_t p = 0; p < initial.pieces.size(); ++p) {
-      if (holds(c, initial, p, typed)) continue;
+      if (comparison().holds(c, initial, p, typed)) continue;
       const Content* content = machine_.content_of(c, initial.buffer);
       const bool there = content != nullptr && p < content->pieces.size();
-      const bool telling = is_placed(content, typed, p) || (there && has_odd(content->pieces[p]));
+      const bool telling =
+          Comparison::is_placed(content, typed, p) || (there && has_odd(content->pieces[p]));
       report(c, initial, p, reference_.value_of(initial.pieces[p]),
              telling ? &content->pieces[p] : nullptr);
     }
-  }
-
-  bool holds_all() {
-    return std::ranges::all_of(std::views::iota(0, static_cast<int>(program_.classes.size())),
-                               [&](int c) {
-                                 const DeviceClass& mine = program_.classes[at(c)];
-                                 return holds_all(c, mine.initial) && holds_all(c, mine.results);
-                               });
-  }
-
-  bool holds_all(int c, const std::vector<Initial>& buffers) {
-    return std::ranges::all_of(buffers, [&](const Initial& buffer) {
-      const Content typed = machine_.typed(buffer.buffer, {});
-      const auto right = [&](std::size_t p) { return holds(c, buffer, p, typed); };
-      return std::ranges::all_of(std::views::iota(std::size_t{0}, buffer.pieces.size()), right);
-    });
-  }
-
-  /// Whether a buffer of a class holds what the reference has for one of its tensors. `typed`: its
-  /// shape.
-  bool holds(int c, const Initial& buffer, std::size_t piece, const Content& typed) {
-    const StateRef& ref = buffer.pieces[piece];
-    if (ref.kind == StateRef::Kind::input || ref.kind == StateRef::Kind::zero) return true;
-    const Content* content = machine_.content_of(c, buffer.buffer);
-    const bool right = is_placed(content, typed, piece) && is_complete(content->pieces[piece]) &&
-                       nodes_.node_of(content->pieces[piece]) == reference_.value_of(ref);
-    return right || has_no_entries(program_, program_.classes[at(c)], typed, piece);
-  }
-
-  /// Whether the tensor is there, in the division that its buffer is to have.
-  static bool is_placed(const Content* content, const Content& typed, std::size_t piece) {
-    return content != nullptr && piece < content->pieces.size() && content->flat == typed.flat &&
-           content->pieces[piece].dims == typed.pieces[piece].dims &&
-           content->pieces[piece].cuts == typed.pieces[piece].cuts;
   }
 
   /// Whether something in it cannot be right, which says more than that it is not in its place.
@@ -193,11 +202,11 @@ class Check {
     one.standing = explained.follows || machine_.is_stuck() ? Standing::follows : Standing::cause;
     one.time = explained.chain.empty() ? kNever : explained.chain.back().time;
     // From where it began to where it shows.
-    for (auto link = explained.chain.rbegin(); link != explained.chain.rend(); ++link) {
-      one.suspects.push_back({link->instruction, explained.scale, explained.missing});
+    for (const Origin& link : std::views::reverse(explained.chain)) {
+      one.suspects.push_back({link.instruction, explained.scale, explained.missing});
     }
-    for (auto link = explained.past.rbegin(); link != explained.past.rend(); ++link) {
-      one.suspects.push_back({.instruction = link->instruction, .scale = {}, .missing = {}});
+    for (const Origin& link : std::views::reverse(explained.past)) {
+      one.suspects.push_back({.instruction = link.instruction, .scale = {}, .missing = {}});
     }
     one.finding = std::move(explained.finding);
   }
@@ -327,7 +336,38 @@ std::string_view name_of(Condition condition) {
 
 Judged judge(const Program& program) { return Check(program).run(); }
 
-bool is_right(const Program& program) { return Check(program, Tracing::off).is_right(); }
+/// What the reference computes before the first step and after each.
+struct Judge::Ground {
+  explicit Ground(const Program& program)
+      : regions(program), kernels(nodes, regions, program.axes.back().degree) {
+    ReferenceValues reference(program, nodes, kernels);
+    states.push_back(reference);
+    for (int step = 0; step < kSteps; ++step) {
+      reference.advance();
+      states.push_back(reference);
+    }
+  }
+
+  Nodes nodes;
+  Regions regions;
+  KernelValues kernels;
+  std::vector<ReferenceValues> states;
+};
+
+Judge::Judge(const Program& program) : ground_(std::make_unique<Ground>(program)) {}
+Judge::~Judge() = default;
+
+bool Judge::is_right(const Program& program) {
+  Machine machine(program, ground_->nodes, ground_->regions, ground_->kernels, Tracing::off);
+  machine.begin(ground_->states[0]);
+  for (int step = 1; step <= kSteps; ++step) {
+    const ReferenceValues& reference = ground_->states[at(step)];
+    machine.run_step(reference);
+    if (!machine.breaches().empty()) return false;
+    if (!Comparison(program, ground_->nodes, machine, reference).holds_all()) return false;
+  }
+  return find_races(program).empty() && find_misfits(program).empty();
+}
 
 Verdict check(const Program& program) { return judge(program).verdict; }
 

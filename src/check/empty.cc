@@ -91,16 +91,21 @@ class Entries {
       if (!tells[axis]) continue;
       const std::vector<std::int64_t> all = coordinates(axis);
       if (devices.size() * all.size() > kMostDevices) return {};
-      std::vector<ProgramCoordinates> more;
-      for (const ProgramCoordinates& device : devices) {
-        for (const std::int64_t c : all) {
-          more.push_back(device);
-          more.back()[axis] = c;
-        }
-      }
-      devices = std::move(more);
+      devices = at_each(devices, axis, all);
     }
     return devices;
+  }
+
+  /// Each device at each of the coordinates along an axis.
+  static std::vector<ProgramCoordinates> at_each(const std::vector<ProgramCoordinates>& devices,
+                                                 std::size_t axis,
+                                                 const std::vector<std::int64_t>& coordinates) {
+    std::vector<ProgramCoordinates> out;
+    out.reserve(devices.size() * coordinates.size());
+    for (const ProgramCoordinates& device : devices) {
+      for (const std::int64_t c : coordinates) out.emplace_back(device)[axis] = c;
+    }
+    return out;
   }
 
   Part part(std::int64_t length, const Splits& cuts, ProgramCoordinates device) const {

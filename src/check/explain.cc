@@ -144,42 +144,64 @@ class Difference {
     return out;
   }
 
+  using Summand = std::pair<NodeId, Rational>;
+
+  static std::vector<NodeId> nodes_of(const std::vector<Summand>& summands) {
+    std::vector<NodeId> out(summands.size());
+    std::ranges::transform(summands, out.begin(), &Summand::first);
+    return out;
+  }
+
   void sums(NodeId expected, NodeId found) {
     auto e = summands(expected);
     auto f = summands(found);
+    if (differ_in_scale(expected, e, f)) return;
+    const auto g = e;
+    std::erase_if(e, [&](const Summand& x) { return std::ranges::find(f, x) != f.end(); });
+    std::erase_if(f, [&](const Summand& x) { return std::ranges::find(g, x) != g.end(); });
+    if (e.size() == 1 && f.size() == 1 && differ_in_scale_and_limit(expected, e[0], f[0])) return;
+    if (!e.empty() && !f.empty()) {
+      const auto [expected_one, found_one] = most_alike(nodes_of(e), nodes_of(f));
+      return compare(expected_one, found_one);
+    }
+    differ_in_terms(expected, found, e, f);
+  }
+
+  /// Whether some summand is there with another factor.
+  bool differ_in_scale(NodeId expected, const std::vector<Summand>& e,
+                       const std::vector<Summand>& f) {
     for (const auto& [node, factor] : e) {
-      const auto same = std::ranges::find(f, node, &std::pair<NodeId, Rational>::first);
+      const auto same = std::ranges::find(f, node, &Summand::first);
       if (same == f.end() || same->second == factor) continue;
       if (const Origin* origin = machine_.scaled_at(node, same->second)) {
         if (const Origin* first = machine_.first_of(node)) lead_to(*first);
         point_at(*origin);
         settle(node, same->second);
       }
-      return scale(expected, same->second / factor);
+      scale(expected, same->second / factor);
+      return true;
     }
-    std::erase_if(e, [&](const auto& x) { return std::ranges::find(f, x) != f.end(); });
-    auto g = summands(expected);
-    std::erase_if(f, [&](const auto& x) { return std::ranges::find(g, x) != g.end(); });
-    if (e.size() == 1 && f.size() == 1 && e[0].second != f[0].second &&
-        differ_in_limit(e[0].first, f[0].first)) {
-      for (const NodeOperand& o : nodes_.at(f[0].first).operands) {
-        if (!is_limit(o.node)) settle(o.node, f[0].second / e[0].second);
-      }
-      return scale(expected, f[0].second / e[0].second);
+    return false;
+  }
+
+  /// Whether two summands are one but for their factors and the limit of all gradients.
+  bool differ_in_scale_and_limit(NodeId expected, const Summand& e, const Summand& f) {
+    if (e.second == f.second || !differ_in_limit(e.first, f.first)) return false;
+    for (const NodeOperand& o : nodes_.at(f.first).operands) {
+      if (!is_limit(o.node)) settle(o.node, f.second / e.second);
     }
-    if (!e.empty() && !f.empty()) {
-      std::vector<NodeId> mine;
-      std::vector<NodeId> theirs;
-      for (const auto& [node, factor] : e) mine.push_back(node);
-      for (const auto& [node, factor] : f) theirs.push_back(node);
-      const auto [expected_one, found_one] = most_alike(mine, theirs);
-      return compare(expected_one, found_one);
-    }
+    scale(expected, f.second / e.second);
+    return true;
+  }
+
+  /// Terms that one sum has and the other has not: `e` of what is expected, `f` of what is found.
+  void differ_in_terms(NodeId expected, NodeId found, const std::vector<Summand>& e,
+                       const std::vector<Summand>& f) {
     // What the reference never makes has a beginning of its own.
     const bool known = f.empty() || machine_.origin_of(f[0].first) == nullptr;
     if (known) {
       out_.kind = Explained::Kind::terms;
-      for (const auto& [node, factor] : summands(found)) out_.terms.push_back(node);
+      out_.terms = nodes_of(summands(found));
       std::ranges::sort(out_.terms);
     }
     if (!e.empty()) {
@@ -210,21 +232,32 @@ class Difference {
     }
     std::map<int, std::string> found;  // by how many axes they are
     for (unsigned chosen = 1; chosen < 1U << axes.size(); ++chosen) {
-      const int count = std::popcount(chosen);
-      Rational product(1);
-      std::string names;
-      for (std::size_t a = 0; a < axes.size(); ++a) {
-        if ((chosen >> a & 1U) == 0) continue;
-        product = product * Rational(axes[a]->degree);
-        names += (names.empty() ? "" : "*") + axes[a]->name;
-      }
-      if (by != product && by * product != Rational(1)) continue;
-      if (by != product) names = count > 1 ? "1/(" + names + ")" : "1/" + names;
-      found[count] += (found[count].empty() ? "" : " or ") + names;
+      const std::string names = product_named(axes, chosen, by);
+      if (!names.empty()) add_alternative(found[std::popcount(chosen)], names);
     }
     std::string text;
-    for (const auto& [count, names] : found) text += (text.empty() ? "" : " or ") + names;
+    for (const auto& [count, names] : found) add_alternative(text, names);
     return text;
+  }
+
+  static void add_alternative(std::string& text, const std::string& more) {
+    if (!text.empty()) text += " or ";
+    text += more;
+  }
+
+  /// The chosen axes as a product, "dp*tp", or one over it, if that is the factor; else empty.
+  static std::string product_named(const std::vector<const ProgramAxis*>& axes, unsigned chosen,
+                                   const Rational& by) {
+    Rational product(1);
+    std::string names;
+    for (std::size_t a = 0; a < axes.size(); ++a) {
+      if ((chosen >> a & 1U) == 0) continue;
+      product = product * Rational(axes[a]->degree);
+      names += (names.empty() ? "" : "*") + axes[a]->name;
+    }
+    if (by == product) return names;
+    if (by * product != Rational(1)) return {};
+    return std::popcount(chosen) > 1 ? "1/(" + names + ")" : "1/" + names;
   }
 
   void scale(NodeId expected, const Rational& by) {
@@ -328,10 +361,8 @@ class Difference {
     const Node& e = nodes_.at(expected);
     const Node& f = nodes_.at(found);
     if (e.kind != Node::Kind::product || f.kind != Node::Kind::product) return false;
-    std::vector<NodeId> mine;
-    std::vector<NodeId> theirs;
-    for (const NodeOperand& o : e.operands) mine.push_back(o.node);
-    for (const NodeOperand& o : f.operands) theirs.push_back(o.node);
+    std::vector<NodeId> mine = nodes_of(e);
+    std::vector<NodeId> theirs = nodes_of(f);
     remove_common(mine, theirs);
     return mine.size() == 1 && theirs.size() == 1 && is_limit(mine[0]) && is_limit(theirs[0]);
   }

@@ -2,6 +2,7 @@
 // statements. Inside of check/.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,6 +39,11 @@ class Rows {
  private:
   std::vector<Row> rows_;
 };
+
+template <class Which>
+bool any_share(const Content& content, Which which) {
+  return std::ranges::any_of(content.pieces, [&](const Tensor& t) { return any_share(t, which); });
+}
 
 /// Whether both are tensors of the same dims, divided alike.
 bool same_shape(const Content& a, const Content& b);

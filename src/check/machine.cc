@@ -11,14 +11,8 @@ namespace {
 /// Whether the sum is over the micro-batch that the content is of.
 bool sums_over_own(const Share& s) { return !s.runs.empty() && s.runs.front().first < 0; }
 
-bool sums_over_own(const Tensor& t) {
-  return std::ranges::any_of(t.items, [](const Item& item) {
-    return std::ranges::any_of(item.shares, [](const Share& s) { return sums_over_own(s); });
-  });
-}
-
 bool sums_over_own(const Content& content) {
-  return std::ranges::any_of(content.pieces, [](const Tensor& t) { return sums_over_own(t); });
+  return any_share(content, [](const Share& s) { return sums_over_own(s); });
 }
 
 }  // namespace
@@ -35,8 +29,8 @@ Machine::Machine(const Program& program, Nodes& nodes, Regions& regions, KernelV
     for_each_written_instruction(program, body, [&](const Instruction& i) {
       instructions_.try_emplace(&i, static_cast<int>(instructions_.size()));
     });
-    std::vector<bool> split;
-    for (int axis = 0; axis < regions.micro_axis(); ++axis) split.push_back(splits(c, axis));
+    std::vector<bool> split(at(regions.micro_axis()));
+    for (int axis = 0; axis < regions.micro_axis(); ++axis) split[at(axis)] = splits(c, axis);
     const auto local = [this, c](const Instruction& i) { return is_local(c, i); };
     Segments& segments = segments_.try_emplace(split, program, local).first->second;
     runners_.push_back({.list = segments.list(body),
@@ -217,15 +211,17 @@ void Machine::look_at(int c, const BufferRef& ref, const Numbered& value) {
 
 void Machine::note_scales(int c, const Numbered& value) {
   for (const Tensor& t : value.content->pieces) {
-    for (const Item& item : t.items) {
-      const std::optional<Rational> scale = scale_of(item);
-      if (!scale) continue;
-      auto& known = scales_[item.node];
-      const bool told =
-          std::ranges::any_of(known, [&](const Scaled& k) { return k.factor == *scale; });
-      if (!told) known.push_back({*scale, here(c), value.number});
-    }
+    for (const Item& item : t.items) note_scale(c, item, value.number);
   }
+}
+
+/// The first instruction that gave a node this scale.
+void Machine::note_scale(int c, const Item& item, int number) {
+  const std::optional<Rational> scale = scale_of(item);
+  if (!scale) return;
+  std::vector<Scaled>& known = scales_[item.node];
+  const bool told = std::ranges::find(known, *scale, &Scaled::factor) != known.end();
+  if (!told) known.push_back({*scale, here(c), number});
 }
 
 const Origin* Machine::scaled_at(NodeId node, const Rational& factor) const {

@@ -202,12 +202,18 @@ class Machine {
   int number_of(int device_class, const BufferRef& ref) const;
   const Made* first_wrong(int device_class, const BufferRef& ref,
                           const std::optional<Rational>& scale) const;
+  const Made* most_suspect_input(const Made& made, const std::optional<Rational>& scale) const;
   const Made* lacking_input(const Made& made, const AxisList& axes) const;
+  const Made* unusual_input(const Made& made, NodeId node, const Rational& usual) const;
+  const Made* first_nothing(const Made* made) const;
+  bool are_alike(int one, int other) const;
+  std::optional<std::pair<int, int>> first_difference(const Made& a, const Made& b) const;
   const Origin* parting(int one, int other) const;
   bool is_foreign(const Content& content) const;
   void look_at(int c, const BufferRef& ref, const Numbered& value);
   void compare_with_type(int c, const BufferRef& ref, const Numbered& value);
   void note_scales(int c, const Numbered& value);
+  void note_scale(int c, const Item& item, int number);
   Numbered numbered(Content content, std::int64_t micro_batch);
   Numbered interned(Content content, std::int64_t micro_batch);
   static Content whole_of(const Numbered& value);
@@ -237,6 +243,9 @@ class Machine {
   void run(int c, const Segment& segment, const Arguments& a);
   std::optional<std::int64_t> key_of(int c, const Segment& segment, const Arguments& a,
                                      std::vector<int>& key);
+  static std::int64_t add_to_key(const Slot* slot, bool needed, std::vector<int>& key);
+  void leave(int c, const Touched& touched, const Left& left, const Arguments& a,
+             std::int64_t micro_batch);
   Effect run_in_full(int c, const Segment& segment, const Arguments& a, std::int64_t micro_batch);
   bool note_left(int c, const Segment& segment, const Arguments& a, std::int64_t micro_batch,
                  Effect& effect);
@@ -270,6 +279,8 @@ class Machine {
   void level_empty_sums(int axis, const std::vector<int>& members,
                         const std::vector<std::size_t>& row, std::vector<Content>& contents) const;
   const Origin* deviation(const std::vector<Content>& contents) const;
+  const Origin* deviation(const Item& item, const std::vector<Item>& usual) const;
+  const Origin* root_of(const Content& content) const;
   const Origin* odd_one(const std::vector<Content>& contents) const;
   const Origin* odd_scale(const Item& a, const Item& b) const;
   const Origin* odd_scale(const Content& a, const Content& b) const;
@@ -283,6 +294,8 @@ class Machine {
                    std::vector<Content>& contents, std::vector<std::size_t>& left);
   void reduce_across(const std::vector<int>& members, const Instruction& i, std::size_t input,
                      std::vector<Content>& contents);
+  void sum_across(const std::vector<int>& members, const Instruction& i, const Origin* cause,
+                  std::vector<Content>& contents);
   const Origin* writer_of_least(const std::vector<int>& members, std::size_t input,
                                 const std::vector<Content>& contents);
   Content collected(int c, const Instruction& i, Content content);

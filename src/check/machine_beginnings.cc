@@ -1,5 +1,6 @@
 // Where contents began to be wrong: the way back through what they were made from.
 #include <algorithm>
+#include <ranges>
 
 #include "check/machine.h"
 #include "units/at.h"
@@ -47,10 +48,7 @@ bool lacks(const Content& content, const AxisList& axes) {
     return std::ranges::all_of(
         axes, [&](int a) { return std::ranges::find(missing, a) != missing.end(); });
   };
-  return std::ranges::any_of(content.pieces, [&](const Tensor& t) {
-    return std::ranges::any_of(
-        t.items, [&](const Item& i) { return std::ranges::any_of(i.shares, is_missing_in); });
-  });
+  return any_share(content, is_missing_in);
 }
 
 /// The scale that most of the other values have that are added up with it; none: there are none.
@@ -145,24 +143,32 @@ int Machine::suspicion(int input, const std::optional<Rational>& scale) const {
   return made->foreign ? 1 : 0;
 }
 
+/// Of what a content was made from, what is most likely the cause of what is wrong with it; null:
+/// nothing is.
+const Machine::Made* Machine::most_suspect_input(const Made& made,
+                                                 const std::optional<Rational>& scale) const {
+  const Made* best = nullptr;
+  int most = 0;
+  for (const int input : made.inputs) {
+    const int score = suspicion(input, scale);
+    const Made* one = making_of(input);
+    if (score == 0 || score < most || one == &made) continue;
+    // What was made first is nearest to the cause.
+    if (score == most && one->origin.time >= best->origin.time) continue;
+    most = score;
+    best = one;
+  }
+  return best;
+}
+
 /// Back from what a buffer holds to the first that is wrong.
 const Machine::Made* Machine::first_wrong(int device_class, const BufferRef& ref,
                                           const std::optional<Rational>& scale) const {
   const Made* made = making_of(number_of(device_class, ref));
   for (int way = 0; made != nullptr && way < kLongestWay; ++way) {
-    const Made* best = nullptr;
-    int most = 0;
-    for (int input : made->inputs) {
-      const int score = suspicion(input, scale);
-      const Made* one = making_of(input);
-      if (score == 0 || score < most || one == made) continue;
-      // What was made first is nearest to the cause.
-      if (score == most && one->origin.time >= best->origin.time) continue;
-      most = score;
-      best = one;
-    }
-    if (best == nullptr) break;
-    made = best;
+    const Made* before = most_suspect_input(*made, scale);
+    if (before == nullptr) break;
+    made = before;
   }
   return made == nullptr || made->origin.instruction == nullptr ? nullptr : made;
 }
@@ -213,18 +219,26 @@ const Origin* Machine::beginning_of_scale(NodeId node, const Rational& factor) c
   if (made == nullptr || made->origin.instruction == nullptr) return &found->origin;
   Rational usual = usual_scale(*made->content, node).value_or(Rational(1));
   for (int way = 0; way < kLongestWay; ++way) {
-    const Made* before = nullptr;
-    for (int input : made->inputs) {
-      const Made* m = making_of(input);
-      if (m == nullptr || m == made || m->origin.instruction == nullptr) continue;
-      const std::optional<Rational> scale = scale_in(*m->content, node);
-      if (scale && *scale != usual_scale(*m->content, node).value_or(usual)) before = m;
-    }
+    const Made* before = unusual_input(*made, node, usual);
     if (before == nullptr) break;
     made = before;
     usual = usual_scale(*made->content, node).value_or(usual);
   }
   return &made->origin;
+}
+
+/// Of what a content was made from, the last in which the value has another scale than the values
+/// beside it, or, of one that stands alone, than `usual`; null: it has that nowhere.
+const Machine::Made* Machine::unusual_input(const Made& made, NodeId node,
+                                            const Rational& usual) const {
+  const Made* found = nullptr;
+  for (const int input : made.inputs) {
+    const Made* m = making_of(input);
+    if (m == nullptr || m == &made || m->origin.instruction == nullptr) continue;
+    const std::optional<Rational> scale = scale_in(*m->content, node);
+    if (scale && *scale != usual_scale(*m->content, node).value_or(usual)) found = m;
+  }
+  return found;
 }
 
 const Origin* Machine::mixing_of(const std::vector<NodeId>& terms) const {
@@ -249,21 +263,26 @@ const Origin* Machine::mixing_of(const std::vector<NodeId>& terms) const {
 
 std::vector<Origin> Machine::beginnings_of_nothing() const {
   std::vector<Origin> out;
-  for (int number : nothings_) {
-    const Made* made = making_of(number);
-    for (int way = 0; made != nullptr && way < kLongestWay; ++way) {
-      const auto before = std::ranges::find_if(made->inputs, [&](int input) {
-        const Made* m = making_of(input);
-        return m != nullptr && m != made && m->nothing;
-      });
-      if (before == made->inputs.end()) break;
-      made = making_of(*before);
-    }
+  for (const int number : nothings_) {
+    const Made* made = first_nothing(making_of(number));
     const bool known = made == nullptr || made->origin.instruction == nullptr ||
                        std::ranges::find(out, made->origin) != out.end();
     if (!known && out.size() < kMostBeginnings) out.push_back(made->origin);
   }
   return out;
+}
+
+/// Back from a zero along zeros.
+const Machine::Made* Machine::first_nothing(const Made* made) const {
+  for (int way = 0; made != nullptr && way < kLongestWay; ++way) {
+    const auto before = std::ranges::find_if(made->inputs, [&](int input) {
+      const Made* m = making_of(input);
+      return m != nullptr && m != made && m->nothing;
+    });
+    if (before == made->inputs.end()) break;
+    made = making_of(*before);
+  }
+  return made;
 }
 
 std::vector<Origin> Machine::movements_to(int device_class, const BufferRef& ref) const {
@@ -274,8 +293,7 @@ std::vector<Origin> Machine::movements_to(int device_class, const BufferRef& ref
                        });
   std::vector<Origin> out;
   BufferRef now = ref;
-  for (auto step = list.rbegin(); step != list.rend(); ++step) {
-    const auto& [instruction, arguments] = *step;
+  for (const auto& [instruction, arguments] : std::views::reverse(list)) {
     const BufferRef* from = moved_into(*instruction, now, arguments);
     if (from == nullptr) continue;
     out.push_back({.device_class = device_class,
@@ -299,13 +317,29 @@ bool Machine::has_twin(int device_class, const Instruction& i) const {
   return found;
 }
 
+/// Whether two contents are equal.
+bool Machine::are_alike(int one, int other) const {
+  const Made* a = making_of(one);
+  const Made* b = making_of(other);
+  return one == other || (a != nullptr && b != nullptr && a->hash == b->hash);
+}
+
+/// The first inputs of two instructions that differ; nothing: none do.
+std::optional<std::pair<int, int>> Machine::first_difference(const Made& a, const Made& b) const {
+  for (std::size_t k = 0; k < std::min(a.inputs.size(), b.inputs.size()); ++k) {
+    if (!are_alike(a.inputs[k], b.inputs[k])) return std::pair(a.inputs[k], b.inputs[k]);
+  }
+  return std::nullopt;
+}
+
 /// Where two contents that should be equal part: the last of their makings that are alike but for
 /// what went in, or, of two that are not, the one that the other class does not have.
 const Origin* Machine::parting(int one, int other) const {
   const Origin* found = nullptr;
-  for (int way = 0; way < kLongestWay; ++way) {
-    const Made* a = making_of(one);
-    const Made* b = making_of(other);
+  std::optional<std::pair<int, int>> next(std::in_place, one, other);
+  for (int way = 0; next && way < kLongestWay; ++way) {
+    const Made* a = making_of(next->first);
+    const Made* b = making_of(next->second);
     if (a == nullptr || b == nullptr) return found;
     if (a->origin.instruction == nullptr || b->origin.instruction == nullptr) return found;
     found = &b->origin;
@@ -313,17 +347,7 @@ const Origin* Machine::parting(int one, int other) const {
       const bool mine = has_twin(b->origin.device_class, *a->origin.instruction);
       return mine ? &b->origin : &a->origin;
     }
-    const std::size_t inputs = std::min(a->inputs.size(), b->inputs.size());
-    std::size_t k = 0;
-    const auto alike = [&](int x, int y) {
-      const Made* p = making_of(x);
-      const Made* q = making_of(y);
-      return x == y || (p != nullptr && q != nullptr && p->hash == q->hash);
-    };
-    while (k < inputs && alike(a->inputs[k], b->inputs[k])) ++k;
-    if (k == inputs) return found;
-    one = a->inputs[k];
-    other = b->inputs[k];
+    next = first_difference(*a, *b);
   }
   return found;
 }

@@ -15,14 +15,8 @@ bool is_partial(const Share& share, int axis) {
                              [&](const OpenSum& o) { return is_divided(o.cuts, axis); });
 }
 
-bool is_partial(const Tensor& tensor, int axis) {
-  return std::ranges::any_of(tensor.items, [&](const Item& item) {
-    return std::ranges::any_of(item.shares, [&](const Share& s) { return is_partial(s, axis); });
-  });
-}
-
 bool is_partial(const Content& content, int axis) {
-  return std::ranges::any_of(content.pieces, [&](const Tensor& t) { return is_partial(t, axis); });
+  return any_share(content, [&](const Share& s) { return is_partial(s, axis); });
 }
 
 bool names_no_device(const Share& share) {
@@ -34,11 +28,7 @@ bool names_no_device(const Share& share) {
 /// Whether a sum is over a part of a device of several axes at once that is not the device's own:
 /// what is added along one of them alone has no name.
 bool names_no_device(const Content& content) {
-  return std::ranges::any_of(content.pieces, [](const Tensor& t) {
-    return std::ranges::any_of(t.items, [](const Item& item) {
-      return std::ranges::any_of(item.shares, [](const Share& s) { return names_no_device(s); });
-    });
-  });
+  return any_share(content, [](const Share& s) { return names_no_device(s); });
 }
 
 /// Puts a share together along an axis: closes a sum that the axis divides, else counts it once
@@ -297,15 +287,21 @@ const Origin* Machine::odd_scale(const Content& a, const Content& b) const {
   return nullptr;
 }
 
+/// Where something in it began to be what the reference does not make; null: nothing is.
+const Origin* Machine::root_of(const Content& content) const {
+  for (const Tensor& t : content.pieces) {
+    for (const Item& item : t.items) {
+      if (const Origin* origin = root_of(item.node)) return origin;
+    }
+  }
+  return nullptr;
+}
+
 /// Where no two contents are equal: where one of them began to be what the reference does not make,
 /// or has another scale than another one.
 const Origin* Machine::odd_one(const std::vector<Content>& contents) const {
   for (const Content& content : contents) {
-    for (const Tensor& t : content.pieces) {
-      for (const Item& item : t.items) {
-        if (const Origin* origin = root_of(item.node)) return origin;
-      }
-    }
+    if (const Origin* origin = root_of(content)) return origin;
   }
   for (std::size_t k = 1; k < contents.size(); ++k) {
     for (std::size_t j = 0; j < k; ++j) {
@@ -319,6 +315,15 @@ std::size_t at_place(const Content& one, const std::vector<Content>& contents) {
   return static_cast<std::size_t>(&one - contents.data());
 }
 
+/// Where an item that a device has and most others have not, or with another factor, came from;
+/// null: they have it, or that is not known.
+const Origin* Machine::deviation(const Item& item, const std::vector<Item>& usual) const {
+  if (std::ranges::find(usual, item) != usual.end()) return nullptr;
+  const bool same = std::ranges::find(usual, item.node, &Item::node) != usual.end();
+  const std::optional<Rational> factor = same ? scale_of(item) : std::nullopt;
+  return factor ? scaled_at(item.node, *factor) : root_of(item.node);
+}
+
 /// Where the content of one device became another than that of most.
 const Origin* Machine::deviation(const std::vector<Content>& contents) const {
   const auto [usual, odd] = usual_and_odd(contents);
@@ -328,13 +333,8 @@ const Origin* Machine::deviation(const std::vector<Content>& contents) const {
     if (const Origin* origin = parting(number_of(*usual), number_of(*odd))) return origin;
   }
   for (std::size_t p = 0; p < odd->pieces.size() && p < usual->pieces.size(); ++p) {
-    const std::vector<Item>& known = usual->pieces[p].items;
     for (const Item& item : odd->pieces[p].items) {
-      if (std::ranges::find(known, item) != known.end()) continue;
-      const bool same = std::ranges::find(known, item.node, &Item::node) != known.end();
-      const std::optional<Rational> factor = same ? scale_of(item) : std::nullopt;
-      const Origin* origin = factor ? scaled_at(item.node, *factor) : root_of(item.node);
-      if (origin != nullptr) return origin;
+      if (const Origin* origin = deviation(item, usual->pieces[p].items)) return origin;
     }
   }
   return odd_one(contents);
@@ -366,17 +366,23 @@ void Machine::blame(const std::vector<Content>& contents, const Origin* origin) 
   }
 }
 
-/// A sum of what several classes hold, one class at a time.
+/// A collective of classes that hold different things: a sum of these, one class at a time; else
+/// it cannot be right.
 void Machine::reduce_across(const std::vector<int>& members, const Instruction& i,
                             std::size_t input, std::vector<Content>& contents) {
   const Origin* cause = traces_ ? deviation(contents) : nullptr;
   if (cause == nullptr) cause = writer_of_least(members, input, contents);
-  if (i.kind != InstructionKind::all_reduce || i.op != Combine::sum) {
-    for (std::size_t m = 0; m < members.size(); ++m) {
-      odd_content(members[m], contents[m], "devices of one group hold different things");
-    }
-    return blame(contents, cause);
+  if (i.kind == InstructionKind::all_reduce && i.op == Combine::sum) {
+    return sum_across(members, i, cause, contents);
   }
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    odd_content(members[m], contents[m], "devices of one group hold different things");
+  }
+  blame(contents, cause);
+}
+
+void Machine::sum_across(const std::vector<int>& members, const Instruction& i, const Origin* cause,
+                         std::vector<Content>& contents) {
   std::vector<std::size_t> left(members.size());
   std::iota(left.begin(), left.end(), std::size_t{0});
   AxisList apart;
@@ -392,7 +398,7 @@ void Machine::reduce_across(const std::vector<int>& members, const Instruction& 
   }
   for (Tensor& t : sum.pieces) settle(t, regions_);
   if (odd) odd_content(members[0], sum, "different parts are added by a collective");
-  for (Content& content : contents) content = sum;
+  std::ranges::fill(contents, sum);
   if (odd) blame({sum}, cause);
 }
 

@@ -52,30 +52,32 @@ void add_shares(Content& content, const Content& other, Which which) {
   }
 }
 
+/// Puts a tensor of a full content in place of those that have no entries of it.
+void fill_empty(const std::vector<std::size_t>& empty, const Content& full, std::size_t piece,
+                std::vector<Content>& contents) {
+  for (const std::size_t m : empty) {
+    if (!same_shape(full, contents[m])) continue;
+    contents[m].pieces[piece] = full.pieces[piece];
+    contents[m].micro_batch = full.micro_batch;
+  }
+}
+
 }  // namespace
 
 /// What a class has no entries of is the same as what one that has some holds there.
 void Machine::level_empty(const std::vector<int>& members, std::vector<Content>& contents) const {
   for (std::size_t p = 0; p < contents[0].pieces.size(); ++p) {
-    const auto is_empty = [&](std::size_t m) {
-      return p < contents[m].pieces.size() &&
-             has_no_entries(program_, program_.classes[at(members[m])], contents[m], p);
-    };
     std::vector<std::size_t> empty;
     const Content* full = nullptr;
     for (std::size_t m = 0; m < contents.size(); ++m) {
-      if (is_empty(m)) {
+      if (p < contents[m].pieces.size() &&
+          has_no_entries(program_, program_.classes[at(members[m])], contents[m], p)) {
         empty.push_back(m);
       } else if (full == nullptr) {
         full = &contents[m];
       }
     }
-    for (std::size_t m : empty) {
-      if (full != nullptr && same_shape(*full, contents[m])) {
-        contents[m].pieces[p] = full->pieces[p];
-        contents[m].micro_batch = full->micro_batch;
-      }
-    }
+    if (full != nullptr) fill_empty(empty, *full, p, contents);
   }
 }
 

@@ -49,24 +49,30 @@ std::optional<std::int64_t> Machine::key_of(int c, const Segment& segment, const
   for (const IndexTerm& term : segment.keys) key.push_back(static_cast<int>(value_of(term, a)));
   if (!segment.keys.empty()) key.push_back(step_);
   const auto& slots = runners_[at(c)].slots;
-  for (const BufferRef& ref : segment.within) {
-    if (!slots.has_none(ref.family) && slots.find(ref, a) != nullptr) return std::nullopt;
-  }
+  const auto is_there = [&](const BufferRef& ref) {
+    return !slots.has_none(ref.family) && slots.find(ref, a) != nullptr;
+  };
+  if (std::ranges::any_of(segment.within, is_there)) return std::nullopt;
   std::int64_t micro_batch = -1;
   for (const Touched& t : segment.touched) {
     if (t.sum) continue;
     const Slot* slot = slots.find(t.buffer, a);
-    const bool alive = slot != nullptr && slot->alive;
-    key.push_back(alive ? 1 : 0);
-    if (!alive || !t.needed) continue;
-    const Numbered& value = slot->value;
-    key.push_back(slot->written ? value.number : -2);
-    key.push_back(value.micro_batch < 0 ? 0 : 1);
-    if (value.micro_batch < 0) continue;
-    if (micro_batch >= 0 && micro_batch != value.micro_batch) return std::nullopt;
-    micro_batch = value.micro_batch;
+    const std::int64_t mine = add_to_key(slot, t.needed, key);
+    if (mine >= 0 && micro_batch >= 0 && micro_batch != mine) return std::nullopt;
+    if (mine >= 0) micro_batch = mine;
   }
   return micro_batch;
+}
+
+/// What a run depends on of a buffer; the micro-batch that it is of, if it is needed, else -1.
+std::int64_t Machine::add_to_key(const Slot* slot, bool needed, std::vector<int>& key) {
+  const bool alive = slot != nullptr && slot->alive;
+  key.push_back(alive ? 1 : 0);
+  if (!alive || !needed) return -1;
+  const Numbered& value = slot->value;
+  key.push_back(slot->written ? value.number : -2);
+  key.push_back(value.micro_batch < 0 ? 0 : 1);
+  return value.micro_batch;
 }
 
 /// Instruction by instruction; notes what comes of it.
@@ -121,28 +127,14 @@ bool Machine::note_left(int c, const Segment& segment, const Arguments& a, std::
 
 void Machine::repeat(int c, const Segment& segment, const Arguments& a, std::int64_t micro_batch,
                      const Effect& effect) {
-  auto& slots = runners_[at(c)].slots;
-  const auto from = [&](const Instruction* i) {
-    return Origin{
-        .device_class = c, .instruction = i, .arguments = a, .step = step_, .time = time_};
-  };
   for (std::size_t t = 0; t < segment.touched.size(); ++t) {
     const Touched& touched = segment.touched[t];
-    const Left& left = effect.left[t];
     if (touched.sum) continue;
-    if (left.gone) {
-      slots.erase(touched.buffer, a);
-      continue;
+    if (effect.left[t].gone) {
+      runners_[at(c)].slots.erase(touched.buffer, a);
+    } else {
+      leave(c, touched, effect.left[t], a, micro_batch);
     }
-    Slot& slot = slots.get(touched.buffer, a);
-    if (touched.begins) slot = {.alive = true};
-    const bool first = slot.reader.instruction == nullptr || slot.reader.step != step_;
-    if (touched.reader != nullptr && first) slot.reader = from(touched.reader);
-    if (!touched.changes) continue;
-    slot.written = left.written;
-    slot.value = left.value;
-    slot.value.micro_batch = renamed(left.value.micro_batch, micro_batch);
-    if (left.writer != nullptr) slot.writer = from(left.writer);
   }
   for (const auto& [instruction, recorded] : effect.added) {
     stand_at(c, *instruction, a);
@@ -151,6 +143,24 @@ void Machine::repeat(int c, const Segment& segment, const Arguments& a, std::int
     reads_.push_back(source.number);
     accumulate(c, *instruction, a, source);
   }
+}
+
+/// A buffer as a run leaves it.
+void Machine::leave(int c, const Touched& touched, const Left& left, const Arguments& a,
+                    std::int64_t micro_batch) {
+  const auto from = [&](const Instruction* i) {
+    return Origin{
+        .device_class = c, .instruction = i, .arguments = a, .step = step_, .time = time_};
+  };
+  Slot& slot = runners_[at(c)].slots.get(touched.buffer, a);
+  if (touched.begins) slot = {.alive = true};
+  const bool first = slot.reader.instruction == nullptr || slot.reader.step != step_;
+  if (touched.reader != nullptr && first) slot.reader = from(touched.reader);
+  if (!touched.changes) return;
+  slot.written = left.written;
+  slot.value = left.value;
+  slot.value.micro_batch = renamed(left.value.micro_batch, micro_batch);
+  if (left.writer != nullptr) slot.writer = from(left.writer);
 }
 
 }  // namespace placet

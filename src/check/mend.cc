@@ -1,6 +1,7 @@
 #include "check/mend.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "check/mend_candidates.h"
 #include "program/kernel_text.h"
@@ -41,10 +42,10 @@ int multiple_of(Program& program) {
 }
 
 void splice(std::vector<Step>& steps, const std::vector<Splice>& splices) {
-  for (auto s = splices.rbegin(); s != splices.rend(); ++s) {
-    const auto place = steps.begin() + static_cast<std::ptrdiff_t>(s->at);
-    const auto behind = s->removes ? steps.erase(place) : place;
-    steps.insert(behind, s->puts.begin(), s->puts.end());
+  for (const Splice& s : std::views::reverse(splices)) {
+    const auto place = steps.begin() + static_cast<std::ptrdiff_t>(s.at);
+    const auto behind = s.removes ? steps.erase(place) : place;
+    steps.insert(behind, s.puts.begin(), s.puts.end());
   }
 }
 
@@ -63,13 +64,13 @@ Program applied(const Program& program, const MendCandidate& candidate) {
   return out;
 }
 
-bool is_right_and_wellformed(const Program& program) {
+bool is_right_and_wellformed(Judge& judge, const Program& program) {
   try {
     require_wellformed(program, {.where = "mended"});
   } catch (const InputError&) {
     return false;
   }
-  return is_right(program);
+  return judge.is_right(program);
 }
 
 }  // namespace
@@ -82,12 +83,13 @@ MendSearch check_and_mend(Program program, std::int64_t most_work) {
   if (search.verdict.equivalent) return search;
   Cure& cure = search.verdict.cure.emplace();
   const std::int64_t most_tried = most_work / work_of(program);
+  Judge quick(program);
   for (const MendCandidate& candidate : mend_candidates(program, judged.suspects, multiple)) {
     cure.cut_short = cure.tried >= most_tried;
     if (cure.cut_short) break;
     ++cure.tried;
     Program mended = applied(program, candidate);
-    if (!is_right_and_wellformed(mended)) continue;
+    if (!is_right_and_wellformed(quick, mended)) continue;
     cure.body = body_name(program, candidate.place);
     cure.change = candidate.change;
     search.mended = std::move(mended);

@@ -63,7 +63,7 @@ std::string ReferenceValues::name_of(const StateRef& ref) const {
   if (ref.kind == StateRef::Kind::loss) return "loss";
   if (ref.kind == StateRef::Kind::number) return program_.reference.numbers.at(at(ref.tensor));
   const ReferenceKind& kind = kind_of(at(ref.unit));
-  const std::string name = with_number(at(ref.unit), kind.parameters[at(ref.tensor)].name);
+  std::string name = with_number(at(ref.unit), kind.parameters[at(ref.tensor)].name);
   if (ref.kind == StateRef::Kind::parameter) return name;
   const int rule = kind.parameters[at(ref.tensor)].rule;
   return program_.reference.rules[at(rule)].states.at(at(ref.state)) + " of " + name;
@@ -171,8 +171,10 @@ void ReferenceValues::name_values(std::size_t unit, const std::vector<Tensor>& v
     if (values[v].items.size() == 1) {
       const std::string& own = kind.values[v].name;
       const bool numbered = own.find("{}") != std::string::npos;
-      nodes_.name(values[v].items[0].node,
-                  prefix + (numbered ? with_number(unit, own) : own + place));
+      std::string text = prefix;
+      text += numbered ? with_number(unit, own) : own;
+      if (!numbered) text += place;
+      nodes_.name(values[v].items[0].node, text);
     }
   }
 }

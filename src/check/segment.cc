@@ -132,15 +132,17 @@ std::vector<SegmentOrInstruction> Segments::list(const std::vector<Step>& body) 
 }
 
 void Segments::add(const std::vector<Step>& body, const Arguments& arguments) {
-  for (const Step& step : body) {
-    if (const auto* i = std::get_if<Instruction>(&step.what)) {
-      list_.push_back({.segment = nullptr, .instruction = i, .arguments = arguments});
-    } else if (const auto* call = std::get_if<Call>(&step.what)) {
-      add(*call, arguments);
-    } else if (const auto* loop = std::get_if<Loop>(&step.what)) {
-      for_each_round(*loop, arguments, [&](const Arguments& inner) { add(loop->body, inner); });
-    }
+  for (const Step& step : body) add(step, arguments);
+}
+
+void Segments::add(const Step& step, const Arguments& arguments) {
+  if (const auto* i = std::get_if<Instruction>(&step.what)) {
+    list_.push_back({.segment = nullptr, .instruction = i, .arguments = arguments});
+    return;
   }
+  if (const auto* call = std::get_if<Call>(&step.what)) return add(*call, arguments);
+  const auto& loop = std::get<Loop>(step.what);
+  for_each_round(loop, arguments, [&](const Arguments& inner) { add(loop.body, inner); });
 }
 
 void Segments::add(const Call& call, const Arguments& arguments) {
@@ -149,12 +151,8 @@ void Segments::add(const Call& call, const Arguments& arguments) {
   for (const Cut& cut : cuts_of(call.procedure)) {
     if (cut.segment) {
       list_.push_back({.segment = &*cut.segment, .instruction = nullptr, .arguments = inner});
-    } else if (const auto* i = std::get_if<Instruction>(&cut.step->what)) {
-      list_.push_back({.segment = nullptr, .instruction = i, .arguments = inner});
-    } else if (const auto* nested = std::get_if<Call>(&cut.step->what)) {
-      add(*nested, inner);
-    } else if (const auto* loop = std::get_if<Loop>(&cut.step->what)) {
-      for_each_round(*loop, inner, [&](const Arguments& round) { add(loop->body, round); });
+    } else {
+      add(*cut.step, inner);
     }
   }
 }
@@ -165,31 +163,31 @@ const std::vector<Segments::Cut>& Segments::cuts_of(int procedure) {
   if (known) return *known;
   const std::vector<Step>& body = program_.procedures[at(procedure)].body;
   std::vector<Cut> cuts;
-  std::vector<const Instruction*> run;
-  const auto end_run = [&](std::size_t end) {
-    Segment segment = segment_of(program_, run);
-    if (run.size() >= kShortest && !has_meeting(segment.touched)) {
-      set_apart(segment);
-      cuts.push_back({.segment = std::move(segment), .step = nullptr});
-    } else {
-      for (std::size_t s = end - run.size(); s < end; ++s) {
-        cuts.push_back({.segment = std::nullopt, .step = &body[s]});
-      }
-    }
-    run.clear();
-  };
-  for (std::size_t s = 0; s < body.size(); ++s) {
-    const auto* i = std::get_if<Instruction>(&body[s].what);
-    if (i != nullptr && i->step == 0 && local_(*i)) {
-      run.push_back(i);
-      continue;
-    }
-    end_run(s);
-    cuts.push_back({.segment = std::nullopt, .step = &body[s]});
+  const Step* first = body.data();
+  for (const Step& step : body) {
+    const auto* i = std::get_if<Instruction>(&step.what);
+    if (i != nullptr && i->step == 0 && local_(*i)) continue;
+    add_run({first, &step}, cuts);
+    cuts.push_back({.segment = std::nullopt, .step = &step});
+    first = &step + 1;
   }
-  end_run(body.size());
+  add_run({first, body.data() + body.size()}, cuts);
   known = std::move(cuts);
   return *known;
+}
+
+/// A run of instructions that concern one device alone, as a segment if it is worth that.
+void Segments::add_run(std::span<const Step> steps, std::vector<Cut>& cuts) const {
+  std::vector<const Instruction*> run;
+  run.reserve(steps.size());
+  for (const Step& step : steps) run.push_back(std::get_if<Instruction>(&step.what));
+  Segment segment = segment_of(program_, run);
+  if (run.size() >= kShortest && !has_meeting(segment.touched)) {
+    set_apart(segment);
+    cuts.push_back({.segment = std::move(segment), .step = nullptr});
+    return;
+  }
+  for (const Step& step : steps) cuts.push_back({.segment = std::nullopt, .step = &step});
 }
 
 }  // namespace placet

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "program/walk.h"
@@ -56,7 +57,9 @@ class Segments {
   };
 
   void add(const std::vector<Step>& body, const Arguments& arguments);
+  void add(const Step& step, const Arguments& arguments);
   void add(const Call& call, const Arguments& arguments);
+  void add_run(std::span<const Step> steps, std::vector<Cut>& cuts) const;
   const std::vector<Cut>& cuts_of(int procedure);
 
   const Program& program_;

@@ -351,6 +351,13 @@ bool shift_all(Tensor& tensor, int axis, std::int64_t by, const Regions& regions
 
 namespace {
 
+/// "the device itself", "the device 2 places further on".
+std::string device_at(std::int64_t shift) {
+  if (shift == 0) return "the device itself";
+  return "the device " + std::to_string(shift) + (shift == 1 ? " place" : " places") +
+         " further on";
+}
+
 /// What is wrong with the parts of one sum along one axis; empty: nothing, or it has none but the
 /// device's own. `complete`: how often the whole sum is there beside its parts.
 std::string wrong_parts(const Rational& complete, const std::vector<Share>& shares,
@@ -364,37 +371,42 @@ std::string wrong_parts(const Rational& complete, const std::vector<Share>& shar
   bool passed_on = false;
   for (std::int64_t shift = 0; shift < regions.degree(axis); ++shift) {
     const auto part = sibling(shares, one, place, shift);
-    passed_on = passed_on || (part != shares.end() && shift != 0);
-    const Rational times = counted + (part == shares.end() ? Rational(0) : part->factor);
+    const bool there = part != shares.end();
+    passed_on = passed_on || (there && shift != 0);
+    const Rational times = there ? counted + part->factor : counted;
     if (times == Rational(1)) continue;
-    const std::string device = shift == 0 ? "the device itself"
-                                          : "the device " + std::to_string(shift) +
-                                                (shift == 1 ? " place" : " places") + " further on";
-    text += (text.empty() ? "" : ", ") + ("the part of " + device + " along ") +
-            regions.name_of(axis) +
-            (times == Rational(0) ? " is missing" : " is counted " + to_string(times) + " times");
+    if (!text.empty()) text += ", ";
+    text += "the part of " + device_at(shift) + " along " + regions.name_of(axis);
+    text += times == Rational(0) ? " is missing" : " is counted " + to_string(times) + " times";
   }
   return passed_on ? text : "";
+}
+
+/// The same of an item; `complete`: how often it is there as a whole beside its shares.
+std::string wrong_parts(const Rational& complete, const Item& item, const Regions& regions) {
+  std::string text;
+  for (const Share& one : item.shares) {
+    const bool told = any_split(one, [&](const SplitPlace& p) {
+      text = wrong_parts(complete, item.shares, one, p, regions);
+      return !text.empty();
+    });
+    if (told) break;
+  }
+  return text;
 }
 
 }  // namespace
 
 std::string wrong_parts(const Tensor& tensor, const Regions& regions) {
-  std::string text;
   for (const Item& item : tensor.items) {
     const auto whole = std::ranges::find_if(tensor.items, [&](const Item& other) {
       return other.complete() && other.node == item.node;
     });
     const Rational complete = whole == tensor.items.end() ? Rational(0) : whole->factor;
-    for (const Share& one : item.shares) {
-      const bool told = any_split(one, [&](const SplitPlace& p) {
-        text = wrong_parts(complete, item.shares, one, p, regions);
-        return !text.empty();
-      });
-      if (told) return text;
-    }
+    std::string text = wrong_parts(complete, item, regions);
+    if (!text.empty()) return text;
   }
-  return text;
+  return {};
 }
 
 void settle(Tensor& tensor, const Regions& regions) {

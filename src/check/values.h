@@ -6,6 +6,7 @@
 // where a sum is not complete, to a part of what is summed.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -133,6 +134,13 @@ std::optional<Rational> scale_of(const Item& item);
 void add_missing_axes(const Share& share, int micro_axis, std::vector<int>& axes);
 
 bool is_complete(const Tensor& tensor);
+
+/// Whether some share of what is not complete is one of these.
+template <class Which>
+bool any_share(const Tensor& tensor, Which which) {
+  return std::ranges::any_of(
+      tensor.items, [&](const Item& item) { return std::ranges::any_of(item.shares, which); });
+}
 
 /// Whether some item is a maximum of which parts are missing: it takes part in no sum.
 bool has_open_maximum(const Tensor& tensor);
