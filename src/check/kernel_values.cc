@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "check/identities.h"
 #include "units/at.h"
 #include "units/error.h"
 #include "units/hash.h"
@@ -196,14 +197,9 @@ class Run {
     return sum;
   }
 
-  struct Factor {
-    NodeId node = 0;
-    std::vector<int> dims;
-  };
-
   /// What a product is made of.
   struct Factors {
-    std::vector<Factor> list;
+    std::vector<NodeOperand> list;
     Rational factor;
     const Tensor* partial = nullptr;  // the one that is not complete, if there is one
     bool sums_rows = false;           // the row of all elements is summed as well
@@ -224,7 +220,7 @@ class Run {
       }
       factors.list.push_back({.node = factor_node(value, factors.factor), .dims = opened(o.dims)});
     }
-    return product(std::move(factors), result);
+    return product(factors, result);
   }
 
   Tensor multiple(const Tensor& value, const Rational& factor, const std::vector<int>& result) {
@@ -256,32 +252,12 @@ class Run {
     return std::ranges::any_of(p.operands, [&](const Operand& o) { return has_any(o.dims); });
   }
 
-  /// Dims of a node under numbers in the order in which they are named.
-  class Numbers {
-   public:
-    std::vector<int> of(const std::vector<int>& dims) {
-      std::vector<int> list(dims.size());
-      std::ranges::transform(dims, list.begin(), [&](int d) {
-        return all_.try_emplace(d, static_cast<int>(all_.size())).first->second;
-      });
-      return list;
-    }
-    const std::map<int, int>& all() const { return all_; }
-
-   private:
-    std::map<int, int> all_;
-  };
-
-  Tensor product(Factors factors, const std::vector<int>& result) {
-    std::ranges::sort(factors.list, [](const Factor& a, const Factor& b) {
-      return a.node != b.node ? a.node < b.node : a.dims < b.dims;
-    });
+  Tensor product(const Factors& factors, const std::vector<int>& result) {
     Tensor out = shaped(result);
-    Numbers numbers;
-    Node node{.kind = Node::Kind::product, .text = {}, .dims = out.dims};
-    for (const Factor& f : factors.list) node.operands.push_back({f.node, numbers.of(f.dims)});
-    node.result = numbers.of(result);
-    const NodeId made = nodes_.add(std::move(node));
+    DimNumbers numbers;
+    const std::size_t before = nodes_.size();
+    const NodeId made = nodes_.add(product_node(factors.list, result, out.dims, numbers));
+    if (nodes_.size() > before) note_zeros(nodes_, made);
     Share share{.of = made, .open = {}, .runs = {}, .factor = factors.factor};
     for (const auto& [d, n] : numbers.all()) {
       if (!contains(result, d)) open(made, n, cuts_of(d), share);
@@ -414,7 +390,7 @@ class Run {
   Tensor function(const Statement& s) {
     const std::vector<int> result = opened(s.result.dims);
     Tensor out = shaped(result);
-    Numbers numbers;
+    DimNumbers numbers;
     Node node{.kind = Node::Kind::function, .text = s.function, .dims = out.dims};
     for (const Operand& o : s.operands) {
       const Tensor& value = *values_[at(o.tensor)];
@@ -534,6 +510,7 @@ std::vector<Content> KernelValues::run(const KernelCall& call, const std::vector
       add_piece(row, one[o].pieces[0], out[o]);
     }
   }
+  for (Content& content : out) drop_zeros(nodes_, content.pieces);
   return out;
 }
 

@@ -265,7 +265,9 @@ std::vector<Origin> Machine::beginnings_of_nothing() const {
   std::vector<Origin> out;
   for (const int number : nothings_) {
     const Made* made = first_nothing(making_of(number));
+    // What a kernel makes zero of what is not is zero by an identity.
     const bool known = made == nullptr || made->origin.instruction == nullptr ||
+                       calls_kernel(made->origin.instruction->kind) ||
                        std::ranges::find(out, made->origin) != out.end();
     if (!known && out.size() < kMostBeginnings) out.push_back(made->origin);
   }

@@ -205,16 +205,51 @@ std::uint64_t hash_of(const Tensor& tensor) {
   return hash;
 }
 
-NodeId Nodes::add(Node node) {
-  const std::uint64_t hash = hash_of(node);
+NodeId Nodes::find(const Node& node, std::uint64_t hash) const {
   const auto [first, last] = known_.equal_range(hash);
   for (auto k = first; k != last; ++k) {
     if (at(k->second) == node) return k->second;
   }
+  return -1;
+}
+
+NodeId Nodes::find(const Node& node) const { return find(node, hash_of(node)); }
+
+NodeId Nodes::add(Node node) {
+  const std::uint64_t hash = hash_of(node);
+  if (const NodeId known = find(node, hash); known >= 0) return known;
   const auto id = static_cast<NodeId>(nodes_.size());
   nodes_.push_back(std::move(node));
   known_.emplace(hash, id);
   return id;
+}
+
+void Nodes::note_zero(NodeId product, int dim) {
+  std::vector<int>& dims = zeros_[product];
+  if (std::ranges::find(dims, dim) == dims.end()) dims.push_back(dim);
+}
+
+const std::vector<int>& Nodes::zero_dims(NodeId id) const {
+  static const std::vector<int> kNone;
+  const auto found = zeros_.find(id);
+  return found == zeros_.end() ? kNone : found->second;
+}
+
+std::vector<int> DimNumbers::of(const std::vector<int>& dims) {
+  std::vector<int> list(dims.size());
+  std::ranges::transform(dims, list.begin(), [&](int d) {
+    return all_.try_emplace(d, static_cast<int>(all_.size())).first->second;
+  });
+  return list;
+}
+
+Node product_node(std::vector<NodeOperand> factors, const std::vector<int>& result,
+                  const std::vector<int>& dims, DimNumbers& numbers) {
+  std::ranges::sort(factors);
+  Node node{.kind = Node::Kind::product, .text = {}, .dims = dims};
+  for (NodeOperand& f : factors) node.operands.push_back({f.node, numbers.of(f.dims)});
+  node.result = numbers.of(result);
+  return node;
 }
 
 NodeId Nodes::leaf(const std::string& name, const std::vector<int>& dims) {

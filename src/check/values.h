@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -109,6 +110,8 @@ std::uint64_t hash_of(const Tensor& tensor);
 class Nodes {
  public:
   NodeId add(Node node);
+  /// The node, if it was added; -1: it was not.
+  NodeId find(const Node& node) const;
   NodeId leaf(const std::string& name, const std::vector<int>& dims);
   const Node& at(NodeId id) const { return nodes_[static_cast<std::size_t>(id)]; }
   std::size_t size() const { return nodes_.size(); }
@@ -120,11 +123,34 @@ class Nodes {
   void name(NodeId id, const std::string& text);
   std::string name_of(NodeId id) const;
 
+  /// Notes that a product is zero where its sum over one of its dims, by number, is whole.
+  void note_zero(NodeId product, int dim);
+  /// Such dims of a node.
+  const std::vector<int>& zero_dims(NodeId id) const;
+  bool has_zeros() const { return !zeros_.empty(); }
+
  private:
+  NodeId find(const Node& node, std::uint64_t hash) const;
+
   std::vector<Node> nodes_;
   std::unordered_multimap<std::uint64_t, NodeId> known_;  // by hash
   std::unordered_map<NodeId, std::string> names_;
+  std::unordered_map<NodeId, std::vector<int>> zeros_;
 };
+
+/// Dims under numbers in the order in which they are named.
+class DimNumbers {
+ public:
+  std::vector<int> of(const std::vector<int>& dims);
+  const std::map<int, int>& all() const { return all_; }
+
+ private:
+  std::map<int, int> all_;
+};
+
+/// The node of a product of factors, whose dims have any names, with the result's logical dims.
+Node product_node(std::vector<NodeOperand> factors, const std::vector<int>& result,
+                  const std::vector<int>& dims, DimNumbers& numbers);
 
 /// The factor that all of an item has, of incomplete ones that of their shares; none: they differ.
 std::optional<Rational> scale_of(const Item& item);

@@ -3,8 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "algebra/verify.h"
-#include "check/check.h"
+#include "check/both_judges.h"
 #include "lower/catalogue_jobs.h"
 #include "lower/small.h"
 #include "program/fault.h"
@@ -66,22 +65,6 @@ TEST(EmptyTest, APartOfARowMayMissATensor) {
 TEST(EmptyTest, OfClosedPartsItSaysNo) {
   const Content shape = content({{{{.axis = 1, .open = false}, {.axis = 0}}}}, {});
   EXPECT_FALSE(has_no_entries(mesh(), device({{2}, {}}), shape, 0));
-}
-
-/// How many faults of a kind on one device leave the program equal, and how many do not; both judges
-/// agree on each.
-std::pair<int, int> equal_and_wrong(const Program& program, const std::string& fault) {
-  int equal = 0;
-  int wrong = 0;
-  const std::size_t matches = list_matches(program, fault_from(fault + ")")).size();
-  for (std::size_t n = 1; n <= matches; ++n) {
-    const Fault one = fault_from(fault + ", nth=" + std::to_string(n) + ")");
-    const Program mutant = with_faults(program, {one});
-    const bool is_equal = verify(mutant).equal;
-    EXPECT_EQ(check(mutant).equivalent, is_equal) << one.text;
-    ++(is_equal ? equal : wrong);
-  }
-  return {equal, wrong};
 }
 
 // On the last of three devices, which has a part of some tensors of its row only: an update left
