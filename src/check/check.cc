@@ -11,6 +11,7 @@
 #include "check/empty.h"
 #include "check/explain.h"
 #include "check/fit.h"
+#include "check/known_reference.h"
 #include "check/machine.h"
 #include "check/order.h"
 #include "check/suspects.h"
@@ -336,37 +337,43 @@ std::string_view name_of(Condition condition) {
 
 Judged judge(const Program& program) { return Check(program).run(); }
 
-/// What the reference computes before the first step and after each.
-struct Judge::Ground {
-  explicit Ground(const Program& program)
-      : regions(program), kernels(nodes, regions, program.axes.back().degree) {
-    ReferenceValues reference(program, nodes, kernels);
-    states.push_back(reference);
-    for (int step = 0; step < kSteps; ++step) {
-      reference.advance();
-      states.push_back(reference);
-    }
-  }
+namespace {
 
-  Nodes nodes;
-  Regions regions;
-  KernelValues kernels;
-  std::vector<ReferenceValues> states;
-};
-
-Judge::Judge(const Program& program) : ground_(std::make_unique<Ground>(program)) {}
-Judge::~Judge() = default;
-
-bool Judge::is_right(const Program& program) {
-  Machine machine(program, ground_->nodes, ground_->regions, ground_->kernels, Tracing::off);
-  machine.begin(ground_->states[0]);
-  for (int step = 1; step <= kSteps; ++step) {
-    const ReferenceValues& reference = ground_->states[at(step)];
+/// Whether both steps end as the reference does, without what is told of it. `nodes`: those of the
+/// known steps.
+bool ends_right(const Program& program, Nodes nodes,
+                const std::vector<ReferenceValues::After>& known) {
+  Regions regions(program);
+  KernelValues kernels(nodes, regions, program.axes.back().degree);
+  ReferenceValues reference(program, nodes, kernels, known);
+  Machine machine(program, nodes, regions, kernels, Tracing::off);
+  machine.begin(reference);
+  for (int step = 0; step < kSteps; ++step) {
+    reference.advance();
     machine.run_step(reference);
     if (!machine.breaches().empty()) return false;
-    if (!Comparison(program, ground_->nodes, machine, reference).holds_all()) return false;
+    if (!Comparison(program, nodes, machine, reference).holds_all()) return false;
   }
+  return true;
+}
+
+bool is_in_order(const Program& program) {
   return find_races(program).empty() && find_misfits(program).empty();
+}
+
+}  // namespace
+
+bool is_right(const Program& program) {
+  return is_in_order(program) && ends_right(program, {}, {});
+}
+
+std::shared_ptr<const KnownReference> known_reference(const Program& program) {
+  return std::make_shared<const KnownReference>(program, kSteps);
+}
+
+bool is_right(const Program& program, const KnownReference& known) {
+  if (!known.is_of(program)) return is_right(program);
+  return is_in_order(program) && ends_right(program, known.nodes(), known.after());
 }
 
 Verdict check(const Program& program) { return judge(program).verdict; }

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -70,5 +71,16 @@ struct Verdict {
 
 /// Judges two steps of a well-formed program.
 Verdict check(const Program& program);
+
+/// Whether the verdict on a well-formed program is good. By the same rules and on the same
+/// instructions, but nothing is kept from which findings are told, and the first one ends it: half
+/// the time of `check`.
+bool is_right(const Program& program);
+
+/// The reference of a program worked out once, for other programs that claim to be the same. Asked
+/// of a program with another reference, `is_right` does not use it.
+class KnownReference;
+std::shared_ptr<const KnownReference> known_reference(const Program& program);
+bool is_right(const Program& program, const KnownReference& known);
 
 }  // namespace placet

@@ -30,7 +30,7 @@ class Run {
     }
   }
 
-  std::vector<Content> run(const std::vector<Content>& inputs, std::size_t piece) {
+  std::vector<Content> run(const std::vector<ContentView>& inputs, std::size_t piece) {
     made_.resize(kernel_.tensors.size());
     values_.resize(kernel_.tensors.size());
     for (std::size_t t = 0; t < values_.size(); ++t) values_[t] = &made_[t];
@@ -76,7 +76,7 @@ class Run {
     return out;
   }
 
-  void bind(const Content& content, std::size_t i, std::size_t piece) {
+  void bind(const ContentView& content, std::size_t i, std::size_t piece) {
     const std::vector<int>& formal = kernel_.tensors[i].dims;
     const std::size_t p = content.pieces.size() > 1 ? piece : 0;
     if (p >= content.pieces.size()) return trouble("nothing was written there");
@@ -92,9 +92,9 @@ class Run {
     if (has_any(formal)) {
       if (row_ == nullptr) row_ = &content;
       piece_ = p;
-      return bind_any(tensor, content.flat);
+      return bind_any(tensor, content.is_row() ? *content.flat : Splits{});
     }
-    if (!content.flat.empty()) return trouble("a part of a row of elements is used as a tensor");
+    if (content.is_row()) return trouble("a part of a row of elements is used as a tensor");
     if (formal.size() != tensor.dims.size()) return trouble("a tensor has another number of dims");
     for (std::size_t d = 0; d < formal.size(); ++d) {
       bind_dim(formal[d], tensor.dims[d], tensor.cuts[d]);
@@ -454,7 +454,7 @@ class Run {
   std::vector<int> any_dims_;
   std::vector<Splits> any_cuts_;
   Splits flat_;
-  const Content* row_ = nullptr;  // that "..." stands for, and which of its tensors
+  const ContentView* row_ = nullptr;  // that "..." stands for, and which of its tensors
   std::size_t piece_ = 0;
   std::int64_t micro_batch_ = -1;
   std::vector<Tensor> made_;
@@ -471,10 +471,12 @@ std::uint64_t hash_of(const Content& content) {
   return hash;
 }
 
-int Rows::number_of(const Content& content, std::size_t piece) {
-  Row row{.shape = content, .piece = piece};
-  row.shape.micro_batch = -1;
-  for (Tensor& t : row.shape.pieces) t.items.clear();
+int Rows::number_of(const ContentView& content, std::size_t piece) {
+  Row row{.piece = piece};
+  if (content.is_row()) row.shape.flat = *content.flat;
+  for (const Tensor& t : content.pieces) {
+    row.shape.pieces.push_back({.dims = t.dims, .cuts = t.cuts, .items = {}});
+  }
   auto found = std::ranges::find(rows_, row);
   if (found == rows_.end()) found = rows_.insert(rows_.end(), std::move(row));
   return -1 - static_cast<int>(found - rows_.begin());
@@ -499,9 +501,10 @@ bool is_divided(const Content& content, int axis) {
          });
 }
 
-std::vector<Content> KernelValues::run(const KernelCall& call, const std::vector<Content>& inputs) {
+std::vector<Content> KernelValues::run(const KernelCall& call,
+                                       const std::vector<ContentView>& inputs) {
   std::size_t pieces = 1;
-  for (const Content& c : inputs) pieces = std::max(pieces, c.pieces.size());
+  for (const ContentView& c : inputs) pieces = std::max(pieces, c.pieces.size());
   std::vector<Content> out = Run(nodes_, regions_, rows_, call).run(inputs, 0);
   for (std::size_t p = 1; p < pieces; ++p) {
     const std::vector<Content> one = Run(nodes_, regions_, rows_, call).run(inputs, p);

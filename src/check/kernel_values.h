@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,15 @@ struct Content {
   friend bool operator==(const Content&, const Content&) = default;
 };
 
+/// The same where it stands: what a kernel takes.
+struct ContentView {
+  std::span<const Tensor> pieces;
+  const Splits* flat = nullptr;  // null: of no row
+  std::int64_t micro_batch = -1;
+
+  bool is_row() const { return flat != nullptr && !flat->empty(); }
+};
+
 std::uint64_t hash_of(const Content& content);
 
 /// Tensors of rows whose elements were summed: how the row is made up and divided, and which of its
@@ -33,7 +43,7 @@ class Rows {
     std::size_t piece = 0;
     friend bool operator==(const Row&, const Row&) = default;
   };
-  int number_of(const Content& content, std::size_t piece);
+  int number_of(const ContentView& content, std::size_t piece);
   const Row& at(int number) const { return rows_[static_cast<std::size_t>(-1 - number)]; }
 
  private:
@@ -69,7 +79,7 @@ class KernelValues {
       : nodes_(nodes), regions_(regions), micro_batches_(micro_batches) {}
 
   /// One content per output. Inputs are single tensors, or, for kernels over all dims, whole rows.
-  std::vector<Content> run(const KernelCall& call, const std::vector<Content>& inputs);
+  std::vector<Content> run(const KernelCall& call, const std::vector<ContentView>& inputs);
 
   std::int64_t micro_batches() const { return micro_batches_; }
   const Rows& rows() const { return rows_; }

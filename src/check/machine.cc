@@ -137,6 +137,7 @@ Machine::Numbered Machine::interned(Content content, std::int64_t micro_batch) {
     return made;
   }
   contents_.emplace(hash, made);
+  if (!traces_) return made;
   interned_.resize(std::max(interned_.size(), at(made.number) + 1));
   interned_[at(made.number)] = made.content;
   return made;

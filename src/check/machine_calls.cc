@@ -119,8 +119,11 @@ std::optional<std::int64_t> Machine::common_micro_batch(const std::vector<Number
 std::vector<Machine::Numbered> Machine::outputs_of(const KernelCall& call,
                                                    const std::vector<Numbered>& inputs) {
   ++worked_out_;
-  std::vector<Content> contents(inputs.size());
-  std::ranges::transform(inputs, contents.begin(), whole_of);
+  std::vector<ContentView> contents(inputs.size());
+  std::ranges::transform(inputs, contents.begin(), [](const Numbered& input) {
+    const Content& own = *input.content;
+    return ContentView{.pieces = own.pieces, .flat = &own.flat, .micro_batch = input.micro_batch};
+  });
   std::vector<Numbered> outputs;
   for (Content& out : kernels_.run(call, contents)) {
     const std::int64_t micro_batch = out.micro_batch;
@@ -199,7 +202,8 @@ bool Machine::extend_sum(int c, const Instruction& i, const Arguments& a, const 
 }
 
 void Machine::accumulate(int c, const Instruction& i, const Arguments& a, const Numbered& source) {
-  if (source.number >= 0 && is_zero(*source.content)) nothings_.push_back(source.number);
+  const bool noted = traces_ && source.number >= 0;
+  if (noted && is_zero(*source.content)) nothings_.push_back(source.number);
   if (extend_sum(c, i, a, source)) return;
   const Numbered sum = read(c, i.outputs[0], a);
   // A sum over micro-batches notes which one is added; any other is alike for all of them.

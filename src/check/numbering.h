@@ -15,6 +15,8 @@ namespace placet {
 class Numbering {
  public:
   Numbering(const Program& program, int device_class);
+  /// Of these families alone, by number; others have none.
+  Numbering(const Program& program, int device_class, const std::vector<bool>& families);
 
   std::size_t size() const { return size_; }
 
@@ -37,6 +39,7 @@ class Numbering {
     bool by_micro_batch = false;
   };
 
+  void note_units(const Program& program, const DeviceClass& own);
   void note(const BufferRef& ref, const Arguments& a);
 
   std::vector<Place> places_;  // by family

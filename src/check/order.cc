@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "check/numbering.h"
@@ -14,7 +16,8 @@ namespace {
 
 constexpr std::size_t kMostRaces = 8;
 
-/// How many instructions a queue has begun; 0: none. No device runs 2^32 in two steps.
+/// How many instructions that are followed a queue has begun; 0: none. No device runs 2^32 in two
+/// steps.
 using Time = std::uint32_t;
 
 /// By queue, the time up to which all is done.
@@ -32,26 +35,104 @@ struct Access {
   const Instruction* reader = nullptr;  // the last
 };
 
+/// By family, whether a class touches it on several queues. All accesses on one queue are in order.
+std::vector<bool> on_several_queues(const Program& program, const DeviceClass& own) {
+  std::vector<unsigned> queues(program.families.size(), 0);
+  for_each_written_instruction(program, own.body, [&](const Instruction& i) {
+    for (const auto* refs : {&i.inputs, &i.outputs}) {
+      for (const BufferRef& ref : *refs)
+        queues[at(ref.family)] |= 1U << static_cast<unsigned>(i.stream);
+    }
+  });
+  std::vector<bool> out;
+  for (const unsigned own_queues : queues) out.push_back((own_queues & (own_queues - 1)) != 0);
+  return out;
+}
+
+/// What of a body has to do with the order of queues.
+struct Act {
+  const Instruction* instruction = nullptr;  // a record, a wait, or what touches a buffer in `refs`
+  std::vector<std::pair<const BufferRef*, bool>> refs;  // true: it is written, allocated or freed
+  const Call* call = nullptr;
+  const Loop* loop = nullptr;
+  std::vector<Act> inside;  // of a loop
+};
+
 class Queues {
  public:
   Queues(const Program& program, int device_class)
       : program_(program),
         class_(device_class),
-        numbering_(program, device_class),
-        accesses_(numbering_.size()) {}
+        several_(on_several_queues(program, program.classes[at(device_class)])),
+        numbering_(program, device_class, several_),
+        accesses_(numbering_.size()) {
+    procedures_.resize(program.procedures.size());
+    body_ = acts_of(program.classes[at(device_class)].body);
+  }
 
   /// Steps are counted from 1.
   void run_step(int step) {
-    for_each_instruction(program_, program_.classes[at(class_)].body, {},
-                         [&](const Instruction& i, const Arguments& a) {
-                           if (i.step == 0 || i.step == step) run(i, a);
-                         });
+    step_ = step;
+    run(body_, {});
   }
 
   std::vector<Breach> races;
 
  private:
-  void run(const Instruction& i, const Arguments& a) {
+  using Acts = std::vector<Act>;
+
+  Acts acts_of(const std::vector<Step>& body) {
+    Acts out;
+    for (const Step& step : body) {
+      if (const auto* i = std::get_if<Instruction>(&step.what)) {
+        Act act = act_of(*i);
+        const bool orders = i->kind == InstructionKind::record || i->kind == InstructionKind::wait;
+        if (orders || !act.refs.empty()) out.push_back(std::move(act));
+      } else if (const auto* call = std::get_if<Call>(&step.what)) {
+        if (!acts_of(call->procedure).empty()) out.push_back({.call = call});
+      } else if (const auto* loop = std::get_if<Loop>(&step.what)) {
+        Acts inside = acts_of(loop->body);
+        if (!inside.empty()) out.push_back({.loop = loop, .inside = std::move(inside)});
+      }
+    }
+    return out;
+  }
+
+  const Acts& acts_of(int procedure) {
+    std::optional<Acts>& known = procedures_[at(procedure)];
+    if (!known) known = acts_of(program_.procedures[at(procedure)].body);
+    return *known;
+  }
+
+  Act act_of(const Instruction& i) const {
+    Act out{.instruction = &i};
+    const bool frees = i.kind == InstructionKind::free;
+    for (const BufferRef& ref : i.inputs) {
+      if (several_[at(ref.family)]) out.refs.emplace_back(&ref, frees);
+    }
+    for (const BufferRef& ref : i.outputs) {
+      if (several_[at(ref.family)]) out.refs.emplace_back(&ref, true);
+    }
+    return out;
+  }
+
+  void run(const Acts& acts, const Arguments& a) {
+    for (const Act& act : acts) {
+      if (act.instruction != nullptr) {
+        const std::int64_t only = act.instruction->step;
+        if (only == 0 || only == step_) run(act, a);
+      } else if (act.call != nullptr) {
+        run(*procedures_[at(act.call->procedure)],
+            {.unit = value_of(act.call->unit, a),
+             .micro_batch = value_of(act.call->micro_batch, a)});
+      } else {
+        for_each_round(*act.loop, a, [&](const Arguments& inner) { run(act.inside, inner); });
+      }
+    }
+  }
+
+  void run(const Act& act, const Arguments& a) {
+    const Instruction& i = *act.instruction;
     instruction_ = &i;
     arguments_ = a;
     queue_ = static_cast<std::size_t>(i.stream);
@@ -66,14 +147,13 @@ class Queues {
       return;
     }
     const Time now = ++known_[queue_][queue_];
-    for (const BufferRef& ref : i.inputs) {
-      if (i.kind == InstructionKind::free) {
-        write(ref, now);
+    for (const auto& [ref, writes] : act.refs) {
+      if (writes) {
+        write(*ref, now);
       } else {
-        read(ref, now);
+        read(*ref, now);
       }
     }
-    for (const BufferRef& ref : i.outputs) write(ref, now);
   }
 
   Access& access(const BufferRef& ref) { return accesses_[numbering_.of(ref, arguments_)]; }
@@ -123,6 +203,10 @@ class Queues {
 
   const Program& program_;
   int class_ = 0;
+  int step_ = 1;
+  std::vector<bool> several_;                    // by family
+  std::vector<std::optional<Acts>> procedures_;  // as far as they are called
+  Acts body_;
   const Instruction* instruction_ = nullptr;
   Arguments arguments_;
   std::size_t queue_ = 0;

@@ -23,10 +23,16 @@ ReferenceValues::ReferenceValues(const Program& program, Nodes& nodes, KernelVal
     for (int p = 0; p < parameters; ++p) begin_state(static_cast<int>(u), p);
   }
   for (const std::string& number : reference.numbers) {
-    numbers_.push_back(nodes_.leaf(number + " before the step", {}));
+    now_.numbers.push_back(nodes_.leaf(number + " before the step", {}));
   }
-  inputs_.resize(reference.inputs.size());
+  now_.inputs.resize(reference.inputs.size());
   bring_samples();
+}
+
+ReferenceValues::ReferenceValues(const Program& program, Nodes& nodes, KernelValues& kernels,
+                                 const std::vector<After>& known)
+    : ReferenceValues(program, nodes, kernels) {
+  known_ = &known;
 }
 
 /// A parameter and its states, as the step finds them.
@@ -37,12 +43,12 @@ void ReferenceValues::begin_state(int unit, int parameter) {
   const std::string name =
       name_of({.kind = StateRef::Kind::parameter, .unit = unit, .tensor = parameter});
   const std::vector<int>& dims = kind.values[at(p.value)].dims;
-  state_[{unit, parameter, -1}] = nodes_.leaf(name + " before the step", dims);
+  now_.state[{unit, parameter, -1}] = nodes_.leaf(name + " before the step", dims);
   const auto& states = program_.reference.rules.at(at(p.rule)).states;
   for (std::size_t s = 0; s < states.size(); ++s) {
     std::string text = states[s];
     text += " of " + name + " before the step";
-    state_[{unit, parameter, static_cast<int>(s)}] = nodes_.leaf(text, dims);
+    now_.state[{unit, parameter, static_cast<int>(s)}] = nodes_.leaf(text, dims);
   }
 }
 
@@ -78,12 +84,12 @@ const std::vector<int>& ReferenceValues::dims_of(const StateRef& ref) const {
 }
 
 NodeId ReferenceValues::value_of(const StateRef& ref) const {
-  if (ref.kind == StateRef::Kind::input) return inputs_.at(at(ref.tensor));
-  if (ref.kind == StateRef::Kind::number) return numbers_.at(at(ref.tensor));
-  if (ref.kind == StateRef::Kind::loss) return nodes_.node_of(loss_);
+  if (ref.kind == StateRef::Kind::input) return now_.inputs.at(at(ref.tensor));
+  if (ref.kind == StateRef::Kind::number) return now_.numbers.at(at(ref.tensor));
+  if (ref.kind == StateRef::Kind::loss) return nodes_.node_of(now_.loss);
   Key key = key_of(ref.unit, ref.tensor);
   std::get<2>(key) = ref.kind == StateRef::Kind::state ? ref.state : -1;
-  return state_.at(key);
+  return now_.state.at(key);
 }
 
 Tensor ReferenceValues::whole(NodeId node, const std::vector<int>& dims) const {
@@ -92,20 +98,21 @@ Tensor ReferenceValues::whole(NodeId node, const std::vector<int>& dims) const {
   return out;
 }
 
-std::vector<Tensor> ReferenceValues::call(const Kernel& kernel, const std::vector<Tensor>& inputs,
+std::vector<Tensor> ReferenceValues::call(const Kernel& kernel,
+                                          const std::vector<ContentView>& inputs,
                                           const std::string& key,
                                           const std::vector<std::vector<int>>& results) {
   KernelCall call{.kernel = &kernel, .positions = {}, .key = key, .results = results};
   call.positions.resize(kernel.dims.size());
-  std::vector<Content> contents(inputs.size());
-  std::ranges::transform(inputs, contents.begin(), content);
   std::vector<Tensor> out;
-  for (Content& c : kernels_.run(call, contents)) out.push_back(std::move(c.pieces[0]));
+  for (Content& c : kernels_.run(call, inputs)) out.push_back(std::move(c.pieces[0]));
   return out;
 }
 
 std::vector<Tensor> ReferenceValues::call(int kernel, const std::vector<Tensor>& inputs) {
-  return call(program_.kernels.at(at(kernel)), inputs, "", {});
+  std::vector<ContentView> views(inputs.size());
+  std::ranges::transform(inputs, views.begin(), view);
+  return call(program_.kernels.at(at(kernel)), views, "", {});
 }
 
 ReferenceValues::Key ReferenceValues::key_of(int unit, int parameter) const {
@@ -115,18 +122,22 @@ ReferenceValues::Key ReferenceValues::key_of(int unit, int parameter) const {
 }
 
 void ReferenceValues::bring_samples() {
-  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+  for (std::size_t i = 0; i < now_.inputs.size(); ++i) {
     const ReferenceInput& input = program_.reference.inputs[i];
-    inputs_[i] = nodes_.leaf(input.name + " of step " + std::to_string(step_ + 1), input.dims);
+    now_.inputs[i] = nodes_.leaf(input.name + " of step " + std::to_string(step_ + 1), input.dims);
   }
 }
 
 void ReferenceValues::advance() {
+  if (known_ != nullptr && at(step_) < known_->size()) {
+    now_ = (*known_)[at(step_++)];
+    return;
+  }
   bring_samples();
   const std::size_t units = program_.reference.units.size();
   values_.assign(units, {});
   gradients_.clear();
-  loss_ = {};
+  now_.loss = {};
   for (std::size_t u = 0; u < units; ++u) forward(u);
   for (std::size_t u = units; u-- > 0;) backward(u);
   update();
@@ -140,21 +151,23 @@ void ReferenceValues::forward(std::size_t unit) {
   values.resize(kind.values.size());
   for (std::size_t v = 0; v < kind.values.size(); ++v) {
     const ReferenceValue& value = kind.values[v];
-    if (value.input >= 0) values[v] = whole(inputs_[at(value.input)], value.dims);
+    if (value.input >= 0) values[v] = whole(now_.inputs[at(value.input)], value.dims);
     if (value.parameter >= 0) {
-      values[v] = whole(state_.at(key_of(static_cast<int>(unit), value.parameter)), value.dims);
+      values[v] = whole(now_.state.at(key_of(static_cast<int>(unit), value.parameter)), value.dims);
     }
   }
   if (kind.stream_in >= 0) values[at(kind.stream_in)] = stream_;
   for (const Application& a : kind.applications) {
-    std::vector<Tensor> inputs(a.inputs.size());
-    std::ranges::transform(a.inputs, inputs.begin(), [&](int v) { return values[at(v)]; });
+    std::vector<ContentView> inputs(a.inputs.size());
+    std::ranges::transform(a.inputs, inputs.begin(), [&](int v) { return view(values[at(v)]); });
     const std::string key = draw_key(a.key, static_cast<std::int64_t>(unit), step_);
     std::vector<std::vector<int>> results(a.outputs.size());
     std::ranges::transform(a.outputs, results.begin(),
                            [&](int v) { return kind.values[at(v)].dims; });
     std::vector<Tensor> outputs = call(program_.kernels.at(at(a.kernel)), inputs, key, results);
-    for (std::size_t o = 0; o < outputs.size(); ++o) values[at(a.outputs[o])] = outputs[o];
+    for (std::size_t o = 0; o < outputs.size(); ++o) {
+      values[at(a.outputs[o])] = std::move(outputs[o]);
+    }
   }
   name_values(unit, values, "");
   if (kind.stream_out >= 0) stream_ = values[at(kind.stream_out)];
@@ -206,19 +219,19 @@ void ReferenceValues::backward(std::size_t unit) {
 Tensor ReferenceValues::begin_backward(const Tensor& losses) {
   const Reference& reference = program_.reference;
   const Tensor weights =
-      whole(inputs_[at(reference.weights)], reference.inputs[at(reference.weights)].dims);
+      whole(now_.inputs[at(reference.weights)], reference.inputs[at(reference.weights)].dims);
   const Tensor count = call(reference.count_kernel, {weights})[0];
   nodes_.name(count.items[0].node, "number of tokens of the step");
   Tensor gradient = call(reference.seed_kernel, {weights, count})[0];
   static const Kernel kWeighted =
       kernel_from("kernel weighted(y[...], d[...]) -> (l[]) {\n l[] = y[...] * d[...]\n}");
-  add_to(loss_, call(kWeighted, {losses, gradient}, "", {})[0]);
-  return numbers_.empty() ? gradient : scaled(gradient);
+  add_to(now_.loss, call(kWeighted, {view(losses), view(gradient)}, "", {})[0]);
+  return now_.numbers.empty() ? gradient : scaled(gradient);
 }
 
 /// The gradient of each token's loss times the scale of the loss.
 Tensor ReferenceValues::scaled(const Tensor& gradient) {
-  return call(program_.reference.scale_kernel, {gradient, whole(numbers_.front(), {})})[0];
+  return call(program_.reference.scale_kernel, {gradient, whole(now_.numbers.front(), {})})[0];
 }
 
 /// One kernel of backward: gradients of what went into it.
@@ -230,10 +243,10 @@ void ReferenceValues::go_back(std::size_t unit, const BackwardApplication& b,
   const auto value = [&](int t) {
     return at(t < originals ? a.inputs[at(t)] : a.outputs[at(t - originals)]);
   };
-  std::vector<Tensor> inputs;
+  std::vector<ContentView> inputs;
   inputs.reserve(b.adjoint.from.size() + b.adjoint.reads.size());
-  for (int t : b.adjoint.from) inputs.push_back(gradients[value(t)]);
-  for (int t : b.adjoint.reads) inputs.push_back(values_[unit][value(t)]);
+  for (int t : b.adjoint.from) inputs.push_back(view(gradients[value(t)]));
+  for (int t : b.adjoint.reads) inputs.push_back(view(values_[unit][value(t)]));
   std::vector<std::vector<int>> results(b.adjoint.to.size());
   std::ranges::transform(b.adjoint.to, results.begin(),
                          [&](int t) { return kind.values[value(t)].dims; });
@@ -260,14 +273,14 @@ std::vector<Tensor> ReferenceValues::update_numbers() {
   if (reference.norm_kernel >= 0) {
     inputs.push_back(sum_over_gradients(reference.norm_kernel, "squared norm of the gradients"));
   }
-  if (!numbers_.empty()) inputs.push_back(whole(numbers_.front(), {}));
+  if (!now_.numbers.empty()) inputs.push_back(whole(now_.numbers.front(), {}));
   if (reference.clip_kernel >= 0) {
     out.push_back(call(reference.clip_kernel, inputs)[0]);
     nodes_.name(out.back().items[0].node, reference.norm_kernel >= 0
                                               ? "factor that limits the gradient's norm"
                                               : "factor that undoes the scale of the loss");
   }
-  if (!numbers_.empty()) {
+  if (!now_.numbers.empty()) {
     out.push_back(
         sum_over_gradients(reference.overflow_kernel, "number of entries that overflowed"));
   }
@@ -276,13 +289,13 @@ std::vector<Tensor> ReferenceValues::update_numbers() {
 
 void ReferenceValues::adjust_numbers(const Tensor& overflows) {
   std::vector<Tensor> inputs;
-  inputs.reserve(numbers_.size() + 1);
-  for (NodeId number : numbers_) inputs.push_back(whole(number, {}));
+  inputs.reserve(now_.numbers.size() + 1);
+  for (NodeId number : now_.numbers) inputs.push_back(whole(number, {}));
   inputs.push_back(overflows);
   const std::vector<Tensor> made = call(program_.reference.adjust_kernel, inputs);
   for (std::size_t i = 0; i < made.size(); ++i) {
-    numbers_[i] = nodes_.node_of(made[i]);
-    nodes_.name(numbers_[i],
+    now_.numbers[i] = nodes_.node_of(made[i]);
+    nodes_.name(now_.numbers[i],
                 program_.reference.numbers[i] + " after step " + std::to_string(step_ + 1));
   }
 }
@@ -295,9 +308,9 @@ void ReferenceValues::update() {
     const int rule = kind_of(at(unit)).parameters[at(parameter)].rule;
     const UpdateRule& how = reference.rules.at(at(rule));
     const std::vector<int>& dims = gradient.dims;
-    std::vector<Tensor> inputs{whole(state_.at(key), dims)};
+    std::vector<Tensor> inputs{whole(now_.state.at(key), dims)};
     for (std::size_t s = 0; s < how.states.size(); ++s) {
-      inputs.push_back(whole(state_.at({unit, parameter, static_cast<int>(s)}), dims));
+      inputs.push_back(whole(now_.state.at({unit, parameter, static_cast<int>(s)}), dims));
     }
     inputs.push_back(gradient);
     inputs.insert(inputs.end(), numbers.begin(), numbers.end());
@@ -306,7 +319,7 @@ void ReferenceValues::update() {
     for (std::size_t o = 0; o < made.size(); ++o) {
       const int state = static_cast<int>(o) - 1;
       const NodeId node = nodes_.node_of(made[o]);
-      state_[{unit, parameter, state}] = node;
+      now_.state[{unit, parameter, state}] = node;
       const StateRef ref{.kind = o == 0 ? StateRef::Kind::parameter : StateRef::Kind::state,
                          .unit = unit,
                          .tensor = parameter,
@@ -314,7 +327,7 @@ void ReferenceValues::update() {
       nodes_.name(node, name_of(ref) + after);
     }
   }
-  if (!numbers_.empty()) adjust_numbers(numbers.back());
+  if (!now_.numbers.empty()) adjust_numbers(numbers.back());
 }
 
 }  // namespace placet

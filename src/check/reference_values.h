@@ -13,7 +13,21 @@ namespace placet {
 
 class ReferenceValues {
  public:
+  using Key = std::tuple<int, int, int>;  // unit, parameter, state (-1: the parameter)
+
+  /// What is known after a step.
+  struct After {
+    std::map<Key, NodeId> state;
+    std::vector<NodeId> inputs;  // samples of the step
+    std::vector<NodeId> numbers;
+    Tensor loss;
+  };
+
   ReferenceValues(const Program& program, Nodes& nodes, KernelValues& kernels);
+  /// The same of steps that were worked out before, whose nodes `nodes` has. `known` must outlive
+  /// it.
+  ReferenceValues(const Program& program, Nodes& nodes, KernelValues& kernels,
+                  const std::vector<After>& known);
 
   /// What the state is before the first step and after each `advance`: one complete node.
   NodeId value_of(const StateRef& ref) const;
@@ -21,6 +35,7 @@ class ReferenceValues {
   /// its own.
   void advance();
   int step() const { return step_; }
+  const After& after() const { return now_; }
 
   /// The dims of a state's tensor.
   const std::vector<int>& dims_of(const StateRef& ref) const;
@@ -28,13 +43,11 @@ class ReferenceValues {
   std::string name_of(const StateRef& ref) const;
 
  private:
-  using Key = std::tuple<int, int, int>;  // unit, parameter, state (-1: the parameter)
-
-  static Content content(const Tensor& tensor) { return {.pieces = {tensor}, .flat = {}}; }
+  static ContentView view(const Tensor& tensor) { return {.pieces = {&tensor, 1}}; }
   Tensor whole(NodeId node, const std::vector<int>& dims) const;
   std::string with_number(std::size_t unit, std::string name) const;
   void name_values(std::size_t unit, const std::vector<Tensor>& values, const std::string& prefix);
-  std::vector<Tensor> call(const Kernel& kernel, const std::vector<Tensor>& inputs,
+  std::vector<Tensor> call(const Kernel& kernel, const std::vector<ContentView>& inputs,
                            const std::string& key, const std::vector<std::vector<int>>& results);
   std::vector<Tensor> call(int kernel, const std::vector<Tensor>& inputs);
   Key key_of(int unit, int parameter) const;
@@ -54,11 +67,9 @@ class ReferenceValues {
   const Program& program_;
   Nodes& nodes_;
   KernelValues& kernels_;
+  const std::vector<After>* known_ = nullptr;  // by step, as far as they are
   int step_ = 0;
-  std::map<Key, NodeId> state_;
-  std::vector<NodeId> inputs_;
-  std::vector<NodeId> numbers_;
-  Tensor loss_;                                             // of the step that was run last
+  After now_;  // before the first step, then after the one that was run last
   std::vector<std::vector<BackwardApplication>> backward_;  // by kind
   Tensor stream_;
   std::vector<std::vector<Tensor>> values_;  // of the step, by unit

@@ -2,7 +2,6 @@
 // (docs/theory.md §6.6). Inside of check/.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <vector>
 
@@ -25,23 +24,5 @@ struct Judged {
 
 /// REQUIRES: a well-formed program, which the suspects point into.
 Judged judge(const Program& program);
-
-/// Judges well-formed programs that differ from one in their instructions only: what the reference
-/// computes is worked out once. It ends at the first thing that is wrong, and says no more.
-class Judge {
- public:
-  /// REQUIRES: the program outlives the judge.
-  explicit Judge(const Program& program);
-  ~Judge();
-  Judge(const Judge&) = delete;
-  Judge& operator=(const Judge&) = delete;
-
-  /// Whether the verdict is good.
-  bool is_right(const Program& program);
-
- private:
-  struct Ground;
-  std::unique_ptr<Ground> ground_;
-};
 
 }  // namespace placet

@@ -2,6 +2,10 @@
 
 #include <tbb/parallel_for.h>
 
+#include <algorithm>
+#include <optional>
+#include <utility>
+
 #include "check/check.h"
 #include "derive/stages.h"
 #include "lower/lower.h"
@@ -10,32 +14,77 @@
 
 namespace placet {
 
-PlanProof prove(const Job& job) {
+namespace {
+
+constexpr auto kTooLong = "too long to be judged here; `placet check` with its flags does it";
+
+/// A plan on its way to its proof.
+struct Attempt {
+  std::optional<Program> program;  // none: it is left, or has no program
+  PlanProof proof;
+};
+
+PlanProof unproven(const InputError& error) {
+  InputFault fault = error.fault();
+  fault.where.clear();  // no flag of the caller
+  return {.kind = PlanProof::Kind::unproven, .reason = describe(fault)};
+}
+
+Attempt lowered(const Job& job) {
+  Attempt out;
   try {
-    const Verdict verdict = check(lower(job));
-    if (verdict.equivalent) return {.kind = PlanProof::Kind::proven, .reason = {}};
-    const std::string reason = verdict.findings.empty() ? std::string("a condition does not hold")
-                                                        : verdict.findings.front().difference;
-    return {.kind = PlanProof::Kind::broken, .reason = reason};
+    out.program = lower(job);
   } catch (const InputError& error) {
-    InputFault fault = error.fault();
-    fault.where.clear();  // no flag of the caller
-    return {.kind = PlanProof::Kind::unproven, .reason = describe(fault)};
+    out.proof = unproven(error);
   }
+  return out;
+}
+
+/// What is not right is judged once more for the reason.
+PlanProof judged(const Program& program, const KnownReference& known) {
+  if (is_right(program, known)) return {.kind = PlanProof::Kind::proven, .reason = {}};
+  const Verdict verdict = check(program);
+  const bool told = !verdict.findings.empty();
+  return {.kind = PlanProof::Kind::broken,
+          .reason = told ? verdict.findings.front().difference : "a condition does not hold"};
+}
+
+}  // namespace
+
+PlanProof prove(const Job& job) {
+  const Attempt attempt = lowered(job);
+  if (!attempt.program) return attempt.proof;
+  return judged(*attempt.program, *known_reference(*attempt.program));
 }
 
 std::vector<PlanProof> prove_all(const PlanSpace& space, const std::vector<Plan>& plans,
                                  std::int64_t most_passes, const std::function<bool()>& may_begin) {
-  std::vector<PlanProof> out(plans.size());
+  std::vector<Attempt> attempts(plans.size());
   tbb::parallel_for(std::size_t{0}, plans.size(), [&](std::size_t i) {
     Job job = space.base();
     space.apply(plans[i], job);
     if (may_begin() && passes_to_prove(job) <= most_passes) {
-      out[i] = prove(job);
+      attempts[i] = lowered(job);
     } else {
-      out[i].reason = "too long to be judged here; `placet check` with its flags does it";
+      attempts[i].proof.reason = kTooLong;
     }
   });
+  const auto first = std::ranges::find_if(
+      attempts, [](const Attempt& attempt) { return attempt.program.has_value(); });
+  if (first != attempts.end()) {
+    const auto known = known_reference(*first->program);
+    tbb::parallel_for(std::size_t{0}, attempts.size(), [&](std::size_t i) {
+      Attempt& own = attempts[i];
+      if (!own.program) return;
+      if (may_begin()) {
+        own.proof = judged(*own.program, *known);
+      } else {
+        own.proof.reason = kTooLong;
+      }
+    });
+  }
+  std::vector<PlanProof> out;
+  for (Attempt& attempt : attempts) out.push_back(std::move(attempt.proof));
   return out;
 }
 

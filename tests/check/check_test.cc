@@ -171,6 +171,21 @@ TEST(DisguiseTest, ChangesNoVerdictOnTheCatalogue) {
   }
 }
 
+// Programs of one job claim to be one reference, which is worked out once; that of another job is
+// not taken for it.
+TEST(KnownReferenceTest, ServesTheProgramsThatClaimIt) {
+  const std::vector<CatalogueJob> jobs = few_catalogue_jobs();
+  const auto known = known_reference(lower_small(load(jobs.front())));
+  for (const CatalogueJob& job : jobs) {
+    EXPECT_TRUE(is_right(lower_small(load(job)), *known)) << job.model << " " << job.placement;
+  }
+  for (const std::string& fault : faults()) {
+    const Program mutant = with(fault);
+    EXPECT_EQ(is_right(mutant, *known_reference(small_program())), check(mutant).equivalent)
+        << fault;
+  }
+}
+
 // A program with faults on some devices, in one layer and in one step is a program like others.
 TEST(FaultTest, WhatItMakesPrintsAndReadsBack) {
   for (const std::string fault : {"delete(compute, rank=dp=1/tp=0, layer=1, nth=1)",

@@ -30,6 +30,7 @@ void expect_same_verdict(const Program& program, const std::string& what) {
   EXPECT_EQ(own.steps, other.steps) << what;
   EXPECT_EQ(told(own), told(other)) << what;
   EXPECT_EQ(own.labels.size(), other.labels.size()) << what;
+  EXPECT_EQ(own.equivalent, is_right(program)) << what;
 }
 
 class WithoutProcedures : public ::testing::TestWithParam<CatalogueJob> {};

@@ -48,7 +48,9 @@ class Museum : public ::testing::TestWithParam<std::string> {
 
 TEST_P(Museum, WhatTheBugIsPutIntoIsRight) {
   if (!bug_.is_visible()) GTEST_SKIP() << bug_.not_visible;
-  EXPECT_TRUE(check(program_of(bug_, false)).equivalent);
+  const Program program = program_of(bug_, false);
+  EXPECT_TRUE(check(program).equivalent);
+  EXPECT_TRUE(is_right(program, *known_reference(program)));
   EXPECT_TRUE(verify(program_of(bug_, true)).equal);
 }
 
@@ -58,8 +60,11 @@ TEST_P(Museum, TheBugIsFoundAndToldAsOnThePage) {
     EXPECT_NE(page().find(bug_.not_visible), std::string::npos);
     return;
   }
-  const Verdict verdict = check(wrong_program_of(bug_, false));
+  const Program wrong = wrong_program_of(bug_, false);
+  const Verdict verdict = check(wrong);
   EXPECT_FALSE(verdict.equivalent);
+  EXPECT_FALSE(is_right(wrong));
+  EXPECT_FALSE(is_right(wrong, *known_reference(program_of(bug_, false))));
   const auto finding = finding_with(verdict, bug_.condition, bug_.finding);
   ASSERT_TRUE(finding.has_value()) << verdict_text(verdict, {.width = 100});
   const std::string told =
