@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include "derive/kernel_time.h"
-#include "derive/pipeline_time.h"
 #include "units/at.h"
 #include "units/error.h"
 
@@ -30,9 +30,9 @@ PassSums pass_of(const DeviceChunk& chunk, const WorkPair& work, const Recompute
                  Counting counting) {
   PassSums out;
   for (const KindRun& run : chunk.runs) {
-    const std::int64_t again = recomputed_of(run, recompute, counting);
-    out.add((*work.plain)[at(run.kind)], static_cast<double>(run.count - again));
-    if (again > 0) out.add((*work.again)[at(run.kind)], static_cast<double>(again));
+    const std::int32_t again = recomputed_of(run, recompute, counting);
+    if (run.count > again) out.add((*work.plain)[at(run.kind)], run.count - again);
+    if (again > 0) out.add((*work.again)[at(run.kind)], again);
   }
   return out;
 }
@@ -40,13 +40,12 @@ PassSums pass_of(const DeviceChunk& chunk, const WorkPair& work, const Recompute
 bool goes_both_ways(const Schedule& schedule) { return schedule.hosting == Hosting::bidirectional; }
 
 /// The pass as its device or its host is through, whichever is later.
-ChunkTime time_of(const PassSums& pass, const BoundFacts& facts) {
+PieceLengths lengths_of(const PassSums& pass, const BoundFacts& facts) {
   const auto whole = [&](double device, double host) {
-    return seconds(std::max(device, host) + facts.host_per_pass);
+    return std::max(device, host) + facts.host_per_pass;
   };
-  return {.forward = whole(pass.forward, pass.forward_host),
-          .backward = whole(pass.backward, pass.backward_host),
-          .backward_weight = seconds(pass.weights)};
+  const double backward = whole(pass.backward, pass.backward_host);
+  return {whole(pass.forward, pass.forward_host), backward, backward - pass.weights, pass.weights};
 }
 
 /// What is left of messages beside `room` seconds of work, as the step's time counts it.
@@ -169,15 +168,14 @@ double StepBound::least(const WorkPair& work, const Recompute& recompute, const 
 }
 
 double least_flow(const BoundFacts& facts, const PipelineShape& pipeline, const WorkPair& work,
-                  const Recompute& recompute, std::int64_t micro_batches) {
-  PipelineWork flow{.schedule = pipeline.schedule, .micro_batches = micro_batches};
+                  const Recompute& recompute, WorkFlow& flow) {
+  std::vector<PieceLengths> lengths;
   for (const std::vector<DeviceChunk>& chunks : pipeline.devices) {
-    std::vector<ChunkTime>& times = flow.devices.emplace_back();
     for (const DeviceChunk& chunk : chunks) {
-      times.push_back(time_of(pass_of(chunk, work, recompute, Counting::exact), facts));
+      lengths.push_back(lengths_of(pass_of(chunk, work, recompute, Counting::exact), facts));
     }
   }
-  return in_seconds(pipeline_time(flow).whole) + facts.host_per_step;
+  return flow.seconds(lengths) + facts.host_per_step;
 }
 
 namespace {
@@ -315,7 +313,7 @@ ChunkBytes chunk_bytes(const DeviceChunk& chunk, const WorkPair& work, const Rec
                        Counting counting) {
   ChunkBytes out;
   for (const KindRun& run : chunk.runs) {
-    const std::int64_t again = recomputed_of(run, recompute, counting);
+    const std::int32_t again = recomputed_of(run, recompute, counting);
     const UnitCost& plain = (*work.plain)[at(run.kind)];
     const UnitCost& redone = again > 0 ? (*work.again)[at(run.kind)] : plain;
     out.kept += plain.kept * (run.count - again) + redone.kept * again;
@@ -332,8 +330,7 @@ ChunkBytes chunk_bytes(const DeviceChunk& chunk, const WorkPair& work, const Rec
 }
 
 /// Where backward is whole: the last chunk in flight runs.
-std::int64_t bytes_held(const std::vector<ChunkBytes>& chunks,
-                        const std::vector<std::int64_t>& held) {
+std::int64_t bytes_held(std::span<const ChunkBytes> chunks, const std::vector<std::int64_t>& held) {
   std::int64_t bytes = 0;
   std::int64_t beyond = 0;
   for (std::size_t c = 0; c < chunks.size(); ++c) {
@@ -359,7 +356,7 @@ std::int64_t bytes_running(const ChunkBytes& chunk, Work::Kind kind) {
   fail_internally("every kind of work has its bytes");
 }
 
-std::int64_t bytes_at(const std::vector<ChunkBytes>& chunks, const WorkMoment& moment) {
+std::int64_t bytes_at(std::span<const ChunkBytes> chunks, const WorkMoment& moment) {
   std::int64_t bytes = bytes_running(chunks[at(moment.chunk)], moment.kind);
   for (std::size_t c = 0; c < chunks.size(); ++c) {
     bytes += moment.held[c] * chunks[c].kept + moment.waiting[c] * chunks[c].waiting;
@@ -368,8 +365,7 @@ std::int64_t bytes_at(const std::vector<ChunkBytes>& chunks, const WorkMoment& m
 }
 
 /// Bytes at the fullest of some moments.
-std::int64_t most_at(const std::vector<ChunkBytes>& chunks,
-                     const std::vector<WorkMoment>& moments) {
+std::int64_t most_at(std::span<const ChunkBytes> chunks, const std::vector<WorkMoment>& moments) {
   std::int64_t most = 0;
   for (const WorkMoment& moment : moments) most = std::max(most, bytes_at(chunks, moment));
   return most;
@@ -381,12 +377,18 @@ std::vector<std::int64_t> least_activations(const PipelineShape& pipeline, const
                                             const Recompute& recompute, const InFlight& in_flight,
                                             Counting counting) {
   std::vector<std::int64_t> out;
-  std::vector<ChunkBytes> chunks;
+  out.reserve(pipeline.devices.size());
+  std::vector<ChunkBytes> all;  // of devices with runs of their own, one after the other
+  std::vector<std::size_t> first(pipeline.devices.size(), 0);
   for (std::size_t d = 0; d < pipeline.devices.size(); ++d) {
-    chunks.clear();
-    for (const DeviceChunk& chunk : pipeline.devices[d]) {
-      chunks.push_back(chunk_bytes(chunk, work, recompute, counting));
+    const std::size_t like = at(pipeline.like[d]);
+    first[d] = like < d ? first[like] : all.size();
+    if (like == d) {
+      for (const DeviceChunk& chunk : pipeline.devices[d]) {
+        all.push_back(chunk_bytes(chunk, work, recompute, counting));
+      }
     }
+    const std::span chunks(all.data() + first[d], pipeline.devices[d].size());
     const bool held_only = in_flight.moments.empty();
     out.push_back(held_only ? bytes_held(chunks, in_flight.held[d])
                             : most_at(chunks, in_flight.moments[d]));

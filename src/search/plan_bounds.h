@@ -11,6 +11,7 @@
 #include "search/stage_counts.h"
 #include "search/state_costs.h"
 #include "search/work_costs.h"
+#include "search/work_flow.h"
 
 namespace placet {
 
@@ -111,9 +112,10 @@ class StepBound {
 };
 
 /// Seconds that a step takes at least, messages left aside: the devices work through their orders,
-/// each piece as long as its kernels and launches (docs/theory.md §9.3).
+/// each piece as long as its kernels and launches (docs/theory.md §9.3). REQUIRES: `flow` is of the
+/// pipeline's schedule and degree.
 double least_flow(const BoundFacts& facts, const PipelineShape& pipeline, const WorkPair& work,
-                  const Recompute& recompute, std::int64_t micro_batches);
+                  const Recompute& recompute, WorkFlow& flow);
 
 /// Seconds that follow the last backward of a step at least: reductions, updates, gathers.
 double least_end(const BoundFacts& facts, const PipelineShape& pipeline, const StateCosts& states);

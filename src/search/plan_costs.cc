@@ -143,7 +143,7 @@ double PlanCosts::flow(const CostedWork& work, const Plan& plan, const PipelineS
   if (!is_worth_a_flow(pipeline, micro_batches)) return 0;
   return *flows_.get(flow_key(work, plan, choice), [&] {
     return least_flow(facts_, pipeline, work.pair(choice.word), space_.recompute_of(choice),
-                      micro_batches);
+                      flow_of(pipeline, micro_batches));
   });
 }
 
@@ -153,20 +153,37 @@ double PlanCosts::eased_flow(const CostedWork& work, const Plan& plan,
   if (!is_worth_a_flow(pipeline, micro_batches)) return 0;
   const std::int16_t like = work.like[at(word)];
   return *flows_.get(flow_key(work, plan, {.word = like, .count = kAnyCount}), [&] {
-    return least_flow(facts_, pipeline, work.eased_pair(like), {}, micro_batches);
+    return least_flow(facts_, pipeline, work.eased_pair(like), {},
+                      flow_of(pipeline, micro_batches));
   });
+}
+
+/// The last one that this thread has asked for: those of one pipeline are asked for together.
+WorkFlow& PlanCosts::flow_of(const PipelineShape& pipeline, std::int64_t micro_batches) {
+  const FlightKey key = flight_key(pipeline, micro_batches);
+  std::optional<std::pair<FlightKey, WorkFlow>>& known = work_flows_.local();
+  if (!known || known->first != key) {
+    const auto degree = static_cast<std::int64_t>(pipeline.devices.size());
+    known.emplace(key, WorkFlow(pipeline.schedule, degree, micro_batches));
+  }
+  return known->second;
+}
+
+PlanCosts::FlightKey PlanCosts::flight_key(const PipelineShape& pipeline,
+                                           std::int64_t micro_batches) {
+  const Schedule& schedule = pipeline.schedule;
+  return {static_cast<std::int64_t>(pipeline.devices.size()),
+          static_cast<std::int64_t>(schedule.hosting),
+          static_cast<std::int64_t>(schedule.order),
+          schedule.chunks,
+          schedule.group,
+          micro_batches};
 }
 
 std::shared_ptr<const InFlight> PlanCosts::in_flight(const PipelineShape& pipeline,
                                                      std::int64_t micro_batches) {
-  const Schedule& schedule = pipeline.schedule;
-  const FlightKey key = {static_cast<std::int64_t>(pipeline.devices.size()),
-                         static_cast<std::int64_t>(schedule.hosting),
-                         static_cast<std::int64_t>(schedule.order),
-                         schedule.chunks,
-                         schedule.group,
-                         micro_batches};
-  return flights_.get(key, [&] { return in_flight_of(pipeline, micro_batches); });
+  return flights_.get(flight_key(pipeline, micro_batches),
+                      [&] { return in_flight_of(pipeline, micro_batches); });
 }
 
 }  // namespace placet

@@ -7,7 +7,9 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "search/memo.h"
@@ -89,6 +91,8 @@ class PlanCosts {
   static WorkKey key_of(const WorkShape& shape);
   static FlowKey flow_key(const CostedWork& work, const Plan& plan,
                           const PlanSpace::Recomputation& choice);
+  static FlightKey flight_key(const PipelineShape& pipeline, std::int64_t micro_batches);
+  WorkFlow& flow_of(const PipelineShape& pipeline, std::int64_t micro_batches);
   CostedWork make_work(const WorkShape& shape);
   CostedWork make_recomputed(const CostedWork& work);
   std::vector<PipelineChoice> make_pipelines(std::int32_t degree);
@@ -97,6 +101,7 @@ class PlanCosts {
   BoundFacts facts_;
   std::vector<std::int32_t> units_;
   tbb::enumerable_thread_specific<Workbench> benches_;
+  tbb::enumerable_thread_specific<std::optional<std::pair<FlightKey, WorkFlow>>> work_flows_;
   Memo<WorkKey, CostedWork> works_;
   Memo<WorkKey, CostedWork> recomputed_;
   Memo<StateKey, StateCosts> states_;

@@ -27,34 +27,6 @@ DeviceChunk chunk_of(const Model& model, const std::vector<int>& units, std::int
   return out;
 }
 
-/// Multiples of `step` in [first, first + count): as many as whole steps, or one more.
-std::int64_t multiples(std::int64_t first, std::int64_t count, std::int64_t step,
-                       Counting counting) {
-  const auto up_to = [&](std::int64_t n) { return (n + step - 1) / step; };
-  switch (counting) {
-    case Counting::exact:
-      return up_to(first + count) - up_to(first);
-    case Counting::fewest:
-      return count / step;
-    case Counting::most:
-      return up_to(count);
-  }
-  return 0;
-}
-
-/// Of a run that is no block: all of it or nothing.
-std::int64_t whole_run(const KindRun& run, bool recomputed, Counting counting) {
-  switch (counting) {
-    case Counting::exact:
-      return recomputed ? run.count : 0;
-    case Counting::fewest:
-      return 0;
-    case Counting::most:
-      return run.count;
-  }
-  return 0;
-}
-
 /// Whether the same runs send the same messages.
 bool are_alike(const std::vector<DeviceChunk>& a, const std::vector<DeviceChunk>& b) {
   return std::ranges::equal(a, b, [](const DeviceChunk& x, const DeviceChunk& y) {
@@ -96,26 +68,6 @@ PipelineShape pipeline_shape(const PlanSpace& space, std::int32_t degree, std::i
   out.unlike.erase(std::ranges::unique(out.unlike).begin(), out.unlike.end());
   out.recomputations = space.recomputations(most);
   return out;
-}
-
-std::int64_t recomputed_of(const KindRun& run, const Recompute& recompute, Counting counting) {
-  if (!run.may_recompute) return 0;
-  const std::int64_t n = recompute.count;
-  switch (recompute.kind) {
-    case Recompute::Kind::none:
-      return 0;
-    case Recompute::Kind::full:
-    case Recompute::Kind::selective:
-      return run.count;
-    case Recompute::Kind::every:
-      if (n < 1) return 0;
-      if (!run.is_block) return whole_run(run, run.ordinal % n == 0, counting);
-      return multiples(run.ordinal, run.count, n, counting);
-    case Recompute::Kind::first:
-      if (!run.is_block) return run.ordinal < n ? run.count : 0;
-      return std::clamp<std::int64_t>(n - run.ordinal, 0, run.count);
-  }
-  return 0;
 }
 
 }  // namespace placet

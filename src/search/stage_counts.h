@@ -2,6 +2,7 @@
 // (docs/theory.md §9.3).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -44,8 +45,43 @@ PipelineShape pipeline_shape(const PlanSpace& space, std::int32_t degree, std::i
 /// Exactly, or a bound that falls as the count of `every` rises, and rises with that of `first`.
 enum class Counting : std::uint8_t { exact, fewest, most };
 
+/// No model has as many blocks.
+inline constexpr std::int64_t kMoreThanAll = 1 << 30;
+
+/// How many of `run`'s units have a number that `step` divides, the first unit's being its ordinal.
+/// A run that is no block is counted as a whole. Searches spend their time here: short numbers are
+/// divided quickly.
+inline std::int32_t multiples_in(const KindRun& run, std::int32_t step, Counting counting) {
+  switch (counting) {
+    case Counting::exact:
+      if (!run.is_block) return run.ordinal % step == 0 ? run.count : 0;
+      return (run.ordinal + run.count + step - 1) / step - (run.ordinal + step - 1) / step;
+    case Counting::fewest:
+      return run.is_block ? run.count / step : 0;
+    case Counting::most:
+      return run.is_block ? (run.count + step - 1) / step : run.count;
+  }
+  return 0;
+}
+
 /// How many units of a run are recomputed.
-std::int64_t recomputed_of(const KindRun& run, const Recompute& recompute,
-                           Counting counting = Counting::exact);
+inline std::int32_t recomputed_of(const KindRun& run, const Recompute& recompute,
+                                  Counting counting = Counting::exact) {
+  if (!run.may_recompute) return 0;
+  const auto n = static_cast<std::int32_t>(std::min(recompute.count, kMoreThanAll));
+  switch (recompute.kind) {
+    case Recompute::Kind::none:
+      return 0;
+    case Recompute::Kind::full:
+    case Recompute::Kind::selective:
+      return run.count;
+    case Recompute::Kind::every:
+      return n < 1 ? 0 : multiples_in(run, n, counting);
+    case Recompute::Kind::first:
+      if (!run.is_block) return run.ordinal < n ? run.count : 0;
+      return std::clamp(n - run.ordinal, 0, run.count);
+  }
+  return 0;
+}
 
 }  // namespace placet

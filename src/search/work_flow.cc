@@ -1,0 +1,129 @@
+#include "search/work_flow.h"
+
+#include <algorithm>
+
+#include "derive/pipeline_time.h"
+#include "units/at.h"
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+constexpr std::uint32_t kFromTheBeginning = 0;
+constexpr std::uint32_t kForNobody = 1;
+constexpr std::uint32_t kFirstCell = 2;
+
+/// Works through the orders of all devices, each as far as its inputs are there.
+class FlowLayout {
+ public:
+  FlowLayout(const Schedule& schedule, std::int64_t degree, std::int64_t micro_batches)
+      : micro_batches_(micro_batches),
+        cells_(static_cast<std::uint32_t>(pipeline_cells(schedule, degree, micro_batches))),
+        there_(kFirstCell + 2 * cells_, false) {
+    there_[kFromTheBeginning] = true;
+    for (std::int64_t d = 0; d < degree; ++d) {
+      Device& device = devices_.emplace_back();
+      device.order = order_of_work(schedule, degree, d, micro_batches);
+      device.first_chunk = chunks_;
+      for (std::int64_t c = 0; c < schedule.chunks; ++c) {
+        device.seats.push_back(seat_of(schedule, degree, micro_batches, d, c));
+      }
+      chunks_ += static_cast<std::uint32_t>(device.seats.size());
+    }
+  }
+
+  /// Calls take(device, length, input, output) for one piece after the other.
+  template <class Take>
+  void run(Take take) {
+    bool moved = true;
+    while (moved) {
+      moved = false;
+      for (std::size_t d = 0; d < devices_.size(); ++d) {
+        while (devices_[d].next < devices_[d].order.size() && start(d, take)) moved = true;
+      }
+    }
+    for (const Device& device : devices_) {
+      ensure(device.next == device.order.size(), "the order of work does not deadlock");
+    }
+  }
+
+  std::size_t outputs() const { return there_.size(); }
+
+ private:
+  struct Device {
+    std::vector<Work> order;
+    std::vector<PipelineSeat> seats;  // by chunk
+    std::uint32_t first_chunk = 0;
+    std::size_t next = 0;
+  };
+
+  std::uint32_t forward(std::int64_t cell) const {
+    return kFirstCell + static_cast<std::uint32_t>(cell);
+  }
+  std::uint32_t backward(std::int64_t cell) const { return forward(cell) + cells_; }
+
+  std::uint32_t input_of(const PipelineSeat& seat, std::int64_t cell, Work::Kind kind) const {
+    if (kind == Work::Kind::backward_weight) return kFromTheBeginning;
+    if (kind == Work::Kind::forward) {
+      return seat.first ? kFromTheBeginning : forward(cell - micro_batches_);
+    }
+    return seat.last ? forward(cell) : backward(cell + micro_batches_);
+  }
+
+  std::uint32_t output_of(std::int64_t cell, Work::Kind kind) const {
+    if (kind == Work::Kind::backward_weight) return kForNobody;
+    return kind == Work::Kind::forward ? forward(cell) : backward(cell);
+  }
+
+  /// False: its input is not there yet.
+  template <class Take>
+  bool start(std::size_t d, Take& take) {
+    Device& device = devices_[d];
+    const Work& work = device.order[device.next];
+    const PipelineSeat& seat = device.seats[at(work.chunk)];
+    const std::int64_t cell = seat.first_cell + work.micro_batch;
+    const std::uint32_t input = input_of(seat, cell, work.kind);
+    if (!there_[input]) return false;
+    const std::uint32_t output = output_of(cell, work.kind);
+    const auto chunk = static_cast<std::uint32_t>(device.first_chunk + work.chunk);
+    there_[output] = true;
+    ++device.next;
+    take(d, static_cast<std::uint32_t>(4 * chunk + static_cast<std::uint32_t>(work.kind)), input,
+         output);
+    return true;
+  }
+
+  std::int64_t micro_batches_;
+  std::uint32_t cells_;
+  std::vector<bool> there_;  // by output
+  std::vector<Device> devices_;
+  std::uint32_t chunks_ = 0;
+};
+
+}  // namespace
+
+WorkFlow::WorkFlow(const Schedule& schedule, std::int64_t degree, std::int64_t micro_batches)
+    : clocks_(at(degree), 0) {
+  FlowLayout layout(schedule, degree, micro_batches);
+  done_.resize(layout.outputs(), 0);
+  layout.run(
+      [&](std::size_t device, std::uint32_t length, std::uint32_t input, std::uint32_t output) {
+        pieces_.push_back({.input = input,
+                           .output = output,
+                           .length = length,
+                           .device = static_cast<std::uint32_t>(device)});
+      });
+}
+
+double WorkFlow::seconds(const std::vector<PieceLengths>& chunks) {
+  std::ranges::fill(clocks_, 0.0);
+  const double* lengths = chunks.front().data();
+  for (const Piece& piece : pieces_) {
+    double& clock = clocks_[piece.device];
+    clock = std::max(clock, done_[piece.input]) + lengths[piece.length];
+    done_[piece.output] = clock;
+  }
+  return std::ranges::max(clocks_);
+}
+
+}  // namespace placet

@@ -1,0 +1,41 @@
+// The order of work of a pipeline, laid out once to be gone through many times with other lengths
+// (docs/theory.md §9.3): what derive/pipeline_time.h gives where messages take no time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "schedule/schedule.h"
+
+namespace placet {
+
+/// Seconds of the pieces of one chunk, by Work::Kind.
+using PieceLengths = std::array<double, 4>;
+
+/// Keeps its sums between calls: one per thread.
+class WorkFlow {
+ public:
+  /// REQUIRES: fewer than 2^30 pieces.
+  WorkFlow(const Schedule& schedule, std::int64_t degree, std::int64_t micro_batches);
+
+  /// Seconds until the last device is through. Lengths by device and chunk, one after the other.
+  /// Case: degree 2, one chunk of 1 s forward and 2 s backward each, four micro-batches in turns:
+  /// 4 x 3 + 3 = 15 s.
+  double seconds(const std::vector<PieceLengths>& chunks);
+
+ private:
+  /// Its input, its output and its length by their places in the lists below.
+  struct Piece {
+    std::uint32_t input = 0;
+    std::uint32_t output = 0;
+    std::uint32_t length = 0;
+    std::uint32_t device = 0;
+  };
+
+  std::vector<Piece> pieces_;   // each behind what it needs
+  std::vector<double> done_;    // seconds by output; the first is what is there from the beginning
+  std::vector<double> clocks_;  // by device
+};
+
+}  // namespace placet
