@@ -31,6 +31,10 @@ struct ContentView {
   bool is_row() const { return flat != nullptr && !flat->empty(); }
 };
 
+inline ContentView view_of(const Content& content) {
+  return {.pieces = content.pieces, .flat = &content.flat, .micro_batch = content.micro_batch};
+}
+
 std::uint64_t hash_of(const Content& content);
 
 /// Tensors of rows whose elements were summed: how the row is made up and divided, and which of its

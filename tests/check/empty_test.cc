@@ -84,9 +84,9 @@ TEST(EmptyTest, RowsInAnotherOrderAreOtherRows) {
   Rows rows;
   const Content one = content({{{}}, {{}, {}}}, {{.axis = 1}});
   const Content other = content({{{}, {}}, {{}}}, {{.axis = 1}});
-  EXPECT_EQ(rows.number_of(one, 0), rows.number_of(one, 0));
-  EXPECT_NE(rows.number_of(one, 0), rows.number_of(one, 1));
-  EXPECT_NE(rows.number_of(one, 0), rows.number_of(other, 1));
+  EXPECT_EQ(rows.number_of(view_of(one), 0), rows.number_of(view_of(one), 0));
+  EXPECT_NE(rows.number_of(view_of(one), 0), rows.number_of(view_of(one), 1));
+  EXPECT_NE(rows.number_of(view_of(one), 0), rows.number_of(view_of(other), 1));
 }
 
 }  // namespace
