@@ -12,6 +12,7 @@
 #include "model/adapt.h"
 #include "model/gradients.h"
 #include "placement/grammar.h"
+#include "profile/lengths.h"
 #include "units/checked.h"
 #include "units/error.h"
 
@@ -108,9 +109,56 @@ void check_recompute(const JobRequest& request, const Job& job) {
   }
 }
 
+/// Devices over which a sample of the longest length is divided.
+std::int64_t devices_along_sequence(const JobRequest& request, const Placement& placement) {
+  std::int64_t devices = 1;
+  for (const AxisPlacement& axis : placement.axes) {
+    if (axis.how.cut != Cut::sequence || axis.degree == 1) continue;
+    if (devices > 1 || !axis.shares.empty()) {
+      throw InputError(
+          {.where = where_of(request, "lengths"),
+           .problem = "asks for one axis of equal shares that cuts the sequence, and axis " +
+                      std::string(axis.axis.text()) + " is " +
+                      (devices > 1 ? "a second one" : "of other shares"),
+           .allowed = "at most one such axis"});
+    }
+    devices = axis.degree;
+  }
+  return devices;
+}
+
+/// The samples of several lengths, as those of the longest.
+void set_lengths(const JobRequest& request, Job& job, Batch& batch) {
+  batch.lengths = request.lengths;
+  batch.sequence = std::ranges::max_element(batch.lengths, {}, &SampleLength::tokens)->tokens;
+  if (request.sequence && *request.sequence != batch.sequence) {
+    throw InputError({.where = where_of(request, "seq"),
+                      .value = std::to_string(*request.sequence),
+                      .problem = "is not the longest of --lengths",
+                      .allowed = std::to_string(batch.sequence) + ", or nothing"});
+  }
+  if (!request.global_batch) {
+    fail_missing(request, "global-batch", "samples per step, of all lengths together");
+  }
+  batch.samples = *request.global_batch;
+  const std::int64_t per_round =
+      checked_multiply(batch.micro, batch_ways(job.placement), "samples");
+  batch.global = samples_of_longest(batch.lengths, batch.samples,
+                                    devices_along_sequence(request, job.placement), per_round);
+  job.model.notes.push_back(
+      std::to_string(batch.samples) + " samples of " + std::to_string(batch.lengths.size()) +
+      " lengths keep the devices busy as " + std::to_string(batch.global) + " of " +
+      std::to_string(batch.sequence) +
+      " tokens would: figures are those of a device that always works on the longest");
+}
+
 Batch batch_of(const JobRequest& request, Job& job) {
   Batch batch;
   batch.micro = request.micro_batch.value_or(1);
+  if (!request.lengths.empty()) {
+    set_lengths(request, job, batch);
+    return batch;
+  }
   if (request.sequence) {
     batch.sequence = *request.sequence;
   } else {
@@ -245,6 +293,11 @@ Job load_unplaced_job(const Catalog& catalog, const JobRequest& request) {
   }
   if (!request.global_batch) {
     fail_missing(request, "global-batch", "samples per step: plans are compared for one step");
+  }
+  if (!request.lengths.empty()) {
+    throw InputError({.where = where_of(request, "lengths"),
+                      .problem = "is nothing to plan for",
+                      .allowed = "--seq: plans are compared for samples of one length"});
   }
   job.batch = batch_of(request, job);
   job.cluster = load_cluster(catalog, *request.cluster, std::nullopt, where_of(request, "cluster"));

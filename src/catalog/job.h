@@ -19,6 +19,7 @@ struct JobRequest {
   std::optional<std::string> cluster;
   std::optional<std::string> placement;
   std::optional<std::int64_t> sequence;  // --seq
+  std::vector<SampleLength> lengths;     // 4096:3/4,65536:1/4
   std::optional<std::int64_t> global_batch;
   std::optional<std::int64_t> micro_batch;
   std::optional<std::string> recompute;
@@ -61,6 +62,10 @@ Job load_unplaced_job(const Catalog& catalog, const JobRequest& request);
 /// The recomputation that a text spells: none, full, selective, selective=core_attention,mlp,
 /// every=N, first=N.
 Recompute parse_recompute(const std::string& text, const std::string& where);
+
+/// The lengths of samples that a text spells: "4096:3/4,65536:1/4". Throws InputError unless tokens
+/// differ and shares add up to 1.
+std::vector<SampleLength> parse_lengths(const std::string& text, const std::string& where);
 
 /// The routing that a text spells: balanced, worst, expected=1.3.
 Routing parse_routing(const std::string& text, const std::string& where);

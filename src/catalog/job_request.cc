@@ -18,9 +18,9 @@ constexpr std::int64_t kMostSamples = 1'000'000'000'000;
 
 const std::vector<std::string>& job_keys() {
   static const std::vector<std::string> kKeys = {
-      "model",     "cluster",   "placement",    "seq",    "global-batch", "micro-batch",
-      "recompute", "precision", "optimizer",    "freeze", "lora",         "loss",
-      "clip",      "routing",   "balance-loss", "engine"};
+      "model",       "cluster",   "placement", "seq",          "lengths", "global-batch",
+      "micro-batch", "recompute", "precision", "optimizer",    "freeze",  "lora",
+      "loss",        "clip",      "routing",   "balance-loss", "engine"};
   return kKeys;
 }
 
@@ -115,7 +115,73 @@ std::vector<std::string> read_texts(const Reader& reader) {
   return texts;
 }
 
+constexpr std::size_t kMostLengths = 64;
+
+/// Lengths that differ, with shares of all samples.
+void check_lengths(const std::vector<SampleLength>& lengths, const std::string& value,
+                   const std::string& where) {
+  const auto fail = [&](std::string problem, std::string allowed) {
+    throw InputError({.where = where,
+                      .value = value,
+                      .problem = std::move(problem),
+                      .allowed = std::move(allowed)});
+  };
+  if (lengths.empty() || lengths.size() > kMostLengths) {
+    fail("has " + std::to_string(lengths.size()) + " lengths",
+         "1 to " + std::to_string(kMostLengths));
+  }
+  Rational sum;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const SampleLength& one = lengths[i];
+    const std::string tokens = std::to_string(one.tokens);
+    if (one.share <= Rational(0) || one.share > Rational(1)) {
+      fail("gives " + tokens + " tokens a share of " + to_string(one.share), "above 0 and up to 1");
+    }
+    for (std::size_t j = 0; j < i; ++j) {
+      if (lengths[j].tokens == one.tokens) {
+        fail("has " + tokens + " tokens twice", "each length once");
+      }
+    }
+    sum += one.share;
+  }
+  if (sum != Rational(1)) fail("has shares that add up to " + to_string(sum), "a sum of 1");
+}
+
+std::vector<SampleLength> read_lengths(const Reader& reader) {
+  std::vector<SampleLength> lengths;
+  if (reader.is_text()) return parse_lengths(reader.text(), reader.where());
+  for (const Reader& item : reader.items()) {
+    item.allow({"tokens", "share"});
+    lengths.push_back({.tokens = item.at("tokens").whole({1, kMostTokens}),
+                       .share = read_fraction(item.at("share"))});
+  }
+  check_lengths(lengths, "", reader.where());
+  return lengths;
+}
+
 }  // namespace
+
+std::vector<SampleLength> parse_lengths(const std::string& text, const std::string& where) {
+  std::vector<SampleLength> lengths;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string part = text.substr(begin, end - begin);
+    const std::size_t colon = std::min(part.find(':'), part.size());
+    const auto tokens = number_in<std::int64_t>(std::string_view(part).substr(0, colon));
+    const auto share = fraction_in(part.substr(std::min(colon + 1, part.size())));
+    if (!tokens || *tokens < 1 || *tokens > kMostTokens || !share) {
+      throw InputError({.where = where,
+                        .value = part,
+                        .problem = "is no length with its share of the samples",
+                        .allowed = "TOKENS:SHARE,... such as 4096:3/4,65536:1/4"});
+    }
+    lengths.push_back({.tokens = *tokens, .share = *share});
+    begin = end + 1;
+  }
+  check_lengths(lengths, text, where);
+  return lengths;
+}
 
 JobRequest read_job_file(const std::filesystem::path& path) {
   const Document document = open_document(path);
@@ -134,6 +200,7 @@ JobRequest read_job_words(const Reader& reader) {
   request.cluster = read_text(reader, "cluster");
   request.placement = read_text(reader, "placement");
   request.sequence = read_whole(reader, "seq", kMostTokens);
+  if (const auto lengths = reader.find("lengths")) request.lengths = read_lengths(*lengths);
   request.global_batch = read_whole(reader, "global-batch", kMostSamples);
   request.micro_batch = read_whole(reader, "micro-batch", kMostSamples);
   request.recompute = read_text(reader, "recompute");
@@ -160,6 +227,7 @@ JobRequest merge(const JobRequest& flags, const JobRequest& file) {
   fill(merged.cluster, file.cluster);
   fill(merged.placement, file.placement);
   fill(merged.sequence, file.sequence);
+  if (merged.lengths.empty()) merged.lengths = file.lengths;
   fill(merged.global_batch, file.global_batch);
   fill(merged.micro_batch, file.micro_batch);
   fill(merged.recompute, file.recompute);

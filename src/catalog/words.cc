@@ -1,9 +1,8 @@
 #include "catalog/words.h"
 
-#include <charconv>
-
 #include "units/error.h"
 #include "units/nearest.h"
+#include "units/number.h"
 
 namespace placet {
 
@@ -27,24 +26,23 @@ Cut read_cut(const Reader& reader) {
   return read_enum<Cut>(reader, kCutCount, [](Cut cut) { return name_of(cut); });
 }
 
+std::optional<Rational> fraction_in(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  const auto numerator = number_in<std::int64_t>(text.substr(0, slash));
+  if (!numerator) return std::nullopt;
+  if (slash == std::string_view::npos) return Rational(*numerator);
+  const auto denominator = number_in<std::int64_t>(text.substr(slash + 1));
+  if (!denominator || *denominator <= 0) return std::nullopt;
+  return Rational(*numerator, *denominator);
+}
+
 Rational read_fraction(const Reader& reader) {
   if (reader.is_whole()) return Rational(reader.whole({INT64_MIN, INT64_MAX}));
   const std::string allowed = "a whole number or a fraction such as \"3/4\"";
   if (!reader.is_text()) reader.fail("is not a fraction", allowed);
-  const std::string text = reader.text();
-  std::int64_t numerator = 0;
-  std::int64_t denominator = 1;
-  const char* end = text.data() + text.size();
-  auto [at, error] = std::from_chars(text.data(), end, numerator);
-  if (error == std::errc() && at != end && *at == '/') {
-    const auto rest = std::from_chars(at + 1, end, denominator);
-    at = rest.ptr;
-    error = rest.ec;
-  }
-  if (error != std::errc() || at != end || denominator <= 0) {
-    reader.fail("is not a fraction", allowed);
-  }
-  return {numerator, denominator};
+  const auto fraction = fraction_in(reader.text());
+  if (!fraction) reader.fail("is not a fraction", allowed);
+  return *fraction;
 }
 
 }  // namespace placet

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "catalog/reader.h"
@@ -42,5 +44,8 @@ Cut read_cut(const Reader& reader);
 
 /// A fraction: a whole number, or the text "3/4".
 Rational read_fraction(const Reader& reader);
+
+/// The fraction that a text spells, "3" or "3/4"; none: it spells none.
+std::optional<Rational> fraction_in(std::string_view text);
 
 }  // namespace placet

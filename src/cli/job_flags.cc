@@ -60,6 +60,10 @@ void add_job_flags(CLI::App& command, JobFlags& flags) {
       .add_option("--cluster", flags.cluster,
                   "Devices: h100-sxm:8 (nodes), 64xh100-sxm (devices), a cluster or a file")
       ->type_name("CLUSTER");
+  command
+      .add_option("--lengths", flags.lengths,
+                  "Samples of several lengths, with their shares: 4096:3/4,65536:1/4")
+      ->type_name("TOKENS:SHARE,...");
   command.add_option("--global-batch", flags.global_batch, "Samples per step")->type_name("N");
   command.add_option("--micro-batch", flags.micro_batch, "Samples per micro-batch (1)")
       ->type_name("N");
@@ -109,6 +113,7 @@ JobRequest request_of(const JobFlags& flags) {
   request.cluster = said(flags.cluster);
   if (!flags.placements.empty()) request.placement = flags.placements.front();
   request.sequence = whole(flags.sequence, "--seq", kMostTokens);
+  if (!flags.lengths.empty()) request.lengths = parse_lengths(flags.lengths, "--lengths");
   request.global_batch = whole(flags.global_batch, "--global-batch", kMostSamples);
   request.micro_batch = whole(flags.micro_batch, "--micro-batch", kMostSamples);
   request.recompute = said(flags.recompute);

@@ -11,8 +11,8 @@ namespace placet {
 
 /// The words as they stand on the command line.
 struct JobFlags {
-  std::string model, cluster, sequence, global_batch, micro_batch, recompute, precision, optimizer,
-      lora, loss, clip, routing, balance_loss, engine, job_file;
+  std::string model, cluster, sequence, lengths, global_batch, micro_batch, recompute, precision,
+      optimizer, lora, loss, clip, routing, balance_loss, engine, job_file;
   std::vector<std::string> placements;
   std::vector<std::string> freeze;
 };

@@ -79,10 +79,22 @@ struct Recompute {
   friend bool operator==(const Recompute&, const Recompute&) = default;
 };
 
+/// Samples of one of several lengths: a part of all samples.
+struct SampleLength {
+  std::int64_t tokens = 0;
+  Rational share;
+
+  friend bool operator==(const SampleLength&, const SampleLength&) = default;
+};
+
+/// Where samples have several lengths, those of the longest stand for all: `sequence` is its tokens
+/// and `global` as many of it as keep the devices busy for as long (profile/lengths.h).
 struct Batch {
-  std::int64_t sequence = 0;  // tokens per sample
-  std::int64_t global = 0;    // samples per optimizer step
-  std::int64_t micro = 1;     // samples per micro-batch on one device group
+  std::int64_t sequence = 0;          // tokens per sample
+  std::int64_t global = 0;            // samples per optimizer step
+  std::int64_t micro = 1;             // samples per micro-batch on one device group
+  std::vector<SampleLength> lengths;  // empty: all samples have one
+  std::int64_t samples = 0;           // per optimizer step, of these lengths
 
   friend bool operator==(const Batch&, const Batch&) = default;
 };

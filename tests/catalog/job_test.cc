@@ -70,6 +70,38 @@ TEST(LoadJobTest, TheGlobalBatchCountsAxesThatCutIt) {
   EXPECT_EQ(load(asked).batch.global, 24);
 }
 
+// 8 samples, half of 4096 tokens and half of 16384, over 4 devices that take 4096 tokens at once:
+// 4 x 1 + 4 x 4 = 20 rounds of a device, which 5 of the longest take too.
+TEST(LoadJobTest, SamplesOfSeveralLengthsCountAsTheLongest) {
+  JobRequest asked = request();
+  asked.placement = "cp=4:hdp";
+  asked.lengths = parse_lengths("4096:1/2,16384:1/2", "--lengths");
+  asked.global_batch = 8;
+  const Job job = load(asked);
+  EXPECT_EQ(job.batch.sequence, 16384);
+  EXPECT_EQ(job.batch.global, 5);
+  EXPECT_EQ(job.batch.samples, 8);
+  EXPECT_EQ(job.model.notes.back(),
+            "8 samples of 2 lengths keep the devices busy as 5 of 16384 tokens would: figures are "
+            "those of a device that always works on the longest");
+}
+
+TEST(LoadJobTest, LengthsAreRefusedWhereTheyMeanNothing) {
+  JobRequest asked = request();
+  asked.lengths = parse_lengths("4096:1/2,16384:1/2", "--lengths");
+  EXPECT_EQ(job_complaint(asked),
+            "--global-batch: is missing; expected samples per step, of all lengths together");
+  asked.global_batch = 8;
+  asked.sequence = 4096;
+  EXPECT_EQ(job_complaint(asked),
+            "--seq: '4096' is not the longest of --lengths; expected 16384, or nothing");
+  asked.sequence = std::nullopt;
+  asked.placement = "a=2:ring b=2:ring";
+  EXPECT_EQ(job_complaint(asked),
+            "--lengths: asks for one axis of equal shares that cuts the sequence, and axis b is a "
+            "second one; expected at most one such axis");
+}
+
 TEST(LoadJobTest, AdaptersAndFrozenTensors) {
   JobRequest asked = request();
   asked.model = "gpt2";

@@ -1,0 +1,93 @@
+#include "profile/conditions.h"
+
+#include <gtest/gtest.h>
+
+namespace placet {
+namespace {
+
+AxisPlacement axis_of(const char* name, std::int64_t degree, Cut cut, Modes modes) {
+  AxisPlacement out;
+  out.axis = AxisName(name);
+  out.degree = degree;
+  out.how.cut = cut;
+  out.how.modes = modes;
+  return out;
+}
+
+// dp=4 with a divided optimizer beside tp=2, 24 samples in micro-batches of 2.
+Job small_job() {
+  Job job;
+  job.placement.axes = {axis_of("dp", 4, Cut::batch, {.optimizer = Mode::sharded}),
+                        axis_of("tp", 2, Cut::tensor, {})};
+  job.batch = {.sequence = 128, .global = 24, .micro = 2};
+  return job;
+}
+
+// 24 / (2 x 4) = 3; 25 samples do not divide, and are still 3.
+TEST(Conditions, MicroBatchesPerStep) {
+  Job job = small_job();
+  EXPECT_EQ(micro_batches_per_step(job), 3);
+  job.batch.global = 25;
+  EXPECT_EQ(micro_batches_per_step(job), 3);
+  job.batch.global = 1;
+  EXPECT_EQ(micro_batches_per_step(job), 1);
+}
+
+TEST(Conditions, SymbolsThatTheJobFixes) {
+  const Job job = small_job();
+  EXPECT_EQ(value_in_job(Symbol::devices, job), 8);
+  EXPECT_EQ(value_in_job(Symbol::batch_degree, job), 4);
+  EXPECT_EQ(value_in_job(Symbol::tensor_degree, job), 2);
+  EXPECT_EQ(value_in_job(Symbol::global_batch, job), 24);
+  EXPECT_EQ(value_in_job(Symbol::whole_sequence, job), 128);
+  EXPECT_FALSE(value_in_job(Symbol::blocks, job).has_value());  // of a stage
+}
+
+TEST(Conditions, CutsWithADegree) {
+  const Job job = small_job();
+  EXPECT_TRUE(holds({.cuts = {Cut::tensor}}, job, {}));
+  EXPECT_FALSE(holds({.cuts = {Cut::tensor}, .degree_above = 2}, job, {}));
+  EXPECT_FALSE(holds({.cuts = {Cut::sequence}}, job, {}));
+  EXPECT_TRUE(holds({.cuts = {Cut::sequence}, .absent = true}, job, {}));
+}
+
+TEST(Conditions, ModesAlongACut) {
+  const Job job = small_job();
+  const StateInModes divided{.state = State::optimizer, .modes = {Mode::sharded}};
+  EXPECT_TRUE(holds({.cuts = {Cut::batch}, .states = {divided}}, job, {}));
+  const StateInModes whole{.state = State::optimizer, .modes = {Mode::replicated}};
+  EXPECT_FALSE(holds({.cuts = {Cut::batch}, .states = {whole}}, job, {}));
+}
+
+TEST(Conditions, StagesAndAccumulation) {
+  const Job job = small_job();
+  EXPECT_TRUE(
+      holds({.first_stage = true, .accumulates = true}, job, {.first = true, .last = false}));
+  EXPECT_FALSE(holds({.last_stage = true}, job, {.first = true, .last = false}));
+}
+
+// All parts of a condition hold, and all conditions of a list; none holds always.
+TEST(Conditions, AddUp) {
+  const Job job = small_job();
+  EXPECT_TRUE(all_hold({}, job, {}));
+  EXPECT_TRUE(all_hold({{.cuts = {Cut::tensor}}, {.cuts = {Cut::batch}}}, job, {}));
+  EXPECT_FALSE(all_hold({{.cuts = {Cut::tensor}}, {.cuts = {Cut::layer}}}, job, {}));
+}
+
+// 24 samples are no multiple of 4 replicas x 2 samples x 5; they are above 20.
+TEST(Conditions, Comparisons) {
+  const Job job = small_job();
+  const auto compared = [&](Comparison::Relation relation, std::int64_t number) {
+    const Comparison comparison{.relation = relation,
+                                .left = {.symbols = {Symbol::global_batch}},
+                                .right = {.factor = Rational(number)}};
+    return holds({.compares = comparison}, job, {});
+  };
+  EXPECT_TRUE(compared(Comparison::Relation::not_multiple, 40));
+  EXPECT_FALSE(compared(Comparison::Relation::not_multiple, 8));
+  EXPECT_TRUE(compared(Comparison::Relation::above, 20));
+  EXPECT_FALSE(compared(Comparison::Relation::above, 24));
+}
+
+}  // namespace
+}  // namespace placet
