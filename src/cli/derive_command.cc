@@ -32,13 +32,23 @@ std::string explained(const DeriveCall& call) {
                     .nearest = nearest(what, words)});
 }
 
+/// What the allocator reserves: of all stages, or of the one that the text speaks of.
+std::vector<Reservation> reservations(const Judged& judged, const Prepared& prepared, bool of_all) {
+  const Job& job = *judged.job;
+  if (!job.profile.caches_blocks || !judged.derivation.meaningful) return {};
+  if (of_all) return reserve(job, prepared);
+  return {reserve(job, prepared, fullest(judged.derivation).stage)};
+}
+
 int derive_job(const DeriveCall& call) {
   require_one_placement(call.flags);
   const bool explain = call.result.explain_option->count() > 0;
   const std::string what = explain ? explained(call) : std::string();
   const auto job = std::make_shared<const Job>(load_job(find_catalog(), request_of(call.flags)));
-  Judged judged{.job = job, .derivation = derive(*job), .reserved = {}};
-  if (job->profile.caches_blocks && judged.derivation.meaningful) judged.reserved = reserve(*job);
+  const Prepared prepared = prepare(*job);
+  Judged judged{.job = job, .derivation = derive(*job, prepared), .reserved = {}};
+  judged.reserved = reservations(judged, prepared, call.result.json || !call.result.html.empty());
+  if (judged.derivation.meaningful) judged.lengths = spread_of_lengths(*job, prepared);
   if (!call.result.html.empty()) {
     write_file(call.result.html, derivation_html(judged), "--html");
   }

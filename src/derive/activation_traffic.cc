@@ -9,6 +9,7 @@
 
 #include "derive/partial_sums.h"
 #include "derive/unit_traffic.h"
+#include "derive/whole_operands.h"
 #include "model/gradients.h"
 #include "units/at.h"
 
@@ -47,14 +48,21 @@ struct Transitions {
 
 class StreamTraffic {
  public:
-  explicit StreamTraffic(UnitTraffic& unit) : unit_(unit), kind_(unit.kind) {
-    values_.resize(kind_.values.size());
-  }
+  explicit StreamTraffic(UnitTraffic& unit)
+      : unit_(unit),
+        kind_(unit.kind),
+        both_sides_(unit.layout.cuts_both_sides),
+        values_(kind_.values.size()),
+        columns_(both_sides_ ? kind_.values.size() : 0) {}
 
   void write() {
     for (std::size_t a = 0; a < unit_.axis_count(); ++a) read_axis(a);
     read_routed_results();
-    for (std::size_t v = 0; v < values_.size(); ++v) write_value(v);
+    for (std::size_t v = 0; v < values_.size(); ++v) {
+      write_columns(v, Phase::forward);
+      write_value(v);
+      write_columns(v, Phase::backward);
+    }
   }
 
  private:
@@ -67,6 +75,7 @@ class StreamTraffic {
     AxisMask bit = 0;
     bool split = false;         // the stream is divided along it
     std::vector<bool> partial;  // values that are P along it
+    std::vector<bool> columns;  // of these, those that it cuts as well
   };
 
   void read_axis(std::size_t a) {
@@ -76,7 +85,8 @@ class StreamTraffic {
         .axis = a,
         .bit = axis_bit(static_cast<int>(a)),
         .split = axis.how.cut == Cut::tensor && axis.how.modes.activations == Mode::sharded_gather,
-        .partial = std::vector<bool>(kind_.values.size(), false)};
+        .partial = std::vector<bool>(kind_.values.size(), false),
+        .columns = std::vector<bool>(kind_.values.size(), false)};
     for (std::size_t o = 0; o < kind_.operators.size(); ++o) read_operator(o, walk);
     for (std::size_t v = 0; v < walk.partial.size(); ++v) {
       // What the unit hands on is on the stream; what a later operator took is dealt with there.
@@ -96,7 +106,10 @@ class StreamTraffic {
     for (int v : op.inputs) {
       if (is_number(value_at(v))) read_input(o, v, how.tensor_indices, walk);
     }
-    for (int v : op.outputs) walk.partial[at(v)] = is_partial(op, v, how.tensor_indices, walk);
+    for (int v : op.outputs) {
+      walk.partial[at(v)] = is_partial(op, v, how.tensor_indices, walk);
+      walk.columns[at(v)] = walk.partial[at(v)] && (dims_of(v) & how.tensor_indices) != 0;
+    }
   }
 
   /// Whether an operator leaves its output as a partial sum: it contracts over a cut index, or is
@@ -104,7 +117,7 @@ class StreamTraffic {
   bool is_partial(const Operator& op, int output, IndexSet cut, const Walk& walk) const {
     const bool passes = passes_partial(op.kind) &&
                         std::ranges::any_of(op.inputs, [&](int v) { return walk.partial[at(v)]; });
-    return passes || (contracted_indices(kind_, op, output) & cut) != 0;
+    return passes || summed_in_part(kind_, op, output, cut) != 0;
   }
 
   /// What one input of an operator needs along the axis.
@@ -118,12 +131,15 @@ class StreamTraffic {
       walk.partial[at(v)] = false;
       return;
     }
+    if (both_sides_ && (axes_of_whole_input(placed(o), v) & walk.bit) != 0) {
+      return enter_whole(o, v, columns_[at(v)], walk);
+    }
     if (!inside || (dims_of(v) & cut) != 0) return;
     if (value_at(v).region == Region::residual) {
       enter(o, v, walk);
     } else if (cut_here && !is_linear_chain(v)) {
       // Made inside, whole, and used by cut work: its gradient must be whole where it was made.
-      note(v, &Transitions::back_reduced, walk.bit);
+      note(v, &Transitions::back_reduced, walk.bit, values_[at(v)]);
     }
   }
 
@@ -135,18 +151,29 @@ class StreamTraffic {
   }
 
   /// Notes a transition of the gradient, if there is one.
-  void note(int v, AxisMask Transitions::*transition, AxisMask bit) {
-    if (unit_.prepared.gradients.values[at(v)]) values_[at(v)].*transition |= bit;
+  void note(int v, AxisMask Transitions::*transition, AxisMask bit, Transitions& of) const {
+    if (unit_.prepared.gradients.values[at(v)]) of.*transition |= bit;
   }
 
-  /// A partial value where it is needed: whole inside, as the stream is on the stream.
+  PlacedOperator placed(std::size_t o) const {
+    return {.placement = unit_.job.placement,
+            .kind = kind_,
+            .op = kind_.operators[o],
+            .classes = unit_.prepared.operators[o].classes};
+  }
+
+  /// A partial value where it is needed: whole inside, as the stream is on the stream; its columns
+  /// divided where the axis cuts them.
   void leave(int v, bool inside, const Walk& walk) {
-    Transitions& t = values_[at(v)];
-    if (inside || !walk.split) {
+    Transitions& t = walk.columns[at(v)] ? columns_[at(v)] : values_[at(v)];
+    if (walk.columns[at(v)]) {
+      t.scattered |= walk.bit;
+      note(v, &Transitions::back_gathered, walk.bit, t);
+    } else if (inside || !walk.split) {
       t.reduced |= walk.bit;
     } else {
       t.scattered |= walk.bit;
-      note(v, &Transitions::back_gathered, walk.bit);
+      note(v, &Transitions::back_gathered, walk.bit, t);
     }
     const int producer = unit_.prepared.values[at(v)].producer;
     t.reduced_again = producer >= 0 && unit_.ends_again(at(producer));
@@ -157,14 +184,20 @@ class StreamTraffic {
   void enter(std::size_t o, int v, const Walk& walk) {
     Transitions& t = values_[at(v)];
     t.gathered_again = t.gathered_again || unit_.starts_again(o);
-    if (!walk.split) {
-      note(v, &Transitions::back_reduced, walk.bit);
-      return;
-    }
+    if (!walk.split) return note(v, &Transitions::back_reduced, walk.bit, t);
     t.gathered |= walk.bit;
-    note(v, &Transitions::back_scattered, walk.bit);
+    note(v, &Transitions::back_scattered, walk.bit, t);
     const bool kept_as_part = unit_.job.profile.gathered_input == GatheredInput::shard;
     if (kept_as_part && needs_input_again(kind_.operators[o])) t.regathered |= walk.bit;
+  }
+
+  /// A value whose columns come together for a product, and once more for the weights' gradient; its
+  /// own gradient is a partial sum of all columns.
+  void enter_whole(std::size_t o, int v, Transitions& t, const Walk& walk) {
+    t.gathered_again = t.gathered_again || unit_.starts_again(o);
+    t.gathered |= walk.bit;
+    note(v, &Transitions::back_scattered, walk.bit, t);
+    if (needs_input_again(kind_.operators[o])) t.regathered |= walk.bit;
   }
 
   /// A contraction with trainable weights needs its whole input for their gradient.
@@ -180,7 +213,8 @@ class StreamTraffic {
     for (std::size_t o = 0; o < kind_.operators.size(); ++o) {
       const Operator& op = kind_.operators[o];
       if (op.kind == OpKind::dispatch) {
-        note(op.inputs.front(), &Transitions::back_reduced, axes.summed);
+        const int v = op.inputs.front();
+        note(v, &Transitions::back_reduced, axes.summed, values_[at(v)]);
       } else if (op.kind == OpKind::combine) {
         read_combination(o, axes);
       }
@@ -201,7 +235,8 @@ class StreamTraffic {
     if (late) reduce(returned, cut);
     reduce(op.outputs.front(), late ? axes.summed & ~cut : axes.summed);
     for (std::size_t i = 1; i < op.inputs.size(); ++i) {
-      note(op.inputs[i], &Transitions::back_reduced, late ? axes.summed & ~cut : axes.summed);
+      const int v = op.inputs[i];
+      note(v, &Transitions::back_reduced, late ? axes.summed & ~cut : axes.summed, values_[at(v)]);
     }
   }
 
@@ -210,15 +245,11 @@ class StreamTraffic {
     if (!t.any()) return;
     const Value& value = kind_.values[v];
     const bool on_stream = value.region == Region::residual;
-    const std::int64_t whole = on_stream ? unit_.local.gathered[v] : unit_.local.values[v];
-    auto send = [&](Collective collective, Phase phase, AxisMask axes) {
-      if (axes == 0) return;
-      unit_.add({.what = value.name,
-                 .collective = collective,
-                 .phase = phase,
-                 .axes = axes,
-                 .elements = whole,
-                 .dtype = unit_.dtype_of(value)});
+    const std::int64_t part = on_stream ? unit_.local.gathered[v] : unit_.local.values[v];
+    const std::int64_t whole =
+        both_sides_ ? part * degree_of(unit_.job.placement, columns_[v].gathered) : part;
+    const auto send = [&](Collective collective, Phase phase, AxisMask axes) {
+      send_value(v, collective, phase, axes, whole);
     };
     const auto forward = Phase::forward;
     const auto backward = Phase::backward;
@@ -236,9 +267,39 @@ class StreamTraffic {
     send(Collective::all_reduce, backward, t.back_reduced);
   }
 
+  void send_value(std::size_t v, Collective collective, Phase phase, AxisMask axes,
+                  std::int64_t elements) {
+    const Value& value = kind_.values[v];
+    unit_.add({.what = value.name,
+               .collective = collective,
+               .phase = phase,
+               .axes = axes,
+               .elements = elements,
+               .dtype = unit_.dtype_of(value)});
+  }
+
+  /// Columns come together before tokens do, and part after them.
+  void write_columns(std::size_t v, Phase phase) {
+    if (!both_sides_ || !columns_[v].any()) return;
+    const Transitions& t = columns_[v];
+    const auto send = [&](Collective collective, AxisMask axes) {
+      send_value(v, collective, phase, axes,
+                 unit_.local.values[v] * degree_of(unit_.job.placement, axes));
+    };
+    const bool forward = phase == Phase::forward;
+    if (forward || t.gathered_again) send(Collective::all_gather, t.gathered);
+    if (forward || t.reduced_again) send(Collective::reduce_scatter, t.scattered);
+    if (forward) return;
+    send(Collective::all_gather, t.regathered);
+    send(Collective::all_gather, t.back_gathered);
+    send(Collective::reduce_scatter, t.back_scattered);
+  }
+
   UnitTraffic& unit_;
   const UnitKind& kind_;
+  bool both_sides_;  // some axis cuts the stream's columns and the other side of its matrices
   std::vector<Transitions> values_;
+  std::vector<Transitions> columns_;  // of those axes
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "derive/caching_pool.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "units/error.h"
 
@@ -22,17 +23,66 @@ std::int64_t in_grains(std::int64_t bytes, std::int64_t grain) {
   return (bytes + grain - 1) / grain * grain;
 }
 
+/// Where a block is among free ones, or would be.
+template <class Blocks>
+auto place_among(Blocks& blocks, const FreeBlock& block) {
+  return std::lower_bound(blocks.begin(), blocks.end(), block,
+                          [](const FreeBlock& a, const FreeBlock& b) {
+                            return a.size != b.size ? a.size < b.size : a.address < b.address;
+                          });
+}
+
 }  // namespace
+
+/// The power of two below `size`, and the two bits after the first.
+std::size_t FreeBlocks::bin_of(std::int64_t size) {
+  constexpr unsigned kLeast = 10;  // bits of the least size, kRound
+  const unsigned width = static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(size)));
+  if (width < kLeast) return 0;
+  const std::size_t bin =
+      std::size_t{4} * (width - kLeast) + static_cast<std::size_t>((size >> (width - 3)) & 3);
+  return std::min(bin, kBins - 1);
+}
+
+void FreeBlocks::note(std::size_t b) {
+  const std::uint64_t bit = std::uint64_t{1} << (b % 64);
+  if (bins_[b].empty()) {
+    filled_[b / 64] &= ~bit;
+  } else {
+    filled_[b / 64] |= bit;
+  }
+}
+
+void FreeBlocks::add(const FreeBlock& block) {
+  const std::size_t b = bin_of(block.size);
+  bins_[b].insert(place_among(bins_[b], block), block);
+  note(b);
+}
+
+void FreeBlocks::remove(const FreeBlock& block) {
+  const std::size_t b = bin_of(block.size);
+  bins_[b].erase(place_among(bins_[b], block));
+  note(b);
+}
+
+std::int64_t FreeBlocks::smallest(std::int64_t size) const {
+  const std::size_t own = bin_of(size);
+  const auto found = place_among(bins_[own], FreeBlock{.size = size});
+  if (found != bins_[own].end()) return found->number;
+  for (std::size_t word = (own + 1) / 64, begin = (own + 1) % 64; word < filled_.size();
+       ++word, begin = 0) {
+    const std::uint64_t left = filled_[word] >> begin << begin;
+    if (left == 0) continue;
+    return bins_[word * 64 + static_cast<std::size_t>(std::countr_zero(left))].front().number;
+  }
+  return 0;
+}
 
 CachingPool::Handle CachingPool::allocate(std::int64_t bytes) {
   if (bytes <= 0) return 0;
   const std::int64_t size = in_grains(bytes, kRound);
-  const bool is_small = size <= kSmall;
-  Handle number = find_block(size, is_small);
-  if (number == 0) number = find_when_full(size, is_small);
-  if (number == 0) number = expandable_ ? extend(size, is_small) : add_segment(size, is_small);
-  note_taken(number);
-  split(number, size);
+  const Handle number = find_or_make(size, size <= kSmall);
+  take(number, size);
   block(number).requested = size;
   alive_ += size;
   peak_alive_ = std::max(peak_alive_, alive_);
@@ -44,31 +94,37 @@ void CachingPool::release(Handle handle) {
   ensure(static_cast<std::size_t>(handle) < blocks_.size() && !block(handle).is_free,
          "a released block is in use");
   alive_ -= block(handle).requested;
-  merge(handle);
+  put_back(handle);
 }
 
-CachingPool::Handle CachingPool::find_block(std::int64_t size, bool is_small) {
-  const Free& blocks = free_of(is_small);
-  const auto found = std::ranges::lower_bound(blocks, FreeBlock{.size = size});
-  return found == blocks.end() ? 0 : found->number;
+FreeBlock CachingPool::as_free(Handle number) const {
+  const Block& own = blocks_[static_cast<std::size_t>(number)];
+  return {.size = own.size, .address = own.address, .number = number};
 }
 
-CachingPool::Handle CachingPool::find_when_full(std::int64_t size, bool is_small) {
-  if (!when_full_ || size <= limit_ - reserved_) return 0;
-  when_full_();
-  return find_block(size, is_small);
+CachingPool::Handle CachingPool::find_or_make(std::int64_t size, bool is_small) {
+  const FreeBlocks& blocks = free_of(is_small);
+  if (const Handle found = blocks.smallest(size); found != 0) return found;
+  if (when_full_ && size > limit_ - reserved_) {
+    when_full_();
+    if (const Handle found = blocks.smallest(size); found != 0) return found;
+  }
+  if (expandable_) {
+    extend(size, is_small);
+  } else {
+    add_segment(size, is_small);
+  }
+  return blocks.smallest(size);
 }
 
-CachingPool::Handle CachingPool::add_segment(std::int64_t size, bool is_small) {
+void CachingPool::add_segment(std::int64_t size, bool is_small) {
   const std::int64_t segment = is_small         ? kSmallSegment
                                : size < kMiddle ? kMiddleSegment
                                                 : in_grains(size, kPage);
   reserve_more(segment);
-  const Handle number = add_block(
-      {.size = segment, .address = next_address_, .segment_size = segment, .is_small = is_small});
+  note_free(add_block(
+      {.size = segment, .address = next_address_, .segment_size = segment, .is_small = is_small}));
   next_address_ += segment + kRound;
-  note_free(number);
-  return number;
 }
 
 void CachingPool::reserve_more(std::int64_t bytes) {
@@ -82,8 +138,8 @@ void CachingPool::give_back_free_segments() {
   give_back_free_segments(free_large_);
 }
 
-void CachingPool::give_back_free_segments(Free& blocks) {
-  std::erase_if(blocks, [this](const FreeBlock& free) {
+void CachingPool::give_back_free_segments(FreeBlocks& blocks) {
+  blocks.remove_if([this](const FreeBlock& free) {
     if (free.size != block(free.number).segment_size) return false;
     reserved_ -= free.size;
     forget(free.number);
@@ -103,7 +159,7 @@ CachingPool::Handle CachingPool::last_of_growing(bool is_small) {
 }
 
 /// Grows the pool's one segment until its free tail holds `size`.
-CachingPool::Handle CachingPool::extend(std::int64_t size, bool is_small) {
+void CachingPool::extend(std::int64_t size, bool is_small) {
   Handle last = last_of_growing(is_small);
   if (block(last).is_free) {
     note_taken(last);
@@ -115,10 +171,11 @@ CachingPool::Handle CachingPool::extend(std::int64_t size, bool is_small) {
   block(last).size += missing;
   reserve_more(missing);
   note_free(last);
-  return last;
 }
 
-void CachingPool::split(Handle number, std::int64_t size) {
+/// Takes `size` of a free block; what is left of it, if worth keeping, is a free block of its own.
+void CachingPool::take(Handle number, std::int64_t size) {
+  note_taken(number);
   const bool is_small = block(number).is_small;
   const std::int64_t left = block(number).size - size;
   const bool worth = is_small || expandable_ ? left >= kRound : left > kSmall;
@@ -140,7 +197,8 @@ void CachingPool::join_next(Handle number) {
   forget(next);
 }
 
-void CachingPool::merge(Handle number) {
+/// A block is free from now on, one with its free neighbours.
+void CachingPool::put_back(Handle number) {
   const Handle next = block(number).next;
   if (next != 0 && block(next).is_free) {
     note_taken(next);
@@ -183,19 +241,13 @@ CachingPool::Handle CachingPool::add_after(Handle number, Block made) {
 }
 
 void CachingPool::note_free(Handle number) {
-  Block& own = block(number);
-  own.is_free = true;
-  Free& blocks = free_of(own.is_small);
-  const FreeBlock free{.size = own.size, .address = own.address, .number = number};
-  blocks.insert(std::ranges::lower_bound(blocks, free), free);
+  block(number).is_free = true;
+  free_of(block(number).is_small).add(as_free(number));
 }
 
 void CachingPool::note_taken(Handle number) {
-  Block& own = block(number);
-  own.is_free = false;
-  Free& blocks = free_of(own.is_small);
-  const FreeBlock free{.size = own.size, .address = own.address, .number = number};
-  blocks.erase(std::ranges::lower_bound(blocks, free));
+  block(number).is_free = false;
+  free_of(block(number).is_small).remove(as_free(number));
 }
 
 }  // namespace placet

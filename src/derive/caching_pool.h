@@ -10,7 +10,7 @@
 // segment per pool that grows by pages of 2 MiB (small: one page), its free tail used first.
 #pragma once
 
-#include <compare>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -18,6 +18,42 @@
 #include <vector>
 
 namespace placet {
+
+/// A free block of a pool: the smallest comes first, then the lowest address.
+struct FreeBlock {
+  std::int64_t size = 0;
+  std::int64_t address = 0;
+  std::int64_t number = 0;
+};
+
+/// The free blocks of a pool in their order. A long replay has hundreds of them: they are kept in
+/// bins, four to each power of two, so that what changes moves only blocks of about its size.
+class FreeBlocks {
+ public:
+  void add(const FreeBlock& block);
+  /// REQUIRES: it was added.
+  void remove(const FreeBlock& block);
+  /// The number of the smallest that holds `size`; 0: none does.
+  std::int64_t smallest(std::int64_t size) const;
+
+  /// Takes out those of which gone(block) holds.
+  template <class Gone>
+  void remove_if(Gone gone) {
+    for (std::size_t b = 0; b < kBins; ++b) {
+      std::erase_if(bins_[b], gone);
+      note(b);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kBins = 192;
+  static std::size_t bin_of(std::int64_t size);
+  /// Whether bin `b` has blocks.
+  void note(std::size_t b);
+
+  std::array<std::vector<FreeBlock>, kBins> bins_;
+  std::array<std::uint64_t, kBins / 64> filled_{};  // by bin
+};
 
 /// The pools (small and large) of one stream. Sizes in bytes.
 /// Case: allocate 30 MiB, free it, allocate 28 MiB: the block of 30 is split (2 MiB left), reserved
@@ -66,40 +102,31 @@ class CachingPool {
     bool is_free = false;
     bool is_small = false;
   };
-  /// A free block: the smallest comes first, then the lowest address.
-  struct FreeBlock {
-    std::int64_t size = 0;
-    std::int64_t address = 0;
-    Handle number = 0;
-    friend auto operator<=>(const FreeBlock&, const FreeBlock&) = default;
-  };
-  using Free = std::vector<FreeBlock>;  // sorted: few blocks are free at a time
-
   Block& block(Handle number) { return blocks_[static_cast<std::size_t>(number)]; }
-  Handle find_block(std::int64_t size, bool is_small);
-  Handle find_when_full(std::int64_t size, bool is_small);
-  Handle add_segment(std::int64_t size, bool is_small);
-  Handle extend(std::int64_t size, bool is_small);
+  FreeBlock as_free(Handle number) const;
+  Handle find_or_make(std::int64_t size, bool is_small);
+  void add_segment(std::int64_t size, bool is_small);
+  void extend(std::int64_t size, bool is_small);
   Handle last_of_growing(bool is_small);
   void reserve_more(std::int64_t bytes);
   void give_back_free_segments();
-  void give_back_free_segments(Free& blocks);
-  void split(Handle number, std::int64_t size);
-  void merge(Handle number);
+  void give_back_free_segments(FreeBlocks& blocks);
+  void take(Handle number, std::int64_t size);
+  void put_back(Handle number);
   void join_next(Handle number);
   Handle add_block(const Block& made);
   Handle add_after(Handle number, Block made);
   void forget(Handle number);
   void note_free(Handle number);
   void note_taken(Handle number);
-  Free& free_of(bool is_small) { return is_small ? free_small_ : free_large_; }
+  FreeBlocks& free_of(bool is_small) { return is_small ? free_small_ : free_large_; }
   Handle& tail_of(bool is_small) { return is_small ? tail_small_ : tail_large_; }
 
   bool expandable_;
   std::vector<Block> blocks_ = std::vector<Block>(1);  // by number; 0 is none
   std::vector<Handle> unused_;                         // numbers
-  Free free_small_;
-  Free free_large_;
+  FreeBlocks free_small_;
+  FreeBlocks free_large_;
   std::int64_t next_address_ = 1;
   Handle tail_small_ = 0;  // the last block of the growing segment
   Handle tail_large_ = 0;

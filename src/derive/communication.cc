@@ -14,7 +14,9 @@
 namespace placet {
 namespace {
 
-constexpr std::size_t kFurtherTerms = 8;  // usual number, beyond those of units: saves growing
+// Usual numbers, which save growing: of one kind of unit, and beyond those of units.
+constexpr std::size_t kTermsOfUnit = 8;
+constexpr std::size_t kFurtherTerms = 8;
 
 constexpr std::string_view kJoinedEnds = "embedding and head";
 
@@ -57,6 +59,7 @@ class StageTraffic {
   /// Units of one run differ in nothing but their number: they are written once. Those with shared
   /// tensors are written one by one: which use is the device's first depends on the rest.
   void add_units() {
+    terms_.reserve(kTermsOfUnit * units_.size());
     std::vector<Uses> uses(units_.size());
     for (const UnitRun& run : runs_) {
       Uses& own = uses[at(run.local)];
@@ -150,18 +153,18 @@ class StageTraffic {
       if (joins(unit)) {
         made.term.unit = kJoinedEnds;
         made.term.count = repeats;
-        join(made);
+        join(std::move(made));
       } else if (unit.grain == MessageGrain::unit || unit.grain == MessageGrain::tensor) {
         made.term.count =
             checked_multiply(checked_multiply(unit.term.count, repeats, "calls"), units, "calls");
-        repeat(made);
+        repeat(std::move(made));
       } else {
         made.term.count = repeats;
         made.term.payload = unit.term.payload * units;
         made.term.sent = unit.term.sent * units;
         made.term.unit = {};
         for (BucketTensors& list : made.tensors) list.units = units;
-        join(made);
+        join(std::move(made));
       }
     }
   }
@@ -177,7 +180,7 @@ class StageTraffic {
   }
 
   /// The same message once more: counts add up.
-  void repeat(const UnitTerm& made) {
+  void repeat(UnitTerm made) {
     for (UnitTerm& known : terms_) {
       const bool same =
           known.term.payload == made.term.payload && known.term.sent == made.term.sent;
@@ -185,11 +188,11 @@ class StageTraffic {
       known.term.count += made.term.count;
       return;
     }
-    terms_.push_back(made);
+    terms_.push_back(std::move(made));
   }
 
   /// Everything that makes the same transition travels together: payloads add up.
-  void join(const UnitTerm& made) {
+  void join(UnitTerm made) {
     for (UnitTerm& known : terms_) {
       if (known.term.count != made.term.count || !is_same_movement(known, made)) continue;
       known.term.payload += made.term.payload;
@@ -197,7 +200,7 @@ class StageTraffic {
       known.tensors.insert(known.tensors.end(), made.tensors.begin(), made.tensors.end());
       return;
     }
-    terms_.push_back(made);
+    terms_.push_back(std::move(made));
   }
 
   // --- what an engine's messages carry
@@ -316,18 +319,18 @@ Rational exact_sent(const CommunicationTerm& term) {
   return total;
 }
 
-bool is_same_movement(const UnitTerm& a, const UnitTerm& b) {
-  const CommunicationTerm& x = a.term;
-  const CommunicationTerm& y = b.term;
+bool is_same_movement(const CommunicationTerm& a, const CommunicationTerm& b) {
   // What differs most often comes first, text last.
   const bool same_group =
-      x.axes == y.axes && x.group == y.group && x.apart == y.apart && x.collective == y.collective;
-  const bool same_value =
-      x.phase == y.phase && x.state == y.state && x.dtype == y.dtype && x.nvme == y.nvme;
-  const bool same_message =
-      a.grain == b.grain && a.sharded == b.sharded && a.shard_of == b.shard_of && x.op == y.op;
-  return same_group && same_value && same_message && x.what == y.what && x.unit == y.unit &&
-         x.source == y.source;
+      a.axes == b.axes && a.group == b.group && a.apart == b.apart && a.collective == b.collective;
+  const bool same_value = a.phase == b.phase && a.state == b.state && a.dtype == b.dtype &&
+                          a.nvme == b.nvme && a.op == b.op;
+  return same_group && same_value && a.what == b.what && a.unit == b.unit && a.source == b.source;
+}
+
+bool is_same_movement(const UnitTerm& a, const UnitTerm& b) {
+  return a.grain == b.grain && a.sharded == b.sharded && a.shard_of == b.shard_of &&
+         is_same_movement(a.term, b.term);
 }
 
 std::int64_t padded_message(const Profile& profile, const UnitTerm& term, std::int64_t elements) {
@@ -358,23 +361,23 @@ std::vector<UnitMessages> messages_of_units(const Layout& layout) {
 }
 
 StageKinds stage_kinds(const Layout& layout, const std::vector<Stage>& stages,
+                       const std::vector<StageUnits>& units,
                        const std::vector<UnitMessages>& messages) {
   StageKinds out;
   std::vector<Crossings> crossings;
   out.of_stage.reserve(stages.size());
-  for (const Stage& stage : stages) {
-    StageUnits units = units_of(layout, stage);
-    const Crossings crossed = crossings_of(layout, stage);
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const Crossings crossed = crossings_of(layout, stages[s]);
     std::size_t kind = 0;
     while (kind < crossings.size() &&
-           (crossings[kind] != crossed || !are_alike(out.units[kind], units))) {
+           (crossings[kind] != crossed || !are_alike(out.units[kind], units[s]))) {
       ++kind;
     }
     out.of_stage.push_back(kind);
     if (kind < crossings.size()) continue;
     crossings.push_back(crossed);
-    out.units.push_back(std::move(units));
-    out.traffic.push_back(StageTraffic(layout, stage, out.units.back().runs, messages).build());
+    out.units.push_back(units[s]);
+    out.traffic.push_back(StageTraffic(layout, stages[s], units[s].runs, messages).build());
   }
   return out;
 }
@@ -392,7 +395,8 @@ std::vector<CommunicationClass> class_per_stage(const StageKinds& kinds,
 
 std::vector<CommunicationClass> derive_communication(const Layout& layout,
                                                      const std::vector<Stage>& stages) {
-  return class_per_stage(stage_kinds(layout, stages, messages_of_units(layout)), stages);
+  const std::vector<StageUnits> units = units_by_stage(layout, stages);
+  return class_per_stage(stage_kinds(layout, stages, units, messages_of_units(layout)), stages);
 }
 
 }  // namespace placet

@@ -24,8 +24,26 @@ struct UnitTerm {
   int last_tensor = 0;                      // while it is collected: the last of these
 };
 
-/// Whether two terms are the same movement, payload and count left aside.
+/// Whether two terms are the same movement, payload and count left aside; of units' terms, in the
+/// same kind of message.
+bool is_same_movement(const CommunicationTerm& a, const CommunicationTerm& b);
 bool is_same_movement(const UnitTerm& a, const UnitTerm& b);
+
+/// The term of one call of a message, whatever kind of message says what it is.
+template <class Message>
+CommunicationTerm term_of(const Message& message, AxisMask axes, Bytes payload,
+                          std::int64_t group) {
+  return {.axes = axes,
+          .collective = message.collective,
+          .op = message.op,
+          .state = message.state,
+          .what = message.what,
+          .dtype = message.dtype,
+          .phase = message.phase,
+          .payload = payload,
+          .count = 1,
+          .group = group};
+}
 
 /// Elements of a message of flattened tensors with the padding that makes its shards equal.
 /// Case: 9024 elements over 2 shards, in all multiples of 128: 9088; one of the two: 4544 of 4512.
@@ -72,7 +90,9 @@ struct StageKinds {
   std::vector<CommunicationClass> traffic;  // by kind; `stage` is the first of it
   std::vector<std::size_t> of_stage;        // by stage: its kind
 };
+/// `units`: by stage.
 StageKinds stage_kinds(const Layout& layout, const std::vector<Stage>& stages,
+                       const std::vector<StageUnits>& units,
                        const std::vector<UnitMessages>& messages);
 
 /// The class of every stage.

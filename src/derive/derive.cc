@@ -32,9 +32,11 @@ Bytes host_use(const Job& job, const std::vector<MemoryClass>& classes,
 
 /// Memory of each stage; where axes have shares, of each class of devices within it.
 std::vector<MemoryClass> memory_classes(const Job& job, const Prepared& prepared,
-                                        const Layout& layout, const std::vector<Stage>& stages) {
+                                        const LaidOut& laid_out) {
+  const Layout& layout = laid_out.layout;
+  const std::vector<Stage>& stages = laid_out.stages;
   const std::vector<ShareClass> shares = share_classes(job.placement);
-  if (shares.size() == 1) return derive_memory(layout, stages);
+  if (shares.size() == 1) return derive_memory(layout, stages, laid_out.units);
   std::vector<MemoryClass> classes;
   for (const ShareClass& own : shares) {
     const Layout part = lay_out(job, prepared, own.coordinates);
@@ -98,7 +100,7 @@ Derivation judge_rules(const Job& job) {
 
 void fill(Derivation& out, const Prepared& prepared, const LaidOut& laid_out) {
   const Job& job = *laid_out.layout.job;
-  out.memory = memory_classes(job, prepared, laid_out.layout, laid_out.stages);
+  out.memory = memory_classes(job, prepared, laid_out);
   out.communication = class_per_stage(laid_out.kinds, laid_out.stages);
   for (const MemoryClass& memory : out.memory) out.peak = std::max(out.peak, memory.peak);
   for (const CommunicationClass& traffic : out.communication) {
@@ -149,8 +151,9 @@ WholeDerivation derive_all(const Job& job, const Prepared& prepared) {
 
 LaidOut lay_out_whole(const Job& job, const Prepared& prepared) {
   LaidOut out{.layout = lay_out(job, prepared), .stages = stages_of(job)};
+  out.units = units_by_stage(out.layout, out.stages);
   out.messages = messages_of_units(out.layout);
-  out.kinds = stage_kinds(out.layout, out.stages, out.messages);
+  out.kinds = stage_kinds(out.layout, out.stages, out.units, out.messages);
   return out;
 }
 

@@ -1,6 +1,7 @@
 #include "derive/divider.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <map>
 
@@ -88,8 +89,8 @@ std::int64_t Divider::share(std::int64_t total, AxisMask mask) const {
   std::int64_t n = 1;
   std::int64_t index = 0;
   AxisMask uneven = 0;
-  for (std::size_t a = 0; a < placement_.axes.size(); ++a) {
-    if ((mask >> a & 1U) == 0) continue;
+  for (AxisMask left = mask; left != 0; left &= left - 1) {
+    const auto a = static_cast<std::size_t>(std::countr_zero(left));
     const AxisPlacement& axis = placement_.axes[a];
     if (has_shares(axis)) {
       uneven |= axis_bit(static_cast<int>(a));

@@ -2,6 +2,7 @@
 // axes.
 #include <algorithm>
 
+#include "derive/communication.h"
 #include "derive/memory.h"
 #include "derive/stage_terms.h"
 #include "profile/conditions.h"
@@ -54,17 +55,11 @@ void write_engine_messages(const Layout& layout, const Stage& stage,
     const std::int64_t elements = evaluate(message.payload_elements, layout, stage);
     const std::int64_t count = evaluate(message.count, layout, stage);
     if (whole <= 1 || elements <= 0 || count <= 0) continue;
-    terms.push_back({.axes = axes,
-                     .collective = message.collective,
-                     .op = message.op,
-                     .state = message.state,
-                     .what = message.what,
-                     .dtype = message.dtype,
-                     .phase = message.phase,
-                     .payload = bytes_of(elements, message.dtype),
-                     .count = count,
-                     .group = pair ? 2 : whole,
-                     .source = message.source});
+    CommunicationTerm term =
+        term_of(message, axes, bytes_of(elements, message.dtype), pair ? 2 : whole);
+    term.count = count;
+    term.source = message.source;
+    terms.push_back(term);
   }
 }
 

@@ -14,6 +14,7 @@ namespace placet {
 struct LaidOut {
   Layout layout;
   std::vector<Stage> stages;
+  std::vector<StageUnits> units;       // by stage
   std::vector<UnitMessages> messages;  // by local unit
   StageKinds kinds;
 };

@@ -6,6 +6,7 @@
 #include "derive/dim_cutter.h"
 #include "derive/divider.h"
 #include "derive/parameter_layout.h"
+#include "derive/whole_operands.h"
 #include "units/at.h"
 #include "units/checked.h"
 #include "units/error.h"
@@ -71,6 +72,7 @@ class LayoutBuilder {
       }
     }
     const Placement& placement = job_.placement;
+    layout_.cuts_both_sides = cuts_both_sides(placement);
     const std::int64_t replicas = degree_of(placement, layout_.batch_axes);
     layout_.stages = degree_of(placement, layout_.layer_axes);
     layout_.tensor_degree = degree_of(placement, layout_.tensor_axes);
@@ -293,8 +295,9 @@ AxisMask gathered_axes(const LocalParameter& parameter) {
 
 AxisMask real_axes(const Placement& placement, AxisMask mask) {
   AxisMask out = 0;
-  for (std::size_t a = 0; a < placement.axes.size(); ++a) {
-    if (placement.axes[a].degree > 1) out |= mask & axis_bit(static_cast<int>(a));
+  for (; mask != 0; mask &= mask - 1) {
+    const int a = std::countr_zero(mask);
+    if (placement.axes[static_cast<std::size_t>(a)].degree > 1) out |= axis_bit(a);
   }
   return out;
 }

@@ -73,6 +73,7 @@ struct Layout {
   std::int64_t stages = 1;  // product of layer axes
   AxisMask batch_axes = 0, sequence_axes = 0, tensor_axes = 0, layer_axes = 0;  // of dense tensors
   AxisMask split_residual_axes = 0;  // tensor axes whose residual stream is divided (A = S*)
+  bool cuts_both_sides = false;  // some tensor axis cuts the stream's columns and other indices too
 };
 
 /// Axes over which a parameter is gathered for use: it rests in part along them, or is rebuilt from

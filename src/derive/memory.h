@@ -6,6 +6,7 @@
 
 #include "derive/derivation.h"
 #include "derive/layout.h"
+#include "derive/stage_units.h"
 #include "derive/stages.h"
 #include "derive/unit_memory.h"
 
@@ -14,6 +15,10 @@ namespace placet {
 /// One class per pipeline stage. Terms hold what is alive at the peak and what rests; their sums
 /// are the totals.
 std::vector<MemoryClass> derive_memory(const Layout& layout, const std::vector<Stage>& stages);
+
+/// The same; `units`: by stage.
+std::vector<MemoryClass> derive_memory(const Layout& layout, const std::vector<Stage>& stages,
+                                       const std::vector<StageUnits>& units);
 
 /// Elements (or bytes) that a profile's amount comes to on the devices of one stage.
 std::int64_t evaluate(const Amount& amount, const Layout& layout, const Stage& stage);

@@ -9,6 +9,32 @@
 namespace placet {
 namespace {
 
+/// What rests of a state, one term for all tensors that the same axes divide: the largest first.
+std::vector<MemoryTerm> divided_alike(const std::vector<DividedStates>& parts, std::size_t s) {
+  std::vector<MemoryTerm> terms;
+  for (const DividedStates& part : parts) {
+    const StateBytes& sum = part.bytes;
+    if (sum.device[s] == 0 && sum.host[s] == 0 && sum.nvme[s] == 0) continue;
+    const Division& own = part.division;
+    auto known = std::ranges::find_if(terms, [&](const MemoryTerm& term) {
+      return term.divided_by == own.by[s] && term.replicas == own.replicas &&
+             term.replica_axes == own.replica_axes;
+    });
+    if (known == terms.end()) {
+      terms.push_back(
+          {.divided_by = own.by[s], .replica_axes = own.replica_axes, .replicas = own.replicas});
+      known = terms.end() - 1;
+    }
+    known->rest += bytes(sum.device[s]);
+    known->host += bytes(sum.host[s]);
+    known->nvme += bytes(sum.nvme[s]);
+  }
+  std::ranges::stable_sort(terms, std::ranges::greater(), [](const MemoryTerm& term) {
+    return term.rest + term.host + term.nvme;
+  });
+  return terms;
+}
+
 class TermWriter {
  public:
   explicit TermWriter(const StageFigures& figures)
@@ -32,9 +58,9 @@ class TermWriter {
     out_.peak_unit = peak.unit;
     out_.terms.reserve(16);
     const StateBytes& rest = content_.rest;
-    write_state(State::parameters, "parameters", rest.device[0]);
-    write_state(State::optimizer, "optimizer state", rest.device[1]);
-    write_state(State::gradients, "gradients", peak.gradients);
+    write_state(State::parameters, rest.device[0]);
+    write_state(State::optimizer, rest.device[1]);
+    write_state(State::gradients, peak.gradients);
     write_activations(peak);
     write_staging();
     write_transients(peak);
@@ -60,45 +86,13 @@ class TermWriter {
     out_.terms.push_back(term);
   }
 
-  /// What rests of a state, one term for all tensors that the same axes divide: the largest first.
-  static std::vector<MemoryTerm> divided_alike(const std::vector<DividedStates>& parts,
-                                               std::size_t s) {
-    std::vector<MemoryTerm> terms;
-    for (const DividedStates& part : parts) {
-      const StateBytes& sum = part.bytes;
-      if (sum.device[s] == 0 && sum.host[s] == 0 && sum.nvme[s] == 0) continue;
-      const Division& own = part.division;
-      auto known = std::ranges::find_if(terms, [&](const MemoryTerm& term) {
-        return term.divided_by == own.by[s] && term.replicas == own.replicas &&
-               term.replica_axes == own.replica_axes;
-      });
-      if (known == terms.end()) {
-        terms.push_back(
-            {.divided_by = own.by[s], .replica_axes = own.replica_axes, .replicas = own.replicas});
-        known = terms.end() - 1;
-      }
-      known->rest += bytes(sum.device[s]);
-      known->host += bytes(sum.host[s]);
-      known->nvme += bytes(sum.nvme[s]);
-    }
-    std::ranges::stable_sort(terms, std::ranges::greater(), [](const MemoryTerm& term) {
-      return term.rest + term.host + term.nvme;
-    });
-    return terms;
-  }
-
   /// Where gradients are still growing, only a part of what will rest is alive.
-  void write_state(State state, std::string_view what, std::int64_t alive) {
+  void write_state(State state, std::int64_t alive) {
     const auto s = static_cast<std::size_t>(state);
     const bool whole = alive == content_.rest.device[s];
-    for (std::size_t k = 0; k < content_.per_local.size(); ++k) {
-      for (MemoryTerm term : divided_alike(content_.per_local[k], s)) {
-        term.category = static_cast<MemoryCategory>(s);
-        term.what = what;
-        term.unit = job_.model.kinds[at(layout_.units[k].kind)].name;
-        if (whole) term.bytes = term.rest;
-        add(term);
-      }
+    for (MemoryTerm term : content_.resting[s]) {
+      if (whole) term.bytes = term.rest;
+      add(term);
     }
     if (!whole) add_term(static_cast<MemoryCategory>(s), "gradients made so far", {}, alive);
   }
@@ -211,6 +205,23 @@ class TermWriter {
 };
 
 }  // namespace
+
+std::array<std::vector<MemoryTerm>, 3> resting_terms(const Layout& layout,
+                                                     const StageContent& content) {
+  constexpr std::array<std::string_view, 3> kNames = {"parameters", "optimizer state", "gradients"};
+  std::array<std::vector<MemoryTerm>, 3> out;
+  for (std::size_t s = 0; s < out.size(); ++s) {
+    for (std::size_t k = 0; k < content.per_local.size(); ++k) {
+      for (MemoryTerm& term : divided_alike(content.per_local[k], s)) {
+        term.category = static_cast<MemoryCategory>(s);
+        term.what = kNames[s];
+        term.unit = layout.job->model.kinds[at(layout.units[k].kind)].name;
+        out[s].push_back(term);
+      }
+    }
+  }
+  return out;
+}
 
 MemoryClass described(const StageFigures& figures) { return TermWriter(figures).write(); }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "derive/whole_operands.h"
 #include "units/at.h"
 #include "units/checked.h"
 #include "units/error.h"
@@ -11,21 +12,6 @@ namespace placet {
 namespace {
 
 constexpr std::size_t kMostDims = 8;
-
-/// The dim of a tensor that a tensor cut with these indices divides; none: nothing to cut. A dim of
-/// segments is divided where all of them are.
-int cut_dim(const Parameter& parameter, IndexSet indices) {
-  const int segmented = segmented_dim(parameter);
-  for (int d = 0; d < static_cast<int>(parameter.dims.size()); ++d) {
-    const bool cut = d == segmented ? std::ranges::all_of(parameter.segments,
-                                                          [&](const Dim& segment) {
-                                                            return contains(indices, segment.index);
-                                                          })
-                                    : contains(indices, parameter.dims[at(d)].index);
-    if (cut) return d;
-  }
-  return -1;
-}
 
 /// Whether the state's mode divides its bytes at rest along an axis that cuts no part of the
 /// tensor.

@@ -29,7 +29,7 @@ class Replay {
         layout_(layout),
         stage_(stage),
         limit_(limit),
-        content_(content_of(layout, figures_of(layout), stage)),
+        content_(content_of(layout, figures_of(layout), stage, units_of(layout, stage))),
         pools_(job.profile),
         replay_(job, layout, pools_) {
     without_master_.precision = job.precision;
@@ -381,8 +381,9 @@ Reservation reserve(const Layout& layout, int stage, std::optional<Bytes> limit)
   return Replay(job, layout, stages[at(stage)], limit ? limit : memory_of(job)).run();
 }
 
-std::vector<Reservation> reserve(const Job& job) {
-  const Prepared prepared = prepare(job);
+std::vector<Reservation> reserve(const Job& job) { return reserve(job, prepare(job)); }
+
+std::vector<Reservation> reserve(const Job& job, const Prepared& prepared) {
   const Layout layout = lay_out(job, prepared);
   std::vector<Reservation> out;
   for (const Stage& stage : stages_of(job)) {

@@ -27,6 +27,7 @@ struct Reservation {
 /// Replays `steps` steps (two reach the steady state) of one device of each pipeline stage. At most
 /// the micro-batches in flight plus two are replayed per step: the others repeat the same requests.
 std::vector<Reservation> reserve(const Job& job);
+std::vector<Reservation> reserve(const Job& job, const Prepared& prepared);
 
 /// The same for one stage. `limit`: the device's memory; beyond what is left of it by the engine's
 /// overhead terms the allocator first gives back what it only caches. None: the cluster's memory,

@@ -145,13 +145,18 @@ void judge_divided_stream(const AxisPlacement& axis, Findings& findings) {
   const IndexSet in_blocks = kTensorIndices & ~bit_of(Index::vocab);
   const bool divided = axis.how.cut == Cut::tensor &&
                        axis.how.modes.activations == Mode::sharded_gather && axis.degree > 1;
-  const bool cuts_blocks = (axis.how.tensor_indices & (in_blocks | bit_of(Index::hidden))) != 0;
-  if (!divided || cuts_blocks) return;
+  const bool cuts_columns = contains(axis.how.tensor_indices, Index::hidden);
+  const bool cuts_blocks = (axis.how.tensor_indices & in_blocks) != 0;
+  if (!divided || (cuts_blocks && !cuts_columns)) return;
   Modes whole = axis.how.modes;
   whole.activations = Mode::replicated;
   findings.push_back({.rule = "meaning",
                       .where = place_of(axis),
-                      .message = "activations cannot be S* along a cut that leaves blocks whole",
+                      .message = cuts_columns
+                                     ? "activations cannot be S* along a cut of the residual "
+                                       "stream's columns, which divides them already"
+                                     : "activations cannot be S* along a cut that leaves blocks "
+                                       "whole",
                       .cure = term_for(axis, nullptr, axis.how, whole)});
 }
 

@@ -1,6 +1,7 @@
 #include "derive/stage_content.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "derive/memory.h"
 #include "units/at.h"
@@ -33,9 +34,11 @@ UnitStates states_at_rest(const Layout& layout, const LocalUnit& local) {
     out.bytes += own;
     states_divided(out.parts, division_of(local.parameters[p])) += own;
     out.shares_tensors = out.shares_tensors || kind.parameters[p].tied.has_value();
-    out.update += update_inputs(layout, kind.parameters[p], local.parameters[p]);
-    if (!layout.job->profile.parts_stand_apart) continue;
-    out.times += update_times(layout, kind.parameters[p], local.parameters[p]);
+    if (layout.job->profile.parts_stand_apart) {
+      out.times += update_times(layout, kind.parameters[p], local.parameters[p]);
+    } else {
+      out.update += update_inputs(layout, kind.parameters[p], local.parameters[p]);
+    }
   }
   return out;
 }
@@ -73,9 +76,11 @@ void without_second_uses(const Layout& layout, const Stage& stage, const LocalUn
     const StateBytes second = state_bytes(*layout.job, kind.parameters[p], local.parameters[p]);
     own.bytes -= second;
     states_divided(own.parts, division_of(local.parameters[p])) -= second;
-    own.update -= update_inputs(layout, kind.parameters[p], local.parameters[p]);
-    if (!layout.job->profile.parts_stand_apart) continue;
-    own.times -= update_times(layout, kind.parameters[p], local.parameters[p]);
+    if (layout.job->profile.parts_stand_apart) {
+      own.times -= update_times(layout, kind.parameters[p], local.parameters[p]);
+    } else {
+      own.update -= update_inputs(layout, kind.parameters[p], local.parameters[p]);
+    }
   }
 }
 
@@ -254,8 +259,9 @@ UnitFigures figures_of(const Layout& layout) {
   return out;
 }
 
-StageContent content_of(const Layout& layout, const UnitFigures& figures, const Stage& stage) {
-  StageContent out{.units = units_of(layout, stage)};
+StageContent content_of(const Layout& layout, const UnitFigures& figures, const Stage& stage,
+                        StageUnits units) {
+  StageContent out{.units = std::move(units)};
   out.per_local.resize(layout.units.size());
   std::vector<RunUpdates> updates;
   updates.reserve(out.units.runs.size());

@@ -35,9 +35,9 @@ struct DividedStates {
 /// States at rest of one local unit.
 struct UnitStates {
   StateBytes bytes;
-  bool shares_tensors = false;  // some parameter is another unit's tensor
-  UpdateInputs update;
-  UpdateTimes times;                 // where parts stand apart
+  bool shares_tensors = false;       // some parameter is another unit's tensor
+  UpdateInputs update;               // unless parts stand apart
+  UpdateTimes times;                 // where they do
   std::vector<DividedStates> parts;  // of `bytes`, by division
 };
 
@@ -65,9 +65,10 @@ struct WaitingGradient {
 };
 
 struct StageContent {
-  StageUnits units;
+  StageUnits units;                                   // of one of the stages that share it
   StateBytes rest;                                    // of parameters, optimizer state, gradients
   std::vector<std::vector<DividedStates>> per_local;  // of these, by local unit
+  std::array<std::vector<MemoryTerm>, 3> resting;     // of these, by state: resting_terms
   std::vector<WaitingGradient> waiting;
   std::array<std::int64_t, 4> staged{};  // in host memory, on the way to or from NVMe
   UpdateInputs reduction;  // at the fullest moment of the reductions, and of the updates
@@ -79,6 +80,8 @@ struct StageContent {
 /// Units gathered ahead of the one that runs.
 std::int64_t units_ahead(const Job& job);
 
-StageContent content_of(const Layout& layout, const UnitFigures& figures, const Stage& stage);
+/// `units`: those of the stage.
+StageContent content_of(const Layout& layout, const UnitFigures& figures, const Stage& stage,
+                        StageUnits units);
 
 }  // namespace placet

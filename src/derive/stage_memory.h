@@ -56,6 +56,19 @@ std::vector<std::vector<WorkMoment>> moments_of(const Layout& layout);
 MicroBatchesHeld held_by_chunk(const Layout& layout, const Stage& stage, const UnitFigures& figures,
                                const StageUnits& units, const std::vector<WorkMoment>& moments);
 
+/// What of them the units of a stage leave.
+HeldActivations held_activations(const Layout& layout, const Stage& stage,
+                                 const UnitFigures& figures, const StageUnits& units,
+                                 const std::vector<WorkMoment>& moments);
+
+/// Bytes that one micro-batch leaves on a chunk: until backward, and between its two parts.
+struct ChunkLeft {
+  std::int64_t kept = 0;
+  std::int64_t waiting = 0;
+};
+std::vector<ChunkLeft> left_on_chunks(const UnitFigures& figures, const StageUnits& units);
+std::int64_t sum_of(const std::vector<ChunkLeft>& left, const MicroBatchesHeld& in_flight);
+
 /// All that the terms of a stage are written from.
 struct StageFigures {
   const Layout& layout;
@@ -66,6 +79,31 @@ struct StageFigures {
   HeldActivations activations;
   std::array<Moment, kInstantCount> instants{};
 };
+
+/// Which chunks have micro-batches in flight.
+struct InFlight {
+  std::size_t active = 0;    // the chunk that runs
+  bool runs = false;         // it holds a micro-batch that runs ...
+  std::vector<bool> beside;  // ... beside others; by chunk
+
+  friend bool operator==(const InFlight&, const InFlight&) = default;
+};
+
+/// The fullest moments of one stage, of use to others that are alike.
+struct KnownMoments {
+  InFlight in_flight;
+  int first = 0;            // position of the first unit of the chunk that runs
+  std::int64_t others = 0;  // bytes that other micro-batches keep
+  std::array<Moment, kInstantCount> instants{};  // of forward, loss and backward
+};
+
+/// Finds the fullest moment of each instant of a stage. `known`: what was found of stages that are
+/// alike, which is added to.
+void find_instants(const UnitFigures& units, std::vector<KnownMoments>& known, StageFigures& out);
+
+/// What rests of each state, the same for stages that are alike.
+std::array<std::vector<MemoryTerm>, 3> resting_terms(const Layout& layout,
+                                                     const StageContent& content);
 
 /// The class of the stage, with the terms of its fullest instant.
 MemoryClass described(const StageFigures& figures);

@@ -84,6 +84,13 @@ StageUnits units_of(const Layout& layout, const Stage& stage) {
   return out;
 }
 
+std::vector<StageUnits> units_by_stage(const Layout& layout, const std::vector<Stage>& stages) {
+  std::vector<StageUnits> out;
+  out.reserve(stages.size());
+  for (const Stage& stage : stages) out.push_back(units_of(layout, stage));
+  return out;
+}
+
 bool are_alike(const StageUnits& a, const StageUnits& b) {
   return a.hosts_first == b.hosts_first && a.hosts_last == b.hosts_last &&
          a.chunk_ends == b.chunk_ends &&

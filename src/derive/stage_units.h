@@ -33,6 +33,7 @@ struct StageUnits {
 };
 
 StageUnits units_of(const Layout& layout, const Stage& stage);
+std::vector<StageUnits> units_by_stage(const Layout& layout, const std::vector<Stage>& stages);
 
 /// Whether two devices host the same units, their numbers left aside. Case: 32 blocks on 4 stages:
 /// the second and the third.

@@ -2,46 +2,35 @@
 
 #include <algorithm>
 
-#include "derive/state_bytes.h"
-#include "derive/update_inputs.h"
+#include "derive/unit_walk.h"
 #include "units/at.h"
-#include "units/checked.h"
 
 namespace placet {
 namespace {
-
-/// Of one value: a petabyte on one device, and the sums over a unit stay far below 2^63.
-constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
 
 /// The two walks of one unit. Sizes are looked up once.
 class UnitWalk {
  public:
   UnitWalk(const Layout& layout, int unit, bool recomputed)
-      : layout_(layout),
-        job_(*layout.job),
-        local_(layout.units[at(unit)]),
-        kind_(job_.model.kinds[at(local_.kind)]),
-        prepared_(layout.prepared->kinds[at(local_.kind)]),
-        plan_(recomputed ? prepared_.recomputed : prepared_.plain) {
-    sizes_.reserve(kind_.values.size());
-    for (std::size_t v = 0; v < kind_.values.size(); ++v) sizes_.push_back(stored_bytes(v));
-    if (job_.profile.fuses_output_and_loss) forget_logits();
-    copy_shared_heads();
-  }
-
-  const std::vector<std::int64_t>& sizes() const { return sizes_; }
+      : unit_(layout, unit, recomputed),
+        layout_(layout),
+        job_(unit_.job),
+        local_(unit_.local),
+        kind_(unit_.kind),
+        prepared_(unit_.prepared),
+        plan_(unit_.plan),
+        sizes_(kept_sizes(unit_)) {}
 
   UnitMemory walk() {
     UnitMemory out;
     for (int v : plan_.kept) out.kept_whole += sizes_[at(v)];
-    const Rational host = plan_.whole_unit ? checkpoint_host_part() : activation_host_part();
-    out.kept_on_host = in_bytes(part_rounded_up(bytes(out.kept_whole), host));
+    out.kept_on_host = in_bytes(part_rounded_up(bytes(out.kept_whole), kept_off_device(unit_)));
     out.kept = out.kept_whole - out.kept_on_host;
-    out.kept_on_nvme = out.kept_on_host > 0 && keeps_on_nvme();
+    out.kept_on_nvme = out.kept_on_host > 0 && keeps_on_nvme(unit_);
     walk_forward(out);
     if (!plan_.rebuilt.empty()) walk_again(out);
     walk_backward(out);
-    read_parameters(out);
+    read_parameters(unit_, sizes_, out);
     return out;
   }
 
@@ -53,110 +42,27 @@ class UnitWalk {
   }
 
  private:
-  void forget_logits() {
-    for (const Operator& op : kind_.operators) {
-      if (op.kind != OpKind::loss) continue;
-      for (int v : op.inputs) sizes_[at(v)] = 0;
-      for (int v : op.internals) sizes_[at(v)] = 0;
-    }
-  }
-
-  std::int64_t type_bits(ValueType type) const {
-    switch (type) {
-      case ValueType::compute:
-        return bits_of(job_.precision.compute);
-      case ValueType::fp32:
-        return 32;
-      case ValueType::mask:
-        return 8;
-      case ValueType::int64:
-        return 64;
-    }
-    return 0;
-  }
-
-  std::int64_t value_bytes(std::size_t v, std::int64_t elements) const {
-    if (elements > kMostElements) throw_overflow("bytes of an activation", "product");
-    return (elements * type_bits(kind_.values[v].type) + 7) / 8;
-  }
-
-  /// Bytes of a value where it is kept: an input gathered for a parallel region is kept as the
-  /// device's own part or whole, as the profile says; a checkpoint may be divided once more.
-  std::int64_t stored_bytes(std::size_t v) const {
-    const bool whole = job_.profile.gathered_input == GatheredInput::whole &&
-                       prepared_.values[v].enters_parallel && plan_.is_kept[v] && !plan_.whole_unit;
-    std::int64_t elements = whole ? local_.gathered[v] : local_.values[v];
-    if (plan_.whole_unit && v == 0) elements = own_part(layout_, elements, checkpoint_axes());
-    return value_bytes(v, elements);
-  }
-
-  /// Tensor axes that divide checkpoints although the stream is whole there.
-  AxisMask checkpoint_axes() const {
-    AxisMask axes = 0;
-    for (std::size_t a = 0; a < job_.placement.axes.size(); ++a) {
-      const AxisPlacement& axis = job_.placement.axes[a];
-      const How* how = checkpoint_how(axis);
-      const bool divided_already = axis.how.modes.activations == Mode::sharded_gather;
-      if (how != nullptr && axis.how.cut == Cut::tensor && !divided_already &&
-          how->modes.activations == Mode::sharded_gather) {
-        axes |= axis_bit(static_cast<int>(a));
-      }
-    }
-    return axes;
-  }
-
-  static const How* checkpoint_how(const AxisPlacement& axis) {
-    const How* found = nullptr;
-    for (const Override& o : axis.overrides) {
-      if (std::holds_alternative<Checkpoints>(o.selector)) found = &o.how;
-    }
-    return found;
-  }
-
-  static Rational host_part(const How& how) {
-    if (how.modes.activations == Mode::offloaded) return Rational(1);
-    const auto& offload = how.offload[static_cast<std::size_t>(State::activations)];
-    return offload ? offload->fraction : Rational(0);
-  }
-
-  Rational activation_host_part() const {
-    Rational part(0);
-    for (const AxisPlacement& axis : job_.placement.axes) {
-      part = std::max(part, host_part(axis.how));
-    }
-    return part;
-  }
-
-  Rational checkpoint_host_part() const {
-    Rational part = activation_host_part();
-    for (const AxisPlacement& axis : job_.placement.axes) {
-      if (const How* how = checkpoint_how(axis)) part = std::max(part, host_part(*how));
-    }
-    return part;
-  }
-
-  static bool is_on_nvme(const How& how) {
-    const auto& offload = how.offload[static_cast<std::size_t>(State::activations)];
-    return offload && offload->medium == Medium::nvme;
-  }
-
-  bool keeps_on_nvme() const {
-    return std::ranges::any_of(job_.placement.axes, [&](const AxisPlacement& axis) {
-      const How* how = plan_.whole_unit ? checkpoint_how(axis) : nullptr;
-      return is_on_nvme(axis.how) || (how != nullptr && is_on_nvme(*how));
-    });
-  }
-
   /// Whole copies of divided inputs that operator `op` computes with.
   std::int64_t gathered_inputs(const Operator& op) const {
+    if (layout_.cuts_both_sides) return whole_operands(op);
     if (op.region != Region::parallel) return 0;
     std::int64_t bytes = 0;
     for (int v : op.inputs) {
       const std::size_t i = at(v);
       if (!prepared_.values[i].enters_parallel || local_.gathered[i] == local_.values[i]) continue;
-      const std::int64_t whole = value_bytes(i, local_.gathered[i]);
+      const std::int64_t whole = bytes_of_value(unit_, i, local_.gathered[i]);
       if (sizes_[i] != whole) bytes += whole;
     }
+    return bytes;
+  }
+
+  /// The same where axes cut both sides of matrices, sums of whole columns included.
+  std::int64_t whole_operands(const Operator& op) const {
+    std::int64_t bytes = 0;
+    for_each_whole_operand(unit_, op, [&](int v, std::int64_t elements) {
+      const std::int64_t whole = bytes_of_value(unit_, at(v), elements);
+      if (sizes_[at(v)] != whole) bytes += whole;
+    });
     return bytes;
   }
 
@@ -319,7 +225,7 @@ class UnitWalk {
     for (std::size_t p = 0; p < local_.parameters.size(); ++p) {
       const LocalParameter& parameter = local_.parameters[p];
       const AxisMask each = parameter.partial & parameter.scattered_each;
-      if (!parameter.trainable || each == 0 || is_shared(kind_.parameters[p])) continue;
+      if (!parameter.trainable || each == 0 || is_shared_here(unit_, kind_.parameters[p])) continue;
       own += in_bytes(bytes_of(own_part(layout_, parameter.elements, each), job_.precision.reduce));
     }
     if (own == 0) return;
@@ -381,9 +287,6 @@ class UnitWalk {
     out.scatter_weights.working = 0;
   }
 
-  /// Whether it is another unit's tensor, of this device.
-  bool is_shared(const Parameter& parameter) const { return parameter.tied && layout_.stages == 1; }
-
   /// One operator backward. `now` holds in weight_gradient what is scattered only when the unit is
   /// done.
   void run_backward(std::size_t o, UnitPeak& now, UnitMemory& out) const {
@@ -406,81 +309,7 @@ class UnitWalk {
     }
   }
 
-  /// What is gathered from host memory, or from the master, is first copied: a part of its own.
-  void count_parts(const Parameter& declared, const LocalParameter& parameter,
-                   UnitMemory& out) const {
-    const AxisMask axes = gathered_axes(parameter);
-    const bool copied = parameter.materialized != 0 || parameter.on_host[0] != Rational(0);
-    if (!job_.profile.parts_stand_apart || !copied || degree_of(job_.placement, axes) == 1) return;
-    const std::int64_t part = own_part(layout_, parameter.elements, axes);
-    out.gathered_from += in_bytes(gathered_bytes(job_, declared, part));
-  }
-
-  void read_parameters(UnitMemory& out) const {
-    if (!sizes_.empty()) out.begins_with = {.working = sizes_[0]};
-    if (prepared_.output >= 0 && prepared_.gradients.backward) {
-      out.ends_with.working = sizes_[at(prepared_.output)];
-    }
-    out.ends_with.kept = out.kept_whole;
-    for (std::size_t p = 0; p < local_.parameters.size(); ++p) {
-      const LocalParameter& parameter = local_.parameters[p];
-      const Parameter& declared = kind_.parameters[p];
-      const bool gathers = (parameter.rests_in_part | parameter.materialized) != 0;
-      // What stays gathered over the step is there for all its uses.
-      if (gathers && is_shared(declared) && parameter.keep == Keep::step) {
-        out.keep = Keep::step;
-      } else if (gathers) {
-        out.gathered_parameters += in_bytes(gathered_bytes(job_, declared, parameter.elements));
-        out.keep = std::max(out.keep, parameter.keep);
-        keep_parts(declared, parameter, out);
-        count_parts(declared, parameter, out);
-      } else if (parameter.on_host[0] != Rational(0)) {
-        const std::int64_t copied = elements_moved(parameter.elements, parameter.on_host[0]);
-        out.gathered_parameters += in_bytes(gathered_bytes(job_, declared, copied));
-      }
-      if (parameter.trainable) {
-        out.weight_gradients += in_bytes(bytes_of(parameter.elements, job_.precision.compute));
-      }
-      if (parameter.trainable && (parameter.scattered_each | parameter.consumed) != 0) {
-        out.gradient_whole += in_bytes(bytes_of(parameter.elements, job_.precision.compute));
-      }
-    }
-    // A model without operators has no walk: its gradients appear whole, unit by unit.
-    if (kind_.operators.empty()) out.backward.weight_gradient = out.gradient_whole;
-  }
-
-  /// What is gathered over several axes and kept along some of them only goes back to the parts of
-  /// the others: a copy beside the part that rests.
-  void keep_parts(const Parameter& declared, const LocalParameter& parameter,
-                  UnitMemory& out) const {
-    const AxisMask step = parameter.keep == Keep::step ? 0 : parameter.kept_step;
-    const AxisMask backward = parameter.keep == Keep::none ? parameter.kept & ~step : 0;
-    if (step != 0) out.kept_parts_step += part_bytes(declared, parameter, step);
-    if (backward != 0) out.kept_parts += part_bytes(declared, parameter, step | backward);
-  }
-
-  /// Bytes of a device's part of a parameter that is whole along the axes `kept`.
-  std::int64_t part_bytes(const Parameter& declared, const LocalParameter& parameter,
-                          AxisMask kept) const {
-    const AxisMask divided = gathered_axes(parameter) & ~kept;
-    return in_bytes(gathered_bytes(job_, declared, own_part(layout_, parameter.elements, divided)));
-  }
-
-  /// Keys and values that are exchanged for heads stand on the device as often as they were sent:
-  /// so the core reads and keeps them.
-  void copy_shared_heads() {
-    if (layout_.sequence_axes == 0) return;
-    for (const Operator& op : kind_.operators) {
-      if (op.kind != OpKind::attention || op.inputs.size() < 3) continue;
-      for (const AttentionTensor tensor : {AttentionTensor::keys, AttentionTensor::values}) {
-        const int v = exchanged_value(op, tensor, job_.profile);
-        std::int64_t& size = sizes_[at(prepared_.values[at(v)].root)];
-        size =
-            checked_multiply(size, copies_of_heads(layout_, local_, v), "bytes of an activation");
-      }
-    }
-  }
-
+  UnitView unit_;
   const Layout& layout_;
   const Job& job_;
   const LocalUnit& local_;
@@ -509,7 +338,7 @@ LossWorkspace loss_workspace(const std::vector<LossStep>& steps, std::int64_t lo
 }
 
 std::vector<std::int64_t> value_bytes(const Layout& layout, int unit, bool recomputed) {
-  return UnitWalk(layout, unit, recomputed).sizes();
+  return kept_sizes(UnitView(layout, unit, recomputed));
 }
 
 UnitMemory unit_memory(const Layout& layout, int unit, bool recomputed) {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "derive/unit_sizes.h"
 #include "units/at.h"
 
 namespace placet {
@@ -22,7 +23,7 @@ std::int64_t whole_size(const UnitFacts& unit, std::size_t v) {
 }  // namespace
 
 UnitFacts unit_facts(const Layout& layout, int unit, bool recomputed) {
-  UnitFacts facts;
+  UnitFacts facts{.number = unit, .recomputed = recomputed};
   facts.local = &layout.units[at(unit)];
   facts.kind = &layout.job->model.kinds[at(facts.local->kind)];
   facts.prepared = &layout.prepared->kinds[at(facts.local->kind)];
@@ -210,6 +211,13 @@ void UnitReplay::launch(const UnitFacts& unit) {
 
 /// Whole copies of divided inputs, unless a resting buffer of the engine takes them.
 void UnitReplay::gather_inputs(const UnitFacts& unit, const Operator& op) {
+  if (layout_.cuts_both_sides) {
+    const UnitView view(layout_, unit.number, unit.recomputed);
+    for_each_whole_operand(view, op, [&](int v, std::int64_t elements) {
+      borrowed_.push_back(pools_.main().allocate(bytes_of_value(view, at(v), elements)));
+    });
+    return;
+  }
   if (op.region != Region::parallel || profile_.gathered_input_has_buffer) return;
   for (int v : op.inputs) {
     const std::size_t i = at(v);
@@ -224,6 +232,7 @@ void UnitReplay::gather_inputs(const UnitFacts& unit, const Operator& op) {
 /// What lives while one operator runs, and only then.
 void UnitReplay::borrow(const UnitFacts& unit, const Operator& op, Pass pass) {
   gather_inputs(unit, op);
+  if (layout_.sequence_axes == 0 || op.kind != OpKind::attention) return;
   const ExchangeBytes exchange = exchange_bytes(layout_, *unit.local, op, pass);
   for (const std::int64_t size :
        {exchange.gathered, exchange.sums, exchange.pieces, exchange.message}) {

@@ -18,6 +18,8 @@ struct UnitFacts {
   const PreparedKind* prepared = nullptr;
   const LocalUnit* local = nullptr;
   const SavedPlan* plan = nullptr;
+  int number = 0;  // of the local unit, in Layout::units
+  bool recomputed = false;
   std::vector<std::int64_t> sizes;  // bytes of each value where it is kept
   UnitMemory memory;
 };

@@ -4,48 +4,23 @@
 #include <array>
 
 #include "derive/collective_time.h"
-#include "derive/unit_traffic.h"
+#include "derive/unit_kernels.h"
 #include "model/gradients.h"
 #include "units/at.h"
 
 namespace placet {
 namespace {
 
-// Flash kernels work on squares of so many queries and keys; a window's edges cut some of them.
-constexpr double kAttentionBlock = 128;
-
-MatmulFormat format_of(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::fp16:
-      return MatmulFormat::fp16;
-    case Dtype::fp8:
-    case Dtype::int8:
-    case Dtype::uint8:
-      return MatmulFormat::fp8;
-    case Dtype::fp4:
-    case Dtype::nf4:
-    case Dtype::int4:
-      return MatmulFormat::fp4;
-    case Dtype::fp32:
-    case Dtype::int32:
-    case Dtype::int64:
-    case Dtype::fp64:
-      return MatmulFormat::fp32;
-    case Dtype::bf16:
-      return MatmulFormat::bf16;
-  }
-  return MatmulFormat::bf16;
-}
-
 /// Writes the kernels of a unit, operator by operator.
 class WorkWriter {
  public:
   WorkWriter(const Layout& layout, int unit, bool recomputed)
-      : unit_(layout, unit, recomputed),
+      : kernels_(layout, unit, recomputed),
+        unit_(kernels_.unit),
         layout_(layout),
-        job_(*layout.job),
-        timing_(job_.profile.timing),
-        kind_(unit_.kind) {}
+        job_(kernels_.job),
+        timing_(kernels_.timing),
+        kind_(kernels_.kind) {}
 
   UnitWork write() {
     const std::size_t routing = routing_operator();
@@ -73,154 +48,6 @@ class WorkWriter {
   std::size_t routing_operator() const {
     const auto found = std::ranges::find(kind_.operators, OpKind::dispatch, &Operator::kind);
     return found == kind_.operators.end() ? 0 : at(found - kind_.operators.begin());
-  }
-
-  // --- sizes
-
-  double bytes_each(int v) const {
-    switch (kind_.values[at(v)].type) {
-      case ValueType::compute:
-        return static_cast<double>(bits_of(job_.precision.compute)) / 8;
-      case ValueType::fp32:
-        return 4;
-      case ValueType::mask:
-        return 1;
-      case ValueType::int64:
-        return 8;
-    }
-    return 0;
-  }
-
-  double bytes_of_value(int v) const {
-    return bytes_each(v) * static_cast<double>(unit_.local.values[at(v)]);
-  }
-
-  double gradient_bytes(int v) const {
-    return unit_.prepared.gradients.values[at(v)] ? bytes_of_value(v) : 0;
-  }
-
-  template <class Each>
-  double sum(const std::vector<int>& values, Each each) const {
-    double total = 0;
-    for (int v : values) total += each(v);
-    return total;
-  }
-
-  double inputs(const Operator& op) const {
-    return sum(op.inputs, [&](int v) { return bytes_of_value(v); });
-  }
-  double outputs(const Operator& op) const {
-    return sum(op.outputs, [&](int v) { return bytes_of_value(v); });
-  }
-  double input_gradients(const Operator& op) const {
-    return sum(op.inputs, [&](int v) { return gradient_bytes(v); });
-  }
-
-  /// Values inside the kernel that it leaves for backward are written once and read once.
-  double kept_inside(const Operator& op) const {
-    return sum(op.internals,
-               [&](int v) { return unit_.plan.is_kept[at(v)] ? bytes_of_value(v) : 0.0; });
-  }
-
-  /// Tokens that an operator works on, samples of the micro-batch included.
-  std::int64_t tokens_of(const Operator& op) const {
-    const bool whole = op.region == Region::parallel;
-    return layout_.micro_batch * (whole ? layout_.tokens : layout_.residual_tokens);
-  }
-
-  // --- products
-
-  /// The product of an operator with its matrix: n the outputs' length, k the inputs'.
-  ProductShape product_of(const Operator& op) const {
-    const int p = op.parameters.front();
-    const Parameter& declared = kind_.parameters[at(p)];
-    const LocalParameter& local = unit_.local.parameters[at(p)];
-    const std::int64_t rows = std::max<std::int64_t>(1, local.matrix_rows);
-    const std::int64_t columns = std::max<std::int64_t>(1, local.matrix_columns);
-    const std::size_t first = declared.dims.size() >= 2 ? declared.dims.size() - 2 : 0;
-    const Index out = kind_.values[at(op.outputs.front())].dims.back().index;
-    const Index in = kind_.values[at(op.inputs.front())].dims.back().index;
-    const bool rows_are_out = segmented_dim(declared) == static_cast<int>(first) ||
-                              declared.dims[first].index == out || declared.dims.back().index == in;
-    ProductShape shape{.n = rows_are_out ? rows : columns, .k = rows_are_out ? columns : rows};
-    shape.batch = std::max<std::int64_t>(1, local.elements / (rows * columns));
-    shape.m = tokens_of(op);
-    if (op.kind == OpKind::grouped_linear) {
-      const std::int64_t routed = unit_.local.values[at(op.inputs.front())] / shape.k;
-      shape.m = std::max<std::int64_t>(1, routed / shape.batch);
-    }
-    return shape;
-  }
-
-  MatmulFormat format(const Operator& op) const {
-    const bool linear = op.kind == OpKind::linear || op.kind == OpKind::grouped_linear;
-    const bool narrow = linear && op.module != Module::head && op.module != Module::embedding;
-    return format_of(narrow && job_.precision.products ? *job_.precision.products
-                                                       : job_.precision.compute);
-  }
-
-  bool is_narrow(const Operator& op) const {
-    return format(op) != format_of(job_.precision.compute);
-  }
-
-  KernelWork product(const Operator& op, const ProductShape& shape) const {
-    const double wide = static_cast<double>(bits_of(job_.precision.compute)) / 8;
-    const auto area = [](std::int64_t a, std::int64_t b) {
-      return static_cast<double>(a) * static_cast<double>(b);
-    };
-    const double elements =
-        area(shape.m, shape.k) + area(shape.k, shape.n) + area(shape.m, shape.n);
-    const std::int64_t launches =
-        launches_of(op, shape.batch) * (is_narrow(op) ? 1 + timing_.narrow_launches : 1);
-    return {.kind = KernelWork::Kind::product,
-            .what = op.name,
-            .shape = shape,
-            .format = format(op),
-            .bytes = wide * elements * static_cast<double>(shape.batch),
-            .flops = flops_of(shape),
-            .launches = once_for_all(op) ? 1 : launches,
-            .inner_launches = once_for_all(op) ? launches : 0,
-            .aligned = is_aligned(op)};
-  }
-
-  /// Whether the host asks once for the products of all experts, and a library's loop launches
-  /// them.
-  bool once_for_all(const Operator& op) const {
-    return op.kind == OpKind::grouped_linear && timing_.host_per_expert_launch.has_value();
-  }
-
-  /// Of a product with so many experts' matrices: one each, unless the engine has one for all.
-  std::int64_t launches_of(const Operator& op, std::int64_t experts) const {
-    if (op.kind != OpKind::grouped_linear) return 1;
-    return std::max<std::int64_t>(1, experts * timing_.launches_per_expert);
-  }
-
-  /// Whether rows of the weight and of the output have an even length: elements of half precision
-  /// are loaded in pairs at least.
-  bool is_aligned(const Operator& op) const {
-    if (op.parameters.empty()) return scores_of(op).head_size % 2 == 0;
-    const ProductShape shape = product_of(op);
-    return shape.n % 2 == 0 && shape.k % 2 == 0;
-  }
-
-  /// Products in fewer bits than their operands have: the kernel before writes m rows of `width`
-  /// for this product and, the other way round, for that of the weight's gradient.
-  void write_cast(const Operator& op, const ProductShape& s, std::int64_t width,
-                  std::vector<KernelWork>& out) const {
-    if (!is_narrow(op)) return;
-    const double elements =
-        static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(width);
-    const double written = static_cast<double>(bits_of(*job_.precision.products)) / 8;
-    const double read = op.kind == OpKind::grouped_linear ? timing_.cast_bytes : 0.0;
-    const double moved = elements * (2 * written + read);
-    const std::int64_t launches = launches_of(op, s.batch);
-    out.push_back(stream(op, moved, once_for_all(op) ? 1 : launches));
-    if (once_for_all(op)) out.back().inner_launches = launches;
-  }
-
-  bool has_product(const Operator& op) const {
-    return (op.kind == OpKind::linear || op.kind == OpKind::grouped_linear) &&
-           !op.parameters.empty() && !op.outputs.empty();
   }
 
   // --- fused kernels
@@ -254,13 +81,9 @@ class WorkWriter {
     double bytes = 0;
     for (int v : op_at(o).inputs) {
       const auto& made = op_at(o - 1).outputs;
-      if (std::ranges::find(made, v) != made.end()) bytes += 2 * bytes_of_value(v);
+      if (std::ranges::find(made, v) != made.end()) bytes += 2 * kernels_.bytes_of_value(v);
     }
     return bytes;
-  }
-
-  KernelWork stream(const Operator& op, double bytes, std::int64_t launches) const {
-    return {.what = op.name, .bytes = std::max(0.0, bytes), .launches = launches};
   }
 
   // --- operators in several kernels
@@ -280,91 +103,9 @@ class WorkWriter {
   KernelWork in_steps(const Operator& op, bool backward) const {
     const OperatorSteps& steps = steps_of(op);
     const double elements =
-        sum(op.outputs, [&](int v) { return static_cast<double>(unit_.local.values[at(v)]); });
-    return stream(op, elements * (backward ? steps.backward_bytes : steps.forward_bytes),
-                  backward ? steps.backward_launches : steps.forward_launches);
-  }
-
-  // --- attention
-
-  struct Scores {
-    std::int64_t heads = 0;
-    std::int64_t head_size = 1;
-    double pairs = 0;  // of a query and a key, of all heads and samples, causality not counted
-    double seen = 1;   // part of the pairs that a causal, windowed kernel computes
-    std::int64_t queries = 0;
-    std::int64_t keys = 0;
-    std::int64_t length = 0;  // keys that a query sees at most
-  };
-
-  Scores scores_of(const Operator& op) const {
-    Scores s;
-    const Dim& heads = kind_.values[at(op.inputs.front())].dims.back();
-    s.head_size = std::max<std::int64_t>(1, heads.size / std::max<std::int64_t>(1, heads.parts));
-    s.queries = layout_.tokens;
-    s.keys = job_.batch.sequence;
-    const std::int64_t per_head = layout_.micro_batch * s.queries * s.head_size;
-    s.heads = std::max<std::int64_t>(1, unit_.local.values[at(op.inputs.front())] / per_head);
-    s.pairs = static_cast<double>(layout_.micro_batch * s.heads) * static_cast<double>(s.queries) *
-              static_cast<double>(s.keys);
-    s.seen = 0.5;
-    s.length = s.keys;
-    if (op.window > 0 && op.window < s.keys) {
-      s.length = op.window;
-      const double keys = static_cast<double>(s.keys);
-      const double part = std::min(1.0, (static_cast<double>(op.window) + kAttentionBlock) / keys);
-      s.seen = part - part * part / 2;
-    }
-    return s;
-  }
-
-  KernelWork fused_attention(const Operator& op, bool backward) const {
-    const Scores s = scores_of(op);
-    const double forward = 4 * s.pairs * s.seen * static_cast<double>(s.head_size);
-    return {.kind = KernelWork::Kind::attention,
-            .what = op.name,
-            .format = format_of(job_.precision.compute),
-            .bytes = (inputs(op) + outputs(op)) * (backward ? 2 : 1),
-            .flops = backward ? 2.5 * forward : forward,
-            .head_size = s.head_size,
-            .length = s.length,
-            .backward = backward,
-            .launches = backward ? 2 : 1};
-  }
-
-  void plain_attention(const Operator& op, bool backward, std::vector<KernelWork>& out) const {
-    const Scores s = scores_of(op);
-    const std::int64_t batch = layout_.micro_batch * s.heads;
-    const ProductShape scores{.batch = batch, .m = s.queries, .n = s.keys, .k = s.head_size};
-    const ProductShape context{.batch = batch, .m = s.queries, .n = s.head_size, .k = s.keys};
-    const int rounds = backward ? 2 : 1;
-    for (int i = 0; i < rounds; ++i) {
-      out.push_back(product(op, scores));
-      out.push_back(product(op, context));
-    }
-    const double softmax = backward ? timing_.score_bytes_backward : timing_.score_bytes_forward;
-    const bool drops = op.internals.size() > static_cast<std::size_t>(internal::kAttentionMask);
-    const double each = softmax + (drops ? timing_.dropped_score_bytes : 0.0);
-    out.push_back(stream(op, each * s.pairs, drops ? 3 : 2));
-  }
-
-  /// Keys and values repeated for all heads where the kernel does not share them: written forward;
-  /// backward their gradients are read and added up.
-  void write_expanded(const Operator& op, std::vector<KernelWork>& out) const {
-    for (const int slot : {internal::kKeysExpanded, internal::kValuesExpanded}) {
-      if (at(slot) >= op.internals.size()) continue;
-      const int v = op.internals[at(slot)];
-      if (unit_.plan.is_kept[at(v)]) out.push_back(stream(op, bytes_of_value(v), 1));
-    }
-  }
-
-  void write_attention(const Operator& op, bool backward, std::vector<KernelWork>& out) const {
-    if (timing_.attention_kernel.empty()) {
-      plain_attention(op, backward, out);
-    } else {
-      write_expanded(op, out);
-      out.push_back(fused_attention(op, backward));
-    }
+        sum_over(op.outputs, [&](int v) { return static_cast<double>(unit_.local.values[at(v)]); });
+    return kernels_.stream(op, elements * (backward ? steps.backward_bytes : steps.forward_bytes),
+                           backward ? steps.backward_launches : steps.forward_launches);
   }
 
   // --- operators
@@ -375,29 +116,31 @@ class WorkWriter {
 
   void write_forward(std::size_t o) {
     const Operator& op = op_at(o);
-    if (has_product(op)) {
-      write_cast(op, product_of(op), product_of(op).k, forward_);
-      return forward_.push_back(product(op, product_of(op)));
+    if (kernels_.has_product(op)) {
+      kernels_.write_cast(op, kernels_.product_of(op), kernels_.product_of(op).k, forward_);
+      return forward_.push_back(kernels_.product(op, kernels_.product_of(op)));
     }
-    if (op.kind == OpKind::attention) return write_attention(op, false, forward_);
+    if (op.kind == OpKind::attention) return kernels_.write_attention(op, false, forward_);
     if (op.kind == OpKind::loss) {
-      return forward_.push_back(stream(op, logits_of(op) * timing_.logit_bytes / 2, 4));
+      return forward_.push_back(kernels_.stream(op, logits_of(op) * timing_.logit_bytes / 2, 4));
     }
     if (runs_in_steps(o)) return forward_.push_back(in_steps(op, false));
-    const double taken = op.kind == OpKind::embedding ? outputs(op) : inputs(op);
-    const double moved = sorts_here(op) ? sorted_here(op) : taken + outputs(op) + sorted_again(op);
-    const double kept = 2 * kept_inside(op);
+    const double taken = op.kind == OpKind::embedding ? kernels_.outputs(op) : kernels_.inputs(op);
+    const double moved =
+        sorts_here(op) ? sorted_here(op) : taken + kernels_.outputs(op) + sorted_again(op);
+    const double kept = 2 * kernels_.kept_inside(op);
     if (joins_before(o)) {
-      forward_.push_back(stream(op, moved + kept - inside(o), 0));
+      forward_.push_back(kernels_.stream(op, moved + kept - inside(o), 0));
     } else {
-      forward_.push_back(stream(op, moved + kept, 1));
+      forward_.push_back(kernels_.stream(op, moved + kept, 1));
     }
     forward_.back().routes = op.kind == OpKind::dispatch;
   }
 
   /// Tokens in order of their experts, copies of all choices.
   double routed_bytes(const Operator& op) const {
-    return bytes_of_value(op.kind == OpKind::dispatch ? op.outputs.front() : op.inputs.front());
+    return kernels_.bytes_of_value(op.kind == OpKind::dispatch ? op.outputs.front()
+                                                               : op.inputs.front());
   }
 
   bool is_exchanged(const Operator& op) const {
@@ -428,10 +171,11 @@ class WorkWriter {
     const Operator& op = op_at(o);
     if (!unit_.prepared.operators[o].backward) return;
     write_added(o);
-    if (has_product(op)) return write_product_backward(op);
-    if (op.kind == OpKind::attention) return write_attention(op, true, out_.backward);
+    if (kernels_.has_product(op)) return write_product_backward(op);
+    if (op.kind == OpKind::attention) return kernels_.write_attention(op, true, out_.backward);
     if (op.kind == OpKind::loss) {
-      return out_.backward.push_back(stream(op, logits_of(op) * timing_.logit_bytes / 2, 3));
+      return out_.backward.push_back(
+          kernels_.stream(op, logits_of(op) * timing_.logit_bytes / 2, 3));
     }
     if (runs_in_steps(o)) return out_.backward.push_back(in_steps(op, true));
     if (op.kind == OpKind::residual_add) return;  // its gradient is that of both inputs
@@ -439,15 +183,16 @@ class WorkWriter {
   }
 
   void write_product_backward(const Operator& op) {
-    const ProductShape s = product_of(op);
-    write_cast(op, s, s.n, out_.backward);
+    const ProductShape s = kernels_.product_of(op);
+    kernels_.write_cast(op, s, s.n, out_.backward);
     const bool hands_on = std::ranges::any_of(
         op.inputs, [&](int v) { return unit_.prepared.gradients.values[at(v)]; });
     if (hands_on) {
-      out_.backward.push_back(product(op, {.batch = s.batch, .m = s.m, .n = s.k, .k = s.n}));
+      out_.backward.push_back(
+          kernels_.product(op, {.batch = s.batch, .m = s.m, .n = s.k, .k = s.n}));
     }
     if (!trains(kind_, op)) return;
-    out_.backward.push_back(product(op, {.batch = s.batch, .m = s.n, .n = s.k, .k = s.m}));
+    out_.backward.push_back(kernels_.product(op, {.batch = s.batch, .m = s.n, .n = s.k, .k = s.m}));
     out_.backward.back().for_weights = true;
     write_accumulation(op);
   }
@@ -461,7 +206,7 @@ class WorkWriter {
   }
 
   void write_for_weights(const Operator& op, double bytes, std::int64_t launches) {
-    out_.backward.push_back(stream(op, bytes, launches));
+    out_.backward.push_back(kernels_.stream(op, bytes, launches));
     out_.backward.back().for_weights = true;
   }
 
@@ -484,24 +229,25 @@ class WorkWriter {
     const bool linear = op.kind == OpKind::rotary || op.kind == OpKind::dropout ||
                         op.kind == OpKind::dispatch ||
                         (op.kind == OpKind::combine && timing_.weighs_in_activation);
-    double moved = sum(op.outputs, [&](int v) { return gradient_bytes(v); });
-    if (!sums_only) moved += input_gradients(op) * (linear ? 1 : 2);
+    double moved = sum_over(op.outputs, [&](int v) { return kernels_.gradient_bytes(v); });
+    if (!sums_only) moved += kernels_.input_gradients(op) * (linear ? 1 : 2);
     moved = sorts_here(op) ? sorted_here(op) : moved + sorted_again(op);
-    moved += kept_inside(op);
+    moved += kernels_.kept_inside(op);
     const bool joined = joins_before(o) && op.kind != OpKind::bias;
     if (joined) moved -= inside(o);
     const std::int64_t launches = joined ? 0 : 1;
-    out_.backward.push_back(stream(op, moved, op.kind == OpKind::norm ? 2 : launches));
+    out_.backward.push_back(kernels_.stream(op, moved, op.kind == OpKind::norm ? 2 : launches));
   }
 
   /// Gradients of values that several operators take are added up.
   void write_added(std::size_t o) {
     for (int v : unit_.prepared.operators[o].adjoints_added) {
-      out_.backward.push_back(stream(op_at(o), 3 * gradient_bytes(v), 1));
+      out_.backward.push_back(kernels_.stream(op_at(o), 3 * kernels_.gradient_bytes(v), 1));
     }
   }
 
-  UnitTraffic unit_;
+  const UnitKernels kernels_;
+  const UnitTraffic& unit_;
   const Layout& layout_;
   const Job& job_;
   const EngineTiming& timing_;

@@ -53,9 +53,8 @@ std::int64_t elements_moved(std::int64_t elements, const Rational& part) {
 }
 
 std::int64_t UpdateInputs::total() const {
-  std::int64_t sum = 0;
-  for (const auto part : kUpdateParts) sum += this->*part;
-  return sum;
+  return gradients_gathered + gradients_copied + state_gathered + state_copied + matrices +
+         own_gradients + sums + updated;
 }
 
 UpdateInputs& UpdateInputs::operator+=(const UpdateInputs& other) {

@@ -24,7 +24,8 @@ std::string front_matter(const Judged& judged, const TextStyle& style) {
   const Job& job = *judged.job;
   const char* dot = style.unicode ? " · " : ", ";
   std::string first = human_count(count_parameters(job.model).total) + " parameters" + dot +
-                      std::to_string(judged.derivation.devices) + " devices";
+                      std::to_string(judged.derivation.devices) +
+                      (judged.derivation.devices == 1 ? " device" : " devices");
   if (job.cluster) first += " of " + job.cluster->name;
   std::string text = heading(style, job.model.name, first);
   const auto line = [&](const char* name, const std::string& value) {
@@ -102,6 +103,36 @@ std::string communication_text(const Judged& judged, const TextStyle& style) {
   return text + table(style, columns, rows, 2) + "\n";
 }
 
+std::string lengths_text(const Judged& judged, const TextStyle& style) {
+  if (!judged.lengths) return "";
+  const LengthSpread& spread = *judged.lengths;
+  std::string text = heading(style, "Lengths",
+                             fmt::format("{} samples per step; a device takes {} tokens at once",
+                                         grouped(spread.samples), grouped(spread.at_once)));
+  std::vector<std::vector<std::string>> rows;
+  for (const LengthUse& use : spread.uses) {
+    rows.push_back({grouped(use.tokens), to_string(use.share), std::to_string(use.devices),
+                    std::to_string(use.samples),
+                    fmt::format("{:.1f} %", 100 * in_double(use.rounds)), grouped(use.held),
+                    human_bytes(use.exchanged)});
+  }
+  text += table(style,
+                {{.title = "tokens", .right = true},
+                 {.title = "share", .right = true},
+                 {.title = "devices", .right = true},
+                 {.title = "at once", .right = true},
+                 {.title = "of the time", .right = true},
+                 {.title = "tokens held", .right = true},
+                 {.title = "sent for attention", .right = true}},
+                rows, 2);
+  const std::string rest = fmt::format(
+      "the heaviest device over the mean: {:.2f} x the tokens, {:.2f} x the pairs of query and "
+      "key; it sends {} for attention where the mean is {}",
+      in_double(spread.held_imbalance), in_double(spread.pair_imbalance),
+      human_bytes(spread.most_exchanged), human_bytes(spread.mean_exchanged));
+  return text + "  " + wrapped(style, rest, 2) + "\n\n";
+}
+
 std::string verdict_text(const Derivation& derivation, const TextStyle& style) {
   const bool good = is_good(derivation);
   const bool judged = derivation.capacity > Bytes() || !good;
@@ -137,8 +168,8 @@ std::string findings_text(const std::vector<Finding>& findings, const TextStyle&
 
 std::string derivation_text(const Judged& judged, const TextStyle& style) {
   return front_matter(judged, style) + mesh_text(*judged.job, style) + memory_text(judged, style) +
-         communication_text(judged, style) + findings_text(judged.derivation.findings, style) +
-         verdict_text(judged.derivation, style);
+         communication_text(judged, style) + lengths_text(judged, style) +
+         findings_text(judged.derivation.findings, style) + verdict_text(judged.derivation, style);
 }
 
 }  // namespace placet

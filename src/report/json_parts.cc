@@ -182,9 +182,35 @@ Json findings_json(const std::vector<Finding>& findings) {
   return list;
 }
 
+namespace {
+
+Json lengths_json(const LengthSpread& spread) {
+  Json json = {{"samples", spread.samples},
+               {"tokens_at_once", spread.at_once},
+               {"uses", Json::array()},
+               {"mean_held_tokens", in_double(spread.mean_held)},
+               {"held_imbalance", in_double(spread.held_imbalance)},
+               {"pair_imbalance", in_double(spread.pair_imbalance)},
+               {"most_exchanged_bytes", in_bytes(spread.most_exchanged)},
+               {"mean_exchanged_bytes", in_bytes(spread.mean_exchanged)}};
+  for (const LengthUse& use : spread.uses) {
+    json["uses"].push_back({{"tokens", use.tokens},
+                            {"share", to_string(use.share)},
+                            {"devices", use.devices},
+                            {"samples_at_once", use.samples},
+                            {"rounds", to_string(use.rounds)},
+                            {"held_tokens", use.held},
+                            {"pairs", in_double(use.pairs)},
+                            {"exchanged_bytes", in_bytes(use.exchanged)}});
+  }
+  return json;
+}
+
+}  // namespace
+
 Json derivation_object(const Judged& judged) {
   const Job& job = *judged.job;
-  return {
+  Json json = {
       {"schema", "placet.derivation/1"},
       {"model", {{"name", job.model.name}, {"parameters", count_parameters(job.model).total}}},
       {"devices", judged.derivation.devices},
@@ -196,6 +222,8 @@ Json derivation_object(const Judged& judged) {
       {"communication", communication_json(judged)},
       {"findings", findings_json(judged.derivation.findings)},
       {"verdict", {{"good", is_good(judged.derivation)}, {"text", verdict_of(judged.derivation)}}}};
+  if (judged.lengths) json["lengths"] = lengths_json(*judged.lengths);
+  return json;
 }
 
 std::string print_json(const Json& json) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "derive/derivation.h"
+#include "derive/lengths.h"
 #include "derive/reserve.h"
 #include "profile/job.h"
 
@@ -16,7 +17,8 @@ namespace placet {
 struct Judged {
   std::shared_ptr<const Job> job;
   Derivation derivation;
-  std::vector<Reservation> reserved;  // by stage; empty where the engine caches no blocks
+  std::vector<Reservation> reserved;    // by stage, or of one; empty where no blocks are cached
+  std::optional<LengthSpread> lengths;  // of jobs whose samples have several
 };
 
 /// What the allocator reserves on a stage, as tools print it; none where that is not known.

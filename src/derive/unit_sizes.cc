@@ -1,0 +1,150 @@
+#include "derive/unit_sizes.h"
+
+#include <algorithm>
+
+#include "derive/exchange_memory.h"
+#include "units/at.h"
+#include "units/checked.h"
+
+namespace placet {
+namespace {
+
+/// Of one value: a petabyte on one device, and the sums over a unit stay far below 2^63.
+constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
+
+void forget_logits(const UnitView& unit, std::vector<std::int64_t>& sizes) {
+  for (const Operator& op : unit.kind.operators) {
+    if (op.kind != OpKind::loss) continue;
+    for (int v : op.inputs) sizes[at(v)] = 0;
+    for (int v : op.internals) sizes[at(v)] = 0;
+  }
+}
+
+std::int64_t type_bits(const UnitView& unit, ValueType type) {
+  switch (type) {
+    case ValueType::compute:
+      return bits_of(unit.job.precision.compute);
+    case ValueType::fp32:
+      return 32;
+    case ValueType::mask:
+      return 8;
+    case ValueType::int64:
+      return 64;
+  }
+  return 0;
+}
+
+const How* checkpoint_how(const AxisPlacement& axis) {
+  const How* found = nullptr;
+  for (const Override& o : axis.overrides) {
+    if (std::holds_alternative<Checkpoints>(o.selector)) found = &o.how;
+  }
+  return found;
+}
+
+/// Tensor axes that divide checkpoints although the stream is whole there.
+AxisMask checkpoint_axes(const Placement& placement) {
+  AxisMask axes = 0;
+  for (std::size_t a = 0; a < placement.axes.size(); ++a) {
+    const AxisPlacement& axis = placement.axes[a];
+    const How* how = checkpoint_how(axis);
+    const bool divided_already = axis.how.modes.activations == Mode::sharded_gather;
+    if (how != nullptr && axis.how.cut == Cut::tensor && !divided_already &&
+        how->modes.activations == Mode::sharded_gather) {
+      axes |= axis_bit(static_cast<int>(a));
+    }
+  }
+  return axes;
+}
+
+/// Bytes of a value where it is kept: an input gathered for a parallel region is kept as the
+/// device's own part or whole, as the profile says; a checkpoint may be divided once more.
+std::int64_t stored_bytes(const UnitView& unit, std::size_t v) {
+  const bool whole = unit.job.profile.gathered_input == GatheredInput::whole &&
+                     unit.prepared.values[v].enters_parallel && unit.plan.is_kept[v] &&
+                     !unit.plan.whole_unit;
+  std::int64_t elements = whole ? unit.local.gathered[v] : unit.local.values[v];
+  if (unit.plan.whole_unit && v == 0)
+    elements = own_part(unit.layout, elements, checkpoint_axes(unit.job.placement));
+  return bytes_of_value(unit, v, elements);
+}
+
+Rational host_part(const How& how) {
+  if (how.modes.activations == Mode::offloaded) return Rational(1);
+  const auto& offload = how.offload[static_cast<std::size_t>(State::activations)];
+  return offload ? offload->fraction : Rational(0);
+}
+
+Rational activation_host_part(const Placement& placement) {
+  Rational part(0);
+  for (const AxisPlacement& axis : placement.axes) {
+    part = std::max(part, host_part(axis.how));
+  }
+  return part;
+}
+
+Rational checkpoint_host_part(const Placement& placement) {
+  Rational part = activation_host_part(placement);
+  for (const AxisPlacement& axis : placement.axes) {
+    if (const How* how = checkpoint_how(axis)) part = std::max(part, host_part(*how));
+  }
+  return part;
+}
+
+bool is_on_nvme(const How& how) {
+  const auto& offload = how.offload[static_cast<std::size_t>(State::activations)];
+  return offload && offload->medium == Medium::nvme;
+}
+
+/// Keys and values that are exchanged for heads stand on the device as often as they were sent:
+/// so the core reads and keeps them.
+void copy_shared_heads(const UnitView& unit, std::vector<std::int64_t>& sizes) {
+  if (unit.layout.sequence_axes == 0) return;
+  for (const Operator& op : unit.kind.operators) {
+    if (op.kind != OpKind::attention || op.inputs.size() < 3) continue;
+    for (const AttentionTensor tensor : {AttentionTensor::keys, AttentionTensor::values}) {
+      const int v = exchanged_value(op, tensor, unit.job.profile);
+      std::int64_t& size = sizes[at(unit.prepared.values[at(v)].root)];
+      size = checked_multiply(size, copies_of_heads(unit.layout, unit.local, v),
+                              "bytes of an activation");
+    }
+  }
+}
+
+}  // namespace
+
+UnitView::UnitView(const Layout& of, int number, bool recomputed)
+    : layout(of),
+      job(*of.job),
+      local(of.units[at(number)]),
+      kind(job.model.kinds[at(local.kind)]),
+      prepared(of.prepared->kinds[at(local.kind)]),
+      plan(recomputed ? prepared.recomputed : prepared.plain) {}
+
+std::int64_t bytes_of_value(const UnitView& unit, std::size_t v, std::int64_t elements) {
+  if (elements > kMostElements) throw_overflow("bytes of an activation", "product");
+  return (elements * type_bits(unit, unit.kind.values[v].type) + 7) / 8;
+}
+
+std::vector<std::int64_t> kept_sizes(const UnitView& unit) {
+  std::vector<std::int64_t> sizes;
+  sizes.reserve(unit.kind.values.size());
+  for (std::size_t v = 0; v < unit.kind.values.size(); ++v) sizes.push_back(stored_bytes(unit, v));
+  if (unit.job.profile.fuses_output_and_loss) forget_logits(unit, sizes);
+  copy_shared_heads(unit, sizes);
+  return sizes;
+}
+
+Rational kept_off_device(const UnitView& unit) {
+  const Placement& placement = unit.job.placement;
+  return unit.plan.whole_unit ? checkpoint_host_part(placement) : activation_host_part(placement);
+}
+
+bool keeps_on_nvme(const UnitView& unit) {
+  return std::ranges::any_of(unit.job.placement.axes, [&](const AxisPlacement& axis) {
+    const How* how = unit.plan.whole_unit ? checkpoint_how(axis) : nullptr;
+    return is_on_nvme(axis.how) || (how != nullptr && is_on_nvme(*how));
+  });
+}
+
+}  // namespace placet

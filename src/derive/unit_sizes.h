@@ -1,0 +1,65 @@
+// Bytes of the values of one unit where they are kept for backward (docs/theory.md §3.2). Inside of
+// the files that write unit_memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "derive/layout.h"
+#include "derive/whole_operands.h"
+#include "units/at.h"
+
+namespace placet {
+
+/// A local unit with all that is known of it, recomputed or not.
+struct UnitView {
+  UnitView(const Layout& of, int number, bool recomputed);
+
+  const Layout& layout;
+  const Job& job;
+  const LocalUnit& local;
+  const UnitKind& kind;
+  const PreparedKind& prepared;
+  const SavedPlan& plan;
+};
+
+/// Bytes of `elements` of value v. Throws InputError past 2^50 elements.
+std::int64_t bytes_of_value(const UnitView& unit, std::size_t v, std::int64_t elements);
+
+/// Bytes of each value where it is kept: an input gathered for a parallel region is kept as the
+/// device's own part or whole, as the profile says; a checkpoint may be divided once more; keys and
+/// values exchanged for heads stand on the device as often as they were sent.
+std::vector<std::int64_t> kept_sizes(const UnitView& unit);
+
+/// Calls visit(v, elements) for every operand of an operator that is whole while it runs, and divided
+/// where it comes from or goes to: inputs gathered along the tokens or the columns of the stream,
+/// outputs that are sums of whole columns. Where axes cut both sides of matrices.
+template <class Visit>
+void for_each_whole_operand(const UnitView& unit, const Operator& op, Visit visit) {
+  const Placement& placement = unit.job.placement;
+  const auto o = static_cast<std::size_t>(&op - unit.kind.operators.data());
+  const PlacedOperator placed{.placement = placement,
+                              .kind = unit.kind,
+                              .op = op,
+                              .classes = unit.prepared.operators[o].classes};
+  for (int v : op.inputs) {
+    const bool enters =
+        op.region == Region::parallel && unit.prepared.values[at(v)].enters_parallel;
+    const std::int64_t part = unit.local.values[at(v)];
+    const std::int64_t tokens = enters ? unit.local.gathered[at(v)] : part;
+    const std::int64_t whole = tokens * degree_of(placement, axes_of_whole_input(placed, v));
+    if (whole != part) visit(v, whole);
+  }
+  for (int v : op.outputs) {
+    const std::int64_t part = unit.local.values[at(v)];
+    const std::int64_t whole = part * degree_of(placement, axes_of_whole_output(placed, v));
+    if (whole != part) visit(v, whole);
+  }
+}
+
+/// The part of what the unit keeps that is off the device, and whether it is on NVMe.
+Rational kept_off_device(const UnitView& unit);
+bool keeps_on_nvme(const UnitView& unit);
+
+}  // namespace placet
