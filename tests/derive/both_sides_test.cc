@@ -34,9 +34,9 @@ TEST(BothSides, InputsComeTogetherForEveryProduct) {
                                   "forward all_gather bf16 j 256x1 mlp.norm.output",
                                   "backward all_gather bf16 j 256x1 mlp.norm.output",
                                   "backward reduce_scatter bf16 j 256x1 mlp.norm.output",
-                                  "forward all_gather bf16 j 1024x1 mlp.activation.output",
-                                  "backward all_gather bf16 j 1024x1 mlp.activation.output",
-                                  "backward reduce_scatter bf16 j 1024x1 mlp.activation.output",
+                                  "forward all_gather bf16 j 1024x1 mlp.activated",
+                                  "backward all_gather bf16 j 1024x1 mlp.activated",
+                                  "backward reduce_scatter bf16 j 1024x1 mlp.activated",
                                   "forward all_reduce fp32 j 32x2 norm.statistics",
                                   "backward all_reduce fp32 j 32x2 norm.gradient"}));
 }
