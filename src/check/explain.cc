@@ -129,7 +129,7 @@ class Difference {
     const bool version =
         e.find(" step") != std::string::npos && f.find(" step") != std::string::npos;
     if (version && stem_of(expected) == stem_of(found)) out_.kind = Explained::Kind::version;
-    set(version ? of_version(expected) : Condition::input_integrity, e, f,
+    set(version ? of_version(expected, found) : Condition::input_integrity, e, f,
         "'" + f + "' is used where '" + e + "' is required");
   }
 
@@ -385,10 +385,19 @@ class Difference {
     }
   }
 
-  /// What another version breaks: a single number steers updates.
-  Condition of_version(NodeId expected) const {
-    return nodes_.at(expected).dims.empty() ? Condition::update_integrity
-                                            : Condition::state_consistency;
+  /// Whether `after` is made of `before` alone, as a count of steps is of the one before it.
+  bool counts_on(NodeId before, NodeId after) const {
+    const Node& node = nodes_.at(after);
+    return node.kind == Node::Kind::function && !node.operands.empty() &&
+           std::ranges::all_of(node.operands,
+                               [&](const NodeOperand& o) { return o.node == before; });
+  }
+
+  /// What another version breaks: a single number, and what counts steps, steer updates.
+  Condition of_version(NodeId expected, NodeId found) const {
+    const bool steers = nodes_.at(expected).dims.empty() || counts_on(expected, found) ||
+                        counts_on(found, expected);
+    return steers ? Condition::update_integrity : Condition::state_consistency;
   }
 
   void differ(NodeId expected, NodeId found) {
@@ -402,7 +411,7 @@ class Difference {
     const bool version = is_version(e) && is_version(f);
     if (version && stem_of(expected) == stem_of(found)) out_.kind = Explained::Kind::version;
     const Condition condition = random    ? Condition::input_integrity
-                                : version ? of_version(expected)
+                                : version ? of_version(expected, found)
                                           : Condition::gradient_integrity;
     set(condition, e, f, "'" + f + "' stands where '" + e + "' is required");
   }
