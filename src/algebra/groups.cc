@@ -30,7 +30,7 @@ Mesh::Mesh(const Program& program, std::int64_t most) : program_(program) {
     ranks = checked_multiply(ranks, program.axes[a].degree, "ranks");
     if (ranks > most) {
       refuse("program", "mesh", "has too many ranks to run them all",
-             "at most " + std::to_string(most));
+             "at most " + std::to_string(most) + " (placet check takes any number)");
     }
   }
   ranks_ = static_cast<int>(ranks);

@@ -101,7 +101,8 @@ class Compiler {
       throw InputError({.where = "kernel " + kernel_.name,
                         .value = std::to_string(static_cast<std::int64_t>(entries)),
                         .problem = "has too many entries to run",
-                        .allowed = "at most " + std::to_string(static_cast<int>(kMostPlaces))});
+                        .allowed = "at most " + std::to_string(static_cast<int>(kMostPlaces)) +
+                                   ": shorter dims in the program (placet check takes any)"});
     }
     for (std::size_t i = 0; i < loop.size(); ++i) {
       const auto extent = static_cast<std::uint32_t>(extents_[at(loop[i])]);

@@ -23,7 +23,9 @@ constexpr std::uint64_t kInputNumber = number_of("input");
                     .value = what,
                     .problem = "is too large to run with all ranks: " +
                                std::to_string(static_cast<std::int64_t>(value)),
-                    .allowed = "at most " + std::to_string(static_cast<std::int64_t>(most))});
+                    .allowed = "at most " + std::to_string(static_cast<std::int64_t>(most)) +
+                               ": a program of fewer devices or shorter dims (placet check takes "
+                               "any)"});
 }
 
 void check_instructions(const Program& program, const Mesh& mesh, const RunLimits& limits) {

@@ -159,6 +159,7 @@ ScalarFacts compute_facts() {
           flag("residual_shares_gradient", &Profile::residual_shares_gradient),
           flag("rotates_in_place", &Profile::rotates_in_place),
           flag("repeats_kv_heads", &Profile::repeats_kv_heads),
+          flag("drops_tokens", &Profile::drops_tokens),
           whole("vocabulary_multiple", &Profile::vocabulary_multiple, {1, 1'000'000}),
           flag("vocabulary_multiple_times_tensor_degree",
                &Profile::vocabulary_multiple_times_tensor_degree),

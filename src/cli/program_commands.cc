@@ -146,6 +146,32 @@ Program with_faults_of(const ProgramCall& call, Program program) {
   return with_faults(std::move(program), faults);
 }
 
+/// "2 blocks on dp=2 tp=2, 2 micro-batches in a step".
+std::string size_of(const Job& small) {
+  std::string axes;
+  std::int64_t samples = small.batch.micro;
+  for (const AxisPlacement& axis : small.placement.axes) {
+    axes += (axes.empty() ? "" : " ") + std::string(axis.axis.text()) + "=" +
+            std::to_string(axis.degree);
+    const bool batch = axis.how.cut == Cut::batch || axis.how.cut == Cut::expert;
+    if (batch) samples *= axis.degree;
+  }
+  return std::to_string(small.model.figures.blocks) + " blocks on " +
+         (axes.empty() ? "one device" : axes) + ", " +
+         std::to_string(small.batch.global / samples) + " micro-batches in a step";
+}
+
+/// Numbers in a fault count in what is run, which is smaller than the job.
+void warn_of_counts(const ProgramCall& call, const Job& job) {
+  const bool counts = std::ranges::any_of(call.faults, [](const std::string& words) {
+    const Fault fault = fault_from(words);
+    return fault.nth || fault.layer || fault.micro_batch || !fault.rank.is_all();
+  });
+  if (!counts) return;
+  print_warning("--fault: layer, microbatch, rank and nth count in the small job that is run: " +
+                size_of(small_job(job)));
+}
+
 int check_job(const ProgramCall& call) {
   require_one_placement(call.flags);
   const auto text = program_text(call.flags);
@@ -169,7 +195,14 @@ int check_job(const ProgramCall& call) {
 int verify_job(const ProgramCall& call) {
   require_one_placement(call.flags);
   const auto text = program_text(call.flags);
-  Program program = text ? program_from(*text, call.flags.model) : lower_small(job_to_judge(call));
+  Program program;
+  if (text) {
+    program = program_from(*text, call.flags.model);
+  } else {
+    const Job job = job_to_judge(call);
+    warn_of_counts(call, job);
+    program = lower_small(job);
+  }
   if (call.list_faults) return list_faults(call, std::move(program));
   program = with_faults_of(call, std::move(program));
   const Verification run = verify(program, {.seeds = call.seeds});

@@ -166,6 +166,13 @@ void require_training(const Job& job) {
            "quantises what it sends, which is another training: no step program",
            "an engine that sends numbers as they are");
   }
+  if (job.profile.drops_tokens && job.model.figures.experts > 0) {
+    refuse(
+        "--engine", job.profile.name + "@" + job.profile.version,
+        "drops tokens past an expert's capacity, by their order on each device, which is another "
+        "training: no step program",
+        "an engine that drops no token, or the strategy local-capacity, which is judged as such");
+  }
   if (job.routing.kind == Routing::Kind::capacity) {
     refuse("--routing", "capacity", "drops tokens past an expert's capacity: no step program yet",
            "routing that drops no token: balanced, expected=SKEW or worst");

@@ -110,6 +110,7 @@ struct Profile {
   bool residual_shares_gradient = false;  // all inputs of a residual sum take its gradient as it is
   bool rotates_in_place = false;          // rotated queries and keys take the place of the others
   bool repeats_kv_heads = false;          // attention gets keys and values expanded to all heads
+  bool drops_tokens = false;              // past an expert's capacity: another training
   std::int64_t vocabulary_multiple = 1;   // padded to this ...
   bool vocabulary_multiple_times_tensor_degree = false;  // ... times the tensor degree
   std::vector<int> loss_workspace;       // internals of the loss alive at its instant

@@ -456,6 +456,9 @@ TEST(VerifyCommandTest, JudgesValuesAndNotTheOrder) {
   EXPECT_TRUE(has(run("verify " + race).out, "not judged here"));
   const Result wrong = run("verify " + job + "'rescale(accumulate, by=2, nth=1)' --json");
   EXPECT_EQ(wrong.status, 1);
+  // Two devices with one sample each make two micro-batches of four samples.
+  EXPECT_TRUE(has(wrong.err, "small job that is run: 2 blocks on dp=2, 2 micro-batches in a step"));
+  EXPECT_EQ(run("verify " + job + "'delete(all_reduce, tensor=loss)'").err, "");
   EXPECT_EQ(Json::parse(wrong.out)["equivalent"], false);
   EXPECT_EQ(Json::parse(wrong.out)["conditions"]["gradient_integrity"], "broken");
   EXPECT_FALSE(Json::parse(wrong.out)["findings"].empty());
