@@ -73,6 +73,18 @@ void read_tiles(const std::optional<Reader>& compute, DeviceRates& rates,
                    .source = tiles->at("source").text() + " (" + tiles->at("date").text() + ")"});
 }
 
+void read_epilogue(const std::optional<Reader>& compute, DeviceRates& rates,
+                   std::vector<Fact>& facts) {
+  const auto overlaps = compute ? compute->find("overlaps_epilogue") : std::nullopt;
+  if (!overlaps) return;
+  overlaps->allow({"value", "source", "date"});
+  rates.overlaps_epilogue = overlaps->at("value").flag();
+  facts.push_back(
+      {.key = overlaps->path(),
+       .value = overlaps->at("value").print(),
+       .source = overlaps->at("source").text() + " (" + overlaps->at("date").text() + ")"});
+}
+
 // [[x, y], ...] with x rising.
 Curve read_curve(const Reader& list, Range x, Range y) {
   Curve curve;
@@ -115,7 +127,7 @@ void read_rates(const Reader& device_file, Device& device, std::vector<Fact>& fa
   const auto compute = device_file.find("compute");
   if (compute) {
     compute->allow({"multiprocessors", "matmul_tflops", "tiles", "fill_depth", "unaligned",
-                    "memory_gb_s", "kernel_us", "message_share"});
+                    "memory_gb_s", "kernel_us", "message_share", "overlaps_epilogue"});
   }
   DeviceRates& rates = device.rates;
   rates.multiprocessors = static_cast<std::int64_t>(
@@ -124,6 +136,7 @@ void read_rates(const Reader& device_file, Device& device, std::vector<Fact>& fa
   read_tiles(compute, rates, facts);
   rates.unaligned = figure_or(compute, "unaligned", {0.01, 1}, kUnaligned, facts);
   rates.fill_depth = figure_or(compute, "fill_depth", {0, 10'000}, kFillDepth, facts);
+  read_epilogue(compute, rates, facts);
   rates.memory = gigabytes_per_second(
       figure_or(compute, "memory_gb_s", kGigabytes,
                 in_bytes_per_second(device.memory_bandwidth) / 1e9 * kShareOfBandwidth, facts));

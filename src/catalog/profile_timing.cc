@@ -117,6 +117,13 @@ const std::vector<TimingFact>& timing_facts() {
          t.host_per_expert_launch = microseconds(value.number({0, 100'000}));
        }},
       number("cast_bytes", &EngineTiming::cast_bytes),
+      number("linear_cast_bytes", &EngineTiming::linear_cast_bytes),
+      flag("norm_casts", &EngineTiming::norm_casts),
+      {"scan_chunk",
+       [](const Reader& value, EngineTiming& t) {
+         t.scan_chunk = value.whole({1, 1'000'000});
+       }},
+      number("gathered_bytes", &EngineTiming::gathered_bytes),
       number("gradient_bytes", &EngineTiming::gradient_bytes),
       count("narrow_launches", &EngineTiming::narrow_launches),
       count("launches_per_member", &EngineTiming::launches_per_member),

@@ -59,8 +59,11 @@ struct DeviceRates {
   /// Matrix products of ideal shape, by format; 0 where the device cannot compute in it.
   std::array<FlopsPerSecond, kMatmulFormatCount> matmul{};
   std::vector<MatmulTile> tiles;
-  double unaligned = 1;      // of the rate, products whose rows begin at odd elements
-  double fill_depth = 0;     // prologue and epilogue of a tile, as so much more depth
+  double unaligned = 1;   // of the rate, products whose rows begin at odd elements
+  double fill_depth = 0;  // prologue and epilogue of a tile, as so much more depth
+  /// A product's results are written while it computes the next tile: what else it reads and writes
+  /// there takes time only beside the arithmetic.
+  bool overlaps_epilogue = false;
   BytesPerSecond memory{};   // what streaming kernels reach
   Seconds kernel{};          // shortest time that a kernel occupies the device
   double message_share = 0;  // of the multiprocessors, while a collective runs beside

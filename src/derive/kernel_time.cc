@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string_view>
 
 namespace placet {
 namespace {
@@ -10,6 +11,9 @@ namespace {
 constexpr std::array<std::int64_t, 4> kDepthCuts = {1, 2, 4, 8};
 // A kernel that no figure exists of: flash kernels reach about so much of the products' rate.
 constexpr double kAttentionShare = 0.5;
+// The same of scans in chunks, forward and backward, about as on H100.
+constexpr std::array<double, 2> kScanShares = {0.12, 0.027};
+constexpr std::string_view kScanKernel = "chunked-scan";
 
 double ceil_div(std::int64_t a, std::int64_t b) {
   const std::int64_t pieces = (a + b - 1) / b;
@@ -40,6 +44,21 @@ double cut_bytes(const ProductShape& s, std::int64_t cut) {
          static_cast<double>(cut) / 2;
 }
 
+/// What a kernel with curves of its own reaches, or `share` of the products' rate where the device
+/// has none.
+FlopsPerSecond rate_of(const DeviceRates& rates, std::string_view library, const KernelWork& kernel,
+                       double share) {
+  const AttentionRates* known = attention_rates(rates, library);
+  if (known == nullptr) return matmul_rate(rates, kernel.format) * share;
+  return teraflops_per_second(
+      attention_tflops(*known, kernel.head_size, kernel.length, kernel.backward));
+}
+
+Seconds scan_time(const DeviceRates& rates, const KernelWork& kernel) {
+  const double share = kScanShares.at(kernel.backward ? 1 : 0);
+  return flops(kernel.flops) / rate_of(rates, kScanKernel, kernel, share);
+}
+
 }  // namespace
 
 const DeviceGroup& slowest_group(const Cluster& cluster) {
@@ -63,7 +82,9 @@ Seconds product_time(const DeviceRates& rates, const KernelWork& kernel) {
     }
   }
   if (!kernel.aligned) best = best / rates.unaligned;
-  return std::max({best, moved, rates.kernel});
+  const Seconds sums = seconds(kernel.added_bytes / in_bytes_per_second(rates.memory));
+  if (rates.overlaps_epilogue) return std::max({best, moved + sums, rates.kernel});
+  return std::max({best, moved, rates.kernel}) + sums;
 }
 
 Seconds kernel_time(const DeviceRates& rates, const std::string& attention_kernel,
@@ -73,14 +94,11 @@ Seconds kernel_time(const DeviceRates& rates, const std::string& attention_kerne
     case KernelWork::Kind::product:
       return product_time(rates, kernel);
     case KernelWork::Kind::attention: {
-      const AttentionRates* known = attention_rates(rates, attention_kernel);
-      const FlopsPerSecond rate =
-          known != nullptr ? teraflops_per_second(attention_tflops(*known, kernel.head_size,
-                                                                   kernel.length, kernel.backward))
-                           : matmul_rate(rates, kernel.format) * kAttentionShare;
+      const FlopsPerSecond rate = rate_of(rates, attention_kernel, kernel, kAttentionShare);
       return std::max({flops(kernel.flops) / rate, moved, rates.kernel});
     }
     case KernelWork::Kind::stream:
+      if (kernel.scan) return std::max(scan_time(rates, kernel), moved);
       return kernel.launches == 0 ? moved : std::max(moved, rates.kernel);
   }
   return {};

@@ -146,17 +146,80 @@ bool UnitKernels::is_aligned(const Operator& op) const {
   return shape.n % 2 == 0 && shape.k % 2 == 0;
 }
 
-void UnitKernels::write_cast(const Operator& op, const ProductShape& s, std::int64_t width,
+void UnitKernels::write_cast(const Operator& op, const ProductShape& s, bool backward,
                              std::vector<KernelWork>& out) const {
-  if (!is_narrow(op)) return;
-  const double elements =
-      static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(width);
+  if (!is_narrow(op) || (!backward && is_cast_before(op))) return;
+  const double elements = static_cast<double>(s.batch) * static_cast<double>(s.m) *
+                          static_cast<double>(backward ? s.n : s.k) * part_cast(op, backward);
   const double written = static_cast<double>(bits_of(*job.precision.products)) / 8;
-  const double read = op.kind == OpKind::grouped_linear ? timing.cast_bytes : 0.0;
+  const double read = cast_reads(op, backward);
   const double moved = elements * (2 * written + read);
   const std::int64_t launches = launches_of(op, s.batch);
   out.push_back(stream(op, moved, once_for_all(op) ? 1 : launches));
   if (once_for_all(op)) out.back().inner_launches = launches;
+}
+
+/// Whether a product before has cast the same input.
+bool UnitKernels::is_cast_before(const Operator& op) const {
+  for (const Operator& other : kind.operators) {
+    if (&other == &op) return false;
+    const bool reads_it = has_product(other) && other.inputs.front() == op.inputs.front();
+    if (reads_it && is_narrow(other)) return true;
+  }
+  return false;
+}
+
+/// The part of an operand that a device casts: what is gathered from a divided stream is cast
+/// before.
+double UnitKernels::part_cast(const Operator& op, bool backward) const {
+  const int v = backward ? op.outputs.front() : op.inputs.front();
+  const bool gathered = op.kind == OpKind::linear && op.region == Region::parallel &&
+                        kind.values[at(v)].region == Region::residual;
+  if (!gathered) return 1;
+  return static_cast<double>(layout.residual_tokens) / static_cast<double>(layout.tokens);
+}
+
+/// Bytes per element that a cast reads.
+double UnitKernels::cast_reads(const Operator& op, bool backward) const {
+  if (op.kind == OpKind::grouped_linear) return timing.cast_bytes;
+  const int producer = unit.prepared.values[at(op.inputs.front())].producer;
+  const bool normed = producer >= 0 && kind.operators[at(producer)].kind == OpKind::norm;
+  return !backward && normed && timing.norm_casts ? 0.0 : timing.linear_cast_bytes;
+}
+
+bool UnitKernels::in_chunks(const Operator& op) const {
+  if (op.kind != OpKind::scan || op.inputs.size() != 2) return false;
+  const Dim& steps = kind.values[at(op.inputs[1])].dims.back();
+  const Dim& mixed = kind.values[at(op.inputs[0])].dims.back();
+  const Dim& channels = kind.values[at(op.outputs.front())].dims.back();
+  return mixed.size > channels.size && channels.size % steps.size == 0;
+}
+
+ScanShape UnitKernels::scan_of(const Operator& op) const {
+  const Dim& mixed = kind.values[at(op.inputs[0])].dims.back();
+  const Dim& channels = kind.values[at(op.outputs.front())].dims.back();
+  const Dim& steps = kind.values[at(op.inputs[1])].dims.back();
+  const std::int64_t groups = std::max<std::int64_t>(1, channels.parts);
+  ScanShape shape{.tokens = std::max<std::int64_t>(1, tokens_of(op)),
+                  .head_size = channels.size / steps.size,
+                  .state = (mixed.size - channels.size) / 2 / groups,
+                  .chunk = timing.scan_chunk};
+  shape.heads = unit.local.values[at(op.inputs[1])] / shape.tokens;
+  shape.groups = std::max<std::int64_t>(1, groups * shape.heads / steps.size);
+  return shape;
+}
+
+KernelWork UnitKernels::scan(const Operator& op, bool backward) const {
+  const ScanShape shape = scan_of(op);
+  return {.what = op.name,
+          .format = matmul_format_of(job.precision.compute),
+          .bytes = scan_bytes(shape, backward),
+          .flops = scan_flops(shape, backward),
+          .head_size = shape.head_size,
+          .length = shape.chunk,
+          .backward = backward,
+          .scan = true,
+          .launches = backward ? kScanLaunchesBackward : kScanLaunches};
 }
 
 bool UnitKernels::has_product(const Operator& op) const {

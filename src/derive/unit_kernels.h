@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "derive/scan_work.h"
 #include "derive/unit_traffic.h"
 #include "derive/unit_work.h"
 
@@ -55,10 +56,18 @@ class UnitKernels {
   ProductShape product_of(const Operator& op) const;
   KernelWork product(const Operator& op, const ProductShape& shape) const;
 
-  /// Products in fewer bits than their operands have: the kernel before writes m rows of `width`
-  /// for this product and, the other way round, for that of the weight's gradient.
-  void write_cast(const Operator& op, const ProductShape& s, std::int64_t width,
+  /// Products in fewer bits than their operands have: forward the input, backward the gradient of
+  /// the output is written for this product and, the other way round, for that of the weight's
+  /// gradient; what writes it reads it where it is a kernel of its own.
+  void write_cast(const Operator& op, const ProductShape& s, bool backward,
                   std::vector<KernelWork>& out) const;
+
+  // --- scans
+
+  /// Scans by heads: their input holds the channels and, per group, an input and an output vector;
+  /// their second input a step per head. Others are one kernel that streams.
+  bool in_chunks(const Operator& op) const;
+  KernelWork scan(const Operator& op, bool backward) const;
 
   // --- attention
 
@@ -75,6 +84,10 @@ class UnitKernels {
   bool once_for_all(const Operator& op) const;
   std::int64_t launches_of(const Operator& op, std::int64_t experts) const;
   bool is_aligned(const Operator& op) const;
+  bool is_cast_before(const Operator& op) const;
+  double part_cast(const Operator& op, bool backward) const;
+  double cast_reads(const Operator& op, bool backward) const;
+  ScanShape scan_of(const Operator& op) const;
 
   struct Scores;
   Scores scores_of(const Operator& op) const;

@@ -24,6 +24,7 @@ class WorkWriter {
 
   UnitWork write() {
     const std::size_t routing = routing_operator();
+    write_gathered();
     for (std::size_t o = 0; o < kind_.operators.size(); ++o) {
       forward_.clear();
       const std::size_t begin = out_.backward.size();
@@ -117,10 +118,11 @@ class WorkWriter {
   void write_forward(std::size_t o) {
     const Operator& op = op_at(o);
     if (kernels_.has_product(op)) {
-      kernels_.write_cast(op, kernels_.product_of(op), kernels_.product_of(op).k, forward_);
+      kernels_.write_cast(op, kernels_.product_of(op), false, forward_);
       return forward_.push_back(kernels_.product(op, kernels_.product_of(op)));
     }
     if (op.kind == OpKind::attention) return kernels_.write_attention(op, false, forward_);
+    if (kernels_.in_chunks(op)) return forward_.push_back(kernels_.scan(op, false));
     if (op.kind == OpKind::loss) {
       return forward_.push_back(kernels_.stream(op, logits_of(op) * timing_.logit_bytes / 2, 4));
     }
@@ -167,12 +169,33 @@ class WorkWriter {
     return routed_bytes(op) * (1 + arrive);
   }
 
+  /// Parameters that rest in parts are copied out of what was gathered, forward and, unless they
+  /// stay until then, backward.
+  void write_gathered() {
+    if (timing_.gathered_bytes == 0) return;
+    double forward = 0;
+    double backward = 0;
+    for (const LocalParameter& parameter : unit_.local.parameters) {
+      const auto elements = static_cast<double>(parameter.elements);
+      if ((parameter.rests_in_part & ~parameter.kept_step) != 0) forward += elements;
+      if ((parameter.rests_in_part & ~parameter.kept) != 0) backward += elements;
+    }
+    add_copies(forward, out_.forward);
+    add_copies(backward, out_.backward);
+  }
+
+  void add_copies(double elements, std::vector<KernelWork>& out) const {
+    if (elements == 0) return;
+    out.push_back({.what = "gathered parameters", .bytes = elements * timing_.gathered_bytes});
+  }
+
   void write_backward(std::size_t o) {
     const Operator& op = op_at(o);
     if (!unit_.prepared.operators[o].backward) return;
     write_added(o);
     if (kernels_.has_product(op)) return write_product_backward(op);
     if (op.kind == OpKind::attention) return kernels_.write_attention(op, true, out_.backward);
+    if (kernels_.in_chunks(op)) return out_.backward.push_back(kernels_.scan(op, true));
     if (op.kind == OpKind::loss) {
       return out_.backward.push_back(
           kernels_.stream(op, logits_of(op) * timing_.logit_bytes / 2, 3));
@@ -184,7 +207,7 @@ class WorkWriter {
 
   void write_product_backward(const Operator& op) {
     const ProductShape s = kernels_.product_of(op);
-    kernels_.write_cast(op, s, s.n, out_.backward);
+    kernels_.write_cast(op, s, true, out_.backward);
     const bool hands_on = std::ranges::any_of(
         op.inputs, [&](int v) { return unit_.prepared.gradients.values[at(v)]; });
     if (hands_on) {
@@ -213,13 +236,15 @@ class WorkWriter {
   /// A weight's gradient is added to what earlier micro-batches left, in its own format.
   void write_accumulation(const Operator& op) {
     const double elements = gradient_elements(op);
-    if (timing_.gradient_bytes > 0) write_for_weights(op, elements * timing_.gradient_bytes, 1);
-    if (layout_.micro_batches == 1 && !job_.profile.fuses_weight_gradient) return;
     const double each = static_cast<double>(bits_of(job_.precision.gradients)) / 8;
     const double made = static_cast<double>(bits_of(job_.precision.compute)) / 8;
     const bool fused = job_.profile.fuses_weight_gradient;
-    const double moved = fused ? 2 * each - made : 2 * each + made;
-    write_for_weights(op, elements * moved, fused ? 0 : 1);
+    // The product itself reads the sum and writes it, in place of its own result.
+    if (fused) out_.backward.back().added_bytes = elements * (2 * each - made);
+    if (timing_.gradient_bytes > 0) write_for_weights(op, elements * timing_.gradient_bytes, 1);
+    if (!fused && layout_.micro_batches > 1) {
+      write_for_weights(op, elements * (2 * each + made), 1);
+    }
   }
 
   void write_stream_backward(std::size_t o) {

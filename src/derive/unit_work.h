@@ -30,11 +30,13 @@ struct KernelWork {
   std::string_view what;  // name of the operator
   ProductShape shape;     // of products
   MatmulFormat format = MatmulFormat::bf16;
-  double bytes = 0;  // moved through device memory
+  double bytes = 0;        // moved through device memory
+  double added_bytes = 0;  // of a product: of the sums that it adds its results to
   double flops = 0;
-  std::int64_t head_size = 0;  // of attention
-  std::int64_t length = 0;     // tokens whose keys a query may see
+  std::int64_t head_size = 0;  // of attention and scans
+  std::int64_t length = 0;     // tokens whose keys a query may see; tokens of a scan's chunk
   bool backward = false;
+  bool scan = false;         // a recurrence in chunks: streams, at no more than a rate of its own
   bool for_weights = false;  // a weight's gradient: split schedules put it off
   std::int64_t launches = 1;
   std::int64_t inner_launches = 0;  // further ones, by a loop inside the library

@@ -72,13 +72,21 @@ struct EngineTiming {
   /// one launch for all; none: as much as for any other.
   std::optional<Seconds> host_per_expert_launch;
   /// Products in fewer bits than their operands have: bytes per element that the cast before those
-  /// of experts reads, beyond what the kernel before wrote (that of others is in the calibrated
-  /// rates), and further launches per product (scales brought into order).
+  /// of experts reads, beyond what the kernel before wrote, and further launches per product
+  /// (scales brought into order).
   double cast_bytes = 0;
   std::int64_t narrow_launches = 0;
+  /// The same of all other products, forward of what no norm wrote in fewer bits itself.
+  double linear_cast_bytes = 0;
+  bool norm_casts = false;
+  /// Tokens of a chunk, by which a state-space recurrence is computed as products of matrices.
+  std::int64_t scan_chunk = 256;
   /// Bytes moved per element of a matrix's gradient and micro-batch on its way to the reduction:
   /// joined with others, divided, cast.
   double gradient_bytes = 0;
+  /// Bytes moved per element of parameters each time that they are gathered: from the gathered
+  /// buffer to tensors of their own.
+  double gathered_bytes = 0;
   /// Launches per collective of parameters or gradients and further member of its group, whose part
   /// is copied by a kernel of its own; 0: members' parts lie side by side in one buffer.
   std::int64_t launches_per_member = 0;

@@ -55,6 +55,29 @@ TEST(ProductTime, OddRowsRunAtAPartOfTheRate) {
               1e-9);
 }
 
+// One second of arithmetic and half a second of sums: one after the other, or side by side.
+TEST(ProductTime, SumsOfGradientsMayHideBehindTheArithmetic) {
+  DeviceRates rates = device();
+  rates.memory = gigabytes_per_second(1);
+  KernelWork kernel = product(1280, 2560, 256);
+  const Seconds alone = product_time(rates, kernel);
+  kernel.added_bytes = 0.5 * in_seconds(alone) * 1e9;
+  EXPECT_NEAR(product_time(rates, kernel) / alone, 1.5, 1e-9);
+  rates.overlaps_epilogue = true;
+  EXPECT_NEAR(product_time(rates, kernel) / alone, 1, 1e-9);
+}
+
+// 2e12 FLOPs at the 10 TFLOP/s that the device's curve says, or at 12 % of 100.
+TEST(ScanTime, FollowsTheDevicesCurve) {
+  DeviceRates rates = device();
+  const KernelWork kernel{.flops = 2e12, .head_size = 64, .length = 128, .scan = true};
+  EXPECT_NEAR(in_seconds(kernel_time(rates, "flash-2", kernel)), 2.0 / 12, 1e-9);
+  const Curve ten{.points = {{.x = 128, .y = 10}}};
+  rates.attention = {
+      {.kernel = "chunked-scan", .heads = {{.size = 64, .forward = ten, .backward = ten}}}};
+  EXPECT_NEAR(in_seconds(kernel_time(rates, "flash-2", kernel)), 0.2, 1e-9);
+}
+
 TEST(SlowestGroup, IsTheOneThatOthersWaitFor) {
   Cluster mixed;
   mixed.groups.resize(2);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "catalog/model_catalog.h"
+#include "derive/scan_work.h"
 #include "derive/small_llama.h"
 #include "derive/traffic.h"
 
@@ -161,8 +163,8 @@ TEST(UnitWork, AnOperatorMayTakeSeveralKernels) {
   EXPECT_EQ(of(work.backward, 84, 14), 2);
 }
 
-// Products in 8 bits: the casts before experts' products read two bytes more per element, and each
-// product has two launches more.
+// Products in 8 bits: the casts before experts' products read two bytes more per element (gate and up
+// read the same, which is cast once), and each product has two launches more.
 TEST(UnitWork, NarrowProductsReadWhatTheyCast) {
   Job job = plain_job(build_model(expert_architecture(4)), {axis("dp", 1, Cut::batch)}, 8, 1);
   job.precision.products = Dtype::fp8;
@@ -180,6 +182,7 @@ TEST(UnitWork, NarrowProductsReadWhatTheyCast) {
   for (const KernelWork& kernel : block_of(job).forward) {
     const ProductShape& shape = kernel.shape;
     if (kernel.kind != KernelWork::Kind::product || shape.batch == 1) continue;
+    if (kernel.what.ends_with("up")) continue;
     cast += static_cast<double>(shape.batch * shape.m * shape.k);
   }
   ASSERT_GT(cast, 0);
@@ -249,6 +252,74 @@ TEST(UnitWork, GradientsMoveOnTheirWay) {
   const double before = bytes();
   job.profile.timing.gradient_bytes = 10;
   EXPECT_DOUBLE_EQ(bytes() - before, 10 * 576);
+}
+
+// s tokens; q, k and v read the 8 numbers of a norm, gate and up those of the other one, o and down
+// 8 and 16 (small_llama.h); backward gradients of 8, 4, 4, 8, 16, 16 and 8 numbers are cast. A norm
+// may write its own result in 8 bits.
+TEST(UnitWork, NarrowProductsOfALinearLayerReadWhatTheyCast) {
+  Job job = plain_job(build_model(small_architecture(4)), {axis("dp", 1, Cut::batch)}, 8, 1);
+  job.precision.products = Dtype::fp8;
+  const auto bytes = [&] {
+    std::pair<double, double> sum;
+    for (const KernelWork& kernel : block_of(job).forward) sum.first += kernel.bytes;
+    for (const KernelWork& kernel : block_of(job).backward) sum.second += kernel.bytes;
+    return sum;
+  };
+  const auto before = bytes();
+  const double tokens = static_cast<double>(job.batch.sequence);
+  job.profile.timing.linear_cast_bytes = 2;
+  EXPECT_DOUBLE_EQ(bytes().first - before.first, 2 * (8 + 8 + 8 + 16) * tokens);
+  EXPECT_DOUBLE_EQ(bytes().second - before.second, 2 * (8 + 4 + 4 + 8 + 16 + 16 + 8) * tokens);
+  job.profile.timing.norm_casts = true;
+  EXPECT_DOUBLE_EQ(bytes().first - before.first, 2 * (8 + 16) * tokens);
+}
+
+// A block's 576 + 16 parameters, 4 bytes each, are copied out of what was gathered, both ways.
+TEST(UnitWork, GatheredParametersMayBeCopied) {
+  Job job = written_job(build_model(small_architecture(4)), "dp=2:zero3", 8, 2);
+  const auto bytes = [&] {
+    std::pair<double, double> sum;
+    for (const KernelWork& kernel : block_of(job).forward) sum.first += kernel.bytes;
+    for (const KernelWork& kernel : block_of(job).backward) sum.second += kernel.bytes;
+    return sum;
+  };
+  const auto before = bytes();
+  job.profile.timing.gathered_bytes = 4;
+  EXPECT_DOUBLE_EQ(bytes().first - before.first, 4 * (576 + 16));
+  EXPECT_DOUBLE_EQ(bytes().second - before.second, 4 * (576 + 16));
+}
+
+// Gradients in fp32 that products add to themselves: 4 bytes read and 4 written where 2 would be.
+TEST(UnitWork, ProductsMayAddToGradients) {
+  Job job = plain_job(build_model(small_architecture(4)), {axis("dp", 1, Cut::batch)}, 8, 1);
+  job.profile.fuses_weight_gradient = true;
+  job.precision.gradients = Dtype::fp32;
+  double added = 0;
+  for (const KernelWork& kernel : block_of(job).backward) added += kernel.added_bytes;
+  EXPECT_DOUBLE_EQ(added, 6 * 576);
+}
+
+// p = 64 channels and n = 128 numbers of a head, chunks of q = 128 tokens, a group per head: forward
+// 4pn + qp + 2qn = 73,728 FLOPs per token, backward 10pn + 3qp + 6qn = 204,800.
+TEST(ScanWork, FollowsFromHeadsStatesAndChunks) {
+  const ScanShape shape{.tokens = 128, .heads = 1, .head_size = 64, .state = 128, .chunk = 128};
+  EXPECT_DOUBLE_EQ(scan_flops(shape, false), 128 * 73'728.0);
+  EXPECT_DOUBLE_EQ(scan_flops(shape, true), 128 * 204'800.0);
+  EXPECT_DOUBLE_EQ(scan_bytes(shape, false), 12 * 8'192 + 6 * 8'192);
+  EXPECT_DOUBLE_EQ(scan_bytes(shape, true), 34 * 8'192 + 22 * 8'192);
+}
+
+// Nemotron-H 8B: 128 heads of 64 with states of 128 in 8 groups, a chunk of 256 tokens.
+TEST(ScanWork, IsReadOffAModelsRecurrence) {
+  Job job = written_job(load_model(repository_data(), "nemotron-h-8b"), "dp=1:ddp", 256, 1);
+  const UnitWork work = block_of(job);
+  const auto scan = std::ranges::find(work.forward, true, &KernelWork::scan);
+  ASSERT_NE(scan, work.forward.end());
+  const ScanShape shape{
+      .tokens = 256, .heads = 128, .groups = 8, .head_size = 64, .state = 128, .chunk = 256};
+  EXPECT_DOUBLE_EQ(scan->flops, scan_flops(shape, false));
+  EXPECT_DOUBLE_EQ(scan->bytes, scan_bytes(shape, false));
 }
 
 }  // namespace
