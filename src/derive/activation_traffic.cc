@@ -191,8 +191,8 @@ class StreamTraffic {
     if (kept_as_part && needs_input_again(kind_.operators[o])) t.regathered |= walk.bit;
   }
 
-  /// A value whose columns come together for a product, and once more for the weights' gradient; its
-  /// own gradient is a partial sum of all columns.
+  /// A value whose columns come together for a product, and once more for the weights' gradient;
+  /// its own gradient is a partial sum of all columns.
   void enter_whole(std::size_t o, int v, Transitions& t, const Walk& walk) {
     t.gathered_again = t.gathered_again || unit_.starts_again(o);
     t.gathered |= walk.bit;

@@ -1,5 +1,5 @@
-// Messages of the parameters of one unit, one term per kind of movement and group, and the rules that
-// write them. Inside of the files that write parameter_traffic.
+// Messages of the parameters of one unit, one term per kind of movement and group, and the rules
+// that write them. Inside of the files that write parameter_traffic.
 #pragma once
 
 #include <cstdint>
@@ -65,8 +65,8 @@ class ParameterMessages {
 /// Rule 1 of docs/theory.md §4: gathers for use.
 void write_use(ParameterMessages& out, const Parameter& declared, const LocalParameter& parameter);
 
-/// Rule 2: reductions of a gradient. `hosted_elsewhere`: its tensor stands on another stage too, and
-/// the last reduction takes that in.
+/// Rule 2: reductions of a gradient. `hosted_elsewhere`: its tensor stands on another stage too,
+/// and the last reduction takes that in.
 void write_reduction(ParameterMessages& out, const LocalParameter& parameter,
                      bool hosted_elsewhere);
 

@@ -1,5 +1,5 @@
-// Kernels of single operators of one unit: their sizes, products of matrices, attention. What a unit
-// runs, and in which order, is put together from them. Inside of unit_work.cc.
+// Kernels of single operators of one unit: their sizes, products of matrices, attention. What a
+// unit runs, and in which order, is put together from them. Inside of unit_work.cc.
 #pragma once
 
 #include <cstdint>

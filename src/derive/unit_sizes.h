@@ -1,5 +1,5 @@
-// Bytes of the values of one unit where they are kept for backward (docs/theory.md §3.2). Inside of
-// the files that write unit_memory.
+// Bytes of the values of one unit where they are kept for backward (docs/theory.md §3.2). Inside
+// of the files that write unit_memory.
 #pragma once
 
 #include <cstddef>
@@ -32,9 +32,9 @@ std::int64_t bytes_of_value(const UnitView& unit, std::size_t v, std::int64_t el
 /// values exchanged for heads stand on the device as often as they were sent.
 std::vector<std::int64_t> kept_sizes(const UnitView& unit);
 
-/// Calls visit(v, elements) for every operand of an operator that is whole while it runs, and divided
-/// where it comes from or goes to: inputs gathered along the tokens or the columns of the stream,
-/// outputs that are sums of whole columns. Where axes cut both sides of matrices.
+/// Calls visit(v, elements) for every operand of an operator that is whole while it runs, and
+/// divided where it comes from or goes to: inputs gathered along the tokens or the columns of the
+/// stream, outputs that are sums of whole columns. Where axes cut both sides of matrices.
 template <class Visit>
 void for_each_whole_operand(const UnitView& unit, const Operator& op, Visit visit) {
   const Placement& placement = unit.job.placement;

@@ -1,4 +1,4 @@
-// Rule 3 of docs/theory.md §4: what the update must see, where it runs, and what goes back after it.
+// Rule 3 of docs/theory.md §4: what the update must see, where it runs, what goes back after it.
 #include <algorithm>
 
 #include "derive/parameter_messages.h"

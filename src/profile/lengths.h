@@ -22,8 +22,8 @@ struct LengthPlace {
 };
 LengthPlace place_of_length(std::int64_t tokens, std::int64_t at_once);
 
-/// Devices that a sample keeps busy for one round: devices / samples. Case: devices take 8192 tokens
-/// at once: of 4096 tokens 1/2, of 10000 2.
+/// Devices that a sample keeps busy for one round: devices / samples. Case: devices take 8192
+/// tokens at once: of 4096 tokens 1/2, of 10000 2.
 Rational slots_of_length(std::int64_t tokens, std::int64_t at_once);
 
 /// The mean of that over the lengths.

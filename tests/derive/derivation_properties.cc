@@ -222,6 +222,9 @@ void collect(How& how, bool tokens_divide, std::vector<Refinement>& out) {
   for (const State state : kStates) {
     if (how.modes[state] != Mode::replicated) continue;
     if (state == State::activations && !tokens_divide) continue;
+    // A stream that is divided in its columns is not divided in its tokens as well.
+    const bool columns = how.cut == Cut::tensor && contains(how.tensor_indices, Index::hidden);
+    if (state == State::activations && columns) continue;
     for (const Mode to : {Mode::sharded, Mode::sharded_gather}) {
       if (is_meaningful(how.cut, state, to)) out.push_back({&how, state, to});
     }
