@@ -135,7 +135,7 @@ How RandomJobs::any_how(Cut cut) {
   if (one_in(3)) add_options(how);
   if (cut == Cut::tensor && one_in(8)) {
     how.tensor_indices = bit_of(Index::hidden);
-    if (one_in(2)) how.tensor_indices |= kTensorIndices;
+    if (how.modes.optimizer == Mode::sharded) how.tensor_indices |= kTensorIndices;
     how.modes.activations = Mode::replicated;  // the stream is divided already
   }
   return how;
