@@ -21,19 +21,27 @@ std::int64_t multiple_of_vocabulary(const Placement& placement, const Profile& p
 
 }  // namespace
 
-DimCutter::DimCutter(const Placement& placement, const Profile& profile, const Divider& divider)
-    : placement_(placement),
+DimCutter::DimCutter(const Job& job, const Divider& divider)
+    : placement_(job.placement),
+      figures_(job.model.figures),
       divider_(divider),
-      vocabulary_multiple_(multiple_of_vocabulary(placement, profile)) {}
+      vocabulary_multiple_(multiple_of_vocabulary(job.placement, job.profile)) {}
+
+std::int64_t DimCutter::groups_of(const Dim& dim, std::int64_t degree) const {
+  const bool follows = dim.index == Index::head && dim.parts == figures_.heads &&
+                       figures_.kv_heads >= degree && figures_.heads % figures_.kv_heads == 0;
+  return follows ? figures_.kv_heads : dim.parts;
+}
 
 CutDim DimCutter::cut(const Dim& dim, AxisMask mask) const {
   if (mask == 0) return {.length = dim.size};
-  const std::int64_t piece = dim.size / dim.parts;
   const std::int64_t degree = degree_of(placement_, mask);
+  const std::int64_t parts = groups_of(dim, degree);
+  const std::int64_t piece = dim.size / parts;
   if (dim.index == Index::kv_head && dim.parts < degree && degree % dim.parts == 0) {
     return {.length = piece, .replicated = piece, .replicas = degree / dim.parts};
   }
-  return {.length = checked_multiply(divider_.share(dim.parts, mask), piece, "elements")};
+  return {.length = checked_multiply(divider_.share(parts, mask), piece, "elements")};
 }
 
 CutDim DimCutter::cut(const std::vector<Dim>& segments, AxisMask mask) const {

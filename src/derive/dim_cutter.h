@@ -7,7 +7,7 @@
 
 #include "derive/divider.h"
 #include "model/model.h"
-#include "profile/profile.h"
+#include "profile/job.h"
 
 namespace placet {
 
@@ -20,10 +20,11 @@ struct CutDim {
 
 class DimCutter {
  public:
-  DimCutter(const Placement& placement, const Profile& profile, const Divider& divider);
+  DimCutter(const Job& job, const Divider& divider);
 
   /// After the axes of `mask` cut it; kv heads that are fewer than the degree are shared by
-  /// neighbours.
+  /// neighbours, else query heads stand where their kv head does. Case: 8 query heads on 4 kv heads
+  /// over shares 2,2,1,3: 2, 2, 0 and 4 (kv heads 1, 1, 0, 2), not 2, 2, 1 and 3.
   CutDim cut(const Dim& dim, AxisMask mask) const;
 
   /// A dim made of segments, each cut by its own index. Case: 48 query heads of 128 and the key and
@@ -34,7 +35,11 @@ class DimCutter {
   Dim padded(Dim dim) const;
 
  private:
+  /// Pieces of a dim that stay together under a cut.
+  std::int64_t groups_of(const Dim& dim, std::int64_t degree) const;
+
   const Placement& placement_;
+  const ModelFigures& figures_;
   const Divider& divider_;
   std::int64_t vocabulary_multiple_ = 1;  // an engine may pad to the degree of all tensor axes
 };

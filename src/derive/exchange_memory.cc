@@ -19,6 +19,10 @@ class ExchangeSum {
     for (const ExchangeStep& step : exchange.steps) {
       if (step.in_backward == (pass == Pass::backward)) add_step(step, mask, others, out);
     }
+    if (job_.profile.parts_stand_apart && others > 0 && goes_round(exchange)) {
+      out.pieces += pass == Pass::forward ? sums_of_rounds()
+                                          : bytes_in_compute(elements_of(AttentionTensor::query));
+    }
   }
 
  private:
@@ -42,6 +46,20 @@ class ExchangeSum {
             std::max(out.message, step.together ? copied_part_of(step) : largest_of(step));
         return;
     }
+  }
+
+  static bool goes_round(const AttentionExchange& exchange) {
+    return std::ranges::any_of(exchange.steps, [](const ExchangeStep& step) {
+      return step.movement == ExchangeStep::Movement::pieces;
+    });
+  }
+
+  /// What rounds add up in fp32 until the core has its result, and what one of them gives to it:
+  /// two numerators where the result is not yet, and a further denominator.
+  std::int64_t sums_of_rounds() const {
+    const std::int64_t result = elements_of(AttentionTensor::output);
+    const std::int64_t denominators = unit_.values[at(op_.internals[internal::kLogSumExp])];
+    return in_bytes(bytes_of(2 * result + denominators, Dtype::fp32)) - bytes_in_compute(result);
   }
 
   std::int64_t elements_of(AttentionTensor tensor) const {

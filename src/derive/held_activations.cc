@@ -42,8 +42,12 @@ std::int64_t sum_of(const std::vector<ChunkLeft>& left, const MicroBatchesHeld& 
   return bytes;
 }
 
+bool looks_at_moments(const Layout& layout) {
+  return splits_backward(layout) || (layout.stages > 1 && layout.job->schedule.chunks > 1);
+}
+
 std::vector<std::vector<WorkMoment>> moments_of(const Layout& layout) {
-  if (!splits_backward(layout)) return std::vector<std::vector<WorkMoment>>(at(layout.stages));
+  if (!looks_at_moments(layout)) return std::vector<std::vector<WorkMoment>>(at(layout.stages));
   return fullest_moments(layout.job->schedule, layout.stages, layout.micro_batches);
 }
 

@@ -27,7 +27,7 @@ class LayoutBuilder {
       : job_(job),
         prepared_(prepared),
         divider_(job.placement, coordinates),
-        cutter_(job.placement, job.profile, divider_) {
+        cutter_(job, divider_) {
     layout_.job = &job;
     layout_.prepared = &prepared;
     layout_.coordinates = coordinates;

@@ -50,7 +50,7 @@ void read_parameters(const UnitView& unit, const std::vector<std::int64_t>& size
   if (unit.prepared.output >= 0 && unit.prepared.gradients.backward) {
     out.ends_with.working = sizes[at(unit.prepared.output)];
   }
-  out.ends_with.kept = out.kept_whole;
+  out.ends_with.kept = out.kept;  // what is in host memory comes in when the parameters are there
   for (std::size_t p = 0; p < unit.local.parameters.size(); ++p) {
     const LocalParameter& parameter = unit.local.parameters[p];
     const Parameter& declared = unit.kind.parameters[p];

@@ -51,6 +51,7 @@ ParameterMessages::ParameterMessages(const Layout& of, int number)
 
 void ParameterMessages::add(const ParameterMove& move, AxisMask axes, std::int64_t elements,
                             std::int64_t group) {
+  axes = real_axes(job.placement, axes);
   if (axes == 0 && group == 0) return;
   if (group == 0) group = degree_of(job.placement, axes);
   if ((group <= 1 && move.collective != Collective::host_copy) || elements == 0) return;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "derive/memory.h"
+#include "derive/shared_tensors.h"
 #include "units/at.h"
 #include "units/checked.h"
 
@@ -108,7 +109,10 @@ void keep_larger(UpdateInputs& most, const UpdateInputs& now) {
 /// or shrinks, evenly, so that its first and last unit are looked at.
 class UpdateMoments {
  public:
-  UpdateMoments(const std::vector<RunUpdates>& runs, StageContent& out) : runs_(runs), out_(out) {}
+  /// `between_stages`: bytes in which a gradient is summed over the stages that hold its tensor,
+  /// one after the other, when all units are reduced.
+  UpdateMoments(const std::vector<RunUpdates>& runs, std::int64_t between_stages, StageContent& out)
+      : runs_(runs), between_stages_(between_stages), out_(out) {}
 
   void find(bool limits_norm) {
     for (const RunUpdates& run : runs_) {
@@ -116,6 +120,7 @@ class UpdateMoments {
       there_ += run.times.reduced;
       keep_larger(out_.reduction, with(run.times.reducing));
     }
+    keep_larger(out_.reduction, with({.sums = between_stages_}));
     // A limit of the norm sees all gradients as the update takes them.
     if (limits_norm) gather_all();
     for (const RunUpdates& run : runs_) update(run, limits_norm);
@@ -158,6 +163,7 @@ class UpdateMoments {
   }
 
   const std::vector<RunUpdates>& runs_;
+  std::int64_t between_stages_ = 0;
   StageContent& out_;
   UpdateInputs there_;
 };
@@ -206,6 +212,23 @@ RunUpdates add_states(const Layout& layout, const Stage& stage, const UnitRun& r
           .times = own.times,
           .count = run.count,
           .unit = layout.job->model.kinds[at(local.kind)].name};
+}
+
+/// Of the gradients that are summed over stages, the largest copy in the format of sums.
+std::int64_t summed_between_stages(const Layout& layout, const Stage& stage,
+                                   const std::vector<UnitRun>& runs) {
+  if (layout.stages == 1) return 0;
+  const SharedTensors shared(*layout.job, stage);
+  std::int64_t most = 0;
+  for (const UnitRun& run : runs) {
+    const LocalUnit& local = layout.units[at(run.local)];
+    if (!shared.may_share(local.kind)) continue;
+    for (std::size_t p = 0; p < local.parameters.size(); ++p) {
+      if (!local.parameters[p].trainable || !shared.is_elsewhere(run.first, p)) continue;
+      most = std::max(most, summed_copy(layout, local.parameters[p]));
+    }
+  }
+  return most;
 }
 
 /// What of the parameters passes through host memory between NVMe and the device: one unit, and
@@ -269,7 +292,8 @@ StageContent content_of(const Layout& layout, const UnitFigures& figures, const 
     updates.push_back(add_states(layout, stage, run, figures.states_of(run), out));
   }
   if (layout.job->profile.parts_stand_apart) {
-    UpdateMoments(updates, out).find(needs_all_gradients(*layout.job));
+    const std::int64_t between = summed_between_stages(layout, stage, out.units.runs);
+    UpdateMoments(updates, between, out).find(needs_all_gradients(*layout.job));
   } else {
     find_largest_update(updates, out);
   }

@@ -24,8 +24,8 @@ class StageMemory {
         out_(out) {}
 
   void visit_instants() {
-    if (splits_backward(layout_)) {
-      visit_parts();
+    if (looks_at_moments(layout_)) {
+      visit_moments();
     } else {
       visit_wholes();
     }
@@ -98,8 +98,8 @@ class StageMemory {
     return true;
   }
 
-  /// Of a backward in two parts: each kind of work on each chunk, at each of its fullest moments.
-  void visit_parts() {
+  /// Each kind of work on each chunk, at each of its fullest moments.
+  void visit_moments() {
     const std::vector<ChunkLeft> left = left_on_chunks(units_, out_.units);
     for (const WorkMoment& moment : out_.moments) {
       active_ = at(moment.chunk);

@@ -48,7 +48,11 @@ struct HeldActivations {
   std::int64_t staged = 0;  // of one unit, on its way to NVMe
 };
 
-/// By device of the pipeline: its fullest moments, if backward is in two parts; else none.
+/// Whether no moment of a device's work is the fullest for all: where backward is in two parts, and
+/// where the chunk that runs when most is kept is not the one that needs most itself.
+bool looks_at_moments(const Layout& layout);
+
+/// By device of the pipeline: its fullest moments, if they are looked at; else none.
 std::vector<std::vector<WorkMoment>> moments_of(const Layout& layout);
 
 /// Micro-batches in flight of each chunk when they keep most: by their number, or, of a backward in

@@ -71,6 +71,32 @@ class UnitWalk {
     return exchange_bytes(layout_, local_, op, pass);
   }
 
+  /// What an operator's backward exchanges. Gradients of keys and values that are made whole become
+  /// the device's parts afterwards: where parts stand apart, these are not there yet.
+  void exchange_backward(const Operator& op, UnitPeak& peak) const {
+    peak.exchange = exchanged(op, Pass::backward);
+    if (!job_.profile.parts_stand_apart || peak.exchange.sums == 0) return;
+    for (const AttentionTensor tensor : {AttentionTensor::keys, AttentionTensor::values}) {
+      peak.working -= sizes_[at(exchanged_value(op, tensor, job_.profile))];
+    }
+  }
+
+  /// The gradient of a norm's input is a sum of two: by the entry, and by its statistics. Where no
+  /// other gradient is there that they are added to, the second stands beside the first, when the
+  /// gradients of weight and result are done, and the statistics.
+  void raise_second_summand(std::size_t o, UnitPeak peak, UnitPeak& most) const {
+    const Operator& op = kind_.operators[o];
+    const PreparedOperator& facts = prepared_.operators[o];
+    const bool apart = job_.profile.parts_stand_apart && op.kind == OpKind::norm;
+    if (!apart || facts.adjoints_made.empty()) return;
+    peak.working += bytes_of_values(facts.adjoints_made) - bytes_of_values(facts.adjoints_dead);
+    for (int v : op.internals) {
+      const bool done = std::ranges::find(plan_.done[o], v) != plan_.done[o].end();
+      if (done) (plan_.is_kept[at(v)] ? peak.kept : peak.rebuilt) -= sizes_[at(v)];
+    }
+    raise(most, peak);
+  }
+
   std::int64_t workspace(const Operator& op) const {
     if (job_.profile.fuses_output_and_loss) return 0;
     if (const std::vector<LossStep>& steps = steps_of_loss(layout_); !steps.empty()) {
@@ -232,7 +258,7 @@ class UnitWalk {
     const bool samples = kind_.values.empty() || kind_.values[0].type != ValueType::compute;
     const bool hands_on = !samples && prepared_.gradients.values[0];
     out.scatter.working = hands_on ? sizes_[0] : 0;
-    out.scatter.kept = samples ? out.kept_whole : 0;
+    out.scatter.kept = samples && !sizes_.empty() && plan_.is_kept[0] ? sizes_[0] : 0;
     out.scatter.weight_gradient = whole + own;
   }
 
@@ -259,7 +285,7 @@ class UnitWalk {
     UnitPeak peak = now;
     peak.working += bytes_of_values(facts.parts.added) + bytes_of_values(facts.inner_gradients);
     if (op.parameters.empty()) peak.gathered = gathered_inputs(op);
-    peak.exchange = exchanged(op, Pass::backward);
+    exchange_backward(op, peak);
     if (op.kind == OpKind::loss) peak.loss = workspace(op);
     raise(out.inputs, peak);
     const std::int64_t carried = bytes_of_values(facts.parts.carried);
@@ -299,10 +325,12 @@ class UnitWalk {
     peak.working += bytes_of_values(facts.adjoints_added) + bytes_of_values(facts.inner_gradients);
     peak.gathered = gathered_inputs(op);
     peak.weight_gradient += own;
-    peak.exchange = exchanged(op, Pass::backward);
+    exchange_backward(op, peak);
     if (op.kind == OpKind::loss) peak.loss = workspace(op);
     raise(out.backward, peak);
     if (job_.profile.gradient_hold != GradientHold::op || scatters(op)) now.weight_gradient += own;
+    peak.weight_gradient = now.weight_gradient;
+    raise_second_summand(o, peak, out.backward);
     now.working -= bytes_of_values(facts.adjoints_dead);
     for (int v : plan_.done[o]) {
       (plan_.is_kept[at(v)] ? now.kept : now.rebuilt) -= sizes_[at(v)];

@@ -149,9 +149,18 @@ UnitReplay::Handle UnitReplay::backward(const UnitFacts& unit, UnitBuffers& buff
   for (std::size_t o = unit.kind->operators.size(); o-- > 0;) {
     if (!unit.prepared->operators[o].backward) continue;
     run_backward(unit, o, adjoints, held);
+    const Operator& op = unit.kind->operators[o];
+    const bool second = has_second_summand(unit, o);
+    // Beside a second summand what the operator read is there, but not what it had for itself.
+    const auto stays = [&](int v) {
+      return second && std::ranges::find(op.internals, v) == op.internals.end();
+    };
+    for (int v : unit.plan->done[o]) {
+      if (!stays(v)) release(buffers, v);
+    }
+    if (at_once && op.kind != OpKind::loss) release_all(held);
+    if (second) add_second_summand(unit, o);
     for (int v : unit.plan->done[o]) release(buffers, v);
-    const bool is_loss = unit.kind->operators[o].kind == OpKind::loss;
-    if (at_once && !is_loss) release_all(held);
   }
   release_values(buffers);
   release_all(buffers.loss);
@@ -160,13 +169,38 @@ UnitReplay::Handle UnitReplay::backward(const UnitFacts& unit, UnitBuffers& buff
   return out;
 }
 
+/// Whether the gradient of a norm's input comes in two, with no other to add them to.
+bool UnitReplay::has_second_summand(const UnitFacts& unit, std::size_t o) const {
+  return profile_.parts_stand_apart && unit.kind->operators[o].kind == OpKind::norm &&
+         !unit.prepared->operators[o].adjoints_made.empty();
+}
+
+void UnitReplay::add_second_summand(const UnitFacts& unit, std::size_t o) {
+  const PreparedOperator& facts = unit.prepared->operators[o];
+  for (const std::vector<int>* values : {&facts.inner_gradients, &facts.adjoints_made}) {
+    for (int v : *values) temporary_.push_back(pools_.main().allocate(unit.sizes[at(v)]));
+  }
+  release_all(temporary_);
+}
+
+/// Gradients of keys and values that are made whole become the device's parts afterwards.
+bool UnitReplay::comes_after(const UnitFacts& unit, const Operator& op, int v) const {
+  if (!profile_.parts_stand_apart || op.kind != OpKind::attention) return false;
+  if (exchange_bytes(layout_, *unit.local, op, Pass::backward).sums == 0) return false;
+  return v == exchanged_value(op, AttentionTensor::keys, profile_) ||
+         v == exchanged_value(op, AttentionTensor::values, profile_);
+}
+
 void UnitReplay::run_backward(const UnitFacts& unit, std::size_t o, std::vector<Handle>& adjoints,
                               std::vector<Handle>& held) {
   const Operator& op = unit.kind->operators[o];
   const PreparedOperator& facts = unit.prepared->operators[o];
   borrow(unit, op, Pass::backward);
-  for (int v : facts.adjoints_made) adjoints[at(v)] = pools_.main().allocate(unit.sizes[at(v)]);
+  for (int v : facts.adjoints_made) {
+    if (!comes_after(unit, op, v)) adjoints[at(v)] = pools_.main().allocate(unit.sizes[at(v)]);
+  }
   for (int v : facts.adjoints_added) {
+    if (comes_after(unit, op, v)) continue;
     temporary_.push_back(pools_.main().allocate(unit.sizes[at(v)]));
   }
   for (int v : facts.inner_gradients) {
@@ -175,6 +209,9 @@ void UnitReplay::run_backward(const UnitFacts& unit, std::size_t o, std::vector<
   weigh(unit, op, held);
   release_all(temporary_);
   release_all(borrowed_);
+  for (int v : facts.adjoints_made) {
+    if (comes_after(unit, op, v)) adjoints[at(v)] = pools_.main().allocate(unit.sizes[at(v)]);
+  }
   launch(unit);
   if (hands_over_late_) scatter_gradients(unit, facts);
   for (int v : facts.adjoints_dead) {

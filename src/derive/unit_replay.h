@@ -55,6 +55,9 @@ class UnitReplay {
   void run_again(const UnitFacts& unit, UnitBuffers& buffers);
   void run_again(const UnitFacts& unit, std::size_t o, const std::vector<bool>& stays,
                  UnitBuffers& buffers);
+  bool has_second_summand(const UnitFacts& unit, std::size_t o) const;
+  void add_second_summand(const UnitFacts& unit, std::size_t o);
+  bool comes_after(const UnitFacts& unit, const Operator& op, int v) const;
   void run_backward(const UnitFacts& unit, std::size_t o, std::vector<Handle>& adjoints,
                     std::vector<Handle>& held);
   void run_loss(const UnitFacts& unit, const Operator& op, UnitBuffers& buffers);

@@ -129,6 +129,32 @@ UpdateInputs update_inputs(const Layout& layout, const Parameter& declared,
   return out;
 }
 
+namespace {
+
+/// Axes along which a gradient is still to be put together after backward, and of these those over
+/// which it goes to its owners.
+struct OpenAxes {
+  AxisMask all = 0;
+  AxisMask to_owner = 0;
+};
+
+OpenAxes open_axes(const Layout& layout, const LocalParameter& parameter) {
+  OpenAxes out;
+  out.all = real_axes(layout.job->placement, parameter.partial & ~parameter.scattered_each);
+  out.to_owner = out.all & (parameter.owned | parameter.deferred);
+  return out;
+}
+
+}  // namespace
+
+std::int64_t summed_copy(const Layout& layout, const LocalParameter& parameter) {
+  const Precision& precision = layout.job->precision;
+  const bool apart = precision.reduce != precision.gradients;
+  if (!apart || open_axes(layout, parameter).to_owner != 0) return 0;
+  const AxisMask each = parameter.partial & parameter.scattered_each;
+  return in_bytes(bytes_of(own_part(layout, parameter.elements, each), precision.reduce));
+}
+
 UpdateTimes& UpdateTimes::operator+=(const UpdateTimes& other) {
   reducing += other.reducing;
   reduced += other.reduced;
@@ -160,8 +186,7 @@ UpdateTimes update_times(const Layout& layout, const Parameter& declared,
   };
   const UpdateInputs all = update_inputs(layout, declared, parameter);
   const AxisMask each = parameter.partial & parameter.scattered_each;
-  const AxisMask open = real_axes(job.placement, parameter.partial & ~parameter.scattered_each);
-  const AxisMask to_owner = open & (parameter.owned | parameter.deferred);
+  const auto [open, to_owner] = open_axes(layout, parameter);
   const Rational updated = updated_on_host(parameter);
   if (parameter.on_host[2] > updated) {
     const std::int64_t rest = own_part(layout, parameter.elements, each);

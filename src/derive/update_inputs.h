@@ -81,6 +81,10 @@ struct UpdateTimes {
 UpdateTimes update_times(const Layout& layout, const Parameter& declared,
                          const LocalParameter& parameter);
 
+/// The copy in which a gradient is summed that rests in another format, where no part of its own is
+/// left of it by then; in bytes. Case: 6 elements, gradients in bf16, sums in fp32: 24.
+std::int64_t summed_copy(const Layout& layout, const LocalParameter& parameter);
+
 /// Of one parameter. What is gathered after it was copied in counts once, whole. Case: 8 elements,
 /// bf16 gradients and 12 bytes of state each, both divided at rest over 4 devices and whole at the
 /// update: 16 and 96 bytes.

@@ -60,21 +60,9 @@ bool shares_exchanged_heads(const Job& job) {
 
 /// What lowering does not see yet, and so lowers as if it were not said.
 const char* unseen(const Job& job) {
-  // Replicas and hosts are one group of the closed form, two of the program.
-  const bool pipelined = std::ranges::any_of(job.placement.axes, [](const AxisPlacement& axis) {
-    return axis.how.cut == Cut::layer && axis.degree > 1;
-  });
-  const bool shares = std::ranges::any_of(job.model.kinds, [](const UnitKind& kind) {
-    return std::ranges::any_of(
-        kind.parameters, [](const Parameter& parameter) { return parameter.tied.has_value(); });
-  });
-  if (pipelined && shares) return "a tensor that two stages share";
   if (shares_exchanged_heads(job)) return "fewer key and value heads than devices exchange";
   const Optimizer& o = job.optimizer;
   if (o.region != UpdateRegion::element) return "an optimizer that is not elementwise";
-  for (const AxisPlacement& axis : job.placement.axes) {
-    if (axis.how.modes.activations == Mode::offloaded) return "activations in host memory";
-  }
   return nullptr;
 }
 
@@ -84,17 +72,13 @@ bool divides_stream(const AxisPlacement& axis) {
   return is_tensor(axis) && axis.how.modes.activations == Mode::sharded_gather;
 }
 
-/// Whether what attention brings over a cut sequence stands otherwise in the program: heads that
-/// are exchanged; keys and values beside units made again, or in a backward in two parts.
-bool brings_tokens_apart(const Job& job) {
-  const bool again = job.recompute.kind != Recompute::Kind::none ||
-                     std::ranges::any_of(job.placement.axes, [](const AxisPlacement& axis) {
-                       return axis.how.modes.activations == Mode::materialized;
-                     });
+/// Whether heads are exchanged for tokens: what the core makes is kept in both layouts by the
+/// program, in one by the closed form.
+bool exchanges_heads(const Job& job) {
   for (std::size_t a = 0; a < job.placement.axes.size(); ++a) {
     const AxisPlacement& axis = job.placement.axes[a];
-    if (axis.degree == 1 || axis.how.cut != Cut::sequence) continue;
-    if (again || splits_backward(job.schedule.order) || job.attention[a].cuts_heads) return true;
+    if (axis.degree > 1 && axis.how.cut == Cut::sequence && job.attention[a].cuts_heads)
+      return true;
   }
   return false;
 }
@@ -114,7 +98,8 @@ bool repeats_messages(const Job& job) {
   return std::ranges::any_of(job.recompute.modules, [&](Module module) {
     const bool attends = module == Module::attention || module == Module::core_attention;
     const bool sums = module == Module::attention || module == Module::mlp ||
-                      module == Module::moe || module == Module::shared_expert;
+                      module == Module::moe || module == Module::shared_expert ||
+                      module == Module::residual;
     return (tokens && attends) || (tensor && sums);
   });
 }
@@ -157,30 +142,71 @@ bool divides_shared_heads(const Job& job) {
   });
 }
 
-/// Whether parameters come from host memory or the master, and stay over the step or in chunks.
-bool keeps_copies(const Job& job) {
-  return std::ranges::any_of(job.placement.axes, [&](const AxisPlacement& axis) {
-    const Mode mode = axis.how.modes.parameters;
-    const bool copied = mode == Mode::offloaded || mode == Mode::materialized;
-    return copied && (axis.how.keep == Keep::step || job.schedule.chunks > 1);
-  });
-}
-
-/// Whether states in host memory have parts by shares.
-bool shares_on_host(const Job& job) {
-  const std::vector<AxisPlacement>& axes = job.placement.axes;
-  const bool shares = std::ranges::any_of(
-      axes, [](const AxisPlacement& a) { return a.how.cut != Cut::layer && !a.shares.empty(); });
-  return shares && std::ranges::any_of(axes, [](const AxisPlacement& axis) {
-           return axis.how.modes.optimizer == Mode::offloaded ||
-                  axis.how.modes.gradients == Mode::offloaded;
-         });
-}
-
 /// Whether parameters made from their master are kept, while another axis divides the master.
 bool keeps_made(const Job& job) {
   return std::ranges::any_of(job.placement.axes, [](const AxisPlacement& axis) {
     return axis.how.modes.parameters == Mode::materialized && axis.how.keep != Keep::none;
+  });
+}
+
+/// Whether two stages share a tensor: replicas and hosts are one group of the closed form, two of
+/// the program.
+bool shares_between_stages(const Job& job) {
+  const bool pipelined = std::ranges::any_of(job.placement.axes, [](const AxisPlacement& axis) {
+    return axis.how.cut == Cut::layer && axis.degree > 1;
+  });
+  const auto is_tied = [](const Parameter& parameter) { return parameter.tied.has_value(); };
+  return pipelined && std::ranges::any_of(job.model.kinds, [&](const UnitKind& kind) {
+           return std::ranges::any_of(kind.parameters, is_tied);
+         });
+}
+
+/// Whether gathered parameters stay to their backward in a pipeline: the program keeps those of a
+/// chunk as long as one of its micro-batches is under way, the closed form each to its backward.
+bool keeps_for_chunks(const Job& job) {
+  const auto keeps = [](const AxisPlacement& axis) { return axis.how.keep == Keep::backward; };
+  const auto stages = [](const AxisPlacement& axis) {
+    return axis.how.cut == Cut::layer && axis.degree > 1;
+  };
+  return std::ranges::any_of(job.placement.axes, keeps) &&
+         std::ranges::any_of(job.placement.axes, stages);
+}
+
+/// Whether parameters come from host memory or the master, and stay over the step: their parts are
+/// copied at once.
+bool keeps_copies(const Job& job) {
+  return std::ranges::any_of(job.placement.axes, [](const AxisPlacement& axis) {
+    const Mode mode = axis.how.modes.parameters;
+    const bool copied = mode == Mode::offloaded || mode == Mode::materialized;
+    return copied && axis.how.keep == Keep::step;
+  });
+}
+
+/// Whether shares divide heads of which several devices hold the same.
+bool shares_torn_heads(const Job& job) {
+  std::int64_t devices = 1;
+  bool shares = false;
+  for (const AxisPlacement& axis : job.placement.axes) {
+    if (!is_tensor(axis)) continue;
+    devices *= axis.degree;
+    shares = shares || !axis.shares.empty();
+  }
+  return shares && job.model.figures.kv_heads < devices;
+}
+
+bool goes_round_with_shares(const Job& job) {
+  for (std::size_t a = 0; a < job.placement.axes.size(); ++a) {
+    const AxisPlacement& axis = job.placement.axes[a];
+    const bool round = axis.degree > 1 && axis.how.cut == Cut::sequence && axis.attention &&
+                       axis.attention->word == "ring";
+    if (round && !axis.shares.empty()) return true;
+  }
+  return false;
+}
+
+bool offloads_activations(const Job& job) {
+  return std::ranges::any_of(job.placement.axes, [](const AxisPlacement& axis) {
+    return axis.how.modes.activations == Mode::offloaded;
   });
 }
 
@@ -192,20 +218,24 @@ const char* messages_apart(const Job& job) {
       axes, [](const AxisPlacement& axis) { return is_tensor(axis) && !divides_stream(axis); });
   if (job.model.figures.experts > 0) return "messages: a model with experts";
   if (divided && whole) return "messages: the stream is divided along one of two tensor axes";
+  if (shares_between_stages(job)) return "messages: a tensor that two stages share";
   if (keeps_made(job)) return "messages: what is made from the master is kept";
   return nullptr;
 }
 
 const char* peaks_apart(const Job& job) {
   const std::vector<AxisPlacement>& axes = job.placement.axes;
-  const bool uneven = std::ranges::any_of(
-      axes, [](const AxisPlacement& axis) { return is_tensor(axis) && !axis.shares.empty(); });
-  if (uneven) return "peaks: shares of a tensor axis";
-  if (keeps_copies(job)) return "peaks: copies kept over the step or in chunks";
-  if (shares_on_host(job)) return "peaks: shares of states in host memory";
-  if (brings_tokens_apart(job)) return "peaks: attention over a cut sequence";
   if (std::ranges::any_of(axes, divides_stream)) {
     return "peaks: the stream is divided along a tensor axis";
+  }
+  if (keeps_copies(job)) return "peaks: copies kept over the step";
+  if (shares_between_stages(job) && job.schedule.hosting == Hosting::vee) {
+    return "peaks: a tensor of two units on one device of a pipeline";
+  }
+  if (exchanges_heads(job)) return "peaks: heads are exchanged for tokens";
+  if (keeps_for_chunks(job)) return "peaks: parameters kept to backward in a pipeline";
+  if (splits_backward(job.schedule.order) && offloads_activations(job)) {
+    return "peaks: activations in host memory beside a split backward";
   }
   const bool tensor = std::ranges::any_of(axes, is_tensor);
   return tensor && job.model.figures.experts > 0 ? "peaks: experts under a tensor cut" : nullptr;
@@ -214,7 +244,12 @@ const char* peaks_apart(const Job& job) {
 /// What makes two figures differ, so that they are not compared (docs/theory.md §6.10).
 const char* apart(const Job& job, Figure figure) {
   if (divides_shared_heads(job)) return "all: shared heads of one tensor in uneven parts";
+  if (shares_torn_heads(job)) return "all: shares of heads that several devices hold";
   if (figure == Figure::rest) return nullptr;
+  if (offloads_activations(job) && (exchanges_heads(job) || job.model.figures.experts > 0)) {
+    return "messages and peaks: activations in host memory, beside exchanged heads or experts";
+  }
+  if (goes_round_with_shares(job)) return "messages and peaks: a ring with shares";
   if (repeats_messages(job)) {
     return "messages and peaks: modules with messages made again";
   }

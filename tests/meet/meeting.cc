@@ -43,11 +43,13 @@ struct Words {
 };
 
 /// Calls by message, and what they send together. Copies over the host link are no messages of a
-/// group: how many a unit's bytes come in says nothing, and their bytes are compared.
+/// group: how many a unit's bytes come in, and of which formats, says nothing, and their bytes are
+/// compared.
 void note(Words words, std::int64_t calls, Bytes sent, std::map<std::string, std::int64_t>& out) {
   if (words.collective == name_of(Collective::host_copy)) {
     calls *= words.payload;
     words.payload = 1;
+    words.dtype = name_of(Dtype::uint8);
   }
   out["bytes sent by " + words.text()] += in_bytes(sent);
   out[words.text()] += calls;
@@ -202,16 +204,16 @@ class Meeting {
       : job_(job), derivation_(derivation), program_(program) {}
 
   std::vector<Difference> compare() {
-    for (const CommunicationClass& traffic : derivation_.communication) {
-      const int c = class_of(traffic.stage);
-      compare_messages(traffic, tally(program_, c));
-    }
     for (const MemoryClass& memory : derivation_.memory) {
       const int c = class_of(memory.stage);
       const ProgramCoordinates where = device_of(job_, program_, c, memory);
       compare_memory(c, memory, tally(program_, c, where));
     }
     const Derivation alone = derive(without_samples(job_));
+    for (const CommunicationClass& traffic : alone.communication) {
+      const int c = class_of(traffic.stage);
+      compare_messages(traffic, tally(program_, c));
+    }
     for (const MemoryClass& memory : alone.memory) {
       const int c = class_of(memory.stage);
       compare_phases(memory, phase_memory(program_, c, device_of(job_, program_, c, memory)));
