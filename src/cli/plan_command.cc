@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "catalog/choices_catalog.h"
 #include "cli/command.h"
@@ -36,6 +37,7 @@ struct PlanCall {
   std::size_t top = 5;
   std::string fix, require, html, price, tokens, scale;
   std::size_t front = 0;  // plans of the front; 0: none
+  std::optional<double> front_step;
   double max_memory = 1;
 };
 
@@ -212,10 +214,11 @@ std::vector<ScaleLine> scale_lines(const PlanCall& call, const Catalog& catalog,
 }
 
 void add_front(const PlanSpace& space, const Vocabulary& vocabulary, const PlanOptions& options,
-               std::size_t most, PlanSheet& sheet) {
-  if (most == 0 || sheet.plans.empty() || !sheet.counts.exact) return;
-  const PlanFront front = front_of(space, sheet.plans.front().found, options, most);
+               const FrontRequest& request, PlanSheet& sheet) {
+  if (request.most == 0 || sheet.plans.empty() || !sheet.counts.exact) return;
+  const PlanFront front = front_of(space, sheet.plans.front().found, options, request);
   sheet.front_whole = front.whole;
+  sheet.front_step = request.step;
   for (const FoundPlan& found : front.plans) {
     sheet.front.push_back(plan_line(space, vocabulary, found));
   }
@@ -225,6 +228,12 @@ void add_front(const PlanSpace& space, const Vocabulary& vocabulary, const PlanO
 void check_terms(const PlanCall& call, const JobRequest& request) {
   for (const std::int64_t devices : read_scale(call.scale)) {
     resized_cluster(request.cluster.value_or(""), devices);
+  }
+  if (call.front == 0 && call.front_step) {
+    throw InputError({.where = "--front-step",
+                      .value = fmt::format("{:g}", *call.front_step),
+                      .problem = "is the step of a front that nobody asks for",
+                      .allowed = "--front N with it"});
   }
   if (call.front == 0 || call.goal != "memory") return;
   throw InputError({.where = "--front",
@@ -271,7 +280,8 @@ int plan_job(const PlanCall& call) {
     options.progress = {};
     prove_plans(space, sheet);
     explain(space, strategies.vocabulary, options, sheet);
-    add_front(space, strategies.vocabulary, options, call.front, sheet);
+    add_front(space, strategies.vocabulary, options,
+              {.most = call.front, .step = call.front_step.value_or(FrontRequest{}.step)}, sheet);
     if (sheet.counts.exact) {
       sheet.scale = scale_lines(call, catalog, space, strategies.vocabulary, options);
     }
@@ -317,6 +327,12 @@ void add_plan_command(CLI::App& program, Action& action) {
                    "Up to N plans that need ever less memory, each the fastest such")
       ->type_name("N")
       ->check(CLI::Range(1, 50));
+  command
+      ->add_option(
+          "--front-step", call->front_step,
+          "Part of its memory by which each of these must be smaller (0.02); 0: by anything")
+      ->type_name("FRACTION")
+      ->check(CLI::Range(0.0, 0.9));
   command->add_option("--html", call->html, "Write a self-contained page")->type_name("FILE");
   command->add_flag("--json", call->json, "Print JSON and nothing else on standard output");
   command->footer(

@@ -56,7 +56,8 @@ struct PlanSheet {
   std::string shortage_placement;  // of the plan with least memory
   double train_tokens = 0;         // in all; 0: not asked for
   std::vector<PlanLine> front;     // time against memory (search/front.h); empty: not asked for
-  bool front_whole = false;        // nothing is smaller than the last of it
+  bool front_whole = false;        // nothing is smaller than the last of it, by
+  double front_step = 0.02;        // this part or more; 0: at all
   std::vector<ScaleLine> scale;
 };
 

@@ -134,9 +134,11 @@ std::string front_text(const PlanSheet& sheet, const TextStyle& style) {
                                    {.title = "sent", .right = true},
                                    {.title = "price", .right = true}},
                                   rows, 0);
+  const std::string less =
+      sheet.front_step == 0 ? "less" : fmt::format("{:.3g} % less", 100 * sheet.front_step);
   return "\n" + inked(style, Ink::bold, "Less memory, at the least loss of time") + "\n" +
          with_below(lines, below) +
-         (sheet.front_whole ? "nothing needs 2 % less memory than the last one\n"
+         (sheet.front_whole ? "nothing needs " + less + " memory than the last one\n"
                             : "there are smaller ones\n");
 }
 

@@ -87,7 +87,7 @@ Json front_json(const PlanSheet& sheet) {
   for (const PlanLine& plan : sheet.front) {
     plans.push_back(short_json(sheet, plan, devices_of(*sheet.base->cluster)));
   }
-  return {{"plans", std::move(plans)}, {"whole", sheet.front_whole}};
+  return {{"plans", std::move(plans)}, {"whole", sheet.front_whole}, {"step", sheet.front_step}};
 }
 
 Json scale_json(const PlanSheet& sheet) {

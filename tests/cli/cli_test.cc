@@ -119,6 +119,20 @@ TEST(PlanTest, PricesATraining) {
   EXPECT_NEAR(training["device_hours"].get<double>() * 2, training["cost"].get<double>(), 1e-3);
 }
 
+// In steps of any size more plans are on the front: memory falls and time rises from each to the
+// next.
+TEST(PlanTest, TheFrontMayHaveEveryPlanThatNoneBeats) {
+  const Json front = Json::parse(run(kSmallPlan + "--front 4 --front-step 0 --json").out)["front"];
+  EXPECT_EQ(front["step"], 0);
+  const Json& plans = front["plans"];
+  ASSERT_EQ(plans.size(), 4U);
+  for (std::size_t i = 1; i < plans.size(); ++i) {
+    EXPECT_LT(plans[i]["peak_bytes"], plans[i - 1]["peak_bytes"]);
+    EXPECT_GE(plans[i]["step_seconds"], plans[i - 1]["step_seconds"]);
+  }
+  expect_wrong_input(kSmallPlan + "--front-step 0", "--front");
+}
+
 // Along the front memory falls by a fiftieth or more and time rises, and nothing that the whole
 // search found is as small as a plan of the front and faster.
 TEST(PlanTest, TheFrontTradesTimeForMemory) {
