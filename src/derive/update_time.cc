@@ -17,13 +17,6 @@ struct Updated {
   double through_nvme = 0;  // bytes of states that the host reads from there and writes back
 };
 
-/// Optimizer state both ways, gradients in, parameters back.
-double on_nvme(const Job& job, const Parameter& declared, const LocalParameter& own) {
-  const StateBytes bytes = state_bytes(job, declared, own);
-  return static_cast<double>(bytes.nvme[0]) + 2 * static_cast<double>(bytes.nvme[1]) +
-         static_cast<double>(bytes.nvme[2]);
-}
-
 /// Of one unit of the run.
 Updated updated_by(const Layout& layout, const Stage& stage, const UnitRun& run) {
   const Model& model = layout.job->model;
@@ -37,12 +30,18 @@ Updated updated_by(const Layout& layout, const Stage& stage, const UnitRun& run)
     const double host = in_double(updated_on_host(own));
     out.on_device += elements * (1 - host);
     out.on_host += elements * host;
-    if (host > 0) out.through_nvme += on_nvme(*layout.job, kind.parameters[p], own);
+    if (host > 0) out.through_nvme += through_nvme(*layout.job, kind.parameters[p], own);
   }
   return out;
 }
 
 }  // namespace
+
+double through_nvme(const Job& job, const Parameter& declared, const LocalParameter& own) {
+  const StateBytes bytes = state_bytes(job, declared, own);
+  return static_cast<double>(bytes.nvme[0]) + 2 * static_cast<double>(bytes.nvme[1]) +
+         static_cast<double>(bytes.nvme[2]);
+}
 
 Seconds update_time(const Layout& layout, const Stage& stage, const StageUnits& units) {
   const Job& job = *layout.job;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <span>
 
 #include "derive/kernel_time.h"
 #include "units/at.h"
@@ -11,30 +10,25 @@
 namespace placet {
 namespace {
 
-/// One pass of a chunk over a micro-batch.
-struct PassSums {
-  double forward = 0, forward_host = 0;
-  double backward = 0, backward_host = 0;
-  double weights = 0;
+void add(const UnitCost& cost, double times, PassSums& out) {
+  out.forward += cost.forward * times;
+  out.forward_host += cost.forward_host * times;
+  out.backward += cost.backward * times;
+  out.backward_host += cost.backward_host * times;
+  out.weights += cost.weights * times;
+}
 
-  void add(const UnitCost& cost, double times) {
-    forward += cost.forward * times;
-    forward_host += cost.forward_host * times;
-    backward += cost.backward * times;
-    backward_host += cost.backward_host * times;
-    weights += cost.weights * times;
+/// By part of the pipeline.
+void add_passes(const PipelineShape& pipeline, const WorkPair& work, const Recompute& recompute,
+                Counting counting, std::vector<PassSums>& out) {
+  out.assign(pipeline.parts.size(), {});
+  for (std::size_t part = 0; part < out.size(); ++part) {
+    for (const KindRun& run : pipeline.parts[part]) {
+      const std::int32_t again = recomputed_of(run, recompute, counting);
+      if (run.count > again) add((*work.plain)[at(run.kind)], run.count - again, out[part]);
+      if (again > 0) add((*work.again)[at(run.kind)], again, out[part]);
+    }
   }
-};
-
-PassSums pass_of(const DeviceChunk& chunk, const WorkPair& work, const Recompute& recompute,
-                 Counting counting) {
-  PassSums out;
-  for (const KindRun& run : chunk.runs) {
-    const std::int32_t again = recomputed_of(run, recompute, counting);
-    if (run.count > again) out.add((*work.plain)[at(run.kind)], run.count - again);
-    if (again > 0) out.add((*work.again)[at(run.kind)], again);
-  }
-  return out;
 }
 
 bool goes_both_ways(const Schedule& schedule) { return schedule.hosting == Hosting::bidirectional; }
@@ -105,7 +99,7 @@ void StepBound::add_device(std::size_t device, const Given& given) {
   double last_backward = 0;
   for (std::size_t c = 0; c < chunks.size(); ++c) {
     const DeviceChunk& chunk = chunks[c];
-    const PassSums pass = pass_of(chunk, given.work, given.recompute, given.counting);
+    const PassSums& pass = passes_[at(chunk.part)];
     const double units = std::max(1, chunk.count);
     const auto whole = [&](double device_time, double host_time, double sent) {
       const double busy = std::max(device_time, host_time) + facts_.host_per_pass;
@@ -150,7 +144,8 @@ double StepBound::longest() const {
 
 double StepBound::least(const WorkPair& work, const Recompute& recompute, const StepCosts& messages,
                         Counting counting) {
-  const Given given{work, recompute, messages, counting};
+  const Given given{messages};
+  add_passes(pipeline_, work, recompute, counting, passes_);
   for (std::size_t d = 0; d < own_.size(); ++d) {
     const std::size_t like = at(pipeline_.like[d]);
     if (like < d && given.of(like) == given.of(d)) {
@@ -169,10 +164,12 @@ double StepBound::least(const WorkPair& work, const Recompute& recompute, const 
 
 double least_flow(const BoundFacts& facts, const PipelineShape& pipeline, const WorkPair& work,
                   const Recompute& recompute, WorkFlow& flow) {
+  std::vector<PassSums> passes;
+  add_passes(pipeline, work, recompute, Counting::exact, passes);
   std::vector<PieceLengths> lengths;
   for (const std::vector<DeviceChunk>& chunks : pipeline.devices) {
     for (const DeviceChunk& chunk : chunks) {
-      lengths.push_back(lengths_of(pass_of(chunk, work, recompute, Counting::exact), facts));
+      lengths.push_back(lengths_of(passes[at(chunk.part)], facts));
     }
   }
   return flow.seconds(lengths) + facts.host_per_step;
@@ -263,17 +260,15 @@ double least_mean_step(const BoundFacts& facts, const WholeModel& model, const S
   const auto hidden = [&](bool beside) { return beside ? facts.message_share : 1.0; };
   double gathers = 0;
   double reduce = 0;
-  double update = 0;
   double after = 0;
   for (std::size_t k = 0; k < states.size(); ++k) {
     gathers += model.units[k] * (m * states[k].each + states[k].once);
     reduce += model.units[k] * states[k].reduce;
-    update += model.units[k] * states[k].update;
     after += model.units[k] * states[k].after;
   }
   const double all = m * model.work + gathers * hidden(facts.gathers_beside) +
-                     reduce * hidden(facts.reductions_beside) + update +
-                     after * hidden(facts.update_beside);
+                     reduce * hidden(facts.reductions_beside) +
+                     update_seconds(states, model.units) + after * hidden(facts.update_beside);
   return all / static_cast<double>(model.degree) + facts.host_per_step;
 }
 
@@ -289,9 +284,7 @@ std::int64_t least_mean_rest(const WholeModel& model, const StateCosts& states, 
 double update_of(const PipelineShape& pipeline, const StateCosts& states) {
   double most = 0;
   for (const std::vector<std::int32_t>& units : pipeline.unlike) {
-    double own = 0;
-    for (std::size_t k = 0; k < states.size(); ++k) own += states[k].update * units[k];
-    most = std::max(most, own);
+    most = std::max(most, update_seconds(states, units));
   }
   return most;
 }
@@ -309,10 +302,10 @@ struct ChunkBytes {
   std::int64_t beyond_inputs = 0;
 };
 
-ChunkBytes chunk_bytes(const DeviceChunk& chunk, const WorkPair& work, const Recompute& recompute,
-                       Counting counting) {
+ChunkBytes chunk_bytes(const std::vector<KindRun>& runs, const WorkPair& work,
+                       const Recompute& recompute, Counting counting) {
   ChunkBytes out;
-  for (const KindRun& run : chunk.runs) {
+  for (const KindRun& run : runs) {
     const std::int32_t again = recomputed_of(run, recompute, counting);
     const UnitCost& plain = (*work.plain)[at(run.kind)];
     const UnitCost& redone = again > 0 ? (*work.again)[at(run.kind)] : plain;
@@ -329,14 +322,22 @@ ChunkBytes chunk_bytes(const DeviceChunk& chunk, const WorkPair& work, const Rec
   return out;
 }
 
+/// Of a device, by part of the pipeline.
+struct DeviceBytes {
+  const std::vector<DeviceChunk>& chunks;
+  const std::vector<ChunkBytes>& parts;
+
+  const ChunkBytes& of(std::size_t chunk) const { return parts[at(chunks[chunk].part)]; }
+};
+
 /// Where backward is whole: the last chunk in flight runs.
-std::int64_t bytes_held(std::span<const ChunkBytes> chunks, const std::vector<std::int64_t>& held) {
+std::int64_t bytes_held(const DeviceBytes& device, const std::vector<std::int64_t>& held) {
   std::int64_t bytes = 0;
   std::int64_t beyond = 0;
-  for (std::size_t c = 0; c < chunks.size(); ++c) {
+  for (std::size_t c = 0; c < device.chunks.size(); ++c) {
     if (held[c] == 0) continue;
-    bytes += held[c] * chunks[c].kept;
-    beyond = chunks[c].beyond;
+    bytes += held[c] * device.of(c).kept;
+    beyond = device.of(c).beyond;
   }
   return bytes + beyond;
 }
@@ -356,18 +357,18 @@ std::int64_t bytes_running(const ChunkBytes& chunk, Work::Kind kind) {
   fail_internally("every kind of work has its bytes");
 }
 
-std::int64_t bytes_at(std::span<const ChunkBytes> chunks, const WorkMoment& moment) {
-  std::int64_t bytes = bytes_running(chunks[at(moment.chunk)], moment.kind);
-  for (std::size_t c = 0; c < chunks.size(); ++c) {
-    bytes += moment.held[c] * chunks[c].kept + moment.waiting[c] * chunks[c].waiting;
+std::int64_t bytes_at(const DeviceBytes& device, const WorkMoment& moment) {
+  std::int64_t bytes = bytes_running(device.of(at(moment.chunk)), moment.kind);
+  for (std::size_t c = 0; c < device.chunks.size(); ++c) {
+    bytes += moment.held[c] * device.of(c).kept + moment.waiting[c] * device.of(c).waiting;
   }
   return bytes;
 }
 
 /// Bytes at the fullest of some moments.
-std::int64_t most_at(std::span<const ChunkBytes> chunks, const std::vector<WorkMoment>& moments) {
+std::int64_t most_at(const DeviceBytes& device, const std::vector<WorkMoment>& moments) {
   std::int64_t most = 0;
-  for (const WorkMoment& moment : moments) most = std::max(most, bytes_at(chunks, moment));
+  for (const WorkMoment& moment : moments) most = std::max(most, bytes_at(device, moment));
   return most;
 }
 
@@ -376,22 +377,18 @@ std::int64_t most_at(std::span<const ChunkBytes> chunks, const std::vector<WorkM
 std::vector<std::int64_t> least_activations(const PipelineShape& pipeline, const WorkPair& work,
                                             const Recompute& recompute, const InFlight& in_flight,
                                             Counting counting) {
+  std::vector<ChunkBytes> parts;
+  parts.reserve(pipeline.parts.size());
+  for (const std::vector<KindRun>& runs : pipeline.parts) {
+    parts.push_back(chunk_bytes(runs, work, recompute, counting));
+  }
   std::vector<std::int64_t> out;
   out.reserve(pipeline.devices.size());
-  std::vector<ChunkBytes> all;  // of devices with runs of their own, one after the other
-  std::vector<std::size_t> first(pipeline.devices.size(), 0);
   for (std::size_t d = 0; d < pipeline.devices.size(); ++d) {
-    const std::size_t like = at(pipeline.like[d]);
-    first[d] = like < d ? first[like] : all.size();
-    if (like == d) {
-      for (const DeviceChunk& chunk : pipeline.devices[d]) {
-        all.push_back(chunk_bytes(chunk, work, recompute, counting));
-      }
-    }
-    const std::span chunks(all.data() + first[d], pipeline.devices[d].size());
+    const DeviceBytes device{pipeline.devices[d], parts};
     const bool held_only = in_flight.moments.empty();
-    out.push_back(held_only ? bytes_held(chunks, in_flight.held[d])
-                            : most_at(chunks, in_flight.moments[d]));
+    out.push_back(held_only ? bytes_held(device, in_flight.held[d])
+                            : most_at(device, in_flight.moments[d]));
   }
   return out;
 }

@@ -79,6 +79,13 @@ class LongestPath {
   double least_reduce_ = std::numeric_limits<double>::infinity();
 };
 
+/// One pass of a chunk over a micro-batch.
+struct PassSums {
+  double forward = 0, forward_host = 0;
+  double backward = 0, backward_host = 0;
+  double weights = 0;
+};
+
 /// Seconds that steps of one pipeline take at least. Keeps its sums between calls: one per thread.
 class StepBound {
  public:
@@ -89,10 +96,7 @@ class StepBound {
 
  private:
   struct Given {
-    const WorkPair& work;
-    const Recompute& recompute;
     const StepCosts& messages;
-    Counting counting;
 
     StepCosts::Device of(std::size_t device) const {
       return device < messages.devices.size() ? messages.devices[device] : StepCosts::Device{};
@@ -106,6 +110,7 @@ class StepBound {
   const PipelineShape& pipeline_;
   double rounds_ = 1;  // micro-batches that a chunk sees
   bool both_ways_ = false;
+  std::vector<PassSums> passes_;            // by part of the pipeline
   std::vector<double> own_;                 // by device: all its work
   std::vector<double> reduce_;              // by device
   std::vector<double> forward_, backward_;  // by virtual stage: one micro-batch

@@ -171,6 +171,12 @@ std::vector<std::vector<std::int64_t>> PlanSpace::splits_of(std::int32_t pipelin
   return out;
 }
 
+std::int64_t PlanSpace::micro_batches(const Plan& plan) const {
+  const std::int64_t ways = std::int64_t{plan.degree(AxisRole::replica)} *
+                            plan.degree(AxisRole::batch) * plan.degree(AxisRole::expert);
+  return base_.batch.global / ways / plan.micro_batch;
+}
+
 std::vector<std::int64_t> PlanSpace::micro_batches_of(const Degrees& degrees) const {
   const std::int64_t ways = std::int64_t{degrees[at(AxisRole::replica)]} *
                             degrees[at(AxisRole::batch)] * degrees[at(AxisRole::expert)];

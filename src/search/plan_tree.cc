@@ -56,11 +56,7 @@ std::int64_t PlanTree::leaves_of(const Degrees& mesh) const {
   return leaves_of_states(mesh) * leaves_of_pipelines(mesh[at(AxisRole::layer)]);
 }
 
-std::int64_t PlanTree::micro_batches(const Plan& plan) const {
-  const std::int64_t ways = std::int64_t{plan.degree(AxisRole::replica)} *
-                            plan.degree(AxisRole::batch) * plan.degree(AxisRole::expert);
-  return space_.base().batch.global / ways / plan.micro_batch;
-}
+std::int64_t PlanTree::micro_batches(const Plan& plan) const { return space_.micro_batches(plan); }
 
 std::int64_t PlanTree::size() const {
   std::int64_t leaves = 0;

@@ -27,6 +27,14 @@ DeviceChunk chunk_of(const Model& model, const std::vector<int>& units, std::int
   return out;
 }
 
+/// The number of these runs among the different ones.
+std::int32_t part_of(const std::vector<KindRun>& runs, std::vector<std::vector<KindRun>>& parts) {
+  const auto known = std::ranges::find(parts, runs);
+  const auto number = static_cast<std::int32_t>(known - parts.begin());
+  if (known == parts.end()) parts.push_back(runs);
+  return number;
+}
+
 /// Whether the same runs send the same messages.
 bool are_alike(const std::vector<DeviceChunk>& a, const std::vector<DeviceChunk>& b) {
   return std::ranges::equal(a, b, [](const DeviceChunk& x, const DeviceChunk& y) {
@@ -53,6 +61,7 @@ PipelineShape pipeline_shape(const PlanSpace& space, std::int32_t degree, std::i
     for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
       DeviceChunk& chunk = chunks.emplace_back(chunk_of(job.model, stage.chunks[c], ordinal));
       chunk.stage = static_cast<std::int32_t>(stage.virtual_stages[c]);
+      chunk.part = part_of(chunk.runs, out.parts);
       chunk.sends_forward = stage.virtual_stages[c] < last;
       chunk.sends_backward = stage.virtual_stages[c] > 0;
       for (const KindRun& run : chunk.runs) units[at(run.kind)] += run.count;

@@ -23,6 +23,7 @@ struct KindRun {
 
 struct DeviceChunk {
   std::vector<KindRun> runs;
+  std::int32_t part = 0;        // of PipelineShape::parts: the same runs
   std::int32_t stage = 0;       // virtual stage
   std::int32_t count = 0;       // units
   bool sends_forward = false;   // its outputs leave for another stage
@@ -32,6 +33,7 @@ struct DeviceChunk {
 struct PipelineShape {
   Schedule schedule;  // of one device: the plainest one
   std::vector<std::vector<DeviceChunk>> devices;
+  std::vector<std::vector<KindRun>> parts;               // the different runs of all chunks
   std::vector<std::vector<std::int32_t>> units;          // by device, kind: how many
   std::vector<std::vector<std::int32_t>> unlike;         // the different ones of these
   std::vector<PlanSpace::Recomputation> recomputations;  // those of one word in rising order

@@ -8,14 +8,17 @@
 #include "derive/layout.h"
 #include "derive/state_bytes.h"
 #include "derive/update_inputs.h"
+#include "derive/update_time.h"
 
 namespace placet {
 namespace {
 
-/// Seconds of the update per element, on the device and on the host (as derive/update_time.h).
+/// Seconds of the update per element, on the device and on the host, and per byte through NVMe (as
+/// derive/update_time.h).
 struct UpdateRates {
   double device = 0;
   double host = 0;
+  double drives = 0;
 };
 
 UpdateRates update_rates(const Job& job) {
@@ -23,7 +26,8 @@ UpdateRates update_rates(const Job& job) {
   const EngineTiming& timing = job.profile.timing;
   const double each = timing.update_bytes + (job.clips_by_global_norm ? timing.clip_bytes : 0.0);
   return {.device = each / in_bytes_per_second(devices.device.rates.memory),
-          .host = each / in_bytes_per_second(devices.host_link)};
+          .host = each / in_bytes_per_second(devices.host_link),
+          .drives = 1 / in_bytes_per_second(nvme_rate(devices))};
 }
 
 bool sends_alone(const Profile& profile, const UnitTerm& term) {
@@ -37,6 +41,7 @@ void add_messages(const Layout& layout, int unit, MessageTimer& timer, UnitState
   for (const UnitTerm& term : parameter_traffic(layout, unit, {})) {
     if (term.term.state == State::activations || !sends_alone(job.profile, term)) continue;
     const double time = in_seconds(timer.call(term.term)) * static_cast<double>(term.term.count);
+    (term.per_micro_batch ? cost.sent_each : cost.sent_once) += sent_by(term.term);
     switch (term.term.phase) {
       case Phase::forward:
       case Phase::backward:
@@ -68,11 +73,27 @@ void lower_to(const StateCosts& costs, StateCosts& out) {
           .optimizer = std::min(to.optimizer, from.optimizer),
           .gradients = std::min(to.gradients, from.gradients),
           .update = std::min(to.update, from.update),
+          .on_host = std::min(to.on_host, from.on_host),
+          .on_drives = std::min(to.on_drives, from.on_drives),
           .each = std::min(to.each, from.each),
           .once = std::min(to.once, from.once),
           .reduce = std::min(to.reduce, from.reduce),
-          .after = std::min(to.after, from.after)};
+          .after = std::min(to.after, from.after),
+          .sent_each = std::min(to.sent_each, from.sent_each),
+          .sent_once = std::min(to.sent_once, from.sent_once)};
   }
+}
+
+double update_seconds(const StateCosts& costs, const std::vector<std::int32_t>& units) {
+  double device = 0;
+  double host = 0;
+  double drives = 0;
+  for (std::size_t k = 0; k < costs.size(); ++k) {
+    device += units[k] * costs[k].update;
+    host += units[k] * costs[k].on_host;
+    drives += units[k] * costs[k].on_drives;
+  }
+  return device + std::max(host, drives);
 }
 
 StateCosts state_costs(const PlanSpace& space, const Plan& plan, Workbench& bench) {
@@ -102,8 +123,12 @@ StateCosts state_costs(const PlanSpace& space, const Plan& plan, Workbench& benc
       cost.gradients += bytes.device[2];
       if (!own.trainable) continue;
       const double host = in_double(updated_on_host(own));
-      cost.update +=
-          static_cast<double>(own.rest[1]) * ((1 - host) * rates.device + host * rates.host);
+      const double elements = static_cast<double>(own.rest[1]);
+      cost.update += elements * (1 - host) * rates.device;
+      cost.on_host += elements * host * rates.host;
+      if (host > 0) {
+        cost.on_drives += through_nvme(bench.job, kind.parameters[p], own) * rates.drives;
+      }
     }
   }
   return out;

@@ -16,14 +16,20 @@ struct UnitStateCost {
   std::int64_t parameters = 0;  // bytes at rest on the device
   std::int64_t optimizer = 0;
   std::int64_t gradients = 0;
-  double update = 0;  // seconds of its update
+  // Seconds of its update: on the device; on the host, whose arithmetic and NVMe drives work beside
+  // each other.
+  double update = 0, on_host = 0, on_drives = 0;
   // Seconds of its parameters' and gradients' own messages: per micro-batch, per step, after the
   // last backward, after the update. Only of blocks, and of messages that each unit sends alone.
   double each = 0, once = 0, reduce = 0, after = 0;
+  std::int64_t sent_each = 0, sent_once = 0;  // bytes of the same: per micro-batch, per step
 };
 
 /// By kind of unit.
 using StateCosts = std::vector<UnitStateCost>;
+
+/// Seconds of the update of so many units of each kind on one device (as derive/update_time.h).
+double update_seconds(const StateCosts& costs, const std::vector<std::int32_t>& units);
 
 /// Lowers `out` to costs that are no dearer than `costs`, kind by kind; takes them where it is
 /// empty.

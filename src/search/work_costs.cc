@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include "derive/collective_time.h"
+#include "derive/communication.h"
 #include "derive/layout.h"
 #include "derive/unit_memory.h"
 #include "derive/unit_time.h"
+#include "units/checked.h"
 
 namespace placet {
 namespace {
@@ -19,9 +22,16 @@ void add_part(const PartTime& part, double& device, double& host) {
 }
 
 UnitCost cost_of(const Layout& layout, int unit, bool recomputed) {
-  const UnitTime time = unit_time(layout, unit, recomputed);
+  MessageTimer timer(*layout.job);
+  const std::vector<UnitTerm> plain = activation_traffic(layout, unit, false);
+  std::vector<UnitTerm> again;
+  if (recomputed) again = activation_traffic(layout, unit, true);
+  const std::vector<UnitTerm>& sent = recomputed ? again : plain;
+  const UnitTime time =
+      unit_time(layout, unit, {.plain = plain, .recomputed = recomputed ? &again : nullptr}, timer);
   const UnitMemory memory = unit_memory_in_parts(layout, unit, recomputed);
   UnitCost out{.weights = in_seconds(time.weights), .kept = memory.kept, .waiting = memory.waiting};
+  for (const UnitTerm& term : sent) out.sent += sent_by(term.term);
   add_part(time[WorkPart::forward], out.forward, out.forward_host);
   add_part(time[WorkPart::again], out.backward, out.backward_host);
   add_part(time[WorkPart::backward], out.backward, out.backward_host);
@@ -56,6 +66,14 @@ Workbench::Workbench(const PlanSpace& space) : job(space.base()) {
     prepared.push_back(prepare(job));
   }
   job.recompute = {};
+}
+
+std::int64_t sent_by(const CommunicationTerm& term) {
+  const std::int64_t once =
+      term.sent > Bytes()
+          ? in_bytes(term.sent)
+          : sent_per_call(term.collective, in_bytes(term.payload), term.group, term.dtype);
+  return checked_multiply(once, term.count, "bytes sent");
 }
 
 void apply_plain(const PlanSpace& space, const WorkShape& shape, Job& job) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "derive/derivation.h"
 #include "derive/prepared.h"
 #include "search/plan_space.h"
 
@@ -23,6 +24,7 @@ struct UnitCost {
   double forward = 0, forward_host = 0;
   double backward = 0, backward_host = 0;  // recomputation included
   double weights = 0;                      // of backward
+  std::int64_t sent = 0;                   // bytes, by its values' messages
   std::int64_t kept = 0;                   // bytes, from forward to backward
   std::int64_t most = 0;                   // bytes alive at its fullest moment, at least
   /// Where backward is split: bytes between its two parts, and alive at the fullest moment of
@@ -46,6 +48,9 @@ struct WorkShape {
 
   std::int64_t degree(AxisRole role) const { return degrees[at(role)]; }
 };
+
+/// Bytes that the busiest device sends by the calls of a term. REQUIRES: no axis has shares.
+std::int64_t sent_by(const CommunicationTerm& term);
 
 /// The plainest plan of a shape: one batch axis takes all devices that do not cut the work.
 void apply_plain(const PlanSpace& space, const WorkShape& shape, Job& job);
