@@ -21,9 +21,9 @@ struct FrontRequest {
   double step = 0.02;
 };
 
-/// From `fastest` on. Each is the best plan, by time and then by memory, among all that need so much
-/// less memory than the one before: no plan of the space is as good in time, memory and cost and
-/// better in one. With step 0 these are all such plans, of equal ones the first.
+/// From `fastest` on. Each is the best plan, by time and then by memory, among all that need so
+/// much less memory than the one before: no plan of the space is as good in time, memory and cost
+/// and better in one. With step 0 these are all such plans, of equal ones the first.
 /// REQUIRES: `fastest` is the best plan of the space.
 PlanFront front_of(const PlanSpace& space, const FoundPlan& fastest, const PlanOptions& options,
                    const FrontRequest& request);
