@@ -204,7 +204,9 @@ class Check {
     one.time = explained.chain.empty() ? kNever : explained.chain.back().time;
     // From where it began to where it shows.
     for (const Origin& link : std::views::reverse(explained.chain)) {
-      one.suspects.push_back({link.instruction, explained.scale, explained.missing});
+      one.suspects.push_back({.instruction = link.instruction,
+                              .scale = explained.scale,
+                              .missing = explained.missing});
     }
     for (const Origin& link : std::views::reverse(explained.past)) {
       one.suspects.push_back({.instruction = link.instruction, .scale = {}, .missing = {}});
@@ -270,10 +272,14 @@ class Check {
         finding.chain = {finding.at, machine_.describe(breach.other)};
       }
       if (!seen.insert(finding.at + breach.what).second) continue;
-      found_.push_back({.finding = std::move(finding),
-                        .standing = breach.follows ? Standing::waits : Standing::order,
-                        .time = breach.origin.time,
-                        .suspects = {{.instruction = breach.origin.instruction}}});
+      Found& one = found_.emplace_back();
+      one.finding = std::move(finding);
+      one.standing = breach.follows ? Standing::waits : Standing::order;
+      one.time = breach.origin.time;
+      for (const Origin* origin : {&breach.origin, &breach.other}) {
+        one.suspects.push_back(
+            {.instruction = origin->instruction, .scale = {}, .missing = {}, .comes_late = true});
+      }
     }
   }
 
@@ -339,22 +345,41 @@ Judged judge(const Program& program) { return Check(program).run(); }
 
 namespace {
 
-/// Whether both steps end as the reference does, without what is told of it. `nodes`: those of the
-/// known steps.
-bool ends_right(const Program& program, Nodes nodes,
+/// Nodes, and what makes values of them.
+struct Ground {
+  Ground(const Program& program, Nodes known)
+      : nodes(std::move(known)),
+        regions(program),
+        kernels(nodes, regions, program.axes.back().degree) {}
+
+  Nodes nodes;
+  Regions regions;
+  KernelValues kernels;
+  std::shared_ptr<Machine::Memory> memory = std::make_shared<Machine::Memory>();
+};
+
+/// Whether both steps end as the reference does, without what is told of it. The nodes of the ground
+/// are those of the known steps, and perhaps others.
+bool ends_right(const Program& program, Ground& ground,
                 const std::vector<ReferenceValues::After>& known) {
-  Regions regions(program);
-  KernelValues kernels(nodes, regions, program.axes.back().degree);
-  ReferenceValues reference(program, nodes, kernels, known);
-  Machine machine(program, nodes, regions, kernels, Tracing::off);
+  ReferenceValues reference(program, ground.nodes, ground.kernels, known);
+  Machine machine(program, ground.nodes, ground.regions, ground.kernels, Tracing::off,
+                  ground.memory);
   machine.begin(reference);
   for (int step = 0; step < kSteps; ++step) {
     reference.advance();
     machine.run_step(reference);
     if (!machine.breaches().empty()) return false;
-    if (!Comparison(program, nodes, machine, reference).holds_all()) return false;
+    if (!Comparison(program, ground.nodes, machine, reference).holds_all()) return false;
   }
   return true;
+}
+
+bool ends_right(const Program& program, const Nodes& nodes,
+                const std::vector<ReferenceValues::After>& known) {
+  Ground ground(program, nodes);
+  ground.memory = nullptr;
+  return ends_right(program, ground, known);
 }
 
 bool is_in_order(const Program& program) {
@@ -364,7 +389,7 @@ bool is_in_order(const Program& program) {
 }  // namespace
 
 bool is_right(const Program& program) {
-  return is_in_order(program) && ends_right(program, {}, {});
+  return is_in_order(program) && ends_right(program, Nodes{}, {});
 }
 
 std::shared_ptr<const KnownReference> known_reference(const Program& program) {
@@ -374,6 +399,21 @@ std::shared_ptr<const KnownReference> known_reference(const Program& program) {
 bool is_right(const Program& program, const KnownReference& known) {
   if (!known.is_of(program)) return is_right(program);
   return is_in_order(program) && ends_right(program, known.nodes(), known.after());
+}
+
+struct Judge::Known {
+  explicit Known(const Program& program)
+      : reference(known_reference(program)), ground(program, reference->nodes()) {}
+
+  std::shared_ptr<const KnownReference> reference;
+  Ground ground;
+};
+
+Judge::Judge(const Program& program) : known_(std::make_unique<Known>(program)) {}
+Judge::~Judge() = default;
+
+bool Judge::is_right(const Program& program) {
+  return ends_right(program, known_->ground, known_->reference->after()) && is_in_order(program);
 }
 
 Verdict check(const Program& program) { return judge(program).verdict; }

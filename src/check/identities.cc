@@ -136,6 +136,14 @@ class Softmax {
   std::map<int, int> logical_;  // dims by label
 };
 
+/// Whether a share is over parts of other sums only: of those of the factor, and of the product's own
+/// but the one over `dim`.
+bool is_whole_over(const Share& share, const Item& item, NodeId factor, int dim) {
+  return std::ranges::all_of(share.open, [&](const OpenSum& o) {
+    return o.node == factor || (o.node == item.node && o.dim != dim);
+  });
+}
+
 /// Whether what an item has is zero: of its sums only such are not whole over which nothing cancels.
 bool is_zero(const Nodes& nodes, const Item& item) {
   const std::vector<int>& dims = nodes.zero_dims(item.node);
@@ -143,14 +151,10 @@ bool is_zero(const Nodes& nodes, const Item& item) {
   const NodeId factor = nodes.at(item.node).operands[0].node;
   // Parts of a sum that the factor is linear in do not cancel each by itself.
   if (item.parts != std::vector{item.node} && item.parts != std::vector{factor}) return false;
-  const auto cancels = [&](int dim) {
-    return std::ranges::all_of(item.shares, [&](const Share& s) {
-      return std::ranges::all_of(s.open, [&](const OpenSum& o) {
-        return o.node == factor || (o.node == item.node && o.dim != dim);
-      });
-    });
-  };
-  return std::ranges::any_of(dims, cancels);
+  return std::ranges::any_of(dims, [&](int dim) {
+    const auto cancels = [&](const Share& s) { return is_whole_over(s, item, factor, dim); };
+    return std::ranges::all_of(item.shares, cancels);
+  });
 }
 
 }  // namespace

@@ -19,16 +19,19 @@ bool sums_over_own(const Content& content) {
 }  // namespace
 
 Machine::Machine(const Program& program, Nodes& nodes, Regions& regions, KernelValues& kernels,
-                 Tracing tracing)
+                 Tracing tracing, std::shared_ptr<Memory> memory)
     : program_(program),
       nodes_(nodes),
       regions_(regions),
       kernels_(kernels),
-      traces_(tracing == Tracing::on) {
+      traces_(tracing == Tracing::on),
+      memory_(memory ? memory : std::make_shared<Memory>()) {
   for (int c = 0; c < static_cast<int>(program.classes.size()); ++c) {
     const std::vector<Step>& body = program.classes[at(c)].body;
     for_each_written_instruction(program, body, [&](const Instruction& i) {
-      instructions_.try_emplace(&i, static_cast<int>(instructions_.size()));
+      const auto [place, fresh] =
+          instructions_.try_emplace(&i, static_cast<int>(instructions_.size()));
+      if (fresh && memory) place->second = memory->number_of(i);
     });
     std::vector<bool> split(at(regions.micro_axis()));
     for (int axis = 0; axis < regions.micro_axis(); ++axis) split[at(axis)] = splits(c, axis);
@@ -38,6 +41,21 @@ Machine::Machine(const Program& program, Nodes& nodes, Regions& regions, KernelV
                         .arguments = {},
                         .slots = Slots(Numbering(program, c), program.families.size())});
   }
+}
+
+int Machine::Memory::number_of(const Instruction& i) {
+  std::uint64_t hash =
+      mixed(static_cast<std::uint64_t>(i.kind), static_cast<std::uint64_t>(i.kernel));
+  for (const std::vector<BufferRef>* list : {&i.inputs, &i.outputs}) {
+    for (const BufferRef& ref : *list) hash = mixed(hash, static_cast<std::uint64_t>(ref.family));
+  }
+  const auto [first, last] = instructions.equal_range(hash);
+  for (auto k = first; k != last; ++k) {
+    if (k->second.first == i) return k->second.second;
+  }
+  const int number = static_cast<int>(instructions.size());
+  instructions.emplace(hash, std::pair(i, number));
+  return number;
 }
 
 Machine::Slot& Machine::Slots::get(const BufferRef& ref, const Arguments& a) {
@@ -101,7 +119,7 @@ Machine::Numbered Machine::read(int c, const BufferRef& ref, const Arguments& ar
   Content out{.pieces = {}, .flat = {}, .micro_batch = all.micro_batch};
   if (at(ref.piece) < all.pieces.size()) out.pieces = {all.pieces[at(ref.piece)]};
   const std::vector<int> key{-1, s.value.number, ref.piece};
-  const auto [found, fresh] = known_.try_emplace(key);
+  const auto [found, fresh] = memory_->known.try_emplace(key);
   if (fresh) found->second = {interned(std::move(out), s.value.micro_batch)};
   Numbered piece = found->second[0];
   piece.micro_batch = piece.content->micro_batch < 0 ? -1 : s.value.micro_batch;
@@ -121,7 +139,7 @@ Machine::Numbered Machine::numbered(Content content, std::int64_t micro_batch) {
   content.micro_batch = depends ? 0 : -1;
   const std::int64_t mine = content.micro_batch < 0 ? -1 : micro_batch;
   return {.content = std::make_shared<Content>(std::move(content)),
-          .number = numbers_++,
+          .number = memory_->numbers++,
           .micro_batch = mine};
 }
 
@@ -129,17 +147,17 @@ Machine::Numbered Machine::numbered(Content content, std::int64_t micro_batch) {
 Machine::Numbered Machine::interned(Content content, std::int64_t micro_batch) {
   Numbered made = numbered(std::move(content), micro_batch);
   const std::uint64_t hash = hash_of(*made.content);
-  const auto [first, last] = contents_.equal_range(hash);
+  const auto [first, last] = memory_->contents.equal_range(hash);
   for (auto k = first; k != last; ++k) {
     if (*k->second.content != *made.content) continue;
     made.content = k->second.content;
     made.number = k->second.number;
     return made;
   }
-  contents_.emplace(hash, made);
+  memory_->contents.emplace(hash, made);
   if (!traces_) return made;
-  interned_.resize(std::max(interned_.size(), at(made.number) + 1));
-  interned_[at(made.number)] = made.content;
+  memory_->interned.resize(std::max(memory_->interned.size(), at(made.number) + 1));
+  memory_->interned[at(made.number)] = made.content;
   return made;
 }
 
@@ -185,8 +203,8 @@ Machine::Numbered Machine::with_piece(int c, const BufferRef& ref, const Slot& o
     out = make();
   } else {
     const bool of_one = micro_batch.value_or(-1) >= 0;
-    std::vector<Numbered>& made = known_[{-2, before.number, ref.family, ref.piece, value.number,
-                                          micro_batch.has_value(), of_one}];
+    std::vector<Numbered>& made = memory_->known[{-2, before.number, ref.family, ref.piece,
+                                                  value.number, micro_batch.has_value(), of_one}];
     if (made.empty()) made = {make()};
     out = made[0];
   }

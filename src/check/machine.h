@@ -54,8 +54,13 @@ enum class Tracing : std::uint8_t { on, off };
 
 class Machine {
  public:
+  /// What was worked out, by what it was worked out from: machines of programs that differ in their
+  /// steps only may have one memory, if they have the same nodes.
+  struct Memory;
+
+  /// Without a memory it has its own.
   Machine(const Program& program, Nodes& nodes, Regions& regions, KernelValues& kernels,
-          Tracing tracing);
+          Tracing tracing, std::shared_ptr<Memory> memory = nullptr);
 
   /// Puts the initial state in place.
   void begin(const ReferenceValues& reference);
@@ -275,6 +280,8 @@ class Machine {
   void combine(const std::vector<int>& members, const Instruction& i, std::size_t input,
                std::vector<Content>& contents);
   void level_empty(const std::vector<int>& members, std::vector<Content>& contents) const;
+  void level_empty(const std::vector<int>& members, std::size_t piece,
+                   std::vector<Content>& contents) const;
   bool is_over_nothing(int c, int axis, const Share& share) const;
   void level_empty_sums(int axis, const std::vector<int>& members,
                         const std::vector<std::size_t>& row, std::vector<Content>& contents) const;
@@ -323,9 +330,7 @@ class Machine {
     int number = -1;  // of the content
   };
   std::unordered_map<NodeId, std::vector<Scaled>> scales_;
-  std::vector<Made> makings_;  // by number
-  std::vector<std::shared_ptr<const Content>>
-      interned_;                  // by number, of those that have one for good
+  std::vector<Made> makings_;     // by number
   std::size_t foreign_from_ = 0;  // nodes from here on were made by the program in this step
   std::vector<int> reads_;        // numbers of what the instruction has read
   std::vector<int> nothings_;     // of contents that are zero and were added to a sum
@@ -337,10 +342,7 @@ class Machine {
   int step_ = 0;
   bool stuck_ = false;
   std::int64_t time_ = 0;  // instructions begun
-  int numbers_ = 0;
-  std::unordered_multimap<std::uint64_t, Numbered> contents_;  // by hash
-  /// Results of calls by kernel or instruction and the numbers of what went in.
-  std::unordered_map<std::vector<int>, std::vector<Numbered>, IntsHash> known_;
+  std::shared_ptr<Memory> memory_;
   std::unordered_map<const Instruction*, int> instructions_;
   /// By the axes of the mesh that split classes: these cut bodies in the same way.
   std::map<std::vector<bool>, Segments> segments_;
@@ -351,6 +353,19 @@ class Machine {
   std::int64_t breached_ = 0;       // times
   std::map<std::vector<std::int64_t>, Numbered> inputs_;
   std::int64_t worked_out_ = 0, known_again_ = 0;
+};
+
+struct Machine::Memory {
+  /// A number for an instruction, the same for one that says the same.
+  int number_of(const Instruction& i);
+
+  int numbers = 0;                                            // of contents
+  std::unordered_multimap<std::uint64_t, Numbered> contents;  // by hash
+  /// By number, of those that have one for good.
+  std::vector<std::shared_ptr<const Content>> interned;
+  /// Results of calls by kernel or instruction and the numbers of what went in.
+  std::unordered_map<std::vector<int>, std::vector<Numbered>, IntsHash> known;
+  std::unordered_multimap<std::uint64_t, std::pair<Instruction, int>> instructions;  // by hash
 };
 
 }  // namespace placet

@@ -104,8 +104,10 @@ void Machine::note_making(int c, const Numbered& value) {
 
 /// The content as it is now: what is no one's but a buffer's may become a longer sum.
 std::shared_ptr<const Content> Machine::lasting(const Numbered& value) const {
-  const bool stays = at(value.number) < interned_.size() && interned_[at(value.number)];
-  return stays ? interned_[at(value.number)] : std::make_shared<const Content>(*value.content);
+  const bool stays =
+      at(value.number) < memory_->interned.size() && memory_->interned[at(value.number)];
+  return stays ? memory_->interned[at(value.number)]
+               : std::make_shared<const Content>(*value.content);
 }
 
 /// A sum with one more micro-batch: what is told of it is as before.

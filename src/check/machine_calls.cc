@@ -139,9 +139,9 @@ void Machine::call_kernel(int c, const Instruction& i, const Arguments& a) {
   const std::optional<std::int64_t> micro_batch = common_micro_batch(inputs);
   const bool numbers = std::ranges::all_of(inputs, [](const Numbered& n) { return n.number >= 0; });
   const std::vector<int> key = key_of_call(i, a, inputs);
-  const auto found = micro_batch && numbers ? known_.find(key) : known_.end();
+  const auto found = micro_batch && numbers ? memory_->known.find(key) : memory_->known.end();
   std::vector<Numbered> outputs;
-  if (found != known_.end()) {
+  if (found != memory_->known.end()) {
     ++known_again_;
     outputs = found->second;
   } else {
@@ -149,7 +149,7 @@ void Machine::call_kernel(int c, const Instruction& i, const Arguments& a) {
     const bool own = settle_positions(c, i, inputs, call);
     is_own_ = is_own_ || own;
     outputs = outputs_of(call, inputs);
-    if (micro_batch && numbers && !own) known_.emplace(key, outputs);
+    if (micro_batch && numbers && !own) memory_->known.emplace(key, outputs);
   }
   for (std::size_t o = 0; o < i.outputs.size(); ++o) {
     if (outputs[o].content->micro_batch >= 0) outputs[o].micro_batch = micro_batch.value_or(0);
@@ -193,8 +193,8 @@ bool Machine::extend_sum(int c, const Instruction& i, const Arguments& a, const 
     if (!extends(sum.pieces[p], more, source.micro_batch, kernels_.micro_batches())) return false;
   }
   for (Tensor& t : sum.pieces) extend(t);
-  note_extended(c, numbers_, slot->value.number, source.number);
-  slot->value.number = numbers_++;
+  note_extended(c, memory_->numbers, slot->value.number, source.number);
+  slot->value.number = memory_->numbers++;
   slot->writer = here(c);
   if (slot->reader.instruction == nullptr || slot->reader.step != step_) slot->reader = here(c);
   names_micro_batch_ = true;
@@ -215,7 +215,7 @@ void Machine::accumulate(int c, const Instruction& i, const Arguments& a, const 
     names_micro_batch_ = true;
     return write(c, i.outputs[0], a, sum_of(c, whole_of(sum), whole_of(source)));
   }
-  std::vector<Numbered>& known = known_[{instructions_.at(&i), sum.number, source.number}];
+  std::vector<Numbered>& known = memory_->known[{instructions_.at(&i), sum.number, source.number}];
   if (known.empty()) {
     known = {interned(sum_of(c, whole_of(sum), whole_of(source)), sum.micro_batch)};
   }
@@ -258,7 +258,7 @@ void Machine::slice(int c, const Instruction& i, const Arguments& a) {
 
 /// What an instruction of one input and one output makes of a content, once for equal ones.
 Machine::Numbered Machine::worked_out(int c, const Instruction& i, const Numbered& value) {
-  const auto [found, fresh] = known_.try_emplace({instructions_.at(&i), value.number});
+  const auto [found, fresh] = memory_->known.try_emplace({instructions_.at(&i), value.number});
   if (fresh || value.number < 0) {
     ++worked_out_;
     Content content = whole_of(value);

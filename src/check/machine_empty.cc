@@ -66,19 +66,23 @@ void fill_empty(const std::vector<std::size_t>& empty, const Content& full, std:
 
 /// What a class has no entries of is the same as what one that has some holds there.
 void Machine::level_empty(const std::vector<int>& members, std::vector<Content>& contents) const {
-  for (std::size_t p = 0; p < contents[0].pieces.size(); ++p) {
-    std::vector<std::size_t> empty;
-    const Content* full = nullptr;
-    for (std::size_t m = 0; m < contents.size(); ++m) {
-      if (p < contents[m].pieces.size() &&
-          has_no_entries(program_, program_.classes[at(members[m])], contents[m], p)) {
-        empty.push_back(m);
-      } else if (full == nullptr) {
-        full = &contents[m];
-      }
+  for (std::size_t p = 0; p < contents[0].pieces.size(); ++p) level_empty(members, p, contents);
+}
+
+void Machine::level_empty(const std::vector<int>& members, std::size_t piece,
+                          std::vector<Content>& contents) const {
+  std::vector<std::size_t> empty;
+  const Content* full = nullptr;
+  for (std::size_t m = 0; m < contents.size(); ++m) {
+    const DeviceClass& mine = program_.classes[at(members[m])];
+    const bool there = piece < contents[m].pieces.size();
+    if (there && has_no_entries(program_, mine, contents[m], piece)) {
+      empty.push_back(m);
+    } else if (full == nullptr) {
+      full = &contents[m];
     }
-    if (full != nullptr) fill_empty(empty, *full, p, contents);
   }
+  if (full != nullptr) fill_empty(empty, *full, piece, contents);
 }
 
 /// Whether the share is a sum over a part of a row, divided by the axis, that is empty on all devices

@@ -64,13 +64,13 @@ Program applied(const Program& program, const MendCandidate& candidate) {
   return out;
 }
 
-bool is_right_and_wellformed(const Program& program, const KnownReference& known) {
+bool is_right_and_wellformed(Judge& judge, const Program& program) {
   try {
     require_wellformed(program, {.where = "mended"});
   } catch (const InputError&) {
     return false;
   }
-  return is_right(program, known);
+  return judge.is_right(program);
 }
 
 }  // namespace
@@ -83,13 +83,13 @@ MendSearch check_and_mend(Program program, std::int64_t most_work) {
   if (search.verdict.equivalent) return search;
   Cure& cure = search.verdict.cure.emplace();
   const std::int64_t most_tried = most_work / work_of(program);
-  const auto known = known_reference(program);
+  Judge quick(program);
   for (const MendCandidate& candidate : mend_candidates(program, judged.suspects, multiple)) {
     cure.cut_short = cure.tried >= most_tried;
     if (cure.cut_short) break;
     ++cure.tried;
     Program mended = applied(program, candidate);
-    if (!is_right_and_wellformed(mended, *known)) continue;
+    if (!is_right_and_wellformed(quick, mended)) continue;
     cure.body = body_name(program, candidate.place);
     cure.change = candidate.change;
     search.mended = std::move(mended);

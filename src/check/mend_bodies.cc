@@ -44,7 +44,8 @@ void become(MendChanges& changes, const Listed& mine, const Gap& gap, const std:
   changes.put_at(place, *then);
 }
 
-/// The first or the last step of what differs moved to the other end, if that is all.
+/// The first or the last step of what differs moved to the other end, or both exchanged, if that is
+/// all.
 void shift(MendChanges& changes, const Listed& mine, const Gap& gap, const std::vector<Step>& b) {
   const auto a_first = mine.steps->begin() + static_cast<std::ptrdiff_t>(gap.front);
   const auto b_first = b.begin() + static_cast<std::ptrdiff_t>(gap.front);
@@ -55,6 +56,9 @@ void shift(MendChanges& changes, const Listed& mine, const Gap& gap, const std::
   const Instruction* last = instruction_of(a_first[n - 1]);
   if (down && first != nullptr) changes.move(*first, gap.front + gap.left);
   if (up && last != nullptr) changes.move(*last, gap.front);
+  const bool crossed = *a_first == b_first[n - 1] && a_first[n - 1] == *b_first &&
+                       std::equal(a_first + 1, a_first + n - 1, b_first + 1);
+  if (crossed && first != nullptr && last != nullptr) changes.exchange(*first, *last);
 }
 
 void compare(MendChanges& changes, const Listed& mine, const Listed& other) {

@@ -1,6 +1,7 @@
 #include "check/mend_candidates.h"
 
 #include <algorithm>
+#include <span>
 
 #include "check/mend_changes.h"
 #include "units/at.h"
@@ -27,26 +28,39 @@ std::vector<Suspect> with_makers(const MendChanges& changes, const std::vector<S
   return all;
 }
 
+/// What an instruction needs to stand where it does, or another place for it.
+void mend_place(MendChanges& changes, const Instruction& i) {
+  mend_beginnings(changes, i);
+  mend_waits(changes, i);
+  mend_order(changes, i);
+}
+
 }  // namespace
 
 std::vector<MendCandidate> mend_candidates(const Program& program, const std::vector<Suspect>& told,
                                            int multiple) {
   MendChanges changes(program, multiple);
   const std::vector<Suspect> suspects = with_makers(changes, told);
+  const std::span<const Suspect> nearest(suspects.data(), std::min(kNearest, suspects.size()));
   mend_like_other_bodies(changes);
-  // First what the findings say, of all suspects, then what might be.
-  mend_missing_sums(changes, suspects);
-  for (const Suspect& s : suspects) mend_scale(changes, s);
-  mend_cleared_sums(changes, suspects);
-  for (std::size_t s = 0; s < std::min(kNearest, suspects.size()); ++s) {
-    mend_variations(changes, *suspects[s].instruction);
-    mend_supply(changes, *suspects[s].instruction);
-    mend_order(changes, *suspects[s].instruction);
+  // First what the findings say, then what might be; of the nearest before all.
+  for (const Suspect& s : nearest) {
+    if (s.comes_late) mend_place(changes, *s.instruction);
   }
-  for (const Suspect& s : suspects) changes.remove(*s.instruction);
-  for (const Suspect& s : suspects) mend_supply(changes, *s.instruction);
-  for (const Suspect& s : suspects) mend_variations(changes, *s.instruction);
-  for (const Suspect& s : suspects) mend_order(changes, *s.instruction);
+  mend_missing_sums(changes, suspects, MendSide::behind_writers);
+  for (const std::span<const Suspect> some : {nearest, std::span<const Suspect>(suspects)}) {
+    for (const Suspect& s : some) {
+      // A group of another size is another factor.
+      if (s.scale) mend_groups(changes, *s.instruction);
+      mend_scale(changes, s);
+    }
+    for (const Suspect& s : some) changes.remove(*s.instruction);
+    for (const Suspect& s : some) mend_variations(changes, *s.instruction);
+    for (const Suspect& s : some) mend_supply(changes, *s.instruction);
+    mend_cleared_sums(changes, suspects);
+    for (const Suspect& s : some) mend_place(changes, *s.instruction);
+  }
+  mend_missing_sums(changes, suspects, MendSide::before_readers);
   return changes.take();
 }
 

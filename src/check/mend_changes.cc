@@ -114,6 +114,15 @@ void MendChanges::move(const Instruction& i, std::size_t to) {
           (next != nullptr ? " before " + quoted(*next) : " to step " + std::to_string(to + 1)));
 }
 
+void MendChanges::exchange(const Instruction& i, const Instruction& other) {
+  const MendPlace& one = places_.at(&i).place;
+  const MendPlace& two = places_.at(&other).place;
+  std::vector<Splice> splices = {{.at = one.at, .removes = true, .puts = {{other}}},
+                                 {.at = two.at, .removes = true, .puts = {{i}}}};
+  if (two.at < one.at) std::swap(splices[0], splices[1]);
+  add(one, std::move(splices), "let " + quoted(i) + " and " + quoted(other) + " change places");
+}
+
 const Instruction* instruction_of(const Step& step) { return std::get_if<Instruction>(&step.what); }
 
 bool writes(const Instruction& i) {

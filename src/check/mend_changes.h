@@ -1,6 +1,7 @@
 // Changes of one instruction each, as they are gathered (docs/theory.md §6.5). Inside of check/.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -44,6 +45,8 @@ class MendChanges {
   void remove(const Instruction& i);
   /// Before the step that is at `to` now.
   void move(const Instruction& i, std::size_t to);
+  /// Each in the other's place, of two in the same steps.
+  void exchange(const Instruction& i, const Instruction& other);
 
   std::vector<MendCandidate> take() { return std::move(out_); }
 
@@ -77,21 +80,30 @@ Instruction beside(const Instruction& i, InstructionKind kind);
 /// Bodies that are alike but for one step, or but for the place of one.
 void mend_like_other_bodies(MendChanges& changes);
 
+/// Where a new instruction goes that makes up for something: behind what writes its buffers, or
+/// before what reads them.
+enum class MendSide : std::uint8_t { behind_writers, before_readers };
+
 /// Sums over the axes along which parts are missing, of what the suspects read.
-void mend_missing_sums(MendChanges& changes, const std::vector<Suspect>& suspects);
+void mend_missing_sums(MendChanges& changes, const std::vector<Suspect>& suspects, MendSide side);
 /// What an instruction makes divided by what is too much.
 void mend_scale(MendChanges& changes, const Suspect& suspect);
 /// Clears of what flows into the suspects that come too often.
 void mend_cleared_sums(MendChanges& changes, const std::vector<Suspect>& suspects);
 
-/// What an instruction reads or writes and nothing before it makes or begins: brought there, added
-/// up, allocated, or as another instruction has it that does the same elsewhere.
+/// What an instruction reads and nothing before it makes: brought there, added up, or as another
+/// instruction has it that does the same elsewhere.
 void mend_supply(MendChanges& changes, const Instruction& i);
+/// Allocations of buffers that an instruction uses and nothing before it begins.
+void mend_beginnings(MendChanges& changes, const Instruction& i);
 
-/// The instruction left out, or with another group, operation, kind, key or part; a clear or a wait
-/// before it.
+/// The instruction with another group, operation, kind, key or part, or a clear before it.
 void mend_variations(MendChanges& changes, const Instruction& i);
-/// The instruction at another place near by.
+/// The instruction over other groups.
+void mend_groups(MendChanges& changes, const Instruction& i);
+/// A wait before the instruction for what is recorded before it.
+void mend_waits(MendChanges& changes, const Instruction& i);
+/// The instruction at another place near by, or what records and waits near by next to it.
 void mend_order(MendChanges& changes, const Instruction& i);
 
 }  // namespace placet

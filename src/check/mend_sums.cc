@@ -46,18 +46,20 @@ void put_in_order(MendChanges& changes, const Instruction& writer, const Instruc
 }
 
 /// Behind the last instruction before the reader that writes one of the buffers, which others may
-/// read in between, and before the reader, as a call in between may write them too.
-void reduce_behind_writers(MendChanges& changes, const Instruction& reader,
-                           const std::vector<BufferRef>& buffers, const AxisList& axes) {
+/// read in between; without one, or where that is asked for, before the reader.
+void reduce(MendChanges& changes, const Instruction& reader, const std::vector<BufferRef>& buffers,
+            const AxisList& axes, MendSide side) {
   const Instruction what = reduction(reader, buffers, axes);
   const Instruction* writer = changes.writer_before(reader, buffers);
-  if (writer != nullptr) put_in_order(changes, *writer, what);
+  if (writer != nullptr && side == MendSide::behind_writers) {
+    return put_in_order(changes, *writer, what);
+  }
   changes.put_before(reader, what);
 }
 
 /// What instructions that do the same as the first read in one place, if there are several.
 void reduce_at_once(MendChanges& changes, const std::vector<const Instruction*>& readers,
-                    std::size_t input, const AxisList& axes) {
+                    std::size_t input, const AxisList& axes, MendSide side) {
   const Instruction& first = *readers.front();
   std::vector<BufferRef> all;
   for (const Instruction* reader : readers) {
@@ -65,14 +67,15 @@ void reduce_at_once(MendChanges& changes, const std::vector<const Instruction*>&
                        changes.place_of(*reader).steps == changes.place_of(first).steps;
     if (alike && !names_buffer(all, reader->inputs[input])) all.push_back(reader->inputs[input]);
   }
-  if (all.size() > 1) reduce_behind_writers(changes, first, all, axes);
+  if (all.size() > 1) reduce(changes, first, all, axes, side);
 }
 
-void reduce_one_by_one(MendChanges& changes, const Instruction& reader, const AxisList& axes) {
+void reduce_one_by_one(MendChanges& changes, const Instruction& reader, const AxisList& axes,
+                       MendSide side) {
   for (const BufferRef& ref : reader.inputs) {
     // What it changes as well is a state rather than a sum.
     if (names_buffer(reader.outputs, ref)) continue;
-    reduce_behind_writers(changes, reader, {ref}, axes);
+    reduce(changes, reader, {ref}, axes, side);
   }
   if (!writes(reader)) return;
   for (const BufferRef& ref : reader.outputs) {
@@ -133,7 +136,7 @@ void rescale(MendChanges& changes, const Instruction& i, const Rational& by) {
 
 }  // namespace
 
-void mend_missing_sums(MendChanges& changes, const std::vector<Suspect>& suspects) {
+void mend_missing_sums(MendChanges& changes, const std::vector<Suspect>& suspects, MendSide side) {
   std::vector<AxisList> tried;
   for (const Suspect& s : suspects) {
     if (s.missing.empty() || std::ranges::find(tried, s.missing) != tried.end()) continue;
@@ -144,9 +147,9 @@ void mend_missing_sums(MendChanges& changes, const std::vector<Suspect>& suspect
     }
     // All at once, as one bucket is, then one by one.
     for (std::size_t k = 0; k < readers.front()->inputs.size(); ++k) {
-      reduce_at_once(changes, readers, k, s.missing);
+      reduce_at_once(changes, readers, k, s.missing, side);
     }
-    for (const Instruction* reader : readers) reduce_one_by_one(changes, *reader, s.missing);
+    for (const Instruction* reader : readers) reduce_one_by_one(changes, *reader, s.missing, side);
   }
 }
 

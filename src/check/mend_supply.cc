@@ -106,8 +106,9 @@ bool is_there_from_the_start(const Program& program, int family) {
   });
 }
 
-/// Buffers that nothing begins before the instruction, although something ends them.
-void begin_buffers(MendChanges& changes, const Instruction& i) {
+}  // namespace
+
+void mend_beginnings(MendChanges& changes, const Instruction& i) {
   const auto& [place, steps] = changes.place_of(i);
   const auto begins = [&](const BufferRef& ref) {
     return std::any_of(steps->begin(), steps->begin() + static_cast<std::ptrdiff_t>(place.at),
@@ -128,10 +129,7 @@ void begin_buffers(MendChanges& changes, const Instruction& i) {
   }
 }
 
-}  // namespace
-
 void mend_supply(MendChanges& changes, const Instruction& i) {
-  begin_buffers(changes, i);
   bring_unread(changes, i);
   like_others(changes, i);
 }

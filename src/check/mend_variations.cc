@@ -28,21 +28,6 @@ void clear_before(MendChanges& changes, const Instruction& i) {
   }
 }
 
-void regroup(MendChanges& changes, const Instruction& i) {
-  if (!form_of(i.kind).axes) return;
-  const AxisList& axes = changes.axes();
-  for (std::size_t set = 1; set < std::size_t{1} << axes.size(); ++set) {
-    Instruction what = i;
-    what.axes.clear();
-    for (std::size_t a = 0; a < axes.size(); ++a) {
-      if ((set >> a & 1U) != 0) what.axes.push_back(axes[a]);
-    }
-    if (form_of(i.kind).one_axis && what.axes.size() > 1) continue;
-    if (what.axes != i.axes) what.among.clear();
-    changes.replace(i, what);
-  }
-}
-
 void combine(MendChanges& changes, const Instruction& i) {
   if (!form_of(i.kind).op) return;
   Instruction what = i;
@@ -96,8 +81,33 @@ void rekey(MendChanges& changes, const Instruction& i) {
   }
 }
 
-/// Waits for what is recorded before it.
-void await(MendChanges& changes, const Instruction& i) {
+}  // namespace
+
+void mend_groups(MendChanges& changes, const Instruction& i) {
+  if (!form_of(i.kind).axes) return;
+  const AxisList& axes = changes.axes();
+  for (std::size_t set = 1; set < std::size_t{1} << axes.size(); ++set) {
+    Instruction what = i;
+    what.axes.clear();
+    for (std::size_t a = 0; a < axes.size(); ++a) {
+      if ((set >> a & 1U) != 0) what.axes.push_back(axes[a]);
+    }
+    if (form_of(i.kind).one_axis && what.axes.size() > 1) continue;
+    if (what.axes != i.axes) what.among.clear();
+    changes.replace(i, what);
+  }
+}
+
+void mend_variations(MendChanges& changes, const Instruction& i) {
+  clear_before(changes, i);
+  mend_groups(changes, i);
+  combine(changes, i);
+  change_kind(changes, i);
+  take_own(changes, i);
+  rekey(changes, i);
+}
+
+void mend_waits(MendChanges& changes, const Instruction& i) {
   const auto& [place, steps] = changes.place_of(i);
   for (std::size_t k = place.at; k-- > 0;) {
     const Instruction* other = instruction_of((*steps)[k]);
@@ -109,20 +119,8 @@ void await(MendChanges& changes, const Instruction& i) {
   }
 }
 
-}  // namespace
-
-void mend_variations(MendChanges& changes, const Instruction& i) {
-  changes.remove(i);
-  clear_before(changes, i);
-  regroup(changes, i);
-  combine(changes, i);
-  change_kind(changes, i);
-  take_own(changes, i);
-  rekey(changes, i);
-  await(changes, i);
-}
-
-/// Before and behind the nearest steps that use one of its buffers, or do the same to others.
+/// Before and behind the nearest steps that use one of its buffers; exchanged with those of its
+/// kind; and records and waits of its queue next to it.
 void mend_order(MendChanges& changes, const Instruction& i) {
   const auto& [place, steps] = changes.place_of(i);
   const std::size_t first = place.at < kFarthestMove ? 0 : place.at - kFarthestMove;
@@ -130,10 +128,14 @@ void mend_order(MendChanges& changes, const Instruction& i) {
   for (std::size_t k = first; k < last; ++k) {
     const Instruction* other = instruction_of((*steps)[k]);
     if (other == nullptr || k == place.at) continue;
-    if (!shares_buffer(i, *other) && i.kind != other->kind) continue;
-    changes.move(i, k);
-    changes.move(i, k + 1);
-    changes.move(*other, k < place.at ? place.at + 1 : place.at);
+    const bool shared = shares_buffer(i, *other);
+    const bool orders = form_of(other->kind).event && other->stream == i.stream;
+    if (shared) {
+      changes.move(i, k);
+      changes.move(i, k + 1);
+    }
+    if (shared || orders) changes.move(*other, k < place.at ? place.at + 1 : place.at);
+    if (i.kind == other->kind) changes.exchange(i, *other);
   }
 }
 
