@@ -343,8 +343,6 @@ std::string_view name_of(Condition condition) {
 
 Judged judge(const Program& program) { return Check(program).run(); }
 
-namespace {
-
 /// Nodes, and what makes values of them.
 struct Ground {
   Ground(const Program& program, Nodes known)
@@ -357,6 +355,8 @@ struct Ground {
   KernelValues kernels;
   std::shared_ptr<Machine::Memory> memory = std::make_shared<Machine::Memory>();
 };
+
+namespace {
 
 /// Whether both steps end as the reference does, without what is told of it. The nodes of the ground
 /// are those of the known steps, and perhaps others.
