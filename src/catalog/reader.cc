@@ -107,18 +107,29 @@ std::string Reader::path() const {
   return where_.size() > file_length_ + 2 ? where_.substr(file_length_ + 2) : std::string();
 }
 
+namespace {
+
+/// The keys of an object; of more than a reader looks through, how many, and where they stand.
+std::string keys_text(std::span<const std::string> keys) {
+  constexpr std::size_t kMostListed = 24;
+  if (keys.size() <= kMostListed) return list_words(keys);
+  return "one of the " + std::to_string(keys.size()) + " keys that docs/formats.md lists";
+}
+
+}  // namespace
+
 void Reader::allow(std::initializer_list<std::string> keys) const {
   allow(std::span(keys.begin(), keys.size()));
 }
 
 void Reader::allow(std::span<const std::string> keys) const {
-  if (!is_object()) fail("is not an object", "an object with the keys " + list_words(keys));
+  if (!is_object()) fail("is not an object", "an object with the keys " + keys_text(keys));
   for (const auto& [key, value] : value_->items()) {
     if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
     throw InputError({.where = where_,
                       .value = key,
                       .problem = "is not a key here",
-                      .allowed = list_words(keys),
+                      .allowed = keys_text(keys),
                       .nearest = nearest(key, keys)});
   }
 }

@@ -358,8 +358,8 @@ struct Ground {
 
 namespace {
 
-/// Whether both steps end as the reference does, without what is told of it. The nodes of the ground
-/// are those of the known steps, and perhaps others.
+/// Whether both steps end as the reference does, without what is told of it. The nodes of the
+/// ground are those of the known steps, and perhaps others.
 bool ends_right(const Program& program, Ground& ground,
                 const std::vector<ReferenceValues::After>& known) {
   ReferenceValues reference(program, ground.nodes, ground.kernels, known);

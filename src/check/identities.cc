@@ -136,15 +136,16 @@ class Softmax {
   std::map<int, int> logical_;  // dims by label
 };
 
-/// Whether a share is over parts of other sums only: of those of the factor, and of the product's own
-/// but the one over `dim`.
+/// Whether a share is over parts of other sums only: of those of the factor, and of the product's
+/// own but the one over `dim`.
 bool is_whole_over(const Share& share, const Item& item, NodeId factor, int dim) {
   return std::ranges::all_of(share.open, [&](const OpenSum& o) {
     return o.node == factor || (o.node == item.node && o.dim != dim);
   });
 }
 
-/// Whether what an item has is zero: of its sums only such are not whole over which nothing cancels.
+/// Whether what an item has is zero: of its sums only such are not whole over which nothing
+/// cancels.
 bool is_zero(const Nodes& nodes, const Item& item) {
   const std::vector<int>& dims = nodes.zero_dims(item.node);
   if (item.complete() || dims.empty()) return !dims.empty();

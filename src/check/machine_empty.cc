@@ -85,8 +85,8 @@ void Machine::level_empty(const std::vector<int>& members, std::size_t piece,
   if (full != nullptr) fill_empty(empty, *full, piece, contents);
 }
 
-/// Whether the share is a sum over a part of a row, divided by the axis, that is empty on all devices
-/// of a class.
+/// Whether the share is a sum over a part of a row, divided by the axis, that is empty on all
+/// devices of a class.
 bool Machine::is_over_nothing(int c, int axis, const Share& share) const {
   return std::ranges::any_of(share.open, [&](const OpenSum& o) {
     if (o.dim >= 0 || !is_divided(o.cuts, axis)) return false;

@@ -27,9 +27,9 @@ struct Judged {
 /// REQUIRES: a well-formed program, which the suspects point into.
 Judged judge(const Program& program);
 
-/// Judges well-formed programs that differ from one in their steps only: what the reference computes
-/// is worked out once, and so is what equal instructions make of equal contents. It ends at the
-/// first thing that is wrong, and says no more.
+/// Judges well-formed programs that differ from one in their steps only: what the reference
+/// computes is worked out once, and so is what equal instructions make of equal contents. It ends
+/// at the first thing that is wrong, and says no more.
 class Judge {
  public:
   /// REQUIRES: the program outlives the judge.

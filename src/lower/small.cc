@@ -120,8 +120,8 @@ class Extents {
     for (const DeviceClass& c : program_.classes) join_body(c.body);
   }
 
-  /// Where a code compares positions with each other, the first entry may see nothing but itself: no
-  /// part may be that entry alone.
+  /// Where a code compares positions with each other, the first entry may see nothing but itself:
+  /// no part may be that entry alone.
   void lengthen_compared() {
     for (const auto& [dim, parts] : placed_) {
       const int mine = root(dim);
@@ -195,11 +195,13 @@ class Extents {
     }
   }
 
+  /// Positions that are compared run over the same range: a table has a row for every token.
   void note_compared(const Kernel& kernel, const std::vector<int>& bound) {
     for (const Statement& s : kernel.statements) {
-      if (s.positions.size() < 2) continue;
+      if (s.positions.size() < 2 || draws(s.function)) continue;
       for (const int d : s.positions) {
         if (bound[at(d)] >= 0) compared_.insert(bound[at(d)]);
+        unite(bound[at(s.positions.front())], bound[at(d)]);
       }
     }
   }

@@ -8,8 +8,8 @@
 
 namespace placet::testing {
 
-/// How many of the faults that a text matches leave the program equal, and how many do not. Fails the
-/// test where the judges do not agree. Case: {"rescale(norm, by=2, rank=2"}: without its end.
+/// How many of the faults that a text matches leave the program equal, and how many do not. Fails
+/// the test where the judges do not agree. Case: {"rescale(norm, by=2, rank=2"}: without its end.
 std::pair<int, int> equal_and_wrong(const Program& program, const std::string& fault);
 
 }  // namespace placet::testing

@@ -78,8 +78,8 @@ TEST(EmptyTest, WhatIsDoneToNothingDoesNotMatter) {
   }
 }
 
-// A sum over the elements of a row is one over the device's part of it, which begins elsewhere where
-// the row is put together in another order.
+// A sum over the elements of a row is one over the device's part of it, which begins elsewhere
+// where the row is put together in another order.
 TEST(EmptyTest, RowsInAnotherOrderAreOtherRows) {
   Rows rows;
   const Content one = content({{{}}, {{}, {}}}, {{.axis = 1}});

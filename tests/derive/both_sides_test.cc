@@ -43,7 +43,8 @@ TEST(BothSides, InputsComeTogetherForEveryProduct) {
 
 std::int64_t payload(const Job& job, const Chosen& chosen) {
   std::int64_t sum = 0;
-  for (const CommunicationTerm& term : derive(job).communication.at(0).terms) {
+  const Derivation derivation = derive(job);
+  for (const CommunicationTerm& term : derivation.communication.at(0).terms) {
     if (chosen(term)) sum += in_bytes(term.payload) * term.count;
   }
   return sum;

@@ -163,8 +163,8 @@ TEST(UnitWork, AnOperatorMayTakeSeveralKernels) {
   EXPECT_EQ(of(work.backward, 84, 14), 2);
 }
 
-// Products in 8 bits: the casts before experts' products read two bytes more per element (gate and up
-// read the same, which is cast once), and each product has two launches more.
+// Products in 8 bits: the casts before experts' products read two bytes more per element (gate and
+// up read the same, which is cast once), and each product has two launches more.
 TEST(UnitWork, NarrowProductsReadWhatTheyCast) {
   Job job = plain_job(build_model(expert_architecture(4)), {axis("dp", 1, Cut::batch)}, 8, 1);
   job.precision.products = Dtype::fp8;
@@ -300,8 +300,8 @@ TEST(UnitWork, ProductsMayAddToGradients) {
   EXPECT_DOUBLE_EQ(added, 6 * 576);
 }
 
-// p = 64 channels and n = 128 numbers of a head, chunks of q = 128 tokens, a group per head: forward
-// 4pn + qp + 2qn = 73,728 FLOPs per token, backward 10pn + 3qp + 6qn = 204,800.
+// p = 64 channels and n = 128 numbers of a head, chunks of q = 128 tokens, a group per head:
+// forward 4pn + qp + 2qn = 73,728 FLOPs per token, backward 10pn + 3qp + 6qn = 204,800.
 TEST(ScanWork, FollowsFromHeadsStatesAndChunks) {
   const ScanShape shape{.tokens = 128, .heads = 1, .head_size = 64, .state = 128, .chunk = 128};
   EXPECT_DOUBLE_EQ(scan_flops(shape, false), 128 * 73'728.0);

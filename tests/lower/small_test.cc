@@ -23,6 +23,13 @@ TEST(SmallTest, NoPartIsTheFirstTokenAlone) {
   EXPECT_EQ(extent_of(exchanged, "token"), 4);
 }
 
+// A table of learned positions has a row for every token.
+TEST(SmallTest, PositionsAreAsManyAsTokens) {
+  const Program program = lower_small(load({"gpt2", "dp=2:zero1 cp=2:gather+zero1"}));
+  EXPECT_EQ(extent_of(program, "token"), 4);
+  EXPECT_EQ(extent_of(program, "position"), 4);
+}
+
 // Where attention has all tokens, two are enough, and other dims have one entry in each part.
 TEST(SmallTest, OtherDimsAreAsShortAsTheirDivisionsAllow) {
   const Program program = lower_small(load({"llama-3.1-8b", "dp=2:zero1 tp=2:tp"}));
