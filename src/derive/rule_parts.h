@@ -29,6 +29,7 @@ void judge_storage(const Job& job, Findings& findings);
 // --- rules_of_division.cc: of a step
 void judge_tokens(const Job& job, Findings& findings);
 void judge_recurrences(const Job& job, Findings& findings);
+void judge_expert_columns(const Job& job, Findings& findings);
 void judge_positions(const Job& job, Findings& findings);
 void judge_samples(const Job& job, Findings& findings);
 

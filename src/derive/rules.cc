@@ -95,6 +95,7 @@ std::vector<Finding> check_rules(const Job& job) {
   judge_idle_cuts(job, findings);
   judge_tokens(job, findings);
   judge_recurrences(job, findings);
+  judge_expert_columns(job, findings);
   judge_positions(job, findings);
   judge_samples(job, findings);
   judge_blocks(job, findings);

@@ -110,6 +110,22 @@ void judge_recurrences(const Job& job, Findings& findings) {
   }
 }
 
+// Routed tokens reach their experts whole (docs/theory.md §4.5).
+void judge_expert_columns(const Job& job, Findings& findings) {
+  if (job.model.figures.experts == 0) return;
+  for (const AxisPlacement& axis : job.placement.axes) {
+    const IndexSet others = axis.how.tensor_indices & ~bit_of(Index::hidden);
+    const bool both = contains(axis.how.tensor_indices, Index::hidden) && others != 0;
+    if (axis.how.cut != Cut::tensor || axis.degree == 1 || !both) continue;
+    findings.push_back({.rule = "expert-columns",
+                        .where = place_of(axis),
+                        .message = "what devices exchange for experts whose matrices are cut on "
+                                   "both sides is not derived: the figures lack it",
+                        .cure = with_degree(axis, axis.degree) +
+                                " with a tensor cut that leaves the stream's columns whole"});
+  }
+}
+
 // A table of learned positions has a row per token of a sample. Rows that are for padding are not
 // the model's to use.
 void judge_positions(const Job& job, Findings& findings) {

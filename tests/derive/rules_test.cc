@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "model/build.h"
 #include "placement/grammar.h"
 
@@ -521,6 +523,19 @@ TEST(RulesTest, OptionsAndClassesWithoutEffectAreNamed) {
   expect(job("dp=8:batch(R,S,R,R);blocks 8-12:batch(S*,S,S,R)"),
          {"no-effect", Severity::warning, "axis dp, class blocks 8-12",
           "the last block of the model is 11", "a range up to 11"});
+}
+
+TEST(RulesTest, ExpertsCutOnBothSidesAreNotDerived) {
+  const auto found = [](Model model, IndexSet indices) {
+    Job one = job("tp=4:tensor(S,S,S,R)", std::move(model));
+    one.placement.axes[0].how.tensor_indices = indices;
+    const std::vector<Finding> findings = check_rules(one);
+    return std::ranges::count(findings, "expert-columns", &Finding::rule);
+  };
+  const IndexSet columns = bit_of(Index::hidden);
+  EXPECT_EQ(found(expert_model(), columns | bit_of(Index::ffn)), 1);
+  EXPECT_EQ(found(expert_model(), columns), 0);
+  EXPECT_EQ(found(dense_model(), columns | bit_of(Index::ffn)), 0);
 }
 
 TEST(RulesTest, EngineRefusesUnderItsConditions) {
