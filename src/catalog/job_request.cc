@@ -137,11 +137,9 @@ void check_lengths(const std::vector<SampleLength>& lengths, const std::string& 
     if (one.share <= Rational(0) || one.share > Rational(1)) {
       fail("gives " + tokens + " tokens a share of " + to_string(one.share), "above 0 and up to 1");
     }
-    for (std::size_t j = 0; j < i; ++j) {
-      if (lengths[j].tokens == one.tokens) {
-        fail("has " + tokens + " tokens twice", "each length once");
-      }
-    }
+    const auto before = lengths.begin() + static_cast<std::ptrdiff_t>(i);
+    const auto twin = std::ranges::find(lengths.begin(), before, one.tokens, &SampleLength::tokens);
+    if (twin != before) fail("has " + tokens + " tokens twice", "each length once");
     sum += one.share;
   }
   if (sum != Rational(1)) fail("has shares that add up to " + to_string(sum), "a sum of 1");

@@ -103,7 +103,7 @@ class Check {
         regions_(program),
         kernels_(nodes_, regions_, program.axes.back().degree),
         reference_(program, nodes_, kernels_),
-        machine_(program, nodes_, regions_, kernels_, Tracing::on) {}
+        machine_(program, nodes_, regions_, kernels_, {}) {}
 
   Judged run() {
     verdict_.devices = 1;
@@ -363,8 +363,8 @@ namespace {
 bool ends_right(const Program& program, Ground& ground,
                 const std::vector<ReferenceValues::After>& known) {
   ReferenceValues reference(program, ground.nodes, ground.kernels, known);
-  Machine machine(program, ground.nodes, ground.regions, ground.kernels, Tracing::off,
-                  ground.memory);
+  Machine machine(program, ground.nodes, ground.regions, ground.kernels,
+                  {.tracing = Tracing::off, .memory = ground.memory});
   machine.begin(reference);
   for (int step = 0; step < kSteps; ++step) {
     reference.advance();

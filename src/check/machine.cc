@@ -19,19 +19,19 @@ bool sums_over_own(const Content& content) {
 }  // namespace
 
 Machine::Machine(const Program& program, Nodes& nodes, Regions& regions, KernelValues& kernels,
-                 Tracing tracing, std::shared_ptr<Memory> memory)
+                 const Options& options)
     : program_(program),
       nodes_(nodes),
       regions_(regions),
       kernels_(kernels),
-      traces_(tracing == Tracing::on),
-      memory_(memory ? memory : std::make_shared<Memory>()) {
+      traces_(options.tracing == Tracing::on),
+      memory_(options.memory ? options.memory : std::make_shared<Memory>()) {
   for (int c = 0; c < static_cast<int>(program.classes.size()); ++c) {
     const std::vector<Step>& body = program.classes[at(c)].body;
     for_each_written_instruction(program, body, [&](const Instruction& i) {
       const auto [place, fresh] =
           instructions_.try_emplace(&i, static_cast<int>(instructions_.size()));
-      if (fresh && memory) place->second = memory->number_of(i);
+      if (fresh && options.memory) place->second = memory_->number_of(i);
     });
     std::vector<bool> split(at(regions.micro_axis()));
     for (int axis = 0; axis < regions.micro_axis(); ++axis) split[at(axis)] = splits(c, axis);

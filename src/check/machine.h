@@ -57,10 +57,13 @@ class Machine {
   /// What was worked out, by what it was worked out from: machines of programs that differ in their
   /// steps only may have one memory, if they have the same nodes.
   struct Memory;
+  struct Options {
+    Tracing tracing = Tracing::on;
+    std::shared_ptr<Memory> memory;  // none: its own
+  };
 
-  /// Without a memory it has its own.
   Machine(const Program& program, Nodes& nodes, Regions& regions, KernelValues& kernels,
-          Tracing tracing, std::shared_ptr<Memory> memory = nullptr);
+          const Options& options);
 
   /// Puts the initial state in place.
   void begin(const ReferenceValues& reference);

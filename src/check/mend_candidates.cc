@@ -35,6 +35,21 @@ void mend_place(MendChanges& changes, const Instruction& i) {
   mend_order(changes, i);
 }
 
+/// Changes at some of the suspects, the likeliest kind first.
+void mend_one_by_one(MendChanges& changes, const std::vector<Suspect>& suspects,
+                     std::span<const Suspect> some) {
+  for (const Suspect& s : some) {
+    // A group of another size is another factor.
+    if (s.scale) mend_groups(changes, *s.instruction);
+    mend_scale(changes, s);
+  }
+  for (const Suspect& s : some) changes.remove(*s.instruction);
+  for (const Suspect& s : some) mend_variations(changes, *s.instruction);
+  for (const Suspect& s : some) mend_supply(changes, *s.instruction);
+  mend_cleared_sums(changes, suspects);
+  for (const Suspect& s : some) mend_place(changes, *s.instruction);
+}
+
 }  // namespace
 
 std::vector<MendCandidate> mend_candidates(const Program& program, const std::vector<Suspect>& told,
@@ -48,18 +63,8 @@ std::vector<MendCandidate> mend_candidates(const Program& program, const std::ve
     if (s.comes_late) mend_place(changes, *s.instruction);
   }
   mend_missing_sums(changes, suspects, MendSide::behind_writers);
-  for (const std::span<const Suspect> some : {nearest, std::span<const Suspect>(suspects)}) {
-    for (const Suspect& s : some) {
-      // A group of another size is another factor.
-      if (s.scale) mend_groups(changes, *s.instruction);
-      mend_scale(changes, s);
-    }
-    for (const Suspect& s : some) changes.remove(*s.instruction);
-    for (const Suspect& s : some) mend_variations(changes, *s.instruction);
-    for (const Suspect& s : some) mend_supply(changes, *s.instruction);
-    mend_cleared_sums(changes, suspects);
-    for (const Suspect& s : some) mend_place(changes, *s.instruction);
-  }
+  mend_one_by_one(changes, suspects, nearest);
+  mend_one_by_one(changes, suspects, suspects);
   mend_missing_sums(changes, suspects, MendSide::before_readers);
   return changes.take();
 }

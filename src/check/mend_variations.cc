@@ -119,24 +119,31 @@ void mend_waits(MendChanges& changes, const Instruction& i) {
   }
 }
 
-/// Before and behind the nearest steps that use one of its buffers; exchanged with those of its
-/// kind; and records and waits of its queue next to it.
+namespace {
+
+/// Before and behind a step that uses one of its buffers; exchanged with one of its kind; and a
+/// record or wait of its queue next to it.
+void mend_order_with(MendChanges& changes, const Instruction& i, std::size_t k) {
+  const auto& [place, steps] = changes.place_of(i);
+  const Instruction* other = instruction_of((*steps)[k]);
+  if (other == nullptr || k == place.at) return;
+  const bool shared = shares_buffer(i, *other);
+  const bool orders = form_of(other->kind).event && other->stream == i.stream;
+  if (shared) {
+    changes.move(i, k);
+    changes.move(i, k + 1);
+  }
+  if (shared || orders) changes.move(*other, k < place.at ? place.at + 1 : place.at);
+  if (i.kind == other->kind) changes.exchange(i, *other);
+}
+
+}  // namespace
+
 void mend_order(MendChanges& changes, const Instruction& i) {
   const auto& [place, steps] = changes.place_of(i);
   const std::size_t first = place.at < kFarthestMove ? 0 : place.at - kFarthestMove;
   const std::size_t last = std::min(steps->size(), place.at + kFarthestMove + 1);
-  for (std::size_t k = first; k < last; ++k) {
-    const Instruction* other = instruction_of((*steps)[k]);
-    if (other == nullptr || k == place.at) continue;
-    const bool shared = shares_buffer(i, *other);
-    const bool orders = form_of(other->kind).event && other->stream == i.stream;
-    if (shared) {
-      changes.move(i, k);
-      changes.move(i, k + 1);
-    }
-    if (shared || orders) changes.move(*other, k < place.at ? place.at + 1 : place.at);
-    if (i.kind == other->kind) changes.exchange(i, *other);
-  }
+  for (std::size_t k = first; k < last; ++k) mend_order_with(changes, i, k);
 }
 
 }  // namespace placet

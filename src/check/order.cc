@@ -45,7 +45,8 @@ std::vector<bool> on_several_queues(const Program& program, const DeviceClass& o
     }
   });
   std::vector<bool> out;
-  for (const unsigned own_queues : queues) out.push_back((own_queues & (own_queues - 1)) != 0);
+  out.reserve(queues.size());
+  for (const unsigned each : queues) out.push_back((each & (each - 1)) != 0);
   return out;
 }
 
@@ -84,18 +85,27 @@ class Queues {
   Acts acts_of(const std::vector<Step>& body) {
     Acts out;
     for (const Step& step : body) {
-      if (const auto* i = std::get_if<Instruction>(&step.what)) {
-        Act act = act_of(*i);
-        const bool orders = i->kind == InstructionKind::record || i->kind == InstructionKind::wait;
-        if (orders || !act.refs.empty()) out.push_back(std::move(act));
-      } else if (const auto* call = std::get_if<Call>(&step.what)) {
-        if (!acts_of(call->procedure).empty()) out.push_back({.call = call});
-      } else if (const auto* loop = std::get_if<Loop>(&step.what)) {
-        Acts inside = acts_of(loop->body);
-        if (!inside.empty()) out.push_back({.loop = loop, .inside = std::move(inside)});
-      }
+      if (std::optional<Act> act = act_of(step)) out.push_back(std::move(*act));
     }
     return out;
+  }
+
+  /// None: nothing of the step has to do with the order of queues.
+  std::optional<Act> act_of(const Step& step) {
+    if (const auto* call = std::get_if<Call>(&step.what)) {
+      if (!acts_of(call->procedure).empty()) return Act{.call = call};
+      return std::nullopt;
+    }
+    if (const auto* loop = std::get_if<Loop>(&step.what)) {
+      Acts inside = acts_of(loop->body);
+      if (!inside.empty()) return Act{.loop = loop, .inside = std::move(inside)};
+      return std::nullopt;
+    }
+    const auto& i = std::get<Instruction>(step.what);
+    Act act = act_of(i);
+    const bool orders = i.kind == InstructionKind::record || i.kind == InstructionKind::wait;
+    if (orders || !act.refs.empty()) return act;
+    return std::nullopt;
   }
 
   const Acts& acts_of(int procedure) {
@@ -138,16 +148,20 @@ class Queues {
     queue_ = static_cast<std::size_t>(i.stream);
     if (i.kind == InstructionKind::record) {
       events_[i.event] = known_[queue_];
-      return;
+    } else if (i.kind == InstructionKind::wait) {
+      wait_for(i.event);
+    } else {
+      touch(act.refs, ++known_[queue_][queue_]);
     }
-    if (i.kind == InstructionKind::wait) {
-      if (const auto found = events_.find(i.event); found != events_.end()) {
-        learn(known_[queue_], found->second);
-      }
-      return;
-    }
-    const Time now = ++known_[queue_][queue_];
-    for (const auto& [ref, writes] : act.refs) {
+  }
+
+  void wait_for(int event) {
+    const auto found = events_.find(event);
+    if (found != events_.end()) learn(known_[queue_], found->second);
+  }
+
+  void touch(const std::vector<std::pair<const BufferRef*, bool>>& refs, Time now) {
+    for (const auto& [ref, writes] : refs) {
       if (writes) {
         write(*ref, now);
       } else {

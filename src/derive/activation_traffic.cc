@@ -165,11 +165,9 @@ class StreamTraffic {
   /// A partial value where it is needed: whole inside, as the stream is on the stream; its columns
   /// divided where the axis cuts them.
   void leave(int v, bool inside, const Walk& walk) {
-    Transitions& t = walk.columns[at(v)] ? columns_[at(v)] : values_[at(v)];
-    if (walk.columns[at(v)]) {
-      t.scattered |= walk.bit;
-      note(v, &Transitions::back_gathered, walk.bit, t);
-    } else if (inside || !walk.split) {
+    const bool in_columns = walk.columns[at(v)];
+    Transitions& t = in_columns ? columns_[at(v)] : values_[at(v)];
+    if (!in_columns && (inside || !walk.split)) {
       t.reduced |= walk.bit;
     } else {
       t.scattered |= walk.bit;

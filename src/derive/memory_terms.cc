@@ -210,15 +210,16 @@ std::array<std::vector<MemoryTerm>, 3> resting_terms(const Layout& layout,
                                                      const StageContent& content) {
   constexpr std::array<std::string_view, 3> kNames = {"parameters", "optimizer state", "gradients"};
   std::array<std::vector<MemoryTerm>, 3> out;
-  for (std::size_t s = 0; s < out.size(); ++s) {
-    for (std::size_t k = 0; k < content.per_local.size(); ++k) {
-      for (MemoryTerm& term : divided_alike(content.per_local[k], s)) {
-        term.category = static_cast<MemoryCategory>(s);
-        term.what = kNames[s];
-        term.unit = layout.job->model.kinds[at(layout.units[k].kind)].name;
-        out[s].push_back(term);
-      }
+  const auto add_unit = [&](std::size_t s, std::size_t k) {
+    for (MemoryTerm& term : divided_alike(content.per_local[k], s)) {
+      term.category = static_cast<MemoryCategory>(s);
+      term.what = kNames.at(s);
+      term.unit = layout.job->model.kinds[at(layout.units[k].kind)].name;
+      out.at(s).push_back(std::move(term));
     }
+  };
+  for (std::size_t s = 0; s < out.size(); ++s) {
+    for (std::size_t k = 0; k < content.per_local.size(); ++k) add_unit(s, k);
   }
   return out;
 }

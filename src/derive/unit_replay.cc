@@ -144,29 +144,35 @@ UnitReplay::Handle UnitReplay::backward(const UnitFacts& unit, UnitBuffers& buff
     adjoints[out] = incoming != 0 ? incoming : pools_.main().allocate(unit.sizes[out]);
   }
   make_again(unit, buffers);
-  const bool at_once =
-      profile_.gradient_hold == GradientHold::op && unit.memory.gradient_whole == 0;
   for (std::size_t o = unit.kind->operators.size(); o-- > 0;) {
     if (!unit.prepared->operators[o].backward) continue;
     run_backward(unit, o, adjoints, held);
-    const Operator& op = unit.kind->operators[o];
-    const bool second = has_second_summand(unit, o);
-    // Beside a second summand what the operator read is there, but not what it had for itself.
-    const auto stays = [&](int v) {
-      return second && std::ranges::find(op.internals, v) == op.internals.end();
-    };
-    for (int v : unit.plan->done[o]) {
-      if (!stays(v)) release(buffers, v);
-    }
-    if (at_once && op.kind != OpKind::loss) release_all(held);
-    if (second) add_second_summand(unit, o);
-    for (int v : unit.plan->done[o]) release(buffers, v);
+    end_backward(unit, o, buffers, held);
   }
   release_values(buffers);
   release_all(buffers.loss);
   const Handle out = std::exchange(adjoints[at(unit.prepared->input_gradient)], 0);
   release_all(adjoints);
   return out;
+}
+
+/// What goes once an operator's backward has run.
+void UnitReplay::end_backward(const UnitFacts& unit, std::size_t o, UnitBuffers& buffers,
+                              std::vector<Handle>& held) {
+  const Operator& op = unit.kind->operators[o];
+  const bool second = has_second_summand(unit, o);
+  // Beside a second summand what the operator read is there, but not what it had for itself.
+  const auto stays = [&](int v) {
+    return second && std::ranges::find(op.internals, v) == op.internals.end();
+  };
+  for (int v : unit.plan->done[o]) {
+    if (!stays(v)) release(buffers, v);
+  }
+  const bool at_once =
+      profile_.gradient_hold == GradientHold::op && unit.memory.gradient_whole == 0;
+  if (at_once && op.kind != OpKind::loss) release_all(held);
+  if (second) add_second_summand(unit, o);
+  for (int v : unit.plan->done[o]) release(buffers, v);
 }
 
 /// Whether the gradient of a norm's input comes in two, with no other to add them to.

@@ -55,6 +55,8 @@ class UnitReplay {
   void run_again(const UnitFacts& unit, UnitBuffers& buffers);
   void run_again(const UnitFacts& unit, std::size_t o, const std::vector<bool>& stays,
                  UnitBuffers& buffers);
+  void end_backward(const UnitFacts& unit, std::size_t o, UnitBuffers& buffers,
+                    std::vector<Handle>& held);
   bool has_second_summand(const UnitFacts& unit, std::size_t o) const;
   void add_second_summand(const UnitFacts& unit, std::size_t o);
   bool comes_after(const UnitFacts& unit, const Operator& op, int v) const;

@@ -110,6 +110,7 @@ std::string lengths_text(const Judged& judged, const TextStyle& style) {
                              fmt::format("{} samples per step; a device takes {} tokens at once",
                                          grouped(spread.samples), grouped(spread.at_once)));
   std::vector<std::vector<std::string>> rows;
+  rows.reserve(spread.uses.size());
   for (const LengthUse& use : spread.uses) {
     rows.push_back({grouped(use.tokens), to_string(use.share), std::to_string(use.devices),
                     std::to_string(use.samples),

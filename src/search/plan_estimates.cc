@@ -47,15 +47,10 @@ class PipelineEstimates {
     const Recompute recompute = space_.recompute_of(choice);
     Added out{.seconds = steps_.least(pair, recompute, {}),
               .bytes = least_activations(pipeline_, pair, recompute, *in_flight_)};
+    out.sent.reserve(pipeline_.devices.size());
     for (const std::vector<DeviceChunk>& chunks : pipeline_.devices) {
       std::int64_t once = 0;
-      for (const DeviceChunk& chunk : chunks) {
-        for (const KindRun& run : chunk.runs) {
-          const std::int64_t again = recomputed_of(run, recompute);
-          once += (*pair.plain)[at(run.kind)].sent * (run.count - again);
-          if (again > 0) once += (*pair.again)[at(run.kind)].sent * again;
-        }
-      }
+      for (const DeviceChunk& chunk : chunks) once += sent_once(chunk, pair, recompute);
       out.sent.push_back(in_all_rounds(once));
     }
     return out;
@@ -78,6 +73,18 @@ class PipelineEstimates {
   }
 
  private:
+  /// By a chunk for one micro-batch.
+  static std::int64_t sent_once(const DeviceChunk& chunk, const WorkPair& pair,
+                                const Recompute& recompute) {
+    std::int64_t sent = 0;
+    for (const KindRun& run : chunk.runs) {
+      const std::int64_t again = recomputed_of(run, recompute);
+      sent += (*pair.plain)[at(run.kind)].sent * (run.count - again);
+      if (again > 0) sent += (*pair.again)[at(run.kind)].sent * again;
+    }
+    return sent;
+  }
+
   std::int64_t in_all_rounds(std::int64_t bytes) const {
     return static_cast<std::int64_t>(static_cast<double>(bytes) * rounds_);
   }
@@ -93,14 +100,17 @@ class PipelineEstimates {
 
 std::vector<EstimatedStates> states_of(const PlanSpace& space, PlanCosts& costs, Plan plan) {
   std::vector<EstimatedStates> out;
+  const auto add_offloads = [&] {
+    for (const std::int16_t offload : space.offloads()) {
+      plan.offload = offload;
+      out.push_back({plan.order, plan.state, offload, costs.states(plan)});
+    }
+  };
   for (const std::int16_t order : space.orders_of(plan.degrees)) {
     plan.order = order;
     for (const std::int16_t state : space.states_of(plan.degrees)) {
       plan.state = state;
-      for (const std::int16_t offload : space.offloads()) {
-        plan.offload = offload;
-        out.push_back({order, state, offload, costs.states(plan)});
-      }
+      add_offloads();
     }
   }
   return out;
@@ -110,16 +120,19 @@ std::vector<EstimatedStates> states_of(const PlanSpace& space, PlanCosts& costs,
 
 void PlanEstimates::each(const Degrees& mesh, const Visit& visit) const {
   Plan plan{.degrees = mesh};
+  const auto each_micro_batch = [&] {
+    for (const std::int64_t micro : space_.micro_batches_of(mesh)) {
+      plan.micro_batch = micro;
+      each_work(plan, visit);
+    }
+  };
   for (const std::int16_t a : space_.words_of(AxisRole::sequence, plan.degrees[3])) {
     plan.attention = a;
     for (const std::int16_t e : space_.words_of(AxisRole::expert, plan.degrees[4])) {
       plan.expert = e;
       for (const std::int16_t t : space_.words_of(AxisRole::tensor, plan.degrees[5])) {
         plan.tensor = t;
-        for (const std::int64_t micro : space_.micro_batches_of(mesh)) {
-          plan.micro_batch = micro;
-          each_work(plan, visit);
-        }
+        each_micro_batch();
       }
     }
   }
@@ -147,16 +160,18 @@ void PlanEstimates::each_work(Plan plan, const Visit& visit) const {
     for (const EstimatedStates& own : states) {
       of_states.push_back(pipeline.of_states(*own.costs, grows));
     }
-    for (const PlanSpace::Recomputation& recomputation : choice.shape->recomputations) {
-      plan.recompute = recomputation.word;
-      plan.count = recomputation.count;
-      const Added base = pipeline.of_recomputation(*work, recomputation);
+    const auto visit_all = [&](const Added& base) {
       for (std::size_t s = 0; s < states.size(); ++s) {
         plan.order = states[s].order;
         plan.state = states[s].state;
         plan.offload = states[s].offload;
         visit(plan, sum_of(base, of_states[s]));
       }
+    };
+    for (const PlanSpace::Recomputation& recomputation : choice.shape->recomputations) {
+      plan.recompute = recomputation.word;
+      plan.count = recomputation.count;
+      visit_all(pipeline.of_recomputation(*work, recomputation));
     }
   }
 }

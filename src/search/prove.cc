@@ -49,6 +49,24 @@ PlanProof judged(const Program& program, const KnownReference& known) {
           .reason = told ? verdict.findings.front().difference : "a condition does not hold"};
 }
 
+/// Judges all that have a program. They claim to be one training, whose reference is worked out
+/// once.
+void judge_all(std::vector<Attempt>& attempts, const std::function<bool()>& may_begin) {
+  const auto first = std::ranges::find_if(
+      attempts, [](const Attempt& attempt) { return attempt.program.has_value(); });
+  if (first == attempts.end()) return;
+  const auto known = known_reference(*first->program);
+  tbb::parallel_for(std::size_t{0}, attempts.size(), [&](std::size_t i) {
+    Attempt& own = attempts[i];
+    if (!own.program) return;
+    if (may_begin()) {
+      own.proof = judged(*own.program, *known);
+    } else {
+      own.proof.reason = kTooLong;
+    }
+  });
+}
+
 }  // namespace
 
 PlanProof prove(const Job& job) {
@@ -69,21 +87,9 @@ std::vector<PlanProof> prove_all(const PlanSpace& space, const std::vector<Plan>
       attempts[i].proof.reason = kTooLong;
     }
   });
-  const auto first = std::ranges::find_if(
-      attempts, [](const Attempt& attempt) { return attempt.program.has_value(); });
-  if (first != attempts.end()) {
-    const auto known = known_reference(*first->program);
-    tbb::parallel_for(std::size_t{0}, attempts.size(), [&](std::size_t i) {
-      Attempt& own = attempts[i];
-      if (!own.program) return;
-      if (may_begin()) {
-        own.proof = judged(*own.program, *known);
-      } else {
-        own.proof.reason = kTooLong;
-      }
-    });
-  }
+  judge_all(attempts, may_begin);
   std::vector<PlanProof> out;
+  out.reserve(attempts.size());
   for (Attempt& attempt : attempts) out.push_back(std::move(attempt.proof));
   return out;
 }

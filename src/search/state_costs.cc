@@ -96,6 +96,25 @@ double update_seconds(const StateCosts& costs, const std::vector<std::int32_t>& 
   return device + std::max(host, drives);
 }
 
+namespace {
+
+/// The states of one parameter, and its update.
+void add_parameter(const Job& job, const UpdateRates& rates, const Parameter& parameter,
+                   const LocalParameter& own, UnitStateCost& cost) {
+  const StateBytes bytes = state_bytes(job, parameter, own);
+  cost.parameters += bytes.device[0];
+  cost.optimizer += bytes.device[1];
+  cost.gradients += bytes.device[2];
+  if (!own.trainable) return;
+  const double host = in_double(updated_on_host(own));
+  const double elements = static_cast<double>(own.rest[1]);
+  cost.update += elements * (1 - host) * rates.device;
+  cost.on_host += elements * host * rates.host;
+  if (host > 0) cost.on_drives += through_nvme(job, parameter, own) * rates.drives;
+}
+
+}  // namespace
+
 StateCosts state_costs(const PlanSpace& space, const Plan& plan, Workbench& bench) {
   Plan alone = plan;
   alone.micro_batch = 1;
@@ -116,19 +135,7 @@ StateCosts state_costs(const PlanSpace& space, const Plan& plan, Workbench& benc
     }
     for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
       if (kind.parameters[p].tied) continue;
-      const LocalParameter& own = local.parameters[p];
-      const StateBytes bytes = state_bytes(bench.job, kind.parameters[p], own);
-      cost.parameters += bytes.device[0];
-      cost.optimizer += bytes.device[1];
-      cost.gradients += bytes.device[2];
-      if (!own.trainable) continue;
-      const double host = in_double(updated_on_host(own));
-      const double elements = static_cast<double>(own.rest[1]);
-      cost.update += elements * (1 - host) * rates.device;
-      cost.on_host += elements * host * rates.host;
-      if (host > 0) {
-        cost.on_drives += through_nvme(bench.job, kind.parameters[p], own) * rates.drives;
-      }
+      add_parameter(bench.job, rates, kind.parameters[p], local.parameters[p], cost);
     }
   }
   return out;
