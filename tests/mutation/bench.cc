@@ -78,7 +78,7 @@ void Bench::count(const std::string& name, const Judgement& j) {
 std::string Bench::table() const {
   std::string text =
       "                mutants refused   equal  alarms   races  differ   found  broken   named "
-      "located"
+      "located chained"
       "  loss 1  loss 2 replica   types\n";
   for (const auto& [name, tally] : by_op_) text += row(name, tally);
   text += "\n";
