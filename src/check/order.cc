@@ -128,21 +128,23 @@ class Queues {
 
   void run(const Acts& acts, const Arguments& a) {
     for (const Act& act : acts) {
-      if (act.instruction != nullptr) {
-        const std::int64_t only = act.instruction->step;
-        if (only == 0 || only == step_) run(act, a);
-      } else if (act.call != nullptr) {
-        run(*procedures_[at(act.call->procedure)],
-            {.unit = value_of(act.call->unit, a),
-             .micro_batch = value_of(act.call->micro_batch, a)});
-      } else {
+      if (act.call != nullptr) {
+        run(*procedures_[at(act.call->procedure)], arguments_of(*act.call, a));
+      } else if (act.loop != nullptr) {
         for_each_round(*act.loop, a, [&](const Arguments& inner) { run(act.inside, inner); });
+      } else {
+        run(act, a);
       }
     }
   }
 
+  static Arguments arguments_of(const Call& call, const Arguments& a) {
+    return {.unit = value_of(call.unit, a), .micro_batch = value_of(call.micro_batch, a)};
+  }
+
   void run(const Act& act, const Arguments& a) {
     const Instruction& i = *act.instruction;
+    if (i.step != 0 && i.step != step_) return;
     instruction_ = &i;
     arguments_ = a;
     queue_ = static_cast<std::size_t>(i.stream);

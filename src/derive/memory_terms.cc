@@ -215,7 +215,7 @@ std::array<std::vector<MemoryTerm>, 3> resting_terms(const Layout& layout,
       term.category = static_cast<MemoryCategory>(s);
       term.what = kNames.at(s);
       term.unit = layout.job->model.kinds[at(layout.units[k].kind)].name;
-      out.at(s).push_back(std::move(term));
+      out.at(s).push_back(term);
     }
   };
   for (std::size_t s = 0; s < out.size(); ++s) {

@@ -29,6 +29,12 @@ struct EstimatedStates {
   std::shared_ptr<const StateCosts> costs;
 };
 
+/// What states add to a pipeline's plans.
+struct StatesAdded {
+  const EstimatedStates* states = nullptr;
+  Added added;
+};
+
 /// The pipelines of one work and mesh.
 class PipelineEstimates {
  public:
@@ -69,6 +75,13 @@ class PipelineEstimates {
       }
       out.sent.push_back(in_all_rounds(each) + once);
     }
+    return out;
+  }
+
+  std::vector<StatesAdded> of_all(const std::vector<EstimatedStates>& states, bool grows) const {
+    std::vector<StatesAdded> out;
+    out.reserve(states.size());
+    for (const EstimatedStates& own : states) out.push_back({&own, of_states(*own.costs, grows)});
     return out;
   }
 
@@ -116,24 +129,35 @@ std::vector<EstimatedStates> states_of(const PlanSpace& space, PlanCosts& costs,
   return out;
 }
 
+void visit_all(Plan plan, const Added& base, const std::vector<StatesAdded>& added,
+               const PlanEstimates::Visit& visit) {
+  for (const StatesAdded& one : added) {
+    plan.order = one.states->order;
+    plan.state = one.states->state;
+    plan.offload = one.states->offload;
+    visit(plan, sum_of(base, one.added));
+  }
+}
+
 }  // namespace
 
 void PlanEstimates::each(const Degrees& mesh, const Visit& visit) const {
   Plan plan{.degrees = mesh};
-  const auto each_micro_batch = [&] {
-    for (const std::int64_t micro : space_.micro_batches_of(mesh)) {
-      plan.micro_batch = micro;
-      each_work(plan, visit);
-    }
-  };
   for (const std::int16_t a : space_.words_of(AxisRole::sequence, plan.degrees[3])) {
     plan.attention = a;
     for (const std::int16_t e : space_.words_of(AxisRole::expert, plan.degrees[4])) {
       plan.expert = e;
-      for (const std::int16_t t : space_.words_of(AxisRole::tensor, plan.degrees[5])) {
-        plan.tensor = t;
-        each_micro_batch();
-      }
+      each_tensor_cut(plan, visit);
+    }
+  }
+}
+
+void PlanEstimates::each_tensor_cut(Plan plan, const Visit& visit) const {
+  for (const std::int16_t t : space_.words_of(AxisRole::tensor, plan.degrees[5])) {
+    plan.tensor = t;
+    for (const std::int64_t micro : space_.micro_batches_of(plan.degrees)) {
+      plan.micro_batch = micro;
+      each_work(plan, visit);
     }
   }
 }
@@ -155,23 +179,11 @@ void PlanEstimates::each_work(Plan plan, const Visit& visit) const {
     plan.schedule = choice.schedule;
     plan.split = choice.split;
     PipelineEstimates pipeline(space_, costs_, *choice.shape, m);
-    std::vector<Added> of_states;
-    of_states.reserve(states.size());
-    for (const EstimatedStates& own : states) {
-      of_states.push_back(pipeline.of_states(*own.costs, grows));
-    }
-    const auto visit_all = [&](const Added& base) {
-      for (std::size_t s = 0; s < states.size(); ++s) {
-        plan.order = states[s].order;
-        plan.state = states[s].state;
-        plan.offload = states[s].offload;
-        visit(plan, sum_of(base, of_states[s]));
-      }
-    };
+    const std::vector<StatesAdded> added = pipeline.of_all(states, grows);
     for (const PlanSpace::Recomputation& recomputation : choice.shape->recomputations) {
       plan.recompute = recomputation.word;
       plan.count = recomputation.count;
-      visit_all(pipeline.of_recomputation(*work, recomputation));
+      visit_all(plan, pipeline.of_recomputation(*work, recomputation), added, visit);
     }
   }
 }

@@ -31,6 +31,7 @@ class PlanEstimates {
   void each(const Degrees& mesh, const Visit& visit) const;
 
  private:
+  void each_tensor_cut(Plan plan, const Visit& visit) const;
   void each_work(Plan plan, const Visit& visit) const;
 
   const PlanSpace& space_;
