@@ -127,22 +127,22 @@ class Queues {
   }
 
   void run(const Acts& acts, const Arguments& a) {
-    for (const Act& act : acts) {
-      if (act.call != nullptr) {
-        run(*procedures_[at(act.call->procedure)], arguments_of(*act.call, a));
-      } else if (act.loop != nullptr) {
-        for_each_round(*act.loop, a, [&](const Arguments& inner) { run(act.inside, inner); });
-      } else {
-        run(act, a);
-      }
+    for (const Act& act : acts) run(act, a);
+  }
+
+  void run(const Act& act, const Arguments& a) {
+    if (act.instruction != nullptr) return run_one(act, a);
+    if (act.call != nullptr) {
+      return run(*procedures_[at(act.call->procedure)], arguments_of(*act.call, a));
     }
+    for_each_round(*act.loop, a, [&](const Arguments& inner) { run(act.inside, inner); });
   }
 
   static Arguments arguments_of(const Call& call, const Arguments& a) {
     return {.unit = value_of(call.unit, a), .micro_batch = value_of(call.micro_batch, a)};
   }
 
-  void run(const Act& act, const Arguments& a) {
+  void run_one(const Act& act, const Arguments& a) {
     const Instruction& i = *act.instruction;
     if (i.step != 0 && i.step != step_) return;
     instruction_ = &i;
