@@ -73,8 +73,7 @@ struct Verdict {
 Verdict check(const Program& program);
 
 /// Whether the verdict on a well-formed program is good. By the same rules and on the same
-/// instructions, but nothing is kept from which findings are told, and the first one ends it: half
-/// the time of `check`.
+/// instructions, but nothing is kept from which findings are told, and the first one ends it.
 bool is_right(const Program& program);
 
 /// The reference of a program worked out once, for other programs that claim to be the same. Asked

@@ -46,7 +46,7 @@ class FreeBlocks {
   }
 
  private:
-  static constexpr std::size_t kBins = 192;
+  static constexpr std::size_t kBins = 192;  // four to a power of two, of 2^9 to 2^57 bytes
   static std::size_t bin_of(std::int64_t size);
   /// Whether bin `b` has blocks.
   void note(std::size_t b);

@@ -118,14 +118,7 @@ IndexSet indices_in(const std::vector<Dim>& dims) {
 }
 
 UnitTraffic::UnitTraffic(const Layout& of, int unit, bool recomputed)
-    : layout(of),
-      job(*of.job),
-      local(of.units[at(unit)]),
-      kind(job.model.kinds[at(local.kind)]),
-      prepared(of.prepared->kinds[at(local.kind)]),
-      plan(recomputed ? prepared.recomputed : prepared.plain),
-      number_(unit),
-      recomputed_(recomputed) {
+    : UnitView(of, unit, recomputed), number_(unit), recomputed_(recomputed) {
   last_needed_ = kind.operators.size();
   if (!job.profile.recompute_stops_early || !plan.whole_unit) return;
   while (last_needed_ > 0 && !keeps_something(kind.operators[last_needed_ - 1])) --last_needed_;

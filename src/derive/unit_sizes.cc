@@ -113,14 +113,6 @@ void copy_shared_heads(const UnitView& unit, std::vector<std::int64_t>& sizes) {
 
 }  // namespace
 
-UnitView::UnitView(const Layout& of, int number, bool recomputed)
-    : layout(of),
-      job(*of.job),
-      local(of.units[at(number)]),
-      kind(job.model.kinds[at(local.kind)]),
-      prepared(of.prepared->kinds[at(local.kind)]),
-      plan(recomputed ? prepared.recomputed : prepared.plain) {}
-
 std::int64_t bytes_of_value(const UnitView& unit, std::size_t v, std::int64_t elements) {
   if (elements > kMostElements) throw_overflow("bytes of an activation", "product");
   return (elements * type_bits(unit, unit.kind.values[v].type) + 7) / 8;

@@ -6,23 +6,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "derive/layout.h"
+#include "derive/unit_view.h"
 #include "derive/whole_operands.h"
 #include "units/at.h"
 
 namespace placet {
-
-/// A local unit with all that is known of it, recomputed or not.
-struct UnitView {
-  UnitView(const Layout& of, int number, bool recomputed);
-
-  const Layout& layout;
-  const Job& job;
-  const LocalUnit& local;
-  const UnitKind& kind;
-  const PreparedKind& prepared;
-  const SavedPlan& plan;
-};
 
 /// Bytes of `elements` of value v. Throws InputError past 2^50 elements.
 std::int64_t bytes_of_value(const UnitView& unit, std::size_t v, std::int64_t elements);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "derive/communication.h"
+#include "derive/unit_view.h"
 
 namespace placet {
 
@@ -19,16 +20,9 @@ struct RoutedAxes {
   AxisMask parted = 0;     // of these: because it has a part of the experts, or of the tokens
 };
 
-class UnitTraffic {
+class UnitTraffic : public UnitView {
  public:
   UnitTraffic(const Layout& of, int unit, bool recomputed);
-
-  const Layout& layout;
-  const Job& job;
-  const LocalUnit& local;
-  const UnitKind& kind;
-  const PreparedKind& prepared;
-  const SavedPlan& plan;
 
   struct Message {
     std::string_view what;
