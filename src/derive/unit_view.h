@@ -1,4 +1,4 @@
-// One unit on a device, as the rules of memory, communication and time look at it. Inside of derive.
+// One unit on a device, as the rules of memory, communication and time see it. Inside of derive.
 #pragma once
 
 #include "derive/layout.h"
