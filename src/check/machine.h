@@ -229,6 +229,8 @@ class Machine {
   std::optional<std::int64_t> extent_of(const Instruction& i, int dim) const;
   KernelCall call_of(const Instruction& i, const Arguments& a) const;
   static std::optional<std::int64_t> common_micro_batch(const std::vector<Numbered>& values);
+  std::optional<Splits> part_of(const Instruction& i, const std::vector<Numbered>& inputs,
+                                int dim) const;
   bool settle_positions(int c, const Instruction& i, const std::vector<Numbered>& inputs,
                         KernelCall& call) const;
   std::vector<Numbered> outputs_of(const KernelCall& call, const std::vector<Numbered>& inputs);

@@ -70,6 +70,26 @@ KernelCall Machine::call_of(const Instruction& i, const Arguments& a) const {
   return call;
 }
 
+/// The part of a kernel's dim that a call works on: that of the input that has the dim; else that
+/// of an output, as the call makes as many entries as its buffer takes. None: no tensor has it.
+std::optional<Splits> Machine::part_of(const Instruction& i, const std::vector<Numbered>& inputs,
+                                       int dim) const {
+  const Kernel& kernel = program_.kernels[at(i.kernel)];
+  for (std::size_t t = 0; t < inputs.size() + i.outputs.size(); ++t) {
+    const std::vector<int>& dims = kernel.tensors[t].dims;
+    const auto k = static_cast<std::size_t>(std::ranges::find(dims, dim) - dims.begin());
+    if (k == dims.size()) continue;
+    if (t < inputs.size()) {
+      const std::vector<Tensor>& held = inputs[t].content->pieces;
+      if (held.size() == 1 && k < held[0].cuts.size()) return held[0].cuts[k];
+    } else if (const PieceType& made = piece_of(i, t); k < made.dims.size()) {
+      const auto& [logical, by, shift] = made.dims[k];
+      return regions_.cuts_of(program_.dims[at(logical)].extent, by, shift);
+    }
+  }
+  return std::nullopt;
+}
+
 /// What a kernel takes from a position is where its part begins. Where the code believes in another
 /// part that begins at the same place on all devices of the class, it is right. True: it believes
 /// in another part, rightly or not, so that what comes out is the class's own.
@@ -79,17 +99,11 @@ bool Machine::settle_positions(int c, const Instruction& i, const std::vector<Nu
   for (const int d : positions_of(*call.kernel)) {
     std::optional<Splits>& said = call.positions[at(d)];
     const Splits where = said.value_or(Splits{});
-    for (std::size_t t = 0; t < inputs.size(); ++t) {
-      const std::vector<int>& dims = call.kernel->tensors[t].dims;
-      const auto k = static_cast<std::size_t>(std::ranges::find(dims, d) - dims.begin());
-      const std::vector<Tensor>& pieces = inputs[t].content->pieces;
-      if (k == dims.size() || pieces.size() != 1 || k >= pieces[0].cuts.size()) continue;
-      const Splits& cuts = pieces[0].cuts[k];
-      if (cuts == where) continue;
-      own = true;
-      const std::int64_t extent = extent_of(i, d).value_or(0);
-      if (begin_alike(program_, program_.classes[at(c)], extent, cuts, where)) said = cuts;
-    }
+    const std::optional<Splits> part = part_of(i, inputs, d);
+    if (!part || *part == where) continue;
+    own = true;
+    const std::int64_t extent = extent_of(i, d).value_or(0);
+    if (begin_alike(program_, program_.classes[at(c)], extent, *part, where)) said = *part;
   }
   return own;
 }

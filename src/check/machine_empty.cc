@@ -2,6 +2,7 @@
 // hold there, and its share of a sum over nothing is zero.
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 #include "check/empty.h"
 #include "check/machine.h"
@@ -22,6 +23,21 @@ void drop_shares(Content& content, Which which) {
     }
     tensor.items = std::move(left);
   }
+}
+
+/// The axes of a row's divisions that cuts have closed and are else the same; none: they are not.
+/// Case: of [a b] the cuts [closed a, b]: a.
+std::optional<AxisList> closed_axes(const Splits& flat, const Splits& cuts) {
+  AxisList closed;
+  for (std::size_t k = 0; k < flat.size(); ++k) {
+    if (k < cuts.size() && cuts[k] == flat[k]) continue;
+    const bool fits = k >= cuts.size() || (!cuts[k].open && cuts[k].axis == flat[k].axis &&
+                                           cuts[k].joint == flat[k].joint);
+    if (!fits) return std::nullopt;
+    closed.push_back(flat[k].axis);
+  }
+  if (cuts.size() > flat.size()) return std::nullopt;
+  return closed;
 }
 
 bool has_share(const Tensor& tensor, NodeId node, const Share& like) {
@@ -86,13 +102,19 @@ void Machine::level_empty(const std::vector<int>& members, std::size_t piece,
 }
 
 /// Whether the share is a sum over a part of a row, divided by the axis, that is empty on all
-/// devices of a class.
+/// devices of a class: over the parts of all devices along the axes over which it is summed.
 bool Machine::is_over_nothing(int c, int axis, const Share& share) const {
   return std::ranges::any_of(share.open, [&](const OpenSum& o) {
     if (o.dim >= 0 || !is_divided(o.cuts, axis)) return false;
     const Rows::Row& row = kernels_.rows().at(o.dim);
-    return row.shape.flat == o.cuts &&
-           has_no_entries(program_, program_.classes[at(c)], row.shape, row.piece);
+    const std::optional<AxisList> summed = closed_axes(row.shape.flat, o.cuts);
+    if (!summed) return false;
+    DeviceClass devices;
+    devices.box = program_.classes[at(c)].box;
+    for (const int a : *summed) {
+      if (at(a) < devices.box.size()) devices.box[at(a)].clear();
+    }
+    return has_no_entries(program_, devices, row.shape, row.piece);
   });
 }
 

@@ -78,6 +78,34 @@ TEST(EmptyTest, WhatIsDoneToNothingDoesNotMatter) {
   }
 }
 
+// The weight of a norm has 2 entries, of which four devices over dp and cp have 1, 0, 1 and 0. On
+// those of cp 1 the sum of its squares is over nothing, whichever buffer is taken for it: also
+// once the devices along dp have been added up. Of the larger tensors it is not.
+TEST(EmptyTest, ASumOverNothingIsNothingOnManyDevices) {
+  const Program program = lower_small(load({"qwen2.5-7b", "dp=2:zero1 cp=2:heads+zero1"}));
+  for (const std::string rank : {"1", "3"}) {
+    const auto [equal, wrong] =
+        equal_and_wrong(program, "reuse_buffer(reduce_scatter, of=*, rank=" + rank);
+    EXPECT_GE(equal, 1) << rank;
+    EXPECT_GE(wrong, 1) << rank;
+  }
+}
+
+// Rows of the vocabulary are halved over tp. Devices of tp 0, that is ranks 0 and 2, have the first
+// half, so that leaving the position out changes nothing there: neither where the table is read nor
+// where its gradient is made, whose length is its buffer's. On those of tp 1 it does.
+TEST(PositionTest, ThePartThatBeginsTheDimNeedsNone) {
+  const Program program = lower_small(load({"mixtral-8x7b", "ep=2:ep+zero1 tp=2:tp"}));
+  for (const std::string tensor : {"w.embedding*", "d.embedding*"}) {
+    for (const auto& [rank, is_equal] : {std::pair{"0", true}, {"1", false}, {"2", true}}) {
+      const auto [equal, wrong] =
+          equal_and_wrong(program, "drop_position(compute, tensor=" + tensor + ", rank=" + rank);
+      EXPECT_EQ(equal, is_equal ? 1 : 0) << tensor << rank;
+      EXPECT_EQ(wrong, is_equal ? 0 : 1) << tensor << rank;
+    }
+  }
+}
+
 // A sum over the elements of a row is one over the device's part of it, which begins elsewhere
 // where the row is put together in another order.
 TEST(EmptyTest, RowsInAnotherOrderAreOtherRows) {
