@@ -64,7 +64,7 @@ class Comparison {
   }
 
   bool holds(int c, const Initial& buffer) {
-    const Content typed = machine_.typed(buffer.buffer, {});
+    const Content& typed = machine_.type_of(buffer.buffer.family);
     for (std::size_t p = 0; p < buffer.pieces.size(); ++p) {
       if (!holds(c, buffer, p, typed)) return false;
     }
@@ -96,6 +96,25 @@ class Comparison {
   const ReferenceValues& reference_;
 };
 
+/// What every verdict on a program says, before anything is found.
+Verdict verdict_on(const Program& program) {
+  Verdict verdict;
+  verdict.devices = 1;
+  for (std::size_t a = 0; a + 1 < program.axes.size(); ++a) {
+    verdict.devices *= program.axes[a].degree;
+  }
+  verdict.reference = program.reference.choices;
+  verdict.holds.fill(true);
+  return verdict;
+}
+
+void add_labels(const Machine& machine, Verdict& verdict) {
+  for (const Breach& label : machine.labels()) {
+    verdict.labels.push_back(machine.describe(label.origin) + ": " + label.what);
+  }
+}
+
+/// The judgement of a program with all that findings are told from.
 class Check {
  public:
   explicit Check(const Program& program)
@@ -103,23 +122,16 @@ class Check {
         regions_(program),
         kernels_(nodes_, regions_, program.axes.back().degree),
         reference_(program, nodes_, kernels_),
-        machine_(program, nodes_, regions_, kernels_, {}) {}
+        machine_(program, nodes_, regions_, kernels_, {}),
+        verdict_(verdict_on(program)) {}
 
   Judged run() {
-    verdict_.devices = 1;
-    for (std::size_t a = 0; a + 1 < program_.axes.size(); ++a) {
-      verdict_.devices *= program_.axes[a].degree;
-    }
-    verdict_.reference = program_.reference.choices;
-    verdict_.holds.fill(true);
     run_steps();
     report_breaches(machine_.breaches());
     report_breaches(find_races(program_));
     report_breaches(find_misfits(program_));
     take_findings();
-    for (const Breach& label : machine_.labels()) {
-      verdict_.labels.push_back(machine_.describe(label.origin) + ": " + label.what);
-    }
+    add_labels(machine_, verdict_);
     verdict_.equivalent = verdict_.findings.empty();
     return {.verdict = std::move(verdict_), .suspects = std::move(suspects_)};
   }
@@ -148,7 +160,7 @@ class Check {
   }
 
   void compare(int c, const Initial& initial) {
-    const Content typed = machine_.typed(initial.buffer, {});
+    const Content& typed = machine_.type_of(initial.buffer.family);
     for (std::size_t p = 0; p < initial.pieces.size(); ++p) {
       if (comparison().holds(c, initial, p, typed)) continue;
       const Content* content = machine_.content_of(c, initial.buffer);
@@ -341,33 +353,31 @@ std::string_view name_of(Condition condition) {
   fail_internally("every condition has a name");
 }
 
-Judged judge(const Program& program) { return Check(program).run(); }
+Judged judge_in_full(const Program& program) { return Check(program).run(); }
 
-/// Nodes, and what makes values of them.
+/// Nodes, what makes values of them, and the reference as far as it was worked out.
 struct Ground {
-  Ground(const Program& program, Nodes known)
-      : nodes(std::move(known)),
+  Ground(const Program& program, Nodes begun)
+      : nodes(std::move(begun)),
         regions(program),
         kernels(nodes, regions, program.axes.back().degree) {}
 
   Nodes nodes;
   Regions regions;
   KernelValues kernels;
-  std::shared_ptr<Machine::Memory> memory = std::make_shared<Machine::Memory>();
+  std::vector<ReferenceValues::After> known;  // by step
 };
 
 namespace {
 
-/// Whether both steps end as the reference does, without what is told of it. The nodes of the
-/// ground are those of the known steps, and perhaps others.
-bool ends_right(const Program& program, Ground& ground,
-                const std::vector<ReferenceValues::After>& known) {
-  ReferenceValues reference(program, ground.nodes, ground.kernels, known);
-  Machine machine(program, ground.nodes, ground.regions, ground.kernels,
-                  {.tracing = Tracing::off, .memory = ground.memory});
+/// Whether both steps of a machine end as the reference does. The nodes of the ground are those of
+/// the known steps, and perhaps others.
+bool ends_right(const Program& program, Ground& ground, Machine& machine) {
+  ReferenceValues reference(program, ground.nodes, ground.kernels, ground.known);
   machine.begin(reference);
-  for (int step = 0; step < kSteps; ++step) {
+  for (std::size_t step = 0; step < kSteps; ++step) {
     reference.advance();
+    if (ground.known.size() == step) ground.known.push_back(reference.after());
     machine.run_step(reference);
     if (!machine.breaches().empty()) return false;
     if (!Comparison(program, ground.nodes, machine, reference).holds_all()) return false;
@@ -375,21 +385,20 @@ bool ends_right(const Program& program, Ground& ground,
   return true;
 }
 
-bool ends_right(const Program& program, const Nodes& nodes,
-                const std::vector<ReferenceValues::After>& known) {
-  Ground ground(program, nodes);
-  ground.memory = nullptr;
-  return ends_right(program, ground, known);
-}
-
 bool is_in_order(const Program& program) {
   return find_races(program).empty() && find_misfits(program).empty();
+}
+
+bool is_good(const Program& program, Ground& ground, const Machine::Options& options) {
+  Machine machine(program, ground.nodes, ground.regions, ground.kernels, options);
+  return ends_right(program, ground, machine) && is_in_order(program);
 }
 
 }  // namespace
 
 bool is_right(const Program& program) {
-  return is_in_order(program) && ends_right(program, Nodes{}, {});
+  Ground ground(program, {});
+  return is_good(program, ground, {.tracing = Tracing::off, .memory = nullptr});
 }
 
 std::shared_ptr<const KnownReference> known_reference(const Program& program) {
@@ -398,24 +407,43 @@ std::shared_ptr<const KnownReference> known_reference(const Program& program) {
 
 bool is_right(const Program& program, const KnownReference& known) {
   if (!known.is_of(program)) return is_right(program);
-  return is_in_order(program) && ends_right(program, known.nodes(), known.after());
+  Ground ground(program, known.nodes());
+  ground.known = known.after();
+  return is_good(program, ground, {.tracing = Tracing::off, .memory = nullptr});
 }
 
 struct Judge::Known {
-  explicit Known(const Program& program)
-      : reference(known_reference(program)), ground(program, reference->nodes()) {}
+  explicit Known(const Program& judged) : program(judged), ground(judged, {}) {}
 
-  std::shared_ptr<const KnownReference> reference;
+  const Program& program;
   Ground ground;
+  std::shared_ptr<Machine::Memory> memory;
 };
 
 Judge::Judge(const Program& program) : known_(std::make_unique<Known>(program)) {}
 Judge::~Judge() = default;
 
-bool Judge::is_right(const Program& program) {
-  return ends_right(program, known_->ground, known_->reference->after()) && is_in_order(program);
+std::optional<Verdict> Judge::good_verdict() {
+  const Program& program = known_->program;
+  Ground& ground = known_->ground;
+  Machine machine(program, ground.nodes, ground.regions, ground.kernels,
+                  {.tracing = Tracing::labels, .memory = nullptr});
+  if (!ends_right(program, ground, machine) || !is_in_order(program)) return std::nullopt;
+  Verdict verdict = verdict_on(program);
+  verdict.equivalent = true;
+  verdict.steps = kSteps;
+  add_labels(machine, verdict);
+  return verdict;
 }
 
-Verdict check(const Program& program) { return judge(program).verdict; }
+bool Judge::is_right(const Program& program) {
+  if (!known_->memory) known_->memory = std::make_shared<Machine::Memory>();
+  return is_good(program, known_->ground, {.tracing = Tracing::off, .memory = known_->memory});
+}
+
+Verdict check(const Program& program) {
+  std::optional<Verdict> good = Judge(program).good_verdict();
+  return good ? *std::move(good) : judge_in_full(program).verdict;
+}
 
 }  // namespace placet

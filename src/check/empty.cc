@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "check/tally.h"
 #include "units/at.h"
 
 namespace placet {
@@ -33,10 +34,15 @@ std::optional<Division> division_of(const Splits& cuts) {
 class Entries {
  public:
   Entries(const Program& program, const DeviceClass& device_class, const Content& shape)
-      : program_(program), class_(device_class), shape_(shape) {}
+      : program_(program), class_(device_class), shape_(shape), flat_(division_of(shape.flat)) {
+    for (const Tensor& t : shape.pieces) {
+      std::vector<std::optional<Division>>& cuts = cuts_.emplace_back(t.cuts.size());
+      std::ranges::transform(t.cuts, cuts.begin(), division_of);
+    }
+  }
 
   bool none(std::size_t piece) const {
-    if (!is_known()) return false;
+    if (!is_known() || !has_none(first_of(program_, class_), piece)) return false;
     const std::vector<ProgramCoordinates> devices = all_devices();
     return !devices.empty() && std::ranges::all_of(devices, [&](const ProgramCoordinates& device) {
       return has_none(device, piece);
@@ -48,22 +54,26 @@ class Entries {
     if (!is_known()) return false;
     const std::vector<ProgramCoordinates> devices = all_devices();
     const std::vector<Splits>& cuts = shape_.pieces[0].cuts;
+    const auto begin = [&](std::size_t d, const ProgramCoordinates& device) {
+      return part(extent, cuts[d], *cuts_[0][d], device).begin;
+    };
     return !devices.empty() && std::ranges::all_of(devices, [&](const ProgramCoordinates& device) {
-      return part(extent, cuts[0], device).begin == part(extent, cuts[1], device).begin;
+      return begin(0, device) == begin(1, device);
     });
   }
 
  private:
   /// Whether all cuts are divisions, and of rows all entries are stored.
   bool is_known() const {
-    const auto is_division = [](const Splits& cuts) { return division_of(cuts).has_value(); };
-    if (!is_division(shape_.flat)) return false;
-    return std::ranges::all_of(shape_.pieces, [&](const Tensor& t) {
-      const bool stored = shape_.flat.empty() || std::ranges::all_of(t.dims, [&](int d) {
-                            return program_.dims[at(d)].chosen == 0;
-                          });
-      return stored && std::ranges::all_of(t.cuts, is_division);
-    });
+    const auto is_division = [](const auto& one) { return one.has_value(); };
+    const auto are_divisions = [&](const auto& cuts) {
+      return std::ranges::all_of(cuts, is_division);
+    };
+    const auto is_stored = [&](const Tensor& t) {
+      return std::ranges::all_of(t.dims, [&](int d) { return program_.dims[at(d)].chosen == 0; });
+    };
+    return flat_ && std::ranges::all_of(cuts_, are_divisions) &&
+           (flat_->empty() || std::ranges::all_of(shape_.pieces, is_stored));
   }
 
   std::vector<bool> dividing() const {
@@ -108,38 +118,44 @@ class Entries {
     return out;
   }
 
-  Part part(std::int64_t length, const Splits& cuts, ProgramCoordinates device) const {
+  Part part(std::int64_t length, const Splits& cuts, const Division& division,
+            ProgramCoordinates device) const {
     for (const Split& split : cuts) {
       const std::int64_t degree = program_.axes[at(split.axis)].degree;
       std::int64_t& c = device[at(split.axis)];
       c = ((c + split.shift) % degree + degree) % degree;
     }
-    return part_of(length, *division_of(cuts), program_.axes, device);
+    return part_of(length, division, program_.axes, device);
   }
 
-  std::int64_t entries(const Tensor& t, const ProgramCoordinates& device) const {
+  std::int64_t entries(std::size_t piece, const ProgramCoordinates& device) const {
+    const Tensor& t = shape_.pieces[piece];
     std::int64_t product = 1;
     for (std::size_t d = 0; d < t.dims.size(); ++d) {
-      product *= part(program_.dims[at(t.dims[d])].extent, t.cuts[d], device).size;
+      product *=
+          part(program_.dims[at(t.dims[d])].extent, t.cuts[d], *cuts_[piece][d], device).size;
     }
     return product;
   }
 
   bool has_none(const ProgramCoordinates& device, std::size_t piece) const {
+    if (flat_->empty()) return entries(piece, device) == 0;
     std::int64_t before = 0;
     std::int64_t row = 0;
     for (std::size_t p = 0; p < shape_.pieces.size(); ++p) {
       if (p == piece) before = row;
-      row += entries(shape_.pieces[p], device);
+      row += entries(p, device);
     }
-    const std::int64_t mine = entries(shape_.pieces[piece], device);
-    const Part own = part(row, shape_.flat, device);
+    const std::int64_t mine = entries(piece, device);
+    const Part own = part(row, shape_.flat, *flat_, device);
     return std::min(own.begin + own.size, before + mine) <= std::max(own.begin, before);
   }
 
   const Program& program_;
   const DeviceClass& class_;
   const Content& shape_;
+  std::optional<Division> flat_;                            // of the row
+  std::vector<std::vector<std::optional<Division>>> cuts_;  // by piece and dim
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "check/fit.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "check/tally.h"
@@ -186,13 +187,37 @@ class Fit {
   std::vector<Fitting> fitting_;
 };
 
+/// Axes that divide some buffer.
+std::vector<bool> dividing_axes(const Program& program) {
+  std::vector<bool> found(program.axes.size(), false);
+  for (const Family& family : program.families) {
+    const std::vector<bool> divides = dividing_axes(program, family.type);
+    for (std::size_t a = 0; a < found.size(); ++a) found[a] = found[a] || divides[a];
+  }
+  return found;
+}
+
+/// Where a class stands along some axes.
+std::vector<std::vector<std::int64_t>> standing_of(const DeviceClass& device_class,
+                                                   const std::vector<bool>& axes) {
+  std::vector<std::vector<std::int64_t>> box = device_class.box;
+  for (std::size_t a = 0; a < box.size(); ++a) {
+    if (!axes[a]) box[a].clear();
+  }
+  return box;
+}
+
 }  // namespace
 
 std::vector<Breach> find_misfits(const Program& program) {
   std::vector<Breach> misfits;
+  const std::vector<bool> dividing = dividing_axes(program);
+  // Classes that stand alike along these have the same parts of every type.
+  std::map<std::vector<std::vector<std::int64_t>>, Fit> fits;
   for (int c = 0; c < static_cast<int>(program.classes.size()); ++c) {
     const DeviceClass& device_class = program.classes[at(c)];
-    Fit fit(program, device_class);
+    Fit& fit =
+        fits.try_emplace(standing_of(device_class, dividing), program, device_class).first->second;
     for_each_written_instruction(program, device_class.body, [&](const Instruction& i) {
       if (fit.holds(i)) return;
       misfits.push_back({.what = "its buffers do not fit each other",

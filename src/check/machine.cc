@@ -25,6 +25,8 @@ Machine::Machine(const Program& program, Nodes& nodes, Regions& regions, KernelV
       regions_(regions),
       kernels_(kernels),
       traces_(options.tracing == Tracing::on),
+      labels_types_(options.tracing != Tracing::off),
+      types_(program.families.size()),
       memory_(options.memory ? options.memory : std::make_shared<Memory>()) {
   for (int c = 0; c < static_cast<int>(program.classes.size()); ++c) {
     const std::vector<Step>& body = program.classes[at(c)].body;
@@ -224,10 +226,10 @@ Machine::Numbered Machine::replaced(int c, const BufferRef& ref, Content all, co
 
 /// Once for equal contents of a buffer.
 void Machine::look_at(int c, const BufferRef& ref, const Numbered& value) {
-  if (!traces_) return;
+  if (!labels_types_) return;
   if (value.number >= 0 && !compared_.insert({ref.family, ref.piece, value.number}).second) return;
   compare_with_type(c, ref, value);
-  note_scales(c, value);
+  if (traces_) note_scales(c, value);
 }
 
 void Machine::note_scales(int c, const Numbered& value) {
@@ -259,9 +261,7 @@ const Origin* Machine::first_of(NodeId node) const {
 
 /// Types are labels: what a buffer holds follows from what made it.
 void Machine::compare_with_type(int c, const BufferRef& ref, const Numbered& value) {
-  const auto [known, fresh] = types_.try_emplace(ref.family);
-  if (fresh) known->second = typed({.family = ref.family}, {});
-  const Content& type = known->second;
+  const Content& type = type_of(ref.family);
   const std::vector<Tensor>& pieces = value.content->pieces;
   const std::size_t first = ref.piece < 0 ? 0 : at(ref.piece);
   bool same = value.content->flat == type.flat && first + pieces.size() <= type.pieces.size();
@@ -288,21 +288,29 @@ std::int64_t Machine::elements_of(const Content& content) const {
   return sum;
 }
 
-Content Machine::typed(const BufferRef& ref, const std::vector<NodeId>& nodes) {
-  const BufferType& type = program_.families[at(ref.family)].type;
+const Content& Machine::type_of(int family) {
+  std::optional<Content>& known = types_[at(family)];
+  if (known) return *known;
+  const BufferType& type = program_.families[at(family)].type;
   Content out;
-  for (std::size_t p = 0; p < type.pieces.size(); ++p) {
-    Tensor t;
-    for (const DividedDim& d : type.pieces[p].dims) {
+  for (const PieceType& piece : type.pieces) {
+    Tensor& t = out.pieces.emplace_back();
+    for (const DividedDim& d : piece.dims) {
       t.dims.push_back(d.dim);
       t.cuts.push_back(regions_.cuts_of(program_.dims[at(d.dim)].extent, d.by, d.shift));
     }
-    if (p < nodes.size() && nodes[p] >= 0) {
-      t.items = {{.node = nodes[p], .factor = Rational(1), .shares = {}, .parts = {}}};
-    }
-    out.pieces.push_back(std::move(t));
   }
   out.flat = regions_.cuts_of(elements_of(out), one_by_one(type.flat));
+  return known.emplace(std::move(out));
+}
+
+/// The content that the type of a buffer stands for, of these tensors.
+Content Machine::typed(const BufferRef& ref, const std::vector<NodeId>& nodes) {
+  Content out = type_of(ref.family);
+  for (std::size_t p = 0; p < out.pieces.size() && p < nodes.size(); ++p) {
+    if (nodes[p] < 0) continue;
+    out.pieces[p].items = {{.node = nodes[p], .factor = Rational(1), .shares = {}, .parts = {}}};
+  }
   if (is_divided(out, regions_.micro_axis())) out.micro_batch = ref.micro_batch.offset;
   return out;
 }

@@ -48,9 +48,10 @@ struct SumPast {
   const Origin* message = nullptr;  // the last collective or message that it went through
 };
 
-/// Whether it is noted where contents came from, for findings; without that a machine stops at the
-/// first breach.
-enum class Tracing : std::uint8_t { on, off };
+/// What is noted beside values: where contents came from, for findings, and which buffers hold
+/// another part than their types say; the latter; or nothing. Where not everything is noted, a
+/// machine stops at the first breach.
+enum class Tracing : std::uint8_t { on, labels, off };
 
 class Machine {
  public:
@@ -74,8 +75,8 @@ class Machine {
   const Content* content_of(int device_class, const BufferRef& ref) const;
   /// Kernels and collectives that were worked out, and those that were known from an equal call.
   std::pair<std::int64_t, std::int64_t> calls() const { return {worked_out_, known_again_}; }
-  /// The content that the type of a buffer stands for, of these tensors.
-  Content typed(const BufferRef& ref, const std::vector<NodeId>& nodes);
+  /// The content that the type of a family's buffers stands for, without values.
+  const Content& type_of(int family);
 
   const std::vector<Breach>& breaches() const { return breaches_; }
   /// Whether some class did not come to the end of a step.
@@ -218,6 +219,7 @@ class Machine {
   std::optional<std::pair<int, int>> first_difference(const Made& a, const Made& b) const;
   const Origin* parting(int one, int other) const;
   bool is_foreign(const Content& content) const;
+  Content typed(const BufferRef& ref, const std::vector<NodeId>& nodes);
   void look_at(int c, const BufferRef& ref, const Numbered& value);
   void compare_with_type(int c, const BufferRef& ref, const Numbered& value);
   void note_scales(int c, const Numbered& value);
@@ -325,6 +327,7 @@ class Machine {
   Regions& regions_;
   KernelValues& kernels_;
   bool traces_ = true;
+  bool labels_types_ = true;
   std::vector<Runner> runners_;
   std::map<std::pair<int, int>, std::deque<Message>> messages_;  // from, to
   std::unordered_map<NodeId, Origin> origins_;
@@ -343,7 +346,7 @@ class Machine {
   std::vector<Breach> breaches_;
   std::vector<Breach> labels_;
   std::unordered_set<std::vector<int>, IntsHash> compared_;  // family, piece, number
-  std::unordered_map<int, Content> types_;                   // by family
+  std::vector<std::optional<Content>> types_;                // by family
   int step_ = 0;
   bool stuck_ = false;
   std::int64_t time_ = 0;  // instructions begun

@@ -78,12 +78,15 @@ bool is_right_and_wellformed(Judge& judge, const Program& program) {
 MendSearch check_and_mend(Program program, std::int64_t most_work) {
   MendSearch search;
   const int multiple = multiple_of(program);
-  Judged judged = judge(program);
+  Judge quick(program);
+  if (std::optional<Verdict> good = quick.good_verdict()) {
+    search.verdict = *std::move(good);
+    return search;
+  }
+  Judged judged = judge_in_full(program);
   search.verdict = std::move(judged.verdict);
-  if (search.verdict.equivalent) return search;
   Cure& cure = search.verdict.cure.emplace();
   const std::int64_t most_tried = most_work / work_of(program);
-  Judge quick(program);
   for (const MendCandidate& candidate : mend_candidates(program, judged.suspects, multiple)) {
     cure.cut_short = cure.tried >= most_tried;
     if (cure.cut_short) break;

@@ -24,12 +24,13 @@ struct Judged {
   std::vector<Suspect> suspects;  // what is nearest to the cause first, each instruction once
 };
 
+/// The verdict with all that is told of what is wrong.
 /// REQUIRES: a well-formed program, which the suspects point into.
-Judged judge(const Program& program);
+Judged judge_in_full(const Program& program);
 
-/// Judges well-formed programs that differ from one in their steps only: what the reference
-/// computes is worked out once, and so is what equal instructions make of equal contents. It ends
-/// at the first thing that is wrong, and says no more.
+/// Judges a well-formed program, and others that differ from it in their steps only: what the
+/// reference computes is worked out once, and so is what equal instructions of the others make of
+/// equal contents. It ends at the first thing that is wrong, and says no more.
 class Judge {
  public:
   /// REQUIRES: the program outlives the judge.
@@ -38,7 +39,9 @@ class Judge {
   Judge(const Judge&) = delete;
   Judge& operator=(const Judge&) = delete;
 
-  /// Whether the verdict is good.
+  /// The verdict on the program itself; nothing: it is not good.
+  std::optional<Verdict> good_verdict();
+  /// Whether the verdict on another one is good.
   bool is_right(const Program& program);
 
  private:
