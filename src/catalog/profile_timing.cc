@@ -119,6 +119,7 @@ const std::vector<TimingFact>& timing_facts() {
       number("cast_bytes", &EngineTiming::cast_bytes),
       number("linear_cast_bytes", &EngineTiming::linear_cast_bytes),
       flag("norm_casts", &EngineTiming::norm_casts),
+      flag("narrow_head", &EngineTiming::narrow_head),
       {"scan_chunk",
        [](const Reader& value, EngineTiming& t) {
          t.scan_chunk = value.whole({1, 1'000'000});
@@ -134,7 +135,8 @@ const std::vector<TimingFact>& timing_facts() {
       flag("waits_for_routing", &EngineTiming::waits_for_routing),
       flag("captures_launches", &EngineTiming::captures_launches),
       flag("captures_to_routing", &EngineTiming::captures_to_routing),
-      flag("sends_block", &EngineTiming::sends_block)};
+      flag("sends_block", &EngineTiming::sends_block),
+      flag("plain_sends_block", &EngineTiming::plain_sends_block)};
   return kFacts;
 }
 

@@ -13,7 +13,8 @@ constexpr double kAttentionBlock = 128;
 
 struct UnitKernels::Scores {
   std::int64_t heads = 0;
-  std::int64_t head_size = 1;
+  std::int64_t head_size = 1;   // of queries and keys
+  std::int64_t value_size = 1;  // of values and of what comes out
   double pairs = 0;  // of a query and a key, of all heads and samples, causality not counted
   double seen = 1;   // part of the pairs that a causal, windowed kernel computes
   std::int64_t queries = 0;
@@ -21,14 +22,19 @@ struct UnitKernels::Scores {
   std::int64_t length = 0;  // keys that a query sees at most
 };
 
-std::int64_t UnitKernels::head_size(const Operator& op) const {
-  const Dim& heads = kind.values[at(op.inputs.front())].dims.back();
+std::int64_t UnitKernels::part_size(int v) const {
+  const Dim& heads = kind.values[at(v)].dims.back();
   return std::max<std::int64_t>(1, heads.size / std::max<std::int64_t>(1, heads.parts));
+}
+
+std::int64_t UnitKernels::head_size(const Operator& op) const {
+  return part_size(op.inputs.front());
 }
 
 UnitKernels::Scores UnitKernels::scores_of(const Operator& op) const {
   Scores s;
   s.head_size = head_size(op);
+  s.value_size = part_size(op.outputs.front());
   s.queries = layout.tokens;
   s.keys = job.batch.sequence;
   const std::int64_t per_head = layout.micro_batch * s.queries * s.head_size;
@@ -46,14 +52,19 @@ UnitKernels::Scores UnitKernels::scores_of(const Operator& op) const {
   return s;
 }
 
+/// Forward the products of queries and keys and of probabilities and values; backward the first
+/// once more, the gradients of queries and of keys, and on the side of values those of the
+/// probabilities and of the values (Dao 2023, arXiv 2307.08691, algorithm 2).
 KernelWork UnitKernels::fused_attention(const Operator& op, bool backward) const {
   const Scores s = scores_of(op);
-  const double forward = 4 * s.pairs * s.seen * static_cast<double>(s.head_size);
+  const auto q = static_cast<double>(s.head_size);
+  const auto v = static_cast<double>(s.value_size);
+  const double widths = backward ? 3 * q + 2 * v : q + v;
   return {.kind = KernelWork::Kind::attention,
           .what = op.name,
           .format = matmul_format_of(job.precision.compute),
           .bytes = (inputs(op) + outputs(op)) * (backward ? 2 : 1),
-          .flops = backward ? 2.5 * forward : forward,
+          .flops = 2 * s.pairs * s.seen * widths,
           .head_size = s.head_size,
           .length = s.length,
           .backward = backward,
@@ -65,7 +76,7 @@ void UnitKernels::plain_attention(const Operator& op, bool backward,
   const Scores s = scores_of(op);
   const std::int64_t batch = layout.micro_batch * s.heads;
   const ProductShape scores{.batch = batch, .m = s.queries, .n = s.keys, .k = s.head_size};
-  const ProductShape context{.batch = batch, .m = s.queries, .n = s.head_size, .k = s.keys};
+  const ProductShape context{.batch = batch, .m = s.queries, .n = s.value_size, .k = s.keys};
   const int rounds = backward ? 2 : 1;
   for (int i = 0; i < rounds; ++i) {
     out.push_back(product(op, scores));

@@ -55,7 +55,7 @@ class PartsWriter {
     out_.job = &job_;
     out_.micro_batches = layout_.micro_batches;
     if (laid_out_.stages.size() > 1) out_.schedule = job_.schedule;
-    out_.sender_waits = timing.sends_block && !timing.runs_beside(Overlap::stages);
+    out_.sender_waits = timing.sender_waits(job_.schedule.chunks);
     out_.gathers_beside = timing.runs_beside(Overlap::gathers);
     out_.gathers_beside_backward = out_.gathers_beside && !timing.gathers_after_reductions;
     out_.reductions_beside = timing.runs_beside(Overlap::reductions);

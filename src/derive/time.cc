@@ -63,7 +63,7 @@ class StepTimer {
   void run_pipeline() {
     PipelineWork work{.schedule = job_.schedule, .micro_batches = layout_.micro_batches};
     if (stages_.size() == 1) work.schedule = {};
-    work.sender_waits = timing_.sends_block && !timing_.runs_beside(Overlap::stages);
+    work.sender_waits = timing_.sender_waits(job_.schedule.chunks);
     work.devices.reserve(stages_.size());
     out_.stages.reserve(stages_.size());
     for (std::size_t s = 0; s < stages_.size(); ++s) {

@@ -98,7 +98,8 @@ ProductShape UnitKernels::product_of(const Operator& op) const {
 
 MatmulFormat UnitKernels::format(const Operator& op) const {
   const bool linear = op.kind == OpKind::linear || op.kind == OpKind::grouped_linear;
-  const bool narrow = linear && op.module != Module::head && op.module != Module::embedding;
+  const bool head = op.module == Module::head && !timing.narrow_head;
+  const bool narrow = linear && !head && op.module != Module::embedding;
   return matmul_format_of(narrow && job.precision.products ? *job.precision.products
                                                            : job.precision.compute);
 }

@@ -77,6 +77,7 @@ class UnitKernels {
   std::int64_t head_size(const Operator& op) const;
 
  private:
+  std::int64_t part_size(int v) const;  // elements per head of a value
   double bytes_each(int v) const;
   std::int64_t tokens_of(const Operator& op) const;
   MatmulFormat format(const Operator& op) const;

@@ -99,14 +99,22 @@ struct EngineTiming {
   bool sorts_on_arrival = false;  // tokens are put in order of experts only where they arrive
   /// A token's weight is applied with the experts' activation, so that their sum is plain.
   bool weighs_in_activation = false;
+  bool narrow_head = false;          // the output matrix multiplies in the products' format, too
   bool waits_for_routing = false;    // the host reads how many tokens each expert gets
   bool captures_launches = false;    // a pass is replayed as one recorded graph: one launch
   bool captures_to_routing = false;  // so is what a block with experts runs before its dispatch
   std::uint16_t overlaps = 0;        // set of Overlap
   bool sends_block = true;           // a stage's device waits until its message has arrived
+  bool plain_sends_block = false;    // one of a single virtual stage does, whatever `overlaps` says
 
   bool runs_beside(Overlap what) const {
     return (overlaps >> static_cast<unsigned>(what) & 1U) != 0;
+  }
+
+  /// Whether a device of so many virtual stages waits until its message has arrived.
+  bool sender_waits(std::int64_t chunks) const {
+    if (chunks == 1 && plain_sends_block) return true;
+    return sends_block && !runs_beside(Overlap::stages);
   }
   friend bool operator==(const EngineTiming&, const EngineTiming&) = default;
 };

@@ -187,6 +187,18 @@ TEST(Time, MessagesBesideComputationAreHidden) {
   EXPECT_LT(total_of(derive_time(job), TimeKind::exposed), open);
 }
 
+// Messages between stages hide where several virtual stages stand on a device; an engine may leave
+// those of one to be waited for.
+TEST(Time, StagesOfOneChunkMayWaitForTheirMessages) {
+  Job job = timed_job({axis("pp", 2, Cut::layer)}, 2, 8);
+  job.profile.timing.overlaps = 1U << static_cast<unsigned>(Overlap::stages);
+  EXPECT_EQ(total_of(derive_time(job), TimeKind::send), Seconds());
+  job.profile.timing.plain_sends_block = true;
+  EXPECT_GT(total_of(derive_time(job), TimeKind::send), Seconds());
+  job.schedule = {.hosting = Hosting::loop, .order = Order::interleaved, .chunks = 2};
+  EXPECT_EQ(total_of(derive_time(job), TimeKind::send), Seconds());
+}
+
 TEST(Time, RecomputationRunsForwardOnceMore) {
   Job job = timed_job({axis("dp", 1, Cut::batch)}, 1, 1);
   const Seconds plain = total_of(derive_time(job), TimeKind::compute);

@@ -105,6 +105,20 @@ TEST(UnitWork, AttentionCountsWhatLiesBelowTheDiagonal) {
   EXPECT_DOUBLE_EQ(backward->flops, 2.5 * forward->flops);
 }
 
+// DeepSeek-V2-Lite: 16 heads with keys of 192 and values of 128. Below the diagonal of 256 x 256:
+// forward keys and values, backward 3 x 192 for scores and the gradients of queries and keys, 2 x
+// 128 for those of probabilities and values.
+TEST(UnitWork, KeysAndValuesMayDifferInWidth) {
+  const Job job =
+      written_job(load_model(repository_data(), "deepseek-v2-lite"), "dp=1:ddp", 256, 1);
+  const UnitWork work = block_of(job);
+  const auto flops = [](const std::vector<KernelWork>& kernels) {
+    return std::ranges::find(kernels, KernelWork::Kind::attention, &KernelWork::kind)->flops;
+  };
+  EXPECT_DOUBLE_EQ(flops(work.forward), 16.0 * 256 * 256 * (192 + 128));
+  EXPECT_DOUBLE_EQ(flops(work.backward), 16.0 * 256 * 256 * (3 * 192 + 2 * 128));
+}
+
 // A window of 128 keys among 1024: kernels work on blocks of 128 keys, so that a query meets 256 at
 // most, 1/4 of all: 1/4 - 1/32 of the pairs. Their rate is that of 128 keys.
 TEST(UnitWork, AWindowIsComputedInWholeBlocks) {
@@ -273,6 +287,21 @@ TEST(UnitWork, NarrowProductsOfALinearLayerReadWhatTheyCast) {
   EXPECT_DOUBLE_EQ(bytes().second - before.second, 2 * (8 + 4 + 4 + 8 + 16 + 16 + 8) * tokens);
   job.profile.timing.norm_casts = true;
   EXPECT_DOUBLE_EQ(bytes().first - before.first, 2 * (8 + 16) * tokens);
+}
+
+// The output matrix multiplies in the compute format unless the engine says otherwise.
+TEST(UnitWork, TheOutputMatrixMayMultiplyInFewerBits) {
+  Job job = plain_job(build_model(small_architecture(4)), {axis("dp", 1, Cut::batch)}, 8, 1);
+  job.precision.products = Dtype::fp8;
+  const auto format = [&] {
+    const Prepared prepared = prepare(job);
+    const Layout layout = lay_out(job, prepared);
+    const auto work = unit_work(layout, layout.unit_of.back(), false).forward;
+    return std::ranges::find(work, KernelWork::Kind::product, &KernelWork::kind)->format;
+  };
+  EXPECT_EQ(format(), MatmulFormat::bf16);
+  job.profile.timing.narrow_head = true;
+  EXPECT_EQ(format(), MatmulFormat::fp8);
 }
 
 // A block's 576 + 16 parameters, 4 bytes each, are copied out of what was gathered, both ways.
