@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "derive/heaviest_moments.h"
 #include "derive/stage_memory.h"
 #include "units/at.h"
 #include "units/checked.h"
@@ -33,13 +34,13 @@ std::vector<ChunkLeft> left_on_chunks(const UnitFigures& figures, const StageUni
   return out;
 }
 
-std::int64_t sum_of(const std::vector<ChunkLeft>& left, const MicroBatchesHeld& in_flight) {
-  std::int64_t bytes = 0;
+BesideRunning bytes_of_all(const std::vector<ChunkLeft>& left, const MicroBatchesHeld& in_flight) {
+  BesideRunning out;
   for (std::size_t c = 0; c < left.size(); ++c) {
-    bytes += checked_multiply(left[c].kept, in_flight.held[c], "activations") +
-             checked_multiply(left[c].waiting, in_flight.waiting[c], "activations");
+    out.kept += checked_multiply(left[c].kept, in_flight.held[c], "activations");
+    out.waiting += checked_multiply(left[c].waiting, in_flight.waiting[c], "activations");
   }
-  return bytes;
+  return out;
 }
 
 bool looks_at_moments(const Layout& layout) {
@@ -47,7 +48,9 @@ bool looks_at_moments(const Layout& layout) {
 }
 
 std::vector<std::vector<WorkMoment>> moments_of(const Layout& layout) {
-  if (!looks_at_moments(layout)) return std::vector<std::vector<WorkMoment>>(at(layout.stages));
+  if (!looks_at_moments(layout) || arrives_in_turn(layout.job->schedule, layout.stages)) {
+    return std::vector<std::vector<WorkMoment>>(at(layout.stages));
+  }
   return fullest_moments(layout.job->schedule, layout.stages, layout.micro_batches);
 }
 
@@ -59,7 +62,7 @@ MicroBatchesHeld held_by_chunk(const Layout& layout, const Stage& stage, const U
     std::int64_t most = -1;
     for (const WorkMoment& moment : moments) {
       MicroBatchesHeld now = with_running(moment);
-      const std::int64_t bytes = sum_of(left, now);
+      const std::int64_t bytes = bytes_of_all(left, now).total();
       if (bytes <= most) continue;
       most = bytes;
       out = std::move(now);

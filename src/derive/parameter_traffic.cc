@@ -5,6 +5,7 @@
 #include "derive/parameter_messages.h"
 #include "derive/quantised_traffic.h"
 #include "derive/update_inputs.h"
+#include "units/at.h"
 #include "units/checked.h"
 #include "units/shares.h"
 

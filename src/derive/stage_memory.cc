@@ -1,7 +1,9 @@
 #include "derive/stage_memory.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "derive/heaviest_moments.h"
 #include "units/at.h"
 #include "units/checked.h"
 #include "units/error.h"
@@ -46,16 +48,13 @@ class StageMemory {
     const bool runs = beside_.held[active_] > 0;
     if (runs) --beside_.held[active_];
     // Kept by other micro-batches, then also by the units before the one that runs.
-    others_ = activations.bytes - (runs ? kept_by_active() : 0);
-    const InFlight in_flight = in_flight_beside(runs);
+    others_ = {.kept = activations.bytes - (runs ? kept_by_active() : 0)};
+    const InFlight in_flight = in_flight_beside(std::nullopt, runs);
     if (take_known(in_flight)) return;
     sum_active_chunk(runs && beside_.held[active_] > 0);
     sum_other_chunks();
     for (const RunSums& run : runs_) visit(run, &StageMemory::visit_both);
-    known_.push_back({.in_flight = in_flight,
-                      .first = first_of_active(),
-                      .others = others_,
-                      .instants = out_.instants});
+    note_known(in_flight);
   }
 
   /// What one micro-batch leaves on the chunk that runs.
@@ -75,44 +74,75 @@ class StageMemory {
     return begin < units.chunk_ends[active_] ? units.runs[begin].first : 0;
   }
 
-  InFlight in_flight_beside(bool runs) const {
-    InFlight out{.active = active_, .runs = runs};
+  InFlight in_flight_beside(std::optional<Work::Kind> kind, bool runs) const {
+    InFlight out{.kind = kind, .active = active_, .runs = runs};
     for (std::size_t c = 0; c < beside_.held.size(); ++c) {
       out.beside.push_back(beside_.held[c] + beside_.waiting[c] > 0);
     }
     return out;
   }
 
-  /// Takes the moments of a stage that is alike: they differ in what the others keep, which is in
-  /// all of them, and in where its units stand. (Where others keep nothing a moment may be empty.)
+  /// Takes the moments of a stage that is alike, or of an earlier moment: they differ in what is
+  /// beside the micro-batch that runs, which is in all of them, and in where the units stand.
+  /// (Where nothing is beside it a moment may be empty.)
   bool take_known(const InFlight& in_flight) {
     const auto known = std::ranges::find(known_, in_flight, &KnownMoments::in_flight);
-    if (known == known_.end() || known->others == 0 || others_ == 0) return false;
-    out_.instants = known->instants;
-    for (Moment& moment : out_.instants) {
-      if (moment.running == nullptr) continue;
+    if (known == known_.end() || others_.total() == 0) return false;
+    for (std::size_t i = 0; i < known->instants.size(); ++i) {
+      const Moment& own = known->instants[i];
+      const std::int64_t total = own.total + others_.total() - known->beside.total();
+      if (own.running == nullptr || total <= out_.instants[i].total) continue;
+      Moment& moment = out_.instants[i];
+      moment = own;
       moment.unit += first_of_active() - known->first;
-      moment.activations += others_ - known->others;
-      moment.total += others_ - known->others;
+      moment.activations += others_.kept - known->beside.kept;
+      moment.waiting += others_.waiting - known->beside.waiting;
+      moment.arrived = others_.arrived;
+      moment.total = total;
     }
     return true;
+  }
+
+  /// Notes the moments found for others that are alike.
+  void note_known(const InFlight& in_flight) {
+    if (others_.total() == 0) return;
+    known_.push_back({.in_flight = in_flight,
+                      .first = first_of_active(),
+                      .beside = others_,
+                      .instants = out_.instants});
   }
 
   /// Each kind of work on each chunk, at each of its fullest moments.
   void visit_moments() {
     const std::vector<ChunkLeft> left = left_on_chunks(units_, out_.units);
-    for (const WorkMoment& moment : out_.moments) {
-      active_ = at(moment.chunk);
-      beside_ = {.held = moment.held, .waiting = moment.waiting};
-      const MicroBatchesHeld only_held{.held = moment.held,
-                                       .waiting = std::vector<std::int64_t>(moment.held.size(), 0)};
-      others_ = sum_of(left, only_held);
-      others_waiting_ = sum_of(left, beside_) - others_;
-      arrived_ = moment.arrived > 0 ? moment.arrived * bytes_of_stream() : 0;
-      // What a chunk keeps gathered is there for all its micro-batches under way.
-      sum_active_chunk(layout_.micro_batches > 1);
-      sum_other_chunks();
-      for (const RunSums& run : runs_) visit(run, visit_of(moment.kind));
+    const Schedule& schedule = job_.schedule;
+    if (!arrives_in_turn(schedule, layout_.stages)) {
+      for (const WorkMoment& moment : out_.moments) visit_moment(moment, left);
+      return;
+    }
+    std::vector<std::int64_t> kept;
+    for (const ChunkLeft& own : left) kept.push_back(own.kept);
+    for (const WorkMoment& moment : heaviest_moments(schedule, layout_.stages, out_.stage.device,
+                                                     layout_.micro_batches, kept)) {
+      visit_moment(moment, left);
+    }
+  }
+
+  void visit_moment(const WorkMoment& moment, const std::vector<ChunkLeft>& left) {
+    active_ = at(moment.chunk);
+    beside_ = {.held = moment.held, .waiting = moment.waiting};
+    others_ = bytes_of_all(left, beside_);
+    others_.arrived = moment.arrived > 0 ? moment.arrived * bytes_of_stream() : 0;
+    const InFlight in_flight = in_flight_beside(moment.kind, true);
+    if (take_known(in_flight)) return;
+    const std::array<Moment, kInstantCount> before = std::exchange(out_.instants, {});
+    // What a chunk keeps gathered is there for all its micro-batches under way.
+    sum_active_chunk(layout_.micro_batches > 1);
+    sum_other_chunks();
+    for (const RunSums& run : runs_) visit(run, visit_of(moment.kind));
+    note_known(in_flight);
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      if (before[i].total >= out_.instants[i].total) out_.instants[i] = before[i];
     }
   }
 
@@ -250,9 +280,9 @@ class StageMemory {
             .chunk = active_,
             .running = run.walk,
             .gradients = gradients_before_backward(),
-            .activations = others_,
-            .waiting = others_waiting_,
-            .arrived = arrived_};
+            .activations = others_.kept,
+            .waiting = others_.waiting,
+            .arrived = others_.arrived};
   }
 
   /// The same, beside what the units before it keep.
@@ -394,11 +424,9 @@ class StageMemory {
   std::vector<KnownMoments>& known_;
   std::int64_t ahead_ = 0;
   StageFigures& out_;
-  std::size_t active_ = 0;           // the chunk that runs
-  MicroBatchesHeld beside_;          // without the micro-batch that runs
-  std::int64_t others_ = 0;          // bytes that they keep
-  std::int64_t arrived_ = 0;         // for a chunk that has not begun to work on it
-  std::int64_t others_waiting_ = 0;  // and between the two parts of backward
+  std::size_t active_ = 0;   // the chunk that runs
+  MicroBatchesHeld beside_;  // without the micro-batch that runs
+  BesideRunning others_;     // what they keep
   std::vector<RunSums> runs_;
   std::int64_t count_ = 0;    // units of the chunk
   std::int64_t grown_ = 0;    // gradients of all its units

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "derive/gathered_memory.h"
@@ -52,7 +53,8 @@ struct HeldActivations {
 /// where the chunk that runs when most is kept is not the one that needs most itself.
 bool looks_at_moments(const Layout& layout);
 
-/// By device of the pipeline: its fullest moments, if they are looked at; else none.
+/// By device of the pipeline: its fullest moments, if they are looked at; else none. None either
+/// where the heaviest are found one device at a time (arrives_in_turn).
 std::vector<std::vector<WorkMoment>> moments_of(const Layout& layout);
 
 /// Micro-batches in flight of each chunk when they keep most: by their number, or, of a backward in
@@ -65,13 +67,22 @@ HeldActivations held_activations(const Layout& layout, const Stage& stage,
                                  const UnitFigures& figures, const StageUnits& units,
                                  const std::vector<WorkMoment>& moments);
 
+/// Bytes beside the micro-batch that runs.
+struct BesideRunning {
+  std::int64_t kept = 0;     // by micro-batches that have gone forward
+  std::int64_t waiting = 0;  // by those between the two parts of backward
+  std::int64_t arrived = 0;  // for a chunk that has not begun to work on them
+
+  std::int64_t total() const { return kept + waiting + arrived; }
+};
+
 /// Bytes that one micro-batch leaves on a chunk: until backward, and between its two parts.
 struct ChunkLeft {
   std::int64_t kept = 0;
   std::int64_t waiting = 0;
 };
 std::vector<ChunkLeft> left_on_chunks(const UnitFigures& figures, const StageUnits& units);
-std::int64_t sum_of(const std::vector<ChunkLeft>& left, const MicroBatchesHeld& in_flight);
+BesideRunning bytes_of_all(const std::vector<ChunkLeft>& left, const MicroBatchesHeld& in_flight);
 
 /// All that the terms of a stage are written from.
 struct StageFigures {
@@ -86,9 +97,10 @@ struct StageFigures {
 
 /// Which chunks have micro-batches in flight.
 struct InFlight {
-  std::size_t active = 0;    // the chunk that runs
-  bool runs = false;         // it holds a micro-batch that runs ...
-  std::vector<bool> beside;  // ... beside others; by chunk
+  std::optional<Work::Kind> kind;  // of the work that runs; none: of forward and backward
+  std::size_t active = 0;          // the chunk that runs
+  bool runs = false;               // it holds a micro-batch that runs ...
+  std::vector<bool> beside;        // ... beside others; by chunk
 
   friend bool operator==(const InFlight&, const InFlight&) = default;
 };
@@ -96,8 +108,8 @@ struct InFlight {
 /// The fullest moments of one stage, of use to others that are alike.
 struct KnownMoments {
   InFlight in_flight;
-  int first = 0;            // position of the first unit of the chunk that runs
-  std::int64_t others = 0;  // bytes that other micro-batches keep
+  int first = 0;  // position of the first unit of the chunk that runs
+  BesideRunning beside;
   std::array<Moment, kInstantCount> instants{};  // of forward, loss and backward
 };
 

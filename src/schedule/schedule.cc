@@ -405,6 +405,14 @@ std::vector<Work> order_of_work(const Schedule& schedule, std::int64_t degree, s
   return std::move(list).take();
 }
 
+InterleavedOrder interleaved_order(const Schedule& schedule, std::int64_t degree,
+                                   std::int64_t device, std::int64_t micro_batches) {
+  const Seat seat{degree, device, micro_batches};
+  return {.group = group_of(schedule, degree),
+          .planned = planned_micro_batches(schedule, seat),
+          .warm_up = interleaved_warm_up(schedule, seat)};
+}
+
 std::vector<std::int64_t> held_micro_batches(const Schedule& schedule, std::int64_t degree,
                                              std::int64_t device, std::int64_t micro_batches) {
   const Seat seat{degree, device, micro_batches};

@@ -72,6 +72,18 @@ struct Work {
 std::vector<Work> order_of_work(const Schedule& schedule, std::int64_t degree, std::int64_t device,
                                 std::int64_t micro_batches);
 
+/// The interleaved order of one device: groups of micro-batches go through chunk after chunk, the
+/// last group with what is left of `planned`; `warm_up` forwards, then a forward and a backward in
+/// turn. Backwards go through the chunks from the last to the first. Work on micro-batches beyond
+/// the step's is left out. Case: degree 4, 2 chunks, m = 8, device 1: groups of 4, warm_up 8.
+struct InterleavedOrder {
+  std::int64_t group = 0;
+  std::int64_t planned = 0;
+  std::int64_t warm_up = 0;
+};
+InterleavedOrder interleaved_order(const Schedule& schedule, std::int64_t degree,
+                                   std::int64_t device, std::int64_t micro_batches);
+
 /// Micro-batches whose saved activations the device holds at once, per chunk, at the instant when
 /// their total over chunks is largest (of several such instants the first). A micro-batch counts
 /// from its forward until its backward ends (W of a split backward included for what W needs).
