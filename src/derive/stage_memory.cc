@@ -121,6 +121,7 @@ class StageMemory {
       return;
     }
     std::vector<std::int64_t> kept;
+    kept.reserve(left.size());
     for (const ChunkLeft& own : left) kept.push_back(own.kept);
     for (const WorkMoment& moment : heaviest_moments(schedule, layout_.stages, out_.stage.device,
                                                      layout_.micro_batches, kept)) {
