@@ -273,6 +273,9 @@ class Replay {
     if (!profile_.reduces_in_own_pool) {
       pools_.main().release(std::exchange(last_reduction_, 0));
     }
+    // What was gathered for all micro-batches goes with the last backward.
+    for (const auto& [u, handle] : gathered_) pools_.main().release(handle);
+    gathered_.clear();
     note_peaks();
     const std::vector<Handle> reduced = allocate(content_.reduction);
     run_own_terms(Instant::reduction);
@@ -287,8 +290,6 @@ class Replay {
     for (Handle handle : growing_) pools_.reductions().release(handle);
     growing_.clear();
     grown_.clear();
-    for (const auto& [u, handle] : gathered_) pools_.main().release(handle);
-    gathered_.clear();
   }
 
   /// What reductions or updates need at their fullest moment.

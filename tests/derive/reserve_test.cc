@@ -52,6 +52,14 @@ TEST(Reserve, TheReplayHasTheBuffersOfAttentionAndOfTheUpdate) {
   }
 }
 
+// Parameters gathered for all micro-batches go with the last backward: where the update needs most,
+// with states gathered and hardly any activations, they are not beside it.
+TEST(Reserve, WhatIsGatheredForTheStepIsGoneBeforeTheUpdate) {
+  const Job job =
+      written_job(wide_model(), "a=2:batch(R,S*,R,R) b=2:batch(S*,R,R,R)+keep-step", 16, 16);
+  EXPECT_NEAR(reserve(job)[0].alive / derive(job).memory[0].peak, 1.0, 0.01);
+}
+
 // Bytes lost to the context are not there for the allocator: it gives back what it caches where it
 // would pass what is left, and only then. What is alive does not change.
 TEST(Reserve, AFullDeviceGivesBackWhatItCaches) {
