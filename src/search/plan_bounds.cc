@@ -58,7 +58,8 @@ BoundFacts bound_facts(const Job& job) {
           .gathers_beside = timing.runs_beside(Overlap::gathers),
           .reductions_beside = timing.runs_beside(Overlap::reductions),
           .update_beside = timing.runs_beside(Overlap::update),
-          .sender_waits = timing.sends_block && !timing.runs_beside(Overlap::stages),
+          .sender_waits = timing.sender_waits(2),
+          .plain_sender_waits = timing.sender_waits(1),
           .message_share = slowest_group(*job.cluster).device.rates.message_share};
 }
 
@@ -94,7 +95,9 @@ void StepBound::add_device(std::size_t device, const Given& given) {
   const StepCosts::Device own = given.of(device);
   const std::vector<DeviceChunk>& chunks = pipeline_.devices[device];
   const double share = 1.0 / static_cast<double>(chunks.size());
-  const double message = facts_.sender_waits ? given.messages.boundary : 0;
+  const bool waits =
+      pipeline_.schedule.chunks == 1 ? facts_.plain_sender_waits : facts_.sender_waits;
+  const double message = waits ? given.messages.boundary : 0;
   double all = 0;
   double last_backward = 0;
   for (std::size_t c = 0; c < chunks.size(); ++c) {

@@ -44,7 +44,8 @@ struct BoundFacts {
   bool gathers_beside = false;
   bool reductions_beside = false;
   bool update_beside = false;
-  bool sender_waits = true;
+  bool sender_waits = true;        // of several virtual stages
+  bool plain_sender_waits = true;  // of one
   double message_share = 0;
 };
 BoundFacts bound_facts(const Job& job);
