@@ -11,8 +11,8 @@ namespace {
 
 /// Three whole groups and the last one show all moments (docs/theory.md §3.4).
 std::int64_t telling_micro_batches(const Schedule& schedule, std::int64_t degree,
-                                   std::int64_t micro_batches) {
-  const std::int64_t group = schedule.group > 0 ? schedule.group : degree;
+                                   std::int64_t device, std::int64_t micro_batches) {
+  const std::int64_t group = interleaved_order(schedule, degree, device, micro_batches).group;
   if (group < degree) return micro_batches;  // a finding: such groups do not fill the pipeline
   return std::min(micro_batches, 3 * group + micro_batches % group);
 }
@@ -161,7 +161,7 @@ bool arrives_in_turn(const Schedule& schedule, std::int64_t degree) {
 std::vector<WorkMoment> heaviest_moments(const Schedule& schedule, std::int64_t degree,
                                          std::int64_t device, std::int64_t micro_batches,
                                          const std::vector<std::int64_t>& kept) {
-  const std::int64_t telling = telling_micro_batches(schedule, degree, micro_batches);
+  const std::int64_t telling = telling_micro_batches(schedule, degree, device, micro_batches);
   const InterleavedOrder order = interleaved_order(schedule, degree, device, telling);
   const std::vector<Stretch> stretches = stretches_of(order, schedule.chunks, telling);
   const std::int64_t all = order.planned * schedule.chunks;
