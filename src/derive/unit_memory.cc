@@ -9,28 +9,21 @@ namespace placet {
 namespace {
 
 /// The two walks of one unit. Sizes are looked up once.
-class UnitWalk {
+class UnitWalk : private UnitView {
  public:
-  UnitWalk(const Layout& layout, int unit, bool recomputed)
-      : unit_(layout, unit, recomputed),
-        layout_(layout),
-        job_(unit_.job),
-        local_(unit_.local),
-        kind_(unit_.kind),
-        prepared_(unit_.prepared),
-        plan_(unit_.plan),
-        sizes_(kept_sizes(unit_)) {}
+  UnitWalk(const Layout& of, int unit, bool recomputed)
+      : UnitView(of, unit, recomputed), sizes_(kept_sizes(*this)) {}
 
   UnitMemory walk() {
     UnitMemory out;
-    for (int v : plan_.kept) out.kept_whole += sizes_[at(v)];
-    out.kept_on_host = in_bytes(part_rounded_up(bytes(out.kept_whole), kept_off_device(unit_)));
+    for (int v : plan.kept) out.kept_whole += sizes_[at(v)];
+    out.kept_on_host = in_bytes(part_rounded_up(bytes(out.kept_whole), kept_off_device(*this)));
     out.kept = out.kept_whole - out.kept_on_host;
-    out.kept_on_nvme = out.kept_on_host > 0 && keeps_on_nvme(unit_);
+    out.kept_on_nvme = out.kept_on_host > 0 && keeps_on_nvme(*this);
     walk_forward(out);
-    if (!plan_.rebuilt.empty()) walk_again(out);
+    if (!plan.rebuilt.empty()) walk_again(out);
     walk_backward(out);
-    read_parameters(unit_, sizes_, out);
+    read_parameters(*this, sizes_, out);
     return out;
   }
 
@@ -44,13 +37,13 @@ class UnitWalk {
  private:
   /// Whole copies of divided inputs that operator `op` computes with.
   std::int64_t gathered_inputs(const Operator& op) const {
-    if (layout_.cuts_both_sides) return whole_operands(op);
+    if (layout.cuts_both_sides) return whole_operands(op);
     if (op.region != Region::parallel) return 0;
     std::int64_t bytes = 0;
     for (int v : op.inputs) {
       const std::size_t i = at(v);
-      if (!prepared_.values[i].enters_parallel || local_.gathered[i] == local_.values[i]) continue;
-      const std::int64_t whole = bytes_of_value(unit_, i, local_.gathered[i]);
+      if (!prepared.values[i].enters_parallel || local.gathered[i] == local.values[i]) continue;
+      const std::int64_t whole = bytes_of_value(*this, i, local.gathered[i]);
       if (sizes_[i] != whole) bytes += whole;
     }
     return bytes;
@@ -59,25 +52,25 @@ class UnitWalk {
   /// The same where axes cut both sides of matrices, sums of whole columns included.
   std::int64_t whole_operands(const Operator& op) const {
     std::int64_t bytes = 0;
-    for_each_whole_operand(unit_, op, [&](int v, std::int64_t elements) {
-      const std::int64_t whole = bytes_of_value(unit_, at(v), elements);
+    for_each_whole_operand(*this, op, [&](int v, std::int64_t elements) {
+      const std::int64_t whole = bytes_of_value(*this, at(v), elements);
       if (sizes_[at(v)] != whole) bytes += whole;
     });
     return bytes;
   }
 
   ExchangeBytes exchanged(const Operator& op, Pass pass) const {
-    if (layout_.sequence_axes == 0 || op.kind != OpKind::attention) return {};
-    return exchange_bytes(layout_, local_, op, pass);
+    if (layout.sequence_axes == 0 || op.kind != OpKind::attention) return {};
+    return exchange_bytes(layout, local, op, pass);
   }
 
   /// What an operator's backward exchanges. Gradients of keys and values that are made whole become
   /// the device's parts afterwards: where parts stand apart, these are not there yet.
   void exchange_backward(const Operator& op, UnitPeak& peak) const {
     peak.exchange = exchanged(op, Pass::backward);
-    if (!job_.profile.parts_stand_apart || peak.exchange.sums == 0) return;
+    if (!job.profile.parts_stand_apart || peak.exchange.sums == 0) return;
     for (const AttentionTensor tensor : {AttentionTensor::keys, AttentionTensor::values}) {
-      peak.working -= sizes_[at(exchanged_value(op, tensor, job_.profile))];
+      peak.working -= sizes_[at(exchanged_value(op, tensor, job.profile))];
     }
   }
 
@@ -85,28 +78,28 @@ class UnitWalk {
   /// other gradient is there that they are added to, the second stands beside the first, when the
   /// gradients of weight and result are done, and the statistics.
   void raise_second_summand(std::size_t o, UnitPeak peak, UnitPeak& most) const {
-    const Operator& op = kind_.operators[o];
-    const PreparedOperator& facts = prepared_.operators[o];
-    const bool apart = job_.profile.parts_stand_apart && op.kind == OpKind::norm;
+    const Operator& op = kind.operators[o];
+    const PreparedOperator& facts = prepared.operators[o];
+    const bool apart = job.profile.parts_stand_apart && op.kind == OpKind::norm;
     if (!apart || facts.adjoints_made.empty()) return;
     peak.working += bytes_of_values(facts.adjoints_made) - bytes_of_values(facts.adjoints_dead);
     for (int v : op.internals) {
-      const bool done = std::ranges::find(plan_.done[o], v) != plan_.done[o].end();
-      if (done) (plan_.is_kept[at(v)] ? peak.kept : peak.rebuilt) -= sizes_[at(v)];
+      const bool done = std::ranges::find(plan.done[o], v) != plan.done[o].end();
+      if (done) (plan.is_kept[at(v)] ? peak.kept : peak.rebuilt) -= sizes_[at(v)];
     }
     raise(most, peak);
   }
 
   std::int64_t workspace(const Operator& op) const {
-    if (job_.profile.fuses_output_and_loss) return 0;
-    if (const std::vector<LossStep>& steps = steps_of_loss(layout_); !steps.empty()) {
-      return loss_workspace(steps, local_.values[at(op.inputs.front())]).peak;
+    if (job.profile.fuses_output_and_loss) return 0;
+    if (const std::vector<LossStep>& steps = steps_of_loss(layout); !steps.empty()) {
+      return loss_workspace(steps, local.values[at(op.inputs.front())]).peak;
     }
     std::int64_t bytes = 0;
-    for (int i : job_.profile.loss_workspace) {
+    for (int i : job.profile.loss_workspace) {
       if (at(i) >= op.internals.size()) continue;
       const int v = op.internals[at(i)];
-      if (!plan_.is_kept[at(v)]) bytes += sizes_[at(v)];
+      if (!plan.is_kept[at(v)]) bytes += sizes_[at(v)];
     }
     return bytes;
   }
@@ -117,22 +110,22 @@ class UnitWalk {
 
   /// A value that is there from now on, in forward.
   void count_made(int v, UnitPeak& now) const {
-    (plan_.is_kept[at(v)] ? now.kept : now.working) += sizes_[at(v)];
+    (plan.is_kept[at(v)] ? now.kept : now.working) += sizes_[at(v)];
   }
 
   std::int64_t kept_internals(const Operator& op) const {
     std::int64_t bytes = 0;
-    for (int v : op.internals) bytes += plan_.is_kept[at(v)] ? sizes_[at(v)] : 0;
+    for (int v : op.internals) bytes += plan.is_kept[at(v)] ? sizes_[at(v)] : 0;
     return bytes;
   }
 
   /// What the kernel writes for a backward that will make it again.
   std::int64_t made_inside(const Operator& op) const {
-    if (!job_.profile.parts_stand_apart) return 0;
-    const unsigned saved = job_.profile.saved[static_cast<std::size_t>(op.kind)].internals;
+    if (!job.profile.parts_stand_apart) return 0;
+    const unsigned saved = job.profile.saved[static_cast<std::size_t>(op.kind)].internals;
     std::int64_t bytes = 0;
     for (std::size_t i = 0; i < op.internals.size(); ++i) {
-      const bool written = (saved >> i & 1U) != 0 && !plan_.is_kept[at(op.internals[i])];
+      const bool written = (saved >> i & 1U) != 0 && !plan.is_kept[at(op.internals[i])];
       if (written) bytes += sizes_[at(op.internals[i])];
     }
     return bytes;
@@ -140,11 +133,11 @@ class UnitWalk {
 
   void walk_forward(UnitMemory& out) const {
     UnitPeak now;
-    if (!kind_.values.empty() && prepared_.values[0].producer < 0) count_made(0, now);
-    for (std::size_t o = 0; o < kind_.operators.size(); ++o) {
-      const Operator& op = kind_.operators[o];
+    if (!kind.values.empty() && prepared.values[0].producer < 0) count_made(0, now);
+    for (std::size_t o = 0; o < kind.operators.size(); ++o) {
+      const Operator& op = kind.operators[o];
       const bool is_loss = op.kind == OpKind::loss;
-      for (int v : prepared_.operators[o].made) count_made(v, now);
+      for (int v : prepared.operators[o].made) count_made(v, now);
       now.kept += kept_internals(op);
       now.gathered = gathered_inputs(op);
       now.loss = is_loss ? workspace(op) : 0;
@@ -153,8 +146,8 @@ class UnitWalk {
       now.working += inside;
       raise(is_loss ? out.loss : out.forward, now);
       now.working -= inside;
-      for (int v : prepared_.operators[o].dead_after) {
-        if (!plan_.is_kept[at(v)]) now.working -= sizes_[at(v)];
+      for (int v : prepared.operators[o].dead_after) {
+        if (!plan.is_kept[at(v)]) now.working -= sizes_[at(v)];
       }
     }
   }
@@ -172,43 +165,43 @@ class UnitWalk {
   }
 
   void free_again(int v, SecondForward& walk) const {
-    if (walk.stays[at(v)] || plan_.is_kept[at(v)] || !walk.is_there[at(v)]) return;
+    if (walk.stays[at(v)] || plan.is_kept[at(v)] || !walk.is_there[at(v)]) return;
     walk.now.rebuilt -= sizes_[at(v)];
     walk.is_there[at(v)] = false;
   }
 
   void run_again(std::size_t o, SecondForward& walk) {
-    const Operator& op = kind_.operators[o];
-    for (int v : prepared_.operators[o].made) make_again(v, walk);
+    const Operator& op = kind.operators[o];
+    for (int v : prepared.operators[o].made) make_again(v, walk);
     for (int v : op.internals) {
       if (walk.stays[at(v)]) make_again(v, walk);
     }
     walk.now.gathered = gathered_inputs(op);
     walk.now.exchange = exchanged(op, Pass::forward);
     raise(again_, walk.now);
-    for (int v : prepared_.operators[o].dead_after) free_again(v, walk);
+    for (int v : prepared.operators[o].dead_after) free_again(v, walk);
   }
 
   /// The second forward of what is recomputed, beside the gradient that waits for the backward:
   /// what backward needs stays, the rest passes by, and can be more than backward itself holds.
   void walk_again(UnitMemory& out) {
-    SecondForward walk{.stays = std::vector<bool>(sizes_.size(), false), .is_there = plan_.is_kept};
+    SecondForward walk{.stays = std::vector<bool>(sizes_.size(), false), .is_there = plan.is_kept};
     walk.now.kept = out.kept_whole;
-    if (prepared_.output >= 0) walk.now.working = sizes_[at(prepared_.output)];
-    for (int v : plan_.rebuilt) walk.stays[at(v)] = true;
-    for (std::size_t o = 0; o < kind_.operators.size(); ++o) {
-      if (runs_again(kind_, plan_, o)) run_again(o, walk);
+    if (prepared.output >= 0) walk.now.working = sizes_[at(prepared.output)];
+    for (int v : plan.rebuilt) walk.stays[at(v)] = true;
+    for (std::size_t o = 0; o < kind.operators.size(); ++o) {
+      if (runs_again(kind, plan, o)) run_again(o, walk);
     }
     raise(out.backward, again_);
   }
 
   std::int64_t weight_gradients(const Operator& op) const {
-    if (job_.profile.fuses_weight_gradient) return 0;
+    if (job.profile.fuses_weight_gradient) return 0;
     std::int64_t bytes = 0;
     for (int p : op.parameters) {
-      const LocalParameter& parameter = local_.parameters[at(p)];
+      const LocalParameter& parameter = local.parameters[at(p)];
       if (parameter.trainable) {
-        bytes += in_bytes(bytes_of(parameter.elements, job_.precision.compute));
+        bytes += in_bytes(bytes_of(parameter.elements, job.precision.compute));
       }
     }
     return bytes;
@@ -216,7 +209,7 @@ class UnitWalk {
 
   bool scatters(const Operator& op) const {
     return std::ranges::any_of(op.parameters, [&](int p) {
-      const LocalParameter& parameter = local_.parameters[at(p)];
+      const LocalParameter& parameter = local.parameters[at(p)];
       return parameter.trainable && (parameter.scattered_each | parameter.consumed) != 0;
     });
   }
@@ -231,52 +224,52 @@ class UnitWalk {
   UnitPeak before_backward(const UnitMemory& out) const {
     UnitPeak now;
     now.kept = out.kept_whole;
-    if (job_.profile.parts_stand_apart) now.kept -= bytes_of_values(plan_.only_again);
-    now.rebuilt = bytes_of_values(plan_.rebuilt);
-    if (prepared_.output >= 0) now.working = sizes_[at(prepared_.output)];
+    if (job.profile.parts_stand_apart) now.kept -= bytes_of_values(plan.only_again);
+    now.rebuilt = bytes_of_values(plan.rebuilt);
+    if (prepared.output >= 0) now.working = sizes_[at(prepared.output)];
     return now;
   }
 
   void walk_backward(UnitMemory& out) const {
-    if (!prepared_.gradients.backward) return;
+    if (!prepared.gradients.backward) return;
     UnitPeak now = before_backward(out);
-    for (std::size_t o = kind_.operators.size(); o-- > 0;) run_backward(o, now, out);
-    if (job_.profile.parts_stand_apart) find_scatter(now.weight_gradient, out);
+    for (std::size_t o = kind.operators.size(); o-- > 0;) run_backward(o, now, out);
+    if (job.profile.parts_stand_apart) find_scatter(now.weight_gradient, out);
   }
 
   /// The unit's backward is done: its gradients are scattered into parts of their own, beside the
   /// gradient that is handed on.
   void find_scatter(std::int64_t whole, UnitMemory& out) const {
     std::int64_t own = 0;
-    for (std::size_t p = 0; p < local_.parameters.size(); ++p) {
-      const LocalParameter& parameter = local_.parameters[p];
+    for (std::size_t p = 0; p < local.parameters.size(); ++p) {
+      const LocalParameter& parameter = local.parameters[p];
       const AxisMask each = parameter.partial & parameter.scattered_each;
-      if (!parameter.trainable || each == 0 || is_shared_here(unit_, kind_.parameters[p])) continue;
-      own += in_bytes(bytes_of(own_part(layout_, parameter.elements, each), job_.precision.reduce));
+      if (!parameter.trainable || each == 0 || is_shared_here(*this, kind.parameters[p])) continue;
+      own += in_bytes(bytes_of(own_part(layout, parameter.elements, each), job.precision.reduce));
     }
     if (own == 0) return;
-    const bool samples = kind_.values.empty() || kind_.values[0].type != ValueType::compute;
-    const bool hands_on = !samples && prepared_.gradients.values[0];
+    const bool samples = kind.values.empty() || kind.values[0].type != ValueType::compute;
+    const bool hands_on = !samples && prepared.gradients.values[0];
     out.scatter.working = hands_on ? sizes_[0] : 0;
-    out.scatter.kept = samples && !sizes_.empty() && plan_.is_kept[0] ? sizes_[0] : 0;
+    out.scatter.kept = samples && !sizes_.empty() && plan.is_kept[0] ? sizes_[0] : 0;
     out.scatter.weight_gradient = whole + own;
   }
 
   /// Gradients of values alone. What the weights' part reads stays.
   void walk_inputs(UnitMemory& out) const {
-    if (!prepared_.gradients.backward) return;
+    if (!prepared.gradients.backward) return;
     std::vector<bool> stays(sizes_.size(), false);
-    for (int v : plan_.for_weights) stays[at(v)] = true;
+    for (int v : plan.for_weights) stays[at(v)] = true;
     UnitPeak now = before_backward(out);
-    for (std::size_t o = kind_.operators.size(); o-- > 0;) {
-      const PreparedOperator& facts = prepared_.operators[o];
+    for (std::size_t o = kind.operators.size(); o-- > 0;) {
+      const PreparedOperator& facts = prepared.operators[o];
       if (!facts.backward) continue;
-      run_inputs(kind_.operators[o], facts, now, out);
-      for (int v : plan_.done[o]) {
-        if (!stays[at(v)]) (plan_.is_kept[at(v)] ? now.kept : now.rebuilt) -= sizes_[at(v)];
+      run_inputs(kind.operators[o], facts, now, out);
+      for (int v : plan.done[o]) {
+        if (!stays[at(v)]) (plan.is_kept[at(v)] ? now.kept : now.rebuilt) -= sizes_[at(v)];
       }
     }
-    out.waiting = now.waiting + bytes_of_values(plan_.for_weights);
+    out.waiting = now.waiting + bytes_of_values(plan.for_weights);
   }
 
   void run_inputs(const Operator& op, const PreparedOperator& facts, UnitPeak& now,
@@ -295,19 +288,18 @@ class UnitWalk {
 
   /// Gradients of weights, from what waits; each part of it goes with its last reader.
   void walk_weights(UnitMemory& out) const {
-    if (!prepared_.gradients.backward) return;
+    if (!prepared.gradients.backward) return;
     UnitPeak now{.waiting = out.waiting};
-    for (std::size_t o = kind_.operators.size(); o-- > 0;) {
-      const Operator& op = kind_.operators[o];
+    for (std::size_t o = kind.operators.size(); o-- > 0;) {
+      const Operator& op = kind.operators[o];
       const std::int64_t own = weight_gradients(op);
       UnitPeak peak = now;
       if (!op.parameters.empty()) peak.gathered = gathered_inputs(op);
       peak.weight_gradient += own;
       raise(out.weights, peak);
-      if (job_.profile.gradient_hold != GradientHold::op || scatters(op))
-        now.weight_gradient += own;
-      now.waiting -= bytes_of_values(prepared_.operators[o].parts.released) +
-                     bytes_of_values(plan_.done_weights[o]);
+      if (job.profile.gradient_hold != GradientHold::op || scatters(op)) now.weight_gradient += own;
+      now.waiting -= bytes_of_values(prepared.operators[o].parts.released) +
+                     bytes_of_values(plan.done_weights[o]);
     }
     out.scatter_weights = out.scatter;
     out.scatter_weights.working = 0;
@@ -316,8 +308,8 @@ class UnitWalk {
   /// One operator backward. `now` holds in weight_gradient what is scattered only when the unit is
   /// done.
   void run_backward(std::size_t o, UnitPeak& now, UnitMemory& out) const {
-    const Operator& op = kind_.operators[o];
-    const PreparedOperator& facts = prepared_.operators[o];
+    const Operator& op = kind.operators[o];
+    const PreparedOperator& facts = prepared.operators[o];
     if (!facts.backward) return;
     now.working += bytes_of_values(facts.adjoints_made);
     const std::int64_t own = weight_gradients(op);
@@ -328,22 +320,15 @@ class UnitWalk {
     exchange_backward(op, peak);
     if (op.kind == OpKind::loss) peak.loss = workspace(op);
     raise(out.backward, peak);
-    if (job_.profile.gradient_hold != GradientHold::op || scatters(op)) now.weight_gradient += own;
+    if (job.profile.gradient_hold != GradientHold::op || scatters(op)) now.weight_gradient += own;
     peak.weight_gradient = now.weight_gradient;
     raise_second_summand(o, peak, out.backward);
     now.working -= bytes_of_values(facts.adjoints_dead);
-    for (int v : plan_.done[o]) {
-      (plan_.is_kept[at(v)] ? now.kept : now.rebuilt) -= sizes_[at(v)];
+    for (int v : plan.done[o]) {
+      (plan.is_kept[at(v)] ? now.kept : now.rebuilt) -= sizes_[at(v)];
     }
   }
 
-  UnitView unit_;
-  const Layout& layout_;
-  const Job& job_;
-  const LocalUnit& local_;
-  const UnitKind& kind_;
-  const PreparedKind& prepared_;
-  const SavedPlan& plan_;
   std::vector<std::int64_t> sizes_;
   UnitPeak again_;  // the fullest point of what is made again
 };
