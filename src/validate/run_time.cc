@@ -72,7 +72,7 @@ Cluster cluster_of(const Catalog& catalog, const RunFacts& facts, const std::str
     inside.all_reduce.clear();
   }
   const double sharers = group.levels.size() > 1 ? static_cast<double>(group.per_host) : 1.0;
-  if (facts.network_bandwidth) {
+  if (facts.network_bandwidth && group.levels.size() > 1) {
     Level& last = group.levels.back();
     last.bandwidth = gigabytes_per_second(*facts.network_bandwidth / sharers);
     last.efficiency = 1;

@@ -185,6 +185,26 @@ TEST(RunsTest, AFrameworkWithoutAProfileNeedsAnEngine) {
   EXPECT_EQ(validate_rows(rows).predicted, 1);
 }
 
+// Four network cards of 100 Gb/s per host, which this source names for some rows, join hosts: eight
+// devices of one host do not use them, sixteen of two do.
+TEST(RunsTest, ANetworkAmongHostsIsNoneInsideOne) {
+  const auto step = [](const std::string& devices, const std::string& network) {
+    std::string table = kHeader + row("a", {{"source_id", "internevo"},
+                                            {"n_gpus", devices},
+                                            {"dp", devices},
+                                            {"global_batch", devices},
+                                            {"gpu", "A100-80GB-SXM"},
+                                            {"mem_allocated_gib", network}});
+    const std::string last = "mem_allocated_gib";
+    table.replace(table.find(last), last.size(), "inter_node");
+    const Validation validation =
+        validate(kCatalog, parse_table(table, "hand.csv"), {.engine = "placet"});
+    return validation.predictions.back().predicted;
+  };
+  EXPECT_EQ(step("8", ""), step("8", "4x 100 Gb RoCE per node"));
+  EXPECT_LT(step("16", ""), step("16", "4x 100 Gb RoCE per node"));
+}
+
 TEST(RunsTest, ASourceMaySpeakOfOthers) {
   const ValidationCatalog reading = load_validation(kCatalog);
   EXPECT_EQ(&reading_of(reading, "llmfoundry"), &reading.sources.at("llmfoundry"));
