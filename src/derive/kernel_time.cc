@@ -61,10 +61,17 @@ Seconds scan_time(const DeviceRates& rates, const KernelWork& kernel) {
 
 }  // namespace
 
+bool is_slower(const DeviceGroup& a, const DeviceGroup& b) {
+  return matmul_rate(a.device.rates, MatmulFormat::bf16) <
+         matmul_rate(b.device.rates, MatmulFormat::bf16);
+}
+
 const DeviceGroup& slowest_group(const Cluster& cluster) {
-  return *std::ranges::min_element(cluster.groups, {}, [](const DeviceGroup& group) {
-    return matmul_rate(group.device.rates, MatmulFormat::bf16);
-  });
+  return *std::ranges::min_element(cluster.groups, is_slower);
+}
+
+std::size_t position_of_slowest(const Cluster& cluster) {
+  return static_cast<std::size_t>(&slowest_group(cluster) - cluster.groups.data());
 }
 
 Seconds product_time(const DeviceRates& rates, const KernelWork& kernel) {

@@ -65,27 +65,31 @@ UnitTimes::UnitTimes(const Layout& layout, const std::vector<UnitMessages>& mess
       timer_(timer),
       recomputes_(layout.job->recompute.kind != Recompute::Kind::none ||
                   recomputes_units(*layout.job)),
-      times_(layout.units.size()) {}
+      times_(layout.job->cluster->groups.size()) {}
 
-const UnitTime& UnitTimes::of(const UnitRun& run) {
+const UnitTime& UnitTimes::of(const UnitRun& run, std::size_t group) {
   const bool recomputed = recomputes_ && run.recomputed;
-  std::optional<UnitTime>& time = times_[at(run.local)][recomputed ? 1 : 0];
-  if (!time) time = make(run.local, recomputed);
+  times_[group].resize(layout_.units.size());
+  std::optional<UnitTime>& time = times_[group][at(run.local)][recomputed ? 1 : 0];
+  if (!time) time = make(run.local, recomputed, layout_.job->cluster->groups[group]);
   return *time;
 }
 
-UnitTime UnitTimes::make(int unit, bool recomputed) {
+UnitTime UnitTimes::make(int unit, bool recomputed, const DeviceGroup& devices) {
   const UnitMessages& own = messages_[at(unit)];
   const UnitRole role = layout_.job->model.kinds[at(layout_.units[at(unit)].kind)].role;
   const bool is_block = role == UnitRole::block || role == UnitRole::mtp;
   // Where nothing is recomputed the two plans are one.
-  if (is_block && !recomputes_) return unit_time(layout_, unit, {.plain = own.recomputed}, timer_);
+  if (is_block && !recomputes_) {
+    return unit_time(layout_, unit, {.plain = own.recomputed}, devices, timer_);
+  }
   const bool known = !is_block || !own.plain.empty();
   const std::vector<UnitTerm> derived =
       known ? std::vector<UnitTerm>{} : activation_traffic(layout_, unit, false);
   const std::vector<UnitTerm>& plain = known ? own.plain : derived;
   return unit_time(layout_, unit,
-                   {.plain = plain, .recomputed = recomputed ? &own.recomputed : nullptr}, timer_);
+                   {.plain = plain, .recomputed = recomputed ? &own.recomputed : nullptr}, devices,
+                   timer_);
 }
 
 AxisTimes left_beside(const Job& job, const AxisTimes& messages, Overlap what, Seconds room,

@@ -38,17 +38,18 @@ class UnitTimes {
  public:
   UnitTimes(const Layout& layout, const std::vector<UnitMessages>& messages, MessageTimer& timer);
 
-  /// Of one unit of the run.
-  const UnitTime& of(const UnitRun& run);
+  /// Of one unit of the run, on devices of the group (a position in Cluster::groups).
+  const UnitTime& of(const UnitRun& run, std::size_t group);
 
  private:
-  UnitTime make(int unit, bool recomputed);
+  UnitTime make(int unit, bool recomputed, const DeviceGroup& devices);
 
   const Layout& layout_;
   const std::vector<UnitMessages>& messages_;
   MessageTimer& timer_;
   bool recomputes_ = false;
-  std::vector<std::array<std::optional<UnitTime>, 2>> times_;  // by local unit: plain, recomputed
+  /// By group and local unit: plain, recomputed.
+  std::vector<std::vector<std::array<std::optional<UnitTime>, 2>>> times_;
 };
 
 /// One part of one unit in a pass, as device and host run it.
@@ -112,7 +113,7 @@ ChunkPasses run_chunk(const StageUnits& units, std::size_t chunk, Seconds host_p
   ChunkPasses out;
   for (std::size_t r = units.chunk_begin(chunk); r < units.chunk_ends[chunk]; ++r) {
     const UnitRun& run = units.runs[r];
-    const UnitTime& time = times.of(run);
+    const UnitTime& time = times.of(run, units.group);
     const PartLengths lengths = {time[WorkPart::forward].device(), time[WorkPart::again].device(),
                                  time[WorkPart::backward].device()};
     for (std::int64_t i = 0; i < run.count; ++i) {

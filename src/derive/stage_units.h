@@ -26,6 +26,7 @@ struct StageUnits {
   std::vector<std::size_t> chunk_ends;  // by chunk: one past its last run
   bool hosts_first = false;
   bool hosts_last = false;
+  std::size_t group = 0;  // position in Cluster::groups: the devices that set its pace
 
   std::size_t chunk_begin(std::size_t chunk) const {
     return chunk == 0 ? 0 : chunk_ends[chunk - 1];
@@ -35,7 +36,7 @@ struct StageUnits {
 StageUnits units_of(const Layout& layout, const Stage& stage);
 std::vector<StageUnits> units_by_stage(const Layout& layout, const std::vector<Stage>& stages);
 
-/// Whether two devices host the same units, their numbers left aside. Case: 32 blocks on 4 stages:
+/// Whether two devices of one group host the same units, their numbers left aside. Case: 32 blocks on 4 stages:
 /// the second and the third.
 bool are_alike(const StageUnits& a, const StageUnits& b);
 

@@ -149,7 +149,7 @@ class StepTimer {
 
   void write_terms() {
     const std::size_t s = at(out_.critical);
-    each_run(s, [&](const UnitRun& run, double m) { write_units(run, m); });
+    each_run(s, [&](const UnitRun& run, double m) { write_units(run, times_of(s, run), m); });
     for (std::size_t c = 0; c < work_of(s).passes.size(); ++c) {
       const ChunkPasses& pass = work_of(s).passes[c];
       const double m = rounds(c);
@@ -168,8 +168,11 @@ class StepTimer {
     out_.known = true;
   }
 
-  void write_units(const UnitRun& run, double m) {
-    const UnitTime& time = times_.of(run);
+  const UnitTime& times_of(std::size_t stage, const UnitRun& run) {
+    return times_.of(run, units_of(stage).group);
+  }
+
+  void write_units(const UnitRun& run, const UnitTime& time, double m) {
     for (std::size_t p = 0; p < kPartCount; ++p) {
       const PartTime& part = time.parts[p];
       for (std::size_t k = 0; k < kKernelNames.size(); ++k) {
@@ -211,7 +214,9 @@ class StepTimer {
     const auto devices = static_cast<double>(devices_of(job_.placement));
     const double each = devices / static_cast<double>(stages_.size());
     for (std::size_t s = 0; s < stages_.size(); ++s) {
-      each_run(s, [&](const UnitRun& run, double m) { add_flops(run, m * each); });
+      each_run(s, [&](const UnitRun& run, double m) {
+        add_flops(times_of(s, run), m * each * static_cast<double>(run.count));
+      });
     }
     const double all = static_cast<double>(devices_of(*job_.cluster));
     for (const DeviceGroup& group : job_.cluster->groups) {
@@ -220,13 +225,8 @@ class StepTimer {
   }
 
   /// `passes`: over micro-batches, of all devices.
-  void add_flops(const UnitRun& run, double passes) {
-    const UnitTime& time = times_.of(run);
-    for (std::int64_t i = 0; i < run.count; ++i) {
-      for (const PartTime& part : time.parts) {
-        out_.hardware_flops += part.flops * passes;
-      }
-    }
+  void add_flops(const UnitTime& time, double passes) {
+    for (const PartTime& part : time.parts) out_.hardware_flops += part.flops * passes;
   }
 
   const Job& job_;

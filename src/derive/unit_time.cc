@@ -24,11 +24,12 @@ Overlap overlap_of(const Layout& layout, const CommunicationTerm& term, bool for
 
 class UnitTimer {
  public:
-  UnitTimer(const Layout& layout, int unit, const KnownMessages& messages, MessageTimer& timer)
+  UnitTimer(const Layout& layout, int unit, const KnownMessages& messages,
+            const DeviceGroup& devices, MessageTimer& timer)
       : layout_(layout),
         job_(*layout.job),
         timing_(job_.profile.timing),
-        rates_(slowest_group(*job_.cluster).device.rates),
+        rates_(devices.device.rates),
         unit_(unit),
         messages_(messages),
         timer_(timer) {}
@@ -196,16 +197,16 @@ Seconds AxisTimes::total() const {
 }
 
 UnitTime unit_time(const Layout& layout, int unit, const KnownMessages& messages,
-                   MessageTimer& timer) {
-  return UnitTimer(layout, unit, messages, timer).time();
+                   const DeviceGroup& devices, MessageTimer& timer) {
+  return UnitTimer(layout, unit, messages, devices, timer).time();
 }
 
-UnitTime unit_time(const Layout& layout, int unit, bool recomputed) {
+UnitTime unit_time(const Layout& layout, int unit, bool recomputed, const DeviceGroup& devices) {
   MessageTimer timer(*layout.job);
   const std::vector<UnitTerm> plain = activation_traffic(layout, unit, false);
-  if (!recomputed) return unit_time(layout, unit, {.plain = plain}, timer);
+  if (!recomputed) return unit_time(layout, unit, {.plain = plain}, devices, timer);
   const std::vector<UnitTerm> again = activation_traffic(layout, unit, true);
-  return unit_time(layout, unit, {.plain = plain, .recomputed = &again}, timer);
+  return unit_time(layout, unit, {.plain = plain, .recomputed = &again}, devices, timer);
 }
 
 }  // namespace placet

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "derive/kernel_time.h"
 #include "derive/state_bytes.h"
 #include "derive/update_inputs.h"
 #include "units/at.h"
@@ -46,7 +45,7 @@ double through_nvme(const Job& job, const Parameter& declared, const LocalParame
 Seconds update_time(const Layout& layout, const Stage& stage, const StageUnits& units) {
   const Job& job = *layout.job;
   const EngineTiming& timing = job.profile.timing;
-  const DeviceGroup& devices = slowest_group(*job.cluster);
+  const DeviceGroup& devices = job.cluster->groups[units.group];
   const double each = timing.update_bytes + (job.clips_by_global_norm ? timing.clip_bytes : 0.0);
   Updated all;
   for (const UnitRun& run : units.runs) {

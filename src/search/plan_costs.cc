@@ -39,9 +39,11 @@ bool is_worth_a_flow(const PipelineShape& pipeline, std::int64_t micro_batches) 
 PlanCosts::PlanCosts(const PlanSpace& space)
     : space_(space),
       facts_(bound_facts(space.base())),
-      units_(space.base().model.kinds.size(), 0),
+      units_(space.costed_kinds(), 0),
       benches_([&space] { return Workbench(space); }) {
-  for (const Unit& unit : space.base().model.units) ++units_[at(unit.kind)];
+  for (const Unit& unit : space.base().model.units) {
+    ++units_[at(space.costed_kind(unit.kind, space.anywhere()))];
+  }
 }
 
 PlanCosts::WorkKey PlanCosts::key_of(const WorkShape& shape) {
@@ -55,7 +57,7 @@ CostedWork PlanCosts::make_work(const WorkShape& shape) {
   const Model& model = space_.base().model;
   for (std::size_t k = 0; k < units_.size(); ++k) {
     out.all += units_[k] * (out.plain[k].forward + out.plain[k].backward);
-    if (units_[k] == 0 || may_recompute(model.kinds[k].role)) continue;
+    if (units_[k] == 0 || may_recompute(model.kinds[k % model.kinds.size()].role)) continue;
     // Whatever the schedule does.
     const UnitCost& own = out.plain[k];
     out.most = std::max(out.most, std::min(own.most, std::max(own.most_forward, own.most_inputs)));

@@ -50,7 +50,7 @@ class PlanCosts {
   /// `space` must outlive it.
   explicit PlanCosts(const PlanSpace& space);
 
-  /// Units of the model by kind.
+  /// Units of the model by costed kind, wherever they may stand.
   const std::vector<std::int32_t>& units() const { return units_; }
   const BoundFacts& facts() const { return facts_; }
 

@@ -1,8 +1,14 @@
 #include "search/plan_space.h"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
 #include <span>
+#include <utility>
 
+#include "derive/stage_devices.h"
 #include "derive/stages.h"
 #include "units/error.h"
 
@@ -31,6 +37,24 @@ std::vector<std::int16_t> chosen(std::size_t count, const std::vector<bool>& all
   for (std::size_t i = 0; i < count; ++i) {
     if (allowed.empty() || allowed[i]) out.push_back(static_cast<std::int16_t>(i));
   }
+  return out;
+}
+
+/// Blocks in proportion to the stages' paces; what does not divide goes to the largest remainders,
+/// and among equal ones to stages in the middle and behind, away from the embedding.
+std::vector<std::int64_t> dealt_by(const std::vector<double>& paces, std::int64_t blocks) {
+  const double sum = std::accumulate(paces.begin(), paces.end(), 0.0);
+  std::vector<std::int64_t> out;
+  std::vector<std::pair<double, std::size_t>> left;
+  std::int64_t dealt = 0;
+  for (std::size_t v = 0; v < paces.size(); ++v) {
+    const double share = static_cast<double>(blocks) * paces[v] / sum;
+    out.push_back(static_cast<std::int64_t>(share));
+    left.emplace_back(share - std::floor(share), v);
+    dealt += out.back();
+  }
+  std::ranges::sort(left, std::greater());
+  for (std::size_t i = 0; std::cmp_less(i, blocks - dealt); ++i) ++out[left[i].second];
   return out;
 }
 
@@ -118,6 +142,8 @@ std::vector<std::int16_t> PlanSpace::orders_of(const Degrees& degrees) const {
     for (const AxisRole role : choices_.orders[o]) {
       if (degrees[at(role)] > 1) axes.push_back(role);
     }
+    const bool inside = degrees[at(AxisRole::layer)] > 1 && axes.front() != AxisRole::layer;
+    if (is_mixed() && inside) continue;
     if (std::ranges::find(seen, axes) != seen.end()) continue;
     seen.push_back(std::move(axes));
     out.push_back(static_cast<std::int16_t>(o));
@@ -148,6 +174,48 @@ std::vector<std::int16_t> PlanSpace::offloads() const {
   return chosen(choices_.offloads.size(), constraints_.offloads);
 }
 
+std::vector<std::size_t> PlanSpace::groups_of(std::int32_t pipeline) const {
+  Placement placement;
+  placement.axes.resize(2);
+  placement.axes[0].how.cut = Cut::layer;
+  placement.axes[0].degree = pipeline;
+  placement.axes[1].how.cut = Cut::batch;
+  placement.axes[1].degree = devices_ / pipeline;
+  std::vector<std::size_t> out;
+  for (int d = 0; d < pipeline; ++d) out.push_back(group_of_stage(*base_.cluster, placement, d));
+  return out;
+}
+
+std::int16_t PlanSpace::costed_kind(int kind, std::size_t group) const {
+  return static_cast<std::int16_t>(static_cast<std::size_t>(kind) +
+                                   group * base_.model.kinds.size());
+}
+
+/// Relative rates of virtual stages by which blocks may be dealt; all alike come first.
+std::vector<std::vector<double>> PlanSpace::paces_of(std::int32_t pipeline,
+                                                     const Schedule& schedule) const {
+  const auto stages = static_cast<std::size_t>(virtual_stages(schedule, pipeline));
+  std::vector<std::vector<double>> out = {std::vector<double>(stages, 1)};
+  if (!is_mixed()) return out;
+  const std::vector<std::size_t> groups = groups_of(pipeline);
+  const auto add = [&](auto rate) {
+    // A stage that stands on devices of several kinds waits for the slowest.
+    std::vector<double> paces(stages, std::numeric_limits<double>::infinity());
+    for (std::int64_t d = 0; d < pipeline; ++d) {
+      const double own =
+          rate(base_.cluster->groups[groups[static_cast<std::size_t>(d)]].device.rates);
+      for (int c = 0; c < schedule.chunks; ++c) {
+        double& pace = paces[static_cast<std::size_t>(hosted_stage(schedule, pipeline, d, c))];
+        pace = std::min(pace, own);
+      }
+    }
+    out.push_back(std::move(paces));
+  };
+  add([](const DeviceRates& r) { return in_flops_per_second(matmul_rate(r, MatmulFormat::bf16)); });
+  add([](const DeviceRates& r) { return in_bytes_per_second(r.memory); });
+  return out;
+}
+
 std::vector<std::vector<std::int64_t>> PlanSpace::splits_of(std::int32_t pipeline,
                                                             std::int16_t schedule) const {
   if (pipeline == 1) return {{}};
@@ -157,16 +225,16 @@ std::vector<std::vector<std::int64_t>> PlanSpace::splits_of(std::int32_t pipelin
   std::vector<std::vector<std::int64_t>> out;
   if (blocks_ < stages) return out;
   const std::vector<std::int64_t> even = even_blocks(blocks_, stages);
-  for (const StageWeights& weights : choices_.stages) {
-    std::vector<std::int64_t> shares =
-        even_blocks(blocks_ + weights.embedding + weights.head, stages);
-    // What does not divide goes to stages in the middle, away from embedding and head.
-    std::ranges::reverse(shares);
-    shares.front() -= weights.embedding;
-    shares.back() -= weights.head;
-    if (std::ranges::min(shares) < 1) continue;
-    if (shares == even && blocks_ % stages == 0) shares.clear();
-    if (std::ranges::find(out, shares) == out.end()) out.push_back(std::move(shares));
+  for (const std::vector<double>& paces : paces_of(pipeline, own)) {
+    for (const StageWeights& weights : choices_.stages) {
+      std::vector<std::int64_t> shares =
+          dealt_by(paces, blocks_ + weights.embedding + weights.head);
+      shares.front() -= weights.embedding;
+      shares.back() -= weights.head;
+      if (std::ranges::min(shares) < 1) continue;
+      if (shares == even && blocks_ % stages == 0) shares.clear();
+      if (std::ranges::find(out, shares) == out.end()) out.push_back(std::move(shares));
+    }
   }
   return out;
 }

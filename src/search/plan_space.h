@@ -68,7 +68,8 @@ class PlanSpace {
   /// Those with a role that the model or the constraints leave no use for are not among them.
   std::vector<Degrees> meshes() const;
 
-  /// Orders in which the axes of these degrees can stand so that no two give the same placement.
+  /// Orders in which the axes of these degrees can stand so that no two give the same placement. On
+  /// a mixed cluster a pipeline is the outermost axis: each stage then stands on devices of a kind.
   std::vector<std::int16_t> orders_of(const Degrees& degrees) const;
 
   /// Words that a role has at a degree: one, without meaning, where there is no axis.
@@ -77,7 +78,19 @@ class PlanSpace {
   std::vector<std::int16_t> states_of(const Degrees& degrees) const;
   std::vector<std::int16_t> offloads() const;
 
-  /// Blocks per virtual stage of each way to deal them; empty list: the even one, unsaid.
+  /// Of a pipeline of that degree over all devices, by its devices: the group (a position in
+  /// Cluster::groups) that sets their pace.
+  std::vector<std::size_t> groups_of(std::int32_t pipeline) const;
+  /// A unit costs different on devices of different groups; what costs are kept by. On a mixed
+  /// cluster one more group stands for all of them: what a unit costs at least, wherever it stands.
+  std::size_t costed_groups() const { return is_mixed() ? base_.cluster->groups.size() + 1 : 1; }
+  std::size_t costed_kinds() const { return base_.model.kinds.size() * costed_groups(); }
+  std::size_t anywhere() const { return costed_groups() - 1; }
+  std::int16_t costed_kind(int kind, std::size_t group) const;
+
+  /// Blocks per virtual stage of each way to deal them; empty list: the even one, unsaid. On a mixed
+  /// cluster also in proportion to the rates of the stages' devices, those of products and those of
+  /// memory.
   std::vector<std::vector<std::int64_t>> splits_of(std::int32_t pipeline,
                                                    std::int16_t schedule) const;
 
@@ -104,6 +117,8 @@ class PlanSpace {
 
  private:
   bool allows(AxisRole role, std::size_t word) const;
+  bool is_mixed() const { return base_.cluster->groups.size() > 1; }
+  std::vector<std::vector<double>> paces_of(std::int32_t pipeline, const Schedule& schedule) const;
   void add_axis(const Plan& plan, AxisRole role, bool& offloads, Job& job) const;
 
   const Job& base_;

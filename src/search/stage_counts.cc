@@ -8,11 +8,14 @@
 namespace placet {
 namespace {
 
-DeviceChunk chunk_of(const Model& model, const std::vector<int>& units, std::int32_t& ordinal) {
+/// `group`: of the devices.
+DeviceChunk chunk_of(const PlanSpace& space, const std::vector<int>& units, std::size_t group,
+                     std::int32_t& ordinal) {
+  const Model& model = space.base().model;
   DeviceChunk out;
   for (const int u : units) {
-    const auto kind = static_cast<std::int16_t>(model.units[at(u)].kind);
-    const UnitRole role = model.kinds[at(kind)].role;
+    const std::int16_t kind = space.costed_kind(model.units[at(u)].kind, group);
+    const UnitRole role = model.kinds[at(model.units[at(u)].kind)].role;
     const bool block = role == UnitRole::block;
     if (out.runs.empty() || out.runs.back().kind != kind) {
       out.runs.push_back({.kind = kind,
@@ -54,12 +57,14 @@ PipelineShape pipeline_shape(const PlanSpace& space, std::int32_t degree, std::i
   std::int64_t most = 0;
   if (degree > 1) out.schedule = job.schedule;
   const std::int64_t last = virtual_stages(out.schedule, degree) - 1;
+  const std::vector<std::size_t> groups = space.groups_of(degree);
   for (const Stage& stage : stages_of(job)) {
     std::int32_t ordinal = 0;
     std::vector<DeviceChunk>& chunks = out.devices.emplace_back();
-    std::vector<std::int32_t>& units = out.units.emplace_back(job.model.kinds.size(), 0);
+    std::vector<std::int32_t>& units = out.units.emplace_back(space.costed_kinds(), 0);
     for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
-      DeviceChunk& chunk = chunks.emplace_back(chunk_of(job.model, stage.chunks[c], ordinal));
+      DeviceChunk& chunk =
+          chunks.emplace_back(chunk_of(space, stage.chunks[c], groups[at(stage.device)], ordinal));
       chunk.stage = static_cast<std::int32_t>(stage.virtual_stages[c]);
       chunk.part = part_of(chunk.runs, out.parts);
       chunk.sends_forward = stage.virtual_stages[c] < last;

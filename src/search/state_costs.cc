@@ -4,11 +4,11 @@
 
 #include "derive/collective_time.h"
 #include "derive/communication.h"
-#include "derive/kernel_time.h"
 #include "derive/layout.h"
 #include "derive/state_bytes.h"
 #include "derive/update_inputs.h"
 #include "derive/update_time.h"
+#include "units/at.h"
 
 namespace placet {
 namespace {
@@ -21,8 +21,7 @@ struct UpdateRates {
   double drives = 0;
 };
 
-UpdateRates update_rates(const Job& job) {
-  const DeviceGroup& devices = slowest_group(*job.cluster);
+UpdateRates update_rates(const Job& job, const DeviceGroup& devices) {
   const EngineTiming& timing = job.profile.timing;
   const double each = timing.update_bytes + (job.clips_by_global_norm ? timing.clip_bytes : 0.0);
   return {.device = each / in_bytes_per_second(devices.device.rates.memory),
@@ -113,6 +112,16 @@ void add_parameter(const Job& job, const UpdateRates& rates, const Parameter& pa
   if (host > 0) cost.on_drives += through_nvme(job, parameter, own) * rates.drives;
 }
 
+/// All that a unit has of its own.
+void add_parameters(const Layout& layout, const LocalUnit& unit, const UpdateRates& rates,
+                    UnitStateCost& cost) {
+  const UnitKind& kind = layout.job->model.kinds[at(unit.kind)];
+  for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
+    if (kind.parameters[p].tied) continue;
+    add_parameter(*layout.job, rates, kind.parameters[p], unit.parameters[p], cost);
+  }
+}
+
 }  // namespace
 
 StateCosts state_costs(const PlanSpace& space, const Plan& plan, Workbench& bench) {
@@ -123,20 +132,24 @@ StateCosts state_costs(const PlanSpace& space, const Plan& plan, Workbench& benc
   space.apply(alone, bench.job);
   bench.job.recompute = {};
   const Layout layout = lay_out_parameters(bench.job, bench.prepared.front());
-  const UpdateRates rates = update_rates(bench.job);
+  const std::vector<DeviceGroup>& groups = bench.job.cluster->groups;
   MessageTimer timer(bench.job);
-  StateCosts out(bench.job.model.kinds.size());
+  StateCosts out(space.costed_kinds());
   for (std::size_t u = 0; u < layout.units.size(); ++u) {
     const LocalUnit& local = layout.units[u];
-    const UnitKind& kind = bench.job.model.kinds[static_cast<std::size_t>(local.kind)];
-    UnitStateCost& cost = out[static_cast<std::size_t>(local.kind)];
+    const UnitKind& kind = bench.job.model.kinds[at(local.kind)];
+    UnitStateCost sent;
     if (kind.role == UnitRole::block && !shares_tensors(kind)) {
-      add_messages(layout, static_cast<int>(u), timer, cost);
+      add_messages(layout, static_cast<int>(u), timer, sent);
     }
-    for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
-      if (kind.parameters[p].tied) continue;
-      add_parameter(bench.job, rates, kind.parameters[p], local.parameters[p], cost);
+    StateCosts least;
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      UnitStateCost own = sent;
+      add_parameters(layout, local, update_rates(bench.job, groups[g]), own);
+      lower_to({own}, least);
+      out[at(space.costed_kind(local.kind, g))] = own;
     }
+    out[at(space.costed_kind(local.kind, space.anywhere()))] = least.front();
   }
   return out;
 }

@@ -7,6 +7,7 @@
 #include "derive/layout.h"
 #include "derive/unit_memory.h"
 #include "derive/unit_time.h"
+#include "units/at.h"
 #include "units/checked.h"
 
 namespace placet {
@@ -21,14 +22,14 @@ void add_part(const PartTime& part, double& device, double& host) {
   host += in_seconds(part.host);
 }
 
-UnitCost cost_of(const Layout& layout, int unit, bool recomputed) {
+UnitCost cost_of(const Layout& layout, int unit, bool recomputed, const DeviceGroup& devices) {
   MessageTimer timer(*layout.job);
   const std::vector<UnitTerm> plain = activation_traffic(layout, unit, false);
   std::vector<UnitTerm> again;
   if (recomputed) again = activation_traffic(layout, unit, true);
   const std::vector<UnitTerm>& sent = recomputed ? again : plain;
-  const UnitTime time =
-      unit_time(layout, unit, {.plain = plain, .recomputed = recomputed ? &again : nullptr}, timer);
+  const UnitTime time = unit_time(
+      layout, unit, {.plain = plain, .recomputed = recomputed ? &again : nullptr}, devices, timer);
   const UnitMemory memory = unit_memory_in_parts(layout, unit, recomputed);
   UnitCost out{.weights = in_seconds(time.weights), .kept = memory.kept, .waiting = memory.waiting};
   for (const UnitTerm& term : sent) out.sent += sent_by(term.term);
@@ -42,6 +43,16 @@ UnitCost cost_of(const Layout& layout, int unit, bool recomputed) {
   return out;
 }
 
+/// What takes no longer than either of two groups of devices; bytes are the same on both.
+UnitCost least_of(UnitCost a, const UnitCost& b) {
+  a.forward = std::min(a.forward, b.forward);
+  a.forward_host = std::min(a.forward_host, b.forward_host);
+  a.backward = std::min(a.backward, b.backward);
+  a.backward_host = std::min(a.backward_host, b.backward_host);
+  a.weights = std::min(a.weights, b.weights);
+  return a;
+}
+
 WorkCosts costs(const PlanSpace& space, const WorkShape& shape, std::optional<std::int16_t> word,
                 Workbench& bench) {
   apply_plain(space, shape, bench.job);
@@ -49,11 +60,17 @@ WorkCosts costs(const PlanSpace& space, const WorkShape& shape, std::optional<st
     bench.job.recompute = space.choices().recompute[static_cast<std::size_t>(*word)].recompute;
   const Prepared& prepared = bench.prepared[static_cast<std::size_t>(word.value_or(0))];
   const Layout layout = lay_out(bench.job, prepared);
-  WorkCosts out(bench.job.model.kinds.size());
+  const std::vector<DeviceGroup>& groups = bench.job.cluster->groups;
+  WorkCosts out(space.costed_kinds());
   for (std::size_t u = 0; u < layout.units.size(); ++u) {
-    const auto kind = static_cast<std::size_t>(layout.units[u].kind);
-    const bool again = word && is_recomputed(bench.job.model.kinds[kind].role);
-    out[kind] = cost_of(layout, static_cast<int>(u), again);
+    const int kind = layout.units[u].kind;
+    const bool again = word && is_recomputed(bench.job.model.kinds[at(kind)].role);
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      const UnitCost own = cost_of(layout, static_cast<int>(u), again, groups[g]);
+      UnitCost& least = out[at(space.costed_kind(kind, space.anywhere()))];
+      least = g == 0 ? own : least_of(least, own);
+      out[at(space.costed_kind(kind, g))] = own;
+    }
   }
   return out;
 }

@@ -33,7 +33,7 @@ struct UnitCost {
   std::int64_t most_forward = 0, most_inputs = 0;
 };
 
-/// By kind of unit.
+/// By PlanSpace::costed_kind.
 using WorkCosts = std::vector<UnitCost>;
 
 /// Where work is the same: degrees of the axes that cut it, their words, the micro-batch, and

@@ -6,6 +6,8 @@
 #include "derive/divider.h"
 #include "derive/layout.h"
 #include "derive/small_llama.h"
+#include "derive/stage_devices.h"
+#include "derive/stages.h"
 
 namespace placet {
 namespace {
@@ -41,6 +43,43 @@ TEST(DeviceClasses, HoldTheirOwnPart) {
   EXPECT_EQ(uneven.memory[0].at_rest[0], bytes(4'000'000));
   EXPECT_EQ(uneven.memory[1].at_rest[0], bytes(2'000'000));
   EXPECT_EQ(uneven.memory[0].devices + uneven.memory[1].devices, 2);
+}
+
+Cluster slow_and_fast(std::int64_t slow, std::int64_t fast) {
+  Cluster out;
+  out.groups = {group(slow, bytes(1)), group(fast, bytes(1))};
+  out.groups[0].device.rates.matmul[0] = teraflops_per_second(10);
+  out.groups[1].device.rates.matmul[0] = teraflops_per_second(30);
+  return out;
+}
+
+std::vector<std::size_t> groups_of_stages(const Cluster& cluster, std::vector<AxisPlacement> axes) {
+  Placement placement;
+  placement.axes = std::move(axes);
+  std::vector<std::size_t> out;
+  for (int s = 0; s < pipeline_degree(placement); ++s) {
+    out.push_back(group_of_stage(cluster, placement, s));
+  }
+  return out;
+}
+
+// Group 0 is slow and group 1 fast. A stage that stands on both goes at the pace of the slow one.
+TEST(StageDevices, AreThoseOfItsRanks) {
+  const AxisPlacement two = axis("a", 2, Cut::layer);
+  const AxisPlacement four = axis("b", 4, Cut::layer);
+  const AxisPlacement data = axis("dp", 8, Cut::batch);
+  using Groups = std::vector<std::size_t>;
+  EXPECT_EQ(groups_of_stages(slow_and_fast(8, 8), {two, data}), (Groups{0, 1}));
+  EXPECT_EQ(groups_of_stages(slow_and_fast(8, 8), {data, two}), (Groups{0, 0}));
+  EXPECT_EQ(groups_of_stages(slow_and_fast(12, 4), {two, data}), (Groups{0, 0}));
+  EXPECT_EQ(groups_of_stages(slow_and_fast(12, 4), {four, axis("dp", 4, Cut::batch)}),
+            (Groups{0, 0, 0, 1}));
+  // Ranks of data coordinates 0 and 1 are slow: each has all stages.
+  EXPECT_EQ(groups_of_stages(slow_and_fast(8, 8), {axis("dp", 4, Cut::batch), four}),
+            (Groups{0, 0, 0, 0}));
+  // Two layer axes with another between them: stages 0 and 1 are ranks 0, 2 and 1, 3.
+  EXPECT_EQ(groups_of_stages(slow_and_fast(4, 4), {two, axis("dp", 2, Cut::batch), two}),
+            (Groups{0, 0, 1, 1}));
 }
 
 std::int64_t part(const Placement& placement, std::int64_t total, std::int64_t dp,

@@ -199,6 +199,35 @@ TEST(Time, StagesOfOneChunkMayWaitForTheirMessages) {
   EXPECT_EQ(total_of(derive_time(job), TimeKind::send), Seconds());
 }
 
+// Two stages on devices of their own take what they take on a cluster of those devices alone.
+TEST(Time, StagesGoAtThePaceOfTheirDevices) {
+  const std::vector<AxisPlacement> axes = {axis("pp", 2, Cut::layer), axis("dp", 2, Cut::batch)};
+  Job slow = timed_job(axes, 4, 8);
+  slow.profile.timing.captures_launches = true;  // else small kernels wait for their host
+  slow.cluster->groups.front().device.rates.memory = gigabytes_per_second(1);
+  Job fast = slow;
+  DeviceRates& rates = fast.cluster->groups.front().device.rates;
+  rates.matmul[static_cast<std::size_t>(MatmulFormat::bf16)] = teraflops_per_second(150);
+  rates.memory = gigabytes_per_second(4);
+  Job mixed = slow;
+  mixed.cluster->groups = {slow.cluster->groups.front(), fast.cluster->groups.front()};
+  for (DeviceGroup& group : mixed.cluster->groups) group.count = 2;
+  mixed.cluster->between_groups = slow.cluster->groups.front().levels.back();
+  const std::vector<StageTime> both = derive_time(mixed).stages;
+  const std::vector<StageTime> alone[] = {derive_time(slow).stages, derive_time(fast).stages};
+  for (std::size_t s = 0; s < 2; ++s) {
+    EXPECT_EQ(both[s].chunks[0].forward, alone[s][s].chunks[0].forward);
+    EXPECT_EQ(both[s].chunks[0].backward, alone[s][s].chunks[0].backward);
+    EXPECT_EQ(both[s].update, alone[s][s].update);
+  }
+  EXPECT_LT(both[1].chunks[0].forward, alone[0][1].chunks[0].forward);
+  // With the data axis outside both stages have devices of both kinds.
+  std::swap(mixed.placement.axes[0], mixed.placement.axes[1]);
+  std::swap(slow.placement.axes[0], slow.placement.axes[1]);
+  EXPECT_EQ(derive_time(mixed).stages[1].chunks[0].forward,
+            derive_time(slow).stages[1].chunks[0].forward);
+}
+
 TEST(Time, RecomputationRunsForwardOnceMore) {
   Job job = timed_job({axis("dp", 1, Cut::batch)}, 1, 1);
   const Seconds plain = total_of(derive_time(job), TimeKind::compute);

@@ -47,6 +47,29 @@ void cut_short(Model& model, std::int64_t blocks) {
   });
 }
 
+void draw_rates(Draw& draw, DeviceRates& rates) {
+  for (FlopsPerSecond& rate : rates.matmul) rate = rate * draw.around(4);
+  rates.memory = rates.memory * draw.around(4);
+  rates.message_share = draw.one_in(3) ? 0 : 0.3 * draw.around(3);
+}
+
+/// Makes the last devices another group, faster or slower.
+void divide_in_two(Draw& draw, Cluster& cluster) {
+  DeviceGroup& first = cluster.groups.front();
+  DeviceGroup second = first;
+  second.count = draw.whole(1, first.count - 1);
+  first.count -= second.count;
+  draw_rates(draw, second.device.rates);
+  cluster.between_groups = first.levels.back();
+  cluster.between_groups.bandwidth = cluster.between_groups.bandwidth * draw.around(10);
+  cluster.between_groups.devices = first.count + second.count;
+  for (DeviceGroup* group : {&first, &second}) {
+    group->per_host = std::min(group->per_host, group->count);
+    for (Level& level : group->levels) level.devices = std::min(level.devices, group->count);
+  }
+  cluster.groups.push_back(std::move(second));
+}
+
 void draw_cluster(Draw& draw, Job& job) {
   constexpr std::array kDevices = {1, 2, 3, 4, 6, 8, 12, 16};
   const auto devices = kDevices[static_cast<std::size_t>(draw.whole(0, kDevices.size() - 1))];
@@ -63,10 +86,8 @@ void draw_cluster(Draw& draw, Job& job) {
     level.all_reduce.clear();
     inside = devices;
   }
-  DeviceRates& rates = group.device.rates;
-  for (FlopsPerSecond& rate : rates.matmul) rate = rate * draw.around(4);
-  rates.memory = rates.memory * draw.around(4);
-  rates.message_share = draw.one_in(3) ? 0 : 0.3 * draw.around(3);
+  draw_rates(draw, group.device.rates);
+  if (devices > 1 && draw.one_in(3)) divide_in_two(draw, *job.cluster);
 }
 
 void draw_engine(Draw& draw, EngineTiming& timing) {

@@ -117,6 +117,25 @@ TEST_F(PlanSpaceTest, BlocksThatDoNotDivideAreDealtOut) {
   EXPECT_EQ(space.splits_of(4, 0), (std::vector<std::vector<std::int64_t>>{{}, {3, 4, 5, 4}}));
 }
 
+// Three times as fast in products, and as fast in memory: 16 blocks are 4 and 12; 17 with the head
+// are 4.25 and 12.75, 18 with the embedding 4.5 and 13.5, the half to the later stage.
+TEST_F(PlanSpaceTest, BlocksAreDealtInProportionToTheDevices) {
+  Job base = job("8xa100-80gb-sxm,8xh100-sxm", 8);
+  DeviceRates& slow = base.cluster->groups[0].device.rates;
+  DeviceRates& fast = base.cluster->groups[1].device.rates;
+  slow.matmul.fill(teraflops_per_second(100));
+  fast.matmul.fill(teraflops_per_second(300));
+  slow.memory = fast.memory = gigabytes_per_second(1000);
+  const PlanSpace space(base, choices_, {});
+  EXPECT_EQ(space.groups_of(2), (std::vector<std::size_t>{0, 1}));
+  EXPECT_EQ(space.splits_of(2, 0), (std::vector<std::vector<std::int64_t>>{{}, {4, 12}, {3, 13}}));
+  // A pipeline stands outermost, so that its stages have devices of one kind.
+  Degrees mesh{1, 1, 1, 1, 1, 1};
+  mesh[at(AxisRole::layer)] = 2;
+  mesh[at(AxisRole::batch)] = 8;
+  EXPECT_EQ(space.orders_of(mesh), (std::vector<std::int16_t>{0}));
+}
+
 TEST_F(PlanSpaceTest, MicroBatchesDivideWhatIsLeftOfTheBatch) {
   const Job base = job("h100-sxm:1", 24);
   const PlanSpace space(base, choices_, {});
