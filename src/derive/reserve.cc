@@ -236,12 +236,24 @@ class Replay {
       gradient = replay_.backward(unit, buffers[i], gradient, held);
       if (unit.memory.keep != Keep::step && !stays_joined(unit)) drop_gathered(chunk[i]);
       if (profile_.gradient_hold != GradientHold::micro_batch) reduce_unit(unit, held);
+      join_gradients(chunk[i]);
     }
     pools_.main().release(gradient);
     release_all(held);
     if (profile_.joins_ends) drop_joined(chunk);
     alive_.erase(key);
     leaving_.erase(key);
+  }
+
+  /// Gradients of tensors that an earlier unit owns wait for its own, and go with them.
+  void join_gradients(int u) {
+    for (const WaitingGradient& one : content_.waiting) {
+      if (one.unit == u) joining_[one.owner].push_back(pools_.main().allocate(one.bytes));
+    }
+    const auto found = joining_.find(job_.model.units[at(u)].kind);
+    if (found == joining_.end()) return;
+    release_all(found->second);
+    joining_.erase(found);
   }
 
   /// Gradients of a finished unit: added to what rests, or sent off.
@@ -360,6 +372,7 @@ class Replay {
   Handle last_reduction_ = 0;
   std::map<WorkKey, std::vector<UnitBuffers>> alive_;
   std::map<WorkKey, Handle> leaving_;
+  std::map<int, std::vector<Handle>> joining_;  // gradients, by the kind of unit that they wait for
   std::vector<Handle> growing_;
   std::set<const UnitFacts*> grown_;
 };

@@ -8,8 +8,8 @@
 namespace placet {
 namespace {
 
-Model wide_model() {
-  Architecture architecture = small_architecture(6);
+Architecture wide_architecture_of(int blocks) {
+  Architecture architecture = small_architecture(blocks);
   architecture.hidden = 1024;
   architecture.embedding = {.vocabulary = 4096, .width = 1024, .tokens = "embed"};
   auto& attention = std::get<Attention>(architecture.shapes[0][0].branches[0].mixer);
@@ -17,8 +17,10 @@ Model wide_model() {
   attention.kv_heads = 4;
   attention.head_size = attention.value_head_size = attention.rotary_size = 128;
   std::get<Mlp>(architecture.shapes[0][1].branches[0].mixer).width = 4096;
-  return build_model(architecture);
+  return architecture;
 }
+
+Model wide_model() { return build_model(wide_architecture_of(6)); }
 
 // The replay makes and frees what the walk counts: the most alive is the same figure, up to the
 // rounding of each request to 512 bytes. Sizes large enough that rounding stays below a hundredth.
@@ -58,6 +60,18 @@ TEST(Reserve, WhatIsGatheredForTheStepIsGoneBeforeTheUpdate) {
   const Job job =
       written_job(wide_model(), "a=2:batch(R,S*,R,R) b=2:batch(S*,R,R,R)+keep-step", 16, 16);
   EXPECT_NEAR(reserve(job)[0].alive / derive(job).memory[0].peak, 1.0, 0.01);
+}
+
+// A gradient of the output matrix that the embedding owns waits for the embedding's, where a part
+// of it goes to host memory: 4096 x 1024 entries in bf16, a fortieth of all.
+TEST(Reserve, TheReplayHasTheGradientThatWaitsForItsOwner) {
+  Architecture architecture = wide_architecture_of(1);
+  architecture.head.tied = true;
+  const Model model = build_model(architecture);
+  const Job job = written_job(model, "dp=2:batch(R,R,R,R)+offload(gradients=1/3)", 512, 2);
+  const MemoryClass memory = derive(job).memory[0];
+  EXPECT_EQ(memory.peak_instant, Instant::backward);
+  EXPECT_NEAR(reserve(job)[0].alive / memory.peak, 1.0, 0.002);
 }
 
 // Bytes lost to the context are not there for the allocator: it gives back what it caches where it
