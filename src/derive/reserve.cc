@@ -155,6 +155,7 @@ class Replay {
             : held_micro_batches(schedule, layout_.stages, stage_.device, layout_.micro_batches);
     const std::int64_t in_flight = *std::ranges::max_element(held);
     const std::int64_t m = std::min(layout_.micro_batches, std::max(in_flight, layout_.stages) + 2);
+    gather_for_step();
     for (const Work& work : order_of_work(schedule, layout_.stages, stage_.device, m)) {
       switch (work.kind) {
         case Work::Kind::forward:
@@ -178,10 +179,20 @@ class Replay {
     const Handle message = profile_.gathers_in_own_pool
                                ? pools_.gathers().allocate(memory.gathered_parameters)
                                : Handle{0};
+    const Handle parts = pools_.main().allocate(memory.gathered_from);
     gathered_[u] = pools_.main().allocate(memory.gathered_parameters);
+    pools_.main().release(parts);
     // The message lives until the next one has been copied out.
     pools_.gathers().release(last_message_);
     last_message_ = message;
+  }
+
+  /// What stays gathered over the step, before its first micro-batch.
+  void gather_for_step() {
+    if (!profile_.parts_stand_apart) return;
+    for_each_unit(stage_, [&](int u) {
+      if (units_.at(u).memory.keep == Keep::step) gather(u);
+    });
   }
 
   void drop_gathered(int u) {

@@ -31,6 +31,7 @@ class StageMemory {
     } else {
       visit_wholes();
     }
+    visit_gathers();
     consider({.instant = Instant::reduction,
               .gradients = content_.rest.device[2],
               .update = content_.reduction});
@@ -40,6 +41,20 @@ class StageMemory {
   }
 
  private:
+  /// What stays gathered over the step comes together before its first micro-batch, unit by unit.
+  /// Copies of parts that it comes from are there for one unit at a time.
+  void visit_gathers() {
+    GatheredBytes there;
+    for (const UnitRun& run : out_.units.runs) {
+      const UnitMemory& walk = units_.walk_of(run);
+      add(kept_of(gathered_of(run), false), run.count, there);
+      if (walk.gathered_from == 0 || walk.keep != Keep::step) continue;
+      consider({.unit = run.first + static_cast<int>(run.count) - 1,
+                .gradients = gradients_before_backward(),
+                .gathered = {.whole = there.whole, .parts = there.parts + walk.gathered_from}});
+    }
+  }
+
   /// The instants of the chunk that runs, forward and backward, at the fullest of all moments.
   void visit_wholes() {
     const HeldActivations& activations = out_.activations;

@@ -4,6 +4,7 @@
 #include <deque>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "units/at.h"
 #include "units/error.h"
@@ -168,24 +169,34 @@ class ClassWriter {
     out.results.push_back({.buffer = loss_buffer(in_), .pieces = {{.kind = StateRef::Kind::loss}}});
   }
 
-  /// Parameters that stay gathered over the whole step.
+  /// Parameters that stay gathered over the whole step, unit by unit: the parts that they are
+  /// gathered from are there for one unit at a time.
   void gather_kept(const std::vector<HeldPlan>& all) {
-    std::map<std::pair<int, AxisList>, Instruction> gathers;
-    for (const HeldPlan& held : all) {
+    for (std::size_t begin = 0; begin < all.size();) {
+      std::size_t end = begin;
+      while (end < all.size() && all[end].user == all[begin].user) ++end;
+      gather_kept_of_unit(std::span(all).subspan(begin, end - begin));
+      begin = end;
+    }
+  }
+
+  void gather_kept_of_unit(std::span<const HeldPlan> unit) {
+    std::map<AxisList, Instruction> gathers;
+    for (const HeldPlan& held : unit) {
       const ParameterPlan& plan = *held.plan;
       if (plan.keep != Keep::step || plan.whole == plan.rest) continue;
       const BufferRef whole = buffer_of(held, plan.whole);
       w_.alloc(whole);
       const std::optional<BufferRef> part = part_of(held, whole);
       if (!part) continue;
-      Instruction& gather = gathers[{held.user, plan.gathered}];
+      Instruction& gather = gathers[plan.gathered];
       gather.kind = InstructionKind::all_gather;
       gather.axes = plan.gathered;
       gather.inputs.push_back(*part);
       gather.outputs.push_back(whole);
       gather.label = "parameters";
     }
-    for (auto& [message, gather] : gathers) w_.add(std::move(gather));
+    for (auto& [axes, gather] : gathers) w_.add(std::move(gather));
     for (const BufferRef& part : parts_) w_.free(part);
     parts_.clear();
   }
@@ -421,16 +432,18 @@ BufferRef buffer_of(const HeldPlan& held, int family) {
 
 namespace {
 
-/// The tensors that units hold, each once: a shared one in its owner's plan.
+/// The tensors that units hold, each once: a shared one in its owner's plan, and among the owner's
+/// where that is a unit of the stage.
 class HeldPlans {
  public:
-  HeldPlans(const Lowering& in, const UnitTable& table) : in_(in), table_(table) {}
+  HeldPlans(const Lowering& in, const UnitTable& table, const StagePlan& stage)
+      : in_(in), table_(table), stage_(stage) {}
 
   void add_unit(int u) {
     for (const ParameterPlan& plan : plans_of(u)) {
       if (plan.owner < 0) {
         add(u, u, plan);
-      } else {
+      } else if (!hosts(plan.owner)) {
         add_owner(u, plan);
       }
     }
@@ -441,6 +454,12 @@ class HeldPlans {
  private:
   const std::vector<ParameterPlan>& plans_of(int u) const {
     return table_.parameters[at(in_.job.model.units[at(u)].kind)].plans;
+  }
+
+  bool hosts(int unit) const {
+    return std::ranges::any_of(stage_.chunks, [unit](const std::vector<int>& chunk) {
+      return std::ranges::find(chunk, unit) != chunk.end();
+    });
   }
 
   void add(int u, int user, const ParameterPlan& plan) {
@@ -456,6 +475,7 @@ class HeldPlans {
 
   const Lowering& in_;
   const UnitTable& table_;
+  const StagePlan& stage_;
   std::set<std::pair<int, const ParameterPlan*>> seen_;
   std::vector<HeldPlan> held_;
 };
@@ -464,7 +484,7 @@ class HeldPlans {
 
 std::vector<HeldPlan> plans_held(const Lowering& in, const UnitTable& table,
                                  const StagePlan& stage) {
-  HeldPlans plans(in, table);
+  HeldPlans plans(in, table, stage);
   for (const auto& chunk : stage.chunks) {
     for (int u : chunk) plans.add_unit(u);
   }

@@ -28,7 +28,8 @@ void write_class(Lowering& in, const UnitTable& table, const std::vector<StagePl
 /// A parameter that a class holds, of unit `unit`.
 struct HeldPlan {
   int unit = 0;
-  int user = 0;  // the first unit of the class that uses it: its messages are that unit's
+  /// The unit whose messages bring it: `unit` where the class hosts it, else the first that uses it.
+  int user = 0;
   const ParameterPlan* plan = nullptr;
 };
 

@@ -172,16 +172,6 @@ bool keeps_for_chunks(const Job& job) {
          std::ranges::any_of(job.placement.axes, stages);
 }
 
-/// Whether parameters come from host memory or the master, and stay over the step: their parts are
-/// copied at once.
-bool keeps_copies(const Job& job) {
-  return std::ranges::any_of(job.placement.axes, [](const AxisPlacement& axis) {
-    const Mode mode = axis.how.modes.parameters;
-    const bool copied = mode == Mode::offloaded || mode == Mode::materialized;
-    return copied && axis.how.keep == Keep::step;
-  });
-}
-
 /// Whether shares divide heads of which several devices hold the same.
 bool shares_torn_heads(const Job& job) {
   std::int64_t devices = 1;
@@ -228,7 +218,6 @@ const char* peaks_apart(const Job& job) {
   if (std::ranges::any_of(axes, divides_stream)) {
     return "peaks: the stream is divided along a tensor axis";
   }
-  if (keeps_copies(job)) return "peaks: copies kept over the step";
   if (shares_between_stages(job) && job.schedule.hosting == Hosting::vee) {
     return "peaks: a tensor of two units on one device of a pipeline";
   }
