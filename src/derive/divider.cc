@@ -84,23 +84,43 @@ class SharedDivision {
 
 }  // namespace
 
+AxisMask Divider::uneven(AxisMask mask) const {
+  AxisMask out = 0;
+  for (AxisMask left = mask; left != 0; left &= left - 1) {
+    const int a = std::countr_zero(left);
+    if (has_shares(placement_.axes[static_cast<std::size_t>(a)])) out |= axis_bit(a);
+  }
+  return out;
+}
+
 std::int64_t Divider::share(std::int64_t total, AxisMask mask) const {
   if (mask == 0) return total;
   std::int64_t n = 1;
   std::int64_t index = 0;
-  AxisMask uneven = 0;
-  for (AxisMask left = mask; left != 0; left &= left - 1) {
+  const AxisMask by_weight = uneven(mask);
+  for (AxisMask left = mask & ~by_weight; left != 0; left &= left - 1) {
     const auto a = static_cast<std::size_t>(std::countr_zero(left));
-    const AxisPlacement& axis = placement_.axes[a];
-    if (has_shares(axis)) {
-      uneven |= axis_bit(static_cast<int>(a));
-      continue;
-    }
-    n = checked_multiply(n, axis.degree, "degree");
-    if (coordinates_) index = index * axis.degree + (*coordinates_)[a];
+    n = checked_multiply(n, placement_.axes[a].degree, "degree");
+    if (coordinates_) index = index * placement_.axes[a].degree + (*coordinates_)[a];
   }
-  if (uneven != 0) total = share_by_weight(total, uneven);
+  if (by_weight != 0) total = share_by_weight(total, by_weight);
   return coordinates_ ? share_of(total, n, index) : largest_share(total, n);
+}
+
+std::int64_t Divider::share(std::int64_t total, AxisMask mask,
+                            std::span<const AxisMask> order) const {
+  AxisMask by_weight = uneven(mask);
+  for (const AxisMask set : order) {
+    if (by_weight == 0) break;
+    const AxisMask now = mask & set;
+    for (AxisMask left = now & by_weight; left != 0; left &= left - 1) {
+      total = share_by_weight(total, left & ~(left - 1));
+    }
+    total = share(total, now & ~by_weight);
+    mask &= ~now;
+    by_weight &= ~now;
+  }
+  return share(total, mask);
 }
 
 std::int64_t Divider::share_by_weight(std::int64_t total, AxisMask mask) const {
@@ -125,6 +145,12 @@ std::int64_t largest_part(const Placement& placement, std::int64_t total, AxisMa
 
 std::int64_t own_part(const Layout& layout, std::int64_t total, AxisMask mask) {
   return Divider(layout.job->placement, layout.coordinates).share(total, mask);
+}
+
+std::int64_t own_part(const Layout& layout, const LocalParameter& parameter, std::int64_t total,
+                      AxisMask mask) {
+  return Divider(layout.job->placement, layout.coordinates)
+      .share(total, mask, row_order(parameter));
 }
 
 std::int64_t smallest_part(const Placement& placement, std::int64_t total, AxisMask mask) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "placement/placement.h"
@@ -32,7 +33,16 @@ class Divider {
   /// leave two).
   std::int64_t share(std::int64_t total, AxisMask mask) const;
 
+  /// The same where messages divide a row one after another, by the axes of one set after those of
+  /// another; within a set axes with shares come first, one by one. Even axes give the same largest
+  /// part in any order. Case: 10 over an even axis of 2, then over shares 2,1: 4 and 1 of the first
+  /// half; over all at once 7 and 3, of which halves are 4 and 2.
+  std::int64_t share(std::int64_t total, AxisMask mask, std::span<const AxisMask> order) const;
+
  private:
+  /// Of the axes in `mask` those with shares.
+  AxisMask uneven(AxisMask mask) const;
+
   /// The same over axes with shares alone.
   std::int64_t share_by_weight(std::int64_t total, AxisMask mask) const;
 

@@ -105,7 +105,7 @@ class GradientTraffic {
                        const Part& part) {
     if ((axes | others) == 0) return part.elements;
     const std::int64_t left =
-        axes == 0 ? part.elements : largest_part(out_.job.placement, part.elements, axes);
+        axes == 0 ? part.elements : own_part(out_.layout, parameter, part.elements, axes);
     if (path_of(parameter) == ScatterPath::all_reduce_and_slice) {
       ParameterMove all = reduction(Collective::all_reduce, part.phase, part.each);
       all.sharded = true;
@@ -173,7 +173,7 @@ std::int64_t left_after_scatter(const Layout& layout, const LocalParameter& para
   const AxisMask scattered = parameter.partial &
                              (parameter.scattered_each | parameter.deferred | parameter.owned) &
                              ~parameter.shared;
-  return largest_part(layout.job->placement, parameter.elements, scattered);
+  return own_part(layout, parameter, parameter.elements, scattered);
 }
 
 }  // namespace placet

@@ -293,6 +293,12 @@ AxisMask gathered_axes(const LocalParameter& parameter) {
   return parameter.rests_in_part | source;
 }
 
+std::array<AxisMask, 5> row_order(const LocalParameter& parameter) {
+  const AxisMask rests = parameter.divided[static_cast<std::size_t>(State::parameters)];
+  const AxisMask owned = parameter.owned;
+  return {rests & owned, rests, parameter.scattered_each & owned, owned, ~AxisMask{0}};
+}
+
 AxisMask real_axes(const Placement& placement, AxisMask mask) {
   AxisMask out = 0;
   for (; mask != 0; mask &= mask - 1) {

@@ -80,6 +80,12 @@ struct Layout {
 /// state that does.
 AxisMask gathered_axes(const LocalParameter& parameter);
 
+/// Axes that divide a parameter's row of elements, in the order in which messages do: what Θ keeps
+/// divided before what is gathered after the update, scatters of the micro-batch before those of the
+/// step, and what is put together first at the end, so that each is a beginning of what divides it
+/// further.
+std::array<AxisMask, 5> row_order(const LocalParameter& parameter);
+
 /// Product of the degrees of the axes in `mask`.
 std::int64_t degree_of(const Placement& placement, AxisMask mask);
 
@@ -91,8 +97,11 @@ AxisMask real_axes(const Placement& placement, AxisMask mask);
 std::int64_t largest_part(const Placement& placement, std::int64_t total, AxisMask mask);
 std::int64_t smallest_part(const Placement& placement, std::int64_t total, AxisMask mask);
 
-/// The share of `total` pieces over the axes in `mask` that the device laid out has.
+/// The share of `total` pieces over the axes in `mask` that the device laid out has. The second: of
+/// a parameter's elements, in the order in which its axes divide them.
 std::int64_t own_part(const Layout& layout, std::int64_t total, AxisMask mask);
+std::int64_t own_part(const Layout& layout, const LocalParameter& parameter, std::int64_t total,
+                      AxisMask mask);
 
 /// Lays a job out for the fullest device, or for the rank with these coordinates (one per axis).
 Layout lay_out(const Job& job, const Prepared& prepared,

@@ -120,7 +120,7 @@ class ParameterPlacer {
       // A device whose share of the tensor is nothing has no rows.
       out.rest[s] = by_rows && mask != 0 && out.rows > 0
                         ? mesh_.divider.share(out.rows, mask) * (out.elements / out.rows)
-                        : mesh_.divider.share(out.elements, mask);
+                        : mesh_.divider.share(out.elements, mask, row_order(out));
     }
     if (out.materialized != 0) out.rest[0] = 0;
     if (out.consumed != 0) out.rest[2] = 0;

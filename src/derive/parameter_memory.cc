@@ -16,7 +16,7 @@ void count_parts(const UnitView& unit, const Parameter& declared, const LocalPar
   const bool copied = parameter.materialized != 0 || parameter.on_host[0] != Rational(0);
   if (!unit.job.profile.parts_stand_apart || !copied || degree_of(unit.job.placement, axes) == 1)
     return;
-  const std::int64_t part = own_part(unit.layout, parameter.elements, axes);
+  const std::int64_t part = own_part(unit.layout, parameter, parameter.elements, axes);
   out.gathered_from += in_bytes(gathered_bytes(unit.job, declared, part));
 }
 
@@ -24,8 +24,8 @@ void count_parts(const UnitView& unit, const Parameter& declared, const LocalPar
 std::int64_t part_bytes(const UnitView& unit, const Parameter& declared,
                         const LocalParameter& parameter, AxisMask kept) {
   const AxisMask divided = gathered_axes(parameter) & ~kept;
-  return in_bytes(
-      gathered_bytes(unit.job, declared, own_part(unit.layout, parameter.elements, divided)));
+  return in_bytes(gathered_bytes(unit.job, declared,
+                                 own_part(unit.layout, parameter, parameter.elements, divided)));
 }
 
 /// What is gathered over several axes and kept along some of them only goes back to the parts of

@@ -7,7 +7,6 @@
 #include "derive/update_inputs.h"
 #include "units/at.h"
 #include "units/checked.h"
-#include "units/shares.h"
 
 namespace placet {
 namespace {
@@ -86,7 +85,7 @@ class UseTraffic {
       out_.add(copy, 0, elements_moved(part, used_from_host(parameter)), 1);
     }
     const std::int64_t whole =
-        largest_share(out_.padded(parameter, axes | later), degree_of(out_.job.placement, later));
+        own_part(out_.layout, parameter, out_.padded(parameter, axes | later), later);
     if (out_.profile.quantised_gathers) return gather_quantised(move, axes, whole);
     out_.add(move, axes, whole);
   }

@@ -245,7 +245,8 @@ class UnitWalk : private UnitView {
       const LocalParameter& parameter = local.parameters[p];
       const AxisMask each = parameter.partial & parameter.scattered_each;
       if (!parameter.trainable || each == 0 || is_shared_here(*this, kind.parameters[p])) continue;
-      own += in_bytes(bytes_of(own_part(layout, parameter.elements, each), job.precision.reduce));
+      own += in_bytes(
+          bytes_of(own_part(layout, parameter, parameter.elements, each), job.precision.reduce));
     }
     if (own == 0) return;
     const bool samples = kind.values.empty() || kind.values[0].type != ValueType::compute;

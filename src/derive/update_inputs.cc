@@ -15,7 +15,8 @@ AxisMask gradient_gather_axes(const LocalParameter& parameter) {
 
 std::int64_t gathered_gradient(const Layout& layout, const LocalParameter& parameter) {
   const AxisMask gathered = gradient_gather_axes(parameter);
-  return own_part(layout, parameter.elements, parameter.partial & parameter.owned & ~gathered);
+  return own_part(layout, parameter, parameter.elements,
+                  parameter.partial & parameter.owned & ~gathered);
 }
 
 std::int64_t gathered_state(const Layout& layout, const Parameter& declared,
@@ -25,7 +26,7 @@ std::int64_t gathered_state(const Layout& layout, const Parameter& declared,
       parameter.regathered != 0 && degree_of(job.placement, parameter.regathered) > 1;
   if (!gathers) return 0;
   LocalParameter whole = parameter;
-  whole.rest[1] = own_part(layout, parameter.elements, parameter.owned);
+  whole.rest[1] = own_part(layout, parameter, parameter.elements, parameter.owned);
   whole.on_host = {};
   return state_bytes(job, declared, whole).device[1];
 }
@@ -37,7 +38,7 @@ std::int64_t gathered_matrix(const Layout& layout, const Parameter& declared,
   if (!whole || declared.dims.size() < 2) return 0;
   const std::int64_t torn = degree_of(job.placement, parameter.cut_rows | parameter.cut_columns);
   if (torn == 1) return 0;
-  const std::int64_t own = own_part(layout, parameter.elements, parameter.owned);
+  const std::int64_t own = own_part(layout, parameter, parameter.elements, parameter.owned);
   return checked_multiply(own, torn, "matrices for the update");
 }
 
@@ -86,7 +87,8 @@ std::int64_t updated_parts(const Layout& layout, const Parameter& declared,
   const Job& job = *layout.job;
   if (parameter.materialized != 0) return 0;
   const auto part_of = [&](AxisMask axes) {
-    return in_bytes(bytes_of(own_part(layout, parameter.elements, axes), job.precision.parameters));
+    return in_bytes(
+        bytes_of(own_part(layout, parameter, parameter.elements, axes), job.precision.parameters));
   };
   const AxisMask rests = real_axes(job.placement, parameter.divided[0]);
   const AxisMask owned = real_axes(job.placement, parameter.owned);
@@ -152,7 +154,8 @@ std::int64_t summed_copy(const Layout& layout, const LocalParameter& parameter) 
   const bool apart = precision.reduce != precision.gradients;
   if (!apart || open_axes(layout, parameter).to_owner != 0) return 0;
   const AxisMask each = parameter.partial & parameter.scattered_each;
-  return in_bytes(bytes_of(own_part(layout, parameter.elements, each), precision.reduce));
+  return in_bytes(
+      bytes_of(own_part(layout, parameter, parameter.elements, each), precision.reduce));
 }
 
 UpdateTimes& UpdateTimes::operator+=(const UpdateTimes& other) {
@@ -182,14 +185,14 @@ UpdateTimes update_times(const Layout& layout, const Parameter& declared,
   const Job& job = *layout.job;
   const Precision& precision = job.precision;
   const auto part_of = [&](AxisMask axes, Dtype dtype) {
-    return in_bytes(bytes_of(own_part(layout, parameter.elements, axes), dtype));
+    return in_bytes(bytes_of(own_part(layout, parameter, parameter.elements, axes), dtype));
   };
   const UpdateInputs all = update_inputs(layout, declared, parameter);
   const AxisMask each = parameter.partial & parameter.scattered_each;
   const auto [open, to_owner] = open_axes(layout, parameter);
   const Rational updated = updated_on_host(parameter);
   if (parameter.on_host[2] > updated) {
-    const std::int64_t rest = own_part(layout, parameter.elements, each);
+    const std::int64_t rest = own_part(layout, parameter, parameter.elements, each);
     const std::int64_t copied = elements_moved(rest, parameter.on_host[2] - updated);
     (to_owner != 0 ? out.reducing : out.reduced).gradients_copied =
         in_bytes(bytes_of(copied, precision.gradients));
@@ -199,7 +202,8 @@ UpdateTimes update_times(const Layout& layout, const Parameter& declared,
   } else if (precision.reduce != precision.gradients) {
     // Of a tensor that is complete but for heads that several devices hold, their rows.
     const std::int64_t heads = parameter.replicas > 1 ? parameter.replicated : 0;
-    const std::int64_t summed = own_part(layout, open != 0 ? parameter.elements : heads, each);
+    const std::int64_t summed =
+        own_part(layout, parameter, open != 0 ? parameter.elements : heads, each);
     out.reducing.sums = in_bytes(bytes_of(summed, precision.reduce));
   }
   out.gathered.gradients_gathered = all.gradients_gathered;

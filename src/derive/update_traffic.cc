@@ -4,7 +4,6 @@
 #include "derive/parameter_messages.h"
 #include "derive/state_bytes.h"
 #include "derive/update_inputs.h"
-#include "units/shares.h"
 
 namespace placet {
 namespace {
@@ -25,9 +24,10 @@ class UpdateTraffic {
                                  .grain = out_.profile.update_grain,
                                  .sharded = true};
       // Axes along which parameters rest divided anyway keep their part: only the rest is gathered.
-      out_.add(gather, spread,
-               largest_share(out_.padded(parameter, spread | parameter.divided[0]),
-                             degree_of(out_.job.placement, parameter.divided[0])));
+      out_.add(
+          gather, spread,
+          own_part(out_.layout, parameter, out_.padded(parameter, spread | parameter.divided[0]),
+                   parameter.divided[0]));
     }
     if (!crosses_host_link(parameter)) return;
     copy_states(declared, parameter);
@@ -63,7 +63,7 @@ class UpdateTraffic {
         .what = "optimizer state for the update",
         .dtype = Dtype::uint8,
         .phase = Phase::update,
-        .entries = own_part(out_.layout, parameter.elements, parameter.owned)};
+        .entries = own_part(out_.layout, parameter, parameter.elements, parameter.owned)};
     out_.add(gather, parameter.regathered, gathered_state(out_.layout, declared, parameter));
   }
 
@@ -97,8 +97,7 @@ class UpdateTraffic {
         sums.what = "row sums for the update";
         const std::int64_t rows =
             parameter.elements / std::max<std::int64_t>(1, parameter.matrix_columns);
-        out_.add(sums, parameter.cut_columns,
-                 largest_share(rows, degree_of(out_.job.placement, parameter.owned)));
+        out_.add(sums, parameter.cut_columns, own_part(out_.layout, rows, parameter.owned));
         return;
       }
     }

@@ -123,13 +123,16 @@ void read_pieces(Lowering& in, int k, const std::vector<int>& pieces, ParameterP
 /// at once, those with shares divide first, as in the closed form.
 void order_axes(const Mesh& mesh, ParameterPlan& plan) {
   AxisList order;
-  for (const AxisList& list : {common(plan.rests, plan.owned), plan.rests,
-                               common(plan.scattered, plan.owned), plan.owned, plan.scattered}) {
+  for (const AxisList& list :
+       {common(plan.rests, plan.owned), plan.rests, common(plan.scattered, plan.owned), plan.owned,
+        plan.scattered, plan.regathered}) {
     AxisList more = minus(list, order);
     std::ranges::stable_partition(more, [&](int a) { return !mesh.axes[at(a)].shares.empty(); });
     order.insert(order.end(), more.begin(), more.end());
   }
-  for (AxisList* list : {&plan.rests, &plan.owned, &plan.scattered}) *list = common(order, *list);
+  for (AxisList* list : {&plan.rests, &plan.owned, &plan.scattered, &plan.regathered}) {
+    *list = common(order, *list);
+  }
 }
 
 /// What a micro-batch scatters must begin the owners' order: a later scatter divides it further.

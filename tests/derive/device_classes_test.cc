@@ -5,9 +5,9 @@
 #include "derive/derive.h"
 #include "derive/divider.h"
 #include "derive/layout.h"
-#include "derive/small_llama.h"
 #include "derive/stage_devices.h"
 #include "derive/stages.h"
+#include "derive/traffic.h"
 
 namespace placet {
 namespace {
@@ -131,6 +131,22 @@ TEST(DeviceClasses, TheFirstOfAClassIsItsFullest) {
       EXPECT_EQ(sum, total);
     }
   }
+}
+
+// 10 over an even axis and over shares 2,1. All at once: 6.7 and 3.3, so 7 and 3; of each the larger
+// half, 4 and 2. The even axis first, as its gradients are scattered in each micro-batch: of 5, 3.3
+// and 1.7, so 4 and 1, with 12 bytes of optimizer state each.
+TEST(DeviceClasses, RowsAreDividedInTheOrderOfTheirMessages) {
+  const auto state_at_rest = [](const char* placement) {
+    std::vector<Bytes> bytes;
+    for (const MemoryClass& memory :
+         derive(written_job(bare_model(10, 1), placement, 1, 6)).memory) {
+      bytes.push_back(memory.at_rest[1]);
+    }
+    return bytes;
+  };
+  EXPECT_EQ(state_at_rest("a=2:zero1 b=2[2,1]:zero1"), (std::vector<Bytes>{bytes(48), bytes(24)}));
+  EXPECT_EQ(state_at_rest("a=2:zero2 b=2[2,1]:zero1"), (std::vector<Bytes>{bytes(48), bytes(12)}));
 }
 
 // The larger share lies on the larger device: 60 of 100 and 30 of 40 bytes fit, although 60 is

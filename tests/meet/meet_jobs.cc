@@ -322,11 +322,18 @@ void MeetJobs::tame(Job& job) {
   }
   job.attention = attention_of(random_.strategies(), job.placement);
   job.routing.kind = Routing::Kind::balanced;
-  // A whole number of micro-batches on every replica.
-  std::int64_t ways = job.batch.micro;
+  // A whole number of micro-batches on every replica, and of samples for every share.
+  std::int64_t replicas = 1;
+  std::int64_t shares = 1;
   for (const AxisPlacement& axis : job.placement.axes) {
-    if (axis.how.cut == Cut::batch || axis.how.cut == Cut::expert) ways *= axis.degree;
+    if (axis.how.cut != Cut::batch && axis.how.cut != Cut::expert) continue;
+    replicas *= axis.degree;
+    const std::int64_t all =
+        std::accumulate(axis.shares.begin(), axis.shares.end(), std::int64_t{0});
+    shares *= axis.shares.empty() ? axis.degree : all;
   }
+  job.batch.micro *= shares / std::gcd(shares, job.batch.micro * replicas);
+  const std::int64_t ways = job.batch.micro * replicas;
   job.batch.global = ways * (schedules_.empty() ? random_.pick(1, 6) : micro_batches_);
 }
 

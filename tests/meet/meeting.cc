@@ -130,6 +130,16 @@ ProgramCoordinates device_of(const Job& job, const Program& program, int device_
   return out;
 }
 
+/// Of a class, the device with the largest shares: the closed form's messages are its.
+ProgramCoordinates largest_of(const Program& program, const DeviceClass& device_class) {
+  ProgramCoordinates out = first_of(program, device_class);
+  for (std::size_t a = 0; a + 1 < program.axes.size(); ++a) {
+    const std::vector<std::int64_t>& shares = program.axes[a].shares;
+    if (!shares.empty()) out[a] = std::ranges::max_element(shares) - shares.begin();
+  }
+  return out;
+}
+
 /// Bytes at rest by state, device and host, by the names that lowering gives: of parameters "w.",
 /// of gradients "g."; samples and the loss are no state.
 std::array<std::array<std::int64_t, 3>, 2> counted_rest(const Program& program,
@@ -212,7 +222,8 @@ class Meeting {
     const Derivation alone = derive(without_samples(job_));
     for (const CommunicationClass& traffic : alone.communication) {
       const int c = class_of(traffic.stage);
-      compare_messages(traffic, tally(program_, c));
+      const ProgramCoordinates where = largest_of(program_, program_.classes[at(c)]);
+      compare_messages(traffic, tally(program_, c, where));
     }
     for (const MemoryClass& memory : alone.memory) {
       const int c = class_of(memory.stage);
