@@ -143,9 +143,7 @@ Crossings crossings_of(const Layout& layout, const Stage& stage) {
   if (layout.stages == 1) return {};
   const Schedule& schedule = layout.job->schedule;
   const std::int64_t virtuals = virtual_stages(schedule, layout.stages);
-  // In a bidirectional pipeline each chunk carries half of the micro-batches.
-  const bool both_ways = schedule.hosting == Hosting::bidirectional;
-  const std::int64_t m = both_ways ? largest_share(layout.micro_batches, 2) : layout.micro_batches;
+  const std::int64_t m = micro_batches_of_chunk(layout);
   Crossings sent;
   for (std::size_t c = 0; c < stage.virtual_stages.size(); ++c) {
     const std::int64_t own = stage.virtual_stages[c];

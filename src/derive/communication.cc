@@ -149,7 +149,7 @@ class StageTraffic {
     if (units == 0) return;
     for (const UnitTerm& unit : terms) {
       UnitTerm made = unit;
-      const std::int64_t repeats = unit.per_micro_batch ? layout_.micro_batches : 1;
+      const std::int64_t repeats = unit.per_micro_batch ? micro_batches_of_chunk(layout_) : 1;
       if (joins(unit)) {
         made.term.unit = kJoinedEnds;
         made.term.count = repeats;

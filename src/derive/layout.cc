@@ -326,6 +326,12 @@ Layout lay_out_parameters(const Job& job, const Prepared& prepared) {
   return LayoutBuilder(job, prepared, std::nullopt).without_values().build();
 }
 
+std::int64_t micro_batches_of_chunk(const Layout& layout) {
+  const bool both_ways =
+      layout.stages > 1 && layout.job->schedule.hosting == Hosting::bidirectional;
+  return both_ways ? largest_share(layout.micro_batches, 2) : layout.micro_batches;
+}
+
 bool splits_backward(const Layout& layout) {
   const Schedule& schedule = layout.job->schedule;
   return layout.stages > 1 && splits_backward(feasible_order(schedule, layout.stages));

@@ -111,6 +111,10 @@ Layout lay_out(const Job& job, const Prepared& prepared,
 /// LocalUnit::gathered are empty.
 Layout lay_out_parameters(const Job& job, const Prepared& prepared);
 
+/// Micro-batches that go through a chunk in a step: in a bidirectional pipeline each direction has
+/// half of them.
+std::int64_t micro_batches_of_chunk(const Layout& layout);
+
 /// Whether the stages do backward in two parts, for values and for weights.
 bool splits_backward(const Layout& layout);
 

@@ -28,7 +28,7 @@ Seconds time_in_step(const CommunicationTerm& term, MessageTimer& timer) {
 StepMessages step_messages(const Layout& layout, const CommunicationClass& traffic,
                            MessageTimer& timer) {
   StepMessages out;
-  const double m = static_cast<double>(layout.micro_batches);
+  const double m = static_cast<double>(micro_batches_of_chunk(layout));
   for (const CommunicationTerm& term : traffic.terms) {
     switch (place_in_step(term)) {
       case StepPlace::boundary:

@@ -113,7 +113,7 @@ class PartsWriter {
   }
 
   void add_message(StageParts& stage, const CommunicationTerm& term) {
-    const double m = static_cast<double>(layout_.micro_batches);
+    const double m = static_cast<double>(micro_batches_of_chunk(layout_));
     switch (place_in_step(term)) {
       case StepPlace::boundary:
         if (term.collective != Collective::send_recv) break;

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "derive/small_llama.h"
+#include "derive/traffic.h"
 #include "units/error.h"
 
 namespace placet {
@@ -74,6 +74,17 @@ TEST(Stages, LoopedChunksTakeTurns) {
   EXPECT_EQ(stages[1].chunks, (std::vector<std::vector<int>>{{2}, {4, 5}}));
   EXPECT_TRUE(stages[0].hosts_first);
   EXPECT_TRUE(stages[1].hosts_last);
+}
+
+// Of 8 micro-batches each direction has 4: a device hosts one block of each, and gathers its 2,336
+// entries 4 times.
+TEST(Stages, EachDirectionGathersForItsHalfOfTheMicroBatches) {
+  const Job job = written_job(build_model(wide_architecture(4)), "pp=4:dualpipe dp=2:zero3", 8, 16);
+  const auto in_forward = [](const CommunicationTerm& t) {
+    return t.state == State::parameters && t.phase == Phase::forward;
+  };
+  EXPECT_EQ(traffic(job, in_forward, 1),
+            Lines{"forward all_gather bf16 dp 4672x8 gathered parameters"});
 }
 
 }  // namespace

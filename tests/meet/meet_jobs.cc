@@ -149,13 +149,14 @@ bool keeps_made(const Job& job) {
   });
 }
 
-/// Whether two stages share a tensor: replicas and hosts are one group of the closed form, two of
-/// the program.
+/// Whether two stages share a tensor, as they do all of them in a bidirectional pipeline: replicas
+/// and hosts are one group of the closed form, two of the program.
 bool shares_between_stages(const Job& job) {
   const bool pipelined = std::ranges::any_of(job.placement.axes, [](const AxisPlacement& axis) {
     return axis.how.cut == Cut::layer && axis.degree > 1;
   });
-  const auto is_tied = [](const Parameter& parameter) { return parameter.tied.has_value(); };
+  const bool both_ways = job.schedule.hosting == Hosting::bidirectional;
+  const auto is_tied = [&](const Parameter& p) { return both_ways || p.tied.has_value(); };
   return pipelined && std::ranges::any_of(job.model.kinds, [&](const UnitKind& kind) {
            return std::ranges::any_of(kind.parameters, is_tied);
          });
