@@ -32,15 +32,15 @@ Bytes host_use(const Job& job, const std::vector<MemoryClass>& classes,
 
 /// Memory of each stage; where axes have shares, of each class of devices within it.
 std::vector<MemoryClass> memory_classes(const Job& job, const Prepared& prepared,
-                                        const LaidOut& laid_out) {
+                                        const LaidOut& laid_out, const PipelineMoments& moments) {
   const Layout& layout = laid_out.layout;
   const std::vector<Stage>& stages = laid_out.stages;
   const std::vector<ShareClass> shares = share_classes(job.placement);
-  if (shares.size() == 1) return derive_memory(layout, stages, laid_out.units);
+  if (shares.size() == 1) return derive_memory(layout, stages, laid_out.units, moments);
   std::vector<MemoryClass> classes;
   for (const ShareClass& own : shares) {
     const Layout part = lay_out(job, prepared, own.coordinates);
-    for (MemoryClass& memory : derive_memory(part, stages)) {
+    for (MemoryClass& memory : derive_memory(part, stages, units_by_stage(part, stages), moments)) {
       memory.devices = own.devices / layout.stages;
       memory.shares = own.name;
       memory.coordinates = own.coordinates;
@@ -98,9 +98,10 @@ Derivation judge_rules(const Job& job) {
   return out;
 }
 
-void fill(Derivation& out, const Prepared& prepared, const LaidOut& laid_out) {
+void fill(Derivation& out, const Prepared& prepared, const LaidOut& laid_out,
+          const PipelineMoments& moments) {
   const Job& job = *laid_out.layout.job;
-  out.memory = memory_classes(job, prepared, laid_out);
+  out.memory = memory_classes(job, prepared, laid_out, moments);
   out.communication = class_per_stage(laid_out.kinds, laid_out.stages);
   for (const MemoryClass& memory : out.memory) out.peak = std::max(out.peak, memory.peak);
   for (const CommunicationClass& traffic : out.communication) {
@@ -136,17 +137,34 @@ Derivation derive(const Job& job) { return derive(job, prepare(job)); }
 
 Derivation derive(const Job& job, const Prepared& prepared) {
   Derivation out = judge_rules(job);
-  if (out.meaningful) fill(out, prepared, lay_out_whole(job, prepared));
+  if (!out.meaningful) return out;
+  const LaidOut laid_out = lay_out_whole(job, prepared);
+  fill(out, prepared, laid_out, moments_of(laid_out.layout));
   return out;
 }
 
-WholeDerivation derive_all(const Job& job, const Prepared& prepared) {
+namespace {
+
+/// `known`: the moments of its schedule; none: to be found.
+WholeDerivation whole(const Job& job, const Prepared& prepared, const PipelineMoments* known) {
   WholeDerivation out{.derivation = judge_rules(job), .time = {}};
   if (!out.derivation.meaningful) return out;
   const LaidOut laid_out = lay_out_whole(job, prepared);
-  fill(out.derivation, prepared, laid_out);
+  const PipelineMoments own = known == nullptr ? moments_of(laid_out.layout) : PipelineMoments();
+  fill(out.derivation, prepared, laid_out, known == nullptr ? own : *known);
   if (job.cluster && !job.cluster->groups.empty()) out.time = time_of(laid_out);
   return out;
+}
+
+}  // namespace
+
+WholeDerivation derive_all(const Job& job, const Prepared& prepared) {
+  return whole(job, prepared, nullptr);
+}
+
+WholeDerivation derive_all(const Job& job, const Prepared& prepared,
+                           const PipelineMoments& moments) {
+  return whole(job, prepared, &moments);
 }
 
 LaidOut lay_out_whole(const Job& job, const Prepared& prepared) {

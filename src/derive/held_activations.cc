@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "derive/heaviest_moments.h"
+#include "derive/memory.h"
 #include "derive/stage_memory.h"
 #include "units/at.h"
 #include "units/checked.h"
@@ -17,6 +18,10 @@ MicroBatchesHeld with_running(const WorkMoment& moment) {
   const bool weights = moment.kind == Work::Kind::backward_weight;
   ++(weights ? out.waiting : out.held)[at(moment.chunk)];
   return out;
+}
+
+bool looks_at_moments(const Schedule& schedule, std::int64_t degree) {
+  return degree > 1 && (schedule.chunks > 1 || splits_backward(feasible_order(schedule, degree)));
 }
 
 }  // namespace
@@ -44,14 +49,19 @@ BesideRunning bytes_of_all(const std::vector<ChunkLeft>& left, const MicroBatche
 }
 
 bool looks_at_moments(const Layout& layout) {
-  return splits_backward(layout) || (layout.stages > 1 && layout.job->schedule.chunks > 1);
+  return looks_at_moments(layout.job->schedule, layout.stages);
 }
 
-std::vector<std::vector<WorkMoment>> moments_of(const Layout& layout) {
-  if (!looks_at_moments(layout) || arrives_in_turn(layout.job->schedule, layout.stages)) {
-    return std::vector<std::vector<WorkMoment>>(at(layout.stages));
+PipelineMoments moments_of(const Schedule& schedule, std::int64_t degree,
+                           std::int64_t micro_batches) {
+  if (!looks_at_moments(schedule, degree) || arrives_in_turn(schedule, degree)) {
+    return PipelineMoments(at(degree));
   }
-  return fullest_moments(layout.job->schedule, layout.stages, layout.micro_batches);
+  return fullest_moments(schedule, degree, micro_batches);
+}
+
+PipelineMoments moments_of(const Layout& layout) {
+  return moments_of(layout.job->schedule, layout.stages, layout.micro_batches);
 }
 
 MicroBatchesHeld held_by_chunk(const Layout& layout, const Stage& stage, const UnitFigures& figures,

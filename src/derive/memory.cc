@@ -30,13 +30,13 @@ AlikeStages& alike_with(const Layout& layout, const UnitFigures& figures, const 
 }  // namespace
 
 std::vector<MemoryClass> derive_memory(const Layout& layout, const std::vector<Stage>& stages) {
-  return derive_memory(layout, stages, units_by_stage(layout, stages));
+  return derive_memory(layout, stages, units_by_stage(layout, stages), moments_of(layout));
 }
 
 std::vector<MemoryClass> derive_memory(const Layout& layout, const std::vector<Stage>& stages,
-                                       const std::vector<StageUnits>& units) {
+                                       const std::vector<StageUnits>& units,
+                                       const PipelineMoments& moments) {
   const UnitFigures figures = figures_of(layout);
-  const std::vector<std::vector<WorkMoment>> moments = moments_of(layout);
   std::vector<AlikeStages> known;
   known.reserve(stages.size());
   std::vector<MemoryClass> classes;

@@ -9,6 +9,7 @@
 #include "derive/stage_units.h"
 #include "derive/stages.h"
 #include "derive/unit_memory.h"
+#include "schedule/moments.h"
 
 namespace placet {
 
@@ -16,9 +17,17 @@ namespace placet {
 /// are the totals.
 std::vector<MemoryClass> derive_memory(const Layout& layout, const std::vector<Stage>& stages);
 
-/// The same; `units`: by stage.
+/// By device of a pipeline the moments of its work that memory looks at: its fullest, where one is
+/// not the fullest for all; else none. None either where the heaviest are found one device at a
+/// time (arrives_in_turn). A function of the schedule alone, the same for many jobs.
+PipelineMoments moments_of(const Schedule& schedule, std::int64_t degree,
+                           std::int64_t micro_batches);
+PipelineMoments moments_of(const Layout& layout);
+
+/// The same where these are known; `units`: by stage.
 std::vector<MemoryClass> derive_memory(const Layout& layout, const std::vector<Stage>& stages,
-                                       const std::vector<StageUnits>& units);
+                                       const std::vector<StageUnits>& units,
+                                       const PipelineMoments& moments);
 
 /// Elements (or bytes) that a profile's amount comes to on the devices of one stage.
 std::int64_t evaluate(const Amount& amount, const Layout& layout, const Stage& stage);

@@ -53,10 +53,6 @@ struct HeldActivations {
 /// where the chunk that runs when most is kept is not the one that needs most itself.
 bool looks_at_moments(const Layout& layout);
 
-/// By device of the pipeline: its fullest moments, if they are looked at; else none. None either
-/// where the heaviest are found one device at a time (arrives_in_turn).
-std::vector<std::vector<WorkMoment>> moments_of(const Layout& layout);
-
 /// Micro-batches in flight of each chunk when they keep most: by their number, or, of a backward in
 /// two parts, by the bytes that they leave.
 MicroBatchesHeld held_by_chunk(const Layout& layout, const Stage& stage, const UnitFigures& figures,

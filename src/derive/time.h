@@ -12,6 +12,7 @@
 #include "derive/prepared.h"
 #include "derive/stages.h"
 #include "derive/unit_time.h"
+#include "schedule/moments.h"
 
 namespace placet {
 
@@ -78,5 +79,8 @@ struct WholeDerivation {
   TimeDerivation time;
 };
 WholeDerivation derive_all(const Job& job, const Prepared& prepared);
+/// The same where the moments of its pipeline's work are known (`moments_of` in derive/memory.h).
+WholeDerivation derive_all(const Job& job, const Prepared& prepared,
+                           const PipelineMoments& moments);
 
 }  // namespace placet

@@ -147,8 +147,8 @@ std::vector<WorkMoment> moments_of_order(const std::vector<Work>& order, std::in
 
 }  // namespace
 
-std::vector<std::vector<WorkMoment>> fullest_moments(const Schedule& schedule, std::int64_t degree,
-                                                     std::int64_t micro_batches) {
+PipelineMoments fullest_moments(const Schedule& schedule, std::int64_t degree,
+                                std::int64_t micro_batches) {
   const std::int64_t telling = telling_micro_batches(schedule, degree, micro_batches);
   std::vector<std::vector<Work>> orders;
   Arrivals arrivals(schedule, degree, telling);
@@ -156,7 +156,7 @@ std::vector<std::vector<WorkMoment>> fullest_moments(const Schedule& schedule, s
     orders.push_back(order_of_work(schedule, degree, d, telling));
     for (const Work& work : orders.back()) arrivals.send(d, work);
   }
-  std::vector<std::vector<WorkMoment>> out;
+  PipelineMoments out;
   for (std::int64_t d = 0; d < degree; ++d) {
     arrivals.begin(d);
     out.push_back(moments_of_order(orders[at(d)], schedule.chunks, arrivals));

@@ -27,13 +27,16 @@ struct WorkMoment {
   friend bool operator==(const WorkMoment&, const WorkMoment&) = default;
 };
 
-/// By device: all moments of which no other with the same kind and chunk has as much of everything,
+/// By device of a pipeline.
+using PipelineMoments = std::vector<std::vector<WorkMoment>>;
+
+/// All moments of which no other with the same kind and chunk has as much of everything,
 /// in the order of work. Of a split backward O(degree) pieces of work of each device are looked at,
 /// however many micro-batches there are: beyond twice the degree the orders only repeat rounds that
 /// end as they begin (a test compares with all micro-batches). Case: weights' parts that lag one
 /// micro-batch behind (split_single), degree 2, m = 4: on device 1 each of the three kinds of work
 /// runs beside none that is held and one that waits.
-std::vector<std::vector<WorkMoment>> fullest_moments(const Schedule& schedule, std::int64_t degree,
-                                                     std::int64_t micro_batches);
+PipelineMoments fullest_moments(const Schedule& schedule, std::int64_t degree,
+                                std::int64_t micro_batches);
 
 }  // namespace placet
