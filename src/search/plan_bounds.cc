@@ -258,30 +258,31 @@ double least_messages(const BoundFacts& facts, const PipelineShape& pipeline,
   return least + least_exchange(facts, pipeline, states);
 }
 
-double least_mean_step(const BoundFacts& facts, const WholeModel& model, const StateCosts& states) {
-  const auto m = static_cast<double>(model.micro_batches);
-  const auto hidden = [&](bool beside) { return beside ? facts.message_share : 1.0; };
-  double gathers = 0;
-  double reduce = 0;
-  double after = 0;
+WholeStates whole_states(const BoundFacts& facts, const std::vector<std::int32_t>& units,
+                         const StateCosts& states) {
+  const auto left = [&](bool beside) { return beside ? facts.message_share : 1.0; };
+  WholeStates out{.once = update_seconds(states, units)};
   for (std::size_t k = 0; k < states.size(); ++k) {
-    gathers += model.units[k] * (m * states[k].each + states[k].once);
-    reduce += model.units[k] * states[k].reduce;
-    after += model.units[k] * states[k].after;
+    const UnitStateCost& own = states[k];
+    out.each += units[k] * own.each * left(facts.gathers_beside);
+    out.once += units[k] * (own.once * left(facts.gathers_beside) +
+                            own.reduce * left(facts.reductions_beside) +
+                            own.after * left(facts.update_beside));
+    out.rest += units[k] * (own.parameters + own.kept_step + own.optimizer);
+    out.gradients += units[k] * own.gradients;
   }
-  const double all = m * model.work + gathers * hidden(facts.gathers_beside) +
-                     reduce * hidden(facts.reductions_beside) +
-                     update_seconds(states, model.units) + after * hidden(facts.update_beside);
+  return out;
+}
+
+double least_mean_step(const BoundFacts& facts, const WholeModel& model,
+                       const WholeStates& states) {
+  const auto m = static_cast<double>(model.micro_batches);
+  const double all = m * (model.work + states.each) + states.once;
   return all / static_cast<double>(model.degree) + facts.host_per_step;
 }
 
-std::int64_t least_mean_rest(const WholeModel& model, const StateCosts& states, bool grows) {
-  std::int64_t bytes = 0;
-  for (std::size_t k = 0; k < states.size(); ++k) {
-    const UnitStateCost& cost = states[k];
-    bytes += model.units[k] * (cost.parameters + cost.optimizer + (grows ? 0 : cost.gradients));
-  }
-  return bytes / model.degree;
+std::int64_t least_mean_rest(std::int64_t degree, const WholeStates& states, bool grows) {
+  return (states.rest + (grows ? 0 : states.gradients)) / degree;
 }
 
 double update_of(const PipelineShape& pipeline, const StateCosts& states) {
@@ -396,25 +397,66 @@ std::vector<std::int64_t> least_activations(const PipelineShape& pipeline, const
   return out;
 }
 
+namespace {
+
+/// Bytes of gathered parameters on a device: those that stay over the step at any time; those that
+/// stay to backward on chunks that hold micro-batches; the unit whose backward is whole and runs.
+std::int64_t gathered_on(const PipelineShape& pipeline, std::size_t device,
+                         const StateCosts& states, const InFlight& in_flight) {
+  const std::vector<std::int32_t>& units = pipeline.units[device];
+  const bool all = in_flight.all[device];
+  std::int64_t bytes = 0;
+  for (std::size_t k = 0; k < states.size(); ++k) {
+    bytes += units[k] * (all ? states[k].kept : states[k].kept_step);
+  }
+  if (!all || !in_flight.moments.empty()) return bytes;
+  const UnitStateCost& last = states[at(pipeline.devices[device].back().runs.back().kind)];
+  return bytes + last.gathered - last.kept;
+}
+
+}  // namespace
+
 std::vector<std::int64_t> least_rest(const PipelineShape& pipeline, const StateCosts& states,
-                                     bool grows) {
+                                     const InFlight& in_flight, bool grows) {
   std::vector<std::int64_t> out;
-  for (const std::vector<std::int32_t>& units : pipeline.units) {
-    std::int64_t bytes = 0;
+  out.reserve(pipeline.units.size());
+  for (std::size_t d = 0; d < pipeline.units.size(); ++d) {
+    std::int64_t bytes = gathered_on(pipeline, d, states, in_flight);
     for (std::size_t k = 0; k < states.size(); ++k) {
       const UnitStateCost& cost = states[k];
-      bytes += units[k] * (cost.parameters + cost.optimizer + (grows ? 0 : cost.gradients));
+      bytes +=
+          pipeline.units[d][k] * (cost.parameters + cost.optimizer + (grows ? 0 : cost.gradients));
     }
     out.push_back(bytes);
   }
   return out;
 }
 
+namespace {
+
+/// Whether every chunk of a device has micro-batches in flight at each of some moments, so that
+/// what is kept for their backward is there. With one micro-batch in all nothing is kept beside the
+/// weights' part of its own.
+bool hold_all(const std::vector<WorkMoment>& moments, std::int64_t micro_batches) {
+  return micro_batches > 1 && std::ranges::all_of(moments, [](const WorkMoment& moment) {
+           for (std::size_t c = 0; c < moment.held.size(); ++c) {
+             const bool runs = at(moment.chunk) == c;
+             if (!runs && moment.held[c] + moment.waiting[c] == 0) return false;
+           }
+           return true;
+         });
+}
+
+}  // namespace
+
 InFlight in_flight_of(const PipelineShape& pipeline, std::int64_t micro_batches) {
   const auto degree = static_cast<std::int64_t>(pipeline.devices.size());
   InFlight out;
   if (degree > 1 && splits_backward(feasible_order(pipeline.schedule, degree))) {
     out.moments = fullest_moments(pipeline.schedule, degree, micro_batches);
+    for (const std::vector<WorkMoment>& own : out.moments) {
+      out.all.push_back(hold_all(own, micro_batches));
+    }
     return out;
   }
   for (std::int64_t d = 0; d < degree; ++d) {
@@ -422,6 +464,7 @@ InFlight in_flight_of(const PipelineShape& pipeline, std::int64_t micro_batches)
                            ? std::vector<std::int64_t>(1, 1)
                            : held_micro_batches(pipeline.schedule, degree, d, micro_batches));
     out.held.back().resize(pipeline.devices[at(d)].size(), 0);
+    out.all.push_back(std::ranges::all_of(out.held.back(), [](std::int64_t n) { return n > 0; }));
   }
   return out;
 }

@@ -141,19 +141,30 @@ EasedWork eased(const WorkPair& work);
 double least_messages(const BoundFacts& facts, const PipelineShape& pipeline,
                       const StateCosts& states, std::int64_t micro_batches);
 
+/// What the states of all units of a model take together.
+struct WholeStates {
+  double each = 0;             // seconds per micro-batch: what is left of messages
+  double once = 0;             // likewise per step, and updates
+  std::int64_t rest = 0;       // bytes of parameters, whole over the step or not, and of
+                               // optimizer state
+  std::int64_t gradients = 0;  // bytes
+};
+/// `units`: by kind.
+WholeStates whole_states(const BoundFacts& facts, const std::vector<std::int32_t>& units,
+                         const StateCosts& states);
+
 /// Seconds that a step takes at least, whatever the schedule: the mean over the devices of a
 /// pipeline of `degree` of what all units together take, `work` seconds of them a micro-batch's
 /// kernels.
 struct WholeModel {
-  const std::vector<std::int32_t>& units;  // by kind
   double work = 0;
   std::int64_t degree = 1;
   std::int64_t micro_batches = 1;
 };
-double least_mean_step(const BoundFacts& facts, const WholeModel& model, const StateCosts& states);
+double least_mean_step(const BoundFacts& facts, const WholeModel& model, const WholeStates& states);
 
-/// Bytes at rest on the mean device of the pipeline.
-std::int64_t least_mean_rest(const WholeModel& model, const StateCosts& states, bool grows);
+/// Bytes at rest on the mean device of a pipeline of `degree`. `grows`: as of least_rest.
+std::int64_t least_mean_rest(std::int64_t degree, const WholeStates& states, bool grows);
 
 /// Seconds of the optimizer's kernels on the device that has most of them.
 double update_of(const PipelineShape& pipeline, const StateCosts& states);
@@ -163,6 +174,7 @@ double update_of(const PipelineShape& pipeline, const StateCosts& states);
 struct InFlight {
   std::vector<std::vector<std::int64_t>> held;
   std::vector<std::vector<WorkMoment>> moments;
+  std::vector<bool> all;  // by device: whether at all of these each of its chunks holds some
 };
 InFlight in_flight_of(const PipelineShape& pipeline, std::int64_t micro_batches);
 
@@ -172,9 +184,10 @@ std::vector<std::int64_t> least_activations(const PipelineShape& pipeline, const
                                             const Recompute& recompute, const InFlight& in_flight,
                                             Counting counting = Counting::exact);
 
-/// Bytes at rest by device. `grows`: gradients are not counted, as they may appear in the course of
-/// backward only.
+/// Bytes by device of the states at the moments that least_activations looks at, at least: at rest,
+/// and of parameters that are whole then. `grows`: gradients are not counted, as they may appear in
+/// the course of backward only.
 std::vector<std::int64_t> least_rest(const PipelineShape& pipeline, const StateCosts& states,
-                                     bool grows);
+                                     const InFlight& in_flight, bool grows);
 
 }  // namespace placet

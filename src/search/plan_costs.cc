@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "derive/memory.h"
 #include "units/at.h"
 
 namespace placet {
@@ -34,6 +35,25 @@ bool is_worth_a_flow(const PipelineShape& pipeline, std::int64_t micro_batches) 
   return pieces * micro_batches <= kLongestFlow;
 }
 
+/// By word of a role: the first one that says the same of states and cuts.
+std::vector<std::int16_t> words_with_the_same_axis(const Choices& choices, AxisRole role) {
+  const Choices::Role& own = choices.roles[at(role)];
+  const std::size_t each = own.states * choices.offloads.size();
+  const auto are_alike = [&](std::size_t a, std::size_t b) {
+    for (std::size_t i = 0; i < each; ++i) {
+      if (own.table[a * each + i].axis != own.table[b * each + i].axis) return false;
+    }
+    return true;
+  };
+  std::vector<std::int16_t> out;
+  for (std::size_t w = 0; w < own.words.size(); ++w) {
+    std::size_t first = 0;
+    while (!are_alike(first, w)) ++first;
+    out.push_back(static_cast<std::int16_t>(first));
+  }
+  return out;
+}
+
 }  // namespace
 
 PlanCosts::PlanCosts(const PlanSpace& space)
@@ -44,6 +64,7 @@ PlanCosts::PlanCosts(const PlanSpace& space)
   for (const Unit& unit : space.base().model.units) {
     ++units_[at(space.costed_kind(unit.kind, space.anywhere()))];
   }
+  attention_like_ = words_with_the_same_axis(space.choices(), AxisRole::sequence);
 }
 
 PlanCosts::WorkKey PlanCosts::key_of(const WorkShape& shape) {
@@ -76,21 +97,24 @@ std::shared_ptr<const CostedWork> PlanCosts::recomputed(const CostedWork& work) 
 CostedWork PlanCosts::make_recomputed(const CostedWork& work) {
   CostedWork out = work;
   const std::vector<RecomputeWord>& words = space_.choices().recompute;
+  std::vector<std::int16_t> unlike;  // the first of those with the same costs
+  for (const RecomputeWord& word : words) {
+    const auto same = std::ranges::find_if(words, [&](const RecomputeWord& other) {
+      return are_same(other.recompute, word.recompute);
+    });
+    const auto first = static_cast<std::int16_t>(same - words.begin());
+    if (at(first) == out.like.size()) unlike.push_back(first);
+    out.like.push_back(first);
+  }
+  std::erase_if(
+      unlike, [&](std::int16_t w) { return words[at(w)].recompute.kind == Recompute::Kind::none; });
+  out.again.resize(words.size(), out.plain);
+  std::vector<WorkCosts> again =
+      recomputed_costs(space_, work.shape, work.plain, unlike, benches_.local());
+  for (std::size_t i = 0; i < unlike.size(); ++i) out.again[at(unlike[i])] = std::move(again[i]);
   for (std::size_t w = 0; w < words.size(); ++w) {
-    const Recompute& own = words[w].recompute;
-    const auto same = std::ranges::find_if(
-        words, [&](const RecomputeWord& other) { return are_same(other.recompute, own); });
-    const auto s = static_cast<std::size_t>(same - words.begin());
-    out.like.push_back(static_cast<std::int16_t>(s));
-    if (own.kind == Recompute::Kind::none) {
-      out.again.push_back(out.plain);
-    } else if (s < w) {
-      out.again.push_back(out.again[s]);
-    } else {
-      out.again.push_back(
-          recomputed_costs(space_, work.shape, static_cast<std::int16_t>(w), benches_.local()));
-    }
-    out.eased.push_back(eased({.plain = &out.plain, .again = &out.again.back()}));
+    out.again[w] = out.again[at(out.like[w])];
+    out.eased.push_back(eased({.plain = &out.plain, .again = &out.again[w]}));
   }
   return out;
 }
@@ -105,15 +129,74 @@ double PlanCosts::least_per_sample(WorkShape shape) {
   return make_work(shape).all / static_cast<double>(samples) * kDips;
 }
 
-std::shared_ptr<const StateCosts> PlanCosts::states(const Plan& plan) {
-  // The pipeline changes the links of other axes only where it stands inside of one.
-  const std::int32_t layers = plan.degree(AxisRole::layer);
-  const bool outside = space_.choices().orders[at(plan.order)].front() == AxisRole::layer;
-  const StateKey key = {plan.degrees[1], plan.degrees[2], plan.degrees[3],
-                        plan.degrees[4], plan.degrees[5], plan.attention,
-                        plan.expert,     plan.tensor,     plan.state,
-                        plan.offload,    plan.order,      outside ? std::min(layers, 2) : layers};
-  return states_.get(key, [&] { return state_costs(space_, plan, benches_.local()); });
+/// Replicas and shards of samples share what the other axes leave in all ways.
+PlanCosts::StateKey PlanCosts::state_key(const Plan& plan) const {
+  const bool asks = space_.base().profile.defers_scatter;
+  return {plan.degree(AxisRole::layer),
+          plan.degree(AxisRole::sequence),
+          plan.degree(AxisRole::expert),
+          plan.degree(AxisRole::tensor),
+          attention_like_[at(plan.attention)],
+          plan.expert,
+          plan.tensor,
+          asks && space_.micro_batches(plan) > 1 ? 1 : 0};
+}
+
+std::shared_ptr<const FittingStates> PlanCosts::states(const Plan& plan,
+                                                       const std::vector<Degrees>& meshes,
+                                                       const StateRoom& room) {
+  return states_.get({state_key(plan), room}, [&] { return make_states(plan, meshes, room); });
+}
+
+FittingStates PlanCosts::make_states(const Plan& plan, const std::vector<Degrees>& meshes,
+                                     const StateRoom& room) {
+  FittingStates out;
+  Plan own = plan;
+  for (const Degrees& mesh : meshes) {
+    own.degrees = mesh;
+    for (StateChoice& choice : states_of(own, room)) out.choices.push_back(std::move(choice));
+  }
+  for (const StateChoice& choice : out.choices) lower_to(choice.costs, out.least);
+  return out;
+}
+
+std::vector<StateChoice> PlanCosts::states_of(const Plan& plan, const StateRoom& room) {
+  std::vector<StateChoice> out;
+  const bool accumulates = space_.micro_batches(plan) > 1;
+  const std::int64_t degree = plan.degree(AxisRole::layer);
+  const auto fits = [&](const StateCosts& costs) {
+    const std::int64_t rest =
+        least_mean_rest(degree, whole_states(facts_, units_, costs), room.grows);
+    return static_cast<double>(rest) <= room.bytes;
+  };
+  Plan own = plan;
+  const auto add = [&](std::int16_t offload) {
+    own.offload = offload;
+    std::optional<StateCosts> costs = state_costs(space_, own, accumulates, fits, benches_.local());
+    if (!costs) return;
+    const WholeStates whole = whole_states(facts_, units_, *costs);
+    out.push_back({.degrees = own.degrees,
+                   .order = own.order,
+                   .state = own.state,
+                   .offload = offload,
+                   .costs = std::move(*costs),
+                   .whole = whole});
+  };
+  for (const std::int16_t order : space_.orders_of(own.degrees)) {
+    own.order = order;
+    for (const std::int16_t state : space_.states_of(own.degrees)) {
+      own.state = state;
+      std::ranges::for_each(space_.offloads(), add);
+    }
+  }
+  return out;
+}
+
+std::shared_ptr<const PipelineMoments> PlanCosts::moments(const Schedule& schedule,
+                                                          std::int64_t degree,
+                                                          std::int64_t micro_batches) {
+  return moments_.get(flight_key(schedule, degree, micro_batches),
+                      [&] { return moments_of(schedule, degree, micro_batches); });
 }
 
 std::shared_ptr<const std::vector<PipelineChoice>> PlanCosts::pipelines(std::int32_t degree) {
@@ -171,15 +254,20 @@ WorkFlow& PlanCosts::flow_of(const PipelineShape& pipeline, std::int64_t micro_b
   return known->second;
 }
 
-PlanCosts::FlightKey PlanCosts::flight_key(const PipelineShape& pipeline,
+PlanCosts::FlightKey PlanCosts::flight_key(const Schedule& schedule, std::int64_t degree,
                                            std::int64_t micro_batches) {
-  const Schedule& schedule = pipeline.schedule;
-  return {static_cast<std::int64_t>(pipeline.devices.size()),
+  return {degree,
           static_cast<std::int64_t>(schedule.hosting),
           static_cast<std::int64_t>(schedule.order),
           schedule.chunks,
           schedule.group,
           micro_batches};
+}
+
+PlanCosts::FlightKey PlanCosts::flight_key(const PipelineShape& pipeline,
+                                           std::int64_t micro_batches) {
+  const auto degree = static_cast<std::int64_t>(pipeline.devices.size());
+  return flight_key(pipeline.schedule, degree, micro_batches);
 }
 
 std::shared_ptr<const InFlight> PlanCosts::in_flight(const PipelineShape& pipeline,

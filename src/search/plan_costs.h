@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -45,13 +46,35 @@ struct PipelineChoice {
   std::shared_ptr<const PipelineShape> shape;
 };
 
+/// One way to keep the states on a mesh.
+struct StateChoice {
+  Degrees degrees{};
+  std::int16_t order = 0;
+  std::int16_t state = 0;
+  std::int16_t offload = 0;
+  StateCosts costs;
+  WholeStates whole;  // of all units of the model
+};
+
+/// Of all ways to keep the states on some meshes those that may fit.
+struct FittingStates {
+  std::vector<StateChoice> choices;
+  StateCosts least;  // no dearer than any of them
+};
+
+/// What states may take of a device.
+struct StateRoom {
+  double bytes = std::numeric_limits<double>::infinity();
+  bool grows = false;  // gradients may appear in the course of backward only
+
+  auto operator<=>(const StateRoom&) const = default;
+};
+
 class PlanCosts {
  public:
   /// `space` must outlive it.
   explicit PlanCosts(const PlanSpace& space);
 
-  /// Units of the model by costed kind, wherever they may stand.
-  const std::vector<std::int32_t>& units() const { return units_; }
   const BoundFacts& facts() const { return facts_; }
 
   /// Without recomputation, and with all of it.
@@ -62,9 +85,13 @@ class PlanCosts {
   /// known.
   double least_per_sample(WorkShape shape);
 
-  /// Of the states of a plan. Depends on all degrees but, unless other axes stand outside of it,
-  /// that of the layer axis.
-  std::shared_ptr<const StateCosts> states(const Plan& plan);
+  /// Ways to keep the states on all meshes that give a pipeline the same work as a plan's, on
+  /// whose mean device they have room. REQUIRES: `meshes` are all of the space's with the plan's
+  /// degrees of layer, sequence, expert and tensor axes; its own is one of them.
+  std::shared_ptr<const FittingStates> states(const Plan& plan, const std::vector<Degrees>& meshes,
+                                              const StateRoom& room);
+  /// On one mesh.
+  std::vector<StateChoice> states_of(const Plan& plan, const StateRoom& room);
 
   /// All pipelines of a degree.
   std::shared_ptr<const std::vector<PipelineChoice>> pipelines(std::int32_t degree);
@@ -78,20 +105,29 @@ class PlanCosts {
   double eased_flow(const CostedWork& work, const Plan& plan, const PipelineShape& pipeline,
                     std::int16_t word, std::int64_t micro_batches);
 
+  /// Moments of a pipeline's work that memory looks at (`moments_of`).
+  std::shared_ptr<const PipelineMoments> moments(const Schedule& schedule, std::int64_t degree,
+                                                 std::int64_t micro_batches);
+
   /// Micro-batches in flight (`in_flight_of`).
   std::shared_ptr<const InFlight> in_flight(const PipelineShape& pipeline,
                                             std::int64_t micro_batches);
 
  private:
   using WorkKey = std::tuple<Degrees, std::int16_t, std::int16_t, std::int16_t, std::int64_t, bool>;
-  using StateKey = std::array<std::int32_t, 12>;
+  using StateKey = std::array<std::int32_t, 8>;
   using FlightKey = std::array<std::int64_t, 6>;
   using FlowKey = std::pair<WorkKey, std::array<std::int32_t, 5>>;
 
   static WorkKey key_of(const WorkShape& shape);
   static FlowKey flow_key(const CostedWork& work, const Plan& plan,
                           const PlanSpace::Recomputation& choice);
+  static FlightKey flight_key(const Schedule& schedule, std::int64_t degree,
+                              std::int64_t micro_batches);
   static FlightKey flight_key(const PipelineShape& pipeline, std::int64_t micro_batches);
+  StateKey state_key(const Plan& plan) const;
+  FittingStates make_states(const Plan& plan, const std::vector<Degrees>& meshes,
+                            const StateRoom& room);
   WorkFlow& flow_of(const PipelineShape& pipeline, std::int64_t micro_batches);
   CostedWork make_work(const WorkShape& shape);
   CostedWork make_recomputed(const CostedWork& work);
@@ -99,12 +135,14 @@ class PlanCosts {
 
   const PlanSpace& space_;
   BoundFacts facts_;
-  std::vector<std::int32_t> units_;
+  std::vector<std::int32_t> units_;           // of the model by kind
+  std::vector<std::int16_t> attention_like_;  // by word: the first one of the same axis
   tbb::enumerable_thread_specific<Workbench> benches_;
   tbb::enumerable_thread_specific<std::optional<std::pair<FlightKey, WorkFlow>>> work_flows_;
   Memo<WorkKey, CostedWork> works_;
   Memo<WorkKey, CostedWork> recomputed_;
-  Memo<StateKey, StateCosts> states_;
+  Memo<std::pair<StateKey, StateRoom>, FittingStates> states_;
+  Memo<FlightKey, PipelineMoments> moments_;
   Memo<std::int32_t, std::vector<PipelineChoice>> pipelines_;
   Memo<FlowKey, double> flows_;
   Memo<FlightKey, InFlight> flights_;

@@ -24,14 +24,9 @@ PlanEstimate sum_of(const Added& a, const Added& b) {
   return out;
 }
 
-struct EstimatedStates {
-  std::int16_t order = 0, state = 0, offload = 0;
-  std::shared_ptr<const StateCosts> costs;
-};
-
 /// What states add to a pipeline's plans.
 struct StatesAdded {
-  const EstimatedStates* states = nullptr;
+  const StateChoice* states = nullptr;
   Added added;
 };
 
@@ -65,7 +60,7 @@ class PipelineEstimates {
   Added of_states(const StateCosts& states, bool grows) const {
     Added out{.seconds = update_of(pipeline_, states) +
                          least_messages(costs_.facts(), pipeline_, states, micro_batches_),
-              .bytes = least_rest(pipeline_, states, grows)};
+              .bytes = least_rest(pipeline_, states, *in_flight_, grows)};
     for (const std::vector<std::int32_t>& units : pipeline_.units) {
       std::int64_t each = 0;
       std::int64_t once = 0;
@@ -78,10 +73,10 @@ class PipelineEstimates {
     return out;
   }
 
-  std::vector<StatesAdded> of_all(const std::vector<EstimatedStates>& states, bool grows) const {
+  std::vector<StatesAdded> of_all(const std::vector<StateChoice>& states, bool grows) const {
     std::vector<StatesAdded> out;
     out.reserve(states.size());
-    for (const EstimatedStates& own : states) out.push_back({&own, of_states(*own.costs, grows)});
+    for (const StateChoice& own : states) out.push_back({&own, of_states(own.costs, grows)});
     return out;
   }
 
@@ -110,24 +105,6 @@ class PipelineEstimates {
   std::shared_ptr<const InFlight> in_flight_;
   StepBound steps_;
 };
-
-std::vector<EstimatedStates> states_of(const PlanSpace& space, PlanCosts& costs, Plan plan) {
-  std::vector<EstimatedStates> out;
-  const auto add_offloads = [&] {
-    for (const std::int16_t offload : space.offloads()) {
-      plan.offload = offload;
-      out.push_back({plan.order, plan.state, offload, costs.states(plan)});
-    }
-  };
-  for (const std::int16_t order : space.orders_of(plan.degrees)) {
-    plan.order = order;
-    for (const std::int16_t state : space.states_of(plan.degrees)) {
-      plan.state = state;
-      add_offloads();
-    }
-  }
-  return out;
-}
 
 void visit_all(Plan plan, const Added& base, const std::vector<StatesAdded>& added,
                const PlanEstimates::Visit& visit) {
@@ -173,7 +150,7 @@ void PlanEstimates::each_work(Plan plan, const Visit& visit) const {
   const auto work = costs_.recomputed(*costs_.work(shape));
   const bool grows = space_.base().profile.gradient_life == GradientLife::growing && m == 1;
   const std::int32_t degree = plan.degree(AxisRole::layer);
-  const std::vector<EstimatedStates> states = states_of(space_, costs_, plan);
+  const std::vector<StateChoice> states = costs_.states_of(plan, {});
   for (const PipelineChoice& choice : *costs_.pipelines(degree)) {
     if (degree > 1 && !unmet_need(choice.shape->schedule, degree, m).empty()) continue;
     plan.schedule = choice.schedule;

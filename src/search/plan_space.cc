@@ -239,10 +239,13 @@ std::vector<std::vector<std::int64_t>> PlanSpace::splits_of(std::int32_t pipelin
   return out;
 }
 
+std::int64_t PlanSpace::samples_at_once(const Plan& plan) {
+  return plan.micro_batch * plan.degree(AxisRole::replica) * plan.degree(AxisRole::batch) *
+         plan.degree(AxisRole::expert);
+}
+
 std::int64_t PlanSpace::micro_batches(const Plan& plan) const {
-  const std::int64_t ways = std::int64_t{plan.degree(AxisRole::replica)} *
-                            plan.degree(AxisRole::batch) * plan.degree(AxisRole::expert);
-  return base_.batch.global / ways / plan.micro_batch;
+  return base_.batch.global / samples_at_once(plan);
 }
 
 std::vector<std::int64_t> PlanSpace::micro_batches_of(const Degrees& degrees) const {

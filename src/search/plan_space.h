@@ -94,6 +94,8 @@ class PlanSpace {
   std::vector<std::vector<std::int64_t>> splits_of(std::int32_t pipeline,
                                                    std::int16_t schedule) const;
 
+  /// Of all replicas together, while each has one micro-batch.
+  static std::int64_t samples_at_once(const Plan& plan);
   /// Micro-batches of a step of one replica.
   std::int64_t micro_batches(const Plan& plan) const;
   /// Samples of a micro-batch that divide the batch of these degrees.

@@ -111,17 +111,20 @@ PlanTree::BoundedStates PlanTree::bounded_states(const Node& node, const StateCo
   const PipelineShape& pipeline = *node.pipeline;
   const std::int64_t m = micro_batches(node.plan);
   const double more = update_of(pipeline, costs) + least_messages(facts_, pipeline, costs, m);
-  return {.more = more,
-          .least = shrunk(value_of(node.step + more, 0)),
-          .bound = kNoBound,
-          .rest = least_rest(pipeline, costs, grows_ && m == 1)};
+  return {
+      .more = more, .least = shrunk(value_of(node.step + more, 0)), .bound = kNoBound, .rest = {}};
 }
 
-/// Least value of a pipeline's plans by its devices (`DeviceBounds`).
-double PlanTree::bound_by_device(const Node& node, double cutoff) const {
+std::vector<std::int64_t> PlanTree::rest_of(const Node& node, const StateCosts& costs) const {
+  const std::int64_t m = micro_batches(node.plan);
+  return least_rest(*node.pipeline, costs, *costs_->in_flight(*node.pipeline, m), grows_ && m == 1);
+}
+
+/// Least value of a pipeline's plans by its devices (`DeviceBounds`). `any`: no dearer than any of
+/// its states.
+double PlanTree::bound_by_device(const Node& node, const BoundedStates& any) const {
   const PipelineShape& pipeline = *node.pipeline;
-  const BoundedStates any = bounded_states(node, *node.least);
-  if (any.least > cutoff) return any.least;
+  const std::vector<std::int64_t> rest = rest_of(node, node.states->least);
   const std::int64_t m = micro_batches(node.plan);
   const DeviceBounds bounds(facts_, pipeline, *costs_->in_flight(pipeline, m), m);
   double least = kNoBound;
@@ -133,7 +136,7 @@ double PlanTree::bound_by_device(const Node& node, double cutoff) const {
     last = same;
     const WorkPair work =
         choice.count > 0 ? node.work->eased_pair(choice.word) : node.work->pair(choice.word);
-    const DeviceBounds::Least own = bounds.least(work, part, any.rest, limit_);
+    const DeviceBounds::Least own = bounds.least(work, part, rest, limit_);
     if (own.step == kNoBound) continue;
     least = std::min(least, shrunk(value_of(own.step + any.more, static_cast<double>(own.bytes))));
   }
@@ -144,9 +147,11 @@ PlanTree::Result PlanTree::open_pipeline(const Node& node, double cutoff) const 
   Result out;
   const PipelineShape& pipeline = *node.pipeline;
   std::vector<BoundedStates> open;  // that some recomputation may make a plan of
-  for (std::size_t i = 0; i < node.states->size(); ++i) {
-    BoundedStates states = bounded_states(node, *(*node.states)[i].costs);
+  for (std::size_t i = 0; i < node.states->choices.size(); ++i) {
+    const StateCosts& costs = node.states->choices[i].costs;
+    BoundedStates states = bounded_states(node, costs);
     if (states.least > cutoff) continue;
+    states.rest = rest_of(node, costs);
     states.choice = static_cast<std::int32_t>(i);
     open.push_back(std::move(states));
   }
@@ -175,7 +180,7 @@ PlanTree::Result PlanTree::open_bounded_pipeline(const Node& node) const {
   Result out;
   const auto each = static_cast<std::int64_t>(node.pipeline->recomputations.size());
   const BoundedChoice& best = (*node.bounded)[node.first];
-  const StateChoice& choice = (*node.states)[at(best.choice)];
+  const StateChoice& choice = node.states->choices[at(best.choice)];
   Node child = node;
   child.level = goal_ == PlanGoal::time ? Level::states : Level::timed_states;
   child.bound = best.bound;
@@ -322,8 +327,9 @@ double PlanTree::flow_of(const Node& node, const PlanSpace::Recomputation& choic
 
 PlanTree::Result PlanTree::time_states(const Node& node, double cutoff) const {
   Result out;
-  const StateCosts& costs = *(*node.states)[at(node.choice)].costs;
-  const BoundedStates own = bounded_states(node, costs);
+  const StateCosts& costs = node.states->choices[at(node.choice)].costs;
+  BoundedStates own = bounded_states(node, costs);
+  own.rest = rest_of(node, costs);
   const double end = least_end(facts_, *node.pipeline, costs);
   Node child = node;
   child.level = Level::timed_states;
@@ -347,8 +353,8 @@ PlanTree::Result PlanTree::open_states(const Node& node, double cutoff) const {
   const std::shared_ptr<const PipelineShape>& pipeline = node.pipeline;
   const std::int64_t m = micro_batches(node.plan);
   const auto in_flight = costs_->in_flight(*pipeline, m);
-  const StateCosts& costs = *(*node.states)[at(node.choice)].costs;
-  const auto rest = least_rest(*pipeline, costs, grows_ && m == 1);
+  const StateCosts& costs = node.states->choices[at(node.choice)].costs;
+  const std::vector<std::int64_t> rest = rest_of(node, costs);
   const double end = least_end(facts_, *pipeline, costs);
   job.batch.global = space_.base().batch.global;
   space_.apply(node.plan, job);

@@ -169,23 +169,22 @@ PlanTree::Result PlanTree::open_shape(const Node& node) const {
     out.rejected[broken] = node.leaves;
     return out;
   }
-  std::map<std::pair<std::int64_t, bool>, std::vector<Degrees>> by_work;
+  std::map<std::pair<std::int64_t, bool>, WorkGroup> by_work;
   for (const Degrees& mesh : *node.meshes) {
     Plan plan = node.plan;
     plan.degrees = mesh;
+    const std::int64_t leaves = leaves_of(mesh);
     for (const std::int64_t micro : space_.micro_batches_of(mesh)) {
       plan.micro_batch = micro;
-      by_work[{micro, micro_batches(plan) > 1}].push_back(mesh);
+      WorkGroup& group = by_work[{micro, micro_batches(plan) > 1}];
+      group.meshes.push_back(mesh);
+      group.leaves += leaves;
     }
   }
   // Two chains, with and without accumulation, each by rising micro-batch.
   std::array<std::vector<WorkGroup>, 2> chains;
-  for (auto& [key, meshes] : by_work) {
-    WorkGroup group{.micro_batch = key.first, .accumulates = key.second};
-    for (const Degrees& mesh : meshes) {
-      group.leaves += leaves_of(mesh);
-    }
-    group.meshes = std::move(meshes);
+  for (auto& [key, group] : by_work) {
+    std::tie(group.micro_batch, group.accumulates) = key;
     chains[key.second ? 1 : 0].push_back(std::move(group));
   }
   for (std::vector<WorkGroup>& chain : chains) {
@@ -229,19 +228,19 @@ PlanTree::Result PlanTree::cost_work(const Node& node) const {
 
 PlanTree::Result PlanTree::open_work(const Node& node) const {
   Result out;
-  const auto work = costs_->recomputed(*node.work);
+  const CostedWork& work = *node.work;
   std::map<std::int32_t, std::vector<Degrees>> by_pipeline;
   for (const Degrees& mesh : (*node.groups)[node.group].meshes) {
     by_pipeline[mesh[at(AxisRole::layer)]].push_back(mesh);
   }
   for (auto& [degree, meshes] : by_pipeline) {
-    Node child{.level = Level::mesh, .plan = node.plan, .work = work};
+    Node child{.level = Level::mesh, .plan = node.plan, .work = node.work};
     for (const Degrees& mesh : meshes) child.leaves += leaves_of(mesh);
     if (child.leaves == 0) continue;
     child.plan.degrees = meshes.front();
     child.meshes = std::make_shared<const std::vector<Degrees>>(std::move(meshes));
     child.bound =
-        shrunk(value_of(fastest_pipeline(*work, child.plan), static_cast<double>(work->most)));
+        shrunk(value_of(fastest_pipeline(work, child.plan), static_cast<double>(work.most)));
     out.children.push_back(std::move(child));
   }
   return out;
@@ -268,54 +267,27 @@ PlanTree::Result PlanTree::open_mesh(const Node& node) const {
   Result out;
   Node child = node;
   child.level = Level::costed_mesh;
-  bound_meshes(*node.work, child);
+  const StateRoom room{.bytes = limit_, .grows = grows_ && micro_batches(node.plan) == 1};
+  child.states = costs_->states(node.plan, *node.meshes, room);
+  child.bound = least_of_meshes(*node.work, *child.states, node.plan);
   out.children.push_back(std::move(child));
   return out;
 }
 
-template <class Visit>
-void PlanTree::for_each_state(const Degrees& mesh, Plan& plan, Visit&& visit) const {
-  for (const std::int16_t state : space_.states_of(mesh)) {
-    plan.state = state;
-    for (const std::int16_t offload : space_.offloads()) {
-      plan.offload = offload;
-      visit();
-    }
+/// Of all their plans; infinite where nothing fits.
+double PlanTree::least_of_meshes(const CostedWork& work, const FittingStates& states,
+                                 const Plan& mesh) const {
+  const WholeModel model{.work = work.all,
+                         .degree = mesh.degree(AxisRole::layer),
+                         .micro_batches = micro_batches(mesh)};
+  const bool grows = grows_ && model.micro_batches == 1;
+  double least = kNoBound;
+  for (const StateChoice& choice : states.choices) {
+    const std::int64_t rest = least_mean_rest(model.degree, choice.whole, grows);
+    const double step = least_mean_step(facts_, model, choice.whole);
+    least = std::min(least, value_of(step, static_cast<double>(std::max(rest, work.most))));
   }
-}
-
-void PlanTree::bound_meshes(const CostedWork& work, Node& node) const {
-  const WholeModel model{.units = costs_->units(),
-                         .work = work.all,
-                         .degree = node.plan.degree(AxisRole::layer),
-                         .micro_batches = micro_batches(node.plan)};
-  std::vector<StateChoice> choices;
-  StateCosts least;
-  Plan plan = node.plan;
-  node.bound = kNoBound;
-  const auto add = [&] {
-    auto costs = costs_->states(plan);
-    const std::int64_t rest = least_mean_rest(model, *costs, grows_ && model.micro_batches == 1);
-    const auto bytes = static_cast<double>(std::max(rest, work.most));
-    if (bytes > limit_) return;
-    node.bound =
-        std::min(node.bound, shrunk(value_of(least_mean_step(facts_, model, *costs), bytes)));
-    lower_to(*costs, least);
-    choices.push_back({.degrees = plan.degrees,
-                       .order = plan.order,
-                       .state = plan.state,
-                       .offload = plan.offload,
-                       .costs = std::move(costs)});
-  };
-  for (const Degrees& mesh : *node.meshes) {
-    plan.degrees = mesh;
-    for (const std::int16_t order : space_.orders_of(mesh)) {
-      plan.order = order;
-      for_each_state(mesh, plan, add);
-    }
-  }
-  node.states = std::make_shared<const std::vector<StateChoice>>(std::move(choices));
-  node.least = std::make_shared<const StateCosts>(std::move(least));
+  return shrunk(least);
 }
 
 PlanTree::Result PlanTree::open_costed_mesh(const Node& node, double cutoff) const {
@@ -323,6 +295,7 @@ PlanTree::Result PlanTree::open_costed_mesh(const Node& node, double cutoff) con
   const std::int32_t degree = node.plan.degree(AxisRole::layer);
   const std::int64_t m = micro_batches(node.plan);
   const std::int64_t states = leaves_of_states(*node.meshes);
+  std::shared_ptr<const CostedWork> recomputed;  // dear: not before some pipeline asks for it
   for (const PipelineChoice& choice : *costs_->pipelines(degree)) {
     Node child = node;
     child.level = Level::pipeline;
@@ -335,7 +308,14 @@ PlanTree::Result PlanTree::open_costed_mesh(const Node& node, double cutoff) con
       continue;
     }
     child.step = least_step(*node.work, choice, m);
-    child.bound = bound_by_device(child, cutoff);
+    const BoundedStates any = bounded_states(child, child.states->least);
+    if (any.least > cutoff) {
+      out.bounded += child.leaves;
+      continue;
+    }
+    if (!recomputed) recomputed = costs_->recomputed(*node.work);
+    child.work = recomputed;
+    child.bound = bound_by_device(child, any);
     out.children.push_back(std::move(child));
   }
   return out;
@@ -348,7 +328,9 @@ EvaluatedPlan PlanTree::evaluate(const Plan& plan) const {
   bench.job.batch.global = space_.base().batch.global;
   space_.apply(plan, bench.job);
   const Prepared& prepared = bench.prepared[at(plan.recompute)];
-  const WholeDerivation whole = derive_all(bench.job, prepared);
+  const auto moments =
+      costs_->moments(bench.job.schedule, plan.degree(AxisRole::layer), micro_batches(plan));
+  const WholeDerivation whole = derive_all(bench.job, prepared, *moments);
   const Derivation& derivation = whole.derivation;
   const TimeDerivation& time = whole.time;
   EvaluatedPlan out{.peak = derivation.peak};

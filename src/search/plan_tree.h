@@ -82,14 +82,6 @@ class PlanTree {
     std::vector<Degrees> meshes;
     std::int64_t leaves = 0;
   };
-  /// One way to keep the states, on a mesh of those that give a pipeline the same work.
-  struct StateChoice {
-    Degrees degrees{};
-    std::int16_t order = 0;
-    std::int16_t state = 0;
-    std::int16_t offload = 0;
-    std::shared_ptr<const StateCosts> costs;
-  };
   /// One of a mesh's ways to keep the states on a pipeline, and the least value of its plans.
   struct BoundedChoice {
     double bound = 0;
@@ -103,8 +95,7 @@ class PlanTree {
     Level level = Level::shape;
     Plan plan;
     std::shared_ptr<const CostedWork> work;
-    std::shared_ptr<const std::vector<StateChoice>> states;     // of a mesh, that may fit
-    std::shared_ptr<const StateCosts> least;                    // no dearer than any of them
+    std::shared_ptr<const FittingStates> states;                // of a mesh
     std::int32_t choice = 0;                                    // of states: which of them
     std::shared_ptr<const std::vector<BoundedChoice>> bounded;  // of a pipeline, rising
     std::size_t first = 0;                                      // of them: the first one left
@@ -152,8 +143,10 @@ class PlanTree {
     double bound = 0;
     std::vector<std::int64_t> rest;  // bytes by device
   };
+  /// Without `rest`.
   BoundedStates bounded_states(const Node& node, const StateCosts& costs) const;
-  double bound_by_device(const Node& node, double cutoff) const;
+  std::vector<std::int64_t> rest_of(const Node& node, const StateCosts& costs) const;
+  double bound_by_device(const Node& node, const BoundedStates& any) const;
   /// Calls `visit` with the bounds of each word's recomputations.
   template <class Visit>
   void each_family(const Node& node, Visit visit) const;
@@ -170,10 +163,8 @@ class PlanTree {
   Result open_plan(const Node& node) const;
 
   double fastest_pipeline(const CostedWork& work, const Plan& mesh) const;
-  void bound_meshes(const CostedWork& work, Node& node) const;
-  /// Calls visit for every state and offload of the mesh, set in `plan`.
-  template <class Visit>
-  void for_each_state(const Degrees& mesh, Plan& plan, Visit&& visit) const;
+  double least_of_meshes(const CostedWork& work, const FittingStates& states,
+                         const Plan& mesh) const;
   StepCosts messages_of(const PipelineShape& pipeline, const Job& job) const;
   std::string broken_rule(const Job& job) const;
   std::int64_t leaves_of_pipelines(std::int32_t degree) const;

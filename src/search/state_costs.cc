@@ -71,6 +71,9 @@ void lower_to(const StateCosts& costs, StateCosts& out) {
     to = {.parameters = std::min(to.parameters, from.parameters),
           .optimizer = std::min(to.optimizer, from.optimizer),
           .gradients = std::min(to.gradients, from.gradients),
+          .gathered = std::min(to.gathered, from.gathered),
+          .kept = std::min(to.kept, from.kept),
+          .kept_step = std::min(to.kept_step, from.kept_step),
           .update = std::min(to.update, from.update),
           .on_host = std::min(to.on_host, from.on_host),
           .on_drives = std::min(to.on_drives, from.on_drives),
@@ -97,6 +100,16 @@ double update_seconds(const StateCosts& costs, const std::vector<std::int32_t>& 
 
 namespace {
 
+/// What a parameter that is gathered for use takes while it is whole.
+void add_gathered(const Job& job, const Parameter& parameter, const LocalParameter& own,
+                  UnitStateCost& cost) {
+  if ((own.rests_in_part | own.materialized) == 0) return;
+  const std::int64_t whole = in_bytes(gathered_bytes(job, parameter, own.elements));
+  cost.gathered += whole;
+  if (own.keep != Keep::none) cost.kept += whole;
+  if (own.keep == Keep::step) cost.kept_step += whole;
+}
+
 /// The states of one parameter, and its update.
 void add_parameter(const Job& job, const UpdateRates& rates, const Parameter& parameter,
                    const LocalParameter& own, UnitStateCost& cost) {
@@ -104,6 +117,7 @@ void add_parameter(const Job& job, const UpdateRates& rates, const Parameter& pa
   cost.parameters += bytes.device[0];
   cost.optimizer += bytes.device[1];
   cost.gradients += bytes.device[2];
+  add_gathered(job, parameter, own, cost);
   if (!own.trainable) return;
   const double host = in_double(updated_on_host(own));
   const double elements = static_cast<double>(own.rest[1]);
@@ -124,32 +138,38 @@ void add_parameters(const Layout& layout, const LocalUnit& unit, const UpdateRat
 
 }  // namespace
 
-StateCosts state_costs(const PlanSpace& space, const Plan& plan, Workbench& bench) {
+std::optional<StateCosts> state_costs(const PlanSpace& space, const Plan& plan, bool accumulates,
+                                      const std::function<bool(const StateCosts&)>& fits,
+                                      Workbench& bench) {
   Plan alone = plan;
   alone.micro_batch = 1;
   alone.recompute = 0;
   alone.split = kNoSplit;
   space.apply(alone, bench.job);
   bench.job.recompute = {};
+  bench.job.batch.global = PlanSpace::samples_at_once(alone) * (accumulates ? 2 : 1);
   const Layout layout = lay_out_parameters(bench.job, bench.prepared.front());
   const std::vector<DeviceGroup>& groups = bench.job.cluster->groups;
-  MessageTimer timer(bench.job);
   StateCosts out(space.costed_kinds());
-  for (std::size_t u = 0; u < layout.units.size(); ++u) {
-    const LocalUnit& local = layout.units[u];
-    const UnitKind& kind = bench.job.model.kinds[at(local.kind)];
-    UnitStateCost sent;
-    if (kind.role == UnitRole::block && !shares_tensors(kind)) {
-      add_messages(layout, static_cast<int>(u), timer, sent);
-    }
+  for (const LocalUnit& local : layout.units) {
     StateCosts least;
     for (std::size_t g = 0; g < groups.size(); ++g) {
-      UnitStateCost own = sent;
+      UnitStateCost own;
       add_parameters(layout, local, update_rates(bench.job, groups[g]), own);
       lower_to({own}, least);
       out[at(space.costed_kind(local.kind, g))] = own;
     }
     out[at(space.costed_kind(local.kind, space.anywhere()))] = least.front();
+  }
+  if (!fits(out)) return std::nullopt;
+  MessageTimer timer(bench.job);
+  for (std::size_t u = 0; u < layout.units.size(); ++u) {
+    const UnitKind& kind = bench.job.model.kinds[at(layout.units[u].kind)];
+    if (kind.role != UnitRole::block || shares_tensors(kind)) continue;
+    for (std::size_t g = 0; g < space.costed_groups(); ++g) {
+      UnitStateCost& cost = out[at(space.costed_kind(layout.units[u].kind, g))];
+      add_messages(layout, static_cast<int>(u), timer, cost);
+    }
   }
   return out;
 }

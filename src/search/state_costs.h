@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "search/plan_space.h"
@@ -16,6 +18,9 @@ struct UnitStateCost {
   std::int64_t parameters = 0;  // bytes at rest on the device
   std::int64_t optimizer = 0;
   std::int64_t gradients = 0;
+  // Bytes of its parameters while they are whole for use: of all that are gathered, of those that
+  // stay from forward to backward or longer, and of those that stay over the step.
+  std::int64_t gathered = 0, kept = 0, kept_step = 0;
   // Seconds of its update: on the device; on the host, whose arithmetic and NVMe drives work beside
   // each other.
   double update = 0, on_host = 0, on_drives = 0;
@@ -35,8 +40,11 @@ double update_seconds(const StateCosts& costs, const std::vector<std::int32_t>& 
 /// empty.
 void lower_to(const StateCosts& costs, StateCosts& out);
 
-/// Depends on all degrees but that of the layer axis, the words of sequence, expert and tensor
-/// axes, the state and the offload.
-StateCosts state_costs(const PlanSpace& space, const Plan& plan, Workbench& bench);
+/// Of the states of a plan, whatever its pipeline, recomputation and micro-batch; but for the
+/// micro-batch's part in `accumulates`: whether a step has several, which some engines ask. None
+/// where `fits` says no to their bytes: messages, which are dearer to know, are not looked at then.
+std::optional<StateCosts> state_costs(const PlanSpace& space, const Plan& plan, bool accumulates,
+                                      const std::function<bool(const StateCosts&)>& fits,
+                                      Workbench& bench);
 
 }  // namespace placet

@@ -22,17 +22,16 @@ void add_part(const PartTime& part, double& device, double& host) {
   host += in_seconds(part.host);
 }
 
-UnitCost cost_of(const Layout& layout, int unit, bool recomputed, const DeviceGroup& devices) {
-  MessageTimer timer(*layout.job);
-  const std::vector<UnitTerm> plain = activation_traffic(layout, unit, false);
-  std::vector<UnitTerm> again;
-  if (recomputed) again = activation_traffic(layout, unit, true);
-  const std::vector<UnitTerm>& sent = recomputed ? again : plain;
-  const UnitTime time = unit_time(
-      layout, unit, {.plain = plain, .recomputed = recomputed ? &again : nullptr}, devices, timer);
-  const UnitMemory memory = unit_memory_in_parts(layout, unit, recomputed);
+/// Of a unit that is computed once, or of one that is recomputed by the job's word.
+UnitCost cost_of(const Layout& layout, int unit, const KnownMessages& traffic,
+                 const DeviceGroup& devices, MessageTimer& timer) {
+  const bool again = traffic.recomputed != nullptr;
+  const UnitTime time = unit_time(layout, unit, traffic, devices, timer);
+  const UnitMemory memory = unit_memory_in_parts(layout, unit, again);
   UnitCost out{.weights = in_seconds(time.weights), .kept = memory.kept, .waiting = memory.waiting};
-  for (const UnitTerm& term : sent) out.sent += sent_by(term.term);
+  for (const UnitTerm& term : again ? *traffic.recomputed : traffic.plain) {
+    out.sent += sent_by(term.term);
+  }
   add_part(time[WorkPart::forward], out.forward, out.forward_host);
   add_part(time[WorkPart::again], out.backward, out.backward_host);
   add_part(time[WorkPart::backward], out.backward, out.backward_host);
@@ -53,27 +52,29 @@ UnitCost least_of(UnitCost a, const UnitCost& b) {
   return a;
 }
 
-WorkCosts costs(const PlanSpace& space, const WorkShape& shape, std::optional<std::int16_t> word,
-                Workbench& bench) {
-  apply_plain(space, shape, bench.job);
-  if (word)
-    bench.job.recompute = space.choices().recompute[static_cast<std::size_t>(*word)].recompute;
-  const Prepared& prepared = bench.prepared[static_cast<std::size_t>(word.value_or(0))];
-  const Layout layout = lay_out(bench.job, prepared);
-  const std::vector<DeviceGroup>& groups = bench.job.cluster->groups;
-  WorkCosts out(space.costed_kinds());
-  for (std::size_t u = 0; u < layout.units.size(); ++u) {
-    const int kind = layout.units[u].kind;
-    const bool again = word && is_recomputed(bench.job.model.kinds[at(kind)].role);
+/// Puts the costs of units of a layout among the others, for every group of devices.
+class UnitCosting {
+ public:
+  UnitCosting(const PlanSpace& space, const Layout& layout)
+      : space_(space), layout_(layout), timer_(*layout.job) {}
+
+  void put(int unit, const KnownMessages& traffic, WorkCosts& out) {
+    const int kind = layout_.units[at(unit)].kind;
+    const std::vector<DeviceGroup>& groups = layout_.job->cluster->groups;
+    UnitCost least;
     for (std::size_t g = 0; g < groups.size(); ++g) {
-      const UnitCost own = cost_of(layout, static_cast<int>(u), again, groups[g]);
-      UnitCost& least = out[at(space.costed_kind(kind, space.anywhere()))];
+      const UnitCost own = cost_of(layout_, unit, traffic, groups[g], timer_);
       least = g == 0 ? own : least_of(least, own);
-      out[at(space.costed_kind(kind, g))] = own;
+      out[at(space_.costed_kind(kind, g))] = own;
     }
+    out[at(space_.costed_kind(kind, space_.anywhere()))] = least;
   }
-  return out;
-}
+
+ private:
+  const PlanSpace& space_;
+  const Layout& layout_;
+  MessageTimer timer_;
+};
 
 }  // namespace
 
@@ -110,12 +111,38 @@ void apply_plain(const PlanSpace& space, const WorkShape& shape, Job& job) {
 }
 
 WorkCosts plain_costs(const PlanSpace& space, const WorkShape& shape, Workbench& bench) {
-  return costs(space, shape, std::nullopt, bench);
+  apply_plain(space, shape, bench.job);
+  const Layout layout = lay_out(bench.job, bench.prepared.front());
+  UnitCosting costing(space, layout);
+  WorkCosts out(space.costed_kinds());
+  for (std::size_t u = 0; u < layout.units.size(); ++u) {
+    const auto unit = static_cast<int>(u);
+    const std::vector<UnitTerm> sent = activation_traffic(layout, unit, false);
+    costing.put(unit, {.plain = sent}, out);
+  }
+  return out;
 }
 
-WorkCosts recomputed_costs(const PlanSpace& space, const WorkShape& shape, std::int16_t word,
-                           Workbench& bench) {
-  return costs(space, shape, word, bench);
+std::vector<WorkCosts> recomputed_costs(const PlanSpace& space, const WorkShape& shape,
+                                        const WorkCosts& plain,
+                                        const std::vector<std::int16_t>& words, Workbench& bench) {
+  apply_plain(space, shape, bench.job);
+  Layout layout = lay_out(bench.job, bench.prepared.front());
+  UnitCosting costing(space, layout);
+  std::vector<WorkCosts> out(words.size(), plain);
+  for (std::size_t u = 0; u < layout.units.size(); ++u) {
+    const auto unit = static_cast<int>(u);
+    if (!is_recomputed(bench.job.model.kinds[at(layout.units[u].kind)].role)) continue;
+    const std::vector<UnitTerm> once = activation_traffic(layout, unit, false);
+    for (std::size_t w = 0; w < words.size(); ++w) {
+      // Sizes are the same, whatever is recomputed.
+      layout.prepared = &bench.prepared[at(words[w])];
+      bench.job.recompute = space.choices().recompute[at(words[w])].recompute;
+      const std::vector<UnitTerm> sent = activation_traffic(layout, unit, true);
+      costing.put(unit, {.plain = once, .recomputed = &sent}, out[w]);
+    }
+  }
+  return out;
 }
 
 }  // namespace placet

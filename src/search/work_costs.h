@@ -58,8 +58,10 @@ void apply_plain(const PlanSpace& space, const WorkShape& shape, Job& job);
 /// Of units that are not recomputed.
 WorkCosts plain_costs(const PlanSpace& space, const WorkShape& shape, Workbench& bench);
 
-/// Of units recomputed by the word. Units that never are have their plain costs.
-WorkCosts recomputed_costs(const PlanSpace& space, const WorkShape& shape, std::int16_t word,
-                           Workbench& bench);
+/// Of units recomputed by each of the words, one after the other. `plain`: their costs otherwise;
+/// units that never are recomputed have these.
+std::vector<WorkCosts> recomputed_costs(const PlanSpace& space, const WorkShape& shape,
+                                        const WorkCosts& plain,
+                                        const std::vector<std::int16_t>& words, Workbench& bench);
 
 }  // namespace placet
