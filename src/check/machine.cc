@@ -353,6 +353,7 @@ void Machine::run_step(const ReferenceValues& reference) {
     runners_[at(c)].next = 0;
   }
   const auto goes_on = [&] { return traces_ || breached_ == 0; };
+  if (!traces_) leave_out_periods();
   bool moved = true;
   while (moved && goes_on()) {
     moved = false;

@@ -7,11 +7,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "check/numbering.h"
+#include "check/periods.h"
 #include "check/reference_values.h"
 #include "check/segment.h"
 #include "program/walk.h"
@@ -75,6 +77,8 @@ class Machine {
   const Content* content_of(int device_class, const BufferRef& ref) const;
   /// Kernels and collectives that were worked out, and those that were known from an equal call.
   std::pair<std::int64_t, std::int64_t> calls() const { return {worked_out_, known_again_}; }
+  /// Periods of all classes that were not run, as they do what the one before did.
+  std::int64_t left_out() const { return left_out_; }
   /// The content that the type of a family's buffers stands for, without values.
   const Content& type_of(int family);
 
@@ -145,7 +149,8 @@ class Machine {
       return place == 0 ? nullptr : &slots_[place - 1];
     }
     /// Whether no buffer of the family is there.
-    bool has_none(int family) const { return count_[static_cast<std::size_t>(family)] == 0; }
+    bool has_none(int family) const { return count(family) == 0; }
+    std::size_t count(int family) const { return count_[static_cast<std::size_t>(family)]; }
     Slot& get(const BufferRef& ref, const Arguments& a);
     void erase(const BufferRef& ref, const Arguments& a);
 
@@ -163,6 +168,7 @@ class Machine {
     const Instruction* instruction = nullptr;  // where it stands
     Arguments arguments;
     Slots slots;
+    std::optional<Stretch> stretch = std::nullopt;  // of `list` that repeats itself
   };
   struct Message {
     std::vector<Numbered> contents;
@@ -252,6 +258,25 @@ class Machine {
   bool has_left(int c, Accept accept) const;
   bool advance(int c);
   void stand_at(int c, const Instruction& i, const Arguments& a);
+  struct Cut;
+  struct Held;
+  void find_stretches();
+  std::optional<std::int64_t> shift_of_periods() const;
+  void leave_out_periods();
+  bool bring_to(int c, std::size_t target, std::vector<bool>& waiting);
+  bool bring_what_is_missing(int c, std::vector<bool>& waiting);
+  bool stand_alike(const Cut& cut) const;
+  Tracks touched_in(int c, std::size_t first, std::size_t last) const;
+  std::optional<Cut> cut(std::int64_t shift);
+  Held held(int c, const Track& track, std::int64_t micro_batch) const;
+  std::vector<Elsewhere> elsewhere(int c, const Tracks& tracks, std::int64_t shift) const;
+  std::int64_t periods_left(const Cut& cut) const;
+  bool is_repeated(const Cut& before, const Periods& periods) const;
+  bool is_extended(int c, const Track& track, std::int64_t by) const;
+  bool have_messages_repeated(const Cut& before, std::int64_t shift) const;
+  void leave_out(const Cut& cut, const Periods& periods);
+  void leave_out(int c, const Track& track, const Periods& periods, Elsewhere elsewhere);
+  void extend_by(int c, const Track& track, std::int64_t by);
   void run(int c, const Segment& segment, const Arguments& a);
   std::optional<std::int64_t> key_of(int c, const Segment& segment, const Arguments& a,
                                      std::vector<int>& key);
@@ -272,6 +297,7 @@ class Machine {
   void accumulate(int c, const Instruction& i, const Arguments& a);
   void accumulate(int c, const Instruction& i, const Arguments& a, const Numbered& source);
   bool extend_sum(int c, const Instruction& i, const Arguments& a, const Numbered& source);
+  void note_longer(int c, const BufferRef& ref, const Arguments& a);
   Content sum_of(int c, Content sum, Content source);
   void slice(int c, const Instruction& i, const Arguments& a);
   bool exchange(int c, const Instruction& i, const Arguments& a);
@@ -359,6 +385,11 @@ class Machine {
   bool is_own_ = false;             // some call since has made what holds for one class only
   bool names_micro_batch_ = false;  // some addition since has told micro-batches apart
   std::int64_t breached_ = 0;       // times
+  std::int64_t named_ = 0;  // additions that have told micro-batches apart and made no sum longer
+  /// Sums that grew since the last cut: class, family, unit; by how many micro-batches.
+  std::map<std::tuple<int, int, std::int64_t>, std::int64_t> extended_;
+  bool watches_ = false;  // notes these
+  std::int64_t left_out_ = 0;
   std::map<std::vector<std::int64_t>, Numbered> inputs_;
   std::int64_t worked_out_ = 0, known_again_ = 0;
 };

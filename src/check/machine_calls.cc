@@ -206,13 +206,21 @@ bool Machine::extend_sum(int c, const Instruction& i, const Arguments& a, const 
     const Tensor& more = source.content->pieces[p];
     if (!extends(sum.pieces[p], more, source.micro_batch, kernels_.micro_batches())) return false;
   }
-  for (Tensor& t : sum.pieces) extend(t);
+  for (Tensor& t : sum.pieces) extend(t, 1);
   note_extended(c, memory_->numbers, slot->value.number, source.number);
   slot->value.number = memory_->numbers++;
   slot->writer = here(c);
   if (slot->reader.instruction == nullptr || slot->reader.step != step_) slot->reader = here(c);
   names_micro_batch_ = true;
+  if (watches_) note_longer(c, ref, a);
   return true;
+}
+
+/// A sum took one more micro-batch.
+void Machine::note_longer(int c, const BufferRef& ref, const Arguments& a) {
+  const Family& family = program_.families[at(ref.family)];
+  if (family.by_micro_batch) ++named_;
+  ++extended_[{c, ref.family, family.by_unit ? value_of(ref.unit, a) : 0}];
 }
 
 void Machine::accumulate(int c, const Instruction& i, const Arguments& a, const Numbered& source) {
@@ -227,6 +235,7 @@ void Machine::accumulate(int c, const Instruction& i, const Arguments& a, const 
   };
   if (!is_alike(source) || !is_alike(sum) || source.micro_batch != sum.micro_batch) {
     names_micro_batch_ = true;
+    ++named_;
     return write(c, i.outputs[0], a, sum_of(c, whole_of(sum), whole_of(source)));
   }
   std::vector<Numbered>& known = memory_->known[{instructions_.at(&i), sum.number, source.number}];

@@ -506,9 +506,9 @@ bool extends(const Tensor& sum, const Tensor& more, std::int64_t micro_batch,
   });
 }
 
-void extend(Tensor& sum) {
+void extend(Tensor& sum, std::int64_t by) {
   for (Item& item : sum.items) {
-    for (Share& s : item.shares) ++s.runs.back().last;
+    for (Share& s : item.shares) s.runs.back().last += by;
   }
 }
 

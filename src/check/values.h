@@ -197,8 +197,8 @@ Tensor completed(const Tensor& tensor);
 bool extends(const Tensor& sum, const Tensor& more, std::int64_t micro_batch,
              std::int64_t micro_batches);
 
-/// Makes the last runs of all shares one longer.
-void extend(Tensor& sum);
+/// Makes the last runs of all shares so much longer.
+void extend(Tensor& sum, std::int64_t by);
 
 /// a += b where both have the same dims and cuts: items of a node are one; shares that differ in
 /// their micro-batches only are one.
