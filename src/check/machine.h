@@ -261,8 +261,10 @@ class Machine {
   struct Cut;
   struct Held;
   void find_stretches();
+  Passage passage_of(int c, const SegmentOrInstruction& s) const;
   std::optional<std::int64_t> shift_of_periods() const;
   void leave_out_periods();
+  bool leave_out_after(const Cut& before, std::int64_t shift);
   bool bring_to(int c, std::size_t target, std::vector<bool>& waiting);
   bool bring_what_is_missing(int c, std::vector<bool>& waiting);
   bool stand_alike(const Cut& cut) const;
@@ -272,10 +274,13 @@ class Machine {
   std::vector<Elsewhere> elsewhere(int c, const Tracks& tracks, std::int64_t shift) const;
   std::int64_t periods_left(const Cut& cut) const;
   bool is_repeated(const Cut& before, const Periods& periods) const;
+  bool is_repeated(int c, const Track& track, const std::vector<Held>& was,
+                   const Periods& periods) const;
   bool is_extended(int c, const Track& track, std::int64_t by) const;
   bool have_messages_repeated(const Cut& before, std::int64_t shift) const;
   void leave_out(const Cut& cut, const Periods& periods);
-  void leave_out(int c, const Track& track, const Periods& periods, Elsewhere elsewhere);
+  void leave_out(int c, const Track& track, const Periods& periods);
+  static void rename(std::deque<Message>& queue, std::int64_t by);
   void extend_by(int c, const Track& track, std::int64_t by);
   void run(int c, const Segment& segment, const Arguments& a);
   std::optional<std::int64_t> key_of(int c, const Segment& segment, const Arguments& a,

@@ -17,16 +17,6 @@ std::int64_t later(std::int64_t micro_batch, std::int64_t by) {
   return micro_batch < 0 ? micro_batch : micro_batch + by;
 }
 
-bool follows_call(const Program& program, const Segment& segment) {
-  const auto follows = [&](const BufferRef& ref) { return follows_call(program, ref); };
-  const auto is_no_draw = [](const IndexTerm& term) {
-    return term.variable != IndexTerm::Variable::micro_batch;
-  };
-  return std::ranges::all_of(segment.touched, follows, &Touched::buffer) &&
-         std::ranges::all_of(segment.within, follows) &&
-         std::ranges::all_of(segment.keys, is_no_draw);
-}
-
 }  // namespace
 
 /// What is compared of a buffer.
@@ -59,25 +49,26 @@ struct Machine::Cut {
 
 /// What of each class's list repeats itself.
 void Machine::find_stretches() {
-  std::unordered_map<const Segment*, bool> known;
   for (int c = 0; c < static_cast<int>(runners_.size()); ++c) {
     Runner& runner = runners_[at(c)];
-    std::vector<Passage> passages;
-    passages.reserve(runner.list.size());
-    for (const SegmentOrInstruction& s : runner.list) {
-      Passage& one = passages.emplace_back(
-          Passage{.whole = s.segment, .instruction = s.instruction, .arguments = s.arguments});
-      if (s.segment != nullptr) {
-        const auto [found, fresh] = known.try_emplace(s.segment, false);
-        if (fresh) found->second = follows_call(program_, *s.segment);
-        one.follows = found->second;
-      } else if (!is_local(c, *s.instruction)) {
-        const InstructionKind kind = s.instruction->kind;
-        one.follows = kind == InstructionKind::send || kind == InstructionKind::receive;
-      }
-    }
+    std::vector<Passage> passages(runner.list.size());
+    std::ranges::transform(runner.list, passages.begin(),
+                           [&](const SegmentOrInstruction& s) { return passage_of(c, s); });
     runner.stretch = stretch_of(program_, passages);
   }
+}
+
+/// Collectives of several classes are no part of a period: each would have to stand at its own.
+Passage Machine::passage_of(int c, const SegmentOrInstruction& s) const {
+  Passage out{.whole = s.segment, .instruction = s.instruction, .arguments = s.arguments};
+  if (s.segment != nullptr) {
+    out.follows = s.segment->follows_call;
+  } else {
+    const InstructionKind kind = s.instruction->kind;
+    out.follows = kind == InstructionKind::send || kind == InstructionKind::receive ||
+                  is_local(c, *s.instruction);
+  }
+  return out;
 }
 
 /// The micro-batches by which one period of all classes is later than the one before; none: not all
@@ -101,19 +92,22 @@ void Machine::leave_out_periods() {
   for (int k = 0; k < kMostCuts && breached_ == 0; ++k) {
     std::vector<bool> waiting(runners_.size(), false);
     if (!bring_to(0, target, waiting)) break;
-    if (before && stand_alike(*before)) {
-      const Periods periods{.shift = *shift, .more = periods_left(*before)};
-      if (periods.more <= 0) break;
-      if (is_repeated(*before, periods)) {
-        leave_out(*before, periods);
-        break;
-      }
-    }
+    if (before && leave_out_after(*before, *shift)) break;
     before = cut(*shift);
     target = before ? before->classes[0].next + before->classes[0].items
                     : target + runners_[0].stretch->period;
   }
   watches_ = false;
+}
+
+/// Whether periods like the one that began at the cut are left out, or none is left.
+bool Machine::leave_out_after(const Cut& before, std::int64_t shift) {
+  if (!stand_alike(before)) return false;
+  const Periods periods{.shift = shift, .more = periods_left(before)};
+  if (periods.more <= 0) return true;
+  if (!is_repeated(before, periods)) return false;
+  leave_out(before, periods);
+  return true;
 }
 
 /// Runs a class up to an item, and of the others what it waits for. False: it never comes there.
@@ -238,18 +232,22 @@ bool Machine::is_repeated(const Cut& before, const Periods& periods) const {
   for (int c = 0; c < static_cast<int>(runners_.size()); ++c) {
     const Cut::OfClass& own = before.classes[at(c)];
     const std::vector<Elsewhere> others = elsewhere(c, own.tracks, periods.shift);
-    auto state = own.held.begin();
+    auto was = own.held.begin();
     for (const auto& [name, track] : own.tracks.all()) {
-      const std::vector<Held>& was = *state++;
-      if (is_extended(c, track, periods.shift)) continue;
-      const bool same = repeats(
-          track, periods, others[at(track.buffer.family)], was,
-          [&](std::int64_t m) { return held(c, track, m); },
-          [&](const Held& a, const Held& b) { return a.is_before(b, periods.shift); });
-      if (!same) return false;
+      Periods its = periods;
+      its.elsewhere = others[at(track.buffer.family)];
+      if (!is_repeated(c, track, *was++, its)) return false;
     }
   }
   return true;
+}
+
+bool Machine::is_repeated(int c, const Track& track, const std::vector<Held>& was,
+                          const Periods& periods) const {
+  if (is_extended(c, track, periods.shift)) return true;
+  return repeats(
+      track, periods, was, [&](std::int64_t m) { return held(c, track, m); },
+      [&](const Held& a, const Held& b) { return a.is_before(b, periods.shift); });
 }
 
 /// Whether all that happened to a buffer is that a sum took so many more micro-batches.
@@ -276,24 +274,25 @@ void Machine::leave_out(const Cut& cut, const Periods& periods) {
     const Cut::OfClass& own = cut.classes[at(c)];
     const std::vector<Elsewhere> others = elsewhere(c, own.tracks, periods.shift);
     for (const auto& [name, track] : own.tracks.all()) {
-      if (is_extended(c, track, periods.shift)) {
-        extend_by(c, track, periods.shift * periods.more);
-      } else {
-        leave_out(c, track, periods, others[at(track.buffer.family)]);
-      }
+      Periods its = periods;
+      its.elsewhere = others[at(track.buffer.family)];
+      leave_out(c, track, its);
     }
     runners_[at(c)].next += own.items * static_cast<std::size_t>(periods.more);
   }
-  for (auto& [ends, queue] : messages_) {
-    for (Message& message : queue) {
-      for (Numbered& value : message.contents) {
-        value.micro_batch = later(value.micro_batch, periods.shift * periods.more);
-      }
-    }
+  for (auto& [ends, queue] : messages_) rename(queue, periods.shift * periods.more);
+}
+
+void Machine::rename(std::deque<Message>& queue, std::int64_t by) {
+  for (Message& message : queue) {
+    for (Numbered& value : message.contents) value.micro_batch = later(value.micro_batch, by);
   }
 }
 
-void Machine::leave_out(int c, const Track& track, const Periods& periods, Elsewhere elsewhere) {
+void Machine::leave_out(int c, const Track& track, const Periods& periods) {
+  if (is_extended(c, track, periods.shift)) {
+    return extend_by(c, track, periods.shift * periods.more);
+  }
   Slots& slots = runners_[at(c)].slots;
   const auto read = [&](std::int64_t m) -> std::optional<Slot> {
     const Slot* slot = slots.find(track.at(m), {});
@@ -305,7 +304,7 @@ void Machine::leave_out(int c, const Track& track, const Periods& periods, Elsew
     slot = *state;
     slot.value.micro_batch = later(slot.value.micro_batch, times * periods.shift);
   };
-  placet::leave_out(track, periods, elsewhere, read, write);
+  placet::leave_out(track, periods, read, write);
 }
 
 /// A sum takes so many more micro-batches.

@@ -9,9 +9,9 @@
 
 namespace placet {
 
-/// Numbers one after the other, those of a family together. Units that a class does not touch take
-/// no room. Case: of families a (by unit) and b (one buffer), and a class that touches units 3 and
-/// 5, a[3], a[5] and b are 0, 1 and 2.
+/// Numbers one after the other, those of a family together, and in it those of a unit. Units that a
+/// class does not touch take no room. Case: of families a (by unit) and b (one buffer), and a class
+/// that touches units 3 and 5, a[3], a[5] and b are 0, 1 and 2.
 class Numbering {
  public:
   Numbering(const Program& program, int device_class);

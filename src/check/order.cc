@@ -150,16 +150,18 @@ class Queues {
   }
 
   void add(const Acts& acts, const Arguments& a) {
-    for (const Act& act : acts) {
-      if (act.loop != nullptr) {
-        for_each_round(*act.loop, a, [&](const Arguments& inner) { add(act.inside, inner); });
-      } else if (act.call != nullptr) {
-        list_.push_back({.act = nullptr,
-                         .procedure = &*procedures_[at(act.call->procedure)],
-                         .arguments = arguments_of(*act.call, a)});
-      } else {
-        list_.push_back({.act = &act, .procedure = nullptr, .arguments = a});
-      }
+    for (const Act& act : acts) add(act, a);
+  }
+
+  void add(const Act& act, const Arguments& a) {
+    if (act.loop != nullptr) {
+      for_each_round(*act.loop, a, [&](const Arguments& inner) { add(act.inside, inner); });
+    } else if (act.call != nullptr) {
+      list_.push_back({.act = nullptr,
+                       .procedure = &*procedures_[at(act.call->procedure)],
+                       .arguments = arguments_of(*act.call, a)});
+    } else {
+      list_.push_back({.act = &act, .procedure = nullptr, .arguments = a});
     }
   }
 
@@ -335,15 +337,14 @@ class Queues {
   Cut cut(const Tracks& tracks) {
     Cut out{.known = known_, .accesses = {}};
     for (const auto& [name, track] : tracks.all()) {
-      std::vector<Access>& list = out.accesses.emplace_back();
-      for (std::int64_t m = track.first; m <= track.last; ++m) list.push_back(access_at(track, m));
+      const Access* first = accesses_of(track) + track.first;
+      out.accesses.emplace_back(first, first + (track.last - track.first + 1));
     }
     return out;
   }
 
-  Access& access_at(const Track& track, std::int64_t m) {
-    return accesses_[numbering_.of(track.at(m), {})];
-  }
+  /// By micro-batch: those of one family and unit have numbers one after the other.
+  Access* accesses_of(const Track& track) { return &accesses_[numbering_.of(track.at(0), {})]; }
 
   static std::span<const Act> acts_of(const ActOrCall& one) {
     return one.act != nullptr ? std::span(one.act, 1) : std::span(*one.procedure);
@@ -453,9 +454,9 @@ class Queues {
     auto list = before.accesses.begin();
     return std::ranges::all_of(tracks.all(), [&](const auto& entry) {
       const Track& track = entry.second;
+      const Access* own = accesses_of(track);
       return repeats(
-          track, periods, Elsewhere::something, *list++,
-          [&](std::int64_t m) { return access_at(track, m); },
+          track, periods, *list++, [&](std::int64_t m) -> const Access& { return own[m]; },
           [&](const Access& a, const Access& b) {
             return asks_no_more(b, later(a, by, 1), known);
           });
@@ -471,10 +472,11 @@ class Queues {
     }
     const Clock known = known_to_all(used);
     for (const auto& [name, track] : tracks.all()) {
+      Access* own = accesses_of(track);
       placet::leave_out(
-          track, periods, Elsewhere::something, [&](std::int64_t m) { return access_at(track, m); },
+          track, periods, [&](std::int64_t m) -> const Access& { return own[m]; },
           [&](std::int64_t m, const Access& a, std::int64_t times) {
-            access_at(track, m) = no_earlier(later(a, by, times), known);
+            own[m] = no_earlier(later(a, by, times), known);
           });
     }
     forget_events(first + stretch_->period,

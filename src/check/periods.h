@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -70,29 +71,30 @@ class Tracks {
   All all_;
 };
 
-/// What is to be left out.
-struct Periods {
-  std::int64_t shift = 0;  // micro-batches from one to the next
-  std::int64_t more = 0;   // how many
-};
-
 /// Whether all that is there of a family, when a period from `first` to `last` is through, is of
 /// micro-batches from `first + shift` to `last`: what later periods come to is not there yet, and
 /// nothing is left behind.
 enum class Elsewhere : std::uint8_t { nothing, something };
+
+/// What is to be left out.
+struct Periods {
+  std::int64_t shift = 0;  // micro-batches from one to the next
+  std::int64_t more = 0;   // how many
+  Elsewhere elsewhere = Elsewhere::something;
+};
 
 /// Whether the state of a track at a cut is that at the cut before, of micro-batches `shift` later,
 /// and so for the buffers that later periods come to, which are not looked at if nothing is
 /// elsewhere. `before` are the states at the cut before
 /// from `first` to `last`, read(m) those at this one; is_later(a, b): b is a, so much later.
 template <class State, class Read, class IsLater>
-bool repeats(const Track& t, const Periods& p, Elsewhere elsewhere,
-             const std::vector<State>& before, Read read, IsLater is_later) {
+bool repeats(const Track& t, const Periods& p, const std::vector<State>& before, Read read,
+             IsLater is_later) {
   for (std::int64_t m = t.first; m <= t.last; ++m) {
     const std::int64_t later = t.by_micro_batch ? m + p.shift : m;
     if (!is_later(before[static_cast<std::size_t>(m - t.first)], read(later))) return false;
   }
-  if (!t.by_micro_batch || elsewhere == Elsewhere::nothing) return true;
+  if (!t.by_micro_batch || p.elsewhere == Elsewhere::nothing) return true;
   for (std::int64_t m = t.last + 1; m <= t.last + p.shift * p.more; ++m) {
     if (!is_later(read(m), read(m + p.shift))) return false;
   }
@@ -103,16 +105,16 @@ bool repeats(const Track& t, const Periods& p, Elsewhere elsewhere,
 /// is still under way as at the cut, so many micro-batches later. write(m, state, times) puts a
 /// state in its place, `times` periods later.
 template <class Read, class Write>
-void leave_out(const Track& t, const Periods& p, Elsewhere elsewhere, Read read, Write write) {
+void leave_out(const Track& t, const Periods& p, Read read, Write write) {
   if (!t.by_micro_batch) return write(0, read(0), p.more);
-  std::vector<decltype(read(0))> window;
+  std::vector<std::decay_t<decltype(read(0))>> window;
   for (std::int64_t m = t.first; m <= t.last + p.shift; ++m) window.push_back(read(m));
   const std::int64_t begin = t.first + p.shift;
   const std::int64_t end = t.last + p.shift;
   const std::int64_t under_way = begin + p.shift * p.more;
   for (std::int64_t m = begin; m <= end + p.shift * p.more; ++m) {
     // Where nothing is left behind, there is nothing between what was and what is under way.
-    if (elsewhere == Elsewhere::nothing && m > end && m < under_way) m = under_way;
+    if (p.elsewhere == Elsewhere::nothing && m > end && m < under_way) m = under_way;
     const std::int64_t times = m >= under_way ? p.more : (m - t.first) / p.shift;
     const std::int64_t from = m - times * p.shift;
     write(m, window[static_cast<std::size_t>(from - t.first)], times);

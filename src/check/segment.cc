@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "check/periods.h"
 #include "units/at.h"
 
 namespace placet {
@@ -108,6 +109,10 @@ Segment segment_of(const Program& program, const std::vector<const Instruction*>
   Notes notes(out);
   for (const Instruction* i : instructions) {
     notes.add(*i);
+    const auto follows = [&](const BufferRef& ref) { return follows_call(program, ref); };
+    out.follows_call = out.follows_call && std::ranges::all_of(i->inputs, follows) &&
+                       std::ranges::all_of(i->outputs, follows) &&
+                       i->key.unit.variable != IndexTerm::Variable::micro_batch;
     if (calls_kernel(i->kind) && draws(program.kernels[at(i->kernel)])) {
       out.keys.push_back(i->key.unit);
     }

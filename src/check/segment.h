@@ -30,6 +30,8 @@ struct Segment {
   std::vector<BufferRef> within;  // allocated and freed in the run
   /// Terms of what is drawn for: equal contents drawn for different things are different.
   std::vector<IndexTerm> keys;
+  /// The micro-batches that its buffers are of, and nothing else, move with that of its call.
+  bool follows_call = true;
 };
 
 /// One after the other, a segment (with `instruction` null) or a single instruction, where they

@@ -123,13 +123,13 @@ TEST(PeriodsTest, WhatLaterPeriodsComeToIsCompared) {
   const std::vector<int> before{0, 5};
   const auto read = [&](std::int64_t m) { return now[static_cast<std::size_t>(m)]; };
   const auto same = [](int a, int b) { return a == b; };
-  EXPECT_FALSE(repeats(track, periods, Elsewhere::something, before, read, same));
+  EXPECT_FALSE(repeats(track, periods, before, read, same));
   now[3] = 0;
   now[2] = 0;
   const std::vector<int> nothing{0, 0};
-  EXPECT_TRUE(repeats(track, periods, Elsewhere::something, nothing, read, same));
+  EXPECT_TRUE(repeats(track, periods, nothing, read, same));
   now[9] = 1;
-  EXPECT_FALSE(repeats(track, periods, Elsewhere::something, nothing, read, same));
+  EXPECT_FALSE(repeats(track, periods, nothing, read, same));
 }
 
 // Micro-batch 0 is done with, which left 4 there; 1 and 2 are under way, with 7. Two periods later
@@ -142,7 +142,7 @@ TEST(PeriodsTest, WhatIsLeftOutIsPutInPlace) {
     (void)times;
     now[static_cast<std::size_t>(m)] = state;
   };
-  leave_out(track, {.shift = 1, .more = 2}, Elsewhere::something, read, write);
+  leave_out(track, {.shift = 1, .more = 2}, read, write);
   EXPECT_EQ(now, (std::vector<int>{4, 4, 4, 7, 7, 0}));
 }
 
