@@ -1,7 +1,7 @@
 #include "check/kernel_values.h"
 
 #include <algorithm>
-#include <map>
+#include <numeric>
 
 #include "check/identities.h"
 #include "units/at.h"
@@ -106,6 +106,8 @@ class Run {
       any_known_ = true;
       any_dims_ = tensor.dims;
       any_cuts_ = tensor.cuts;
+      any_opened_.resize(any_dims_.size());
+      std::iota(any_opened_.begin(), any_opened_.end(), static_cast<int>(kernel_.dims.size()));
       flat_ = flat;
       return;
     }
@@ -153,13 +155,8 @@ class Run {
   }
 
   /// Dims of an operand with "..." opened up: numbers beyond those of the kernel.
-  std::vector<int> opened(const std::vector<int>& dims) const {
-    if (!has_any(dims)) return dims;
-    std::vector<int> out;
-    for (std::size_t i = 0; i < any_dims_.size(); ++i) {
-      out.push_back(static_cast<int>(kernel_.dims.size() + i));
-    }
-    return out;
+  const std::vector<int>& opened(const std::vector<int>& dims) const {
+    return has_any(dims) ? any_opened_ : dims;
   }
   const Splits& cuts_of(int d) const {
     return at(d) < dims_.size() ? dims_[at(d)].cuts : any_cuts_[at(d) - dims_.size()];
@@ -170,6 +167,8 @@ class Run {
 
   Tensor shaped(const std::vector<int>& result) const {
     Tensor out;
+    out.dims.reserve(result.size());
+    out.cuts.reserve(result.size());
     for (int d : result) {
       out.dims.push_back(logical_of(d));
       out.cuts.push_back(cuts_of(d));
@@ -180,7 +179,7 @@ class Run {
   // --- linear statements
 
   Tensor linear(const Statement& s) {
-    const std::vector<int> result = opened(s.result.dims);
+    const std::vector<int>& result = opened(s.result.dims);
     Tensor sum = shaped(result);
     for (const Product& p : s.products) {
       Tensor summand = product(p, s, result);
@@ -388,7 +387,7 @@ class Run {
   // --- functions
 
   Tensor function(const Statement& s) {
-    const std::vector<int> result = opened(s.result.dims);
+    const std::vector<int>& result = opened(s.result.dims);
     Tensor out = shaped(result);
     DimNumbers numbers;
     Node node{.kind = Node::Kind::function, .text = s.function, .dims = out.dims};
@@ -415,7 +414,7 @@ class Run {
     if (draws(s.function)) node.draw = call_.key;
     const NodeId made = nodes_.add(std::move(node));
     Share share{.of = made, .open = {}, .runs = {}, .factor = Rational(1)};
-    for (int d : s.reduced) open(made, numbers.all().at(d), cuts_of(d), share);
+    for (int d : s.reduced) open(made, numbers.of(d), cuts_of(d), share);
     require_one_sum_each(share.open);
     std::ranges::sort(share.open);
     Item item{.node = made, .factor = Rational(1), .shares = {}, .parts = {}, .combine = s.combine};
@@ -453,6 +452,7 @@ class Run {
   bool any_known_ = false;
   std::vector<int> any_dims_;
   std::vector<Splits> any_cuts_;
+  std::vector<int> any_opened_;  // its dims as operands name them
   Splits flat_;
   const ContentView* row_ = nullptr;  // that "..." stands for, and which of its tensors
   std::size_t piece_ = 0;

@@ -38,6 +38,15 @@ std::uint64_t hash_of(const Node& node) {
   return mixed(mixed(hash, node.result), node.reduced);
 }
 
+/// Of a complete tensor.
+std::uint64_t hash_of_sum(const Tensor& tensor) {
+  std::uint64_t hash = mixed(tensor.items.size(), tensor.dims);
+  for (const Item& item : tensor.items) {
+    hash = mixed(mixed(hash, static_cast<std::uint64_t>(item.node)), item.factor);
+  }
+  return hash;
+}
+
 Rational factor_at(const std::vector<Share::Run>& runs, std::int64_t micro_batch) {
   const auto found = std::ranges::find_if(
       runs, [&](const Share::Run& r) { return r.first <= micro_batch && micro_batch <= r.last; });
@@ -237,10 +246,14 @@ const std::vector<int>& Nodes::zero_dims(NodeId id) const {
 
 std::vector<int> DimNumbers::of(const std::vector<int>& dims) {
   std::vector<int> list(dims.size());
-  std::ranges::transform(dims, list.begin(), [&](int d) {
-    return all_.try_emplace(d, static_cast<int>(all_.size())).first->second;
-  });
+  std::ranges::transform(dims, list.begin(), [&](int d) { return of(d); });
   return list;
+}
+
+int DimNumbers::of(int dim) {
+  const auto known = std::ranges::find(all_, dim, &std::pair<int, int>::first);
+  if (known != all_.end()) return known->second;
+  return all_.emplace_back(dim, static_cast<int>(all_.size())).second;
 }
 
 Node product_node(std::vector<NodeOperand> factors, const std::vector<int>& result,
@@ -297,6 +310,9 @@ NodeId Nodes::node_of(const Tensor& tensor) {
   if (tensor.items.size() == 1 && tensor.items[0].factor == Rational(1)) {
     return tensor.items[0].node;
   }
+  // Streams are sums of as many items as there were layers: a known one is not made again.
+  const std::uint64_t hash = hash_of_sum(tensor);
+  if (const NodeId known = find_sum(tensor, hash); known >= 0) return known;
   Node node{.kind = Node::Kind::sum, .text = {}, .dims = tensor.dims};
   std::vector<int> all;
   for (std::size_t d = 0; d < tensor.dims.size(); ++d) all.push_back(static_cast<int>(d));
@@ -305,7 +321,23 @@ NodeId Nodes::node_of(const Tensor& tensor) {
     node.operands.push_back({item.node, all});
     node.factors.push_back(item.factor);
   }
-  return add(std::move(node));
+  const NodeId made = add(std::move(node));
+  sums_.emplace(hash, made);
+  return made;
+}
+
+NodeId Nodes::find_sum(const Tensor& tensor, std::uint64_t hash) const {
+  const auto is_it = [&](const Node& sum) {
+    if (sum.dims != tensor.dims || sum.operands.size() != tensor.items.size()) return false;
+    for (std::size_t i = 0; i < tensor.items.size(); ++i) {
+      const Item& item = tensor.items[i];
+      if (sum.operands[i].node != item.node || sum.factors[i] != item.factor) return false;
+    }
+    return true;
+  };
+  const auto [first, last] = sums_.equal_range(hash);
+  const auto found = std::find_if(first, last, [&](const auto& k) { return is_it(at(k.second)); });
+  return found == last ? -1 : found->second;
 }
 
 void Nodes::name(NodeId id, const std::string& text) { names_.try_emplace(id, text); }
@@ -454,6 +486,7 @@ void settle(Tensor& tensor, const Regions& regions) {
 }
 
 Tensor scaled(Tensor tensor, const Rational& by) {
+  if (by == Rational(1)) return tensor;
   for (Item& item : tensor.items) {
     if (item.complete()) {
       item.factor = item.factor * by;

@@ -8,11 +8,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "check/region.h"
@@ -131,9 +131,11 @@ class Nodes {
 
  private:
   NodeId find(const Node& node, std::uint64_t hash) const;
+  NodeId find_sum(const Tensor& tensor, std::uint64_t hash) const;
 
   std::vector<Node> nodes_;
   std::unordered_multimap<std::uint64_t, NodeId> known_;  // by hash
+  std::unordered_multimap<std::uint64_t, NodeId> sums_;   // by hash of the tensor that they were
   std::unordered_map<NodeId, std::string> names_;
   std::unordered_map<NodeId, std::vector<int>> zeros_;
 };
@@ -142,10 +144,12 @@ class Nodes {
 class DimNumbers {
  public:
   std::vector<int> of(const std::vector<int>& dims);
-  const std::map<int, int>& all() const { return all_; }
+  int of(int dim);
+  /// Dims with their numbers, in the order of these.
+  const std::vector<std::pair<int, int>>& all() const { return all_; }
 
  private:
-  std::map<int, int> all_;
+  std::vector<std::pair<int, int>> all_;
 };
 
 /// The node of a product of factors, whose dims have any names, with the result's logical dims.

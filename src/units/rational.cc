@@ -75,6 +75,8 @@ Rational operator-(const Rational& a, const Rational& b) {
 }
 
 Rational operator*(const Rational& a, const Rational& b) {
+  if (a == 1) return b;
+  if (b == 1) return a;
   return from_wide(Wide{a.numerator_} * b.numerator_, Wide{a.denominator_} * b.denominator_);
 }
 
