@@ -1,6 +1,7 @@
 #include "lower/class_passes.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <optional>
 #include <set>
@@ -324,10 +325,11 @@ class ClassWriter {
   }
 
   BufferRef stream_of(const StageMessage& message) {
-    BufferRef ref = stream_buffer(in_, message.gradient, 0);
-    ref.unit = constant(message.unit);
-    ref.micro_batch = constant(message.micro_batch);
-    return ref;
+    int& family = streams_[message.gradient ? 1 : 0];
+    if (family < 0) family = stream_buffer(in_, message.gradient, 0).family;
+    return {.family = family,
+            .unit = constant(message.unit),
+            .micro_batch = constant(message.micro_batch)};
   }
 
   Instruction transfer(InstructionKind kind, const StageMessage& message, std::int64_t peer) const {
@@ -379,8 +381,8 @@ class ClassWriter {
   }
 
   void hold_input(DeviceClass& out, int input, const MicroBatches& own) {
+    BufferRef ref = input_buffer(in_, input);
     for (std::int64_t j = own.first; j <= own.last; ++j) {
-      BufferRef ref = input_buffer(in_, input);
       ref.micro_batch = constant(j);
       out.initial.push_back(
           {.buffer = ref, .pieces = {{.kind = StateRef::Kind::input, .unit = 0, .tensor = input}}});
@@ -416,7 +418,8 @@ class ClassWriter {
   const StagePlan& stage_;
   const std::vector<Again>& again_;  // by unit
   std::vector<Step>* target_ = nullptr;
-  std::vector<BufferRef> parts_;                               // on their way to be gathered
+  std::array<int, 2> streams_{-1, -1};  // families of what is sent, and of its gradient
+  std::vector<BufferRef> parts_;        // on their way to be gathered
   std::map<std::int64_t, std::deque<StageMessage>> arriving_;  // by the device that sends
   std::map<std::pair<int, int>, std::int64_t> under_way_;  // micro-batches by gathered parameter
   int layer_ = -1;
