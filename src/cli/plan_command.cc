@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <future>
 #include <memory>
 #include <optional>
 
@@ -24,7 +25,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// Judging of a printed plan begins within so long; what is left after it says so. A plan takes a
-/// tenth of a second to two seconds.
+/// tenth of a second to one second.
 constexpr double kProofSeconds = 2;
 /// Longer ones are not begun: a judgement does not stop half way.
 constexpr std::int64_t kMostPasses = 1 << 16;
@@ -164,15 +165,10 @@ void check_prices(const Job& base) {
   }
 }
 
-/// Judges the printed plans while there is time.
-void prove_plans(const PlanSpace& space, PlanSheet& sheet) {
+/// Judges plans while there is time.
+std::vector<PlanProof> proofs_of(const PlanSpace& space, const std::vector<Plan>& plans) {
   const Clock::time_point start = Clock::now();
-  std::vector<Plan> plans;
-  plans.reserve(sheet.plans.size());
-  for (const PlanLine& line : sheet.plans) plans.push_back(line.found.plan);
-  std::vector<PlanProof> proofs =
-      prove_all(space, plans, kMostPasses, [&] { return since(start) <= kProofSeconds; });
-  for (std::size_t i = 0; i < proofs.size(); ++i) sheet.plans[i].proof = std::move(proofs[i]);
+  return prove_all(space, plans, kMostPasses, [&] { return since(start) <= kProofSeconds; });
 }
 
 void explain(const PlanSpace& space, const Vocabulary& vocabulary, const PlanOptions& options,
@@ -189,6 +185,18 @@ void explain(const PlanSpace& space, const Vocabulary& vocabulary, const PlanOpt
   best.neighbours =
       neighbour_lines(space, vocabulary, best, neighbours_of(space, best.found, options));
   if (sheet.counts.exact) sheet.margins = margins_of(space, best.found, options);
+}
+
+/// The two, beside each other: a proof is long, and there are fewer of them than processors.
+void prove_and_explain(const PlanSpace& space, const Vocabulary& vocabulary,
+                       const PlanOptions& options, PlanSheet& sheet) {
+  std::vector<Plan> plans;
+  plans.reserve(sheet.plans.size());
+  for (const PlanLine& line : sheet.plans) plans.push_back(line.found.plan);
+  auto proofs = std::async(std::launch::async, [&] { return proofs_of(space, plans); });
+  explain(space, vocabulary, options, sheet);
+  std::vector<PlanProof> proven = proofs.get();
+  for (std::size_t i = 0; i < proven.size(); ++i) sheet.plans[i].proof = std::move(proven[i]);
 }
 
 /// The best plan of each number of devices asked for.
@@ -278,8 +286,7 @@ int plan_job(const PlanCall& call) {
     sheet.counts = result.counts;
     sheet.plans = plan_lines(space, strategies.vocabulary, result);
     options.progress = {};
-    prove_plans(space, sheet);
-    explain(space, strategies.vocabulary, options, sheet);
+    prove_and_explain(space, strategies.vocabulary, options, sheet);
     add_front(space, strategies.vocabulary, options,
               {.most = call.front, .step = call.front_step.value_or(FrontRequest{}.step)}, sheet);
     if (sheet.counts.exact) {

@@ -3,6 +3,7 @@
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -50,12 +51,13 @@ PlanProof judged(const Program& program, const KnownReference& known) {
 }
 
 /// Judges all that have a program. They claim to be one training, whose reference is worked out
-/// once.
-void judge_all(std::vector<Attempt>& attempts, const std::function<bool()>& may_begin) {
+/// once; null: it was not yet.
+void judge_all(std::vector<Attempt>& attempts, std::shared_ptr<const KnownReference> known,
+               const std::function<bool()>& may_begin) {
   const auto first = std::ranges::find_if(
       attempts, [](const Attempt& attempt) { return attempt.program.has_value(); });
   if (first == attempts.end()) return;
-  const auto known = known_reference(*first->program);
+  if (!known) known = known_reference(*first->program);
   tbb::parallel_for(std::size_t{0}, attempts.size(), [&](std::size_t i) {
     Attempt& own = attempts[i];
     if (!own.program) return;
@@ -78,16 +80,18 @@ PlanProof prove(const Job& job) {
 std::vector<PlanProof> prove_all(const PlanSpace& space, const std::vector<Plan>& plans,
                                  std::int64_t most_passes, const std::function<bool()>& may_begin) {
   std::vector<Attempt> attempts(plans.size());
+  std::shared_ptr<const KnownReference> known;  // worked out beside the lowering of other plans
   tbb::parallel_for(std::size_t{0}, plans.size(), [&](std::size_t i) {
     Job job = space.base();
     space.apply(plans[i], job);
     if (may_begin() && passes_to_prove(job) <= most_passes) {
       attempts[i] = lowered(job);
+      if (i == 0 && attempts[i].program) known = known_reference(*attempts[i].program);
     } else {
       attempts[i].proof.reason = kTooLong;
     }
   });
-  judge_all(attempts, may_begin);
+  judge_all(attempts, std::move(known), may_begin);
   std::vector<PlanProof> out;
   out.reserve(attempts.size());
   for (Attempt& attempt : attempts) out.push_back(std::move(attempt.proof));
