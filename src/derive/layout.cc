@@ -5,6 +5,7 @@
 
 #include "derive/dim_cutter.h"
 #include "derive/divider.h"
+#include "derive/moved_states.h"
 #include "derive/parameter_layout.h"
 #include "derive/whole_operands.h"
 #include "units/at.h"
@@ -330,6 +331,47 @@ std::int64_t micro_batches_of_chunk(const Layout& layout) {
   const bool both_ways =
       layout.stages > 1 && layout.job->schedule.hosting == Hosting::bidirectional;
   return both_ways ? largest_share(layout.micro_batches, 2) : layout.micro_batches;
+}
+
+namespace {
+
+void take_moved(const How& from, How& to) {
+  to.offload = from.offload;
+  to.update = from.update;
+}
+
+}  // namespace
+
+bool differ_in_moved_alone(const Placement& a, const Placement& b) {
+  if (a.axes.size() != b.axes.size()) return false;
+  Placement moved = a;
+  for (std::size_t i = 0; i < a.axes.size(); ++i) {
+    AxisPlacement& own = moved.axes[i];
+    const AxisPlacement& other = b.axes[i];
+    if (own.overrides.size() != other.overrides.size()) return false;
+    take_moved(other.how, own.how);
+    for (std::size_t o = 0; o < own.overrides.size(); ++o) {
+      take_moved(other.overrides[o].how, own.overrides[o].how);
+    }
+  }
+  return moved == b;
+}
+
+void read_moved(Layout& layout) {
+  const Job& job = *layout.job;
+  std::vector<bool> done(layout.units.size(), false);
+  for (std::size_t u = 0; u < job.model.units.size(); ++u) {
+    const std::size_t number = at(layout.unit_of[u]);
+    if (done[number]) continue;
+    done[number] = true;
+    const Unit& unit = job.model.units[u];
+    const UnitKind& kind = job.model.kinds[at(unit.kind)];
+    std::optional<std::int64_t> block;
+    if (kind.role == UnitRole::block) block = unit.number;
+    for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
+      place_moved(job.placement, kind.parameters[p], block, layout.units[number].parameters[p]);
+    }
+  }
 }
 
 bool splits_backward(const Layout& layout) {

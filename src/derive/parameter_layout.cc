@@ -29,6 +29,18 @@ bool divides(State state, Mode mode) {
   return false;
 }
 
+/// What one axis moves off the device.
+void read_media(const How& how, LocalParameter& out) {
+  for (State state : {State::parameters, State::optimizer, State::gradients}) {
+    const auto s = static_cast<std::size_t>(state);
+    if (how.modes[state] == Mode::offloaded) out.on_host[s] = Rational(1);
+    if (!how.offload[s]) continue;
+    out.on_host[s] = std::max(out.on_host[s], how.offload[s]->fraction);
+    if (how.offload[s]->medium == Medium::nvme) out.on_nvme[s] = true;
+  }
+  if (how.update) out.update = how.update;
+}
+
 class ParameterPlacer {
  public:
   explicit ParameterPlacer(const PlacedMesh& mesh) : mesh_(mesh), job_(*mesh.layout.job) {}
@@ -245,17 +257,6 @@ class ParameterPlacer {
     read_storage(how, bit, placing.out);
   }
 
-  static void read_media(const How& how, LocalParameter& out) {
-    for (State state : {State::parameters, State::optimizer, State::gradients}) {
-      const auto s = static_cast<std::size_t>(state);
-      if (how.modes[state] == Mode::offloaded) out.on_host[s] = Rational(1);
-      if (!how.offload[s]) continue;
-      out.on_host[s] = std::max(out.on_host[s], how.offload[s]->fraction);
-      if (how.offload[s]->medium == Medium::nvme) out.on_nvme[s] = true;
-    }
-    if (how.update) out.update = how.update;
-  }
-
   static void read_storage(const How& how, AxisMask bit, LocalParameter& out) {
     for (State state : {State::parameters, State::optimizer, State::gradients}) {
       if (divides(state, how.modes[state])) out.divided[static_cast<std::size_t>(state)] |= bit;
@@ -306,6 +307,16 @@ LocalParameter place_parameter(const PlacedMesh& mesh, const Parameter& paramete
                                const PreparedParameter& prepared,
                                std::optional<std::int64_t> block) {
   return ParameterPlacer(mesh).place(parameter, prepared, block);
+}
+
+void place_moved(const Placement& placement, const Parameter& parameter,
+                 std::optional<std::int64_t> block, LocalParameter& out) {
+  out.on_host = {};
+  out.on_nvme = {};
+  out.update = std::nullopt;
+  for (const AxisPlacement& axis : placement.axes) {
+    read_media(how_of(axis, parameter.classes, block), out);
+  }
 }
 
 }  // namespace placet

@@ -24,4 +24,8 @@ LocalParameter place_parameter(const PlacedMesh& mesh, const Parameter& paramete
                                const PreparedParameter& prepared,
                                std::optional<std::int64_t> block);
 
+/// Takes what is moved off the device anew from the placement's axes.
+void place_moved(const Placement& placement, const Parameter& parameter,
+                 std::optional<std::int64_t> block, LocalParameter& out);
+
 }  // namespace placet

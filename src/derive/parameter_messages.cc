@@ -51,6 +51,7 @@ ParameterMessages::ParameterMessages(const Layout& of, int number)
 
 void ParameterMessages::add(const ParameterMove& move, AxisMask axes, std::int64_t elements,
                             std::int64_t group) {
+  if (only_host_copies_ && move.collective != Collective::host_copy) return;
   axes = real_axes(job.placement, axes);
   if (axes == 0 && group == 0) return;
   if (group == 0) group = degree_of(job.placement, axes);

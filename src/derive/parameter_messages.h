@@ -43,6 +43,9 @@ class ParameterMessages {
   /// group is one device, but for copies to and from the host.
   void add(const ParameterMove& move, AxisMask axes, std::int64_t elements, std::int64_t group = 0);
 
+  /// From now on nothing is added but copies between device and host.
+  void only_host_copies() { only_host_copies_ = true; }
+
   /// What is added from now on belongs to another tensor of the engine.
   void begin_tensor() { ++tensor_; }
 
@@ -59,6 +62,7 @@ class ParameterMessages {
                        std::int64_t group) const;
 
   int tensor_ = 0;  // at hand
+  bool only_host_copies_ = false;
   std::vector<UnitTerm> terms_;
 };
 

@@ -2,6 +2,7 @@
 // update in files of their own.
 #include <algorithm>
 
+#include "derive/moved_states.h"
 #include "derive/parameter_messages.h"
 #include "derive/quantised_traffic.h"
 #include "derive/update_inputs.h"
@@ -127,6 +128,18 @@ std::vector<UnitTerm> parameter_traffic(const Layout& layout, int unit, const Ot
         degree_of(out.job.placement, reduced_with_hosts(out.profile, parameter)) > 1;
     write_reduction(out, parameter, hosted_elsewhere);
     write_update(out, declared, parameter);
+  }
+  return out.take();
+}
+
+std::vector<UnitTerm> host_traffic(const Layout& layout, int unit) {
+  ParameterMessages out(layout, unit);
+  out.only_host_copies();
+  for (std::size_t p = 0; p < out.unit.parameters.size(); ++p) {
+    const LocalParameter& parameter = out.unit.parameters[p];
+    if (!is_moved(parameter)) continue;
+    write_use(out, out.kind.parameters[p], parameter);
+    if (parameter.trainable) write_update(out, out.kind.parameters[p], parameter);
   }
   return out.take();
 }

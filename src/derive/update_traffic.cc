@@ -1,6 +1,7 @@
 // Rule 3 of docs/theory.md §4: what the update must see, where it runs, what goes back after it.
 #include <algorithm>
 
+#include "derive/moved_states.h"
 #include "derive/parameter_messages.h"
 #include "derive/state_bytes.h"
 #include "derive/update_inputs.h"
@@ -29,20 +30,13 @@ class UpdateTraffic {
           own_part(out_.layout, parameter, out_.padded(parameter, spread | parameter.divided[0]),
                    parameter.divided[0]));
     }
-    if (!crosses_host_link(parameter)) return;
+    if (!is_moved(parameter)) return;
     copy_states(declared, parameter);
     copy_gradients(parameter);
     copy_parameters(declared, parameter);
   }
 
  private:
-  /// Whether some state rests off the device, or the update is told where to run.
-  static bool crosses_host_link(const LocalParameter& parameter) {
-    return parameter.update.has_value() ||
-           std::ranges::any_of(parameter.on_host,
-                               [](const Rational& part) { return part != Rational(0); });
-  }
-
   /// What the update must see whole and does not: gradients scattered although their optimizer
   /// state is whole, state divided only at rest, matrices and statistics that cuts tear.
   void gather_for_update(const Parameter& declared, const LocalParameter& parameter) {
@@ -175,6 +169,12 @@ class UpdateTraffic {
 };
 
 }  // namespace
+
+bool is_moved(const LocalParameter& parameter) {
+  return parameter.update.has_value() ||
+         std::ranges::any_of(parameter.on_host,
+                             [](const Rational& part) { return part != Rational(0); });
+}
 
 void write_update(ParameterMessages& out, const Parameter& declared,
                   const LocalParameter& parameter) {
