@@ -33,15 +33,6 @@ void add_passes(const PipelineShape& pipeline, const WorkPair& work, const Recom
 
 bool goes_both_ways(const Schedule& schedule) { return schedule.hosting == Hosting::bidirectional; }
 
-/// The pass as its device or its host is through, whichever is later.
-PieceLengths lengths_of(const PassSums& pass, const BoundFacts& facts) {
-  const auto whole = [&](double device, double host) {
-    return std::max(device, host) + facts.host_per_pass;
-  };
-  const double backward = whole(pass.backward, pass.backward_host);
-  return {whole(pass.forward, pass.forward_host), backward, backward - pass.weights, pass.weights};
-}
-
 /// What is left of messages beside `room` seconds of work, as the step's time counts it.
 double left_beside(double all, bool beside, double room, double pieces, double share) {
   if (!beside || all == 0) return all;
@@ -91,33 +82,36 @@ StepBound::StepBound(const BoundFacts& facts, const PipelineShape& pipeline,
   backward_.resize(forward_.size());
 }
 
+StepBound::ChunkPass StepBound::pass_over(const DeviceChunk& chunk, const StepCosts::Device& own,
+                                          double share) const {
+  const PassSums& pass = passes_[at(chunk.part)];
+  const double units = std::max(1, chunk.count);
+  const auto whole = [&](double device_time, double host_time, double sent) {
+    const double busy = std::max(device_time, host_time) + facts_.host_per_pass;
+    return busy +
+           left_beside(sent * share, facts_.gathers_beside, busy, units, facts_.message_share);
+  };
+  return {.forward = whole(pass.forward, pass.forward_host, own.forward),
+          .backward = whole(pass.backward, pass.backward_host, own.backward)};
+}
+
 void StepBound::add_device(std::size_t device, const Given& given) {
   const StepCosts::Device own = given.of(device);
   const std::vector<DeviceChunk>& chunks = pipeline_.devices[device];
   const double share = 1.0 / static_cast<double>(chunks.size());
-  const bool waits =
-      pipeline_.schedule.chunks == 1 ? facts_.plain_sender_waits : facts_.sender_waits;
-  const double message = waits ? given.messages.boundary : 0;
+  const double message = sender_waits() ? given.messages.boundary : 0;
   double all = 0;
   double last_backward = 0;
   for (std::size_t c = 0; c < chunks.size(); ++c) {
     const DeviceChunk& chunk = chunks[c];
-    const PassSums& pass = passes_[at(chunk.part)];
-    const double units = std::max(1, chunk.count);
-    const auto whole = [&](double device_time, double host_time, double sent) {
-      const double busy = std::max(device_time, host_time) + facts_.host_per_pass;
-      return busy +
-             left_beside(sent * share, facts_.gathers_beside, busy, units, facts_.message_share);
-    };
-    const double forward =
-        whole(pass.forward, pass.forward_host, own.forward) + (chunk.sends_forward ? message : 0);
-    const double backward = whole(pass.backward, pass.backward_host, own.backward) +
-                            (chunk.sends_backward ? message : 0);
-    all += forward + backward;
-    last_backward += pass.backward;
+    ChunkPass pass = pass_over(chunk, own, share);
+    if (chunk.sends_forward) pass.forward += message;
+    if (chunk.sends_backward) pass.backward += message;
+    all += pass.forward + pass.backward;
+    last_backward += passes_[at(chunk.part)].backward;
     if (both_ways_ && c > 0) continue;  // the other direction's stage, hosted elsewhere too
-    forward_[at(chunk.stage)] = forward;
-    backward_[at(chunk.stage)] = backward;
+    forward_[at(chunk.stage)] = pass.forward;
+    backward_[at(chunk.stage)] = pass.backward;
   }
   own_[device] = all * rounds_;
   reduce_[device] = left_beside(own.reduce, facts_.reductions_beside, last_backward, own.units,
@@ -145,10 +139,7 @@ double StepBound::longest() const {
   return path.seconds();
 }
 
-double StepBound::least(const WorkPair& work, const Recompute& recompute, const StepCosts& messages,
-                        Counting counting) {
-  const Given given{messages};
-  add_passes(pipeline_, work, recompute, counting, passes_);
+void StepBound::add_devices(const Given& given) {
   for (std::size_t d = 0; d < own_.size(); ++d) {
     const std::size_t like = at(pipeline_.like[d]);
     if (like < d && given.of(like) == given.of(d)) {
@@ -157,25 +148,42 @@ double StepBound::least(const WorkPair& work, const Recompute& recompute, const 
       add_device(d, given);
     }
   }
+}
+
+/// Of the last device: the update and the messages after it, and the host once per step.
+double StepBound::after_backward(const WorkPair& work, const StepCosts& messages) const {
   double after = messages.after;
   if (facts_.update_beside) {
     const double open = after / static_cast<double>(work.plain->size());
     after = open + (after - open) * facts_.message_share;
   }
-  return longest() + messages.update + after + facts_.host_per_step;
+  return messages.update + after + facts_.host_per_step;
 }
 
-double least_flow(const BoundFacts& facts, const PipelineShape& pipeline, const WorkPair& work,
-                  const Recompute& recompute, WorkFlow& flow) {
-  std::vector<PassSums> passes;
-  add_passes(pipeline, work, recompute, Counting::exact, passes);
+double StepBound::least(const WorkPair& work, const Recompute& recompute, const StepCosts& messages,
+                        Counting counting) {
+  add_passes(pipeline_, work, recompute, counting, passes_);
+  add_devices({messages});
+  return longest() + after_backward(work, messages);
+}
+
+double StepBound::least_by_order(const WorkPair& work, const Recompute& recompute,
+                                 const StepCosts& messages, WorkFlow& flow) {
+  const Given given{messages};
+  add_passes(pipeline_, work, recompute, Counting::exact, passes_);
+  add_devices(given);
   std::vector<PieceLengths> lengths;
-  for (const std::vector<DeviceChunk>& chunks : pipeline.devices) {
+  for (std::size_t d = 0; d < pipeline_.devices.size(); ++d) {
+    const std::vector<DeviceChunk>& chunks = pipeline_.devices[d];
+    const StepCosts::Device own = given.of(d);
     for (const DeviceChunk& chunk : chunks) {
-      lengths.push_back(lengths_of(passes[at(chunk.part)], facts));
+      const ChunkPass pass = pass_over(chunk, own, 1.0 / static_cast<double>(chunks.size()));
+      const double weights = passes_[at(chunk.part)].weights;
+      lengths.push_back({pass.forward, pass.backward, pass.backward - weights, weights});
     }
   }
-  return flow.seconds(lengths) + facts.host_per_step;
+  const FlowMessages between{.time = messages.boundary, .sender_waits = sender_waits()};
+  return flow.seconds(lengths, between, reduce_) + after_backward(work, messages);
 }
 
 namespace {

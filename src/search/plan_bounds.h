@@ -95,6 +95,12 @@ class StepBound {
   double least(const WorkPair& work, const Recompute& recompute, const StepCosts& messages,
                Counting counting = Counting::exact);
 
+  /// The same by working through the orders of the devices, each piece as long as its kernels and
+  /// launches and what is left of gathers beside them (docs/theory.md §9.3). REQUIRES: `flow` is of
+  /// the pipeline's schedule, degree and micro-batches.
+  double least_by_order(const WorkPair& work, const Recompute& recompute, const StepCosts& messages,
+                        WorkFlow& flow);
+
  private:
   struct Given {
     const StepCosts& messages;
@@ -103,6 +109,17 @@ class StepBound {
       return device < messages.devices.size() ? messages.devices[device] : StepCosts::Device{};
     }
   };
+  /// One micro-batch over a chunk, without its messages to other stages.
+  struct ChunkPass {
+    double forward = 0;
+    double backward = 0;
+  };
+  bool sender_waits() const {
+    return pipeline_.schedule.chunks == 1 ? facts_.plain_sender_waits : facts_.sender_waits;
+  }
+  ChunkPass pass_over(const DeviceChunk& chunk, const StepCosts::Device& own, double share) const;
+  void add_devices(const Given& given);
+  double after_backward(const WorkPair& work, const StepCosts& messages) const;
   void add_device(std::size_t device, const Given& given);
   void copy_device(std::size_t from, std::size_t to);
   double longest() const;
@@ -116,12 +133,6 @@ class StepBound {
   std::vector<double> reduce_;              // by device
   std::vector<double> forward_, backward_;  // by virtual stage: one micro-batch
 };
-
-/// Seconds that a step takes at least, messages left aside: the devices work through their orders,
-/// each piece as long as its kernels and launches (docs/theory.md §9.3). REQUIRES: `flow` is of the
-/// pipeline's schedule and degree.
-double least_flow(const BoundFacts& facts, const PipelineShape& pipeline, const WorkPair& work,
-                  const Recompute& recompute, WorkFlow& flow);
 
 /// Seconds that follow the last backward of a step at least: reductions, updates, gathers.
 double least_end(const BoundFacts& facts, const PipelineShape& pipeline, const StateCosts& states);

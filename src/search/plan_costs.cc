@@ -1,6 +1,7 @@
 #include "search/plan_costs.h"
 
 #include <algorithm>
+#include <span>
 
 #include "derive/memory.h"
 #include "units/at.h"
@@ -35,20 +36,23 @@ bool is_worth_a_flow(const PipelineShape& pipeline, std::int64_t micro_batches) 
   return pieces * micro_batches <= kLongestFlow;
 }
 
-/// By word of a role: the first one that says the same of states and cuts.
-std::vector<std::int16_t> words_with_the_same_axis(const Choices& choices, AxisRole role) {
-  const Choices::Role& own = choices.roles[at(role)];
+/// By word of a sequence axis: the first one that says the same but for how attention is exchanged,
+/// which is nothing to the states.
+std::vector<std::int16_t> words_with_the_same_states(const Choices& choices) {
+  const Choices::Role& own = choices.roles[at(AxisRole::sequence)];
   const std::size_t each = own.states * choices.offloads.size();
-  const auto are_alike = [&](std::size_t a, std::size_t b) {
-    for (std::size_t i = 0; i < each; ++i) {
-      if (own.table[a * each + i].axis != own.table[b * each + i].axis) return false;
-    }
-    return true;
-  };
+  std::vector<AxisPlacement> axes;
+  for (const AxisWord& word : own.table) {
+    axes.push_back(word.axis);
+    axes.back().attention = std::nullopt;
+  }
   std::vector<std::int16_t> out;
   for (std::size_t w = 0; w < own.words.size(); ++w) {
+    const auto words = std::span(axes);
     std::size_t first = 0;
-    while (!are_alike(first, w)) ++first;
+    while (!std::ranges::equal(words.subspan(first * each, each), words.subspan(w * each, each))) {
+      ++first;
+    }
     out.push_back(static_cast<std::int16_t>(first));
   }
   return out;
@@ -64,7 +68,7 @@ PlanCosts::PlanCosts(const PlanSpace& space)
   for (const Unit& unit : space.base().model.units) {
     ++units_[at(space.costed_kind(unit.kind, space.anywhere()))];
   }
-  attention_like_ = words_with_the_same_axis(space.choices(), AxisRole::sequence);
+  attention_like_ = words_with_the_same_states(space.choices());
 }
 
 PlanCosts::WorkKey PlanCosts::key_of(const WorkShape& shape) {
@@ -170,23 +174,22 @@ std::vector<StateChoice> PlanCosts::states_of(const Plan& plan, const StateRoom&
     return static_cast<double>(rest) <= room.bytes;
   };
   Plan own = plan;
-  const auto add = [&](std::int16_t offload) {
-    own.offload = offload;
-    std::optional<StateCosts> costs = state_costs(space_, own, accumulates, fits, benches_.local());
-    if (!costs) return;
-    const WholeStates whole = whole_states(facts_, units_, *costs);
+  const auto add = [&](MovedStates moved) {
+    const WholeStates whole = whole_states(facts_, units_, moved.costs);
     out.push_back({.degrees = own.degrees,
                    .order = own.order,
                    .state = own.state,
-                   .offload = offload,
-                   .costs = std::move(*costs),
+                   .offload = moved.offload,
+                   .costs = std::move(moved.costs),
                    .whole = whole});
   };
   for (const std::int16_t order : space_.orders_of(own.degrees)) {
     own.order = order;
     for (const std::int16_t state : space_.states_of(own.degrees)) {
       own.state = state;
-      std::ranges::for_each(space_.offloads(), add);
+      for (MovedStates& moved : state_costs(space_, own, accumulates, fits, benches_.local())) {
+        add(std::move(moved));
+      }
     }
   }
   return out;
@@ -227,9 +230,19 @@ double PlanCosts::flow(const CostedWork& work, const Plan& plan, const PipelineS
                        const PlanSpace::Recomputation& choice, std::int64_t micro_batches) {
   if (!is_worth_a_flow(pipeline, micro_batches)) return 0;
   return *flows_.get(flow_key(work, plan, choice), [&] {
-    return least_flow(facts_, pipeline, work.pair(choice.word), space_.recompute_of(choice),
-                      flow_of(pipeline, micro_batches));
+    return StepBound(facts_, pipeline, micro_batches)
+        .least_by_order(work.pair(choice.word), space_.recompute_of(choice), {},
+                        flow_of(pipeline, micro_batches));
   });
+}
+
+double PlanCosts::flow_with(const StepCosts& messages, const CostedWork& work,
+                            const PipelineShape& pipeline, const PlanSpace::Recomputation& choice,
+                            std::int64_t micro_batches) {
+  if (!is_worth_a_flow(pipeline, micro_batches)) return 0;
+  return StepBound(facts_, pipeline, micro_batches)
+      .least_by_order(work.pair(choice.word), space_.recompute_of(choice), messages,
+                      flow_of(pipeline, micro_batches));
 }
 
 double PlanCosts::eased_flow(const CostedWork& work, const Plan& plan,
@@ -238,8 +251,8 @@ double PlanCosts::eased_flow(const CostedWork& work, const Plan& plan,
   if (!is_worth_a_flow(pipeline, micro_batches)) return 0;
   const std::int16_t like = work.like[at(word)];
   return *flows_.get(flow_key(work, plan, {.word = like, .count = kAnyCount}), [&] {
-    return least_flow(facts_, pipeline, work.eased_pair(like), {},
-                      flow_of(pipeline, micro_batches));
+    return StepBound(facts_, pipeline, micro_batches)
+        .least_by_order(work.eased_pair(like), {}, {}, flow_of(pipeline, micro_batches));
   });
 }
 

@@ -97,8 +97,8 @@ class PlanCosts {
   std::shared_ptr<const std::vector<PipelineChoice>> pipelines(std::int32_t degree);
 
   /// Seconds that a step of so much work takes at least, messages left aside, by working through
-  /// the order of the schedule (`least_flow`); 0 where other bounds are as good, or the order is
-  /// too long. REQUIRES: recomputations of `work` are worked out.
+  /// the order of the schedule (`least_by_order`); 0 where other bounds are as good, or the order
+  /// is too long. REQUIRES: recomputations of `work` are worked out.
   double flow(const CostedWork& work, const Plan& plan, const PipelineShape& pipeline,
               const PlanSpace::Recomputation& choice, std::int64_t micro_batches);
   /// Whatever number of units is recomputed by the word.
@@ -108,6 +108,10 @@ class PlanCosts {
   /// Moments of a pipeline's work that memory looks at (`moments_of`).
   std::shared_ptr<const PipelineMoments> moments(const Schedule& schedule, std::int64_t degree,
                                                  std::int64_t micro_batches);
+
+  /// As `flow`, with the messages of a plan: not kept.
+  double flow_with(const StepCosts& messages, const CostedWork& work, const PipelineShape& pipeline,
+                   const PlanSpace::Recomputation& choice, std::int64_t micro_batches);
 
   /// Micro-batches in flight (`in_flight_of`).
   std::shared_ptr<const InFlight> in_flight(const PipelineShape& pipeline,
@@ -136,7 +140,7 @@ class PlanCosts {
   const PlanSpace& space_;
   BoundFacts facts_;
   std::vector<std::int32_t> units_;           // of the model by kind
-  std::vector<std::int16_t> attention_like_;  // by word: the first one of the same axis
+  std::vector<std::int16_t> attention_like_;  // by word: the first one with the same states
   tbb::enumerable_thread_specific<Workbench> benches_;
   tbb::enumerable_thread_specific<std::optional<std::pair<FlightKey, WorkFlow>>> work_flows_;
   Memo<WorkKey, CostedWork> works_;

@@ -387,6 +387,9 @@ PlanTree::Result PlanTree::open_states(const Node& node, double cutoff) const {
     if (least <= cutoff && goal_ == PlanGoal::time) {
       least = std::max(least, bound(flow_of(node, choice) + end));
     }
+    if (least <= cutoff && goal_ == PlanGoal::time) {
+      least = std::max(least, bound(costs_->flow_with(messages, *node.work, *pipeline, choice, m)));
+    }
     if (least > cutoff) {
       ++out.bounded;
     } else {

@@ -1,10 +1,13 @@
 #include "search/state_costs.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "derive/collective_time.h"
 #include "derive/communication.h"
 #include "derive/layout.h"
+#include "derive/moved_states.h"
 #include "derive/state_bytes.h"
 #include "derive/update_inputs.h"
 #include "derive/update_time.h"
@@ -35,24 +38,21 @@ bool sends_alone(const Profile& profile, const UnitTerm& term) {
   return !profile.last_block_stays_gathered || term.term.phase != Phase::backward;
 }
 
-void add_messages(const Layout& layout, int unit, MessageTimer& timer, UnitStateCost& cost) {
-  const Job& job = *layout.job;
-  for (const UnitTerm& term : parameter_traffic(layout, unit, {})) {
-    if (term.term.state == State::activations || !sends_alone(job.profile, term)) continue;
-    const double time = in_seconds(timer.call(term.term)) * static_cast<double>(term.term.count);
-    (term.per_micro_batch ? cost.sent_each : cost.sent_once) += sent_by(term.term);
-    switch (term.term.phase) {
-      case Phase::forward:
-      case Phase::backward:
-        (term.per_micro_batch ? cost.each : cost.once) += time;
-        break;
-      case Phase::reduce:
-        cost.reduce += time;
-        break;
-      case Phase::update:
-        if (term.term.state == State::parameters) cost.after += time;
-        break;
-    }
+void add_message(const Job& job, const UnitTerm& term, MessageTimer& timer, UnitStateCost& cost) {
+  if (term.term.state == State::activations || !sends_alone(job.profile, term)) return;
+  const double time = in_seconds(timer.call(term.term)) * static_cast<double>(term.term.count);
+  (term.per_micro_batch ? cost.sent_each : cost.sent_once) += sent_by(term.term);
+  switch (term.term.phase) {
+    case Phase::forward:
+    case Phase::backward:
+      (term.per_micro_batch ? cost.each : cost.once) += time;
+      return;
+    case Phase::reduce:
+      cost.reduce += time;
+      return;
+    case Phase::update:
+      if (term.term.state == State::parameters) cost.after += time;
+      return;
   }
 }
 
@@ -136,40 +136,116 @@ void add_parameters(const Layout& layout, const LocalUnit& unit, const UpdateRat
   }
 }
 
-}  // namespace
-
-std::optional<StateCosts> state_costs(const PlanSpace& space, const Plan& plan, bool accumulates,
-                                      const std::function<bool(const StateCosts&)>& fits,
-                                      Workbench& bench) {
-  Plan alone = plan;
-  alone.micro_batch = 1;
-  alone.recompute = 0;
-  alone.split = kNoSplit;
-  space.apply(alone, bench.job);
-  bench.job.recompute = {};
-  bench.job.batch.global = PlanSpace::samples_at_once(alone) * (accumulates ? 2 : 1);
-  const Layout layout = lay_out_parameters(bench.job, bench.prepared.front());
-  const std::vector<DeviceGroup>& groups = bench.job.cluster->groups;
+/// What rests, and the update by rates of each group of devices.
+StateCosts resting_costs(const PlanSpace& space, const Layout& layout,
+                         const std::vector<UpdateRates>& rates) {
   StateCosts out(space.costed_kinds());
   for (const LocalUnit& local : layout.units) {
     StateCosts least;
-    for (std::size_t g = 0; g < groups.size(); ++g) {
+    for (std::size_t g = 0; g < rates.size(); ++g) {
       UnitStateCost own;
-      add_parameters(layout, local, update_rates(bench.job, groups[g]), own);
+      add_parameters(layout, local, rates[g], own);
       lower_to({own}, least);
       out[at(space.costed_kind(local.kind, g))] = own;
     }
     out[at(space.costed_kind(local.kind, space.anywhere()))] = least.front();
   }
-  if (!fits(out)) return std::nullopt;
-  MessageTimer timer(bench.job);
-  for (std::size_t u = 0; u < layout.units.size(); ++u) {
-    const UnitKind& kind = bench.job.model.kinds[at(layout.units[u].kind)];
-    if (kind.role != UnitRole::block || shares_tensors(kind)) continue;
-    for (std::size_t g = 0; g < space.costed_groups(); ++g) {
-      UnitStateCost& cost = out[at(space.costed_kind(layout.units[u].kind, g))];
-      add_messages(layout, static_cast<int>(u), timer, cost);
+  return out;
+}
+
+/// Layouts of one plan's states under all offloads, one after the other, with what does not depend
+/// on them worked out once.
+class MovedLayouts {
+ public:
+  MovedLayouts(const PlanSpace& space, Workbench& bench)
+      : space_(space), bench_(bench), timer_(bench.job) {}
+
+  /// Of the job on the bench.
+  const Layout& lay_out_next() {
+    const Placement& placement = bench_.job.placement;
+    if (layout_ && differ_in_moved_alone(laid_out_, placement)) {
+      read_moved(*layout_);
+    } else {
+      layout_ = lay_out_parameters(bench_.job, bench_.prepared.front());
+      others_.clear();
     }
+    laid_out_ = placement;
+    return *layout_;
+  }
+
+  void add_messages(StateCosts& costs) {
+    if (others_.empty()) read_others();
+    for (std::size_t u = 0; u < layout_->units.size(); ++u) {
+      if (!has_messages(u)) continue;
+      UnitStateCost sent = others_[u];
+      for (const UnitTerm& term : host_traffic(*layout_, static_cast<int>(u))) {
+        add_message(bench_.job, term, timer_, sent);
+      }
+      for (std::size_t g = 0; g < space_.costed_groups(); ++g) {
+        add(sent, costs[at(space_.costed_kind(layout_->units[u].kind, g))]);
+      }
+    }
+  }
+
+ private:
+  bool has_messages(std::size_t unit) const {
+    const UnitKind& kind = bench_.job.model.kinds[at(layout_->units[unit].kind)];
+    return kind.role == UnitRole::block && !shares_tensors(kind);
+  }
+
+  /// All messages but copies between device and host.
+  void read_others() {
+    others_.resize(layout_->units.size());
+    for (std::size_t u = 0; u < others_.size(); ++u) {
+      if (!has_messages(u)) continue;
+      for (const UnitTerm& term : parameter_traffic(*layout_, static_cast<int>(u), {})) {
+        if (term.term.collective == Collective::host_copy) continue;
+        add_message(bench_.job, term, timer_, others_[u]);
+      }
+    }
+  }
+
+  static void add(const UnitStateCost& messages, UnitStateCost& cost) {
+    cost.each += messages.each;
+    cost.once += messages.once;
+    cost.reduce += messages.reduce;
+    cost.after += messages.after;
+    cost.sent_each += messages.sent_each;
+    cost.sent_once += messages.sent_once;
+  }
+
+  const PlanSpace& space_;
+  Workbench& bench_;
+  MessageTimer timer_;
+  std::optional<Layout> layout_;
+  Placement laid_out_;
+  std::vector<UnitStateCost> others_;  // by local unit; empty: not looked at
+};
+
+}  // namespace
+
+std::vector<MovedStates> state_costs(const PlanSpace& space, const Plan& plan, bool accumulates,
+                                     const std::function<bool(const StateCosts&)>& fits,
+                                     Workbench& bench) {
+  Plan alone = plan;
+  alone.micro_batch = 1;
+  alone.recompute = 0;
+  alone.split = kNoSplit;
+  std::vector<UpdateRates> rates;
+  for (const DeviceGroup& group : bench.job.cluster->groups) {
+    rates.push_back(update_rates(bench.job, group));
+  }
+  MovedLayouts layouts(space, bench);
+  std::vector<MovedStates> out;
+  for (const std::int16_t offload : space.offloads()) {
+    alone.offload = offload;
+    space.apply(alone, bench.job);
+    bench.job.recompute = {};
+    bench.job.batch.global = PlanSpace::samples_at_once(alone) * (accumulates ? 2 : 1);
+    StateCosts costs = resting_costs(space, layouts.lay_out_next(), rates);
+    if (!fits(costs)) continue;
+    layouts.add_messages(costs);
+    out.push_back({.offload = offload, .costs = std::move(costs)});
   }
   return out;
 }

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <vector>
 
 #include "search/plan_space.h"
@@ -40,11 +39,18 @@ double update_seconds(const StateCosts& costs, const std::vector<std::int32_t>& 
 /// empty.
 void lower_to(const StateCosts& costs, StateCosts& out);
 
-/// Of the states of a plan, whatever its pipeline, recomputation and micro-batch; but for the
-/// micro-batch's part in `accumulates`: whether a step has several, which some engines ask. None
-/// where `fits` says no to their bytes: messages, which are dearer to know, are not looked at then.
-std::optional<StateCosts> state_costs(const PlanSpace& space, const Plan& plan, bool accumulates,
-                                      const std::function<bool(const StateCosts&)>& fits,
-                                      Workbench& bench);
+/// Of a plan's states with some of them moved off the device.
+struct MovedStates {
+  std::int16_t offload = 0;
+  StateCosts costs;
+};
+
+/// Of the states of a plan, whatever its pipeline, recomputation and micro-batch, for each of the
+/// space's offloads. Engines may ask whether a step has several micro-batches: `accumulates`.
+/// Left out is what `fits` says no to by its bytes: messages, which are dearer to know, are not
+/// looked at then.
+std::vector<MovedStates> state_costs(const PlanSpace& space, const Plan& plan, bool accumulates,
+                                     const std::function<bool(const StateCosts&)>& fits,
+                                     Workbench& bench);
 
 }  // namespace placet

@@ -32,7 +32,17 @@ class FlowLayout {
     }
   }
 
-  /// Calls take(device, length, input, output) for one piece after the other.
+  /// What a piece needs, makes and is as long as, by places.
+  struct Places {
+    std::uint32_t input = 0;
+    std::uint32_t output = 0;
+    std::uint32_t length = 0;
+    std::size_t device = 0;
+    bool receives = false;
+    bool sends = false;
+  };
+
+  /// Calls take(places) for one piece after the other.
   template <class Take>
   void run(Take take) {
     bool moved = true;
@@ -70,6 +80,15 @@ class FlowLayout {
     return seat.last ? forward(cell) : backward(cell + micro_batches_);
   }
 
+  static bool receives(const PipelineSeat& seat, Work::Kind kind) {
+    if (kind == Work::Kind::backward_weight) return false;
+    return kind == Work::Kind::forward ? !seat.first : !seat.last;
+  }
+  static bool sends(const PipelineSeat& seat, Work::Kind kind) {
+    if (kind == Work::Kind::backward_weight) return false;
+    return kind == Work::Kind::forward ? !seat.last : !seat.first;
+  }
+
   std::uint32_t output_of(std::int64_t cell, Work::Kind kind) const {
     if (kind == Work::Kind::backward_weight) return kForNobody;
     return kind == Work::Kind::forward ? forward(cell) : backward(cell);
@@ -88,8 +107,12 @@ class FlowLayout {
     const auto chunk = static_cast<std::uint32_t>(device.first_chunk + work.chunk);
     there_[output] = true;
     ++device.next;
-    take(d, static_cast<std::uint32_t>(4 * chunk + static_cast<std::uint32_t>(work.kind)), input,
-         output);
+    take(Places{.input = input,
+                .output = output,
+                .length = 4 * chunk + static_cast<std::uint32_t>(work.kind),
+                .device = d,
+                .receives = receives(seat, work.kind),
+                .sends = sends(seat, work.kind)});
     return true;
   }
 
@@ -106,23 +129,30 @@ WorkFlow::WorkFlow(const Schedule& schedule, std::int64_t degree, std::int64_t m
     : clocks_(at(degree), 0) {
   FlowLayout layout(schedule, degree, micro_batches);
   done_.resize(layout.outputs(), 0);
-  layout.run(
-      [&](std::size_t device, std::uint32_t length, std::uint32_t input, std::uint32_t output) {
-        pieces_.push_back({.input = input,
-                           .output = output,
-                           .length = length,
-                           .device = static_cast<std::uint32_t>(device)});
-      });
+  layout.run([&](const FlowLayout::Places& own) {
+    pieces_.push_back({.input = own.input,
+                       .output = own.output,
+                       .length = own.length,
+                       .device = static_cast<std::uint16_t>(own.device),
+                       .receives = static_cast<std::uint8_t>(own.receives ? 1 : 0),
+                       .sends = static_cast<std::uint8_t>(own.sends ? 1 : 0)});
+  });
 }
 
-double WorkFlow::seconds(const std::vector<PieceLengths>& chunks) {
+double WorkFlow::seconds(const std::vector<PieceLengths>& chunks, const FlowMessages& messages,
+                         const std::vector<double>& after) {
+  const std::array<double, 2> on_its_way = {0, messages.time};
+  const std::array<double, 2> held_up = {0, messages.sender_waits ? messages.time : 0};
   std::ranges::fill(clocks_, 0.0);
   const double* lengths = chunks.front().data();
   for (const Piece& piece : pieces_) {
     double& clock = clocks_[piece.device];
-    clock = std::max(clock, done_[piece.input]) + lengths[piece.length];
+    clock =
+        std::max(clock, done_[piece.input] + on_its_way[piece.receives]) + lengths[piece.length];
     done_[piece.output] = clock;
+    clock += held_up[piece.sends];
   }
+  for (std::size_t d = 0; d < after.size(); ++d) clocks_[d] += after[d];
   return std::ranges::max(clocks_);
 }
 

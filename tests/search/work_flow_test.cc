@@ -21,10 +21,12 @@ TEST(WorkFlow, PassesInTurns) {
   const PieceLengths longer = {2, 4, 2, 2};
   EXPECT_DOUBLE_EQ(flow.seconds({longer, longer}), 30);
   EXPECT_DOUBLE_EQ(flow.seconds({chunk, chunk}), 15);
+  // The second device's last backward ends at 13 s; what follows takes it 6 s, and the first 2 s.
+  EXPECT_DOUBLE_EQ(flow.seconds({chunk, chunk}, {}, {2, 6}), 19);
 }
 
 // The same as working through the orders as the time of a step does, for lengths of any kind.
-TEST(WorkFlow, TakesWhatThePipelineTakesWhereMessagesTakeNoTime) {
+TEST(WorkFlow, TakesWhatThePipelineTakes) {
   const std::vector<Schedule> schedules = {
       kInTurns,
       {.order = Order::all_forward},
@@ -51,9 +53,16 @@ TEST(WorkFlow, TakesWhatThePipelineTakesWhereMessagesTakeNoTime) {
                             .backward_weight = seconds(weights)});
         }
       }
-      EXPECT_NEAR(WorkFlow(schedule, degree, m).seconds(lengths),
-                  in_seconds(pipeline_time(work).whole), 1e-9)
+      WorkFlow flow(schedule, degree, m);
+      EXPECT_NEAR(flow.seconds(lengths), in_seconds(pipeline_time(work).whole), 1e-9)
           << static_cast<int>(schedule.order) << " on " << degree;
+      work.message = seconds(0.3);
+      for (const bool waits : {false, true}) {
+        work.sender_waits = waits;
+        EXPECT_NEAR(flow.seconds(lengths, {.time = 0.3, .sender_waits = waits}),
+                    in_seconds(pipeline_time(work).whole), 1e-9)
+            << static_cast<int>(schedule.order) << " on " << degree << ", sender waits: " << waits;
+      }
     }
   }
 }
