@@ -81,9 +81,8 @@ struct Layout {
 AxisMask gathered_axes(const LocalParameter& parameter);
 
 /// Axes that divide a parameter's row of elements, in the order in which messages do: what Θ keeps
-/// divided before what is gathered after the update, scatters of the micro-batch before those of the
-/// step, and what is put together first at the end, so that each is a beginning of what divides it
-/// further.
+/// divided before what is gathered after the update, scatters of the micro-batch before those at
+/// the end of the step, so that each is a beginning of what divides it further.
 std::array<AxisMask, 5> row_order(const LocalParameter& parameter);
 
 /// Product of the degrees of the axes in `mask`.

@@ -28,7 +28,8 @@ void write_class(Lowering& in, const UnitTable& table, const std::vector<StagePl
 /// A parameter that a class holds, of unit `unit`.
 struct HeldPlan {
   int unit = 0;
-  /// The unit whose messages bring it: `unit` where the class hosts it, else the first that uses it.
+  /// The unit whose messages bring it: `unit` where the class hosts it, else the first that uses
+  /// it.
   int user = 0;
   const ParameterPlan* plan = nullptr;
 };

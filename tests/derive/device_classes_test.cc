@@ -133,9 +133,9 @@ TEST(DeviceClasses, TheFirstOfAClassIsItsFullest) {
   }
 }
 
-// 10 over an even axis and over shares 2,1. All at once: 6.7 and 3.3, so 7 and 3; of each the larger
-// half, 4 and 2. The even axis first, as its gradients are scattered in each micro-batch: of 5, 3.3
-// and 1.7, so 4 and 1, with 12 bytes of optimizer state each.
+// 10 over an even axis and over shares 2,1. All at once: 6.7 and 3.3, so 7 and 3; of each the
+// larger half, 4 and 2. The even axis first, as its gradients are scattered in each micro-batch: of
+// 5, 3.3 and 1.7, so 4 and 1, with 12 bytes of optimizer state each.
 TEST(DeviceClasses, RowsAreDividedInTheOrderOfTheirMessages) {
   const auto state_at_rest = [](const char* placement) {
     std::vector<Bytes> bytes;

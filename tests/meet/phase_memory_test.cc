@@ -38,8 +38,9 @@ std::int64_t counted_in(const Job& job, int device_class, StepPhase phase) {
 }
 
 // Both devices host all units, the second one the head before the embedding. The shared matrix is
-// updated with the embedding. 800 + 2 * 592 + 8 = 1,992 entries in fp32 with gradients and momentum,
-// parameters in host memory: 2 * 7,968 bytes at rest, and 3,200 of the embedding on the device.
+// updated with the embedding. 800 + 2 * 592 + 8 = 1,992 entries in fp32 with gradients and
+// momentum, parameters in host memory: 2 * 7,968 bytes at rest, and 3,200 of the embedding on the
+// device.
 TEST(PhaseMemory, ASharedTensorIsUpdatedWithItsOwner) {
   Job job = small_job(2, true, "pp=2:dualpipe+layer(O,S,S,S)", 4);
   job.precision = {.name = "fp32",
