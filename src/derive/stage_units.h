@@ -36,8 +36,8 @@ struct StageUnits {
 StageUnits units_of(const Layout& layout, const Stage& stage);
 std::vector<StageUnits> units_by_stage(const Layout& layout, const std::vector<Stage>& stages);
 
-/// Whether two devices of one group host the same units, their numbers left aside. Case: 32 blocks on 4 stages:
-/// the second and the third.
+/// Whether two devices of one group host the same units, their numbers left aside. Case: 32 blocks
+/// on 4 stages: the second and the third.
 bool are_alike(const StageUnits& a, const StageUnits& b);
 
 }  // namespace placet

@@ -88,9 +88,9 @@ class PlanSpace {
   std::size_t anywhere() const { return costed_groups() - 1; }
   std::int16_t costed_kind(int kind, std::size_t group) const;
 
-  /// Blocks per virtual stage of each way to deal them; empty list: the even one, unsaid. On a mixed
-  /// cluster also in proportion to the rates of the stages' devices, those of products and those of
-  /// memory.
+  /// Blocks per virtual stage of each way to deal them; empty list: the even one, unsaid. On a
+  /// mixed cluster also in proportion to the rates of the stages' devices, those of products and
+  /// those of memory.
   std::vector<std::vector<std::int64_t>> splits_of(std::int32_t pipeline,
                                                    std::int16_t schedule) const;
 
