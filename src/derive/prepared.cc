@@ -297,6 +297,28 @@ void note_last_readers(const UnitKind& kind, const PreparedKind& prepared, const
                        [&](int v) { return waiting[static_cast<std::size_t>(v)]; });
 }
 
+/// Notes after which of the operators that run again each value has no more readers among them; of
+/// what none reads, the one that makes it.
+void note_dead_again(const UnitKind& kind, const PreparedKind& prepared, SavedPlan& plan) {
+  std::vector<int> last(kind.values.size(), -1);
+  const auto note = [&](const std::vector<int>& values, std::size_t o) {
+    for (int v : values) {
+      const int root = prepared.values[static_cast<std::size_t>(v)].root;
+      last[static_cast<std::size_t>(root)] = static_cast<int>(o);
+    }
+  };
+  for (std::size_t o = 0; o < kind.operators.size(); ++o) {
+    if (!runs_again(kind, plan, o)) continue;
+    note(kind.operators[o].inputs, o);
+    note(kind.operators[o].outputs, o);
+  }
+  plan.dead_again.assign(kind.operators.size(), {});
+  for (std::size_t v = 0; v < last.size(); ++v) {
+    if (last[v] < 0) continue;
+    plan.dead_again[static_cast<std::size_t>(last[v])].push_back(static_cast<int>(v));
+  }
+}
+
 SavedPlan whole_unit_plan(const UnitKind& kind, const PreparedKind& prepared,
                           const SavedTable& table) {
   SavedPlan plan;
@@ -479,6 +501,7 @@ Prepared prepare(const Job& job) {
     read_parts(kind, job.profile, out);
     for (SavedPlan* plan : {&out.plain, &out.recomputed}) {
       note_weights(kind, out, job.profile.saved, *plan);
+      note_dead_again(kind, out, *plan);
     }
   }
   return prepared;

@@ -39,6 +39,8 @@ struct SavedPlan {
   std::vector<std::vector<int>> done;  // by operator: kept or rebuilt values whose last reader in
                                        // backward it is
   std::vector<int> only_again;         // kept values that only the second forward reads
+  /// By operator that runs again: values that none of those behind it reads.
+  std::vector<std::vector<int>> dead_again;
   bool whole_unit = false;      // recomputed as a whole: `kept` is the unit's input, a checkpoint
   std::vector<Module> modules;  // recomputed modules (all, if whole_unit)
   std::vector<bool> spared;     // by operator: a policy keeps what it makes; empty: none

@@ -179,7 +179,7 @@ class UnitWalk : private UnitView {
     walk.now.gathered = gathered_inputs(op);
     walk.now.exchange = exchanged(op, Pass::forward);
     raise(again_, walk.now);
-    for (int v : prepared.operators[o].dead_after) free_again(v, walk);
+    for (int v : plan.dead_again[o]) free_again(v, walk);
   }
 
   /// The second forward of what is recomputed, beside the gradient that waits for the backward:

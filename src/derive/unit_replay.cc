@@ -98,7 +98,7 @@ void UnitReplay::run_again(const UnitFacts& unit, std::size_t o, const std::vect
     if (stays[at(v)] && !unit.plan->is_kept[at(v)]) allocate(unit, buffers, v);
   }
   release_all(borrowed_);
-  for (int v : unit.prepared->operators[o].dead_after) {
+  for (int v : unit.plan->dead_again[o]) {
     if (!stays[at(v)]) release(buffers, v);
   }
 }

@@ -490,5 +490,21 @@ TEST(MemoryTest, DeepSpeedCastsItsGradientsForTheUpdate) {
   EXPECT_EQ(own_at_update(sub_group), bytes(1000 + 1000));
 }
 
+// The MLP is made again, the residual that reads its result is not: the result goes with the
+// projection that makes it, and so does what only that reads.
+TEST(Memory, WhatNothingReadsAgainGoesWithItsMaker) {
+  Job job = plain_job(build_model(small_architecture(1)), {}, 4, 1);
+  job.recompute = {.kind = Recompute::Kind::selective, .modules = {Module::mlp}};
+  const UnitKind& block = job.model.kinds[1];
+  const SavedPlan plan = prepare(job).kinds[1].recomputed;
+  std::size_t down = block.operators.size() - 1;
+  while (block.operators[down].kind != OpKind::linear) --down;
+  const Operator& last = block.operators[down];
+  EXPECT_EQ(plan.dead_again[down], (std::vector<int>{last.inputs[0], last.outputs[0]}));
+  for (std::size_t o = down + 1; o < block.operators.size(); ++o) {
+    EXPECT_TRUE(plan.dead_again[o].empty());
+  }
+}
+
 }  // namespace
 }  // namespace placet
