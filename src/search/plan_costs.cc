@@ -174,22 +174,22 @@ std::vector<StateChoice> PlanCosts::states_of(const Plan& plan, const StateRoom&
     return static_cast<double>(rest) <= room.bytes;
   };
   Plan own = plan;
-  const auto add = [&](MovedStates moved) {
-    const WholeStates whole = whole_states(facts_, units_, moved.costs);
-    out.push_back({.degrees = own.degrees,
-                   .order = own.order,
-                   .state = own.state,
-                   .offload = moved.offload,
-                   .costs = std::move(moved.costs),
-                   .whole = whole});
+  const auto add_offloads = [&] {
+    for (MovedStates& moved : state_costs(space_, own, accumulates, fits, benches_.local())) {
+      const WholeStates whole = whole_states(facts_, units_, moved.costs);
+      out.push_back({.degrees = own.degrees,
+                     .order = own.order,
+                     .state = own.state,
+                     .offload = moved.offload,
+                     .costs = std::move(moved.costs),
+                     .whole = whole});
+    }
   };
   for (const std::int16_t order : space_.orders_of(own.degrees)) {
     own.order = order;
     for (const std::int16_t state : space_.states_of(own.degrees)) {
       own.state = state;
-      for (MovedStates& moved : state_costs(space_, own, accumulates, fits, benches_.local())) {
-        add(std::move(moved));
-      }
+      add_offloads();
     }
   }
   return out;
