@@ -299,10 +299,12 @@ class Machine {
   void clear(int c, const BufferRef& ref, const Arguments& a);
   void execute(int c, const Instruction& i, const Arguments& a);
   void call_kernel(int c, const Instruction& i, const Arguments& a);
+  void tell_micro_batches_apart();
   void accumulate(int c, const Instruction& i, const Arguments& a);
   void accumulate(int c, const Instruction& i, const Arguments& a, const Numbered& source);
   bool extend_sum(int c, const Instruction& i, const Arguments& a, const Numbered& source);
   void note_longer(int c, const BufferRef& ref, const Arguments& a);
+  void note_otherwise(int c, const BufferRef& ref, const Arguments& a);
   Content sum_of(int c, Content sum, Content source);
   void slice(int c, const Instruction& i, const Arguments& a);
   bool exchange(int c, const Instruction& i, const Arguments& a);
@@ -388,11 +390,15 @@ class Machine {
   std::unordered_map<const Segment*, Effects> effects_;
   std::vector<std::pair<const Instruction*, Numbered>> added_;  // since the segment began
   bool is_own_ = false;             // some call since has made what holds for one class only
-  bool names_micro_batch_ = false;  // some addition since has told micro-batches apart
+  bool names_micro_batch_ = false;  // what was done since has told micro-batches apart
   std::int64_t breached_ = 0;       // times
-  std::int64_t named_ = 0;  // additions that have told micro-batches apart and made no sum longer
-  /// Sums that grew since the last cut: class, family, unit; by how many micro-batches.
-  std::map<std::tuple<int, int, std::int64_t>, std::int64_t> extended_;
+  std::int64_t named_ = 0;  // times that micro-batches were told apart and no sum became longer
+  /// What was added to a sum since the last cut.
+  struct Added {
+    std::int64_t longer = 0;  // micro-batches, by each of which it only became longer
+    bool otherwise = false;   // something else too
+  };
+  std::map<std::tuple<int, int, std::int64_t>, Added> added_to_;  // by class, family, unit
   bool watches_ = false;  // notes these
   std::int64_t left_out_ = 0;
   std::map<std::vector<std::int64_t>, Numbered> inputs_;

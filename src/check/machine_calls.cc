@@ -10,22 +10,6 @@
 namespace placet {
 namespace {
 
-/// A value of one micro-batch among sums over several: its own run gets its number.
-void name_micro_batch(Share& share, std::int64_t micro_batch) {
-  for (Share::Run& r : share.runs) {
-    if (r.first < 0) r.first = r.last = micro_batch;
-  }
-}
-
-void name_micro_batch(Content& content) {
-  if (content.micro_batch < 0) return;
-  for (Tensor& t : content.pieces) {
-    for (Item& item : t.items) {
-      for (Share& s : item.shares) name_micro_batch(s, content.micro_batch);
-    }
-  }
-}
-
 bool is_zero(const Content& content) {
   return std::ranges::all_of(content.pieces, [](const Tensor& t) { return t.items.empty(); });
 }
@@ -151,6 +135,7 @@ void Machine::call_kernel(int c, const Instruction& i, const Arguments& a) {
   std::ranges::transform(i.inputs, inputs.begin(),
                          [&](const BufferRef& ref) { return read(c, ref, a); });
   const std::optional<std::int64_t> micro_batch = common_micro_batch(inputs);
+  if (!micro_batch) tell_micro_batches_apart();
   const bool numbers = std::ranges::all_of(inputs, [](const Numbered& n) { return n.number >= 0; });
   const std::vector<int> key = key_of_call(i, a, inputs);
   const auto found = micro_batch && numbers ? memory_->known.find(key) : memory_->known.end();
@@ -183,6 +168,12 @@ void Machine::odd_content(int c, Content& content, const std::string& why, const
     }
     t.items = {{.node = nodes_.add(node), .factor = Rational(1), .shares = {}, .parts = {}}};
   }
+}
+
+/// What is done now depends on the number of a micro-batch.
+void Machine::tell_micro_batches_apart() {
+  names_micro_batch_ = true;
+  ++named_;
 }
 
 void Machine::accumulate(int c, const Instruction& i, const Arguments& a) {
@@ -220,13 +211,20 @@ bool Machine::extend_sum(int c, const Instruction& i, const Arguments& a, const 
 void Machine::note_longer(int c, const BufferRef& ref, const Arguments& a) {
   const Family& family = program_.families[at(ref.family)];
   if (family.by_micro_batch) ++named_;
-  ++extended_[{c, ref.family, family.by_unit ? value_of(ref.unit, a) : 0}];
+  ++added_to_[{c, ref.family, family.by_unit ? value_of(ref.unit, a) : 0}].longer;
+}
+
+/// Something else was added to a sum than one more micro-batch of the same.
+void Machine::note_otherwise(int c, const BufferRef& ref, const Arguments& a) {
+  const Family& family = program_.families[at(ref.family)];
+  added_to_[{c, ref.family, family.by_unit ? value_of(ref.unit, a) : 0}].otherwise = true;
 }
 
 void Machine::accumulate(int c, const Instruction& i, const Arguments& a, const Numbered& source) {
   const bool noted = traces_ && source.number >= 0;
   if (noted && is_zero(*source.content)) nothings_.push_back(source.number);
   if (extend_sum(c, i, a, source)) return;
+  if (watches_) note_otherwise(c, i.outputs[0], a);
   const Numbered sum = read(c, i.outputs[0], a);
   // A sum over micro-batches notes which one is added; any other is alike for all of them.
   const int micro = regions_.micro_axis();
@@ -234,8 +232,7 @@ void Machine::accumulate(int c, const Instruction& i, const Arguments& a, const 
     return n.number >= 0 && (n.micro_batch < 0 || is_divided(*n.content, micro));
   };
   if (!is_alike(source) || !is_alike(sum) || source.micro_batch != sum.micro_batch) {
-    names_micro_batch_ = true;
-    ++named_;
+    tell_micro_batches_apart();
     return write(c, i.outputs[0], a, sum_of(c, whole_of(sum), whole_of(source)));
   }
   std::vector<Numbered>& known = memory_->known[{instructions_.at(&i), sum.number, source.number}];
@@ -252,7 +249,8 @@ Content Machine::sum_of(int c, Content sum, Content source) {
   const int micro = regions_.micro_axis();
   const auto settle_micro_batch = [&](Content& content) {
     if (is_divided(content, micro)) return;
-    name_micro_batch(content);
+    if (content.micro_batch < 0) return;
+    for (Tensor& t : content.pieces) name_micro_batch(t, content.micro_batch);
     content.micro_batch = -1;
   };
   settle_micro_batch(source);

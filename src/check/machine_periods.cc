@@ -195,7 +195,7 @@ std::vector<Elsewhere> Machine::elsewhere(int c, const Tracks& tracks, std::int6
 /// Where the classes stand; none: not all at the beginning of a period.
 std::optional<Machine::Cut> Machine::cut(std::int64_t shift) {
   Cut out{.classes = {}, .messages = messages_, .named = named_};
-  extended_.clear();
+  added_to_.clear();
   for (int c = 0; c < static_cast<int>(runners_.size()); ++c) {
     const Runner& runner = runners_[at(c)];
     const Stretch& s = *runner.stretch;
@@ -252,8 +252,9 @@ bool Machine::is_repeated(int c, const Track& track, const std::vector<Held>& wa
 
 /// Whether all that happened to a buffer is that a sum took so many more micro-batches.
 bool Machine::is_extended(int c, const Track& track, std::int64_t by) const {
-  const auto found = extended_.find({c, track.buffer.family, track.buffer.unit.offset});
-  return found != extended_.end() && found->second == by && track.only_added_to;
+  if (!track.only_added_to) return false;
+  const auto found = added_to_.find({c, track.buffer.family, track.buffer.unit.offset});
+  return found != added_to_.end() && found->second.longer == by && !found->second.otherwise;
 }
 
 bool Machine::have_messages_repeated(const Cut& before, std::int64_t shift) const {

@@ -53,7 +53,8 @@ Rational factor_at(const std::vector<Share::Run>& runs, std::int64_t micro_batch
   return found == runs.end() ? Rational(0) : found->factor;
 }
 
-/// Factors by micro-batch added up: runs are cut where one begins or ends.
+/// Factors by micro-batch added up: runs are cut where one begins or ends. A value's own micro-batch
+/// (-1) is no neighbour of the first one.
 std::vector<Share::Run> sum_of(const std::vector<Share::Run>& a, const std::vector<Share::Run>& b) {
   std::vector<std::int64_t> marks;
   for (const auto* runs : {&a, &b}) {
@@ -68,8 +69,8 @@ std::vector<Share::Run> sum_of(const std::vector<Share::Run>& a, const std::vect
   for (std::size_t i = 0; i + 1 < marks.size(); ++i) {
     const Rational factor = factor_at(a, marks[i]) + factor_at(b, marks[i]);
     if (factor == Rational(0)) continue;
-    const bool goes_on =
-        !out.empty() && out.back().last + 1 == marks[i] && out.back().factor == factor;
+    const bool goes_on = !out.empty() && out.back().last >= 0 && out.back().last + 1 == marks[i] &&
+                         out.back().factor == factor;
     if (goes_on) {
       out.back().last = marks[i + 1] - 1;
     } else {
@@ -513,7 +514,7 @@ namespace {
 bool extends(const Share& sum, const Share& more, std::int64_t micro_batch,
              std::int64_t micro_batches) {
   if (sum.of != more.of || sum.open != more.open || sum.factor != more.factor) return false;
-  if (sum.runs.empty() || more.runs.size() != 1 || more.runs[0].first >= 0) return false;
+  if (sum.runs.empty() || more.runs.size() != 1 || more.runs[0].last >= 0) return false;
   const Share::Run& last = sum.runs.back();
   const bool completes = last.first == 0 && micro_batch + 1 == micro_batches;
   return last.last + 1 == micro_batch && last.factor == more.runs[0].factor && !completes;
@@ -537,6 +538,20 @@ bool extends(const Tensor& sum, const Tensor& more, std::int64_t micro_batch,
   return std::ranges::equal(sum.items, more.items, [&](const Item& a, const Item& b) {
     return extends(a, b, micro_batch, micro_batches);
   });
+}
+
+void name_micro_batch(Tensor& tensor, std::int64_t micro_batch) {
+  for (Item& item : tensor.items) {
+    for (Share& share : item.shares) {
+      std::vector<Share::Run> own;
+      for (Share::Run& run : share.runs) {
+        if (run.first < 0) own.push_back({micro_batch, micro_batch, run.factor});
+      }
+      if (own.empty()) continue;
+      std::erase_if(share.runs, [](const Share::Run& run) { return run.first < 0; });
+      share.runs = sum_of(share.runs, own);
+    }
+  }
 }
 
 void extend(Tensor& sum, std::int64_t by) {

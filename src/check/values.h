@@ -201,7 +201,11 @@ Tensor completed(const Tensor& tensor);
 bool extends(const Tensor& sum, const Tensor& more, std::int64_t micro_batch,
              std::int64_t micro_batches);
 
-/// Makes the last runs of all shares so much longer.
+/// Gives what is of the value's own micro-batch the number of that one, added to what is of it
+/// already.
+void name_micro_batch(Tensor& tensor, std::int64_t micro_batch);
+
+/// Makes the last runs of all shares so much longer. Each has some.
 void extend(Tensor& sum, std::int64_t by);
 
 /// a += b where both have the same dims and cuts: items of a node are one; shares that differ in

@@ -43,6 +43,16 @@ INSTANTIATE_TEST_SUITE_P(ByHand, RightProgram,
                          ::testing::Values("shared_middle", "momentum_in_parts", "linear",
                                            "sent_once"));
 
+// What is added to a sum beside its next micro-batch is there as often as there are micro-batches.
+TEST(RightProgramTest, TakesOffWhatItAddedInEachMicroBatch) {
+  std::string text = text_of("sum_in_a_sum");
+  const std::size_t factor = text.find("-2 *");
+  ASSERT_NE(factor, std::string::npos);
+  const Program program = program_from(text.replace(factor, 2, "-23"), "sum_in_a_sum");
+  EXPECT_TRUE(check(program).equivalent);
+  EXPECT_TRUE(verify(program).equal);
+}
+
 struct Wrong {
   std::string name;
   Condition condition;
@@ -71,6 +81,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Wrong{"unsummed_input_gradient", Condition::gradient_integrity, "update P ="},
                       Wrong{"own_count", Condition::gradient_integrity, "s[j] = seed("},
                       Wrong{"unfinished_sum", Condition::order, "update own, m =", false},
+                      Wrong{"sum_in_a_sum", Condition::gradient_integrity, "update w ="},
+                      Wrong{"first_in_each", Condition::gradient_integrity, "update w ="},
                       Wrong{"nested_sums", Condition::gradient_integrity, "dP = through("},
                       Wrong{"half_cleared", Condition::gradient_integrity, "zero d:0"},
                       Wrong{"dead_misfit", Condition::order, "all_gather z ="},
