@@ -84,6 +84,21 @@ struct MeshList {
   }
 };
 
+/// The rates of virtual stages on the devices of pipeline stages that have these rates. A virtual
+/// stage that stands on several waits for the slowest.
+std::vector<double> paces_from(const Schedule& schedule, const std::vector<double>& rates) {
+  const auto pipeline = static_cast<std::int64_t>(rates.size());
+  const auto stages = static_cast<std::size_t>(virtual_stages(schedule, pipeline));
+  std::vector<double> out(stages, std::numeric_limits<double>::infinity());
+  for (std::int64_t d = 0; d < pipeline; ++d) {
+    for (int c = 0; c < schedule.chunks; ++c) {
+      double& pace = out[static_cast<std::size_t>(hosted_stage(schedule, pipeline, d, c))];
+      pace = std::min(pace, rates[static_cast<std::size_t>(d)]);
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<std::int64_t> divisors_of(std::int64_t n) {
@@ -181,8 +196,10 @@ std::vector<std::size_t> PlanSpace::groups_of(std::int32_t pipeline) const {
   placement.axes[0].degree = pipeline;
   placement.axes[1].how.cut = Cut::batch;
   placement.axes[1].degree = devices_ / pipeline;
-  std::vector<std::size_t> out;
-  for (int d = 0; d < pipeline; ++d) out.push_back(group_of_stage(*base_.cluster, placement, d));
+  std::vector<std::size_t> out(static_cast<std::size_t>(pipeline));
+  for (std::size_t d = 0; d < out.size(); ++d) {
+    out[d] = group_of_stage(*base_.cluster, placement, static_cast<int>(d));
+  }
   return out;
 }
 
@@ -198,18 +215,12 @@ std::vector<std::vector<double>> PlanSpace::paces_of(std::int32_t pipeline,
   std::vector<std::vector<double>> out = {std::vector<double>(stages, 1)};
   if (!is_mixed()) return out;
   const std::vector<std::size_t> groups = groups_of(pipeline);
-  const auto add = [&](auto rate) {
-    // A stage that stands on devices of several kinds waits for the slowest.
-    std::vector<double> paces(stages, std::numeric_limits<double>::infinity());
-    for (std::int64_t d = 0; d < pipeline; ++d) {
-      const double own =
-          rate(base_.cluster->groups[groups[static_cast<std::size_t>(d)]].device.rates);
-      for (int c = 0; c < schedule.chunks; ++c) {
-        double& pace = paces[static_cast<std::size_t>(hosted_stage(schedule, pipeline, d, c))];
-        pace = std::min(pace, own);
-      }
-    }
-    out.push_back(std::move(paces));
+  const auto add = [&](auto rate_of) {
+    std::vector<double> rates(groups.size());
+    std::ranges::transform(groups, rates.begin(), [&](std::size_t group) {
+      return rate_of(base_.cluster->groups[group].device.rates);
+    });
+    out.push_back(paces_from(schedule, rates));
   };
   add([](const DeviceRates& r) { return in_flops_per_second(matmul_rate(r, MatmulFormat::bf16)); });
   add([](const DeviceRates& r) { return in_bytes_per_second(r.memory); });

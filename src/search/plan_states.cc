@@ -384,12 +384,11 @@ PlanTree::Result PlanTree::open_states(const Node& node, double cutoff) const {
     double least = static_cast<double>(bytes) > limit_
                        ? kNoBound
                        : bound(steps.least(work, recompute, messages));
-    if (least <= cutoff && goal_ == PlanGoal::time) {
-      least = std::max(least, bound(flow_of(node, choice) + end));
-    }
-    if (least <= cutoff && goal_ == PlanGoal::time) {
-      least = std::max(least, bound(costs_->flow_with(messages, *node.work, *pipeline, choice, m)));
-    }
+    const auto raise = [&](auto seconds) {
+      if (least <= cutoff && goal_ == PlanGoal::time) least = std::max(least, bound(seconds()));
+    };
+    raise([&] { return flow_of(node, choice) + end; });
+    raise([&] { return costs_->flow_with(messages, *node.work, *pipeline, choice, m); });
     if (least > cutoff) {
       ++out.bounded;
     } else {
