@@ -80,6 +80,17 @@ std::vector<Share::Run> sum_of(const std::vector<Share::Run>& a, const std::vect
   return out;
 }
 
+/// Gives the value's own micro-batch its number.
+void name_micro_batch(std::vector<Share::Run>& runs, std::int64_t micro_batch) {
+  std::vector<Share::Run> own;
+  for (const Share::Run& run : runs) {
+    if (run.first < 0) own.push_back({micro_batch, micro_batch, run.factor});
+  }
+  if (own.empty()) return;
+  std::erase_if(runs, [](const Share::Run& run) { return run.first < 0; });
+  runs = sum_of(runs, own);
+}
+
 void add_share(std::vector<Share>& shares, const Share& share) {
   for (std::size_t i = 0; i < shares.size(); ++i) {
     Share& s = shares[i];
@@ -542,15 +553,7 @@ bool extends(const Tensor& sum, const Tensor& more, std::int64_t micro_batch,
 
 void name_micro_batch(Tensor& tensor, std::int64_t micro_batch) {
   for (Item& item : tensor.items) {
-    for (Share& share : item.shares) {
-      std::vector<Share::Run> own;
-      for (Share::Run& run : share.runs) {
-        if (run.first < 0) own.push_back({micro_batch, micro_batch, run.factor});
-      }
-      if (own.empty()) continue;
-      std::erase_if(share.runs, [](const Share::Run& run) { return run.first < 0; });
-      share.runs = sum_of(share.runs, own);
-    }
+    for (Share& share : item.shares) name_micro_batch(share.runs, micro_batch);
   }
 }
 
