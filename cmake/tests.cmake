@@ -3,11 +3,9 @@
 # placet_add_tests(): adds every folder under tests/ that has a CMakeLists.txt.
 function(placet_add_tests)
   include(GoogleTest)
-  foreach(headers placet_unit_test_headers placet_test_headers)
-    add_library(${headers} OBJECT "${PROJECT_SOURCE_DIR}/tests/headers.cc")
-    placet_test_settings(${headers} ${headers})
-    target_link_libraries(${headers} PRIVATE GTest::gtest)
-  endforeach()
+  add_library(placet_test_headers OBJECT "${PROJECT_SOURCE_DIR}/tests/headers.cc")
+  placet_test_settings(placet_test_headers)
+  target_link_libraries(placet_test_headers PRIVATE GTest::gtest)
   file(GLOB lists CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/*/CMakeLists.txt")
   foreach(list IN LISTS lists)
     cmake_path(GET list PARENT_PATH dir)
@@ -16,18 +14,17 @@ function(placet_add_tests)
   endforeach()
 endfunction()
 
-# placet_test_settings(TARGET HEADERS): what every executable of tests is compiled with; HEADERS holds
-# its compiled headers. Unit tests take a third longer to compile with optimisation, and under
-# sanitizers three times as long; what they call is optimised.
-function(placet_test_settings target headers)
+# placet_test_settings(TARGET): what every executable of tests is compiled with.
+function(placet_test_settings target)
   placet_settings(${target})
   target_include_directories(${target} PRIVATE
       "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(${target} PRIVATE "PLACET_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\"")
-  if(PLACET_SANITIZE OR headers STREQUAL "placet_unit_test_headers")
+  if(PLACET_SANITIZE)
+    # Macros of tests take three times as long to compile otherwise; what they call is optimised.
     target_compile_options(${target} PRIVATE -O0)
   endif()
-  placet_precompile(${target} ${headers} <gtest/gtest.h>)
+  placet_precompile(${target} placet_test_headers <gtest/gtest.h>)
 endfunction()
 
 # placet_test(derive
@@ -77,11 +74,7 @@ function(placet_test folder)
     endif()
     add_dependencies(unit_tests ${target})
   endif()
-  if(arg_LABEL STREQUAL "unit")
-    placet_test_settings(${target} placet_unit_test_headers)
-  else()
-    placet_test_settings(${target} placet_test_headers)
-  endif()
+  placet_test_settings(${target})
   if(TARGET placet_${folder})
     placet_link(${target} PRIVATE ${folder})
   endif()
