@@ -19,12 +19,6 @@ bool stays_here(const Schedule& schedule, const Stage& stage, std::int64_t neigh
          std::ranges::find(stage.virtual_stages, neighbour) != stage.virtual_stages.end();
 }
 
-/// Whether what stands before unit `u` of the model has a use for the gradient of what enters it.
-bool asks_for_gradient(const Layout& layout, int u) {
-  const std::vector<Unit>& units = layout.job->model.units;
-  return at(u) >= units.size() || layout.prepared->kinds[at(units[at(u)].kind)].gradients.stream;
-}
-
 class BetweenStages {
  public:
   BetweenStages(const Layout& layout, const Stage& stage, std::vector<CommunicationTerm>& terms)
@@ -130,13 +124,6 @@ class BetweenStages {
   SharedTensors shared_;
 };
 
-/// Whether the unit at a place among units of a chunk, or behind the last, asks for a gradient
-/// of the stream. A chunk without units passes it on.
-bool comes_back(const Layout& layout, const std::vector<int>& units, std::size_t place) {
-  if (units.empty()) return true;
-  return asks_for_gradient(layout, place < units.size() ? units[place] : units.back() + 1);
-}
-
 }  // namespace
 
 Crossings crossings_of(const Layout& layout, const Stage& stage) {
@@ -147,13 +134,12 @@ Crossings crossings_of(const Layout& layout, const Stage& stage) {
   Crossings sent;
   for (std::size_t c = 0; c < stage.virtual_stages.size(); ++c) {
     const std::int64_t own = stage.virtual_stages[c];
-    const std::vector<int>& units = stage.chunks[c];
     const bool goes_on = own + 1 < virtuals && !stays_here(schedule, stage, own + 1);
     const bool comes_in = own > 0 && !stays_here(schedule, stage, own - 1);
     if (goes_on) sent.out += m;
-    if (goes_on && comes_back(layout, units, units.size())) sent.returned += m;
+    if (goes_on && stage.backward.hands_back(own + 1)) sent.returned += m;
     if (comes_in) sent.in += m;
-    if (comes_in && comes_back(layout, units, 0)) sent.back += m;
+    if (comes_in && stage.backward.hands_back(own)) sent.back += m;
   }
   return sent;
 }

@@ -16,15 +16,18 @@ class PipelineRun {
  public:
   explicit PipelineRun(const PipelineWork& work)
       : work_(work),
-        degree_(static_cast<std::int64_t>(work.devices.size())),
+        form_{.schedule = work.schedule,
+              .degree = static_cast<std::int64_t>(work.devices.size()),
+              .micro_batches = work.micro_batches,
+              .backward = work.backward},
         message_(in_seconds(work.message)) {
-    const auto cells = at(pipeline_cells(work.schedule, degree_, work.micro_batches));
+    const auto cells = at(pipeline_cells(form_));
     forward_.assign(cells, kNotYet);
     backward_.assign(cells, kNotYet);
-    devices_.resize(at(degree_));
-    for (std::int64_t d = 0; d < degree_; ++d) {
+    devices_.resize(work.devices.size());
+    for (std::int64_t d = 0; d < form_.degree; ++d) {
       Device& device = devices_[at(d)];
-      device.order = order_of_work(work.schedule, degree_, d, work.micro_batches);
+      device.order = work_of(form_, d);
       device.seats.reserve(work.devices[at(d)].size());
       for (std::size_t c = 0; c < work.devices[at(d)].size(); ++c) {
         device.seats.push_back(make_seat(d, static_cast<std::int64_t>(c)));
@@ -53,8 +56,6 @@ class PipelineRun {
   /// A chunk on its device: where its virtual stage's times stand, and how long its work takes.
   struct Seat : PipelineSeat {
     std::array<double, 4> length{};  // by Work::Kind
-    bool hands_back = true;
-    bool waits = true;  // its backward, for a gradient or for its own forward
   };
 
   struct Device {
@@ -68,11 +69,9 @@ class PipelineRun {
 
   Seat make_seat(std::int64_t device, std::int64_t chunk) const {
     const ChunkTime& t = work_.devices[at(device)][at(chunk)];
-    return {seat_of(work_.schedule, degree_, work_.micro_batches, device, chunk),
+    return {seat_of(form_, device, chunk),
             {in_seconds(t.forward), in_seconds(t.backward),
-             in_seconds(t.backward - t.backward_weight), in_seconds(t.backward_weight)},
-            t.hands_back,
-            t.hands_back || t.backward > Seconds()};
+             in_seconds(t.backward - t.backward_weight), in_seconds(t.backward_weight)}};
   }
 
   bool advance(Device& device) {
@@ -99,11 +98,11 @@ class PipelineRun {
   /// When the input of the work is on its device; negative: not known yet.
   double ready_at(const Seat& seat, std::int64_t cell, Work::Kind kind) const {
     if (kind == Work::Kind::backward_weight) return 0;
-    if (kind != Work::Kind::forward && !seat.waits) return 0;
     if (kind == Work::Kind::forward) {
-      return seat.first ? 0 : arrived(forward_[at(cell - work_.micro_batches)]);
+      return seat.receives(kind) ? arrived(forward_[at(cell - work_.micro_batches)]) : 0;
     }
-    return seat.last ? forward_[at(cell)] : arrived(backward_[at(cell + work_.micro_batches)]);
+    return seat.receives(kind) ? arrived(backward_[at(cell + work_.micro_batches)])
+                               : forward_[at(cell)];
   }
 
   double arrived(double sent) const { return sent < 0 ? sent : sent + message_; }
@@ -112,19 +111,22 @@ class PipelineRun {
     if (kind == Work::Kind::backward_weight) return;
     const bool forward = kind == Work::Kind::forward;
     (forward ? forward_ : backward_)[at(cell)] = device.clock;
-    const bool sends = forward ? !seat.last : !seat.first && seat.hands_back;
-    if (!sends || !work_.sender_waits) return;
+    if (!seat.sends(kind) || !work_.sender_waits) return;
     device.clock += message_;
     device.busy += message_;
     device.sending += message_;
   }
 
   const PipelineWork& work_;
-  std::int64_t degree_;
+  PipelineForm form_;
   double message_;
   std::vector<Device> devices_;
   std::vector<double> forward_, backward_;  // when done, by direction, stage, micro-batch
 };
+
+Seconds backward_of(const PipelineWork& work, const ChunkTime& chunk, std::int64_t stage) {
+  return work.backward.runs_in(stage) ? chunk.backward : Seconds();
+}
 
 /// Forward and backward of every virtual stage; of two directions, whose stages are the same, the
 /// shorter one.
@@ -137,9 +139,10 @@ std::vector<ChunkTime> stage_times(const PipelineWork& work) {
       const std::size_t s =
           at(hosted_stage(work.schedule, degree, d, static_cast<std::int64_t>(c)));
       const ChunkTime& own = work.devices[at(d)][c];
+      const Seconds backward = backward_of(work, own, static_cast<std::int64_t>(s));
       ChunkTime& least = stages[s];
       least.forward = known[s] ? std::min(least.forward, own.forward) : own.forward;
-      least.backward = known[s] ? std::min(least.backward, own.backward) : own.backward;
+      least.backward = known[s] ? std::min(least.backward, backward) : backward;
       known[s] = true;
     }
   }
@@ -148,20 +151,54 @@ std::vector<ChunkTime> stage_times(const PipelineWork& work) {
 
 }  // namespace
 
-PipelineSeat seat_of(const Schedule& schedule, std::int64_t degree, std::int64_t micro_batches,
-                     std::int64_t device, std::int64_t chunk) {
-  const std::int64_t stages = virtual_stages(schedule, degree);
-  const std::int64_t stage = hosted_stage(schedule, degree, device, chunk);
-  const std::int64_t direction = schedule.hosting == Hosting::bidirectional ? chunk : 0;
-  return {.first_cell = (direction * stages + stage) * micro_batches,
-          .first = stage == 0,
-          .last = stage + 1 == stages};
+bool PipelineSeat::receives(Work::Kind kind) const {
+  switch (kind) {
+    case Work::Kind::forward:
+      return !first;
+    case Work::Kind::backward:
+    case Work::Kind::backward_input:
+      return !last;
+    case Work::Kind::backward_weight:
+      return false;
+  }
+  fail_internally("every kind of work has its inputs");
 }
 
-std::int64_t pipeline_cells(const Schedule& schedule, std::int64_t degree,
-                            std::int64_t micro_batches) {
-  const std::int64_t directions = schedule.hosting == Hosting::bidirectional ? 2 : 1;
-  return directions * virtual_stages(schedule, degree) * micro_batches;
+bool PipelineSeat::sends(Work::Kind kind) const {
+  switch (kind) {
+    case Work::Kind::forward:
+      return !last;
+    case Work::Kind::backward:
+    case Work::Kind::backward_input:
+      return hands_back;
+    case Work::Kind::backward_weight:
+      return false;
+  }
+  fail_internally("every kind of work has its outputs");
+}
+
+PipelineSeat seat_of(const PipelineForm& form, std::int64_t device, std::int64_t chunk) {
+  const std::int64_t stages = virtual_stages(form.schedule, form.degree);
+  const std::int64_t stage = hosted_stage(form.schedule, form.degree, device, chunk);
+  const std::int64_t direction = form.schedule.hosting == Hosting::bidirectional ? chunk : 0;
+  return {.first_cell = (direction * stages + stage) * form.micro_batches,
+          .first = stage == 0,
+          .last = stage + 1 == stages,
+          .hands_back = form.backward.hands_back(stage)};
+}
+
+std::int64_t pipeline_cells(const PipelineForm& form) {
+  const std::int64_t directions = form.schedule.hosting == Hosting::bidirectional ? 2 : 1;
+  return directions * virtual_stages(form.schedule, form.degree) * form.micro_batches;
+}
+
+std::vector<Work> work_of(const PipelineForm& form, std::int64_t device) {
+  std::vector<Work> out = order_of_work(form.schedule, form.degree, device, form.micro_batches);
+  std::erase_if(out, [&](const Work& work) {
+    return work.kind != Work::Kind::forward &&
+           !form.backward.runs_in(hosted_stage(form.schedule, form.degree, device, work.chunk));
+  });
+  return out;
 }
 
 Seconds least_pipeline_time(const PipelineWork& work) {
@@ -175,8 +212,10 @@ Seconds least_pipeline_time(const PipelineWork& work) {
     Seconds own;
     for (std::size_t c = 0; c < work.devices[at(d)].size(); ++c) {
       const ChunkTime& chunk = work.devices[at(d)][c];
-      own += (chunk.forward + chunk.backward) * (both_ways ? m / 2 : m);
-      first = std::min(first, hosted_stage(work.schedule, degree, d, static_cast<std::int64_t>(c)));
+      const std::int64_t stage =
+          hosted_stage(work.schedule, degree, d, static_cast<std::int64_t>(c));
+      own += (chunk.forward + backward_of(work, chunk, stage)) * (both_ways ? m / 2 : m);
+      first = std::min(first, stage);
     }
     for (std::int64_t s = 0; s < first; ++s) {
       own += stages[at(s)].forward;

@@ -16,8 +16,18 @@ struct ChunkTime {
   Seconds forward;
   Seconds backward;         // both parts
   Seconds backward_weight;  // of these: for the weights, which split schedules put off
-  bool hands_back = true;   // the stage before waits for the gradient of what it gave
   friend bool operator==(const ChunkTime&, const ChunkTime&) = default;
+};
+
+/// Which work there is in a step of a pipeline, and what waits for what, whatever it takes: what the
+/// time of a step, its events and the bounds of searches all go by.
+struct PipelineForm {
+  Schedule schedule;
+  std::int64_t degree = 1;
+  std::int64_t micro_batches = 1;
+  BackwardReach backward;
+
+  friend bool operator==(const PipelineForm&, const PipelineForm&) = default;
 };
 
 /// Where a chunk of a device stands in the pipeline: micro-batches of its virtual stage have cells
@@ -27,17 +37,26 @@ struct PipelineSeat {
   std::int64_t first_cell = 0;
   bool first = false;  // the first virtual stage
   bool last = false;
+  bool hands_back = true;  // the stage before waits for the gradient of what it gave
+
+  /// Whether the work begins with a message of another stage, and ends with one to another. What
+  /// begins without one begins with its own forward, if it is the last stage's backward, or at once.
+  bool receives(Work::Kind kind) const;
+  bool sends(Work::Kind kind) const;
 };
-PipelineSeat seat_of(const Schedule& schedule, std::int64_t degree, std::int64_t micro_batches,
-                     std::int64_t device, std::int64_t chunk);
+PipelineSeat seat_of(const PipelineForm& form, std::int64_t device, std::int64_t chunk);
 
 /// All cells.
-std::int64_t pipeline_cells(const Schedule& schedule, std::int64_t degree,
-                            std::int64_t micro_batches);
+std::int64_t pipeline_cells(const PipelineForm& form);
+
+/// What a device works through: what its schedule says, but for the backward of stages that it does
+/// not reach.
+std::vector<Work> work_of(const PipelineForm& form, std::int64_t device);
 
 struct PipelineWork {
   Schedule schedule;
   std::int64_t micro_batches = 1;
+  BackwardReach backward;
   std::vector<std::vector<ChunkTime>> devices;  // by device, chunk
   Seconds message;                              // from one stage to the next, and back
   bool sender_waits = true;                     // the sender is busy as long as its message travels

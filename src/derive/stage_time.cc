@@ -20,17 +20,22 @@ std::vector<ChunkPasses> passes_of(const Job& job, const Stage& stage, const Sta
   std::vector<ChunkPasses> out;
   out.reserve(stage.chunks.size());
   const double share = 1.0 / static_cast<double>(stage.chunks.size());
+  const auto backwards = static_cast<double>(std::ranges::count(units.runs_backward, true));
   for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
     ChunkPasses& chunk = out.emplace_back(
         run_chunk(units, c, job.profile.timing.host_per_pass, times, [](const PassPart&) {}));
-    const auto beside = [&](const AxisTimes& all, const PassTime& pass) {
-      return left_beside(job, scaled(all, share), Overlap::gathers, pass.device + pass.launch,
+    const auto beside = [&](const AxisTimes& own, const PassTime& pass) {
+      return left_beside(job, own, Overlap::gathers, pass.device + pass.launch,
                          stage.chunks[c].size());
     };
-    chunk.forward.exposed = beside(messages.forward, chunk.forward);
-    chunk.backward.exposed = job.profile.timing.gathers_after_reductions
-                                 ? scaled(messages.backward, share)
-                                 : beside(messages.backward, chunk.backward);
+    chunk.forward.exposed = beside(scaled(messages.forward, share), chunk.forward);
+    if (!units.runs_backward[c]) {
+      chunk.backward = {};
+      continue;
+    }
+    const AxisTimes own = scaled(messages.backward, 1.0 / backwards);
+    chunk.backward.exposed =
+        job.profile.timing.gathers_after_reductions ? own : beside(own, chunk.backward);
   }
   return out;
 }

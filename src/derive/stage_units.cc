@@ -79,10 +79,11 @@ StageUnits units_of(const Layout& layout, const Stage& stage) {
   out.runs.reserve(2 + stage.chunks.size());
   out.chunk_ends.reserve(stage.chunks.size());
   RunList list(layout);
-  for (const std::vector<int>& chunk : stage.chunks) {
+  for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
     const std::size_t begin = out.runs.size();
-    for (const int u : chunk) list.add(u, begin, out.runs);
+    for (const int u : stage.chunks[c]) list.add(u, begin, out.runs);
     out.chunk_ends.push_back(out.runs.size());
+    out.runs_backward.push_back(stage.runs_backward(c));
   }
   return out;
 }
@@ -96,7 +97,7 @@ std::vector<StageUnits> units_by_stage(const Layout& layout, const std::vector<S
 
 bool are_alike(const StageUnits& a, const StageUnits& b) {
   return a.hosts_first == b.hosts_first && a.hosts_last == b.hosts_last && a.group == b.group &&
-         a.chunk_ends == b.chunk_ends &&
+         a.chunk_ends == b.chunk_ends && a.runs_backward == b.runs_backward &&
          std::ranges::equal(a.runs, b.runs, [](const UnitRun& x, const UnitRun& y) {
            return x.count == y.count && is_same_unit(x, y);
          });

@@ -24,6 +24,7 @@ struct UnitRun {
 struct StageUnits {
   std::vector<UnitRun> runs;            // chunk by chunk
   std::vector<std::size_t> chunk_ends;  // by chunk: one past its last run
+  std::vector<bool> runs_backward;      // by chunk
   bool hosts_first = false;
   bool hosts_last = false;
   std::size_t group = 0;  // position in Cluster::groups: the devices that set its pace

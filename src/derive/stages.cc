@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/gradients.h"
 #include "units/at.h"
 #include "units/checked.h"
 #include "units/error.h"
@@ -167,6 +168,14 @@ std::vector<std::vector<int>> content_of(const Job& job, std::int64_t virtuals) 
   return content;
 }
 
+BackwardReach backward_reach(const Model& model, const std::vector<std::vector<int>>& content) {
+  const auto trains_something = [&](const std::vector<int>& units) {
+    return std::ranges::any_of(
+        units, [&](int u) { return trains(model.kinds[at(model.units[at(u)].kind)]); });
+  };
+  return {.end = std::ranges::find_if(content, trains_something) - content.begin()};
+}
+
 }  // namespace
 
 bool is_last_block(const Model& model, int unit) {
@@ -197,11 +206,13 @@ std::vector<Stage> stages_of(const Job& job) {
   const std::int64_t degree = pipeline_degree(job.placement);
   const Schedule schedule = degree == 1 ? Schedule{} : job.schedule;
   std::vector<std::vector<int>> content = content_of(job, virtual_stages(schedule, degree));
+  const BackwardReach backward = backward_reach(job.model, content);
   const bool hosted_twice = schedule.hosting == Hosting::bidirectional;
   std::vector<Stage> stages(at(degree));
   for (std::int64_t d = 0; d < degree; ++d) {
     Stage& out = stages[at(d)];
     out.device = static_cast<int>(d);
+    out.backward = backward;
     out.chunks.reserve(at(schedule.chunks));
     out.virtual_stages.reserve(at(schedule.chunks));
     for (std::int64_t c = 0; c < schedule.chunks; ++c) {

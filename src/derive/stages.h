@@ -15,8 +15,11 @@ struct Stage {
   int device = 0;
   std::vector<std::vector<int>> chunks;
   std::vector<std::int64_t> virtual_stages;  // by chunk
+  BackwardReach backward;                    // of all stages of the pipeline
   bool hosts_first = false;                  // the first virtual stage (embedding)
   bool hosts_last = false;                   // the last one (head, loss)
+
+  bool runs_backward(std::size_t chunk) const { return backward.runs_in(virtual_stages[chunk]); }
 
   friend bool operator==(const Stage&, const Stage&) = default;
 };

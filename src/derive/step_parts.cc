@@ -53,8 +53,10 @@ class PartsWriter {
   void write_facts() {
     const EngineTiming& timing = job_.profile.timing;
     out_.job = &job_;
-    out_.micro_batches = layout_.micro_batches;
-    if (laid_out_.stages.size() > 1) out_.schedule = job_.schedule;
+    out_.form = {.degree = static_cast<std::int64_t>(laid_out_.stages.size()),
+                 .micro_batches = layout_.micro_batches,
+                 .backward = laid_out_.stages.front().backward};
+    if (laid_out_.stages.size() > 1) out_.form.schedule = job_.schedule;
     out_.sender_waits = timing.sender_waits(job_.schedule.chunks);
     out_.gathers_beside = timing.runs_beside(Overlap::gathers);
     out_.gathers_beside_backward = out_.gathers_beside && !timing.gathers_after_reductions;
@@ -83,7 +85,7 @@ class PartsWriter {
   }
 
   ChunkParts chunk_parts(const StageUnits& units, std::size_t chunk) {
-    ChunkParts out;
+    ChunkParts out{.runs_backward = units.runs_backward[chunk]};
     run_chunk(units, chunk, {}, times_, [&](const PassPart& part) {
       (part.part == WorkPart::forward ? out.forward : out.backward).push_back(unit_part(part));
       remember_uses(part.time->exposed);

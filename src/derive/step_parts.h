@@ -51,12 +51,14 @@ struct ChunkParts {
   std::vector<UnitPart> forward;
   std::vector<UnitPart> backward;  // recomputation of a unit before its backward
   std::int64_t units = 0;          // that the chunk hosts
+  bool runs_backward = true;       // something here or before it is trained
 };
 
 /// Stages that are alike share it.
 struct StageParts {
   std::vector<ChunkParts> chunks;
-  // Of all chunks together, over one micro-batch: a chunk has an equal part of each.
+  // Of all chunks together, over one micro-batch: a chunk has an equal part of each, of those of
+  // backward if it runs backward.
   std::vector<MessagePart> forward_gathers;
   std::vector<MessagePart> backward_gathers;
   std::vector<MessagePart> backward_reductions;
@@ -75,8 +77,7 @@ struct LinkPart {
 
 struct StepParts {
   const Job* job = nullptr;
-  Schedule schedule;
-  std::int64_t micro_batches = 1;
+  PipelineForm form;
   Seconds message;  // of one micro-batch's stream to the next stage
   Bytes message_bytes;
   std::vector<LinkUse> message_use;

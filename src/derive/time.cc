@@ -53,15 +53,10 @@ class StepTimer {
 
   // --- stages
 
-  /// Whether something before the chunk is trained.
-  bool hands_back(const Stage& stage, std::size_t chunk) const {
-    if (chunk >= stage.chunks.size() || stage.chunks[chunk].empty()) return true;
-    const Unit& first = job_.model.units[at(stage.chunks[chunk].front())];
-    return layout_.prepared->kinds[at(first.kind)].gradients.stream;
-  }
-
   void run_pipeline() {
-    PipelineWork work{.schedule = job_.schedule, .micro_batches = layout_.micro_batches};
+    PipelineWork work{.schedule = job_.schedule,
+                      .micro_batches = layout_.micro_batches,
+                      .backward = stages_.front().backward};
     if (stages_.size() == 1) work.schedule = {};
     work.sender_waits = timing_.sender_waits(job_.schedule.chunks);
     work.devices.reserve(stages_.size());
@@ -75,8 +70,7 @@ class StepTimer {
         const ChunkPasses& pass = own.passes[c];
         chunks.push_back({.forward = pass.forward.whole(),
                           .backward = pass.backward.whole(),
-                          .backward_weight = pass.weights,
-                          .hands_back = hands_back(stages_[s], c)});
+                          .backward_weight = pass.weights});
       }
       out_.stages.push_back({.stage = stages_[s].device, .chunks = chunks});
     }

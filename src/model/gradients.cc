@@ -6,11 +6,12 @@
 #include "units/at.h"
 
 namespace placet {
+
+bool trains(const UnitKind& kind) {
+  return std::ranges::any_of(kind.parameters, [](const Parameter& p) { return p.trainable; });
+}
+
 namespace {
-
-bool is_trained(const Parameter& parameter) { return parameter.trainable; }
-
-bool trains(const UnitKind& kind) { return std::ranges::any_of(kind.parameters, is_trained); }
 
 bool is_number(const Value& value) {
   return value.type != ValueType::int64 && value.type != ValueType::mask;

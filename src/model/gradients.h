@@ -8,7 +8,8 @@
 
 namespace placet {
 
-/// Whether some parameter of the operator is trained.
+/// Whether some parameter of the unit, or of the operator, is trained.
+bool trains(const UnitKind& kind);
 bool trains(const UnitKind& kind, const Operator& op);
 
 /// Whether the operator has parameters and none of them is trained.

@@ -58,6 +58,20 @@ struct StageHost {
 StageHost host_of(const Schedule& schedule, std::int64_t degree, std::int64_t stage,
                   std::int64_t chunk);
 
+/// How far backward goes in a pipeline: to virtual stage `end`, before which nothing is trained
+/// (docs/theory.md §3.2). Case: of stages 0 to 3 the third and the fourth train something, end = 2:
+/// backward runs in both, and the fourth alone hands a gradient back.
+struct BackwardReach {
+  std::int64_t end = 0;
+
+  /// Whether backward has work in a stage, if only to pass on what comes.
+  bool runs_in(std::int64_t stage) const { return stage >= end; }
+  /// Whether the stage before it waits for the gradient of what it gave.
+  bool hands_back(std::int64_t stage) const { return stage > end; }
+
+  friend bool operator==(const BackwardReach&, const BackwardReach&) = default;
+};
+
 /// One piece of work of a device.
 struct Work {
   enum class Kind : std::uint8_t { forward, backward, backward_input, backward_weight };

@@ -102,11 +102,16 @@ PathPiece DeviceBounds::piece_of(std::size_t d, const WorkCosts& base, double ag
     device += again * exchange.device;
     host += again * exchange.host;
   }
-  const auto passes = 2 * static_cast<double>(pipeline_.devices[d].size());
+  const std::vector<DeviceChunk>& chunks = pipeline_.devices[d];
+  const auto passes =
+      static_cast<double>(chunks.size()) + static_cast<double>(chunks_with_backward(chunks));
   const Pass first = pass_over(devices_[d].first, base);
-  return {.own = rounds_ * (std::max(device, host) + passes * facts_.host_per_pass),
-          .forward = std::max(first.forward, first.forward_host) + facts_.host_per_pass,
-          .backward = std::max(first.backward, first.backward_host) + facts_.host_per_pass};
+  PathPiece out{.own = rounds_ * (std::max(device, host) + passes * facts_.host_per_pass),
+                .forward = std::max(first.forward, first.forward_host) + facts_.host_per_pass};
+  if (chunks.front().runs_backward) {
+    out.backward = std::max(first.backward, first.backward_host) + facts_.host_per_pass;
+  }
+  return out;
 }
 
 DeviceBounds::Least DeviceBounds::least(const WorkPair& work, RecomputedPart part,

@@ -40,7 +40,19 @@ double left_beside(double all, bool beside, double room, double pieces, double s
   return open + (all - open) * share;
 }
 
+/// Chunks have equal parts of a device's messages in their passes.
+StepCosts::Device of_each_chunk(StepCosts::Device device, const std::vector<DeviceChunk>& chunks) {
+  const std::int64_t back = chunks_with_backward(chunks);
+  device.forward /= static_cast<double>(chunks.size());
+  if (back > 0) device.backward /= static_cast<double>(back);
+  return device;
+}
+
 }  // namespace
+
+std::int64_t chunks_with_backward(const std::vector<DeviceChunk>& chunks) {
+  return std::ranges::count(chunks, true, &DeviceChunk::runs_backward);
+}
 
 BoundFacts bound_facts(const Job& job) {
   const EngineTiming& timing = job.profile.timing;
@@ -82,29 +94,29 @@ StepBound::StepBound(const BoundFacts& facts, const PipelineShape& pipeline,
   backward_.resize(forward_.size());
 }
 
-StepBound::ChunkPass StepBound::pass_over(const DeviceChunk& chunk, const StepCosts::Device& own,
-                                          double share) const {
+StepBound::ChunkPass StepBound::pass_over(const DeviceChunk& chunk,
+                                          const StepCosts::Device& own) const {
   const PassSums& pass = passes_[at(chunk.part)];
   const double units = std::max(1, chunk.count);
   const auto whole = [&](double device_time, double host_time, double sent) {
     const double busy = std::max(device_time, host_time) + facts_.host_per_pass;
-    return busy +
-           left_beside(sent * share, facts_.gathers_beside, busy, units, facts_.message_share);
+    return busy + left_beside(sent, facts_.gathers_beside, busy, units, facts_.message_share);
   };
-  return {.forward = whole(pass.forward, pass.forward_host, own.forward),
-          .backward = whole(pass.backward, pass.backward_host, own.backward)};
+  ChunkPass out{.forward = whole(pass.forward, pass.forward_host, own.forward)};
+  if (chunk.runs_backward) out.backward = whole(pass.backward, pass.backward_host, own.backward);
+  return out;
 }
 
 void StepBound::add_device(std::size_t device, const Given& given) {
   const StepCosts::Device own = given.of(device);
   const std::vector<DeviceChunk>& chunks = pipeline_.devices[device];
-  const double share = 1.0 / static_cast<double>(chunks.size());
+  const StepCosts::Device each = of_each_chunk(own, chunks);
   const double message = sender_waits() ? given.messages.boundary : 0;
   double all = 0;
   double last_backward = 0;
   for (std::size_t c = 0; c < chunks.size(); ++c) {
     const DeviceChunk& chunk = chunks[c];
-    ChunkPass pass = pass_over(chunk, own, share);
+    ChunkPass pass = pass_over(chunk, each);
     if (chunk.sends_forward) pass.forward += message;
     if (chunk.sends_backward) pass.backward += message;
     all += pass.forward + pass.backward;
@@ -175,9 +187,9 @@ double StepBound::least_by_order(const WorkPair& work, const Recompute& recomput
   std::vector<PieceLengths> lengths;
   for (std::size_t d = 0; d < pipeline_.devices.size(); ++d) {
     const std::vector<DeviceChunk>& chunks = pipeline_.devices[d];
-    const StepCosts::Device own = given.of(d);
+    const StepCosts::Device each = of_each_chunk(given.of(d), chunks);
     for (const DeviceChunk& chunk : chunks) {
-      const ChunkPass pass = pass_over(chunk, own, 1.0 / static_cast<double>(chunks.size()));
+      const ChunkPass pass = pass_over(chunk, each);
       const double weights = passes_[at(chunk.part)].weights;
       lengths.push_back({pass.forward, pass.backward, pass.backward - weights, weights});
     }

@@ -53,6 +53,9 @@ BoundFacts bound_facts(const Job& job);
 /// Micro-batches that a chunk sees: in two directions half of them.
 double rounds_of(const Schedule& schedule, std::int64_t micro_batches);
 
+/// Chunks whose backward is run.
+std::int64_t chunks_with_backward(const std::vector<DeviceChunk>& chunks);
+
 /// What a device adds to the time of a step.
 struct PathPiece {
   double own = 0;       // all its work
@@ -117,7 +120,8 @@ class StepBound {
   bool sender_waits() const {
     return pipeline_.schedule.chunks == 1 ? facts_.plain_sender_waits : facts_.sender_waits;
   }
-  ChunkPass pass_over(const DeviceChunk& chunk, const StepCosts::Device& own, double share) const;
+  /// `own`: as much of the messages of the device as the chunk has.
+  ChunkPass pass_over(const DeviceChunk& chunk, const StepCosts::Device& own) const;
   void add_devices(const Given& given);
   double after_backward(const WorkPair& work, const StepCosts& messages) const;
   void add_device(std::size_t device, const Given& given);

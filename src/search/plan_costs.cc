@@ -258,12 +258,9 @@ double PlanCosts::eased_flow(const CostedWork& work, const Plan& plan,
 
 /// The last one that this thread has asked for: those of one pipeline are asked for together.
 WorkFlow& PlanCosts::flow_of(const PipelineShape& pipeline, std::int64_t micro_batches) {
-  const FlightKey key = flight_key(pipeline, micro_batches);
-  std::optional<std::pair<FlightKey, WorkFlow>>& known = work_flows_.local();
-  if (!known || known->first != key) {
-    const auto degree = static_cast<std::int64_t>(pipeline.devices.size());
-    known.emplace(key, WorkFlow(pipeline.schedule, degree, micro_batches));
-  }
+  const PipelineForm form = form_of(pipeline, micro_batches);
+  std::optional<std::pair<PipelineForm, WorkFlow>>& known = work_flows_.local();
+  if (!known || known->first != form) known.emplace(form, WorkFlow(form));
   return known->second;
 }
 

@@ -142,7 +142,7 @@ class PlanCosts {
   std::vector<std::int32_t> units_;           // of the model by kind
   std::vector<std::int16_t> attention_like_;  // by word: the first one with the same states
   tbb::enumerable_thread_specific<Workbench> benches_;
-  tbb::enumerable_thread_specific<std::optional<std::pair<FlightKey, WorkFlow>>> work_flows_;
+  tbb::enumerable_thread_specific<std::optional<std::pair<PipelineForm, WorkFlow>>> work_flows_;
   Memo<WorkKey, CostedWork> works_;
   Memo<WorkKey, CostedWork> recomputed_;
   Memo<std::pair<StateKey, StateRoom>, FittingStates> states_;

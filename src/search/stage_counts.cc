@@ -42,11 +42,18 @@ std::int32_t part_of(const std::vector<KindRun>& runs, std::vector<std::vector<K
 bool are_alike(const std::vector<DeviceChunk>& a, const std::vector<DeviceChunk>& b) {
   return std::ranges::equal(a, b, [](const DeviceChunk& x, const DeviceChunk& y) {
     return x.runs == y.runs && x.sends_forward == y.sends_forward &&
-           x.sends_backward == y.sends_backward;
+           x.sends_backward == y.sends_backward && x.runs_backward == y.runs_backward;
   });
 }
 
 }  // namespace
+
+PipelineForm form_of(const PipelineShape& pipeline, std::int64_t micro_batches) {
+  return {.schedule = pipeline.schedule,
+          .degree = static_cast<std::int64_t>(pipeline.devices.size()),
+          .micro_batches = micro_batches,
+          .backward = pipeline.backward};
+}
 
 PipelineShape pipeline_shape(const PlanSpace& space, std::int32_t degree, std::int16_t schedule,
                              std::int16_t split, Job& job) {
@@ -59,6 +66,7 @@ PipelineShape pipeline_shape(const PlanSpace& space, std::int32_t degree, std::i
   const std::int64_t last = virtual_stages(out.schedule, degree) - 1;
   const std::vector<std::size_t> groups = space.groups_of(degree);
   for (const Stage& stage : stages_of(job)) {
+    out.backward = stage.backward;
     std::int32_t ordinal = 0;
     std::vector<DeviceChunk>& chunks = out.devices.emplace_back();
     std::vector<std::int32_t>& units = out.units.emplace_back(space.costed_kinds(), 0);
@@ -68,7 +76,8 @@ PipelineShape pipeline_shape(const PlanSpace& space, std::int32_t degree, std::i
       chunk.stage = static_cast<std::int32_t>(stage.virtual_stages[c]);
       chunk.part = part_of(chunk.runs, out.parts);
       chunk.sends_forward = stage.virtual_stages[c] < last;
-      chunk.sends_backward = stage.virtual_stages[c] > 0;
+      chunk.sends_backward = stage.backward.hands_back(stage.virtual_stages[c]);
+      chunk.runs_backward = stage.runs_backward(c);
       for (const KindRun& run : chunk.runs) units[at(run.kind)] += run.count;
     }
     most = std::max(most, std::int64_t{ordinal});

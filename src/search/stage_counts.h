@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "derive/pipeline_time.h"
 #include "search/plan_space.h"
 
 namespace placet {
@@ -28,10 +29,12 @@ struct DeviceChunk {
   std::int32_t count = 0;       // units
   bool sends_forward = false;   // its outputs leave for another stage
   bool sends_backward = false;  // so do gradients of its inputs
+  bool runs_backward = true;    // something here or before it is trained
 };
 
 struct PipelineShape {
   Schedule schedule;  // of one device: the plainest one
+  BackwardReach backward;
   std::vector<std::vector<DeviceChunk>> devices;
   std::vector<std::vector<KindRun>> parts;               // the different runs of all chunks
   std::vector<std::vector<std::int32_t>> units;          // by device, kind: how many
@@ -39,6 +42,9 @@ struct PipelineShape {
   std::vector<PlanSpace::Recomputation> recomputations;  // those of one word in rising order
   std::vector<std::int32_t> like;  // by device: the first one with the same runs and messages
 };
+
+/// The same for the order of work.
+PipelineForm form_of(const PipelineShape& pipeline, std::int64_t micro_batches);
 
 /// REQUIRES: the split is one of the space's.
 PipelineShape pipeline_shape(const PlanSpace& space, std::int32_t degree, std::int16_t schedule,

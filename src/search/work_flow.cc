@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "derive/pipeline_time.h"
 #include "units/at.h"
 #include "units/error.h"
 
@@ -16,17 +15,17 @@ constexpr std::uint32_t kFirstCell = 2;
 /// Works through the orders of all devices, each as far as its inputs are there.
 class FlowLayout {
  public:
-  FlowLayout(const Schedule& schedule, std::int64_t degree, std::int64_t micro_batches)
-      : micro_batches_(micro_batches),
-        cells_(static_cast<std::uint32_t>(pipeline_cells(schedule, degree, micro_batches))),
+  explicit FlowLayout(const PipelineForm& form)
+      : micro_batches_(form.micro_batches),
+        cells_(static_cast<std::uint32_t>(pipeline_cells(form))),
         there_(kFirstCell + 2 * cells_, false) {
     there_[kFromTheBeginning] = true;
-    for (std::int64_t d = 0; d < degree; ++d) {
+    for (std::int64_t d = 0; d < form.degree; ++d) {
       Device& device = devices_.emplace_back();
-      device.order = order_of_work(schedule, degree, d, micro_batches);
+      device.order = work_of(form, d);
       device.first_chunk = chunks_;
-      for (std::int64_t c = 0; c < schedule.chunks; ++c) {
-        device.seats.push_back(seat_of(schedule, degree, micro_batches, d, c));
+      for (std::int64_t c = 0; c < form.schedule.chunks; ++c) {
+        device.seats.push_back(seat_of(form, d, c));
       }
       chunks_ += static_cast<std::uint32_t>(device.seats.size());
     }
@@ -75,18 +74,9 @@ class FlowLayout {
   std::uint32_t input_of(const PipelineSeat& seat, std::int64_t cell, Work::Kind kind) const {
     if (kind == Work::Kind::backward_weight) return kFromTheBeginning;
     if (kind == Work::Kind::forward) {
-      return seat.first ? kFromTheBeginning : forward(cell - micro_batches_);
+      return seat.receives(kind) ? forward(cell - micro_batches_) : kFromTheBeginning;
     }
-    return seat.last ? forward(cell) : backward(cell + micro_batches_);
-  }
-
-  static bool receives(const PipelineSeat& seat, Work::Kind kind) {
-    if (kind == Work::Kind::backward_weight) return false;
-    return kind == Work::Kind::forward ? !seat.first : !seat.last;
-  }
-  static bool sends(const PipelineSeat& seat, Work::Kind kind) {
-    if (kind == Work::Kind::backward_weight) return false;
-    return kind == Work::Kind::forward ? !seat.last : !seat.first;
+    return seat.receives(kind) ? backward(cell + micro_batches_) : forward(cell);
   }
 
   std::uint32_t output_of(std::int64_t cell, Work::Kind kind) const {
@@ -111,8 +101,8 @@ class FlowLayout {
                 .output = output,
                 .length = 4 * chunk + static_cast<std::uint32_t>(work.kind),
                 .device = d,
-                .receives = receives(seat, work.kind),
-                .sends = sends(seat, work.kind)});
+                .receives = seat.receives(work.kind),
+                .sends = seat.sends(work.kind)});
     return true;
   }
 
@@ -125,9 +115,8 @@ class FlowLayout {
 
 }  // namespace
 
-WorkFlow::WorkFlow(const Schedule& schedule, std::int64_t degree, std::int64_t micro_batches)
-    : clocks_(at(degree), 0) {
-  FlowLayout layout(schedule, degree, micro_batches);
+WorkFlow::WorkFlow(const PipelineForm& form) : clocks_(at(form.degree), 0) {
+  FlowLayout layout(form);
   done_.resize(layout.outputs(), 0);
   layout.run([&](const FlowLayout::Places& own) {
     pieces_.push_back({.input = own.input,

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "schedule/schedule.h"
+#include "derive/pipeline_time.h"
 
 namespace placet {
 
@@ -23,7 +23,7 @@ struct FlowMessages {
 class WorkFlow {
  public:
   /// REQUIRES: fewer than 2^30 pieces, and than 2^16 devices.
-  WorkFlow(const Schedule& schedule, std::int64_t degree, std::int64_t micro_batches);
+  explicit WorkFlow(const PipelineForm& form);
 
   /// Seconds until the last device is through, with what each has to do after all its work.
   /// Lengths by device and chunk, one after the other; `after` by device, empty: nothing.

@@ -45,12 +45,15 @@ class PassWriter {
 
   std::vector<PassStep> forward() {
     beside_ = parts_.gathers_beside;
+    sharing_ = static_cast<double>(stage_.chunks.size());
     write_pass(units_of(chunk_.forward), stage_.forward_gathers, {}, Work::Kind::forward);
     return std::move(out_);
   }
 
   std::vector<PassStep> backward(Work::Kind kind) {
     beside_ = parts_.gathers_beside_backward;
+    sharing_ =
+        static_cast<double>(std::ranges::count(stage_.chunks, true, &ChunkParts::runs_backward));
     write_pass(units_of(chunk_.backward), stage_.backward_gathers, stage_.backward_reductions,
                kind);
     return std::move(out_);
@@ -149,14 +152,13 @@ class PassWriter {
 
   /// A unit's part of each message.
   void issue(const std::vector<MessagePart>& messages) {
-    const auto chunks = static_cast<double>(stage_.chunks.size());
     const auto units = static_cast<double>(std::max<std::int64_t>(1, chunk_.units));
     for (const MessagePart& message : messages) {
       out_.push_back({.kind = PassStep::Kind::issue,
-                      .time = in_seconds(message.time) / chunks / units,
+                      .time = in_seconds(message.time) / sharing_ / units,
                       .axes = message.axes,
                       .message = &message,
-                      .bytes = static_cast<double>(in_bytes(message.bytes)) / chunks / units});
+                      .bytes = static_cast<double>(in_bytes(message.bytes)) / sharing_ / units});
       ++issued_;
     }
   }
@@ -171,6 +173,7 @@ class PassWriter {
   const ChunkParts& chunk_;
   const PassStepsChoice& choice_;
   bool beside_ = false;  // whether messages run beside the units of this pass
+  double sharing_ = 1;   // chunks that share the messages of such passes
   std::size_t issued_ = 0;
   std::vector<PassStep> out_;
 };

@@ -69,7 +69,7 @@ class StepRun {
         ports_(parts),
         clock_(static_cast<int>(degree_), ports_.count(), parts.message_share),
         record_(parts, choice) {
-    const auto cells = at(pipeline_cells(parts.schedule, degree_, parts.micro_batches));
+    const auto cells = at(pipeline_cells(parts.form));
     sent_[0].assign(cells, -1);
     sent_[1].assign(cells, -1);
     arrived_[0].assign(cells, 0);
@@ -97,14 +97,14 @@ class StepRun {
   void set_up(std::int64_t d) {
     Device& device = devices_[at(d)];
     const StageParts& stage = parts_.stage(at(d));
-    device.order = order_of_work(parts_.schedule, degree_, d, parts_.micro_batches);
+    device.order = work_of(parts_.form, d);
     device.steps.resize(stage.chunks.size());
     device.last.resize(stage.chunks.size());
     const PassStepsChoice how{.whole = !record_.simulation.by_unit,
                               .slower = record_.slower(at(d))};
     for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
       const auto chunk = static_cast<std::int64_t>(c);
-      device.seats.push_back(seat_of(parts_.schedule, degree_, parts_.micro_batches, d, chunk));
+      device.seats.push_back(seat_of(parts_.form, d, chunk));
       host_of_[device.seats.back().first_cell] = d;
     }
     for (std::size_t i = 0; i < device.order.size(); ++i) {
@@ -156,16 +156,10 @@ class StepRun {
     const Work& work = device.order[device.next];
     const PipelineSeat& seat = device.seats[at(work.chunk)];
     const std::int64_t cell = seat.first_cell + work.micro_batch;
-    switch (work.kind) {
-      case Work::Kind::backward_weight:
-        return true;
-      case Work::Kind::forward:
-        return seat.first || arrived_[0][at(cell)] != 0;
-      case Work::Kind::backward:
-      case Work::Kind::backward_input:
-        return seat.last ? sent_[0][at(cell)] >= 0 : arrived_[1][at(cell)] != 0;
-    }
-    return false;
+    const bool forward = work.kind == Work::Kind::forward;
+    if (seat.receives(work.kind)) return arrived_[forward ? 0 : 1][at(cell)] != 0;
+    // The last stage's backward begins with what its forward has made.
+    return forward || work.kind == Work::Kind::backward_weight || sent_[0][at(cell)] >= 0;
   }
 
   void take_step(std::int64_t d) {
@@ -256,8 +250,7 @@ class StepRun {
     if (work.kind != Work::Kind::backward_weight) {
       const bool forward = work.kind == Work::Kind::forward;
       sent_[forward ? 0 : 1][at(cell)] = clock_.now();
-      const bool sends = forward ? !seat.last : !seat.first;
-      if (sends) send(d, cell, forward);
+      if (seat.sends(work.kind)) send(d, cell, forward);
     }
     ++device.next;
   }
@@ -334,7 +327,7 @@ class StepRun {
 
   /// The device that computes next with what was sent from `cell`.
   std::int64_t receiver(std::int64_t cell, bool forward) const {
-    const std::int64_t m = parts_.micro_batches;
+    const std::int64_t m = parts_.form.micro_batches;
     return host_of_.at((cell / m + (forward ? 1 : -1)) * m);
   }
 
@@ -360,7 +353,7 @@ class StepRun {
     Slice slice{.stage = static_cast<int>(d),
                 .lane = forward ? Lane::next : Lane::previous,
                 .doing = Doing::send,
-                .micro_batch = cell % parts_.micro_batches,
+                .micro_batch = cell % parts_.form.micro_batches,
                 .what = forward ? "activations" : "gradients",
                 .bytes = static_cast<double>(in_bytes(parts_.message_bytes)),
                 .begin = seconds(clock_.now())};
@@ -375,7 +368,7 @@ class StepRun {
   }
 
   void arrive(std::int64_t cell, bool forward) {
-    const std::int64_t m = parts_.micro_batches;
+    const std::int64_t m = parts_.form.micro_batches;
     arrived_[forward ? 0 : 1][at(cell + (forward ? m : -m))] = 1;
     woken_.push_back(receiver(cell, forward));
   }

@@ -14,7 +14,7 @@ std::int64_t parts_in_all(const StepParts& parts) {
       sum += static_cast<std::int64_t>(chunk.forward.size() + chunk.backward.size());
     }
   }
-  return sum * parts.micro_batches;
+  return sum * parts.form.micro_batches;
 }
 
 }  // namespace

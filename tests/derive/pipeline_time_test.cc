@@ -48,6 +48,27 @@ TEST(PipelineTime, ASenderMayWaitForItsMessage) {
   EXPECT_LT(beside.whole, waiting.whole);
 }
 
+// Of two stages the second alone is trained. The first works 4 s forward and waits for nothing; the
+// second begins after 1 s and works 4 x 3 s. Messages of 1 s that keep their senders busy: of the
+// four forwards of the first stage alone.
+TEST(PipelineTime, BackwardEndsWhereTrainingBegins) {
+  PipelineWork part = work({}, 2, 4);
+  part.backward.end = 1;
+  const PipelineTime time = pipeline_time(part);
+  EXPECT_DOUBLE_EQ(in_seconds(time.whole), 1 + 12);
+  EXPECT_DOUBLE_EQ(in_seconds(time.end[0]), 4);
+  EXPECT_DOUBLE_EQ(in_seconds(least_pipeline_time(part)), 1 + 12);
+  part.message = seconds(1);
+  const PipelineTime sent = pipeline_time(part);
+  EXPECT_DOUBLE_EQ(in_seconds(sent.whole), 2 + 12);
+  EXPECT_DOUBLE_EQ(in_seconds(sent.sending[0]), 4);
+  EXPECT_DOUBLE_EQ(in_seconds(sent.sending[1]), 0);
+  // Nothing at all is trained: 4 forwards, one stage behind the other.
+  part.backward.end = 2;
+  part.message = {};
+  EXPECT_DOUBLE_EQ(in_seconds(pipeline_time(part).whole), 4 + 1);
+}
+
 // The slowest stage sets the pace: 8 micro-batches of 6 s, and one of 3 s on the way in and out.
 TEST(PipelineTime, UnevenStagesWaitForTheSlowest) {
   PipelineWork uneven = work({}, 2, 8);
@@ -95,6 +116,7 @@ TEST(LeastPipelineTime, IsNeverBeaten) {
     const Schedule& schedule = schedules[static_cast<std::size_t>(i) % schedules.size()];
     const std::int64_t degree = 2 + 2 * (i / 6 % 3);
     PipelineWork any = work(schedule, degree, degree * (2 + i % 3));
+    any.backward.end = i % (virtual_stages(schedule, degree) + 1);
     for (auto& device : any.devices) {
       for (ChunkTime& chunk : device) {
         chunk = {.forward = seconds(length(random)), .backward = seconds(length(random))};

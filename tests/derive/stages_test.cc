@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "derive/traffic.h"
 #include "units/error.h"
 
@@ -21,6 +23,31 @@ TEST(Stages, SharesAreTakenAsGiven) {
   pp.shares = {5, 1, 4};
   const Job job = plain_job(build_model(small_architecture(10)), {pp}, 4, 4);
   EXPECT_EQ(blocks_per_stage(job, 3), (Counts{5, 1, 4}));
+}
+
+// Five stages of four blocks, the second of them empty. Backward ends on the stage of the first unit
+// that is trained, whatever stands before it.
+TEST(Stages, BackwardReachesTheFirstThatTrainsSomething) {
+  AxisPlacement pp = axis("pp", 5, Cut::layer, kStages);
+  pp.shares = {1, 0, 1, 1, 1};
+  Job job = plain_job(build_model(small_architecture(4)), {pp}, 4, 4);
+  const auto train = [&](std::initializer_list<UnitRole> roles) {
+    for (UnitKind& kind : job.model.kinds) {
+      const bool trained = std::ranges::find(roles, kind.role) != roles.end();
+      for (Parameter& parameter : kind.parameters) parameter.trainable = trained;
+    }
+    return stages_of(job).back().backward.end;
+  };
+  EXPECT_EQ(train({UnitRole::embedding, UnitRole::block, UnitRole::head}), 0);
+  EXPECT_EQ(train({UnitRole::head}), 4);
+  EXPECT_EQ(train({}), 5);
+  train({UnitRole::head});
+  // The second block: on the third stage.
+  UnitKind own = job.model.kinds[static_cast<std::size_t>(job.model.units[2].kind)];
+  for (Parameter& parameter : own.parameters) parameter.trainable = true;
+  job.model.units[2].kind = static_cast<int>(job.model.kinds.size());
+  job.model.kinds.push_back(own);
+  EXPECT_EQ(stages_of(job).back().backward.end, 2);
 }
 
 // A few stages too many are laid out for a finding to judge them; no memory holds 2^62.

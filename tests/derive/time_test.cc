@@ -4,6 +4,7 @@
 
 #include "derive/small_llama.h"
 #include "derive/traffic.h"
+#include "model/gradients.h"
 
 namespace placet {
 namespace {
@@ -63,6 +64,23 @@ TEST(Time, IsTheSumOfItsTerms) {
     EXPECT_NEAR(sum_of_terms(time), in_seconds(time.step), 1e-12);
     EXPECT_LT(utilisation(time), 1);
   }
+}
+
+// Embedding and blocks are frozen: the first of two stages has no backward, so that there its host
+// does nothing for one either.
+TEST(Time, StagesBelowWhatIsTrainedHaveNoBackward) {
+  Job job = timed_job({axis("pp", 2, Cut::layer, kStages)}, 2, 8);
+  for (UnitKind& kind : job.model.kinds) {
+    for (Parameter& parameter : kind.parameters) parameter.trainable = kind.role == UnitRole::head;
+  }
+  job.model = with_gradients_needed(std::move(job.model));
+  job.profile.timing.host_per_pass = milliseconds(1);
+  const TimeDerivation time = derive_time(job);
+  ASSERT_EQ(time.stages.size(), 2U);
+  EXPECT_EQ(time.stages[0].chunks[0].backward, Seconds());
+  EXPECT_GE(time.stages[0].chunks[0].forward, milliseconds(1));
+  EXPECT_GE(time.stages[1].chunks[0].backward, milliseconds(1));
+  EXPECT_NEAR(sum_of_terms(time), in_seconds(time.step), 1e-12);
 }
 
 // One device: no message, no bubble.

@@ -9,6 +9,7 @@
 #include "catalog/strategy_catalog.h"
 #include "derive/derive.h"
 #include "derive/time.h"
+#include "model/frozen_parts.h"
 #include "placement/grammar.h"
 #include "search/front.h"
 
@@ -45,6 +46,13 @@ void cut_short(Model& model, std::int64_t blocks) {
     return model.kinds[static_cast<std::size_t>(unit.kind)].role == UnitRole::block &&
            ++seen > blocks;
   });
+}
+
+/// Half of the jobs train the whole model.
+void draw_training(Draw& draw, Model& model, std::int64_t blocks) {
+  if (draw.one_in(2)) return;
+  const auto part = kFrozenParts[static_cast<std::size_t>(draw.whole(1, kFrozenParts.size() - 1))];
+  model = with_frozen_part(std::move(model), part, draw.whole(1, blocks));
 }
 
 void draw_rates(Draw& draw, DeviceRates& rates) {
@@ -285,7 +293,9 @@ Comparison SmallSpaces::compare(std::uint32_t seed) const {
   Draw draw(seed);
   Job base =
       jobs_[static_cast<std::size_t>(draw.whole(0, static_cast<std::int64_t>(jobs_.size()) - 1))];
-  cut_short(base.model, draw.whole(1, 6));
+  const std::int64_t blocks = draw.whole(1, 6);
+  cut_short(base.model, blocks);
+  draw_training(draw, base.model, blocks);
   base.batch.sequence = 256 << draw.whole(0, 2);
   base.batch.global = draw.whole(1, 24);
   base.clips_by_global_norm = draw.one_in(2);

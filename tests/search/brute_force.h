@@ -1,5 +1,5 @@
 // Small spaces of real plans: a model of the catalogue cut short, a random cluster with random
-// rates, random choices; and every plan of them judged one by one.
+// rates, a part of the model frozen, random choices; and every plan of them judged one by one.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@ constexpr Schedule kInTurns = {};
 // Two devices, four micro-batches of 1 s forward and 2 s backward: 4 x 3 s, and the 3 s that the
 // second device's last backward is behind.
 TEST(WorkFlow, PassesInTurns) {
-  WorkFlow flow(kInTurns, 2, 4);
+  WorkFlow flow({.schedule = kInTurns, .degree = 2, .micro_batches = 4});
   const PieceLengths chunk = {1, 2, 1, 1};
   EXPECT_DOUBLE_EQ(flow.seconds({chunk, chunk}), 15);
   // Twice as long all over, and nothing left of the first time.
@@ -53,15 +53,23 @@ TEST(WorkFlow, TakesWhatThePipelineTakes) {
                             .backward_weight = seconds(weights)});
         }
       }
-      WorkFlow flow(schedule, degree, m);
+      WorkFlow flow({.schedule = schedule, .degree = degree, .micro_batches = m});
       EXPECT_NEAR(flow.seconds(lengths), in_seconds(pipeline_time(work).whole), 1e-9)
           << static_cast<int>(schedule.order) << " on " << degree;
       work.message = seconds(0.3);
-      for (const bool waits : {false, true}) {
-        work.sender_waits = waits;
-        EXPECT_NEAR(flow.seconds(lengths, {.time = 0.3, .sender_waits = waits}),
-                    in_seconds(pipeline_time(work).whole), 1e-9)
-            << static_cast<int>(schedule.order) << " on " << degree << ", sender waits: " << waits;
+      for (std::int64_t end = 0; end <= virtual_stages(schedule, degree); ++end) {
+        work.backward.end = end;
+        WorkFlow part({.schedule = schedule,
+                       .degree = degree,
+                       .micro_batches = m,
+                       .backward = work.backward});
+        for (const bool waits : {false, true}) {
+          work.sender_waits = waits;
+          EXPECT_NEAR(part.seconds(lengths, {.time = 0.3, .sender_waits = waits}),
+                      in_seconds(pipeline_time(work).whole), 1e-9)
+              << static_cast<int>(schedule.order) << " on " << degree << ", sender waits: " << waits
+              << ", backward ends in " << end;
+        }
       }
     }
   }

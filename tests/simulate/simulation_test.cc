@@ -15,10 +15,11 @@ constexpr AxisMask kAxis = 1;
 /// first of which all messages take.
 StepParts even_parts(std::size_t stages, std::int64_t m, Schedule schedule) {
   StepParts parts;
-  parts.schedule = std::move(schedule);
-  parts.micro_batches = m;
+  parts.form = {.schedule = std::move(schedule),
+                .degree = static_cast<std::int64_t>(stages),
+                .micro_batches = m};
   StageParts stage;
-  for (std::int64_t c = 0; c < parts.schedule.chunks; ++c) {
+  for (std::int64_t c = 0; c < parts.form.schedule.chunks; ++c) {
     ChunkParts chunk{.units = 1};
     chunk.forward.push_back({.unit = 0, .part = WorkPart::forward, .kernels = seconds(1)});
     chunk.backward.push_back(
@@ -75,6 +76,19 @@ TEST(Simulation, MessagesBetweenStagesTakeTheirTime) {
   EXPECT_DOUBLE_EQ(step_of(parts), 7);
   parts.sender_waits = false;
   EXPECT_DOUBLE_EQ(step_of(parts), 7);
+}
+
+// Of two stages the second alone is trained: the first works 4 s forward, and the second, which
+// begins with what has come after 1.5 s, 4 x 3 s. No gradient goes back.
+TEST(Simulation, BackwardEndsWhereTrainingBegins) {
+  StepParts parts = even_parts(2, 4, {});
+  parts.form.backward.end = 1;
+  parts.message = seconds(0.5);
+  const Simulation simulated = simulate(parts, {});
+  EXPECT_DOUBLE_EQ(in_seconds(simulated.step), 1.5 + 4 * 3);
+  EXPECT_DOUBLE_EQ(in_seconds(simulated.stages[0].of(Doing::forward)), 4);
+  EXPECT_DOUBLE_EQ(in_seconds(simulated.stages[0].of(Doing::backward)), 0);
+  EXPECT_DOUBLE_EQ(in_seconds(simulated.stages[1].of(Doing::send)), 0);
 }
 
 // Stage 0 gathers 1 s of parameters before each forward, and sends 1 s to stage 1 after it, on the
