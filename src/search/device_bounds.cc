@@ -32,7 +32,7 @@ DeviceBounds::DeviceBounds(const BoundFacts& facts, const PipelineShape& pipelin
   devices_.reserve(pipeline.devices.size());
   for (std::size_t d = 0; d < pipeline.devices.size(); ++d) {
     devices_.push_back(device_of(d, held_at_once(in_flight, d)));
-    devices_.back().has_last = in_flight.moments.empty();
+    if (!in_flight.moments.empty()) devices_.back().last.reset();
   }
 }
 
@@ -42,6 +42,7 @@ DeviceBounds::Device DeviceBounds::device_of(std::size_t d, const std::vector<st
   out.first.resize(may_recompute_.size(), 0);
   out.kept.resize(may_recompute_.size(), 0);
   for (std::size_t c = 0; c < chunks.size(); ++c) {
+    if (held[c] > 0) out.last.reset();
     for (const KindRun& run : chunks[c].runs) {
       const std::size_t kind = at(run.kind);
       if (c == 0) out.first[kind] += run.count;
@@ -85,10 +86,12 @@ DeviceBounds::Pass DeviceBounds::pass_over(const std::vector<std::int32_t>& unit
 
 std::int64_t DeviceBounds::kept_of(const Device& own, const WorkPair& work,
                                    const WorkCosts& costs) {
-  const UnitCost& plain = (*work.plain)[own.last];
-  const UnitCost& again = (*work.again)[own.last];
-  const std::int64_t beyond = std::min(plain.most - plain.kept, again.most - again.kept);
-  std::int64_t bytes = own.has_last ? std::max<std::int64_t>(0, beyond) : 0;
+  std::int64_t bytes = 0;
+  if (own.last) {
+    const UnitCost& plain = (*work.plain)[*own.last];
+    const UnitCost& again = (*work.again)[*own.last];
+    bytes = std::max<std::int64_t>(0, std::min(plain.most - plain.kept, again.most - again.kept));
+  }
   for (std::size_t k = 0; k < costs.size(); ++k) bytes += own.kept[k] * costs[k].kept;
   return bytes;
 }

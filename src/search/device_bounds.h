@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "search/plan_bounds.h"
@@ -34,8 +35,8 @@ class DeviceBounds {
     std::vector<std::int64_t> kept;   // units times the micro-batches in flight, by kind
     std::int64_t most_held = 0;       // micro-batches of a chunk in flight
     std::int32_t may_recompute = 0;   // units
-    bool has_last = false;            // bytes of the last unit that runs are told
-    std::size_t last = 0;             // kind of the last unit of the last chunk in flight
+    std::optional<std::size_t> last;  // kind of the last unit of the last chunk in flight, where
+                                      // bytes of the last unit that runs are told
   };
   /// What one unit more that is recomputed frees at most, and takes at least.
   struct Exchange {

@@ -429,8 +429,9 @@ std::int64_t gathered_on(const PipelineShape& pipeline, std::size_t device,
   for (std::size_t k = 0; k < states.size(); ++k) {
     bytes += units[k] * (all ? states[k].kept : states[k].kept_step);
   }
-  if (!all || !in_flight.moments.empty()) return bytes;
-  const UnitStateCost& last = states[at(pipeline.devices[device].back().runs.back().kind)];
+  const std::vector<KindRun>& runs = pipeline.devices[device].back().runs;
+  if (!all || !in_flight.moments.empty() || runs.empty()) return bytes;
+  const UnitStateCost& last = states[at(runs.back().kind)];
   return bytes + last.gathered - last.kept;
 }
 

@@ -98,7 +98,14 @@ void draw_cluster(Draw& draw, Job& job) {
   if (devices > 1 && draw.one_in(3)) divide_in_two(draw, *job.cluster);
 }
 
-void draw_engine(Draw& draw, EngineTiming& timing) {
+/// Engines that deal blocks by cost may leave stages without any.
+void draw_engine(Draw& draw, Profile& profile) {
+  constexpr std::array kCuts = {StageCut::weighed, StageCut::by_cost, StageCut::by_cost_late};
+  if (draw.one_in(3)) {
+    profile.stage_cut = kCuts[static_cast<std::size_t>(draw.whole(0, kCuts.size() - 1))];
+  }
+  if (draw.one_in(3)) profile.gradient_life = GradientLife::growing;
+  EngineTiming& timing = profile.timing;
   timing.overlaps = static_cast<std::uint16_t>(draw.whole(0, (1 << kOverlapCount) - 1));
   timing.sends_block = draw.one_in(2);
   timing.host_per_launch = timing.host_per_launch * draw.around(20);
@@ -300,8 +307,7 @@ Comparison SmallSpaces::compare(std::uint32_t seed) const {
   base.batch.global = draw.whole(1, 24);
   base.clips_by_global_norm = draw.one_in(2);
   draw_cluster(draw, base);
-  draw_engine(draw, base.profile.timing);
-  if (draw.one_in(3)) base.profile.gradient_life = GradientLife::growing;
+  draw_engine(draw, base.profile);
   const PlanSpace space(base, choices_, draw_constraints(draw, choices_));
   const PlanOptions options{.goal = draw.one_in(4) ? PlanGoal::memory : PlanGoal::time,
                             .top = static_cast<std::size_t>(draw.whole(1, 5))};
