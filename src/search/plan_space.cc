@@ -277,10 +277,6 @@ std::vector<PlanSpace::Recomputation> PlanSpace::recomputations(std::int64_t blo
       out.push_back({.word = w});
       continue;
     }
-    if (constraints_.recompute_count) {
-      out.push_back({.word = w, .count = static_cast<std::int32_t>(*constraints_.recompute_count)});
-      continue;
-    }
     const bool every = word.recompute.kind == Recompute::Kind::every;
     for (std::int64_t n = every ? 2 : 1; n < blocks; ++n) {
       out.push_back({.word = w, .count = static_cast<std::int32_t>(n)});

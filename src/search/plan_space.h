@@ -48,7 +48,6 @@ struct PlanConstraints {
   std::vector<bool> states, offloads, recompute;  // likewise
   std::set<AxisRole> used;                        // axes that a plan must have
   std::optional<std::int64_t> micro_batch;
-  std::optional<std::int64_t> recompute_count;
   double memory_fraction = 1;  // of the device's capacity
 };
 

@@ -130,12 +130,12 @@ double PlanTree::bound_by_device(const Node& node, const BoundedStates& any) con
   double least = kNoBound;
   std::pair<std::int16_t, RecomputedPart> last{-1, RecomputedPart::all};
   for (const PlanSpace::Recomputation& choice : pipeline.recomputations) {
-    const auto part = choice.count > 0 ? RecomputedPart::some : RecomputedPart::all;
+    const bool some = takes_some(space_.recompute_of(choice));
+    const auto part = some ? RecomputedPart::some : RecomputedPart::all;
     const std::pair same{node.work->like[at(choice.word)], part};
     if (same == last) continue;
     last = same;
-    const WorkPair work =
-        choice.count > 0 ? node.work->eased_pair(choice.word) : node.work->pair(choice.word);
+    const WorkPair work = some ? node.work->eased_pair(choice.word) : node.work->pair(choice.word);
     const DeviceBounds::Least own = bounds.least(work, part, rest, limit_);
     if (own.step == kNoBound) continue;
     least = std::min(least, shrunk(value_of(own.step + any.more, static_cast<double>(own.bytes))));

@@ -72,6 +72,11 @@ inline std::int32_t multiples_in(const KindRun& run, std::int32_t step, Counting
   return 0;
 }
 
+/// Whether some of the units that may be recomputed are, and others are not.
+inline bool takes_some(const Recompute& recompute) {
+  return recompute.kind == Recompute::Kind::every || recompute.kind == Recompute::Kind::first;
+}
+
 /// How many units of a run are recomputed.
 inline std::int32_t recomputed_of(const KindRun& run, const Recompute& recompute,
                                   Counting counting = Counting::exact) {

@@ -113,6 +113,13 @@ void draw_engine(Draw& draw, Profile& profile) {
   timing.host_per_step = microseconds(static_cast<double>(draw.whole(0, 10000)));
 }
 
+/// What is recomputed may be settled, a number of units included.
+void draw_recompute(Draw& draw, Choices& choices) {
+  if (!draw.one_in(6)) return;
+  const auto kind = draw.one_in(2) ? Recompute::Kind::every : Recompute::Kind::first;
+  choices.recompute = {{.text = "settled", .recompute = {.kind = kind, .count = draw.whole(1, 3)}}};
+}
+
 PlanConstraints draw_constraints(Draw& draw, const Choices& choices) {
   PlanConstraints out;
   const auto words = [&](AxisRole role, std::size_t most) {
@@ -308,7 +315,9 @@ Comparison SmallSpaces::compare(std::uint32_t seed) const {
   base.clips_by_global_norm = draw.one_in(2);
   draw_cluster(draw, base);
   draw_engine(draw, base.profile);
-  const PlanSpace space(base, choices_, draw_constraints(draw, choices_));
+  Choices choices = choices_;
+  draw_recompute(draw, choices);
+  const PlanSpace space(base, choices, draw_constraints(draw, choices));
   const PlanOptions options{.goal = draw.one_in(4) ? PlanGoal::memory : PlanGoal::time,
                             .top = static_cast<std::size_t>(draw.whole(1, 5))};
   const std::vector<Plan> plans = EveryPlan(space).all();
