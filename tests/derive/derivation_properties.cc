@@ -1,6 +1,7 @@
 #include "derive/derivation_properties.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 #include <tuple>
@@ -198,6 +199,7 @@ AssertionResult same_but_for_split(const Derivation& a, const Derivation& b,
 
 struct Refinement {
   How* how = nullptr;
+  std::int64_t degree = 1;  // of its axis
   State state = State::parameters;
   Mode to = Mode::sharded;
 };
@@ -207,10 +209,8 @@ Bytes all_media(const MemoryClass& memory, std::size_t s) {
 }
 
 /// Whether all shares of a sequence's tokens are equal; where they are not, a part that is gathered
-/// again counts as so many of the largest. Slots of experts are so many for each device's tokens,
-/// rounded up: of smaller parts they are more.
+/// again counts as so many of the largest.
 bool all_tokens_divide(const Job& job) {
-  if (job.routing.kind == Routing::Kind::capacity && job.model.figures.experts > 0) return false;
   std::int64_t parts = 1;
   for (const AxisPlacement& axis : job.placement.axes) {
     if (axis.how.cut != Cut::tensor && axis.how.cut != Cut::sequence) continue;
@@ -220,7 +220,7 @@ bool all_tokens_divide(const Job& job) {
   return job.batch.sequence % parts == 0;
 }
 
-void collect(How& how, bool tokens_divide, std::vector<Refinement>& out) {
+void collect(How& how, std::int64_t degree, bool tokens_divide, std::vector<Refinement>& out) {
   for (const State state : kStates) {
     if (how.modes[state] != Mode::replicated) continue;
     if (state == State::activations && !tokens_divide) continue;
@@ -228,7 +228,7 @@ void collect(How& how, bool tokens_divide, std::vector<Refinement>& out) {
     const bool columns = how.cut == Cut::tensor && contains(how.tensor_indices, Index::hidden);
     if (state == State::activations && columns) continue;
     for (const Mode to : {Mode::sharded, Mode::sharded_gather}) {
-      if (is_meaningful(how.cut, state, to)) out.push_back({&how, state, to});
+      if (is_meaningful(how.cut, state, to)) out.push_back({&how, degree, state, to});
     }
   }
 }
@@ -326,8 +326,9 @@ std::int64_t bits_per_element(const Job& job, const Parameter& parameter, State 
   return bits + (master ? bits_of(*job.precision.master) : 0);
 }
 
-/// What rounding may add to a state of a stage. Which axis divides a tensor's row first depends on
-/// messages; with shares the parts differ by two elements at most for each axis that has some.
+/// What rounding may add to a state of a stage (docs/theory.md §2, Shares). Which axis divides a
+/// tensor's row first depends on messages; with shares the parts differ by two elements at most for
+/// each axis that has some.
 Bytes rounding_of_shares(const Job& job, const Stage& stage, State state) {
   const auto uneven = std::ranges::count_if(job.placement.axes, [](const AxisPlacement& axis) {
     return axis.how.cut != Cut::layer && !axis.shares.empty();
@@ -339,6 +340,43 @@ Bytes rounding_of_shares(const Job& job, const Stage& stage, State state) {
     }
   });
   return bytes(bits / 8);
+}
+
+/// Axes along which a block's experts are divided among devices.
+AxisMask expert_axes(const Job& job, const Unit& unit) {
+  AxisMask out = 0;
+  for (std::size_t a = 0; a < job.placement.axes.size(); ++a) {
+    const How& how = how_of(job.placement.axes[a], bit_of(TensorClass::experts), unit.number);
+    if (how.cut == Cut::expert) out |= axis_bit(static_cast<int>(a));
+  }
+  return out;
+}
+
+/// By what factor activations may rise where the stream is divided by `degree` more devices. Of
+/// experts with a capacity each device's tokens have y slots per expert, rounded up; of n parts
+/// each has ceil(y / n), all of them less than y + n (docs/theory.md §4.3, Routed tokens).
+double rise_of_slots(const Job& job, std::int64_t degree) {
+  if (job.routing.kind != Routing::Kind::capacity) return 1;
+  std::int64_t tokens = job.batch.sequence;
+  for (const AxisPlacement& axis : job.placement.axes) {
+    const bool divides =
+        axis.how.cut == Cut::sequence ||
+        (axis.how.cut == Cut::tensor && axis.how.modes.activations == Mode::sharded_gather);
+    if (divides) tokens /= axis.degree;
+  }
+  const std::int64_t choices = job.batch.micro * tokens * job.model.figures.experts_per_token;
+  double rise = 1;
+  for (const Unit& unit : job.model.units) {
+    const AxisMask divided = expert_axes(job, unit);
+    const bool is_block = job.model.kinds[at(unit.kind)].role == UnitRole::block;
+    if (divided == 0 || job.model.figures.experts == 0 || !is_block) continue;
+    const auto experts =
+        static_cast<double>(largest_part(job.placement, job.model.figures.experts, divided));
+    const double slots =
+        std::ceil(static_cast<double>(choices) * in_double(job.routing.capacity) / experts);
+    rise = std::max(rise, 1 + static_cast<double>(degree - 1) / slots);
+  }
+  return rise;
 }
 
 std::int64_t blocks_alive_at_most(const Job& job, const Stage& stage) {
@@ -387,8 +425,8 @@ AssertionResult refining_never_raises(Job& job, const Prepared& prepared, const 
   const bool tokens_divide = all_tokens_divide(job);
   std::vector<Refinement> choices;
   for (AxisPlacement& axis : job.placement.axes) {
-    collect(axis.how, tokens_divide, choices);
-    for (Override& one : axis.overrides) collect(one.how, tokens_divide, choices);
+    collect(axis.how, axis.degree, tokens_divide, choices);
+    for (Override& one : axis.overrides) collect(one.how, axis.degree, tokens_divide, choices);
   }
   if (choices.empty()) return AssertionSuccess();
   const Refinement& chosen = random.any_of(choices);
@@ -404,13 +442,16 @@ AssertionResult refining_never_raises(Job& job, const Prepared& prepared, const 
                             splits_backward(job.schedule.order);
   const std::size_t states = gathers_more ? 3 : 4;
   const std::vector<Stage> stages = stages_of(job);
+  const double slots = chosen.state == State::activations ? rise_of_slots(job, chosen.degree) : 1.0;
   for (std::size_t c = 0; c < whole.memory.size(); ++c) {
     for (std::size_t s = 0; s < states; ++s) {
       const Bytes was = all_media(whole.memory[c], s);
       const Bytes is = all_media(refined.memory[c], s);
       if (is <= was) continue;
       const Stage& stage = stages[at(whole.memory[c].stage)];
-      if (is > was + rounding_of_shares(job, stage, static_cast<State>(s))) {
+      const double most = static_cast<double>(in_bytes(was)) * (s == 3 ? slots : 1.0);
+      const Bytes rounded = rounding_of_shares(job, stage, static_cast<State>(s));
+      if (static_cast<double>(in_bytes(is - rounded)) > most) {
         return AssertionFailure() << name_of(chosen.state) << " from R to " << symbol_of(chosen.to)
                                   << " raises state " << s << " of stage " << c << " from "
                                   << in_bytes(was) << " to " << in_bytes(is);
