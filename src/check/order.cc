@@ -509,10 +509,6 @@ class Queues {
   std::vector<Access> accesses_;
 };
 
-}  // namespace
-
-namespace {
-
 std::vector<Breach> races_of(const Program& program, int device_class, Extent extent) {
   Queues queues(program, device_class, extent);
   for (int step = 1; step <= 2 && queues.races.empty(); ++step) queues.run_step(step);

@@ -85,8 +85,8 @@ struct Periods {
 
 /// Whether the state of a track at a cut is that at the cut before, of micro-batches `shift` later,
 /// and so for the buffers that later periods come to, which are not looked at if nothing is
-/// elsewhere. `before` are the states at the cut before
-/// from `first` to `last`, read(m) those at this one; is_later(a, b): b is a, so much later.
+/// elsewhere. `before` are the states at the cut before from `first` to `last`, read(m) those at
+/// this one; is_later(a, b): b is a, so much later.
 template <class State, class Read, class IsLater>
 bool repeats(const Track& t, const Periods& p, const std::vector<State>& before, Read read,
              IsLater is_later) {
