@@ -1,6 +1,7 @@
 #include "cluster/cluster.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "units/checked.h"
 #include "units/error.h"
@@ -38,6 +39,12 @@ bool crosses_groups(const Cluster& cluster, const RankBlock& block) {
 }
 
 }  // namespace
+
+GroupSet all_groups(const Cluster& cluster) {
+  GroupSet out(cluster.groups.size());
+  std::iota(out.begin(), out.end(), std::size_t{0});
+  return out;
+}
 
 BytesPerSecond nvme_rate(const DeviceGroup& group) {
   if (group.nvme_link == BytesPerSecond()) return group.host_link;

@@ -2,6 +2,8 @@
 // (docs/theory.md §7). Figures come from data files, each with source and date.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -64,6 +66,20 @@ struct Cluster {
 
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };
+
+/// Some of a cluster's groups, as rising positions in Cluster::groups: those of devices that work
+/// side by side and wait for one another.
+using GroupSet = std::vector<std::size_t>;
+GroupSet all_groups(const Cluster& cluster);
+
+/// The most of `value(group)` over the groups: what devices that wait for one another take, where
+/// it is a time. REQUIRES: there is one.
+template <class Value>
+auto most_of(const Cluster& cluster, const GroupSet& groups, Value value) {
+  auto most = value(cluster.groups[groups.front()]);
+  for (const std::size_t g : groups) most = std::max(most, value(cluster.groups[g]));
+  return most;
+}
 
 /// What a device exchanges with NVMe: through host memory, no faster than either; as fast as host
 /// memory where nothing is known of the drives.

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "derive/kernel_time.h"
-
 namespace placet {
 namespace {
 
@@ -126,17 +124,15 @@ Seconds send_time(const std::vector<Level>& levels, const GroupPlace& place, dou
   return level.latency + seconds(payload / link_rate(level, place));
 }
 
-/// Of several groups of devices: the levels of the first, and the link that joins them.
-std::vector<Level> joined_levels(const Cluster& cluster) {
-  if (cluster.groups.size() < 2) return {};
-  std::vector<Level> levels = cluster.groups.front().levels;
-  levels.push_back(cluster.between_groups);
-  return levels;
-}
-
-/// The levels of the cluster, given those that are joined.
-const std::vector<Level>& levels_of(const Cluster& cluster, const std::vector<Level>& joined) {
-  return joined.empty() ? cluster.groups.front().levels : joined;
+/// Of several groups of devices: the levels of each, and the link that joins them.
+std::vector<std::vector<Level>> joined_levels(const Cluster& cluster) {
+  std::vector<std::vector<Level>> out;
+  if (cluster.groups.size() < 2) return out;
+  for (const DeviceGroup& group : cluster.groups) {
+    out.push_back(group.levels);
+    out.back().push_back(cluster.between_groups);
+  }
+  return out;
 }
 
 /// One more axis of the group: so many of its members as find room in a domain of each level.
@@ -151,18 +147,6 @@ void widen(GroupPlace& place, const std::vector<Level>& levels, std::int64_t deg
   }
 }
 
-GroupPlace place_on(const std::vector<Level>& levels, const Placement& placement, AxisMask axes) {
-  GroupPlace place;
-  place.inside.assign(levels.size(), 1);
-  std::int64_t stride = 1;
-  for (std::size_t a = placement.axes.size(); a-- > 0;) {
-    const std::int64_t degree = placement.axes[a].degree;
-    if ((axes >> a & 1U) != 0) widen(place, levels, degree, stride);
-    stride *= degree;
-  }
-  return place;
-}
-
 /// A part of an axis, the innermost neighbours or every `apart`th.
 GroupPlace narrowed(GroupPlace place, std::int64_t group, std::int64_t apart) {
   place.size = group;
@@ -171,6 +155,15 @@ GroupPlace narrowed(GroupPlace place, std::int64_t group, std::int64_t apart) {
     inside = std::clamp<std::int64_t>(inside / apart, 1, group);
   }
   return place;
+}
+
+/// Whether members of the axes' groups are of several stages.
+bool joins_stages(const Placement& placement, AxisMask axes) {
+  for (std::size_t a = 0; a < placement.axes.size(); ++a) {
+    const AxisPlacement& axis = placement.axes[a];
+    if ((axes >> a & 1U) != 0 && axis.how.cut == Cut::layer && axis.degree > 1) return true;
+  }
+  return false;
 }
 
 bool cuts_experts(const AxisPlacement& axis) {
@@ -207,8 +200,16 @@ double first_copies(std::int64_t choices, std::int64_t domains) {
   return n * (1 - std::pow(1 - 1 / n, real(choices))) / real(choices);
 }
 
-GroupPlace place_of(const Cluster& cluster, const Placement& placement, AxisMask axes) {
-  return place_on(levels_of(cluster, joined_levels(cluster)), placement, axes);
+GroupPlace place_of(const std::vector<Level>& levels, const Placement& placement, AxisMask axes) {
+  GroupPlace place;
+  place.inside.assign(levels.size(), 1);
+  std::int64_t stride = 1;
+  for (std::size_t a = placement.axes.size(); a-- > 0;) {
+    const std::int64_t degree = placement.axes[a].degree;
+    if ((axes >> a & 1U) != 0) widen(place, levels, degree, stride);
+    stride *= degree;
+  }
+  return place;
 }
 
 Seconds all_reduce_time(const std::vector<Level>& levels, const GroupPlace& place, double payload) {
@@ -242,29 +243,47 @@ std::vector<double> level_use(const std::vector<Level>& levels, const GroupPlace
 }
 
 MessageTimer::MessageTimer(const Job& job) : job_(job) {
-  if (job.cluster) joined_ = joined_levels(*job.cluster);
+  if (!job.cluster) return;
+  all_ = all_groups(*job.cluster);
+  joined_ = joined_levels(*job.cluster);
 }
 
-const GroupPlace& MessageTimer::place(AxisMask axes) {
-  for (const auto& [known, place] : places_) {
-    if (known == axes) return place;
-  }
-  const std::vector<Level>& levels = levels_of(*job_.cluster, joined_);
-  return places_.emplace_back(axes, place_on(levels, job_.placement, axes)).second;
+const std::vector<Level>& MessageTimer::levels_of(std::size_t group) const {
+  return joined_.empty() ? job_.cluster->groups[group].levels : joined_[group];
 }
 
-Seconds MessageTimer::call(const CommunicationTerm& term) {
-  if (!job_.cluster || job_.cluster->groups.empty()) return {};
-  if (term.collective == Collective::host_copy) {
-    const DeviceGroup& group = job_.cluster->groups.front();
-    return term.payload / (term.nvme ? nvme_rate(group) : group.host_link);
+const GroupPlace& MessageTimer::place(AxisMask axes, std::size_t group) {
+  for (const Place& known : places_) {
+    if (known.axes == axes && known.group == group) return known.place;
   }
-  const std::vector<Level>& levels = levels_of(*job_.cluster, joined_);
-  const GroupPlace& own = place(term.axes);
+  const GroupPlace place = place_of(levels_of(group), job_.placement, axes);
+  return places_.emplace_back(axes, group, place).place;
+}
+
+template <class Time>
+Seconds MessageTimer::longest(const CommunicationTerm& term, const GroupSet& devices, Time time) {
+  Seconds out;
+  for (const std::size_t g : joins_stages(job_.placement, term.axes) ? all_ : devices) {
+    out = std::max(out, time(g));
+  }
+  return out;
+}
+
+Seconds MessageTimer::call_on(const CommunicationTerm& term, std::size_t group) {
+  const std::vector<Level>& levels = levels_of(group);
+  const GroupPlace& own = place(term.axes, group);
   const bool part = term.group < own.size && term.collective != Collective::send_recv;
   const std::int64_t choices = choices_of(term);
   return part ? collective_time(levels, narrowed(own, term.group, term.apart), term, choices)
               : collective_time(levels, own, term, choices);
+}
+
+Seconds MessageTimer::call(const CommunicationTerm& term, const GroupSet& devices) {
+  return longest(term, devices, [&](std::size_t g) {
+    const DeviceGroup& group = job_.cluster->groups[g];
+    if (term.collective != Collective::host_copy) return call_on(term, g);
+    return term.payload / (term.nvme ? nvme_rate(group) : group.host_link);
+  });
 }
 
 std::int64_t MessageTimer::choices_of(const CommunicationTerm& term) const {
@@ -277,43 +296,47 @@ std::int64_t MessageTimer::choices_of(const CommunicationTerm& term) const {
   return 1;
 }
 
-const std::vector<Level>& MessageTimer::levels() const { return levels_of(*job_.cluster, joined_); }
+const std::vector<Level>& MessageTimer::levels() const { return levels_of(0); }
 
-std::vector<double> MessageTimer::use(AxisMask axes) { return level_use(levels(), place(axes)); }
+std::vector<double> MessageTimer::use(AxisMask axes) { return level_use(levels(), place(axes, 0)); }
 
 std::vector<double> MessageTimer::use_of_send(AxisMask axes) {
   std::vector<double> use(levels().size(), 0);
-  use[widest_level(place(axes))] = 1;
+  use[widest_level(place(axes, 0))] = 1;
   return use;
 }
 
-Seconds MessageTimer::all(const CommunicationTerm& term) {
-  return call(term) * static_cast<double>(term.count);
+Seconds MessageTimer::all(const CommunicationTerm& term, const GroupSet& devices) {
+  return call(term, devices) * static_cast<double>(term.count);
 }
 
-Seconds MessageTimer::host(const CommunicationTerm& term) {
-  if (!job_.cluster || job_.cluster->groups.empty()) return {};
-  const DeviceGroup& group = job_.cluster->groups.front();
-  const std::int64_t near = std::min(term.group, place(term.axes).inside.front());
-  const Seconds each =
-      group.host_per_neighbour * real(near - 1) + group.host_per_member * real(term.group - near);
-  return each * real(term.count);
+Seconds MessageTimer::host(const CommunicationTerm& term, const GroupSet& devices) {
+  return longest(term, devices, [&](std::size_t g) {
+    const DeviceGroup& group = job_.cluster->groups[g];
+    const std::int64_t near = std::min(term.group, place(term.axes, g).inside.front());
+    const Seconds each =
+        group.host_per_neighbour * real(near - 1) + group.host_per_member * real(term.group - near);
+    return each * real(term.count);
+  });
 }
 
-Seconds MessageTimer::copies(const CommunicationTerm& term) const {
+Seconds MessageTimer::copies(const CommunicationTerm& term, const GroupSet& devices) {
   const EngineTiming& timing = job_.profile.timing;
-  if (timing.launches_per_member == 0 || !job_.cluster || term.group <= 1) return {};
-  const Seconds shortest = slowest_group(*job_.cluster).device.rates.kernel;
+  if (timing.launches_per_member == 0 || term.group <= 1) return {};
   const std::int64_t launches = timing.launches_per_member * (term.group - 1) * term.count;
-  return std::max(timing.host_per_launch, shortest) * real(launches);
+  return longest(term, devices, [&](std::size_t g) {
+    const Seconds shortest = job_.cluster->groups[g].device.rates.kernel;
+    return std::max(timing.host_per_launch, shortest) * real(launches);
+  });
 }
 
 Seconds call_time(const Job& job, const CommunicationTerm& term) {
-  return MessageTimer(job).call(term);
+  if (!job.cluster) return {};
+  return MessageTimer(job).call(term, all_groups(*job.cluster));
 }
 
 Seconds term_time(const Job& job, const CommunicationTerm& term) {
-  return MessageTimer(job).all(term);
+  return call_time(job, term) * real(term.count);
 }
 
 }  // namespace placet

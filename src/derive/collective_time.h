@@ -23,7 +23,7 @@ struct GroupPlace {
 
 /// Of the groups that `axes` make. Case: dp=4 tp=4 on hosts of 8: tp {4, 4} in blocks of 4, dp
 /// {2, 4} in one block of 16, as both axes together {8, 16}.
-GroupPlace place_of(const Cluster& cluster, const Placement& placement, AxisMask axes);
+GroupPlace place_of(const std::vector<Level>& levels, const Placement& placement, AxisMask axes);
 
 /// Of the copies that leave for other domains, those that are the first of their token there: each
 /// of a token's choices falls into any of the domains alike. Case: 8 choices, two domains: of 4
@@ -46,7 +46,10 @@ Seconds scatter_time(const std::vector<Level>& levels, const GroupPlace& place, 
 std::vector<double> level_use(const std::vector<Level>& levels, const GroupPlace& place);
 
 /// What the terms of one job take on its cluster: where a group lies is looked up once per set of
-/// axes. The job must live as long; one thread at a time.
+/// axes. `devices`: the groups that the sender's stage stands on. Each member waits for the
+/// slowest, so that a message takes the longest of what it takes over the links of each of them; of
+/// axes that join stages, of all groups of the cluster.
+/// The job must live as long; one thread at a time.
 class MessageTimer {
  public:
   explicit MessageTimer(const Job& job);
@@ -54,37 +57,52 @@ class MessageTimer {
   /// Seconds of one call of the term; none without a cluster.
   /// An all-to-all sends to each of the group the same: what stays inside a domain and what leaves
   /// it go side by side.
-  Seconds call(const CommunicationTerm& term);
+  Seconds call(const CommunicationTerm& term, const GroupSet& devices);
 
   /// All calls of a step.
-  Seconds all(const CommunicationTerm& term);
+  Seconds all(const CommunicationTerm& term, const GroupSet& devices);
 
   /// What the host needs to launch them, beyond the engine's own time per collective.
-  Seconds host(const CommunicationTerm& term);
+  Seconds host(const CommunicationTerm& term, const GroupSet& devices);
+
+  /// What copying the members' parts one by one takes, where the engine does that.
+  Seconds copies(const CommunicationTerm& term, const GroupSet& devices);
 
   /// What a collective over `axes` occupies of each level of the cluster while it runs
   /// (`level_use`), or a message to a neighbour along them: all of the widest level that it
-  /// crosses. REQUIRES: a cluster.
+  /// crosses. Of several groups of devices as if all had the levels of the first. REQUIRES: a
+  /// cluster.
   std::vector<double> use(AxisMask axes);
   std::vector<double> use_of_send(AxisMask axes);
 
-  /// The levels themselves. REQUIRES: a cluster.
+  /// The levels themselves: of several groups those of the first, and the link that joins them.
+  /// REQUIRES: a cluster.
   const std::vector<Level>& levels() const;
 
-  /// What copying the members' parts one by one takes, where the engine does that.
-  Seconds copies(const CommunicationTerm& term) const;
-
  private:
+  struct Place {
+    AxisMask axes = 0;
+    std::size_t group = 0;
+    GroupPlace place;
+  };
+
   /// Copies of a token in the message, where only the first leaves for each domain; 1 otherwise.
   std::int64_t choices_of(const CommunicationTerm& term) const;
-  const GroupPlace& place(AxisMask axes);
+  const std::vector<Level>& levels_of(std::size_t group) const;
+  const GroupPlace& place(AxisMask axes, std::size_t group);
+  /// A collective over the links of one group.
+  Seconds call_on(const CommunicationTerm& term, std::size_t group);
+  /// The longest of `time(group)` over the groups that the term's members stand on.
+  template <class Time>
+  Seconds longest(const CommunicationTerm& term, const GroupSet& devices, Time time);
 
   const Job& job_;
-  std::vector<Level> joined_;  // of several groups of devices: with the link between them
-  std::vector<std::pair<AxisMask, GroupPlace>> places_;
+  GroupSet all_;
+  std::vector<std::vector<Level>> joined_;  // by group, of several: with the link between them
+  std::vector<Place> places_;
 };
 
-/// One call, and all calls of a step, of a single term.
+/// One call, and all calls of a step, of a single term, whose members stand on all groups.
 Seconds call_time(const Job& job, const CommunicationTerm& term);
 Seconds term_time(const Job& job, const CommunicationTerm& term);
 

@@ -126,9 +126,9 @@ struct Derivation {
   Bytes peak;           // largest class
   Bytes sent;           // largest class
   Bytes capacity;       // of the smallest device; 0: no cluster given
-  Bytes host_capacity;  // of one host
-  Bytes host_used;      // by all processes of one host
-  Bytes nvme_used;      // likewise; its capacity is not judged
+  Bytes host_capacity;  // of one host; where they differ, of that with the least room left
+  Bytes host_used;      // by all processes of that host
+  Bytes nvme_used;      // likewise, of the host that uses most; its capacity is not judged
   bool fits = true;     // every class on its smallest device, every host
   /// False where the rule `meaning` is broken: there are findings, and no figures.
   bool meaningful = true;

@@ -9,6 +9,7 @@
 #include "derive/layout.h"
 #include "derive/memory.h"
 #include "derive/rules.h"
+#include "derive/stage_devices.h"
 #include "derive/stages.h"
 #include "units/at.h"
 #include "units/checked.h"
@@ -17,17 +18,38 @@
 namespace placet {
 namespace {
 
-/// What the processes of one host use together of its memory or NVMe: its devices stand side by
-/// side, so the largest class bounds each. A job of fewer devices has no more processes.
-Bytes host_use(const Job& job, const std::vector<MemoryClass>& classes,
-               std::array<Bytes, 4> MemoryClass::*medium) {
-  Bytes largest;
-  for (const MemoryClass& memory : classes) {
-    Bytes own;
-    for (Bytes part : memory.*medium) own += part;
-    largest = std::max(largest, own);
+Bytes sum_of(const std::array<Bytes, 4>& medium) {
+  Bytes sum;
+  for (const Bytes part : medium) sum += part;
+  return sum;
+}
+
+/// A kind of host: what its processes use together of its memory and its NVMe drives.
+struct HostUse {
+  Bytes capacity, memory, nvme;
+
+  std::int64_t room() const { return in_bytes(capacity) - in_bytes(memory); }
+};
+
+/// By group of devices. The devices of a host stand side by side, so the largest class with devices
+/// of the group bounds each. A job of fewer devices has no more processes.
+std::vector<HostUse> host_uses(const Job& job, const std::vector<MemoryClass>& classes) {
+  const Cluster& cluster = *job.cluster;
+  std::vector<HostUse> out(cluster.groups.size());
+  for (const MemoryClass& own : classes) {
+    for (const std::size_t g :
+         groups_of_class(cluster, job.placement, own.stage, own.coordinates)) {
+      out[g].memory = std::max(out[g].memory, sum_of(own.on_host));
+      out[g].nvme = std::max(out[g].nvme, sum_of(own.on_nvme));
+    }
   }
-  return largest * std::min(job.cluster->groups.front().per_host, devices_of(job.placement));
+  for (std::size_t g = 0; g < out.size(); ++g) {
+    const std::int64_t processes = std::min(cluster.groups[g].per_host, devices_of(job.placement));
+    out[g].capacity = cluster.groups[g].host_memory;
+    out[g].memory = out[g].memory * processes;
+    out[g].nvme = out[g].nvme * processes;
+  }
+  return out;
 }
 
 /// Memory of each stage; where axes have shares, of each class of devices within it.
@@ -59,10 +81,13 @@ void judge_capacity(const Job& job, Derivation& out) {
     out.memory[c].capacity = capacities[c];
     out.fits = out.fits && out.memory[c].peak <= capacities[c];
   }
-  out.host_capacity = job.cluster->groups.front().host_memory;
-  out.host_used = host_use(job, out.memory, &MemoryClass::on_host);
-  out.nvme_used = host_use(job, out.memory, &MemoryClass::on_nvme);
-  out.fits = out.fits && (out.host_used <= out.host_capacity || out.host_used == Bytes());
+  const std::vector<HostUse> hosts = host_uses(job, out.memory);
+  const HostUse& tightest =
+      *std::ranges::min_element(hosts, {}, [](const HostUse& own) { return own.room(); });
+  out.host_capacity = tightest.capacity;
+  out.host_used = tightest.memory;
+  out.nvme_used = std::ranges::max(hosts, {}, &HostUse::nvme).nvme;
+  out.fits = out.fits && tightest.room() >= 0;
 }
 
 /// What the class that sends most sends over each set of axes.

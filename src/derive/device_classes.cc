@@ -5,19 +5,13 @@
 #include <numeric>
 #include <utility>
 
+#include "derive/stage_devices.h"
 #include "units/checked.h"
 
 namespace placet {
 namespace {
 
 constexpr std::size_t kMostClasses = 256;
-constexpr std::int64_t kMostRanks = std::int64_t{1} << 20;
-
-/// Shares that fit their axis: another number of them is a finding of the rules.
-bool has_fitting_shares(const AxisPlacement& axis) {
-  return !axis.shares.empty() && axis.how.cut != Cut::layer &&
-         std::cmp_equal(axis.shares.size(), axis.degree);
-}
 
 std::string share_name(const AxisPlacement& axis, std::int64_t share) {
   std::int64_t sum = 0;
@@ -40,28 +34,6 @@ void divide(const ShareClass& whole, const AxisPlacement& axis, std::size_t a,
     own.devices = whole.devices / axis.degree;
     own.name += (own.name.empty() ? "" : " ") + share_name(axis, axis.shares[i]);
     out.push_back(std::move(own));
-  }
-}
-
-/// Which stage and which shares the device with these coordinates has.
-bool is_of(const MemoryClass& memory, const Placement& placement,
-           const std::vector<std::int64_t>& coordinates) {
-  std::int64_t stage = 0;
-  for (std::size_t a = 0; a < placement.axes.size(); ++a) {
-    const AxisPlacement& axis = placement.axes[a];
-    if (axis.how.cut == Cut::layer) stage = stage * axis.degree + coordinates[a];
-    if (!has_fitting_shares(axis) || memory.coordinates.empty()) continue;
-    const auto own = static_cast<std::size_t>(memory.coordinates[a]);
-    if (axis.shares[own] != axis.shares[static_cast<std::size_t>(coordinates[a])]) return false;
-  }
-  return stage == memory.stage;
-}
-
-/// Steps to the next rank, row by row.
-void advance(std::vector<std::int64_t>& coordinates, const Placement& placement) {
-  for (std::size_t a = placement.axes.size(); a-- > 0;) {
-    if (++coordinates[a] < placement.axes[a].degree) return;
-    coordinates[a] = 0;
   }
 }
 
@@ -107,25 +79,15 @@ std::vector<ShareClass> share_classes(const Placement& placement) {
 
 std::vector<Bytes> capacities_of(const Cluster& cluster, const Placement& placement,
                                  const std::vector<MemoryClass>& classes) {
-  const Bytes smallest = smallest_memory(cluster);
-  const std::int64_t ranks = std::min(devices_of(placement), devices_of(cluster));
-  const bool mixed = std::ranges::any_of(
-      cluster.groups, [&](const DeviceGroup& group) { return group.device.memory != smallest; });
-  if (!mixed || ranks > kMostRanks) return std::vector<Bytes>(classes.size(), smallest);
-  std::vector<Bytes> out(classes.size());
-  std::vector<std::int64_t> coordinates(placement.axes.size(), 0);
-  std::size_t group = 0;
-  std::int64_t end = cluster.groups.front().count;
-  for (std::int64_t rank = 0; rank < ranks; ++rank, advance(coordinates, placement)) {
-    while (rank >= end) end += cluster.groups[++group].count;
-    const Bytes memory = cluster.groups[group].device.memory;
-    for (std::size_t c = 0; c < classes.size(); ++c) {
-      const bool lowers = out[c] == Bytes() || memory < out[c];
-      if (lowers && is_of(classes[c], placement, coordinates)) out[c] = memory;
+  std::vector<Bytes> out;
+  out.reserve(classes.size());
+  for (const MemoryClass& own : classes) {
+    const GroupSet groups = groups_of_class(cluster, placement, own.stage, own.coordinates);
+    Bytes smallest = cluster.groups[groups.front()].device.memory;
+    for (const std::size_t g : groups) {
+      smallest = std::min(smallest, cluster.groups[g].device.memory);
     }
-  }
-  for (Bytes& capacity : out) {
-    if (capacity == Bytes()) capacity = smallest;
+    out.push_back(smallest);
   }
   return out;
 }

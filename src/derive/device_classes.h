@@ -26,8 +26,8 @@ struct ShareClass {
 /// would be more than 256. Case: dp=8[2,1,1,1,1,1,1,1]: "dp 2/9" with 1 device, "dp 1/9" with 7.
 std::vector<ShareClass> share_classes(const Placement& placement);
 
-/// Memory of the smallest device of each class, in their order: what each is judged against. Ranks
-/// lie over the cluster's groups in order; beyond 2^20 ranks every class gets the smallest of all.
+/// Memory of the smallest device of each class, in their order: what each is judged against
+/// (`groups_of_class`).
 std::vector<Bytes> capacities_of(const Cluster& cluster, const Placement& placement,
                                  const std::vector<MemoryClass>& classes);
 

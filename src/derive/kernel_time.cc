@@ -61,17 +61,9 @@ Seconds scan_time(const DeviceRates& rates, const KernelWork& kernel) {
 
 }  // namespace
 
-bool is_slower(const DeviceGroup& a, const DeviceGroup& b) {
-  return matmul_rate(a.device.rates, MatmulFormat::bf16) <
-         matmul_rate(b.device.rates, MatmulFormat::bf16);
-}
-
-const DeviceGroup& slowest_group(const Cluster& cluster) {
-  return *std::ranges::min_element(cluster.groups, is_slower);
-}
-
-std::size_t position_of_slowest(const Cluster& cluster) {
-  return static_cast<std::size_t>(&slowest_group(cluster) - cluster.groups.data());
+double message_share(const Cluster& cluster, const GroupSet& devices) {
+  return most_of(cluster, devices,
+                 [](const DeviceGroup& group) { return group.device.rates.message_share; });
 }
 
 Seconds product_time(const DeviceRates& rates, const KernelWork& kernel) {

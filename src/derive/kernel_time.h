@@ -16,13 +16,9 @@ namespace placet {
 /// 1.19 would do: 59 % of the rate.
 Seconds product_time(const DeviceRates& rates, const KernelWork& kernel);
 
-/// Whether products of a take longer than those of b.
-bool is_slower(const DeviceGroup& a, const DeviceGroup& b);
-
-/// The devices whose products take longest: of a mixed cluster whose work is divided evenly, those
-/// that the others wait for. The first of several. REQUIRES: there are devices.
-const DeviceGroup& slowest_group(const Cluster& cluster);
-std::size_t position_of_slowest(const Cluster& cluster);
+/// What computation loses to messages beside it, of its own time while they run: on devices of
+/// these groups, the most. REQUIRES: there is one.
+double message_share(const Cluster& cluster, const GroupSet& devices);
 
 /// Any kernel.
 Seconds kernel_time(const DeviceRates& rates, const std::string& attention_kernel,

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "derive/collective_time.h"
@@ -38,18 +39,21 @@ class UnitTimes {
  public:
   UnitTimes(const Layout& layout, const std::vector<UnitMessages>& messages, MessageTimer& timer);
 
-  /// Of one unit of the run, on devices of the group (a position in Cluster::groups).
-  const UnitTime& of(const UnitRun& run, std::size_t group);
+  /// Of one unit of the run, on devices of these groups.
+  const UnitTime& of(const UnitRun& run, const GroupSet& devices);
 
  private:
-  UnitTime make(int unit, bool recomputed, const DeviceGroup& devices);
+  /// By local unit: plain, recomputed.
+  using Known = std::vector<std::array<std::optional<UnitTime>, 2>>;
+
+  Known& known_on(const GroupSet& devices);
+  UnitTime make(int unit, bool recomputed, const GroupSet& devices);
 
   const Layout& layout_;
   const std::vector<UnitMessages>& messages_;
   MessageTimer& timer_;
   bool recomputes_ = false;
-  /// By group and local unit: plain, recomputed.
-  std::vector<std::vector<std::array<std::optional<UnitTime>, 2>>> times_;
+  std::vector<std::pair<GroupSet, Known>> times_;
 };
 
 /// One part of one unit in a pass, as device and host run it.
@@ -113,7 +117,7 @@ ChunkPasses run_chunk(const StageUnits& units, std::size_t chunk, Seconds host_p
   ChunkPasses out;
   for (std::size_t r = units.chunk_begin(chunk); r < units.chunk_ends[chunk]; ++r) {
     const UnitRun& run = units.runs[r];
-    const UnitTime& time = times.of(run, units.group);
+    const UnitTime& time = times.of(run, units.groups);
     const PartLengths lengths = {time[WorkPart::forward].device(), time[WorkPart::again].device(),
                                  time[WorkPart::backward].device()};
     for (std::int64_t i = 0; i < run.count; ++i) {
@@ -131,18 +135,11 @@ struct StageWork {
   std::vector<ChunkPasses> passes;  // by chunk
   AxisTimes reduce;                 // what is left of reductions after the last backward
   Seconds update;
+  AxisTimes after;  // what the next forward leaves of the messages after the update
 };
 
 /// Of the stages of kind `kind`, `stage` being one of them.
 StageWork stage_work(const Layout& layout, const Stage& stage, const StageUnits& units,
                      StepMessages messages, UnitTimes& times);
-
-/// What is left of messages beside `room` of computation: at least the first or last of `pieces`,
-/// and what computation loses to them. All of them unless they run `beside`.
-AxisTimes left_beside(const Job& job, const AxisTimes& messages, Overlap what, Seconds room,
-                      std::size_t pieces);
-
-/// What the next forward leaves of the messages after the update.
-AxisTimes left_after_update(const Layout& layout, const StageWork& work);
 
 }  // namespace placet

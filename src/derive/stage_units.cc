@@ -75,7 +75,9 @@ class RunList {
 StageUnits units_of(const Layout& layout, const Stage& stage) {
   StageUnits out{.hosts_first = stage.hosts_first, .hosts_last = stage.hosts_last};
   const Job& job = *layout.job;
-  if (job.cluster) out.group = group_of_stage(*job.cluster, job.placement, stage.device);
+  if (job.cluster && !job.cluster->groups.empty()) {
+    out.groups = groups_of_stage(*job.cluster, job.placement, stage.device);
+  }
   out.runs.reserve(2 + stage.chunks.size());
   out.chunk_ends.reserve(stage.chunks.size());
   RunList list(layout);
@@ -96,7 +98,7 @@ std::vector<StageUnits> units_by_stage(const Layout& layout, const std::vector<S
 }
 
 bool are_alike(const StageUnits& a, const StageUnits& b) {
-  return a.hosts_first == b.hosts_first && a.hosts_last == b.hosts_last && a.group == b.group &&
+  return a.hosts_first == b.hosts_first && a.hosts_last == b.hosts_last && a.groups == b.groups &&
          a.chunk_ends == b.chunk_ends && a.runs_backward == b.runs_backward &&
          std::ranges::equal(a.runs, b.runs, [](const UnitRun& x, const UnitRun& y) {
            return x.count == y.count && is_same_unit(x, y);

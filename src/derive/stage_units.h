@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cluster/cluster.h"
 #include "derive/layout.h"
 #include "derive/stages.h"
 
@@ -27,7 +28,7 @@ struct StageUnits {
   std::vector<bool> runs_backward;      // by chunk
   bool hosts_first = false;
   bool hosts_last = false;
-  std::size_t group = 0;  // position in Cluster::groups: the devices that set its pace
+  GroupSet groups;  // the devices it stands on, which wait for one another; none: no cluster
 
   std::size_t chunk_begin(std::size_t chunk) const {
     return chunk == 0 ? 0 : chunk_ends[chunk - 1];
@@ -37,8 +38,8 @@ struct StageUnits {
 StageUnits units_of(const Layout& layout, const Stage& stage);
 std::vector<StageUnits> units_by_stage(const Layout& layout, const std::vector<Stage>& stages);
 
-/// Whether two devices of one group host the same units, their numbers left aside. Case: 32 blocks
-/// on 4 stages: the second and the third.
+/// Whether two devices of the same groups host the same units, their numbers left aside. Case: 32
+/// blocks on 4 stages: the second and the third.
 bool are_alike(const StageUnits& a, const StageUnits& b);
 
 }  // namespace placet

@@ -34,11 +34,10 @@ StepPlace place_in_step(const CommunicationTerm& term);
 
 /// What a message takes of a step by itself: all its calls, and copies of the members' parts where
 /// the engine makes them of a state.
-Seconds time_in_step(const CommunicationTerm& term, MessageTimer& timer);
+Seconds time_in_step(const CommunicationTerm& term, const GroupSet& devices, MessageTimer& timer);
 
-/// Of one stage. REQUIRES: the job has a cluster.
+/// Of one stage, on devices of these groups. REQUIRES: the job has a cluster.
 StepMessages step_messages(const Layout& layout, const CommunicationClass& traffic,
-                           MessageTimer& timer);
-StepMessages step_messages(const Job& job, const Layout& layout, const CommunicationClass& traffic);
+                           const GroupSet& devices, MessageTimer& timer);
 
 }  // namespace placet

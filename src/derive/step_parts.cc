@@ -61,7 +61,6 @@ class PartsWriter {
     out_.gathers_beside = timing.runs_beside(Overlap::gathers);
     out_.gathers_beside_backward = out_.gathers_beside && !timing.gathers_after_reductions;
     out_.reductions_beside = timing.runs_beside(Overlap::reductions);
-    out_.message_share = slowest_group(*job_.cluster).device.rates.message_share;
     out_.host_per_pass = timing.host_per_pass;
     out_.host_per_step = timing.host_per_step;
   }
@@ -73,12 +72,13 @@ class PartsWriter {
       stage.chunks.push_back(chunk_parts(units, c));
       stage.units += stage.chunks.back().units;
     }
-    for (const CommunicationTerm& term : traffic.terms) add_message(stage, term);
-    const StageWork work =
-        stage_work(layout_, hosted, units, step_messages(layout_, traffic, timer_), times_);
+    for (const CommunicationTerm& term : traffic.terms) add_message(stage, term, units.groups);
+    const StageWork work = stage_work(
+        layout_, hosted, units, step_messages(layout_, traffic, units.groups, timer_), times_);
     out_.message = std::max(out_.message, work.messages.boundary);
     stage.update = work.update;
-    stage.after = left_after_update(layout_, work);
+    stage.message_share = message_share(*job_.cluster, units.groups);
+    stage.after = work.after;
     stage.scalars = work.messages.scalars;
     remember_uses(stage.after);
     remember_uses(stage.scalars);
@@ -114,7 +114,7 @@ class PartsWriter {
             .host = time.host};
   }
 
-  void add_message(StageParts& stage, const CommunicationTerm& term) {
+  void add_message(StageParts& stage, const CommunicationTerm& term, const GroupSet& devices) {
     const double m = static_cast<double>(micro_batches_of_chunk(layout_));
     switch (place_in_step(term)) {
       case StepPlace::boundary:
@@ -123,14 +123,14 @@ class PartsWriter {
         out_.message_bytes = term.payload;
         break;
       case StepPlace::forward:
-        push(stage.forward_gathers, term, m);
+        push(stage.forward_gathers, term, {.devices = devices, .rounds = m});
         break;
       case StepPlace::backward:
         push(term.state == State::gradients ? stage.backward_reductions : stage.backward_gathers,
-             term, m);
+             term, {.devices = devices, .rounds = m});
         break;
       case StepPlace::reduce:
-        push(stage.reduce, term, 1);
+        push(stage.reduce, term, {.devices = devices, .rounds = 1});
         break;
       case StepPlace::unit:
       case StepPlace::update:
@@ -139,15 +139,20 @@ class PartsWriter {
     }
   }
 
-  void push(std::vector<MessagePart>& to, const CommunicationTerm& term, double rounds) {
-    const Seconds time = time_in_step(term, timer_) / rounds;
+  /// Where and how often a message is sent.
+  struct Sent {
+    const GroupSet& devices;
+    double rounds = 1;
+  };
+  void push(std::vector<MessagePart>& to, const CommunicationTerm& term, const Sent& sent) {
+    const Seconds time = time_in_step(term, sent.devices, timer_) / sent.rounds;
     if (time == Seconds()) return;
     remember_use(term.axes);
     to.push_back({.axes = term.axes,
                   .what = term.what,
                   .collective = term.collective,
                   .time = time,
-                  .bytes = bytes(in_bytes(term.sent) / static_cast<std::int64_t>(rounds))});
+                  .bytes = bytes(in_bytes(term.sent) / static_cast<std::int64_t>(sent.rounds))});
   }
 
   void remember_uses(const AxisTimes& times) {

@@ -67,6 +67,7 @@ struct StageParts {
   Seconds update;
   AxisTimes after;    // parameters gathered after the update: what the next forward does not hide
   AxisTimes scalars;  // norms, flags, losses
+  double message_share = 0;  // that computation and a message of a state lose beside each other
   std::int64_t units = 0;
 };
 
@@ -85,7 +86,6 @@ struct StepParts {
   bool gathers_beside = false;  // of parameters, beside what a pass computes
   bool gathers_beside_backward = false;
   bool reductions_beside = false;
-  double message_share = 0;  // that computation and a message of a state lose beside each other
   Seconds host_per_pass;
   Seconds host_per_step;
   std::vector<StageParts> kinds;

@@ -31,8 +31,10 @@ class StepTimer {
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       const std::size_t kind = kinds_.of_stage[s];
       if (!work_[kind].passes.empty()) continue;
-      work_[kind] = stage_work(layout_, stages_[s], kinds_.units[kind],
-                               step_messages(layout_, kinds_.traffic[kind], timer_), times_);
+      const StageUnits& units = kinds_.units[kind];
+      work_[kind] =
+          stage_work(layout_, stages_[s], units,
+                     step_messages(layout_, kinds_.traffic[kind], units.groups, timer_), times_);
     }
     run_pipeline();
     for (std::size_t s = 0; s < stages_.size(); ++s) finish_stage(s);
@@ -163,7 +165,7 @@ class StepTimer {
   }
 
   const UnitTime& times_of(std::size_t stage, const UnitRun& run) {
-    return times_.of(run, units_of(stage).group);
+    return times_.of(run, units_of(stage).groups);
   }
 
   void write_units(const UnitRun& run, const UnitTime& time, double m) {
@@ -195,7 +197,7 @@ class StepTimer {
     }
     add({.kind = TimeKind::update, .what = "optimizer", .phase = "update", .time = update});
     const StageWork& last = work_of(slowest);
-    add_exposed(left_after_update(layout_, last), 1, {}, "update");
+    add_exposed(last.after, 1, {}, "update");
     add_exposed(last.messages.scalars, 1, {}, "update");
     add({.kind = TimeKind::host, .what = "data and logging", .time = timing_.host_per_step});
   }

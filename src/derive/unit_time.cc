@@ -24,12 +24,12 @@ Overlap overlap_of(const Layout& layout, const CommunicationTerm& term, bool for
 
 class UnitTimer {
  public:
-  UnitTimer(const Layout& layout, int unit, const KnownMessages& messages,
-            const DeviceGroup& devices, MessageTimer& timer)
+  UnitTimer(const Layout& layout, int unit, const KnownMessages& messages, const GroupSet& devices,
+            MessageTimer& timer)
       : layout_(layout),
         job_(*layout.job),
         timing_(job_.profile.timing),
-        rates_(devices.device.rates),
+        devices_(devices),
         unit_(unit),
         messages_(messages),
         timer_(timer) {}
@@ -51,7 +51,9 @@ class UnitTimer {
   void add(WorkPart part, const std::vector<KernelWork>& kernels) {
     PartTime& time = out_[part];
     for (const KernelWork& kernel : kernels) {
-      const Seconds taken = kernel_time(rates_, timing_.attention_kernel, kernel);
+      const Seconds taken = most_of(*job_.cluster, devices_, [&](const DeviceGroup& group) {
+        return kernel_time(group.device.rates, timing_.attention_kernel, kernel);
+      });
       time.kernels[static_cast<std::size_t>(kernel.kind)] += taken;
       time.flops += kernel.flops;
       time.host += launching(kernel);
@@ -99,10 +101,10 @@ class UnitTimer {
 
   void add_message(WorkPart part, const CommunicationTerm& term, bool forward) {
     PartTime& time = out_[part];
-    const Seconds taken = timer_.all(term);
+    const Seconds taken = timer_.all(term, devices_);
     if (!timing_.captures_launches) {
-      time.host +=
-          timing_.host_per_collective * static_cast<double>(term.count) + timer_.host(term);
+      time.host += timing_.host_per_collective * static_cast<double>(term.count) +
+                   timer_.host(term, devices_);
     }
     const Overlap kind = overlap_of(layout_, term, forward);
     const bool hides =
@@ -160,13 +162,13 @@ class UnitTimer {
     const Seconds hidden = std::min(taken, room);
     used += hidden;
     out_[part].hidden.add(axes, hidden);
-    return taken - hidden + hidden * rates_.message_share;
+    return taken - hidden + hidden * message_share(*job_.cluster, devices_);
   }
 
   const Layout& layout_;
   const Job& job_;
   const EngineTiming& timing_;
-  const DeviceRates& rates_;
+  const GroupSet& devices_;
   int unit_;
   const KnownMessages& messages_;
   MessageTimer& timer_;
@@ -197,11 +199,11 @@ Seconds AxisTimes::total() const {
 }
 
 UnitTime unit_time(const Layout& layout, int unit, const KnownMessages& messages,
-                   const DeviceGroup& devices, MessageTimer& timer) {
+                   const GroupSet& devices, MessageTimer& timer) {
   return UnitTimer(layout, unit, messages, devices, timer).time();
 }
 
-UnitTime unit_time(const Layout& layout, int unit, bool recomputed, const DeviceGroup& devices) {
+UnitTime unit_time(const Layout& layout, int unit, bool recomputed, const GroupSet& devices) {
   MessageTimer timer(*layout.job);
   const std::vector<UnitTerm> plain = activation_traffic(layout, unit, false);
   if (!recomputed) return unit_time(layout, unit, {.plain = plain}, devices, timer);

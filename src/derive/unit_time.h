@@ -50,8 +50,9 @@ struct UnitTime {
   PartTime& operator[](WorkPart part) { return parts[static_cast<std::size_t>(part)]; }
 };
 
-/// Of local unit `unit` of the layout, on `devices`. REQUIRES: the job has a cluster.
-UnitTime unit_time(const Layout& layout, int unit, bool recomputed, const DeviceGroup& devices);
+/// Of local unit `unit` of the layout, on devices of these groups of the job's cluster: each kernel
+/// and each message takes what it takes on the slowest of them. REQUIRES: the job has a cluster.
+UnitTime unit_time(const Layout& layout, int unit, bool recomputed, const GroupSet& devices);
 
 /// The same where the messages of the unit's values are known: those of one that is not recomputed
 /// and, for a recomputed one, its own.
@@ -60,6 +61,6 @@ struct KnownMessages {
   const std::vector<UnitTerm>* recomputed = nullptr;  // none: the unit is not recomputed
 };
 UnitTime unit_time(const Layout& layout, int unit, const KnownMessages& messages,
-                   const DeviceGroup& devices, MessageTimer& timer);
+                   const GroupSet& devices, MessageTimer& timer);
 
 }  // namespace placet

@@ -36,6 +36,17 @@ Updated updated_by(const Layout& layout, const Stage& stage, const UnitRun& run)
 
 }  // namespace
 
+UpdateRates update_rates(const Cluster& cluster, const GroupSet& devices) {
+  const auto least = [&](auto rate) {
+    BytesPerSecond out = rate(cluster.groups[devices.front()]);
+    for (const std::size_t g : devices) out = std::min(out, rate(cluster.groups[g]));
+    return out;
+  };
+  return {.memory = least([](const DeviceGroup& group) { return group.device.rates.memory; }),
+          .host_link = least([](const DeviceGroup& group) { return group.host_link; }),
+          .nvme = least([](const DeviceGroup& group) { return nvme_rate(group); })};
+}
+
 double through_nvme(const Job& job, const Parameter& declared, const LocalParameter& own) {
   const StateBytes bytes = state_bytes(job, declared, own);
   return static_cast<double>(bytes.nvme[0]) + 2 * static_cast<double>(bytes.nvme[1]) +
@@ -45,7 +56,6 @@ double through_nvme(const Job& job, const Parameter& declared, const LocalParame
 Seconds update_time(const Layout& layout, const Stage& stage, const StageUnits& units) {
   const Job& job = *layout.job;
   const EngineTiming& timing = job.profile.timing;
-  const DeviceGroup& devices = job.cluster->groups[units.group];
   const double each = timing.update_bytes + (job.clips_by_global_norm ? timing.clip_bytes : 0.0);
   Updated all;
   for (const UnitRun& run : units.runs) {
@@ -54,9 +64,10 @@ Seconds update_time(const Layout& layout, const Stage& stage, const StageUnits& 
     all.on_host += own.on_host * static_cast<double>(run.count);
     all.through_nvme += own.through_nvme * static_cast<double>(run.count);
   }
-  return seconds(all.on_device * each / in_bytes_per_second(devices.device.rates.memory)) +
-         std::max(seconds(all.on_host * each / in_bytes_per_second(devices.host_link)),
-                  seconds(all.through_nvme / in_bytes_per_second(nvme_rate(devices))));
+  const UpdateRates least = update_rates(*job.cluster, units.groups);
+  return seconds(all.on_device * each / in_bytes_per_second(least.memory)) +
+         std::max(seconds(all.on_host * each / in_bytes_per_second(least.host_link)),
+                  seconds(all.through_nvme / in_bytes_per_second(least.nvme)));
 }
 
 Seconds update_time(const Layout& layout, const Stage& stage) {

@@ -56,6 +56,10 @@ std::int64_t chunks_with_backward(const std::vector<DeviceChunk>& chunks) {
 
 BoundFacts bound_facts(const Job& job) {
   const EngineTiming& timing = job.profile.timing;
+  double share = 1;  // the least of any device
+  for (const DeviceGroup& group : job.cluster->groups) {
+    share = std::min(share, group.device.rates.message_share);
+  }
   return {.host_per_pass = in_seconds(timing.host_per_pass),
           .host_per_step = in_seconds(timing.host_per_step),
           .gathers_beside = timing.runs_beside(Overlap::gathers),
@@ -63,7 +67,7 @@ BoundFacts bound_facts(const Job& job) {
           .update_beside = timing.runs_beside(Overlap::update),
           .sender_waits = timing.sender_waits(2),
           .plain_sender_waits = timing.sender_waits(1),
-          .message_share = slowest_group(*job.cluster).device.rates.message_share};
+          .message_share = share};
 }
 
 double rounds_of(const Schedule& schedule, std::int64_t micro_batches) {

@@ -120,6 +120,13 @@ PlanSpace::PlanSpace(const Job& base, const Choices& choices, PlanConstraints co
     blocks_ += base.model.kinds[static_cast<std::size_t>(unit.kind)].role == UnitRole::block;
   }
   has_experts_ = routes_tokens(base.model);
+  for (const std::int64_t degree : is_mixed() ? divisors_of(devices_) : divisors_of(1)) {
+    if (degree > std::max<std::int64_t>(1, blocks_)) break;
+    for (GroupSet& groups : groups_of(static_cast<std::int32_t>(degree))) {
+      const bool known = std::ranges::find(standings_, groups) != standings_.end();
+      if (!known) standings_.push_back(std::move(groups));
+    }
+  }
 }
 
 bool PlanSpace::allows(AxisRole role, std::size_t word) const {
@@ -189,23 +196,33 @@ std::vector<std::int16_t> PlanSpace::offloads() const {
   return chosen(choices_.offloads.size(), constraints_.offloads);
 }
 
-std::vector<std::size_t> PlanSpace::groups_of(std::int32_t pipeline) const {
+std::vector<GroupSet> PlanSpace::groups_of(std::int32_t pipeline) const {
   Placement placement;
   placement.axes.resize(2);
   placement.axes[0].how.cut = Cut::layer;
   placement.axes[0].degree = pipeline;
   placement.axes[1].how.cut = Cut::batch;
   placement.axes[1].degree = devices_ / pipeline;
-  std::vector<std::size_t> out(static_cast<std::size_t>(pipeline));
+  std::vector<GroupSet> out(static_cast<std::size_t>(pipeline));
   for (std::size_t d = 0; d < out.size(); ++d) {
-    out[d] = group_of_stage(*base_.cluster, placement, static_cast<int>(d));
+    out[d] = groups_of_stage(*base_.cluster, placement, static_cast<int>(d));
   }
   return out;
 }
 
-std::int16_t PlanSpace::costed_kind(int kind, std::size_t group) const {
-  return static_cast<std::int16_t>(static_cast<std::size_t>(kind) +
-                                   group * base_.model.kinds.size());
+std::vector<std::size_t> PlanSpace::standings_of(std::int32_t pipeline) const {
+  std::vector<std::size_t> out;
+  for (const GroupSet& groups : groups_of(pipeline)) {
+    const auto known = std::ranges::find(standings_, groups);
+    ensure(known != standings_.end(), "a pipeline has no more stages than the model has blocks");
+    out.push_back(static_cast<std::size_t>(known - standings_.begin()));
+  }
+  return out;
+}
+
+std::int32_t PlanSpace::costed_kind(int kind, std::size_t standing) const {
+  return static_cast<std::int32_t>(static_cast<std::size_t>(kind) +
+                                   standing * base_.model.kinds.size());
 }
 
 /// Relative rates of virtual stages by which blocks may be dealt; all alike come first.
@@ -214,11 +231,12 @@ std::vector<std::vector<double>> PlanSpace::paces_of(std::int32_t pipeline,
   const auto stages = static_cast<std::size_t>(virtual_stages(schedule, pipeline));
   std::vector<std::vector<double>> out = {std::vector<double>(stages, 1)};
   if (!is_mixed()) return out;
-  const std::vector<std::size_t> groups = groups_of(pipeline);
+  const std::vector<GroupSet> groups = groups_of(pipeline);
   const auto add = [&](auto rate_of) {
     std::vector<double> rates(groups.size());
-    std::ranges::transform(groups, rates.begin(), [&](std::size_t group) {
-      return rate_of(base_.cluster->groups[group].device.rates);
+    std::ranges::transform(groups, rates.begin(), [&](const GroupSet& on) {
+      return 1 / most_of(*base_.cluster, on,
+                         [&](const DeviceGroup& group) { return 1 / rate_of(group.device.rates); });
     });
     out.push_back(paces_from(schedule, rates));
   };

@@ -77,15 +77,19 @@ class PlanSpace {
   std::vector<std::int16_t> states_of(const Degrees& degrees) const;
   std::vector<std::int16_t> offloads() const;
 
-  /// Of a pipeline of that degree over all devices, by its devices: the group (a position in
-  /// Cluster::groups) that sets their pace.
-  std::vector<std::size_t> groups_of(std::int32_t pipeline) const;
-  /// A unit costs different on devices of different groups; what costs are kept by. On a mixed
-  /// cluster one more group stands for all of them: what a unit costs at least, wherever it stands.
-  std::size_t costed_groups() const { return is_mixed() ? base_.cluster->groups.size() + 1 : 1; }
-  std::size_t costed_kinds() const { return base_.model.kinds.size() * costed_groups(); }
-  std::size_t anywhere() const { return costed_groups() - 1; }
-  std::int16_t costed_kind(int kind, std::size_t group) const;
+  /// The sets of device groups that a stage may stand on, whatever the pipeline: each once. What is
+  /// placed on one goes at the pace of its slowest.
+  const std::vector<GroupSet>& standings() const { return standings_; }
+  /// Of a pipeline of that degree over all devices, by stage: a position in standings().
+  std::vector<std::size_t> standings_of(std::int32_t pipeline) const;
+  /// A unit costs different on different devices: costs are kept by kind of unit and standing. One
+  /// standing more, the last, stands for any, where there are several: what a unit costs at least.
+  std::size_t costed_standings() const {
+    return standings_.size() > 1 ? standings_.size() + 1 : standings_.size();
+  }
+  std::size_t costed_kinds() const { return base_.model.kinds.size() * costed_standings(); }
+  std::size_t anywhere() const { return costed_standings() - 1; }
+  std::int32_t costed_kind(int kind, std::size_t standing) const;
 
   /// Blocks per virtual stage of each way to deal them; empty list: the even one, unsaid. On a
   /// mixed cluster also in proportion to the rates of the stages' devices, those of products and
@@ -119,6 +123,8 @@ class PlanSpace {
  private:
   bool allows(AxisRole role, std::size_t word) const;
   bool is_mixed() const { return base_.cluster->groups.size() > 1; }
+  /// By stage of a pipeline of that degree over all devices.
+  std::vector<GroupSet> groups_of(std::int32_t pipeline) const;
   std::vector<std::vector<double>> paces_of(std::int32_t pipeline, const Schedule& schedule) const;
   void add_axis(const Plan& plan, AxisRole role, bool& offloads, Job& job) const;
 
@@ -128,6 +134,7 @@ class PlanSpace {
   std::int64_t devices_ = 1;
   std::int64_t blocks_ = 0;
   bool has_experts_ = false;
+  std::vector<GroupSet> standings_;
 };
 
 /// Whole numbers that divide n, ascending.

@@ -302,15 +302,16 @@ StepCosts PlanTree::messages_of(const PipelineShape& pipeline, const Job& job) c
       out.devices[d] = out.devices[d - 1];
       continue;
     }
-    const StepMessages messages = step_messages(layout, traffic[d], timer);
-    double units = 0;
-    for (const std::int32_t count : pipeline.units[d]) units += count;
+    const StageUnits units = units_of(layout, stages[d]);
+    const StepMessages messages = step_messages(layout, traffic[d], units.groups, timer);
+    double hosted = 0;
+    for (const std::int32_t count : pipeline.units[d]) hosted += count;
     out.devices[d] = {.forward = in_seconds(messages.forward.total()),
                       .backward = in_seconds(messages.backward.total()),
                       .reduce = in_seconds(messages.reduce.total()),
-                      .units = units};
+                      .units = hosted};
     out.boundary = std::max(out.boundary, in_seconds(messages.boundary));
-    out.update = std::max(out.update, in_seconds(update_time(layout, stages[d])));
+    out.update = std::max(out.update, in_seconds(update_time(layout, stages[d], units)));
     out.after = std::max(out.after, in_seconds(messages.update.total()));
   }
   return out;

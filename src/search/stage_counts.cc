@@ -8,13 +8,13 @@
 namespace placet {
 namespace {
 
-/// `group`: of the devices.
-DeviceChunk chunk_of(const PlanSpace& space, const std::vector<int>& units, std::size_t group,
+/// `standing`: of the device (PlanSpace::standings).
+DeviceChunk chunk_of(const PlanSpace& space, const std::vector<int>& units, std::size_t standing,
                      std::int32_t& ordinal) {
   const Model& model = space.base().model;
   DeviceChunk out;
   for (const int u : units) {
-    const std::int16_t kind = space.costed_kind(model.units[at(u)].kind, group);
+    const std::int32_t kind = space.costed_kind(model.units[at(u)].kind, standing);
     const UnitRole role = model.kinds[at(model.units[at(u)].kind)].role;
     const bool block = role == UnitRole::block;
     if (out.runs.empty() || out.runs.back().kind != kind) {
@@ -64,15 +64,15 @@ PipelineShape pipeline_shape(const PlanSpace& space, std::int32_t degree, std::i
   std::int64_t most = 0;
   if (degree > 1) out.schedule = job.schedule;
   const std::int64_t last = virtual_stages(out.schedule, degree) - 1;
-  const std::vector<std::size_t> groups = space.groups_of(degree);
+  const std::vector<std::size_t> standings = space.standings_of(degree);
   for (const Stage& stage : stages_of(job)) {
     out.backward = stage.backward;
     std::int32_t ordinal = 0;
     std::vector<DeviceChunk>& chunks = out.devices.emplace_back();
     std::vector<std::int32_t>& units = out.units.emplace_back(space.costed_kinds(), 0);
     for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
-      DeviceChunk& chunk =
-          chunks.emplace_back(chunk_of(space, stage.chunks[c], groups[at(stage.device)], ordinal));
+      DeviceChunk& chunk = chunks.emplace_back(
+          chunk_of(space, stage.chunks[c], standings[at(stage.device)], ordinal));
       chunk.stage = static_cast<std::int32_t>(stage.virtual_stages[c]);
       chunk.part = part_of(chunk.runs, out.parts);
       chunk.sends_forward = stage.virtual_stages[c] < last;

@@ -13,7 +13,7 @@ namespace placet {
 
 /// Units of one kind that follow each other in a chunk.
 struct KindRun {
-  std::int16_t kind = 0;  // PlanSpace::costed_kind
+  std::int32_t kind = 0;  // PlanSpace::costed_kind
   std::int32_t count = 0;
   std::int32_t ordinal = 0;  // of its first block among those of the device
   bool is_block = false;

@@ -18,29 +18,32 @@ namespace {
 
 /// Seconds of the update per element, on the device and on the host, and per byte through NVMe (as
 /// derive/update_time.h).
-struct UpdateRates {
+struct UpdateSeconds {
   double device = 0;
   double host = 0;
   double drives = 0;
 };
 
-UpdateRates update_rates(const Job& job, const DeviceGroup& devices) {
+UpdateSeconds seconds_on(const Job& job, const GroupSet& devices) {
   const EngineTiming& timing = job.profile.timing;
   const double each = timing.update_bytes + (job.clips_by_global_norm ? timing.clip_bytes : 0.0);
-  return {.device = each / in_bytes_per_second(devices.device.rates.memory),
-          .host = each / in_bytes_per_second(devices.host_link),
-          .drives = 1 / in_bytes_per_second(nvme_rate(devices))};
+  const UpdateRates rates = update_rates(*job.cluster, devices);
+  return {.device = each / in_bytes_per_second(rates.memory),
+          .host = each / in_bytes_per_second(rates.host_link),
+          .drives = 1 / in_bytes_per_second(rates.nvme)};
 }
 
-bool sends_alone(const Profile& profile, const UnitTerm& term) {
+bool is_counted(const Profile& profile, const UnitTerm& term) {
+  if (term.term.state == State::activations) return false;
   if (term.grain != MessageGrain::unit && term.grain != MessageGrain::tensor) return false;
   // Engines may gather a model's last block once only.
   return !profile.last_block_stays_gathered || term.term.phase != Phase::backward;
 }
 
-void add_message(const Job& job, const UnitTerm& term, MessageTimer& timer, UnitStateCost& cost) {
-  if (term.term.state == State::activations || !sends_alone(job.profile, term)) return;
-  const double time = in_seconds(timer.call(term.term)) * static_cast<double>(term.term.count);
+/// A message, on devices of these groups.
+void add_message(const UnitTerm& term, const GroupSet& devices, MessageTimer& timer,
+                 UnitStateCost& cost) {
+  const double time = in_seconds(timer.all(term.term, devices));
   (term.per_micro_batch ? cost.sent_each : cost.sent_once) += sent_by(term.term);
   switch (term.term.phase) {
     case Phase::forward:
@@ -111,7 +114,7 @@ void add_gathered(const Job& job, const Parameter& parameter, const LocalParamet
 }
 
 /// The states of one parameter, and its update.
-void add_parameter(const Job& job, const UpdateRates& rates, const Parameter& parameter,
+void add_parameter(const Job& job, const UpdateSeconds& rates, const Parameter& parameter,
                    const LocalParameter& own, UnitStateCost& cost) {
   const StateBytes bytes = state_bytes(job, parameter, own);
   cost.parameters += bytes.device[0];
@@ -127,7 +130,7 @@ void add_parameter(const Job& job, const UpdateRates& rates, const Parameter& pa
 }
 
 /// All that a unit has of its own.
-void add_parameters(const Layout& layout, const LocalUnit& unit, const UpdateRates& rates,
+void add_parameters(const Layout& layout, const LocalUnit& unit, const UpdateSeconds& rates,
                     UnitStateCost& cost) {
   const UnitKind& kind = layout.job->model.kinds[at(unit.kind)];
   for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
@@ -136,17 +139,17 @@ void add_parameters(const Layout& layout, const LocalUnit& unit, const UpdateRat
   }
 }
 
-/// What rests, and the update by rates of each group of devices.
+/// What rests, and the update by the rates of each standing.
 StateCosts resting_costs(const PlanSpace& space, const Layout& layout,
-                         const std::vector<UpdateRates>& rates) {
+                         const std::vector<UpdateSeconds>& rates) {
   StateCosts out(space.costed_kinds());
   for (const LocalUnit& local : layout.units) {
     StateCosts least;
-    for (std::size_t g = 0; g < rates.size(); ++g) {
+    for (std::size_t s = 0; s < rates.size(); ++s) {
       UnitStateCost own;
-      add_parameters(layout, local, rates[g], own);
+      add_parameters(layout, local, rates[s], own);
       lower_to({own}, least);
-      out[at(space.costed_kind(local.kind, g))] = own;
+      out[at(space.costed_kind(local.kind, s))] = own;
     }
     out[at(space.costed_kind(local.kind, space.anywhere()))] = least.front();
   }
@@ -177,13 +180,16 @@ class MovedLayouts {
     if (others_.empty()) read_others();
     for (std::size_t u = 0; u < layout_->units.size(); ++u) {
       if (!has_messages(u)) continue;
-      UnitStateCost sent = others_[u];
-      for (const UnitTerm& term : host_traffic(*layout_, static_cast<int>(u))) {
-        add_message(bench_.job, term, timer_, sent);
+      std::vector<UnitStateCost> sent = others_[u];
+      for (const UnitTerm& term : host_traffic(*layout_, static_cast<int>(u))) time(term, sent);
+      const int kind = layout_->units[u].kind;
+      StateCosts least;
+      for (std::size_t s = 0; s < sent.size(); ++s) {
+        lower_to({sent[s]}, least);
+        add(sent[s], costs[at(space_.costed_kind(kind, s))]);
       }
-      for (std::size_t g = 0; g < space_.costed_groups(); ++g) {
-        add(sent, costs[at(space_.costed_kind(layout_->units[u].kind, g))]);
-      }
+      if (sent.size() > 1)
+        add(least.front(), costs[at(space_.costed_kind(kind, space_.anywhere()))]);
     }
   }
 
@@ -195,13 +201,20 @@ class MovedLayouts {
 
   /// All messages but copies between device and host.
   void read_others() {
-    others_.resize(layout_->units.size());
+    others_.assign(layout_->units.size(), std::vector<UnitStateCost>(space_.standings().size()));
     for (std::size_t u = 0; u < others_.size(); ++u) {
       if (!has_messages(u)) continue;
       for (const UnitTerm& term : parameter_traffic(*layout_, static_cast<int>(u), {})) {
-        if (term.term.collective == Collective::host_copy) continue;
-        add_message(bench_.job, term, timer_, others_[u]);
+        if (term.term.collective != Collective::host_copy) time(term, others_[u]);
       }
+    }
+  }
+
+  /// Adds a message to what each standing sends.
+  void time(const UnitTerm& term, std::vector<UnitStateCost>& sent) {
+    if (!is_counted(bench_.job.profile, term)) return;
+    for (std::size_t s = 0; s < sent.size(); ++s) {
+      add_message(term, space_.standings()[s], timer_, sent[s]);
     }
   }
 
@@ -219,7 +232,7 @@ class MovedLayouts {
   MessageTimer timer_;
   std::optional<Layout> layout_;
   Placement laid_out_;
-  std::vector<UnitStateCost> others_;  // by local unit; empty: not looked at
+  std::vector<std::vector<UnitStateCost>> others_;  // by local unit, standing; empty: not looked at
 };
 
 }  // namespace
@@ -231,10 +244,8 @@ std::vector<MovedStates> state_costs(const PlanSpace& space, const Plan& plan, b
   alone.micro_batch = 1;
   alone.recompute = 0;
   alone.split = kNoSplit;
-  std::vector<UpdateRates> rates;
-  for (const DeviceGroup& group : bench.job.cluster->groups) {
-    rates.push_back(update_rates(bench.job, group));
-  }
+  std::vector<UpdateSeconds> rates;
+  for (const GroupSet& devices : space.standings()) rates.push_back(seconds_on(bench.job, devices));
   MovedLayouts layouts(space, bench);
   std::vector<MovedStates> out;
   for (const std::int16_t offload : space.offloads()) {

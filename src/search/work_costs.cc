@@ -22,19 +22,14 @@ void add_part(const PartTime& part, double& device, double& host) {
   host += in_seconds(part.host);
 }
 
-/// Of a unit that is computed once, or of one that is recomputed by the job's word.
-UnitCost cost_of(const Layout& layout, int unit, const KnownMessages& traffic,
-                 const DeviceGroup& devices, MessageTimer& timer) {
+/// Bytes of a unit that is computed once, or of one that is recomputed by the job's word.
+UnitCost bytes_of(const Layout& layout, int unit, const KnownMessages& traffic) {
   const bool again = traffic.recomputed != nullptr;
-  const UnitTime time = unit_time(layout, unit, traffic, devices, timer);
   const UnitMemory memory = unit_memory_in_parts(layout, unit, again);
-  UnitCost out{.weights = in_seconds(time.weights), .kept = memory.kept, .waiting = memory.waiting};
+  UnitCost out{.kept = memory.kept, .waiting = memory.waiting};
   for (const UnitTerm& term : again ? *traffic.recomputed : traffic.plain) {
     out.sent += sent_by(term.term);
   }
-  add_part(time[WorkPart::forward], out.forward, out.forward_host);
-  add_part(time[WorkPart::again], out.backward, out.backward_host);
-  add_part(time[WorkPart::backward], out.backward, out.backward_host);
   // Gradients of weights are left out: their buffers depend on where the states live.
   out.most_forward = std::max(memory.forward.total(), memory.loss.total());
   out.most_inputs = memory.inputs.total();
@@ -42,7 +37,16 @@ UnitCost cost_of(const Layout& layout, int unit, const KnownMessages& traffic,
   return out;
 }
 
-/// What takes no longer than either of two groups of devices; bytes are the same on both.
+/// The same with its seconds.
+UnitCost timed(UnitCost out, const UnitTime& time) {
+  out.weights = in_seconds(time.weights);
+  add_part(time[WorkPart::forward], out.forward, out.forward_host);
+  add_part(time[WorkPart::again], out.backward, out.backward_host);
+  add_part(time[WorkPart::backward], out.backward, out.backward_host);
+  return out;
+}
+
+/// What takes no longer than either of two standings; bytes are the same on both.
 UnitCost least_of(UnitCost a, const UnitCost& b) {
   a.forward = std::min(a.forward, b.forward);
   a.forward_host = std::min(a.forward_host, b.forward_host);
@@ -52,7 +56,7 @@ UnitCost least_of(UnitCost a, const UnitCost& b) {
   return a;
 }
 
-/// Puts the costs of units of a layout among the others, for every group of devices.
+/// Puts the costs of units of a layout among the others, for every standing.
 class UnitCosting {
  public:
   UnitCosting(const PlanSpace& space, const Layout& layout)
@@ -60,12 +64,13 @@ class UnitCosting {
 
   void put(int unit, const KnownMessages& traffic, WorkCosts& out) {
     const int kind = layout_.units[at(unit)].kind;
-    const std::vector<DeviceGroup>& groups = layout_.job->cluster->groups;
+    const UnitCost bytes = bytes_of(layout_, unit, traffic);
     UnitCost least;
-    for (std::size_t g = 0; g < groups.size(); ++g) {
-      const UnitCost own = cost_of(layout_, unit, traffic, groups[g], timer_);
-      least = g == 0 ? own : least_of(least, own);
-      out[at(space_.costed_kind(kind, g))] = own;
+    for (std::size_t s = 0; s < space_.standings().size(); ++s) {
+      const UnitTime time = unit_time(layout_, unit, traffic, space_.standings()[s], timer_);
+      const UnitCost own = timed(bytes, time);
+      least = s == 0 ? own : least_of(least, own);
+      out[at(space_.costed_kind(kind, s))] = own;
     }
     out[at(space_.costed_kind(kind, space_.anywhere()))] = least;
   }

@@ -14,8 +14,9 @@ void insert_once(std::vector<int>& list, int value) {
 
 }  // namespace
 
-FlowClock::FlowClock(int devices, int ports, double share)
-    : share_(share), ports_(at(ports)), devices_(at(devices)) {}
+FlowClock::FlowClock(const std::vector<double>& shares, int ports) : ports_(at(ports)) {
+  for (const double share : shares) devices_.push_back({.messages = {}, .share = share});
+}
 
 int FlowClock::any_number() {
   if (free_.empty()) {
@@ -144,7 +145,7 @@ void FlowClock::refresh_rates(int device) {
   double beside = 0;
   for (const int f : own.messages) beside += flow(f).running ? 1 : 0;
   const double pass = slowed(flow(own.pass));
-  const double lost = 1 / (1 + beside * share_);
+  const double lost = 1 / (1 + beside * own.share);
   set_rate(own.pass, pass * lost);
   for (const int f : own.messages) {
     set_rate(f, flow(f).running ? std::min(pass, slowed(flow(f))) * lost : 0);

@@ -43,7 +43,8 @@ struct FlowEnd {
 /// Two flows that end at one instant end in the order in which they were started.
 class FlowClock {
  public:
-  FlowClock(int devices, int ports, double share);
+  /// `shares`: by device.
+  FlowClock(const std::vector<double>& shares, int ports);
 
   /// Begins now; returns its number. REQUIRES: work > 0.
   int start(FlowStart flow);
@@ -79,6 +80,7 @@ class FlowClock {
     int pass = -1;
     std::vector<int> messages;
     bool released = false;
+    double share = 0;
   };
   struct Event {
     double time = 0;
@@ -101,7 +103,6 @@ class FlowClock {
   double slowed(const Flow& flow) const;
   void refresh_rates(int device);
 
-  double share_;
   double now_ = 0;
   std::int64_t started_ = 0;
   std::vector<Flow> flows_;

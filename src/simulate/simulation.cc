@@ -61,13 +61,20 @@ struct Device {
   double finished = -1;  // and its reductions
 };
 
+/// What computation loses to messages beside it, by device.
+std::vector<double> shares_of(const StepParts& parts) {
+  std::vector<double> out;
+  for (std::size_t s = 0; s < parts.stages(); ++s) out.push_back(parts.stage(s).message_share);
+  return out;
+}
+
 class StepRun {
  public:
   StepRun(const StepParts& parts, const SimulateChoice& choice)
       : parts_(parts),
         degree_(static_cast<std::int64_t>(parts.stages())),
         ports_(parts),
-        clock_(static_cast<int>(degree_), ports_.count(), parts.message_share),
+        clock_(shares_of(parts), ports_.count()),
         record_(parts, choice) {
     const auto cells = at(pipeline_cells(parts.form));
     sent_[0].assign(cells, -1);

@@ -26,11 +26,10 @@ Cluster hosts_of_eight(std::int64_t devices) {
 Placement two_axes() { return {{axis("dp", 4, Cut::batch), axis("tp", 4, Cut::tensor)}}; }
 
 TEST(GroupPlace, CountsMembersPerDomain) {
-  const Cluster cluster = hosts_of_eight(16);
-  EXPECT_EQ(place_of(cluster, two_axes(), axis_bit(1)), (GroupPlace{4, {4, 4}, 4}));
-  EXPECT_EQ(place_of(cluster, two_axes(), axis_bit(0)), (GroupPlace{4, {2, 4}, 16}));
-  EXPECT_EQ(place_of(cluster, two_axes(), axis_bit(0) | axis_bit(1)),
-            (GroupPlace{16, {8, 16}, 16}));
+  const std::vector<Level> levels = hosts_of_eight(16).groups.front().levels;
+  EXPECT_EQ(place_of(levels, two_axes(), axis_bit(1)), (GroupPlace{4, {4, 4}, 4}));
+  EXPECT_EQ(place_of(levels, two_axes(), axis_bit(0)), (GroupPlace{4, {2, 4}, 16}));
+  EXPECT_EQ(place_of(levels, two_axes(), axis_bit(0) | axis_bit(1)), (GroupPlace{16, {8, 16}, 16}));
 }
 
 // Four devices of one host: 2 x 3/4 of 1 GB at 100 GB/s is 15 ms, and twice three steps of 1 us.
@@ -79,12 +78,12 @@ TEST(MessageTimer, CountsWhatTheHostNeedsPerMember) {
   job.placement = two_axes();
   job.cluster = hosts_of_eight(16);
   const CommunicationTerm term{.axes = axis_bit(0), .count = 2, .group = 4};
-  EXPECT_EQ(MessageTimer(job).host(term), Seconds());
+  EXPECT_EQ(MessageTimer(job).host(term, {0}), Seconds());
   job.cluster->groups.front().host_per_member = milliseconds(1);
   // Two of the four stand on the own host: one neighbour, for nothing so far, and two others.
-  EXPECT_NEAR(in_seconds(MessageTimer(job).host(term)), 4e-3, 1e-12);
+  EXPECT_NEAR(in_seconds(MessageTimer(job).host(term, {0})), 4e-3, 1e-12);
   job.cluster->groups.front().host_per_neighbour = milliseconds(0.5);
-  EXPECT_NEAR(in_seconds(MessageTimer(job).host(term)), 5e-3, 1e-12);
+  EXPECT_NEAR(in_seconds(MessageTimer(job).host(term, {0})), 5e-3, 1e-12);
 }
 
 TEST(CallTime, OfTheOtherCollectives) {
@@ -107,6 +106,40 @@ TEST(CallTime, OfTheOtherCollectives) {
   EXPECT_NEAR(in_seconds(term_time(job, term)), 2 * 0.5, 1e-12);
   job.cluster.reset();
   EXPECT_EQ(call_time(job, term), Seconds());
+}
+
+// 16 devices in two groups of 8; the second has half the rate to its host, half the bandwidth
+// inside it, and a host that needs 1 ms per member.
+TEST(MessageTimer, DevicesOfAStageWaitForTheSlowestOfTheirLinks) {
+  Job job;
+  job.placement = two_axes();
+  job.cluster = hosts_of_eight(8);
+  DeviceGroup slow = job.cluster->groups.front();
+  slow.host_link = gigabytes_per_second(10);
+  slow.host_per_neighbour = milliseconds(1);
+  slow.levels.front().bandwidth = gigabytes_per_second(50);
+  job.cluster->groups.push_back(slow);
+  job.cluster->between_groups = slow.levels.back();
+  MessageTimer timer(job);
+  CommunicationTerm term{.axes = axis_bit(1),
+                         .collective = Collective::host_copy,
+                         .payload = gigabytes(1),
+                         .count = 1,
+                         .group = 4};
+  EXPECT_NEAR(in_seconds(timer.call(term, {0})), 0.05, 1e-12);
+  EXPECT_NEAR(in_seconds(timer.call(term, {1})), 0.1, 1e-12);
+  EXPECT_NEAR(in_seconds(timer.call(term, {0, 1})), 0.1, 1e-12);
+  EXPECT_EQ(timer.host(term, {0}), Seconds());
+  EXPECT_EQ(timer.host(term, {1}), milliseconds(3));
+  EXPECT_EQ(timer.host(term, {0, 1}), milliseconds(3));
+  // 3/4 of 1 GB at 100 or 50 GB/s, and three steps of 1 us.
+  term.collective = Collective::all_gather;
+  EXPECT_NEAR(in_seconds(timer.call(term, {0})), 7.5e-3 + 3e-6, 1e-12);
+  EXPECT_NEAR(in_seconds(timer.call(term, {1})), 15e-3 + 3e-6, 1e-12);
+  EXPECT_NEAR(in_seconds(timer.call(term, {0, 1})), 15e-3 + 3e-6, 1e-12);
+  // What joins stages waits for all groups, whoever sends.
+  job.placement.axes[1].how.cut = Cut::layer;
+  EXPECT_NEAR(in_seconds(timer.call(term, {0})), 15e-3 + 3e-6, 1e-12);
 }
 
 // Exchanges may reach another part of a link's bandwidth than rings do: 0.5 GB at half of 10 GB/s.

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+#include <set>
+
 #include "derive/derive.h"
 #include "derive/divider.h"
 #include "derive/layout.h"
@@ -45,41 +48,96 @@ TEST(DeviceClasses, HoldTheirOwnPart) {
   EXPECT_EQ(uneven.memory[0].devices + uneven.memory[1].devices, 2);
 }
 
-Cluster slow_and_fast(std::int64_t slow, std::int64_t fast) {
+Cluster two_kinds(std::int64_t first, std::int64_t second) {
   Cluster out;
-  out.groups = {group(slow, bytes(1)), group(fast, bytes(1))};
-  out.groups[0].device.rates.matmul[0] = teraflops_per_second(10);
-  out.groups[1].device.rates.matmul[0] = teraflops_per_second(30);
+  out.groups = {group(first, bytes(1)), group(second, bytes(1))};
   return out;
 }
 
-std::vector<std::size_t> groups_of_stages(const Cluster& cluster, std::vector<AxisPlacement> axes) {
+std::vector<GroupSet> groups_of_stages(const Cluster& cluster, std::vector<AxisPlacement> axes) {
   Placement placement;
   placement.axes = std::move(axes);
-  std::vector<std::size_t> out;
+  std::vector<GroupSet> out;
   for (int s = 0; s < pipeline_degree(placement); ++s) {
-    out.push_back(group_of_stage(cluster, placement, s));
+    out.push_back(groups_of_stage(cluster, placement, s));
   }
   return out;
 }
 
-// Group 0 is slow and group 1 fast. A stage that stands on both goes at the pace of the slow one.
 TEST(StageDevices, AreThoseOfItsRanks) {
   const AxisPlacement two = axis("a", 2, Cut::layer);
   const AxisPlacement four = axis("b", 4, Cut::layer);
   const AxisPlacement data = axis("dp", 8, Cut::batch);
-  using Groups = std::vector<std::size_t>;
-  EXPECT_EQ(groups_of_stages(slow_and_fast(8, 8), {two, data}), (Groups{0, 1}));
-  EXPECT_EQ(groups_of_stages(slow_and_fast(8, 8), {data, two}), (Groups{0, 0}));
-  EXPECT_EQ(groups_of_stages(slow_and_fast(12, 4), {two, data}), (Groups{0, 0}));
-  EXPECT_EQ(groups_of_stages(slow_and_fast(12, 4), {four, axis("dp", 4, Cut::batch)}),
-            (Groups{0, 0, 0, 1}));
-  // Ranks of data coordinates 0 and 1 are slow: each has all stages.
-  EXPECT_EQ(groups_of_stages(slow_and_fast(8, 8), {axis("dp", 4, Cut::batch), four}),
-            (Groups{0, 0, 0, 0}));
+  using Groups = std::vector<GroupSet>;
+  EXPECT_EQ(groups_of_stages(two_kinds(8, 8), {two, data}), (Groups{{0}, {1}}));
+  EXPECT_EQ(groups_of_stages(two_kinds(8, 8), {data, two}), (Groups{{0, 1}, {0, 1}}));
+  EXPECT_EQ(groups_of_stages(two_kinds(12, 4), {two, data}), (Groups{{0}, {0, 1}}));
+  EXPECT_EQ(groups_of_stages(two_kinds(12, 4), {four, axis("dp", 4, Cut::batch)}),
+            (Groups{{0}, {0}, {0}, {1}}));
+  // The last stage of each data coordinate but one is of the first kind.
+  EXPECT_EQ(groups_of_stages(two_kinds(15, 1), {axis("dp", 4, Cut::batch), four}),
+            (Groups{{0}, {0}, {0}, {0, 1}}));
   // Two layer axes with another between them: stages 0 and 1 are ranks 0, 2 and 1, 3.
-  EXPECT_EQ(groups_of_stages(slow_and_fast(4, 4), {two, axis("dp", 2, Cut::batch), two}),
-            (Groups{0, 0, 1, 1}));
+  EXPECT_EQ(groups_of_stages(two_kinds(4, 4), {two, axis("dp", 2, Cut::batch), two}),
+            (Groups{{0}, {0}, {1}, {1}}));
+  // More ranks than devices: stage 1 stands beyond them, on any.
+  EXPECT_EQ(groups_of_stages(two_kinds(1, 1), {two, axis("dp", 2, Cut::batch)}),
+            (Groups{{0, 1}, {0, 1}}));
+}
+
+/// The groups of a stage, rank by rank.
+GroupSet groups_by_rank(const Cluster& cluster, const Placement& placement, std::int64_t stage) {
+  std::set<std::size_t> out;
+  for (std::int64_t rank = 0; rank < devices_of(placement); ++rank) {
+    std::int64_t own = 0;
+    std::int64_t inside = devices_of(placement);
+    for (const AxisPlacement& axis : placement.axes) {
+      inside /= axis.degree;
+      if (axis.how.cut == Cut::layer) own = own * axis.degree + rank / inside % axis.degree;
+    }
+    std::size_t g = 0;
+    for (std::int64_t end = cluster.groups[0].count; end <= rank;) end += cluster.groups[++g].count;
+    if (own == stage) out.insert(g);
+  }
+  return {out.begin(), out.end()};
+}
+
+TEST(StageDevices, AreThoseThatTheRanksAreCountedOn) {
+  std::mt19937 draw(5);
+  const auto any = [&](std::int64_t least, std::int64_t most) {
+    return std::uniform_int_distribution<std::int64_t>(least, most)(draw);
+  };
+  for (int i = 0; i < 500; ++i) {
+    Placement placement;
+    for (std::int64_t a = any(1, 5); a > 0; --a) {
+      placement.axes.push_back(axis("x", any(1, 4), any(0, 1) == 0 ? Cut::layer : Cut::batch));
+    }
+    Cluster cluster;
+    for (std::int64_t left = devices_of(placement); left > 0;) {
+      cluster.groups.push_back(group(any(1, left), bytes(1)));
+      left -= cluster.groups.back().count;
+    }
+    for (std::int64_t s = 0; s < pipeline_degree(placement); ++s) {
+      ASSERT_EQ(groups_of_stage(cluster, placement, s), groups_by_rank(cluster, placement, s)) << i;
+    }
+  }
+}
+
+// 2^55 ranks: nothing is done rank by rank.
+TEST(StageDevices, AreFoundOnAnyMesh) {
+  const std::int64_t half = std::int64_t{1} << 54;
+  const AxisPlacement data = axis("dp", half / 2, Cut::batch);
+  const AxisPlacement four = axis("pp", 4, Cut::layer);
+  EXPECT_EQ(groups_of_stages(two_kinds(half, half), {four, data}),
+            (std::vector<GroupSet>{{0}, {0}, {1}, {1}}));
+  EXPECT_EQ(groups_of_stages(two_kinds(half, half), {data, four}),
+            std::vector<GroupSet>(4, GroupSet{0, 1}));
+  std::vector<MemoryClass> classes(2);
+  classes[1].stage = 3;
+  Cluster cluster = two_kinds(half, half);
+  cluster.groups[0].device.memory = bytes(2);
+  const Placement placement{.axes = {four, data}};
+  EXPECT_EQ(capacities_of(cluster, placement, classes), (std::vector<Bytes>{bytes(2), bytes(1)}));
 }
 
 std::int64_t part(const Placement& placement, std::int64_t total, std::int64_t dp,

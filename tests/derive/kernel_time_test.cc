@@ -78,15 +78,6 @@ TEST(ScanTime, FollowsTheDevicesCurve) {
   EXPECT_NEAR(in_seconds(kernel_time(rates, "flash-2", kernel)), 0.2, 1e-9);
 }
 
-TEST(SlowestGroup, IsTheOneThatOthersWaitFor) {
-  Cluster mixed;
-  mixed.groups.resize(2);
-  mixed.groups[0].device.rates = device();
-  mixed.groups[1].device.rates = device();
-  mixed.groups[1].device.rates.matmul[0] = teraflops_per_second(40);
-  EXPECT_EQ(&slowest_group(mixed), &mixed.groups[1]);
-}
-
 // The longer of arithmetic and memory: 4 GB at 2 GB/s.
 TEST(KernelTime, BytesBoundWhatArithmeticDoesNot) {
   DeviceRates rates = device();

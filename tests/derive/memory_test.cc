@@ -283,6 +283,29 @@ TEST(Memory, StateOnNvmeTakesHostMemoryOnlyForOneUnit) {
   EXPECT_EQ(on_host.sent, d.sent);
 }
 
+// Optimizer state of one and of three units on two stages: 12 x 200 and 12 x 600 bytes per device,
+// 4,800 and 14,400 per host. The larger hosts have the larger stage.
+TEST(Memory, AHostIsJudgedByTheStagesThatStandOnIt) {
+  Job job = written_job(bare_model(1600, 4), "pp=2[1,3]:1f1b dp=2:zero3+offload(optimizer)", 1, 2);
+  DeviceGroup small{.device = {.memory = gigabytes(1)},
+                    .count = 2,
+                    .per_host = 2,
+                    .host_memory = bytes(5000),
+                    .levels = {{.devices = 2}}};
+  DeviceGroup large = small;
+  large.host_memory = bytes(14'500);
+  job.cluster = Cluster{.name = "test", .groups = {small, large}, .between_groups = {.devices = 4}};
+  const Derivation fitting = derive(job);
+  EXPECT_TRUE(fitting.fits);
+  EXPECT_EQ(fitting.host_capacity, bytes(14'500));  // 100 bytes are left there, 200 on the others
+  EXPECT_EQ(fitting.host_used, bytes(14'400));
+  std::swap(job.cluster->groups[0], job.cluster->groups[1]);
+  const Derivation other = derive(job);
+  EXPECT_FALSE(other.fits);
+  EXPECT_EQ(other.host_capacity, bytes(5000));
+  EXPECT_EQ(other.host_used, bytes(14'400));
+}
+
 // Parameters of 4 units of 200 elements on a device, the next unit read ahead: 2 x 400 bytes of
 // host memory.
 TEST(Memory, ParametersOnNvmePassThroughHostMemoryWithTheUnitsReadAhead) {

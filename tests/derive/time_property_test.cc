@@ -47,8 +47,7 @@ TEST(TimeProperties, OneCallGivesWhatTheSingleOnesGive) {
 }
 
 /// The gradients of weights that one micro-batch makes in a chunk, from its units one by one.
-Seconds weights_of(const Layout& layout, const std::vector<int>& chunk,
-                   const DeviceGroup& devices) {
+Seconds weights_of(const Layout& layout, const std::vector<int>& chunk, const GroupSet& devices) {
   Seconds sum;
   for (const int u : chunk) {
     sum += unit_time(layout, layout.unit_of[static_cast<std::size_t>(u)], false, devices).weights;
@@ -66,8 +65,7 @@ TEST(TimeProperties, StagesThatShareTheirDerivationTakeWhatTheyTakeAlone) {
     const std::vector<Stage> stages = stages_of(timed.job);
     for (std::size_t s = 0; s < std::min<std::size_t>(stages.size(), 8); ++s) {
       const Cluster& cluster = *timed.job.cluster;
-      const DeviceGroup& devices =
-          cluster.groups[group_of_stage(cluster, timed.job.placement, stages[s].device)];
+      const GroupSet devices = groups_of_stage(cluster, timed.job.placement, stages[s].device);
       for (std::size_t c = 0; c < stages[s].chunks.size(); ++c) {
         const double alone = in_seconds(weights_of(layout, stages[s].chunks[c], devices));
         const double shared = in_seconds(time.stages[s].chunks[c].backward_weight);

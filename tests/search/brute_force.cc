@@ -68,6 +68,9 @@ void divide_in_two(Draw& draw, Cluster& cluster) {
   second.count = draw.whole(1, first.count - 1);
   first.count -= second.count;
   draw_rates(draw, second.device.rates);
+  second.host_link = second.host_link * draw.around(4);
+  second.host_per_member = microseconds(static_cast<double>(draw.whole(0, 100)));
+  for (Level& level : second.levels) level.bandwidth = level.bandwidth * draw.around(10);
   cluster.between_groups = first.levels.back();
   cluster.between_groups.bandwidth = cluster.between_groups.bandwidth * draw.around(10);
   cluster.between_groups.devices = first.count + second.count;

@@ -127,7 +127,8 @@ TEST_F(PlanSpaceTest, BlocksAreDealtInProportionToTheDevices) {
   fast.matmul.fill(teraflops_per_second(300));
   slow.memory = fast.memory = gigabytes_per_second(1000);
   const PlanSpace space(base, choices_, {});
-  EXPECT_EQ(space.groups_of(2), (std::vector<std::size_t>{0, 1}));
+  EXPECT_EQ(space.standings(), (std::vector<GroupSet>{{0, 1}, {0}, {1}}));
+  EXPECT_EQ(space.standings_of(2), (std::vector<std::size_t>{1, 2}));
   EXPECT_EQ(space.splits_of(2, 0), (std::vector<std::vector<std::int64_t>>{{}, {4, 12}, {3, 13}}));
   // A pipeline stands outermost, so that its stages have devices of one kind.
   Degrees mesh{1, 1, 1, 1, 1, 1};

@@ -20,7 +20,7 @@ FlowStart message(double work, double part) {
 }
 
 TEST(FlowClock, OneFlowTakesItsWork) {
-  FlowClock clock(1, 1, 0);
+  FlowClock clock({0}, 1);
   clock.start(message(2, 1));
   const std::vector<FlowEnd> ends = ends_of(clock);
   ASSERT_EQ(ends.size(), 1U);
@@ -31,7 +31,7 @@ TEST(FlowClock, OneFlowTakesItsWork) {
 // 1 s and 3 s on one port: at half speed each the first ends at 2; of the second 2 s are left then,
 // alone: 4. All that the port carries, one after the other, would take the same 4 s.
 TEST(FlowClock, TwoMessagesOnOneLinkShareIt) {
-  FlowClock clock(1, 1, 0);
+  FlowClock clock({0}, 1);
   clock.start(message(1, 1));
   clock.start(message(3, 1));
   const std::vector<FlowEnd> ends = ends_of(clock);
@@ -43,11 +43,11 @@ TEST(FlowClock, TwoMessagesOnOneLinkShareIt) {
 // Two that need half of the port each do not slow each other; a third one that needs all of it
 // makes 2 in all, and everybody goes at half speed: 1 s of work by 2 s.
 TEST(FlowClock, APortSlowsOnlyWhatItCannotCarry) {
-  FlowClock half(1, 1, 0);
+  FlowClock half({0}, 1);
   half.start(message(1, 0.5));
   half.start(message(1, 0.5));
   EXPECT_DOUBLE_EQ(ends_of(half).back().time, 1);
-  FlowClock full(1, 1, 0);
+  FlowClock full({0}, 1);
   full.start(message(1, 0.5));
   full.start(message(1, 0.5));
   full.start(message(1, 1));
@@ -57,7 +57,7 @@ TEST(FlowClock, APortSlowsOnlyWhatItCannotCarry) {
 // A pass of 3 s, a message of 1 s beside it, share 1/2: both at 2/3, so the message ends at 1.5,
 // and the pass at 3.5: half a second was lost.
 TEST(FlowClock, APassAndTheMessageBesideItSlowEachOther) {
-  FlowClock clock(1, 1, 0.5);
+  FlowClock clock({0.5}, 1);
   clock.start({.role = Role::pass, .work = 3});
   clock.start({.role = Role::beside, .work = 1});
   const std::vector<FlowEnd> ends = ends_of(clock);
@@ -68,7 +68,7 @@ TEST(FlowClock, APassAndTheMessageBesideItSlowEachOther) {
 
 // Beside a pass that does not let it in a reduction waits: 2 s and its own second, once released.
 TEST(FlowClock, AReductionWaitsForPassesThatLetItIn) {
-  FlowClock clock(1, 1, 0);
+  FlowClock clock({0}, 1);
   const int pass = clock.start({.role = Role::pass, .work = 2});
   const int reduction = clock.start({.role = Role::reduction, .work = 1});
   EXPECT_EQ(clock.next()->flow, pass);
@@ -80,7 +80,7 @@ TEST(FlowClock, AReductionWaitsForPassesThatLetItIn) {
 }
 
 TEST(FlowClock, AReductionRunsBesidePassesThatLetItIn) {
-  FlowClock clock(1, 1, 0);
+  FlowClock clock({0}, 1);
   clock.start({.role = Role::pass, .work = 2, .lets_reductions = true});
   clock.start({.role = Role::reduction, .work = 1});
   EXPECT_DOUBLE_EQ(clock.next()->time, 1);
@@ -88,7 +88,7 @@ TEST(FlowClock, AReductionRunsBesidePassesThatLetItIn) {
 }
 
 TEST(FlowClock, OfTwoThatEndAtOnceTheFirstStartedEndsFirst) {
-  FlowClock clock(2, 1, 0);
+  FlowClock clock({0, 0}, 1);
   const int first = clock.start({.role = Role::pass, .device = 0, .work = 1});
   const int second = clock.start({.role = Role::pass, .device = 1, .work = 1});
   EXPECT_EQ(clock.next()->flow, first);

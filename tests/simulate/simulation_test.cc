@@ -196,7 +196,7 @@ TEST(Simulation, SlicesOfALaneFollowEachOther) {
     parts.gathers_beside = true;
     parts.reductions_beside = true;
     parts.sender_waits = false;
-    parts.message_share = 0.1;
+    for (StageParts& kind : parts.kinds) kind.message_share = 0.1;
     parts.kinds[0].forward_gathers.push_back(message(0.5));
     parts.kinds[0].backward_reductions.push_back(message(0.5));
     parts.kinds[0].reduce.push_back(message(3));
