@@ -68,11 +68,16 @@ Bytes smallest_memory(const Cluster& cluster) {
 }
 
 const Level& level_of(const Cluster& cluster, const RankBlock& block) {
-  ensure(!cluster.groups.empty(), "a cluster has at least one group of devices");
+  return level_of(cluster, all_groups(cluster), block);
+}
+
+const Level& level_of(const Cluster& cluster, const GroupSet& groups, const RankBlock& block) {
+  ensure(!groups.empty(), "a cluster has at least one group of devices");
   ensure(1 <= block.span && block.span <= block.size, "a block holds its groups");
-  if (crosses_groups(cluster, block)) return cluster.between_groups;
+  if (groups.size() > 1 && crosses_groups(cluster, block)) return cluster.between_groups;
   const Level* slowest = nullptr;
-  for (const DeviceGroup& group : cluster.groups) {
+  for (const std::size_t g : groups) {
+    const DeviceGroup& group = cluster.groups[g];
     const Level& level = group.levels[level_inside(group, block)];
     if (slowest == nullptr || level.bandwidth < slowest->bandwidth) slowest = &level;
   }

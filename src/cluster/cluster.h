@@ -104,6 +104,9 @@ struct RankBlock {
 /// `between_groups`.
 const Level& level_of(const Cluster& cluster, const RankBlock& block);
 
+/// The same where all of it stands on these groups of devices. REQUIRES: there is one.
+const Level& level_of(const Cluster& cluster, const GroupSet& groups, const RankBlock& block);
+
 /// The same for one axis: groups of `count` ranks which stand `stride` apart.
 /// Cases: 8 devices per host: count 8, stride 1 is inside the host; count 2, stride 8 is not; nor
 /// is count 3, stride 1, for the ranks 6, 7, 8 are such a group.

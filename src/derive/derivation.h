@@ -97,12 +97,13 @@ std::int64_t sent_per_call(Collective collective, std::int64_t payload, std::int
 /// Bytes sent per device and step with equal shares, as an exact fraction: what ratios are made of.
 Rational exact_sent(const CommunicationTerm& term);
 
-/// The link level that a term of device `stage` of the pipeline crosses: position in the levels of
-/// the cluster's first group, one past the last for the link between groups of devices; the host
-/// link is its own. Groups that are a part of their axes are of neighbours along them; messages to
-/// another stage cross what lies between the two. Cases, hosts of 8: heads shared by two neighbours
-/// of 16: 0. 16 stages of one device: of stage 7 forward 1, of all others 0.
-int level_of_term(const Job& job, const CommunicationTerm& term, int stage);
+/// The link level that a term of device `stage` of the pipeline crosses: of the groups of devices
+/// that the stage stands on the slowest, or the link between groups; the host link is its own.
+/// Groups that are a part of their axes are of neighbours along them; messages to another stage
+/// cross what lies between the two. Cases, hosts of 8: heads shared by two neighbours of 16: inside
+/// a host. 16 stages of one device: of stage 7 forward between hosts, of all others inside one.
+/// REQUIRES: a cluster with devices, whose groups have levels.
+const Level& level_of_term(const Job& job, const CommunicationTerm& term, int stage);
 
 struct CommunicationClass {
   int stage = 0;

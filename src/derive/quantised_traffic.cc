@@ -44,12 +44,14 @@ Neighbours neighbours_along(const Placement& placement, AxisMask axes) {
   return out;
 }
 
-/// Of the devices along `axes`, those on one host: as many as divide both the neighbours and the
-/// room that a host has for them, so that a division of an axis in two changes nothing.
+/// Of the devices along `axes`, those on one host, of several kinds of hosts the smallest: as many
+/// as divide both the neighbours and the room that a host has for them, so that a division of an
+/// axis in two changes nothing.
 std::int64_t members_on_host(const Job& job, AxisMask axes) {
   if (!job.cluster || job.cluster->groups.empty()) return degree_of(job.placement, axes);
   const Neighbours near = neighbours_along(job.placement, axes);
-  const std::int64_t room = job.cluster->groups.front().per_host / near.stride;
+  const auto least = std::ranges::min_element(job.cluster->groups, {}, &DeviceGroup::per_host);
+  const std::int64_t room = least->per_host / near.stride;
   return std::gcd(near.count, std::max<std::int64_t>(1, room));
 }
 

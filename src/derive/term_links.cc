@@ -4,6 +4,7 @@
 
 #include "derive/derivation.h"
 #include "derive/layout.h"
+#include "derive/stage_devices.h"
 #include "units/at.h"
 #include "units/checked.h"
 
@@ -52,27 +53,32 @@ bool crosses_domain(const Boundary& b, std::int64_t devices, std::int64_t domain
   return false;
 }
 
-/// Whether some pair lies in two groups of devices.
+/// Whether some pair lies in two groups of devices: of the pairs that begin before its end, the
+/// last one reaches furthest.
 bool crosses_groups(const Boundary& b, std::int64_t devices, const Cluster& cluster) {
   std::int64_t end = 0;
   for (const DeviceGroup& group : cluster.groups) {
     end += group.count;
-    for (std::int64_t o = 0; o < devices / b.size; ++o) {
-      const std::int64_t base = o * b.size + b.first;
-      const bool splits = base < end && end <= base + b.distance + b.stride - 1;
-      if (splits && end < devices) return true;
-    }
+    if (end >= devices) return false;
+    if (end <= b.first) continue;
+    const std::int64_t blocks = std::min(devices / b.size - 1, (end - 1 - b.first) / b.size);
+    if (end <= b.first + blocks * b.size + b.distance + b.stride - 1) return true;
   }
   return false;
 }
 
-/// The level that the pairs cross; past the last: between groups of devices.
-int level_of_boundary(const Cluster& cluster, const Boundary& b, std::int64_t devices) {
-  const std::vector<Level>& levels = cluster.groups.front().levels;
-  if (crosses_groups(b, devices, cluster)) return static_cast<int>(levels.size());
-  std::size_t l = 0;
-  while (l + 1 < levels.size() && crosses_domain(b, devices, levels[l].devices)) ++l;
-  return static_cast<int>(l);
+/// The slowest of the levels that the pairs cross, of devices of these groups.
+const Level& level_of_boundary(const Cluster& cluster, const GroupSet& groups, const Boundary& b,
+                               std::int64_t devices) {
+  if (crosses_groups(b, devices, cluster)) return cluster.between_groups;
+  const Level* slowest = nullptr;
+  for (const std::size_t g : groups) {
+    const std::vector<Level>& levels = cluster.groups[g].levels;
+    std::size_t l = 0;
+    while (l + 1 < levels.size() && crosses_domain(b, devices, levels[l].devices)) ++l;
+    if (slowest == nullptr || levels[l].bandwidth < slowest->bandwidth) slowest = &levels[l];
+  }
+  return *slowest;
 }
 
 /// The only axis of the mask; -1: none, or several.
@@ -102,31 +108,33 @@ std::vector<std::int64_t> peers_of(const Schedule& schedule, std::int64_t degree
   return peers;
 }
 
-/// Messages between stages: the slowest of the boundaries that the device sends over.
-int level_of_send(const Job& job, const CommunicationTerm& term, int stage, int axis) {
+/// Messages between stages: the slowest of the boundaries that the device sends over. With none to
+/// send to: its innermost links.
+const Level& level_of_send(const Job& job, const CommunicationTerm& term, int stage, int axis) {
   const Placement& placement = job.placement;
+  const GroupSet groups = groups_of_stage(*job.cluster, placement, stage);
   const std::int64_t degree = placement.axes[at(axis)].degree;
   AxisMask inner = 0;
   for (std::size_t a = at(axis) + 1; a < placement.axes.size(); ++a) {
     inner |= axis_bit(static_cast<int>(a));
   }
   const std::int64_t stride = degree_of(placement, inner);
-  int slowest = 0;
+  const Level* slowest = nullptr;
   for (const std::int64_t peer : peers_of(job.schedule, degree, stage, term.phase)) {
     const auto [low, high] = std::minmax({peer, static_cast<std::int64_t>(stage)});
     const Boundary boundary{.first = low * stride,
                             .distance = (high - low) * stride,
                             .stride = stride,
                             .size = stride * degree};
-    slowest = std::max(slowest, level_of_boundary(*job.cluster, boundary, devices_of(placement)));
+    const Level& own = level_of_boundary(*job.cluster, groups, boundary, devices_of(placement));
+    if (slowest == nullptr || own.bandwidth < slowest->bandwidth) slowest = &own;
   }
-  return slowest;
+  return slowest != nullptr ? *slowest : level_of(*job.cluster, groups, RankBlock{});
 }
 
 }  // namespace
 
-int level_of_term(const Job& job, const CommunicationTerm& term, int stage) {
-  if (!job.cluster || job.cluster->groups.empty()) return 0;
+const Level& level_of_term(const Job& job, const CommunicationTerm& term, int stage) {
   AxisMask layers = 0;
   for (std::size_t a = 0; a < job.placement.axes.size(); ++a) {
     if (job.placement.axes[a].how.cut == Cut::layer) layers |= axis_bit(static_cast<int>(a));
@@ -137,10 +145,8 @@ int level_of_term(const Job& job, const CommunicationTerm& term, int stage) {
     return level_of_send(job, term, stage, axis);
   }
   const RankBlock block = block_of(job.placement, term, layers);
-  if (block.span == 1) return 0;
-  const std::vector<Level>& levels = job.cluster->groups.front().levels;
-  const auto found = std::ranges::find(levels, level_of(*job.cluster, block));
-  return static_cast<int>(found - levels.begin());
+  if (degree_of(job.placement, term.axes & layers) > 1) return level_of(*job.cluster, block);
+  return level_of(*job.cluster, groups_of_stage(*job.cluster, job.placement, stage), block);
 }
 
 }  // namespace placet

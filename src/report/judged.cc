@@ -100,10 +100,7 @@ std::string link_of_axis(const Job& job, std::size_t axis) {
 
 std::string link_of_term(const Job& job, const CommunicationTerm& term, int stage) {
   if (term.collective == Collective::host_copy) return "host";
-  if (!job.cluster) return {};
-  const std::vector<Level>& levels = job.cluster->groups.front().levels;
-  const auto level = static_cast<std::size_t>(level_of_term(job, term, stage));
-  return level < levels.size() ? levels[level].link : job.cluster->between_groups.link;
+  return job.cluster ? level_of_term(job, term, stage).link : std::string();
 }
 
 std::vector<std::string> axis_names(const Job& job, AxisMask axes) {

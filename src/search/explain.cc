@@ -149,19 +149,31 @@ PlanMargin margin_on(const PlanSpace& space, const FoundPlan& plan, const std::s
   return {.what = what, .factor = kMore, .plan = judged.found.value_or(plan)};
 }
 
-void speed_up_links(Job& job, std::size_t level) {
-  for (DeviceGroup& group : job.cluster->groups) {
-    if (level >= group.levels.size()) continue;
-    group.levels[level].bandwidth = group.levels[level].bandwidth * kMore;
-    group.levels[level].all_reduce.clear();
+/// Every link of the cluster: calls visit(level).
+template <class Visit>
+void each_link(Cluster& cluster, Visit visit) {
+  for (DeviceGroup& group : cluster.groups) {
+    for (Level& level : group.levels) visit(level);
   }
+  if (cluster.groups.size() > 1) visit(cluster.between_groups);
+}
+
+void speed_up_links(Job& job, const std::string& link) {
+  each_link(*job.cluster, [&](Level& level) {
+    if (level.link != link) return;
+    level.bandwidth = level.bandwidth * kMore;
+    level.all_reduce.clear();
+  });
 }
 
 void add_links(const PlanSpace& space, const FoundPlan& plan, std::vector<PlanMargin>& out) {
-  const std::size_t levels = space.base().cluster->groups.front().levels.size();
-  for (std::size_t l = 0; l < levels; ++l) {
-    const std::string link = space.base().cluster->groups.front().levels[l].link;
-    out.push_back(margin_on(space, plan, link, [&](Job& job) { speed_up_links(job, l); }));
+  std::vector<std::string> links;
+  Cluster cluster = *space.base().cluster;
+  each_link(cluster, [&](const Level& level) {
+    if (std::ranges::find(links, level.link) == links.end()) links.push_back(level.link);
+  });
+  for (const std::string& link : links) {
+    out.push_back(margin_on(space, plan, link, [&](Job& job) { speed_up_links(job, link); }));
   }
 }
 
