@@ -24,6 +24,9 @@ AssertionResult terms_add_up(const Job& job, const Derivation& derivation);
 /// Both derivations hold the same figures, term by term.
 AssertionResult same_figures(const Derivation& a, const Derivation& b);
 
+/// Of a parameter's state, by the job's formats and optimizer.
+std::int64_t bits_per_element(const Job& job, const Parameter& parameter, State state);
+
 /// Dividing one more state along one more axis leaves no device with more bytes at rest. Picks an
 /// axis or class and a state in mode R at random; true where there is none. Only without padding.
 AssertionResult refining_never_raises(Job& job, const Prepared& prepared, const Derivation& whole,
