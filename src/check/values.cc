@@ -53,8 +53,8 @@ Rational factor_at(const std::vector<Share::Run>& runs, std::int64_t micro_batch
   return found == runs.end() ? Rational(0) : found->factor;
 }
 
-/// Factors by micro-batch added up: runs are cut where one begins or ends. A value's own micro-batch
-/// (-1) is no neighbour of the first one.
+/// Factors by micro-batch added up: runs are cut where one begins or ends. A value's own
+/// micro-batch (-1) is no neighbour of the first one.
 std::vector<Share::Run> sum_of(const std::vector<Share::Run>& a, const std::vector<Share::Run>& b) {
   std::vector<std::int64_t> marks;
   for (const auto* runs : {&a, &b}) {

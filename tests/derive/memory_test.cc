@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "catalog/training_catalog.h"
+#include "derive/alive.h"
 #include "derive/derive.h"
 #include "derive/traffic.h"
 #include "derive/unit_memory.h"
@@ -19,14 +20,6 @@ Bytes rest(const MemoryClass& memory, State state) {
 Bytes states_at_rest(const MemoryClass& memory) {
   return rest(memory, State::parameters) + rest(memory, State::optimizer) +
          rest(memory, State::gradients);
-}
-
-Bytes alive(const MemoryClass& memory, std::string_view what) {
-  Bytes sum;
-  for (const MemoryTerm& term : memory.terms) {
-    if (term.what == what) sum += term.bytes;
-  }
-  return sum;
 }
 
 Bytes at_instant(const MemoryClass& memory, Instant instant) {

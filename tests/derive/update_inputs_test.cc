@@ -5,19 +5,12 @@
 
 #include <algorithm>
 
+#include "derive/alive.h"
 #include "derive/derive.h"
 #include "derive/traffic.h"
 
 namespace placet {
 namespace {
-
-Bytes alive(const MemoryClass& memory, std::string_view what) {
-  Bytes sum;
-  for (const MemoryTerm& term : memory.terms) {
-    if (term.what == what) sum += term.bytes;
-  }
-  return sum;
-}
 
 Bytes at_update(const MemoryClass& memory) {
   const auto found = std::ranges::find(memory.instants, Instant::update, &InstantBytes::instant);
