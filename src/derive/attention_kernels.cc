@@ -88,13 +88,13 @@ void UnitKernels::plain_attention(const Operator& op, bool backward,
   out.push_back(stream(op, each * s.pairs, drops ? 3 : 2));
 }
 
-/// Keys and values repeated for all heads where the kernel does not share them: written forward;
-/// backward their gradients are read and added up.
+/// Keys and values repeated for all heads where the kernel does not share them, which keeps them
+/// unless the unit is recomputed: written forward; backward their gradients are read and added up.
 void UnitKernels::write_expanded(const Operator& op, std::vector<KernelWork>& out) const {
   for (const int slot : {internal::kKeysExpanded, internal::kValuesExpanded}) {
     if (at(slot) >= op.internals.size()) continue;
     const int v = op.internals[at(slot)];
-    if (unit.plan.is_kept[at(v)]) out.push_back(stream(op, bytes_of_value(v), 1));
+    if (unit.prepared.plain.is_kept[at(v)]) out.push_back(stream(op, bytes_of_value(v), 1));
   }
 }
 

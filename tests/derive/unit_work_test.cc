@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "catalog/model_catalog.h"
+#include "derive/engine_lines.h"
 #include "derive/scan_work.h"
 #include "derive/small_llama.h"
 #include "derive/traffic.h"
@@ -52,6 +53,29 @@ TEST(UnitWork, ATensorCutHalvesWhatItCuts) {
                             {axis("tp", 2, Cut::tensor, kTensorWhole)}, 8, 1);
   EXPECT_DOUBLE_EQ(products_flops(block_of(job).forward),
                    2 * 320 * static_cast<double>(job.batch.sequence));
+}
+
+/// Bytes of what attention moves beside its own kernel.
+std::vector<double> bytes_beside_attention(const std::vector<KernelWork>& kernels) {
+  std::vector<double> bytes;
+  for (const KernelWork& kernel : kernels) {
+    const bool stream = kernel.kind == KernelWork::Kind::stream;
+    if (stream && kernel.what == "attention.core") bytes.push_back(kernel.bytes);
+  }
+  return bytes;
+}
+
+// The engine writes the values of two heads once more, for all four: 8 tokens x 16 x 2 = 256 bytes,
+// kept for backward or not.
+TEST(UnitWork, ValuesAreRepeatedInRecomputedUnitsToo) {
+  Job job = engine_job("nanotron@2026.04", wide(1), "dp=1:ddp", 8, 1);
+  const std::vector<double> each = {256};
+  EXPECT_EQ(bytes_beside_attention(block_of(job).forward), each);
+  job.recompute = {.kind = Recompute::Kind::full};
+  const UnitWork work = block_of(job, true);
+  EXPECT_EQ(bytes_beside_attention(work.forward), each);
+  EXPECT_EQ(bytes_beside_attention(work.again), each);
+  EXPECT_EQ(bytes_beside_attention(work.backward), each);
 }
 
 TEST(UnitWork, AWholeUnitIsComputedAgain) {
