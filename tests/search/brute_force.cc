@@ -6,12 +6,14 @@
 
 #include "catalog/choices_catalog.h"
 #include "catalog/job.h"
+#include "catalog/profile_catalog.h"
 #include "catalog/strategy_catalog.h"
 #include "derive/derive.h"
 #include "derive/time.h"
 #include "model/frozen_parts.h"
 #include "placement/grammar.h"
 #include "search/front.h"
+#include "units/error.h"
 
 namespace placet::testing {
 namespace {
@@ -304,6 +306,9 @@ SmallSpaces::SmallSpaces()
     request.sequence = 512;
     jobs_.push_back(load_unplaced_job(catalog_, request));
   }
+  for (const std::string& name : profile_names(catalog_)) {
+    profiles_.push_back(load_profile(catalog_, name, "a test"));
+  }
 }
 
 Comparison SmallSpaces::compare(std::uint32_t seed) const {
@@ -317,6 +322,10 @@ Comparison SmallSpaces::compare(std::uint32_t seed) const {
   base.batch.global = draw.whole(1, 24);
   base.clips_by_global_norm = draw.one_in(2);
   draw_cluster(draw, base);
+  if (draw.one_in(3)) {
+    const std::int64_t last = static_cast<std::int64_t>(profiles_.size()) - 1;
+    base.profile = profiles_[static_cast<std::size_t>(draw.whole(0, last))];
+  }
   draw_engine(draw, base.profile);
   Choices choices = choices_;
   draw_recompute(draw, choices);
@@ -344,10 +353,18 @@ Comparison SmallSpaces::compare(std::uint32_t seed) const {
   return out;
 }
 
+Comparison SmallSpaces::compare_or_say(std::uint32_t seed) const {
+  try {
+    return compare(seed);
+  } catch (const InternalError& error) {
+    return {.difference = "seed " + std::to_string(seed) + ": " + error.what()};
+  }
+}
+
 std::string SmallSpaces::compare_all(std::uint32_t first, std::uint32_t last) const {
   std::size_t with_plans = 0;
   for (std::uint32_t seed = first; seed <= last; ++seed) {
-    const Comparison own = compare(seed);
+    const Comparison own = compare_or_say(seed);
     if (!own.difference.empty()) return own.difference;
     with_plans += own.fit > 0;
   }

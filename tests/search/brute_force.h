@@ -32,10 +32,14 @@ class SmallSpaces {
   std::string compare_all(std::uint32_t first, std::uint32_t last) const;
 
  private:
+  /// A bound that is too high is a difference too.
+  Comparison compare_or_say(std::uint32_t seed) const;
+
   Catalog catalog_;
   StrategyCatalog strategies_;
   Choices choices_;
-  std::vector<Job> jobs_;  // one per model
+  std::vector<Job> jobs_;          // one per model
+  std::vector<Profile> profiles_;  // of every engine
 };
 
 }  // namespace placet::testing
