@@ -19,8 +19,8 @@ struct ChunkTime {
   friend bool operator==(const ChunkTime&, const ChunkTime&) = default;
 };
 
-/// Which work there is in a step of a pipeline, and what waits for what, whatever it takes: what the
-/// time of a step, its events and the bounds of searches all go by.
+/// Which work there is in a step of a pipeline, and what waits for what, however long it takes: the
+/// time of a step, its events and the bounds of searches all go by it.
 struct PipelineForm {
   Schedule schedule;
   std::int64_t degree = 1;
@@ -39,8 +39,8 @@ struct PipelineSeat {
   bool last = false;
   bool hands_back = true;  // the stage before waits for the gradient of what it gave
 
-  /// Whether the work begins with a message of another stage, and ends with one to another. What
-  /// begins without one begins with its own forward, if it is the last stage's backward, or at once.
+  /// Whether the work begins with a message of another stage, and ends with one to another. Without
+  /// one the last stage's backward begins with its own forward, all else at once.
   bool receives(Work::Kind kind) const;
   bool sends(Work::Kind kind) const;
 };

@@ -21,6 +21,11 @@ const std::vector<std::int64_t>& held_at_once(const InFlight& in_flight, std::si
   return std::ranges::max_element(in_flight.moments[d], {}, all)->held;
 }
 
+std::optional<std::size_t> last_kind_of(const DeviceChunk& chunk) {
+  if (chunk.runs.empty()) return std::nullopt;
+  return at(chunk.runs.back().kind);
+}
+
 }  // namespace
 
 DeviceBounds::DeviceBounds(const BoundFacts& facts, const PipelineShape& pipeline,
@@ -42,14 +47,13 @@ DeviceBounds::Device DeviceBounds::device_of(std::size_t d, const std::vector<st
   out.first.resize(may_recompute_.size(), 0);
   out.kept.resize(may_recompute_.size(), 0);
   for (std::size_t c = 0; c < chunks.size(); ++c) {
-    if (held[c] > 0) out.last.reset();
+    if (held[c] > 0) out.last = last_kind_of(chunks[c]);
     for (const KindRun& run : chunks[c].runs) {
       const std::size_t kind = at(run.kind);
       if (c == 0) out.first[kind] += run.count;
       out.kept[kind] += held[c] * run.count;
       if (run.may_recompute) out.may_recompute += run.count;
       if (run.may_recompute) may_recompute_[kind] = true;
-      if (held[c] > 0) out.last = kind;
     }
     out.most_held = std::max(out.most_held, held[c]);
   }

@@ -25,8 +25,8 @@ TEST(Stages, SharesAreTakenAsGiven) {
   EXPECT_EQ(blocks_per_stage(job, 3), (Counts{5, 1, 4}));
 }
 
-// Five stages of four blocks, the second of them empty. Backward ends on the stage of the first unit
-// that is trained, whatever stands before it.
+// Five stages of four blocks, the second of them empty. Backward ends on the stage of the first
+// unit that is trained, whatever stands before it.
 TEST(Stages, BackwardReachesTheFirstThatTrainsSomething) {
   AxisPlacement pp = axis("pp", 5, Cut::layer, kStages);
   pp.shares = {1, 0, 1, 1, 1};
