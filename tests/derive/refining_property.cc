@@ -1,5 +1,5 @@
-// Dividing a state along one more axis never raises what a device holds of it, but for what rounding
-// adds (docs/theory.md §2, §4.3).
+// Dividing a state along one more axis never raises what a device holds of it, but for what
+// rounding adds (docs/theory.md §2, §4.3).
 #include <algorithm>
 #include <cmath>
 #include <utility>
