@@ -399,7 +399,7 @@ class Machine {
     bool otherwise = false;   // something else too
   };
   std::map<std::tuple<int, int, std::int64_t>, Added> added_to_;  // by class, family, unit
-  bool watches_ = false;  // notes these
+  bool watches_ = false;                                          // notes these
   std::int64_t left_out_ = 0;
   std::map<std::vector<std::int64_t>, Numbered> inputs_;
   std::int64_t worked_out_ = 0, known_again_ = 0;
