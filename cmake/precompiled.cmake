@@ -1,6 +1,6 @@
 # Two ways to read headers less often; together they more than halve the time of a build.
 #
-# The presets compile files of a folder sixteen at a time (CMAKE_UNITY_BUILD), so names in unnamed
+# The presets compile the files of a folder together (CMAKE_UNITY_BUILD), so names in unnamed
 # namespaces must differ within a folder. A folder that is being worked on builds quicker without:
 # cmake --preset dev -DCMAKE_UNITY_BUILD=OFF.
 #

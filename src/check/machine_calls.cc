@@ -10,6 +10,14 @@
 namespace placet {
 namespace {
 
+/// What is of one micro-batch becomes a sum over several, of one so far. Entries of a part of the
+/// samples stay what they are.
+void settle_micro_batch(Content& content, int micro_axis) {
+  if (content.micro_batch < 0 || is_divided(content, micro_axis)) return;
+  for (Tensor& t : content.pieces) name_micro_batch(t, content.micro_batch);
+  content.micro_batch = -1;
+}
+
 bool is_zero(const Content& content) {
   return std::ranges::all_of(content.pieces, [](const Tensor& t) { return t.items.empty(); });
 }
@@ -247,14 +255,8 @@ void Machine::accumulate(int c, const Instruction& i, const Arguments& a, const 
 /// Entry by entry.
 Content Machine::sum_of(int c, Content sum, Content source) {
   const int micro = regions_.micro_axis();
-  const auto settle_micro_batch = [&](Content& content) {
-    if (is_divided(content, micro)) return;
-    if (content.micro_batch < 0) return;
-    for (Tensor& t : content.pieces) name_micro_batch(t, content.micro_batch);
-    content.micro_batch = -1;
-  };
-  settle_micro_batch(source);
-  settle_micro_batch(sum);
+  settle_micro_batch(source, micro);
+  settle_micro_batch(sum, micro);
   if (is_zero(sum)) return source;
   if (is_zero(source)) return sum;
   if (!same_shape(sum, source)) {

@@ -68,8 +68,7 @@ class StepTimer {
       work.message = std::max(work.message, own.messages.boundary);
       std::vector<ChunkTime>& chunks = work.devices.emplace_back();
       chunks.reserve(own.passes.size());
-      for (std::size_t c = 0; c < own.passes.size(); ++c) {
-        const ChunkPasses& pass = own.passes[c];
+      for (const ChunkPasses& pass : own.passes) {
         chunks.push_back({.forward = pass.forward.whole(),
                           .backward = pass.backward.whole(),
                           .backward_weight = pass.weights});

@@ -232,16 +232,17 @@ std::vector<std::vector<double>> PlanSpace::paces_of(std::int32_t pipeline,
   std::vector<std::vector<double>> out = {std::vector<double>(stages, 1)};
   if (!is_mixed()) return out;
   const std::vector<GroupSet> groups = groups_of(pipeline);
-  const auto add = [&](auto rate_of) {
+  const auto add = [&](auto time_on) {
     std::vector<double> rates(groups.size());
     std::ranges::transform(groups, rates.begin(), [&](const GroupSet& on) {
-      return 1 / most_of(*base_.cluster, on,
-                         [&](const DeviceGroup& group) { return 1 / rate_of(group.device.rates); });
+      return 1 / most_of(*base_.cluster, on, time_on);
     });
     out.push_back(paces_from(schedule, rates));
   };
-  add([](const DeviceRates& r) { return in_flops_per_second(matmul_rate(r, MatmulFormat::bf16)); });
-  add([](const DeviceRates& r) { return in_bytes_per_second(r.memory); });
+  add([](const DeviceGroup& group) {
+    return 1 / in_flops_per_second(matmul_rate(group.device.rates, MatmulFormat::bf16));
+  });
+  add([](const DeviceGroup& group) { return 1 / in_bytes_per_second(group.device.rates.memory); });
   return out;
 }
 
