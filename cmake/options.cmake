@@ -51,7 +51,7 @@ function(placet_settings target)
   if(PLACET_SANITIZE)
     target_compile_options(${target} PRIVATE
         -fsanitize=${PLACET_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer
-        # Tests before every access, which take as long to compile as all others together: a null
+        # Checks before every access, which take as long to compile as all others together: a null
         # pointer ends the run under AddressSanitizer anyway, and processors read unaligned data.
         -fno-sanitize=null,alignment
         # g++ 12 takes the sanitizers' own accesses in library code for uninitialized reads.
