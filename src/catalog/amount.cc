@@ -39,7 +39,7 @@ std::int64_t scale_of(std::string_view unit) {
 }
 
 // A number "3", "3/4", "688 MB" or "0.5 GiB" (a decimal that is exact in binary or in hundredths).
-std::optional<Rational> fraction_in(const std::string& part) {
+std::optional<Rational> factor_in(const std::string& part) {
   std::int64_t numerator = 0;
   std::int64_t denominator = 1;
   const char* end = part.data() + part.size();
@@ -79,7 +79,7 @@ Symbol symbol_in(const std::string& part, const std::string& where) {
 Amount product_in(const std::string& text, const std::string& where) {
   Amount amount;
   for (const std::string& part : parts_of(text, '*')) {
-    if (const auto number = fraction_in(part)) {
+    if (const auto number = factor_in(part)) {
       amount.factor = amount.factor * *number;
     } else {
       amount.symbols.push_back(symbol_in(part, where));
@@ -118,7 +118,7 @@ Amount parse_amount(const std::string& text, const std::string& where) {
   const std::size_t bound = text.find(kBound);
   Amount amount = sum_in(text.substr(0, bound), where);
   if (bound == std::string::npos) return amount;
-  const auto most = fraction_in(trimmed(std::string_view(text).substr(bound + kBound.size())));
+  const auto most = factor_in(trimmed(std::string_view(text).substr(bound + kBound.size())));
   if (!most || most->denominator() != 1) {
     refuse(where, text, "is bounded by what is no whole number",
            "such as \"4 * owned at most 4 GB\"");

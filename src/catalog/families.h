@@ -26,7 +26,7 @@ inline BlockShape two_sublayers(Norm first, Mixer tokens, Norm second, Mixer cha
           Sublayer{.branches = {{.norm = std::move(second), .mixer = std::move(channels)}}}};
 }
 
-struct Family {
+struct ModelFamily {
   std::string_view model_type;
   Architecture (*read)(ConfigObject& config) = nullptr;
 };
@@ -37,12 +37,12 @@ Architecture read_facts(ConfigObject& config) {
   return read_decoder(config, kFacts);
 }
 
-std::span<const Family> dense_families();    // llama and its many relatives
-std::span<const Family> sparse_families();   // mixtures of experts, latent attention
-std::span<const Family> classic_families();  // gpt2, opt, bloom and their time
-std::span<const Family> hybrid_families();   // state spaces
-std::span<const Family> linear_families();   // linear attention; layers listed one by one
-std::span<const Family> special_families();  // nested settings, one entry per layer
-std::span<const Family> foreign_families();  // known from the code that comes with their files
+std::span<const ModelFamily> dense_families();    // llama and its many relatives
+std::span<const ModelFamily> sparse_families();   // mixtures of experts, latent attention
+std::span<const ModelFamily> classic_families();  // gpt2, opt, bloom and their time
+std::span<const ModelFamily> hybrid_families();   // state spaces
+std::span<const ModelFamily> linear_families();   // linear attention; layers listed one by one
+std::span<const ModelFamily> special_families();  // nested settings, one entry per layer
+std::span<const ModelFamily> foreign_families();  // known from the code that comes with their files
 
 }  // namespace placet

@@ -356,20 +356,20 @@ Architecture read_refined_web_model(ConfigObject& config) {
 }
 
 constexpr std::array kClassicFamilies{
-    Family{"gpt2", read_gpt2},
-    Family{"gpt_bigcode", read_gpt_bigcode},
-    Family{"gpt_neo", read_gpt_neo},
-    Family{"gptj", read_gptj},
-    Family{"codegen", read_codegen},
-    Family{"bloom", read_bloom},
-    Family{"opt", read_opt},
-    Family{"falcon", read_falcon},
-    Family{"RefinedWeb", read_refined_web},
-    Family{"RefinedWebModel", read_refined_web_model},
+    ModelFamily{"gpt2", read_gpt2},
+    ModelFamily{"gpt_bigcode", read_gpt_bigcode},
+    ModelFamily{"gpt_neo", read_gpt_neo},
+    ModelFamily{"gptj", read_gptj},
+    ModelFamily{"codegen", read_codegen},
+    ModelFamily{"bloom", read_bloom},
+    ModelFamily{"opt", read_opt},
+    ModelFamily{"falcon", read_falcon},
+    ModelFamily{"RefinedWeb", read_refined_web},
+    ModelFamily{"RefinedWebModel", read_refined_web_model},
 };
 
 }  // namespace
 
-std::span<const Family> classic_families() { return kClassicFamilies; }
+std::span<const ModelFamily> classic_families() { return kClassicFamilies; }
 
 }  // namespace placet

@@ -198,14 +198,14 @@ constexpr DecoderFacts kGrok{.family = "grok-1",
                                                         .bias = kNever}}};
 
 constexpr std::array kForeignFamilies{
-    Family{"chatglm", read_chatglm},
-    Family{"qwen", read_qwen},
-    Family{"hunyuan_v1_moe", read_hunyuan_moe},
-    Family{"grok-1", read_facts<kGrok>},
+    ModelFamily{"chatglm", read_chatglm},
+    ModelFamily{"qwen", read_qwen},
+    ModelFamily{"hunyuan_v1_moe", read_hunyuan_moe},
+    ModelFamily{"grok-1", read_facts<kGrok>},
 };
 
 }  // namespace
 
-std::span<const Family> foreign_families() { return kForeignFamilies; }
+std::span<const ModelFamily> foreign_families() { return kForeignFamilies; }
 
 }  // namespace placet

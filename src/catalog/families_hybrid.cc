@@ -360,18 +360,18 @@ Architecture read_granite_shared(ConfigObject& config) {
 }
 
 constexpr std::array kHybridFamilies{
-    Family{"mamba", read_mamba},
-    Family{"falcon_mamba", read_falcon_mamba},
-    Family{"mamba2", read_mamba2},
-    Family{"jamba", read_jamba},
-    Family{"bamba", read_bamba},
-    Family{"falcon_h1", read_falcon_h1},
-    Family{"granitemoehybrid", read_granite_hybrid},
-    Family{"granitemoeshared", read_granite_shared},
+    ModelFamily{"mamba", read_mamba},
+    ModelFamily{"falcon_mamba", read_falcon_mamba},
+    ModelFamily{"mamba2", read_mamba2},
+    ModelFamily{"jamba", read_jamba},
+    ModelFamily{"bamba", read_bamba},
+    ModelFamily{"falcon_h1", read_falcon_h1},
+    ModelFamily{"granitemoehybrid", read_granite_hybrid},
+    ModelFamily{"granitemoeshared", read_granite_shared},
 };
 
 }  // namespace
 
-std::span<const Family> hybrid_families() { return kHybridFamilies; }
+std::span<const ModelFamily> hybrid_families() { return kHybridFamilies; }
 
 }  // namespace placet

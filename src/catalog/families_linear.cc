@@ -260,13 +260,13 @@ Architecture read_nemotron_h(ConfigObject& config) {
 }
 
 constexpr std::array kLinearFamilies{
-    Family{"qwen3_next", read_qwen3_next},
-    Family{"minimax", read_minimax},
-    Family{"nemotron_h", read_nemotron_h},
+    ModelFamily{"qwen3_next", read_qwen3_next},
+    ModelFamily{"minimax", read_minimax},
+    ModelFamily{"nemotron_h", read_nemotron_h},
 };
 
 }  // namespace
 
-std::span<const Family> linear_families() { return kLinearFamilies; }
+std::span<const ModelFamily> linear_families() { return kLinearFamilies; }
 
 }  // namespace placet

@@ -142,27 +142,27 @@ constexpr DecoderFacts kMiniCpm3{
     .family = "minicpm3", .tied = true, .attention = {.latent = true}, .mlp = {.bias = kNever}};
 
 constexpr std::array kSparseFamilies{
-    Family{"mixtral", read_facts<kMixtral>},
-    Family{"qwen2_moe", read_facts<kQwen2Moe>},
-    Family{"qwen3_moe", read_facts<kQwen3Moe>},
-    Family{"qwen3_vl_moe_text", read_facts<kQwen3Moe>},
-    Family{"olmoe", read_facts<kOlmoe>},
-    Family{"phimoe", read_facts<kPhiMoe>},
-    Family{"gpt_oss", read_facts<kGptOss>},
-    Family{"granitemoe", read_facts<kGraniteMoe>},
-    Family{"glm4_moe", read_facts<kGlm4Moe>},
-    Family{"dots1", read_facts<kDots1>},
-    Family{"ernie4_5_moe", read_facts<kErnieMoe>},
-    Family{"deepseek", read_facts<kDeepseek>},
-    Family{"deepseek_v2", read_facts<kDeepseekV2>},
-    Family{"deepseek_v3", read_facts<kDeepseekV3>},
-    Family{"deepseek_v32", read_facts<kDeepseekV3>},
-    Family{"kimi_k2", read_facts<kDeepseekV3>},
-    Family{"minicpm3", read_facts<kMiniCpm3>},
+    ModelFamily{"mixtral", read_facts<kMixtral>},
+    ModelFamily{"qwen2_moe", read_facts<kQwen2Moe>},
+    ModelFamily{"qwen3_moe", read_facts<kQwen3Moe>},
+    ModelFamily{"qwen3_vl_moe_text", read_facts<kQwen3Moe>},
+    ModelFamily{"olmoe", read_facts<kOlmoe>},
+    ModelFamily{"phimoe", read_facts<kPhiMoe>},
+    ModelFamily{"gpt_oss", read_facts<kGptOss>},
+    ModelFamily{"granitemoe", read_facts<kGraniteMoe>},
+    ModelFamily{"glm4_moe", read_facts<kGlm4Moe>},
+    ModelFamily{"dots1", read_facts<kDots1>},
+    ModelFamily{"ernie4_5_moe", read_facts<kErnieMoe>},
+    ModelFamily{"deepseek", read_facts<kDeepseek>},
+    ModelFamily{"deepseek_v2", read_facts<kDeepseekV2>},
+    ModelFamily{"deepseek_v3", read_facts<kDeepseekV3>},
+    ModelFamily{"deepseek_v32", read_facts<kDeepseekV3>},
+    ModelFamily{"kimi_k2", read_facts<kDeepseekV3>},
+    ModelFamily{"minicpm3", read_facts<kMiniCpm3>},
 };
 
 }  // namespace
 
-std::span<const Family> sparse_families() { return kSparseFamilies; }
+std::span<const ModelFamily> sparse_families() { return kSparseFamilies; }
 
 }  // namespace placet

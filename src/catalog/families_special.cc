@@ -312,14 +312,14 @@ Architecture read_nemotron_nas(ConfigObject& config) {
 }
 
 constexpr std::array kSpecialFamilies{
-    Family{"mpt", read_mpt},
-    Family{"dbrx", read_dbrx},
-    Family{"llama4_text", read_llama4},
-    Family{"nemotron-nas", read_nemotron_nas},
+    ModelFamily{"mpt", read_mpt},
+    ModelFamily{"dbrx", read_dbrx},
+    ModelFamily{"llama4_text", read_llama4},
+    ModelFamily{"nemotron-nas", read_nemotron_nas},
 };
 
 }  // namespace
 
-std::span<const Family> special_families() { return kSpecialFamilies; }
+std::span<const ModelFamily> special_families() { return kSpecialFamilies; }
 
 }  // namespace placet

@@ -14,14 +14,14 @@ namespace {
 constexpr int kMostNesting = 32;
 constexpr std::size_t kMostShapes = 2048;  // different blocks: each becomes a kind of its own
 
-std::vector<std::span<const Family>> all_families() {
+std::vector<std::span<const ModelFamily>> all_families() {
   return {dense_families(),  sparse_families(),  classic_families(), hybrid_families(),
           linear_families(), special_families(), foreign_families()};
 }
 
-const Family* find_family(std::string_view type) {
-  for (const std::span<const Family> group : all_families()) {
-    for (const Family& family : group) {
+const ModelFamily* find_family(std::string_view type) {
+  for (const std::span<const ModelFamily> group : all_families()) {
+    for (const ModelFamily& family : group) {
       if (family.model_type == type) return &family;
     }
   }
@@ -61,7 +61,7 @@ std::string type_from_class(ConfigObject& config) {
 }
 
 struct Chosen {
-  const Family* family = nullptr;
+  const ModelFamily* family = nullptr;
   std::vector<std::string> notes;
 };
 
@@ -201,8 +201,8 @@ std::string plain_json(std::string_view text, const std::string& where) {
 
 std::vector<std::string> hf_families() {
   std::vector<std::string> names;
-  for (const std::span<const Family> group : all_families()) {
-    for (const Family& family : group) names.emplace_back(family.model_type);
+  for (const std::span<const ModelFamily> group : all_families()) {
+    for (const ModelFamily& family : group) names.emplace_back(family.model_type);
   }
   std::ranges::sort(names);
   return names;

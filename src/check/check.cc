@@ -125,7 +125,7 @@ class Check {
         machine_(program, nodes_, regions_, kernels_, {}),
         verdict_(verdict_on(program)) {}
 
-  Judged run() {
+  FullVerdict run() {
     run_steps();
     report_breaches(machine_.breaches());
     report_breaches(find_races(program_));
@@ -353,7 +353,7 @@ std::string_view name_of(Condition condition) {
   fail_internally("every condition has a name");
 }
 
-Judged judge_in_full(const Program& program) { return Check(program).run(); }
+FullVerdict judge_in_full(const Program& program) { return Check(program).run(); }
 
 /// Nodes, what makes values of them, and the reference as far as it was worked out.
 struct Ground {

@@ -83,7 +83,7 @@ MendSearch check_and_mend(Program program, std::int64_t most_work) {
     search.verdict = *std::move(good);
     return search;
   }
-  Judged judged = judge_in_full(program);
+  FullVerdict judged = judge_in_full(program);
   search.verdict = std::move(judged.verdict);
   Cure& cure = search.verdict.cure.emplace();
   const std::int64_t most_tried = most_work / work_of(program);

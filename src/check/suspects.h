@@ -19,14 +19,14 @@ struct Suspect {
   bool comes_late = false;  // or too early: not its values are wrong, but its place
 };
 
-struct Judged {
+struct FullVerdict {
   Verdict verdict;
   std::vector<Suspect> suspects;  // what is nearest to the cause first, each instruction once
 };
 
 /// The verdict with all that is told of what is wrong.
 /// REQUIRES: a well-formed program, which the suspects point into.
-Judged judge_in_full(const Program& program);
+FullVerdict judge_in_full(const Program& program);
 
 /// Judges a well-formed program, and others that differ from it in their steps only: what the
 /// reference computes is worked out once, and so is what equal instructions of the others make of

@@ -12,7 +12,7 @@
 namespace placet {
 namespace {
 
-Place residual(std::string name, Module module, ClassSet classes = 0) {
+OperatorPlace residual(std::string name, Module module, ClassSet classes = 0) {
   return {
       .name = std::move(name), .region = Region::residual, .module = module, .classes = classes};
 }
@@ -183,7 +183,7 @@ void tie_newest(UnitBuilder& unit, Parameter::Tie tie, const Parameter& owner) {
 }
 
 void build_loss(UnitBuilder& unit, int logits, std::int64_t vocabulary) {
-  const Place place{.name = "loss", .region = Region::parallel, .module = Module::loss};
+  const OperatorPlace place{.name = "loss", .region = Region::parallel, .module = Module::loss};
   const std::vector<Dim> dims{dim(Index::vocab, vocabulary)};
   const int labels = unit.value("loss.labels", {}, Region::residual, ValueType::int64);
   const auto inside = [&](const char* name, ValueType type) {
@@ -202,10 +202,10 @@ void build_loss(UnitBuilder& unit, int logits, std::int64_t vocabulary) {
 /// Output matrix and loss. `shared`: the kind and parameter whose storage the matrix is, if any.
 void build_output(UnitBuilder& unit, const Architecture& a, int input, const std::string& name,
                   const std::pair<Parameter::Tie, const Parameter*>& shared) {
-  const Place place{.name = "head.output",
-                    .region = Region::parallel,
-                    .module = Module::head,
-                    .classes = bit_of(TensorClass::head)};
+  const OperatorPlace place{.name = "head.output",
+                            .region = Region::parallel,
+                            .module = Module::head,
+                            .classes = bit_of(TensorClass::head)};
   const Contraction what{.weights = {.weight = name, .bias = a.head.output.bias},
                          .out = dim(Index::vocab, a.embedding.vocabulary),
                          .in = unit.dims_of(input).back()};

@@ -9,14 +9,14 @@ namespace {
 constexpr ClassSet kAttentionClass = bit_of(TensorClass::attention);
 
 /// What works on heads before the core: apart where they are made from latents.
-Place projection(const Attention& a, std::string name) {
-  Place place = token_mixer("attention." + std::move(name));
+OperatorPlace projection(const Attention& a, std::string name) {
+  OperatorPlace place = token_mixer("attention." + std::move(name));
   if (a.latents) place.module = Module::latent_projection;
   return place;
 }
 
-Place residual(std::string name) {
-  Place place = token_mixer("attention." + std::move(name));
+OperatorPlace residual(std::string name) {
+  OperatorPlace place = token_mixer("attention." + std::move(name));
   place.region = Region::residual;
   return place;
 }
@@ -108,7 +108,7 @@ void select_keys(UnitBuilder& unit, const KeySelector& s, int input, int query_l
 /// Rotates queries and keys. `tail` is what is rotated of the keys if it is a value of its own.
 void rotate(UnitBuilder& unit, const Attention& a, std::vector<int> tail, Heads& heads) {
   if (a.rotary_size == 0) return;
-  const Place place = projection(a, "rotary");
+  const OperatorPlace place = projection(a, "rotary");
   const auto rotated = [&](Index index, std::int64_t count) {
     return dim(index, checked_multiply(count, a.rotary_size), count);
   };
@@ -191,12 +191,12 @@ int norm_heads(UnitBuilder& unit, const Norm& norm, QkNorm::Span span, std::stri
   }
   std::vector<Dim> statistics;
   if (span != QkNorm::Span::full) statistics.push_back(dim(whole.index, whole.parts));
-  const Place place = token_mixer("attention." + std::move(name));
+  const OperatorPlace place = token_mixer("attention." + std::move(name));
   return unit.norm(norm, place, input, weight, std::move(statistics));
 }
 
 int core(UnitBuilder& unit, const Attention& a, const Heads& heads) {
-  Place place = token_mixer("attention.core");
+  OperatorPlace place = token_mixer("attention.core");
   place.module = Module::core_attention;
   const Dim each = dim(Index::head, a.heads);
   const std::vector<Dim> values{
@@ -265,7 +265,7 @@ Mixed build_attention(UnitBuilder& unit, const Attention& a, int input) {
                            .in = unit.dims_of(context).back(),
                            .order = a.order,
                            .bias_region = Region::residual};
-  const Place place = token_mixer("attention.o");
+  const OperatorPlace place = token_mixer("attention.o");
   Mixed result{.value = unit.contract(place, {context}, output).front()};
   if (!output.weights.bias.empty()) result.bias = {place, output};
   return result;

@@ -15,7 +15,7 @@ struct MlpPlace {
   std::vector<Dim> experts;
 };
 
-Place parallel(const MlpPlace& at, std::string name, Module module) {
+OperatorPlace parallel(const MlpPlace& at, std::string name, Module module) {
   return {.name = at.prefix + "." + std::move(name),
           .region = Region::parallel,
           .module = module,
@@ -45,7 +45,7 @@ int activate(UnitBuilder& unit, const Mlp& mlp, const MlpPlace& at, int input) {
                             .order = mlp.order,
                             .experts = at.experts});
   };
-  const Place activation = parallel(at, "activation", at.activation);
+  const OperatorPlace activation = parallel(at, "activation", at.activation);
   if (!mlp.gated) {
     return unit.elementwise(OpKind::activation, activation, {project("up", mlp.up)},
                             at.prefix + ".activated");
@@ -64,7 +64,7 @@ Mixed build(UnitBuilder& unit, const Mlp& mlp, const MlpPlace& at, int input) {
                          .order = mlp.order,
                          .bias_region = Region::residual,
                          .experts = at.experts};
-  const Place place = parallel(at, "down", at.module);
+  const OperatorPlace place = parallel(at, "down", at.module);
   Mixed result{.value = unit.contract(place, {inner}, down).front()};
   if (!down.weights.bias.empty()) result.bias = {place, down};
   return result;
@@ -83,10 +83,10 @@ struct Routes {
 Routes route(UnitBuilder& unit, const Moe& moe, int input) {
   const Dim scores = dim(Index::other, moe.experts);
   const Dim choice = dim(Index::choice, moe.experts_per_token);
-  Place place{.name = "moe.router_logits",
-              .region = Region::residual,
-              .module = Module::moe,
-              .classes = bit_of(TensorClass::router)};
+  OperatorPlace place{.name = "moe.router_logits",
+                      .region = Region::residual,
+                      .module = Module::moe,
+                      .classes = bit_of(TensorClass::router)};
   const int logits = unit.linear_one(place, input,
                                      {.weights = moe.router,
                                       .out = scores,
@@ -120,13 +120,14 @@ int build_experts(UnitBuilder& unit, const Moe& moe, int input, const Routes& ro
                     .activation = Module::moe_activation,
                     .classes = bit_of(TensorClass::experts),
                     .experts = {dim(Index::expert, moe.experts)}};
-  const Place dispatch{.name = "moe.dispatch", .region = Region::parallel, .module = Module::moe};
+  const OperatorPlace dispatch{
+      .name = "moe.dispatch", .region = Region::parallel, .module = Module::moe};
   const int sent =
       unit.value("moe.dispatched", {dim(Index::choice, moe.experts_per_token), hidden.front()},
                  dispatch.region);
   unit.add(OpKind::dispatch, dispatch, {{input, routes.choices}, {sent}});
   const int returned = apply_bias(unit, build(unit, moe.expert, at, sent));
-  const Place combine{
+  const OperatorPlace combine{
       .name = "moe.combine", .region = unit.region_of(returned), .module = Module::moe};
   const int combined = unit.value("moe.combined", hidden, combine.region);
   unit.add(OpKind::combine, combine, {{returned, routes.weights}, {combined}});
@@ -141,11 +142,11 @@ int build_shared(UnitBuilder& unit, const Moe& moe, int input) {
   const int result = apply_bias(unit, build(unit, *moe.shared, at, input));
   if (moe.shared_gate.weight.empty()) return result;
   const auto place = [](std::string name) {
-    return Place{.name = "shared_expert." + std::move(name),
-                 .region = Region::residual,
-                 .module = Module::shared_expert,
-                 .classes = static_cast<ClassSet>(bit_of(TensorClass::shared_experts) |
-                                                  bit_of(TensorClass::router))};
+    return OperatorPlace{.name = "shared_expert." + std::move(name),
+                         .region = Region::residual,
+                         .module = Module::shared_expert,
+                         .classes = static_cast<ClassSet>(bit_of(TensorClass::shared_experts) |
+                                                          bit_of(TensorClass::router))};
   };
   const int score = unit.linear_one(place("gate_logit"), input,
                                     {.weights = moe.shared_gate,
@@ -168,10 +169,11 @@ Mixed build_mlp(UnitBuilder& unit, const Mlp& mlp, int input) {
 Mixed build_projection(UnitBuilder& unit, const Projection& projection, int input) {
   const bool attention = projection.replaces_attention;
   const Dim hidden = unit.dims_of(input).back();
-  const Place place{.name = "projection",
-                    .region = Region::residual,
-                    .module = attention ? Module::attention : Module::mlp,
-                    .classes = bit_of(attention ? TensorClass::attention : TensorClass::ffn)};
+  const OperatorPlace place{
+      .name = "projection",
+      .region = Region::residual,
+      .module = attention ? Module::attention : Module::mlp,
+      .classes = bit_of(attention ? TensorClass::attention : TensorClass::ffn)};
   return {.value = unit.linear_one(place, input,
                                    {.weights = projection.names,
                                     .out = hidden,

@@ -14,11 +14,11 @@ namespace placet {
 /// a cut divides the last contraction, and the bias that must be added once it is whole.
 struct Mixed {
   int value = 0;
-  std::optional<std::pair<Place, Contraction>> bias;
+  std::optional<std::pair<OperatorPlace, Contraction>> bias;
 };
 
 /// Of an operator inside the mixer of tokens, between its first and its last contraction.
-inline Place token_mixer(std::string name) {
+inline OperatorPlace token_mixer(std::string name) {
   return {.name = std::move(name),
           .region = Region::parallel,
           .module = Module::attention,

@@ -51,7 +51,7 @@ Streams project(UnitBuilder& unit, const StateSpace& s, int input) {
 
 int convolve(UnitBuilder& unit, const StateSpace& s, int input) {
   if (s.kernel == 0) return input;
-  const Place place = token_mixer("state.convolution");
+  const OperatorPlace place = token_mixer("state.convolution");
   const Dim width = unit.dims_of(input).back();
   std::vector<int> parameters{
       unit.parameter(s.convolution.weight,
@@ -86,7 +86,7 @@ void select_steps(UnitBuilder& unit, const StateSpace& s, int mixed, Streams& st
 }
 
 int scan(UnitBuilder& unit, const StateSpace& s, std::vector<int> inputs) {
-  const Place place = token_mixer("state.scan");
+  const OperatorPlace place = token_mixer("state.scan");
   std::vector<int> parameters;
   for (const StateSpace::Constant& constant : s.constants) {
     std::vector<Dim> dims{channels(s, constant.channels)};
@@ -99,7 +99,7 @@ int scan(UnitBuilder& unit, const StateSpace& s, std::vector<int> inputs) {
 }
 
 int norm_result(UnitBuilder& unit, const StateSpace& s, int input) {
-  const Place place = token_mixer("state.gated_norm");
+  const OperatorPlace place = token_mixer("state.gated_norm");
   const Dim whole = unit.dims_of(input).back();
   switch (s.norm_span) {
     case StateSpace::NormSpan::full:
@@ -136,7 +136,7 @@ Mixed build_state_space(UnitBuilder& unit, const StateSpace& s, int input) {
                            .out = unit.dims_of(input).back(),
                            .in = unit.dims_of(result).back(),
                            .bias_region = Region::residual};
-  const Place place = token_mixer("state.out");
+  const OperatorPlace place = token_mixer("state.out");
   Mixed mixed{.value = unit.contract(place, {result}, output).front()};
   if (!output.weights.bias.empty()) mixed.bias = {place, output};
   return mixed;

@@ -40,7 +40,7 @@ int UnitBuilder::parameter(Parameter p) {
   return static_cast<int>(kind_.parameters.size()) - 1;
 }
 
-void UnitBuilder::add(OpKind kind, const Place& place, Tensors tensors) {
+void UnitBuilder::add(OpKind kind, const OperatorPlace& place, Tensors tensors) {
   kind_.operators.push_back({.kind = kind,
                              .name = place.name,
                              .region = place.region,
@@ -51,8 +51,8 @@ void UnitBuilder::add(OpKind kind, const Place& place, Tensors tensors) {
                              .internals = std::move(tensors.internals)});
 }
 
-int UnitBuilder::norm(const Norm& norm, Place place, int input, const std::vector<Dim>& weight,
-                      std::vector<Dim> statistics) {
+int UnitBuilder::norm(const Norm& norm, OperatorPlace place, int input,
+                      const std::vector<Dim>& weight, std::vector<Dim> statistics) {
   if (norm.kind == NormKind::none) return input;
   place.classes |= bit_of(TensorClass::norms);
   std::vector<int> parameters;
@@ -87,7 +87,7 @@ std::vector<Dim> segments_of(const Contraction& what) {
   return segments;
 }
 
-std::vector<int> UnitBuilder::contract(const Place& place, std::vector<int> inputs,
+std::vector<int> UnitBuilder::contract(const OperatorPlace& place, std::vector<int> inputs,
                                        const Contraction& what) {
   std::vector<Dim> weight = what.experts;
   if (what.order == WeightOrder::out_in) {
@@ -114,7 +114,7 @@ std::vector<int> UnitBuilder::contract(const Place& place, std::vector<int> inpu
   return outputs;
 }
 
-std::vector<int> UnitBuilder::bias(Place place, const std::vector<int>& inputs,
+std::vector<int> UnitBuilder::bias(OperatorPlace place, const std::vector<int>& inputs,
                                    const Contraction& what) {
   if (what.weights.bias.empty()) return inputs;
   place.region = what.bias_region;
@@ -134,22 +134,23 @@ std::vector<int> UnitBuilder::bias(Place place, const std::vector<int>& inputs,
   return outputs;
 }
 
-std::vector<int> UnitBuilder::linear(const Place& place, int input, const Contraction& what) {
+std::vector<int> UnitBuilder::linear(const OperatorPlace& place, int input,
+                                     const Contraction& what) {
   return bias(place, contract(place, {input}, what), what);
 }
 
-int UnitBuilder::linear_one(const Place& place, int input, const Contraction& what) {
+int UnitBuilder::linear_one(const OperatorPlace& place, int input, const Contraction& what) {
   return linear(place, input, what).front();
 }
 
-int UnitBuilder::elementwise(OpKind kind, const Place& place, std::vector<int> inputs,
+int UnitBuilder::elementwise(OpKind kind, const OperatorPlace& place, std::vector<int> inputs,
                              std::string_view result) {
   const int output = value(std::string(result), dims_of(inputs.front()), place.region);
   add(kind, place, {std::move(inputs), {output}});
   return output;
 }
 
-int UnitBuilder::gated_activation(const Place& place, int gate, int up) {
+int UnitBuilder::gated_activation(const OperatorPlace& place, int gate, int up) {
   const int activated = value(place.name + ".activated", dims_of(gate), place.region);
   const int output = value(place.name + ".output", dims_of(up), place.region);
   add(OpKind::gated_activation, place, {{gate, up}, {output}, {}, {activated}});
@@ -158,7 +159,7 @@ int UnitBuilder::gated_activation(const Place& place, int gate, int up) {
 
 int UnitBuilder::dropout(const std::string& name, int input, double probability, Module module) {
   if (probability == 0) return input;
-  const Place place{.name = name, .region = Region::residual, .module = module};
+  const OperatorPlace place{.name = name, .region = Region::residual, .module = module};
   const int mask = value(name + ".mask", dims_of(input), place.region, ValueType::mask);
   const int output = value(name + ".output", dims_of(input), place.region);
   add(OpKind::dropout, place, {{input}, {output}, {}, {mask}});
@@ -167,7 +168,7 @@ int UnitBuilder::dropout(const std::string& name, int input, double probability,
 
 int UnitBuilder::residual_add(const std::string& name, std::vector<int> inputs, Region region,
                               Module module) {
-  const Place place{.name = name, .region = region, .module = module};
+  const OperatorPlace place{.name = name, .region = region, .module = module};
   return elementwise(OpKind::residual_add, place, std::move(inputs), name + ".output");
 }
 

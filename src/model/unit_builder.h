@@ -25,7 +25,7 @@ inline Dim tokens() { return {Index::token, 0, 1}; }
 inline Dim key_tokens() { return {Index::key_token, 0, 1}; }
 
 /// Where and what an operator is, apart from its tensors.
-struct Place {
+struct OperatorPlace {
   std::string name;
   Region region = Region::residual;
   Module module = Module::mlp;
@@ -71,23 +71,25 @@ class UnitBuilder {
             ValueType type = ValueType::compute);
   int parameter(std::string name, std::vector<Dim> dims, ClassSet classes);
   int parameter(Parameter p);
-  void add(OpKind kind, const Place& place, Tensors tensors);
+  void add(OpKind kind, const OperatorPlace& place, Tensors tensors);
 
   // --- operators that several builders need
   /// A norm of kind none returns its input. `statistics` are the dims of the statistics after
   /// sample and token, `weight` those of the parameters.
-  int norm(const Norm& norm, Place place, int input, const std::vector<Dim>& weight,
+  int norm(const Norm& norm, OperatorPlace place, int input, const std::vector<Dim>& weight,
            std::vector<Dim> statistics = {});
   /// The operator and, where it has one, its bias.
-  std::vector<int> linear(const Place& place, int input, const Contraction& what);
-  int linear_one(const Place& place, int input, const Contraction& what);
+  std::vector<int> linear(const OperatorPlace& place, int input, const Contraction& what);
+  int linear_one(const OperatorPlace& place, int input, const Contraction& what);
   /// The contraction alone, and the bias alone (inputs and outputs pairwise alike).
-  std::vector<int> contract(const Place& place, std::vector<int> inputs, const Contraction& what);
-  std::vector<int> bias(Place place, const std::vector<int>& inputs, const Contraction& what);
+  std::vector<int> contract(const OperatorPlace& place, std::vector<int> inputs,
+                            const Contraction& what);
+  std::vector<int> bias(OperatorPlace place, const std::vector<int>& inputs,
+                        const Contraction& what);
   /// Elementwise operators return a value like their first input.
-  int elementwise(OpKind kind, const Place& place, std::vector<int> inputs,
+  int elementwise(OpKind kind, const OperatorPlace& place, std::vector<int> inputs,
                   std::string_view result);
-  int gated_activation(const Place& place, int gate, int up);
+  int gated_activation(const OperatorPlace& place, int gate, int up);
   int dropout(const std::string& name, int input, double probability, Module module);
   int residual_add(const std::string& name, std::vector<int> inputs, Region region, Module module);
 

@@ -21,7 +21,7 @@ inline constexpr std::int64_t kLargestBound = std::int64_t{1} << 32;  // of a lo
 inline constexpr int kDeepestLoops = 16;                              // inside of each other
 
 /// A step of a body, by its number in the order of the text.
-struct StepPlace {
+struct StepPosition {
   bool in_class = false;  // otherwise in a procedure
   int body = 0;
   int step = -1;
@@ -42,7 +42,7 @@ class Grammar {
   /// needed: what it speaks of must outlive the stay.
   void go_to(std::function<std::string()> place);
   void go_to(const char* place);
-  void go_to_step(const StepPlace& step);
+  void go_to_step(const StepPosition& step);
 
   [[noreturn]] void refuse(std::string_view value, const std::string& problem,
                            const std::string& allowed = {}) const;
@@ -93,7 +93,7 @@ class Grammar {
   }
 
   std::function<std::string()> place_;
-  StepPlace step_;
+  StepPosition step_;
   int line_ = 0;                               // of the text; 0: not known
   std::int64_t left_ = std::int64_t{1} << 22;  // of comparisons of sizes
 };

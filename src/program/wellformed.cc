@@ -152,7 +152,7 @@ void Grammar::go_to(const char* place) {
   go_to([place] { return std::string(place); });
 }
 
-void Grammar::go_to_step(const StepPlace& step) {
+void Grammar::go_to_step(const StepPosition& step) {
   step_ = step;
   go_to([this] {
     const auto body = as_index(step_.body);

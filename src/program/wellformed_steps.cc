@@ -86,7 +86,7 @@ class BodyGrammar {
     g_.require(calls <= kDeepestCalls, p_.procedures[i].name, "is called too deep inside others",
                [&] { return std::to_string(kDeepestCalls) + " at most"; });
     open_[i] = true;
-    const StepPlace back = std::exchange(at_, {.in_class = false, .body = number, .step = -1});
+    const StepPosition back = std::exchange(at_, {.in_class = false, .body = number, .step = -1});
     const Measure measured = measure(p_.procedures[i].body, 0, calls);
     at_ = back;
     open_[i] = false;
@@ -230,7 +230,7 @@ class BodyGrammar {
 
   Grammar& g_;
   const Program& p_;
-  StepPlace at_;  // where in the bodies, whose steps are gone through in the order of the text
+  StepPosition at_;  // where in the bodies, whose steps are gone through in the order of the text
   std::vector<std::int64_t> sizes_;  // of procedures, opened up; -1: not known yet
   std::vector<int> heights_;         // calls inside of each other
   std::vector<bool> open_;

@@ -13,7 +13,7 @@ namespace {
 
 /// Micro-batches that a device holds of each chunk at one instant: of a backward in two parts at
 /// that which holds most, whatever waits there and runs beside them.
-const std::vector<std::int64_t>& held_at_once(const InFlight& in_flight, std::size_t d) {
+const std::vector<std::int64_t>& held_at_once(const PipelineInFlight& in_flight, std::size_t d) {
   if (in_flight.moments.empty()) return in_flight.held[d];
   const auto all = [](const WorkMoment& moment) {
     return std::accumulate(moment.held.begin(), moment.held.end(), std::int64_t{0});
@@ -29,7 +29,7 @@ std::optional<std::size_t> last_kind_of(const DeviceChunk& chunk) {
 }  // namespace
 
 DeviceBounds::DeviceBounds(const BoundFacts& facts, const PipelineShape& pipeline,
-                           const InFlight& in_flight, std::int64_t micro_batches)
+                           const PipelineInFlight& in_flight, std::int64_t micro_batches)
     : facts_(facts),
       pipeline_(pipeline),
       rounds_(rounds_of(pipeline.schedule, micro_batches)),

@@ -16,8 +16,8 @@ enum class RecomputedPart : std::uint8_t { all, some };
 
 class DeviceBounds {
  public:
-  DeviceBounds(const BoundFacts& facts, const PipelineShape& pipeline, const InFlight& in_flight,
-               std::int64_t micro_batches);
+  DeviceBounds(const BoundFacts& facts, const PipelineShape& pipeline,
+               const PipelineInFlight& in_flight, std::int64_t micro_batches);
 
   struct Least {
     double step = 0;         // seconds; infinite: no choice fits

@@ -403,8 +403,8 @@ std::int64_t most_at(const DeviceBytes& device, const std::vector<WorkMoment>& m
 }  // namespace
 
 std::vector<std::int64_t> least_activations(const PipelineShape& pipeline, const WorkPair& work,
-                                            const Recompute& recompute, const InFlight& in_flight,
-                                            Counting counting) {
+                                            const Recompute& recompute,
+                                            const PipelineInFlight& in_flight, Counting counting) {
   std::vector<ChunkBytes> parts;
   parts.reserve(pipeline.parts.size());
   for (const std::vector<KindRun>& runs : pipeline.parts) {
@@ -426,7 +426,7 @@ namespace {
 /// Bytes of gathered parameters on a device: those that stay over the step at any time; those that
 /// stay to backward on chunks that hold micro-batches; the unit whose backward is whole and runs.
 std::int64_t gathered_on(const PipelineShape& pipeline, std::size_t device,
-                         const StateCosts& states, const InFlight& in_flight) {
+                         const StateCosts& states, const PipelineInFlight& in_flight) {
   const std::vector<std::int32_t>& units = pipeline.units[device];
   const bool all = in_flight.all[device];
   std::int64_t bytes = 0;
@@ -442,7 +442,7 @@ std::int64_t gathered_on(const PipelineShape& pipeline, std::size_t device,
 }  // namespace
 
 std::vector<std::int64_t> least_rest(const PipelineShape& pipeline, const StateCosts& states,
-                                     const InFlight& in_flight, bool grows) {
+                                     const PipelineInFlight& in_flight, bool grows) {
   std::vector<std::int64_t> out;
   out.reserve(pipeline.units.size());
   for (std::size_t d = 0; d < pipeline.units.size(); ++d) {
@@ -474,9 +474,9 @@ bool hold_all(const std::vector<WorkMoment>& moments, std::int64_t micro_batches
 
 }  // namespace
 
-InFlight in_flight_of(const PipelineShape& pipeline, std::int64_t micro_batches) {
+PipelineInFlight in_flight_of(const PipelineShape& pipeline, std::int64_t micro_batches) {
   const auto degree = static_cast<std::int64_t>(pipeline.devices.size());
-  InFlight out;
+  PipelineInFlight out;
   if (degree > 1 && splits_backward(feasible_order(pipeline.schedule, degree))) {
     out.moments = fullest_moments(pipeline.schedule, degree, micro_batches);
     for (const std::vector<WorkMoment>& own : out.moments) {

@@ -186,23 +186,24 @@ double update_of(const PipelineShape& pipeline, const StateCosts& states);
 
 /// Micro-batches in flight by device: by chunk those held when they are most; or, of a backward in
 /// two parts, the fullest moments.
-struct InFlight {
+struct PipelineInFlight {
   std::vector<std::vector<std::int64_t>> held;
   std::vector<std::vector<WorkMoment>> moments;
   std::vector<bool> all;  // by device: whether at all of these each of its chunks holds some
 };
-InFlight in_flight_of(const PipelineShape& pipeline, std::int64_t micro_batches);
+PipelineInFlight in_flight_of(const PipelineShape& pipeline, std::int64_t micro_batches);
 
 /// Bytes by device of the pipeline that are alive at one instant, at least: what the micro-batches
 /// in flight keep, and what the last unit of the chunk that runs needs beyond it.
 std::vector<std::int64_t> least_activations(const PipelineShape& pipeline, const WorkPair& work,
-                                            const Recompute& recompute, const InFlight& in_flight,
+                                            const Recompute& recompute,
+                                            const PipelineInFlight& in_flight,
                                             Counting counting = Counting::exact);
 
 /// Bytes by device of the states at the moments that least_activations looks at, at least: at rest,
 /// and of parameters that are whole then. `grows`: gradients are not counted, as they may appear in
 /// the course of backward only.
 std::vector<std::int64_t> least_rest(const PipelineShape& pipeline, const StateCosts& states,
-                                     const InFlight& in_flight, bool grows);
+                                     const PipelineInFlight& in_flight, bool grows);
 
 }  // namespace placet

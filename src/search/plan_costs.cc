@@ -280,8 +280,8 @@ PlanCosts::FlightKey PlanCosts::flight_key(const PipelineShape& pipeline,
   return flight_key(pipeline.schedule, degree, micro_batches);
 }
 
-std::shared_ptr<const InFlight> PlanCosts::in_flight(const PipelineShape& pipeline,
-                                                     std::int64_t micro_batches) {
+std::shared_ptr<const PipelineInFlight> PlanCosts::in_flight(const PipelineShape& pipeline,
+                                                             std::int64_t micro_batches) {
   return flights_.get(flight_key(pipeline, micro_batches),
                       [&] { return in_flight_of(pipeline, micro_batches); });
 }

@@ -114,8 +114,8 @@ class PlanCosts {
                    const PlanSpace::Recomputation& choice, std::int64_t micro_batches);
 
   /// Micro-batches in flight (`in_flight_of`).
-  std::shared_ptr<const InFlight> in_flight(const PipelineShape& pipeline,
-                                            std::int64_t micro_batches);
+  std::shared_ptr<const PipelineInFlight> in_flight(const PipelineShape& pipeline,
+                                                    std::int64_t micro_batches);
 
  private:
   using WorkKey = std::tuple<Degrees, std::int16_t, std::int16_t, std::int16_t, std::int64_t, bool>;
@@ -149,7 +149,7 @@ class PlanCosts {
   Memo<FlightKey, PipelineMoments> moments_;
   Memo<std::int32_t, std::vector<PipelineChoice>> pipelines_;
   Memo<FlowKey, double> flows_;
-  Memo<FlightKey, InFlight> flights_;
+  Memo<FlightKey, PipelineInFlight> flights_;
 };
 
 }  // namespace placet

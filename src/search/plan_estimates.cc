@@ -102,7 +102,7 @@ class PipelineEstimates {
   const PipelineShape& pipeline_;
   std::int64_t micro_batches_;
   double rounds_;  // micro-batches that a chunk sees
-  std::shared_ptr<const InFlight> in_flight_;
+  std::shared_ptr<const PipelineInFlight> in_flight_;
   StepBound steps_;
 };
 

@@ -40,7 +40,7 @@ using PlanRecomputations = std::span<const PlanSpace::Recomputation>;
 class FamilyBounds {
  public:
   FamilyBounds(const PlanSpace& space, const PlanTree::Node& node, PlanRecomputations family,
-               const InFlight& in_flight, StepBound& steps)
+               const PipelineInFlight& in_flight, StepBound& steps)
       : space_(space),
         family_(family),
         pipeline_(*node.pipeline),
@@ -100,7 +100,7 @@ class FamilyBounds {
   const PipelineShape& pipeline_;
   const WorkPair exact_;
   const WorkPair eased_;
-  const InFlight& in_flight_;
+  const PipelineInFlight& in_flight_;
   StepBound& steps_;
   bool falls_ = false;  // as the count rises, less is recomputed
   std::vector<Known> own_;
