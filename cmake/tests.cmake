@@ -20,10 +20,6 @@ function(placet_test_settings target)
   target_include_directories(${target} PRIVATE
       "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(${target} PRIVATE "PLACET_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\"")
-  if(PLACET_SANITIZE)
-    # Macros of tests take three times as long to compile otherwise; what they call is optimised.
-    target_compile_options(${target} PRIVATE -O0)
-  endif()
   placet_precompile(${target} placet_test_headers <gtest/gtest.h>)
 endfunction()
 
