@@ -15,12 +15,7 @@ constexpr double kNotYet = -1;
 class PipelineRun {
  public:
   explicit PipelineRun(const PipelineWork& work)
-      : work_(work),
-        form_{.schedule = work.schedule,
-              .degree = static_cast<std::int64_t>(work.devices.size()),
-              .micro_batches = work.micro_batches,
-              .backward = work.backward},
-        message_(in_seconds(work.message)) {
+      : work_(work), form_(work.form), message_(in_seconds(work.message)) {
     const auto cells = at(pipeline_cells(form_));
     forward_.assign(cells, kNotYet);
     backward_.assign(cells, kNotYet);
@@ -99,9 +94,9 @@ class PipelineRun {
   double ready_at(const Seat& seat, std::int64_t cell, Work::Kind kind) const {
     if (kind == Work::Kind::backward_weight) return 0;
     if (kind == Work::Kind::forward) {
-      return seat.receives(kind) ? arrived(forward_[at(cell - work_.micro_batches)]) : 0;
+      return seat.receives(kind) ? arrived(forward_[at(cell - form_.micro_batches)]) : 0;
     }
-    return seat.receives(kind) ? arrived(backward_[at(cell + work_.micro_batches)])
+    return seat.receives(kind) ? arrived(backward_[at(cell + form_.micro_batches)])
                                : forward_[at(cell)];
   }
 
@@ -118,28 +113,28 @@ class PipelineRun {
   }
 
   const PipelineWork& work_;
-  PipelineForm form_;
+  const PipelineForm& form_;
   double message_;
   std::vector<Device> devices_;
   std::vector<double> forward_, backward_;  // when done, by direction, stage, micro-batch
 };
 
-Seconds backward_of(const PipelineWork& work, const ChunkTime& chunk, std::int64_t stage) {
-  return work.backward.runs_in(stage) ? chunk.backward : Seconds();
+Seconds backward_of(const PipelineForm& form, const ChunkTime& chunk, std::int64_t stage) {
+  return form.backward.runs_in(stage) ? chunk.backward : Seconds();
 }
 
 /// Forward and backward of every virtual stage; of two directions, whose stages are the same, the
 /// shorter one.
 std::vector<ChunkTime> stage_times(const PipelineWork& work) {
-  const auto degree = static_cast<std::int64_t>(work.devices.size());
-  std::vector<ChunkTime> stages(at(virtual_stages(work.schedule, degree)));
+  const PipelineForm& form = work.form;
+  std::vector<ChunkTime> stages(at(virtual_stages(form.schedule, form.degree)));
   std::vector<bool> known(stages.size(), false);
-  for (std::int64_t d = 0; d < degree; ++d) {
+  for (std::int64_t d = 0; d < form.degree; ++d) {
     for (std::size_t c = 0; c < work.devices[at(d)].size(); ++c) {
       const std::size_t s =
-          at(hosted_stage(work.schedule, degree, d, static_cast<std::int64_t>(c)));
+          at(hosted_stage(form.schedule, form.degree, d, static_cast<std::int64_t>(c)));
       const ChunkTime& own = work.devices[at(d)][c];
-      const Seconds backward = backward_of(work, own, static_cast<std::int64_t>(s));
+      const Seconds backward = backward_of(form, own, static_cast<std::int64_t>(s));
       ChunkTime& least = stages[s];
       least.forward = known[s] ? std::min(least.forward, own.forward) : own.forward;
       least.backward = known[s] ? std::min(least.backward, backward) : backward;
@@ -150,32 +145,6 @@ std::vector<ChunkTime> stage_times(const PipelineWork& work) {
 }
 
 }  // namespace
-
-bool PipelineSeat::receives(Work::Kind kind) const {
-  switch (kind) {
-    case Work::Kind::forward:
-      return !first;
-    case Work::Kind::backward:
-    case Work::Kind::backward_input:
-      return !last;
-    case Work::Kind::backward_weight:
-      return false;
-  }
-  fail_internally("every kind of work has its inputs");
-}
-
-bool PipelineSeat::sends(Work::Kind kind) const {
-  switch (kind) {
-    case Work::Kind::forward:
-      return !last;
-    case Work::Kind::backward:
-    case Work::Kind::backward_input:
-      return hands_back;
-    case Work::Kind::backward_weight:
-      return false;
-  }
-  fail_internally("every kind of work has its outputs");
-}
 
 PipelineSeat seat_of(const PipelineForm& form, std::int64_t device, std::int64_t chunk) {
   const std::int64_t stages = virtual_stages(form.schedule, form.degree);
@@ -202,24 +171,24 @@ std::vector<Work> work_of(const PipelineForm& form, std::int64_t device) {
 }
 
 Seconds least_pipeline_time(const PipelineWork& work) {
-  const auto degree = static_cast<std::int64_t>(work.devices.size());
+  const PipelineForm& form = work.form;
   const std::vector<ChunkTime> stages = stage_times(work);
-  const bool both_ways = work.schedule.hosting == Hosting::bidirectional;
-  const double m = static_cast<double>(work.micro_batches);
+  const bool both_ways = form.schedule.hosting == Hosting::bidirectional;
+  const double m = static_cast<double>(form.micro_batches);
   Seconds longest;
-  for (std::int64_t d = 0; d < degree; ++d) {
-    std::int64_t first = virtual_stages(work.schedule, degree);
+  for (std::int64_t d = 0; d < form.degree; ++d) {
+    std::int64_t first = virtual_stages(form.schedule, form.degree);
     Seconds own;
     for (std::size_t c = 0; c < work.devices[at(d)].size(); ++c) {
       const ChunkTime& chunk = work.devices[at(d)][c];
       const std::int64_t stage =
-          hosted_stage(work.schedule, degree, d, static_cast<std::int64_t>(c));
-      own += (chunk.forward + backward_of(work, chunk, stage)) * (both_ways ? m / 2 : m);
+          hosted_stage(form.schedule, form.degree, d, static_cast<std::int64_t>(c));
+      own += (chunk.forward + backward_of(form, chunk, stage)) * (both_ways ? m / 2 : m);
       first = std::min(first, stage);
     }
     for (std::int64_t s = 0; s < first; ++s) {
       own += stages[at(s)].forward;
-      if (!splits_backward(work.schedule.order)) own += stages[at(s)].backward;
+      if (!splits_backward(form.schedule.order)) own += stages[at(s)].backward;
     }
     longest = std::max(longest, own);
   }

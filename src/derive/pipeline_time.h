@@ -41,8 +41,14 @@ struct PipelineSeat {
 
   /// Whether the work begins with a message of another stage, and ends with one to another. Without
   /// one the last stage's backward begins with its own forward, all else at once.
-  bool receives(Work::Kind kind) const;
-  bool sends(Work::Kind kind) const;
+  bool receives(Work::Kind kind) const { return passes_on(kind, !first, !last); }
+  bool sends(Work::Kind kind) const { return passes_on(kind, !last, hands_back); }
+
+ private:
+  static bool passes_on(Work::Kind kind, bool forward, bool backward) {
+    if (kind == Work::Kind::backward_weight) return false;
+    return kind == Work::Kind::forward ? forward : backward;
+  }
 };
 PipelineSeat seat_of(const PipelineForm& form, std::int64_t device, std::int64_t chunk);
 
@@ -54,10 +60,8 @@ std::int64_t pipeline_cells(const PipelineForm& form);
 std::vector<Work> work_of(const PipelineForm& form, std::int64_t device);
 
 struct PipelineWork {
-  Schedule schedule;
-  std::int64_t micro_batches = 1;
-  BackwardReach backward;
-  std::vector<std::vector<ChunkTime>> devices;  // by device, chunk
+  PipelineForm form;
+  std::vector<std::vector<ChunkTime>> devices;  // by device, chunk; as many as the form's degree
   Seconds message;                              // from one stage to the next, and back
   bool sender_waits = true;                     // the sender is busy as long as its message travels
 };

@@ -56,10 +56,11 @@ class StepTimer {
   // --- stages
 
   void run_pipeline() {
-    PipelineWork work{.schedule = job_.schedule,
-                      .micro_batches = layout_.micro_batches,
-                      .backward = stages_.front().backward};
-    if (stages_.size() == 1) work.schedule = {};
+    PipelineWork work{.form = {.schedule = job_.schedule,
+                               .degree = static_cast<std::int64_t>(stages_.size()),
+                               .micro_batches = layout_.micro_batches,
+                               .backward = stages_.front().backward}};
+    if (stages_.size() == 1) work.form.schedule = {};
     work.sender_waits = timing_.sender_waits(job_.schedule.chunks);
     work.devices.reserve(stages_.size());
     out_.stages.reserve(stages_.size());

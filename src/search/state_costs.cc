@@ -188,8 +188,9 @@ class MovedLayouts {
         lower_to({sent[s]}, least);
         add(sent[s], costs[at(space_.costed_kind(kind, s))]);
       }
-      if (sent.size() > 1)
+      if (sent.size() > 1) {
         add(least.front(), costs[at(space_.costed_kind(kind, space_.anywhere()))]);
+      }
     }
   }
 

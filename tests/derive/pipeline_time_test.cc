@@ -8,10 +8,10 @@ namespace placet {
 namespace {
 
 PipelineWork work(Schedule schedule, std::int64_t degree, std::int64_t m) {
-  PipelineWork out{.schedule = std::move(schedule), .micro_batches = m};
+  PipelineWork out{.form = {.schedule = std::move(schedule), .degree = degree, .micro_batches = m}};
   const ChunkTime chunk{
       .forward = seconds(1), .backward = seconds(2), .backward_weight = seconds(1)};
-  const auto chunks = static_cast<std::size_t>(out.schedule.chunks);
+  const auto chunks = static_cast<std::size_t>(out.form.schedule.chunks);
   out.devices.assign(static_cast<std::size_t>(degree), std::vector<ChunkTime>(chunks, chunk));
   return out;
 }
@@ -53,7 +53,7 @@ TEST(PipelineTime, ASenderMayWaitForItsMessage) {
 // four forwards of the first stage alone.
 TEST(PipelineTime, BackwardEndsWhereTrainingBegins) {
   PipelineWork part = work({}, 2, 4);
-  part.backward.end = 1;
+  part.form.backward.end = 1;
   const PipelineTime time = pipeline_time(part);
   EXPECT_DOUBLE_EQ(in_seconds(time.whole), 1 + 12);
   EXPECT_DOUBLE_EQ(in_seconds(time.end[0]), 4);
@@ -64,7 +64,7 @@ TEST(PipelineTime, BackwardEndsWhereTrainingBegins) {
   EXPECT_DOUBLE_EQ(in_seconds(sent.sending[0]), 4);
   EXPECT_DOUBLE_EQ(in_seconds(sent.sending[1]), 0);
   // Nothing at all is trained: 4 forwards, one stage behind the other.
-  part.backward.end = 2;
+  part.form.backward.end = 2;
   part.message = {};
   EXPECT_DOUBLE_EQ(in_seconds(pipeline_time(part).whole), 4 + 1);
 }
@@ -116,7 +116,7 @@ TEST(LeastPipelineTime, IsNeverBeaten) {
     const Schedule& schedule = schedules[static_cast<std::size_t>(i) % schedules.size()];
     const std::int64_t degree = 2 + 2 * (i / 6 % 3);
     PipelineWork any = work(schedule, degree, degree * (2 + i % 3));
-    any.backward.end = i % (virtual_stages(schedule, degree) + 1);
+    any.form.backward.end = i % (virtual_stages(schedule, degree) + 1);
     for (auto& device : any.devices) {
       for (ChunkTime& chunk : device) {
         chunk = {.forward = seconds(length(random)), .backward = seconds(length(random))};

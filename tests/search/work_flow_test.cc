@@ -39,7 +39,7 @@ TEST(WorkFlow, TakesWhatThePipelineTakes) {
   for (const Schedule& schedule : schedules) {
     for (const std::int64_t degree : {2, 4}) {
       const std::int64_t m = 16;
-      PipelineWork work{.schedule = schedule, .micro_batches = m};
+      PipelineWork work{.form = {.schedule = schedule, .degree = degree, .micro_batches = m}};
       std::vector<PieceLengths> lengths;
       for (std::int64_t d = 0; d < degree; ++d) {
         std::vector<ChunkTime>& chunks = work.devices.emplace_back();
@@ -53,16 +53,13 @@ TEST(WorkFlow, TakesWhatThePipelineTakes) {
                             .backward_weight = seconds(weights)});
         }
       }
-      WorkFlow flow({.schedule = schedule, .degree = degree, .micro_batches = m});
+      WorkFlow flow(work.form);
       EXPECT_NEAR(flow.seconds(lengths), in_seconds(pipeline_time(work).whole), 1e-9)
           << static_cast<int>(schedule.order) << " on " << degree;
       work.message = seconds(0.3);
       for (std::int64_t end = 0; end <= virtual_stages(schedule, degree); ++end) {
-        work.backward.end = end;
-        WorkFlow part({.schedule = schedule,
-                       .degree = degree,
-                       .micro_batches = m,
-                       .backward = work.backward});
+        work.form.backward.end = end;
+        WorkFlow part(work.form);
         for (const bool waits : {false, true}) {
           work.sender_waits = waits;
           EXPECT_NEAR(part.seconds(lengths, {.time = 0.3, .sender_waits = waits}),
