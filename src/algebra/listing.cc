@@ -72,10 +72,20 @@ Listing::Listing(const Program& program, const DeviceClass& device_class) {
                          for (const BufferRef& ref : what.outputs) {
                            one.outputs.push_back(listed(program, ref, arguments));
                          }
+                         one.micro_batch = micro_batch_of(what, arguments);
                          instructions.push_back(std::move(one));
                        });
   for (const Initial& i : device_class.initial) initial.push_back(listed(program, i.buffer, {}));
   for (const Initial& i : device_class.results) results.push_back(listed(program, i.buffer, {}));
+}
+
+std::int64_t Listing::micro_batch_of(const Instruction& what, const Arguments& arguments) const {
+  for (const std::vector<BufferRef>* refs : {&what.inputs, &what.outputs}) {
+    for (const BufferRef& ref : *refs) {
+      if (varies_[at(ref.family)] != 0) return value_of(ref.micro_batch, arguments);
+    }
+  }
+  return arguments.micro_batch;
 }
 
 ListedRef Listing::listed(const Program& program, const BufferRef& ref,

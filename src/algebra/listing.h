@@ -23,6 +23,9 @@ struct ListedInstruction {
   Arguments arguments;
   std::vector<ListedRef> inputs;
   std::vector<ListedRef> outputs;
+  /// Where a kernel's positions are: the micro-batch of its first buffer of which each has a part,
+  /// else that of the call.
+  std::int64_t micro_batch = 0;
 };
 
 struct Slot {
@@ -50,6 +53,7 @@ class Listing {
 
  private:
   ListedRef listed(const Program& program, const BufferRef& ref, const Arguments& arguments);
+  std::int64_t micro_batch_of(const Instruction& what, const Arguments& arguments) const;
 
   std::vector<char> varies_;  // by family: its type is divided by micro-batches
   std::map<std::tuple<int, std::int64_t, std::int64_t>, int> slot_numbers_;

@@ -50,7 +50,7 @@ bool Planner::begins_of(int rank, const ListedInstruction& one, std::vector<std:
       return false;
     }
     ProgramCoordinates coordinates = mesh_.at(rank);
-    coordinates.back() = one.arguments.micro_batch;
+    coordinates.back() = one.micro_batch;
     const auto degree = program_.axes.back().degree;
     if (coordinates.back() < 0 || coordinates.back() >= degree) coordinates.back() = 0;
     begins[at(position.dim)] = part_of(program_.dims.at(at(dim)).extent, position.by,

@@ -17,6 +17,7 @@ using namespace algebra;  // NOLINT(google-build-using-namespace): this file is 
 constexpr int kDraws = 4;
 constexpr std::uint64_t kStateNumber = number_of("state");
 constexpr std::uint64_t kInputNumber = number_of("input");
+constexpr std::uint64_t kLeftNumber = number_of("left");
 
 [[noreturn]] void refuse_size(const std::string& what, double value, double most) {
   throw InputError({.where = "program",
@@ -113,6 +114,7 @@ class Comparison {
     draw_state(hash);
     fill(plan_.once);
     for (int step = 0; step < options_.steps && goes_on(); ++step) {
+      if (step > 0) forget_the_rest(hash, step);
       draw_inputs(hash, step);
       fill(plan_.fresh);
       if (machine_.run(reference_.list, expected_, hash, step)) {
@@ -127,6 +129,28 @@ class Comparison {
       if (options_.in_full) compare_replicas();
     }
     return true;
+  }
+
+  /// Of what a step left, the next may count on what is compared, and on zeros where the program
+  /// begins with some: all else is overwritten.
+  void forget_the_rest(const KeyedHash& hash, int step) {
+    std::vector<bool> known(found_.size(), false);
+    for (const Region& region : plan_.once) {
+      if (region.tensor == nullptr && !is_zero(region)) continue;
+      for (const Run& run : region.runs) std::fill_n(known.begin() + run.to, run.length, true);
+    }
+    const std::uint64_t start =
+        hash.step(hash.start(kLeftNumber), static_cast<std::uint64_t>(step));
+    for (std::size_t a = 0; a < found_.size(); ++a) {
+      if (!known[a]) found_[a] = KeyedHash::element(hash.step(start, a));
+    }
+  }
+
+  bool is_zero(const Region& region) const {
+    return std::ranges::all_of(region.runs, [&](const Run& run) {
+      const auto begin = found_.begin() + run.to;
+      return std::all_of(begin, begin + run.length, [](Element e) { return e == 0; });
+    });
   }
 
   bool goes_on() const { return result_.equal || options_.in_full; }

@@ -75,9 +75,11 @@ class Comparison {
   /// shape.
   bool holds(int c, const Initial& buffer, std::size_t piece, const Content& typed) {
     const StateRef& ref = buffer.pieces[piece];
-    if (ref.kind == StateRef::Kind::input || ref.kind == StateRef::Kind::zero) return true;
+    if (ref.kind == StateRef::Kind::input) return true;
+    if (ref.kind == StateRef::Kind::zero) return machine_.keeps_zero(c, buffer, piece);
     const Content* content = machine_.content_of(c, buffer.buffer);
-    const bool right = is_placed(content, typed, piece) && is_complete(content->pieces[piece]) &&
+    const bool right = machine_.is_of_its_micro_batch(c, buffer.buffer) &&
+                       is_placed(content, typed, piece) && is_complete(content->pieces[piece]) &&
                        nodes_.node_of(content->pieces[piece]) == reference_.value_of(ref);
     return right || has_no_entries(program_, program_.classes[at(c)], typed, piece);
   }
@@ -117,12 +119,13 @@ void add_labels(const Machine& machine, Verdict& verdict) {
 /// The judgement of a program with all that findings are told from.
 class Check {
  public:
-  explicit Check(const Program& program)
+  Check(const Program& program, bool forgets)
       : program_(program),
         regions_(program),
         kernels_(nodes_, regions_, program.axes.back().degree),
         reference_(program, nodes_, kernels_),
-        machine_(program, nodes_, regions_, kernels_, {}),
+        machine_(program, nodes_, regions_, kernels_,
+                 {.tracing = Tracing::on, .memory = nullptr, .forgets = forgets}),
         verdict_(verdict_on(program)) {}
 
   FullVerdict run() {
@@ -163,6 +166,10 @@ class Check {
     const Content& typed = machine_.type_of(initial.buffer.family);
     for (std::size_t p = 0; p < initial.pieces.size(); ++p) {
       if (comparison().holds(c, initial, p, typed)) continue;
+      if (initial.pieces[p].kind == StateRef::Kind::zero) {
+        report_remains(c, initial);
+        continue;
+      }
       const Content* content = machine_.content_of(c, initial.buffer);
       const bool there = content != nullptr && p < content->pieces.size();
       const bool telling =
@@ -177,6 +184,23 @@ class Check {
     return std::ranges::any_of(tensor.items, [&](const Item& item) {
       return nodes_.at(item.node).kind == Node::Kind::odd;
     });
+  }
+
+  /// What began the step as zero ends it otherwise: no step after it is this one over again.
+  void report_remains(int c, const Initial& initial) {
+    Explained explained;
+    CheckFinding& finding = explained.finding;
+    finding.condition = Condition::state_consistency;
+    finding.tensor = program_.families[at(initial.buffer.family)].name;
+    finding.ranks = program_.classes[at(c)].name;
+    finding.expected = "zero, with which the step began";
+    finding.found = "something else";
+    finding.difference = "the next step begins with what this one left";
+    if (const Origin* touch = machine_.touch_of(c, initial.buffer)) {
+      finding.at = machine_.describe(*touch);
+      explained.chain.push_back(*touch);
+    }
+    add(std::move(explained));
   }
 
   void report(int c, const Initial& initial, std::size_t piece, NodeId expected,
@@ -353,7 +377,10 @@ std::string_view name_of(Condition condition) {
   fail_internally("every condition has a name");
 }
 
-FullVerdict judge_in_full(const Program& program) { return Check(program).run(); }
+FullVerdict judge_in_full(const Program& program) {
+  FullVerdict full = Check(program, false).run();
+  return full.verdict.equivalent ? Check(program, true).run() : full;
+}
 
 /// Nodes, what makes values of them, and the reference as far as it was worked out.
 struct Ground {

@@ -43,16 +43,28 @@ class Entries {
 
   bool none(std::size_t piece) const {
     if (!is_known() || !has_none(first_of(program_, class_), piece)) return false;
-    const std::vector<ProgramCoordinates> devices = all_devices();
+    const std::vector<ProgramCoordinates> devices = all_devices(dividing());
     return !devices.empty() && std::ranges::all_of(devices, [&](const ProgramCoordinates& device) {
       return has_none(device, piece);
+    });
+  }
+
+  /// Whether all devices have as much of every tensor, dim by dim, as of `other`'s.
+  bool is_as_long_as(const Entries& other) const {
+    if (!is_known() || !other.is_known()) return false;
+    std::vector<bool> tells = dividing();
+    const std::vector<bool> also = other.dividing();
+    for (std::size_t a = 0; a < tells.size(); ++a) tells[a] = tells[a] || also[a];
+    const std::vector<ProgramCoordinates> devices = all_devices(tells);
+    return !devices.empty() && std::ranges::all_of(devices, [&](const ProgramCoordinates& device) {
+      return lengths(device) == other.lengths(device);
     });
   }
 
   /// Of a shape of one tensor with two dims.
   bool begin_alike(std::int64_t extent) const {
     if (!is_known()) return false;
-    const std::vector<ProgramCoordinates> devices = all_devices();
+    const std::vector<ProgramCoordinates> devices = all_devices(dividing());
     const std::vector<Splits>& cuts = shape_.pieces[0].cuts;
     const auto begin = [&](std::size_t d, const ProgramCoordinates& device) {
       return part(extent, cuts[d], *cuts_[0][d], device).begin;
@@ -93,9 +105,8 @@ class Entries {
     return all;
   }
 
-  /// Those that the cuts tell apart; none: too many.
-  std::vector<ProgramCoordinates> all_devices() const {
-    const std::vector<bool> tells = dividing();
+  /// Those that differ along these axes; none: too many.
+  std::vector<ProgramCoordinates> all_devices(const std::vector<bool>& tells) const {
     std::vector<ProgramCoordinates> devices{ProgramCoordinates(program_.axes.size(), 0)};
     for (std::size_t axis = 0; axis < tells.size(); ++axis) {
       if (!tells[axis]) continue;
@@ -138,6 +149,28 @@ class Entries {
     return product;
   }
 
+  /// Of each tensor the length of each dim, or of a row that is divided that of its part.
+  std::vector<std::vector<std::int64_t>> lengths(const ProgramCoordinates& device) const {
+    if (!flat_->empty()) return {{part(row_of(device), shape_.flat, *flat_, device).size}};
+    std::vector<std::vector<std::int64_t>> out;
+    for (std::size_t p = 0; p < shape_.pieces.size(); ++p) {
+      const Tensor& t = shape_.pieces[p];
+      std::vector<std::int64_t>& own = out.emplace_back();
+      for (std::size_t d = 0; d < t.dims.size(); ++d) {
+        const std::int64_t extent = program_.dims[at(t.dims[d])].extent;
+        own.push_back(part(extent, t.cuts[d], *cuts_[p][d], device).size);
+      }
+    }
+    return out;
+  }
+
+  /// All elements of a row.
+  std::int64_t row_of(const ProgramCoordinates& device) const {
+    std::int64_t row = 0;
+    for (std::size_t p = 0; p < shape_.pieces.size(); ++p) row += entries(p, device);
+    return row;
+  }
+
   bool has_none(const ProgramCoordinates& device, std::size_t piece) const {
     if (flat_->empty()) return entries(piece, device) == 0;
     std::int64_t before = 0;
@@ -164,6 +197,16 @@ bool begin_alike(const Program& program, const DeviceClass& device_class, std::i
                  const Splits& one, const Splits& other) {
   const Content both{.pieces = {{.dims = {0, 0}, .cuts = {one, other}, .items = {}}}, .flat = {}};
   return Entries(program, device_class, both).begin_alike(extent);
+}
+
+bool has_room(const Program& program, const DeviceClass& device_class, const Content& type,
+              int piece, const Content& given) {
+  Content shape = type;
+  if (piece >= 0) {
+    if (!type.flat.empty() || at(piece) >= type.pieces.size()) return false;
+    shape.pieces = {type.pieces[at(piece)]};
+  }
+  return Entries(program, device_class, shape).is_as_long_as(Entries(program, device_class, given));
 }
 
 bool has_no_entries(const Program& program, const DeviceClass& device_class, const Content& shape,

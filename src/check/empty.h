@@ -23,4 +23,11 @@ bool has_no_entries(const Program& program, const DeviceClass& device_class, con
 bool begin_alike(const Program& program, const DeviceClass& device_class, std::int64_t extent,
                  const Splits& one, const Splits& other);
 
+/// Whether a buffer of that type, or one tensor of it (-1: all), has on every device of the class
+/// and in every micro-batch the extents of what it is given; rows of elements their number. No
+/// where it is not worked out.
+/// Case: [out/dp] is given [out] over dp = 2: no, over dp = 1: yes.
+bool has_room(const Program& program, const DeviceClass& device_class, const Content& type,
+              int piece, const Content& given);
+
 }  // namespace placet

@@ -73,7 +73,7 @@ class Softmax {
     Node made{.kind = Kind::function, .text = "ratio", .dims = logical(a.dims)};
     made.operands = {{a.node, numbers.of(a.dims)}, {b.node, numbers.of(b.dims)}};
     made.result = numbers.of(a.dims);
-    made.reduced = {-1};
+    made.seen = {-1, -1};
     return nodes_.find(made);
   }
 
@@ -146,14 +146,20 @@ bool is_whole_over(const Share& share, const Item& item, NodeId factor, int dim)
 
 /// Whether what an item has is zero: of its sums only such are not whole over which nothing
 /// cancels.
-bool is_zero(const Nodes& nodes, const Item& item) {
+bool is_zero(const Nodes& nodes, const Regions& regions, const Item& item) {
   const std::vector<int>& dims = nodes.zero_dims(item.node);
   if (item.complete() || dims.empty()) return !dims.empty();
-  const NodeId factor = nodes.at(item.node).operands[0].node;
+  const NodeOperand& summed = nodes.at(item.node).operands[0];
+  const NodeId factor = summed.node;
   // Parts of a sum that the factor is linear in do not cancel each by itself.
   if (item.parts != std::vector{item.node} && item.parts != std::vector{factor}) return false;
   return std::ranges::any_of(dims, [&](int dim) {
-    const auto cancels = [&](const Share& s) { return is_whole_over(s, item, factor, dim); };
+    const auto place = std::ranges::find(summed.dims, dim) - summed.dims.begin();
+    const int logical = nodes.at(factor).dims[static_cast<std::size_t>(place)];
+    const auto cancels = [&](const Share& s) {
+      return is_whole_over(s, item, factor, dim) &&
+             (s.runs.empty() || !regions.is_by_micro_batch(logical));
+    };
     return std::ranges::all_of(item.shares, cancels);
   });
 }
@@ -171,10 +177,10 @@ void note_zeros(Nodes& nodes, NodeId product) {
   }
 }
 
-void drop_zeros(const Nodes& nodes, std::vector<Tensor>& tensors) {
+void drop_zeros(const Nodes& nodes, const Regions& regions, std::vector<Tensor>& tensors) {
   if (!nodes.has_zeros()) return;
   for (Tensor& t : tensors) {
-    std::erase_if(t.items, [&](const Item& item) { return is_zero(nodes, item); });
+    std::erase_if(t.items, [&](const Item& item) { return is_zero(nodes, regions, item); });
   }
 }
 

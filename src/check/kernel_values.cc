@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "check/identities.h"
+#include "check/over_rows.h"
 #include "units/at.h"
 #include "units/error.h"
 #include "units/hash.h"
@@ -30,7 +31,10 @@ class Run {
     }
   }
 
-  std::vector<Content> run(const std::vector<ContentView>& inputs, std::size_t piece) {
+  /// `piece`: the tensor of a row that "..." stands for. `trouble`: why it cannot be right, if so.
+  std::vector<Content> run(const std::vector<ContentView>& inputs, std::size_t piece,
+                           const std::string& trouble) {
+    trouble_ = trouble;
     made_.resize(kernel_.tensors.size());
     values_.resize(kernel_.tensors.size());
     for (std::size_t t = 0; t < values_.size(); ++t) values_[t] = &made_[t];
@@ -71,8 +75,7 @@ class Run {
     Node node{.kind = Node::Kind::odd, .text = trouble_, .dims = instead.dims};
     for (const Item& item : instead.items) node.operands.push_back({item.node, {}});
     Tensor out{.dims = instead.dims, .cuts = instead.cuts, .items = {}};
-    out.items.push_back(
-        {.node = nodes_.add(node), .factor = Rational(1), .shares = {}, .parts = {}});
+    out.items.push_back({.node = nodes_.add(node), .shares = {}, .parts = {}, .odd = true});
     return out;
   }
 
@@ -130,7 +133,9 @@ class Run {
       if (has_any(formal) || formal.size() != call_.results[o].size()) continue;
       for (std::size_t d = 0; d < formal.size(); ++d) {
         Bound& bound = dims_[at(formal[d])];
-        if (bound.logical < 0) bound.logical = call_.results[o][d];
+        if (bound.logical >= 0) continue;
+        bound.logical = call_.results[o][d].logical;
+        bound.cuts = call_.results[o][d].cuts;
       }
     }
   }
@@ -140,9 +145,10 @@ class Run {
     read_results();
     for (std::size_t d = 0; d < dims_.size(); ++d) {
       const int like = kernel_.dims[d].like;
-      if (dims_[d].logical < 0 && like >= 0) dims_[d].logical = dims_[at(like)].logical;
+      if (dims_[d].logical < 0 && like >= 0) dims_[d] = dims_[at(like)];
     }
     for (int d : positions_of(kernel_)) {
+      if (d == any_) return trouble("a function takes positions in '...'");
       const std::optional<Splits>& said = call_.positions[at(d)];
       const Splits where = said ? *said : Splits{};
       Bound& bound = dims_[at(d)];
@@ -160,6 +166,9 @@ class Run {
   }
   const Splits& cuts_of(int d) const {
     return at(d) < dims_.size() ? dims_[at(d)].cuts : any_cuts_[at(d) - dims_.size()];
+  }
+  const std::string& name_of(int d) const {
+    return kernel_.dims[at(d) < dims_.size() ? at(d) : at(any_)].name;
   }
   int logical_of(int d) const {
     return at(d) < dims_.size() ? dims_[at(d)].logical : any_dims_[at(d) - dims_.size()];
@@ -233,12 +242,20 @@ class Run {
 
   /// A single item gives its factor to the product, so that scales move freely.
   NodeId factor_node(const Tensor& value, Rational& factor) {
-    if (!is_complete(value)) return nodes_.node_of(unscaled(completed(value)));
+    if (!is_complete(value)) {
+      if (has_parts_and_whole(value)) trouble("a sum is added to parts of it");
+      return nodes_.node_of(unscaled(completed(value)));
+    }
     if (value.items.size() == 1) {
       factor = factor * value.items[0].factor;
       return value.items[0].node;
     }
     return nodes_.node_of(value);
+  }
+
+  /// Whether some node is there as a whole and in parts.
+  static bool has_parts_and_whole(const Tensor& value) {
+    return std::ranges::adjacent_find(value.items, {}, &Item::node) != value.items.end();
   }
 
   static Tensor unscaled(Tensor tensor) {
@@ -256,7 +273,7 @@ class Run {
     DimNumbers numbers;
     const std::size_t before = nodes_.size();
     const NodeId made = nodes_.add(product_node(factors.list, result, out.dims, numbers));
-    if (nodes_.size() > before) note_zeros(nodes_, made);
+    if (nodes_.size() > before && !nodes_.is_odd(made)) note_zeros(nodes_, made);
     Share share{.of = made, .open = {}, .runs = {}, .factor = factors.factor};
     for (const auto& [d, n] : numbers.all()) {
       if (!contains(result, d)) open(made, n, cuts_of(d), share);
@@ -264,7 +281,7 @@ class Run {
     if (factors.sums_rows) open(made, rows_.number_of(*row_, piece_), flat_, share);
     require_one_sum_each(share.open);
     std::ranges::sort(share.open);
-    Item item{.node = made, .factor = Rational(1), .shares = {}, .parts = {}};
+    Item item{.node = made, .shares = {}, .parts = {}, .odd = nodes_.is_odd(made)};
     if (factors.partial != nullptr) {
       pass_shares(*factors.partial, share, item);
     } else if (share.open.empty() && share.runs.empty()) {
@@ -278,14 +295,17 @@ class Run {
   }
 
   /// Notes a sum over a dim of which the device has a part.
-  void open(NodeId node, int number, const Splits& cuts, Share& share) const {
+  void open(NodeId node, int number, const Splits& cuts, Share& share) {
     Splits rest;
-    for (const Split& c : cuts) {
-      if (c.axis == regions_.micro_axis()) {
-        if (c.open) share.runs = {{.first = -1, .last = -1, .factor = Rational(1)}};
-      } else {
-        rest.push_back(c);
+    for (Split c : cuts) {
+      if (c.axis == regions_.micro_axis() && c.open) {
+        if (!share.runs.empty()) trouble("micro-batches divide two sums");
+        if (c.shift != 0) trouble("a part of another micro-batch is summed");
+        share.sum_over({{.first = -1, .last = -1, .factor = Rational(1)}});
+        // The runs say of which micro-batches; here only what they divide is said.
+        c.open = false;
       }
+      rest.push_back(c);
     }
     trim(rest);
     if (!rest.empty()) share.open.push_back({.node = node, .dim = number, .cuts = rest});
@@ -348,9 +368,8 @@ class Run {
       if (!from.complete()) continue;
       Share whole = own;
       whole.of = from.node;
-      whole.factor = own.factor * from.factor;
       item.parts.push_back(from.node);
-      item.shares.push_back(whole);
+      item.shares.push_back(scaled(std::move(whole), from.factor));
     }
     for (const Alike& group : incomplete_summands(partial)) {
       for (NodeId p : group.first->parts) item.parts.push_back(part_of(partial, group.sum, p));
@@ -372,7 +391,7 @@ class Run {
 
   /// A share of `partial`, whose terms are themselves summed with `own`.
   Share nested(Share share, const Share& own, const Tensor& partial) {
-    share.factor = share.factor * own.factor;
+    share = scaled(std::move(share), own.factor);
     share.open.insert(share.open.end(), own.open.begin(), own.open.end());
     if (!is_one_sum_each(share.open)) {
       const std::string parts = wrong_parts(partial, regions_);
@@ -380,7 +399,7 @@ class Run {
     }
     std::ranges::sort(share.open);
     if (!own.runs.empty() && !share.runs.empty()) trouble("sums over micro-batches are nested");
-    if (share.runs.empty()) share.runs = own.runs;
+    if (share.runs.empty() && !own.runs.empty()) share.sum_over(own.runs);
     return share;
   }
 
@@ -401,23 +420,20 @@ class Run {
       }
       node.operands.push_back({operand, numbers.of(opened(o.dims))});
     }
-    for (int d : s.whole) {
-      if (!is_whole(cuts_of(d))) {
-        trouble("'" + s.function + "' sees a part of '" + kernel_.dims[at(d)].name + "' only");
-      }
-    }
+    require_whole(s);
     node.result = numbers.of(result);
-    node.reduced = numbers.of(s.reduced);
-    node.reduced.push_back(-1);
-    for (int d : numbers.of(s.whole)) node.reduced.push_back(d);
+    node.seen = seen_by(s, numbers);
     node.combine = s.combine;
     if (draws(s.function)) node.draw = call_.key;
     const NodeId made = nodes_.add(std::move(node));
     Share share{.of = made, .open = {}, .runs = {}, .factor = Rational(1)};
-    for (int d : s.reduced) open(made, numbers.of(d), cuts_of(d), share);
+    for (int d : opened(s.reduced)) open(made, numbers.of(d), cuts_of(d), share);
+    if (has_any(s.reduced) && !flat_.empty())
+      open(made, rows_.number_of(*row_, piece_), flat_, share);
     require_one_sum_each(share.open);
     std::ranges::sort(share.open);
-    Item item{.node = made, .factor = Rational(1), .shares = {}, .parts = {}, .combine = s.combine};
+    Item item{
+        .node = made, .shares = {}, .parts = {}, .combine = s.combine, .odd = nodes_.is_odd(made)};
     if (!share.open.empty() || !share.runs.empty()) {
       item.parts = {made};
       item.shares.push_back(std::move(share));
@@ -426,6 +442,31 @@ class Run {
     }
     out.items.push_back(std::move(item));
     return out;
+  }
+
+  /// A function that sees vectors sees all of them.
+  void require_whole(const Statement& s) {
+    for (const int d : opened(s.whole)) {
+      if (!is_whole(cuts_of(d))) {
+        trouble("'" + s.function + "' sees a part of '" + name_of(d) + "' only");
+      }
+    }
+    if (has_any(s.whole) && !flat_.empty()) {
+      trouble("'" + s.function + "' sees a part of a row of elements only");
+    }
+  }
+
+  /// Dims by number in the node, each with the dim that it is.
+  std::vector<int> seen_by(const Statement& s, DimNumbers& numbers) const {
+    std::vector<int> seen;
+    for (const std::vector<int>* dims : {&s.reduced, &s.whole, &s.positions}) {
+      if (dims != &s.reduced) seen.push_back(-1);
+      for (const int d : opened(*dims)) {
+        seen.push_back(numbers.of(d));
+        seen.push_back(logical_of(d));
+      }
+    }
+    return seen;
   }
 
   /// The node of an operand that should be complete: an odd one that remembers what it is a part
@@ -490,6 +531,16 @@ bool same_shape(const Content& a, const Content& b) {
   return true;
 }
 
+bool is_zero(const Content& content) {
+  return std::ranges::all_of(content.pieces, [](const Tensor& t) { return t.items.empty(); });
+}
+
+void settle_micro_batch(Content& content, int micro_axis) {
+  if (content.micro_batch < 0 || is_divided(content, micro_axis)) return;
+  for (Tensor& t : content.pieces) name_micro_batch(t, content.micro_batch);
+  content.micro_batch = -1;
+}
+
 bool is_divided(const Splits& cuts, int axis) {
   return std::ranges::any_of(cuts, [&](const Split& c) { return c.axis == axis && c.open; });
 }
@@ -505,26 +556,25 @@ std::vector<Content> KernelValues::run(const KernelCall& call,
                                        const std::vector<ContentView>& inputs) {
   std::size_t pieces = 1;
   for (const ContentView& c : inputs) pieces = std::max(pieces, c.pieces.size());
-  std::vector<Content> out = Run(nodes_, regions_, rows_, call).run(inputs, 0);
+  std::optional<std::vector<OverRow>> made;
+  if (pieces > 1) made = over_rows(*call.kernel);
+  const std::string trouble =
+      pieces > 1 && !made ? "a sum over a row of tensors is taken before all are added" : "";
+  std::vector<Content> out = Run(nodes_, regions_, rows_, call).run(inputs, 0, trouble);
   for (std::size_t p = 1; p < pieces; ++p) {
-    const std::vector<Content> one = Run(nodes_, regions_, rows_, call).run(inputs, p);
+    const std::vector<Content> one = Run(nodes_, regions_, rows_, call).run(inputs, p, trouble);
     for (std::size_t o = 0; o < out.size(); ++o) {
-      const bool row = !call.kernel->tensors[at(call.kernel->inputs) + o].dims.empty();
-      add_piece(row, one[o].pieces[0], out[o]);
+      const std::size_t tensor = at(call.kernel->inputs) + o;
+      const OverRow how = made ? (*made)[tensor] : OverRow::each;
+      if (how == OverRow::each) out[o].pieces.push_back(one[o].pieces[0]);
+      if (how == OverRow::sum) add_to(out[o].pieces[0], one[o].pieces[0]);
     }
   }
-  for (Content& content : out) drop_zeros(nodes_, content.pieces);
-  return out;
-}
-
-/// Of a row of tensors one more, of a number one more summand.
-void KernelValues::add_piece(bool row, const Tensor& piece, Content& out) const {
-  if (row) {
-    out.pieces.push_back(piece);
-    return;
+  for (Content& content : out) {
+    if (pieces > 1) settle(content.pieces[0], regions_);
+    drop_zeros(nodes_, regions_, content.pieces);
   }
-  add_to(out.pieces[0], piece);
-  settle(out.pieces[0], regions_);
+  return out;
 }
 
 }  // namespace placet

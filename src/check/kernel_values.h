@@ -66,13 +66,26 @@ bool same_shape(const Content& a, const Content& b);
 bool is_divided(const Splits& cuts, int axis);
 bool is_divided(const Content& content, int axis);
 
+/// A dim of a buffer that a kernel writes.
+struct ResultDim {
+  int logical = 0;
+  Splits cuts;
+};
+
+bool is_zero(const Content& content);
+
+/// What is of one micro-batch becomes a sum over several, of one so far. Entries of a part of the
+/// samples stay what they are.
+void settle_micro_batch(Content& content, int micro_axis);
+
 /// A kernel as an instruction calls it.
 struct KernelCall {
   const Kernel* kernel = nullptr;
   std::vector<std::optional<Splits>> positions;  // by dim: where the code believes to be
   std::string key;                               // of random numbers
-  /// Logical dims of the outputs: what dims stand for that no input has.
-  std::vector<std::vector<int>> results;
+  /// Dims of the outputs, and of which part of each: what dims stand for that no input has, as the
+  /// call makes as many entries as its buffers take.
+  std::vector<std::vector<ResultDim>> results;
   Rational factor{1};
 };
 
@@ -89,8 +102,6 @@ class KernelValues {
   const Rows& rows() const { return rows_; }
 
  private:
-  void add_piece(bool row, const Tensor& piece, Content& out) const;
-
   Nodes& nodes_;
   Regions& regions_;
   Rows rows_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "check/empty.h"
 #include "check/identities.h"
 #include "units/at.h"
 #include "units/error.h"
@@ -11,6 +12,12 @@ namespace {
 
 /// Whether the sum is over the micro-batch that the content is of.
 bool sums_over_own(const Share& s) { return !s.runs.empty() && s.runs.front().first < 0; }
+
+bool is_odd(const Content& content) {
+  return std::ranges::any_of(content.pieces, [](const Tensor& t) {
+    return std::ranges::any_of(t.items, [](const Item& item) { return item.odd; });
+  });
+}
 
 bool sums_over_own(const Content& content) {
   return any_share(content, [](const Share& s) { return sums_over_own(s); });
@@ -26,6 +33,7 @@ Machine::Machine(const Program& program, Nodes& nodes, Regions& regions, KernelV
       kernels_(kernels),
       traces_(options.tracing == Tracing::on),
       labels_types_(options.tracing != Tracing::off),
+      forgets_(options.forgets),
       types_(program.families.size()),
       memory_(options.memory ? options.memory : std::make_shared<Memory>()) {
   for (int c = 0; c < static_cast<int>(program.classes.size()); ++c) {
@@ -136,7 +144,7 @@ Machine::Numbered Machine::read(int c, const BufferRef& ref, const Arguments& ar
 }
 
 Machine::Numbered Machine::numbered(Content content, std::int64_t micro_batch) {
-  drop_zeros(nodes_, content.pieces);
+  drop_zeros(nodes_, regions_, content.pieces);
   const bool depends = is_divided(content, regions_.micro_axis()) || sums_over_own(content);
   content.micro_batch = depends ? 0 : -1;
   const std::int64_t mine = content.micro_batch < 0 ? -1 : micro_batch;
@@ -226,10 +234,33 @@ Machine::Numbered Machine::replaced(int c, const BufferRef& ref, Content all, co
 
 /// Once for equal contents of a buffer.
 void Machine::look_at(int c, const BufferRef& ref, const Numbered& value) {
-  if (!labels_types_) return;
-  if (value.number >= 0 && !compared_.insert({ref.family, ref.piece, value.number}).second) return;
-  compare_with_type(c, ref, value);
-  if (traces_) note_scales(c, value);
+  std::vector<int> key{ref.family, ref.piece, value.number};
+  const auto [found, fresh] = compared_.try_emplace(std::move(key), false);
+  if (fresh || value.number < 0) {
+    found->second = has_type(ref, *value.content);
+    if (!found->second && labels_types_) note_label(c, ref);
+    if (traces_) note_scales(c, value);
+  }
+  if (!found->second) require_room(c, ref, value);
+}
+
+/// What is divided in another way than the type says has as many entries on every device.
+void Machine::require_room(int c, const BufferRef& ref, const Numbered& value) {
+  if (is_odd(*value.content)) return;
+  const auto fits = [&] {
+    return has_room(program_, program_.classes[at(c)], type_of(ref.family), ref.piece,
+                    *value.content);
+  };
+  bool good = false;
+  if (value.number < 0) {
+    good = fits();
+  } else {
+    const auto [found, fresh] = rooms_.try_emplace({c, ref.family, ref.piece, value.number}, false);
+    if (fresh) found->second = fits();
+    good = found->second;
+  }
+  if (good) return;
+  breach(c, "'" + program_.families[at(ref.family)].name + "' is given what it has no room for");
 }
 
 void Machine::note_scales(int c, const Numbered& value) {
@@ -260,16 +291,21 @@ const Origin* Machine::first_of(NodeId node) const {
 }
 
 /// Types are labels: what a buffer holds follows from what made it.
-void Machine::compare_with_type(int c, const BufferRef& ref, const Numbered& value) {
+bool Machine::has_type(const BufferRef& ref, const Content& content) {
   const Content& type = type_of(ref.family);
-  const std::vector<Tensor>& pieces = value.content->pieces;
+  const std::vector<Tensor>& pieces = content.pieces;
   const std::size_t first = ref.piece < 0 ? 0 : at(ref.piece);
-  bool same = value.content->flat == type.flat && first + pieces.size() <= type.pieces.size();
+  const std::size_t count = ref.piece < 0 ? type.pieces.size() : 1;
+  bool same = content.flat == type.flat && pieces.size() == count;
   for (std::size_t p = 0; same && p < pieces.size(); ++p) {
     const Tensor& declared = type.pieces[first + p];
     same = pieces[p].dims == declared.dims && pieces[p].cuts == declared.cuts;
   }
-  if (same || labels_.size() >= kMostBreaches) return;
+  return same;
+}
+
+void Machine::note_label(int c, const BufferRef& ref) {
+  if (labels_.size() >= kMostBreaches) return;
   const std::string& name = program_.families[at(ref.family)].name;
   const std::string what = "'" + name + "' holds another part than its type says";
   const bool told = std::ranges::any_of(labels_, [&](const Breach& b) { return b.what == what; });
@@ -309,7 +345,7 @@ Content Machine::typed(const BufferRef& ref, const std::vector<NodeId>& nodes) {
   Content out = type_of(ref.family);
   for (std::size_t p = 0; p < out.pieces.size() && p < nodes.size(); ++p) {
     if (nodes[p] < 0) continue;
-    out.pieces[p].items = {{.node = nodes[p], .factor = Rational(1), .shares = {}, .parts = {}}};
+    out.pieces[p].items = {{.node = nodes[p], .shares = {}, .parts = {}}};
   }
   if (is_divided(out, regions_.micro_axis())) out.micro_batch = ref.micro_batch.offset;
   return out;
@@ -334,20 +370,26 @@ void Machine::begin(int c, const Initial& initial, const ReferenceValues& refere
 
 /// The samples of a step, alike for all micro-batches but for their number.
 void Machine::bring(int c, const Initial& initial, const ReferenceValues& reference) {
-  if (initial.pieces.empty() || initial.pieces[0].kind != StateRef::Kind::input) return;
-  const std::vector<std::int64_t> key{step_, initial.buffer.family, initial.pieces[0].tensor};
-  const auto [found, fresh] = inputs_.try_emplace(key);
-  if (fresh) {
-    found->second = interned(typed(initial.buffer, {reference.value_of(initial.pieces[0])}), 0);
+  std::vector<NodeId> nodes;
+  std::vector<std::int64_t> key{step_, initial.buffer.family};
+  for (const StateRef& piece : initial.pieces) {
+    const bool is_input = piece.kind == StateRef::Kind::input;
+    nodes.push_back(is_input ? reference.value_of(piece) : -1);
+    key.push_back(is_input ? piece.tensor : -1);
   }
+  if (std::ranges::all_of(nodes, [](NodeId node) { return node < 0; })) return;
+  const auto [found, fresh] = inputs_.try_emplace(key);
+  if (fresh) found->second = interned(typed(initial.buffer, nodes), 0);
   Slot& s = slot(c, initial.buffer, {});
   s = {.alive = true, .written = true, .value = found->second};
   if (s.value.content->micro_batch >= 0) s.value.micro_batch = initial.buffer.micro_batch.offset;
 }
 
 void Machine::run_step(const ReferenceValues& reference) {
-  foreign_from_ = nodes_.size();
   const int classes = static_cast<int>(program_.classes.size());
+  zeros_.clear();
+  for (int c = 0; c < classes && step_ > 0; ++c) keep_what_is_known(c);
+  foreign_from_ = nodes_.size();
   for (int c = 0; c < classes; ++c) {
     for (const Initial& initial : program_.classes[at(c)].initial) bring(c, initial, reference);
     runners_[at(c)].next = 0;
@@ -481,6 +523,12 @@ const Content* Machine::content_of(int device_class, const BufferRef& ref) const
   const Slot* slot = runners_[at(device_class)].slots.find(ref, {});
   if (slot == nullptr || !slot->alive || !slot->written) return nullptr;
   return slot->value.content.get();
+}
+
+bool Machine::is_of_its_micro_batch(int device_class, const BufferRef& ref) const {
+  const Slot* slot = runners_[at(device_class)].slots.find(ref, {});
+  return slot == nullptr || slot->value.micro_batch < 0 ||
+         slot->value.micro_batch == ref.micro_batch.offset;
 }
 
 const Origin* Machine::touch_of(int device_class, const BufferRef& ref) const {

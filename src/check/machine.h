@@ -9,7 +9,6 @@
 #include <string>
 #include <tuple>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "check/numbering.h"
@@ -63,6 +62,9 @@ class Machine {
   struct Options {
     Tracing tracing = Tracing::on;
     std::shared_ptr<Memory> memory;  // none: its own
+    /// Whether a step knows of the one before only what is compared. Findings tell more of a value
+    /// that is a step old if it is known.
+    bool forgets = true;
   };
 
   Machine(const Program& program, Nodes& nodes, Regions& regions, KernelValues& kernels,
@@ -75,6 +77,11 @@ class Machine {
 
   /// What a buffer of a class holds; none: it is not alive, or was never written.
   const Content* content_of(int device_class, const BufferRef& ref) const;
+  /// Whether what a buffer holds, if it depends on a micro-batch, is of that of the buffer.
+  bool is_of_its_micro_batch(int device_class, const BufferRef& ref) const;
+  /// Whether a tensor that was zero when the step began, as in the first one, is so at its end; yes
+  /// of the first step, which shows what the next begin with.
+  bool keeps_zero(int device_class, const Initial& initial, std::size_t piece) const;
   /// Kernels and collectives that were worked out, and those that were known from an equal call.
   std::pair<std::int64_t, std::int64_t> calls() const { return {worked_out_, known_again_}; }
   /// Periods of all classes that were not run, as they do what the one before did.
@@ -153,6 +160,12 @@ class Machine {
     std::size_t count(int family) const { return count_[static_cast<std::size_t>(family)]; }
     Slot& get(const BufferRef& ref, const Arguments& a);
     void erase(const BufferRef& ref, const Arguments& a);
+    template <class Visit>
+    void for_each(Visit visit) {
+      for (const std::uint32_t place : places_) {
+        if (place != 0) visit(slots_[place - 1]);
+      }
+    }
 
    private:
     Numbering numbering_;
@@ -227,7 +240,9 @@ class Machine {
   bool is_foreign(const Content& content) const;
   Content typed(const BufferRef& ref, const std::vector<NodeId>& nodes);
   void look_at(int c, const BufferRef& ref, const Numbered& value);
-  void compare_with_type(int c, const BufferRef& ref, const Numbered& value);
+  bool has_type(const BufferRef& ref, const Content& content);
+  void note_label(int c, const BufferRef& ref);
+  void require_room(int c, const BufferRef& ref, const Numbered& value);
   void note_scales(int c, const Numbered& value);
   void note_scale(int c, const Item& item, int number);
   Numbered numbered(Content content, std::int64_t micro_batch);
@@ -244,14 +259,20 @@ class Machine {
   std::vector<Numbered> outputs_of(const KernelCall& call, const std::vector<Numbered>& inputs);
   std::vector<int> key_of_call(const Instruction& i, const Arguments& a,
                                const std::vector<Numbered>& inputs) const;
+  bool takes_micro_batch(const Instruction& i) const;
+  std::int64_t micro_batch_of(const Instruction& i, const Arguments& a);
+  Numbered of_another_micro_batch(int c, const Numbered& output);
   Numbered worked_out(int c, const Instruction& i, const Numbered& value);
   Origin here(int c) const;
   void breach(int c, const std::string& what);
+  Item odd_item(const Tensor& instead, const std::string& why, const Tensor* other = nullptr);
   void odd_content(int c, Content& content, const std::string& why, const Content& other = {});
 
   void begin(int c, const Initial& initial, const ReferenceValues& reference);
   void bring(int c, const Initial& initial, const ReferenceValues& reference);
   void require_end();
+  Content known_of(const Initial& initial, Content content);
+  void keep_what_is_known(int c);
   bool will_come(int c) const;
   bool will_send(int from, int to) const;
   template <class Accept>
@@ -312,6 +333,9 @@ class Machine {
   void send(int c, const Instruction& i, const Arguments& a);
 
   bool splits(int c, int axis) const;
+  void require_group(int c, const std::vector<int>& members, const Instruction& i);
+  std::int64_t standing(int c, int axis) const;
+  bool stand_alike(int c, int d, int axis) const;
   bool joins(int c, int d, const Instruction& i) const;
   std::vector<int> members_of(int c, const Instruction& i) const;
   static bool meet(const Instruction& a, const Instruction& b);
@@ -361,8 +385,10 @@ class Machine {
   KernelValues& kernels_;
   bool traces_ = true;
   bool labels_types_ = true;
+  bool forgets_ = true;
   std::vector<Runner> runners_;
   std::map<std::pair<int, int>, std::deque<Message>> messages_;  // from, to
+  std::set<std::pair<const Initial*, std::size_t>> zeros_;       // when the step began
   std::unordered_map<NodeId, Origin> origins_;
   /// A factor that a node has had, with the instruction that first gave it.
   struct Scaled {
@@ -378,8 +404,10 @@ class Machine {
   std::vector<int> met_;          // of what the members of a collective put in
   std::vector<Breach> breaches_;
   std::vector<Breach> labels_;
-  std::unordered_set<std::vector<int>, IntsHash> compared_;  // family, piece, number
-  std::vector<std::optional<Content>> types_;                // by family
+  /// By family, piece and number: whether a content is divided as the type says.
+  std::unordered_map<std::vector<int>, bool, IntsHash> compared_;
+  std::unordered_map<std::vector<int>, bool, IntsHash> rooms_;  // of others, and class: it fits
+  std::vector<std::optional<Content>> types_;                   // by family
   int step_ = 0;
   bool stuck_ = false;
   std::int64_t time_ = 0;  // instructions begun

@@ -8,21 +8,7 @@
 #include "units/at.h"
 
 namespace placet {
-namespace {
-
-/// What is of one micro-batch becomes a sum over several, of one so far. Entries of a part of the
-/// samples stay what they are.
-void settle_micro_batch(Content& content, int micro_axis) {
-  if (content.micro_batch < 0 || is_divided(content, micro_axis)) return;
-  for (Tensor& t : content.pieces) name_micro_batch(t, content.micro_batch);
-  content.micro_batch = -1;
-}
-
-bool is_zero(const Content& content) {
-  return std::ranges::all_of(content.pieces, [](const Tensor& t) { return t.items.empty(); });
-}
-
-}  // namespace
+namespace {}  // namespace
 
 /// The tensor of a buffer that a kernel's tensor number `t` is: inputs come first.
 const PieceType& Machine::piece_of(const Instruction& i, std::size_t t) const {
@@ -56,8 +42,10 @@ KernelCall Machine::call_of(const Instruction& i, const Arguments& a) const {
   call.key = draw_key(i.key.name, value_of(i.key.unit, a), step_);
   for (std::size_t o = 0; o < i.outputs.size(); ++o) {
     const PieceType& piece = piece_of(i, i.inputs.size() + o);
-    std::vector<int>& dims = call.results.emplace_back(piece.dims.size());
-    std::ranges::transform(piece.dims, dims.begin(), &DividedDim::dim);
+    std::vector<ResultDim>& dims = call.results.emplace_back();
+    for (const auto& [dim, by, shift] : piece.dims) {
+      dims.push_back({dim, regions_.cuts_of(program_.dims[at(dim)].extent, by, shift)});
+    }
   }
   return call;
 }
@@ -158,10 +146,54 @@ void Machine::call_kernel(int c, const Instruction& i, const Arguments& a) {
     outputs = outputs_of(call, inputs);
     if (micro_batch && numbers && !own) memory_->known.emplace(key, outputs);
   }
+  const bool elsewhere =
+      micro_batch.value_or(-1) >= 0 && takes_micro_batch(i) && *micro_batch != micro_batch_of(i, a);
   for (std::size_t o = 0; o < i.outputs.size(); ++o) {
-    if (outputs[o].content->micro_batch >= 0) outputs[o].micro_batch = micro_batch.value_or(0);
+    if (elsewhere) outputs[o] = of_another_micro_batch(c, outputs[o]);
+    if (outputs[o].content->micro_batch >= 0) {
+      outputs[o].micro_batch = micro_batch.value_or(0);
+      if (outputs[o].micro_batch < 0) outputs[o].micro_batch = micro_batch_of(i, a);
+    }
     write(c, i.outputs[o], a, outputs[o]);
   }
+}
+
+/// The micro-batch at which a call believes to be: that of the first of its buffers of which each
+/// micro-batch has a part, else that of the procedure's call.
+std::int64_t Machine::micro_batch_of(const Instruction& i, const Arguments& a) {
+  for (const std::vector<BufferRef>* refs : {&i.inputs, &i.outputs}) {
+    for (const BufferRef& ref : *refs) {
+      if (is_divided(type_of(ref.family), regions_.micro_axis())) {
+        return value_of(ref.micro_batch, a);
+      }
+    }
+  }
+  return a.micro_batch;
+}
+
+/// Whether the code says where it is by micro-batches.
+bool Machine::takes_micro_batch(const Instruction& i) const {
+  return std::ranges::any_of(i.positions, [&](const Position& p) {
+    return std::ranges::any_of(p.by, [&](const AxisList& level) {
+      return std::ranges::find(level, regions_.micro_axis()) != level.end();
+    });
+  });
+}
+
+Machine::Numbered Machine::of_another_micro_batch(int c, const Numbered& output) {
+  Content odd = whole_of(output);
+  odd_content(c, odd, "the code takes its micro-batch for another one");
+  return interned(std::move(odd), output.micro_batch);
+}
+
+/// What cannot be right in the place of a tensor; it remembers what it was made of.
+Item Machine::odd_item(const Tensor& instead, const std::string& why, const Tensor* other) {
+  Node node{.kind = Node::Kind::odd, .text = why, .dims = instead.dims};
+  for (const Item& item : instead.items) node.operands.push_back({item.node, {}});
+  if (other != nullptr) {
+    for (const Item& item : other->items) node.operands.push_back({item.node, {}});
+  }
+  return {.node = nodes_.add(std::move(node)), .shares = {}, .parts = {}, .odd = true};
 }
 
 /// What cannot be right in the place of a content; it remembers what it was made of.
@@ -169,12 +201,7 @@ void Machine::odd_content(int c, Content& content, const std::string& why, const
   (void)c;
   for (std::size_t p = 0; p < content.pieces.size(); ++p) {
     Tensor& t = content.pieces[p];
-    Node node{.kind = Node::Kind::odd, .text = why, .dims = t.dims};
-    for (const Item& item : t.items) node.operands.push_back({item.node, {}});
-    if (p < other.pieces.size()) {
-      for (const Item& item : other.pieces[p].items) node.operands.push_back({item.node, {}});
-    }
-    t.items = {{.node = nodes_.add(node), .factor = Rational(1), .shares = {}, .parts = {}}};
+    t.items = {odd_item(t, why, p < other.pieces.size() ? &other.pieces[p] : nullptr)};
   }
 }
 

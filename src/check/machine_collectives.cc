@@ -84,41 +84,6 @@ bool add_part(Content& sum, const Content& part) {
 
 }  // namespace
 
-bool Machine::splits(int c, int axis) const {
-  const auto& box = program_.classes[at(c)].box;
-  return at(axis) < box.size() && !box[at(axis)].empty() &&
-         static_cast<std::int64_t>(box[at(axis)].size()) < regions_.degree(axis);
-}
-
-std::int64_t Machine::coordinates(int c, int axis, const Instruction& i) const {
-  if (!splits(c, axis)) return regions_.degree(axis);
-  const std::vector<std::int64_t>& mine = program_.classes[at(c)].box[at(axis)];
-  if (i.among.empty()) return static_cast<std::int64_t>(mine.size());
-  return std::ranges::count_if(
-      mine, [&](std::int64_t x) { return std::ranges::find(i.among, x) != i.among.end(); });
-}
-
-/// Whether class `d` takes part in a collective of class `c`: it differs along its axes only.
-bool Machine::joins(int c, int d, const Instruction& i) const {
-  for (int axis = 0; axis < regions_.micro_axis(); ++axis) {
-    if (std::ranges::find(i.axes, axis) != i.axes.end()) {
-      if (!i.among.empty() && coordinates(d, axis, i) == 0) return false;
-    } else if (program_.classes[at(c)].box[at(axis)] != program_.classes[at(d)].box[at(axis)]) {
-      return false;
-    }
-  }
-  return true;
-}
-
-/// Classes that take part in a collective of class `c`.
-std::vector<int> Machine::members_of(int c, const Instruction& i) const {
-  std::vector<int> members;
-  for (int d = 0; d < static_cast<int>(program_.classes.size()); ++d) {
-    if (joins(c, d, i)) members.push_back(d);
-  }
-  return members;
-}
-
 bool Machine::exchange(int c, const Instruction& i, const Arguments& a) {
   const bool apart = std::ranges::any_of(i.axes, [&](int axis) { return splits(c, axis); });
   if (!apart) {
@@ -129,6 +94,7 @@ bool Machine::exchange(int c, const Instruction& i, const Arguments& a) {
     return true;
   }
   const std::vector<int> members = members_of(c, i);
+  require_group(c, members, i);
   runners_[at(c)].waits = true;
   if (!all_arrived(members, i)) return false;
   together(members, i);
@@ -142,7 +108,7 @@ bool Machine::exchange(int c, const Instruction& i, const Arguments& a) {
 /// Whether two instructions are the same collective.
 bool Machine::meet(const Instruction& a, const Instruction& b) {
   return a.kind == b.kind && a.axes == b.axes && a.op == b.op && a.dim == b.dim &&
-         a.into == b.into && a.shift == b.shift && a.among == b.among &&
+         a.into == b.into && a.shift == b.shift && a.peer == b.peer && a.among == b.among &&
          a.inputs.size() == b.inputs.size();
 }
 
@@ -156,9 +122,15 @@ bool Machine::all_arrived(const std::vector<int>& members, const Instruction& i)
   return true;
 }
 
+/// All is read before anything is written.
 void Machine::alone(int c, const Instruction& i, const Arguments& a) {
-  for (std::size_t b = 0; b < i.inputs.size(); ++b) {
-    write(c, i.outputs[b], a, worked_out(c, i, read(c, i.inputs[b], a)));
+  if (i.inputs.size() == 1) {
+    return write(c, i.outputs[0], a, worked_out(c, i, read(c, i.inputs[0], a)));
+  }
+  std::vector<Numbered> values;
+  for (const BufferRef& ref : i.inputs) values.push_back(read(c, ref, a));
+  for (std::size_t b = 0; b < values.size(); ++b) {
+    write(c, i.outputs[b], a, worked_out(c, i, values[b]));
   }
 }
 
@@ -391,10 +363,17 @@ void Machine::sum_across(const std::vector<int>& members, const Instruction& i, 
   }
   bool odd = false;
   for (std::size_t m : left) odd = multiply(members[m], apart, i, contents[m]) || odd;
-  Content sum = contents[left[0]];
+  std::erase_if(left, [&](std::size_t m) { return is_zero(contents[m]); });
+  Content sum = contents[left.empty() ? 0 : left[0]];
   for (std::size_t k = 1; k < left.size(); ++k) {
-    odd = has_open_maximum(sum) || has_open_maximum(contents[left[k]]) || odd;
-    odd = !add_part(sum, contents[left[k]]) || odd;
+    Content& more = contents[left[k]];
+    odd = has_open_maximum(sum) || has_open_maximum(more) || odd;
+    if (sum.micro_batch != more.micro_batch) {
+      tell_micro_batches_apart();
+      settle_micro_batch(sum, regions_.micro_axis());
+      settle_micro_batch(more, regions_.micro_axis());
+    }
+    odd = sum.micro_batch != more.micro_batch || !add_part(sum, more) || odd;
   }
   for (Tensor& t : sum.pieces) settle(t, regions_);
   if (odd) odd_content(members[0], sum, "different parts are added by a collective");
@@ -486,45 +465,14 @@ bool Machine::gather(int c, int dim, const AxisList& axes, Content& content) {
     }
   }
   if (!fits) odd_content(c, content, "what is put side by side are not neighbouring parts");
-  return fits;
+  // Each device's part of one dim would stand beside parts of others of another.
+  const bool twice =
+      fits && std::ranges::any_of(axes, [&](int axis) { return is_divided(content, axis); });
+  if (twice) odd_content(c, content, "what is put side by side is divided twice along one axis");
+  return fits && !twice;
 }
 
 // --- messages
-
-/// The coordinate that all devices of a class have on an axis; none: they differ.
-std::optional<std::int64_t> Machine::place_of(int c, int axis) const {
-  const auto& box = program_.classes[at(c)].box;
-  if (regions_.degree(axis) == 1) return 0;
-  if (at(axis) >= box.size() || box[at(axis)].size() != 1) return std::nullopt;
-  return box[at(axis)][0];
-}
-
-/// The class of the device at another coordinate of one axis.
-int Machine::class_at(int c, int axis, std::int64_t coordinate) const {
-  const auto& mine = program_.classes[at(c)].box;
-  for (int d = 0; d < static_cast<int>(program_.classes.size()); ++d) {
-    auto theirs = program_.classes[at(d)].box;
-    const auto& along = theirs[at(axis)];
-    const bool there = along.empty() || std::ranges::find(along, coordinate) != along.end();
-    theirs[at(axis)] = mine[at(axis)];
-    if (there && theirs == mine) return d;
-  }
-  return -1;
-}
-
-/// The class that a message goes to or comes from; -1: there is none, or several devices stand at
-/// an end.
-int Machine::partner_of(int c, const Instruction& i) {
-  const int axis = i.axes.at(0);
-  const int other = class_at(c, axis, i.peer);
-  if (other < 0) {
-    breach(c, "has nobody at the other end");
-  } else if (!place_of(c, axis) || !place_of(other, axis)) {
-    breach(c, "is a message between groups of devices: one device at either end is required");
-    return -1;
-  }
-  return other;
-}
 
 /// A message carries the same part of the same value to another device: nothing in it may depend on
 /// where along the axis it is.

@@ -40,6 +40,24 @@ std::optional<AxisList> closed_axes(const Splits& flat, const Splits& cuts) {
   return closed;
 }
 
+bool is_open_along(const Share& share, int axis) {
+  return std::ranges::any_of(share.open,
+                             [&](const OpenSum& o) { return is_divided(o.cuts, axis); });
+}
+
+/// The axes that divide tensors of a row along which a share is not open any more.
+AxisList summed_inside(const Rows::Row& row, const Share& share) {
+  AxisList axes;
+  for (const Tensor& t : row.shape.pieces) {
+    for (const Splits& cuts : t.cuts) {
+      for (const Split& split : cuts) {
+        if (!is_open_along(share, split.axis)) axes.push_back(split.axis);
+      }
+    }
+  }
+  return axes;
+}
+
 bool has_share(const Tensor& tensor, NodeId node, const Share& like) {
   return std::ranges::any_of(tensor.items, [&](const Item& item) {
     return item.node == node && std::ranges::any_of(item.shares, [&](const Share& s) {
@@ -111,9 +129,11 @@ bool Machine::is_over_nothing(int c, int axis, const Share& share) const {
     if (!summed) return false;
     DeviceClass devices;
     devices.box = program_.classes[at(c)].box;
-    for (const int a : *summed) {
+    const auto clear = [&](int a) {
       if (at(a) < devices.box.size()) devices.box[at(a)].clear();
-    }
+    };
+    std::ranges::for_each(*summed, clear);
+    std::ranges::for_each(summed_inside(row, share), clear);
     return has_no_entries(program_, devices, row.shape, row.piece);
   });
 }

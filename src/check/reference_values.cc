@@ -7,6 +7,14 @@
 #include "units/error.h"
 
 namespace placet {
+namespace {
+
+// What a leaf is, as the first of its numbers.
+constexpr int kState = 0;
+constexpr int kNumber = 1;
+constexpr int kInput = 2;
+
+}  // namespace
 
 std::string draw_key(const std::string& name, std::int64_t unit, int step) {
   return name + " of unit " + std::to_string(unit) + ", step " + std::to_string(step);
@@ -23,7 +31,8 @@ ReferenceValues::ReferenceValues(const Program& program, Nodes& nodes, KernelVal
     for (int p = 0; p < parameters; ++p) begin_state(static_cast<int>(u), p);
   }
   for (const std::string& number : reference.numbers) {
-    now_.numbers.push_back(nodes_.leaf(number + " before the step", {}));
+    const auto count = static_cast<int>(now_.numbers.size());
+    now_.numbers.push_back(nodes_.leaf(number + " before the step", {kNumber, count}, {}));
   }
   now_.inputs.resize(reference.inputs.size());
   bring_samples();
@@ -43,12 +52,15 @@ void ReferenceValues::begin_state(int unit, int parameter) {
   const std::string name =
       name_of({.kind = StateRef::Kind::parameter, .unit = unit, .tensor = parameter});
   const std::vector<int>& dims = kind.values[at(p.value)].dims;
-  now_.state[{unit, parameter, -1}] = nodes_.leaf(name + " before the step", dims);
+  now_.state[{unit, parameter, -1}] =
+      nodes_.leaf(name + " before the step", {kState, unit, parameter, -1}, dims);
   const auto& states = program_.reference.rules.at(at(p.rule)).states;
   for (std::size_t s = 0; s < states.size(); ++s) {
     std::string text = states[s];
     text += " of " + name + " before the step";
-    now_.state[{unit, parameter, static_cast<int>(s)}] = nodes_.leaf(text, dims);
+    const auto state = static_cast<int>(s);
+    now_.state[{unit, parameter, state}] =
+        nodes_.leaf(text, {kState, unit, parameter, state}, dims);
   }
 }
 
@@ -102,7 +114,11 @@ std::vector<Tensor> ReferenceValues::call(const Kernel& kernel,
                                           const std::vector<ContentView>& inputs,
                                           const std::string& key,
                                           const std::vector<std::vector<int>>& results) {
-  KernelCall call{.kernel = &kernel, .positions = {}, .key = key, .results = results};
+  KernelCall call{.kernel = &kernel, .positions = {}, .key = key, .results = {}};
+  for (const std::vector<int>& dims : results) {
+    std::vector<ResultDim>& result = call.results.emplace_back();
+    for (const int dim : dims) result.push_back({.logical = dim, .cuts = {}});
+  }
   call.positions.resize(kernel.dims.size());
   std::vector<Tensor> out;
   for (Content& c : kernels_.run(call, inputs)) out.push_back(std::move(c.pieces[0]));
@@ -124,7 +140,8 @@ ReferenceValues::Key ReferenceValues::key_of(int unit, int parameter) const {
 void ReferenceValues::bring_samples() {
   for (std::size_t i = 0; i < now_.inputs.size(); ++i) {
     const ReferenceInput& input = program_.reference.inputs[i];
-    now_.inputs[i] = nodes_.leaf(input.name + " of step " + std::to_string(step_ + 1), input.dims);
+    now_.inputs[i] = nodes_.leaf(input.name + " of step " + std::to_string(step_ + 1),
+                                 {kInput, static_cast<int>(i), step_}, input.dims);
   }
 }
 
@@ -215,13 +232,18 @@ void ReferenceValues::backward(std::size_t unit) {
   if (kind.stream_in >= 0) stream_ = gradients[at(kind.stream_in)];
 }
 
+/// Names what a tensor is a multiple of, if it is one of a single node.
+void ReferenceValues::name(const Tensor& tensor, const std::string& text) {
+  if (tensor.items.size() == 1) nodes_.name(tensor.items[0].node, text);
+}
+
 /// Adds to the loss of the step; the gradient of `losses`, one for each token.
 Tensor ReferenceValues::begin_backward(const Tensor& losses) {
   const Reference& reference = program_.reference;
   const Tensor weights =
       whole(now_.inputs[at(reference.weights)], reference.inputs[at(reference.weights)].dims);
   const Tensor count = call(reference.count_kernel, {weights})[0];
-  nodes_.name(count.items[0].node, "number of tokens of the step");
+  name(count, "number of tokens of the step");
   Tensor gradient = call(reference.seed_kernel, {weights, count})[0];
   static const Kernel kWeighted =
       kernel_from("kernel weighted(y[...], d[...]) -> (l[]) {\n l[] = y[...] * d[...]\n}");
@@ -258,10 +280,10 @@ void ReferenceValues::go_back(std::size_t unit, const BackwardApplication& b,
 }
 
 /// What a kernel gives of each gradient, added up over all of them.
-Tensor ReferenceValues::sum_over_gradients(int kernel, const std::string& name) {
+Tensor ReferenceValues::sum_over_gradients(int kernel, const std::string& text) {
   Tensor total;
   for (const auto& [key, gradient] : gradients_) add_to(total, call(kernel, {gradient})[0]);
-  if (total.items.size() == 1) nodes_.name(total.items[0].node, name);
+  name(total, text);
   return total;
 }
 
@@ -276,9 +298,8 @@ std::vector<Tensor> ReferenceValues::update_numbers() {
   if (!now_.numbers.empty()) inputs.push_back(whole(now_.numbers.front(), {}));
   if (reference.clip_kernel >= 0) {
     out.push_back(call(reference.clip_kernel, inputs)[0]);
-    nodes_.name(out.back().items[0].node, reference.norm_kernel >= 0
-                                              ? "factor that limits the gradient's norm"
-                                              : "factor that undoes the scale of the loss");
+    name(out.back(), reference.norm_kernel >= 0 ? "factor that limits the gradient's norm"
+                                                : "factor that undoes the scale of the loss");
   }
   if (!now_.numbers.empty()) {
     out.push_back(

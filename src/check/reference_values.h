@@ -58,7 +58,8 @@ class ReferenceValues {
   Tensor begin_backward(const Tensor& losses);
   void go_back(std::size_t unit, const BackwardApplication& b, std::vector<Tensor>& gradients);
   Tensor scaled(const Tensor& gradient);
-  Tensor sum_over_gradients(int kernel, const std::string& name);
+  void name(const Tensor& tensor, const std::string& text);
+  Tensor sum_over_gradients(int kernel, const std::string& text);
   std::vector<Tensor> update_numbers();
   void adjust_numbers(const Tensor& overflows);
   void update();

@@ -35,7 +35,7 @@ std::uint64_t hash_of(const Node& node) {
     hash = mixed(mixed(hash, static_cast<std::uint64_t>(o.node)), o.dims);
   }
   for (const Rational& f : node.factors) hash = mixed(hash, f);
-  return mixed(mixed(hash, node.result), node.reduced);
+  return mixed(mixed(hash, node.result), node.seen);
 }
 
 /// Of a complete tensor.
@@ -101,6 +101,7 @@ void add_share(std::vector<Share>& shares, const Share& share) {
       if (s.factor == Rational(0)) shares.erase(shares.begin() + static_cast<std::ptrdiff_t>(i));
       return;
     }
+    ensure(s.factor == share.factor, "factors of sums over micro-batches stand in their runs");
     s.runs = sum_of(s.runs, share.runs);
     if (s.runs.empty()) shares.erase(shares.begin() + static_cast<std::ptrdiff_t>(i));
     return;
@@ -203,6 +204,7 @@ void add_item(std::vector<Item>& items, Item item) {
     items.insert(place, std::move(item));
     return;
   }
+  if (place->odd) return;
   if (item.complete()) {
     place->factor = place->factor + item.factor;
     if (place->factor == Rational(0)) items.erase(place);
@@ -215,6 +217,13 @@ void add_item(std::vector<Item>& items, Item item) {
 }
 
 }  // namespace
+
+void Share::sum_over(std::vector<Run> over) {
+  ensure(!over.empty(), "a sum over micro-batches is over some");
+  for (Run& run : over) run.factor = run.factor * factor;
+  runs = std::move(over);
+  factor = Rational(1);
+}
 
 std::uint64_t hash_of(const Tensor& tensor) {
   std::uint64_t hash = mixed(tensor.items.size(), tensor.dims);
@@ -240,6 +249,10 @@ NodeId Nodes::add(Node node) {
   const std::uint64_t hash = hash_of(node);
   if (const NodeId known = find(node, hash); known >= 0) return known;
   const auto id = static_cast<NodeId>(nodes_.size());
+  const bool odd =
+      node.kind == Node::Kind::odd ||
+      std::ranges::any_of(node.operands, [&](const NodeOperand& o) { return is_odd(o.node); });
+  odd_.push_back(odd);
   nodes_.push_back(std::move(node));
   known_.emplace(hash, id);
   return id;
@@ -277,13 +290,14 @@ Node product_node(std::vector<NodeOperand> factors, const std::vector<int>& resu
   return node;
 }
 
-NodeId Nodes::leaf(const std::string& name, const std::vector<int>& dims) {
+NodeId Nodes::leaf(const std::string& name, const std::vector<int>& which,
+                   const std::vector<int>& dims) {
   return add({.kind = Node::Kind::leaf,
               .text = name,
               .operands = {},
               .factors = {},
               .result = {},
-              .reduced = {},
+              .seen = which,
               .dims = dims});
 }
 
@@ -405,7 +419,10 @@ bool settle(Item& item, const Regions& regions) {
     add_share(item.shares, share);
   }
   if (item.combine == Combine::sum) close_all_parts(item.shares, regions);
-  if (item.shares.empty()) return false;
+  if (item.shares.empty()) {
+    item.parts.clear();
+    return item.odd;
+  }
   if (const auto factor = common_factor(item)) {
     item.factor = *factor;
     item.shares.clear();
@@ -497,6 +514,12 @@ void settle(Tensor& tensor, const Regions& regions) {
   }
 }
 
+Share scaled(Share share, const Rational& by) {
+  if (share.runs.empty()) share.factor = share.factor * by;
+  for (Share::Run& run : share.runs) run.factor = run.factor * by;
+  return share;
+}
+
 Tensor scaled(Tensor tensor, const Rational& by) {
   if (by == Rational(1)) return tensor;
   for (Item& item : tensor.items) {
@@ -504,10 +527,7 @@ Tensor scaled(Tensor tensor, const Rational& by) {
       item.factor = item.factor * by;
       continue;
     }
-    for (Share& s : item.shares) {
-      if (s.runs.empty()) s.factor = s.factor * by;
-      for (Share::Run& r : s.runs) r.factor = r.factor * by;
-    }
+    for (Share& s : item.shares) s = scaled(std::move(s), by);
   }
   return tensor;
 }

@@ -45,7 +45,9 @@ struct Node {
   std::vector<NodeOperand> operands;
   std::vector<Rational> factors;  // of a sum
   std::vector<int> result;        // dims of the result, by number
-  std::vector<int> reduced;       // of a function
+  /// Of a function: dims that it reduces, dims it needs whole, dims whose positions it depends on,
+  /// with -1 between these lists. Of a leaf: which one it is.
+  std::vector<int> seen;
   Combine combine = Combine::sum;
   std::vector<int> dims;  // logical dims of the result
 
@@ -75,8 +77,10 @@ struct Share {
     friend auto operator<=>(const Run& a, const Run& b) = default;
   };
   std::vector<Run> runs;
-  Rational factor{1};
+  Rational factor{1};  // of one with runs: 1, as theirs tell all of it
 
+  /// Makes its sum one over micro-batches: the factor goes into the runs.
+  void sum_over(std::vector<Run> over);
   friend bool operator==(const Share&, const Share&) = default;
 };
 
@@ -89,6 +93,9 @@ struct Item {
   /// incomplete operand that it is linear in.
   std::vector<NodeId> parts;
   Combine combine = Combine::sum;
+  /// Made of what cannot be right: nodes of that kind are equal without being the same value, so
+  /// that they never cancel.
+  bool odd = false;
 
   bool complete() const { return shares.empty(); }
   friend bool operator==(const Item&, const Item&) = default;
@@ -112,8 +119,11 @@ class Nodes {
   NodeId add(Node node);
   /// The node, if it was added; -1: it was not.
   NodeId find(const Node& node) const;
-  NodeId leaf(const std::string& name, const std::vector<int>& dims);
+  /// Leaves are told apart by numbers, as names of parameters may be equal.
+  NodeId leaf(const std::string& name, const std::vector<int>& which, const std::vector<int>& dims);
   const Node& at(NodeId id) const { return nodes_[static_cast<std::size_t>(id)]; }
+  /// Whether it is an odd one, or made of one.
+  bool is_odd(NodeId id) const { return odd_[static_cast<std::size_t>(id)]; }
   std::size_t size() const { return nodes_.size(); }
 
   /// The node that a complete tensor is: its single item, or the sum of its items.
@@ -134,6 +144,7 @@ class Nodes {
   NodeId find_sum(const Tensor& tensor, std::uint64_t hash) const;
 
   std::vector<Node> nodes_;
+  std::vector<bool> odd_;
   std::unordered_multimap<std::uint64_t, NodeId> known_;  // by hash
   std::unordered_multimap<std::uint64_t, NodeId> sums_;   // by hash of the tensor that they were
   std::unordered_map<NodeId, std::string> names_;
@@ -191,6 +202,7 @@ bool shift_all(Tensor& tensor, int axis, std::int64_t by, const Regions& regions
 std::string wrong_parts(const Tensor& tensor, const Regions& regions);
 
 /// The same with every number of the value multiplied.
+Share scaled(Share share, const Rational& by);
 Tensor scaled(Tensor tensor, const Rational& by);
 
 /// The complete tensor that an incomplete one is a part of.

@@ -21,8 +21,9 @@ struct GroupPlace {
   friend bool operator==(const GroupPlace&, const GroupPlace&) = default;
 };
 
-/// Of the groups that `axes` make, on the levels of one group of the cluster, innermost first. Case: dp=4 tp=4 on hosts of 8: tp {4, 4} in blocks of 4, dp
-/// {2, 4} in one block of 16, as both axes together {8, 16}.
+/// Of the groups that `axes` make on the levels of one group of the cluster, innermost first. Case:
+/// dp=4 tp=4 on hosts of 8: tp {4, 4} in blocks of 4, dp {2, 4} in one block of 16, as both axes
+/// together {8, 16}.
 GroupPlace place_of(const std::vector<Level>& levels, const Placement& placement, AxisMask axes);
 
 /// Of the copies that leave for other domains, those that are the first of their token there: each

@@ -143,6 +143,14 @@ void check_index(const Grammar& g, const IndexTerm& term, bool has, std::int64_t
       [&] { return "is no " + what; }, [&] { return "from 0 to " + std::to_string(count - 1); });
 }
 
+/// Samples come anew with every step, and nothing else does.
+void check_inputs(const Grammar& g, const Initial& initial, const Family& family) {
+  const auto is_input = [](const StateRef& s) { return s.kind == StateRef::Kind::input; };
+  g.require(std::ranges::none_of(initial.pieces, is_input) ||
+                std::ranges::all_of(initial.pieces, is_input),
+            family.name, "holds samples beside other things", "samples alone");
+}
+
 void check_initial(const Grammar& g, const Initial& initial, bool result) {
   const Program& p = g.program();
   g.require_number(initial.buffer.family, p.families.size(), "buffer");
@@ -156,6 +164,7 @@ void check_initial(const Grammar& g, const Initial& initial, bool result) {
     return "holds " + std::to_string(family.type.pieces.size()) + " tensors, and " +
            std::to_string(initial.pieces.size()) + " are said";
   });
+  check_inputs(g, initial, family);
   for (std::size_t i = 0; i < initial.pieces.size(); ++i) {
     const StateRef& state = initial.pieces[i];
     g.require(result || state.kind != StateRef::Kind::loss, family.name,

@@ -29,13 +29,18 @@ class InstructionGrammar {
     g_.require_text(i_.label, "a label");
     g_.require_text(i_.because, "a reason");
     g_.require(
-        i_.step >= 0, [&] { return text(); }, "has a negative step", "counted from 1");
+        i_.step >= 0 && i_.step <= 2, [&] { return text(); }, "has a step that is not judged",
+        "1 or 2, or none: every step");
     check_count();
     check_unused();
+    check_outputs();
     if (form_.buffers == Buffers::kernel) check_kernel();
     if (form_.axes) check_axes();
     if (form_.dim) check_dim(i_.dim);
     if (form_.into) check_dim(i_.into);
+    g_.require(
+        !form_.into || i_.dim != i_.into, [&] { return text(); },
+        "splits the dim that it puts together", "two dims");
   }
 
  private:
@@ -84,6 +89,26 @@ class InstructionGrammar {
       case Buffers::kernel:
         return;
     }
+  }
+
+  /// No buffer is written twice.
+  void check_outputs() const {
+    for (std::size_t k = 1; k < i_.outputs.size(); ++k) {
+      for (std::size_t j = 0; j < k; ++j) {
+        g_.require(
+            are_apart(i_.outputs[j], i_.outputs[k]), [&] { return text(); },
+            [&] { return "may write '" + to_text(p_, i_.outputs[k]) + "' twice"; });
+      }
+    }
+  }
+
+  /// Whether two buffers are two, whatever unit and micro-batch a procedure is called with.
+  bool are_apart(const BufferRef& a, const BufferRef& b) const {
+    const auto differ = [](const IndexTerm& x, const IndexTerm& y) {
+      return x.variable == y.variable && x.offset != y.offset;
+    };
+    return a.family != b.family || differ(a.unit, b.unit) || differ(a.micro_batch, b.micro_batch) ||
+           (a.piece >= 0 && b.piece >= 0 && a.piece != b.piece);
   }
 
   /// Fields that the kind does not use have their defaults.
