@@ -71,6 +71,8 @@ class Comparison {
     result_.stuck = plan_.stuck;
     if (result_.stuck) return std::move(result_);
     check_work(plan_.list, options_.limits);
+    result_.stuck = unheld();
+    if (result_.stuck) return std::move(result_);
     count_compared();
     result_.equal = true;
     for (int seed = 0; seed < options_.seeds && result_.equal; ++seed) {
@@ -82,6 +84,30 @@ class Comparison {
   }
 
  private:
+  /// The first trained parameter or state of which some entry is on no rank.
+  std::optional<std::string> unheld() const {
+    std::vector<bool> held(static_cast<std::size_t>(reference_.list.memory), false);
+    for (const Region& region : plan_.checks) {
+      for (const Run& run : region.runs) std::fill_n(held.begin() + run.from, run.length, true);
+    }
+    for (const ReferenceTensor& tensor : reference_.tensors) {
+      const auto first = held.begin() + tensor.address;
+      const auto last = first + elements_in(tensor.extents);
+      if (!is_trained(tensor.ref) || std::find(first, last, false) == last) continue;
+      return "some of " + tensor.name + " is on no rank";
+    }
+    return std::nullopt;
+  }
+
+  bool is_trained(const StateRef& ref) const {
+    if (ref.kind != StateRef::Kind::parameter && ref.kind != StateRef::Kind::state) return false;
+    const Reference& reference = program_.reference;
+    const int kind = reference.units[static_cast<std::size_t>(ref.unit)].kind;
+    return reference.kinds[static_cast<std::size_t>(kind)]
+        .parameters[static_cast<std::size_t>(ref.tensor)]
+        .trainable;
+  }
+
   void count_compared() {
     std::int64_t entries = 0;
     for (const Region& region : plan_.checks) {

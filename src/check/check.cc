@@ -11,6 +11,7 @@
 #include "check/empty.h"
 #include "check/explain.h"
 #include "check/fit.h"
+#include "check/held.h"
 #include "check/known_reference.h"
 #include "check/machine.h"
 #include "check/order.h"
@@ -133,6 +134,7 @@ class Check {
     report_breaches(machine_.breaches());
     report_breaches(find_races(program_));
     report_breaches(find_misfits(program_));
+    report_unheld();
     take_findings();
     add_labels(machine_, verdict_);
     verdict_.equivalent = verdict_.findings.empty();
@@ -184,6 +186,22 @@ class Check {
     return std::ranges::any_of(tensor.items, [&](const Item& item) {
       return nodes_.at(item.node).kind == Node::Kind::odd;
     });
+  }
+
+  /// Parameters and states that some part of is nowhere, which no step can bring up to date.
+  void report_unheld() {
+    const std::vector<StateRef> unheld = find_unheld(program_);
+    for (std::size_t k = 0; k < std::min(unheld.size(), kMostFindings); ++k) {
+      Found& one = found_.emplace_back();
+      one.finding = {.condition = Condition::state_consistency};
+      one.finding.tensor = reference_.name_of(unheld[k]);
+      one.finding.ranks = "all";
+      one.finding.difference = "no device holds all or some of it";
+      one.finding.expected = "every part on some device";
+      one.finding.found = "a part that none begins with";
+      one.standing = Standing::cause;
+      one.time = 0;
+    }
   }
 
   /// What began the step as zero ends it otherwise: no step after it is this one over again.
@@ -413,7 +431,8 @@ bool ends_right(const Program& program, Ground& ground, Machine& machine) {
 }
 
 bool is_in_order(const Program& program) {
-  return find_races(program).empty() && find_misfits(program).empty();
+  return find_unheld(program).empty() && find_races(program).empty() &&
+         find_misfits(program).empty();
 }
 
 bool is_good(const Program& program, Ground& ground, const Machine::Options& options) {

@@ -1,0 +1,142 @@
+#include "check/held.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+#include "units/at.h"
+#include "units/checked.h"
+
+namespace placet {
+namespace {
+
+constexpr std::int64_t kMostPlaces = 65536;
+
+/// A tensor of a buffer that a class begins with.
+struct Holder {
+  int family = 0;
+  int piece = 0;
+  int device_class = 0;
+  friend auto operator<=>(const Holder&, const Holder&) = default;
+};
+
+class Held {
+ public:
+  explicit Held(const Program& program) : program_(program) {
+    for (int c = 0; c < static_cast<int>(program.classes.size()); ++c) {
+      for (const Initial& initial : program.classes[at(c)].initial) note(c, initial);
+    }
+  }
+
+  std::vector<StateRef> missing() {
+    std::vector<StateRef> out;
+    const Reference& reference = program_.reference;
+    for (int u = 0; u < static_cast<int>(reference.units.size()); ++u) {
+      const ReferenceKind& kind = reference.kinds[at(reference.units[at(u)].kind)];
+      for (int p = 0; p < static_cast<int>(kind.parameters.size()); ++p) {
+        const ReferenceParameter& own = kind.parameters[at(p)];
+        if (own.tied || !own.trainable) continue;
+        const auto states = static_cast<int>(reference.rules[at(own.rule)].states.size());
+        for (int s = -1; s < states; ++s) {
+          if (is_held({u, p, s})) continue;
+          out.push_back({.kind = s < 0 ? StateRef::Kind::parameter : StateRef::Kind::state,
+                         .unit = u,
+                         .tensor = p,
+                         .state = std::max(s, 0)});
+        }
+      }
+    }
+    return out;
+  }
+
+ private:
+  using Key = std::tuple<int, int, int>;  // unit, parameter, state or -1
+
+  void note(int c, const Initial& initial) {
+    for (int p = 0; p < static_cast<int>(initial.pieces.size()); ++p) {
+      const StateRef& ref = initial.pieces[at(p)];
+      const bool is_state = ref.kind == StateRef::Kind::state;
+      if (!is_state && ref.kind != StateRef::Kind::parameter) continue;
+      holders_[{ref.unit, ref.tensor, is_state ? ref.state : -1}].insert(
+          {initial.buffer.family, p, c});
+    }
+  }
+
+  /// Whether the holders by one family have all of it.
+  bool is_held(const Key& key) {
+    const auto found = holders_.find(key);
+    if (found == holders_.end()) return false;
+    std::map<std::pair<int, int>, std::vector<int>> classes;
+    for (const Holder& h : found->second) classes[{h.family, h.piece}].push_back(h.device_class);
+    return std::ranges::any_of(classes, [&](const auto& one) {
+      const auto [known, fresh] = covers_.try_emplace(one, false);
+      if (fresh) known->second = covers(one.first.first, one.first.second, one.second);
+      return known->second;
+    });
+  }
+
+  /// Axes of the mesh that divide a tensor of a family.
+  AxisList dividing(int family, int piece) const {
+    const BufferType& type = program_.families[at(family)].type;
+    std::set<int> axes(type.flat.begin(), type.flat.end());
+    for (const DividedDim& dim : type.pieces[at(piece)].dims) {
+      for (const AxisList& level : dim.by) axes.insert(level.begin(), level.end());
+    }
+    std::erase_if(axes, [&](int a) { return program_.axes[at(a)].degree == 1 || is_last(a); });
+    return {axes.begin(), axes.end()};
+  }
+  bool is_last(int axis) const { return at(axis) + 1 == program_.axes.size(); }
+
+  std::vector<std::int64_t> coordinates(int c, int axis) const {
+    const auto& box = program_.classes[at(c)].box;
+    if (at(axis) < box.size() && !box[at(axis)].empty()) return box[at(axis)];
+    std::vector<std::int64_t> all(at(static_cast<int>(program_.axes[at(axis)].degree)));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+
+  bool covers(int family, int piece, const std::vector<int>& classes) const {
+    const AxisList axes = dividing(family, piece);
+    std::int64_t places = 1;
+    for (int axis : axes) places = saturating_multiply(places, program_.axes[at(axis)].degree);
+    if (places <= kMostPlaces) return stand_everywhere(axes, places, classes);
+    return std::ranges::all_of(axes, [&](int axis) {
+      return stand_everywhere({axis}, program_.axes[at(axis)].degree, classes);
+    });
+  }
+
+  bool stand_everywhere(const AxisList& axes, std::int64_t places,
+                        const std::vector<int>& classes) const {
+    std::set<std::int64_t> seen;
+    for (int c : classes) {
+      std::vector<std::int64_t> own{0};
+      for (int axis : axes) own = spread(own, program_.axes[at(axis)].degree, coordinates(c, axis));
+      seen.insert(own.begin(), own.end());
+    }
+    return static_cast<std::int64_t>(seen.size()) == places;
+  }
+
+  /// Places along one axis more, row-major.
+  static std::vector<std::int64_t> spread(const std::vector<std::int64_t>& places,
+                                          std::int64_t degree,
+                                          const std::vector<std::int64_t>& coordinates) {
+    std::vector<std::int64_t> out;
+    out.reserve(places.size() * coordinates.size());
+    for (std::int64_t place : places) {
+      for (std::int64_t x : coordinates) out.push_back(place * degree + x);
+    }
+    return out;
+  }
+
+  const Program& program_;
+  std::map<Key, std::set<Holder>> holders_;
+  std::map<std::pair<std::pair<int, int>, std::vector<int>>, bool> covers_;
+};
+
+}  // namespace
+
+std::vector<StateRef> find_unheld(const Program& program) { return Held(program).missing(); }
+
+}  // namespace placet
