@@ -1,6 +1,7 @@
 #include "check/kernel_values.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 #include "check/identities.h"

@@ -1,7 +1,7 @@
 // The machine between two steps (docs/theory.md §6.6): the next one may know of the state what is
 // compared, and that what begins every step as zero is zero. So what holds for one step holds for
 // all that follow.
-#include <algorithm>
+#include <set>
 
 #include "check/machine.h"
 #include "units/at.h"
