@@ -37,15 +37,7 @@ class Held {
       const ReferenceKind& kind = reference.kinds[at(reference.units[at(u)].kind)];
       for (int p = 0; p < static_cast<int>(kind.parameters.size()); ++p) {
         const ReferenceParameter& own = kind.parameters[at(p)];
-        if (own.tied || !own.trainable) continue;
-        const auto states = static_cast<int>(reference.rules[at(own.rule)].states.size());
-        for (int s = -1; s < states; ++s) {
-          if (is_held({u, p, s})) continue;
-          out.push_back({.kind = s < 0 ? StateRef::Kind::parameter : StateRef::Kind::state,
-                         .unit = u,
-                         .tensor = p,
-                         .state = std::max(s, 0)});
-        }
+        if (own.trainable && !own.tied) add_missing(u, p, own, out);
       }
     }
     return out;
@@ -53,6 +45,18 @@ class Held {
 
  private:
   using Key = std::tuple<int, int, int>;  // unit, parameter, state or -1
+
+  void add_missing(int unit, int parameter, const ReferenceParameter& own,
+                   std::vector<StateRef>& out) {
+    const auto states = static_cast<int>(program_.reference.rules[at(own.rule)].states.size());
+    for (int s = -1; s < states; ++s) {
+      if (is_held({unit, parameter, s})) continue;
+      out.push_back({.kind = s < 0 ? StateRef::Kind::parameter : StateRef::Kind::state,
+                     .unit = unit,
+                     .tensor = parameter,
+                     .state = std::max(s, 0)});
+    }
+  }
 
   void note(int c, const Initial& initial) {
     for (int p = 0; p < static_cast<int>(initial.pieces.size()); ++p) {

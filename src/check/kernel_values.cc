@@ -557,24 +557,28 @@ std::vector<Content> KernelValues::run(const KernelCall& call,
                                        const std::vector<ContentView>& inputs) {
   std::size_t pieces = 1;
   for (const ContentView& c : inputs) pieces = std::max(pieces, c.pieces.size());
-  std::optional<std::vector<OverRow>> made;
-  if (pieces > 1) made = over_rows(*call.kernel);
-  const std::string trouble =
-      pieces > 1 && !made ? "a sum over a row of tensors is taken before all are added" : "";
+  std::vector<Content> out = pieces == 1 ? Run(nodes_, regions_, rows_, call).run(inputs, 0, "")
+                                         : run_row(call, inputs, pieces);
+  for (Content& content : out) drop_zeros(nodes_, regions_, content.pieces);
+  return out;
+}
+
+/// Tensor by tensor of a row.
+std::vector<Content> KernelValues::run_row(const KernelCall& call,
+                                           const std::vector<ContentView>& inputs,
+                                           std::size_t pieces) {
+  const auto made = over_rows(*call.kernel);
+  const char* trouble = made ? "" : "a sum over a row of tensors is taken before all are added";
   std::vector<Content> out = Run(nodes_, regions_, rows_, call).run(inputs, 0, trouble);
   for (std::size_t p = 1; p < pieces; ++p) {
     const std::vector<Content> one = Run(nodes_, regions_, rows_, call).run(inputs, p, trouble);
     for (std::size_t o = 0; o < out.size(); ++o) {
-      const std::size_t tensor = at(call.kernel->inputs) + o;
-      const OverRow how = made ? (*made)[tensor] : OverRow::each;
+      const OverRow how = made ? (*made)[at(call.kernel->inputs) + o] : OverRow::each;
       if (how == OverRow::each) out[o].pieces.push_back(one[o].pieces[0]);
       if (how == OverRow::sum) add_to(out[o].pieces[0], one[o].pieces[0]);
     }
   }
-  for (Content& content : out) {
-    if (pieces > 1) settle(content.pieces[0], regions_);
-    drop_zeros(nodes_, regions_, content.pieces);
-  }
+  for (Content& content : out) settle(content.pieces[0], regions_);
   return out;
 }
 

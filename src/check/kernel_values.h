@@ -102,6 +102,9 @@ class KernelValues {
   const Rows& rows() const { return rows_; }
 
  private:
+  std::vector<Content> run_row(const KernelCall& call, const std::vector<ContentView>& inputs,
+                               std::size_t pieces);
+
   Nodes& nodes_;
   Regions& regions_;
   Rows rows_;

@@ -387,8 +387,7 @@ void Machine::bring(int c, const Initial& initial, const ReferenceValues& refere
 
 void Machine::run_step(const ReferenceValues& reference) {
   const int classes = static_cast<int>(program_.classes.size());
-  zeros_.clear();
-  for (int c = 0; c < classes && step_ > 0; ++c) keep_what_is_known(c);
+  if (step_ > 0) keep_what_is_known();
   foreign_from_ = nodes_.size();
   for (int c = 0; c < classes; ++c) {
     for (const Initial& initial : program_.classes[at(c)].initial) bring(c, initial, reference);

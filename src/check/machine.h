@@ -262,6 +262,8 @@ class Machine {
                                const std::vector<Numbered>& inputs) const;
   bool takes_micro_batch(const Instruction& i) const;
   std::int64_t micro_batch_of(const Instruction& i, const Arguments& a);
+  std::vector<Numbered> results_of(int c, const Instruction& i, const Arguments& a,
+                                   const std::vector<Numbered>& inputs);
   Numbered of_another_micro_batch(int c, const Numbered& output);
   Numbered worked_out(int c, const Instruction& i, const Numbered& value);
   Origin here(int c) const;
@@ -273,6 +275,7 @@ class Machine {
   void bring(int c, const Initial& initial, const ReferenceValues& reference);
   void require_end();
   Content known_of(const Initial& initial, Content content);
+  void keep_what_is_known();
   void keep_what_is_known(int c);
   bool will_come(int c) const;
   bool will_send(int from, int to) const;

@@ -26,6 +26,11 @@ Content Machine::known_of(const Initial& initial, Content content) {
   return content;
 }
 
+void Machine::keep_what_is_known() {
+  zeros_.clear();
+  for (int c = 0; c < static_cast<int>(runners_.size()); ++c) keep_what_is_known(c);
+}
+
 void Machine::keep_what_is_known(int c) {
   Slots& slots = runners_[at(c)].slots;
   std::set<const Slot*> held;

@@ -132,41 +132,47 @@ void Machine::call_kernel(int c, const Instruction& i, const Arguments& a) {
                          [&](const BufferRef& ref) { return read(c, ref, a); });
   const std::optional<std::int64_t> micro_batch = common_micro_batch(inputs);
   if (!micro_batch) tell_micro_batches_apart();
-  const bool numbers = std::ranges::all_of(inputs, [](const Numbered& n) { return n.number >= 0; });
-  const std::vector<int> key = key_of_call(i, a, inputs);
-  const auto found = micro_batch && numbers ? memory_->known.find(key) : memory_->known.end();
-  std::vector<Numbered> outputs;
-  if (found != memory_->known.end()) {
-    ++known_again_;
-    outputs = found->second;
-  } else {
-    KernelCall call = call_of(i, a);
-    const bool own = settle_positions(c, i, inputs, call);
-    is_own_ = is_own_ || own;
-    outputs = outputs_of(call, inputs);
-    if (micro_batch && numbers && !own) memory_->known.emplace(key, outputs);
-  }
+  std::vector<Numbered> outputs = results_of(c, i, a, inputs);
+  const std::int64_t mine =
+      micro_batch.value_or(0) < 0 ? micro_batch_of(i, a) : micro_batch.value_or(0);
   const bool elsewhere =
-      micro_batch.value_or(-1) >= 0 && takes_micro_batch(i) && *micro_batch != micro_batch_of(i, a);
+      micro_batch.value_or(-1) >= 0 && takes_micro_batch(i) && mine != micro_batch_of(i, a);
   for (std::size_t o = 0; o < i.outputs.size(); ++o) {
     if (elsewhere) outputs[o] = of_another_micro_batch(c, outputs[o]);
-    if (outputs[o].content->micro_batch >= 0) {
-      outputs[o].micro_batch = micro_batch.value_or(0);
-      if (outputs[o].micro_batch < 0) outputs[o].micro_batch = micro_batch_of(i, a);
-    }
+    if (outputs[o].content->micro_batch >= 0) outputs[o].micro_batch = mine;
     write(c, i.outputs[o], a, outputs[o]);
   }
+}
+
+/// What a kernel makes, of which micro-batch is not said; known again for equal inputs of one.
+std::vector<Machine::Numbered> Machine::results_of(int c, const Instruction& i, const Arguments& a,
+                                                   const std::vector<Numbered>& inputs) {
+  const bool is_known =
+      common_micro_batch(inputs).has_value() &&
+      std::ranges::all_of(inputs, [](const Numbered& n) { return n.number >= 0; });
+  const std::vector<int> key = key_of_call(i, a, inputs);
+  const auto found = is_known ? memory_->known.find(key) : memory_->known.end();
+  if (found != memory_->known.end()) {
+    ++known_again_;
+    return found->second;
+  }
+  KernelCall call = call_of(i, a);
+  const bool own = settle_positions(c, i, inputs, call);
+  is_own_ = is_own_ || own;
+  std::vector<Numbered> outputs = outputs_of(call, inputs);
+  if (is_known && !own) memory_->known.emplace(key, outputs);
+  return outputs;
 }
 
 /// The micro-batch at which a call believes to be: that of the first of its buffers of which each
 /// micro-batch has a part, else that of the procedure's call.
 std::int64_t Machine::micro_batch_of(const Instruction& i, const Arguments& a) {
+  const auto is_parted = [&](const BufferRef& ref) {
+    return is_divided(type_of(ref.family), regions_.micro_axis());
+  };
   for (const std::vector<BufferRef>* refs : {&i.inputs, &i.outputs}) {
-    for (const BufferRef& ref : *refs) {
-      if (is_divided(type_of(ref.family), regions_.micro_axis())) {
-        return value_of(ref.micro_batch, a);
-      }
-    }
+    const auto found = std::ranges::find_if(*refs, is_parted);
+    if (found != refs->end()) return value_of(found->micro_batch, a);
   }
   return a.micro_batch;
 }

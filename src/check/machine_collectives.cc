@@ -127,8 +127,9 @@ void Machine::alone(int c, const Instruction& i, const Arguments& a) {
   if (i.inputs.size() == 1) {
     return write(c, i.outputs[0], a, worked_out(c, i, read(c, i.inputs[0], a)));
   }
-  std::vector<Numbered> values;
-  for (const BufferRef& ref : i.inputs) values.push_back(read(c, ref, a));
+  std::vector<Numbered> values(i.inputs.size());
+  std::ranges::transform(i.inputs, values.begin(),
+                         [&](const BufferRef& ref) { return read(c, ref, a); });
   for (std::size_t b = 0; b < values.size(); ++b) {
     write(c, i.outputs[b], a, worked_out(c, i, values[b]));
   }

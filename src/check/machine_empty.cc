@@ -48,12 +48,11 @@ bool is_open_along(const Share& share, int axis) {
 /// The axes that divide tensors of a row along which a share is not open any more.
 AxisList summed_inside(const Rows::Row& row, const Share& share) {
   AxisList axes;
+  const auto note = [&](const Split& split) {
+    if (!is_open_along(share, split.axis)) axes.push_back(split.axis);
+  };
   for (const Tensor& t : row.shape.pieces) {
-    for (const Splits& cuts : t.cuts) {
-      for (const Split& split : cuts) {
-        if (!is_open_along(share, split.axis)) axes.push_back(split.axis);
-      }
-    }
+    for (const Splits& cuts : t.cuts) std::ranges::for_each(cuts, note);
   }
   return axes;
 }

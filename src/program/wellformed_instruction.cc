@@ -93,12 +93,11 @@ class InstructionGrammar {
 
   /// No buffer is written twice.
   void check_outputs() const {
-    for (std::size_t k = 1; k < i_.outputs.size(); ++k) {
-      for (std::size_t j = 0; j < k; ++j) {
-        g_.require(
-            are_apart(i_.outputs[j], i_.outputs[k]), [&] { return text(); },
-            [&] { return "may write '" + to_text(p_, i_.outputs[k]) + "' twice"; });
-      }
+    for (auto out = i_.outputs.begin(); out != i_.outputs.end(); ++out) {
+      const auto is_apart = [&](const BufferRef& other) { return are_apart(other, *out); };
+      g_.require(
+          std::all_of(i_.outputs.begin(), out, is_apart), [&] { return text(); },
+          [&] { return "may write '" + to_text(p_, *out) + "' twice"; });
     }
   }
 
