@@ -67,6 +67,12 @@ Element element_of(const Rational& fraction) {
   const auto whole = [](std::int64_t n) {
     const auto size = n < 0 ? Element{0} - static_cast<Element>(n) : static_cast<Element>(n);
     const Element reduced = size % kPrime;
+    if (reduced == 0 && n != 0) {
+      throw InputError({.where = "program",
+                        .value = std::to_string(n),
+                        .problem = "is zero in the field that programs are run over",
+                        .allowed = "factors that are no multiples of " + std::to_string(kPrime)});
+    }
     return n < 0 ? subtract(0, reduced) : reduced;
   };
   return multiply(whole(fraction.numerator()), inverse(whole(fraction.denominator())));

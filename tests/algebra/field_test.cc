@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "algebra/hash.h"
+#include "units/error.h"
 
 namespace placet::algebra {
 namespace {
@@ -29,6 +30,7 @@ TEST(FieldTest, EveryElementButZeroHasAnInverse) {
 TEST(FieldTest, FractionsAreElements) {
   EXPECT_EQ(multiply(element_of(Rational(2, 3)), 3), 2U);
   EXPECT_EQ(add(element_of(Rational(-1, 7)), element_of(Rational(1, 7))), 0U);
+  EXPECT_THROW(element_of(Rational(static_cast<std::int64_t>(kPrime))), InputError);
 }
 
 // exp takes sums modulo q to products modulo p, and the generator's group has q elements.
