@@ -431,8 +431,7 @@ bool ends_right(const Program& program, Ground& ground, Machine& machine) {
 }
 
 bool is_in_order(const Program& program) {
-  return find_unheld(program).empty() && find_races(program).empty() &&
-         find_misfits(program).empty();
+  return find_races(program).empty() && find_misfits(program).empty();
 }
 
 bool is_good(const Program& program, Ground& ground, const Machine::Options& options) {
@@ -444,7 +443,8 @@ bool is_good(const Program& program, Ground& ground, const Machine::Options& opt
 
 bool is_right(const Program& program) {
   Ground ground(program, {});
-  return is_good(program, ground, {.tracing = Tracing::off, .memory = nullptr});
+  return find_unheld(program).empty() &&
+         is_good(program, ground, {.tracing = Tracing::off, .memory = nullptr});
 }
 
 std::shared_ptr<const KnownReference> known_reference(const Program& program) {
@@ -455,14 +455,17 @@ bool is_right(const Program& program, const KnownReference& known) {
   if (!known.is_of(program)) return is_right(program);
   Ground ground(program, known.nodes());
   ground.known = known.after();
-  return is_good(program, ground, {.tracing = Tracing::off, .memory = nullptr});
+  return find_unheld(program).empty() &&
+         is_good(program, ground, {.tracing = Tracing::off, .memory = nullptr});
 }
 
 struct Judge::Known {
-  explicit Known(const Program& judged) : program(judged), ground(judged, {}) {}
+  explicit Known(const Program& judged)
+      : program(judged), ground(judged, {}), holds_all(find_unheld(judged).empty()) {}
 
   const Program& program;
   Ground ground;
+  bool holds_all;  // and so do others that differ in their steps
   std::shared_ptr<Machine::Memory> memory;
 };
 
@@ -474,7 +477,9 @@ std::optional<Verdict> Judge::good_verdict() {
   Ground& ground = known_->ground;
   Machine machine(program, ground.nodes, ground.regions, ground.kernels,
                   {.tracing = Tracing::labels, .memory = nullptr});
-  if (!ends_right(program, ground, machine) || !is_in_order(program)) return std::nullopt;
+  const bool good =
+      known_->holds_all && ends_right(program, ground, machine) && is_in_order(program);
+  if (!good) return std::nullopt;
   Verdict verdict = verdict_on(program);
   verdict.equivalent = true;
   verdict.steps = kSteps;
@@ -484,7 +489,8 @@ std::optional<Verdict> Judge::good_verdict() {
 
 bool Judge::is_right(const Program& program) {
   if (!known_->memory) known_->memory = std::make_shared<Machine::Memory>();
-  return is_good(program, known_->ground, {.tracing = Tracing::off, .memory = known_->memory});
+  return known_->holds_all &&
+         is_good(program, known_->ground, {.tracing = Tracing::off, .memory = known_->memory});
 }
 
 Verdict check(const Program& program) {

@@ -50,14 +50,15 @@ class Entries {
   }
 
   /// Whether all devices have as much of every tensor, dim by dim, as of `other`'s.
-  bool is_as_long_as(const Entries& other) const {
+  bool is_as_long_as(const Entries& other, const MicroBatches& which) const {
     if (!is_known() || !other.is_known()) return false;
     std::vector<bool> tells = dividing();
     const std::vector<bool> also = other.dividing();
     for (std::size_t a = 0; a < tells.size(); ++a) tells[a] = tells[a] || also[a];
+    if (which.of_type >= 0) tells.back() = false;
     const std::vector<ProgramCoordinates> devices = all_devices(tells);
     return !devices.empty() && std::ranges::all_of(devices, [&](const ProgramCoordinates& device) {
-      return lengths(device) == other.lengths(device);
+      return lengths(in(which.of_type, device)) == other.lengths(in(which.of_given, device));
     });
   }
 
@@ -103,6 +104,11 @@ class Entries {
     std::vector<std::int64_t> all(at(program_.axes[axis].degree));
     std::iota(all.begin(), all.end(), 0);
     return all;
+  }
+
+  static ProgramCoordinates in(std::int64_t micro_batch, ProgramCoordinates device) {
+    if (micro_batch >= 0) device.back() = micro_batch;
+    return device;
   }
 
   /// Those that differ along these axes; none: too many.
@@ -199,14 +205,14 @@ bool begin_alike(const Program& program, const DeviceClass& device_class, std::i
   return Entries(program, device_class, both).begin_alike(extent);
 }
 
-bool has_room(const Program& program, const DeviceClass& device_class, const Content& type,
-              int piece, const Content& given) {
+bool has_room(const Where& where, const Content& type, int piece, const Content& given) {
   Content shape = type;
   if (piece >= 0) {
     if (!type.flat.empty() || at(piece) >= type.pieces.size()) return false;
     shape.pieces = {type.pieces[at(piece)]};
   }
-  return Entries(program, device_class, shape).is_as_long_as(Entries(program, device_class, given));
+  const Entries room(where.program, where.device_class, shape);
+  return room.is_as_long_as(Entries(where.program, where.device_class, given), where.micro_batches);
 }
 
 bool has_no_entries(const Program& program, const DeviceClass& device_class, const Content& shape,

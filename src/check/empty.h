@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "check/kernel_values.h"
 #include "program/program.h"
@@ -23,11 +24,21 @@ bool has_no_entries(const Program& program, const DeviceClass& device_class, con
 bool begin_alike(const Program& program, const DeviceClass& device_class, std::int64_t extent,
                  const Splits& one, const Splits& other);
 
+/// Of which micro-batch a buffer's type and what it is given are; -1: both of each.
+struct MicroBatches {
+  std::int64_t of_type = -1;
+  std::int64_t of_given = -1;
+};
+
+struct Where {
+  const Program& program;
+  const DeviceClass& device_class;
+  MicroBatches micro_batches;
+};
+
 /// Whether a buffer of that type, or one tensor of it (-1: all), has on every device of the class
-/// and in every micro-batch the extents of what it is given; rows of elements their number. No
-/// where it is not worked out.
+/// the extents of what it is given; rows of elements their number. No where it is not worked out.
 /// Case: [out/dp] is given [out] over dp = 2: no, over dp = 1: yes.
-bool has_room(const Program& program, const DeviceClass& device_class, const Content& type,
-              int piece, const Content& given);
+bool has_room(const Where& where, const Content& type, int piece, const Content& given);
 
 }  // namespace placet

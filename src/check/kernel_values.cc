@@ -303,8 +303,8 @@ class Run {
         if (!share.runs.empty()) trouble("micro-batches divide two sums");
         if (c.shift != 0) trouble("a part of another micro-batch is summed");
         share.sum_over({{.first = -1, .last = -1, .factor = Rational(1)}});
-        // The runs say of which micro-batches; here only what they divide is said.
         c.open = false;
+        c.joint = kSummedMicroBatches;
       }
       rest.push_back(c);
     }
@@ -568,7 +568,7 @@ std::vector<Content> KernelValues::run_row(const KernelCall& call,
                                            const std::vector<ContentView>& inputs,
                                            std::size_t pieces) {
   const auto made = over_rows(*call.kernel);
-  const char* trouble = made ? "" : "a sum over a row of tensors is taken before all are added";
+  const char* trouble = made ? "" : "what it makes of a row is not made of its tensors one by one";
   std::vector<Content> out = Run(nodes_, regions_, rows_, call).run(inputs, 0, trouble);
   for (std::size_t p = 1; p < pieces; ++p) {
     const std::vector<Content> one = Run(nodes_, regions_, rows_, call).run(inputs, p, trouble);

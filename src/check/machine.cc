@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "check/empty.h"
 #include "check/identities.h"
 #include "units/at.h"
 #include "units/error.h"
@@ -12,12 +11,6 @@ namespace {
 
 /// Whether the sum is over the micro-batch that the content is of.
 bool sums_over_own(const Share& s) { return !s.runs.empty() && s.runs.front().first < 0; }
-
-bool is_odd(const Content& content) {
-  return std::ranges::any_of(content.pieces, [](const Tensor& t) {
-    return std::ranges::any_of(t.items, [](const Item& item) { return item.odd; });
-  });
-}
 
 bool sums_over_own(const Content& content) {
   return any_share(content, [](const Share& s) { return sums_over_own(s); });
@@ -189,7 +182,7 @@ void Machine::write(int c, const BufferRef& ref, const Arguments& arguments,
   s.writer = here(c);
   const Family& family = program_.families[at(ref.family)];
   if (!s.alive) breach(c, "'" + family.name + "' is written but not alive");
-  look_at(c, ref, value);
+  look_at(c, ref, arguments, value);
   note_making(c, value);
   if (ref.piece >= 0 && s.written) reads_.push_back(s.value.number);
   s.value = ref.piece < 0 ? value : with_piece(c, ref, s, value);
@@ -232,37 +225,6 @@ Machine::Numbered Machine::replaced(int c, const BufferRef& ref, Content all, co
   return interned(std::move(all), micro_batch);
 }
 
-/// Once for equal contents of a buffer.
-void Machine::look_at(int c, const BufferRef& ref, const Numbered& value) {
-  std::vector<int> key{ref.family, ref.piece, value.number};
-  const auto [found, fresh] = compared_.try_emplace(std::move(key), false);
-  if (fresh || value.number < 0) {
-    found->second = has_type(ref, *value.content);
-    if (!found->second && labels_types_) note_label(c, ref);
-    if (traces_) note_scales(c, value);
-  }
-  if (!found->second) require_room(c, ref, value);
-}
-
-/// What is divided in another way than the type says has as many entries on every device.
-void Machine::require_room(int c, const BufferRef& ref, const Numbered& value) {
-  if (is_odd(*value.content)) return;
-  const auto fits = [&] {
-    return has_room(program_, program_.classes[at(c)], type_of(ref.family), ref.piece,
-                    *value.content);
-  };
-  bool good = false;
-  if (value.number < 0) {
-    good = fits();
-  } else {
-    const auto [found, fresh] = rooms_.try_emplace({c, ref.family, ref.piece, value.number}, false);
-    if (fresh) found->second = fits();
-    good = found->second;
-  }
-  if (good) return;
-  breach(c, "'" + program_.families[at(ref.family)].name + "' is given what it has no room for");
-}
-
 void Machine::note_scales(int c, const Numbered& value) {
   for (const Tensor& t : value.content->pieces) {
     for (const Item& item : t.items) note_scale(c, item, value.number);
@@ -288,67 +250,6 @@ const Origin* Machine::scaled_at(NodeId node, const Rational& factor) const {
 const Origin* Machine::first_of(NodeId node) const {
   const auto known = scales_.find(node);
   return known == scales_.end() ? nullptr : &known->second.front().origin;
-}
-
-/// Types are labels: what a buffer holds follows from what made it.
-bool Machine::has_type(const BufferRef& ref, const Content& content) {
-  const Content& type = type_of(ref.family);
-  const std::vector<Tensor>& pieces = content.pieces;
-  const std::size_t first = ref.piece < 0 ? 0 : at(ref.piece);
-  const std::size_t count = ref.piece < 0 ? type.pieces.size() : 1;
-  bool same = content.flat == type.flat && pieces.size() == count;
-  for (std::size_t p = 0; same && p < pieces.size(); ++p) {
-    const Tensor& declared = type.pieces[first + p];
-    same = pieces[p].dims == declared.dims && pieces[p].cuts == declared.cuts;
-  }
-  return same;
-}
-
-void Machine::note_label(int c, const BufferRef& ref) {
-  if (labels_.size() >= kMostBreaches) return;
-  const std::string& name = program_.families[at(ref.family)].name;
-  const std::string what = "'" + name + "' holds another part than its type says";
-  const bool told = std::ranges::any_of(labels_, [&](const Breach& b) { return b.what == what; });
-  if (!told) labels_.push_back({.what = what, .origin = here(c)});
-}
-
-std::int64_t Machine::elements_of(const Content& content) const {
-  std::int64_t sum = 0;
-  for (const Tensor& t : content.pieces) {
-    std::int64_t elements = 1;
-    for (std::size_t d = 0; d < t.dims.size(); ++d) {
-      elements *= length_of(program_.dims[at(t.dims[d])].extent, t.cuts[d], regions_);
-    }
-    sum += elements;
-  }
-  return sum;
-}
-
-const Content& Machine::type_of(int family) {
-  std::optional<Content>& known = types_[at(family)];
-  if (known) return *known;
-  const BufferType& type = program_.families[at(family)].type;
-  Content out;
-  for (const PieceType& piece : type.pieces) {
-    Tensor& t = out.pieces.emplace_back();
-    for (const DividedDim& d : piece.dims) {
-      t.dims.push_back(d.dim);
-      t.cuts.push_back(regions_.cuts_of(program_.dims[at(d.dim)].extent, d.by, d.shift));
-    }
-  }
-  out.flat = regions_.cuts_of(elements_of(out), one_by_one(type.flat));
-  return known.emplace(std::move(out));
-}
-
-/// The content that the type of a buffer stands for, of these tensors.
-Content Machine::typed(const BufferRef& ref, const std::vector<NodeId>& nodes) {
-  Content out = type_of(ref.family);
-  for (std::size_t p = 0; p < out.pieces.size() && p < nodes.size(); ++p) {
-    if (nodes[p] < 0) continue;
-    out.pieces[p].items = {{.node = nodes[p], .shares = {}, .parts = {}}};
-  }
-  if (is_divided(out, regions_.micro_axis())) out.micro_batch = ref.micro_batch.offset;
-  return out;
 }
 
 void Machine::begin(const ReferenceValues& reference) {

@@ -240,10 +240,13 @@ class Machine {
   const Origin* parting(int one, int other) const;
   bool is_foreign(const Content& content) const;
   Content typed(const BufferRef& ref, const std::vector<NodeId>& nodes);
-  void look_at(int c, const BufferRef& ref, const Numbered& value);
+  void look_at(int c, const BufferRef& ref, const Arguments& a, const Numbered& value);
+  bool has_uneven_micro_batches(int family);
+  bool has_even_room(const Content& type, int piece, const Content& given) const;
+  std::int64_t even_length(const Tensor& t, std::size_t dim) const;
   bool has_type(const BufferRef& ref, const Content& content);
   void note_label(int c, const BufferRef& ref);
-  void require_room(int c, const BufferRef& ref, const Numbered& value);
+  void require_room(int c, const BufferRef& ref, const Numbered& value, std::int64_t mine);
   void note_scales(int c, const Numbered& value);
   void note_scale(int c, const Item& item, int number);
   Numbered numbered(Content content, std::int64_t micro_batch);

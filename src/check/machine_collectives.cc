@@ -68,14 +68,13 @@ bool has_open_maximum(const Content& content) {
 
 /// Adds entry by entry; false: these are different parts.
 bool add_part(Content& sum, const Content& part) {
-  bool fits = true;
+  bool fits = sum.flat == part.flat;
   for (std::size_t p = 0; p < sum.pieces.size() && p < part.pieces.size(); ++p) {
     const Tensor& mine = part.pieces[p];
     if (sum.pieces[p].items.empty()) {
       sum.pieces[p] = mine;
     } else if (!mine.items.empty()) {
-      fits = fits && sum.pieces[p].dims == mine.dims && sum.pieces[p].cuts == mine.cuts &&
-             sum.flat == part.flat;
+      fits = fits && sum.pieces[p].dims == mine.dims && sum.pieces[p].cuts == mine.cuts;
       add_to(sum.pieces[p], mine);
     }
   }
@@ -141,13 +140,18 @@ void Machine::together(const std::vector<int>& members, const Instruction& i) {
   const auto step_of = [&](int m) {
     return std::pair(runners_[at(m)].instruction, runners_[at(m)].arguments);
   };
+  // By buffer and member; and the numbers of what was read. All is read before anything is written.
+  std::vector<std::vector<Content>> contents(i.inputs.size(), std::vector<Content>(members.size()));
+  std::vector<std::vector<int>> reads(i.inputs.size());
   for (std::size_t b = 0; b < i.inputs.size(); ++b) {
-    std::vector<Content> contents(members.size());
     reads_.clear();
-    std::ranges::transform(members, contents.begin(), [&](int m) {
+    std::ranges::transform(members, contents[b].begin(), [&](int m) {
       const auto [instruction, arguments] = step_of(m);
       return whole_of(read(m, instruction->inputs[b], arguments));
     });
+    reads[b] = reads_;
+  }
+  for (std::size_t b = 0; b < i.inputs.size(); ++b) {
     // Of different buffers, none is the one that went wrong.
     const auto buffer_of = [&](int m) {
       const auto [instruction, arguments] = step_of(m);
@@ -155,11 +159,12 @@ void Machine::together(const std::vector<int>& members, const Instruction& i) {
     };
     const bool alike = std::ranges::all_of(
         members, [&](int m) { return buffer_of(m) == buffer_of(members.front()); });
+    reads_ = reads[b];
     met_ = alike ? reads_ : std::vector<int>{};
-    combine(members, i, b, contents);
+    combine(members, i, b, contents[b]);
     for (std::size_t m = 0; m < members.size(); ++m) {
       const auto [instruction, arguments] = step_of(members[m]);
-      write(members[m], instruction->outputs[b], arguments, contents[m]);
+      write(members[m], instruction->outputs[b], arguments, contents[b][m]);
     }
   }
 }

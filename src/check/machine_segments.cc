@@ -61,7 +61,8 @@ std::optional<std::int64_t> Machine::key_of(int c, const Segment& segment, const
     if (mine >= 0 && micro_batch >= 0 && micro_batch != mine) return std::nullopt;
     if (mine >= 0) micro_batch = mine;
   }
-  // Where the code believes to be goes by its call.
+  // Where the code believes to be goes by its call, or by constants.
+  if (!segment.follows_call) key.push_back(static_cast<int>(a.micro_batch));
   if (micro_batch >= 0) key.push_back(static_cast<int>(micro_batch - a.micro_batch));
   return micro_batch;
 }

@@ -28,6 +28,7 @@ bool shift_all(Splits& cuts, int axis, std::int64_t by, const Regions& regions) 
 void trim(Splits& cuts) {
   while (!cuts.empty() && !cuts.back().open) {
     const int joint = cuts.back().joint;
+    if (joint == kSummedMicroBatches) return;
     const bool others = joint != 0 && std::ranges::any_of(cuts, [&](const Split& c) {
                           return c.joint == joint && c.open;
                         });
@@ -36,8 +37,16 @@ void trim(Splits& cuts) {
   }
 }
 
+void forget_micro_batches(Splits& cuts) {
+  for (Split& c : cuts) {
+    if (c.joint == kSummedMicroBatches) c.joint = 0;
+  }
+  trim(cuts);
+}
+
 bool is_whole(const Splits& cuts) {
-  return std::ranges::none_of(cuts, [](const Split& c) { return c.open; });
+  return std::ranges::none_of(
+      cuts, [](const Split& c) { return c.open || c.joint == kSummedMicroBatches; });
 }
 
 std::int64_t length_of(std::int64_t extent, const Splits& cuts, const Regions& regions) {

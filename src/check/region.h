@@ -26,6 +26,11 @@ struct Split {
   friend auto operator<=>(const Split&, const Split&) = default;
 };
 
+/// The `joint` of a division by micro-batches in a sum over them, closed as the sum's runs say of
+/// which. It stays as long as these do: samples divided over devices and then micro-batches are other
+/// parts than the other way round.
+inline constexpr int kSummedMicroBatches = -1;
+
 /// Divisions of a dim, outermost first; closed ones at the end do not stand.
 using Splits = std::vector<Split>;
 
@@ -48,6 +53,9 @@ class Regions {
   /// innermost open ones, so that the parts do not follow each other.
   bool gathered(Splits& cuts, const AxisList& axes) const;
 
+  /// Whether the parts of all devices and micro-batches are as long.
+  bool have_one_length(std::int64_t extent, const Splits& cuts) const;
+
   std::int64_t degree(int axis) const {
     return program_.axes[static_cast<std::size_t>(axis)].degree;
   }
@@ -62,8 +70,6 @@ class Regions {
   bool is_even(int axis) const {
     return program_.axes[static_cast<std::size_t>(axis)].shares.empty();
   }
-  /// Whether the parts of all devices are as long.
-  bool have_one_length(std::int64_t extent, const Splits& cuts) const;
   /// How a split says that its part is of another device along these axes.
   std::int64_t shift_along(const AxisList& axes, std::int64_t shift) const;
   int joint_number(const AxisList& axes, std::int64_t length);
@@ -81,7 +87,9 @@ bool shift_all(Splits& cuts, int axis, std::int64_t by, const Regions& regions);
 
 /// Drops closed cuts at the end.
 void trim(Splits& cuts);
-/// Whether the device has all of it.
+/// Drops what stands for sums over micro-batches, which are complete.
+void forget_micro_batches(Splits& cuts);
+/// Whether the device has all of it, of all micro-batches.
 bool is_whole(const Splits& cuts);
 /// Length of the part, if all divisions are even; of the largest one otherwise.
 std::int64_t length_of(std::int64_t extent, const Splits& cuts, const Regions& regions);

@@ -407,6 +407,8 @@ void close_runs(Share& share, std::int64_t micro_batches) {
   if (run.first != 0 || run.last != micro_batches - 1) return;
   share.factor = share.factor * run.factor;
   share.runs.clear();
+  for (OpenSum& o : share.open) forget_micro_batches(o.cuts);
+  std::erase_if(share.open, [](const OpenSum& o) { return is_whole(o.cuts); });
 }
 
 /// The same of one item that is not complete; false: nothing is left of it.
