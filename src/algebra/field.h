@@ -59,8 +59,8 @@ Element inverse(Element a);
 /// The inverses of all of them, by one division in all. False, and nothing changed, if one is zero.
 bool invert(std::vector<Element>& elements);
 
-/// A fraction as an element. Throws InputError where numerator or denominator is a multiple of p: it
-/// would be taken for zero.
+/// A fraction as an element. Throws InputError where numerator or denominator is a multiple of p,
+/// which would be taken for zero.
 Element element_of(const Rational& fraction);
 
 /// g^n for an exponent below q, from a table: eight products.

@@ -50,7 +50,7 @@ class Entries {
   }
 
   /// Whether all devices have as much of every tensor, dim by dim, as of `other`'s.
-  bool is_as_long_as(const Entries& other, const MicroBatches& which) const {
+  bool is_as_long_as(const Entries& other, const MicroBatchPair& which) const {
     if (!is_known() || !other.is_known()) return false;
     std::vector<bool> tells = dividing();
     const std::vector<bool> also = other.dividing();

@@ -25,7 +25,7 @@ bool begin_alike(const Program& program, const DeviceClass& device_class, std::i
                  const Splits& one, const Splits& other);
 
 /// Of which micro-batch a buffer's type and what it is given are; -1: both of each.
-struct MicroBatches {
+struct MicroBatchPair {
   std::int64_t of_type = -1;
   std::int64_t of_given = -1;
 };
@@ -33,7 +33,7 @@ struct MicroBatches {
 struct Where {
   const Program& program;
   const DeviceClass& device_class;
-  MicroBatches micro_batches;
+  MicroBatchPair micro_batches;
 };
 
 /// Whether a buffer of that type, or one tensor of it (-1: all), has on every device of the class

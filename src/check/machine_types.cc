@@ -70,7 +70,7 @@ std::int64_t Machine::even_length(const Tensor& t, std::size_t dim) const {
 void Machine::require_room(int c, const BufferRef& ref, const Numbered& value, std::int64_t mine) {
   if (is_odd(*value.content)) return;
   is_own_ = true;  // other devices, and other micro-batches, have other extents
-  const MicroBatches which{.of_type = mine, .of_given = mine < 0 ? -1 : value.micro_batch};
+  const MicroBatchPair which{.of_type = mine, .of_given = mine < 0 ? -1 : value.micro_batch};
   const auto fits = [&] {
     return has_even_room(type_of(ref.family), ref.piece, *value.content) ||
            has_room({program_, program_.classes[at(c)], which}, type_of(ref.family), ref.piece,

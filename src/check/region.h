@@ -27,8 +27,8 @@ struct Split {
 };
 
 /// The `joint` of a division by micro-batches in a sum over them, closed as the sum's runs say of
-/// which. It stays as long as these do: samples divided over devices and then micro-batches are other
-/// parts than the other way round.
+/// which. It stays as long as these do: samples divided over devices and then micro-batches are
+/// other parts than the other way round.
 inline constexpr int kSummedMicroBatches = -1;
 
 /// Divisions of a dim, outermost first; closed ones at the end do not stand.
