@@ -2,12 +2,13 @@
 # Everything is a property of our own targets; nothing leaks into those who link us.
 
 option(PLACET_TESTS "Build the tests (needs GoogleTest)" ${PROJECT_IS_TOP_LEVEL})
-option(PLACET_SLOW_TESTS "Build the tests labelled slow too" ON)
 option(PLACET_BENCHMARKS "Build the benchmarks (needs Google Benchmark; skipped without it)" OFF)
 option(PLACET_FUZZ "Build the fuzz targets with libFuzzer (needs clang)" OFF)
 option(PLACET_WERROR "Treat warnings in our own targets as errors" ${PROJECT_IS_TOP_LEVEL})
 option(PLACET_CCACHE "Compile through ccache where it is installed" ${PROJECT_IS_TOP_LEVEL})
 set(PLACET_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, such as address,undefined")
+set(PLACET_TEST_LABELS unit golden property mpi slow CACHE STRING
+    "The labels whose tests are built")
 set(PLACET_DATA_DIR "${PROJECT_SOURCE_DIR}/data" CACHE PATH
     "Where the catalogue lies when neither PLACET_DATA nor <prefix>/share/placet/data gives it")
 
