@@ -137,30 +137,25 @@ class Softmax {
 };
 
 /// Whether a share is over parts of other sums only: of those of the factor, and of the product's
-/// own but the one over `dim`.
+/// own but the one over `dim`. A part of a row of elements is one of all dims at once. A sum that
+/// micro-batches divide is named as long as not all of them are in it.
 bool is_whole_over(const Share& share, const Item& item, NodeId factor, int dim) {
   return std::ranges::all_of(share.open, [&](const OpenSum& o) {
-    return o.node == factor || (o.node == item.node && o.dim != dim);
+    return o.node == factor || (o.node == item.node && o.dim >= 0 && o.dim != dim);
   });
 }
 
 /// Whether what an item has is zero: of its sums only such are not whole over which nothing
 /// cancels.
-bool is_zero(const Nodes& nodes, const Regions& regions, const Item& item) {
+bool is_zero(const Nodes& nodes, const Item& item) {
   const std::vector<int>& dims = nodes.zero_dims(item.node);
   if (item.complete() || dims.empty()) return !dims.empty();
-  const NodeOperand& summed = nodes.at(item.node).operands[0];
-  const NodeId factor = summed.node;
+  const NodeId factor = nodes.at(item.node).operands[0].node;
   // Parts of a sum that the factor is linear in do not cancel each by itself.
   if (item.parts != std::vector{item.node} && item.parts != std::vector{factor}) return false;
   return std::ranges::any_of(dims, [&](int dim) {
-    const auto place = std::ranges::find(summed.dims, dim) - summed.dims.begin();
-    const int logical = nodes.at(factor).dims[static_cast<std::size_t>(place)];
-    const auto cancels = [&](const Share& s) {
-      return is_whole_over(s, item, factor, dim) &&
-             (s.runs.empty() || !regions.is_by_micro_batch(logical));
-    };
-    return std::ranges::all_of(item.shares, cancels);
+    return std::ranges::all_of(item.shares,
+                               [&](const Share& s) { return is_whole_over(s, item, factor, dim); });
   });
 }
 
@@ -177,10 +172,10 @@ void note_zeros(Nodes& nodes, NodeId product) {
   }
 }
 
-void drop_zeros(const Nodes& nodes, const Regions& regions, std::vector<Tensor>& tensors) {
+void drop_zeros(const Nodes& nodes, std::vector<Tensor>& tensors) {
   if (!nodes.has_zeros()) return;
   for (Tensor& t : tensors) {
-    std::erase_if(t.items, [&](const Item& item) { return is_zero(nodes, regions, item); });
+    std::erase_if(t.items, [&](const Item& item) { return is_zero(nodes, item); });
   }
 }
 

@@ -20,6 +20,6 @@ void note_zeros(Nodes& nodes, NodeId product);
 
 /// Takes such products out of tensors: complete ones, and those of which only parts of other sums
 /// are missing.
-void drop_zeros(const Nodes& nodes, const Regions& regions, std::vector<Tensor>& tensors);
+void drop_zeros(const Nodes& nodes, std::vector<Tensor>& tensors);
 
 }  // namespace placet

@@ -559,7 +559,7 @@ std::vector<Content> KernelValues::run(const KernelCall& call,
   for (const ContentView& c : inputs) pieces = std::max(pieces, c.pieces.size());
   std::vector<Content> out = pieces == 1 ? Run(nodes_, regions_, rows_, call).run(inputs, 0, "")
                                          : run_row(call, inputs, pieces);
-  for (Content& content : out) drop_zeros(nodes_, regions_, content.pieces);
+  for (Content& content : out) drop_zeros(nodes_, content.pieces);
   return out;
 }
 

@@ -137,7 +137,7 @@ Machine::Numbered Machine::read(int c, const BufferRef& ref, const Arguments& ar
 }
 
 Machine::Numbered Machine::numbered(Content content, std::int64_t micro_batch) {
-  drop_zeros(nodes_, regions_, content.pieces);
+  drop_zeros(nodes_, content.pieces);
   const bool depends = is_divided(content, regions_.micro_axis()) || sums_over_own(content);
   content.micro_batch = depends ? 0 : -1;
   const std::int64_t mine = content.micro_batch < 0 ? -1 : micro_batch;

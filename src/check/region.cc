@@ -58,19 +58,6 @@ std::int64_t length_of(std::int64_t extent, const Splits& cuts, const Regions& r
   return extent;
 }
 
-Regions::Regions(const Program& program)
-    : program_(program), by_micro_batch_(program.dims.size(), false) {
-  const auto note = [&](const DividedDim& d) {
-    const bool divides = std::ranges::any_of(d.by, [&](const AxisList& level) {
-      return std::ranges::find(level, micro_axis()) != level.end();
-    });
-    if (divides) by_micro_batch_[static_cast<std::size_t>(d.dim)] = true;
-  };
-  for (const Family& family : program.families) {
-    for (const PieceType& piece : family.type.pieces) std::ranges::for_each(piece.dims, note);
-  }
-}
-
 int Regions::joint_number(const AxisList& axes, std::int64_t length) {
   for (std::size_t i = 0; i < joints_.size(); ++i) {
     if (joints_[i].first == axes && joints_[i].second == length) return static_cast<int>(i) + 1;

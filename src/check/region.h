@@ -37,7 +37,7 @@ using Splits = std::vector<Split>;
 /// Turns divisions of types into cuts and works with them, for the axes of one program.
 class Regions {
  public:
-  explicit Regions(const Program& program);
+  explicit Regions(const Program& program) : program_(program) {}
 
   /// The cuts of a dim of that extent under a division, of the part of the device itself or of one
   /// so many places further on along the axis that divides last.
@@ -62,8 +62,6 @@ class Regions {
   const std::string& name_of(int axis) const {
     return program_.axes[static_cast<std::size_t>(axis)].name;
   }
-  /// Whether some buffer has a part of that dim for each micro-batch.
-  bool is_by_micro_batch(int dim) const { return by_micro_batch_[static_cast<std::size_t>(dim)]; }
   int micro_axis() const { return static_cast<int>(program_.axes.size()) - 1; }
 
  private:
@@ -75,7 +73,6 @@ class Regions {
   int joint_number(const AxisList& axes, std::int64_t length);
 
   const Program& program_;
-  std::vector<bool> by_micro_batch_;  // by dim
   std::vector<std::pair<AxisList, std::int64_t>> joints_;
 };
 
