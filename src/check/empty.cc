@@ -1,10 +1,10 @@
 #include "check/empty.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <vector>
 
+#include "check/places.h"
 #include "check/tally.h"
 #include "units/at.h"
 
@@ -99,13 +99,6 @@ class Entries {
     return found;
   }
 
-  std::vector<std::int64_t> coordinates(std::size_t axis) const {
-    if (axis < class_.box.size() && !class_.box[axis].empty()) return class_.box[axis];
-    std::vector<std::int64_t> all(at(program_.axes[axis].degree));
-    std::iota(all.begin(), all.end(), 0);
-    return all;
-  }
-
   static ProgramCoordinates in(std::int64_t micro_batch, ProgramCoordinates device) {
     if (micro_batch >= 0) device.back() = micro_batch;
     return device;
@@ -114,25 +107,13 @@ class Entries {
   /// Those that differ along these axes; none: too many.
   std::vector<ProgramCoordinates> all_devices(const std::vector<bool>& tells) const {
     std::vector<ProgramCoordinates> devices{ProgramCoordinates(program_.axes.size(), 0)};
-    for (std::size_t axis = 0; axis < tells.size(); ++axis) {
-      if (!tells[axis]) continue;
-      const std::vector<std::int64_t> all = coordinates(axis);
+    for (int axis = 0; axis < static_cast<int>(tells.size()); ++axis) {
+      if (!tells[at(axis)]) continue;
+      const std::vector<std::int64_t> all = coordinates_of(program_, class_, axis);
       if (devices.size() * all.size() > kMostDevices) return {};
-      devices = at_each(devices, axis, all);
+      devices = spread(devices, axis, all);
     }
     return devices;
-  }
-
-  /// Each device at each of the coordinates along an axis.
-  static std::vector<ProgramCoordinates> at_each(const std::vector<ProgramCoordinates>& devices,
-                                                 std::size_t axis,
-                                                 const std::vector<std::int64_t>& coordinates) {
-    std::vector<ProgramCoordinates> out;
-    out.reserve(devices.size() * coordinates.size());
-    for (const ProgramCoordinates& device : devices) {
-      for (const std::int64_t c : coordinates) out.emplace_back(device)[axis] = c;
-    }
-    return out;
   }
 
   Part part(std::int64_t length, const Splits& cuts, const Division& division,

@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 
+#include "check/places.h"
 #include "check/tally.h"
 #include "program/sizes.h"
 #include "units/at.h"
@@ -75,22 +76,16 @@ class Fit {
       if (tells[a]) groups = checked_multiply(groups, program_.axes[a].degree, "groups");
     }
     std::vector<ProgramCoordinates> out{first_};
-    for (std::size_t a = 0; a < tells.size(); ++a) {
-      if (tells[a]) out = spread(out, static_cast<int>(a), coordinates(a, groups > kMostGroups));
+    for (int a = 0; a < static_cast<int>(tells.size()); ++a) {
+      if (tells[at(a)]) out = spread(out, a, coordinates(a, groups > kMostGroups));
     }
     return out;
   }
 
   /// Coordinates of the class along an axis.
-  std::vector<std::int64_t> coordinates(std::size_t axis, bool ends_only) const {
-    std::vector<std::int64_t> all = coordinates(axis);
+  std::vector<std::int64_t> coordinates(int axis, bool ends_only) const {
+    std::vector<std::int64_t> all = coordinates_of(program_, class_, axis);
     if (ends_only && all.size() > 2) all = {all.front(), all.back()};
-    return all;
-  }
-  std::vector<std::int64_t> coordinates(std::size_t axis) const {
-    if (axis < class_.box.size() && !class_.box[axis].empty()) return class_.box[axis];
-    std::vector<std::int64_t> all(static_cast<std::size_t>(program_.axes[axis].degree));
-    std::iota(all.begin(), all.end(), 0);
     return all;
   }
 
@@ -129,26 +124,8 @@ class Fit {
   std::vector<ProgramCoordinates> group_of(const AxisList& axes,
                                            const ProgramCoordinates& device) const {
     std::vector<ProgramCoordinates> group{device};
-    for (int axis : axes) {
-      std::vector<std::int64_t> all(at(static_cast<int>(program_.axes[at(axis)].degree)));
-      std::iota(all.begin(), all.end(), 0);
-      group = spread(group, axis, all);
-    }
+    for (int axis : axes) group = spread(group, axis, coordinates_along(program_, axis));
     return group;
-  }
-
-  /// Each device at these coordinates of an axis.
-  static std::vector<ProgramCoordinates> spread(const std::vector<ProgramCoordinates>& devices,
-                                                int axis, const std::vector<std::int64_t>& to) {
-    std::vector<ProgramCoordinates> out;
-    out.reserve(devices.size() * to.size());
-    for (const ProgramCoordinates& device : devices) {
-      for (std::int64_t x : to) {
-        out.push_back(device);
-        out.back()[at(axis)] = x;
-      }
-    }
-    return out;
   }
 
   /// Of a buffer that is one tensor its extents; of others, and where no dim is named, the number

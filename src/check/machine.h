@@ -339,12 +339,15 @@ class Machine {
   bool receive(int c, const Instruction& i, const Arguments& a);
   void send(int c, const Instruction& i, const Arguments& a);
 
-  bool splits(int c, int axis) const;
-  void require_group(int c, const std::vector<int>& members, const Instruction& i);
   std::int64_t standing(int c, int axis) const;
+  std::int64_t taking_part(int c, int axis, const Instruction& i) const;
+  bool splits(int c, int axis) const;
   bool stand_alike(int c, int d, int axis) const;
   bool joins(int c, int d, const Instruction& i) const;
   std::vector<int> members_of(int c, const Instruction& i) const;
+  void require_group(int c, const std::vector<int>& members, const Instruction& i);
+  int class_at(int c, int axis, std::int64_t coordinate) const;
+  int partner_of(int c, const Instruction& i);
   static bool meet(const Instruction& a, const Instruction& b);
   bool all_arrived(const std::vector<int>& members, const Instruction& i);
   void together(const std::vector<int>& members, const Instruction& i);
@@ -379,11 +382,7 @@ class Machine {
   Content collected(int c, const Instruction& i, Content content);
   Content divided(const Instruction& i, Content content, std::int64_t shift);
   void close(int c, Content& content, const AxisList& axes, Combine op);
-  std::int64_t coordinates(int c, int axis, const Instruction& i) const;
   std::int64_t elements_of(const Content& content) const;
-  int partner_of(int c, const Instruction& i);
-  std::optional<std::int64_t> place_of(int c, int axis) const;
-  int class_at(int c, int axis, std::int64_t coordinate) const;
   void note_nodes(std::size_t before, int c, const Instruction& i, const Arguments& a);
 
   const Program& program_;

@@ -197,7 +197,7 @@ bool Machine::merge_along(int axis, const std::vector<int>& members, const Instr
     level_empty_sums(axis, members, row, contents);
     std::int64_t devices = 0;
     for (std::size_t m : row) {
-      devices += coordinates(members[m], axis, i);
+      devices += taking_part(members[m], axis, i);
       if (contents[m] != contents[row[0]]) return false;
     }
     if (devices != regions_.degree(axis)) return false;
@@ -394,7 +394,7 @@ bool Machine::multiply(int c, const AxisList& axes, const Instruction& i, Conten
   std::int64_t times = 1;
   for (int axis : axes) {
     parts = parts || is_partial(content, axis) || is_divided(content, axis);
-    times *= coordinates(c, axis, i);
+    times *= taking_part(c, axis, i);
   }
   for (Tensor& t : content.pieces) t = scaled(std::move(t), Rational(times));
   return parts;

@@ -2,33 +2,43 @@
 #include <algorithm>
 
 #include "check/machine.h"
+#include "check/places.h"
 #include "units/at.h"
 
 namespace placet {
 
-bool Machine::splits(int c, int axis) const {
-  const auto& box = program_.classes[at(c)].box;
-  return at(axis) < box.size() && !box[at(axis)].empty() &&
-         static_cast<std::int64_t>(box[at(axis)].size()) < regions_.degree(axis);
+/// How many coordinates along an axis a class has.
+std::int64_t Machine::standing(int c, int axis) const {
+  return count_of(program_, program_.classes[at(c)], axis);
 }
 
-std::int64_t Machine::coordinates(int c, int axis, const Instruction& i) const {
-  if (!splits(c, axis)) return regions_.degree(axis);
-  const std::vector<std::int64_t>& mine = program_.classes[at(c)].box[at(axis)];
-  if (i.among.empty()) return static_cast<std::int64_t>(mine.size());
+/// How many of them take part in a collective.
+std::int64_t Machine::taking_part(int c, int axis, const Instruction& i) const {
+  if (i.among.empty()) return standing(c, axis);
+  const std::vector<std::int64_t> mine = coordinates_of(program_, program_.classes[at(c)], axis);
   return std::ranges::count_if(
       mine, [&](std::int64_t x) { return std::ranges::find(i.among, x) != i.among.end(); });
 }
 
+/// Whether an axis splits a class from others.
+bool Machine::splits(int c, int axis) const { return standing(c, axis) < regions_.degree(axis); }
+
+/// Whether two classes have the same coordinates along an axis.
+bool Machine::stand_alike(int c, int d, int axis) const {
+  if (standing(c, axis) != standing(d, axis)) return false;
+  return !splits(c, axis) ||
+         program_.classes[at(c)].box[at(axis)] == program_.classes[at(d)].box[at(axis)];
+}
+
 /// All devices of the class take part, and the members are the whole group.
 void Machine::require_group(int c, const std::vector<int>& members, const Instruction& i) {
-  if (!i.among.empty() && coordinates(c, i.axes.at(0), i) != standing(c, i.axes.at(0))) {
+  if (!i.among.empty() && taking_part(c, i.axes.at(0), i) != standing(c, i.axes.at(0))) {
     return breach(c, "is a collective of some of the devices that execute it only");
   }
   std::int64_t devices = 0;
   for (int m : members) {
     std::int64_t own = 1;
-    for (int axis : i.axes) own *= coordinates(m, axis, i);
+    for (int axis : i.axes) own *= taking_part(m, axis, i);
     devices += own;
   }
   std::int64_t group = 1;
@@ -38,25 +48,11 @@ void Machine::require_group(int c, const std::vector<int>& members, const Instru
   breach(c, "is a collective of a group that lies in classes which other axes cut differently");
 }
 
-/// How many coordinates along an axis a class has.
-std::int64_t Machine::standing(int c, int axis) const {
-  const auto& box = program_.classes[at(c)].box;
-  if (at(axis) >= box.size() || box[at(axis)].empty()) return regions_.degree(axis);
-  return static_cast<std::int64_t>(box[at(axis)].size());
-}
-
-/// Whether two classes have the same coordinates along an axis.
-bool Machine::stand_alike(int c, int d, int axis) const {
-  if (standing(c, axis) != standing(d, axis)) return false;
-  return standing(c, axis) == regions_.degree(axis) ||
-         program_.classes[at(c)].box[at(axis)] == program_.classes[at(d)].box[at(axis)];
-}
-
 /// Whether class `d` takes part in a collective of class `c`: it differs along its axes only.
 bool Machine::joins(int c, int d, const Instruction& i) const {
   for (int axis = 0; axis < regions_.micro_axis(); ++axis) {
     if (std::ranges::find(i.axes, axis) != i.axes.end()) {
-      if (!i.among.empty() && coordinates(d, axis, i) == 0) return false;
+      if (!i.among.empty() && taking_part(d, axis, i) == 0) return false;
     } else if (!stand_alike(c, d, axis)) {
       return false;
     }
@@ -73,19 +69,10 @@ std::vector<int> Machine::members_of(int c, const Instruction& i) const {
   return members;
 }
 
-/// The coordinate that all devices of a class have on an axis; none: they differ.
-std::optional<std::int64_t> Machine::place_of(int c, int axis) const {
-  const auto& box = program_.classes[at(c)].box;
-  if (regions_.degree(axis) == 1) return 0;
-  if (at(axis) >= box.size() || box[at(axis)].size() != 1) return std::nullopt;
-  return box[at(axis)][0];
-}
-
 /// The class of the device at another coordinate of one axis.
 int Machine::class_at(int c, int axis, std::int64_t coordinate) const {
   for (int d = 0; d < static_cast<int>(program_.classes.size()); ++d) {
-    const std::vector<std::int64_t>& along = program_.classes[at(d)].box[at(axis)];
-    bool there = along.empty() || std::ranges::find(along, coordinate) != along.end();
+    bool there = stands_at(program_.classes[at(d)], axis, coordinate);
     for (int other = 0; there && other < regions_.micro_axis(); ++other) {
       there = other == axis || stand_alike(c, d, other);
     }
@@ -101,7 +88,7 @@ int Machine::partner_of(int c, const Instruction& i) {
   const int other = class_at(c, axis, i.peer);
   if (other < 0) {
     breach(c, "has nobody at the other end");
-  } else if (!place_of(c, axis) || !place_of(other, axis)) {
+  } else if (standing(c, axis) > 1 || standing(other, axis) > 1) {
     breach(c, "is a message between groups of devices: one device at either end is required");
     return -1;
   }

@@ -1,11 +1,13 @@
 #include "check/tally.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <tuple>
 #include <utility>
 
+#include "check/places.h"
 #include "program/sizes.h"
 #include "units/at.h"
 #include "units/checked.h"
@@ -315,28 +317,14 @@ class Messages {
   std::map<Key, TalliedMessage> messages_;
 };
 
-bool is_inside(const DeviceClass& c, std::size_t axis, std::int64_t coordinate) {
-  return axis >= c.box.size() || c.box[axis].empty() ||
-         std::ranges::find(c.box[axis], coordinate) != c.box[axis].end();
-}
-
-/// The devices moved to a coordinate of an axis.
-void add_at(std::size_t axis, std::int64_t coordinate, std::vector<ProgramCoordinates> devices,
-            std::vector<ProgramCoordinates>& out) {
-  for (ProgramCoordinates& device : devices) {
-    device[axis] = coordinate;
-    out.push_back(std::move(device));
-  }
-}
-
 /// The devices of a class that axes with shares tell apart.
 std::vector<ProgramCoordinates> distinct_devices(const Program& program, const DeviceClass& c) {
   std::vector<ProgramCoordinates> devices{first_of(program, c)};
-  for (std::size_t a = 0; a + 1 < program.axes.size(); ++a) {
-    if (program.axes[a].shares.empty()) continue;
+  for (int a = 0; at(a) + 1 < program.axes.size(); ++a) {
+    if (program.axes[at(a)].shares.empty()) continue;
     std::vector<ProgramCoordinates> more;
-    for (std::int64_t x = 0; x < program.axes[a].degree; ++x) {
-      if (is_inside(c, a, x)) add_at(a, x, devices, more);
+    for (const std::int64_t x : coordinates_of(program, c, a)) {
+      std::ranges::move(spread(devices, a, {x}), std::back_inserter(more));
     }
     devices = std::move(more);
   }
