@@ -2,17 +2,18 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <set>
 #include <tuple>
+#include <utility>
 
+#include "check/places.h"
 #include "units/at.h"
 #include "units/checked.h"
 
 namespace placet {
 namespace {
 
-constexpr std::int64_t kMostPlaces = 65536;
+constexpr std::int64_t kMostPartsHeld = 65536;
 
 /// A tensor of a buffer that a class begins with.
 struct Holder {
@@ -23,9 +24,10 @@ struct Holder {
   friend auto operator<=>(const Holder&, const Holder&) = default;
 };
 
-class Held {
+/// Who holds what when a step begins.
+class Holdings {
  public:
-  explicit Held(const Program& program) : program_(program) {
+  explicit Holdings(const Program& program) : program_(program) {
     for (int c = 0; c < static_cast<int>(program.classes.size()); ++c) {
       for (const Initial& initial : program.classes[at(c)].initial) note(c, initial);
     }
@@ -107,46 +109,57 @@ class Held {
 
   std::vector<std::int64_t> coordinates(const Holder& one, int axis) const {
     if (at(axis) + 1 == program_.axes.size()) return {one.micro_batch};
-    const auto& box = program_.classes[at(one.device_class)].box;
-    if (at(axis) < box.size() && !box[at(axis)].empty()) return box[at(axis)];
-    std::vector<std::int64_t> all(at(static_cast<int>(program_.axes[at(axis)].degree)));
-    std::iota(all.begin(), all.end(), 0);
-    return all;
+    return coordinates_of(program_, program_.classes[at(one.device_class)], axis);
   }
 
-  bool covers(const std::vector<Holder>& holders) const {
-    const AxisList axes = dividing(holders[0]);
-    std::int64_t places = 1;
-    for (int axis : axes) places = saturating_multiply(places, program_.axes[at(axis)].degree);
-    if (places <= kMostPlaces) return stand_everywhere(axes, places, holders);
-    return std::ranges::all_of(axes, [&](int axis) {
-      return stand_everywhere({axis}, program_.axes[at(axis)].degree, holders);
-    });
-  }
+  /// Coordinates of an axis that the same holders have, taken as one place.
+  struct Places {
+    std::int64_t count = 0;
+    std::vector<std::vector<std::int64_t>> of;  // by holder
+  };
 
-  bool stand_everywhere(const AxisList& axes, std::int64_t places,
-                        const std::vector<Holder>& holders) const {
-    std::vector<bool> seen(static_cast<std::size_t>(places), false);
-    for (const Holder& one : holders) {
-      std::vector<std::int64_t> own{0};
-      for (int axis : axes) {
-        own = spread(own, program_.axes[at(axis)].degree, coordinates(one, axis));
-      }
-      for (const std::int64_t place : own) seen[static_cast<std::size_t>(place)] = true;
+  Places places_along(int axis, const std::vector<Holder>& holders) const {
+    std::vector<std::vector<std::size_t>> there(at(program_.axes[at(axis)].degree));
+    for (std::size_t h = 0; h < holders.size(); ++h) {
+      for (const std::int64_t x : coordinates(holders[h], axis)) there[at(x)].push_back(h);
     }
-    return std::ranges::all_of(seen, [](bool one) { return one; });
-  }
-
-  /// Places along one axis more, row-major.
-  static std::vector<std::int64_t> spread(const std::vector<std::int64_t>& places,
-                                          std::int64_t degree,
-                                          const std::vector<std::int64_t>& coordinates) {
-    std::vector<std::int64_t> out;
-    out.reserve(places.size() * coordinates.size());
-    for (std::int64_t place : places) {
-      for (std::int64_t x : coordinates) out.push_back(place * degree + x);
+    const std::set<std::vector<std::size_t>> alike(there.begin(), there.end());
+    Places out{.count = 0, .of = std::vector<std::vector<std::int64_t>>(holders.size())};
+    for (const std::vector<std::size_t>& own : alike) {
+      for (const std::size_t h : own) out.of[h].push_back(out.count);
+      ++out.count;
     }
     return out;
+  }
+
+  /// Whether every part has a holder: a part is a place along each axis that divides the tensor.
+  /// No, where these are too many to be looked at.
+  bool covers(const std::vector<Holder>& holders) const {
+    std::vector<Places> along;
+    std::int64_t parts = 1;
+    for (const int axis : dividing(holders[0])) {
+      parts = saturating_multiply(parts, along.emplace_back(places_along(axis, holders)).count);
+    }
+    if (parts > kMostPartsHeld) return false;
+    std::vector<bool> held(at(parts), false);
+    for (std::size_t h = 0; h < holders.size(); ++h) {
+      for (const std::int64_t part : parts_of(h, along)) held[at(part)] = true;
+    }
+    return std::ranges::all_of(held, [](bool one) { return one; });
+  }
+
+  /// The parts that a holder has, row-major.
+  static std::vector<std::int64_t> parts_of(std::size_t holder, const std::vector<Places>& along) {
+    std::vector<std::int64_t> parts{0};
+    for (const Places& places : along) {
+      std::vector<std::int64_t> more;
+      more.reserve(parts.size() * places.of[holder].size());
+      for (const std::int64_t part : parts) {
+        for (const std::int64_t x : places.of[holder]) more.push_back(part * places.count + x);
+      }
+      parts = std::move(more);
+    }
+    return parts;
   }
 
   const Program& program_;
@@ -157,6 +170,6 @@ class Held {
 
 }  // namespace
 
-std::vector<StateRef> find_unheld(const Program& program) { return Held(program).missing(); }
+std::vector<StateRef> find_unheld(const Program& program) { return Holdings(program).missing(); }
 
 }  // namespace placet

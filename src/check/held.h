@@ -8,8 +8,8 @@
 namespace placet {
 
 /// The trained parameters and their states of which some part is in no buffer that a class begins
-/// with: the training of one device goes on with all of them. Over more than 65,536 places along
-/// the axes that divide one, each axis is looked at by itself.
+/// with: the training of one device goes on with all of them. One whose holders tell more than
+/// 65,536 parts of it apart counts as one of these, as they are not looked at.
 /// REQUIRES: a well-formed program.
 std::vector<StateRef> find_unheld(const Program& program);
 
