@@ -76,7 +76,7 @@ class Run {
     Node node{.kind = Node::Kind::odd, .text = trouble_, .dims = instead.dims};
     for (const Item& item : instead.items) node.operands.push_back({item.node, {}});
     Tensor out{.dims = instead.dims, .cuts = instead.cuts, .items = {}};
-    out.items.push_back({.node = nodes_.add(node), .shares = {}, .parts = {}, .odd = true});
+    out.items.push_back(nodes_.item_of(nodes_.add(node)));
     return out;
   }
 
@@ -282,7 +282,7 @@ class Run {
     if (factors.sums_rows) open(made, rows_.number_of(*row_, piece_), flat_, share);
     require_one_sum_each(share.open);
     std::ranges::sort(share.open);
-    Item item{.node = made, .shares = {}, .parts = {}, .odd = nodes_.is_odd(made)};
+    Item item = nodes_.item_of(made);
     if (factors.partial != nullptr) {
       pass_shares(*factors.partial, share, item);
     } else if (share.open.empty() && share.runs.empty()) {
@@ -347,8 +347,7 @@ class Run {
       Alike& group = alike != groups.end() ? *alike : groups.emplace_back();
       if (group.first == nullptr) group.first = &item;
       group.sum.dims = partial.dims;
-      group.sum.items.push_back(
-          {.node = item.node, .factor = Rational(1), .shares = {}, .parts = {}});
+      group.sum.items.push_back(nodes_.item_of(item.node));
     }
     return groups;
   }
@@ -429,17 +428,16 @@ class Run {
     const NodeId made = nodes_.add(std::move(node));
     Share share{.of = made, .open = {}, .runs = {}, .factor = Rational(1)};
     for (int d : opened(s.reduced)) open(made, numbers.of(d), cuts_of(d), share);
-    if (has_any(s.reduced) && !flat_.empty())
+    if (has_any(s.reduced) && !flat_.empty()) {
       open(made, rows_.number_of(*row_, piece_), flat_, share);
+    }
     require_one_sum_each(share.open);
     std::ranges::sort(share.open);
-    Item item{
-        .node = made, .shares = {}, .parts = {}, .combine = s.combine, .odd = nodes_.is_odd(made)};
+    Item item = nodes_.item_of(made);
     if (!share.open.empty() || !share.runs.empty()) {
+      item.combine = s.combine;
       item.parts = {made};
       item.shares.push_back(std::move(share));
-    } else {
-      item.combine = Combine::sum;
     }
     out.items.push_back(std::move(item));
     return out;

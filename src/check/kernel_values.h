@@ -72,6 +72,7 @@ struct ResultDim {
   Splits cuts;
 };
 
+/// Whether all its tensors are zero.
 bool is_zero(const Content& content);
 
 /// What is of one micro-batch becomes a sum over several, of one so far. Entries of a part of the

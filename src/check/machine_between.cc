@@ -14,7 +14,7 @@ Content Machine::known_of(const Initial& initial, Content content) {
     Tensor& t = content.pieces[p];
     if (initial.pieces[p].kind != StateRef::Kind::zero) {
       // The reference goes on with one node of what it made as well.
-      if (is_complete(t)) t.items = {{.node = nodes_.node_of(t), .shares = {}, .parts = {}}};
+      if (is_complete(t)) t.items = {nodes_.item_of(nodes_.node_of(t))};
     } else if (!forgets_) {
       continue;
     } else if (t.items.empty()) {

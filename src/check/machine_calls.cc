@@ -197,7 +197,7 @@ Item Machine::odd_item(const Tensor& instead, const std::string& why, const Tens
   if (other != nullptr) {
     for (const Item& item : other->items) node.operands.push_back({item.node, {}});
   }
-  return {.node = nodes_.add(std::move(node)), .shares = {}, .parts = {}, .odd = true};
+  return nodes_.item_of(nodes_.add(std::move(node)));
 }
 
 /// What cannot be right in the place of a content; it remembers what it was made of.

@@ -31,6 +31,7 @@ void Machine::look_at(int c, const BufferRef& ref, const Arguments& a, const Num
   if (!found->second || elsewhere) require_room(c, ref, value, elsewhere ? mine : -1);
 }
 
+/// Whether a buffer's part of one micro-batch may be longer than that of another one.
 bool Machine::has_uneven_micro_batches(int family) {
   return std::ranges::any_of(type_of(family).pieces, [&](const Tensor& t) {
     for (std::size_t d = 0; d < t.dims.size(); ++d) {
@@ -143,7 +144,7 @@ Content Machine::typed(const BufferRef& ref, const std::vector<NodeId>& nodes) {
   Content out = type_of(ref.family);
   for (std::size_t p = 0; p < out.pieces.size() && p < nodes.size(); ++p) {
     if (nodes[p] < 0) continue;
-    out.pieces[p].items = {{.node = nodes[p], .shares = {}, .parts = {}}};
+    out.pieces[p].items = {nodes_.item_of(nodes[p])};
   }
   if (is_divided(out, regions_.micro_axis())) out.micro_batch = ref.micro_batch.offset;
   return out;

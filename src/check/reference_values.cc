@@ -106,7 +106,7 @@ NodeId ReferenceValues::value_of(const StateRef& ref) const {
 
 Tensor ReferenceValues::whole(NodeId node, const std::vector<int>& dims) const {
   Tensor out{.dims = dims, .cuts = std::vector<Splits>(dims.size()), .items = {}};
-  out.items = {{.node = node, .factor = Rational(1), .shares = {}, .parts = {}}};
+  out.items = {nodes_.item_of(node)};
   return out;
 }
 

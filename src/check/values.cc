@@ -352,6 +352,10 @@ NodeId Nodes::node_of(const Tensor& tensor) {
   return made;
 }
 
+Item Nodes::item_of(NodeId id) const {
+  return {.node = id, .shares = {}, .parts = {}, .odd = is_odd(id)};
+}
+
 NodeId Nodes::find_sum(const Tensor& tensor, std::uint64_t hash) const {
   const auto is_it = [&](const Node& sum) {
     if (sum.dims != tensor.dims || sum.operands.size() != tensor.items.size()) return false;
@@ -537,7 +541,9 @@ Tensor scaled(Tensor tensor, const Rational& by) {
 Tensor completed(const Tensor& tensor) {
   Tensor out{.dims = tensor.dims, .cuts = tensor.cuts, .items = {}};
   for (const Item& item : tensor.items) {
-    add_item(out.items, {.node = item.node, .factor = item.factor, .shares = {}, .parts = {}});
+    add_item(
+        out.items,
+        {.node = item.node, .factor = item.factor, .shares = {}, .parts = {}, .odd = item.odd});
   }
   return out;
 }

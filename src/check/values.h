@@ -128,6 +128,8 @@ class Nodes {
 
   /// The node that a complete tensor is: its single item, or the sum of its items.
   NodeId node_of(const Tensor& tensor);
+  /// A node as a complete summand.
+  Item item_of(NodeId id) const;
 
   /// What people call a node.
   void name(NodeId id, const std::string& text);
