@@ -10,6 +10,7 @@
 #include <string>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "check/numbering.h"
@@ -266,7 +267,8 @@ class Machine {
   bool takes_micro_batch(const Instruction& i) const;
   std::int64_t micro_batch_of(const Instruction& i, const Arguments& a);
   std::vector<Numbered> results_of(int c, const Instruction& i, const Arguments& a,
-                                   const std::vector<Numbered>& inputs);
+                                   const std::vector<Numbered>& inputs,
+                                   const std::optional<std::int64_t>& micro_batch);
   Numbered of_another_micro_batch(int c, const Numbered& output);
   Numbered worked_out(int c, const Instruction& i, const Numbered& value);
   Origin here(int c) const;
@@ -277,7 +279,8 @@ class Machine {
   void begin(int c, const Initial& initial, const ReferenceValues& reference);
   void bring(int c, const Initial& initial, const ReferenceValues& reference);
   void require_end();
-  Content known_of(const Initial& initial, Content content);
+  std::optional<Content> known_of(const Initial& initial, const Content& held);
+  std::optional<Item> known_of(const Initial& initial, std::size_t piece, const Tensor& held);
   void keep_what_is_known();
   void keep_what_is_known(int c);
   bool will_come(int c) const;
@@ -410,10 +413,10 @@ class Machine {
   std::vector<int> met_;          // of what the members of a collective put in
   std::vector<Breach> breaches_;
   std::vector<Breach> labels_;
-  /// By family, piece and number: whether a content is divided as the type says.
-  std::unordered_map<std::vector<int>, bool, IntsHash> compared_;
-  std::unordered_map<std::vector<int>, bool, IntsHash> rooms_;  // of others, and class: it fits
-  std::vector<std::optional<Content>> types_;                   // by family
+  std::unordered_set<int> scaled_;  // numbers of contents whose scales are noted
+  /// By class, family, piece and number: whether a buffer has the room for a content.
+  std::unordered_map<std::vector<int>, bool, IntsHash> rooms_;
+  std::vector<std::optional<Content>> types_;  // by family
   int step_ = 0;
   bool stuck_ = false;
   std::int64_t time_ = 0;  // instructions begun

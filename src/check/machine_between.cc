@@ -1,6 +1,8 @@
 // The machine between two steps (docs/theory.md §6.6): the next one may know of the state what is
 // compared, and that what begins every step as zero is zero. So what holds for one step holds for
 // all that follow.
+#include <algorithm>
+#include <optional>
 #include <set>
 
 #include "check/machine.h"
@@ -8,22 +10,32 @@
 
 namespace placet {
 
-/// What a buffer that is held holds when the next step begins.
-Content Machine::known_of(const Initial& initial, Content content) {
-  for (std::size_t p = 0; p < initial.pieces.size() && p < content.pieces.size(); ++p) {
-    Tensor& t = content.pieces[p];
-    if (initial.pieces[p].kind != StateRef::Kind::zero) {
-      // The reference goes on with one node of what it made as well.
-      if (is_complete(t)) t.items = {nodes_.item_of(nodes_.node_of(t))};
-    } else if (!forgets_) {
-      continue;
-    } else if (t.items.empty()) {
-      zeros_.emplace(&initial, p);
-    } else {
-      t.items = {odd_item(t, "what the step before left")};
-    }
+/// What the next step knows of a tensor that is held; none: what it holds, as it is.
+std::optional<Item> Machine::known_of(const Initial& initial, std::size_t piece,
+                                      const Tensor& held) {
+  if (initial.pieces[piece].kind != StateRef::Kind::zero) {
+    if (!is_complete(held)) return std::nullopt;
+    // The reference goes on with one node of what it made as well.
+    const Item one = nodes_.item_of(nodes_.node_of(held));
+    const bool is_one = held.items.size() == 1 && held.items[0] == one;
+    return is_one ? std::nullopt : std::optional(one);
   }
-  return content;
+  if (!forgets_) return std::nullopt;
+  if (!held.items.empty()) return odd_item(held, "what the step before left");
+  zeros_.emplace(&initial, piece);
+  return std::nullopt;
+}
+
+/// The same of all that a buffer holds; none: nothing of it changes.
+std::optional<Content> Machine::known_of(const Initial& initial, const Content& held) {
+  std::optional<Content> known;
+  for (std::size_t p = 0; p < std::min(initial.pieces.size(), held.pieces.size()); ++p) {
+    const std::optional<Item> item = known_of(initial, p, held.pieces[p]);
+    if (!item) continue;
+    if (!known) known = held;
+    known->pieces[p].items = {*item};
+  }
+  return known;
 }
 
 void Machine::keep_what_is_known() {
@@ -38,9 +50,8 @@ void Machine::keep_what_is_known(int c) {
     Slot* slot = slots.find(initial.buffer, {});
     if (slot == nullptr || !slot->written) continue;
     held.insert(slot);
-    Content known = known_of(initial, *slot->value.content);
-    if (known == *slot->value.content) continue;
-    slot->value = interned(std::move(known), slot->value.micro_batch);
+    std::optional<Content> known = known_of(initial, *slot->value.content);
+    if (known) slot->value = interned(std::move(*known), slot->value.micro_batch);
   }
   if (!forgets_) return;
   slots.for_each([&](Slot& slot) {

@@ -130,7 +130,7 @@ void Machine::call_kernel(int c, const Instruction& i, const Arguments& a) {
                          [&](const BufferRef& ref) { return read(c, ref, a); });
   const std::optional<std::int64_t> micro_batch = common_micro_batch(inputs);
   if (!micro_batch) tell_micro_batches_apart();
-  std::vector<Numbered> outputs = results_of(c, i, a, inputs);
+  std::vector<Numbered> outputs = results_of(c, i, a, inputs, micro_batch);
   const std::int64_t mine =
       micro_batch.value_or(0) < 0 ? micro_batch_of(i, a) : micro_batch.value_or(0);
   const bool elsewhere =
@@ -143,11 +143,12 @@ void Machine::call_kernel(int c, const Instruction& i, const Arguments& a) {
 }
 
 /// What a kernel makes, of which micro-batch is not said; known again for equal inputs of one.
+/// `micro_batch`: the one that the inputs have in common.
 std::vector<Machine::Numbered> Machine::results_of(int c, const Instruction& i, const Arguments& a,
-                                                   const std::vector<Numbered>& inputs) {
+                                                   const std::vector<Numbered>& inputs,
+                                                   const std::optional<std::int64_t>& micro_batch) {
   const bool is_known =
-      common_micro_batch(inputs).has_value() &&
-      std::ranges::all_of(inputs, [](const Numbered& n) { return n.number >= 0; });
+      micro_batch && std::ranges::all_of(inputs, [](const Numbered& n) { return n.number >= 0; });
   const std::vector<int> key = key_of_call(i, a, inputs);
   const auto found = is_known ? memory_->known.find(key) : memory_->known.end();
   if (found != memory_->known.end()) {

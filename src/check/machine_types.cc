@@ -16,19 +16,15 @@ bool is_odd(const Content& content) {
 
 }  // namespace
 
-/// Once for equal contents of a buffer.
+/// What is noted of a content where it is written, and what is asked of it.
 void Machine::look_at(int c, const BufferRef& ref, const Arguments& a, const Numbered& value) {
-  std::vector<int> key{ref.family, ref.piece, value.number};
-  const auto [found, fresh] = compared_.try_emplace(std::move(key), false);
-  if (fresh || value.number < 0) {
-    found->second = has_type(ref, *value.content);
-    if (!found->second && labels_types_) note_label(c, ref);
-    if (traces_) note_scales(c, value);
-  }
+  const bool as_typed = has_type(ref, *value.content);
+  if (!as_typed && labels_types_) note_label(c, ref);
+  if (traces_ && scaled_.insert(value.number).second) note_scales(c, value);
   const std::int64_t mine = value_of(ref.micro_batch, a);
   const bool elsewhere =
       value.micro_batch >= 0 && value.micro_batch != mine && has_uneven_micro_batches(ref.family);
-  if (!found->second || elsewhere) require_room(c, ref, value, elsewhere ? mine : -1);
+  if (!as_typed || elsewhere) require_room(c, ref, value, elsewhere ? mine : -1);
 }
 
 /// Whether a buffer's part of one micro-batch may be longer than that of another one.
