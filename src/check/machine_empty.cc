@@ -85,13 +85,18 @@ void add_shares(Content& content, const Content& other, Which which) {
   }
 }
 
-/// Puts a tensor of a full content in place of those that have no entries of it.
+/// Puts a tensor of a full content in place of those that have no entries of it. What else a row
+/// has stays of its own micro-batch, so that of another one it is left alone.
 void fill_empty(const std::vector<std::size_t>& empty, const Content& full, std::size_t piece,
                 std::vector<Content>& contents) {
   for (const std::size_t m : empty) {
-    if (!same_shape(full, contents[m])) continue;
-    contents[m].pieces[piece] = full.pieces[piece];
-    contents[m].micro_batch = full.micro_batch;
+    Content& own = contents[m];
+    if (!same_shape(full, own)) continue;
+    const bool takes_over = own.micro_batch < 0 || own.pieces.size() == 1;
+    const bool agrees = full.micro_batch < 0 || full.micro_batch == own.micro_batch;
+    if (!takes_over && !agrees) continue;
+    own.pieces[piece] = full.pieces[piece];
+    if (takes_over) own.micro_batch = full.micro_batch;
   }
 }
 
