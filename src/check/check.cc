@@ -190,15 +190,11 @@ class Check {
 
   /// Parameters and states that some part of is nowhere, which no step can bring up to date.
   void report_unheld() {
-    const std::vector<StateRef> unheld = find_unheld(program_);
+    const std::vector<Unheld> unheld = find_unheld(program_);
     for (std::size_t k = 0; k < std::min(unheld.size(), kMostFindings); ++k) {
       Found& one = found_.emplace_back();
-      one.finding = {.condition = Condition::state_consistency};
-      one.finding.tensor = reference_.name_of(unheld[k]);
-      one.finding.ranks = "all";
-      one.finding.difference = "no device holds all or some of it";
-      one.finding.expected = "every part on some device";
-      one.finding.found = "a part that none begins with";
+      one.finding = finding_on(program_, unheld[k]);
+      one.finding.tensor = reference_.name_of(unheld[k].state);
       one.standing = Standing::cause;
       one.time = 0;
     }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -33,8 +35,8 @@ class Holdings {
     }
   }
 
-  std::vector<StateRef> missing() {
-    std::vector<StateRef> out;
+  std::vector<Unheld> missing() {
+    std::vector<Unheld> out;
     const Reference& reference = program_.reference;
     for (int u = 0; u < static_cast<int>(reference.units.size()); ++u) {
       const ReferenceKind& kind = reference.kinds[at(reference.units[at(u)].kind)];
@@ -50,14 +52,16 @@ class Holdings {
   using Key = std::tuple<int, int, int>;  // unit, parameter, state or -1
 
   void add_missing(int unit, int parameter, const ReferenceParameter& own,
-                   std::vector<StateRef>& out) {
+                   std::vector<Unheld>& out) {
     const auto states = static_cast<int>(program_.reference.rules[at(own.rule)].states.size());
     for (int s = -1; s < states; ++s) {
-      if (is_held({unit, parameter, s})) continue;
-      out.push_back({.kind = s < 0 ? StateRef::Kind::parameter : StateRef::Kind::state,
+      std::optional<Unheld> lack = lack_of({unit, parameter, s});
+      if (!lack) continue;
+      lack->state = {.kind = s < 0 ? StateRef::Kind::parameter : StateRef::Kind::state,
                      .unit = unit,
                      .tensor = parameter,
-                     .state = std::max(s, 0)});
+                     .state = std::max(s, 0)};
+      out.push_back(*std::move(lack));
     }
   }
 
@@ -83,17 +87,20 @@ class Holdings {
     return family;
   }
 
-  /// Whether the holders by buffers of one type have all of it.
-  bool is_held(const Key& key) {
+  /// What is missing of it, in the buffers of one type; none: those of some type have all.
+  std::optional<Unheld> lack_of(const Key& key) {
     const auto found = holders_.find(key);
-    if (found == holders_.end()) return false;
+    if (found == holders_.end()) return Unheld{};
     std::map<std::pair<int, int>, std::vector<Holder>> alike;
     for (const Holder& h : found->second) alike[{h.family, h.piece}].push_back(h);
-    return std::ranges::any_of(alike, [&](const auto& one) {
-      const auto [known, fresh] = covers_.try_emplace(one.second, false);
-      if (fresh) known->second = covers(one.second);
-      return known->second;
-    });
+    std::optional<Unheld> lack;
+    for (const auto& [type, holders] : alike) {
+      const auto [known, fresh] = lacks_.try_emplace(holders);
+      if (fresh) known->second = lack_of(holders);
+      if (!known->second) return std::nullopt;
+      if (!lack) lack = known->second;
+    }
+    return lack;
   }
 
   /// Axes that divide a tensor of a family.
@@ -114,8 +121,9 @@ class Holdings {
 
   /// Coordinates of an axis that the same holders have, taken as one place.
   struct Places {
-    std::int64_t count = 0;
+    std::vector<std::int64_t> first;            // of each its first coordinate
     std::vector<std::vector<std::int64_t>> of;  // by holder
+    std::int64_t count() const { return static_cast<std::int64_t>(first.size()); }
   };
 
   Places places_along(int axis, const std::vector<Holder>& holders) const {
@@ -123,29 +131,46 @@ class Holdings {
     for (std::size_t h = 0; h < holders.size(); ++h) {
       for (const std::int64_t x : coordinates(holders[h], axis)) there[at(x)].push_back(h);
     }
-    const std::set<std::vector<std::size_t>> alike(there.begin(), there.end());
-    Places out{.count = 0, .of = std::vector<std::vector<std::int64_t>>(holders.size())};
-    for (const std::vector<std::size_t>& own : alike) {
-      for (const std::size_t h : own) out.of[h].push_back(out.count);
-      ++out.count;
+    std::map<std::vector<std::size_t>, std::int64_t> alike;
+    for (std::size_t x = 0; x < there.size(); ++x) {
+      alike.try_emplace(there[x], static_cast<std::int64_t>(x));
+    }
+    Places out{.first = {}, .of = std::vector<std::vector<std::int64_t>>(holders.size())};
+    for (const auto& [own, x] : alike) {
+      for (const std::size_t h : own) out.of[h].push_back(out.count());
+      out.first.push_back(x);
     }
     return out;
   }
 
-  /// Whether every part has a holder: a part is a place along each axis that divides the tensor.
-  /// No, where these are too many to be looked at.
-  bool covers(const std::vector<Holder>& holders) const {
+  /// A part that has no holder; none: all have. A part is a place along each axis that divides the
+  /// tensor; where these are too many, none is looked at.
+  std::optional<Unheld> lack_of(const std::vector<Holder>& holders) const {
+    Unheld lack{.state = {}, .family = holders[0].family, .axes = dividing(holders[0])};
     std::vector<Places> along;
     std::int64_t parts = 1;
-    for (const int axis : dividing(holders[0])) {
-      parts = saturating_multiply(parts, along.emplace_back(places_along(axis, holders)).count);
+    for (const int axis : lack.axes) {
+      parts = saturating_multiply(parts, along.emplace_back(places_along(axis, holders)).count());
     }
-    if (parts > kMostPartsHeld) return false;
+    if (parts > kMostPartsHeld) return lack;
     std::vector<bool> held(at(parts), false);
     for (std::size_t h = 0; h < holders.size(); ++h) {
       for (const std::int64_t part : parts_of(h, along)) held[at(part)] = true;
     }
-    return std::ranges::all_of(held, [](bool one) { return one; });
+    const auto missing = std::ranges::find(held, false);
+    if (missing == held.end()) return std::nullopt;
+    lack.place = place_of(missing - held.begin(), along);
+    return lack;
+  }
+
+  /// A coordinate along each axis at which a part lies.
+  static std::vector<std::int64_t> place_of(std::int64_t part, const std::vector<Places>& along) {
+    std::vector<std::int64_t> place(along.size());
+    for (std::size_t k = along.size(); k-- > 0;) {
+      place[k] = along[k].first[at(part % along[k].count())];
+      part /= along[k].count();
+    }
+    return place;
   }
 
   /// The parts that a holder has, row-major.
@@ -155,7 +180,7 @@ class Holdings {
       std::vector<std::int64_t> more;
       more.reserve(parts.size() * places.of[holder].size());
       for (const std::int64_t part : parts) {
-        for (const std::int64_t x : places.of[holder]) more.push_back(part * places.count + x);
+        for (const std::int64_t x : places.of[holder]) more.push_back(part * places.count() + x);
       }
       parts = std::move(more);
     }
@@ -165,11 +190,44 @@ class Holdings {
   const Program& program_;
   std::map<Key, std::set<Holder>> holders_;
   std::map<int, int> like_;  // by family
-  std::map<std::vector<Holder>, bool> covers_;
+  std::map<std::vector<Holder>, std::optional<Unheld>> lacks_;
 };
+
+/// "dp 1, tp 0".
+std::string text_of(const Program& program, const Unheld& unheld) {
+  std::string text;
+  for (std::size_t k = 0; k < unheld.place.size(); ++k) {
+    text += (k == 0 ? "" : ", ") + program.axes[at(unheld.axes[k])].name + " " +
+            std::to_string(unheld.place[k]);
+  }
+  return text;
+}
 
 }  // namespace
 
-std::vector<StateRef> find_unheld(const Program& program) { return Holdings(program).missing(); }
+std::vector<Unheld> find_unheld(const Program& program) { return Holdings(program).missing(); }
+
+CheckFinding finding_on(const Program& program, const Unheld& unheld) {
+  CheckFinding finding{.condition = Condition::state_consistency, .ranks = "all"};
+  finding.expected = "every part of it on some device when the step begins";
+  if (unheld.family < 0) {
+    finding.difference = "no device has it when the step begins";
+    finding.found = "no class that 'holds' it";
+    finding.fix = "let classes hold it that have all its parts between them, and update it there";
+    return finding;
+  }
+  const std::string buffer = "'" + program.families[at(unheld.family)].name + "'";
+  if (unheld.place.empty()) {
+    finding.difference = "whether devices have all of it when the step begins is not known";
+    finding.found = "more parts of " + buffer + " that differ in who holds them than are looked at";
+    finding.fix = "make one class of those that do the same";
+    return finding;
+  }
+  const std::string where = text_of(program, unheld);
+  finding.difference = "no device has some part of it when the step begins";
+  finding.found = "no class that 'holds' the part of " + buffer + " at " + where;
+  finding.fix = "let a class hold that part too, and update it there";
+  return finding;
+}
 
 }  // namespace placet

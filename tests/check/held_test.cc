@@ -45,8 +45,26 @@ std::vector<std::int64_t> from_to(std::int64_t first, std::int64_t last) {
 }
 
 TEST(HeldTest, ADiagonalIsNotAll) {
-  EXPECT_EQ(find_unheld(held_by(2, {devices({{0}, {0}}), devices({{1}, {1}})})).size(), 1);
+  const Program program = held_by(2, {devices({{0}, {0}}), devices({{1}, {1}})});
+  const std::vector<Unheld> unheld = find_unheld(program);
+  ASSERT_EQ(unheld.size(), 1);
+  const CheckFinding finding = finding_on(program, unheld[0]);
+  EXPECT_EQ(finding.difference, "no device has some part of it when the step begins");
+  EXPECT_EQ(finding.found, "no class that 'holds' the part of 'w' at a 0, b 1");
+  EXPECT_EQ(finding.fix, "let a class hold that part too, and update it there");
   EXPECT_TRUE(find_unheld(held_by(2, {devices({{0}, {}}), devices({{1}, {}})})).empty());
+}
+
+TEST(HeldTest, NothingIsNotAll) {
+  Program program = held_by(2, {devices({})});
+  program.classes[0].initial.clear();
+  const std::vector<Unheld> unheld = find_unheld(program);
+  ASSERT_EQ(unheld.size(), 1);
+  const CheckFinding finding = finding_on(program, unheld[0]);
+  EXPECT_EQ(finding.difference, "no device has it when the step begins");
+  EXPECT_EQ(finding.found, "no class that 'holds' it");
+  EXPECT_EQ(finding.fix,
+            "let classes hold it that have all its parts between them, and update it there");
 }
 
 // 262,144 parts, along each axis two halves that are held alike: two blocks of four are held.
@@ -66,7 +84,11 @@ TEST(HeldTest, WhatIsTooMuchToLookAtCountsAsNotHeld) {
   std::vector<DeviceClass> classes{devices({{}, {}, {0}})};
   EXPECT_TRUE(find_unheld(held_by(257, classes)).empty());
   for (std::int64_t x = 0; x < 257; ++x) classes.push_back(devices({{x}, {x}, {1}}));
-  EXPECT_EQ(find_unheld(held_by(257, classes)).size(), 1);
+  const Program program = held_by(257, classes);
+  const std::vector<Unheld> unheld = find_unheld(program);
+  ASSERT_EQ(unheld.size(), 1);
+  EXPECT_EQ(finding_on(program, unheld[0]).difference,
+            "whether devices have all of it when the step begins is not known");
 }
 
 }  // namespace
