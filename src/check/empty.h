@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "check/kernel_values.h"
+#include "check/content.h"
 #include "program/program.h"
 
 namespace placet {

@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include "check/values.h"
+#include "check/nodes.h"
 
 namespace placet {
 

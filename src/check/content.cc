@@ -1,0 +1,56 @@
+#include "check/content.h"
+
+#include <utility>
+
+#include "units/hash.h"
+
+namespace placet {
+
+std::uint64_t hash_of(const Content& content) {
+  std::uint64_t hash =
+      mixed(hash_of(content.flat), static_cast<std::uint64_t>(content.micro_batch));
+  for (const Tensor& t : content.pieces) hash = mixed(hash, hash_of(t));
+  return hash;
+}
+
+int Rows::number_of(const ContentView& content, std::size_t piece) {
+  Row row{.piece = piece};
+  if (content.is_row()) row.shape.flat = *content.flat;
+  for (const Tensor& t : content.pieces) {
+    row.shape.pieces.push_back({.dims = t.dims, .cuts = t.cuts, .items = {}});
+  }
+  auto found = std::ranges::find(rows_, row);
+  if (found == rows_.end()) found = rows_.insert(rows_.end(), std::move(row));
+  return -1 - static_cast<int>(found - rows_.begin());
+}
+
+bool same_shape(const Content& a, const Content& b) {
+  if (a.flat != b.flat || a.pieces.size() != b.pieces.size()) return false;
+  for (std::size_t p = 0; p < a.pieces.size(); ++p) {
+    if (a.pieces[p].dims != b.pieces[p].dims || a.pieces[p].cuts != b.pieces[p].cuts) return false;
+  }
+  return true;
+}
+
+bool is_zero(const Content& content) {
+  return std::ranges::all_of(content.pieces, [](const Tensor& t) { return t.items.empty(); });
+}
+
+void settle_micro_batch(Content& content, int micro_axis) {
+  if (content.micro_batch < 0 || is_divided(content, micro_axis)) return;
+  for (Tensor& t : content.pieces) name_micro_batch(t, content.micro_batch);
+  content.micro_batch = -1;
+}
+
+bool is_divided(const Splits& cuts, int axis) {
+  return std::ranges::any_of(cuts, [&](const Split& c) { return c.axis == axis && c.open; });
+}
+
+bool is_divided(const Content& content, int axis) {
+  const auto divides = [&](const Splits& cuts) { return is_divided(cuts, axis); };
+  return divides(content.flat) || std::ranges::any_of(content.pieces, [&](const Tensor& t) {
+           return std::ranges::any_of(t.cuts, divides);
+         });
+}
+
+}  // namespace placet

@@ -1,0 +1,106 @@
+// Expressions over whole tensors, each once (docs/theory.md §6.5). Inside of check/.
+//
+// A node is a leaf (a parameter, an input), a product, a sum, a function. Equal expressions are one
+// node, whoever wrote them down: the reference or the program.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "check/values.h"
+#include "units/rational.h"
+
+namespace placet {
+
+/// An operand of a node: its dims under the numbers that they have in the node.
+struct NodeOperand {
+  NodeId node = 0;
+  std::vector<int> dims;
+
+  friend auto operator<=>(const NodeOperand&, const NodeOperand&) = default;
+};
+
+struct Node {
+  enum class Kind : std::uint8_t {
+    leaf,      // named by `text`
+    product,   // of operands, summed over dims that the result has not
+    sum,       // of operands with factors
+    function,  // named by `text`
+    odd        // what the reference never makes; `text` says why
+  };
+  Kind kind = Kind::leaf;
+  std::string text;
+  /// Of a function that draws random numbers: what for. Of an odd one: which parts are missing.
+  std::string draw;
+  std::vector<NodeOperand> operands;
+  std::vector<Rational> factors;  // of a sum
+  std::vector<int> result;        // dims of the result, by number
+  /// Of a function: dims that it reduces, dims it needs whole, dims whose positions it depends on,
+  /// with -1 between these lists. Of a leaf: which one it is.
+  std::vector<int> seen;
+  Combine combine = Combine::sum;
+  std::vector<int> dims;  // logical dims of the result
+
+  friend bool operator==(const Node&, const Node&) = default;
+};
+
+/// All nodes of one check, each once.
+class Nodes {
+ public:
+  NodeId add(Node node);
+  /// The node, if it was added; -1: it was not.
+  NodeId find(const Node& node) const;
+  /// Leaves are told apart by numbers, as names of parameters may be equal.
+  NodeId leaf(const std::string& name, const std::vector<int>& which, const std::vector<int>& dims);
+  const Node& at(NodeId id) const { return nodes_[static_cast<std::size_t>(id)]; }
+  /// Whether it is an odd one, or made of one.
+  bool is_odd(NodeId id) const { return odd_[static_cast<std::size_t>(id)]; }
+  std::size_t size() const { return nodes_.size(); }
+
+  /// The node that a complete tensor is: its single item, or the sum of its items.
+  NodeId node_of(const Tensor& tensor);
+  /// A node as a complete summand.
+  Item item_of(NodeId id) const;
+
+  /// What people call a node.
+  void name(NodeId id, const std::string& text);
+  std::string name_of(NodeId id) const;
+
+  /// Notes that a product is zero where its sum over one of its dims, by number, is whole.
+  void note_zero(NodeId product, int dim);
+  /// Such dims of a node.
+  const std::vector<int>& zero_dims(NodeId id) const;
+  bool has_zeros() const { return !zeros_.empty(); }
+
+ private:
+  NodeId find(const Node& node, std::uint64_t hash) const;
+  NodeId find_sum(const Tensor& tensor, std::uint64_t hash) const;
+
+  std::vector<Node> nodes_;
+  std::vector<bool> odd_;
+  std::unordered_multimap<std::uint64_t, NodeId> known_;  // by hash
+  std::unordered_multimap<std::uint64_t, NodeId> sums_;   // by hash of the tensor that they were
+  std::unordered_map<NodeId, std::string> names_;
+  std::unordered_map<NodeId, std::vector<int>> zeros_;
+};
+
+/// Dims under numbers in the order in which they are named.
+class DimNumbers {
+ public:
+  std::vector<int> of(const std::vector<int>& dims);
+  int of(int dim);
+  /// Dims with their numbers, in the order of these.
+  const std::vector<std::pair<int, int>>& all() const { return all_; }
+
+ private:
+  std::vector<std::pair<int, int>> all_;
+};
+
+/// The node of a product of factors, whose dims have any names, with the result's logical dims.
+Node product_node(std::vector<NodeOperand> factors, const std::vector<int>& result,
+                  const std::vector<int>& dims, DimNumbers& numbers);
+
+}  // namespace placet
