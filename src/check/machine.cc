@@ -185,21 +185,21 @@ void Machine::write(int c, const BufferRef& ref, const Arguments& arguments,
   look_at(c, ref, arguments, value);
   note_making(c, value);
   if (ref.piece >= 0 && s.written) reads_.push_back(s.value.number);
-  s.value = ref.piece < 0 ? value : with_piece(c, ref, s, value);
+  s.value = ref.piece < 0 ? value : with_piece(ref, s, value);
   if (ref.piece >= 0) note_making(c, s.value);
   s.written = true;
 }
 
 /// The content of a buffer with one tensor of its row replaced, worked out once for equal ones.
-Machine::Numbered Machine::with_piece(int c, const BufferRef& ref, const Slot& old,
+Machine::Numbered Machine::with_piece(const BufferRef& ref, const Slot& old,
                                       const Numbered& value) {
   const Numbered before = old.written ? old.value : Numbered{};
   const std::optional<std::int64_t> micro_batch = common_micro_batch({before, value});
   const auto make = [&] {
     Content all = old.written ? *before.content : typed({.family = ref.family}, {});
-    if (!old.written) odd_content(c, all, "a tensor that was never written");
-    if (!micro_batch) odd_content(c, all, "a tensor of another micro-batch");
-    return replaced(c, ref, std::move(all), value, micro_batch.value_or(value.micro_batch));
+    if (!old.written) odd_content(all, "a tensor that was never written");
+    if (!micro_batch) odd_content(all, "a tensor of another micro-batch");
+    return replaced(ref, std::move(all), value, micro_batch.value_or(value.micro_batch));
   };
   Numbered out;
   if (value.number < 0 || (old.written && before.number < 0)) {
@@ -216,9 +216,9 @@ Machine::Numbered Machine::with_piece(int c, const BufferRef& ref, const Slot& o
 }
 
 /// A row with one of its tensors in another content's place.
-Machine::Numbered Machine::replaced(int c, const BufferRef& ref, Content all, const Numbered& value,
+Machine::Numbered Machine::replaced(const BufferRef& ref, Content all, const Numbered& value,
                                     std::int64_t micro_batch) {
-  if (!all.flat.empty()) odd_content(c, all, "a part of a row of which one tensor is replaced");
+  if (!all.flat.empty()) odd_content(all, "a part of a row of which one tensor is replaced");
   all.flat.clear();
   const bool there = !value.content->pieces.empty() && at(ref.piece) < all.pieces.size();
   if (there) all.pieces[at(ref.piece)] = value.content->pieces[0];

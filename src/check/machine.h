@@ -219,8 +219,8 @@ class Machine {
   Numbered read(int c, const BufferRef& ref, const Arguments& arguments);
   void write(int c, const BufferRef& ref, const Arguments& arguments, const Numbered& value);
   void write(int c, const BufferRef& ref, const Arguments& arguments, Content content);
-  Numbered with_piece(int c, const BufferRef& ref, const Slot& old, const Numbered& value);
-  Numbered replaced(int c, const BufferRef& ref, Content all, const Numbered& value,
+  Numbered with_piece(const BufferRef& ref, const Slot& old, const Numbered& value);
+  Numbered replaced(const BufferRef& ref, Content all, const Numbered& value,
                     std::int64_t micro_batch);
   void note_making(int c, const Numbered& value);
   std::shared_ptr<const Content> lasting(const Numbered& value) const;
@@ -269,12 +269,12 @@ class Machine {
   std::vector<Numbered> results_of(int c, const Instruction& i, const Arguments& a,
                                    const std::vector<Numbered>& inputs,
                                    const std::optional<std::int64_t>& micro_batch);
-  Numbered of_another_micro_batch(int c, const Numbered& output);
-  Numbered worked_out(int c, const Instruction& i, const Numbered& value);
+  Numbered of_another_micro_batch(const Numbered& output);
+  Numbered worked_out(const Instruction& i, const Numbered& value);
   Origin here(int c) const;
   void breach(int c, const std::string& what);
   Item odd_item(const Tensor& instead, const std::string& why, const Tensor* other = nullptr);
-  void odd_content(int c, Content& content, const std::string& why, const Content& other = {});
+  void odd_content(Content& content, const std::string& why, const Content& other = {});
 
   void begin(int c, const Initial& initial, const ReferenceValues& reference);
   void bring(int c, const Initial& initial, const ReferenceValues& reference);
@@ -336,7 +336,7 @@ class Machine {
   bool extend_sum(int c, const Instruction& i, const Arguments& a, const Numbered& source);
   void note_longer(int c, const BufferRef& ref, const Arguments& a);
   void note_otherwise(int c, const BufferRef& ref, const Arguments& a);
-  Content sum_of(int c, Content sum, Content source);
+  Content sum_of(Content sum, Content source);
   void slice(int c, const Instruction& i, const Arguments& a);
   bool exchange(int c, const Instruction& i, const Arguments& a);
   bool receive(int c, const Instruction& i, const Arguments& a);
@@ -370,9 +370,9 @@ class Machine {
   const Origin* odd_scale(const Content& a, const Content& b) const;
   void blame(const std::vector<Content>& contents, const Origin* origin);
   bool multiply(int c, const AxisList& axes, const Instruction& i, Content& content) const;
-  void give(int c, const AxisList& axes, Content& content);
-  void pass_on(int c, const Instruction& i, Content& content);
-  bool gather(int c, int dim, const AxisList& axes, Content& content);
+  void give(const AxisList& axes, Content& content);
+  void pass_on(const Instruction& i, Content& content);
+  bool gather(int dim, const AxisList& axes, Content& content);
   void alone(int c, const Instruction& i, const Arguments& a);
   bool merge_along(int axis, const std::vector<int>& members, const Instruction& i,
                    std::vector<Content>& contents, std::vector<std::size_t>& left);
@@ -382,9 +382,9 @@ class Machine {
                   std::vector<Content>& contents);
   const Origin* writer_of_least(const std::vector<int>& members, std::size_t input,
                                 const std::vector<Content>& contents);
-  Content collected(int c, const Instruction& i, Content content);
+  Content collected(const Instruction& i, Content content);
   Content divided(const Instruction& i, Content content, std::int64_t shift);
-  void close(int c, Content& content, const AxisList& axes, Combine op);
+  void close(Content& content, const AxisList& axes, Combine op);
   std::int64_t elements_of(const Content& content) const;
   void note_nodes(std::size_t before, int c, const Instruction& i, const Arguments& a);
 

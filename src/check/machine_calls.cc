@@ -136,7 +136,7 @@ void Machine::call_kernel(int c, const Instruction& i, const Arguments& a) {
   const bool elsewhere =
       micro_batch.value_or(-1) >= 0 && takes_micro_batch(i) && mine != micro_batch_of(i, a);
   for (std::size_t o = 0; o < i.outputs.size(); ++o) {
-    if (elsewhere) outputs[o] = of_another_micro_batch(c, outputs[o]);
+    if (elsewhere) outputs[o] = of_another_micro_batch(outputs[o]);
     if (outputs[o].content->micro_batch >= 0) outputs[o].micro_batch = mine;
     write(c, i.outputs[o], a, outputs[o]);
   }
@@ -185,9 +185,9 @@ bool Machine::takes_micro_batch(const Instruction& i) const {
   });
 }
 
-Machine::Numbered Machine::of_another_micro_batch(int c, const Numbered& output) {
+Machine::Numbered Machine::of_another_micro_batch(const Numbered& output) {
   Content odd = whole_of(output);
-  odd_content(c, odd, "the code takes its micro-batch for another one");
+  odd_content(odd, "the code takes its micro-batch for another one");
   return interned(std::move(odd), output.micro_batch);
 }
 
@@ -202,8 +202,7 @@ Item Machine::odd_item(const Tensor& instead, const std::string& why, const Tens
 }
 
 /// What cannot be right in the place of a content; it remembers what it was made of.
-void Machine::odd_content(int c, Content& content, const std::string& why, const Content& other) {
-  (void)c;
+void Machine::odd_content(Content& content, const std::string& why, const Content& other) {
   for (std::size_t p = 0; p < content.pieces.size(); ++p) {
     Tensor& t = content.pieces[p];
     t.items = {odd_item(t, why, p < other.pieces.size() ? &other.pieces[p] : nullptr)};
@@ -273,11 +272,11 @@ void Machine::accumulate(int c, const Instruction& i, const Arguments& a, const 
   };
   if (!is_alike(source) || !is_alike(sum) || source.micro_batch != sum.micro_batch) {
     tell_micro_batches_apart();
-    return write(c, i.outputs[0], a, sum_of(c, whole_of(sum), whole_of(source)));
+    return write(c, i.outputs[0], a, sum_of(whole_of(sum), whole_of(source)));
   }
   std::vector<Numbered>& known = memory_->known[{instructions_.at(&i), sum.number, source.number}];
   if (known.empty()) {
-    known = {interned(sum_of(c, whole_of(sum), whole_of(source)), sum.micro_batch)};
+    known = {interned(sum_of(whole_of(sum), whole_of(source)), sum.micro_batch)};
   }
   Numbered out = known[0];
   out.micro_batch = out.content->micro_batch < 0 ? -1 : sum.micro_batch;
@@ -285,16 +284,16 @@ void Machine::accumulate(int c, const Instruction& i, const Arguments& a, const 
 }
 
 /// Entry by entry.
-Content Machine::sum_of(int c, Content sum, Content source) {
+Content Machine::sum_of(Content sum, Content source) {
   const int micro = regions_.micro_axis();
   settle_micro_batch(source, micro);
   settle_micro_batch(sum, micro);
   if (is_zero(sum)) return source;
   if (is_zero(source)) return sum;
   if (!same_shape(sum, source)) {
-    odd_content(c, sum, "different parts are added", source);
+    odd_content(sum, "different parts are added", source);
   } else if (sum.micro_batch != source.micro_batch) {
-    odd_content(c, sum, "values of different micro-batches are added entry by entry");
+    odd_content(sum, "values of different micro-batches are added entry by entry");
   } else {
     bool odd = false;
     for (std::size_t p = 0; p < sum.pieces.size(); ++p) {
@@ -302,23 +301,23 @@ Content Machine::sum_of(int c, Content sum, Content source) {
       add_to(sum.pieces[p], source.pieces[p]);
       settle(sum.pieces[p], regions_);
     }
-    if (odd) odd_content(c, sum, "maxima that are not complete are added");
+    if (odd) odd_content(sum, "maxima that are not complete are added");
   }
   return sum;
 }
 
 void Machine::slice(int c, const Instruction& i, const Arguments& a) {
-  write(c, i.outputs[0], a, worked_out(c, i, read(c, i.inputs[0], a)));
+  write(c, i.outputs[0], a, worked_out(i, read(c, i.inputs[0], a)));
 }
 
 /// What an instruction of one input and one output makes of a content, once for equal ones.
-Machine::Numbered Machine::worked_out(int c, const Instruction& i, const Numbered& value) {
+Machine::Numbered Machine::worked_out(const Instruction& i, const Numbered& value) {
   const auto [found, fresh] = memory_->known.try_emplace({instructions_.at(&i), value.number});
   if (fresh || value.number < 0) {
     ++worked_out_;
     Content content = whole_of(value);
     content = i.kind == InstructionKind::slice ? divided(i, std::move(content), i.shift)
-                                               : collected(c, i, std::move(content));
+                                               : collected(i, std::move(content));
     found->second = {interned(std::move(content), value.micro_batch)};
   } else {
     ++known_again_;

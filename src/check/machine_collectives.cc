@@ -124,13 +124,13 @@ bool Machine::all_arrived(const std::vector<int>& members, const Instruction& i)
 /// All is read before anything is written.
 void Machine::alone(int c, const Instruction& i, const Arguments& a) {
   if (i.inputs.size() == 1) {
-    return write(c, i.outputs[0], a, worked_out(c, i, read(c, i.inputs[0], a)));
+    return write(c, i.outputs[0], a, worked_out(i, read(c, i.inputs[0], a)));
   }
   std::vector<Numbered> values(i.inputs.size());
   std::ranges::transform(i.inputs, values.begin(),
                          [&](const BufferRef& ref) { return read(c, ref, a); });
   for (std::size_t b = 0; b < values.size(); ++b) {
-    write(c, i.outputs[b], a, worked_out(c, i, values[b]));
+    write(c, i.outputs[b], a, worked_out(i, values[b]));
   }
 }
 
@@ -177,7 +177,7 @@ void Machine::combine(const std::vector<int>& members, const Instruction& i, std
   if (!are_alike()) level_empty(members, contents);
   if (!are_alike() || !i.among.empty()) return reduce_across(members, i, input, contents);
   for (std::size_t m = 0; m < members.size(); ++m) {
-    contents[m] = collected(members[m], i, contents[m]);
+    contents[m] = collected(i, contents[m]);
   }
 }
 
@@ -203,7 +203,7 @@ bool Machine::merge_along(int axis, const std::vector<int>& members, const Instr
     if (devices != regions_.degree(axis)) return false;
     first.push_back(row[0]);
   }
-  for (std::size_t m : first) close(members[m], contents[m], {axis}, i.op);
+  for (std::size_t m : first) close(contents[m], {axis}, i.op);
   left = std::move(first);
   return true;
 }
@@ -218,7 +218,7 @@ void Machine::reduce_across(const std::vector<int>& members, const Instruction& 
     return sum_across(members, i, cause, contents);
   }
   for (std::size_t m = 0; m < members.size(); ++m) {
-    odd_content(members[m], contents[m], "devices of one group hold different things");
+    odd_content(contents[m], "devices of one group hold different things");
   }
   blame(contents, cause);
 }
@@ -246,7 +246,7 @@ void Machine::sum_across(const std::vector<int>& members, const Instruction& i, 
     odd = sum.micro_batch != more.micro_batch || !add_part(sum, more) || odd;
   }
   for (Tensor& t : sum.pieces) settle(t, regions_);
-  if (odd) odd_content(members[0], sum, "different parts are added by a collective");
+  if (odd) odd_content(sum, "different parts are added by a collective");
   std::ranges::fill(contents, sum);
   if (odd) blame({sum}, cause);
 }
@@ -264,7 +264,7 @@ bool Machine::multiply(int c, const AxisList& axes, const Instruction& i, Conten
   return parts;
 }
 
-void Machine::close(int c, Content& content, const AxisList& axes, Combine op) {
+void Machine::close(Content& content, const AxisList& axes, Combine op) {
   const auto mixes = [&](const Tensor& t) {
     return std::ranges::any_of(
         t.items, [&](const Item& item) { return !item.complete() && item.combine != op; });
@@ -272,9 +272,9 @@ void Machine::close(int c, Content& content, const AxisList& axes, Combine op) {
   for (int axis : axes) {
     if (regions_.degree(axis) == 1) continue;
     if (is_divided(content, axis) || names_no_device(content)) {
-      odd_content(c, content, "different parts are added by a collective");
+      odd_content(content, "different parts are added by a collective");
     } else if (std::ranges::any_of(content.pieces, mixes)) {
-      odd_content(c, content, "a maximum and a sum are mixed");
+      odd_content(content, "a maximum and a sum are mixed");
     } else {
       close_along(axis, regions_.degree(axis), op, content);
     }
@@ -283,21 +283,21 @@ void Machine::close(int c, Content& content, const AxisList& axes, Combine op) {
 }
 
 /// What a collective makes of a value that all its devices hold in the same way.
-Content Machine::collected(int c, const Instruction& i, Content content) {
+Content Machine::collected(const Instruction& i, Content content) {
   const InstructionKind kind = i.kind;
   if (kind == InstructionKind::broadcast) {
-    give(c, i.axes, content);
+    give(i.axes, content);
     return content;
   }
   if (kind == InstructionKind::permute) {
-    pass_on(c, i, content);
+    pass_on(i, content);
     return content;
   }
   if (kind == InstructionKind::all_reduce || kind == InstructionKind::reduce_scatter) {
-    close(c, content, i.axes, i.op);
+    close(content, i.axes, i.op);
   } else {
     const int dim = kind == InstructionKind::all_to_all ? i.into : i.dim;
-    if (!gather(c, dim, i.axes, content)) return content;
+    if (!gather(dim, i.axes, content)) return content;
   }
   const bool takes_own =
       kind == InstructionKind::reduce_scatter || kind == InstructionKind::all_to_all;
@@ -306,23 +306,23 @@ Content Machine::collected(int c, const Instruction& i, Content content) {
 
 /// Each device gets what the device some places further on has: the same content, in which every
 /// part is that of a device so much further on.
-void Machine::pass_on(int c, const Instruction& i, Content& content) {
+void Machine::pass_on(const Instruction& i, Content& content) {
   const int axis = i.axes[0];
   bool known = shift_all(content.flat, axis, i.shift, regions_);
   for (Tensor& t : content.pieces) known = shift_all(t, axis, i.shift, regions_) && known;
-  if (!known) odd_content(c, content, "a part of another device is passed on");
+  if (!known) odd_content(content, "a part of another device is passed on");
 }
 
-void Machine::give(int c, const AxisList& axes, Content& content) {
+void Machine::give(const AxisList& axes, Content& content) {
   const bool own = std::ranges::any_of(
       axes, [&](int axis) { return is_divided(content, axis) || is_partial(content, axis); });
-  if (own) odd_content(c, content, "the part of one device is given to all");
+  if (own) odd_content(content, "the part of one device is given to all");
 }
 
 /// Parts put side by side along a dim; false: they do not fit.
-bool Machine::gather(int c, int dim, const AxisList& axes, Content& content) {
+bool Machine::gather(int dim, const AxisList& axes, Content& content) {
   if (std::ranges::any_of(axes, [&](int axis) { return is_partial(content, axis); })) {
-    odd_content(c, content, "parts of an incomplete sum are put side by side");
+    odd_content(content, "parts of an incomplete sum are put side by side");
     return false;
   }
   bool fits = true;
@@ -334,11 +334,11 @@ bool Machine::gather(int c, int dim, const AxisList& axes, Content& content) {
       fits = fits && at(dim) < t.cuts.size() && regions_.gathered(t.cuts[at(dim)], order);
     }
   }
-  if (!fits) odd_content(c, content, "what is put side by side are not neighbouring parts");
+  if (!fits) odd_content(content, "what is put side by side are not neighbouring parts");
   // Each device's part of one dim would stand beside parts of others of another.
   const bool twice =
       fits && std::ranges::any_of(axes, [&](int axis) { return is_divided(content, axis); });
-  if (twice) odd_content(c, content, "what is put side by side is divided twice along one axis");
+  if (twice) odd_content(content, "what is put side by side is divided twice along one axis");
   return fits && !twice;
 }
 
@@ -355,7 +355,7 @@ void Machine::send(int c, const Instruction& i, const Arguments& a) {
     const int axis = i.axes[0];
     if (is_divided(*value.content, axis) || is_partial(*value.content, axis)) {
       Content own = whole_of(value);
-      odd_content(c, own, "the part of one device is given to another");
+      odd_content(own, "the part of one device is given to another");
       value = numbered(std::move(own), value.micro_batch);
     }
     message.contents.push_back(std::move(value));
