@@ -80,17 +80,23 @@ class Drawer {
     for (const FaultMatch& match : list_matches(program_, any)) ++counts[match.kind];
     for (const auto& [kind, count] : counts) {
       for (int k = 0; k < std::min(per_kind, count); ++k) {
-        const std::string text = head + std::string(name_of(kind)) + argument + scope();
-        const std::size_t matches = list_matches(program_, fault_from(text + ")")).size();
+        const std::string everywhere = head + std::string(name_of(kind)) + argument;
+        std::string text = everywhere + scope();
+        std::size_t matches = matches_of(text);
+        if (matches == 0) matches = matches_of(text = everywhere);
         if (matches == 0) continue;
         faults.push_back(fault_from(text + ", nth=" + std::to_string(1 + below(matches)) + ")"));
       }
     }
   }
 
-  /// On all devices, on one, in one layer or one step.
+  std::size_t matches_of(const std::string& text) const {
+    return list_matches(program_, fault_from(text + ")")).size();
+  }
+
+  /// On all devices, on one, in one layer, step or micro-batch, or in one of these on one device.
   std::string scope() {
-    switch (below(6)) {
+    switch (below(10)) {
       case 0:
       case 1:
         return "";
@@ -98,9 +104,20 @@ class Drawer {
       case 3:
         return ", rank=" + std::to_string(below(static_cast<std::size_t>(ranks_)));
       case 4:
-        return ", layer=" + std::to_string(below(2));
+        return ", rank=" + std::to_string(below(static_cast<std::size_t>(ranks_))) + part();
       default:
+        return part();
+    }
+  }
+
+  std::string part() {
+    switch (below(4)) {
+      case 0:
+        return ", layer=" + std::to_string(below(2));
+      case 1:
         return ", step=" + std::to_string(1 + below(2));
+      default:
+        return ", microbatch=" + std::to_string(below(2));
     }
   }
 

@@ -15,7 +15,7 @@
 namespace placet::testing {
 
 /// Faults for a program: for each operation so many for each kind of instruction that it makes
-/// sense for, some of them on one device, in one layer, in one step only.
+/// sense for, some of them on one device, in one layer, step or micro-batch only.
 std::vector<Fault> draw_faults(const Program& program, std::mt19937& generator, int per_kind);
 
 /// Instructions in which two programs differ, kinds and families only, and what reads or makes the
