@@ -11,7 +11,9 @@
 namespace placet {
 namespace {
 
-constexpr std::size_t kBarColumns = 20;
+constexpr std::size_t kMostBarColumns = 20;
+constexpr std::size_t kLeastBarColumns = 4;
+constexpr std::size_t kBarColumn = 2;  // of the table of plans
 
 double tokens_per_second_per_device(const PlanSheet& sheet, const PlanFigures& figures) {
   const auto devices = static_cast<double>(devices_of(*sheet.base->cluster));
@@ -29,7 +31,31 @@ std::string heading(const PlanSheet& sheet, const TextStyle& style) {
   return text;
 }
 
+/// Columns for bars beside a table's other columns; 0: they have no room.
+std::size_t bar_columns(const TextStyle& style, const std::vector<Column>& columns,
+                        const std::vector<std::vector<std::string>>& rows) {
+  constexpr std::size_t gap = 2;
+  std::size_t used = gap * (columns.size() - 1);
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    std::size_t widest = columns[c].title.size();
+    for (const std::vector<std::string>& row : rows) widest = std::max(widest, row[c].size());
+    used += widest;
+  }
+  const auto width = static_cast<std::size_t>(style.width);
+  if (width < used + kLeastBarColumns) return 0;
+  return std::min(width - used, kMostBarColumns);
+}
+
 std::string plan_table(const PlanSheet& sheet, const TextStyle& style) {
+  const std::vector<Column> columns = {{.title = "#", .right = true},
+                                       {.title = "step", .right = true},
+                                       {.title = ""},
+                                       {.title = "MFU", .right = true},
+                                       {.title = "tok/s/dev", .right = true},
+                                       {.title = "memory", .right = true},
+                                       {.title = "sent", .right = true},
+                                       {.title = "pareto"},
+                                       {.title = "proof"}};
   std::vector<std::vector<std::string>> rows;
   const double slowest = std::ranges::max(sheet.plans, {}, [](const PlanLine& p) {
                            return p.found.figures.step;
@@ -39,25 +65,19 @@ std::string plan_table(const PlanSheet& sheet, const TextStyle& style) {
     const PlanLine& plan = sheet.plans[i];
     const PlanFigures& figures = plan.found.figures;
     rows.push_back(
-        {std::to_string(i + 1), fmt::format("{:.4g} s", in_seconds(figures.step)),
-         bar(style, Ink::activations, in_seconds(figures.step) / slowest, kBarColumns),
+        {std::to_string(i + 1), fmt::format("{:.4g} s", in_seconds(figures.step)), "",
          fmt::format("{:.1f} %", figures.utilisation * 100),
          fmt::format("{:.0f}", tokens_per_second_per_device(sheet, figures)),
          fmt::format("{} ({:.0f} %)", human_bytes(figures.peak), figures.peak / capacity * 100),
          human_bytes(figures.sent), plan.pareto ? "yes" : "no",
          std::string(proof_word(plan.proof.kind))});
   }
-  return table(style,
-               {{.title = "#", .right = true},
-                {.title = "step", .right = true},
-                {.title = ""},
-                {.title = "MFU", .right = true},
-                {.title = "tok/s/dev", .right = true},
-                {.title = "memory", .right = true},
-                {.title = "sent", .right = true},
-                {.title = "pareto"},
-                {.title = "proof"}},
-               rows, 0);
+  const std::size_t room = bar_columns(style, columns, rows);
+  for (std::size_t i = 0; room > 0 && i < rows.size(); ++i) {
+    const Seconds step = sheet.plans[i].found.figures.step;
+    rows[i][kBarColumn] = bar(style, Ink::activations, in_seconds(step) / slowest, room);
+  }
+  return table(style, columns, rows, 0);
 }
 
 /// The table, with each plan's placement below its row.
@@ -74,22 +94,24 @@ std::string plans_block(const PlanSheet& sheet, const TextStyle& style) {
   return "\n" + with_below(plan_table(sheet, style), below);
 }
 
-std::string counts_text(const PlanSheet& sheet) {
+std::string counts_text(const PlanSheet& sheet, const TextStyle& style) {
   const PlanCounts& counts = sheet.counts;
-  std::string text =
-      fmt::format("\nsearched {} plans: {} judged one by one, {} excluded by bounds",
+  std::string searched =
+      fmt::format("searched {} plans: {} judged one by one, {} excluded by bounds",
                   grouped(counts.space), grouped(counts.visited), grouped(counts.bounded));
-  text += counts.exact ? (sheet.plans.empty() ? "; none fits\n" : "; none is better than these\n")
-                       : "\nstopped early: not proven to be the best\n";
+  if (counts.exact) searched += sheet.plans.empty() ? "; none fits" : "; none is better than these";
+  std::string text = "\n" + in_lines(style, searched, 0);
+  if (!counts.exact) text += "stopped early: not proven to be the best\n";
   std::string rejected;
   for (const auto& [rule, count] : counts.rejected) {
     rejected += (rejected.empty() ? "" : ", ") + rule + " " + grouped(count);
   }
-  if (!rejected.empty()) text += "not plans, by rule: " + rejected + "\n";
+  if (!rejected.empty()) text += in_lines(style, "not plans, by rule: " + rejected, 0);
   if (sheet.plans.size() > 1) {
-    text +=
-        "each plan is the best of its variants in order of axes, blocks of stages, attention and "
-        "recomputation\n";
+    text += in_lines(style,
+                     "each plan is the best of its variants in order of axes, blocks of stages, "
+                     "attention and recomputation",
+                     0);
   }
   return text;
 }
@@ -128,10 +150,10 @@ std::string margins_text(const PlanSheet& sheet, const TextStyle& style) {
   for (const PlanMargin& margin : sheet.margins) {
     const double rate = margin.plan.figures.tokens / in_seconds(margin.plan.figures.step);
     const double gain = rate / (best.tokens / in_seconds(best.step)) - 1;
-    rows.push_back(
-        {fmt::format("{:.3g}x {}", margin.factor, margin.what),
-         fmt::format("{:+.1f} %", gain * 100),
-         bar(style, Ink::green, std::clamp(gain / (margin.factor - 1), 0.0, 1.0), kBarColumns)});
+    rows.push_back({fmt::format("{:.3g}x {}", margin.factor, margin.what),
+                    fmt::format("{:+.1f} %", gain * 100),
+                    bar(style, Ink::green, std::clamp(gain / (margin.factor - 1), 0.0, 1.0),
+                        kMostBarColumns)});
   }
   return "\n" + inked(style, Ink::bold, "What more would bring") + "\n" +
          table(style, {{.title = "of"}, {.title = "tokens/s", .right = true}, {.title = ""}}, rows,
@@ -192,9 +214,9 @@ std::string plans_text(const PlanSheet& sheet, const TextStyle& style) {
   std::string text = heading(sheet, style);
   if (sheet.plans.empty()) {
     if (sheet.shortage) text += shortage_text(sheet, style);
-    return text + counts_text(sheet);
+    return text + counts_text(sheet, style);
   }
-  text += plans_block(sheet, style) + counts_text(sheet);
+  text += plans_block(sheet, style) + counts_text(sheet, style);
   text += "plan 1 is bound by " + sheet.plans.front().binds;
   if (sheet.plans.front().cost) {
     text += "; a step costs " + dollars(*sheet.plans.front().cost);

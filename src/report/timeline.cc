@@ -179,7 +179,7 @@ std::string timeline_text(const Timeline& timeline, const TextStyle& style) {
           links_text(timeline, style);
   if (!timeline.findings.empty()) text += "\n" + findings_text(timeline.findings, style);
   while (text.ends_with("\n\n")) text.pop_back();
-  return text + "\n" + verdict_of(timeline.judged.derivation) + "\n";
+  return text + "\n" + wrapped(style, verdict_of(timeline.judged.derivation), 0) + "\n";
 }
 
 std::vector<Seconds> busy_links(const StepParts& parts, const Simulation& simulated) {

@@ -132,12 +132,13 @@ std::string headline(const Verdict& verdict, const TextStyle& style) {
 }
 
 std::string verdict_text(const Verdict& verdict, const TextStyle& style) {
+  constexpr std::size_t kMeaning = 30;  // columns before what a condition means
   std::string text = headline(verdict, style);
   for (const Condition c : kConditions) {
     const bool holds = verdict.holds[static_cast<std::size_t>(c)];
     text += "  " + padded(plain(c), 20) +
             inked(style, holds ? Ink::green : Ink::red, holds ? "holds " : "BROKEN") + "  " +
-            std::string(meaning_of(c)) + "\n";
+            wrapped(style, meaning_of(c), kMeaning) + "\n";
   }
   for (const CheckFinding& f : verdict.findings) text += "\n" + finding_text(f, style);
   if (verdict.cure) text += "\n" + cure_text(*verdict.cure, style);
