@@ -7,8 +7,14 @@ option(PLACET_FUZZ "Build the fuzz targets with libFuzzer (needs clang)" OFF)
 option(PLACET_WERROR "Treat warnings in our own targets as errors" ${PROJECT_IS_TOP_LEVEL})
 option(PLACET_CCACHE "Compile through ccache where it is installed" ${PROJECT_IS_TOP_LEVEL})
 set(PLACET_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, such as address,undefined")
-set(PLACET_TEST_LABELS unit golden property mpi slow CACHE STRING
-    "The labels whose tests are built")
+set(PLACET_ALL_TEST_LABELS unit golden property mpi slow)
+set(PLACET_TEST_LABELS ${PLACET_ALL_TEST_LABELS} CACHE STRING "The labels whose tests are built")
+foreach(label IN LISTS PLACET_TEST_LABELS)
+  if(NOT label IN_LIST PLACET_ALL_TEST_LABELS)
+    message(FATAL_ERROR
+        "PLACET_TEST_LABELS: no label '${label}'; expected of ${PLACET_ALL_TEST_LABELS}")
+  endif()
+endforeach()
 set(PLACET_DATA_DIR "${PROJECT_SOURCE_DIR}/data" CACHE PATH
     "Where the catalogue lies when neither PLACET_DATA nor <prefix>/share/placet/data gives it")
 

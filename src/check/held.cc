@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -114,33 +115,63 @@ class Holdings {
     return {axes.begin(), axes.end()};
   }
 
-  std::vector<std::int64_t> coordinates(const Holder& one, int axis) const {
+  /// The coordinates that a holder names along an axis; none: it has all.
+  std::vector<std::int64_t> named_by(const Holder& one, int axis) const {
     if (at(axis) + 1 == program_.axes.size()) return {one.micro_batch};
-    return coordinates_of(program_, program_.classes[at(one.device_class)], axis);
+    return named(program_.classes[at(one.device_class)], axis);
   }
 
-  /// Coordinates of an axis that the same holders have, taken as one place.
+  /// Coordinates of an axis that the same holders have, taken as one place. Those that no holder
+  /// names are alike.
   struct Places {
-    std::vector<std::int64_t> first;            // of each its first coordinate
-    std::vector<std::vector<std::int64_t>> of;  // by holder
+    int axis = 0;
+    std::map<std::int64_t, int> of;   // of each coordinate that is named
+    std::vector<std::int64_t> first;  // of each place a coordinate
     std::int64_t count() const { return static_cast<std::int64_t>(first.size()); }
   };
 
+  /// Work grows with what holders name, not with the axis.
   Places places_along(int axis, const std::vector<Holder>& holders) const {
-    std::vector<std::vector<std::size_t>> there(at(program_.axes[at(axis)].degree));
-    for (std::size_t h = 0; h < holders.size(); ++h) {
-      for (const std::int64_t x : coordinates(holders[h], axis)) there[at(x)].push_back(h);
+    Places out{.axis = axis, .of = {}, .first = {}};
+    int count = 1;
+    for (const Holder& h : holders) {
+      std::map<int, int> with;  // of a place what this holder has
+      for (const std::int64_t x : named_by(h, axis)) {
+        int& place = out.of[x];
+        const auto [to, fresh] = with.try_emplace(place, count);
+        if (fresh) ++count;
+        place = to->second;
+      }
     }
-    std::map<std::vector<std::size_t>, std::int64_t> alike;
-    for (std::size_t x = 0; x < there.size(); ++x) {
-      alike.try_emplace(there[x], static_cast<std::int64_t>(x));
-    }
-    Places out{.first = {}, .of = std::vector<std::vector<std::int64_t>>(holders.size())};
-    for (const auto& [own, x] : alike) {
-      for (const std::size_t h : own) out.of[h].push_back(out.count());
-      out.first.push_back(x);
-    }
+    number(out);
     return out;
+  }
+
+  /// Numbers places without gaps, and finds their coordinates.
+  void number(Places& places) const {
+    std::map<int, int> numbers;
+    std::int64_t unnamed = 0;
+    for (auto& [x, place] : places.of) {
+      if (x == unnamed) ++unnamed;
+      const auto [known, fresh] = numbers.try_emplace(place, places.count());
+      if (fresh) places.first.push_back(x);
+      place = known->second;
+    }
+    if (unnamed < program_.axes[at(places.axis)].degree) places.first.push_back(unnamed);
+  }
+
+  /// The places of a holder along an axis.
+  std::vector<std::int64_t> places_of(const Holder& one, const Places& along) const {
+    const std::vector<std::int64_t> own = named_by(one, along.axis);
+    std::vector<std::int64_t> places(own.empty() ? along.first.size() : own.size());
+    if (own.empty()) {
+      std::iota(places.begin(), places.end(), 0);
+      return places;
+    }
+    std::ranges::transform(own, places.begin(), [&](std::int64_t x) { return along.of.at(x); });
+    std::ranges::sort(places);
+    places.erase(std::ranges::unique(places).begin(), places.end());
+    return places;
   }
 
   /// A part that has no holder; none: all have. A part is a place along each axis that divides the
@@ -154,7 +185,7 @@ class Holdings {
     }
     if (parts > kMostPartsHeld) return lack;
     std::vector<bool> held(at(parts), false);
-    for (std::size_t h = 0; h < holders.size(); ++h) {
+    for (const Holder& h : holders) {
       for (const std::int64_t part : parts_of(h, along)) held[at(part)] = true;
     }
     const auto missing = std::ranges::find(held, false);
@@ -174,13 +205,14 @@ class Holdings {
   }
 
   /// The parts that a holder has, row-major.
-  static std::vector<std::int64_t> parts_of(std::size_t holder, const std::vector<Places>& along) {
+  std::vector<std::int64_t> parts_of(const Holder& holder, const std::vector<Places>& along) const {
     std::vector<std::int64_t> parts{0};
     for (const Places& places : along) {
+      const std::vector<std::int64_t> own = places_of(holder, places);
       std::vector<std::int64_t> more;
-      more.reserve(parts.size() * places.of[holder].size());
+      more.reserve(parts.size() * own.size());
       for (const std::int64_t part : parts) {
-        for (const std::int64_t x : places.of[holder]) more.push_back(part * places.count() + x);
+        for (const std::int64_t x : own) more.push_back(part * places.count() + x);
       }
       parts = std::move(more);
     }

@@ -6,15 +6,11 @@
 #include "units/at.h"
 
 namespace placet {
-namespace {
 
-/// The coordinates that a class names along an axis; empty: it names none, and has all.
 const std::vector<std::int64_t>& named(const DeviceClass& device_class, int axis) {
   static const std::vector<std::int64_t> kAll;
   return at(axis) < device_class.box.size() ? device_class.box[at(axis)] : kAll;
 }
-
-}  // namespace
 
 std::vector<std::int64_t> coordinates_along(const Program& program, int axis) {
   std::vector<std::int64_t> all(at(program.axes[at(axis)].degree));

@@ -11,6 +11,10 @@ namespace placet {
 /// All coordinates along an axis: 0 to its degree less one.
 std::vector<std::int64_t> coordinates_along(const Program& program, int axis);
 
+/// The coordinates along an axis that a class names, in rising order; empty: it names none, and has
+/// all.
+const std::vector<std::int64_t>& named(const DeviceClass& device_class, int axis);
+
 /// The coordinates along an axis at which devices of a class stand: of an axis that does not split
 /// the class, and of that of the micro-batches, all.
 std::vector<std::int64_t> coordinates_of(const Program& program, const DeviceClass& device_class,

@@ -16,8 +16,8 @@ struct Field {
   mutable Json value;  // moved out of the list that it is named in
 };
 
-/// An object of different keys. The library's own initializer lists make an array of every pair and
-/// look every key up: three times as slow, and a report has thousands of terms.
+/// An object of different keys. The library's own initializer lists first make an array of every
+/// pair: three times as slow, and a report has thousands of terms.
 Json object_of(std::initializer_list<Field> fields) {
   constexpr std::size_t more = 2;  // fields that some terms have besides
   Json json = Json::object();

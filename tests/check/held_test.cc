@@ -79,6 +79,18 @@ TEST(HeldTest, ABlockDiagonalOfManyDevicesIsNotAll) {
   EXPECT_TRUE(find_unheld(held_by(512, classes)).empty());
 }
 
+// Two axes of 16,777,216 coordinates, of which classes name a few.
+TEST(HeldTest, LargeAxesOfWhichLittleIsNamed) {
+  constexpr std::int64_t kDegree = std::int64_t{1} << 24;
+  std::vector<DeviceClass> classes;
+  for (std::int64_t x = 0; x < 100; ++x) classes.push_back(devices({{}, {x}}));
+  const std::vector<Unheld> unheld = find_unheld(held_by(kDegree, classes));
+  ASSERT_EQ(unheld.size(), 1);
+  EXPECT_EQ(unheld[0].place, (std::vector<std::int64_t>{0, 100}));
+  classes.push_back(devices({{}, {}, {0}}));
+  EXPECT_TRUE(find_unheld(held_by(kDegree, classes)).empty());
+}
+
 // At c 0 all is held. Those at c 1 tell 257 x 257 parts apart, which are not looked at.
 TEST(HeldTest, WhatIsTooMuchToLookAtCountsAsNotHeld) {
   std::vector<DeviceClass> classes{devices({{}, {}, {0}})};
