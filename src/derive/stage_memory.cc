@@ -64,7 +64,7 @@ class StageMemory {
     if (runs) --beside_.held[active_];
     // Kept by other micro-batches, then also by the units before the one that runs.
     others_ = {.kept = activations.bytes - (runs ? kept_by_active() : 0)};
-    const InFlight in_flight = in_flight_beside(std::nullopt, runs);
+    const InFlight& in_flight = in_flight_beside(std::nullopt, runs);
     if (take_known(in_flight)) return;
     sum_active_chunk(runs && beside_.held[active_] > 0);
     sum_other_chunks();
@@ -89,12 +89,16 @@ class StageMemory {
     return begin < units.chunk_ends[active_] ? units.runs[begin].first : 0;
   }
 
-  InFlight in_flight_beside(std::optional<Work::Kind> kind, bool runs) const {
-    InFlight out{.kind = kind, .active = active_, .runs = runs};
+  /// Until the next call.
+  const InFlight& in_flight_beside(std::optional<Work::Kind> kind, bool runs) {
+    in_flight_.kind = kind;
+    in_flight_.active = active_;
+    in_flight_.runs = runs;
+    in_flight_.beside.resize(beside_.held.size());
     for (std::size_t c = 0; c < beside_.held.size(); ++c) {
-      out.beside.push_back(beside_.held[c] + beside_.waiting[c] > 0);
+      in_flight_.beside[c] = beside_.held[c] + beside_.waiting[c] > 0;
     }
-    return out;
+    return in_flight_;
   }
 
   /// Takes the moments of a stage that is alike, or of an earlier moment: they differ in what is
@@ -146,10 +150,11 @@ class StageMemory {
 
   void visit_moment(const WorkMoment& moment, const std::vector<ChunkLeft>& left) {
     active_ = at(moment.chunk);
-    beside_ = {.held = moment.held, .waiting = moment.waiting};
+    beside_.held = moment.held;
+    beside_.waiting = moment.waiting;
     others_ = bytes_of_all(left, beside_);
     others_.arrived = moment.arrived > 0 ? moment.arrived * bytes_of_stream() : 0;
-    const InFlight in_flight = in_flight_beside(moment.kind, true);
+    const InFlight& in_flight = in_flight_beside(moment.kind, true);
     if (take_known(in_flight)) return;
     const std::array<Moment, kInstantCount> before = std::exchange(out_.instants, {});
     // What a chunk keeps gathered is there for all its micro-batches under way.
@@ -443,6 +448,7 @@ class StageMemory {
   std::size_t active_ = 0;   // the chunk that runs
   MicroBatchesHeld beside_;  // without the micro-batch that runs
   BesideRunning others_;     // what they keep
+  InFlight in_flight_;
   std::vector<RunSums> runs_;
   std::int64_t count_ = 0;    // units of the chunk
   std::int64_t grown_ = 0;    // gradients of all its units
