@@ -206,7 +206,7 @@ class StreamTraffic {
   /// Where the stream is whole and experts are cut or apart, each device has a part of every
   /// result; what flows back to the tokens and to their weights is partial.
   void read_routed_results() {
-    const RoutedAxes axes = unit_.routed_axes();
+    const RoutedAxes axes = routed_axes(unit_);
     if (axes.summed == 0) return;
     for (std::size_t o = 0; o < kind_.operators.size(); ++o) {
       const Operator& op = kind_.operators[o];

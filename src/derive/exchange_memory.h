@@ -34,7 +34,7 @@ struct ExchangeBytes {
   std::int64_t gathered = 0;  // tensors whole along the sequence
   std::int64_t sums = 0;      // whole gradients before they are reduced and scattered
   std::int64_t pieces = 0;    // of other devices: the one worked on and the one on its way
-  std::int64_t message = 0;   // the largest tensor, or message, while it changes its layout
+  std::int64_t message = 0;   // what changes its layout, as it was or as it becomes
 
   std::int64_t total() const { return gathered + sums + pieces + message; }
 };

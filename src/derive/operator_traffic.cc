@@ -166,31 +166,6 @@ bool UnitTraffic::is_routed(const Operator& op) const {
          std::ranges::any_of(op.inputs, [&](int v) { return prepared.values[at(v)].routed; });
 }
 
-RoutedAxes UnitTraffic::routed_axes() const {
-  RoutedAxes out;
-  const auto experts = std::ranges::find_if(
-      kind.operators, [](const Operator& op) { return op.kind == OpKind::grouped_linear; });
-  if (experts == kind.operators.end()) return out;
-  const auto o = static_cast<std::size_t>(experts - kind.operators.begin());
-  for (std::size_t a = 0; a < axis_count(); ++a) {
-    const How& stream = axis(a).how;
-    if (stream.cut == Cut::layer || axis(a).degree == 1) continue;
-    const Cut cut = how_for(a, o).cut;
-    const bool whole =
-        stream.cut == Cut::tensor && stream.modes.activations != Mode::sharded_gather;
-    const AxisMask bit = axis_bit(static_cast<int>(a));
-    if (whole) {
-      out.summed |= bit;
-      if (cut != Cut::tensor) out.parted |= bit;
-    } else if (cut == Cut::expert) {
-      out.exchanged |= bit;
-    } else if (cut == Cut::tensor) {
-      out.gathered |= bit;
-    }
-  }
-  return out;
-}
-
 Dtype UnitTraffic::dtype_of(const Value& value) const {
   return value.type == ValueType::fp32 ? Dtype::fp32 : job.precision.compute;
 }

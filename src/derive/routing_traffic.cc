@@ -12,7 +12,7 @@ namespace {
 /// Tokens on their way to their experts, or back.
 class RoutingTraffic {
  public:
-  explicit RoutingTraffic(UnitTraffic& unit) : unit_(unit), axes_(unit.routed_axes()) {}
+  explicit RoutingTraffic(UnitTraffic& unit) : unit_(unit), axes_(routed_axes(unit)) {}
 
   /// `outward`: the operator sends; otherwise it receives. Backward goes the other way.
   void write(std::size_t o, bool outward) {
@@ -39,17 +39,8 @@ class RoutingTraffic {
   }
 
  private:
-  /// Tokens that a device sends: its own, once per choice; of those whose experts stand in its part
-  /// of the axes that share its tokens.
-  std::int64_t sent() const {
-    std::int64_t elements =
-        checked_multiply(unit_.layout.residual_tokens, unit_.layout.micro_batch, "routed tokens");
-    for (const Dim& dim : unit_.kind.values[routed_].dims) {
-      if (dim.index == Index::sample || dim.index == Index::token) continue;
-      elements = checked_multiply(elements, dim.size, "routed tokens");
-    }
-    return largest_share(elements, degree_of(unit_.job.placement, axes_.parted));
-  }
+  /// Tokens that a device sends.
+  std::int64_t sent() const { return sent_elements(unit_, axes_, static_cast<int>(routed_)); }
 
   /// Tokens that a device gets from its experts: what they have received, which need not be what it
   /// sent.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "derive/routed_exchange.h"
 #include "derive/unit_walk.h"
 #include "units/at.h"
 
@@ -12,7 +13,9 @@ namespace {
 class UnitWalk : private UnitView {
  public:
   UnitWalk(const Layout& of, int unit, bool recomputed)
-      : UnitView(of, unit, recomputed), sizes_(kept_sizes(*this)) {}
+      : UnitView(of, unit, recomputed),
+        sizes_(kept_sizes(*this)),
+        routed_(routed_exchange(*this)) {}
 
   UnitMemory walk() {
     UnitMemory out;
@@ -57,6 +60,13 @@ class UnitWalk : private UnitView {
       if (sizes_[at(v)] != whole) bytes += whole;
     });
     return bytes;
+  }
+
+  /// The moment at which copies of tokens, or their gradients, change devices.
+  static void raise_on_its_way(std::int64_t bytes, UnitPeak now, UnitPeak& most) {
+    if (bytes == 0) return;
+    now.exchange = {.message = bytes};
+    raise(most, now);
   }
 
   ExchangeBytes exchanged(const Operator& op, Pass pass) const {
@@ -137,6 +147,7 @@ class UnitWalk : private UnitView {
     for (std::size_t o = 0; o < kind.operators.size(); ++o) {
       const Operator& op = kind.operators[o];
       const bool is_loss = op.kind == OpKind::loss;
+      raise_on_its_way(routed_.before_forward(kind, o), now, out.forward);
       for (int v : prepared.operators[o].made) count_made(v, now);
       now.kept += kept_internals(op);
       now.gathered = gathered_inputs(op);
@@ -172,6 +183,7 @@ class UnitWalk : private UnitView {
 
   void run_again(std::size_t o, SecondForward& walk) {
     const Operator& op = kind.operators[o];
+    raise_on_its_way(routed_.before_forward(kind, o), walk.now, again_);
     for (int v : prepared.operators[o].made) make_again(v, walk);
     for (int v : op.internals) {
       if (walk.stays[at(v)]) make_again(v, walk);
@@ -265,6 +277,7 @@ class UnitWalk : private UnitView {
     for (std::size_t o = kind.operators.size(); o-- > 0;) {
       const PreparedOperator& facts = prepared.operators[o];
       if (!facts.backward) continue;
+      raise_on_its_way(routed_.before_backward(kind, o), now, out.inputs);
       run_inputs(kind.operators[o], facts, now, out);
       for (int v : plan.done[o]) {
         if (!stays[at(v)]) (plan.is_kept[at(v)] ? now.kept : now.rebuilt) -= sizes_[at(v)];
@@ -312,6 +325,7 @@ class UnitWalk : private UnitView {
     const Operator& op = kind.operators[o];
     const PreparedOperator& facts = prepared.operators[o];
     if (!facts.backward) return;
+    raise_on_its_way(routed_.before_backward(kind, o), now, out.backward);
     now.working += bytes_of_values(facts.adjoints_made);
     const std::int64_t own = weight_gradients(op);
     UnitPeak peak = now;
@@ -331,6 +345,7 @@ class UnitWalk : private UnitView {
   }
 
   std::vector<std::int64_t> sizes_;
+  RoutedExchange routed_;
   UnitPeak again_;  // the fullest point of what is made again
 };
 

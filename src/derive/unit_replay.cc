@@ -30,6 +30,7 @@ UnitFacts unit_facts(const Layout& layout, int unit, bool recomputed) {
   facts.plan = recomputed ? &facts.prepared->recomputed : &facts.prepared->plain;
   facts.sizes = value_bytes(layout, unit, recomputed);
   facts.memory = unit_memory(layout, unit, recomputed);
+  facts.routed = routed_exchange(UnitView(layout, unit, recomputed));
   return facts;
 }
 
@@ -58,6 +59,7 @@ UnitReplay::Handle UnitReplay::forward(const UnitFacts& unit, UnitBuffers& buffe
 void UnitReplay::run_forward(const UnitFacts& unit, std::size_t o, UnitBuffers& buffers) {
   const Operator& op = unit.kind->operators[o];
   const PreparedOperator& facts = unit.prepared->operators[o];
+  exchange(unit.routed.before_forward(*unit.kind, o));
   borrow(unit, op, Pass::forward);
   for (int v : facts.made) allocate(unit, buffers, v);
   for (int v : op.internals) {
@@ -92,6 +94,7 @@ void UnitReplay::run_again(const UnitFacts& unit, UnitBuffers& buffers) {
 void UnitReplay::run_again(const UnitFacts& unit, std::size_t o, const std::vector<bool>& stays,
                            UnitBuffers& buffers) {
   const Operator& op = unit.kind->operators[o];
+  exchange(unit.routed.before_forward(*unit.kind, o));
   borrow(unit, op, Pass::forward);
   for (int v : unit.prepared->operators[o].made) allocate(unit, buffers, v);
   for (int v : op.internals) {
@@ -201,6 +204,7 @@ void UnitReplay::run_backward(const UnitFacts& unit, std::size_t o, std::vector<
                               std::vector<Handle>& held) {
   const Operator& op = unit.kind->operators[o];
   const PreparedOperator& facts = unit.prepared->operators[o];
+  exchange(unit.routed.before_backward(*unit.kind, o));
   borrow(unit, op, Pass::backward);
   for (int v : facts.adjoints_made) {
     if (!comes_after(unit, op, v)) adjoints[at(v)] = pools_.main().allocate(unit.sizes[at(v)]);
@@ -270,6 +274,11 @@ void UnitReplay::gather_inputs(const UnitFacts& unit, const Operator& op) {
     if (!divided || whole_size(unit, i) == unit.sizes[i]) continue;
     borrowed_.push_back(pools_.main().allocate(whole_size(unit, i)));
   }
+}
+
+/// Copies of tokens, or their gradients, while they change devices.
+void UnitReplay::exchange(std::int64_t bytes) {
+  if (bytes > 0) pools_.main().release(pools_.main().allocate(bytes));
 }
 
 /// What lives while one operator runs, and only then.

@@ -8,6 +8,7 @@
 
 #include "derive/device_pools.h"
 #include "derive/layout.h"
+#include "derive/routed_exchange.h"
 #include "derive/unit_memory.h"
 
 namespace placet {
@@ -22,6 +23,7 @@ struct UnitFacts {
   bool recomputed = false;
   std::vector<std::int64_t> sizes;  // bytes of each value where it is kept
   UnitMemory memory;
+  RoutedExchange routed;
 };
 
 /// Facts of local unit `unit`, recomputed or not.
@@ -68,6 +70,7 @@ class UnitReplay {
   void scatter_gradients(const UnitFacts& unit, const PreparedOperator& facts);
   void launch(const UnitFacts& unit);
   void gather_inputs(const UnitFacts& unit, const Operator& op);
+  void exchange(std::int64_t bytes);
   void borrow(const UnitFacts& unit, const Operator& op, Pass pass);
   void allocate(const UnitFacts& unit, UnitBuffers& buffers, int v);
   void release(UnitBuffers& buffers, int v);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "derive/exchange_memory.h"
+#include "derive/routed_exchange.h"
 #include "units/at.h"
 #include "units/checked.h"
 
@@ -124,6 +125,8 @@ std::vector<std::int64_t> kept_sizes(const UnitView& unit) {
   for (std::size_t v = 0; v < unit.kind.values.size(); ++v) sizes.push_back(stored_bytes(unit, v));
   if (unit.job.profile.fuses_output_and_loss) forget_logits(unit, sizes);
   copy_shared_heads(unit, sizes);
+  const RoutedExchange routed = routed_exchange(unit);
+  if (routed.returned >= 0) sizes[at(routed.returned)] = routed.with_tokens;
   return sizes;
 }
 

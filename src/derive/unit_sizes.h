@@ -17,7 +17,8 @@ std::int64_t bytes_of_value(const UnitView& unit, std::size_t v, std::int64_t el
 
 /// Bytes of each value where it is kept: an input gathered for a parallel region is kept as the
 /// device's own part or whole, as the profile says; a checkpoint may be divided once more; keys and
-/// values exchanged for heads stand on the device as often as they were sent.
+/// values exchanged for heads stand on the device as often as they were sent; what comes back from
+/// experts is there for the device's own tokens.
 std::vector<std::int64_t> kept_sizes(const UnitView& unit);
 
 /// Calls visit(v, elements) for every operand of an operator that is whole while it runs, and

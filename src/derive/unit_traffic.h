@@ -8,17 +8,10 @@
 #include <vector>
 
 #include "derive/communication.h"
+#include "derive/routed_exchange.h"
 #include "derive/unit_view.h"
 
 namespace placet {
-
-/// Axes around routed work, by what happens to tokens and results there.
-struct RoutedAxes {
-  AxisMask exchanged = 0;  // devices own different experts and hold different tokens: all-to-all
-  AxisMask gathered = 0;   // experts are cut, tokens differ: tokens are made whole first
-  AxisMask summed = 0;     // the stream is whole: each device contributes a part of every result
-  AxisMask parted = 0;     // of these: because it has a part of the experts, or of the tokens
-};
 
 class UnitTraffic : public UnitView {
  public:
@@ -56,9 +49,6 @@ class UnitTraffic : public UnitView {
 
   /// Whether an operator works on routed tokens, their sending and coming back included.
   bool is_routed(const Operator& op) const;
-
-  /// What happens around the unit's routed experts.
-  RoutedAxes routed_axes() const;
 
   /// The format of a value on the wire.
   Dtype dtype_of(const Value& value) const;

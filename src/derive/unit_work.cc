@@ -147,7 +147,7 @@ class WorkWriter {
 
   bool is_exchanged(const Operator& op) const {
     const bool routes = op.kind == OpKind::dispatch || op.kind == OpKind::combine;
-    return routes && unit_.routed_axes().exchanged != 0;
+    return routes && routed_axes(unit_).exchanged != 0;
   }
 
   /// Tokens that come from other devices are sorted by expert once more where they arrive, and back
@@ -162,7 +162,7 @@ class WorkWriter {
   bool sorts_here(const Operator& op) const { return timing_.sorts_on_arrival && is_exchanged(op); }
 
   double sorted_here(const Operator& op) const {
-    const std::int64_t devices = degree_of(job_.placement, unit_.routed_axes().exchanged);
+    const std::int64_t devices = degree_of(job_.placement, routed_axes(unit_).exchanged);
     const double arrive = timing_.exchanges_once_per_domain
                               ? first_copies(job_.model.figures.experts_per_token, devices)
                               : 1;

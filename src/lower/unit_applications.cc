@@ -31,6 +31,13 @@ std::vector<std::pair<int, int>> passed_on(const Adjoint& adjoint) {
   return out;
 }
 
+/// The axes that divide some dim.
+AxisList dividing(const std::vector<Division>& by) {
+  AxisList axes;
+  for (const Division& division : by) axes = united(axes, axes_of(division));
+  return axes;
+}
+
 /// Making a module again makes again what it contains.
 bool contains_module(Module outer, Module inner) {
   switch (outer) {
@@ -95,6 +102,7 @@ UnitApplications::UnitApplications(Lowering& in, int kind, Again again)
   }
   find_kept();
   find_exchanged();
+  find_kept_both_ways();
   kept_on_host = keeps_on_host(in.job, again);
 }
 
@@ -277,19 +285,34 @@ void UnitApplications::add_values(const std::vector<int>& from, std::set<int>& t
   }
 }
 
-namespace {
-
-/// Adds what attention cores read, and what others read.
-void sort_readers(const std::vector<Applied>& all, std::set<int>& by_cores,
-                  std::set<int>& by_others) {
-  for (const Applied& a : all) {
-    (a.place == Place::core ? by_cores : by_others).insert(a.reads.begin(), a.reads.end());
+void UnitApplications::find_exchanged() {
+  std::map<int, std::vector<Division>> readers;
+  std::set<int> apart;
+  const auto note = [&](const Applied& a, std::size_t first) {
+    for (std::size_t i = 0; i < a.reads.size(); ++i) {
+      const std::vector<Division>& by = a.uses[first + i].by;
+      if (readers.try_emplace(a.reads[i], by).first->second != by) apart.insert(a.reads[i]);
+    }
+  };
+  for (const Applied& a : forward) note(a, 0);
+  for (const Applied& a : backward) note(a, a.from.size());
+  for (const Applied& a : forward) {
+    for (std::size_t i = 0; i < a.to.size(); ++i) {
+      const int v = a.to[i];
+      const std::vector<Division>& made = a.uses[a.reads.size() + i].by;
+      const auto there = readers.find(v);
+      if (there == readers.end() || apart.contains(v) || there->second == made) continue;
+      if (is_for_experts(v) || dividing(there->second) == dividing(made)) exchanged.insert(*there);
+    }
   }
 }
 
-}  // namespace
+bool UnitApplications::is_for_experts(int v) const {
+  return std::ranges::any_of(kind_.values[at(v)].dims,
+                             [&](int d) { return in_.model.indices[at(d)] == Index::expert; });
+}
 
-void UnitApplications::find_exchanged() {
+void UnitApplications::find_kept_both_ways() {
   bool exchanges = false;
   for (std::size_t a = 0; a < in_.job.placement.axes.size(); ++a) {
     exchanges = exchanges || exchanges_heads(in_.job, a);
@@ -297,19 +320,17 @@ void UnitApplications::find_exchanged() {
   if (!exchanges) return;
   std::set<int> by_cores;
   std::set<int> by_others;
-  std::set<int> by_others_backward;
-  sort_readers(forward, by_cores, by_others);
-  sort_readers(backward, by_cores, by_others_backward);
-  by_others.insert(by_others_backward.begin(), by_others_backward.end());
-  for (int v : by_cores) {
-    if (is_value(v) && !by_others.contains(v)) exchanged.insert(v);
+  for (const Applied& a : forward) {
+    if (a.place == Place::core) add_values(a.reads, by_cores);
+  }
+  for (const Applied& a : backward) {
+    add_values(a.reads, a.place == Place::core ? by_cores : by_others);
   }
   for (const Applied& a : forward) {
     if (a.place != Place::core) continue;
-    for (int v : a.to) exchanged.erase(v);
-    std::ranges::copy_if(a.to, std::inserter(kept_both_ways, kept_both_ways.end()), [&](int v) {
-      return by_cores.contains(v) && by_others_backward.contains(v);
-    });
+    std::ranges::copy_if(
+        a.to, std::inserter(kept_both_ways, kept_both_ways.end()),
+        [&](int v) { return by_cores.contains(v) && by_others.contains(v); });
   }
 }
 

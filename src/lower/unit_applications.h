@@ -2,6 +2,7 @@
 // lower/.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -38,9 +39,12 @@ class UnitApplications {
   std::vector<std::vector<std::pair<int, int>>> passes;  // by backward application: to, from
   std::set<int> read;                                    // values that backward reads
   std::set<int> kept;                                    // values that forward leaves
-  /// Where heads are exchanged: values that only attention cores read, which are exchanged once and
-  /// stay so; and values that cores make and others read too in backward, which are kept both ways.
-  std::set<int> exchanged, kept_both_ways;
+  /// Values that all read alike, but in another layout than they are made in: tokens copied for
+  /// experts, and others of which each device has as much there, as heads for tokens. These are
+  /// brought there once and stay so.
+  std::map<int, std::vector<Division>> exchanged;
+  /// Where heads are exchanged, values that cores make and others read too in backward.
+  std::set<int> kept_both_ways;
   bool hands_back = false;    // the unit before asks for the gradient of the stream
   bool kept_on_host = false;  // what is kept goes to host memory after forward, and comes back
 
@@ -61,6 +65,8 @@ class UnitApplications {
   bool is_value(int v) const;
   void add_values(const std::vector<int>& from, std::set<int>& to) const;
   void find_exchanged();
+  bool is_for_experts(int v) const;
+  void find_kept_both_ways();
 
   Lowering& in_;
   const ReferenceKind& kind_;

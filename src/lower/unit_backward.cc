@@ -220,19 +220,41 @@ void UnitBackward::drop_gradients_of(int application) {
   for (int v : kind_.applications[at(application)].outputs) values_.drop_gradient(v);
 }
 
+/// By input of the call, the axes along which it stays partial: incoming gradients as they are, and
+/// what forward left as parts of sums, if with both all is linear.
+std::vector<AxisList> UnitBackward::with_partial_reads(const Applied& a,
+                                                       const std::vector<AxisList>& passed) const {
+  std::vector<AxisList> complete = passed;
+  complete.resize(a.from.size() + a.reads.size());
+  if (a.ring >= 0) return complete;
+  std::vector<AxisList> all = complete;
+  for (std::size_t i = 0; i < a.reads.size(); ++i) {
+    const int v = a.reads[i];
+    if (values_.is_parameter(v) || !values_.has(v)) continue;
+    const Spread& spread = values_.held(v).spread;
+    const bool lies = spread.by == a.uses[a.from.size() + i].by;
+    if (lies && spread.op == Combine::sum) all[a.from.size() + i] = spread.partial;
+  }
+  return results_of(w_.kernel(a.kernel), a.by, all) ? all : complete;
+}
+
 /// Calls the application: incoming gradients, what it reads, and the gradients that it makes.
 void UnitBackward::add_call(const Applied& a, const std::vector<AxisList>& passed,
                             const std::vector<BufferRef>& incoming) {
   Instruction instruction = forward_.call(a, InstructionKind::compute);
   instruction.inputs = incoming;
+  const std::vector<AxisList> all = with_partial_reads(a, passed);
   for (std::size_t i = 0; i < a.reads.size(); ++i) {
     const int v = a.reads[i];
-    const Spread& use = a.uses[a.from.size() + i];
-    instruction.inputs.push_back(values_.is_parameter(v) ? values_.parameter_buffer(v)
-                                                         : values_.value(v, use.by).buffer);
+    const std::size_t tensor = a.from.size() + i;
+    if (values_.is_parameter(v)) {
+      instruction.inputs.push_back(values_.parameter_buffer(v));
+    } else if (!all[tensor].empty()) {
+      instruction.inputs.push_back(values_.held(v).buffer);
+    } else {
+      instruction.inputs.push_back(values_.value(v, a.uses[tensor].by).buffer);
+    }
   }
-  std::vector<AxisList> all = passed;
-  all.resize(a.from.size() + a.reads.size());
   if (a.ring >= 0) {
     std::vector<Held> made = Ring(in_, values_, a).write(instruction, all);
     for (std::size_t i = 0; i < a.to.size(); ++i) values_.give(a.to[i], made[i]);

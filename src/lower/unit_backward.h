@@ -38,6 +38,8 @@ class UnitBackward {
   std::vector<AxisList> gather_gradients(const Applied& a);
   void pass_gradients(std::size_t b);
   void drop_gradients_of(int application);
+  std::vector<AxisList> with_partial_reads(const Applied& a,
+                                           const std::vector<AxisList>& passed) const;
   void add_call(const Applied& a, const std::vector<AxisList>& passed,
                 const std::vector<BufferRef>& incoming);
   bool goes_back(const Applied& a, int v) const;

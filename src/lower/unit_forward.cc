@@ -116,8 +116,11 @@ Instruction UnitForward::call(const Applied& a, InstructionKind plain) const {
 void UnitForward::run(const Applied& a, Pass pass) {
   Instruction instruction =
       call(a, pass == Pass::first ? InstructionKind::compute : InstructionKind::recompute);
+  if (a.place == Place::edge) divide_inputs(a);
   for (int v : a.reads) {
-    if (applications_.exchanged.contains(v)) values_.bring(v, values_.divisions_at(v, a.place));
+    const auto there = applications_.exchanged.find(v);
+    if (there == applications_.exchanged.end()) continue;
+    if (values_.held(v).spread.partial.empty()) values_.bring(v, there->second);
   }
   std::vector<const Spread*> spreads;
   for (int v : a.reads) {
@@ -130,6 +133,22 @@ void UnitForward::run(const Applied& a, Pass pass) {
   }
   if (a.ring >= 0) return run_rounds(a, instruction, passed, pass);
   add_outputs(a, std::move(instruction), passed, pass);
+}
+
+/// Parts of sums travel between tokens and experts as they are, where their sum may wait.
+void UnitForward::divide_inputs(const Applied& a) {
+  std::vector<Spread> there(a.reads.size());
+  std::vector<const Spread*> spreads;
+  for (std::size_t i = 0; i < a.reads.size(); ++i) {
+    const int v = a.reads[i];
+    if (values_.has(v) && !values_.is_parameter(v)) there[i] = values_.held(v).spread;
+    there[i].by = a.uses[i].by;
+    spreads.push_back(&there[i]);
+  }
+  const std::vector<AxisList> passed = left_partial(a, spreads);
+  for (std::size_t i = 0; i < a.reads.size(); ++i) {
+    if (!passed[i].empty()) values_.divide(a.reads[i], a.uses[i].by);
+  }
 }
 
 /// What an application reads where it lies, or brought there; `partial`: as the sum it is part of.

@@ -37,6 +37,7 @@ class UnitForward {
   void finish_after(std::size_t a, const std::map<int, std::size_t>& last,
                     const std::set<int>& keep, Pass pass);
   void run(const Applied& a, Pass pass);
+  void divide_inputs(const Applied& a);
   BufferRef input_of(const Applied& a, std::size_t i, bool partial, Pass pass);
   void add_outputs(const Applied& a, Instruction instruction, const std::vector<AxisList>& passed,
                    Pass pass);

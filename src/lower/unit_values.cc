@@ -86,10 +86,7 @@ const Held& UnitValues::value(int v, const std::vector<Division>& by) {
 
 void UnitValues::finish(int v, const std::set<int>& keep) {
   if (is_parameter(v) || !held_.contains(v)) return;
-  if (keep.contains(v)) {
-    resolve(v);
-    return drop_copies(v);
-  }
+  if (keep.contains(v)) return drop_copies(v);
   for (Held& copy : copies_[v]) w_.drop(copy);
   copies_.erase(v);
   w_.drop(held_[v]);
@@ -143,13 +140,12 @@ void UnitValues::drop_copies(int v) {
   copies_.erase(v);
 }
 
-/// Puts a value together that is kept although nothing so far needed it complete.
-void UnitValues::resolve(int v) {
+void UnitValues::divide(int v, const std::vector<Division>& by) {
   Held& own = held_[v];
-  if (own.spread.partial.empty()) return;
-  Held whole = w_.brought(own, own.spread.by, name_of(v));
+  if (own.spread.partial.empty() || own.spread.by == by) return;
+  Held divided = w_.divided(own, by, name_of(v));
   w_.drop(own);
-  own = whole;
+  own = divided;
 }
 
 Held UnitValues::make(int v, const Spread& spread) {

@@ -44,7 +44,10 @@ class UnitValues {
   const Held& value(int v, const std::vector<Division>& by);
   /// Brings a value to another division for good.
   void bring(int v, const std::vector<Division>& by);
-  /// Lets go of a value after its last use. Those in `keep` stay, put together.
+  /// Brings a partial value to another division for good, before it is known whether it may stay
+  /// partial.
+  void divide(int v, const std::vector<Division>& by);
+  /// Lets go of a value after its last use. Those in `keep` stay, parts of sums as they are.
   void finish(int v, const std::set<int>& keep);
   /// Values that are kept in all divisions in which they are there.
   void keep_copies_of(const std::set<int>& values) { kept_copies_ = &values; }
@@ -80,7 +83,6 @@ class UnitValues {
 
  private:
   Held held_input(int v) const;
-  void resolve(int v);
   void add_up(Held& sum, Held& share, int v);
 
   Lowering& in_;

@@ -207,7 +207,6 @@ const char* messages_apart(const Job& job) {
   const bool divided = std::ranges::any_of(axes, divides_stream);
   const bool whole = std::ranges::any_of(
       axes, [](const AxisPlacement& axis) { return is_tensor(axis) && !divides_stream(axis); });
-  if (job.model.figures.experts > 0) return "messages: a model with experts";
   if (divided && whole) return "messages: the stream is divided along one of two tensor axes";
   if (shares_between_stages(job)) return "messages: a tensor that two stages share";
   if (keeps_made(job)) return "messages: what is made from the master is kept";
@@ -227,8 +226,7 @@ const char* peaks_apart(const Job& job) {
   if (splits_backward(job.schedule.order) && offloads_activations(job)) {
     return "peaks: activations in host memory beside a split backward";
   }
-  const bool tensor = std::ranges::any_of(axes, is_tensor);
-  return tensor && job.model.figures.experts > 0 ? "peaks: experts under a tensor cut" : nullptr;
+  return nullptr;
 }
 
 /// What makes two figures differ, so that they are not compared (docs/theory.md §6.10).
@@ -236,8 +234,8 @@ const char* apart(const Job& job, Figure figure) {
   if (divides_shared_heads(job)) return "all: shared heads of one tensor in uneven parts";
   if (shares_torn_heads(job)) return "all: shares of heads that several devices hold";
   if (figure == Figure::rest) return nullptr;
-  if (offloads_activations(job) && (exchanges_heads(job) || job.model.figures.experts > 0)) {
-    return "messages and peaks: activations in host memory, beside exchanged heads or experts";
+  if (offloads_activations(job) && exchanges_heads(job)) {
+    return "messages and peaks: activations in host memory, beside exchanged heads";
   }
   if (goes_round_with_shares(job)) return "messages and peaks: a ring with shares";
   if (repeats_messages(job)) {

@@ -41,7 +41,7 @@ TEST_P(TwoDerivations, MeetInMessagesRestAndPeaks) {
 
 TEST(TwoDerivationsOfExperts, MeetInRestAndPeaks) {
   MeetJobs jobs(750, expert_models());
-  const Tallied tallied = jobs.compare(300, {Figure::rest, Figure::peak});
+  const Tallied tallied = jobs.compare(300, {Figure::messages, Figure::rest, Figure::peak});
   EXPECT_GE(tallied.lowered, 40);
   EXPECT_TRUE(tallied.parted.empty()) << tallied.parted.size() << " part\n" << text_of(tallied);
   std::cout << text_of(tallied) << "\n";
