@@ -144,7 +144,7 @@ SavedTable plain_saved_table() {
   SavedTable table{};
   auto set = [&](OpKind kind, SavedSlots saved) { table[static_cast<std::size_t>(kind)] = saved; };
   set(OpKind::embedding, slots(one(0), 0, 0));
-  set(OpKind::linear, slots(one(0), 0, 0));
+  set(OpKind::linear, slots(one(0) | one(1), 0, 0));  // two where their columns are joined
   set(OpKind::grouped_linear, slots(one(0), 0, 0));
   set(OpKind::norm, slots(one(0), 0, one(internal::kNormStatistics)));
   set(OpKind::attention, slots(one(0) | one(1) | one(2), one(0), one(internal::kLogSumExp)));
