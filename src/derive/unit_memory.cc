@@ -31,7 +31,7 @@ class UnitWalk : private UnitView {
   }
 
   /// Backward once more, in two parts, after `walk`.
-  void walk_parts(UnitMemory& out) const {
+  void walk_parts(UnitMemory& out) {
     raise(out.inputs, again_);
     walk_inputs(out);
     walk_weights(out);
@@ -242,9 +242,10 @@ class UnitWalk : private UnitView {
     return now;
   }
 
-  void walk_backward(UnitMemory& out) const {
+  void walk_backward(UnitMemory& out) {
     if (!prepared.gradients.backward) return;
     UnitPeak now = before_backward(out);
+    shares_ = GradientShares(sizes_.size());
     for (std::size_t o = kind.operators.size(); o-- > 0;) run_backward(o, now, out);
     if (job.profile.parts_stand_apart) find_scatter(now.weight_gradient, out);
   }
@@ -269,8 +270,9 @@ class UnitWalk : private UnitView {
   }
 
   /// Gradients of values alone. What the weights' part reads stays.
-  void walk_inputs(UnitMemory& out) const {
+  void walk_inputs(UnitMemory& out) {
     if (!prepared.gradients.backward) return;
+    shares_ = GradientShares(sizes_.size());
     std::vector<bool> stays(sizes_.size(), false);
     for (int v : plan.for_weights) stays[at(v)] = true;
     UnitPeak now = before_backward(out);
@@ -287,7 +289,9 @@ class UnitWalk : private UnitView {
   }
 
   void run_inputs(const Operator& op, const PreparedOperator& facts, UnitPeak& now,
-                  UnitMemory& out) const {
+                  UnitMemory& out) {
+    for (int v : op.outputs) now.working -= shares_.join(v) ? sizes_[at(v)] : 0;
+    for (int v : facts.parts.made) shares_.make(v, gives_parts(op));
     now.working += bytes_of_values(facts.parts.made);
     UnitPeak peak = now;
     peak.working += bytes_of_values(facts.parts.added) + bytes_of_values(facts.inner_gradients);
@@ -295,6 +299,9 @@ class UnitWalk : private UnitView {
     exchange_backward(op, peak);
     if (op.kind == OpKind::loss) peak.loss = workspace(op);
     raise(out.inputs, peak);
+    for (int v : facts.parts.added) {
+      now.working += shares_.stays(v, gives_parts(op)) ? sizes_[at(v)] : 0;
+    }
     const std::int64_t carried = bytes_of_values(facts.parts.carried);
     now.working -= carried + bytes_of_values(facts.parts.dead);
     now.waiting += carried;
@@ -321,10 +328,12 @@ class UnitWalk : private UnitView {
 
   /// One operator backward. `now` holds in weight_gradient what is scattered only when the unit is
   /// done.
-  void run_backward(std::size_t o, UnitPeak& now, UnitMemory& out) const {
+  void run_backward(std::size_t o, UnitPeak& now, UnitMemory& out) {
     const Operator& op = kind.operators[o];
     const PreparedOperator& facts = prepared.operators[o];
     if (!facts.backward) return;
+    for (int v : op.outputs) now.working -= shares_.join(v) ? sizes_[at(v)] : 0;
+    for (int v : facts.adjoints_made) shares_.make(v, gives_parts(op));
     raise_on_its_way(routed_.before_backward(kind, o), now, out.backward);
     now.working += bytes_of_values(facts.adjoints_made);
     const std::int64_t own = weight_gradients(op);
@@ -336,6 +345,9 @@ class UnitWalk : private UnitView {
     if (op.kind == OpKind::loss) peak.loss = workspace(op);
     raise(out.backward, peak);
     if (job.profile.gradient_hold != GradientHold::op || scatters(op)) now.weight_gradient += own;
+    for (int v : facts.adjoints_added) {
+      now.working += shares_.stays(v, gives_parts(op)) ? sizes_[at(v)] : 0;
+    }
     peak.weight_gradient = now.weight_gradient;
     raise_second_summand(o, peak, out.backward);
     now.working -= bytes_of_values(facts.adjoints_dead);
@@ -346,6 +358,7 @@ class UnitWalk : private UnitView {
 
   std::vector<std::int64_t> sizes_;
   RoutedExchange routed_;
+  GradientShares shares_{0};
   UnitPeak again_;  // the fullest point of what is made again
 };
 

@@ -147,6 +147,8 @@ UnitReplay::Handle UnitReplay::backward(const UnitFacts& unit, UnitBuffers& buff
     adjoints[out] = incoming != 0 ? incoming : pools_.main().allocate(unit.sizes[out]);
   }
   make_again(unit, buffers);
+  shares_ = GradientShares(unit.sizes.size());
+  second_shares_.assign(unit.sizes.size(), 0);
   for (std::size_t o = unit.kind->operators.size(); o-- > 0;) {
     if (!unit.prepared->operators[o].backward) continue;
     run_backward(unit, o, adjoints, held);
@@ -154,6 +156,7 @@ UnitReplay::Handle UnitReplay::backward(const UnitFacts& unit, UnitBuffers& buff
   }
   release_values(buffers);
   release_all(buffers.loss);
+  release_all(second_shares_);
   const Handle out = std::exchange(adjoints[at(unit.prepared->input_gradient)], 0);
   release_all(adjoints);
   return out;
@@ -205,13 +208,21 @@ void UnitReplay::run_backward(const UnitFacts& unit, std::size_t o, std::vector<
   const Operator& op = unit.kind->operators[o];
   const PreparedOperator& facts = unit.prepared->operators[o];
   exchange(unit.routed.before_backward(*unit.kind, o));
+  for (int v : op.outputs) join_shares(v);
   borrow(unit, op, Pass::backward);
+  const bool parts = UnitView(layout_, unit.number, unit.recomputed).gives_parts(op);
   for (int v : facts.adjoints_made) {
+    shares_.make(v, parts);
     if (!comes_after(unit, op, v)) adjoints[at(v)] = pools_.main().allocate(unit.sizes[at(v)]);
   }
   for (int v : facts.adjoints_added) {
     if (comes_after(unit, op, v)) continue;
-    temporary_.push_back(pools_.main().allocate(unit.sizes[at(v)]));
+    const Handle share = pools_.main().allocate(unit.sizes[at(v)]);
+    if (shares_.stays(v, parts)) {
+      second_shares_[at(v)] = share;
+    } else {
+      temporary_.push_back(share);
+    }
   }
   for (int v : facts.inner_gradients) {
     temporary_.push_back(pools_.main().allocate(unit.sizes[at(v)]));
@@ -228,6 +239,11 @@ void UnitReplay::run_backward(const UnitFacts& unit, std::size_t o, std::vector<
     pools_.main().release(adjoints[at(v)]);
     adjoints[at(v)] = 0;
   }
+}
+
+/// A gradient is to be complete: what stood apart of it is added up.
+void UnitReplay::join_shares(int v) {
+  if (shares_.join(v)) pools_.main().release(std::exchange(second_shares_[at(v)], 0));
 }
 
 /// Gradients of the operator's weights, in compute format.

@@ -10,6 +10,7 @@
 #include "derive/layout.h"
 #include "derive/routed_exchange.h"
 #include "derive/unit_memory.h"
+#include "derive/unit_view.h"
 
 namespace placet {
 
@@ -71,6 +72,7 @@ class UnitReplay {
   void launch(const UnitFacts& unit);
   void gather_inputs(const UnitFacts& unit, const Operator& op);
   void exchange(std::int64_t bytes);
+  void join_shares(int v);
   void borrow(const UnitFacts& unit, const Operator& op, Pass pass);
   void allocate(const UnitFacts& unit, UnitBuffers& buffers, int v);
   void release(UnitBuffers& buffers, int v);
@@ -85,6 +87,8 @@ class UnitReplay {
   /// What lives while the operator at hand runs: kept to be filled again without new memory.
   std::vector<Handle> borrowed_;
   std::vector<Handle> temporary_;
+  GradientShares shares_{0};           // of the unit whose backward runs
+  std::vector<Handle> second_shares_;  // by value: of those that stand apart
 };
 
 }  // namespace placet

@@ -328,9 +328,8 @@ void UnitApplications::find_kept_both_ways() {
   }
   for (const Applied& a : forward) {
     if (a.place != Place::core) continue;
-    std::ranges::copy_if(
-        a.to, std::inserter(kept_both_ways, kept_both_ways.end()),
-        [&](int v) { return by_cores.contains(v) && by_others.contains(v); });
+    std::ranges::copy_if(a.to, std::inserter(kept_both_ways, kept_both_ways.end()),
+                         [&](int v) { return by_cores.contains(v) && by_others.contains(v); });
   }
 }
 

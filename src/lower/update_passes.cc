@@ -116,11 +116,11 @@ class UpdateWriter {
     return minus(open, plan.scattered);
   }
 
-  /// What all pieces of one unit have in common travels in one message: whole gradients, or parts
-  /// along the same axes.
+  /// What all pieces of one unit have in common travels in one message: of gradients as they are,
+  /// or of what was scattered before.
   struct Message {
     AxisList axes;
-    AxisList parts_along;
+    AxisList scattered_along;
     bool shared_heads = false;  // sums among devices that hold the same heads travel apart
     auto operator<=>(const Message&) const = default;
   };
@@ -166,7 +166,7 @@ class UpdateWriter {
       if (!to_owner.empty()) {
         u.left.insert(u.left.end(), to_owner.begin(), to_owner.end());
         const BufferRef own = make(u, "own", u.left, in_.job.precision.reduce);
-        Instruction& scatter = scatters[{.axes = to_owner, .parts_along = {}}];
+        Instruction& scatter = scatters[{.axes = to_owner, .scattered_along = {}}];
         scatter.kind = InstructionKind::reduce_scatter;
         scatter.axes = to_owner;
         replace_gradient(u, own, scatter, spent);
@@ -176,8 +176,8 @@ class UpdateWriter {
       const BufferRef summed = in_reduce_format(u, back);
       const AxisList shared = common(rest, plan.shared);
       const AxisList own = minus(rest, plan.shared);
-      if (!own.empty()) sums[{own, u.left, false}].push_back(summed);
-      if (!shared.empty()) sums[{shared, u.left, true}].push_back(summed);
+      if (!own.empty()) sums[{own, to_owner, false}].push_back(summed);
+      if (!shared.empty()) sums[{shared, to_owner, true}].push_back(summed);
     }
     for (auto& [message, instruction] : scatters) w_.add(std::move(instruction));
     for (const BufferRef& part : spent) w_.free(part);

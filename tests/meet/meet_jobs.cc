@@ -201,15 +201,38 @@ bool offloads_activations(const Job& job) {
   });
 }
 
+/// Whether experts are not cut along an axis that cuts all else by its tensors: the closed form then
+/// has what their devices add up where the program puts parts together, or the other way round.
+bool cuts_experts_otherwise(const Job& job) {
+  if (job.model.figures.experts == 0) return false;
+  return std::ranges::any_of(job.placement.axes, [](const AxisPlacement& axis) {
+    return is_tensor(axis) && std::ranges::any_of(axis.overrides, [](const Override& one) {
+             return one.how.cut != Cut::tensor;
+           });
+  });
+}
+
+/// Whether experts are exchanged along an axis that cuts the sequence, beside one that divides the
+/// stream's tokens further: the program puts these together first, as they stand inside.
+bool exchanges_over_sequence(const Job& job) {
+  const std::vector<AxisPlacement>& axes = job.placement.axes;
+  const auto exchanges = [](const AxisPlacement& axis) {
+    return axis.how.cut == Cut::sequence &&
+           std::ranges::any_of(axis.overrides,
+                               [](const Override& one) { return one.how.cut == Cut::expert; });
+  };
+  return std::ranges::any_of(axes, exchanges) && std::ranges::any_of(axes, divides_stream);
+}
+
 /// What makes messages differ; a class of tensors may be treated apart.
 const char* messages_apart(const Job& job) {
   const std::vector<AxisPlacement>& axes = job.placement.axes;
   const bool divided = std::ranges::any_of(axes, divides_stream);
   const bool whole = std::ranges::any_of(
       axes, [](const AxisPlacement& axis) { return is_tensor(axis) && !divides_stream(axis); });
+  if (exchanges_over_sequence(job)) return "messages: experts exchanged over a divided stream";
   if (divided && whole) return "messages: the stream is divided along one of two tensor axes";
   if (shares_between_stages(job)) return "messages: a tensor that two stages share";
-  if (keeps_made(job)) return "messages: what is made from the master is kept";
   return nullptr;
 }
 
@@ -238,6 +261,10 @@ const char* apart(const Job& job, Figure figure) {
     return "messages and peaks: activations in host memory, beside exchanged heads";
   }
   if (goes_round_with_shares(job)) return "messages and peaks: a ring with shares";
+  if (cuts_experts_otherwise(job)) {
+    return "messages and peaks: experts not cut along a tensor axis";
+  }
+  if (keeps_made(job)) return "messages and peaks: what is made from the master is kept";
   if (repeats_messages(job)) {
     return "messages and peaks: modules with messages made again";
   }
@@ -275,7 +302,10 @@ std::vector<std::string> untied_models() {
           "llama-3.1-405b",  "gpt-j-6b",     "llama-2-7b"};
 }
 
-std::vector<std::string> expert_models() { return {"mixtral-8x7b", "olmoe-1b-7b", "dbrx"}; }
+std::vector<std::string> expert_models() {
+  return {"mixtral-8x7b",     "olmoe-1b-7b",       "dbrx",
+          "deepseek-v2-lite", "qwen1.5-moe-a2.7b", "qwen3-30b-a3b"};
+}
 
 std::vector<std::string> split_schedules() { return {"zb-h1", "zb-v", "dualpipe", "dualpipe-v"}; }
 

@@ -39,9 +39,9 @@ TEST_P(TwoDerivations, MeetInMessagesRestAndPeaks) {
   std::cout << text_of(tallied) << "\n";
 }
 
-TEST(TwoDerivationsOfExperts, MeetInRestAndPeaks) {
+TEST(TwoDerivationsOfExperts, MeetInMessagesRestAndPeaks) {
   MeetJobs jobs(750, expert_models());
-  const Tallied tallied = jobs.compare(300, {Figure::messages, Figure::rest, Figure::peak});
+  const Tallied tallied = jobs.compare(500, {Figure::messages, Figure::rest, Figure::peak});
   EXPECT_GE(tallied.lowered, 40);
   EXPECT_TRUE(tallied.parted.empty()) << tallied.parted.size() << " part\n" << text_of(tallied);
   std::cout << text_of(tallied) << "\n";

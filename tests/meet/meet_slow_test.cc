@@ -21,5 +21,17 @@ TEST_P(ManyMeetings, InPeaks) {
 
 INSTANTIATE_TEST_SUITE_P(Placements, ManyMeetings, ::testing::Range(0, 40));
 
+class ManyMeetingsOfExperts : public ::testing::TestWithParam<int> {};
+
+TEST_P(ManyMeetingsOfExperts, InMessagesRestAndPeaks) {
+  MeetJobs jobs(static_cast<std::uint32_t>(20'000 + GetParam()), expert_models());
+  const Tallied tallied = jobs.compare(1'000, {Figure::messages, Figure::rest, Figure::peak});
+  EXPECT_GE(tallied.lowered, 200);
+  EXPECT_TRUE(tallied.parted.empty()) << tallied.parted.size() << " part\n" << text_of(tallied);
+  std::cout << text_of(tallied) << "\n";
+}
+
+INSTANTIATE_TEST_SUITE_P(Placements, ManyMeetingsOfExperts, ::testing::Range(0, 10));
+
 }  // namespace
 }  // namespace placet::testing
