@@ -58,6 +58,19 @@ std::string print_number(double n) {
   return out.str();
 }
 
+/// Whether the first character that is no space opens an object or a list. (A table of TOML begins
+/// with a bracket too: "[batch]", but no list of JSON with a letter.)
+bool begins_as_json(std::string_view text) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos || text[first] == '{') return true;
+  if (text[first] != '[') return false;
+  const std::size_t next = text.find_first_not_of(" \t\r\n", first + 1);
+  return next != std::string_view::npos &&
+         std::string_view("{[\"]-0123456789").find(text[next]) != std::string_view::npos;
+}
+
 }  // namespace
 
 Json parse_json(std::string_view text, const std::string& where) {
@@ -89,8 +102,9 @@ Json parse_json(std::string_view text, const std::string& where) {
 
 Json read_document(const std::filesystem::path& path) {
   const std::string text = read_text(path);
-  if (path.extension() == ".toml") return parse_toml(text, path.string());
-  return parse_json(text, path.string());
+  const bool toml =
+      path.extension() == ".toml" || (path.extension() != ".json" && !begins_as_json(text));
+  return toml ? parse_toml(text, path.string()) : parse_json(text, path.string());
 }
 
 Document open_document(const std::filesystem::path& path) {

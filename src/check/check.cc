@@ -147,10 +147,35 @@ class Check {
     machine_.begin(reference_);
     for (int step = 0; step < kSteps && found_.empty(); ++step) {
       reference_.advance();
-      machine_.run_step(reference_);
       ++verdict_.steps;
-      compare();
+      try {
+        machine_.run_step(reference_);
+        compare();
+      } catch (const OverflowError&) {
+        return report_overflow();
+      }
     }
+  }
+
+  /// A scale that grows with every layer. What the reference has stays below.
+  void report_overflow() {
+    const Origin origin = machine_.begun_last();
+    Explained explained;
+    CheckFinding& finding = explained.finding;
+    const bool updates =
+        origin.instruction != nullptr && origin.instruction->phase == StepPhase::update;
+    finding.condition = updates ? Condition::update_integrity : Condition::gradient_integrity;
+    finding.ranks = program_.classes[at(origin.device_class)].name;
+    finding.expected = "the scale that training on one device has";
+    finding.found = "one that passes 2^63, or the inverse of such";
+    finding.difference = "the scale of what is made here grows beyond what is told apart";
+    finding.fix = "see where it begins: the same factor is applied again and again";
+    if (origin.instruction != nullptr) {
+      finding.at = machine_.describe(origin);
+      finding.chain.push_back(finding.at);
+      explained.chain.push_back(origin);
+    }
+    add(std::move(explained));
   }
 
   Comparison comparison() { return {program_, nodes_, machine_, reference_}; }
@@ -419,7 +444,11 @@ bool ends_right(const Program& program, Ground& ground, Machine& machine) {
   for (std::size_t step = 0; step < kSteps; ++step) {
     reference.advance();
     if (ground.known.size() == step) ground.known.push_back(reference.after());
-    machine.run_step(reference);
+    try {
+      machine.run_step(reference);
+    } catch (const OverflowError&) {
+      return false;
+    }
     if (!machine.breaches().empty()) return false;
     if (!Comparison(program, ground.nodes, machine, reference).holds_all()) return false;
   }

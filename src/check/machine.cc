@@ -341,6 +341,7 @@ bool Machine::advance(int c) {
 void Machine::stand_at(int c, const Instruction& i, const Arguments& a) {
   reads_.clear();
   ++time_;
+  standing_ = c;
   runners_[at(c)].instruction = &i;
   runners_[at(c)].arguments = a;
 }

@@ -92,6 +92,8 @@ class Machine {
   const Content& type_of(int family);
 
   const std::vector<Breach>& breaches() const { return breaches_; }
+  /// The instruction that runs, or ran last.
+  Origin begun_last() const { return here(standing_); }
   /// Whether some class did not come to the end of a step.
   bool is_stuck() const { return stuck_; }
   /// Buffers that hold another part than their type says, one for each family at most. No verdict
@@ -429,6 +431,7 @@ class Machine {
   bool is_own_ = false;             // some call since has made what holds for one class only
   bool names_micro_batch_ = false;  // what was done since has told micro-batches apart
   std::int64_t breached_ = 0;       // times
+  int standing_ = 0;                // the class whose instruction runs
   std::int64_t named_ = 0;  // times that micro-batches were told apart and no sum became longer
   /// What was added to a sum since the last cut.
   struct Added {

@@ -137,4 +137,14 @@ void require_one_placement(const JobFlags& flags) {
                     .allowed = "one; `placet compare` takes several"});
 }
 
+void require_shapes(const Job& job, std::string_view what) {
+  if (!is_bare(job.model)) return;
+  throw InputError({.where = "MODEL",
+                    .value = job.model.name,
+                    .problem = "is a bare count of parameters",
+                    .allowed = "a model with shapes, as " + std::string(what) +
+                               " depends on them: a name that `placet models` lists or a "
+                               "config.json"});
+}
+
 }  // namespace placet

@@ -42,4 +42,7 @@ void require_one_placement(const JobFlags& flags);
 /// Of several placements the first is taken; compare goes through them itself.
 JobRequest request_of(const JobFlags& flags);
 
+/// Refuses a model of which nothing but a count of parameters is known: `what` needs shapes.
+void require_shapes(const Job& job, std::string_view what);
+
 }  // namespace placet

@@ -252,12 +252,24 @@ void check_terms(const PlanCall& call, const JobRequest& request) {
                     .allowed = "--goal time or cost with it"});
 }
 
+/// Without one, no placement has a step of them.
+void require_whole_micro_batches(const JobRequest& request, const Job& base) {
+  const std::int64_t micro = request.micro_batch.value_or(1);
+  if (base.batch.global % micro == 0) return;
+  throw InputError({.where = "--micro-batch",
+                    .value = std::to_string(micro),
+                    .problem = "does not divide the global batch",
+                    .allowed = "a divisor of " + std::to_string(base.batch.global)});
+}
+
 int plan_job(const PlanCall& call) {
   const Catalog catalog = find_catalog();
   const JobRequest request = request_of(call.flags);
   check_call(call, request);
   check_terms(call, request);
   Job base = load_unplaced_job(catalog, request);
+  require_shapes(base, "time");
+  require_whole_micro_batches(request, base);
   set_prices(call.price, *base.cluster);
   if (call.goal == "cost") check_prices(base);
   const StrategyCatalog strategies = load_strategies(catalog);

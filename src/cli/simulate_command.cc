@@ -70,6 +70,7 @@ int simulate_job(const SimulateCall& call) {
                       .problem = "is missing: time depends on devices and links",
                       .allowed = "such as h100-sxm:8"});
   }
+  require_shapes(*job, "time");
   const Prepared prepared = prepare(*job);
   const Judged judged{.job = job, .derivation = derive(*job, prepared), .reserved = {}};
   const TextStyle style = output_style();

@@ -302,21 +302,34 @@ std::int64_t sent_per_call(Collective collective, std::int64_t payload, std::int
   return payload;
 }
 
-Rational exact_sent(const CommunicationTerm& term) {
-  const Rational total = Rational(in_bytes(term.payload)) * term.count;
+namespace {
+
+/// Of a payload, what a device of a group with equal shares sends.
+Rational sent_part(const CommunicationTerm& term) {
   switch (term.collective) {
     case Collective::all_reduce:
-      return total * Rational(2 * (term.group - 1), term.group);
+      return {2 * (term.group - 1), term.group};
     case Collective::reduce_scatter:
     case Collective::all_gather:
     case Collective::all_to_all:
-      return total * Rational(term.group - 1, term.group);
+      return {term.group - 1, term.group};
     case Collective::send_recv:
     case Collective::broadcast:
     case Collective::host_copy:
-      return total;
+      return 1;
   }
-  return total;
+  return 1;
+}
+
+}  // namespace
+
+Rational exact_sent(const CommunicationTerm& term) {
+  return Rational(in_bytes(term.payload)) * term.count * sent_part(term);
+}
+
+std::string exact_sent_text(const CommunicationTerm& term) {
+  return text_of_part(checked_multiply(in_bytes(term.payload), term.count, "bytes sent"),
+                      sent_part(term));
 }
 
 bool is_same_movement(const CommunicationTerm& a, const CommunicationTerm& b) {

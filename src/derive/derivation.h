@@ -96,6 +96,8 @@ std::int64_t sent_per_call(Collective collective, std::int64_t payload, std::int
 
 /// Bytes sent per device and step with equal shares, as an exact fraction: what ratios are made of.
 Rational exact_sent(const CommunicationTerm& term);
+/// The same as text, "7" or "22/7", also where it passes 2^63.
+std::string exact_sent_text(const CommunicationTerm& term);
 
 /// The link level that a term of device `stage` of the pipeline crosses: of the groups of devices
 /// that the stage stands on the slowest, or the link between groups; the host link is its own.

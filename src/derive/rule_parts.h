@@ -56,9 +56,6 @@ std::int64_t parts_of(const AxisPlacement& axis);
 /// Transformer blocks of the model, prediction modules not counted.
 std::int64_t blocks_of(const Model& model);
 
-/// Whether the model is a count of parameters without shapes.
-bool is_bare(const Model& model);
-
 /// The smallest multiple that is no less than n, saturating.
 std::int64_t round_up(std::int64_t n, std::int64_t multiple);
 

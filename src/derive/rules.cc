@@ -149,14 +149,6 @@ std::int64_t blocks_of(const Model& model) {
   });
 }
 
-bool is_bare(const Model& model) {
-  return std::ranges::all_of(model.kinds, [](const UnitKind& kind) {
-    return kind.operators.empty() && std::ranges::all_of(kind.parameters, [](const Parameter& p) {
-             return p.dims.size() == 1 && p.dims.front().index == Index::other;
-           });
-  });
-}
-
 std::int64_t round_up(std::int64_t n, std::int64_t multiple) {
   return saturating_multiply(largest_share(n, multiple), multiple);
 }

@@ -236,4 +236,12 @@ void validate(const Model& model) {
   }
 }
 
+bool is_bare(const Model& model) {
+  return std::ranges::all_of(model.kinds, [](const UnitKind& kind) {
+    return kind.operators.empty() && std::ranges::all_of(kind.parameters, [](const Parameter& p) {
+             return p.dims.size() == 1 && p.dims.front().index == Index::other;
+           });
+  });
+}
+
 }  // namespace placet

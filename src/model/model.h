@@ -262,4 +262,7 @@ IndexSet summed_indices(const UnitKind& kind, int p);
 /// itself, or a dim's size is not a multiple of its parts. Called by every builder in tests.
 void validate(const Model& model);
 
+/// Whether all that is known is a count of parameters: no shapes, and so no work.
+bool is_bare(const Model& model);
+
 }  // namespace placet

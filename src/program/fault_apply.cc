@@ -301,8 +301,30 @@ void require_known_names(const Program& program, const Fault& fault) {
     return std::ranges::find(axes, name) != axes.end();
   };
   if (!fault.axis.empty() && !is_axis(fault.axis)) refuse(fault.axis, "is no axis");
+  std::int64_t devices = 1;
+  for (std::size_t a = 0; a + 1 < program.axes.size(); ++a) {
+    const ProgramAxis& axis = program.axes[a];
+    devices *= axis.degree;
+    const auto named = fault.rank.coordinates.find(axis.name);
+    if (named == fault.rank.coordinates.end() || named->second < axis.degree) continue;
+    throw InputError({.where = "--fault \"" + fault.text + "\"",
+                      .value = std::to_string(named->second),
+                      .problem = "is no coordinate along " + axis.name,
+                      .allowed = "from 0 to " + std::to_string(axis.degree - 1)});
+  }
   for (const auto& [name, coordinate] : fault.rank.coordinates) {
     if (!is_axis(name)) refuse(name, "is no axis");
+  }
+  const bool ranks_are_there =
+      !fault.rank.ranks ||
+      (fault.rank.ranks->first <= fault.rank.ranks->last && fault.rank.ranks->last < devices);
+  if (!ranks_are_there) {
+    throw InputError(
+        {.where = "--fault \"" + fault.text + "\"",
+         .value = std::to_string(fault.rank.ranks->first) + ".." +
+                  std::to_string(fault.rank.ranks->last),
+         .problem = "are no ranks of the program",
+         .allowed = "a rank, or a range FIRST..LAST, from 0 to " + std::to_string(devices - 1)});
   }
   if (fault.op == FaultOp::regroup && !axes_named(program, fault.to)) {
     refuse(fault.to, "names no axes");

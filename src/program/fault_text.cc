@@ -236,8 +236,12 @@ class FaultReader {
   void read_rank(const std::string& value) {
     if (value.find('=') == std::string::npos) {
       const std::size_t dots = value.find("..");
-      const std::string first = value.substr(0, dots);
-      const std::string last = dots == std::string::npos ? first : value.substr(dots + 2);
+      const std::size_t dash = value.find('-', 1);  // as placements write ranges
+      const bool dotted = dots != std::string::npos;
+      const std::size_t middle = dotted ? dots : dash;
+      const std::string first = trimmed(value.substr(0, middle));
+      const std::string last =
+          middle == std::string::npos ? first : trimmed(value.substr(middle + (dotted ? 2 : 1)));
       fault_.rank.ranks = NumberRange{.first = whole("rank", first, 0, kMost),
                                       .last = whole("rank", last, 0, kMost)};
       return;

@@ -78,7 +78,7 @@ Json json_of(const Job& job, const CommunicationTerm& term, int stage) {
                          {"count", term.count},
                          {"group", term.group},
                          {"sent_bytes", in_bytes(term.sent)},
-                         {"sent_exact", to_string(exact_sent(term))},
+                         {"sent_exact", exact_sent_text(term)},
                          {"levels", Json::array()}});
   if (!link.empty())
     json["levels"].push_back(object_of({{"link", link}, {"bytes", in_bytes(term.sent)}}));

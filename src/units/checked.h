@@ -10,7 +10,7 @@
 
 namespace placet {
 
-/// Throws the InputError "<what>: a sum exceeds ..., the largest whole number that is handled".
+/// Throws the OverflowError "<what>: a sum exceeds ..., the largest whole number that is handled".
 /// `what` names the quantity ("bytes"), `operation` the step that failed ("sum").
 [[noreturn]] void throw_overflow(std::string_view what, std::string_view operation);
 

@@ -13,17 +13,44 @@ std::string problem_of(const InputFault& fault) {
   return fault.nearest.empty() ? "is not valid" : "is not known";
 }
 
-// The text with control characters spelled out: a name in a file must not move the cursor of the
-// terminal that shows the message.
+// Bytes of the character of UTF-8 that begins there; 0: none does.
+std::size_t character_at(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(at);
+  const std::size_t length = first < 0x80           ? 1
+                             : first >> 5U == 0x6U  ? 2
+                             : first >> 4U == 0xeU  ? 3
+                             : first >> 3U == 0x1eU ? 4
+                                                    : 0;
+  if (at + length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if (byte(at + i) >> 6U != 0x2U) return 0;
+  }
+  return length;
+}
+
+// The text with control characters and torn ones spelled out, and without the middle where it is
+// long: a name in a file must not move the cursor of the terminal that shows the message, or fill
+// it.
 std::string printable(const std::string& text) {
   constexpr std::string_view kDigits = "0123456789abcdef";
+  constexpr std::size_t kMostShown = 600;
+  constexpr std::size_t kShownAtEnds = 250;
   std::string shown;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f) {
-      shown += c;
+  for (std::size_t i = 0; i < text.size();) {
+    if (text.size() > kMostShown && i >= kShownAtEnds && i < text.size() - kShownAtEnds) {
+      const std::size_t end = text.size() - kShownAtEnds;
+      shown += " ... (" + std::to_string(end - i) + " bytes) ... ";
+      i = end;
+    }
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const std::size_t length = character_at(text, i);
+    if (length > 0 && byte >= 0x20 && byte != 0x7f) {
+      shown.append(text, i, length);
+      i += length;
     } else {
       shown += {'\\', 'x', kDigits[byte / 16], kDigits[byte % 16]};
+      ++i;
     }
   }
   return shown;

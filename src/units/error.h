@@ -46,6 +46,12 @@ class InputError : public std::runtime_error {
   InputFault fault_;
 };
 
+/// An InputError of a figure that passes what whole numbers hold.
+class OverflowError : public InputError {
+ public:
+  using InputError::InputError;
+};
+
 /// Throws the InputError of a fault that needs these parts alone.
 [[noreturn]] void refuse(const std::string& where, const std::string& value,
                          const std::string& problem, const std::string& allowed = {});

@@ -49,6 +49,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string nearest(std::string_view word, std::span<const std::string> candidates) {
+  constexpr std::size_t kLongestWord = 200;  // nobody means a name by more
+  if (word.size() > kLongestWord) return {};
   const std::string wanted = lower_case(word);
   const std::string* best = nullptr;
   std::size_t least = (word.size() + 2) / 3 + 1;

@@ -11,11 +11,11 @@
 namespace placet {
 
 void throw_overflow(std::string_view what, std::string_view operation) {
-  throw InputError({.where = std::string(what),
-                    .value = "",
-                    .problem = "a " + std::string(operation) + " of this job is too large",
-                    .allowed = "sizes whose totals stay below 2^63",
-                    .nearest = ""});
+  throw OverflowError({.where = std::string(what),
+                       .value = "",
+                       .problem = "a " + std::string(operation) + " of this job is too large",
+                       .allowed = "sizes whose totals stay below 2^63",
+                       .nearest = ""});
 }
 
 Bytes round_up_to_bytes(double n) {

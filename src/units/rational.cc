@@ -94,6 +94,20 @@ std::string to_string(const Rational& fraction) {
   return numerator + "/" + std::to_string(fraction.denominator());
 }
 
+std::string text_of_part(std::int64_t amount, const Rational& fraction) {
+  const Wide numerator = Wide{amount} * fraction.numerator();
+  const Wide divisor = greatest_common_divisor(numerator, fraction.denominator());
+  if (numerator == 0) return "0";
+  std::string digits;
+  for (Wide rest = magnitude(numerator / divisor); rest != 0; rest /= 10) {
+    digits.insert(digits.begin(), static_cast<char>('0' + static_cast<int>(rest % 10)));
+  }
+  const Wide denominator = fraction.denominator() / divisor;
+  if (numerator < 0) digits.insert(digits.begin(), '-');
+  if (denominator == 1) return digits;
+  return digits + "/" + std::to_string(static_cast<std::int64_t>(denominator));
+}
+
 std::ostream& operator<<(std::ostream& out, const Rational& fraction) {
   return out << to_string(fraction);
 }

@@ -52,6 +52,8 @@ double in_double(const Rational& fraction);
 
 /// "3/2", or "3" where the fraction is whole.
 std::string to_string(const Rational& fraction);
+/// The same of amount * fraction, which may pass 2^63: up to 2^126.
+std::string text_of_part(std::int64_t amount, const Rational& fraction);
 std::ostream& operator<<(std::ostream& out, const Rational& fraction);
 
 /// a / b exactly. b must not be zero (InternalError).

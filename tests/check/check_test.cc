@@ -12,6 +12,7 @@
 #include "program/fault.h"
 #include "program/text.h"
 #include "program/wellformed.h"
+#include "units/error.h"
 
 namespace placet::testing {
 namespace {
@@ -60,6 +61,18 @@ TEST(CheckTest, OneOfTwoIncompleteTermsHasItsFactor) {
   const Verdict verdict = check(with_faults(right, {one}));
   EXPECT_FALSE(verdict.equivalent);
   EXPECT_FALSE(verdict.findings.at(0).difference.empty());
+}
+
+// Each layer doubles what it adds up: 24 layers pass 2^63, in another way than the reference.
+TEST(CheckTest, AScaleThatGrowsWithEveryLayerIsAFinding) {
+  Job job = load({"gpt2-medium", "dp=2:ddp"});
+  job.batch.sequence = 64;
+  const Program mutant = with_faults(lower(job), {fault_from("rescale(accumulate, by=2)")});
+  const Verdict verdict = check(mutant);
+  EXPECT_FALSE(verdict.equivalent);
+  EXPECT_FALSE(verdict.holds.at(static_cast<std::size_t>(Condition::gradient_integrity)));
+  EXPECT_FALSE(verdict.findings.at(0).at.empty());
+  EXPECT_FALSE(is_right(mutant));
 }
 
 struct Broken {
@@ -193,6 +206,17 @@ TEST(FaultTest, WhatItMakesPrintsAndReadsBack) {
     const Program mutant = with(fault);
     require_wellformed(mutant, {.where = "mutant"});
     EXPECT_EQ(program_from(to_text(mutant), "mutant"), mutant) << fault;
+  }
+}
+
+TEST(FaultTest, RanksAreThoseOfTheProgram) {
+  const Program right = small_program();
+  const auto matches = [&](const std::string& rank) {
+    return list_matches(right, fault_from("delete(compute, rank=" + rank + ")")).size();
+  };
+  EXPECT_EQ(matches("0-1"), matches("0..1"));
+  for (const std::string rank : {"0..99", "3..1", "dp=7", "99"}) {
+    EXPECT_THROW(matches(rank), InputError) << rank;
   }
 }
 

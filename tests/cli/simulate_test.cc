@@ -190,5 +190,14 @@ TEST(SimulateTest, NeedsACluster) {
   EXPECT_TRUE(has(result.err, "--cluster: is missing: time depends on devices and links"));
 }
 
+TEST(SimulateTest, NeedsShapes) {
+  for (const std::string command : {"simulate 70B --placement dp=8:zero3", "plan 70B"}) {
+    const Result result = run(command + " --cluster h100-sxm:1 --seq 2048 --global-batch 64");
+    EXPECT_EQ(result.status, 2) << command;
+    EXPECT_TRUE(has(result.err, "is a bare count of parameters; expected a model with shapes"))
+        << result.err;
+  }
+}
+
 }  // namespace
 }  // namespace placet

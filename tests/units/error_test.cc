@@ -66,5 +66,19 @@ TEST(EnsureTest, DoesNotPrintWhereTheRepositoryLies) {
   }
 }
 
+TEST(DescribeTest, LeavesOutTheMiddleOfLongValues) {
+  const std::string text =
+      describe({.where = "MODEL",
+                .value = std::string(250, 'a') + std::string(1'000, 'b') + std::string(250, 'c')});
+  EXPECT_EQ(text, "MODEL: '" + std::string(250, 'a') + " ... (1000 bytes) ... " +
+                      std::string(250, 'c') + "' is not valid");
+}
+
+// A full-width 8 is three bytes; a first one alone is no character.
+TEST(DescribeTest, ShowsWholeCharactersOnly) {
+  EXPECT_EQ(describe({.where = "W", .value = "\xef\xbc\x98"}), "W: '\xef\xbc\x98' is not valid");
+  EXPECT_EQ(describe({.where = "W", .value = "a\xef"}), "W: 'a\\xef' is not valid");
+}
+
 }  // namespace
 }  // namespace placet

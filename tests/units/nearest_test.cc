@@ -49,5 +49,9 @@ TEST(NearestTest, SaysNothingWhereNothingIsNear) {
   EXPECT_EQ(nearest("h100", {}), "");
 }
 
+TEST(NearestTest, SaysNothingOfWhatIsNoWord) {
+  EXPECT_EQ(nearest(std::string(3'000'000, 'h'), kDevices), "");
+}
+
 }  // namespace
 }  // namespace placet

@@ -85,5 +85,14 @@ TEST(PartTest, RatiosOfQuantities) {
   EXPECT_EQ(exact_ratio(count(10), count(4)), Rational(5, 2));
 }
 
+// 2^62 x 2^62 / 3 = 2^124 / 3.
+TEST(PartTest, TextOfPartsThatPassWhatNumbersHold) {
+  constexpr std::int64_t kHalf = std::int64_t{1} << 62;
+  EXPECT_EQ(text_of_part(kHalf, Rational(kHalf, 3)), "21267647932558653966460912964485513216/3");
+  EXPECT_EQ(text_of_part(6, Rational(2, 3)), "4");
+  EXPECT_EQ(text_of_part(-7, Rational(1, 2)), "-7/2");
+  EXPECT_EQ(text_of_part(0, Rational(1, 2)), "0");
+}
+
 }  // namespace
 }  // namespace placet
