@@ -33,7 +33,7 @@ constexpr std::array kIrrelevant{
     "return_dict", "output_hidden_states", "output_attentions", "output_scores",
     "return_dict_in_generate", "use_bfloat16", "tf_legacy_loss", "tokenizer_class",
     "tie_encoder_decoder", "is_encoder_decoder", "is_decoder", "add_cross_attention",
-    "cross_attention_hidden_size", "pruned_heads", "quantization_config", "compression_config",
+    "cross_attention_hidden_size", "num_image_tokens", "quantization_config", "compression_config",
     "pretraining_tp", "use_flash_attn", "flash_attn", "attn_implementation", "use_mamba_kernels",
     "gradient_checkpointing", "use_flash_attention", "model_parallel", "use_logn_attn",
     // numerics of norms, positions, routing and losses
@@ -68,6 +68,13 @@ bool looks_like_shape(std::string_view name) {
                               "_groups", "_bias", "_ratio", "_embeddings", "_kernel", "_expand"}) ||
          name.find("qk_norm") != std::string_view::npos ||
          name.find("qk_layernorm") != std::string_view::npos || name == "bias" || name == "no_bias";
+}
+
+/// Whether a value looks like a setting for every layer: lists of token numbers may be as long, and
+/// short lists may be anything.
+bool is_one_per_layer(std::string_view name, const Json& value, std::int64_t layers) {
+  return layers > 3 && value.is_array() && value.size() == static_cast<std::size_t>(layers) &&
+         !ends_with_any(name, {"_id", "_ids"});
 }
 
 std::string join(std::string_view a, std::string_view b) {
@@ -128,6 +135,11 @@ void ConfigObject::require_multiple(std::string_view key, std::int64_t number,
 bool ConfigObject::has(std::string_view key) const {
   const auto found = object_->find(key);
   return found != object_->end() && !found->is_null();
+}
+
+bool ConfigObject::is_null(std::string_view key) const {
+  const auto found = object_->find(key);
+  return found != object_->end() && found->is_null();
 }
 
 const Json* ConfigObject::find(Keys keys) {
@@ -196,7 +208,11 @@ std::int64_t ConfigObject::count_or(Keys keys, std::int64_t fallback, std::int64
 
 bool ConfigObject::flag_or(Keys keys, bool fallback) {
   const Json* value = find(keys);
-  if (value == nullptr) return fallback;
+  if (value == nullptr) {
+    // A switch that is null is off, whatever it would be were it not there.
+    const auto null = [this](std::string_view key) { return is_null(key); };
+    return fallback && std::ranges::none_of(keys, null);
+  }
   if (!value->is_boolean()) fail_value(*keys.begin(), *value, "true or false");
   return value->get<bool>();
 }
@@ -281,12 +297,14 @@ void ConfigObject::know(Keys keys) {
   for (const std::string_view key : keys) known_.emplace(key);
 }
 
-std::vector<std::string> ConfigObject::finish() const {
+std::vector<std::string> ConfigObject::finish(std::int64_t layers) const {
   std::vector<std::string> noted;
   for (const auto& [key, value] : object_->items()) {
-    if (known_.contains(key) || value.is_null() || value == Json(false)) continue;
+    // Null, false, and none of something that nobody asked for.
+    if (known_.contains(key) || value.is_null() || value == Json(false) || value == Json(0))
+      continue;
     if (std::ranges::find(kIrrelevant, std::string_view(key)) != kIrrelevant.end()) continue;
-    if (!looks_like_shape(key)) {
+    if (!looks_like_shape(key) && !is_one_per_layer(key, value, layers)) {
       noted.push_back(key);
       continue;
     }

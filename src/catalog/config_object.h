@@ -35,11 +35,15 @@ class ConfigObject {
   /// Present and not null.
   bool has(std::string_view key) const;
 
+  /// Present and null: the file says that there is none, which is more than saying nothing.
+  bool is_null(std::string_view key) const;
+
   /// A whole number from 1 to `most`.
   std::int64_t size(Keys keys, std::int64_t most);
   std::int64_t size_or(Keys keys, std::int64_t fallback, std::int64_t most);
   /// The same, or 0.
   std::int64_t count_or(Keys keys, std::int64_t fallback, std::int64_t most);
+  /// `fallback` where the key is absent; null is false, as the library takes it.
   bool flag_or(Keys keys, bool fallback);
   /// A number from `least` to `most`.
   double number_or(Keys keys, double fallback, double least, double most);
@@ -57,10 +61,11 @@ class ConfigObject {
   void know(Keys keys);
 
   /// Judges the keys that were not asked for. Allowed: those that every reader knows to be about
-  /// other things, null, and false. Refused with InputError: those whose name says that they are a
-  /// size or a count, or that they switch on weights (num_*, *_dim, *_rank, *_bias, ...). The rest
-  /// is returned, sorted, for a note.
-  std::vector<std::string> finish() const;
+  /// other things, null, false, and 0. Refused with InputError: those whose name says that they are a
+  /// size or a count, or that they switch on weights (num_*, *_dim, *_rank, *_bias, ...), and lists
+  /// with one entry for each of so many layers (0: not known). The rest is returned, sorted, for a
+  /// note.
+  std::vector<std::string> finish(std::int64_t layers = 0) const;
 
   /// Throws an InputError about a key, for rules between several values. `allowed` may be empty.
   [[noreturn]] void fail(std::string_view key, std::string problem, std::string allowed = "") const;

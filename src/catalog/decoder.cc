@@ -30,16 +30,30 @@ Latents read_latents(ConfigObject& config, const DecoderFacts& facts, const std:
   return latents;
 }
 
-std::optional<KeySelector> read_selector(ConfigObject& config, const std::string& prefix) {
-  if (!has_any(config, {"index_n_heads", "index_head_dim", "index_topk"})) return std::nullopt;
+/// A size that the file must say unless the family knows it.
+std::int64_t size_or_known(ConfigObject& config, std::string_view key, std::int64_t known,
+                           std::int64_t most) {
+  return known > 0 ? config.size_or({key}, known, most) : config.size({key}, most);
+}
+
+std::optional<KeySelector> read_selector(ConfigObject& config, const SelectorFacts& facts,
+                                         const std::string& prefix) {
+  const bool mentioned = has_any(config, {"index_n_heads", "index_head_dim", "index_topk"});
+  if (!mentioned && facts.heads == 0) return std::nullopt;
+  const auto types = config.words("indexer_types", kMostLayers);
+  for (const std::string& type : types.value_or(std::vector<std::string>{})) {
+    if (type == "full") continue;
+    config.fail("indexer_types", "holds '" + type + "', which is not described", "full");
+  }
   const std::string stem = prefix + "indexer.";
-  return KeySelector{.heads = config.size({"index_n_heads"}, kMostHeads),
-                     .head_size = config.size({"index_head_dim"}, kMostWidth),
-                     .keys = config.size({"index_topk"}, kMostRows),
-                     .query = weights(stem + "wq_b", false),
-                     .key = weights(stem + "wk", false),
-                     .key_norm = norm({.kind = NormKind::layer, .bias = true}, stem + "k_norm"),
-                     .head_weights = weights(stem + "weights_proj", false)};
+  return KeySelector{
+      .heads = size_or_known(config, "index_n_heads", facts.heads, kMostHeads),
+      .head_size = size_or_known(config, "index_head_dim", facts.head_size, kMostWidth),
+      .keys = size_or_known(config, "index_topk", facts.keys, kMostRows),
+      .query = weights(stem + "wq_b", false),
+      .key = weights(stem + "wk", false),
+      .key_norm = norm({.kind = NormKind::layer, .bias = true}, stem + "k_norm"),
+      .head_weights = weights(stem + "weights_proj", false)};
 }
 
 std::optional<QkNorm> read_qk_norm(ConfigObject& config, const QkNormFacts& facts,
@@ -54,7 +68,7 @@ std::int64_t read_head_size(ConfigObject& config, const AttentionFacts& facts, s
                             std::int64_t heads) {
   if (config.has("head_dim")) return config.size({"head_dim"}, kMostWidth);
   config.know({"head_dim"});
-  if (facts.head_size > 0) return facts.head_size;
+  if (facts.head_size > 0 && !config.is_null("head_dim")) return facts.head_size;
   if (hidden % heads != 0) {
     config.fail(
         config.has("num_attention_heads") ? "num_attention_heads" : "n_head",
@@ -107,11 +121,24 @@ std::string read_activation(ConfigObject& config, std::string_view fallback) {
   return word;
 }
 
+namespace {
+
+/// The number of layers, or, where a file only lists their kinds, the length of the list.
+std::int64_t read_layers(ConfigObject& config) {
+  const Keys keys{"num_hidden_layers", "n_layer", "n_layers", "num_layers"};
+  if (!has_any(config, keys) && config.has("layers_block_type")) {
+    const auto kinds = config.words("layers_block_type", kMostLayers);
+    if (!kinds->empty()) return static_cast<std::int64_t>(kinds->size());
+  }
+  return config.size(keys, kMostLayers);
+}
+
+}  // namespace
+
 Sizes read_stream_sizes(ConfigObject& config, std::int64_t vocabulary) {
   Sizes sizes;
   sizes.hidden = config.size({"hidden_size", "n_embd", "n_embed", "d_model"}, kMostWidth);
-  sizes.layers =
-      config.size({"num_hidden_layers", "n_layer", "n_layers", "num_layers"}, kMostLayers);
+  sizes.layers = read_layers(config);
   sizes.vocabulary = vocabulary > 0 ? config.size_or({"vocab_size"}, vocabulary, kMostRows)
                                     : config.size({"vocab_size"}, kMostRows);
   // What a file calls seq_length may be the length it was trained with, shorter than its limit.
@@ -132,8 +159,10 @@ Sizes read_sizes(ConfigObject& config, const DecoderFacts& decoder) {
     config.know({"num_key_value_heads", "head_dim", "qk_head_dim"});
     return sizes;
   }
+  // A file that says null wants one per head, whatever the family's number.
+  const bool known = facts.kv_heads > 0 && !config.is_null("num_key_value_heads");
   sizes.kv_heads = config.size_or({"num_key_value_heads", "n_head_kv"},
-                                  facts.kv_heads > 0 ? facts.kv_heads : sizes.heads, kMostHeads);
+                                  known ? facts.kv_heads : sizes.heads, kMostHeads);
   if (sizes.heads % sizes.kv_heads != 0) {
     config.fail("num_key_value_heads",
                 "does not divide the " + std::to_string(sizes.heads) + " attention heads",
@@ -166,7 +195,7 @@ Attention read_attention(ConfigObject& config, const DecoderFacts& facts, const 
   if (f.latent) {
     // Biases of latent attention stand at the projections down and at the output.
     a.latents = read_latents(config, facts, prefix, bias);
-    a.selector = read_selector(config, prefix);
+    a.selector = read_selector(config, f.selector, prefix);
     const std::int64_t still = config.size({"qk_nope_head_dim"}, kMostWidth);
     a.kv_heads = a.heads;
     a.head_size = still + a.latents->rope_size;
@@ -176,6 +205,10 @@ Attention read_attention(ConfigObject& config, const DecoderFacts& facts, const 
     return a;
   }
   a.qk_norm = read_qk_norm(config, f.qk_norm, prefix);
+  if (!f.gate.empty()) {
+    a.gate = AttentionGate::separate;
+    a.gate_names = named(f.gate, bias);
+  }
   if (!f.fused.empty()) {
     a.layout = QkvLayout::fused;
     a.fused = named(f.fused, bias);

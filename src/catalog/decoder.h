@@ -50,6 +50,14 @@ struct WindowFacts {
   std::int64_t unrotated_period = 0;
 };
 
+/// The key selector of a family that always has one, where the file does not say. 0: only where the
+/// file speaks of it.
+struct SelectorFacts {
+  std::int64_t heads = 0;
+  std::int64_t head_size = 0;
+  std::int64_t keys = 0;
+};
+
 struct AttentionFacts {
   std::string_view prefix = "self_attn.";
   std::string_view query = "q_proj";
@@ -67,6 +75,8 @@ struct AttentionFacts {
   WindowFacts window;
   std::string_view sinks;
   bool latent = false;  // multi-head latent attention
+  SelectorFacts selector;
+  std::string_view gate;  // a projection of its own that gates the result; empty: none
 };
 
 struct MlpFacts {

@@ -34,7 +34,8 @@ void check_length(const ConfigObject& config, std::string_view key, std::size_t 
 /// The spelling of a kind of layer in `layer_types`.
 bool is_windowed(const ConfigObject& config, const std::string& kind) {
   if (kind == "sliding_attention" || kind == "chunked_attention") return true;
-  if (kind == "full_attention") return false;
+  // indexed: a key selector chooses from all keys.
+  if (kind == "full_attention" || kind == "indexed_attention") return false;
   config.fail("layer_types", "holds '" + kind + "'",
               "full_attention, sliding_attention or chunked_attention");
 }
@@ -100,7 +101,8 @@ void read_rotation(ConfigObject& config, const WindowFacts& facts, std::vector<L
 
 void mark_after_dense(ConfigObject& config, std::int64_t fallback, std::vector<LayerTraits>& all) {
   const auto layers = static_cast<std::int64_t>(all.size());
-  const std::int64_t dense = config.count_or({"first_k_dense_replace"}, fallback, kMostLayers);
+  const std::int64_t dense =
+      config.count_or({"first_k_dense_replace", "num_dense_layers"}, fallback, kMostLayers);
   if (config.raw("moe_layer_freq").is_array()) {
     const auto flags = config.numbers("moe_layer_freq", kMostLayers);
     check_length(config, "moe_layer_freq", flags->size(), layers);
@@ -142,7 +144,23 @@ void mark_ranged(ConfigObject& config, std::int64_t fallback, std::vector<LayerT
   }
 }
 
+/// Newer files list the mixtures in place of every other rule.
+void mark_listed(ConfigObject& config, std::vector<LayerTraits>& all) {
+  const auto types = config.words("mlp_layer_types", kMostLayers);
+  check_length(config, "mlp_layer_types", types->size(), static_cast<std::int64_t>(all.size()));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::string& type = (*types)[i];
+    all[i].sparse = type == "sparse";
+    if (!all[i].sparse && type != "dense") {
+      config.fail("mlp_layer_types", "holds '" + type + "'", "dense or sparse");
+    }
+  }
+  config.know({"first_k_dense_replace", "moe_layer_freq", "decoder_sparse_step", "mlp_only_layers",
+               "num_dense_layers"});
+}
+
 void mark_sparse(ConfigObject& config, const MoeFacts& facts, std::vector<LayerTraits>& all) {
+  if (config.has("mlp_layer_types")) return mark_listed(config, all);
   switch (facts.layers) {
     case MoeFacts::Layers::all:
       for (LayerTraits& layer : all) layer.sparse = true;
@@ -210,8 +228,11 @@ Parts read_parts(ConfigObject& config, const DecoderFacts& facts, const Sizes& s
   } else {
     config.know({"intermediate_size"});
   }
-  if (any_sparse)
-    parts.moe = make_moe(*facts.moe, layer, read_moe_sizes(config, *facts.moe), activation);
+  // Where every block is dense, what the file says of mixtures is still read, and not used.
+  if (any_sparse || (facts.moe && config.has("num_experts_per_tok"))) {
+    const MoeSizes moe = read_moe_sizes(config, *facts.moe);
+    if (any_sparse) parts.moe = make_moe(*facts.moe, layer, moe, activation);
+  }
   parts.dropout = read_dropout(config, {"resid_pdrop", "residual_dropout", "hidden_dropout"},
                                facts.residual_dropout);
   parts.parallel = read_switch(config, facts.parallel);

@@ -26,6 +26,13 @@ inline BlockShape two_sublayers(Norm first, Mixer tokens, Norm second, Mixer cha
           Sublayer{.branches = {{.norm = std::move(second), .mixer = std::move(channels)}}}};
 }
 
+/// Settings of a nested object that say nothing about shapes.
+inline void finish_nested(ConfigObject& config, Keys irrelevant) {
+  config.know(irrelevant);
+  config.know({"tie_word_embeddings"});  // of the outer object; the library writes it here too
+  config.finish();
+}
+
 struct ModelFamily {
   std::string_view model_type;
   Architecture (*read)(ConfigObject& config) = nullptr;
@@ -37,12 +44,14 @@ Architecture read_facts(ConfigObject& config) {
   return read_decoder(config, kFacts);
 }
 
-std::span<const ModelFamily> dense_families();    // llama and its many relatives
-std::span<const ModelFamily> sparse_families();   // mixtures of experts, latent attention
-std::span<const ModelFamily> classic_families();  // gpt2, opt, bloom and their time
-std::span<const ModelFamily> hybrid_families();   // state spaces
-std::span<const ModelFamily> linear_families();   // linear attention; layers listed one by one
-std::span<const ModelFamily> special_families();  // nested settings, one entry per layer
+std::span<const ModelFamily> dense_families();        // llama and its many relatives
+std::span<const ModelFamily> sparse_families();       // mixtures of experts, latent attention
+std::span<const ModelFamily> classic_families();      // gpt2, opt, bloom and their time
+std::span<const ModelFamily> hybrid_families();       // state spaces
+std::span<const ModelFamily> linear_families();       // linear attention; layers listed one by one
+std::span<const ModelFamily> special_families();      // nested settings, one entry per layer
+std::span<const ModelFamily> irregular_families();    // blocks of several sizes
+std::span<const ModelFamily> convolution_families();  // short convolutions
 std::span<const ModelFamily> foreign_families();  // known from the code that comes with their files
 
 }  // namespace placet

@@ -17,6 +17,20 @@ constexpr DecoderFacts kMistral{
     .attention = {.bias = kNever, .kv_heads = 8, .window = {.size_key = "sliding_window"}},
     .mlp = {.bias = kNever}};
 
+// Of the library, version 5.23.0.
+constexpr DecoderFacts kMinistral3{.family = "ministral3",
+                                   .attention = {.bias = kNever,
+                                                 .kv_heads = 8,
+                                                 .head_size = 128,
+                                                 .window = {.size_key = "sliding_window"}},
+                                   .mlp = {.bias = kNever}};
+
+constexpr DecoderFacts kJais2{
+    .family = "jais2",
+    .norm = kLayerNorm,
+    .attention = {.bias = {.key = "attention_bias", .fallback = true}},
+    .mlp = {.gated = false, .bias = {.key = "mlp_bias", .fallback = true}}};
+
 constexpr DecoderFacts kQwen2{
     .family = "qwen2",
     .attention = {.bias = kAlways, .output_bias = kNever, .window = kQwenWindow},
@@ -45,6 +59,15 @@ constexpr DecoderFacts kGemma2{
     .attention_norm_after = "post_attention_layernorm",
     .mlp_norm = "pre_feedforward_layernorm",
     .mlp_norm_after = "post_feedforward_layernorm",
+    .caps_logits = 30,
+    .attention = {.head_size = 256,
+                  .window = {.size_key = "sliding_window", .size = 4096, .period = 2}},
+    .mlp = {.bias = kNever}};
+
+constexpr DecoderFacts kVaultGemma{
+    .family = "vaultgemma",
+    .tied = true,
+    .mlp_norm = "pre_feedforward_layernorm",
     .caps_logits = 30,
     .attention = {.head_size = 256,
                   .window = {.size_key = "sliding_window", .size = 4096, .period = 2}},
@@ -315,14 +338,18 @@ constexpr std::array kDenseFamilies{
     ModelFamily{"xverse", read_facts<kLlama>},
     ModelFamily{"mistral", read_facts<kMistral>},
     ModelFamily{"ministral", read_facts<kMistral>},
+    ModelFamily{"ministral3", read_facts<kMinistral3>},
+    ModelFamily{"jais2", read_facts<kJais2>},
     ModelFamily{"qwen2", read_facts<kQwen2>},
     ModelFamily{"qwen2_vl_text", read_facts<kQwen2>},
     ModelFamily{"qwen2_5_vl_text", read_facts<kQwen2>},
+    ModelFamily{"qwen2_5_omni_text", read_facts<kQwen2>},
     ModelFamily{"mimo", read_facts<kMiMo>},
     ModelFamily{"qwen3", read_facts<kQwen3>},
     ModelFamily{"qwen3_vl_text", read_facts<kQwen3>},
     ModelFamily{"gemma", read_facts<kGemma>},
     ModelFamily{"gemma2", read_facts<kGemma2>},
+    ModelFamily{"vaultgemma", read_facts<kVaultGemma>},
     ModelFamily{"gemma3_text", read_facts<kGemma3>},
     ModelFamily{"cohere", read_facts<kCohere>},
     ModelFamily{"cohere2", read_facts<kCohere2>},
@@ -331,6 +358,7 @@ constexpr std::array kDenseFamilies{
     ModelFamily{"olmo3", read_facts<kOlmo3>},
     ModelFamily{"glm", read_facts<kGlm>},
     ModelFamily{"glm4", read_facts<kGlm4>},
+    ModelFamily{"glm4v_text", read_facts<kGlm4>},
     ModelFamily{"granite", read_facts<kGranite>},
     ModelFamily{"seed_oss", read_facts<kSeedOss>},
     ModelFamily{"smollm3", read_facts<kSmolLm3>},
@@ -345,6 +373,7 @@ constexpr std::array kDenseFamilies{
     ModelFamily{"arcee", read_facts<kArcee>},
     ModelFamily{"helium", read_facts<kHelium>},
     ModelFamily{"stablelm", read_facts<kStableLm>},
+    ModelFamily{"stablelm_epoch", read_facts<kStableLm>},  // of the files' own code
     ModelFamily{"persimmon", read_facts<kPersimmon>},
     ModelFamily{"gpt_neox", read_facts<kGptNeox>},
     ModelFamily{"minicpm", read_facts<kMiniCpm>},

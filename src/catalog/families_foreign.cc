@@ -197,10 +197,51 @@ constexpr DecoderFacts kGrok{.family = "grok-1",
                                                         .down = "linear_1",
                                                         .bias = kNever}}};
 
+// --- phi3small (microsoft/Phi-3-small-8k-instruct, modeling_phi3_small.py): blocks with layer norms
+// and biases everywhere; every second block sees a pattern of blocks of keys only.
+
+constexpr DecoderFacts kPhi3Small{
+    .family = "phi3small",
+    .final_norm = "model.final_layernorm",
+    .tied = true,
+    .norm = kLayerNorm,
+    .attention = {.output = "dense", .fused = "query_key_value", .bias = kAlways},
+    .mlp = {.down = "down_proj", .fused = "up_proj", .bias = kAlways}};
+
+Architecture read_phi3_small(ConfigObject& config) {
+  const DecoderFacts& facts = kPhi3Small;
+  const Sizes sizes = read_sizes(config, facts);
+  // The library's class reads no bias and no other shape from these.
+  config.know({"attention_bias", "blocksparse_block_size", "blocksparse_triton_kernel_block_size",
+               "blocksparse_num_local_blocks", "dense_attention_every_n_layers",
+               "rope_embedding_base", "mup_width_multiplier"});
+  Architecture a = read_frame(config, facts, sizes);
+  a.embedding.dropout = read_dropout(config, {"embedding_dropout_prob"}, 0.1);
+  Attention attention = read_attention(config, facts, sizes);
+  attention.dropout = read_dropout(config, {"attention_dropout_prob"}, 0);
+  const double dropout = read_dropout(config, {"ffn_dropout_prob"}, 0.1);
+  if (config.has("ff_dim_multiplier")) {
+    config.fail("ff_dim_multiplier", "is not described", "null, and ff_intermediate_size");
+  }
+  const std::string activation = config.text_or({"hidden_act"}, "gegelu");
+  if (activation != "gegelu") config.fail("hidden_act", "", "gegelu");
+  const std::string layer(facts.layer);
+  a.shapes.push_back(
+      two_sublayers(norm(kLayerNorm, layer + "input_layernorm"), std::move(attention),
+                    norm(kLayerNorm, layer + "post_attention_layernorm"),
+                    make_mlp(facts.mlp, layer, config.size({"ff_intermediate_size"}, kMostWidth),
+                             activation, true)));
+  a.shapes[0][1].branches[0].dropout = dropout;
+  a.order.assign(static_cast<std::size_t>(sizes.layers), 0);
+  a.notes.emplace_back("block-sparse attention is counted as full attention");
+  return a;
+}
+
 constexpr std::array kForeignFamilies{
     ModelFamily{"chatglm", read_chatglm},
     ModelFamily{"qwen", read_qwen},
     ModelFamily{"hunyuan_v1_moe", read_hunyuan_moe},
+    ModelFamily{"phi3small", read_phi3_small},
     ModelFamily{"grok-1", read_facts<kGrok>},
 };
 

@@ -336,10 +336,11 @@ Architecture read_granite_hybrid(ConfigObject& config) {
   if (types && types->size() != kinds.size()) config.fail("layer_types", "is not one per layer");
   bool any_scan = !types;
   for (std::size_t i = 0; types && i < kinds.size(); ++i) {
-    kinds[i].attention = (*types)[i] == "attention";
+    const std::string& type = (*types)[i];
+    kinds[i].attention = type == "attention" || type == "full_attention";
     any_scan = any_scan || !kinds[i].attention;
-    if (!kinds[i].attention && (*types)[i] != "mamba") {
-      config.fail("layer_types", "holds '" + (*types)[i] + "'", "attention or mamba");
+    if (!kinds[i].attention && type != "mamba" && type != "linear_attention") {
+      config.fail("layer_types", "holds '" + type + "'", "attention or mamba");
     }
   }
   const HeadScan scan = read_head_scan(config, sizes, layer + "mamba.");

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "catalog/families.h"
+#include "units/error.h"
 
 namespace placet {
 namespace {
@@ -28,7 +29,30 @@ constexpr DecoderFacts kQwen3Next{
                     .shared_gate = "shared_expert_gate",
                     .layers = MoeFacts::Layers::stepped}};
 
-StateSpace read_delta_net(ConfigObject& config, const std::string& prefix) {
+/// What a delta net's projections of the input are called: queries, keys, values and gate in one
+/// tensor and the two steerings in another, or each apart.
+enum class DeltaNames : std::uint8_t { joined, apart };
+
+std::vector<StateSpace::Projection> delta_projections(DeltaNames names, const std::string& prefix,
+                                                      std::int64_t mixed, std::int64_t values,
+                                                      std::int64_t heads) {
+  const auto projection = [&](const char* name, std::vector<StateSpace::Slice> slices) {
+    return StateSpace::Projection{weights(prefix + name, false), std::move(slices)};
+  };
+  switch (names) {
+    case DeltaNames::joined:
+      return {projection("in_proj_qkvz", {{Stream::mixed, mixed}, {Stream::gate, values}}),
+              projection("in_proj_ba", {{Stream::step, 2 * heads}})};
+    case DeltaNames::apart:
+      return {projection("in_proj_qkv", {{Stream::mixed, mixed}}),
+              projection("in_proj_z", {{Stream::gate, values}}),
+              projection("in_proj_b", {{Stream::step, heads}}),
+              projection("in_proj_a", {{Stream::step, heads}})};
+  }
+  fail_internally("every spelling of a delta net is handled");
+}
+
+StateSpace read_delta_net(ConfigObject& config, const std::string& prefix, DeltaNames names) {
   const std::int64_t key_heads = config.size_or({"linear_num_key_heads"}, 16, kMostHeads);
   const std::int64_t value_heads = config.size_or({"linear_num_value_heads"}, 32, kMostHeads);
   const std::int64_t keys = key_heads * config.size_or({"linear_key_head_dim"}, 128, kMostWidth);
@@ -37,10 +61,7 @@ StateSpace read_delta_net(ConfigObject& config, const std::string& prefix) {
   config.require_multiple("linear_num_key_heads", value_heads, key_heads);
   return {.inner = values,
           .pieces = key_heads,
-          .projections = {{.names = weights(prefix + "in_proj_qkvz", false),
-                           .slices = {{Stream::mixed, 2 * keys + values}, {Stream::gate, values}}},
-                          {.names = weights(prefix + "in_proj_ba", false),
-                           .slices = {{Stream::step, 2 * value_heads}}}},
+          .projections = delta_projections(names, prefix, 2 * keys + values, values, value_heads),
           .convolution = weights(prefix + "conv1d", false),
           .kernel = config.size_or({"linear_conv_kernel_dim"}, 4, 1024),
           .constants = {{.name = prefix + "dt_bias", .channels = value_heads},
@@ -68,15 +89,15 @@ std::vector<bool> read_full_layers(ConfigObject& config, std::int64_t layers, st
   return full;
 }
 
-Architecture read_qwen3_next(ConfigObject& config) {
-  DecoderFacts facts = kQwen3Next;
+/// Attention and delta nets in turn; mixtures where the family has them.
+Architecture read_delta_decoder(ConfigObject& config, const DecoderFacts& facts, DeltaNames names) {
   const Sizes sizes = read_sizes(config, facts);
   Architecture a = read_frame(config, facts, sizes);
   const std::string activation = read_activation(config, "silu");
   const std::string layer(facts.layer);
   Attention attention = read_attention(config, facts, sizes);
   attention.gate = AttentionGate::in_query;
-  const StateSpace delta = read_delta_net(config, layer + "linear_attn.");
+  const StateSpace delta = read_delta_net(config, layer + "linear_attn.", names);
   const std::int64_t period = config.size_or({"full_attention_interval"}, 4, kMostLayers);
   const std::vector<bool> full = read_full_layers(config, sizes.layers, period);
   std::vector<LayerTraits> traits(full.size());
@@ -95,7 +116,10 @@ Architecture read_qwen3_next(ConfigObject& config) {
   const bool any_dense = !std::ranges::all_of(traits, &LayerTraits::sparse);
   config.know({"intermediate_size"});
   const std::int64_t dense = any_dense ? config.size({"intermediate_size"}, kMostWidth) : 0;
-  const MoeSizes moe = read_moe_sizes(config, *facts.moe);
+  const MoeSizes moe = facts.moe ? read_moe_sizes(config, *facts.moe) : MoeSizes{};
+  if (config.count_or({"mtp_num_hidden_layers"}, 0, kMostLayers) > 0) {
+    a.notes.emplace_back("mtp_num_hidden_layers: the prediction modules are left out");
+  }
   add_blocks<LayerTraits>(a, traits, [&](const LayerTraits& t) {
     return two_sublayers(norm(kRms, layer + "input_layernorm"),
                          t.rotated ? Mixer(attention) : Mixer(delta),
@@ -104,6 +128,37 @@ Architecture read_qwen3_next(ConfigObject& config) {
                                   : Mixer(make_mlp(facts.mlp, layer, dense, activation, false)));
   });
   return a;
+}
+
+Architecture read_qwen3_next(ConfigObject& config) {
+  return read_delta_decoder(config, kQwen3Next, DeltaNames::joined);
+}
+
+// modeling_qwen3_5.py and modeling_qwen3_5_moe.py of the library, version 5.23.0.
+constexpr DecoderFacts qwen3_5(std::string_view family, std::int64_t kv_heads,
+                               std::optional<MoeFacts> moe) {
+  DecoderFacts facts = kQwen3Next;
+  facts.family = family;
+  facts.attention.kv_heads = kv_heads;
+  facts.moe = moe;
+  return facts;
+}
+
+constexpr MoeFacts qwen3_5_experts() {
+  MoeFacts facts = *kQwen3Next.moe;
+  facts.layers = MoeFacts::Layers::all;
+  return facts;
+}
+
+constexpr DecoderFacts kQwen35 = qwen3_5("qwen3_5_text", 4, std::nullopt);
+constexpr DecoderFacts kQwen35Moe = qwen3_5("qwen3_5_moe_text", 2, qwen3_5_experts());
+
+template <const DecoderFacts& kFacts>
+Architecture read_qwen3_5(ConfigObject& config) {
+  if (!config.flag_or({"attn_output_gate"}, true)) {
+    config.fail("attn_output_gate", "is not described for this family unless true", "true");
+  }
+  return read_delta_decoder(config, kFacts, DeltaNames::apart);
 }
 
 // --- minimax: linear attention and, every so often, attention
@@ -118,9 +173,31 @@ constexpr DecoderFacts kMiniMax{.family = "minimax",
                                                            .down = "w2",
                                                            .bias = kNever}}};
 
+/// The first files say 1 for attention and 0 for linear attention, layer by layer.
+std::vector<bool> read_minimax_layers(ConfigObject& config, std::int64_t layers) {
+  const auto kinds = config.numbers("attn_type_list", kMostLayers);
+  if (!kinds) {
+    std::vector<bool> full = read_full_layers(config, layers, 2);
+    if (!config.has("layer_types")) full.flip();  // the first of two is attention
+    return full;
+  }
+  if (static_cast<std::int64_t>(kinds->size()) != layers) {
+    config.fail("attn_type_list", "is not one per layer");
+  }
+  std::vector<bool> full;
+  for (const std::int64_t kind : *kinds) {
+    if (kind != 0 && kind != 1) config.fail("attn_type_list", "", "0 or 1 for each layer");
+    full.push_back(kind == 1);
+  }
+  return full;
+}
+
 Architecture read_minimax(ConfigObject& config) {
   const DecoderFacts& facts = kMiniMax;
   const Sizes sizes = read_sizes(config, facts);
+  if (config.count_or({"shared_intermediate_size"}, 0, kMostWidth) > 0) {
+    config.fail("shared_intermediate_size", "is not described for this family", "0");
+  }
   config.know({"block_size", "full_attn_alpha_factor", "full_attn_beta_factor", "mlp_beta_factor",
                "linear_attn_alpha_factor", "linear_attn_beta_factor", "mlp_alpha_factor",
                "sliding_window", "rotary_dim"});
@@ -140,8 +217,7 @@ Architecture read_minimax(ConfigObject& config) {
                           .output = weights(prefix + "out_proj", false)};
   const Moe moe = make_moe(*facts.moe, layer, read_moe_sizes(config, *facts.moe),
                            read_activation(config, "silu"));
-  std::vector<bool> full = read_full_layers(config, sizes.layers, 2);
-  if (!config.has("layer_types")) full.flip();  // here the first of two is attention
+  const std::vector<bool> full = read_minimax_layers(config, sizes.layers);
   add_blocks<bool>(a, full, [&](const bool& is_full) {
     return two_sublayers(norm(kRms, layer + "input_layernorm"),
                          is_full ? Mixer(attention) : Mixer(linear),
@@ -210,6 +286,29 @@ Mixer read_nemotron_mixer(ConfigObject& config, char kind, const Sizes& sizes,
   }
 }
 
+/// The kinds of the blocks as letters; newer files spell them out.
+std::string read_nemotron_pattern(ConfigObject& config) {
+  const auto words = config.words("layers_block_type", kMostLayers);
+  if (!words) return config.text_or({"hybrid_override_pattern"}, "");
+  constexpr std::array<std::pair<std::string_view, char>, 6> kLetters{{{"mamba", 'M'},
+                                                                       {"linear_attention", 'M'},
+                                                                       {"attention", '*'},
+                                                                       {"full_attention", '*'},
+                                                                       {"mlp", '-'},
+                                                                       {"moe", 'E'}}};
+  std::string pattern;
+  for (const std::string& word : *words) {
+    const auto* const found =
+        std::ranges::find(kLetters, word, [](const auto& l) { return l.first; });
+    if (found == kLetters.end()) {
+      config.fail("layers_block_type", "holds '" + word + "'", "mamba, attention, mlp or moe");
+    }
+    pattern += found->second;
+  }
+  config.know({"hybrid_override_pattern"});
+  return pattern;
+}
+
 Architecture read_nemotron_h(ConfigObject& config) {
   config.know({"expand",
                "chunk_size",
@@ -247,7 +346,7 @@ Architecture read_nemotron_h(ConfigObject& config) {
   const Sizes sizes = read_sizes(config, facts);
   Architecture a = read_frame(config, facts, sizes);
   const std::string act = config.text_or({"mlp_hidden_act"}, "relu2");
-  const std::string pattern = config.text_or({"hybrid_override_pattern"}, "");
+  const std::string pattern = read_nemotron_pattern(config);
   if (pattern.size() != static_cast<std::size_t>(sizes.layers)) {
     config.fail("hybrid_override_pattern", "", "one letter per layer (num_hidden_layers)");
   }
@@ -261,7 +360,11 @@ Architecture read_nemotron_h(ConfigObject& config) {
 
 constexpr std::array kLinearFamilies{
     ModelFamily{"qwen3_next", read_qwen3_next},
+    ModelFamily{"qwen3_5_text", read_qwen3_5<kQwen35>},
+    ModelFamily{"qwen3_5_moe_text", read_qwen3_5<kQwen35Moe>},
     ModelFamily{"minimax", read_minimax},
+    ModelFamily{"minimax_text_01", read_minimax},
+    ModelFamily{"minimax_m1", read_minimax},
     ModelFamily{"nemotron_h", read_nemotron_h},
 };
 

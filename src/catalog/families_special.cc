@@ -11,13 +11,6 @@
 namespace placet {
 namespace {
 
-/// Settings of a nested object that say nothing about shapes.
-void finish_nested(ConfigObject& config, Keys irrelevant) {
-  config.know(irrelevant);
-  config.know({"tie_word_embeddings"});  // of the outer object; the library writes it here too
-  config.finish();
-}
-
 // --- mpt (attention settings nested). Learned positions and biases as in the files' own code
 // (llm-foundry, llmfoundry/models/mpt/modeling_mpt.py), which the library's code leaves out.
 
@@ -124,7 +117,7 @@ Moe read_dbrx_moe(ConfigObject& config) {
   if (moe.experts_per_token > moe.experts) {
     nested.fail("moe_top_k", "is more than the experts there are");
   }
-  finish_nested(nested, {"ffn_act_fn", "moe_jitter_eps", "moe_loss_weight",
+  finish_nested(nested, {"ffn_act_fn", "hidden_size", "moe_jitter_eps", "moe_loss_weight",
                          "moe_normalize_expert_weights", "uniform_expert_assignment"});
   return moe;
 }
@@ -218,104 +211,10 @@ Architecture read_llama4(ConfigObject& config) {
   return a;
 }
 
-// --- nemotron-nas: one entry per layer says which parts it has and how large they are.
-// modeling_decilm.py of nvidia/Llama-3_1-Nemotron-51B-Instruct (recalled).
-
-/// How one half of a block is made.
-enum class NasPart : std::uint8_t { full, linear, none };
-
-struct NasBlock {
-  NasPart attention = NasPart::none;
-  std::int64_t kv_heads = 0;
-  NasPart mlp = NasPart::none;
-  std::int64_t width = 0;
-  auto operator<=>(const NasBlock&) const = default;
-};
-
-NasPart read_nas_part(ConfigObject& part) {
-  const bool none = part.flag_or({"no_op"}, false);
-  const bool linear = part.flag_or({"replace_with_linear"}, false);
-  if (none && linear) part.fail("no_op", "contradicts replace_with_linear");
-  if (none) return NasPart::none;
-  return linear ? NasPart::linear : NasPart::full;
-}
-
-/// Two thirds of 4 h times the multiplier, rounded up to a multiple of 256.
-std::int64_t nas_width(double multiplier, std::int64_t hidden) {
-  const auto width = static_cast<std::int64_t>(2 * multiplier * static_cast<double>(hidden) / 3);
-  return (width + 255) / 256 * 256;
-}
-
-NasBlock read_nas_block(ConfigObject& entry, const Sizes& sizes) {
-  ConfigObject attention = entry.object("attention");
-  ConfigObject mlp = entry.object("ffn");
-  NasBlock block{.attention = read_nas_part(attention), .mlp = read_nas_part(mlp)};
-  if (block.attention == NasPart::full) {
-    const std::int64_t group = attention.size({"n_heads_in_group"}, kMostHeads);
-    attention.require_multiple("n_heads_in_group", sizes.heads, group);
-    block.kv_heads = sizes.heads / group;
-  }
-  if (block.mlp == NasPart::full) {
-    block.width = mlp.has("intermediate_size")
-                      ? mlp.size({"intermediate_size"}, kMostWidth)
-                      : nas_width(mlp.number_or({"ffn_mult"}, 0, 0.001, 1000), sizes.hidden);
-    if (block.width == 0) mlp.fail("ffn_mult", "", "a factor, or intermediate_size");
-  }
-  finish_nested(attention,
-                {"n_heads_in_group", "window_length", "num_sink_tokens", "unshifted_sink",
-                 "use_prefill_window_in_sink_attention", "sparsify", "sliding_window"});
-  finish_nested(mlp, {"ffn_mult", "intermediate_size", "sparsify", "hidden_act"});
-  return block;
-}
-
-/// The sublayer of one half of a block, if it has one.
-void add_nas_part(BlockShape& shape, NasPart part, const std::string& norm_name, Mixer full,
-                  Projection linear) {
-  if (part == NasPart::none) return;
-  const bool is_full = part == NasPart::full;
-  shape.push_back({.branches = {{.norm = norm(kRms, norm_name),
-                                 .mixer = is_full ? std::move(full) : Mixer(std::move(linear))}}});
-}
-
-Architecture read_nemotron_nas(ConfigObject& config) {
-  const DecoderFacts facts{.family = "nemotron-nas"};
-  const Sizes sizes = read_sizes(config, facts);
-  config.know({"num_key_value_heads", "intermediate_size", "max_position_embeddings"});
-  Architecture a = read_frame(config, facts, sizes);
-  const std::string activation = read_activation(config, "silu");
-  const Attention attention = read_attention(config, facts, sizes);
-  const bool bias = read_switch(config, facts.mlp.bias);
-  std::vector<NasBlock> blocks;
-  for (ConfigObject& entry : config.objects("block_configs", kMostLayers)) {
-    blocks.push_back(read_nas_block(entry, sizes));
-  }
-  if (static_cast<std::int64_t>(blocks.size()) != sizes.layers) {
-    config.fail("block_configs",
-                "has " + std::to_string(blocks.size()) + " entries for " +
-                    std::to_string(sizes.layers) + " layers",
-                "one entry per layer");
-  }
-  const std::string layer(facts.layer);
-  add_blocks<NasBlock>(a, blocks, [&](const NasBlock& block) {
-    BlockShape shape;
-    Attention mixer = attention;
-    mixer.kv_heads = block.kv_heads;
-    add_nas_part(
-        shape, block.attention, layer + "input_layernorm", std::move(mixer),
-        {.names = weights(layer + "self_attn.linear_attn", false), .replaces_attention = true});
-    add_nas_part(shape, block.mlp, layer + "post_attention_layernorm",
-                 make_mlp(facts.mlp, layer, block.width, activation, bias),
-                 {.names = weights(layer + "mlp.linear_mlp", false)});
-    return shape;
-  });
-  return a;
-}
-
 constexpr std::array kSpecialFamilies{
     ModelFamily{"mpt", read_mpt},
     ModelFamily{"dbrx", read_dbrx},
     ModelFamily{"llama4_text", read_llama4},
-    ModelFamily{"nemotron-nas", read_nemotron_nas},
 };
 
 }  // namespace

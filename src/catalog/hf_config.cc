@@ -15,8 +15,9 @@ constexpr int kMostNesting = 32;
 constexpr std::size_t kMostShapes = 2048;  // different blocks: each becomes a kind of its own
 
 std::vector<std::span<const ModelFamily>> all_families() {
-  return {dense_families(),  sparse_families(),  classic_families(), hybrid_families(),
-          linear_families(), special_families(), foreign_families()};
+  return {dense_families(),     sparse_families(),      classic_families(),
+          hybrid_families(),    linear_families(),      special_families(),
+          irregular_families(), convolution_families(), foreign_families()};
 }
 
 const ModelFamily* find_family(std::string_view type) {
