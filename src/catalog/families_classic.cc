@@ -57,11 +57,22 @@ constexpr DecoderFacts kGpt2{.family = "gpt2",
                              .tied = true,
                              .norm = kLayerNorm};
 
+/// Whether one head of keys and values serves all. The first files of StarCoder's kind call
+/// themselves gpt2 and say so in a word.
+bool has_one_kv_head(ConfigObject& config, WeightOrder order) {
+  const std::string word = config.text_or({"attention_head_type"}, "");
+  if (word == "multiquery") return true;
+  if (!word.empty() && word != "multihead") {
+    config.fail("attention_head_type", "", "multihead or multiquery");
+  }
+  return word.empty() && order == WeightOrder::out_in && config.flag_or({"multi_query"}, true);
+}
+
 /// GPT-2, and with `multi_query` StarCoder's variant of it.
 Architecture read_gpt2_like(ConfigObject& config, const DecoderFacts& facts, WeightOrder order,
                             double dropout) {
   Sizes sizes = read_sizes(config, facts);
-  if (order == WeightOrder::out_in && config.flag_or({"multi_query"}, true)) sizes.kv_heads = 1;
+  if (has_one_kv_head(config, order)) sizes.kv_heads = 1;
   Architecture a = read_frame(config, facts, sizes);
   a.embedding.positions = "transformer.wpe.weight";
   a.embedding.position_rows = sizes.positions > 0 ? sizes.positions : 1024;
@@ -294,13 +305,14 @@ Architecture read_opt(ConfigObject& config) {
 BlockShape falcon_block(ConfigObject& config, const std::string& h, bool is_new, Branch attention,
                         Branch mlp) {
   const auto named = [&h](const char* name) { return norm(kLayerNorm, h + name); };
-  if (is_new && config.count_or({"num_ln_in_parallel_attn"}, 2, 2) == 2) {
+  const bool parallel = config.flag_or({"parallel_attn"}, true);
+  if (parallel && is_new && config.count_or({"num_ln_in_parallel_attn"}, 2, 2) == 2) {
     attention.norm = named("ln_attn");
     mlp.norm = named("ln_mlp");
     return side_by_side(std::move(attention), std::move(mlp));
   }
   attention.norm = named("input_layernorm");
-  if (is_new || config.flag_or({"parallel_attn"}, true)) {
+  if (parallel) {
     mlp.input = Branch::Input::same;
     return side_by_side(std::move(attention), std::move(mlp));
   }

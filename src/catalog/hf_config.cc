@@ -34,13 +34,71 @@ struct ClassName {
   std::string_view architecture;
   std::string_view model_type;
 };
-constexpr std::array kClassNames{
-    ClassName{"GPT2LMHeadModel", "gpt2"},          ClassName{"OPTForCausalLM", "opt"},
-    ClassName{"GPTNeoXForCausalLM", "gpt_neox"},   ClassName{"GPTNeoForCausalLM", "gpt_neo"},
-    ClassName{"GPTJForCausalLM", "gptj"},          ClassName{"BloomForCausalLM", "bloom"},
-    ClassName{"LlamaForCausalLM", "llama"},        ClassName{"LLaMAForCausalLM", "llama"},
-    ClassName{"MistralForCausalLM", "mistral"},    ClassName{"FalconForCausalLM", "falcon"},
-    ClassName{"RWForCausalLM", "RefinedWebModel"}, ClassName{"MPTForCausalLM", "mpt"}};
+constexpr std::array kClassNames{ClassName{"GPT2LMHeadModel", "gpt2"},
+                                 ClassName{"OPTForCausalLM", "opt"},
+                                 ClassName{"GPTNeoXForCausalLM", "gpt_neox"},
+                                 ClassName{"GPTNeoForCausalLM", "gpt_neo"},
+                                 ClassName{"GPTJForCausalLM", "gptj"},
+                                 ClassName{"BloomForCausalLM", "bloom"},
+                                 ClassName{"LlamaForCausalLM", "llama"},
+                                 ClassName{"LLaMAForCausalLM", "llama"},
+                                 ClassName{"MistralForCausalLM", "mistral"},
+                                 ClassName{"FalconForCausalLM", "falcon"},
+                                 ClassName{"RWForCausalLM", "RefinedWebModel"},
+                                 ClassName{"MPTForCausalLM", "mpt"},
+                                 ClassName{"MixtralForCausalLM", "mixtral"},
+                                 ClassName{"Qwen2ForCausalLM", "qwen2"},
+                                 ClassName{"Qwen3ForCausalLM", "qwen3"},
+                                 ClassName{"DeepseekForCausalLM", "deepseek"},
+                                 ClassName{"DeepseekV2ForCausalLM", "deepseek_v2"},
+                                 ClassName{"DeepseekV3ForCausalLM", "deepseek_v3"}};
+
+// Classes whose files go by the name of another family that has other tensors.
+struct Disguise {
+  std::string_view architecture;
+  std::string_view model_type;  // what the file says
+  std::string_view family;      // what it is
+};
+constexpr std::array kDisguises{Disguise{"DeciLMForCausalLM", "llama", "nemotron-nas"},
+                                Disguise{"MiniMaxM2ForCausalLM", "minimax", "minimax_m2"}};
+
+// Ends of the names of classes without a language model's head.
+constexpr std::array<std::string_view, 6> kOtherHeads{"ForSequenceClassification",
+                                                      "ForTokenClassification",
+                                                      "ForQuestionAnswering",
+                                                      "ForRewardModel",
+                                                      "RewardModel",
+                                                      "Model"};
+// Of those that end likewise and do have one.
+constexpr std::array<std::string_view, 3> kLanguageHeads{"LMHeadModel", "LMHeadCustomModel",
+                                                         "ChatGLMModel"};
+
+// What the library's configuration classes say where a file does not (version 4.57.1). Nested text
+// parts are saved without what equals it.
+struct FamilySizes {
+  std::string_view model_type;
+  std::int64_t hidden = 0;
+  std::int64_t width = 0;
+  std::int64_t layers = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;  // 0: as many as heads
+  std::int64_t vocabulary = 0;
+};
+constexpr std::array kFamilySizes{FamilySizes{"llama", 4096, 11008, 32, 32, 0, 32000},
+                                  FamilySizes{"mistral", 4096, 14336, 32, 32, 8, 32000},
+                                  FamilySizes{"mixtral", 4096, 14336, 32, 32, 8, 32000},
+                                  FamilySizes{"qwen2", 4096, 22016, 32, 32, 32, 151936},
+                                  FamilySizes{"qwen3", 4096, 22016, 32, 32, 32, 151936},
+                                  FamilySizes{"gemma", 3072, 24576, 28, 16, 16, 256000},
+                                  FamilySizes{"gemma2", 2304, 9216, 26, 8, 4, 256000},
+                                  FamilySizes{"gemma3_text", 2304, 9216, 26, 8, 4, 262208},
+                                  FamilySizes{"phi", 2048, 8192, 24, 32, 0, 51200},
+                                  FamilySizes{"phi3", 3072, 8192, 32, 32, 0, 32064},
+                                  FamilySizes{"cohere", 8192, 22528, 40, 64, 0, 256000},
+                                  FamilySizes{"cohere2", 8192, 22528, 40, 64, 0, 256000},
+                                  FamilySizes{"granite", 4096, 11008, 32, 32, 0, 32000},
+                                  FamilySizes{"glm", 4096, 13696, 40, 32, 2, 151552},
+                                  FamilySizes{"llama4_text", 5120, 8192, 48, 40, 8, 202048}};
 
 // Outer objects of files whose text part has no object of its own, and that part's family.
 constexpr std::array kFlatMultimodal{ClassName{"qwen2_vl", "qwen2_vl_text"},
@@ -66,6 +124,43 @@ struct Chosen {
   std::vector<std::string> notes;
 };
 
+/// The classes that the file names; none where it names none in the usual form.
+std::vector<std::string> class_names(ConfigObject& config) {
+  const Json& classes = config.raw("architectures");
+  std::vector<std::string> names;
+  for (const Json& name : classes.is_array() ? classes : Json::array()) {
+    if (name.is_string()) names.push_back(name.get<std::string>());
+  }
+  return names;
+}
+
+/// The family of files that their class tells better than their model_type.
+std::string unmask(ConfigObject& config, const std::string& type, std::vector<std::string>& notes) {
+  for (const std::string& name : class_names(config)) {
+    for (const Disguise& known : kDisguises) {
+      if (known.architecture != name || known.model_type != type) continue;
+      notes.push_back("model_type says " + type + "; " + std::string(known.family) +
+                      " by its class name");
+      return std::string(known.family);
+    }
+  }
+  return type;
+}
+
+/// Whether a class of this name has another head than a language model's, or none.
+bool has_other_head(const std::string& name) {
+  const auto ends = [&name](std::string_view end) { return name.ends_with(end); };
+  return std::ranges::any_of(kOtherHeads, ends) && std::ranges::none_of(kLanguageHeads, ends);
+}
+
+/// Parts that a decoder's reader does not have and a file may ask for.
+void refuse_additions(ConfigObject& config) {
+  for (const std::string_view key : {"add_cross_attention", "is_encoder_decoder"}) {
+    if (!config.flag_or({key}, false)) continue;
+    config.fail(key, "asks for weights that are not described for this family", "false");
+  }
+}
+
 Chosen choose_family(ConfigObject& config) {
   Chosen chosen;
   std::string type = config.text_or({"model_type"}, "");
@@ -73,6 +168,7 @@ Chosen choose_family(ConfigObject& config) {
     type = type_from_class(config);
     chosen.notes.push_back("model_type is missing; " + type + " by its class name");
   }
+  type = unmask(config, type, chosen.notes);
   for (const ClassName& flat : kFlatMultimodal) {
     if (flat.architecture != type) continue;
     type = flat.model_type;
@@ -89,6 +185,12 @@ Chosen choose_family(ConfigObject& config) {
                       .allowed = "one of " + std::to_string(families.size()) +
                                  " families, such as llama, qwen3 or deepseek_v3",
                       .nearest = nearest(type, families)});
+  }
+  refuse_additions(config);
+  for (const std::string& name : class_names(config)) {
+    if (!has_other_head(name)) continue;
+    chosen.notes.push_back("architectures names " + name +
+                           ", which has another head or none; a language model's is counted");
   }
   return chosen;
 }
@@ -120,7 +222,7 @@ Architecture read_text_part(const Json& object, const std::string& where, const 
   a.name = config.text_or({"_name_or_path", "name_or_path"}, "");
   a.stored = stored_format(config.text_or({"torch_dtype", "dtype"}, ""));
   if (a.name.empty()) a.name = a.family;
-  const std::vector<std::string> unused = config.finish();
+  const std::vector<std::string> unused = config.finish(static_cast<std::int64_t>(a.order.size()));
   a.notes.insert(a.notes.begin(), chosen.notes.begin(), chosen.notes.end());
   if (!unused.empty()) a.notes.push_back("keys without meaning here: " + join(unused));
   if (config.has("quantization_config")) {
@@ -142,6 +244,48 @@ Json with_outer_keys(const Json& outer, std::string_view part) {
     inner[format] = outer.at(format);
   }
   return inner;
+}
+
+struct TextPart {
+  Json object;
+  std::string path;  // keys that lead to it; empty: the file itself
+};
+
+/// The text part of a file of several parts, which may stand in a part itself.
+TextPart find_text_part(const Json& config) {
+  TextPart found{config, ""};
+  for (int depth = 0; depth < kMostNesting; ++depth) {
+    const auto* const part = std::ranges::find_if(kTextParts, [&](std::string_view name) {
+      return found.object.is_object() && found.object.contains(std::string(name)) &&
+             !found.object.at(std::string(name)).is_null();
+    });
+    if (part == kTextParts.end()) return found;
+    found.path += (found.path.empty() ? "" : ".") + std::string(*part);
+    found.object = with_outer_keys(found.object, *part);
+  }
+  return found;
+}
+
+/// Fills in what the text part leaves to its family; the names of what was filled in.
+std::vector<std::string> fill_sizes(Json& part) {
+  std::vector<std::string> filled;
+  if (!part.is_object() || !part.contains("model_type")) return filled;
+  const auto* const known = std::ranges::find_if(
+      kFamilySizes, [&](const FamilySizes& f) { return part.at("model_type") == f.model_type; });
+  if (known == kFamilySizes.end()) return filled;
+  const std::array<std::pair<const char*, std::int64_t>, 6> sizes{
+      {{"hidden_size", known->hidden},
+       {"intermediate_size", known->width},
+       {"num_hidden_layers", known->layers},
+       {"num_attention_heads", known->heads},
+       {"num_key_value_heads", known->kv_heads},
+       {"vocab_size", known->vocabulary}}};
+  for (const auto& [key, value] : sizes) {
+    if (value == 0 || part.contains(key)) continue;
+    part[key] = value;
+    filled.push_back(std::string(key) + " " + std::to_string(value));
+  }
+  return filled;
 }
 
 /// Where a scan over JSON text stands.
@@ -210,14 +354,13 @@ std::vector<std::string> hf_families() {
 }
 
 Architecture read_hf_config(const Json& config, const std::string& where) {
-  for (const std::string_view part : kTextParts) {
-    if (!config.is_object() || !config.contains(std::string(part))) continue;
-    const Json text = with_outer_keys(config, part);
-    Architecture a = read_text_part(text, where, std::string(part));
-    a.notes.insert(a.notes.begin(), "text part only");
-    return a;
-  }
-  return read_text_part(config, where, "");
+  TextPart part = find_text_part(config);
+  if (part.path.empty()) return read_text_part(config, where, "");
+  const std::vector<std::string> filled = fill_sizes(part.object);
+  Architecture a = read_text_part(part.object, where, part.path);
+  a.notes.insert(a.notes.begin(), "text part only");
+  if (!filled.empty()) a.notes.push_back("left to the family by the file: " + join(filled));
+  return a;
 }
 
 Json parse_hf_json(std::string_view text, const std::string& where) {
