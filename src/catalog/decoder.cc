@@ -254,8 +254,12 @@ MoeSizes read_moe_sizes(ConfigObject& config, const MoeFacts& facts) {
     case MoeFacts::Shared::none:
       break;
     case MoeFacts::Shared::counted:
+      // Null is none, whatever the family's number.
       sizes.shared_width =
-          sizes.width * config.count_or({facts.shared_key}, facts.shared_fallback, kMostExperts);
+          sizes.width *
+          config.count_or({facts.shared_key},
+                          config.is_null(facts.shared_key) ? 0 : facts.shared_fallback,
+                          kMostExperts);
       break;
     case MoeFacts::Shared::sized:
       sizes.shared_width = config.count_or({facts.shared_key}, facts.shared_fallback, kMostWidth);

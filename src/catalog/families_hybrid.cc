@@ -126,9 +126,11 @@ Architecture read_mamba_like(ConfigObject& config, std::string_view family, Norm
   Architecture a = read_frame(config, facts, sizes);
   read_activation(config, "silu");
   const std::string layer = "backbone.layers.{}.";
+  // Where the two contradict each other, as in the published falcon-mamba, the width wins.
+  const std::int64_t expanded = sizes.hidden * config.size_or({"expand"}, 2, kMostHeads);
   const ChannelScan scan{.prefix = layer + "mixer.",
                          .hidden = sizes.hidden,
-                         .inner = sizes.hidden * config.size_or({"expand"}, 2, kMostHeads),
+                         .inner = config.size_or({"intermediate_size"}, expanded, kMostWidth),
                          .state = config.size_or({"state_size"}, 16, kMostWidth),
                          .rank = read_rank(config, "time_step_rank"),
                          .kernel = config.size_or({"conv_kernel"}, 4, kMostTaps),

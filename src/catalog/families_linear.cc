@@ -249,7 +249,7 @@ StateSpace read_nemotron_scan(ConfigObject& config, const std::string& prefix) {
   const std::int64_t groups = config.size({"n_groups"}, kMostHeads);
   const std::int64_t state = config.size({"ssm_state_size"}, kMostWidth);
   config.require_multiple("n_groups", heads, groups);
-  const bool bias = config.flag_or({"mamba_proj_bias"}, false);
+  const bool bias = config.flag_or({"use_bias"}, false);  // its code does not read mamba_proj_bias
   return {.inner = inner,
           .pieces = groups,
           .projections = {{.names = weights(prefix + "in_proj", bias),

@@ -157,7 +157,8 @@ Architecture read_dbrx(ConfigObject& config) {
 
 constexpr DecoderFacts kLlama4{
     .family = "llama4_text",
-    .attention = {.window = {.size_key = "attention_chunk_size",
+    .attention = {.bias = kNever,
+                  .window = {.size_key = "attention_chunk_size",
                              .size = 8192,
                              .unrotated_period = 4}},
     .mlp = {.prefix = "feed_forward.", .bias = kNever},

@@ -258,6 +258,25 @@ TEST(HfPublishedTest, NullKvHeadsAreAsManyAsHeads) {
   EXPECT_EQ(kv_heads(mistral + R"(, "num_key_value_heads": null})"), 16);
 }
 
+// tiiuae/falcon-mamba-7b says expand 16 and intermediate_size 8192, which is twice its hidden size.
+TEST(HfPublishedTest, TheWidthOfAStateSpaceWinsOverItsFactor) {
+  EXPECT_EQ(total_of(R"({"architectures": ["FalconMambaForCausalLM"], "conv_kernel": 4,
+      "expand": 16, "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 8192,
+      "model_type": "falcon_mamba", "num_hidden_layers": 64, "state_size": 16,
+      "tie_word_embeddings": false, "time_step_rank": 256, "use_bias": false,
+      "use_conv_bias": true, "vocab_size": 65024})"),
+            7'272'665'088);
+}
+
+TEST(HfPublishedTest, NullSharedExpertsAreNone) {
+  const std::string text = R"({"model_type": "deepseek_v2", "hidden_size": 8,
+      "num_hidden_layers": 1, "num_attention_heads": 2, "kv_lora_rank": 4, "qk_rope_head_dim": 2,
+      "qk_nope_head_dim": 2, "intermediate_size": 12, "moe_intermediate_size": 4,
+      "n_routed_experts": 4, "num_experts_per_tok": 2, "vocab_size": 16, "n_shared_experts": )";
+  // Two of 3 x 4 x 8.
+  EXPECT_EQ(total_of((text + "2}").c_str()), total_of((text + "null}").c_str()) + 2 * 96);
+}
+
 TEST(HfPublishedTest, ListedMixturesWinOverCounts) {
   const Architecture a = read_published(R"({"model_type": "deepseek_v3", "hidden_size": 8,
       "num_hidden_layers": 3, "num_attention_heads": 2, "kv_lora_rank": 4, "qk_rope_head_dim": 2,
