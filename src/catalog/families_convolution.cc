@@ -1,5 +1,6 @@
-// Decoders whose blocks mix tokens with short gated convolutions and, here and there, attention. Facts
-// from the model code of the transformers library, version 4.57.1, unless a family says otherwise.
+// Decoders whose blocks mix tokens with short gated convolutions and, here and there, attention.
+// Facts from the model code of the transformers library, version 4.57.1, unless a family says
+// otherwise.
 #include <array>
 #include <string>
 #include <utility>

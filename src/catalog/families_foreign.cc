@@ -197,8 +197,8 @@ constexpr DecoderFacts kGrok{.family = "grok-1",
                                                         .down = "linear_1",
                                                         .bias = kNever}}};
 
-// --- phi3small (microsoft/Phi-3-small-8k-instruct, modeling_phi3_small.py): blocks with layer norms
-// and biases everywhere; every second block sees a pattern of blocks of keys only.
+// --- phi3small (microsoft/Phi-3-small-8k-instruct, modeling_phi3_small.py): layer norms and
+// biases everywhere; every second block sees a pattern of blocks of keys only.
 
 constexpr DecoderFacts kPhi3Small{
     .family = "phi3small",

@@ -98,8 +98,8 @@ constexpr DecoderFacts kGlm4Moe{.family = "glm4_moe",
                                 .moe = corrected(1, 1),
                                 .predictions = DecoderFacts::Predictions::modelled};
 
-// configuration_glm4_moe_lite.py and configuration_glm_moe_dsa.py of the library, version 5.23.0, as
-// the others below that say so.
+// configuration_glm4_moe_lite.py and configuration_glm_moe_dsa.py of the library, version 5.23.0,
+// as of the others below that say so.
 constexpr DecoderFacts kGlm4MoeLite{.family = "glm4_moe_lite",
                                     .attention = {.latent = true},
                                     .mlp = {.bias = kNever},

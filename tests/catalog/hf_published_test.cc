@@ -1,5 +1,5 @@
-// Published configurations whose files leave much unsaid, or say it in a way of their own: the count
-// of each against the published checkpoint or against arithmetic done here.
+// Published configurations whose files leave much unsaid, or say it in a way of their own: the
+// count of each against the published checkpoint or against arithmetic done here.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -80,8 +80,8 @@ TEST(HfPublishedTest, KvHeadsMayDifferFromLayerToLayer) {
 // --- forms of their own
 
 // microsoft/Phi-3-small-8k-instruct. Per block qkv 6144 x 4096 + 6144, dense 4096 x 4096 + 4096, up
-// 28672 x 4096 + 28672, down 4096 x 14336 + 4096, two norms of 2 x 4096: 218,163,200. Embedding, also
-// the output, 100352 x 4096; final norm 2 x 4096.
+// 28672 x 4096 + 28672, down 4096 x 14336 + 4096, two norms of 2 x 4096: 218,163,200. Embedding,
+// also the output, 100352 x 4096; final norm 2 x 4096.
 TEST(HfPublishedTest, Phi3SmallHasBiasesEverywhere) {
   EXPECT_EQ(total_of(R"({"architectures": ["Phi3SmallForCausalLM"], "attention_bias": false,
       "attention_dropout_prob": 0.0, "blocksparse_block_size": 64,
@@ -122,7 +122,8 @@ TEST(HfPublishedTest, DeepseekV2WithOrdinaryAttention) {
                       "q_lora_rank": null, "qk_nope_head_dim": 0, "qk_rope_head_dim": 0,
                       "v_head_dim": 0, "lm_head": true, "hidden_size": 8, "num_hidden_layers": 1,
                       "num_attention_heads": 2, "intermediate_size": 12, "vocab_size": 16,
-                      "first_k_dense_replace": 1, "n_routed_experts": 4, "num_experts_per_tok": 2})"),
+                      "first_k_dense_replace": 1, "n_routed_experts": 4,
+                      "num_experts_per_tok": 2})"),
             256 + 288 + 16 + 8 + 256);
 }
 

@@ -1,12 +1,12 @@
-"""Writes family_totals.json: small models of families that the transformers library holds in a later
-version than that of families.json, or under spellings that only the later version writes, with the
-number of parameters as the library builds them.
+"""Writes family_totals.json: small models of families that the transformers library holds in
+a later version than that of families.json, or under spellings that only the later version writes, with
+the number of parameters as the library builds them.
 
     pip install transformers==5.23.0 torch einops
     python make_family_totals.py > family_totals.json
 
-The later library keeps the experts of a block in one tensor where published files keep them apart, so
-only the totals are compared (hf_families_test.cc). Models are made on the "meta" device.
+The later library keeps the experts of a block in one tensor where published files keep them apart,
+so only the totals are compared (hf_families_test.cc). Models are made on the "meta" device.
 """
 
 import json
@@ -33,7 +33,10 @@ MLA = dict(
 MOE = dict(n_routed_experts=8, num_experts_per_tok=2, n_shared_experts=1, moe_intermediate_size=40)
 EXPERTS = dict(num_experts=8, num_experts_per_tok=2, num_shared_experts=1, moe_intermediate_size=40)
 DELTA = dict(
-    linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=8, linear_value_head_dim=12
+    linear_num_key_heads=2,
+    linear_num_value_heads=4,
+    linear_key_head_dim=8,
+    linear_value_head_dim=12,
 )
 cases = []
 
