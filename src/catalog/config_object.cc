@@ -70,11 +70,17 @@ bool looks_like_shape(std::string_view name) {
          name.find("qk_layernorm") != std::string_view::npos || name == "bias" || name == "no_bias";
 }
 
-/// Whether a value looks like a setting for every layer: lists of token numbers may be as long, and
-/// short lists may be anything.
+/// Whether a value looks like a setting for every layer that may change its tensors: lists of token
+/// numbers may be as long, short lists may be anything, and fractions and switches of positions
+/// (rotary factors, "rope") make no tensors.
 bool is_one_per_layer(std::string_view name, const Json& value, std::int64_t layers) {
-  return layers > 3 && value.is_array() && value.size() == static_cast<std::size_t>(layers) &&
-         !ends_with_any(name, {"_id", "_ids"});
+  if (layers <= 3 || !value.is_array() || value.size() != static_cast<std::size_t>(layers)) {
+    return false;
+  }
+  const bool rotates = name.find("rope") != std::string_view::npos ||
+                       name.find("rotary") != std::string_view::npos ||
+                       name.find("window") != std::string_view::npos;
+  return !rotates && !ends_with_any(name, {"_id", "_ids"}) && !value.front().is_number_float();
 }
 
 std::string join(std::string_view a, std::string_view b) {

@@ -315,14 +315,12 @@ void require_known_names(const Program& program, const Fault& fault) {
   for (const auto& [name, coordinate] : fault.rank.coordinates) {
     if (!is_axis(name)) refuse(name, "is no axis");
   }
-  const bool ranks_are_there =
-      !fault.rank.ranks ||
-      (fault.rank.ranks->first <= fault.rank.ranks->last && fault.rank.ranks->last < devices);
-  if (!ranks_are_there) {
+  // A range may reach beyond: the small program of a job has fewer ranks.
+  const std::optional<NumberRange>& ranks = fault.rank.ranks;
+  if (ranks && (ranks->first > ranks->last || ranks->first >= devices)) {
     throw InputError(
         {.where = "--fault \"" + fault.text + "\"",
-         .value = std::to_string(fault.rank.ranks->first) + ".." +
-                  std::to_string(fault.rank.ranks->last),
+         .value = std::to_string(ranks->first) + ".." + std::to_string(ranks->last),
          .problem = "are no ranks of the program",
          .allowed = "a rank, or a range FIRST..LAST, from 0 to " + std::to_string(devices - 1)});
   }

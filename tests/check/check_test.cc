@@ -215,7 +215,8 @@ TEST(FaultTest, RanksAreThoseOfTheProgram) {
     return list_matches(right, fault_from("delete(compute, rank=" + rank + ")")).size();
   };
   EXPECT_EQ(matches("0-1"), matches("0..1"));
-  for (const std::string rank : {"0..99", "3..1", "dp=7", "99"}) {
+  EXPECT_EQ(matches("0..99"), matches("0..3"));
+  for (const std::string rank : {"98..99", "3..1", "dp=7", "99"}) {
     EXPECT_THROW(matches(rank), InputError) << rank;
   }
 }

@@ -201,8 +201,9 @@ bool offloads_activations(const Job& job) {
   });
 }
 
-/// Whether experts are not cut along an axis that cuts all else by its tensors: the closed form then
-/// has what their devices add up where the program puts parts together, or the other way round.
+/// Whether experts are not cut along an axis that cuts all else by its tensors: the closed form
+/// then has what their devices add up where the program puts parts together, or the other way
+/// round.
 bool cuts_experts_otherwise(const Job& job) {
   if (job.model.figures.experts == 0) return false;
   return std::ranges::any_of(job.placement.axes, [](const AxisPlacement& axis) {

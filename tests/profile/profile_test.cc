@@ -8,11 +8,11 @@ namespace placet {
 namespace {
 
 // Attention that makes its probabilities again keeps query, key, value, its output and one number
-// of a row; a product its input; a sum nothing.
+// of a row; a product its input, or both whose columns are joined; a sum nothing.
 TEST(PlainSavedTable, IsWhatDerivativesRead) {
   const SavedTable saved = plain_saved_table();
   const auto of = [&](OpKind kind) { return saved[static_cast<std::size_t>(kind)]; };
-  EXPECT_EQ(of(OpKind::linear).inputs, 0b1);
+  EXPECT_EQ(of(OpKind::linear).inputs, 0b11);
   EXPECT_EQ(of(OpKind::attention).inputs & 0b111, 0b111);
   EXPECT_EQ(of(OpKind::attention).outputs, 0b1);
   EXPECT_EQ(of(OpKind::residual_add), SavedSlots{});
