@@ -112,14 +112,34 @@ bool any_split(const Share& share, Visit visit) {
   return false;
 }
 
+/// Whether a share is another one but for its place at one division, which is that many further on.
+bool is_moved(const Share& share, const Share& one, const SplitPlace& place, std::int64_t shift) {
+  if (share.of != one.of || share.open.size() != one.open.size()) return false;
+  for (std::size_t i = 0; i < share.open.size(); ++i) {
+    const OpenSum& mine = share.open[i];
+    const OpenSum& other = one.open[i];
+    if (i != place.sum) {
+      if (mine != other) return false;
+      continue;
+    }
+    const bool alike =
+        mine.node == other.node && mine.dim == other.dim && mine.cuts.size() == other.cuts.size();
+    if (!alike) return false;
+    for (std::size_t c = 0; c < mine.cuts.size(); ++c) {
+      Split split = other.cuts[c];
+      if (c == place.split) split.shift = shift;
+      if (mine.cuts[c] != split) return false;
+    }
+  }
+  return true;
+}
+
 /// The share that has the part of the device `shift` places further on at this division and is like
 /// `one` else, whatever its factor; the end: there is none.
 std::vector<Share>::const_iterator sibling(const std::vector<Share>& shares, const Share& one,
                                            const SplitPlace& place, std::int64_t shift) {
-  Share asked = one;
-  split_at(asked, place).shift = shift;
-  return std::ranges::find_if(
-      shares, [&](const Share& s) { return s.of == asked.of && s.open == asked.open; });
+  return std::ranges::find_if(shares,
+                              [&](const Share& s) { return is_moved(s, one, place, shift); });
 }
 
 /// The share with a division closed: over the parts of all devices along its axis.
@@ -317,28 +337,34 @@ std::string device_at(std::int64_t shift) {
 std::string wrong_parts(const Rational& complete, const std::vector<Share>& shares,
                         const Share& one, const SplitPlace& place, const Regions& regions) {
   const int axis = split_at(one, place).axis;
+  bool passed_on = false;
+  for (std::int64_t shift = 1; shift < regions.degree(axis) && !passed_on; ++shift) {
+    passed_on = sibling(shares, one, place, shift) != shares.end();
+  }
+  if (!passed_on) return "";
   const Share all = closed_at(one, place);
   const auto whole = std::ranges::find_if(
       shares, [&](const Share& s) { return s.of == all.of && s.open == all.open; });
   const Rational counted = whole == shares.end() ? complete : complete + whole->factor;
   std::string text;
-  bool passed_on = false;
   for (std::int64_t shift = 0; shift < regions.degree(axis); ++shift) {
     const auto part = sibling(shares, one, place, shift);
     const bool there = part != shares.end();
-    passed_on = passed_on || (there && shift != 0);
     const Rational times = there ? counted + part->factor : counted;
     if (times == Rational(1)) continue;
     if (!text.empty()) text += ", ";
     text += "the part of " + device_at(shift) + " along " + regions.name_of(axis);
     text += times == Rational(0) ? " is missing" : " is counted " + to_string(times) + " times";
   }
-  return passed_on ? text : "";
+  return text;
 }
 
-/// The same of an item; `complete`: how often it is there as a whole beside its shares.
+/// The same of an item; `complete`: how often it is there as a whole beside its shares. Of more
+/// shares than can be told apart in words, nothing.
 std::string wrong_parts(const Rational& complete, const Item& item, const Regions& regions) {
+  constexpr std::size_t kMostTold = 64;
   std::string text;
+  if (item.shares.size() > kMostTold) return text;
   for (const Share& one : item.shares) {
     const bool told = any_split(one, [&](const SplitPlace& p) {
       text = wrong_parts(complete, item.shares, one, p, regions);
