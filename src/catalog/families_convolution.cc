@@ -32,7 +32,8 @@ std::int64_t read_lfm2_width(ConfigObject& config) {
   const double multiplier = config.number_or({"block_ffn_dim_multiplier"}, 1, 0.001, 1000);
   const std::int64_t multiple = config.size_or({"block_multiple_of"}, 256, kMostWidth);
   if (!config.flag_or({"block_auto_adjust_ff_dim"}, true)) return width;
-  const auto scaled = static_cast<std::int64_t>(multiplier * static_cast<double>(2 * width / 3));
+  const std::int64_t gated = 2 * width / 3;  // whole, as the library rounds it
+  const auto scaled = static_cast<std::int64_t>(multiplier * static_cast<double>(gated));
   return (scaled + multiple - 1) / multiple * multiple;
 }
 

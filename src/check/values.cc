@@ -112,24 +112,26 @@ bool any_split(const Share& share, Visit visit) {
   return false;
 }
 
+/// Whether an open sum is another one, whose division number `split` is moved so many devices on.
+bool is_moved(const OpenSum& sum, const OpenSum& from, std::size_t split, std::int64_t shift) {
+  if (sum.node != from.node || sum.dim != from.dim || sum.cuts.size() != from.cuts.size()) {
+    return false;
+  }
+  for (std::size_t c = 0; c < sum.cuts.size(); ++c) {
+    Split asked = from.cuts[c];
+    if (c == split) asked.shift = shift;
+    if (sum.cuts[c] != asked) return false;
+  }
+  return true;
+}
+
 /// Whether a share is another one but for its place at one division, which is that many further on.
-bool is_moved(const Share& share, const Share& one, const SplitPlace& place, std::int64_t shift) {
-  if (share.of != one.of || share.open.size() != one.open.size()) return false;
+bool is_moved(const Share& share, const Share& from, const SplitPlace& place, std::int64_t shift) {
+  if (share.of != from.of || share.open.size() != from.open.size()) return false;
   for (std::size_t i = 0; i < share.open.size(); ++i) {
-    const OpenSum& mine = share.open[i];
-    const OpenSum& other = one.open[i];
-    if (i != place.sum) {
-      if (mine != other) return false;
-      continue;
-    }
-    const bool alike =
-        mine.node == other.node && mine.dim == other.dim && mine.cuts.size() == other.cuts.size();
+    const bool alike = i == place.sum ? is_moved(share.open[i], from.open[i], place.split, shift)
+                                      : share.open[i] == from.open[i];
     if (!alike) return false;
-    for (std::size_t c = 0; c < mine.cuts.size(); ++c) {
-      Split split = other.cuts[c];
-      if (c == place.split) split.shift = shift;
-      if (mine.cuts[c] != split) return false;
-    }
   }
   return true;
 }

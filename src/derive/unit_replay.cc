@@ -210,20 +210,7 @@ void UnitReplay::run_backward(const UnitFacts& unit, std::size_t o, std::vector<
   exchange(unit.routed.before_backward(*unit.kind, o));
   for (int v : op.outputs) join_shares(v);
   borrow(unit, op, Pass::backward);
-  const bool parts = UnitView(layout_, unit.number, unit.recomputed).gives_parts(op);
-  for (int v : facts.adjoints_made) {
-    shares_.make(v, parts);
-    if (!comes_after(unit, op, v)) adjoints[at(v)] = pools_.main().allocate(unit.sizes[at(v)]);
-  }
-  for (int v : facts.adjoints_added) {
-    if (comes_after(unit, op, v)) continue;
-    const Handle share = pools_.main().allocate(unit.sizes[at(v)]);
-    if (shares_.stays(v, parts)) {
-      second_shares_[at(v)] = share;
-    } else {
-      temporary_.push_back(share);
-    }
-  }
+  make_gradients(unit, o, adjoints);
   for (int v : facts.inner_gradients) {
     temporary_.push_back(pools_.main().allocate(unit.sizes[at(v)]));
   }
@@ -238,6 +225,27 @@ void UnitReplay::run_backward(const UnitFacts& unit, std::size_t o, std::vector<
   for (int v : facts.adjoints_dead) {
     pools_.main().release(adjoints[at(v)]);
     adjoints[at(v)] = 0;
+  }
+}
+
+/// Gradients that an operator's backward makes, and what it adds to others.
+void UnitReplay::make_gradients(const UnitFacts& unit, std::size_t o,
+                                std::vector<Handle>& adjoints) {
+  const Operator& op = unit.kind->operators[o];
+  const PreparedOperator& facts = unit.prepared->operators[o];
+  const bool parts = UnitView(layout_, unit.number, unit.recomputed).gives_parts(op);
+  for (int v : facts.adjoints_made) {
+    shares_.make(v, parts);
+    if (!comes_after(unit, op, v)) adjoints[at(v)] = pools_.main().allocate(unit.sizes[at(v)]);
+  }
+  for (int v : facts.adjoints_added) {
+    if (comes_after(unit, op, v)) continue;
+    const Handle share = pools_.main().allocate(unit.sizes[at(v)]);
+    if (shares_.stays(v, parts)) {
+      second_shares_[at(v)] = share;
+    } else {
+      temporary_.push_back(share);
+    }
   }
 }
 

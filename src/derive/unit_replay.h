@@ -72,6 +72,7 @@ class UnitReplay {
   void launch(const UnitFacts& unit);
   void gather_inputs(const UnitFacts& unit, const Operator& op);
   void exchange(std::int64_t bytes);
+  void make_gradients(const UnitFacts& unit, std::size_t o, std::vector<Handle>& adjoints);
   void join_shares(int v);
   void borrow(const UnitFacts& unit, const Operator& op, Pass pass);
   void allocate(const UnitFacts& unit, UnitBuffers& buffers, int v);

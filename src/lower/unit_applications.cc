@@ -285,7 +285,7 @@ void UnitApplications::add_values(const std::vector<int>& from, std::set<int>& t
   }
 }
 
-void UnitApplications::find_exchanged() {
+std::map<int, std::vector<Division>> UnitApplications::read_alike() const {
   std::map<int, std::vector<Division>> readers;
   std::set<int> apart;
   const auto note = [&](const Applied& a, std::size_t first) {
@@ -296,12 +296,18 @@ void UnitApplications::find_exchanged() {
   };
   for (const Applied& a : forward) note(a, 0);
   for (const Applied& a : backward) note(a, a.from.size());
+  for (const int v : apart) readers.erase(v);
+  return readers;
+}
+
+void UnitApplications::find_exchanged() {
+  const std::map<int, std::vector<Division>> readers = read_alike();
   for (const Applied& a : forward) {
     for (std::size_t i = 0; i < a.to.size(); ++i) {
       const int v = a.to[i];
       const std::vector<Division>& made = a.uses[a.reads.size() + i].by;
       const auto there = readers.find(v);
-      if (there == readers.end() || apart.contains(v) || there->second == made) continue;
+      if (there == readers.end() || there->second == made) continue;
       if (is_for_experts(v) || dividing(there->second) == dividing(made)) exchanged.insert(*there);
     }
   }

@@ -64,6 +64,8 @@ class UnitApplications {
   /// Whether it is made by the unit: no parameter and no input.
   bool is_value(int v) const;
   void add_values(const std::vector<int>& from, std::set<int>& to) const;
+  /// How each value is read, of those that all read alike.
+  std::map<int, std::vector<Division>> read_alike() const;
   void find_exchanged();
   bool is_for_experts(int v) const;
   void find_kept_both_ways();

@@ -285,6 +285,30 @@ class Rewriter {
   std::map<std::pair<int, Known>, int> clones_;
 };
 
+/// That the ranks of a fault are the program's.
+void require_known_ranks(const Program& program, const Fault& fault) {
+  std::int64_t devices = 1;
+  for (std::size_t a = 0; a + 1 < program.axes.size(); ++a) {
+    const ProgramAxis& axis = program.axes[a];
+    devices *= axis.degree;
+    const auto named = fault.rank.coordinates.find(axis.name);
+    if (named == fault.rank.coordinates.end() || named->second < axis.degree) continue;
+    throw InputError({.where = "--fault \"" + fault.text + "\"",
+                      .value = std::to_string(named->second),
+                      .problem = "is no coordinate along " + axis.name,
+                      .allowed = "from 0 to " + std::to_string(axis.degree - 1)});
+  }
+  // A range may reach beyond: the small program of a job has fewer ranks.
+  const std::optional<NumberRange>& ranks = fault.rank.ranks;
+  if (ranks && (ranks->first > ranks->last || ranks->first >= devices)) {
+    throw InputError(
+        {.where = "--fault \"" + fault.text + "\"",
+         .value = std::to_string(ranks->first) + ".." + std::to_string(ranks->last),
+         .problem = "are no ranks of the program",
+         .allowed = "a rank, or a range FIRST..LAST, from 0 to " + std::to_string(devices - 1)});
+  }
+}
+
 /// What is wrong with names that a fault gives.
 void require_known_names(const Program& program, const Fault& fault) {
   std::vector<std::string> axes;
@@ -301,29 +325,10 @@ void require_known_names(const Program& program, const Fault& fault) {
     return std::ranges::find(axes, name) != axes.end();
   };
   if (!fault.axis.empty() && !is_axis(fault.axis)) refuse(fault.axis, "is no axis");
-  std::int64_t devices = 1;
-  for (std::size_t a = 0; a + 1 < program.axes.size(); ++a) {
-    const ProgramAxis& axis = program.axes[a];
-    devices *= axis.degree;
-    const auto named = fault.rank.coordinates.find(axis.name);
-    if (named == fault.rank.coordinates.end() || named->second < axis.degree) continue;
-    throw InputError({.where = "--fault \"" + fault.text + "\"",
-                      .value = std::to_string(named->second),
-                      .problem = "is no coordinate along " + axis.name,
-                      .allowed = "from 0 to " + std::to_string(axis.degree - 1)});
-  }
   for (const auto& [name, coordinate] : fault.rank.coordinates) {
     if (!is_axis(name)) refuse(name, "is no axis");
   }
-  // A range may reach beyond: the small program of a job has fewer ranks.
-  const std::optional<NumberRange>& ranks = fault.rank.ranks;
-  if (ranks && (ranks->first > ranks->last || ranks->first >= devices)) {
-    throw InputError(
-        {.where = "--fault \"" + fault.text + "\"",
-         .value = std::to_string(ranks->first) + ".." + std::to_string(ranks->last),
-         .problem = "are no ranks of the program",
-         .allowed = "a rank, or a range FIRST..LAST, from 0 to " + std::to_string(devices - 1)});
-  }
+  require_known_ranks(program, fault);
   if (fault.op == FaultOp::regroup && !axes_named(program, fault.to)) {
     refuse(fault.to, "names no axes");
   }
