@@ -385,10 +385,12 @@ class Difference {
     }
   }
 
-  /// Whether `after` is made of `before` alone, as a count of steps is of the one before it.
+  /// Whether `after` is made of `before` alone, as a count of steps is of the one before it. What a
+  /// movement compresses or masks is no count.
   bool counts_on(NodeId before, NodeId after) const {
     const Node& node = nodes_.at(after);
-    return node.kind == Node::Kind::function && !node.operands.empty() &&
+    const bool passes_on = node.text.starts_with("compressed.") || node.text.starts_with("masked.");
+    return !passes_on && node.kind == Node::Kind::function && !node.operands.empty() &&
            std::ranges::all_of(node.operands,
                                [&](const NodeOperand& o) { return o.node == before; });
   }

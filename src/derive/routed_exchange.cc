@@ -14,11 +14,15 @@ bool exchanges(TokenDispatch dispatch) {
   return dispatch == TokenDispatch::exchange || dispatch == TokenDispatch::exchange_once;
 }
 
-/// What comes back to the devices of the tokens; of experts with so many slots each, all of them.
+/// What comes back to the devices of the tokens: what a device of experts has of each that it
+/// serves, of whatever columns; no more than the device's own tokens, where routing is not even; of
+/// experts with so many slots each, all of them.
 std::int64_t elements_with_tokens(const UnitView& unit, const RoutedAxes& axes, int v) {
-  if (unit.job.routing.kind != Routing::Kind::capacity) return sent_elements(unit, axes, v);
-  return unit.local.values[at(v)] /
-         std::max<std::int64_t>(1, degree_of(unit.job.placement, axes.gathered));
+  const std::int64_t served =
+      unit.local.values[at(v)] /
+      std::max<std::int64_t>(1, degree_of(unit.job.placement, axes.gathered));
+  if (unit.job.routing.kind == Routing::Kind::capacity) return served;
+  return std::min(served, sent_elements(unit, axes, v));
 }
 
 }  // namespace
