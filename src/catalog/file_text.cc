@@ -86,6 +86,8 @@ std::string read_file_text(const std::filesystem::path& path, std::size_t most,
   if (text.size() > most) {
     fail(path, "the file is too long", what + " of at most " + std::to_string(most) + " bytes");
   }
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  if (text.starts_with(kMark)) text.erase(0, kMark.size());
   return text;
 }
 

@@ -7,7 +7,8 @@
 
 namespace placet {
 
-/// The bytes of the file, device or pipe at `path`. Throws InputError if it is a folder, cannot be
+/// The bytes of the file, device or pipe at `path`, without the byte order mark that some editors
+/// begin a file with. Throws InputError if it is a folder, cannot be
 /// read, holds more than `most` bytes, or is a pipe to which nobody writes. `what` says in messages
 /// what should be there: "a table".
 std::string read_file_text(const std::filesystem::path& path, std::size_t most,

@@ -61,8 +61,6 @@ std::string print_number(double n) {
 /// Whether the first character that is no space opens an object or a list. (A table of TOML begins
 /// with a bracket too: "[batch]", but no list of JSON with a letter.)
 bool begins_as_json(std::string_view text) {
-  constexpr std::string_view kMark = "\xef\xbb\xbf";
-  if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || text[first] == '{') return true;
   if (text[first] != '[') return false;

@@ -1,12 +1,12 @@
 #include "catalog/toml_document.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <sstream>
 #include <toml.hpp>
 
 #include "units/error.h"
+#include "units/utf8.h"
 
 namespace placet {
 namespace {
@@ -59,46 +59,11 @@ std::string reason_of(const std::string& what) {
   return line;
 }
 
-// The forms of a UTF-8 sequence by its first byte (RFC 3629, section 4), in the order of the first
-// bytes. The bounds of the second byte keep out overlong forms, surrogates and what lies beyond
-// U+10FFFF; further bytes are 80 to BF.
-struct Utf8Form {
-  unsigned least_first = 0;
-  unsigned most_first = 0;
-  std::size_t length = 0;
-  unsigned least_second = 0x80;
-  unsigned most_second = 0xBF;
-};
-constexpr std::array kUtf8Forms = {Utf8Form{0x00, 0x7F, 1},
-                                   Utf8Form{0xC2, 0xDF, 2},
-                                   Utf8Form{0xE0, 0xE0, 3, 0xA0, 0xBF},
-                                   Utf8Form{0xE1, 0xEC, 3},
-                                   Utf8Form{0xED, 0xED, 3, 0x80, 0x9F},
-                                   Utf8Form{0xEE, 0xEF, 3},
-                                   Utf8Form{0xF0, 0xF0, 4, 0x90, 0xBF},
-                                   Utf8Form{0xF1, 0xF3, 4},
-                                   Utf8Form{0xF4, 0xF4, 4, 0x80, 0x8F}};
-
-// Bytes of the UTF-8 sequence at the start of the text, which is not empty; 0: there is none.
-std::size_t sequence_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const auto form = std::ranges::find_if(
-      kUtf8Forms, [&](const Utf8Form& one) { return byte(0) <= one.most_first; });
-  if (form == kUtf8Forms.end() || byte(0) < form->least_first) return 0;
-  if (text.size() < form->length) return 0;
-  for (std::size_t i = 1; i < form->length; ++i) {
-    const unsigned least = i == 1 ? form->least_second : 0x80;
-    const unsigned most = i == 1 ? form->most_second : 0xBF;
-    if (byte(i) < least || byte(i) > most) return 0;
-  }
-  return form->length;
-}
-
 // The parser compares iterators of different buffers when it reports text that is not UTF-8.
 void refuse_other_encodings(std::string_view text, const std::string& where) {
   std::size_t length = 0;
   for (std::size_t i = 0; i < text.size(); i += length) {
-    length = sequence_length(text.substr(i));
+    length = utf8_length(text.substr(i));
     if (length > 0) continue;
     const auto line =
         1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(i), '\n');

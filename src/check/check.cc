@@ -446,11 +446,11 @@ bool ends_right(const Program& program, Ground& ground, Machine& machine) {
     if (ground.known.size() == step) ground.known.push_back(reference.after());
     try {
       machine.run_step(reference);
+      if (!machine.breaches().empty()) return false;
+      if (!Comparison(program, ground.nodes, machine, reference).holds_all()) return false;
     } catch (const OverflowError&) {
       return false;
     }
-    if (!machine.breaches().empty()) return false;
-    if (!Comparison(program, ground.nodes, machine, reference).holds_all()) return false;
   }
   return true;
 }

@@ -55,8 +55,6 @@ std::optional<std::string> program_text(const JobFlags& flags) {
     return std::nullopt;
   }
   std::string text = read_file_text(flags.model, kMostProgramBytes, "a step program");
-  constexpr std::string_view kMark = "\xef\xbb\xbf";  // some editors begin a file with it
-  if (text.starts_with(kMark)) text.erase(0, kMark.size());
   if (!is_program_text(text)) {
     if (!placed) refuse_program(flags.model, "is no step program");
     return std::nullopt;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "derive/gradient_shares.h"
 #include "derive/routed_exchange.h"
 #include "derive/unit_walk.h"
 #include "units/at.h"
@@ -14,8 +15,8 @@ class UnitWalk : private UnitView {
  public:
   UnitWalk(const Layout& of, int unit, bool recomputed)
       : UnitView(of, unit, recomputed),
-        sizes_(kept_sizes(*this)),
-        routed_(routed_exchange(*this)) {}
+        routed_(routed_exchange(*this)),
+        sizes_(kept_sizes(*this, routed_)) {}
 
   UnitMemory walk() {
     UnitMemory out;
@@ -356,8 +357,8 @@ class UnitWalk : private UnitView {
     }
   }
 
-  std::vector<std::int64_t> sizes_;
   RoutedExchange routed_;
+  std::vector<std::int64_t> sizes_;
   GradientShares shares_{0};
   UnitPeak again_;  // the fullest point of what is made again
 };
@@ -380,7 +381,8 @@ LossWorkspace loss_workspace(const std::vector<LossStep>& steps, std::int64_t lo
 }
 
 std::vector<std::int64_t> value_bytes(const Layout& layout, int unit, bool recomputed) {
-  return kept_sizes(UnitView(layout, unit, recomputed));
+  const UnitView view(layout, unit, recomputed);
+  return kept_sizes(view, routed_exchange(view));
 }
 
 UnitMemory unit_memory(const Layout& layout, int unit, bool recomputed) {

@@ -207,8 +207,8 @@ void UnitReplay::run_backward(const UnitFacts& unit, std::size_t o, std::vector<
                               std::vector<Handle>& held) {
   const Operator& op = unit.kind->operators[o];
   const PreparedOperator& facts = unit.prepared->operators[o];
-  exchange(unit.routed.before_backward(*unit.kind, o));
   for (int v : op.outputs) join_shares(v);
+  exchange(unit.routed.before_backward(*unit.kind, o));
   borrow(unit, op, Pass::backward);
   make_gradients(unit, o, adjoints);
   for (int v : facts.inner_gradients) {

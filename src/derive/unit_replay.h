@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "derive/device_pools.h"
+#include "derive/gradient_shares.h"
 #include "derive/layout.h"
 #include "derive/routed_exchange.h"
 #include "derive/unit_memory.h"

@@ -119,13 +119,12 @@ std::int64_t bytes_of_value(const UnitView& unit, std::size_t v, std::int64_t el
   return (elements * type_bits(unit, unit.kind.values[v].type) + 7) / 8;
 }
 
-std::vector<std::int64_t> kept_sizes(const UnitView& unit) {
+std::vector<std::int64_t> kept_sizes(const UnitView& unit, const RoutedExchange& routed) {
   std::vector<std::int64_t> sizes;
   sizes.reserve(unit.kind.values.size());
   for (std::size_t v = 0; v < unit.kind.values.size(); ++v) sizes.push_back(stored_bytes(unit, v));
   if (unit.job.profile.fuses_output_and_loss) forget_logits(unit, sizes);
   copy_shared_heads(unit, sizes);
-  const RoutedExchange routed = routed_exchange(unit);
   if (routed.returned >= 0) sizes[at(routed.returned)] = routed.with_tokens;
   return sizes;
 }

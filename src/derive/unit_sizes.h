@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "derive/routed_exchange.h"
 #include "derive/unit_view.h"
 #include "derive/whole_operands.h"
 #include "units/at.h"
@@ -19,7 +20,7 @@ std::int64_t bytes_of_value(const UnitView& unit, std::size_t v, std::int64_t el
 /// device's own part or whole, as the profile says; a checkpoint may be divided once more; keys and
 /// values exchanged for heads stand on the device as often as they were sent; what comes back from
 /// experts is there for the device's own tokens.
-std::vector<std::int64_t> kept_sizes(const UnitView& unit);
+std::vector<std::int64_t> kept_sizes(const UnitView& unit, const RoutedExchange& routed);
 
 /// Calls visit(v, elements) for every operand of an operator that is whole while it runs, and
 /// divided where it comes from or goes to: inputs gathered along the tokens or the columns of the

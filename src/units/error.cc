@@ -4,6 +4,8 @@
 #include <string_view>
 #include <utility>
 
+#include "units/utf8.h"
+
 namespace placet {
 namespace {
 
@@ -11,22 +13,6 @@ std::string problem_of(const InputFault& fault) {
   if (!fault.problem.empty()) return fault.problem;
   if (fault.value.empty()) return "missing";
   return fault.nearest.empty() ? "is not valid" : "is not known";
-}
-
-// Bytes of the character of UTF-8 that begins there; 0: none does.
-std::size_t character_at(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(at);
-  const std::size_t length = first < 0x80           ? 1
-                             : first >> 5U == 0x6U  ? 2
-                             : first >> 4U == 0xeU  ? 3
-                             : first >> 3U == 0x1eU ? 4
-                                                    : 0;
-  if (at + length > text.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if (byte(at + i) >> 6U != 0x2U) return 0;
-  }
-  return length;
 }
 
 // The text with control characters and torn ones spelled out, and without the middle where it is
@@ -44,7 +30,7 @@ std::string printable(const std::string& text) {
       i = end;
     }
     const auto byte = static_cast<unsigned char>(text[i]);
-    const std::size_t length = character_at(text, i);
+    const std::size_t length = utf8_length(std::string_view(text).substr(i));
     if (length > 0 && byte >= 0x20 && byte != 0x7f) {
       shown.append(text, i, length);
       i += length;

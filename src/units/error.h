@@ -46,7 +46,8 @@ class InputError : public std::runtime_error {
   InputFault fault_;
 };
 
-/// An InputError of a figure that passes what whole numbers hold.
+/// An InputError of a figure that passes what whole numbers hold. The checker takes one of a scale
+/// of a program for what it is, a wrong scale: there it ends as a judgement.
 class OverflowError : public InputError {
  public:
   using InputError::InputError;

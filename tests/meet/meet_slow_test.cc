@@ -32,7 +32,8 @@ TEST_P(ManyMeetingsOfExperts, InMessagesRestAndPeaks) {
 }
 
 // Samples 7 and 8 have a placement each that parts (docs/theory.md §6.10).
-INSTANTIATE_TEST_SUITE_P(Placements, ManyMeetingsOfExperts, ::testing::Range(0, 7));
+INSTANTIATE_TEST_SUITE_P(Placements, ManyMeetingsOfExperts,
+                         ::testing::Values(0, 1, 2, 3, 4, 5, 6, 9));
 
 }  // namespace
 }  // namespace placet::testing

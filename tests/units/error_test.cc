@@ -78,6 +78,7 @@ TEST(DescribeTest, LeavesOutTheMiddleOfLongValues) {
 TEST(DescribeTest, ShowsWholeCharactersOnly) {
   EXPECT_EQ(describe({.where = "W", .value = "\xef\xbc\x98"}), "W: '\xef\xbc\x98' is not valid");
   EXPECT_EQ(describe({.where = "W", .value = "a\xef"}), "W: 'a\\xef' is not valid");
+  EXPECT_EQ(describe({.where = "W", .value = "\xc0\xaf"}), "W: '\\xc0\\xaf' is not valid");
 }
 
 }  // namespace
