@@ -226,7 +226,29 @@ std::string Planner::exchange_one(const std::vector<int>& group, const Instructi
     if (piece >= 0) input.piece = output.piece = piece;
     members.push_back(member(r, input, output));
   }
-  return add_collective(plan_.list, what, members);
+  std::string problem = add_collective(plan_.list, what, members);
+  return problem.empty() ? fault_of_parts(group, what, members) : problem;
+}
+
+/// Whether each member's part of what is divided or put together is that of its coordinates, not
+/// one that happens to fill the whole with those of the others. Case: 2 elements over four devices
+/// are 1, 1, 0, 0 of them; in an order that takes the third before the second 1, 0, 1, 0.
+std::string Planner::fault_of_parts(const std::vector<int>& group, const Instruction& what,
+                                    const std::vector<Member>& members) const {
+  const bool gathers = what.kind == InstructionKind::all_gather;
+  if (!gathers && what.kind != InstructionKind::reduce_scatter) return "";
+  const auto length = [&](const BufferView& view) {
+    return what.dim == kFlat ? view.size : (*view.extents)[at(what.dim)];
+  };
+  const std::int64_t whole = length(gathers ? members[0].to : members[0].from);
+  const Division by = what.dim == kFlat ? one_by_one(what.axes) : Division{what.axes};
+  for (std::size_t k = 0; k < members.size(); ++k) {
+    const Part part = part_of(whole, by, program_.axes, mesh_.at(group[k]));
+    if (part.size != length(gathers ? members[k].from : members[k].to)) {
+      return "the buffers are not the parts that their devices have along its axes";
+    }
+  }
+  return "";
 }
 
 std::size_t Planner::pieces_in(int rank, const ListedRef& ref) const {

@@ -66,6 +66,8 @@ class Planner {
   void exchange(const std::vector<int>& group, const Instruction& what);
   std::string exchange_one(const std::vector<int>& group, const Instruction& what, std::size_t ref,
                            int piece);
+  std::string fault_of_parts(const std::vector<int>& group, const Instruction& what,
+                             const std::vector<Member>& members) const;
   void call(int rank, const ListedInstruction& one);
   bool begins_of(int rank, const ListedInstruction& one, std::vector<std::int64_t>& begins);
   int logical_dim(int rank, const ListedInstruction& one, int dim) const;

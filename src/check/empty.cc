@@ -62,16 +62,18 @@ class Entries {
     });
   }
 
-  /// Of a shape of one tensor with two dims.
-  bool begin_alike(std::int64_t extent) const {
+  /// Of a shape of one tensor: whether the parts of its dims are so on all devices.
+  template <class Are>
+  bool parts_are(std::int64_t extent, Are are) const {
     if (!is_known()) return false;
     const std::vector<ProgramCoordinates> devices = all_devices(dividing());
     const std::vector<Splits>& cuts = shape_.pieces[0].cuts;
-    const auto begin = [&](std::size_t d, const ProgramCoordinates& device) {
-      return part(extent, cuts[d], *cuts_[0][d], device).begin;
-    };
     return !devices.empty() && std::ranges::all_of(devices, [&](const ProgramCoordinates& device) {
-      return begin(0, device) == begin(1, device);
+      std::vector<Part> parts;
+      for (std::size_t d = 0; d < cuts.size(); ++d) {
+        parts.push_back(part(extent, cuts[d], *cuts_[0][d], device));
+      }
+      return are(parts);
     });
   }
 
@@ -178,12 +180,36 @@ class Entries {
   std::vector<std::vector<std::optional<Division>>> cuts_;  // by piece and dim
 };
 
+/// A tensor whose dims are divided like these.
+Content shape_of(const std::vector<Splits>& cuts) {
+  return {.pieces = {{.dims = std::vector<int>(cuts.size(), 0), .cuts = cuts, .items = {}}},
+          .flat = {}};
+}
+
 }  // namespace
 
 bool begin_alike(const Program& program, const DeviceClass& device_class, std::int64_t extent,
                  const Splits& one, const Splits& other) {
-  const Content both{.pieces = {{.dims = {0, 0}, .cuts = {one, other}, .items = {}}}, .flat = {}};
-  return Entries(program, device_class, both).begin_alike(extent);
+  const Content both = shape_of({one, other});
+  return Entries(program, device_class, both).parts_are(extent, [](const std::vector<Part>& p) {
+    return p[0].begin == p[1].begin;
+  });
+}
+
+bool lies_behind(const Program& program, const DeviceClass& device_class, std::int64_t extent,
+                 const Splits& behind, const Splits& before) {
+  const Content both = shape_of({behind, before});
+  return Entries(program, device_class, both).parts_are(extent, [](const std::vector<Part>& p) {
+    return p[0].begin >= p[1].begin + p[1].size;
+  });
+}
+
+bool begin_as_far_apart(const Program& program, const DeviceClass& device_class,
+                        std::int64_t extent, const PartsOfTwo& one, const PartsOfTwo& other) {
+  const Content all = shape_of({one.first, one.second, other.first, other.second});
+  return Entries(program, device_class, all).parts_are(extent, [](const std::vector<Part>& p) {
+    return p[0].begin - p[1].begin == p[2].begin - p[3].begin;
+  });
 }
 
 bool has_room(const Where& where, const Content& type, int piece, const Content& given) {

@@ -24,6 +24,23 @@ bool has_no_entries(const Program& program, const DeviceClass& device_class, con
 bool begin_alike(const Program& program, const DeviceClass& device_class, std::int64_t extent,
                  const Splits& one, const Splits& other);
 
+/// Whether on every device of the class, in every micro-batch, the part `behind` of a dim begins
+/// where the part `before` ends, or later; no where it is not worked out.
+/// Case: 4/cp, and that of the next device, for a class of the device at cp 0 alone: yes.
+bool lies_behind(const Program& program, const DeviceClass& device_class, std::int64_t extent,
+                 const Splits& behind, const Splits& before);
+
+/// Parts of two dims of one extent.
+struct PartsOfTwo {
+  const Splits& first;
+  const Splits& second;
+};
+/// Whether on every device of the class, in every micro-batch, two parts begin as far from each
+/// other as two others do; no where it is not worked out.
+/// Case: 4/cp and 4/cp, and the whole dim twice, for a class of all devices: yes.
+bool begin_as_far_apart(const Program& program, const DeviceClass& device_class,
+                        std::int64_t extent, const PartsOfTwo& one, const PartsOfTwo& other);
+
 /// Of which micro-batch a buffer's type and what it is given are; -1: both of each.
 struct MicroBatchPair {
   std::int64_t of_type = -1;

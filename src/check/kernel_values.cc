@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "check/identities.h"
+#include "check/masks.h"
 #include "check/over_rows.h"
 #include "units/at.h"
 #include "units/error.h"
@@ -40,8 +41,11 @@ class Run {
     for (std::size_t t = 0; t < values_.size(); ++t) values_[t] = &made_[t];
     for (std::size_t i = 0; i < inputs.size(); ++i) bind(inputs[i], i, piece);
     read_positions();
+    if (call_.hides) causal_ = causal_places(kernel_);
     for (const Statement& s : kernel_.statements) {
-      made_[at(s.result.tensor)] = s.is_linear() ? linear(s) : function(s);
+      const std::size_t made = at(s.result.tensor);
+      made_[made] = s.is_linear() ? linear(s) : function(s);
+      if (is_hidden(s)) made_[made].items.clear();
     }
     std::vector<Content> out(at(kernel_.outputs));
     for (int o = 0; o < kernel_.outputs; ++o) {
@@ -205,10 +209,51 @@ class Run {
     return sum;
   }
 
+  // --- causal masks
+
+  /// Whether all that a statement makes is zero behind a causal mask.
+  bool is_hidden(const Statement& s) const {
+    if (!call_.hides || !causal_[at(s.result.tensor)]) return false;
+    const auto [query, key] = *causal_[at(s.result.tensor)];
+    const std::vector<int>& dims = s.result.dims;
+    return call_.hides(logical_of(dims[query]), cuts_of(dims[query]), cuts_of(dims[key]));
+  }
+
+  /// The parts of a causal sum that are zero on these devices, beside the one in which queries and
+  /// keys are the same, which every right sum has once: with that one they count as added.
+  std::vector<Share> hidden_beside(const Share& share, const CausalDims& dims,
+                                   const std::vector<int>& result, DimNumbers& numbers) const {
+    const auto [query, key] = dims;
+    const bool sums_keys = !contains(result, key);
+    if (sums_keys == !contains(result, query) || cuts_of(query) != cuts_of(key)) return {};
+    const Splits& own = cuts_of(query);
+    const int number = numbers.of(sums_keys ? key : query);
+    const auto sum = std::ranges::find_if(share.open, [&](const OpenSum& o) {
+      return o.node == share.of && o.dim == number && o.cuts == own;
+    });
+    const bool moves = sum != share.open.end() && !own.empty() && own.back().open &&
+                       own.back().shift >= 0 && own.back().joint == 0;
+    if (!moves) return {};
+    std::vector<Share> out;
+    const std::int64_t n = regions_.degree(own.back().axis);
+    for (std::int64_t by = 1; by < n; ++by) {
+      Splits moved = own;
+      moved.back().shift = (moved.back().shift + by) % n;
+      const bool hides = sums_keys ? call_.hides(logical_of(query), own, moved)
+                                   : call_.hides(logical_of(query), moved, own);
+      if (!hides) continue;
+      Share& other = out.emplace_back(share);
+      other.open[static_cast<std::size_t>(sum - share.open.begin())].cuts = std::move(moved);
+      std::ranges::sort(other.open);
+    }
+    return out;
+  }
+
   /// What a product is made of.
   struct Factors {
     std::vector<NodeOperand> list;
     Rational factor;
+    std::optional<CausalDims> causal = {};
     const Tensor* partial = nullptr;  // the one that is not complete, if there is one
     bool sums_rows = false;           // the row of all elements is summed as well
   };
@@ -220,6 +265,7 @@ class Run {
       return multiple(*values_[at(p.operands[0].tensor)], p.factor * call_.factor, result);
     }
     Factors factors{.list = {}, .factor = p.factor * call_.factor, .sums_rows = sums_rows(p, s)};
+    if (call_.hides) factors.causal = causal_dims(p, causal_);
     for (const Operand& o : p.operands) {
       const Tensor& value = *values_[at(o.tensor)];
       if (!is_complete(value)) {
@@ -288,7 +334,9 @@ class Run {
       item.factor = factors.factor;
     } else {
       item.parts = {made};
+      if (factors.causal) item.shares = hidden_beside(share, *factors.causal, result, numbers);
       item.shares.push_back(std::move(share));
+      std::ranges::sort(item.shares, {}, &Share::open);
     }
     out.items.push_back(std::move(item));
     return out;
@@ -497,6 +545,7 @@ class Run {
   std::size_t piece_ = 0;
   std::int64_t micro_batch_ = -1;
   std::vector<Tensor> made_;
+  std::vector<std::optional<CausalPlaces>> causal_;  // by tensor of the kernel
   std::vector<const Tensor*> values_;  // by tensor of the kernel: what went in, or was made
   std::string trouble_;
 };

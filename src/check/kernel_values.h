@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +28,9 @@ struct KernelCall {
   /// call makes as many entries as its buffers take.
   std::vector<std::vector<ResultDim>> results;
   Rational factor{1};
+  /// Whether a causal mask hides all of one part of a logical dim, of keys, from another one, of
+  /// queries, on all devices that make the call; none: not to be asked.
+  std::function<bool(int logical, const Splits& queries, const Splits& keys)> hides = {};
 };
 
 /// Evaluates kernels. What cannot be right becomes an odd node, whose text says why.

@@ -67,6 +67,8 @@ class Machine {
     /// Whether a step knows of the one before only what is compared. Findings tell more of a value
     /// that is a step old if it is known.
     bool forgets = true;
+    /// Whether parts of sums that a causal mask leaves nothing of are known to be zero (masks.h).
+    bool sees_masks = false;
   };
 
   Machine(const Program& program, Nodes& nodes, Regions& regions, KernelValues& kernels,
@@ -261,6 +263,9 @@ class Machine {
   static std::optional<std::int64_t> common_micro_batch(const std::vector<Numbered>& values);
   std::optional<Splits> part_of(const Instruction& i, const std::vector<Numbered>& inputs,
                                 int dim) const;
+  bool see_masks(int c, KernelCall& call) const;
+  void settle_compared(int c, const Instruction& i, const std::vector<Numbered>& inputs,
+                       const std::pair<int, int>& dims, KernelCall& call) const;
   bool settle_positions(int c, const Instruction& i, const std::vector<Numbered>& inputs,
                         KernelCall& call) const;
   std::vector<Numbered> outputs_of(const KernelCall& call, const std::vector<Numbered>& inputs);
@@ -356,6 +361,8 @@ class Machine {
   static bool meet(const Instruction& a, const Instruction& b);
   bool all_arrived(const std::vector<int>& members, const Instruction& i);
   void together(const std::vector<int>& members, const Instruction& i);
+  bool pass_on_one_by_one(const std::vector<int>& members, const Instruction& i,
+                          std::vector<Content>& contents);
   void combine(const std::vector<int>& members, const Instruction& i, std::size_t input,
                std::vector<Content>& contents);
   void level_empty(const std::vector<int>& members, std::vector<Content>& contents) const;
@@ -397,6 +404,7 @@ class Machine {
   bool traces_ = true;
   bool labels_types_ = true;
   bool forgets_ = true;
+  bool sees_masks_ = false;
   std::vector<Runner> runners_;
   std::map<std::pair<int, int>, std::deque<Message>> messages_;  // from, to
   std::set<std::pair<const Initial*, std::size_t>> zeros_;       // when the step began

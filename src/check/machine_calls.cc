@@ -4,7 +4,7 @@
 
 #include "check/empty.h"
 #include "check/machine.h"
-
+#include "check/masks.h"
 #include "units/at.h"
 
 namespace placet {
@@ -83,7 +83,39 @@ bool Machine::settle_positions(int c, const Instruction& i, const std::vector<Nu
     const std::int64_t extent = extent_of(i, d).value_or(0);
     if (begin_alike(program_, program_.classes[at(c)], extent, *part, where)) said = *part;
   }
+  for (const auto& [query, key] : compared_positions(*call.kernel)) {
+    settle_compared(c, i, inputs, {query, key}, call);
+  }
   return own;
+}
+
+/// Of two positions that are only compared, their distance counts.
+void Machine::settle_compared(int c, const Instruction& i, const std::vector<Numbered>& inputs,
+                              const std::pair<int, int>& dims, KernelCall& call) const {
+  std::optional<Splits>& first = call.positions[at(dims.first)];
+  std::optional<Splits>& second = call.positions[at(dims.second)];
+  const std::optional<Splits> part = part_of(i, inputs, dims.first);
+  const std::optional<Splits> other = part_of(i, inputs, dims.second);
+  const Splits said = first.value_or(Splits{});
+  const Splits also_said = second.value_or(Splits{});
+  if (!part || !other || (*part == said && *other == also_said)) return;
+  const std::int64_t extent = extent_of(i, dims.first).value_or(0);
+  if (extent != extent_of(i, dims.second).value_or(0)) return;
+  const bool alike = begin_as_far_apart(program_, program_.classes[at(c)], extent, {*part, *other},
+                                        {said, also_said});
+  if (!alike) return;
+  first = part;
+  second = other;
+}
+
+/// What a causal mask hides is asked of the devices of the class. True: it may be.
+bool Machine::see_masks(int c, KernelCall& call) const {
+  if (!sees_masks_ || !is_causal(*call.kernel)) return false;
+  call.hides = [this, c](int logical, const Splits& queries, const Splits& keys) {
+    const std::int64_t extent = program_.dims[at(logical)].extent;
+    return lies_behind(program_, program_.classes[at(c)], extent, keys, queries);
+  };
+  return true;
 }
 
 /// Two calls with equal keys give equal results: the instruction, what it draws for, what goes in.
@@ -156,7 +188,8 @@ std::vector<Machine::Numbered> Machine::results_of(int c, const Instruction& i, 
     return found->second;
   }
   KernelCall call = call_of(i, a);
-  const bool own = settle_positions(c, i, inputs, call);
+  const bool masks = see_masks(c, call);
+  const bool own = settle_positions(c, i, inputs, call) || masks;
   is_own_ = is_own_ || own;
   std::vector<Numbered> outputs = outputs_of(call, inputs);
   if (is_known && !own) memory_->known.emplace(key, outputs);

@@ -1,8 +1,10 @@
 // Collectives and messages of the machine.
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "check/machine.h"
+#include "check/places.h"
 #include "units/at.h"
 #include "units/error.h"
 
@@ -169,12 +171,37 @@ void Machine::together(const std::vector<int>& members, const Instruction& i) {
   }
 }
 
+/// A permute of classes of one device each along its axis, whatever each of them holds. False: it
+/// is none, and nothing was done.
+bool Machine::pass_on_one_by_one(const std::vector<int>& members, const Instruction& i,
+                                 std::vector<Content>& contents) {
+  if (i.kind != InstructionKind::permute) return false;
+  const int axis = i.axes[0];
+  const std::int64_t n = regions_.degree(axis);
+  std::vector<Content> by_place(static_cast<std::size_t>(n));
+  std::vector<std::size_t> places;
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    if (standing(members[m], axis) != 1) return false;
+    const std::int64_t place = coordinates_of(program_, program_.classes[at(members[m])], axis)[0];
+    places.push_back(static_cast<std::size_t>(place));
+    by_place[places.back()] = contents[m];
+  }
+  if (std::set<std::size_t>(places.begin(), places.end()).size() != by_place.size()) return false;
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    const std::int64_t from = (static_cast<std::int64_t>(places[m]) + i.shift) % n;
+    contents[m] = by_place[static_cast<std::size_t>((from + n) % n)];
+    pass_on(i, contents[m]);
+  }
+  return true;
+}
+
 void Machine::combine(const std::vector<int>& members, const Instruction& i, std::size_t input,
                       std::vector<Content>& contents) {
   const auto are_alike = [&] {
     return std::ranges::all_of(contents, [&](const Content& c) { return c == contents[0]; });
   };
   if (!are_alike()) level_empty(members, contents);
+  if (!are_alike() && pass_on_one_by_one(members, i, contents)) return;
   if (!are_alike() || !i.among.empty()) return reduce_across(members, i, input, contents);
   for (std::size_t m = 0; m < members.size(); ++m) {
     contents[m] = collected(i, contents[m]);

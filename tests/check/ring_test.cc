@@ -5,6 +5,7 @@
 #include <string>
 
 #include "algebra/verify.h"
+#include "check/both_judges.h"
 #include "check/check.h"
 #include "lower/catalogue_jobs.h"
 #include "lower/lower.h"
@@ -86,6 +87,23 @@ TEST(RingTest, APieceThatIsLeftOutIsNamed) {
   // What is left out is what round 2 gives for keys p, on device p - 2, one place further on.
   EXPECT_EQ(told_of("delete(accumulate, tensor=d.attention.v.piece*, nth=1, layer=1)"),
             "the part of the device 1 place further on along cp is missing");
+}
+
+// Keys behind a device's queries are hidden: what becomes of their pieces there changes nothing,
+// and of all others everything.
+TEST(RingTest, WhatAMaskHidesOnADeviceIsNotWrong) {
+  for (const std::string fault :
+       {"rescale(permute, by=2", "drop_position(compute, tensor=*core*"}) {
+    int equal = 0;
+    int wrong = 0;
+    for (const std::string rank : {"0", "1", "2"}) {
+      const auto counted = equal_and_wrong(ring_of_three(), fault + ", layer=1, rank=" + rank);
+      equal += counted.first;
+      wrong += counted.second;
+    }
+    EXPECT_GT(equal, 0) << fault;
+    EXPECT_GT(wrong, 0) << fault;
+  }
 }
 
 TEST(RingTest, ProgramsReadBackAsTheSame) {

@@ -28,6 +28,16 @@ TEST(Mutants, TypesOfRightProgramsAgree) {
   }
 }
 
+// Two elements over four devices are 1, 1, 0 and 0 of them. In the wrong order they are 1, 0, 1 and
+// 0, which fill the buffers as well.
+TEST(Mutants, ShardsInAnotherOrderAreNotThoseOfTheirDevices) {
+  const Program program =
+      lower_small(load({"phi-4", "pp=2:1f1b dp=2:zero1 cp=2:gather+zero1 tp=2:tp+sp"}));
+  const Judgement judgement = judge(program, fault_from("swap_shards(reduce_scatter, nth=1)"));
+  EXPECT_TRUE(judgement.differs);
+  EXPECT_TRUE(judgement.broken);
+}
+
 TEST(Mutants, AreToldApartByBothJudges) {
   Bench bench;
   std::uint32_t seed = 1;
