@@ -60,8 +60,16 @@ bool ends_with_any(std::string_view name, Keys words) {
   return std::ranges::any_of(words, [name](std::string_view w) { return name.ends_with(w); });
 }
 
-/// Whether a key's name is that of a size, a count, or a switch for weights.
+// Settings that change tensors in the families that know them.
+constexpr std::array kForeignShapes{
+    "multi_query", "multi_query_attention",    "parallel_attn",    "multi_query_group_num",
+    "use_cla",     "new_decoder_architecture", "cla_share_factor", "cross_layer_sharing"};
+
+/// Whether a key's name is that of a size, a count, or a switch for weights. Windows of attention
+/// make no tensors.
 bool looks_like_shape(std::string_view name) {
+  if (name.find("window") != std::string_view::npos) return false;
+  if (std::ranges::find(kForeignShapes, name) != kForeignShapes.end()) return true;
   return begins_with_any(name, {"num_", "n_", "d_", "dim_"}) ||
          ends_with_any(name, {"_size", "_sizes", "_dim", "_dims", "_rank", "_ranks", "_layers",
                               "_layer", "_experts", "_expert", "_heads", "_head", "_width",
@@ -81,6 +89,53 @@ bool is_one_per_layer(std::string_view name, const Json& value, std::int64_t lay
                        name.find("rotary") != std::string_view::npos ||
                        name.find("window") != std::string_view::npos;
   return !rotates && !ends_with_any(name, {"_id", "_ids"}) && !value.front().is_number_float();
+}
+
+/// A key in small letters without what parts its words: "numKeyValueHeads" is "numkeyvalueheads".
+std::string letters_of(std::string_view key) {
+  std::string letters;
+  for (const char c : key) {
+    if (c == '_' || c == '-' || c == '.') continue;
+    letters += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return letters;
+}
+
+/// The key that another one is with a slip of the pen; empty: it is none. The library keeps some
+/// keys twice, once behind a line.
+std::string slip_of(std::string_view key, const std::vector<std::string>& known) {
+  constexpr std::size_t kShortest = 6;
+  constexpr std::size_t kLong = 12;
+  const std::string letters = letters_of(key);
+  if (letters.size() < kShortest || key.starts_with('_')) return {};
+  const std::size_t most = letters.size() < kLong ? 1 : 2;
+  for (const std::string& other : known) {
+    if (edit_distance(letters, letters_of(other)) <= most) return other;
+  }
+  return {};
+}
+
+/// The key that was meant by one that is not known. What older files call kv is key_value here.
+std::string meant_by(const std::string& key, const std::vector<std::string>& known) {
+  const std::string slip = slip_of(key, known);
+  if (!slip.empty()) return slip;
+  std::string full = key;
+  const std::size_t place = full.find("kv_");
+  if (place != std::string::npos) full.replace(place, 3, "key_value_");
+  return nearest(full, known);
+}
+
+/// The library writes infinity as an object.
+bool is_list_of_objects(const Json& value) {
+  return value.is_array() && std::ranges::any_of(value, [](const Json& entry) {
+           return entry.is_object() && !entry.contains("__float__");
+         });
+}
+
+/// Whether a value can be that of a size or of a switch: no word is.
+bool is_word(const Json& value) {
+  return value.is_string() &&
+         value.get<std::string>().find_first_not_of("0123456789") != std::string::npos;
 }
 
 std::string join(std::string_view a, std::string_view b) {
@@ -305,21 +360,24 @@ void ConfigObject::know(Keys keys) {
 
 std::vector<std::string> ConfigObject::finish(std::int64_t layers) const {
   std::vector<std::string> noted;
+  const std::vector<std::string> spellings(known_.begin(), known_.end());
   for (const auto& [key, value] : object_->items()) {
     // Null, false, and none of something that nobody asked for.
     if (known_.contains(key) || value.is_null() || value == Json(false) || value == Json(0))
       continue;
     if (std::ranges::find(kIrrelevant, std::string_view(key)) != kIrrelevant.end()) continue;
-    if (!looks_like_shape(key) && !is_one_per_layer(key, value, layers)) {
+    const bool may_change_shapes = (looks_like_shape(key) && !is_word(value)) ||
+                                   is_one_per_layer(key, value, layers) ||
+                                   is_list_of_objects(value) || !slip_of(key, spellings).empty();
+    if (!may_change_shapes) {
       noted.push_back(key);
       continue;
     }
-    const std::vector<std::string> spellings(known_.begin(), known_.end());
     throw InputError({.where = place_of(key),
                       .value = shorten(value),
                       .problem = "is a setting that may change shapes and is not known here",
                       .allowed = "a key of this family",
-                      .nearest = nearest(key, spellings)});
+                      .nearest = meant_by(key, spellings)});
   }
   return noted;
 }

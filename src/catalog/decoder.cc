@@ -102,11 +102,31 @@ double read_dropout(ConfigObject& config, Keys keys, double fallback) {
   return config.number_or(keys, fallback, 0, 1);
 }
 
+namespace {
+
+/// Whether an activation's name says that it multiplies two projections.
+bool is_gate(std::string_view activation) {
+  return activation == "swiglu" || activation == "geglu";
+}
+
+}  // namespace
+
 std::string read_activation(ConfigObject& config, std::string_view fallback) {
-  // The newer key wins where a file has both (gemma).
-  const std::string old_word =
-      config.text_or({"hidden_act", "activation_function", "activation"}, std::string(fallback));
-  std::string word = config.text_or({"hidden_activation"}, old_word);
+  std::string word(fallback);
+  std::string_view before;
+  // The later key wins where a file has several (gemma, starcoder2), if they have the same shapes.
+  for (const std::string_view key :
+       {"activation", "activation_function", "hidden_act", "hidden_activation"}) {
+    if (!config.has(key)) continue;
+    const std::string own = config.text_or({key}, "");
+    if (!before.empty() && is_gate(own) != is_gate(word)) {
+      config.fail(key, "contradicts " + std::string(before) + " = \"" + word + "\"",
+                  "one of the two");
+    }
+    word = own;
+    before = key;
+  }
+  config.know({"activation", "activation_function", "hidden_act", "hidden_activation"});
   static const std::vector<std::string> kKnown{
       "silu",      "swish",     "swiglu",      "gelu",
       "gelu_new",  "gelu_fast", "gelu_python", "gelu_pytorch_tanh",

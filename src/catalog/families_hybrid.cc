@@ -128,15 +128,16 @@ Architecture read_mamba_like(ConfigObject& config, std::string_view family, Norm
   const std::string layer = "backbone.layers.{}.";
   // Where the two contradict each other, as in the published falcon-mamba, the width wins.
   const std::int64_t expanded = sizes.hidden * config.size_or({"expand"}, 2, kMostHeads);
-  const ChannelScan scan{.prefix = layer + "mixer.",
-                         .hidden = sizes.hidden,
-                         .inner = config.size_or({"intermediate_size"}, expanded, kMostWidth),
-                         .state = config.size_or({"state_size"}, 16, kMostWidth),
-                         .rank = read_rank(config, "time_step_rank"),
-                         .kernel = config.size_or({"conv_kernel"}, 4, kMostTaps),
-                         .convolution_bias = config.flag_or({"use_conv_bias"}, true),
-                         .projection_bias = config.flag_or({"use_bias"}, false),
-                         .step_norms = step_norms};
+  const ChannelScan scan{
+      .prefix = layer + "mixer.",
+      .hidden = sizes.hidden,
+      .inner = config.size_or({"intermediate_size", "d_inner"}, expanded, kMostWidth),
+      .state = config.size_or({"state_size"}, 16, kMostWidth),
+      .rank = read_rank(config, "time_step_rank"),
+      .kernel = config.size_or({"conv_kernel"}, 4, kMostTaps),
+      .convolution_bias = config.flag_or({"use_conv_bias"}, true),
+      .projection_bias = config.flag_or({"use_bias"}, false),
+      .step_norms = step_norms};
   a.shapes.push_back({Sublayer{
       .branches = {{.norm = norm(kRms, layer + "norm"), .mixer = make_channel_scan(scan)}}}});
   a.order.assign(static_cast<std::size_t>(sizes.layers), 0);

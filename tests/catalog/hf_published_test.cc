@@ -224,6 +224,50 @@ TEST(HfPublishedTest, AnUnknownListWithAnEntryPerLayerIsRefused) {
             "no error");
 }
 
+// The published gemma-2-9b names its window twice, c4ai-command-r7b the order of its layers in a
+// word, starcoder2-3b two activations, mamba-130m-hf the width of its states twice.
+TEST(HfPublishedTest, OldKeysBesideNewOnesAreNotInTheWay) {
+  EXPECT_EQ(
+      refusal_of((std::string(kLlamaWith) +
+                  R"("sliding_window_size": 4096, "order_of_interleaved_layers": "local_attn_first",
+                           "hidden_act": "silu", "activation_function": "gelu"})")
+                     .c_str()),
+      "no error");
+  const std::string mamba = R"({"model_type": "mamba", "d_model": 8, "hidden_size": 8, "n_layer": 1,
+      "num_hidden_layers": 1, "vocab_size": 10, "state_size": 2, "conv_kernel": 3,
+      "time_step_rank": 1, "intermediate_size": 16, "d_inner": )";
+  // Tied embedding 10 x 8; in 32 x 8, convolution 16 x 3 and bias 16, x (1 + 2 + 2) x 16, steps
+  // 16 x 1 and bias 16, A 16 x 2, D 16, out 8 x 16, two norms of 8.
+  EXPECT_EQ(total_of((mamba + "16}").c_str()),
+            80 + 256 + 48 + 16 + 80 + 16 + 16 + 32 + 16 + 128 + 16);
+  EXPECT_NE(refusal_of((mamba + "24}").c_str()).find("contradicts"), std::string::npos);
+}
+
+TEST(HfPublishedTest, SlipsOfThePenAreRefusedWithTheKeyMeant) {
+  const auto meant = [](const std::string& setting) {
+    const std::string refusal = refusal_of((std::string(kLlamaWith) + setting + "}").c_str());
+    const std::size_t place = refusal.find("did you mean '");
+    return place == std::string::npos ? refusal : refusal.substr(place);
+  };
+  EXPECT_EQ(meant(R"("tie_word_embedding": true)"), "did you mean 'tie_word_embeddings'?");
+  EXPECT_EQ(meant(R"("attention_bais": true)"), "did you mean 'attention_bias'?");
+  EXPECT_EQ(meant(R"("mlp_bais": true)"), "did you mean 'mlp_bias'?");
+  EXPECT_EQ(meant(R"("numKeyValueHeads": 8)"), "did you mean 'num_key_value_heads'?");
+  EXPECT_EQ(meant(R"("num_kv_head": 8)"), "did you mean 'num_key_value_heads'?");
+  EXPECT_EQ(meant(R"("kv_heads": 8)"), "did you mean 'num_key_value_heads'?");
+}
+
+TEST(HfPublishedTest, SettingsThatChangeTensorsElsewhereAreRefused) {
+  for (const std::string setting :
+       {R"("multi_query_group_num": 8)", R"("use_cla": true)", R"("cross_layer_sharing": true)",
+        R"("blocks": [{"heads": 4}])"}) {
+    EXPECT_NE(refusal_of((std::string(kLlamaWith) + setting + "}").c_str()).find("not known here"),
+              std::string::npos)
+        << setting;
+  }
+  EXPECT_EQ(refusal_of((std::string(kLlamaWith) + R"("multi_query": false})").c_str()), "no error");
+}
+
 TEST(HfPublishedTest, NoneOfSomethingUnknownIsNotInTheWay) {
   EXPECT_EQ(refusal_of((std::string(kLlamaWith) + R"("n_special": 0})").c_str()), "no error");
 }
