@@ -117,7 +117,7 @@ std::string slip_of(std::string_view key, const std::vector<std::string>& known)
 
 /// The key that was meant by one that is not known. What older files call kv is key_value here.
 std::string meant_by(const std::string& key, const std::vector<std::string>& known) {
-  const std::string slip = slip_of(key, known);
+  std::string slip = slip_of(key, known);
   if (!slip.empty()) return slip;
   std::string full = key;
   const std::size_t place = full.find("kv_");

@@ -83,7 +83,8 @@ Recompute recompute_of(const std::string& text, const Profile& profile, const st
 std::int64_t batch_ways(const Placement& placement) {
   std::int64_t ways = 1;
   for (const AxisPlacement& axis : placement.axes) {
-    if (axis.how.cut == Cut::batch) ways = checked_multiply(ways, axis.degree, "samples");
+    const bool cuts = axis.how.cut == Cut::batch || axis.how.cut == Cut::expert;
+    if (cuts) ways = checked_multiply(ways, axis.degree, "samples");
   }
   return ways;
 }

@@ -85,11 +85,13 @@ Module module_named(const std::string& word, const std::string& where) {
   const std::string name = full_module_name(word);
   const auto it = std::find(words.begin(), words.end(), name);
   if (it != words.end()) return static_cast<Module>(it - words.begin());
+  std::vector<std::string> spellings = words;
+  spellings.insert(spellings.end(), {"core_attn", "layernorm", "mlp_act", "moe_act"});
   throw InputError({.where = where,
                     .value = word,
                     .problem = word.empty() ? "a module is missing" : "is not a module",
                     .allowed = list_words(words),
-                    .nearest = nearest(name, words)});
+                    .nearest = nearest(name, spellings)});
 }
 
 std::vector<Module> parse_modules(const std::string& text, const std::string& where) {

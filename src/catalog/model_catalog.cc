@@ -69,12 +69,14 @@ std::optional<std::int64_t> parse_number(std::string_view text) {
   return shift(text.substr(0, e), std::stoi(std::string(exponent)));
 }
 
-[[noreturn]] void fail_bare(std::string_view word) {
+/// `nearest`: the spelling that was meant, where one is near.
+[[noreturn]] void fail_bare(std::string_view word, std::string nearest = {}) {
   throw InputError({.where = "MODEL",
                     .value = std::string(word),
                     .problem = "is not a number of parameters",
                     .allowed = "a whole number from 1 to 10^18, such as 70B or "
-                               "params=70e9,units=80"});
+                               "params=70e9,units=80",
+                    .nearest = std::move(nearest)});
 }
 
 std::optional<Model> parse_with_suffix(std::string_view word) {
@@ -166,7 +168,11 @@ std::optional<Model> parse_bare_model(std::string_view word) {
   std::int64_t units = 1;
   constexpr std::string_view kUnits = ",units=";
   if (const std::size_t comma = rest.find(','); comma != std::string_view::npos) {
-    if (rest.substr(comma).substr(0, kUnits.size()) != kUnits) fail_bare(word);
+    if (rest.substr(comma).substr(0, kUnits.size()) != kUnits) {
+      const std::string_view value = rest.substr(std::min(rest.find('=', comma), rest.size()));
+      fail_bare(word, std::string(kParams) + std::string(rest.substr(0, comma)) + ",units" +
+                          (value.size() > 1 ? std::string(value) : "=80"));
+    }
     const auto parsed = parse_number(rest.substr(comma + kUnits.size()));
     if (!parsed) fail_bare(word);
     units = *parsed;

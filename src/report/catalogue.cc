@@ -6,8 +6,10 @@ namespace placet {
 
 std::string catalogue_text(const Catalogue& catalogue, const TextStyle& style) {
   std::vector<Column> columns = {{.title = "name", .may_shrink = false}};
-  for (const std::string& column : catalogue.columns) columns.push_back({.title = spaced(column)});
-  columns.push_back({.title = "what it is", .may_shrink = true});
+  for (const std::string& column : catalogue.columns) {
+    columns.push_back({.title = spaced(column), .may_go = true});
+  }
+  columns.push_back({.title = "what it is", .may_shrink = true, .least = 40});
   std::vector<std::vector<std::string>> rows;
   for (const CatalogueRow& row : catalogue.rows) {
     std::vector<std::string> cells = {row.name};

@@ -29,7 +29,8 @@ struct Catalogue {
   std::string hint;  // one sentence below the list
 };
 
-/// The list as a table, one line per entry. Titles are cut at the width.
+/// The list as a table, one line per entry. Columns that have no room beside the titles are left
+/// out, the last one first; then titles are cut at the width.
 std::string catalogue_text(const Catalogue& catalogue, const TextStyle& style);
 
 }  // namespace placet

@@ -33,15 +33,33 @@ std::string name_with_placement(const std::vector<Judged>& all, std::size_t i) {
   return label_of(i) + " (" + all[i].job->placement_text + ")";
 }
 
+// "A, C": those of which `which` holds.
+template <class Which>
+std::string labels_of(const std::vector<Judged>& all, Which which) {
+  std::string names;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (which(all[i].derivation)) names += (names.empty() ? "" : ", ") + label_of(i);
+  }
+  return names;
+}
+
+// "None of them can be run: A does not fit; B, C break a rule."
+std::string which_fail(const std::vector<Judged>& all) {
+  const std::string sound = labels_of(all, breaks_no_rule);
+  const std::string broken =
+      labels_of(all, [](const Derivation& derivation) { return !breaks_no_rule(derivation); });
+  if (sound.empty()) return "All of them break a rule.";
+  if (broken.empty()) return "None of them fits.";
+  return fmt::format("None of them can be run: {} {} not fit; {} break{} a rule.", sound,
+                     sound.size() == 1 ? "does" : "do", broken, broken.size() == 1 ? "s" : "");
+}
+
 // "2 of 4 fit: B, D."
 std::string which_fit(const std::vector<Judged>& all, std::size_t good) {
   const bool judged = all.front().derivation.capacity > Bytes();
   if (good == all.size()) return judged ? "All of them fit." : "None of them breaks a rule.";
-  if (good == 0) return judged ? "None of them fits." : "All of them break a rule.";
-  std::string names;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (is_good(all[i].derivation)) names += (names.empty() ? "" : ", ") + label_of(i);
-  }
+  if (good == 0) return which_fail(all);
+  const std::string names = labels_of(all, is_good);
   const char* verb = !judged ? "without a broken rule" : good == 1 ? "fits" : "fit";
   return fmt::format("{} of {} {}: {}.", good, all.size(), verb, names);
 }
@@ -62,7 +80,9 @@ std::string answer_of(const std::vector<Judged>& all, const Ranking& ranking) {
   std::string answer = which_fit(all, good);
   if (all.size() == 1) return answer;
   const Derivation& best = all[ranking.best].derivation;
-  if (!best.meaningful) return answer;
+  const bool some_sound = std::ranges::any_of(all, breaks_no_rule, &Judged::derivation);
+  const bool all_sound = std::ranges::all_of(all, breaks_no_rule, &Judged::derivation);
+  if (!best.meaningful || (good == 0 && some_sound && !all_sound)) return answer;
   const std::string name = name_with_placement(all, ranking.best);
   if (good == 1) {
     answer += fmt::format(" {} needs {} per device and sends {} per step.", name,
@@ -85,6 +105,11 @@ std::string fits_text(const Derivation& derivation) {
   return derivation.capacity > Bytes() ? "yes" : "-";
 }
 
+// Of the class that the row shows.
+Bytes peak_of(const Derivation& derivation) {
+  return derivation.meaningful ? fullest(derivation).peak : derivation.peak;
+}
+
 // One row per placement; the ratios are to the first.
 Rows rows_of(const std::vector<Judged>& all) {
   const Derivation& first = all.front().derivation;
@@ -97,8 +122,8 @@ Rows rows_of(const std::vector<Judged>& all) {
     for (const Bytes amount : amounts) {
       row.push_back(amount == Bytes() ? "-" : human_bytes(amount));
     }
-    row.push_back(figure_of(derivation, derivation.peak));
-    row.push_back(ratio_of(derivation, derivation.peak, first.peak));
+    row.push_back(figure_of(derivation, peak_of(derivation)));
+    row.push_back(ratio_of(derivation, peak_of(derivation), peak_of(first)));
     row.push_back(figure_of(derivation, derivation.sent));
     row.push_back(ratio_of(derivation, derivation.sent, first.sent));
     row.push_back(fits_text(derivation));

@@ -92,14 +92,14 @@ std::string communication_text(const Judged& judged, const TextStyle& style) {
          most.sent == Bytes() ? "-" : fmt::format("{:.0f} %", 100 * (line.sent / most.sent)),
          line.link.empty() ? "-" : line.link});
   }
-  const std::vector<Column> columns = {{.title = "axes"},
+  const std::vector<Column> columns = {{.title = "axes", .may_shrink = true, .least = 16},
                                        {.title = "collective"},
                                        {.title = "of"},
                                        {.title = "group", .right = true},
                                        {.title = "calls", .right = true},
                                        {.title = "sent", .right = true},
                                        {.title = "share", .right = true},
-                                       {.title = "link", .may_shrink = true}};
+                                       {.title = "link", .may_shrink = true, .may_go = true}};
   return text + table(style, columns, rows, 2) + "\n";
 }
 

@@ -84,7 +84,9 @@ std::string memory_section(const Judged& judged) {
         "<span>{}<br><span class=\"soft\">{} device{}</span></span>{}"
         "<span class=\"n\">{}</span>",
         escaped(class_name(*judged.job, memory)), memory.devices, memory.devices == 1 ? "" : "s",
-        memory_bar(memory, scale, derivation.capacity), human_bytes(memory.peak));
+        memory_bar(memory, scale,
+                   memory.capacity > Bytes() ? memory.capacity : derivation.capacity),
+        human_bytes(memory.peak));
   }
   body += "</div>" + legend();
   std::vector<std::vector<std::string>> rows;

@@ -64,9 +64,9 @@ std::optional<Bytes> reserved_on(const Judged& judged, int stage) {
   return found->reserved;
 }
 
-bool is_good(const Derivation& derivation) {
-  return derivation.fits && broken_rules(derivation) == 0;
-}
+bool is_good(const Derivation& derivation) { return derivation.fits && breaks_no_rule(derivation); }
+
+bool breaks_no_rule(const Derivation& derivation) { return broken_rules(derivation) == 0; }
 
 std::string verdict_of(const Derivation& derivation) {
   if (!derivation.meaningful) {
@@ -122,8 +122,11 @@ std::string ratio_of(const Derivation& derivation, Bytes amount, Bytes base) {
 
 const MemoryClass& fullest(const Derivation& derivation) {
   ensure(!derivation.memory.empty(), "a derivation has at least one class of devices");
-  return *std::max_element(derivation.memory.begin(), derivation.memory.end(),
-                           [](const auto& a, const auto& b) { return a.peak < b.peak; });
+  const auto used = [](const MemoryClass& memory) {
+    const double part = memory.capacity > Bytes() ? memory.peak / memory.capacity : 0;
+    return std::pair(part, memory.peak);
+  };
+  return *std::ranges::max_element(derivation.memory, {}, used);
 }
 
 const CommunicationClass& busiest(const Derivation& derivation) {

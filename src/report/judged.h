@@ -26,6 +26,7 @@ std::optional<Bytes> reserved_on(const Judged& judged, int stage);
 
 /// Whether the judgement asked for is good: it fits and no rule is broken.
 bool is_good(const Derivation& derivation);
+bool breaks_no_rule(const Derivation& derivation);
 
 /// One sentence: "fits: 54.3 GB of 84.9 GB (64 %)", or what stands against it.
 std::string verdict_of(const Derivation& derivation);

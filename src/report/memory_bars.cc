@@ -16,9 +16,20 @@ constexpr std::size_t kMostClasses = 24;
 
 std::size_t index(int category) { return static_cast<std::size_t>(category); }
 
-// What a full bar stands for.
-Bytes scale_of(const Derivation& derivation) {
-  return std::max({derivation.capacity, derivation.peak, bytes(1)});
+// How much of a bar an amount of a class fills. A full bar is its capacity, or as many times that
+// as some class needs.
+double part_of_bar(const Derivation& derivation, const MemoryClass& own, Bytes amount) {
+  if (own.capacity == Bytes()) return amount / std::max({derivation.peak, bytes(1)});
+  double most = 1;
+  for (const MemoryClass& memory : derivation.memory) {
+    if (memory.capacity > Bytes()) most = std::max(most, memory.peak / memory.capacity);
+  }
+  return amount / own.capacity / most;
+}
+
+bool differ_in_capacity(const std::vector<MemoryClass>& classes) {
+  return std::ranges::any_of(
+      classes, [&](const MemoryClass& memory) { return memory.capacity != classes[0].capacity; });
 }
 
 std::size_t bar_columns(const TextStyle& style, std::size_t beside) {
@@ -30,7 +41,6 @@ std::size_t bar_columns(const TextStyle& style, std::size_t beside) {
 
 // One line per category, its bar on the scale of the whole device.
 std::string categories(const Judged& judged, const MemoryClass& memory, const TextStyle& style) {
-  const Bytes scale = scale_of(judged.derivation);
   const std::size_t columns = bar_columns(style, 2 + kLabel + kNumber + 2 + 8);
   std::string text;
   for (int i = 0; i < kMemoryCategoryCount; ++i) {
@@ -38,7 +48,7 @@ std::string categories(const Judged& judged, const MemoryClass& memory, const Te
     const Bytes amount = memory.at_peak[index(i)];
     if (amount == Bytes() && category == MemoryCategory::overhead) continue;
     text += "  " + padded(name_of(category), kLabel);
-    text += bar(style, ink_of(category), amount / scale, columns);
+    text += bar(style, ink_of(category), part_of_bar(judged.derivation, memory, amount), columns);
     text += padded_left(human_bytes(amount), kNumber) + "  ";
     text += padded_left(
         memory.peak == Bytes() ? "-" : fmt::format("{:.1f} %", 100 * (amount / memory.peak)), 7);
@@ -52,12 +62,11 @@ std::string categories(const Judged& judged, const MemoryClass& memory, const Te
 std::string stacked(const Judged& judged, const MemoryClass& memory, const TextStyle& style,
                     std::size_t columns) {
   std::vector<BarPart> parts;
-  const Bytes scale = scale_of(judged.derivation);
   for (int i = 0; i < kMemoryCategoryCount; ++i) {
     const auto category = static_cast<MemoryCategory>(i);
     parts.push_back({.ink = ink_of(category),
                      .letter = letter_of(category),
-                     .part = memory.at_peak[index(i)] / scale});
+                     .part = part_of_bar(judged.derivation, memory, memory.at_peak[index(i)])});
   }
   return stacked_bar(style, parts, columns);
 }
@@ -70,7 +79,10 @@ std::string all_classes(const Judged& judged, const TextStyle& style) {
     label = std::max(label, columns_of(class_name(*judged.job, memory)));
   }
   label += 2;
-  const std::size_t columns = bar_columns(style, 2 + label + kNumber);
+  constexpr std::size_t kCapacity = 11;  // " of 84.9 GB"
+  const bool differ = differ_in_capacity(classes);
+  const std::size_t columns =
+      bar_columns(style, 2 + label + kNumber + (differ ? kCapacity : std::size_t{0}));
   std::string text;
   std::size_t left_out = 0;
   for (std::size_t i = 0; i < classes.size(); ++i) {
@@ -81,7 +93,8 @@ std::string all_classes(const Judged& judged, const TextStyle& style) {
     }
     text += "  " + padded(class_name(*judged.job, classes[i]), label) +
             stacked(judged, classes[i], style, columns) +
-            padded_left(human_bytes(classes[i].peak), kNumber) + "\n";
+            padded_left(human_bytes(classes[i].peak), kNumber) +
+            (differ ? " of " + human_bytes(classes[i].capacity) : "") + "\n";
   }
   if (left_out > 0) text += fmt::format("  ({} classes between them are lower)\n", left_out);
   if (!style.unicode || !style.colour) {

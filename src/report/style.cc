@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include "report/human.h"
 
@@ -68,6 +69,27 @@ std::vector<std::size_t> widths_of(const std::vector<Column>& columns,
     widths.push_back(width);
   }
   return widths;
+}
+
+/// Which columns stay: some go if there is no room for all, though others shrink as far as is good.
+std::vector<std::size_t> staying(const std::vector<std::size_t>& widths,
+                                 const std::vector<Column>& columns, std::size_t available) {
+  std::vector<std::size_t> places(columns.size());
+  std::iota(places.begin(), places.end(), std::size_t{0});
+  const auto needed = [&] {
+    std::size_t total = 2 * (places.size() - 1);
+    for (const std::size_t i : places) {
+      total += columns[i].may_shrink ? std::min(widths[i], columns[i].least) : widths[i];
+    }
+    return total;
+  };
+  while (needed() > available) {
+    const auto goes = std::find_if(places.rbegin(), places.rend(),
+                                   [&](std::size_t i) { return columns[i].may_go; });
+    if (goes == places.rend()) break;
+    places.erase(std::next(goes).base());
+  }
+  return places;
 }
 
 // Takes what is too wide from the columns that may shrink, the widest first.
@@ -138,26 +160,31 @@ std::string padded_left(std::string_view text, std::size_t columns) {
   return std::string(have < columns ? columns - have : 0, ' ') + std::string(text);
 }
 
-std::string table(const TextStyle& style, const std::vector<Column>& columns,
+std::string table(const TextStyle& style, const std::vector<Column>& all,
                   const std::vector<std::vector<std::string>>& rows, std::size_t indent) {
-  std::vector<std::size_t> widths = widths_of(columns, rows);
-  const auto width = static_cast<std::size_t>(std::max(style.width, 40));
-  shrink(widths, columns, width - indent);
-  const auto line_of = [&](const std::vector<std::string>& cells) {
+  const auto width = static_cast<std::size_t>(std::max(style.width, 40)) - indent;
+  const std::vector<std::size_t> wide = widths_of(all, rows);
+  const std::vector<std::size_t> places = staying(wide, all, width);
+  std::vector<Column> columns;
+  std::vector<std::size_t> widths;
+  for (const std::size_t i : places) {
+    columns.push_back(all[i]);
+    widths.push_back(wide[i]);
+  }
+  shrink(widths, columns, width);
+  const auto line_of = [&](const auto& cell_at) {
     std::string line(indent, ' ');
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-      const std::string cell = shortened(cells[i], widths[i]);
-      line += columns[i].right ? padded_left(cell, widths[i]) : padded(cell, widths[i]);
-      if (i + 1 < columns.size()) line += "  ";
+    for (std::size_t k = 0; k < columns.size(); ++k) {
+      const std::string cell = shortened(cell_at(places[k]), widths[k]);
+      line += columns[k].right ? padded_left(cell, widths[k]) : padded(cell, widths[k]);
+      if (k + 1 < columns.size()) line += "  ";
     }
     line.erase(line.find_last_not_of(' ') + 1);
     return line;
   };
-  std::vector<std::string> titles;
-  titles.reserve(columns.size());
-  for (const Column& column : columns) titles.push_back(column.title);
-  std::string text = inked(style, Ink::faint, line_of(titles)) + "\n";
-  for (const auto& row : rows) text += line_of(row) + "\n";
+  const std::string titles = line_of([&](std::size_t i) { return all[i].title; });
+  std::string text = inked(style, Ink::faint, titles) + "\n";
+  for (const auto& row : rows) text += line_of([&](std::size_t i) { return row[i]; }) + "\n";
   return text;
 }
 

@@ -49,12 +49,15 @@ struct BarPart {
 std::string stacked_bar(const TextStyle& style, const std::vector<BarPart>& parts,
                         std::size_t columns);
 
-/// Columns under a heading. Numbers (`right`) stand on the right. The last column that may shrink
-/// is cut at the width with "...".
+/// Columns under a heading. Numbers (`right`) stand on the right. Where all are wider than the
+/// lines are, columns that may go are left out, the last one first, and then those that may shrink
+/// are cut with "...", the widest first.
 struct Column {
   std::string title;
   bool right = false;
   bool may_shrink = false;
+  bool may_go = false;
+  std::size_t least = 8;  // columns of one that may shrink, as long as another one may go
 };
 std::string table(const TextStyle& style, const std::vector<Column>& columns,
                   const std::vector<std::vector<std::string>>& rows, std::size_t indent);

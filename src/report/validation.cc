@@ -224,9 +224,11 @@ std::string validation_text(const Validation& validation, const ValidationReport
     text += fmt::format("{} rows give a time or a throughput; {} of them are scored.\n",
                         validation.time_rows, validation.time.rows);
     if (validation.time.rows > 0) {
-      text +=
-          "Times are not free of fitting: rates of devices and times of hosts were calibrated on\n"
-          "  tables that docs/theory.md, section 7.6 names.\n";
+      text += wrapped(style,
+                      "Times are not free of fitting: rates of devices and times of hosts were "
+                      "calibrated on tables that docs/theory.md, section 7.6 names.",
+                      2) +
+              "\n";
     }
   }
   SummaryTable groups = with_groups(validation.memory, validation.groups);

@@ -16,6 +16,7 @@ Judged with(const char* placement, std::int64_t peak, std::int64_t sent, bool fi
   job.placement_text = placement;
   judged.job = std::make_shared<const Job>(job);
   judged.derivation.peak = gigabytes(peak);
+  judged.derivation.memory.front().peak = gigabytes(peak);
   judged.derivation.sent = gigabytes(sent);
   judged.derivation.fits = fits;
   return judged;
@@ -43,6 +44,13 @@ TEST(RankTest, NoneThatFits) {
   const Ranking ranking = rank({with("a", 100, 10, false), with("b", 90, 20, false)});
   EXPECT_EQ(ranking.best, 0U);
   EXPECT_EQ(ranking.answer.substr(0, 17), "None of them fits");
+}
+
+TEST(RankTest, NoneThatFitsOrKeepsTheRules) {
+  Judged broken = with("b", 10, 20, true);
+  broken.derivation.findings.push_back({.rule = "product", .severity = Severity::error});
+  EXPECT_EQ(rank({with("a", 100, 10, false), broken}).answer,
+            "None of them can be run: A does not fit; B breaks a rule.");
 }
 
 TEST(ComparisonTextTest, EachPlacementHasItsRow) {
