@@ -74,6 +74,19 @@ function(placet_program name)
   install(TARGETS ${target} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endfunction()
 
+# placet_allocator(TARGET): programs allocate small nodes all the time, in several threads. They get
+# the allocator of gperftools where it is installed, else that of TBB; under sanitizers theirs.
+function(placet_allocator target)
+  if(PLACET_SANITIZE)
+    return()
+  endif()
+  if(PLACET_TCMALLOC)
+    target_link_libraries(${target} PRIVATE "${PLACET_TCMALLOC}")
+  elseif(TARGET TBB::tbbmalloc_proxy)
+    target_link_libraries(${target} PRIVATE TBB::tbbmalloc_proxy)
+  endif()
+endfunction()
+
 # placet_knows_data_dir(SOURCE): gives one source file of the calling folder the last place in which
 # to look for the catalogue, as the string PLACET_DATA_DIR. The order is: the environment variable
 # PLACET_DATA, ../share/placet/data beside the executable's folder, PLACET_DATA_DIR.
