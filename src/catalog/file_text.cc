@@ -8,6 +8,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <string>
+#include <vector>
 
 #include "units/error.h"
 
@@ -69,23 +71,29 @@ std::string read_file_text(const std::filesystem::path& path, std::size_t most,
   if (!file.is_open()) {
     fail(path, std::string("the file cannot be read: ") + std::strerror(errno), what);
   }
-  std::string text;
+  // A string that grows doubles what it has, and more than the text is there at once.
+  std::vector<std::string> parts;
+  std::size_t size = 0;
   std::array<char, std::size_t{1} << 16> part{};
   ssize_t count = file.read_some(part.data(), part.size());
   if (count == 0 && file.is_pipe()) {
     if (!file.wait(kPatience)) fail(path, "nobody writes to this pipe", what);
     count = file.read_some(part.data(), part.size());
   }
-  while (count > 0 && text.size() <= most) {
-    text.append(part.data(), static_cast<std::size_t>(count));
+  while (count > 0 && size <= most) {
+    parts.emplace_back(part.data(), static_cast<std::size_t>(count));
+    size += parts.back().size();
     count = file.read_some(part.data(), part.size());
   }
   if (count < 0) {
     fail(path, std::string("the file cannot be read: ") + std::strerror(errno), what);
   }
-  if (text.size() > most) {
+  if (size > most) {
     fail(path, "the file is too long", what + " of at most " + std::to_string(most) + " bytes");
   }
+  std::string text;
+  text.reserve(size);
+  for (const std::string& own : parts) text += own;
   constexpr std::string_view kMark = "\xef\xbb\xbf";
   if (text.starts_with(kMark)) text.erase(0, kMark.size());
   return text;
