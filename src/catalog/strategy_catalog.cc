@@ -291,6 +291,12 @@ void read_schedules(const Catalog& catalog, StrategyCatalog& out) {
     word.kind = Realisation::Kind::schedule;
     word.least_arguments = schedule.arguments.empty() ? 0 : 1;
     word.most_arguments = schedule.arguments.size();
+    for (const ScheduleTemplate::Argument& argument : schedule.arguments) {
+      const bool is_chunks = argument.field == ScheduleTemplate::Argument::Field::chunks;
+      word.ranges.push_back({.what = is_chunks ? "stages per device" : "micro-batches per group",
+                             .least = argument.least,
+                             .most = argument.most});
+    }
     out.schedules.emplace(name, std::move(schedule));
     out.vocabulary.realisations.push_back(std::move(word));
   }

@@ -73,7 +73,13 @@ struct Realisation {
   std::vector<std::string> sources;
   std::size_t least_arguments = 0;
   std::size_t most_arguments = 0;
-  Meaning meaning;  // without the word itself
+  struct Range {
+    std::string what;  // is counted, for messages: "stages per device"
+    std::int64_t least = 0, most = 0;
+    friend bool operator==(const Range&, const Range&) = default;
+  };
+  std::vector<Range> ranges = {};  // of the arguments; of those behind the list: any number
+  Meaning meaning;                 // without the word itself
 
   friend bool operator==(const Realisation&, const Realisation&) = default;
 };

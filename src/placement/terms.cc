@@ -107,11 +107,16 @@ class TermReader {
                                .nearest = std::move(nearest_spelling)});
   }
 
-  std::int64_t whole(const Spelling& argument, std::int64_t least) const {
+  std::int64_t whole(const Spelling& argument, const Realisation::Range& range) const {
     const std::int64_t number = whole_in(argument.text, kLargestArgument);
-    if (number >= least) return number;
-    fail_at(argument, "a whole number from " + std::to_string(least) + " to " +
-                          std::to_string(kLargestArgument));
+    if (number >= range.least && number <= range.most) return number;
+    const std::string of = range.what.empty() ? "" : " of " + range.what;
+    fail_at(argument, "a whole number" + of + " from " + std::to_string(range.least) + " to " +
+                          std::to_string(range.most));
+  }
+
+  static Realisation::Range at_least(std::int64_t least) {
+    return {.what = {}, .least = least, .most = kLargestArgument};
   }
 
   Mode mode(const Spelling& argument) const {
@@ -151,7 +156,10 @@ class TermReader {
   Meaning realisation(const Realisation& found) const {
     allow_arguments(found.least_arguments, found.most_arguments);
     RealisationWord word{.word = found.name};
-    for (const Spelling& argument : term_.arguments) word.arguments.push_back(whole(argument, 0));
+    for (std::size_t i = 0; i < term_.arguments.size(); ++i) {
+      const Realisation::Range range = i < found.ranges.size() ? found.ranges[i] : at_least(0);
+      word.arguments.push_back(whole(term_.arguments[i], range));
+    }
     Meaning meaning = found.meaning;
     const bool orders_work = found.kind == Realisation::Kind::schedule;
     (orders_work ? meaning.sets.schedule : meaning.sets.attention) = std::move(word);
@@ -221,7 +229,7 @@ class TermReader {
     Meaning meaning;
     if (word == kPrefetch) {
       allow_arguments(1, 1);
-      meaning.sets.prefetch = whole(term_.arguments[0], 0);
+      meaning.sets.prefetch = whole(term_.arguments[0], at_least(0));
       return meaning;
     }
     allow_arguments(0, 0);

@@ -178,13 +178,13 @@ std::string schedule_message(const std::string& text) {
 }
 
 TEST(StrategyCatalogTest, ArgumentsOutOfRangeAreNamed) {
-  EXPECT_EQ(
-      schedule_message("pp=4:interleaved(1)"),
-      "placement, interleaved: '1' is no number of stages per device; expected a whole number "
-      "from 2 to 1024");
+  EXPECT_EQ(schedule_message("pp=4:interleaved(1)"),
+            "placement, character 18: '1' does not fit interleaved; expected a whole number of "
+            "stages per device from 2 to 1024\n  pp=4:interleaved(1)\n                   ^");
   EXPECT_EQ(schedule_message("pp=4:interleaved(2,0)"),
-            "placement, interleaved: '0' is no number of micro-batches per group; expected a whole "
-            "number from 1 to 1048576");
+            "placement, character 20: '0' does not fit interleaved; expected a whole number of "
+            "micro-batches per group from 1 to 1048576\n  pp=4:interleaved(2,0)\n"
+            "                     ^");
   EXPECT_EQ(schedule_message("a=2:1f1b b=2:gpipe"),
             "placement, axis b: 'gpipe' is a second schedule; expected one schedule for all layer "
             "axes; did you mean '1f1b'?");
