@@ -455,17 +455,39 @@ bool is_in_order(const Program& program) {
   return find_races(program).empty() && find_misfits(program).empty();
 }
 
+/// Whether all values are right in the end if classes are taken apart along the axes that divide
+/// causal masks: they may be where a rule for many devices at once does not say so.
+bool ends_right_behind_masks(const Program& program) {
+  const std::optional<Program> apart = with_masks_apart(program);
+  if (!apart || !find_unheld(*apart).empty()) return false;
+  Ground ground(*apart, {});
+  ReferenceValues reference(*apart, ground.nodes, ground.kernels);
+  for (std::size_t step = 0; step < kSteps; ++step) {
+    reference.advance();
+    ground.known.push_back(reference.after());
+  }
+  const auto made = static_cast<NodeId>(ground.nodes.size());
+  Machine machine(*apart, ground.nodes, ground.regions, ground.kernels,
+                  {.tracing = Tracing::off, .memory = nullptr, .masks_behind = made});
+  return ends_right(*apart, ground, machine);
+}
+
 bool is_good(const Program& program, Ground& ground, const Machine::Options& options) {
   Machine machine(program, ground.nodes, ground.regions, ground.kernels, options);
   return ends_right(program, ground, machine) && is_in_order(program);
+}
+
+bool is_right_on(Ground& ground, const Program& program) {
+  if (!find_unheld(program).empty()) return false;
+  return is_good(program, ground, {.tracing = Tracing::off, .memory = nullptr}) ||
+         (is_in_order(program) && ends_right_behind_masks(program));
 }
 
 }  // namespace
 
 bool is_right(const Program& program) {
   Ground ground(program, {});
-  return find_unheld(program).empty() &&
-         is_good(program, ground, {.tracing = Tracing::off, .memory = nullptr});
+  return is_right_on(ground, program);
 }
 
 std::shared_ptr<const KnownReference> known_reference(const Program& program) {
@@ -476,8 +498,7 @@ bool is_right(const Program& program, const KnownReference& known) {
   if (!known.is_of(program)) return is_right(program);
   Ground ground(program, known.nodes());
   ground.known = known.after();
-  return find_unheld(program).empty() &&
-         is_good(program, ground, {.tracing = Tracing::off, .memory = nullptr});
+  return is_right_on(ground, program);
 }
 
 struct Judge::Known {
@@ -491,17 +512,6 @@ struct Judge::Known {
 };
 
 namespace {
-
-/// Whether all values are right in the end if classes are taken apart along the axes that divide
-/// causal masks: they may be where a rule for many devices at once does not say so.
-bool ends_right_behind_masks(const Program& program) {
-  const std::optional<Program> apart = with_masks_apart(program);
-  if (!apart || !find_unheld(*apart).empty()) return false;
-  Ground ground(*apart, {});
-  Machine machine(*apart, ground.nodes, ground.regions, ground.kernels,
-                  {.tracing = Tracing::off, .memory = nullptr, .sees_masks = true});
-  return ends_right(*apart, ground, machine);
-}
 
 /// Findings on values that a mask hides: what is broken is the order alone.
 void set_masked(Verdict& verdict) {

@@ -20,7 +20,8 @@ std::optional<Division> division_of(const Splits& cuts) {
   for (const Split& split : cuts) {
     const bool inside = split.joint != 0 && split.joint == joint;
     const bool moved = split.shift < 0 || (split.shift != 0 && split.joint != 0);
-    if (!split.open || moved) return std::nullopt;
+    const bool again = std::ranges::count(cuts, split.axis, &Split::axis) > 1;
+    if (!split.open || moved || again) return std::nullopt;
     if (inside) {
       out.back().push_back(split.axis);
     } else {

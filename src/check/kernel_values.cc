@@ -35,7 +35,7 @@ class Run {
   /// `piece`: the tensor of a row that "..." stands for. `trouble`: why it cannot be right, if so.
   std::vector<Content> run(const std::vector<ContentView>& inputs, std::size_t piece,
                            const std::string& trouble) {
-    trouble_ = trouble;
+    trouble_ = trouble.empty() ? call_.trouble : trouble;
     made_.resize(kernel_.tensors.size());
     values_.resize(kernel_.tensors.size());
     for (std::size_t t = 0; t < values_.size(); ++t) values_[t] = &made_[t];
@@ -211,12 +211,29 @@ class Run {
 
   // --- causal masks
 
-  /// Whether all that a statement makes is zero behind a causal mask.
+  ResultDim bound(int d) const { return {.logical = logical_of(d), .cuts = cuts_of(d)}; }
+
+  bool hides(const ResultDim& queries, const ResultDim& keys) const {
+    return call_.hides && trouble_.empty() && call_.hides(queries, keys);
+  }
+
+  /// Whether what a causal function makes is zero behind its mask.
   bool is_hidden(const Statement& s) const {
-    if (!call_.hides || !causal_[at(s.result.tensor)]) return false;
+    if (s.is_linear() || causal_.empty() || !causal_[at(s.result.tensor)]) return false;
     const auto [query, key] = *causal_[at(s.result.tensor)];
-    const std::vector<int>& dims = s.result.dims;
-    return call_.hides(logical_of(dims[query]), cuts_of(dims[query]), cuts_of(dims[key]));
+    return hides(bound(s.result.dims[query]), bound(s.result.dims[key]));
+  }
+
+  /// Zero times what may be no number is no zero.
+  void require_numbers(const Product& p) {
+    const auto is_number = [&](const Item& item) {
+      return !nodes_.may_divide_by_zero(item.node, call_.foreign_from);
+    };
+    const auto is_known = [&](const Operand& o) {
+      return std::ranges::all_of(values_[at(o.tensor)]->items, is_number);
+    };
+    if (call_.foreign_from < 0 || std::ranges::all_of(p.operands, is_known)) return;
+    trouble("zero is multiplied by what may be no number");
   }
 
   /// The parts of a causal sum that are zero on these devices, beside the one in which queries and
@@ -231,17 +248,17 @@ class Run {
     const auto sum = std::ranges::find_if(share.open, [&](const OpenSum& o) {
       return o.node == share.of && o.dim == number && o.cuts == own;
     });
-    const bool moves = sum != share.open.end() && !own.empty() && own.back().open &&
-                       own.back().shift >= 0 && own.back().joint == 0;
-    if (!moves) return {};
+    if (sum == share.open.end() || own.empty() || !own.back().open) return {};
+    if (own.back().shift < 0 || own.back().joint != 0) return {};
     std::vector<Share> out;
     const std::int64_t n = regions_.degree(own.back().axis);
     for (std::int64_t by = 1; by < n; ++by) {
       Splits moved = own;
       moved.back().shift = (moved.back().shift + by) % n;
-      const bool hides = sums_keys ? call_.hides(logical_of(query), own, moved)
-                                   : call_.hides(logical_of(query), moved, own);
-      if (!hides) continue;
+      ResultDim queries = bound(query);
+      ResultDim keys = bound(key);
+      (sums_keys ? keys : queries).cuts = moved;
+      if (!hides(queries, keys)) continue;
       Share& other = out.emplace_back(share);
       other.open[static_cast<std::size_t>(sum - share.open.begin())].cuts = std::move(moved);
       std::ranges::sort(other.open);
@@ -260,7 +277,11 @@ class Run {
 
   Tensor product(const Product& p, const Statement& s, const std::vector<int>& result) {
     const auto is_zero = [&](const Operand& o) { return values_[at(o.tensor)]->items.empty(); };
-    if (std::ranges::any_of(p.operands, is_zero)) return shaped(result);
+    for (const Operand& o : p.operands) require_part(o);
+    if (std::ranges::any_of(p.operands, is_zero)) {
+      require_numbers(p);
+      return shaped(result);
+    }
     if (p.operands.size() == 1 && opened(p.operands[0].dims) == result) {
       return multiple(*values_[at(p.operands[0].tensor)], p.factor * call_.factor, result);
     }
@@ -299,16 +320,6 @@ class Run {
     return nodes_.node_of(value);
   }
 
-  /// Whether some node is there as a whole and in parts.
-  static bool has_parts_and_whole(const Tensor& value) {
-    return std::ranges::adjacent_find(value.items, {}, &Item::node) != value.items.end();
-  }
-
-  static Tensor unscaled(Tensor tensor) {
-    for (Item& item : tensor.items) item.factor = Rational(1);
-    return tensor;
-  }
-
   bool sums_rows(const Product& p, const Statement& s) const {
     if (flat_.empty() || has_any(s.result.dims)) return false;
     return std::ranges::any_of(p.operands, [&](const Operand& o) { return has_any(o.dims); });
@@ -325,7 +336,7 @@ class Run {
       if (!contains(result, d)) open(made, n, cuts_of(d), share);
     }
     if (factors.sums_rows) open(made, rows_.number_of(*row_, piece_), flat_, share);
-    require_one_sum_each(share.open);
+    if (!is_one_sum_each(share.open)) trouble("one axis divides two sums");
     std::ranges::sort(share.open);
     Item item = nodes_.item_of(made);
     if (factors.partial != nullptr) {
@@ -357,24 +368,6 @@ class Run {
     }
     trim(rest);
     if (!rest.empty()) share.open.push_back({.node = node, .dim = number, .cuts = rest});
-  }
-
-  /// An axis that divides two sums gives each device its part of one with its part of the other:
-  /// adding these up is not the sum over both.
-  void require_one_sum_each(const std::vector<OpenSum>& sums) {
-    if (!is_one_sum_each(sums)) trouble("one axis divides two sums");
-  }
-
-  static bool is_one_sum_each(const std::vector<OpenSum>& sums) {
-    std::vector<int> seen;
-    for (const OpenSum& sum : sums) {
-      for (const Split& split : sum.cuts) {
-        if (!split.open) continue;
-        if (contains(seen, split.axis)) return false;
-        seen.push_back(split.axis);
-      }
-    }
-    return true;
   }
 
   /// Summands of an incomplete factor that are incomplete in the same way.
@@ -458,6 +451,7 @@ class Run {
     DimNumbers numbers;
     Node node{.kind = Node::Kind::function, .text = s.function, .dims = out.dims};
     for (const Operand& o : s.operands) {
+      require_part(o);
       const Tensor& value = *values_[at(o.tensor)];
       NodeId operand = 0;
       if (is_complete(value)) {
@@ -468,6 +462,7 @@ class Run {
       node.operands.push_back({operand, numbers.of(opened(o.dims))});
     }
     require_whole(s);
+    require_denominator(s);
     node.result = numbers.of(result);
     node.seen = seen_by(s, numbers);
     node.combine = s.combine;
@@ -478,7 +473,7 @@ class Run {
     if (has_any(s.reduced) && !flat_.empty()) {
       open(made, rows_.number_of(*row_, piece_), flat_, share);
     }
-    require_one_sum_each(share.open);
+    if (!is_one_sum_each(share.open)) trouble("one axis divides two sums");
     std::ranges::sort(share.open);
     Item item = nodes_.item_of(made);
     if (!share.open.empty() || !share.runs.empty()) {
@@ -488,6 +483,24 @@ class Run {
     }
     out.items.push_back(std::move(item));
     return out;
+  }
+
+  /// Nothing is a denominator.
+  void require_denominator(const Statement& s) {
+    const bool divides = (s.function == "inv" || s.function == "ratio") && !s.operands.empty();
+    if (divides && values_[at(s.operands.back().tensor)]->items.empty()) trouble("divides by zero");
+  }
+
+  /// A tensor that is read under names of other dims is the part that these are.
+  void require_part(const Operand& o) {
+    const Tensor& value = *values_[at(o.tensor)];
+    const std::vector<int>& dims = opened(o.dims);
+    for (std::size_t d = 0; d < dims.size() && d < value.dims.size(); ++d) {
+      const bool same = value.cuts[d] == cuts_of(dims[d]) &&
+                        (logical_of(dims[d]) < 0 || regions_.extent_of(value.dims[d]) ==
+                                                        regions_.extent_of(logical_of(dims[d])));
+      if (!same) return trouble("a tensor is read as another part of '" + name_of(dims[d]) + "'");
+    }
   }
 
   /// A function that sees vectors sees all of them.

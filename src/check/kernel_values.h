@@ -28,9 +28,12 @@ struct KernelCall {
   /// call makes as many entries as its buffers take.
   std::vector<std::vector<ResultDim>> results;
   Rational factor{1};
-  /// Whether a causal mask hides all of one part of a logical dim, of keys, from another one, of
-  /// queries, on all devices that make the call; none: not to be asked.
-  std::function<bool(int logical, const Splits& queries, const Splits& keys)> hides = {};
+  /// Whether a causal mask hides all keys of one part from all queries of another one, on all
+  /// devices that make the call; none: not to be asked.
+  std::function<bool(const ResultDim& queries, const ResultDim& keys)> hides = {};
+  /// Where zeros are asked what they are multiplied by: nodes from here on are not the reference's.
+  NodeId foreign_from = -1;
+  std::string trouble;  // why it cannot be right, whatever goes in; empty: it can
 };
 
 /// Evaluates kernels. What cannot be right becomes an odd node, whose text says why.

@@ -27,7 +27,7 @@ Machine::Machine(const Program& program, Nodes& nodes, Regions& regions, KernelV
       traces_(options.tracing == Tracing::on),
       labels_types_(options.tracing != Tracing::off),
       forgets_(options.forgets),
-      sees_masks_(options.sees_masks),
+      masks_behind_(options.masks_behind),
       types_(program.families.size()),
       memory_(options.memory ? options.memory : std::make_shared<Memory>()) {
   for (int c = 0; c < static_cast<int>(program.classes.size()); ++c) {

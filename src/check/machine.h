@@ -67,8 +67,9 @@ class Machine {
     /// Whether a step knows of the one before only what is compared. Findings tell more of a value
     /// that is a step old if it is known.
     bool forgets = true;
-    /// Whether parts of sums that a causal mask leaves nothing of are known to be zero (masks.h).
-    bool sees_masks = false;
+    /// Where parts of sums that a causal mask leaves nothing of are to be known as zero (masks.h):
+    /// how many nodes the reference makes, in both steps, which are all there.
+    std::optional<NodeId> masks_behind = {};
   };
 
   Machine(const Program& program, Nodes& nodes, Regions& regions, KernelValues& kernels,
@@ -264,6 +265,7 @@ class Machine {
   std::optional<Splits> part_of(const Instruction& i, const std::vector<Numbered>& inputs,
                                 int dim) const;
   bool see_masks(int c, KernelCall& call) const;
+  bool has_one_length(const Instruction& i, const std::vector<Numbered>& inputs, int dim) const;
   void settle_compared(int c, const Instruction& i, const std::vector<Numbered>& inputs,
                        const std::pair<int, int>& dims, KernelCall& call) const;
   bool settle_positions(int c, const Instruction& i, const std::vector<Numbered>& inputs,
@@ -404,7 +406,7 @@ class Machine {
   bool traces_ = true;
   bool labels_types_ = true;
   bool forgets_ = true;
-  bool sees_masks_ = false;
+  std::optional<NodeId> masks_behind_;
   std::vector<Runner> runners_;
   std::map<std::pair<int, int>, std::deque<Message>> messages_;  // from, to
   std::set<std::pair<const Initial*, std::size_t>> zeros_;       // when the step began

@@ -68,6 +68,25 @@ std::optional<Splits> Machine::part_of(const Instruction& i, const std::vector<N
   return std::nullopt;
 }
 
+/// Whether all tensors of a call that have a dim, and what inputs hold there, say that it is as
+/// long: a position is measured on it.
+bool Machine::has_one_length(const Instruction& i, const std::vector<Numbered>& inputs,
+                             int dim) const {
+  const Kernel& kernel = program_.kernels[at(i.kernel)];
+  const std::optional<std::int64_t> extent = extent_of(i, dim);
+  for (std::size_t t = 0; t < inputs.size() + i.outputs.size(); ++t) {
+    const std::vector<int>& dims = kernel.tensors[t].dims;
+    const auto k = static_cast<std::size_t>(std::ranges::find(dims, dim) - dims.begin());
+    if (k == dims.size()) continue;
+    const std::vector<DividedDim>& typed = piece_of(i, t).dims;
+    if (k < typed.size() && regions_.extent_of(typed[k].dim) != extent) return false;
+    if (t >= inputs.size() || inputs[t].content->pieces.size() != 1) continue;
+    const std::vector<int>& held = inputs[t].content->pieces[0].dims;
+    if (k < held.size() && regions_.extent_of(held[k]) != extent) return false;
+  }
+  return true;
+}
+
 /// What a kernel takes from a position is where its part begins. Where the code believes in another
 /// part that begins at the same place on all devices of the class, it is right. True: it believes
 /// in another part, rightly or not, so that what comes out is the class's own.
@@ -75,6 +94,10 @@ bool Machine::settle_positions(int c, const Instruction& i, const std::vector<Nu
                                KernelCall& call) const {
   bool own = false;
   for (const int d : positions_of(*call.kernel)) {
+    if (!has_one_length(i, inputs, d)) {
+      call.trouble = "the code says where it is in a dim of another length";
+      return true;
+    }
     std::optional<Splits>& said = call.positions[at(d)];
     const Splits where = said.value_or(Splits{});
     const std::optional<Splits> part = part_of(i, inputs, d);
@@ -110,10 +133,14 @@ void Machine::settle_compared(int c, const Instruction& i, const std::vector<Num
 
 /// What a causal mask hides is asked of the devices of the class. True: it may be.
 bool Machine::see_masks(int c, KernelCall& call) const {
-  if (!sees_masks_ || !is_causal(*call.kernel)) return false;
-  call.hides = [this, c](int logical, const Splits& queries, const Splits& keys) {
-    const std::int64_t extent = program_.dims[at(logical)].extent;
-    return lies_behind(program_, program_.classes[at(c)], extent, keys, queries);
+  if (!masks_behind_) return false;
+  call.foreign_from = *masks_behind_;
+  if (!is_causal(*call.kernel)) return false;
+  call.hides = [this, c](const ResultDim& queries, const ResultDim& keys) {
+    if (queries.logical < 0 || keys.logical < 0) return false;
+    const std::int64_t extent = regions_.extent_of(queries.logical);
+    return extent == regions_.extent_of(keys.logical) &&
+           lies_behind(program_, program_.classes[at(c)], extent, keys.cuts, queries.cuts);
   };
   return true;
 }

@@ -54,6 +54,22 @@ NodeId Nodes::add(Node node) {
   return id;
 }
 
+bool Nodes::may_divide_by_zero(NodeId id, NodeId foreign_from) const {
+  std::vector<NodeId> open{id};
+  std::unordered_set<NodeId> seen;
+  while (!open.empty()) {
+    const NodeId one = open.back();
+    open.pop_back();
+    if (one < foreign_from || !seen.insert(one).second) continue;
+    const Node& node = at(one);
+    const bool divides =
+        node.kind == Node::Kind::function && (node.text == "inv" || node.text == "ratio");
+    if (is_odd(one) || divides) return true;
+    for (const NodeOperand& o : node.operands) open.push_back(o.node);
+  }
+  return false;
+}
+
 void Nodes::note_zero(NodeId product, int dim) {
   std::vector<int>& dims = zeros_[product];
   if (std::ranges::find(dims, dim) == dims.end()) dims.push_back(dim);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -59,6 +60,9 @@ class Nodes {
   /// Whether it is an odd one, or made of one.
   bool is_odd(NodeId id) const { return odd_[static_cast<std::size_t>(id)]; }
   std::size_t size() const { return nodes_.size(); }
+  /// Whether a node may be no number: it is odd, or divides, or is made of such; nodes before
+  /// `foreign_from`, which the reference makes too, are numbers.
+  bool may_divide_by_zero(NodeId id, NodeId foreign_from) const;
 
   /// The node that a complete tensor is: its single item, or the sum of its items.
   NodeId node_of(const Tensor& tensor);

@@ -56,6 +56,10 @@ class Regions {
   /// Whether the parts of all devices and micro-batches are as long.
   bool have_one_length(std::int64_t extent, const Splits& cuts) const;
 
+  /// The length of a logical dim.
+  std::int64_t extent_of(int dim) const {
+    return program_.dims[static_cast<std::size_t>(dim)].extent;
+  }
   std::int64_t degree(int axis) const {
     return program_.axes[static_cast<std::size_t>(axis)].degree;
   }

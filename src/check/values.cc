@@ -246,6 +246,27 @@ std::optional<Rational> scale_of(const Item& item) {
   return first;
 }
 
+bool is_one_sum_each(const std::vector<OpenSum>& sums) {
+  std::vector<int> seen;
+  for (const OpenSum& sum : sums) {
+    for (const Split& split : sum.cuts) {
+      if (!split.open) continue;
+      if (std::ranges::find(seen, split.axis) != seen.end()) return false;
+      seen.push_back(split.axis);
+    }
+  }
+  return true;
+}
+
+bool has_parts_and_whole(const Tensor& tensor) {
+  return std::ranges::adjacent_find(tensor.items, {}, &Item::node) != tensor.items.end();
+}
+
+Tensor unscaled(Tensor tensor) {
+  for (Item& item : tensor.items) item.factor = Rational(1);
+  return tensor;
+}
+
 void add_missing_axes(const Share& share, int micro_axis, std::vector<int>& axes) {
   for (const OpenSum& o : share.open) {
     for (const Split& c : o.cuts) {

@@ -82,6 +82,13 @@ std::uint64_t mixed(std::uint64_t hash, const Rational& value);
 /// The factor that all of an item has, of incomplete ones that of their shares; none: they differ.
 std::optional<Rational> scale_of(const Item& item);
 
+/// Whether no axis divides two of these sums: one that does gives each device its part of one with
+/// its part of the other, and adding these up is not the sum over both.
+bool is_one_sum_each(const std::vector<OpenSum>& sums);
+
+/// Whether some node is there as a whole and in parts.
+bool has_parts_and_whole(const Tensor& tensor);
+
 /// Adds the axes along which parts of a share are missing; `micro_axis` where those of other
 /// micro-batches are.
 void add_missing_axes(const Share& share, int micro_axis, std::vector<int>& axes);
@@ -116,6 +123,9 @@ std::string wrong_parts(const Tensor& tensor, const Regions& regions);
 /// The same with every number of the value multiplied.
 Share scaled(Share share, const Rational& by);
 Tensor scaled(Tensor tensor, const Rational& by);
+
+/// The same with every item once.
+Tensor unscaled(Tensor tensor);
 
 /// The complete tensor that an incomplete one is a part of.
 Tensor completed(const Tensor& tensor);
