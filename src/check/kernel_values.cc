@@ -209,8 +209,6 @@ class Run {
     return sum;
   }
 
-  // --- causal masks
-
   ResultDim bound(int d) const { return {.logical = logical_of(d), .cuts = cuts_of(d)}; }
 
   bool hides(const ResultDim& queries, const ResultDim& keys) const {
@@ -226,13 +224,12 @@ class Run {
 
   /// Zero times what may be no number is no zero.
   void require_numbers(const Product& p) {
-    const auto is_number = [&](const Item& item) {
-      return !nodes_.may_divide_by_zero(item.node, call_.foreign_from);
+    const auto is_number = [&](const Operand& o) {
+      return std::ranges::none_of(values_[at(o.tensor)]->items, [&](const Item& item) {
+        return nodes_.may_divide_by_zero(item.node, call_.foreign_from);
+      });
     };
-    const auto is_known = [&](const Operand& o) {
-      return std::ranges::all_of(values_[at(o.tensor)]->items, is_number);
-    };
-    if (call_.foreign_from < 0 || std::ranges::all_of(p.operands, is_known)) return;
+    if (call_.foreign_from < 0 || std::ranges::all_of(p.operands, is_number)) return;
     trouble("zero is multiplied by what may be no number");
   }
 
@@ -307,17 +304,17 @@ class Run {
     return same;
   }
 
-  /// A single item gives its factor to the product, so that scales move freely.
+  /// What is a factor of all its items goes to the product, so that scales move freely.
   NodeId factor_node(const Tensor& value, Rational& factor) {
     if (!is_complete(value)) {
       if (has_parts_and_whole(value)) trouble("a sum is added to parts of it");
       return nodes_.node_of(unscaled(completed(value)));
     }
-    if (value.items.size() == 1) {
-      factor = factor * value.items[0].factor;
-      return value.items[0].node;
-    }
-    return nodes_.node_of(value);
+    const Rational common = common_factor(value);
+    factor = factor * common;
+    if (value.items.size() == 1) return value.items[0].node;
+    if (common == Rational(1)) return nodes_.node_of(value);
+    return nodes_.node_of(scaled(value, Rational(1) / common));
   }
 
   bool sums_rows(const Product& p, const Statement& s) const {
@@ -443,32 +440,38 @@ class Run {
     return share;
   }
 
-  // --- functions
+  /// The node of an operand. What is a factor of a quotient's goes to `factor`, that of the result.
+  NodeId function_operand(const Statement& s, const Tensor& value, bool is_above,
+                          Rational& factor) {
+    if (!is_complete(value)) return incomplete(value);
+    if (s.function != "inv" && s.function != "ratio") return nodes_.node_of(value);
+    Rational own{1};
+    const NodeId node = factor_node(value, own);
+    const bool is_zero = value.items.empty() || own == Rational(0);
+    if (!is_above && is_zero) trouble("divides by zero");
+    factor = is_above || is_zero ? factor * own : factor / own;
+    return node;
+  }
 
   Tensor function(const Statement& s) {
     const std::vector<int>& result = opened(s.result.dims);
     Tensor out = shaped(result);
     DimNumbers numbers;
     Node node{.kind = Node::Kind::function, .text = s.function, .dims = out.dims};
+    Rational factor{1};
     for (const Operand& o : s.operands) {
       require_part(o);
-      const Tensor& value = *values_[at(o.tensor)];
-      NodeId operand = 0;
-      if (is_complete(value)) {
-        operand = nodes_.node_of(value);
-      } else {
-        operand = incomplete(value);
-      }
+      const bool is_above = s.function == "ratio" && node.operands.empty();
+      const NodeId operand = function_operand(s, *values_[at(o.tensor)], is_above, factor);
       node.operands.push_back({operand, numbers.of(opened(o.dims))});
     }
     require_whole(s);
-    require_denominator(s);
     node.result = numbers.of(result);
     node.seen = seen_by(s, numbers);
     node.combine = s.combine;
     if (draws(s.function)) node.draw = call_.key;
     const NodeId made = nodes_.add(std::move(node));
-    Share share{.of = made, .open = {}, .runs = {}, .factor = Rational(1)};
+    Share share{.of = made, .open = {}, .runs = {}, .factor = factor};
     for (int d : opened(s.reduced)) open(made, numbers.of(d), cuts_of(d), share);
     if (has_any(s.reduced) && !flat_.empty()) {
       open(made, rows_.number_of(*row_, piece_), flat_, share);
@@ -476,19 +479,15 @@ class Run {
     if (!is_one_sum_each(share.open)) trouble("one axis divides two sums");
     std::ranges::sort(share.open);
     Item item = nodes_.item_of(made);
-    if (!share.open.empty() || !share.runs.empty()) {
+    if (share.open.empty() && share.runs.empty()) {
+      item.factor = factor;
+    } else {
       item.combine = s.combine;
       item.parts = {made};
       item.shares.push_back(std::move(share));
     }
     out.items.push_back(std::move(item));
     return out;
-  }
-
-  /// Nothing is a denominator.
-  void require_denominator(const Statement& s) {
-    const bool divides = (s.function == "inv" || s.function == "ratio") && !s.operands.empty();
-    if (divides && values_[at(s.operands.back().tensor)]->items.empty()) trouble("divides by zero");
   }
 
   /// A tensor that is read under names of other dims is the part that these are.

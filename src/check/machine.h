@@ -240,6 +240,7 @@ class Machine {
   const Made* most_suspect_input(const Made& made, const std::optional<Rational>& scale) const;
   const Made* lacking_input(const Made& made, const AxisList& axes) const;
   const Made* unusual_input(const Made& made, NodeId node, const Rational& usual) const;
+  const Made* scaled_input(const Made& made, const Rational& by) const;
   const Made* first_nothing(const Made* made) const;
   bool are_alike(int one, int other) const;
   std::optional<std::pair<int, int>> first_difference(const Made& a, const Made& b) const;

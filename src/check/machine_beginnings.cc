@@ -36,6 +36,22 @@ std::optional<Rational> scale_in(const Content& content, NodeId node) {
   return std::nullopt;
 }
 
+/// But for the sign.
+bool is_one(const Rational& factor) {
+  return factor == Rational(1) || factor == Rational(0) - Rational(1);
+}
+
+/// Whether everything in it has this scale but for the sign, or one over it, as below a fraction.
+bool is_scaled_by(const Content& content, const Rational& by) {
+  const auto is_scaled = [&](const Item& item) {
+    const std::optional<Rational> scale = scale_of(item);
+    return scale && *scale != Rational(0) && (is_one(*scale / by) || is_one(*scale * by));
+  };
+  return std::ranges::all_of(content.pieces, [&](const Tensor& t) {
+    return !t.items.empty() && std::ranges::all_of(t.items, is_scaled);
+  });
+}
+
 bool is_nothing(const Content& content) {
   return std::ranges::all_of(content.pieces, [](const Tensor& t) { return t.items.empty(); });
 }
@@ -226,7 +242,24 @@ const Origin* Machine::beginning_of_scale(NodeId node, const Rational& factor) c
     made = before;
     usual = usual_scale(*made->content, node).value_or(usual);
   }
+  const Rational by = scale_in(*made->content, node).value_or(factor) / usual;
+  for (int way = 0; way < kLongestWay; ++way) {
+    const Made* before = scaled_input(*made, by);
+    if (before == nullptr) break;
+    made = before;
+  }
   return &made->origin;
+}
+
+/// Of what a content was made from, what is as a whole scaled by that; null: nothing is.
+const Machine::Made* Machine::scaled_input(const Made& made, const Rational& by) const {
+  if (is_one(by)) return nullptr;
+  const auto found = std::ranges::find_if(made.inputs, [&](int input) {
+    const Made* m = making_of(input);
+    return m != nullptr && m != &made && m->origin.instruction != nullptr &&
+           is_scaled_by(*m->content, by);
+  });
+  return found == made.inputs.end() ? nullptr : making_of(*found);
 }
 
 /// Of what a content was made from, the last in which the value has another scale than the values

@@ -439,6 +439,17 @@ Tensor scaled(Tensor tensor, const Rational& by) {
   return tensor;
 }
 
+Rational common_factor(const Tensor& tensor) {
+  if (tensor.items.empty()) return Rational(1);
+  const Rational& first = tensor.items[0].factor;
+  if (tensor.items.size() == 1) return first;
+  if (first == Rational(0)) return Rational(1);
+  const Rational other = Rational(0) - first;
+  const bool alike = std::ranges::all_of(
+      tensor.items, [&](const Item& item) { return item.factor == first || item.factor == other; });
+  return alike ? std::max(first, other) : Rational(1);
+}
+
 Tensor completed(const Tensor& tensor) {
   Tensor out{.dims = tensor.dims, .cuts = tensor.cuts, .items = {}};
   for (const Item& item : tensor.items) {

@@ -124,6 +124,10 @@ std::string wrong_parts(const Tensor& tensor, const Regions& regions);
 Share scaled(Share share, const Rational& by);
 Tensor scaled(Tensor tensor, const Rational& by);
 
+/// What can be taken out of all items: of one item its factor; of several that have the same but
+/// for the sign, its size; else 1.
+Rational common_factor(const Tensor& tensor);
+
 /// The same with every item once.
 Tensor unscaled(Tensor tensor);
 

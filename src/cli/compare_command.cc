@@ -7,6 +7,7 @@
 #include "cli/output.h"
 #include "derive/derive.h"
 #include "report/compare.h"
+#include "report/derivation_text.h"
 #include "report/html.h"
 #include "report/json.h"
 #include "units/checked.h"
@@ -43,7 +44,19 @@ std::vector<Job> load_all(const Catalog& catalog, JobRequest request,
   return jobs;
 }
 
+/// The terms of each placement, under its name.
+std::string explained(const std::vector<Judged>& all, const std::string& what) {
+  std::string text;
+  for (const Judged& judged : all) {
+    if (what.empty() || !judged.derivation.meaningful) continue;
+    text += "\n" + inked(output_style(), Ink::bold, judged.job->placement_text) + "\n" +
+            explanation_text(judged, what, output_style());
+  }
+  return text;
+}
+
 int compare_jobs(const CompareCall& call) {
+  const std::string what = what_to_explain(call.result);
   JobRequest request = request_of(call.flags);
   std::vector<std::string> placements = call.flags.placements;
   if (placements.empty() && request.placement) placements.push_back(*request.placement);
@@ -60,7 +73,8 @@ int compare_jobs(const CompareCall& call) {
     all.push_back({.job = std::move(kept), .derivation = std::move(derivation)});
   }
   if (!call.result.html.empty()) write_file(call.result.html, comparison_html(all), "--html");
-  print(call.result.json ? comparison_json(all) : comparison_text(all, output_style()));
+  print(call.result.json ? comparison_json(all)
+                         : comparison_text(all, output_style()) + explained(all, what));
   return kGood;
 }
 
@@ -72,6 +86,7 @@ void add_compare_command(CLI::App& program, Action& action) {
       program.add_subcommand("compare", "Several placements of one model, side by side");
   add_job_flags(*command, call->flags);
   add_result_flags(*command, call->result);
+  add_explain_flag(*command, call->result);
   command->footer(
       "\nExamples:\n"
       "  placet compare llama-3.1-8b --cluster h100-sxm:1 --placement dp=8:ddp \\\n"

@@ -10,8 +10,6 @@
 #include "report/derivation_text.h"
 #include "report/html.h"
 #include "report/json.h"
-#include "units/error.h"
-#include "units/nearest.h"
 
 namespace placet {
 namespace {
@@ -20,17 +18,6 @@ struct DeriveCall {
   JobFlags flags;
   ResultFlags result;
 };
-
-std::string explained(const DeriveCall& call) {
-  std::string what = call.result.explain.empty() ? "memory" : call.result.explain;
-  const std::vector<std::string> words = explainable();
-  if (std::find(words.begin(), words.end(), what) != words.end()) return what;
-  throw InputError({.where = "--explain",
-                    .value = what,
-                    .problem = "has no terms",
-                    .allowed = list_words(words),
-                    .nearest = nearest(what, words)});
-}
 
 /// What the allocator reserves: of all stages, or of the one that the text speaks of.
 std::vector<Reservation> reservations(const Judged& judged, const Prepared& prepared, bool of_all) {
@@ -42,8 +29,7 @@ std::vector<Reservation> reservations(const Judged& judged, const Prepared& prep
 
 int derive_job(const DeriveCall& call) {
   require_one_placement(call.flags);
-  const bool explain = call.result.explain_option->count() > 0;
-  const std::string what = explain ? explained(call) : std::string();
+  const std::string what = what_to_explain(call.result);
   const auto job = std::make_shared<const Job>(load_job(find_catalog(), request_of(call.flags)));
   const Prepared prepared = prepare(*job);
   Judged judged{.job = job, .derivation = derive(*job, prepared), .reserved = {}};
@@ -57,7 +43,7 @@ int derive_job(const DeriveCall& call) {
     print(derivation_json(judged));
   } else {
     print(derivation_text(judged, style) +
-          (explain ? "\n" + explanation_text(judged, what, style) : std::string()));
+          (what.empty() ? what : "\n" + explanation_text(judged, what, style)));
   }
   return is_good(judged.derivation) ? kGood : kBad;
 }

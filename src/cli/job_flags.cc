@@ -1,5 +1,8 @@
 #include "cli/job_flags.h"
 
+#include <algorithm>
+
+#include "catalog/reader.h"
 #include "report/derivation_text.h"
 #include "units/error.h"
 #include "units/nearest.h"
@@ -105,6 +108,18 @@ void add_explain_flag(CLI::App& command, ResultFlags& flags) {
                       "Show the terms behind a number: memory, communication or a state")
           ->expected(0, 1)
           ->type_name("[WHAT]");
+}
+
+std::string what_to_explain(const ResultFlags& flags) {
+  if (flags.explain_option->count() == 0) return {};
+  if (flags.explain.empty()) return "memory";
+  const std::vector<std::string> words = explainable();
+  if (std::ranges::find(words, flags.explain) != words.end()) return flags.explain;
+  throw InputError({.where = "--explain",
+                    .value = flags.explain,
+                    .problem = "has no terms",
+                    .allowed = list_words(words),
+                    .nearest = nearest(flags.explain, words)});
 }
 
 JobRequest request_of(const JobFlags& flags) {

@@ -35,6 +35,9 @@ void add_model_flags(CLI::App& command, JobFlags& flags);
 void add_result_flags(CLI::App& command, ResultFlags& flags);
 void add_explain_flag(CLI::App& command, ResultFlags& flags);
 
+/// What --explain asks for; empty: it was not given. Throws InputError where it has no terms.
+std::string what_to_explain(const ResultFlags& flags);
+
 /// Refuses a second placement, for commands that take one.
 void require_one_placement(const JobFlags& flags);
 

@@ -15,6 +15,7 @@
 #include "lower/small.h"
 #include "program/fault.h"
 #include "program/text.h"
+#include "report/program.h"
 #include "report/verdict.h"
 #include "units/error.h"
 
@@ -29,7 +30,7 @@ constexpr const char* kAuxScope = "aux-scope";
 
 struct ProgramCall {
   JobFlags flags;
-  bool json = false;
+  ResultFlags result;
   std::string output;
   int seeds = 2;
   std::vector<std::string> faults;
@@ -102,17 +103,24 @@ Job job_to_judge(const ProgramCall& call) {
   return job;
 }
 
+/// Of a page: what it is about.
+std::string title_of(const ProgramCall& call) {
+  const std::string title = call.flags.model.empty() ? call.flags.job_file : call.flags.model;
+  return call.flags.placements.empty() ? title : title + ": " + call.flags.placements.front();
+}
+
 int lower_job(const ProgramCall& call) {
   require_one_placement(call.flags);
   const Job job = load_job(find_catalog(), request_of(call.flags));
   require_meaning(job);
   const Program program = lower(job);
   const std::string text = to_text(program);
-  if (call.output.empty()) {
-    print(text);
-  } else {
-    write_file(call.output, text, "--output");
+  if (!call.result.html.empty()) {
+    write_file(call.result.html, program_html(title_of(call), program, text), "--html");
   }
+  if (!call.output.empty()) write_file(call.output, text, "--output");
+  if (call.result.json) print(program_json(program, text));
+  if (!call.result.json && call.output.empty()) print(text);
   return kGood;
 }
 
@@ -187,8 +195,12 @@ int check_job(const ProgramCall& call) {
   if (call.list_faults) return list_faults(call, std::move(program));
   program = with_faults_of(call, std::move(program));
   const Verdict verdict = check_and_mend(std::move(program)).verdict;
-  print(call.json ? verdict_json(verdict, methods)
-                  : methods_text(methods, output_style()) + verdict_text(verdict, output_style()));
+  if (!call.result.html.empty()) {
+    write_file(call.result.html, verdict_page(title_of(call), verdict, methods), "--html");
+  }
+  print(call.result.json
+            ? verdict_json(verdict, methods)
+            : methods_text(methods, output_style()) + verdict_text(verdict, output_style()));
   return verdict.equivalent ? kGood : kBad;
 }
 
@@ -206,8 +218,11 @@ int verify_job(const ProgramCall& call) {
   if (call.list_faults) return list_faults(call, std::move(program));
   program = with_faults_of(call, std::move(program));
   const Verification run = verify(program, {.seeds = call.seeds});
-  print(call.json ? verification_json(run, check(program))
-                  : verification_text(run, output_style()));
+  if (!call.result.html.empty()) {
+    write_file(call.result.html, verification_page(title_of(call), run), "--html");
+  }
+  print(call.result.json ? verification_json(run, check(program))
+                         : verification_text(run, output_style()));
   return run.equal ? kGood : kBad;
 }
 
@@ -233,6 +248,7 @@ void add_lower_command(CLI::App& program, Action& action) {
   auto call = std::make_shared<ProgramCall>();
   CLI::App* command = program.add_subcommand("lower", "The step program of a job, as text");
   add_job_flags(*command, call->flags);
+  add_result_flags(*command, call->result);
   command->add_option("-o,--output", call->output, "Write it to a file")->type_name("FILE");
   command->footer(
       "\nExample:\n"
@@ -246,12 +262,13 @@ void add_check_command(CLI::App& program, Action& action) {
   CLI::App* command = program.add_subcommand(
       "check", "Proves that a job, or a program file, is the training of one device");
   add_job_flags(*command, call->flags);
-  command->add_flag("--json", call->json, "One JSON document");
+  add_result_flags(*command, call->result);
   add_fault_flags(*command, *call);
   command->footer(
       "\nExamples:\n"
       "  placet check llama-3.1-8b --placement \"dp=4:zero1 tp=2:tp+sp\" --global-batch 32\n"
-      "  placet check gpt2 --placement \"dp=4:ddp\" --fault \"rescale(all_reduce, by=1/dp)\"\n"
+      "  placet check gpt2 --placement \"dp=4:ddp\" --fault \"rescale(all_reduce, phase=reduce, "
+      "by=1/dp)\"\n"
       "  placet check step.program\n");
   command->callback([call, &action] { action = [call] { return check_job(*call); }; });
 }
@@ -261,7 +278,7 @@ void add_verify_command(CLI::App& program, Action& action) {
   CLI::App* command = program.add_subcommand(
       "verify", "Runs all ranks of a small mesh of the same shape over a finite field");
   add_job_flags(*command, call->flags);
-  command->add_flag("--json", call->json, "One JSON document");
+  add_result_flags(*command, call->result);
   command->add_option("--seeds", call->seeds, "How often, each time with other numbers")
       ->type_name("N")
       ->check(CLI::Range(1, 100));

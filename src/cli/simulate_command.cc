@@ -63,6 +63,7 @@ void require_few_micro_batches(const Job& job) {
 int simulate_job(const SimulateCall& call) {
   require_one_placement(call.flags);
   check_files(call);
+  const std::string what = what_to_explain(call.result);
   const auto job = std::make_shared<const Job>(load_job(find_catalog(), request_of(call.flags)));
   require_few_micro_batches(*job);
   if (!job->cluster) {
@@ -100,7 +101,10 @@ int simulate_job(const SimulateCall& call) {
                           .stragglers = stragglers,
                           .undisturbed = undisturbed.step};
   write_files(call, timeline);
-  print(call.result.json ? timeline_json(timeline) : timeline_text(timeline, style));
+  print(call.result.json
+            ? timeline_json(timeline)
+            : timeline_text(timeline, style) +
+                  (what.empty() ? what : "\n" + explanation_text(judged, what, style)));
   return judged.derivation.fits ? kGood : kBad;
 }
 
@@ -112,6 +116,7 @@ void add_simulate_command(CLI::App& program, Action& action) {
       program.add_subcommand("simulate", "Time of a step, throughput, and where the time goes");
   add_job_flags(*command, call->flags);
   add_result_flags(*command, call->result);
+  add_explain_flag(*command, call->result);
   command
       ->add_option("--trace", call->trace,
                    "Write the step's events for chrome://tracing and Perfetto")

@@ -24,6 +24,7 @@ struct ValidateCall {
   std::string half;
   bool constants = false;
   bool json = false;
+  std::string html;
 };
 
 constexpr unsigned kMostThreads = 64;
@@ -56,6 +57,7 @@ int validate_table(const ValidateCall& call) {
   }
   const Table table = read_table(call.table);
   const Validation validation = validate(find_catalog(), table, options_of(call));
+  if (!call.html.empty()) write_file(call.html, validation_html(validation, report), "--html");
   print(call.json ? validation_json(validation, report)
                   : validation_text(validation, report, output_style()));
   return is_within(validation, report) ? kGood : kBad;
@@ -90,6 +92,7 @@ void add_validate_command(CLI::App& program, Action& action) {
                  "List every fact that was used, its source and the rows it touches")
       ->disable_flag_override();
   command->add_flag("--json", call->json, "Print one JSON document")->disable_flag_override();
+  command->add_option("--html", call->html, "Write a self-contained page")->type_name("FILE");
   command->footer(
       "\nExamples:\n"
       "  placet validate data/validation/tables/zero_model_states.csv\n"

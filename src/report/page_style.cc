@@ -28,7 +28,7 @@ h1 { font-size: 26px; margin: 0 0 4px; letter-spacing: -.01em; }
 h2 { font-size: 16px; margin: 0 0 14px; }
 p { margin: 6px 0; }
 .soft { color: var(--soft); font-weight: 400; }
-code, .mono {
+code, pre, .mono {
   font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace;
   font-size: 13px;
 }
@@ -42,6 +42,11 @@ code, .mono {
 .verdict { border-left: 5px solid var(--soft); font-size: 17px; font-weight: 600; }
 .verdict.good { border-left-color: var(--good); color: var(--good); }
 .verdict.bad { border-left-color: var(--bad); color: var(--bad); }
+strong.good { color: var(--good); }
+strong.bad { color: var(--bad); }
+.points { width: 100%; max-width: 520px; display: block; }
+.points circle { fill-opacity: .55; }
+.equal { stroke: var(--soft); stroke-width: 1; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: 14px; }
 th {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "report/human.h"
+#include "report/validation_parts.h"
 
 namespace placet {
 namespace {
@@ -12,9 +12,6 @@ namespace {
 constexpr std::size_t kWorstRows = 8;
 constexpr std::size_t kMostReasons = 12;
 constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
-
-std::string percent(double share) { return fmt::format("{:.2f} %", share * 100); }
-std::string signed_percent(double share) { return fmt::format("{:+.2f} %", share * 100); }
 
 std::vector<Column> summary_columns(const std::string& title) {
   return {{.title = title, .may_shrink = true}, {.title = "rows", .right = true},
@@ -41,25 +38,37 @@ bool comes_first(const std::string& a, const std::string& b) {
   return numbers && a.size() != b.size() ? a.size() < b.size() : a < b;
 }
 
-std::string summaries_text(const std::string& title, const SummaryTable& summaries,
-                           const TextStyle& style) {
-  if (summaries.empty()) return {};
+}  // namespace
+
+std::string percent(double share) { return fmt::format("{:.2f} %", share * 100); }
+std::string signed_percent(double share) { return fmt::format("{:+.2f} %", share * 100); }
+
+std::string figure_text(const Prediction& prediction, double value) {
+  if (prediction.is_time) return fmt::format("{:.4g} s", value);
+  return prediction.is_share ? percent(value) : fmt::format("{:.2f} GiB", value / kGib);
+}
+
+std::vector<std::string> names_in_order(const SummaryTable& summaries) {
   std::vector<std::string> names;
   names.reserve(summaries.size());
   for (const auto& [name, summary] : summaries) names.push_back(name);
   std::sort(names.begin(), names.end(), comes_first);
+  return names;
+}
+
+namespace {
+
+std::string summaries_text(const std::string& title, const SummaryTable& summaries,
+                           const TextStyle& style) {
+  if (summaries.empty()) return {};
   std::vector<std::vector<std::string>> rows;
-  rows.reserve(names.size());
-  for (const std::string& name : names) rows.push_back(summary_row(name, summaries.at(name)));
+  for (const std::string& name : names_in_order(summaries))
+    rows.push_back(summary_row(name, summaries.at(name)));
   return "\n" + table(style, summary_columns(title), rows, 0);
 }
 
-std::string figure_text(const Prediction& prediction, double value) {
-  return prediction.is_share ? percent(value) : fmt::format("{:.2f} GiB", value / kGib);
-}
-
-std::string worst_text(const Validation& validation, const TextStyle& style) {
-  const std::vector<Prediction> worst = worst_of(validation, kWorstRows);
+std::string worst_text(const std::string& title, const std::vector<Prediction>& worst,
+                       const TextStyle& style) {
   if (worst.empty()) return {};
   std::vector<std::vector<std::string>> rows;
   rows.reserve(worst.size());
@@ -69,7 +78,7 @@ std::string worst_text(const Validation& validation, const TextStyle& style) {
                     prediction.labels.placement});
   }
   return "\n" + table(style,
-                      {{.title = "worst rows"},
+                      {{.title = title},
                        {.title = "measured", .right = true},
                        {.title = "predicted", .right = true},
                        {.title = "error", .right = true},
@@ -77,23 +86,6 @@ std::string worst_text(const Validation& validation, const TextStyle& style) {
                       rows, 0);
 }
 
-std::string worst_times_text(const Validation& validation, const TextStyle& style) {
-  std::vector<std::vector<std::string>> rows;
-  for (const Prediction& prediction : worst_times(validation, kWorstRows)) {
-    rows.push_back({prediction.labels.row_id, fmt::format("{:.4g} s", prediction.measured),
-                    fmt::format("{:.4g} s", prediction.predicted), signed_percent(prediction.error),
-                    prediction.labels.placement});
-  }
-  return "\n" + table(style,
-                      {{.title = "worst times"},
-                       {.title = "measured", .right = true},
-                       {.title = "predicted", .right = true},
-                       {.title = "error", .right = true},
-                       {.title = "placement", .may_shrink = true}},
-                      rows, 0);
-}
-
-/// The totals, and each group of rows; the one that is not scored is not in the totals.
 SummaryTable with_groups(const ErrorSummary& all, const std::map<RowGroup, ErrorSummary>& groups) {
   SummaryTable table;
   if (all.rows > 0) table.emplace("all", all);
@@ -105,10 +97,28 @@ SummaryTable with_groups(const ErrorSummary& all, const std::map<RowGroup, Error
   return table;
 }
 
+}  // namespace
+
+SummaryTable memory_groups(const Validation& validation) {
+  if (validation.groups.empty()) return {};
+  SummaryTable groups = with_groups(validation.memory, validation.groups);
+  if (validation.near_limit.rows > 0) {
+    groups.emplace("near capacity", validation.near_limit);
+    groups.emplace("not near it", validation.below_limit);
+  }
+  return groups;
+}
+
+SummaryTable time_groups(const Validation& validation) {
+  if (validation.time_groups.empty()) return {};
+  return with_groups(validation.time, validation.time_groups);
+}
+
+namespace {
+
 std::string time_text(const Validation& validation, const TextStyle& style) {
   if (validation.time_groups.empty()) return {};
-  const SummaryTable groups = with_groups(validation.time, validation.time_groups);
-  std::string text = summaries_text("step time, |error|", groups, style);
+  std::string text = summaries_text("step time, |error|", time_groups(validation), style);
   if (validation.time_by_source.size() > 1) {
     text += summaries_text("step time by source", validation.time_by_source, style);
   }
@@ -117,7 +127,7 @@ std::string time_text(const Validation& validation, const TextStyle& style) {
     text += fmt::format("\nRanking of layouts (Spearman, median of {} groups): {:.3f}\n",
                         validation.ranked_groups, *validation.rank_correlation);
   }
-  return text + worst_times_text(validation, style);
+  return text + worst_text("worst times", worst_times(validation, kWorstRows), style);
 }
 
 std::string skipped_text(const Validation& validation, const TextStyle& style) {
@@ -192,21 +202,21 @@ const ErrorSummary& judged_of(const Validation& validation) {
   return validation.memory.rows > 0 ? validation.memory : validation.time;
 }
 
-std::string verdict_text(const Validation& validation, const ValidationReport& report) {
-  if (!report.tolerance) return {};
-  const ErrorSummary& judged = judged_of(validation);
-  if (judged.rows == 0) return "\nNo row could be scored: the tolerance is missed.\n";
-  return fmt::format("\nMean error {} is {} the tolerance {}.\n", percent(judged.mean_abs),
-                     is_within(validation, report) ? "within" : "above",
-                     percent(*report.tolerance));
-}
-
 }  // namespace
 
 bool is_within(const Validation& validation, const ValidationReport& report) {
   if (!report.tolerance) return true;
   const ErrorSummary& judged = judged_of(validation);
   return judged.rows > 0 && judged.mean_abs <= *report.tolerance;
+}
+
+std::string tolerance_text(const Validation& validation, const ValidationReport& report) {
+  if (!report.tolerance) return {};
+  const ErrorSummary& judged = judged_of(validation);
+  if (judged.rows == 0) return "No row could be scored: the tolerance is missed.";
+  return fmt::format("Mean error {} is {} the tolerance {}.", percent(judged.mean_abs),
+                     is_within(validation, report) ? "within" : "above",
+                     percent(*report.tolerance));
 }
 
 std::string validation_text(const Validation& validation, const ValidationReport& report,
@@ -231,12 +241,7 @@ std::string validation_text(const Validation& validation, const ValidationReport
               "\n";
     }
   }
-  SummaryTable groups = with_groups(validation.memory, validation.groups);
-  if (validation.near_limit.rows > 0) {
-    groups.emplace("near capacity", validation.near_limit);
-    groups.emplace("not near it", validation.below_limit);
-  }
-  if (!validation.groups.empty()) text += summaries_text("memory, |error|", groups, style);
+  text += summaries_text("memory, |error|", memory_groups(validation), style);
   text += time_text(validation, style);
   if (validation.memory.rows == 0) {
     text += summaries_text("reported, not scored", validation.by_measure, style);
@@ -252,9 +257,11 @@ std::string validation_text(const Validation& validation, const ValidationReport
   text += summaries_text("by model", validation.by_model, style);
   text += summaries_text("by tensor degree", validation.by_tensor_degree, style);
   text += summaries_text("by pipeline degree", validation.by_layer_degree, style);
-  text += fit_text(validation) + worst_text(validation, style) + skipped_text(validation, style);
+  text += fit_text(validation) + worst_text("worst rows", worst_of(validation, kWorstRows), style) +
+          skipped_text(validation, style);
   if (report.constants) text += facts_text(validation, style);
-  return text + verdict_text(validation, report);
+  const std::string judgement = tolerance_text(validation, report);
+  return judgement.empty() ? text : text + "\n" + judgement + "\n";
 }
 
 }  // namespace placet

@@ -23,6 +23,9 @@ bool is_within(const Validation& validation, const ValidationReport& report);
 std::string validation_text(const Validation& validation, const ValidationReport& report,
                             const TextStyle& style);
 
+/// The same as a page, with predicted figures drawn over measured ones.
+std::string validation_html(const Validation& validation, const ValidationReport& report);
+
 /// Schema placet.validation/1.
 std::string validation_json(const Validation& validation, const ValidationReport& report);
 

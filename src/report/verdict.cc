@@ -3,15 +3,10 @@
 #include <fmt/format.h>
 
 #include "report/json_parts.h"
+#include "report/verdict_parts.h"
 
 namespace placet {
-namespace {
 
-constexpr std::array kConditions = {Condition::gradient_integrity, Condition::state_consistency,
-                                    Condition::update_integrity, Condition::input_integrity,
-                                    Condition::order};
-
-/// What a condition says, for people.
 std::string_view meaning_of(Condition condition) {
   switch (condition) {
     case Condition::gradient_integrity:
@@ -28,11 +23,43 @@ std::string_view meaning_of(Condition condition) {
   return {};
 }
 
-std::string plain(Condition condition) {
+std::string plain_name_of(Condition condition) {
   std::string text(name_of(condition));
   for (char& c : text) c = c == '_' ? ' ' : c;
   return text;
 }
+
+std::string sentence_of(const Verdict& verdict) {
+  const std::string devices =
+      fmt::format("{} device{}", verdict.devices, verdict.devices == 1 ? "" : "s");
+  return verdict.equivalent ? "two steps on " + devices + " are the two steps of one device."
+                            : "on " + devices + " this is another training.";
+}
+
+std::string sentence_of(const Method& m) {
+  return m.name + " on " + m.axis + " is not equivalent, because " + m.because +
+         "; it keeps this: " + m.keeps + ".";
+}
+
+std::string sentence_of(const Verification& run) {
+  if (run.stuck) return *run.stuck;
+  if (!run.equal) return "the ranks and the reference differ.";
+  return fmt::format("{} entries of {} ranks agree with the reference in {} steps, {} seeds.",
+                     run.compared, run.ranks, run.steps, run.seeds);
+}
+
+std::string cure_sentence(const Cure& cure) {
+  if (!cure.change.empty()) return "one change makes it right, in " + cure.body;
+  return fmt::format("none was found among {} change{} of one instruction{}.", cure.tried,
+                     cure.tried == 1 ? "" : "s",
+                     cure.cut_short ? "; others were not tried, for the time" : "");
+}
+
+std::string index_of(const Witness& witness) {
+  return fmt::format("[{}]", fmt::join(witness.index, ","));
+}
+
+namespace {
 
 void add_line(std::string& text, const TextStyle& style, std::string_view title,
               const std::string& value) {
@@ -91,21 +118,16 @@ Json verdict_object(const Verdict& verdict) {
   return out;
 }
 
-/// What was found by search, or that nothing was.
 std::string cure_text(const Cure& cure, const TextStyle& style) {
-  if (!cure.change.empty()) {
-    std::string text = "Cure: one change makes it right, in " + cure.body + ":\n  ";
-    return text + wrapped(style, cure.change, 2) + "\n";
-  }
-  return fmt::format("Cure: none was found among {} change{} of one instruction{}.\n", cure.tried,
-                     cure.tried == 1 ? "" : "s",
-                     cure.cut_short ? "; others were not tried, for the time" : "");
+  const std::string text = "Cure: " + cure_sentence(cure);
+  if (cure.change.empty()) return text + "\n";
+  return text + ":\n  " + wrapped(style, cure.change, 2) + "\n";
 }
 
 }  // namespace
 
 std::string finding_text(const CheckFinding& f, const TextStyle& style) {
-  std::string text = inked(style, Ink::red, plain(f.condition));
+  std::string text = inked(style, Ink::red, plain_name_of(f.condition));
   if (!f.tensor.empty()) text += ": " + f.tensor;
   if (f.masked) text += " (masked)";
   text += "\n";
@@ -121,14 +143,9 @@ std::string finding_text(const CheckFinding& f, const TextStyle& style) {
 }
 
 std::string headline(const Verdict& verdict, const TextStyle& style) {
-  const std::string devices =
-      fmt::format("{} device{}", verdict.devices, verdict.devices == 1 ? "" : "s");
-  if (verdict.equivalent) {
-    return inked(style, Ink::green, "Equivalent") + ": two steps on " + devices +
-           " are the two steps of one device.\n\n";
-  }
-  return inked(style, Ink::red, "Not equivalent") + ": on " + devices +
-         " this is another training.\n\n";
+  return (verdict.equivalent ? inked(style, Ink::green, "Equivalent")
+                             : inked(style, Ink::red, "Not equivalent")) +
+         ": " + sentence_of(verdict) + "\n\n";
 }
 
 std::string verdict_text(const Verdict& verdict, const TextStyle& style) {
@@ -136,7 +153,7 @@ std::string verdict_text(const Verdict& verdict, const TextStyle& style) {
   std::string text = headline(verdict, style);
   for (const Condition c : kConditions) {
     const bool holds = verdict.holds[static_cast<std::size_t>(c)];
-    text += "  " + padded(plain(c), 20) +
+    text += "  " + padded(plain_name_of(c), 20) +
             inked(style, holds ? Ink::green : Ink::red, holds ? "holds " : "BROKEN") + "  " +
             wrapped(style, meaning_of(c), kMeaning) + "\n";
   }
@@ -159,39 +176,27 @@ std::string verdict_json(const Verdict& verdict, const std::vector<Method>& meth
                               {"because", m.because},
                               {"keeps", m.keeps}});
   }
-  return out.dump(2) + "\n";
+  return print_json(out);
 }
 
 std::string methods_text(const std::vector<Method>& methods, const TextStyle& style) {
   std::string text;
-  for (const Method& m : methods) {
-    const std::string sentence = m.name + " on " + m.axis + " is not equivalent, because " +
-                                 m.because + "; it keeps this: " + m.keeps + ".";
-    text += wrapped(style, sentence, 0) + "\n";
-  }
+  for (const Method& m : methods) text += wrapped(style, sentence_of(m), 0) + "\n";
   return text.empty() ? text : text + "\n";
 }
 
 std::string verification_text(const Verification& run, const TextStyle& style) {
-  std::string text;
-  if (run.stuck) {
-    text = inked(style, Ink::red, "Stuck") + ": " + *run.stuck + "\n";
-  } else if (run.equal) {
-    text = inked(style, Ink::green, "Equal") +
-           fmt::format(": {} entries of {} ranks agree with the reference in {} steps, {} seeds.\n",
-                       run.compared, run.ranks, run.steps, run.seeds);
-  } else {
-    text = inked(style, Ink::red, "Not equal") + ": the ranks and the reference differ.\n";
-  }
+  std::string text = run.stuck   ? inked(style, Ink::red, "Stuck")
+                     : run.equal ? inked(style, Ink::green, "Equal")
+                                 : inked(style, Ink::red, "Not equal");
+  text += ": " + sentence_of(run) + "\n";
   text += fmt::format("  field              {}\n  error probability  {:.1e}\n", run.field,
                       run.error_probability);
   if (!run.stuck) text += "  order              not judged here, but by placet check\n";
   if (run.witness.empty()) return text;
   std::vector<std::vector<std::string>> rows;
   for (const Witness& w : run.witness) {
-    std::string index;
-    for (std::int64_t i : w.index) index += (index.empty() ? "" : ",") + std::to_string(i);
-    rows.push_back({w.tensor, std::to_string(w.rank), "[" + index + "]", std::to_string(w.step),
+    rows.push_back({w.tensor, std::to_string(w.rank), index_of(w), std::to_string(w.step),
                     std::to_string(w.expected), std::to_string(w.found)});
     if (rows.size() == 10) break;
   }
@@ -256,7 +261,7 @@ std::string verification_json(const Verification& run, Verdict verdict) {
   }
   out["witness"] = std::move(witness);
   if (run.stuck) out["stuck"] = *run.stuck;
-  return out.dump(2) + "\n";
+  return print_json(out);
 }
 
 }  // namespace placet

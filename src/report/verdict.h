@@ -14,6 +14,11 @@ namespace placet {
 std::string verdict_text(const Verdict& verdict, const TextStyle& style);
 /// Schema placet.verdict/1; with methods, why each is another training and what it keeps.
 std::string verdict_json(const Verdict& verdict, const std::vector<Method>& methods = {});
+/// The same as a page.
+std::string verdict_page(const std::string& title, const Verdict& verdict,
+                         const std::vector<Method>& methods = {});
+std::string verification_page(const std::string& title, const Verification& run);
+
 /// A sentence for each method: why it is another training, and what it keeps.
 std::string methods_text(const std::vector<Method>& methods, const TextStyle& style);
 /// One counterexample: the condition and the tensor, then a line for each part.

@@ -1,11 +1,15 @@
-// Sums that are zero whatever the numbers are.
+// Sums that are zero, and factors that cancel, whatever the numbers are.
 #include "check/identities.h"
 
 #include <gtest/gtest.h>
 
+#include "algebra/verify.h"
 #include "check/both_judges.h"
+#include "check/check.h"
 #include "lower/catalogue_jobs.h"
+#include "lower/lower.h"
 #include "lower/small.h"
+#include "program/fault.h"
 
 namespace placet::testing {
 namespace {
@@ -29,6 +33,30 @@ TEST(KeyBias, HasOneIfKeysAreTurned) {
       equal_and_wrong(program, "rescale(compute, by=2, tensor=d.*k_proj.bias");
   EXPECT_EQ(equal, 0);
   EXPECT_GE(wrong, 1);
+}
+
+// Every sum over devices is divided by their number: that of tokens, by which the gradients are
+// divided, and that of gradients. One cancels the other.
+TEST(Scale, OfAllSumsCancels) {
+  for (const std::string fault :
+       {"rescale(all_reduce, by=1/dp)", "reduce_op(all_reduce, to=mean)"}) {
+    for (const CatalogueJob& job :
+         {CatalogueJob{"gpt2", "dp=2:ddp"}, CatalogueJob{"llama-3.1-8b", "dp=2:ddp"}}) {
+      const Program program = with_faults(lower_small(load(job)), {fault_from(fault)});
+      EXPECT_TRUE(verify(program).equal) << job.model << " " << fault;
+      EXPECT_TRUE(check(program).equivalent) << job.model << " " << fault;
+    }
+  }
+}
+
+// The tokens are divided alone: the gradients are too large, and what is told is where that began.
+TEST(Scale, OfTheTokensIsFoundWhereItBegan) {
+  const Program program = with_faults(lower(load({"gpt2", "dp=4:ddp"})),
+                                      {fault_from("rescale(all_reduce, by=1/dp, nth=1)")});
+  const Verdict verdict = check(program);
+  ASSERT_FALSE(verdict.findings.empty());
+  EXPECT_EQ(verdict.findings[0].difference, "the scale is 4 times what it should be (dp)");
+  EXPECT_TRUE(verdict.findings[0].at.starts_with("scale tokens")) << verdict.findings[0].at;
 }
 
 }  // namespace

@@ -334,11 +334,54 @@ TEST(ExplainTest, ShowsTheTermsOfANumber) {
   EXPECT_TRUE(has(run(kFits + "--explain communication").out, "Terms of communication"));
 }
 
+TEST(ExplainTest, OfEveryPlacementThatIsCompared) {
+  const std::string out =
+      run("compare llama-3.1-8b --placement dp=8:ddp --placement dp=8:zero3 --explain optimizer")
+          .out;
+  const std::size_t first = out.find("Terms of optimizer");
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_NE(out.find("Terms of optimizer", first + 1), std::string::npos);
+  expect_wrong_input("compare gpt2 --placement dp=8:ddp --explain optimiser", "'optimizer'");
+}
+
 TEST(HtmlTest, WritesOnePage) {
   const Folder folder;
   const std::string page = folder.file("page.html");
   EXPECT_EQ(run(kFits + "--html " + page).status, 0);
   EXPECT_TRUE(read(page).starts_with("<!doctype html>"));
+}
+
+// What each command says stands on its page, and nothing is fetched by it.
+TEST(HtmlTest, OfEveryCommandThatJudges) {
+  const Folder folder;
+  const std::string page = folder.file("page.html");
+  const std::string job = " gpt2 --placement dp=2:ddp --global-batch 4 --html " + page;
+  const std::string fault = " --fault \"rescale(all_reduce, phase=reduce, by=2)\"";
+  const std::string table =
+      " " PLACET_SOURCE_DIR "/data/validation/tables/korthikanti_memory.csv --html " + page;
+  const std::vector<std::pair<std::string, std::string>> said = {
+      {"check" + job, "Equivalent: two steps on 2 devices"},
+      {"check" + job + fault, "the scale is 2 times what it should be"},
+      {"verify" + job, "agree with the reference"},
+      {"verify" + job + fault, "Entries that differ"},
+      {"lower" + job, "placet program 1"},
+      {"validate" + table, "<circle"}};
+  for (const auto& [command, words] : said) {
+    run(command);
+    const std::string text = read(page);
+    EXPECT_TRUE(text.starts_with("<!doctype html>")) << command;
+    EXPECT_TRUE(has(text, words)) << command;
+    EXPECT_FALSE(has(text, "src=")) << command;
+    std::filesystem::remove(page);
+  }
+}
+
+TEST(LowerTest, JsonHasTheProgramInIt) {
+  const std::string job = "lower gpt2 --placement dp=2:ddp --global-batch 4";
+  const Json json = Json::parse(run(job + " --json").out);
+  EXPECT_EQ(json["schema"], "placet.program/1");
+  EXPECT_EQ(json["text"], run(job).out);
+  EXPECT_EQ(json["axes"][0]["degree"], 2);
 }
 
 TEST(StyleTest, ColourOnlyWhereItIsWanted) {
