@@ -80,7 +80,8 @@ class Comparison {
     if (ref.kind == StateRef::Kind::input) return true;
     if (ref.kind == StateRef::Kind::zero) return machine_.keeps_zero(c, buffer, piece);
     const Content* content = machine_.content_of(c, buffer.buffer);
-    const bool right = machine_.is_of_its_micro_batch(c, buffer.buffer) &&
+    const bool right = !nodes_.is_odd(reference_.value_of(ref)) &&
+                       machine_.is_of_its_micro_batch(c, buffer.buffer) &&
                        is_placed(content, typed, piece) && is_complete(content->pieces[piece]) &&
                        nodes_.node_of(content->pieces[piece]) == reference_.value_of(ref);
     return right || has_no_entries(program_, program_.classes[at(c)], typed, piece);
@@ -257,6 +258,7 @@ class Check {
       finding.difference = "the device does not hold its part after the step";
     } else {
       explained = explain(nodes_, machine_, program_, expected, *found);
+      if (nodes_.is_odd(expected)) finding.difference = "the reference itself has no value for it";
       trace(c, initial.buffer, explained);
       tell_past(c, initial.buffer, explained);
     }
@@ -280,8 +282,9 @@ class Check {
     one.time = explained.chain.empty() ? kNever : explained.chain.back().time;
     // From where it began to where it shows.
     for (const Origin& link : std::views::reverse(explained.chain)) {
+      const bool divides = explained.divides && explained.scale && explained.ending == link;
       one.suspects.push_back({.instruction = link.instruction,
-                              .scale = explained.scale,
+                              .scale = divides ? Rational(1) / *explained.scale : explained.scale,
                               .missing = explained.missing});
     }
     for (const Origin& link : std::views::reverse(explained.past)) {
@@ -307,6 +310,17 @@ class Check {
       for (const Origin& nothing : machine_.beginnings_of_nothing()) lead_to(nothing, explained);
     }
     if (explained.ending) lead_to(Origin(*explained.ending), explained);
+    if (explained.kind == Explained::Kind::incomplete) trace_unevenness(c, buffer, explained);
+  }
+
+  /// Of a sum over micro-batches of which one counts otherwise than the others.
+  void trace_unevenness(int c, const BufferRef& buffer, Explained& explained) const {
+    if (!explained.missing.empty()) return;
+    const auto uneven = machine_.unevenness_of(c, buffer);
+    if (!uneven) return;
+    lead_to(uneven->origin, explained);
+    explained.finding.difference += ": micro-batch " + std::to_string(uneven->micro_batch) +
+                                    " counts " + to_string(uneven->factor) + " times";
   }
 
   /// Of a sum that nothing completes: what made it, and the last that might have completed it.

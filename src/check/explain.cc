@@ -218,9 +218,10 @@ class Difference {
 
   /// The chain ends where the node began to have a scale of its own.
   void settle(NodeId node, const Rational& factor) {
-    const Origin* beginning = machine_.beginning_of_scale(node, factor);
-    if (beginning == nullptr) return;
-    out_.ending = *beginning;
+    const auto beginning = machine_.beginning_of_scale(node, factor);
+    if (!beginning) return;
+    out_.ending = beginning->origin;
+    out_.divides = beginning->divides;
     settled_ = true;
   }
 
@@ -266,7 +267,10 @@ class Difference {
     if (!axes.empty()) why += " (" + axes + ")";
     set(Condition::gradient_integrity, nodes_.name_of(expected), to_string(by) + " times that",
         why);
-    out_.finding.fix = "multiply it by " + to_string(Rational(1) / by);
+    if (by == Rational(0)) return;
+    out_.finding.fix =
+        out_.divides ? "it is divided by what is made there: multiply that by " + to_string(by)
+                     : "multiply it by " + to_string(Rational(1) / by);
     out_.scale = by;
   }
 

@@ -19,6 +19,7 @@ struct Explained {
   std::vector<NodeId> terms;      // of the sum that has one too many or too few, in order
   std::vector<int> missing;       // axes along which parts of it are missing
   std::optional<Origin> ending;   // of the chain, where it is known
+  bool divides = false;           // by what is made at the ending
   std::vector<Origin> past;       // of a sum that is not completed: what made it and last moved it
 };
 

@@ -7,6 +7,7 @@
 #include "check/identities.h"
 #include "check/masks.h"
 #include "check/over_rows.h"
+#include "check/quotients.h"
 #include "units/at.h"
 #include "units/error.h"
 
@@ -275,14 +276,15 @@ class Run {
   Tensor product(const Product& p, const Statement& s, const std::vector<int>& result) {
     const auto is_zero = [&](const Operand& o) { return values_[at(o.tensor)]->items.empty(); };
     for (const Operand& o : p.operands) require_part(o);
-    if (std::ranges::any_of(p.operands, is_zero)) {
+    const Rational factor = p.factor * call_.factor;
+    if (factor == Rational(0) || std::ranges::any_of(p.operands, is_zero)) {
       require_numbers(p);
       return shaped(result);
     }
     if (p.operands.size() == 1 && opened(p.operands[0].dims) == result) {
-      return multiple(*values_[at(p.operands[0].tensor)], p.factor * call_.factor, result);
+      return multiple(*values_[at(p.operands[0].tensor)], factor, result);
     }
-    Factors factors{.list = {}, .factor = p.factor * call_.factor, .sums_rows = sums_rows(p, s)};
+    Factors factors{.list = {}, .factor = factor, .sums_rows = sums_rows(p, s)};
     if (call_.hides) factors.causal = causal_dims(p, causal_);
     for (const Operand& o : p.operands) {
       const Tensor& value = *values_[at(o.tensor)];
@@ -441,15 +443,14 @@ class Run {
   }
 
   /// The node of an operand. What is a factor of a quotient's goes to `factor`, that of the result.
-  NodeId function_operand(const Statement& s, const Tensor& value, bool is_above,
-                          Rational& factor) {
+  NodeId function_operand(const Statement& s, const Tensor& value, bool divides, Rational& factor) {
     if (!is_complete(value)) return incomplete(value);
-    if (s.function != "inv" && s.function != "ratio") return nodes_.node_of(value);
+    if (divides && value.items.empty()) trouble("divides by zero");
+    const Rational common = common_factor(value);
+    if (!is_quotient(s) || !is_small(common) || !is_small(factor)) return nodes_.node_of(value);
     Rational own{1};
     const NodeId node = factor_node(value, own);
-    const bool is_zero = value.items.empty() || own == Rational(0);
-    if (!is_above && is_zero) trouble("divides by zero");
-    factor = is_above || is_zero ? factor * own : factor / own;
+    factor = divides ? factor / own : factor * own;
     return node;
   }
 
@@ -461,8 +462,8 @@ class Run {
     Rational factor{1};
     for (const Operand& o : s.operands) {
       require_part(o);
-      const bool is_above = s.function == "ratio" && node.operands.empty();
-      const NodeId operand = function_operand(s, *values_[at(o.tensor)], is_above, factor);
+      const bool divides = is_division(s) && node.operands.size() + 1 == s.operands.size();
+      const NodeId operand = function_operand(s, *values_[at(o.tensor)], divides, factor);
       node.operands.push_back({operand, numbers.of(opened(o.dims))});
     }
     require_whole(s);

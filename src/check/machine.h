@@ -119,7 +119,20 @@ class Machine {
   SumPast past_of_sum(int device_class, const BufferRef& ref, const AxisList& axes) const;
   /// Where a value began to have a scale of its own, back from where it has this one; where a
   /// collective gave it that, what made the value. Null: it never has it.
-  const Origin* beginning_of_scale(NodeId node, const Rational& factor) const;
+  struct ScaleBeginning {
+    Origin origin;
+    bool divides = false;  // what is made there is below a fraction: it is too large where that is
+  };                       // too small
+  std::optional<ScaleBeginning> beginning_of_scale(NodeId node, const Rational& factor) const;
+
+  /// A sum over micro-batches that counts one otherwise than the others, where that began.
+  struct Uneven {
+    Origin origin;
+    std::int64_t micro_batch = 0;
+    Rational factor;
+  };
+  /// Of what a buffer holds, or of what that was made from; none: all count alike.
+  std::optional<Uneven> unevenness_of(int device_class, const BufferRef& ref) const;
   /// The first instruction that added up some of these values and no others, of those that went on
   /// to hold all of them. Null: no buffer ever held their sum.
   const Origin* mixing_of(const std::vector<NodeId>& terms) const;
@@ -241,6 +254,9 @@ class Machine {
   const Made* lacking_input(const Made& made, const AxisList& axes) const;
   const Made* unusual_input(const Made& made, NodeId node, const Rational& usual) const;
   const Made* scaled_input(const Made& made, const Rational& by) const;
+  const Made* uneven_input(const Made& made) const;
+  const Made& first_scaled(const Made& scaled, NodeId node, const Rational& factor) const;
+  const Made& first_mixed(const Made& made) const;
   const Made* first_nothing(const Made* made) const;
   bool are_alike(int one, int other) const;
   std::optional<std::pair<int, int>> first_difference(const Made& a, const Made& b) const;

@@ -41,6 +41,17 @@ bool is_one(const Rational& factor) {
   return factor == Rational(1) || factor == Rational(0) - Rational(1);
 }
 
+/// Whether everything in it has one over this scale, but for the sign, and not the scale itself.
+bool is_divided_by(const Content& content, const Rational& by) {
+  const auto is_divided = [&](const Item& item) {
+    const std::optional<Rational> scale = scale_of(item);
+    return scale && is_one(*scale * by) && !is_one(by);
+  };
+  return std::ranges::all_of(content.pieces, [&](const Tensor& t) {
+    return !t.items.empty() && std::ranges::all_of(t.items, is_divided);
+  });
+}
+
 /// Whether everything in it has this scale but for the sign, or one over it, as below a fraction.
 bool is_scaled_by(const Content& content, const Rational& by) {
   const auto is_scaled = [&](const Item& item) {
@@ -50,6 +61,33 @@ bool is_scaled_by(const Content& content, const Rational& by) {
   return std::ranges::all_of(content.pieces, [&](const Tensor& t) {
     return !t.items.empty() && std::ranges::all_of(t.items, is_scaled);
   });
+}
+
+/// A value with another scale, but for the sign, than what is added to it; null: there is none.
+const Item* oddly_scaled(const Content& content) {
+  for (const Tensor& t : content.pieces) {
+    const auto is_odd = [](const Item& i) { return i.complete() && !is_one(i.factor); };
+    const auto odd = std::ranges::find_if(t.items, is_odd);
+    if (odd == t.items.end() || odd->factor == Rational(0)) continue;
+    const bool alike = std::ranges::all_of(
+        t.items, [&](const Item& i) { return i.complete() && is_one(i.factor / odd->factor); });
+    if (!alike) return &*odd;
+  }
+  return nullptr;
+}
+
+/// The micro-batches of a sum that count otherwise than others of it; none: all count alike.
+std::optional<Share::Run> uneven_run(const Content& content) {
+  std::optional<Share::Run> odd;
+  any_share(content, [&](const Share& share) {
+    const auto& runs = share.runs;
+    const auto other = std::ranges::find_if(
+        runs, [&](const Share::Run& run) { return run.factor != runs.front().factor; });
+    if (other == runs.end()) return false;
+    odd = other->factor == Rational(1) ? runs.front() : *other;
+    return true;
+  });
+  return odd;
 }
 
 bool is_nothing(const Content& content) {
@@ -188,7 +226,19 @@ const Machine::Made* Machine::first_wrong(int device_class, const BufferRef& ref
     if (before == nullptr) break;
     made = before;
   }
-  return made == nullptr || made->origin.instruction == nullptr ? nullptr : made;
+  if (made == nullptr || made->origin.instruction == nullptr) return nullptr;
+  return scale ? made : &first_mixed(*made);
+}
+
+/// Back from what is made of a sum one of whose values has a scale of its own to where it got that.
+const Machine::Made& Machine::first_mixed(const Made& made) const {
+  for (const int input : made.inputs) {
+    const Made* m = making_of(input);
+    if (m == nullptr || m == &made || m->origin.instruction == nullptr) continue;
+    if (const Item* odd = oddly_scaled(*m->content))
+      return first_scaled(*m, odd->node, odd->factor);
+  }
+  return made;
 }
 
 const Origin* Machine::beginning_of(int device_class, const BufferRef& ref,
@@ -228,13 +278,25 @@ int Machine::number_of(int device_class, const BufferRef& ref) const {
   return slot == nullptr || !slot->alive || !slot->written ? -1 : slot->value.number;
 }
 
-const Origin* Machine::beginning_of_scale(NodeId node, const Rational& factor) const {
+std::optional<Machine::ScaleBeginning> Machine::beginning_of_scale(NodeId node,
+                                                                   const Rational& factor) const {
   const auto known = scales_.find(node);
-  if (known == scales_.end()) return nullptr;
+  if (known == scales_.end() || factor == Rational(0)) return std::nullopt;
   const auto found = std::ranges::find(known->second, factor, &Scaled::factor);
-  if (found == known->second.end()) return nullptr;
+  if (found == known->second.end()) return std::nullopt;
   const Made* made = making_of(found->number);
-  if (made == nullptr || made->origin.instruction == nullptr) return &found->origin;
+  if (made == nullptr || made->origin.instruction == nullptr) {
+    return ScaleBeginning{.origin = found->origin};
+  }
+  const Made& first = first_scaled(*made, node, factor);
+  return ScaleBeginning{.origin = first.origin, .divides = is_divided_by(*first.content, factor)};
+}
+
+/// Back from where a value has a scale of its own to the first that is scaled so: along what the
+/// value has another scale in than what is added to it, then along what is scaled as a whole.
+const Machine::Made& Machine::first_scaled(const Made& scaled, NodeId node,
+                                           const Rational& factor) const {
+  const Made* made = &scaled;
   Rational usual = usual_scale(*made->content, node).value_or(Rational(1));
   for (int way = 0; way < kLongestWay; ++way) {
     const Made* before = unusual_input(*made, node, usual);
@@ -242,18 +304,19 @@ const Origin* Machine::beginning_of_scale(NodeId node, const Rational& factor) c
     made = before;
     usual = usual_scale(*made->content, node).value_or(usual);
   }
-  const Rational by = scale_in(*made->content, node).value_or(factor) / usual;
+  const Rational by =
+      usual == Rational(0) ? usual : scale_in(*made->content, node).value_or(factor) / usual;
   for (int way = 0; way < kLongestWay; ++way) {
     const Made* before = scaled_input(*made, by);
     if (before == nullptr) break;
     made = before;
   }
-  return &made->origin;
+  return *made;
 }
 
 /// Of what a content was made from, what is as a whole scaled by that; null: nothing is.
 const Machine::Made* Machine::scaled_input(const Made& made, const Rational& by) const {
-  if (is_one(by)) return nullptr;
+  if (is_one(by) || by == Rational(0)) return nullptr;
   const auto found = std::ranges::find_if(made.inputs, [&](int input) {
     const Made* m = making_of(input);
     return m != nullptr && m != &made && m->origin.instruction != nullptr &&
@@ -274,6 +337,36 @@ const Machine::Made* Machine::unusual_input(const Made& made, NodeId node,
     if (scale && *scale != usual_scale(*m->content, node).value_or(usual)) found = m;
   }
   return found;
+}
+
+/// Of what a content was made from, the sum that counts micro-batches otherwise; null: none does.
+const Machine::Made* Machine::uneven_input(const Made& made) const {
+  const auto found = std::ranges::find_if(made.inputs, [&](int input) {
+    const Made* m = making_of(input);
+    return m != nullptr && m != &made && m->origin.instruction != nullptr &&
+           uneven_run(*m->content);
+  });
+  return found == made.inputs.end() ? nullptr : making_of(*found);
+}
+
+std::optional<Machine::Uneven> Machine::unevenness_of(int device_class,
+                                                      const BufferRef& ref) const {
+  const Made* made = making_of(number_of(device_class, ref));
+  for (int way = 0; made != nullptr && way < kLongestWay; ++way) {
+    const Made* before = uneven_input(*made);
+    if (before == nullptr && uneven_run(*made->content)) break;
+    made = before != nullptr ? before : most_suspect_input(*made, std::nullopt);
+  }
+  if (made == nullptr || made->origin.instruction == nullptr) return std::nullopt;
+  const std::optional<Share::Run> odd = uneven_run(*made->content);
+  if (!odd) return std::nullopt;
+  // That micro-batch's own part of the sum, and where it came to its scale.
+  for (int way = 0; way < kLongestWay; ++way) {
+    const Made* before = scaled_input(*made, odd->factor);
+    if (before == nullptr) break;
+    made = before;
+  }
+  return Uneven{.origin = made->origin, .micro_batch = odd->first, .factor = odd->factor};
 }
 
 const Origin* Machine::mixing_of(const std::vector<NodeId>& terms) const {

@@ -274,7 +274,8 @@ int plan_job(const PlanCall& call) {
   if (call.goal == "cost") check_prices(base);
   const StrategyCatalog strategies = load_strategies(catalog);
   Choices choices = load_choices(catalog, strategies, "all");
-  PlanConstraints constraints = read_constraints(choices, call.fix, call.require);
+  PlanConstraints constraints =
+      read_constraints(choices, strategies.vocabulary, call.fix, call.require);
   constraints.memory_fraction = call.max_memory;
   check_degrees(choices, constraints, base);
   settle(request, base, choices, constraints);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "catalog/reader.h"
+#include "placement/grammar.h"
 #include "units/error.h"
 #include "units/nearest.h"
 #include "units/number.h"
@@ -19,7 +20,7 @@ std::vector<std::string> split_outside_brackets(const std::string& text,
   std::vector<std::string> parts(1);
   int depth = 0;
   for (const char c : text) {
-    depth += (c == '[' ? 1 : 0) - (c == ']' ? 1 : 0);
+    depth += (c == '[' || c == '(' ? 1 : 0) - (c == ']' || c == ')' ? 1 : 0);
     if (depth == 0 && separators.find(c) != std::string_view::npos) {
       if (!parts.back().empty()) parts.emplace_back();
     } else {
@@ -80,13 +81,26 @@ std::vector<std::string> texts_of(const Choices& choices, AxisRole role) {
   return out;
 }
 
-void fix_words(const Choices& choices, AxisRole role, const std::string& text,
-               PlanConstraints& out) {
-  const std::vector<std::string> texts = texts_of(choices, role);
+/// The terms as a placement prints them, "zero1" of "batch(R,S,R,R)"; as they are where they are
+/// none.
+std::string canonical(const std::string& terms, const Vocabulary& vocabulary) {
+  try {
+    return print_placement(parse_placement("a=2:" + terms, vocabulary), vocabulary);
+  } catch (const InputError&) {
+    return terms;
+  }
+}
+
+void fix_words(const Choices& choices, const Vocabulary& vocabulary, AxisRole role,
+               const std::string& text, PlanConstraints& out) {
+  std::vector<std::string> texts = texts_of(choices, role);
+  const std::string meant = canonical(text, vocabulary);
   std::vector<bool> allowed;
   allowed.reserve(texts.size());
-  for (const std::string& one : texts) allowed.push_back(one == text);
+  for (const std::string& one : texts) allowed.push_back(canonical(one, vocabulary) == meant);
   if (std::ranges::find(allowed, true) == allowed.end()) {
+    std::ranges::sort(texts);
+    texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
     throw InputError({.where = "--fix",
                       .value = text,
                       .problem = "is not among the terms to choose from",
@@ -175,8 +189,8 @@ class Requirement {
 
 }  // namespace
 
-PlanConstraints read_constraints(const Choices& choices, const std::string& fix,
-                                 const std::string& require) {
+PlanConstraints read_constraints(const Choices& choices, const Vocabulary& vocabulary,
+                                 const std::string& fix, const std::string& require) {
   PlanConstraints out;
   for (const std::string& item : split_outside_brackets(fix, " ,")) {
     if (item.find('[') != std::string::npos) {
@@ -190,7 +204,7 @@ PlanConstraints read_constraints(const Choices& choices, const std::string& fix,
     }
     const std::size_t begin = std::min(equals + 1, item.size());
     out.degrees[role] = degree_of_item(item.substr(begin, colon - std::min(begin, colon)), item);
-    if (colon < item.size()) fix_words(choices, role, item.substr(colon + 1), out);
+    if (colon < item.size()) fix_words(choices, vocabulary, role, item.substr(colon + 1), out);
   }
   Requirement requirement(choices, out);
   for (const std::string& item : split(require, " ,")) requirement.add(item);

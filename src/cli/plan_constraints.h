@@ -3,14 +3,16 @@
 
 #include <string>
 
+#include "placement/strategy.h"
 #include "search/plan_space.h"
 
 namespace placet {
 
-/// `fix`: NAME=DEGREE or NAME=DEGREE:TERMS of axes, "tp=8 pp=4:1f1b". `require`: terms that must
-/// occur in the placement, or with "no-" in front must not, "sp,no-offload". Throws InputError.
-PlanConstraints read_constraints(const Choices& choices, const std::string& fix,
-                                 const std::string& require);
+/// `fix`: NAME=DEGREE or NAME=DEGREE:TERMS of axes, "tp=8 pp=4:1f1b", the terms in any spelling.
+/// `require`: terms that must occur in the placement, or with "no-" in front must not,
+/// "sp,no-offload". Throws InputError.
+PlanConstraints read_constraints(const Choices& choices, const Vocabulary& vocabulary,
+                                 const std::string& fix, const std::string& require);
 
 /// Throws InputError for fixed degrees that no plan of the job can have: those that do not divide
 /// the devices or the batch, more stages than blocks.

@@ -103,10 +103,16 @@ Job job_to_judge(const ProgramCall& call) {
   return job;
 }
 
-/// Of a page: what it is about.
-std::string title_of(const ProgramCall& call) {
-  const std::string title = call.flags.model.empty() ? call.flags.job_file : call.flags.model;
-  return call.flags.placements.empty() ? title : title + ": " + call.flags.placements.front();
+/// "gpt2: dp=4:ddp".
+std::string title_of(const Job& job) { return job.model.name + ": " + job.placement_text; }
+
+/// What a page says of what was judged; without a job, of a program file.
+JudgedProgram judged_program(const ProgramCall& call, const Job* job) {
+  return {.title = job == nullptr ? call.flags.model : title_of(*job),
+          .faults = call.faults,
+          .accepted = call.accepted,
+          .methods = job == nullptr ? std::vector<Method>() : job->methods,
+          .run_as = {}};
 }
 
 int lower_job(const ProgramCall& call) {
@@ -116,7 +122,7 @@ int lower_job(const ProgramCall& call) {
   const Program program = lower(job);
   const std::string text = to_text(program);
   if (!call.result.html.empty()) {
-    write_file(call.result.html, program_html(title_of(call), program, text), "--html");
+    write_file(call.result.html, program_html(title_of(job), program, text), "--html");
   }
   if (!call.output.empty()) write_file(call.output, text, "--output");
   if (call.result.json) print(program_json(program, text));
@@ -126,24 +132,25 @@ int lower_job(const ProgramCall& call) {
 
 /// Prints what each fault matches, in the program as the faults before it have left it.
 int list_faults(const ProgramCall& call, Program program) {
+  if (!call.result.html.empty()) {
+    throw InputError({.where = "--html",
+                      .value = call.result.html,
+                      .problem = "does not go with --list-faults",
+                      .allowed = "--list-faults as text, or with --json"});
+  }
   if (call.faults.empty()) {
     throw InputError({.where = "--list-faults",
                       .value = "no fault",
                       .problem = "is given",
                       .allowed = "--fault \"OP(KIND, key=value, ...)\""});
   }
-  std::string text;
+  std::vector<ListedFault> listed;
   for (const std::string& words : call.faults) {
     const Fault fault = fault_from(words);
-    const std::vector<FaultMatch> matches = list_matches(program, fault);
+    listed.push_back({.text = fault.text, .matches = list_matches(program, fault)});
     program = with_faults(std::move(program), {fault});
-    text += fault.text + "\n";
-    for (std::size_t k = 0; k < matches.size(); ++k) {
-      text += "  " + std::to_string(k + 1) + "  " + matches[k].body + ": " +
-              matches[k].instruction + "\n";
-    }
   }
-  print(text);
+  print(call.result.json ? faults_json(listed) : faults_text(listed));
   return kGood;
 }
 
@@ -183,43 +190,38 @@ void warn_of_counts(const ProgramCall& call, const Job& job) {
 int check_job(const ProgramCall& call) {
   require_one_placement(call.flags);
   const auto text = program_text(call.flags);
-  std::vector<Method> methods;
-  Program program;
-  if (text) {
-    program = program_from(*text, call.flags.model);
-  } else {
-    const Job job = job_to_judge(call);
-    methods = job.methods;
-    program = lower(job);
-  }
+  std::optional<Job> job;
+  if (!text) job = job_to_judge(call);
+  const JudgedProgram judged = judged_program(call, job ? &*job : nullptr);
+  Program program = job ? lower(*job) : program_from(*text, call.flags.model);
   if (call.list_faults) return list_faults(call, std::move(program));
   program = with_faults_of(call, std::move(program));
   const Verdict verdict = check_and_mend(std::move(program)).verdict;
   if (!call.result.html.empty()) {
-    write_file(call.result.html, verdict_page(title_of(call), verdict, methods), "--html");
+    write_file(call.result.html, verdict_page(judged, verdict), "--html");
   }
   print(call.result.json
-            ? verdict_json(verdict, methods)
-            : methods_text(methods, output_style()) + verdict_text(verdict, output_style()));
+            ? verdict_json(verdict, judged.methods)
+            : methods_text(judged.methods, output_style()) + verdict_text(verdict, output_style()));
   return verdict.equivalent ? kGood : kBad;
 }
 
 int verify_job(const ProgramCall& call) {
   require_one_placement(call.flags);
   const auto text = program_text(call.flags);
-  Program program;
-  if (text) {
-    program = program_from(*text, call.flags.model);
-  } else {
-    const Job job = job_to_judge(call);
-    warn_of_counts(call, job);
-    program = lower_small(job);
+  std::optional<Job> job;
+  if (!text) job = job_to_judge(call);
+  JudgedProgram judged = judged_program(call, job ? &*job : nullptr);
+  if (job) {
+    warn_of_counts(call, *job);
+    judged.run_as = size_of(small_job(*job));
   }
+  Program program = job ? lower_small(*job) : program_from(*text, call.flags.model);
   if (call.list_faults) return list_faults(call, std::move(program));
   program = with_faults_of(call, std::move(program));
   const Verification run = verify(program, {.seeds = call.seeds});
   if (!call.result.html.empty()) {
-    write_file(call.result.html, verification_page(title_of(call), run), "--html");
+    write_file(call.result.html, verification_page(judged, run), "--html");
   }
   print(call.result.json ? verification_json(run, check(program))
                          : verification_text(run, output_style()));
@@ -249,7 +251,8 @@ void add_lower_command(CLI::App& program, Action& action) {
   CLI::App* command = program.add_subcommand("lower", "The step program of a job, as text");
   add_job_flags(*command, call->flags);
   add_result_flags(*command, call->result);
-  command->add_option("-o,--output", call->output, "Write it to a file")->type_name("FILE");
+  command->add_option("-o,--output", call->output, "Write the program's text to a file")
+      ->type_name("FILE");
   command->footer(
       "\nExample:\n"
       "  placet lower llama-3.1-8b --placement \"dp=4:zero1 tp=2:tp+sp\" --seq 4096 "

@@ -9,30 +9,34 @@
 namespace placet {
 namespace {
 
-/// What rests of a state, one term for all tensors that the same axes divide: the largest first.
-std::vector<MemoryTerm> divided_alike(const std::vector<DividedStates>& parts, std::size_t s) {
-  std::vector<MemoryTerm> terms;
+/// Adds what rests of a state of one unit, one term for all tensors that the same axes divide: the
+/// largest first.
+void add_divided_alike(const std::vector<DividedStates>& parts, std::size_t s,
+                       const MemoryTerm& named, std::vector<MemoryTerm>& terms) {
+  const auto begin = static_cast<std::ptrdiff_t>(terms.size());
   for (const DividedStates& part : parts) {
     const StateBytes& sum = part.bytes;
     if (sum.device[s] == 0 && sum.host[s] == 0 && sum.nvme[s] == 0) continue;
     const Division& own = part.division;
-    auto known = std::ranges::find_if(terms, [&](const MemoryTerm& term) {
+    auto known = std::find_if(terms.begin() + begin, terms.end(), [&](const MemoryTerm& term) {
       return term.divided_by == own.by[s] && term.replicas == own.replicas &&
              term.replica_axes == own.replica_axes;
     });
     if (known == terms.end()) {
-      terms.push_back(
-          {.divided_by = own.by[s], .replica_axes = own.replica_axes, .replicas = own.replicas});
+      terms.push_back(named);
       known = terms.end() - 1;
+      known->divided_by = own.by[s];
+      known->replica_axes = own.replica_axes;
+      known->replicas = own.replicas;
     }
     known->rest += bytes(sum.device[s]);
     known->host += bytes(sum.host[s]);
     known->nvme += bytes(sum.nvme[s]);
   }
-  std::ranges::stable_sort(terms, std::ranges::greater(), [](const MemoryTerm& term) {
-    return term.rest + term.host + term.nvme;
+  if (terms.end() - terms.begin() < begin + 2) return;
+  std::stable_sort(terms.begin() + begin, terms.end(), [](const auto& x, const auto& y) {
+    return x.rest + x.host + x.nvme > y.rest + y.host + y.nvme;
   });
-  return terms;
 }
 
 class TermWriter {
@@ -49,6 +53,7 @@ class TermWriter {
     out_.stage = stage_.device;
     out_.devices = devices_of(job_.placement) / layout_.stages;
     const Moment& peak = *std::ranges::max_element(instants_, {}, &Moment::total);
+    out_.instants.reserve(instants_.size());
     for (std::size_t i = 0; i < instants_.size(); ++i) {
       if (instants_[i].total == 0) continue;
       out_.instants.push_back(
@@ -210,16 +215,14 @@ std::array<std::vector<MemoryTerm>, 3> resting_terms(const Layout& layout,
                                                      const StageContent& content) {
   constexpr std::array<std::string_view, 3> kNames = {"parameters", "optimizer state", "gradients"};
   std::array<std::vector<MemoryTerm>, 3> out;
-  const auto add_unit = [&](std::size_t s, std::size_t k) {
-    for (MemoryTerm& term : divided_alike(content.per_local[k], s)) {
-      term.category = static_cast<MemoryCategory>(s);
-      term.what = kNames.at(s);
-      term.unit = layout.job->model.kinds[at(layout.units[k].kind)].name;
-      out.at(s).push_back(term);
-    }
-  };
   for (std::size_t s = 0; s < out.size(); ++s) {
-    for (std::size_t k = 0; k < content.per_local.size(); ++k) add_unit(s, k);
+    out.at(s).reserve(2 * content.per_local.size());
+    for (std::size_t k = 0; k < content.per_local.size(); ++k) {
+      const MemoryTerm named{.category = static_cast<MemoryCategory>(s),
+                             .what = kNames.at(s),
+                             .unit = layout.job->model.kinds[at(layout.units[k].kind)].name};
+      add_divided_alike(content.per_local[k], s, named, out.at(s));
+    }
   }
   return out;
 }

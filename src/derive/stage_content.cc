@@ -23,6 +23,8 @@ Division division_of(const LocalParameter& parameter) {
 StateBytes& states_divided(std::vector<DividedStates>& parts, const Division& division) {
   const auto found = std::ranges::find(parts, division, &DividedStates::division);
   if (found != parts.end()) return found->bytes;
+  constexpr std::size_t kUsual = 4;
+  if (parts.empty()) parts.reserve(kUsual);
   parts.push_back({.division = division, .bytes = {}});
   return parts.back().bytes;
 }

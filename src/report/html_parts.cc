@@ -7,6 +7,7 @@
 
 #include "report/human.h"
 #include "report/page_style.h"
+#include "units/utf8.h"
 
 namespace placet {
 namespace {
@@ -24,7 +25,7 @@ std::string rectangle(std::string_view css, double x, double width, const std::s
 
 std::string escaped(std::string_view text) {
   std::string result;
-  for (const char c : text) {
+  for (const char c : valid_utf8(text)) {
     switch (c) {
       case '&':
         result += "&amp;";
@@ -55,7 +56,7 @@ std::string page(std::string_view title, const std::string& body) {
          "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<title>" +
          escaped(title) + "</title>\n<style>" + std::string(page_style()) +
          "</style>\n</head>\n<body>\n<main>\n" + body +
-         "<footer>Derived by Placet. Bytes are decimal: 1 GB is 10<sup>9</sup> bytes.</footer>\n"
+         "<footer>Made by Placet. 1 GB is 10<sup>9</sup> bytes, 1 GiB 2<sup>30</sup>.</footer>\n"
          "</main>\n</body>\n</html>\n";
 }
 

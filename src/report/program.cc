@@ -62,4 +62,30 @@ std::string program_html(const std::string& title, const Program& program,
                                  "<div class=\"scroll\"><pre>" + escaped(text) + "</pre></div>\n"));
 }
 
+std::string faults_text(const std::vector<ListedFault>& faults) {
+  std::string text;
+  for (const ListedFault& fault : faults) {
+    text += fault.text + "\n";
+    for (std::size_t k = 0; k < fault.matches.size(); ++k) {
+      const FaultMatch& match = fault.matches[k];
+      text += "  " + std::to_string(k + 1) + "  " + match.body + ": " + match.instruction + "\n";
+    }
+  }
+  return text;
+}
+
+std::string faults_json(const std::vector<ListedFault>& faults) {
+  Json out;
+  out["schema"] = "placet.faults/1";
+  out["faults"] = Json::array();
+  for (const ListedFault& fault : faults) {
+    Json matches = Json::array();
+    for (const FaultMatch& match : fault.matches) {
+      matches.push_back({{"body", match.body}, {"instruction", match.instruction}});
+    }
+    out["faults"].push_back({{"fault", fault.text}, {"matches", std::move(matches)}});
+  }
+  return print_json(out);
+}
+
 }  // namespace placet

@@ -123,9 +123,8 @@ std::string time_text(const Validation& validation, const TextStyle& style) {
     text += summaries_text("step time by source", validation.time_by_source, style);
   }
   text += summaries_text("step time by model", validation.time_by_model, style);
-  if (validation.rank_correlation) {
-    text += fmt::format("\nRanking of layouts (Spearman, median of {} groups): {:.3f}\n",
-                        validation.ranked_groups, *validation.rank_correlation);
+  if (const std::string ranking = ranking_text(validation); !ranking.empty()) {
+    text += "\n" + ranking + "\n";
   }
   return text + worst_text("worst times", worst_times(validation, kWorstRows), style);
 }
@@ -180,21 +179,21 @@ std::string facts_text(const Validation& validation, const TextStyle& style) {
 }
 
 // What fills gaps of the table, by column: "mlp_type (28 rows), optimizer (28 rows)".
-std::string assumed_text(const Validation& validation, std::string_view origin,
-                         const std::string& intro, const TextStyle& style) {
+void add_assumed(const Validation& validation, std::string_view origin, const std::string& intro,
+                 std::vector<std::string>& sentences) {
   std::map<std::string, std::int64_t> rows;
   for (const UsedFact& fact : validation.facts) {
     if (fact.origin != origin) continue;
     const std::size_t column = fact.key.rfind(' ');
     rows[fact.key.substr(column == std::string::npos ? 0 : column + 1)] += fact.rows;
   }
-  if (rows.empty()) return {};
+  if (rows.empty()) return;
   std::string text = intro;
   for (const auto& [column, count] : rows) {
     if (text != intro) text += ", ";
     text += fmt::format("{} ({} rows)", column, count);
   }
-  return wrapped(style, text + ".", 2) + "\n";
+  sentences.push_back(text + ".");
 }
 
 // A table without figures of memory is judged by its times.
@@ -219,27 +218,35 @@ std::string tolerance_text(const Validation& validation, const ValidationReport&
                      percent(*report.tolerance));
 }
 
+std::vector<std::string> sentences_of(const Validation& validation) {
+  std::vector<std::string> out = {
+      fmt::format("{} rows, {} scorable, {} predicted. No constant of memory is fitted to a row.",
+                  validation.rows, validation.scorable, validation.predicted)};
+  add_assumed(validation, kAssumed, "Assumed, from other sources: ", out);
+  add_assumed(validation, kAssumedFromTable, "Assumed, read off the table's own figures: ", out);
+  add_assumed(validation, kCustom, "Not known of the source, customary, and not scored: ", out);
+  if (validation.time_rows == 0) return out;
+  out.push_back(fmt::format("{} rows give a time or a throughput; {} of them are scored.",
+                            validation.time_rows, validation.time.rows));
+  if (validation.time.rows > 0) {
+    out.push_back(
+        "Times are not free of fitting: rates of devices and times of hosts were calibrated on "
+        "tables that docs/theory.md, section 7.6 names.");
+  }
+  return out;
+}
+
+std::string ranking_text(const Validation& validation) {
+  if (!validation.rank_correlation) return {};
+  return fmt::format("Ranking of layouts (Spearman, median of {} groups): {:.3f}",
+                     validation.ranked_groups, *validation.rank_correlation);
+}
+
 std::string validation_text(const Validation& validation, const ValidationReport& report,
                             const TextStyle& style) {
   std::string text = inked(style, Ink::bold, "Predictions beside " + validation.table) + "\n";
-  text +=
-      fmt::format("{} rows, {} scorable, {} predicted. No constant of memory is fitted to a row.\n",
-                  validation.rows, validation.scorable, validation.predicted);
-  text += assumed_text(validation, kAssumed, "Assumed, from other sources: ", style);
-  text += assumed_text(validation, kAssumedFromTable,
-                       "Assumed, read off the table's own figures: ", style);
-  text += assumed_text(validation, kCustom,
-                       "Not known of the source, customary, and not scored: ", style);
-  if (validation.time_rows > 0) {
-    text += fmt::format("{} rows give a time or a throughput; {} of them are scored.\n",
-                        validation.time_rows, validation.time.rows);
-    if (validation.time.rows > 0) {
-      text += wrapped(style,
-                      "Times are not free of fitting: rates of devices and times of hosts were "
-                      "calibrated on tables that docs/theory.md, section 7.6 names.",
-                      2) +
-              "\n";
-    }
+  for (const std::string& sentence : sentences_of(validation)) {
+    text += wrapped(style, sentence, 2) + "\n";
   }
   text += summaries_text("memory, |error|", memory_groups(validation), style);
   text += time_text(validation, style);

@@ -69,9 +69,9 @@ std::string picture_html(const std::string& title, const std::vector<const Predi
         figure_text(*p, p->measured), figure_text(*p, p->predicted), signed_percent(p->error));
   }
   body += fmt::format(
-      "</svg>\n<p class=\"soft\">A point for each row: measured to the right, predicted upwards, "
-      "both from {} to {} on a logarithmic scale. On the line they are equal.</p>\n",
-      figure_text(*points.front(), std::exp(scale.least)),
+      "</svg>\n<p class=\"soft\">A point for each of {} figures: measured to the right, predicted "
+      "upwards, both from {} to {} on a logarithmic scale. On the line they are equal.</p>\n",
+      points.size(), figure_text(*points.front(), std::exp(scale.least)),
       figure_text(*points.front(), std::exp(scale.most)));
   return section(escaped(title), body);
 }
@@ -147,9 +147,12 @@ std::string facts_html(const Validation& validation) {
 
 std::string validation_html(const Validation& validation, const ValidationReport& report) {
   std::string body = "<h1>Predictions beside " + escaped(validation.table) + "</h1>\n";
-  body += fmt::format(
-      "<p>{} rows, {} scorable, {} predicted. No constant of memory is fitted to a row.</p>\n",
-      validation.rows, validation.scorable, validation.predicted);
+  for (const std::string& sentence : sentences_of(validation)) {
+    body += "<p>" + escaped(sentence) + "</p>\n";
+  }
+  if (const std::string ranking = ranking_text(validation); !ranking.empty()) {
+    body += "<p>" + ranking + "</p>\n";
+  }
   if (const std::string judgement = tolerance_text(validation, report); !judgement.empty()) {
     body += fmt::format("<div class=\"card verdict {}\">{}</div>\n",
                         is_within(validation, report) ? "good" : "bad", judgement);
@@ -159,10 +162,14 @@ std::string validation_html(const Validation& validation, const ValidationReport
           picture_html("Step time", points_of(validation, true)) +
           summaries_html("Step time, |error|", time_groups(validation)) +
           summaries_html("Step time by source", validation.time_by_source) +
-          summaries_html("By measure", validation.by_measure) +
+          summaries_html("Step time by model", validation.time_by_model) +
+          summaries_html(validation.memory.rows == 0 ? "Reported, not scored" : "By measure",
+                         validation.by_measure) +
           summaries_html("By source", validation.by_source) +
           summaries_html("By model", validation.by_model) +
-          summaries_html("By engine", validation.by_engine) + fits_html(validation) +
+          summaries_html("By engine", validation.by_engine) +
+          summaries_html("By tensor degree", validation.by_tensor_degree) +
+          summaries_html("By pipeline degree", validation.by_layer_degree) + fits_html(validation) +
           predictions_html("Worst rows", worst_of(validation, kWorstOnPage)) +
           predictions_html("Worst times", worst_times(validation, kWorstOnPage)) +
           skipped_html(validation) + facts_html(validation);

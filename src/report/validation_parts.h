@@ -22,6 +22,12 @@ std::vector<std::string> names_in_order(const SummaryTable& summaries);
 SummaryTable memory_groups(const Validation& validation);
 SummaryTable time_groups(const Validation& validation);
 
+/// What the table has, what was assumed of it, and what is not free of fitting.
+std::vector<std::string> sentences_of(const Validation& validation);
+
+/// How well layouts are ranked; empty without groups.
+std::string ranking_text(const Validation& validation);
+
 /// Whether the tolerance is kept; empty if none was asked for.
 std::string tolerance_text(const Validation& validation, const ValidationReport& report);
 

@@ -14,10 +14,18 @@ namespace placet {
 std::string verdict_text(const Verdict& verdict, const TextStyle& style);
 /// Schema placet.verdict/1; with methods, why each is another training and what it keeps.
 std::string verdict_json(const Verdict& verdict, const std::vector<Method>& methods = {});
+/// What a page says of the program that was judged.
+struct JudgedProgram {
+  std::string title;                  // model and placement, or a file
+  std::vector<std::string> faults;    // that were put into it
+  std::vector<std::string> accepted;  // what was left out of the judgement
+  std::vector<Method> methods;
+  std::string run_as;  // the small job that stands for it; empty: itself
+};
+
 /// The same as a page.
-std::string verdict_page(const std::string& title, const Verdict& verdict,
-                         const std::vector<Method>& methods = {});
-std::string verification_page(const std::string& title, const Verification& run);
+std::string verdict_page(const JudgedProgram& judged, const Verdict& verdict);
+std::string verification_page(const JudgedProgram& judged, const Verification& run);
 
 /// A sentence for each method: why it is another training, and what it keeps.
 std::string methods_text(const std::vector<Method>& methods, const TextStyle& style);

@@ -8,10 +8,15 @@
 namespace placet {
 namespace {
 
-std::string verdict_heading(const std::string& title, bool good, std::string_view word,
+std::string verdict_heading(const JudgedProgram& judged, bool good, std::string_view word,
                             const std::string& sentence) {
-  return fmt::format("<h1>{}</h1>\n<div class=\"card verdict {}\">{}: {}</div>\n", escaped(title),
-                     good ? "good" : "bad", word, escaped(sentence));
+  std::string facts;
+  for (const std::string& fault : judged.faults) facts += fact("fault", code(fault));
+  for (const std::string& what : judged.accepted) facts += fact("accepted", escaped(what));
+  if (!judged.run_as.empty()) facts += fact("run as", escaped(judged.run_as));
+  if (!facts.empty()) facts = "<dl class=\"facts\">" + facts + "</dl>\n";
+  return fmt::format("<h1>{}</h1>\n{}<div class=\"card verdict {}\">{}: {}</div>\n",
+                     escaped(judged.title), facts, good ? "good" : "bad", word, escaped(sentence));
 }
 
 std::string methods_html(const std::vector<Method>& methods) {
@@ -95,29 +100,30 @@ std::string witnesses_html(const Verification& run) {
 
 }  // namespace
 
-std::string verdict_page(const std::string& title, const Verdict& verdict,
-                         const std::vector<Method>& methods) {
-  return page(title, verdict_heading(title, verdict.equivalent,
-                                     verdict.equivalent ? "Equivalent" : "Not equivalent",
-                                     sentence_of(verdict)) +
-                         methods_html(methods) + conditions_html(verdict) +
-                         counterexamples_html(verdict) + verdict_cure_html(verdict) +
-                         list_html("Types that disagree with what buffers hold", verdict.labels) +
-                         list_html("The reference", verdict.reference));
+std::string verdict_page(const JudgedProgram& judged, const Verdict& verdict) {
+  return page(
+      judged.title,
+      verdict_heading(judged, verdict.equivalent,
+                      verdict.equivalent ? "Equivalent" : "Not equivalent", sentence_of(verdict)) +
+          methods_html(judged.methods) + conditions_html(verdict) + counterexamples_html(verdict) +
+          verdict_cure_html(verdict) +
+          list_html("Types that disagree with what buffers hold", verdict.labels) +
+          list_html("The reference", verdict.reference));
 }
 
-std::string verification_page(const std::string& title, const Verification& run) {
+std::string verification_page(const JudgedProgram& judged, const Verification& run) {
   const std::string facts =
       "<dl class=\"facts\">" + fact("ranks", std::to_string(run.ranks)) +
       fact("steps", std::to_string(run.steps)) + fact("seeds", std::to_string(run.seeds)) +
+      (run.stuck ? std::string() : fact("order", "not judged here, but by placet check")) +
       fact("field", escaped(run.field)) +
       fact("error probability", fmt::format("{:.1e}", run.error_probability)) + "</dl>\n";
-  return page(title, verdict_heading(title, run.equal,
-                                     run.stuck   ? "Stuck"
-                                     : run.equal ? "Equal"
-                                                 : "Not equal",
-                                     sentence_of(run)) +
-                         section("The run", facts) + witnesses_html(run));
+  return page(judged.title, verdict_heading(judged, run.equal,
+                                            run.stuck   ? "Stuck"
+                                            : run.equal ? "Equal"
+                                                        : "Not equal",
+                                            sentence_of(run)) +
+                                section("The run", facts) + witnesses_html(run));
 }
 
 }  // namespace placet

@@ -57,6 +57,18 @@ TEST(Scale, OfTheTokensIsFoundWhereItBegan) {
   ASSERT_FALSE(verdict.findings.empty());
   EXPECT_EQ(verdict.findings[0].difference, "the scale is 4 times what it should be (dp)");
   EXPECT_TRUE(verdict.findings[0].at.starts_with("scale tokens")) << verdict.findings[0].at;
+  EXPECT_EQ(verdict.findings[0].fix, "it is divided by what is made there: multiply that by 4");
+}
+
+// One micro-batch's gradient, or one of two that meet in a stream, has another scale.
+TEST(Scale, OfOnePartOfASumIsFoundWhereItBegan) {
+  const Program right = lower_small(load({"gpt2", "dp=2:ddp"}));
+  for (const std::string fault : {"rescale(accumulate, tensor=g.*, microbatch=1, by=3, nth=1)",
+                                  "rescale(compute, tensor=d.stream, microbatch=0, by=3, nth=1)"}) {
+    const Verdict verdict = check(with_faults(right, {fault_from(fault)}));
+    ASSERT_FALSE(verdict.findings.empty()) << fault;
+    EXPECT_TRUE(verdict.findings[0].at.starts_with("scale ")) << verdict.findings[0].at;
+  }
 }
 
 }  // namespace

@@ -105,6 +105,15 @@ TEST(PlanTest, KeepsToWhatIsAskedFor) {
   }
 }
 
+TEST(PlanTest, FixedTermsAreReadInAnySpelling) {
+  const auto best = [](const std::string& fix) {
+    const Json json = Json::parse(run(kSmallPlan + "--top 1 --json --fix '" + fix + "'").out);
+    return json["plans"][0]["placement"].get<std::string>();
+  };
+  EXPECT_EQ(best("dp=4:batch(R,S,R,R) tp=2:sp+tp"), best("dp=4:zero1 tp=2:tp+sp"));
+  EXPECT_EQ(best("tp=2:tensor(S,S,S,S*),dp=4"), best("dp=4 tp=2:tp+sp"));
+}
+
 // 300e9 tokens in steps of 32 x 2048: ceil(300e9 / 65,536) = 4,577,637 steps; 8 devices at 2
 // dollars an hour cost 16 / 3600 dollars a second.
 TEST(PlanTest, PricesATraining) {
@@ -374,6 +383,25 @@ TEST(HtmlTest, OfEveryCommandThatJudges) {
     EXPECT_FALSE(has(text, "src=")) << command;
     std::filesystem::remove(page);
   }
+}
+
+TEST(HtmlTest, SaysWhatWasJudgedAndHow) {
+  const Folder folder;
+  const std::string page = folder.file("page.html");
+  const std::string fault = "rescale(all_reduce, by=1/dp)";
+  run("verify gpt2 --placement dp=4:ddp --global-batch 8 --fault \"" + fault + "\" --html " + page);
+  for (const std::string& words : {fault, std::string("gpt2: dp=4:ddp"), std::string("dp=2, 2"),
+                                   std::string("not judged here, but by placet check")}) {
+    EXPECT_TRUE(has(read(page), words)) << words;
+  }
+  const std::string list =
+      "check gpt2 --placement dp=4:ddp --list-faults --fault \"" + fault + "\"";
+  const Json json = Json::parse(run(list + " --json").out);
+  EXPECT_EQ(json["faults"][0]["matches"][0]["body"], "class all");
+  expect_wrong_input(list + " --html " + page, "does not go with --list-faults");
+  run("validate " PLACET_SOURCE_DIR "/data/validation/tables/megatron_sc21_table1.csv --html " +
+      page);
+  EXPECT_TRUE(has(read(page), "Times are not free of fitting"));
 }
 
 TEST(LowerTest, JsonHasTheProgramInIt) {
