@@ -19,6 +19,7 @@ void add(Tally& t, const Judgement& j) {
     return;
   }
   if (j.broken) ++t.broken;
+  if (j.reordered) ++t.reordered;
   if (j.broken && j.named) ++t.named;
   if (j.broken && j.located) ++t.located;
   if (j.broken && j.in_chain) ++t.in_chain;
@@ -73,6 +74,7 @@ void Bench::count(const std::string& name, const Judgement& j) {
   if (j.differs && !j.broken) keep(missed_, text);
   if (!j.differs && j.broken && !j.race_only) keep(alarms_, text);
   if (j.broken && !j.named) keep(astray_, text);
+  if (j.disguised) keep(disguised_, text);
 }
 
 std::string Bench::table() const {

@@ -4,6 +4,7 @@
 
 #include "algebra/verify.h"
 #include "check/check.h"
+#include "check/disguise.h"
 #include "mutation/mutants.h"
 #include "program/walk.h"
 #include "program/wellformed.h"
@@ -171,6 +172,9 @@ void ask_oracle(const Program& mutant, int seeds, Judgement& out) {
 void ask_checker(const Program& program, const Program& mutant, Judgement& out) {
   const Verdict verdict = check(mutant);
   out.broken = !verdict.equivalent;
+  const Verdict other = check(disguised(mutant));
+  out.disguised = other.equivalent != verdict.equivalent;
+  out.reordered = other.holds != verdict.holds;
   if (verdict.findings.empty()) return;
   const CheckFinding& first = verdict.findings.front();
   out.finding = std::string(name_of(first.condition)) + ": " + first.tensor + " at " + first.at +

@@ -35,6 +35,8 @@ struct Judgement {
   bool differs = false;    // the algebraic run tells it apart
   bool broken = false;     // the checker's verdict
   bool race_only = false;  // the checker finds nothing but the order of streams
+  bool disguised = false;  // under other names and numbers it is judged otherwise
+  bool reordered = false;  // or breaks other conditions
   bool named = false;      // the first finding stands at the change or at what touches its buffers
   bool located = false;    // some finding does
   bool in_chain = false;   // or its chain passes there
@@ -57,6 +59,7 @@ Judgement judge(const Program& program, const Fault& fault);
 struct Tally {
   int mutants = 0, refused = 0, differ = 0, found = 0, equal = 0, alarms = 0, races = 0;
   int broken = 0, named = 0, located = 0, in_chain = 0;
+  int reordered = 0;  // that break other conditions under other names
   int first_loss = 0, second_loss = 0, replicas = 0, types = 0;  // of those that differ
 };
 
@@ -70,6 +73,8 @@ class Bench {
   const std::vector<std::string>& missed() const { return missed_; }
   const std::vector<std::string>& alarms() const { return alarms_; }
   const std::vector<std::string>& astray() const { return astray_; }
+  /// Those that are judged otherwise under other names.
+  const std::vector<std::string>& disguised() const { return disguised_; }
   std::string table() const;
 
  private:
@@ -81,6 +86,7 @@ class Bench {
   std::vector<std::string> missed_;
   std::vector<std::string> alarms_;
   std::vector<std::string> astray_;
+  std::vector<std::string> disguised_;
 };
 
 }  // namespace placet::testing

@@ -52,6 +52,7 @@ TEST(Mutants, AreToldApartByBothJudges) {
   EXPECT_GE(bench.total().named * 100, bench.total().broken * 95);
   for (const std::string& text : bench.missed()) ADD_FAILURE() << "not found: " << text;
   for (const std::string& text : bench.alarms()) ADD_FAILURE() << "false alarm: " << text;
+  for (const std::string& text : bench.disguised()) ADD_FAILURE() << "under other names: " << text;
 }
 
 }  // namespace
