@@ -190,8 +190,6 @@ class Run {
     return out;
   }
 
-  // --- linear statements
-
   Tensor linear(const Statement& s) {
     const std::vector<int>& result = opened(s.result.dims);
     Tensor sum = shaped(result);
@@ -314,6 +312,11 @@ class Run {
     }
     const Rational common = common_factor(value);
     factor = factor * common;
+    return node_without(value, common);
+  }
+
+  /// The node of a complete value over its common factor.
+  NodeId node_without(const Tensor& value, const Rational& common) {
     if (value.items.size() == 1) return value.items[0].node;
     if (common == Rational(1)) return nodes_.node_of(value);
     return nodes_.node_of(scaled(value, Rational(1) / common));
@@ -446,12 +449,11 @@ class Run {
   NodeId function_operand(const Statement& s, const Tensor& value, bool divides, Rational& factor) {
     if (!is_complete(value)) return incomplete(value);
     if (divides && value.items.empty()) trouble("divides by zero");
+    if (!is_quotient(s)) return nodes_.node_of(value);
     const Rational common = common_factor(value);
-    if (!is_quotient(s) || !is_small(common) || !is_small(factor)) return nodes_.node_of(value);
-    Rational own{1};
-    const NodeId node = factor_node(value, own);
-    factor = divides ? factor / own : factor * own;
-    return node;
+    if (!is_small(common) || !is_small(factor)) return nodes_.node_of(value);
+    factor = divides ? factor / common : factor * common;
+    return node_without(value, common);
   }
 
   Tensor function(const Statement& s) {

@@ -117,12 +117,13 @@ class Machine {
   /// The past of the sum that makes the content of a buffer wrong, as it lacks the parts along the
   /// axes.
   SumPast past_of_sum(int device_class, const BufferRef& ref, const AxisList& axes) const;
-  /// Where a value began to have a scale of its own, back from where it has this one; where a
-  /// collective gave it that, what made the value. Null: it never has it.
+  /// Where a scale began.
   struct ScaleBeginning {
     Origin origin;
-    bool divides = false;  // what is made there is below a fraction: it is too large where that is
-  };                       // too small
+    bool divides = false;  // what is made there stands below a fraction: it has one over the scale
+  };
+  /// Where a value began to have a scale of its own, back from where it has this one; where a
+  /// collective gave it that, what made the value. None: it never has it.
   std::optional<ScaleBeginning> beginning_of_scale(NodeId node, const Rational& factor) const;
 
   /// A sum over micro-batches that counts one otherwise than the others, where that began.

@@ -41,26 +41,26 @@ bool is_one(const Rational& factor) {
   return factor == Rational(1) || factor == Rational(0) - Rational(1);
 }
 
-/// Whether everything in it has one over this scale, but for the sign, and not the scale itself.
-bool is_divided_by(const Content& content, const Rational& by) {
-  const auto is_divided = [&](const Item& item) {
+/// Whether there is something in each of its tensors, and all of it has a scale that is so.
+template <class Which>
+bool all_scales(const Content& content, Which which) {
+  const auto is_so = [&](const Item& item) {
     const std::optional<Rational> scale = scale_of(item);
-    return scale && is_one(*scale * by) && !is_one(by);
+    return scale && *scale != Rational(0) && which(*scale);
   };
   return std::ranges::all_of(content.pieces, [&](const Tensor& t) {
-    return !t.items.empty() && std::ranges::all_of(t.items, is_divided);
+    return !t.items.empty() && std::ranges::all_of(t.items, is_so);
   });
+}
+
+/// Whether everything in it has one over this scale, but for the sign, and not the scale itself.
+bool is_divided_by(const Content& content, const Rational& by) {
+  return !is_one(by) && all_scales(content, [&](const Rational& s) { return is_one(s * by); });
 }
 
 /// Whether everything in it has this scale but for the sign, or one over it, as below a fraction.
 bool is_scaled_by(const Content& content, const Rational& by) {
-  const auto is_scaled = [&](const Item& item) {
-    const std::optional<Rational> scale = scale_of(item);
-    return scale && *scale != Rational(0) && (is_one(*scale / by) || is_one(*scale * by));
-  };
-  return std::ranges::all_of(content.pieces, [&](const Tensor& t) {
-    return !t.items.empty() && std::ranges::all_of(t.items, is_scaled);
-  });
+  return all_scales(content, [&](const Rational& s) { return is_one(s / by) || is_one(s * by); });
 }
 
 /// A value with another scale, but for the sign, than what is added to it; null: there is none.

@@ -211,16 +211,14 @@ int verify_job(const ProgramCall& call) {
   const auto text = program_text(call.flags);
   std::optional<Job> job;
   if (!text) job = job_to_judge(call);
-  JudgedProgram judged = judged_program(call, job ? &*job : nullptr);
-  if (job) {
-    warn_of_counts(call, *job);
-    judged.run_as = size_of(small_job(*job));
-  }
+  if (job) warn_of_counts(call, *job);
   Program program = job ? lower_small(*job) : program_from(*text, call.flags.model);
   if (call.list_faults) return list_faults(call, std::move(program));
   program = with_faults_of(call, std::move(program));
   const Verification run = verify(program, {.seeds = call.seeds});
   if (!call.result.html.empty()) {
+    JudgedProgram judged = judged_program(call, job ? &*job : nullptr);
+    if (job) judged.run_as = size_of(small_job(*job));
     write_file(call.result.html, verification_page(judged, run), "--html");
   }
   print(call.result.json ? verification_json(run, check(program))

@@ -5,7 +5,9 @@
 #include <string>
 #include <string_view>
 
+#include "algebra/verify.h"
 #include "check/check.h"
+#include "profile/job.h"
 
 namespace placet {
 
@@ -28,7 +30,7 @@ std::string sentence_of(const Method& method);
 /// "3 entries of 4 ranks agree with the reference in 2 steps, 2 seeds."
 std::string sentence_of(const Verification& run);
 
-/// What was found by search and where, or that nothing was. `change`: between the two.
+/// What was found by search and where, or that nothing was.
 std::string cure_sentence(const Cure& cure);
 
 /// Of a witness: its entry as "[3,0]".
