@@ -363,6 +363,7 @@ class Machine {
   bool extend_sum(int c, const Instruction& i, const Arguments& a, const Numbered& source);
   void note_longer(int c, const BufferRef& ref, const Arguments& a);
   void note_otherwise(int c, const BufferRef& ref, const Arguments& a);
+  static bool is_long(const Content& sum);
   Content sum_of(Content sum, Content source);
   void slice(int c, const Instruction& i, const Arguments& a);
   bool exchange(int c, const Instruction& i, const Arguments& a);

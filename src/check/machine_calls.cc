@@ -8,6 +8,11 @@
 #include "units/at.h"
 
 namespace placet {
+namespace {
+
+constexpr std::size_t kLongSum = 12;  // summands
+
+}  // namespace
 /// The tensor of a buffer that a kernel's tensor number `t` is: inputs come first.
 const PieceType& Machine::piece_of(const Instruction& i, std::size_t t) const {
   const BufferRef& ref = t < i.inputs.size() ? i.inputs[t] : i.outputs[t - i.inputs.size()];
@@ -319,6 +324,12 @@ void Machine::note_otherwise(int c, const BufferRef& ref, const Arguments& a) {
   added_to_[{c, ref.family, family.by_unit ? value_of(ref.unit, a) : 0}].otherwise = true;
 }
 
+/// One of the sums on the way to a sum of very many, as that of the squares of all gradients: to
+/// keep each of them would take room that grows with the square of their number, for little.
+bool Machine::is_long(const Content& sum) {
+  return std::ranges::any_of(sum.pieces, [](const Tensor& t) { return t.items.size() > kLongSum; });
+}
+
 void Machine::accumulate(int c, const Instruction& i, const Arguments& a, const Numbered& source) {
   const bool noted = traces_ && source.number >= 0;
   if (noted && is_zero(*source.content)) nothings_.push_back(source.number);
@@ -332,6 +343,9 @@ void Machine::accumulate(int c, const Instruction& i, const Arguments& a, const 
   };
   if (!is_alike(source) || !is_alike(sum) || source.micro_batch != sum.micro_batch) {
     tell_micro_batches_apart();
+    return write(c, i.outputs[0], a, sum_of(whole_of(sum), whole_of(source)));
+  }
+  if (!traces_ && is_long(*sum.content)) {
     return write(c, i.outputs[0], a, sum_of(whole_of(sum), whole_of(source)));
   }
   std::vector<Numbered>& known = memory_->known[{instructions_.at(&i), sum.number, source.number}];

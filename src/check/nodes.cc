@@ -49,7 +49,7 @@ NodeId Nodes::add(Node node) {
       node.kind == Node::Kind::odd ||
       std::ranges::any_of(node.operands, [&](const NodeOperand& o) { return is_odd(o.node); });
   odd_.push_back(odd);
-  nodes_.push_back(std::move(node));
+  nodes_.push_back(std::make_shared<const Node>(std::move(node)));
   known_.emplace(hash, id);
   return id;
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -56,7 +57,7 @@ class Nodes {
   NodeId find(const Node& node) const;
   /// Leaves are told apart by numbers, as names of parameters may be equal.
   NodeId leaf(const std::string& name, const std::vector<int>& which, const std::vector<int>& dims);
-  const Node& at(NodeId id) const { return nodes_[static_cast<std::size_t>(id)]; }
+  const Node& at(NodeId id) const { return *nodes_[static_cast<std::size_t>(id)]; }
   /// Whether it is an odd one, or made of one.
   bool is_odd(NodeId id) const { return odd_[static_cast<std::size_t>(id)]; }
   std::size_t size() const { return nodes_.size(); }
@@ -83,7 +84,7 @@ class Nodes {
   NodeId find(const Node& node, std::uint64_t hash) const;
   NodeId find_sum(const Tensor& tensor, std::uint64_t hash) const;
 
-  std::vector<Node> nodes_;
+  std::vector<std::shared_ptr<const Node>> nodes_;  // copies of all share them
   std::vector<bool> odd_;
   std::unordered_multimap<std::uint64_t, NodeId> known_;  // by hash
   std::unordered_multimap<std::uint64_t, NodeId> sums_;   // by hash of the tensor that they were

@@ -2,8 +2,8 @@
 
 #include <tbb/parallel_for.h>
 
-#include <algorithm>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -50,24 +50,19 @@ PlanProof judged(const Program& program, const KnownReference& known) {
           .reason = told ? verdict.findings.front().difference : "a condition does not hold"};
 }
 
-/// Judges all that have a program. They claim to be one training, whose reference is worked out
-/// once; null: it was not yet.
-void judge_all(std::vector<Attempt>& attempts, std::shared_ptr<const KnownReference> known,
-               const std::function<bool()>& may_begin) {
-  const auto first = std::ranges::find_if(
-      attempts, [](const Attempt& attempt) { return attempt.program.has_value(); });
-  if (first == attempts.end()) return;
-  if (!known) known = known_reference(*first->program);
-  tbb::parallel_for(std::size_t{0}, attempts.size(), [&](std::size_t i) {
-    Attempt& own = attempts[i];
-    if (!own.program) return;
-    if (may_begin()) {
-      own.proof = judged(*own.program, *known);
-    } else {
-      own.proof.reason = kTooLong;
-    }
-  });
-}
+/// The reference that all plans claim to train as, worked out once: with the first program that is
+/// there.
+class SharedReference {
+ public:
+  const KnownReference& of(const Program& program) {
+    std::call_once(once_, [&] { known_ = known_reference(program); });
+    return *known_;
+  }
+
+ private:
+  std::once_flag once_;
+  std::shared_ptr<const KnownReference> known_;
+};
 
 }  // namespace
 
@@ -79,22 +74,21 @@ PlanProof prove(const Job& job) {
 
 std::vector<PlanProof> prove_all(const PlanSpace& space, const std::vector<Plan>& plans,
                                  std::int64_t most_passes, const std::function<bool()>& may_begin) {
-  std::vector<Attempt> attempts(plans.size());
-  std::shared_ptr<const KnownReference> known;  // worked out beside the lowering of other plans
+  std::vector<PlanProof> out(plans.size());
+  SharedReference reference;
+  // One program at a time on each processor: they are large.
   tbb::parallel_for(std::size_t{0}, plans.size(), [&](std::size_t i) {
     Job job = space.base();
     space.apply(plans[i], job);
-    if (may_begin() && passes_to_prove(job) <= most_passes) {
-      attempts[i] = lowered(job);
-      if (i == 0 && attempts[i].program) known = known_reference(*attempts[i].program);
-    } else {
-      attempts[i].proof.reason = kTooLong;
+    out[i].reason = kTooLong;
+    if (!may_begin() || passes_to_prove(job) > most_passes) return;
+    const Attempt attempt = lowered(job);
+    if (!attempt.program) {
+      out[i] = attempt.proof;
+    } else if (may_begin()) {
+      out[i] = judged(*attempt.program, reference.of(*attempt.program));
     }
   });
-  judge_all(attempts, std::move(known), may_begin);
-  std::vector<PlanProof> out;
-  out.reserve(attempts.size());
-  for (Attempt& attempt : attempts) out.push_back(std::move(attempt.proof));
   return out;
 }
 
