@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "check/comparison.h"
 #include "check/findings.h"
 #include "check/fit.h"
 #include "check/held.h"
@@ -11,6 +10,7 @@
 #include "check/machine.h"
 #include "check/masks.h"
 #include "check/order.h"
+#include "check/step_comparison.h"
 #include "check/suspects.h"
 #include "units/at.h"
 #include "units/error.h"
@@ -59,7 +59,7 @@ bool ends_right(const Program& program, Ground& ground, Machine& machine) {
     try {
       machine.run_step(reference);
       if (!machine.breaches().empty()) return false;
-      if (!Comparison(program, ground.nodes, machine, reference).holds_all()) return false;
+      if (!StepComparison(program, ground.nodes, machine, reference).holds_all()) return false;
     } catch (const OverflowError&) {
       return false;
     }

@@ -52,6 +52,8 @@ struct Cure {
   std::string change;  // "put 'all_reduce sum g over dp' before 'update ...'"; empty: none found
   int tried = 0;       // changes that were applied and judged
   bool cut_short = false;  // others were left, for the bound on the work
+  /// What it was found in, where that stands for the program: the same job made small.
+  std::string found_in;
 
   friend bool operator==(const Cure&, const Cure&) = default;
 };

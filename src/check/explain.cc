@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <set>
 
+#include "check/quotients.h"
 #include "units/at.h"
 
 namespace placet {
@@ -13,9 +15,23 @@ namespace {
 class Difference {
  public:
   Difference(const Nodes& nodes, const Machine& machine, const Program& program)
-      : nodes_(nodes), machine_(machine), program_(program) {}
+      : nodes_(nodes), machine_(machine), program_(program) {
+    const Reference& r = program.reference;
+    add_functions(r.clip_kernel, limits_);
+    add_functions(r.adjust_kernel, next_numbers_);
+    if (r.overflow_kernel < 0) return;
+    for (const UpdateRule& rule : r.rules) add_decisions(program.kernels[at(rule.kernel)]);
+  }
 
-  Explained take() {
+  /// `found`: what all of it is about.
+  Explained take(const Tensor& found) {
+    const bool gradient = out_.finding.condition == Condition::gradient_integrity;
+    if (const auto drawn = gradient ? foreign_draw(found) : std::nullopt) {
+      const std::string name = nodes_.name_of(*drawn);
+      out_.finding.condition = Condition::input_integrity;
+      out_.finding.found = name;
+      out_.finding.difference = "'" + name + "' is drawn, as no random number of one device is";
+    }
     // What is wrong may have been made long before it met the reference's: the place stays where
     // it shows, and the chain leads to what made it.
     const Origin* root = settled_ ? nullptr : machine_.root_of(last_);
@@ -48,6 +64,22 @@ class Difference {
   }
 
  private:
+  /// Those of a kernel that are no arithmetic; -1: there is no kernel.
+  void add_functions(int kernel, std::set<std::string>& out) const {
+    if (kernel < 0) return;
+    for (const Statement& s : program_.kernels[at(kernel)].statements) {
+      if (!s.is_linear() && !is_division(s)) out.insert(s.function);
+    }
+  }
+
+  /// The functions of an update of the last input, which says whether the step counts.
+  void add_decisions(const Kernel& kernel) {
+    for (const Statement& s : kernel.statements) {
+      const auto flag = [&](const Operand& o) { return o.tensor == kernel.inputs - 1; };
+      if (!s.is_linear() && std::ranges::any_of(s.operands, flag)) decisions_.insert(s.function);
+    }
+  }
+
   void note(NodeId node) {
     last_ = node;
     if (const Origin* origin = machine_.origin_of(node)) point_at(*origin);
@@ -112,15 +144,42 @@ class Difference {
       }
       return missing(expected, f.result, f.draw);
     }
-    const auto wrong = std::ranges::find_if(f.operands, [&](const NodeOperand& o) {
-      return o.node != expected && nodes_.at(o.node).kind == nodes_.at(expected).kind &&
-             nodes_.at(o.node).text == nodes_.at(expected).text;
-    });
+    const auto wrong = std::ranges::find_if(
+        f.operands, [&](const NodeOperand& o) { return stands_instead(expected, o.node); });
     const bool inputs = f.text.find("takes its part") != std::string::npos;
     set(inputs ? Condition::input_integrity : Condition::gradient_integrity,
         nodes_.name_of(expected), f.text, f.text);
     // One of the devices may hold what it should: what another one holds instead is the cause.
     if (wrong != f.operands.end()) compare(expected, wrong->node);
+  }
+
+  /// Whether what one of several devices holds may be what stands in the place of the expected.
+  bool stands_instead(NodeId expected, NodeId held) const {
+    if (held == expected) return false;
+    const Node& e = nodes_.at(expected);
+    const Node& h = nodes_.at(held);
+    const bool alike = h.kind == e.kind && h.text == e.text;
+    return alike || stem_of(held) == stem_of(expected);
+  }
+
+  /// Random numbers in it that the reference does not draw.
+  std::optional<NodeId> foreign_draw(const Tensor& tensor) const {
+    std::vector<NodeId> open;
+    std::set<NodeId> seen;
+    const auto add = [&](const Node& of) {
+      for (const NodeOperand& o : of.operands) open.push_back(o.node);
+    };
+    for (const Item& item : tensor.items) open.push_back(item.node);
+    while (!open.empty() && seen.size() < kMostLookedAt) {
+      const NodeId id = open.back();
+      open.pop_back();
+      // What the reference makes has no beginning in the program, nor has what that is made of.
+      if (machine_.origin_of(id) == nullptr || !seen.insert(id).second) continue;
+      const Node& one = nodes_.at(id);
+      if (one.kind == Node::Kind::function && !one.draw.empty()) return id;
+      add(one);
+    }
+    return std::nullopt;
   }
 
   void leaves(NodeId expected, NodeId found) {
@@ -302,9 +361,9 @@ class Difference {
 
   /// Whether what is wrong is a number that steers updates: it makes the factor of gradients or the
   /// next scale of the loss, or it is all that is wrong of what decides whether a step counts.
-  static bool steers(const Node& node, std::size_t wrong) {
-    const auto is = [&](std::string_view function) { return node.text.starts_with(function); };
-    return is(kLimit) || is(kNextScale) || is(kNextCount) || (is(kDecision) && wrong == 1);
+  bool steers(const Node& node, std::size_t wrong) const {
+    return limits_.contains(node.text) || next_numbers_.contains(node.text) ||
+           (decisions_.contains(node.text) && wrong == 1);
   }
 
   /// What a node is named without its version.
@@ -350,7 +409,7 @@ class Difference {
     return best;
   }
 
-  bool is_limit(NodeId id) const { return nodes_.at(id).text.starts_with(kLimit); }
+  bool is_limit(NodeId id) const { return limits_.contains(nodes_.at(id).text); }
 
   /// A gradient that is wrong makes the factor wrong that limits all: the gradient is the cause.
   void leave_limits_out(std::vector<NodeId>& mine, std::vector<NodeId>& theirs) const {
@@ -433,17 +492,15 @@ class Difference {
   static constexpr int kDeepest = 10'000;
   static constexpr std::size_t kMostCompared = 16;
   static constexpr std::size_t kMostFactors = 8;
+  static constexpr std::size_t kMostLookedAt = 2'000;
   static constexpr std::size_t kLongestChain = 8;
-  /// The function that makes a factor of the gradients' norm.
-  static constexpr std::string_view kLimit = "limited";
-  /// Those of a scaled loss: what the next step has, and what it leaves as it was.
-  static constexpr std::string_view kNextScale = "rescaled";
-  static constexpr std::string_view kNextCount = "counted";
-  static constexpr std::string_view kDecision = "unless";
 
   const Nodes& nodes_;
   const Machine& machine_;
   const Program& program_;
+  std::set<std::string> limits_;        // functions that make a factor of the gradients' norm
+  std::set<std::string> next_numbers_;  // that make what the next step has of a scaled loss
+  std::set<std::string> decisions_;     // that leave what they are given as it was, or not
   Explained out_;
   NodeId last_ = 0;       // that was looked at
   bool settled_ = false;  // where it went wrong is known
@@ -460,7 +517,7 @@ Explained explain(Nodes& nodes, const Machine& machine, const Program& program, 
   } else {
     difference.incomplete(expected, found);
   }
-  return difference.take();
+  return difference.take(found);
 }
 
 }  // namespace placet

@@ -8,11 +8,11 @@
 #include <set>
 #include <span>
 
-#include "check/comparison.h"
 #include "check/explain.h"
 #include "check/fit.h"
 #include "check/held.h"
 #include "check/order.h"
+#include "check/step_comparison.h"
 #include "units/at.h"
 #include "units/error.h"
 
@@ -104,7 +104,7 @@ class Check {
     add(std::move(explained));
   }
 
-  Comparison comparison() { return {program_, nodes_, machine_, reference_}; }
+  StepComparison comparison() { return {program_, nodes_, machine_, reference_}; }
 
   /// A tensor that some buffer is to hold after the step, and does not.
   struct Wrong {
@@ -147,7 +147,7 @@ class Check {
     const bool there = content != nullptr && p < content->pieces.size();
     const Content& typed = machine_.type_of(initial->buffer.family);
     const bool telling =
-        Comparison::is_placed(content, typed, p) || (there && has_odd(content->pieces[p]));
+        StepComparison::is_placed(content, typed, p) || (there && has_odd(content->pieces[p]));
     report(c, *initial, p, reference_.value_of(initial->pieces[p]),
            telling ? &content->pieces[p] : nullptr);
   }

@@ -253,6 +253,7 @@ class Machine {
                           const std::optional<Rational>& scale) const;
   const Made* most_suspect_input(const Made& made, const std::optional<Rational>& scale) const;
   const Made* lacking_input(const Made& made, const AxisList& axes) const;
+  const Made* first_of_terms(const std::vector<NodeId>& terms) const;
   const Made* unusual_input(const Made& made, NodeId node, const Rational& usual) const;
   const Made* scaled_input(const Made& made, const Rational& by) const;
   const Made* uneven_input(const Made& made) const;
@@ -406,6 +407,8 @@ class Machine {
   void alone(int c, const Instruction& i, const Arguments& a);
   bool merge_along(int axis, const std::vector<int>& members, const Instruction& i,
                    std::vector<Content>& contents, std::vector<std::size_t>& left);
+  double entries_of(const Content& content) const;
+  const std::string& family_read(int c, std::size_t input) const;
   void reduce_across(const std::vector<int>& members, const Instruction& i, std::size_t input,
                      std::vector<Content>& contents);
   void sum_across(const std::vector<int>& members, const Instruction& i, const Origin* cause,
@@ -437,7 +440,10 @@ class Machine {
     int number = -1;  // of the content
   };
   std::unordered_map<NodeId, std::vector<Scaled>> scales_;
-  std::vector<Made> makings_;     // by number
+  std::vector<Made> makings_;  // by number
+  /// Of so many of them the first by its terms: made when it is asked for.
+  mutable std::unordered_map<std::uint64_t, std::size_t> by_terms_;
+  mutable std::size_t sums_looked_through_ = 0;
   std::size_t foreign_from_ = 0;  // nodes from here on were made by the program in this step
   std::vector<int> reads_;        // numbers of what the instruction has read
   std::vector<int> nothings_;     // of contents that are zero and were added to a sum

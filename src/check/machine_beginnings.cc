@@ -369,12 +369,25 @@ std::optional<Machine::Uneven> Machine::unevenness_of(int device_class,
   return Uneven{.origin = made->origin, .micro_batch = odd->first, .factor = odd->factor};
 }
 
+/// The first content that is a sum of these; null: there is none.
+const Machine::Made* Machine::first_of_terms(const std::vector<NodeId>& terms) const {
+  if (sums_looked_through_ != makings_.size()) {
+    by_terms_.clear();
+    for (std::size_t number = 0; number < makings_.size(); ++number) {
+      const Made& made = makings_[number];
+      if (made.there) by_terms_.try_emplace(mixed(0, terms_of(*made.content)), number);
+    }
+    sums_looked_through_ = makings_.size();
+  }
+  const auto found = by_terms_.find(mixed(0, terms));
+  if (found == by_terms_.end()) return nullptr;
+  const Made& made = makings_[found->second];
+  return terms_of(*made.content) == terms ? &made : nullptr;
+}
+
 const Origin* Machine::mixing_of(const std::vector<NodeId>& terms) const {
-  if (terms.empty()) return nullptr;
-  const auto first = std::ranges::find_if(
-      makings_, [&](const Made& m) { return m.there && terms_of(*m.content) == terms; });
-  if (first == makings_.end()) return nullptr;
-  const Made* made = &*first;
+  const Made* made = terms.empty() ? nullptr : first_of_terms(terms);
+  if (made == nullptr) return nullptr;
   const auto goes_on = [&](int input) {
     const Made* one = making_of(input);
     if (one == nullptr || one == made) return false;

@@ -235,10 +235,32 @@ bool Machine::merge_along(int axis, const std::vector<int>& members, const Instr
   return true;
 }
 
+/// Of the whole tensors that a content has parts of.
+double Machine::entries_of(const Content& content) const {
+  double entries = 0;
+  for (const Tensor& t : content.pieces) {
+    double own = 1;
+    for (const int dim : t.dims) own *= static_cast<double>(regions_.extent_of(dim));
+    entries += own;
+  }
+  return entries;
+}
+
+/// The family that the instruction which a class stands at reads.
+const std::string& Machine::family_read(int c, std::size_t input) const {
+  return program_.families[at(runners_[at(c)].instruction->inputs[input].family)].name;
+}
+
 /// A collective of classes that hold different things: a sum of these, one class at a time; else
 /// it cannot be right.
 void Machine::reduce_across(const std::vector<int>& members, const Instruction& i,
                             std::size_t input, std::vector<Content>& contents) {
+  for (std::size_t m = 1; m < members.size(); ++m) {
+    if (entries_of(contents[m]) == entries_of(contents[0])) continue;
+    breach(members[m], "meets a collective of tensors of another size, that of '" +
+                           family_read(members[0], input) + "' on " +
+                           program_.classes[at(members[0])].name);
+  }
   const Origin* cause = traces_ ? deviation(contents) : nullptr;
   if (cause == nullptr) cause = writer_of_least(members, input, contents);
   if (i.kind == InstructionKind::all_reduce && i.op == Combine::sum) {

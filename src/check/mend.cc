@@ -12,6 +12,9 @@
 namespace placet {
 namespace {
 
+/// Of fewer, hardly one is the right one.
+constexpr std::int64_t kFewestTried = 8;
+
 /// What one check of the program costs: an instruction is worked out where it is met first, which
 /// takes as long as going over it so many times.
 std::int64_t work_of(const Program& program) {
@@ -87,6 +90,8 @@ MendSearch check_and_mend(Program program, std::int64_t most_work) {
   search.verdict = std::move(judged.verdict);
   Cure& cure = search.verdict.cure.emplace();
   const std::int64_t most_tried = most_work / work_of(program);
+  cure.cut_short = most_tried < kFewestTried;
+  if (cure.cut_short) return search;
   for (const MendCandidate& candidate : mend_candidates(program, judged.suspects, multiple)) {
     cure.cut_short = cure.tried >= most_tried;
     if (cure.cut_short) break;

@@ -18,9 +18,9 @@ struct MendSearch {
   std::optional<Program> mended;  // after the change; check() accepts it
 };
 
-/// Work that all candidates together may make, in instructions executed: about half a second on one
+/// Work that all candidates together may make, in instructions executed: about a second on one
 /// core.
-inline constexpr std::int64_t kMostMendWork = 1'200'000;
+inline constexpr std::int64_t kMostMendWork = 4'000'000;
 
 /// check(), and the cure of a program that is not right.
 /// REQUIRES: a well-formed program.

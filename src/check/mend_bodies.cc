@@ -1,7 +1,9 @@
 // Bodies that are alike but for one step: the same layer, the same stage on other devices.
 #include <algorithm>
+#include <cstdint>
 
 #include "check/mend_changes.h"
+#include "units/hash.h"
 
 namespace placet {
 namespace {
@@ -18,7 +20,8 @@ struct Gap {
   std::size_t right = 0;
 };
 
-Gap gap_between(const std::vector<Step>& a, const std::vector<Step>& b) {
+template <class Steps>
+Gap gap_between(const Steps& a, const Steps& b) {
   const auto [x, y] = std::ranges::mismatch(a, b);
   const auto front = static_cast<std::size_t>(x - a.begin());
   std::size_t back = 0;
@@ -27,6 +30,26 @@ Gap gap_between(const std::vector<Step>& a, const std::vector<Step>& b) {
     ++back;
   }
   return {.front = front, .left = a.size() - back - front, .right = b.size() - back - front};
+}
+
+/// Unlike steps may have the same one.
+std::uint64_t number_of(const Step& step) {
+  const Instruction* i = instruction_of(step);
+  if (i == nullptr) return step.what.index();
+  std::uint64_t number =
+      mixed(static_cast<std::uint64_t>(i->kind), static_cast<std::uint64_t>(i->kernel));
+  for (const std::vector<BufferRef>* list : {&i->inputs, &i->outputs}) {
+    for (const BufferRef& ref : *list)
+      number = mixed(number, static_cast<std::uint64_t>(ref.family));
+  }
+  return number;
+}
+
+/// Of all steps. A pipeline has thousands of lists, each of which is compared with every other.
+std::vector<std::uint64_t> numbers_of(const std::vector<Step>& steps) {
+  std::vector<std::uint64_t> out(steps.size());
+  std::ranges::transform(steps, out.begin(), number_of);
+  return out;
 }
 
 /// The step that the other body has in this place.
@@ -61,22 +84,32 @@ void shift(MendChanges& changes, const Listed& mine, const Gap& gap, const std::
   if (crossed && first != nullptr && last != nullptr) changes.exchange(*first, *last);
 }
 
+bool is_short(const Gap& gap) {
+  const bool one_step = gap.left <= 1 && gap.right <= 1;
+  return one_step || (gap.left == gap.right && gap.left <= kLongestShift);
+}
+
 void compare(MendChanges& changes, const Listed& mine, const Listed& other) {
-  const std::vector<Step>& a = *mine.steps;
   const std::vector<Step>& b = *other.steps;
-  if (a.size() > b.size() + 1 || b.size() > a.size() + 1) return;
-  const Gap gap = gap_between(a, b);
-  if (gap.left + gap.right == 0) return;
+  const Gap gap = gap_between(*mine.steps, b);
+  if (gap.left + gap.right == 0 || !is_short(gap)) return;
   if (gap.left <= 1 && gap.right <= 1) return become(changes, mine, gap, b);
-  if (gap.left == gap.right && gap.left <= kLongestShift) shift(changes, mine, gap, b);
+  shift(changes, mine, gap, b);
 }
 
 }  // namespace
 
 void mend_like_other_bodies(MendChanges& changes) {
-  for (const Listed& mine : changes.lists()) {
-    for (const Listed& other : changes.lists()) {
-      if (&mine != &other) compare(changes, mine, other);
+  const std::vector<Listed>& lists = changes.lists();
+  std::vector<std::vector<std::uint64_t>> numbers(lists.size());
+  std::ranges::transform(lists, numbers.begin(),
+                         [](const Listed& list) { return numbers_of(*list.steps); });
+  for (std::size_t i = 0; i < lists.size(); ++i) {
+    for (std::size_t k = 0; k < lists.size(); ++k) {
+      const std::size_t mine = numbers[i].size();
+      const std::size_t other = numbers[k].size();
+      if (i == k || mine > other + 1 || other > mine + 1) continue;
+      if (is_short(gap_between(numbers[i], numbers[k]))) compare(changes, lists[i], lists[k]);
     }
   }
 }

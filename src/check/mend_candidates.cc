@@ -39,6 +39,8 @@ void mend_place(MendChanges& changes, const Instruction& i) {
 void mend_one_by_one(MendChanges& changes, const std::vector<Suspect>& suspects,
                      std::span<const Suspect> some) {
   for (const Suspect& s : some) {
+    // What is done twice is rather left out than divided by two.
+    if (s.scale) changes.remove(*s.instruction);
     // A group of another size is another factor.
     if (s.scale) mend_groups(changes, *s.instruction);
     mend_scale(changes, s);
@@ -58,6 +60,10 @@ std::vector<MendCandidate> mend_candidates(const Program& program, const std::ve
   const std::vector<Suspect> suspects = with_makers(changes, told);
   const std::span<const Suspect> nearest(suspects.data(), std::min(kNearest, suspects.size()));
   mend_like_other_bodies(changes);
+  mend_unwritten(changes);
+  for (const Suspect& s : nearest) {
+    if (s.comes_late) mend_missing_members(changes, *s.instruction);
+  }
   // First what the findings say, then what might be; of the nearest before all.
   for (const Suspect& s : nearest) {
     if (s.comes_late) mend_place(changes, *s.instruction);

@@ -91,6 +91,12 @@ void mend_scale(MendChanges& changes, const Suspect& suspect);
 /// Clears of what flows into the suspects that come too often.
 void mend_cleared_sums(MendChanges& changes, const std::vector<Suspect>& suspects);
 
+/// A collective that other devices of its group do not come to, for those, too.
+void mend_missing_members(MendChanges& changes, const Instruction& i);
+
+/// What is read and never written, from what is written and never read.
+void mend_unwritten(MendChanges& changes);
+
 /// What an instruction reads and nothing before it makes: brought there, added up, or as another
 /// instruction has it that does the same elsewhere.
 void mend_supply(MendChanges& changes, const Instruction& i);

@@ -161,15 +161,29 @@ std::string Nodes::name_of(NodeId id) const {
     case Node::Kind::leaf:
     case Node::Kind::odd:
       return node.text;
-    case Node::Kind::function:
-      return node.text + (node.draw.empty() ? "" : " for " + node.draw) + " of " +
-             (node.operands.empty() ? "" : name_of(node.operands[0].node));
+    case Node::Kind::function: {
+      const std::string name = node.text + (node.draw.empty() ? "" : " for " + node.draw);
+      return node.operands.empty() ? name : name + " of " + name_of(node.operands[0].node);
+    }
     case Node::Kind::product:
-      return "product with " + name_of(node.operands.back().node);
     case Node::Kind::sum:
-      return node.operands.empty() ? "zero" : "sum with " + name_of(node.operands[0].node);
+      if (node.operands.empty()) return "zero";
+      return (node.kind == Node::Kind::sum ? "sum with " : "product with ") + name_of_part(node);
   }
   return {};
+}
+
+/// What a product or a sum is told by; of products of products, what the innermost are made of.
+std::string Nodes::name_of_part(const Node& node) const {
+  const Node* one = &node;
+  NodeId id = 0;
+  do {
+    id = one->kind == Node::Kind::sum ? one->operands.front().node : one->operands.back().node;
+    const bool named = names_.contains(id);
+    one = &at(id);
+    if (named || one->operands.empty()) break;
+  } while (one->kind == node.kind);
+  return name_of(id);
 }
 
 }  // namespace placet

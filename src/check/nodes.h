@@ -81,6 +81,7 @@ class Nodes {
   bool has_zeros() const { return !zeros_.empty(); }
 
  private:
+  std::string name_of_part(const Node& node) const;
   NodeId find(const Node& node, std::uint64_t hash) const;
   NodeId find_sum(const Tensor& tensor, std::uint64_t hash) const;
 

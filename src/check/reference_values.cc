@@ -17,7 +17,7 @@ constexpr int kInput = 2;
 }  // namespace
 
 std::string draw_key(const std::string& name, std::int64_t unit, int step) {
-  return name + " of unit " + std::to_string(unit) + ", step " + std::to_string(step);
+  return name + " of unit " + std::to_string(unit) + ", step " + std::to_string(step + 1);
 }
 
 ReferenceValues::ReferenceValues(const Program& program, Nodes& nodes, KernelValues& kernels)

@@ -187,6 +187,25 @@ void warn_of_counts(const ProgramCall& call, const Job& job) {
                 size_of(small_job(job)));
 }
 
+/// The verdict on the program of a job or of a file. Programs of large jobs are too much to try
+/// many changes on: where that leaves none found, the same job made small is asked.
+Verdict verdict_with_cure(const ProgramCall& call, const Job* job, Program program) {
+  Verdict verdict = check_and_mend(std::move(program)).verdict;
+  const bool left = verdict.cure && verdict.cure->cut_short && verdict.cure->change.empty();
+  if (!left || job == nullptr) return verdict;
+  try {
+    const Verdict small = check_and_mend(with_faults_of(call, lower_small(*job))).verdict;
+    // Another fault it would be, if numbers in its words count otherwise there.
+    if (small.equivalent || small.holds != verdict.holds) return verdict;
+    if (small.cure->change.empty()) return verdict;
+    verdict.cure = small.cure;
+    verdict.cure->found_in = "the same job made small: " + size_of(small_job(*job));
+  } catch (const InputError&) {
+    // Nothing there that the fault matches.
+  }
+  return verdict;
+}
+
 int check_job(const ProgramCall& call) {
   require_one_placement(call.flags);
   const auto text = program_text(call.flags);
@@ -196,7 +215,7 @@ int check_job(const ProgramCall& call) {
   Program program = job ? lower(*job) : program_from(*text, call.flags.model);
   if (call.list_faults) return list_faults(call, std::move(program));
   program = with_faults_of(call, std::move(program));
-  const Verdict verdict = check_and_mend(std::move(program)).verdict;
+  const Verdict verdict = verdict_with_cure(call, job ? &*job : nullptr, std::move(program));
   if (!call.result.html.empty()) {
     write_file(call.result.html, verdict_page(judged, verdict), "--html");
   }

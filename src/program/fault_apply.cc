@@ -369,7 +369,7 @@ std::string what_would_match(const Program& program, const Fault& fault) {
   }
   std::string text;
   for (const std::string& kind : kinds) text += (text.empty() ? "" : ", ") + kind;
-  return text.empty() ? "no instruction of this program" : text;
+  return text.empty() ? "another fault: it can change no instruction of this program" : text;
 }
 
 }  // namespace

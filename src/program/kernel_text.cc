@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "program/known_functions.h"
 #include "units/at.h"
 
 namespace placet {
@@ -171,6 +172,8 @@ class KernelReader {
       while (at_dim()) dims.push_back(read_dim());
     }
     in_.expect(")");
+    const std::string misuse = misuse_of(s);
+    if (!misuse.empty()) in_.refuse_name(s.function, misuse);
   }
 
   /// Products joined by + and -. `first`: the name of the first tensor, if read already.

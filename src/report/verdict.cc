@@ -49,7 +49,10 @@ std::string sentence_of(const Verification& run) {
 }
 
 std::string cure_sentence(const Cure& cure) {
-  if (!cure.change.empty()) return "one change makes it right, in " + cure.body;
+  if (!cure.change.empty()) {
+    const std::string where = cure.found_in.empty() ? "" : " (found in " + cure.found_in + ")";
+    return "one change makes it right" + where + ", in " + cure.body;
+  }
   return fmt::format("none was found among {} change{} of one instruction{}.", cure.tried,
                      cure.tried == 1 ? "" : "s",
                      cure.cut_short ? "; others were not tried, for the time" : "");
@@ -69,22 +72,30 @@ void add_line(std::string& text, const TextStyle& style, std::string_view title,
   text += "\n";
 }
 
+/// The choices of the reference by what they are about; "other": those that do not say.
+Json choices_object(const std::vector<std::string>& choices) {
+  Json reference = Json::object();
+  for (const std::string& choice : choices) {
+    const std::size_t colon = choice.find(": ");
+    if (colon == std::string::npos) {
+      reference["other"].push_back(choice);
+      continue;
+    }
+    std::string key = choice.substr(0, colon);
+    if (key == "random numbers") key = "dropout";
+    for (char& c : key) c = c == ' ' ? '_' : c;
+    reference[key] = choice.substr(colon + 2);
+  }
+  return reference;
+}
+
 Json verdict_object(const Verdict& verdict) {
   Json out;
   out["schema"] = "placet.verdict/1";
   out["equivalent"] = verdict.equivalent;
   out["steps_checked"] = verdict.steps;
   out["devices"] = verdict.devices;
-  Json reference = Json::object();
-  for (const std::string& choice : verdict.reference) {
-    const std::size_t colon = choice.find(": ");
-    if (colon == std::string::npos) continue;
-    std::string key = choice.substr(0, colon);
-    if (key == "random numbers") key = "dropout";
-    for (char& c : key) c = c == ' ' ? '_' : c;
-    reference[key] = choice.substr(colon + 2);
-  }
-  out["reference"] = std::move(reference);
+  out["reference"] = choices_object(verdict.reference);
   Json conditions;
   for (const Condition c : kConditions) {
     conditions[std::string(name_of(c))] =
@@ -114,6 +125,7 @@ Json verdict_object(const Verdict& verdict) {
                    {"change", cure.change},
                    {"tried", cure.tried},
                    {"cut_short", cure.cut_short}};
+    if (!cure.found_in.empty()) out["cure"]["found_in"] = cure.found_in;
   }
   return out;
 }

@@ -9,6 +9,7 @@
 
 #include "algebra/verify.h"
 #include "check/check.h"
+#include "check/mend.h"
 #include "program/fault.h"
 #include "program/text.h"
 
@@ -88,7 +89,20 @@ INSTANTIATE_TEST_SUITE_P(
                       Wrong{"dead_misfit", Condition::order, "all_gather z ="},
                       Wrong{"misfit_elsewhere", Condition::order, "all_gather z ="},
                       Wrong{"sent_twice", Condition::order, "send P over pp to 1\n  free"},
-                      Wrong{"message_of_many", Condition::order, "send P over pp to 2"}));
+                      Wrong{"message_of_many", Condition::order, "send P over pp to 2"},
+                      Wrong{"exchanged_sums", Condition::order,
+                            "all_reduce sum gB over grp\n  all_reduce sum gA"},
+                      Wrong{"own_norm", Condition::update_integrity, "fac = lim(q)"}));
+
+// A right program whose sums of gradients are doubled: what was put in is left out again.
+TEST(ExternalTest, WhatIsDoneTwiceIsLeftOut) {
+  const Program twice =
+      with_faults(program_of("momentum_in_parts"), {fault_from("duplicate(all_reduce, nth=1)")});
+  const MendSearch search = check_and_mend(twice);
+  ASSERT_TRUE(search.mended);
+  EXPECT_TRUE(search.verdict.cure->change.starts_with("leave out 'all_reduce"))
+      << search.verdict.cure->change;
+}
 
 // A type is a label: one that says another part than the buffer holds is told, not believed.
 TEST(ExternalTest, ATypeThatDisagreesIsTold) {

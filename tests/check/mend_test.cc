@@ -37,7 +37,8 @@ INSTANTIATE_TEST_SUITE_P(
                       "rescale(reduce_scatter, by=1/dp, nth=1)", "rescale(compute, by=2, nth=9)",
                       "regroup(reduce_scatter, to=tp, nth=1)", "add_zero(accumulate, nth=1)",
                       "duplicate(accumulate, nth=2)", "delete(accumulate, nth=2)",
-                      "delete(all_gather, nth=1)", "early_free(free, nth=2)",
+                      "delete(all_gather, nth=1)", "delete(reduce_scatter, nth=1)",
+                      "delete(copy, nth=1)", "early_free(free, nth=2)",
                       "skip_update(update, rank=0, nth=3)", "wrong_key(random, nth=2)",
                       "delete(compute, layer=1, nth=3)"));
 
@@ -46,6 +47,16 @@ TEST(MendTest, ARightProgramNeedsNone) {
   EXPECT_TRUE(search.verdict.equivalent);
   EXPECT_FALSE(search.verdict.cure);
   EXPECT_FALSE(search.mended);
+}
+
+// A collective that some devices of its group do not come to any more.
+TEST(MendTest, DevicesThatDoNotComeAreBroughtBack) {
+  const Program program = lower_small(load({"gpt2", "pp=2:1f1b dp=2:zero1"}));
+  const Program mutant =
+      with_faults(program, {fault_from("delete(all_reduce, axis=pp, phase=reduce, nth=1)")});
+  const MendSearch search = check_and_mend(mutant);
+  ASSERT_TRUE(search.mended) << search.verdict.cure->tried << " tried";
+  EXPECT_TRUE(verify(*search.mended).equal) << search.verdict.cure->change;
 }
 
 TEST(MendTest, TheWorkIsBounded) {

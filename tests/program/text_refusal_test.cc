@@ -49,6 +49,13 @@ const std::vector<Variant> kAtALine = {
     {"  y[s o] = x[s i] * w[o i]", "  z[s o] = x[s i] * w[o i]", ", line 11: 'y' is never made"},
     {"kernel distance(", "kernel linear(", ", line 14: 'linear' is the name of a kernel already"},
     {"  i[] = inv(n[])", "  dim s like s\n  i[] = inv(n[])", ", line 26: 's' is a dim like itself"},
+    {"  i[] = inv(n[])", "  i[] = inv()", ", line 26: 'inv' needs one operand"},
+    {"  i[] = inv(n[])", "  i[] = inv(n[], n[])", ", line 26: 'inv' needs one operand"},
+    {"  i[] = inv(n[])", "  i[] = ratio(n[])", ", line 26: 'ratio' needs 2 operands"},
+    {"  i[] = inv(n[])", "  i[] = onehot(n[])",
+     ", line 26: 'onehot' needs one position (\"; at\")"},
+    {"  i[] = inv(n[])", "  i[] = chosen.2(n[])",
+     ", line 26: 'chosen.2' chooses along one dim (\"; whole\")"},
     {"  i[] = inv(n[])", "  i[] = 1/0 * n[]", ", line 26: '0' is no denominator"},
     {"  weights weight", "  weights wieght",
      ", line 40: 'wieght' is not known; expected an input of the reference; did you mean "

@@ -8,11 +8,11 @@
 
 namespace placet {
 
-class Comparison {
+class StepComparison {
  public:
   /// REQUIRES: all outlive it.
-  Comparison(const Program& program, Nodes& nodes, Machine& machine,
-             const ReferenceValues& reference)
+  StepComparison(const Program& program, Nodes& nodes, Machine& machine,
+                 const ReferenceValues& reference)
       : program_(program), nodes_(nodes), machine_(machine), reference_(reference) {}
 
   /// Whether every buffer that the program has a state or a result in holds what the reference has.

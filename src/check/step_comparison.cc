@@ -1,4 +1,4 @@
-#include "check/comparison.h"
+#include "check/step_comparison.h"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 
 namespace placet {
 
-bool Comparison::holds_all() {
+bool StepComparison::holds_all() {
   for (int c = 0; c < static_cast<int>(program_.classes.size()); ++c) {
     const DeviceClass& mine = program_.classes[at(c)];
     const auto right = [&](const Initial& buffer) { return holds(c, buffer); };
@@ -17,7 +17,7 @@ bool Comparison::holds_all() {
   return true;
 }
 
-bool Comparison::holds(int c, const Initial& buffer) {
+bool StepComparison::holds(int c, const Initial& buffer) {
   const Content& typed = machine_.type_of(buffer.buffer.family);
   for (std::size_t p = 0; p < buffer.pieces.size(); ++p) {
     if (!holds(c, buffer, p, typed)) return false;
@@ -25,7 +25,7 @@ bool Comparison::holds(int c, const Initial& buffer) {
   return true;
 }
 
-bool Comparison::holds(int c, const Initial& buffer, std::size_t piece, const Content& typed) {
+bool StepComparison::holds(int c, const Initial& buffer, std::size_t piece, const Content& typed) {
   const StateRef& ref = buffer.pieces[piece];
   if (ref.kind == StateRef::Kind::input) return true;
   if (ref.kind == StateRef::Kind::zero) return machine_.keeps_zero(c, buffer, piece);
@@ -37,7 +37,7 @@ bool Comparison::holds(int c, const Initial& buffer, std::size_t piece, const Co
   return right || has_no_entries(program_, program_.classes[at(c)], typed, piece);
 }
 
-bool Comparison::is_placed(const Content* content, const Content& typed, std::size_t piece) {
+bool StepComparison::is_placed(const Content* content, const Content& typed, std::size_t piece) {
   return content != nullptr && piece < content->pieces.size() && content->flat == typed.flat &&
          content->pieces[piece].dims == typed.pieces[piece].dims &&
          content->pieces[piece].cuts == typed.pieces[piece].cuts;
