@@ -356,11 +356,10 @@ PlanTree::Result PlanTree::open_states(const Node& node, double cutoff) const {
   const auto in_flight = costs_->in_flight(*pipeline, m);
   const StateCosts& costs = node.states->choices[at(node.choice)].costs;
   const std::vector<std::int64_t> rest = rest_of(node, costs);
-  const double end = least_end(facts_, *pipeline, costs);
   job.batch.global = space_.base().batch.global;
   space_.apply(node.plan, job);
   job.recompute = {};
-  const StepCosts messages = messages_of(*pipeline, job);
+  const auto messages = std::make_shared<const StepCosts>(messages_of(*pipeline, job));
   std::map<std::int16_t, std::string> broken;
   StepBound steps(facts_, *pipeline, m);
   for (const PlanSpace::Recomputation& choice : pipeline->recomputations) {
@@ -379,27 +378,42 @@ PlanTree::Result PlanTree::open_states(const Node& node, double cutoff) const {
     const WorkPair work = node.work->pair(choice.word);
     const auto activations = least_activations(*pipeline, work, recompute, *in_flight);
     const std::int64_t bytes = together(rest, activations);
-    const auto bound = [&](double seconds) {
-      return shrunk(value_of(seconds, static_cast<double>(bytes)));
-    };
-    double least = static_cast<double>(bytes) > limit_
-                       ? kNoBound
-                       : bound(steps.least(work, recompute, messages));
-    const auto raise = [&](auto seconds) {
-      if (least <= cutoff && goal_ == PlanGoal::time) least = std::max(least, bound(seconds()));
-    };
-    raise([&] { return flow_of(node, choice) + end; });
-    raise([&] { return costs_->flow_with(messages, *node.work, *pipeline, choice, m); });
+    const double least =
+        static_cast<double>(bytes) > limit_
+            ? kNoBound
+            : shrunk(value_of(steps.least(work, recompute, *messages), static_cast<double>(bytes)));
     if (least > cutoff) {
       ++out.bounded;
-    } else {
-      out.children.push_back({.bound = least,
-                              .leaves = 1,
-                              .level = Level::plan,
-                              .plan = plan,
-                              .least_memory = placet::bytes(bytes)});
+      continue;
     }
+    Node child = node;
+    child.bound = least;
+    child.leaves = 1;
+    child.level = goal_ == PlanGoal::time ? Level::bounded_plan : Level::plan;
+    child.plan = plan;
+    child.least_memory = placet::bytes(bytes);
+    child.messages = messages;
+    out.children.push_back(std::move(child));
   }
+  return out;
+}
+
+/// By the order of work, which takes longer than all other bounds together: only of plans whose turn
+/// has come.
+PlanTree::Result PlanTree::time_plan(const Node& node) const {
+  const PlanSpace::Recomputation choice{.word = node.plan.recompute, .count = node.plan.count};
+  const StateCosts& costs = node.states->choices[at(node.choice)].costs;
+  const double by_order = flow_of(node, choice) + least_end(facts_, *node.pipeline, costs);
+  const double with_messages = costs_->flow_with(*node.messages, *node.work, *node.pipeline, choice,
+                                                 micro_batches(node.plan));
+  const double seconds = std::max(by_order, with_messages);
+  Result out;
+  out.children.push_back(
+      {.bound = shrunk(value_of(seconds, static_cast<double>(in_bytes(node.least_memory)))),
+       .leaves = 1,
+       .level = Level::plan,
+       .plan = node.plan,
+       .least_memory = node.least_memory});
   return out;
 }
 

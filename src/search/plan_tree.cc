@@ -124,6 +124,8 @@ Opened<PlanTree::Node, FoundPlan> PlanTree::open(const Node& node, double cutoff
       return time_states(node, cutoff);
     case Level::timed_states:
       return open_states(node, cutoff);
+    case Level::bounded_plan:
+      return time_plan(node);
     case Level::plan:
       return open_plan(node);
   }

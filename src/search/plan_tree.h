@@ -72,6 +72,7 @@ class PlanTree {
     bounded_pipeline,
     states,
     timed_states,
+    bounded_plan,
     plan
   };
 
@@ -105,6 +106,7 @@ class PlanTree {
     std::size_t group = 0;                                 // the first one left
     double step = 0;     // of a pipeline: seconds at least, whatever the states
     Bytes least_memory;  // of a plan
+    std::shared_ptr<const StepCosts> messages;  // of a plan
   };
   using Answer = FoundPlan;
 
@@ -160,6 +162,7 @@ class PlanTree {
   double flow_of(const Node& node, const PlanSpace::Recomputation& choice) const;
   Result time_states(const Node& node, double cutoff) const;
   Result open_states(const Node& node, double cutoff) const;
+  Result time_plan(const Node& node) const;
   Result open_plan(const Node& node) const;
 
   double fastest_pipeline(const CostedWork& work, const Plan& mesh) const;
