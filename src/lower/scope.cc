@@ -18,9 +18,9 @@ void require_modes(const std::string& axis, const How& how) {
     refuse(kPlacement, axis, "uses gradients up inside backward (G=M): no step program yet",
            "gradients R, S or O");
   }
-  if (how.tensor_indices != kTensorIndices) {
-    refuse(kPlacement, axis, "cuts other dims than its cut does by itself: no step program yet",
-           "a tensor cut of heads, ffn and vocabulary");
+  if ((how.tensor_indices & ~kTensorIndices) != 0) {
+    refuse(kPlacement, axis, "cuts the rows of the residual stream: no step program yet",
+           "a tensor cut of heads, ffn, vocabulary and states, or of some of them");
   }
 }
 
@@ -29,13 +29,9 @@ void require_offload(const std::string& axis, const How& how) {
     if (!how.offload[s]) continue;
     const State state = static_cast<State>(s);
     const std::string words = axis + ": offload(" + std::string(name_of(state)) + ")";
-    if (state == State::activations && how.offload[s]->fraction != Rational(1)) {
-      refuse(kPlacement, words, "moves a part of the state only: no step program yet",
-             "all of it, or none");
-    }
-    if (how.offload[s]->medium == Medium::nvme) {
-      refuse(kPlacement, words, "is on NVMe, which has no step program yet", "host memory");
-    }
+    if (state != State::activations || how.offload[s]->fraction == Rational(1)) continue;
+    refuse(kPlacement, words, "moves a part of the state only: no step program yet",
+           "all of it, or none");
   }
 }
 
@@ -72,9 +68,10 @@ void require_override(const std::string& axis, const How& own, const Override& o
   if (std::holds_alternative<Checkpoints>(other.selector)) {
     require_offload(axis + ": checkpoints", other.how);
     const Mode mode = other.how.modes.activations;
-    if (mode == Mode::replicated || mode == Mode::offloaded) return;
-    refuse(kPlacement, axis + ": checkpoints", "are divided (S*): no step program yet",
-           "checkpoints whole, on the device or in host memory");
+    const bool parts = mode == Mode::sharded_gather && own.cut == Cut::tensor;
+    if (mode == Mode::replicated || mode == Mode::offloaded || parts) return;
+    refuse(kPlacement, axis + ": checkpoints", "are kept otherwise: no step program yet",
+           "checkpoints whole, in parts along a tensor axis (S*) or in host memory");
   }
   require_how(axis, other.how);
   const TensorClass tensors = std::get<TensorClass>(other.selector);

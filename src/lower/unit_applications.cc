@@ -84,6 +84,17 @@ bool keeps_on_host(const Job& job, Again again) {
   });
 }
 
+/// Whether an axis divides the inputs of units that are made again whole, which it leaves whole
+/// otherwise.
+bool divides_checkpoints(const AxisPlacement& axis) {
+  const auto divides = [](const Override& o) {
+    return std::holds_alternative<Checkpoints>(o.selector) &&
+           o.how.modes.activations == Mode::sharded_gather;
+  };
+  return axis.how.cut == Cut::tensor && axis.how.modes.activations != Mode::sharded_gather &&
+         std::ranges::any_of(axis.overrides, divides);
+}
+
 }  // namespace
 
 UnitApplications::UnitApplications(Lowering& in, int kind, Again again)
@@ -104,6 +115,9 @@ UnitApplications::UnitApplications(Lowering& in, int kind, Again again)
   find_exchanged();
   find_kept_both_ways();
   kept_on_host = keeps_on_host(in.job, again);
+  if (again != Again::everything || kind_.stream_in < 0) return;
+  checkpoint_axes =
+      in.layouts.axes_where([&](std::size_t a) { return divides_checkpoints(in.layouts.axis(a)); });
 }
 
 Place UnitApplications::place_of(int application) const {

@@ -47,8 +47,12 @@ class UnitApplications {
   std::set<int> kept_both_ways;
   bool hands_back = false;    // the unit before asks for the gradient of the stream
   bool kept_on_host = false;  // what is kept goes to host memory after forward, and comes back
+  /// Axes of the mesh that divide the input of a unit that is made again whole, while it is kept.
+  AxisList checkpoint_axes;
 
   const ReferenceKind& kind() const { return kind_; }
+  /// Whether a value is the unit's input and divided while it is kept.
+  bool is_checkpoint(int v) const { return !checkpoint_axes.empty() && v == kind_.stream_in; }
 
  private:
   Place place_of(int application) const;

@@ -75,6 +75,7 @@ void UnitBackward::begin(const std::map<int, std::vector<Held>>& left) {
   }
   for (int v : applications_.kept) {
     if (applications_.kept_on_host) values_.move_to(Medium::device, v);
+    if (applications_.is_checkpoint(v)) values_.bring(v, stream_spread(in_).by);
   }
   std::set<int> keep = applications_.read;
   if (kind_.stream_in >= 0) keep.insert(kind_.stream_in);

@@ -134,6 +134,16 @@ void UnitValues::bring(int v, const std::vector<Division>& by) {
   own = there;
 }
 
+std::vector<Division> UnitValues::parts_of(int v, const AxisList& axes) const {
+  std::vector<Division> by = held_.at(v).spread.by;
+  const std::vector<int>& dims = held_.at(v).spread.tensor;
+  const auto is_token = [&](int dim) { return in_.model.indices[at(dim)] == Index::token; };
+  const auto token = std::ranges::find_if(dims, is_token);
+  ensure(token != dims.end(), "the stream has tokens");
+  by[static_cast<std::size_t>(token - dims.begin())].push_back(axes);
+  return by;
+}
+
 void UnitValues::drop_copies(int v) {
   if (kept_copies_ != nullptr && kept_copies_->contains(v)) return;
   for (Held& copy : copies_[v]) w_.drop(copy);

@@ -44,6 +44,8 @@ class UnitValues {
   const Held& value(int v, const std::vector<Division>& by);
   /// Brings a value to another division for good.
   void bring(int v, const std::vector<Division>& by);
+  /// The division of a value of which each device along more axes has a part of the tokens.
+  std::vector<Division> parts_of(int v, const AxisList& axes) const;
   /// Brings a partial value to another division for good, before it is known whether it may stay
   /// partial.
   void divide(int v, const std::vector<Division>& by);

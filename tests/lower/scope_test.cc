@@ -2,10 +2,15 @@
 // if it had not been said.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
+#include "algebra/verify.h"
 #include "catalog/job.h"
+#include "check/check.h"
 #include "lower/lower.h"
+#include "lower/small.h"
+#include "program/text.h"
 #include "program/wellformed.h"
 #include "units/error.h"
 
@@ -58,13 +63,38 @@ TEST(Scope, OptimizersOfBlocksRowsAndMatrices) {
 TEST(Scope, PartsOfActivationsInHostMemory) {
   EXPECT_PRED2(says, refusal_of_placement("dp=4:zero1+offload(activations=1/2)"),
                "a part of the state");
-  EXPECT_PRED2(says, refusal_of_placement("dp=4:zero1+offload(activations,nvme)"), "NVMe");
+  EXPECT_EQ(refusal_of_placement("dp=4:zero1+offload(activations,nvme)"), "");
   EXPECT_EQ(refusal_of_placement("dp=4:zero1+offload(activations)"), "");
 }
 
-TEST(Scope, DividedCheckpoints) {
-  EXPECT_PRED2(says, refusal_of_placement("dp=2:zero1 tp=2:tp+partitioned-checkpoints"),
-               "tp: checkpoints");
+/// Both judges on the small program.
+void expect_equal(const std::string& placement, const std::string& recompute = "none") {
+  JobRequest request{.placement = placement};
+  request.recompute = recompute;
+  const Program program = lower_small(job_of(request));
+  const Verdict verdict = check(program);
+  EXPECT_TRUE(verdict.equivalent) << placement << ": "
+                                  << (verdict.findings.empty() ? std::string()
+                                                               : verdict.findings[0].difference);
+  EXPECT_TRUE(verify(program).equal) << placement;
+}
+
+TEST(Scope, DividedCheckpointsComeTogetherBeforeTheirUnitIsMadeAgain) {
+  for (const char* recompute : {"full", "every=2", "none"}) {
+    expect_equal("dp=2:zero1 tp=2:tp+partitioned-checkpoints", recompute);
+    expect_equal("pp=2:1f1b dp=2:zero3 tp=2:tp+partitioned-checkpoints", recompute);
+  }
+  JobRequest request{.placement = "tp=2:tp+partitioned-checkpoints"};
+  request.recompute = "full";
+  const std::string text = to_text(lower(job_of(request)));
+  EXPECT_NE(text.find("slice input[u j] = stream[u j] over tp dim 1"), std::string::npos);
+}
+
+TEST(Scope, CutsOfSomeDims) {
+  expect_equal("dp=2:zero1 tp=2:vocab-parallel");
+  expect_equal("pp=2:1f1b dp=2:zero3 tp=2:vocab-parallel");
+  expect_equal("tp=2:tensor(S,S,S,R,ffn)");
+  expect_equal("dp=2:zero1 tp=2:tensor(S,S,S,S*,head,kv_head)");
 }
 
 /// Tensors of a block whose master weights rest in host memory, by name.
@@ -92,9 +122,17 @@ TEST(Scope, PartsOfStatesInHostMemoryAreWholeTensors) {
   EXPECT_EQ(masters_on_host("dp=4:zero1+offload(optimizer)").size(), 9);
 }
 
-TEST(Scope, StatesOnNvme) {
-  EXPECT_PRED2(says, refusal_of_placement("dp=4:zero3+offload(optimizer,nvme)"), "NVMe");
-  EXPECT_PRED2(says, refusal_of_placement("dp=4:zero-infinity-nvme"), "NVMe");
+// A program tells the device from what is off it, host memory or drives.
+TEST(Scope, StatesOnNvmeAreOffTheDevice) {
+  const auto text_of = [](const std::string& placement) {
+    return to_text(lower_small(job_of({.placement = placement})));
+  };
+  EXPECT_EQ(text_of("dp=4:zero3+offload(optimizer,nvme)"),
+            text_of("dp=4:zero3+offload(optimizer)"));
+  const Program all = lower_small(job_of({.placement = "dp=4:zero-infinity-nvme"}));
+  EXPECT_TRUE(std::ranges::any_of(all.families, &Family::on_host));
+  EXPECT_TRUE(check(all).equivalent);
+  EXPECT_TRUE(verify(all).equal);
 }
 
 TEST(Scope, UpdatesAwayFromTheirState) {
@@ -130,8 +168,8 @@ TEST(Scope, BlocksApart) {
                "some blocks apart");
 }
 
-TEST(Scope, OtherDimsAndOtherCutsOfClasses) {
-  EXPECT_PRED2(says, refusal_of_placement("dp=2:zero1 tp=2:tp-2d-hidden"), "other dims");
+TEST(Scope, RowsOfTheStreamAndOtherCutsOfClasses) {
+  EXPECT_PRED2(says, refusal_of_placement("dp=2:zero1 tp=2:tp-2d-hidden"), "rows of the residual");
   EXPECT_PRED2(says, refusal_of_placement("tp=2:tp;embedding:batch(R,R,R,R)"), "embedding");
 }
 

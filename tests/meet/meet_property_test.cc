@@ -3,7 +3,11 @@
 
 #include <iostream>
 
+#include "catalog/job.h"
+#include "derive/derive.h"
+#include "lower/lower.h"
 #include "meet/meet_jobs.h"
+#include "meet/meeting.h"
 #include "model/adapt.h"
 #include "model/gradients.h"
 
@@ -54,6 +58,30 @@ TEST(TwoDerivationsOfSplitBackward, MeetInRestAndPeaks) {
   EXPECT_GE(tallied.lowered, 70);
   EXPECT_TRUE(tallied.parted.empty()) << tallied.parted.size() << " part\n" << text_of(tallied);
   std::cout << text_of(tallied) << "\n";
+}
+
+// Inputs of units that are made again whole, kept in parts; states on drives; cuts of some of the
+// dims that tensor cuts have.
+TEST(TwoDerivationsOfOtherCuts, Meet) {
+  for (const char* placement :
+       {"dp=2:zero1 tp=2:vocab-parallel", "pp=2:1f1b dp=2:zero3 tp=2:vocab-parallel",
+        "dp=2:zero1 tp=2:tensor(S,S,S,R,ffn)", "tp=2:tensor(S,S,S,R,head,kv_head)",
+        "tp=2:tensor(S,S,S,R,ffn,vocab)", "dp=2:ddp tp=2:tensor(R,R,R,R,vocab)",
+        "tp=2:tp+partitioned-checkpoints", "dp=2:zero1 tp=4:tp+partitioned-checkpoints",
+        "pp=2:1f1b dp=2:zero3 tp=2:tp+partitioned-checkpoints",
+        "dp=2:zero3+offload(optimizer,nvme)", "dp=2:zero1+offload(activations,nvme) tp=2:tp",
+        "dp=2:zero-infinity-nvme"}) {
+    for (const char* recompute : {"full", "every=2", "none"}) {
+      JobRequest request{.model = "llama-3.2-1b", .placement = placement};
+      request.sequence = 256;
+      request.global_batch = 16;
+      request.recompute = recompute;
+      const Job job = load_job(find_catalog(), request);
+      for (const Difference& difference : differences(job, derive(job), lower(job))) {
+        ADD_FAILURE() << placement << ", " << recompute << ": " << text_of(difference);
+      }
+    }
+  }
 }
 
 TEST(TwoDerivationsOfFrozenModels, MeetWhereTheHeadIsTrained) {
