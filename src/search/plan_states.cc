@@ -398,8 +398,8 @@ PlanTree::Result PlanTree::open_states(const Node& node, double cutoff) const {
   return out;
 }
 
-/// By the order of work, which takes longer than all other bounds together: only of plans whose turn
-/// has come.
+/// By the order of work, which takes longer than all other bounds together: only of plans whose
+/// turn has come.
 PlanTree::Result PlanTree::time_plan(const Node& node) const {
   const PlanSpace::Recomputation choice{.word = node.plan.recompute, .count = node.plan.count};
   const StateCosts& costs = node.states->choices[at(node.choice)].costs;
