@@ -308,7 +308,10 @@ class Run {
   NodeId factor_node(const Tensor& value, Rational& factor) {
     if (!is_complete(value)) {
       if (has_parts_and_whole(value)) trouble("a sum is added to parts of it");
-      return nodes_.node_of(unscaled(completed(value)));
+      Tensor whole = completed(value);
+      const std::vector<Rational> proportions = proportions_of(value);
+      for (std::size_t i = 0; i < whole.items.size(); ++i) whole.items[i].factor = proportions[i];
+      return nodes_.node_of(whole);
     }
     const Rational common = common_factor(value);
     factor = factor * common;
@@ -372,28 +375,6 @@ class Run {
     if (!rest.empty()) share.open.push_back({.node = node, .dim = number, .cuts = rest});
   }
 
-  /// Summands of an incomplete factor that are incomplete in the same way.
-  struct Alike {
-    Tensor sum;
-    const Item* first = nullptr;
-  };
-
-  std::vector<Alike> incomplete_summands(const Tensor& partial) {
-    std::vector<Alike> groups;
-    for (const Item& item : partial.items) {
-      if (item.complete()) continue;
-      if (item.combine != Combine::sum) trouble("a maximum that is not complete is multiplied");
-      const auto alike = std::ranges::find_if(groups, [&](const Alike& g) {
-        return g.first->parts == item.parts && g.first->shares == item.shares;
-      });
-      Alike& group = alike != groups.end() ? *alike : groups.emplace_back();
-      if (group.first == nullptr) group.first = &item;
-      group.sum.dims = partial.dims;
-      group.sum.items.push_back(nodes_.item_of(item.node));
-    }
-    return groups;
-  }
-
   /// What of an incomplete factor a part is: of a factor of one summand the part itself. Of several
   /// summands each takes the part in its own way, so that those meant belong to its name.
   NodeId part_of(const Tensor& partial, const Tensor& summands, NodeId part) {
@@ -403,21 +384,29 @@ class Run {
     return nodes_.add(node);
   }
 
-  /// The shares of an incomplete factor become those of the product. Summands with equal shares
-  /// pass them on once, as the product is linear in their sum.
+  /// The shares of an incomplete factor become those of the product, which has its summands in
+  /// proportion. Summands with equal shares pass them on once, as the product is linear in their
+  /// sum.
   void pass_shares(const Tensor& partial, const Share& own, Item& item) {
-    for (const Item& from : partial.items) {
+    const std::vector<Rational> proportions = proportions_of(partial);
+    for (std::size_t i = 0; i < partial.items.size(); ++i) {
+      const Item& from = partial.items[i];
       if (!from.complete()) continue;
       Share whole = own;
       whole.of = from.node;
       item.parts.push_back(from.node);
-      item.shares.push_back(scaled(std::move(whole), from.factor));
+      item.shares.push_back(scaled(std::move(whole), from.factor / proportions[i]));
     }
-    for (const Alike& group : incomplete_summands(partial)) {
-      for (NodeId p : group.first->parts) item.parts.push_back(part_of(partial, group.sum, p));
-      for (const Share& s : group.first->shares) {
-        item.shares.push_back(nested(s, own, partial));
-        item.shares.back().of = part_of(partial, group.sum, s.of);
+    if (has_open_maximum(partial)) trouble("a maximum that is not complete is multiplied");
+    for (const std::vector<std::size_t>& group : incomplete_alike(partial)) {
+      const Item& first = partial.items[group.front()];
+      Tensor sum{.dims = partial.dims, .cuts = {}, .items = {}};
+      for (std::size_t i : group) sum.items.push_back(nodes_.item_of(partial.items[i].node));
+      for (NodeId p : first.parts) item.parts.push_back(part_of(partial, sum, p));
+      const Rational by = Rational(1) / proportions[group.front()];
+      for (const Share& s : first.shares) {
+        item.shares.push_back(scaled(nested(s, own, partial), by));
+        item.shares.back().of = part_of(partial, sum, s.of);
       }
     }
     if (item.parts.size() > kMostParts) {

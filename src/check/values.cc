@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "check/quotients.h"
 #include "units/error.h"
 #include "units/hash.h"
 
@@ -448,6 +449,33 @@ Rational common_factor(const Tensor& tensor) {
   const bool alike = std::ranges::all_of(
       tensor.items, [&](const Item& item) { return item.factor == first || item.factor == other; });
   return alike ? std::max(first, other) : Rational(1);
+}
+
+std::vector<Rational> proportions_of(const Tensor& tensor) {
+  Tensor whole;
+  for (const Item& item : tensor.items) {
+    const Rational scale = scale_of(item).value_or(Rational(1));
+    whole.items.push_back({.factor = is_small(scale) ? scale : Rational(1)});
+  }
+  const Rational common = common_factor(whole);
+  std::vector<Rational> out;
+  out.reserve(whole.items.size());
+  for (const Item& item : whole.items) out.push_back(item.factor / common);
+  return out;
+}
+
+std::vector<std::vector<std::size_t>> incomplete_alike(const Tensor& tensor) {
+  std::vector<std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < tensor.items.size(); ++i) {
+    const Item& item = tensor.items[i];
+    if (item.complete()) continue;
+    const auto alike = std::ranges::find_if(groups, [&](const std::vector<std::size_t>& group) {
+      const Item& first = tensor.items[group.front()];
+      return first.parts == item.parts && first.shares == item.shares;
+    });
+    (alike != groups.end() ? *alike : groups.emplace_back()).push_back(i);
+  }
+  return groups;
 }
 
 Tensor completed(const Tensor& tensor) {

@@ -131,6 +131,13 @@ Rational common_factor(const Tensor& tensor);
 /// The same with every item once.
 Tensor unscaled(Tensor tensor);
 
+/// How often each item takes part, over what is a factor of all: A - 2 B has 1 and -2, and 2 A,
+/// which is one item, has 1. Items whose shares differ in their factors have 1.
+std::vector<Rational> proportions_of(const Tensor& tensor);
+
+/// Items that are incomplete in the same way, by their numbers.
+std::vector<std::vector<std::size_t>> incomplete_alike(const Tensor& tensor);
+
 /// The complete tensor that an incomplete one is a part of.
 Tensor completed(const Tensor& tensor);
 

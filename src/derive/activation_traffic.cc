@@ -129,6 +129,8 @@ class StreamTraffic {
       if (inside && passes_partial(op.kind) && !cut_here) return;
       leave(v, inside, walk);
       walk.partial[at(v)] = false;
+      const bool by_cut_work = inside && cut_here && (dims_of(v) & cut) == 0;
+      if (by_cut_work) note(v, &Transitions::back_reduced, walk.bit, values_[at(v)]);
       return;
     }
     if (both_sides_ && (axes_of_whole_input(placed(o), v) & walk.bit) != 0) {
@@ -137,17 +139,19 @@ class StreamTraffic {
     if (!inside || (dims_of(v) & cut) != 0) return;
     if (value_at(v).region == Region::residual) {
       enter(o, v, walk);
-    } else if (cut_here && !is_linear_chain(v)) {
+    } else if (cut_here && !is_linear_chain(v, cut)) {
       // Made inside, whole, and used by cut work: its gradient must be whole where it was made.
       note(v, &Transitions::back_reduced, walk.bit, values_[at(v)]);
     }
   }
 
-  /// Whether a value inside came by linear steps that cut nothing: its gradient may stay partial
-  /// until it reaches the stream, or the weights of those steps.
-  bool is_linear_chain(int v) const {
+  /// Whether a value inside came by linear steps of which the axis cuts nothing: its gradient may
+  /// stay partial until it reaches the stream, or the weights of those steps.
+  bool is_linear_chain(int v, IndexSet cut) const {
     const int producer = unit_.prepared.values[at(v)].producer;
-    return producer >= 0 && is_whole_linear_step(kind_, kind_.operators[at(producer)]);
+    if (producer < 0) return false;
+    const Operator& step = kind_.operators[at(producer)];
+    return is_whole_linear_step(kind_, step) && (indices_of(kind_, step) & cut) == 0;
   }
 
   /// Notes a transition of the gradient, if there is one.

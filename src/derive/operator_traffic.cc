@@ -36,23 +36,33 @@ void write_loss(UnitTraffic& unit, std::size_t o) {
   send("loss.sum", tokens, ReduceOp::sum);
 }
 
-/// A norm over an index that is cut needs its statistics summed, both ways.
+/// How many numbers a norm sums of its entries: two of a layer norm.
+std::int64_t numbers_of(const Value& statistics) {
+  std::int64_t numbers = 1;
+  for (const Dim& dim : statistics.dims) numbers *= dim.index == Index::other ? dim.size : 1;
+  return numbers;
+}
+
+/// A norm over an index that is cut needs its statistics summed, both ways, each by itself.
 void write_norm(UnitTraffic& unit, std::size_t o) {
   const Operator& op = unit.kind.operators[o];
   if (op.internals.empty()) return;
   const int statistics = op.internals[internal::kNormStatistics];
   const AxisMask axes =
       unit.axes_that_cut(o, dims_of(unit, op.inputs.front()), dims_of(unit, statistics));
+  const std::int64_t numbers = numbers_of(unit.kind.values[at(statistics)]);
   auto send = [&](std::string_view what, Phase phase) {
     unit.add({.what = what,
               .phase = phase,
               .axes = axes,
-              .elements = unit.local.values[at(statistics)],
-              .dtype = Dtype::fp32});
+              .elements = unit.local.values[at(statistics)] / numbers,
+              .dtype = Dtype::fp32,
+              .count = numbers});
   };
   send("norm.statistics", Phase::forward);
   if (unit.starts_again(o)) send("norm.statistics", Phase::backward);
-  if (unit.prepared.operators[o].backward) send("norm.gradient", Phase::backward);
+  const bool goes_back = unit.prepared.gradients.values[at(op.inputs.front())];
+  if (unit.prepared.operators[o].backward && goes_back) send("norm.gradient", Phase::backward);
 }
 
 /// Tensor axes that divide the checkpoints of recomputed units although the stream is whole.

@@ -12,6 +12,8 @@ namespace {
 
 bool is_group(const ModelReference& model, std::size_t d) { return model.outer[d] > 1; }
 
+bool is_of_heads(Index index) { return index == Index::head || index == Index::kv_head; }
+
 /// The counts of key and value heads after which the tensor axes must have a boundary.
 std::vector<std::int64_t> head_counts(const ModelReference& model) {
   std::vector<std::int64_t> counts;
@@ -121,6 +123,10 @@ const How& Layouts::experts(std::size_t a) const {
   return how_of(axis(a), bit_of(TensorClass::experts), std::nullopt);
 }
 
+const How& Layouts::how_at(std::size_t a, Place place) const {
+  return place == Place::routed ? experts(a) : axis(a).how;
+}
+
 bool Layouts::is_batch(std::size_t a) const {
   return axis(a).how.cut == Cut::batch || axis(a).how.cut == Cut::expert;
 }
@@ -204,9 +210,9 @@ Division Layouts::cut(int dim, Place place) const {
       const bool whole = axis(a).how.cut == Cut::tensor && !splits_stream(a);
       return place == Place::routed || (place == Place::edge && whole);
     });
-  } else if (place == Place::parallel || place == Place::routed) {
+  } else if (index == Index::hidden || place == Place::parallel || place == Place::routed) {
     axes = axes_where([&](std::size_t a) {
-      const How& how = place == Place::routed ? experts(a) : axis(a).how;
+      const How& how = how_at(a, place);
       return how.cut == Cut::tensor && contains(how.tensor_indices, index);
     });
     axes = heads_part(dim, axes);
@@ -219,7 +225,7 @@ Division Layouts::cut(int dim, Place place) const {
 Division Layouts::heads(int dim) const {
   Division division = cut(dim, Place::parallel);
   const Index index = model_.indices[at(dim)];
-  if (index != Index::head && index != Index::kv_head) return division;
+  if (!is_of_heads(index)) return division;
   AxisList all = axes_where([&](std::size_t a) {
     return axis(a).how.cut == Cut::tensor && contains(axis(a).how.tensor_indices, index);
   });
@@ -235,7 +241,7 @@ Division Layouts::heads(int dim) const {
 /// are, the queries of each by what is left.
 AxisList Layouts::heads_part(int dim, const AxisList& axes) const {
   const Index index = model_.indices[at(dim)];
-  if (index != Index::head && index != Index::kv_head) return axes;
+  if (!is_of_heads(index)) return axes;
   const bool group = is_group(model_, at(dim));
   const std::int64_t outer = group ? model_.outer[at(dim)] : model_.dims[at(dim)].extent;
   AxisList first;
@@ -252,14 +258,50 @@ AxisList Layouts::heads_part(int dim, const AxisList& axes) const {
   return group ? rest : first;
 }
 
-Division Layouts::parameter_division(int dim, ClassSet classes) const {
-  const Index index = model_.indices[at(dim)];
-  const bool routed = contains(classes, TensorClass::experts);
-  if (index == Index::expert || index == Index::ffn || index == Index::head ||
-      index == Index::kv_head || index == Index::vocab || index == Index::state) {
-    return cut(dim, routed ? Place::routed : Place::parallel);
+/// The indices of a parameter's dims. Rows of a head without a dim of heads before them are of the
+/// only key and value head.
+std::vector<Index> Layouts::indices_of(const std::vector<int>& dims) const {
+  std::vector<Index> indices;
+  for (const int dim : dims) {
+    const Index index = model_.indices[at(dim)];
+    const bool only_head = index == Index::head_size && std::ranges::none_of(indices, is_of_heads);
+    indices.push_back(only_head ? Index::kv_head : index);
   }
-  return {};
+  return indices;
+}
+
+/// Heads and the queries of each are one dim of the parameter.
+void Layouts::leave_to_first(const std::vector<int>& dims, Place place,
+                             const std::vector<Division*>& by) const {
+  const std::vector<Index> indices = indices_of(dims);
+  const auto cutting = [&](Index index) {
+    return axes_where([&](std::size_t a) {
+      const How& how = how_at(a, place);
+      return how.cut == Cut::tensor && contains(how.tensor_indices, index);
+    });
+  };
+  AxisList taken;
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    const bool goes_on = d > 0 && is_of_heads(indices[d - 1]) && is_of_heads(indices[d]);
+    if (d > 0 && !goes_on) taken = united(taken, cutting(indices[d - 1]));
+    for (AxisList& level : *by[d]) level = minus(level, taken);
+    std::erase_if(*by[d], [](const AxisList& level) { return level.empty(); });
+  }
+}
+
+std::vector<Division> Layouts::parameter_divisions(const std::vector<int>& dims,
+                                                   ClassSet classes) const {
+  constexpr IndexSet kCut = kTensorIndices | bit_of(Index::hidden) | bit_of(Index::expert);
+  const Place place = contains(classes, TensorClass::experts) ? Place::routed : Place::parallel;
+  std::vector<Division> by;
+  std::vector<Division*> all;
+  by.reserve(dims.size());
+  for (const int dim : dims) {
+    by.push_back(contains(kCut, model_.indices[at(dim)]) ? cut(dim, place) : Division{});
+    all.push_back(&by.back());
+  }
+  leave_to_first(dims, place, all);
+  return by;
 }
 
 }  // namespace placet

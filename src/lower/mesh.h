@@ -45,8 +45,12 @@ class Layouts {
   /// How the keys are divided that attention works on at a time: by the axis of their ring, or not
   /// at all.
   Division keys() const;
-  /// How a dim of a parameter is divided: by the cuts of its classes.
-  Division parameter_division(int dim, ClassSet classes) const;
+  /// Leaves to each cut the first dim of a parameter that has one of its indices. `by`: the
+  /// divisions of its dims, in their order.
+  void leave_to_first(const std::vector<int>& dims, Place place,
+                      const std::vector<Division*>& by) const;
+  /// How the dims of a parameter are divided: by the cuts of its classes.
+  std::vector<Division> parameter_divisions(const std::vector<int>& dims, ClassSet classes) const;
 
   /// Axes of the program, of those of the placement for which the condition holds, without axes of
   /// one device.
@@ -70,6 +74,9 @@ class Layouts {
   bool splits_stream(std::size_t a) const;
 
  private:
+  /// How an operator sees an axis.
+  const How& how_at(std::size_t a, Place place) const;
+  std::vector<Index> indices_of(const std::vector<int>& dims) const;
   Division samples(Place place) const;
   Division tokens(Place place) const;
   Division cut(int dim, Place place) const;

@@ -104,10 +104,8 @@ void read_pieces(Lowering& in, int k, const std::vector<int>& pieces, ParameterP
   for (int piece : plan.pieces) {
     Spread spread;
     spread.tensor = kind.values[at(kind.parameters[at(piece)].value)].dims;
-    for (int dim : spread.tensor) {
-      spread.by.push_back(in.layouts.parameter_division(dim, plan.source->classes));
-      plan.cut = united(plan.cut, axes_of(spread.by.back()));
-    }
+    spread.by = in.layouts.parameter_divisions(spread.tensor, plan.source->classes);
+    for (const Division& division : spread.by) plan.cut = united(plan.cut, axes_of(division));
     plan.spread.push_back(std::move(spread));
   }
   if (!is_of_shared_heads(*plan.source)) return;

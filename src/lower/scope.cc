@@ -18,10 +18,6 @@ void require_modes(const std::string& axis, const How& how) {
     refuse(kPlacement, axis, "uses gradients up inside backward (G=M): no step program yet",
            "gradients R, S or O");
   }
-  if ((how.tensor_indices & ~kTensorIndices) != 0) {
-    refuse(kPlacement, axis, "cuts the rows of the residual stream: no step program yet",
-           "a tensor cut of heads, ffn, vocabulary and states, or of some of them");
-  }
 }
 
 void require_offload(const std::string& axis, const How& how) {

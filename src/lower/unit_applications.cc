@@ -184,12 +184,27 @@ void UnitApplications::add_backward(const BackwardApplication& b) {
   all.insert(all.end(), parameters.begin(), parameters.end());
   std::ranges::sort(all);
   backward.push_back(applied_backward(b, all));
+  const Place place = backward.back().place;
+  backward.back().completes =
+      (place == Place::parallel || place == Place::core) && hangs_on_values(b, values);
   if (splits_backward(in_.job)) {
     for_inputs.push_back(applied_backward(b, values));
     for_weights.push_back(applied_backward(b, parameters));
   }
   std::vector<std::pair<int, int>>& list = passes.emplace_back();
   for (const auto& [to, from] : same) list.emplace_back(value(to), value(from));
+}
+
+bool UnitApplications::hangs_on_values(const BackwardApplication& b,
+                                       const std::vector<int>& to) const {
+  if (to.empty()) return false;
+  const Application& application = kind_.applications[at(b.application)];
+  const auto adjoint = adjoint_of(in_.model.kernels[at(application.kernel)], b.adjoint.from, to);
+  if (!adjoint) return false;
+  const int inputs = static_cast<int>(application.inputs.size());
+  return std::ranges::any_of(adjoint->reads, [&](int t) {
+    return t >= inputs || kind_.values[at(application.inputs[at(t)])].parameter < 0;
+  });
 }
 
 Applied UnitApplications::applied_backward(const BackwardApplication& b,
@@ -232,6 +247,13 @@ void UnitApplications::spread_out(Applied& a) {
     if (token && is_looked_up(kernel, static_cast<int>(d)) && !a.by[d].empty()) {
       a.ring = static_cast<int>(d);
     }
+  }
+  for (std::size_t t = 0; t < values.size(); ++t) {
+    const ReferenceValue& value = kind_.values[at(values[t])];
+    if (value.parameter < 0) continue;
+    std::vector<Division*> by;
+    for (const int d : kernel.tensors[t].dims) by.push_back(&a.by[at(d)]);
+    in_.layouts.leave_to_first(value.dims, a.place, by);
   }
   for (std::size_t t = 0; t < values.size(); ++t) {
     Spread use{.tensor = kind_.values[at(values[t])].dims, .by = {}, .partial = {}};

@@ -23,6 +23,9 @@ struct Applied {
   std::vector<Spread> uses;  // by tensor of the kernel, inputs and outputs
   std::vector<Division> by;  // by dim of the kernel
   int ring = -1;             // the dim of the kernel whose pieces go round a ring
+  /// Backward, between cut work: gradients that come in as parts of sums are put together first, as
+  /// the derivative hangs on values. Those of linear steps wait.
+  bool completes = false;
   std::string key;
 };
 
@@ -60,6 +63,8 @@ class UnitApplications {
   void add_backward(const BackwardApplication& b);
   /// The backward application as far as it makes gradients of the tensors `to` of the original.
   Applied applied_backward(const BackwardApplication& b, const std::vector<int>& to);
+  /// Whether the gradients of these inputs hang on more than parameters and incoming gradients.
+  bool hangs_on_values(const BackwardApplication& b, const std::vector<int>& to) const;
   bool is_made_again(int application, Again again) const;
   void spread_out(Applied& a);
   std::vector<int> bound_dims(const Kernel& kernel, const std::vector<int>& values) const;

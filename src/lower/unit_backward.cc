@@ -184,6 +184,7 @@ std::vector<AxisList> UnitBackward::gather_gradients(const Applied& a) {
   }
   spreads.resize(a.from.size() + a.reads.size(), nullptr);
   std::vector<AxisList> passed = forward_.left_partial(a, spreads);
+  if (a.completes) passed.assign(passed.size(), {});
   passed.resize(a.from.size());
   for (std::size_t i = 0; i < a.from.size(); ++i) {
     if (passed[i].empty()) values_.gradient(a.from[i], a.uses[i].by, false);

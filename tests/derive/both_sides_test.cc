@@ -2,6 +2,8 @@
 // algorithms of 2D and 2.5D tensor parallelism.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "derive/traffic.h"
 
 namespace placet {
@@ -39,6 +41,18 @@ TEST(BothSides, InputsComeTogetherForEveryProduct) {
                                   "backward reduce_scatter bf16 j 1024x1 mlp.activated",
                                   "forward all_reduce fp32 j 32x2 norm.statistics",
                                   "backward all_reduce fp32 j 32x2 norm.gradient"}));
+}
+
+// A layer norm sums two numbers of each of 8 tokens, each by itself: two norms, four messages.
+TEST(BothSides, ALayerNormSumsTwoNumbers) {
+  Architecture architecture = wide_architecture(1);
+  for (Sublayer& sublayer : architecture.shapes[0]) {
+    sublayer.branches[0].norm.kind = NormKind::layer;
+  }
+  const Job job = written_job(build_model(architecture), "x=2:tp-2d-hidden", 8, 1);
+  const Lines block = of_block(job);
+  EXPECT_EQ(std::ranges::count(block, "forward all_reduce fp32 x 32x4 norm.statistics"), 1);
+  EXPECT_EQ(std::ranges::count(block, "backward all_reduce fp32 x 32x4 norm.gradient"), 1);
 }
 
 std::int64_t payload(const Job& job, const Chosen& chosen) {

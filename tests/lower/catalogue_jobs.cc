@@ -77,6 +77,8 @@ std::vector<CatalogueJob> few_catalogue_jobs() {
       {"mixtral-8x7b", "dp=2:zero1 ep=2:ep+zero1 tp=2:tp+sp", "", "", "sequence"},
       {"qwen3-30b-a3b", "pp=2:dualpipe cp=2:heads", "full", "", "sequence"},
       {"gpt2", "pp=2:1f1b dp=2:zero2 tp=2:tp+sp", "", "", "", "mixed-fp16"},
+      {"gpt2", "dp=2:zero1 x=2:tp-2d-hidden y=2:tp"},  // columns of the stream cut
+      {"llama-3.1-8b", "i=2:tp-2d-rows j=2:tp-2d-columns", "full"},
   };
 }
 
@@ -135,6 +137,8 @@ std::vector<CatalogueJob> all_catalogue_jobs() {
       "dp=2:zero2 cp=4:ring+zero2 tp=2:tp",
       "pp=2:zb-h1 cp=2:ring+zero3",
       "cp=4:ring sp=2:heads",
+      "dp=2:zero1 tp=2:vocab-parallel",
+      "x=2:tp-2d-hidden y=2:tp+sp z=2:tp-3d-depth",
   };
   std::vector<CatalogueJob> jobs = few_catalogue_jobs();
   for (const std::string& model : models) {

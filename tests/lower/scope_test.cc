@@ -168,8 +168,15 @@ TEST(Scope, BlocksApart) {
                "some blocks apart");
 }
 
-TEST(Scope, RowsOfTheStreamAndOtherCutsOfClasses) {
-  EXPECT_PRED2(says, refusal_of_placement("dp=2:zero1 tp=2:tp-2d-hidden"), "rows of the residual");
+TEST(Scope, ColumnsOfTheStream) {
+  expect_equal("tp=2:tp-2d-hidden");
+  expect_equal("dp=2:zero1 x=2:tp-2d-hidden y=2:tp", "full");
+  expect_equal("x=2:tp-2d-hidden y=2:tp+sp z=2:tp-3d-depth");
+  expect_equal("i=2:tp-2d-rows j=2:tp-2d-columns", "selective");
+  expect_equal("pp=2:zb-h1 dp=2:zero1 j=2:tp-2d-columns");
+}
+
+TEST(Scope, OtherCutsOfClasses) {
   EXPECT_PRED2(says, refusal_of_placement("tp=2:tp;embedding:batch(R,R,R,R)"), "embedding");
 }
 

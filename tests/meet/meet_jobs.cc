@@ -32,13 +32,11 @@ std::string_view name_of(Figure figure) {
 }
 
 /// Options without a step program, and moved states, of which other tests ask: parts of a state on
-/// the host, gathers ahead, cuts of the stream's rows.
+/// the host, gathers ahead.
 void drop_options(How& how) {
   how.prefetch.reset();
   how.update.reset();
   for (auto& offload : how.offload) offload.reset();
-  how.tensor_indices &= kTensorIndices;
-  if (how.tensor_indices == 0) how.tensor_indices = kTensorIndices;
 }
 
 bool is_known(const Override& one) {
@@ -72,6 +70,12 @@ bool is_tensor(const AxisPlacement& axis) { return axis.how.cut == Cut::tensor &
 
 bool divides_stream(const AxisPlacement& axis) {
   return is_tensor(axis) && axis.how.modes.activations == Mode::sharded_gather;
+}
+
+/// Whether the stream's columns come together for products, which are cut in their outputs.
+bool cuts_both_sides(const AxisPlacement& axis) {
+  const IndexSet indices = axis.how.tensor_indices;
+  return is_tensor(axis) && contains(indices, Index::hidden) && (indices & kTensorIndices) != 0;
 }
 
 /// Whether heads are exchanged for tokens: what the core makes is kept in both layouts by the
@@ -243,6 +247,9 @@ const char* peaks_apart(const Job& job) {
   const std::vector<AxisPlacement>& axes = job.placement.axes;
   if (std::ranges::any_of(axes, divides_stream)) {
     return "peaks: the stream is divided along a tensor axis";
+  }
+  if (std::ranges::any_of(axes, cuts_both_sides)) {
+    return "peaks: columns of the stream come together";
   }
   if (shares_between_stages(job) && job.schedule.hosting == Hosting::vee) {
     return "peaks: a tensor of two units on one device of a pipeline";
@@ -421,8 +428,11 @@ void MeetJobs::meet(const Job& job, const std::vector<Figure>& figures, Tallied&
   try {
     program = lower(job);
     all = differences(job, derivation, program);
-  } catch (const std::exception& error) {
+  } catch (const InputError& error) {
     ++out.refused[error.what()];
+    return;
+  } catch (const std::exception& error) {
+    out.parted.push_back(random_.describe(job) + "\n  " + error.what());
     return;
   }
   ++out.lowered;

@@ -65,6 +65,8 @@ TEST(TwoDerivationsOfSplitBackward, MeetInRestAndPeaks) {
 TEST(TwoDerivationsOfOtherCuts, Meet) {
   for (const char* placement :
        {"dp=2:zero1 tp=2:vocab-parallel", "pp=2:1f1b dp=2:zero3 tp=2:vocab-parallel",
+        "tp=2:tp-2d-columns", "dp=2:zero1 tp=2:tp-2d-columns", "i=2:tp-2d-rows j=2:tp-2d-columns",
+        "tp=2:tp-2d-hidden", "dp=2:zero1 tp=2:tp-2d-hidden", "x=2:tp-2d-hidden y=2:tp",
         "dp=2:zero1 tp=2:tensor(S,S,S,R,ffn)", "tp=2:tensor(S,S,S,R,head,kv_head)",
         "tp=2:tensor(S,S,S,R,ffn,vocab)", "dp=2:ddp tp=2:tensor(R,R,R,R,vocab)",
         "tp=2:tp+partitioned-checkpoints", "dp=2:zero1 tp=4:tp+partitioned-checkpoints",
@@ -77,7 +79,10 @@ TEST(TwoDerivationsOfOtherCuts, Meet) {
       request.global_batch = 16;
       request.recompute = recompute;
       const Job job = load_job(find_catalog(), request);
+      // Where columns come together, the peaks are not compared (docs/theory.md, section 6.10).
+      const bool columns = std::string_view(placement).ends_with("tp-2d-columns");
       for (const Difference& difference : differences(job, derive(job), lower(job))) {
+        if (columns && difference.figure == Figure::peak) continue;
         ADD_FAILURE() << placement << ", " << recompute << ": " << text_of(difference);
       }
     }
