@@ -60,7 +60,11 @@ class Difference {
     for (const Item& item : found.items) {
       for (const Share& s : item.shares) add_missing_axes(s, micro_axis, axes);
     }
-    missing(expected, axes, wrong_parts(found, Regions(program_)));
+    std::string parts = wrong_parts(found, Regions(program_));
+    if (parts.empty()) {
+      parts = missing_micro_batches(found, program_.axes[at(micro_axis)].degree);
+    }
+    missing(expected, axes, parts);
   }
 
  private:
@@ -105,9 +109,11 @@ class Difference {
     return text;
   }
 
-  /// `parts`: which parts are missing of a sum that is added up part by part; empty: it is none.
+  /// `parts`: which parts are missing of a sum that is added up part by part, or which
+  /// micro-batches of one over them; empty: neither can be said.
   void missing(NodeId expected, const std::vector<int>& axes, const std::string& parts) {
-    if (!parts.empty()) {
+    const bool gaps = parts.starts_with("micro-batch");
+    if (!parts.empty() && !gaps) {
       set(Condition::gradient_integrity, nodes_.name_of(expected), "a part of that sum", parts);
       out_.finding.fix = "add each device's part once";
       out_.kind = Explained::Kind::incomplete;
@@ -123,6 +129,7 @@ class Difference {
     }
     if (devices.size() < axes.size()) {
       what += std::string(what.empty() ? "" : ", and ") + "not every micro-batch counts once";
+      if (gaps) what += ": " + parts;
       fix += std::string(fix.empty() ? "" : ", and ") + "add up all micro-batches alike";
     }
     if (axes.empty()) what = "its terms are incomplete in different ways, or counted differently";

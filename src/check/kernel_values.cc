@@ -308,14 +308,13 @@ class Run {
   NodeId factor_node(const Tensor& value, Rational& factor) {
     if (!is_complete(value)) {
       if (has_parts_and_whole(value)) trouble("a sum is added to parts of it");
-      Tensor whole = completed(value);
-      const std::vector<Rational> proportions = proportions_of(value);
-      for (std::size_t i = 0; i < whole.items.size(); ++i) whole.items[i].factor = proportions[i];
-      return nodes_.node_of(whole);
+      return nodes_.node_of(value, nodes_.proportions_in_name(value));
     }
     const Rational common = common_factor(value);
     factor = factor * common;
-    return node_without(value, common);
+    const NodeId node = node_without(value, common);
+    if (call_.of_reference) nodes_.note_factor(node);
+    return node;
   }
 
   /// The node of a complete value over its common factor.
@@ -384,11 +383,11 @@ class Run {
     return nodes_.add(node);
   }
 
-  /// The shares of an incomplete factor become those of the product, which has its summands in
-  /// proportion. Summands with equal shares pass them on once, as the product is linear in their
-  /// sum.
+  /// The shares of an incomplete factor become those of the product, which has its summands as
+  /// often as its name says. Summands with equal shares pass them on once, as the product is linear
+  /// in their sum.
   void pass_shares(const Tensor& partial, const Share& own, Item& item) {
-    const std::vector<Rational> proportions = proportions_of(partial);
+    const std::vector<Rational> proportions = nodes_.proportions_in_name(partial);
     for (std::size_t i = 0; i < partial.items.size(); ++i) {
       const Item& from = partial.items[i];
       if (!from.complete()) continue;
@@ -523,11 +522,14 @@ class Run {
   /// of.
   NodeId incomplete(const Tensor& value) {
     Node node{.kind = Node::Kind::odd, .text = "an incomplete sum", .dims = value.dims};
-    node.operands.push_back({nodes_.node_of(unscaled(completed(value))), {}});
+    node.operands.push_back({nodes_.node_of(value, nodes_.proportions_in_name(value)), {}});
     for (const Item& item : value.items) {
       for (const Share& s : item.shares) add_missing_axes(s, regions_.micro_axis(), node.result);
     }
     node.draw = wrong_parts(value, regions_);
+    if (node.draw.empty()) {
+      node.draw = missing_micro_batches(value, regions_.degree(regions_.micro_axis()));
+    }
     std::ranges::sort(node.result);
     node.result.erase(std::unique(node.result.begin(), node.result.end()), node.result.end());
     return nodes_.add(node);

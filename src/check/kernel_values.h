@@ -33,6 +33,7 @@ struct KernelCall {
   std::function<bool(const ResultDim& queries, const ResultDim& keys)> hides = {};
   /// Where zeros are asked what they are multiplied by: nodes from here on are not the reference's.
   NodeId foreign_from = -1;
+  bool of_reference = false;
   std::string trouble;  // why it cannot be right, whatever goes in; empty: it can
 };
 

@@ -415,6 +415,13 @@ class Machine {
                   std::vector<Content>& contents);
   const Origin* writer_of_least(const std::vector<int>& members, std::size_t input,
                                 const std::vector<Content>& contents);
+  const Origin* writer_read_by(int c, std::size_t input) const;
+  /// One of several that sums over fewer micro-batches than others, and over which, in words.
+  struct Lacking {
+    std::size_t member = 0;
+    std::string text;
+  };
+  std::optional<Lacking> lacks_micro_batches(const std::vector<Content>& contents) const;
   Content collected(const Instruction& i, Content content);
   Content divided(const Instruction& i, Content content, std::int64_t shift);
   void close(Content& content, const AxisList& axes, Combine op);

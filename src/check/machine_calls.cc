@@ -13,6 +13,7 @@ namespace {
 constexpr std::size_t kLongSum = 12;  // summands
 
 }  // namespace
+
 /// The tensor of a buffer that a kernel's tensor number `t` is: inputs come first.
 const PieceType& Machine::piece_of(const Instruction& i, std::size_t t) const {
   const BufferRef& ref = t < i.inputs.size() ? i.inputs[t] : i.outputs[t - i.inputs.size()];

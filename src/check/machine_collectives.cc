@@ -266,9 +266,13 @@ void Machine::reduce_across(const std::vector<int>& members, const Instruction& 
   if (i.kind == InstructionKind::all_reduce && i.op == Combine::sum) {
     return sum_across(members, i, cause, contents);
   }
-  for (std::size_t m = 0; m < members.size(); ++m) {
-    odd_content(contents[m], "devices of one group hold different things");
+  std::string what = "devices of one group hold different things";
+  if (const std::optional<Lacking> lacking = lacks_micro_batches(contents)) {
+    const int c = members[lacking->member];
+    what += ": " + lacking->text + " on " + program_.classes[at(c)].name;
+    if (const Origin* writer = writer_read_by(c, input)) cause = writer;
   }
+  for (std::size_t m = 0; m < members.size(); ++m) odd_content(contents[m], what);
   blame(contents, cause);
 }
 

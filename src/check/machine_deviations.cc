@@ -132,9 +132,29 @@ const Origin* Machine::writer_of_least(const std::vector<int>& members, std::siz
   };
   const auto [least, most] = std::ranges::minmax_element(contents, {}, size_of);
   if (size_of(*least) == size_of(*most)) return nullptr;
-  const Runner& runner = runners_[at(members[static_cast<std::size_t>(least - contents.begin())])];
+  return writer_read_by(members[static_cast<std::size_t>(least - contents.begin())], input);
+}
+
+/// What last wrote the input that a class stands before; null: nothing did.
+const Origin* Machine::writer_read_by(int c, std::size_t input) const {
+  const Runner& runner = runners_[at(c)];
   const Slot* slot = runner.slots.find(runner.instruction->inputs[input], runner.arguments);
   return slot == nullptr || slot->writer.instruction == nullptr ? nullptr : &slot->writer;
+}
+
+/// The first content that lacks micro-batches which another has; none: all lack the same.
+std::optional<Machine::Lacking> Machine::lacks_micro_batches(
+    const std::vector<Content>& contents) const {
+  std::vector<std::string> lacks;
+  for (const Content& content : contents) {
+    std::string& text = lacks.emplace_back();
+    for (const Tensor& t : content.pieces) {
+      if (text.empty()) text = missing_micro_batches(t, regions_.degree(regions_.micro_axis()));
+    }
+  }
+  const auto some = std::ranges::find_if(lacks, [](const std::string& l) { return !l.empty(); });
+  if (some == lacks.end() || std::ranges::count(lacks, *some) == std::ssize(lacks)) return {};
+  return Lacking{.member = static_cast<std::size_t>(some - lacks.begin()), .text = *some};
 }
 
 /// Findings about these contents, which cannot be right, point at the instruction.

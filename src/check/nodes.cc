@@ -134,6 +134,31 @@ NodeId Nodes::node_of(const Tensor& tensor) {
   return made;
 }
 
+namespace {
+
+Tensor in_proportion(const Tensor& value, const std::vector<Rational>& proportions) {
+  Tensor whole = completed(value);
+  for (std::size_t i = 0; i < whole.items.size(); ++i) whole.items[i].factor = proportions[i];
+  return whole;
+}
+
+}  // namespace
+
+std::vector<Rational> Nodes::proportions_in_name(const Tensor& value) const {
+  std::vector<Rational> once(value.items.size(), Rational(1));
+  if (once.size() < 2 || has_parts_and_whole(value)) return once;
+  const auto is_factor = [&](const std::vector<Rational>& proportions) {
+    const Tensor sum = in_proportion(value, proportions);
+    return factors_.contains(find_sum(sum, hash_of_sum(sum)));
+  };
+  std::vector<Rational> proportions = proportions_of(value);
+  return proportions == once || is_factor(once) || !is_factor(proportions) ? once : proportions;
+}
+
+NodeId Nodes::node_of(const Tensor& value, const std::vector<Rational>& proportions) {
+  return node_of(in_proportion(value, proportions));
+}
+
 Item Nodes::item_of(NodeId id) const {
   return {.node = id, .shares = {}, .parts = {}, .odd = is_odd(id)};
 }

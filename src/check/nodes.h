@@ -67,6 +67,13 @@ class Nodes {
 
   /// The node that a complete tensor is: its single item, or the sum of its items.
   NodeId node_of(const Tensor& tensor);
+  /// Notes that the reference multiplies by it.
+  void note_factor(NodeId id) { factors_.insert(id); }
+  /// How often each summand of an incomplete value takes part in what names its products: once, or
+  /// in proportion where the reference multiplies by that sum and not by the other one.
+  std::vector<Rational> proportions_in_name(const Tensor& value) const;
+  /// The node of what an incomplete value is a part of, its summands as often as that.
+  NodeId node_of(const Tensor& value, const std::vector<Rational>& proportions);
   /// A node as a complete summand.
   Item item_of(NodeId id) const;
 
@@ -91,6 +98,7 @@ class Nodes {
   std::unordered_multimap<std::uint64_t, NodeId> sums_;   // by hash of the tensor that they were
   std::unordered_map<NodeId, std::string> names_;
   std::unordered_map<NodeId, std::vector<int>> zeros_;
+  std::unordered_set<NodeId> factors_;  // of products of the reference
 };
 
 /// Dims under numbers in the order in which they are named.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "check/quotients.h"
 #include "units/error.h"
@@ -64,32 +65,30 @@ void name_micro_batch(std::vector<Share::Run>& runs, std::int64_t micro_batch) {
   runs = sum_of(runs, own);
 }
 
-void add_share(std::vector<Share>& shares, const Share& share) {
-  for (std::size_t i = 0; i < shares.size(); ++i) {
-    Share& s = shares[i];
-    if (s.of != share.of || s.open != share.open) continue;
-    if (s.runs.empty() != share.runs.empty()) continue;
-    if (s.runs.empty()) {
-      s.factor = s.factor + share.factor;
-      if (s.factor == Rational(0)) shares.erase(shares.begin() + static_cast<std::ptrdiff_t>(i));
-      return;
-    }
-    ensure(s.factor == share.factor, "factors of sums over micro-batches stand in their runs");
-    s.runs = sum_of(s.runs, share.runs);
-    if (s.runs.empty()) shares.erase(shares.begin() + static_cast<std::ptrdiff_t>(i));
-    return;
-  }
-  const auto place = std::ranges::find_if(shares, [&](const Share& s) {
-    return s.of > share.of || (s.of == share.of && s.open > share.open);
-  });
-  shares.insert(place, share);
+/// The order in which an item's shares stand.
+bool comes_before(const Share& a, const Share& b) {
+  return a.of != b.of ? a.of < b.of : a.open < b.open;
 }
 
-void sort_shares(std::vector<Share>& shares) {
-  std::ranges::sort(shares, [](const Share& a, const Share& b) {
-    return a.of != b.of ? a.of < b.of : a.open < b.open;
-  });
+void add_share(std::vector<Share>& shares, const Share& share) {
+  const auto [first, last] = std::ranges::equal_range(shares, share, comes_before);
+  const auto same = std::find_if(
+      first, last, [&](const Share& s) { return s.runs.empty() == share.runs.empty(); });
+  if (same == last) {
+    shares.insert(last, share);
+    return;
+  }
+  if (same->runs.empty()) {
+    same->factor = same->factor + share.factor;
+    if (same->factor == Rational(0)) shares.erase(same);
+    return;
+  }
+  ensure(same->factor == share.factor, "factors of sums over micro-batches stand in their runs");
+  same->runs = sum_of(same->runs, share.runs);
+  if (same->runs.empty()) shares.erase(same);
 }
+
+void sort_shares(std::vector<Share>& shares) { std::ranges::sort(shares, comes_before); }
 
 /// A division of a share's open sum: which one.
 struct SplitPlace {
@@ -141,8 +140,10 @@ bool is_moved(const Share& share, const Share& from, const SplitPlace& place, st
 /// `one` else, whatever its factor; the end: there is none.
 std::vector<Share>::const_iterator sibling(const std::vector<Share>& shares, const Share& one,
                                            const SplitPlace& place, std::int64_t shift) {
-  return std::ranges::find_if(shares,
-                              [&](const Share& s) { return is_moved(s, one, place, shift); });
+  const auto [first, last] = std::ranges::equal_range(shares, one.of, {}, &Share::of);
+  const auto found =
+      std::find_if(first, last, [&](const Share& s) { return is_moved(s, one, place, shift); });
+  return found == last ? shares.end() : found;
 }
 
 /// The share with a division closed: over the parts of all devices along its axis.
@@ -261,11 +262,6 @@ bool is_one_sum_each(const std::vector<OpenSum>& sums) {
 
 bool has_parts_and_whole(const Tensor& tensor) {
   return std::ranges::adjacent_find(tensor.items, {}, &Item::node) != tensor.items.end();
-}
-
-Tensor unscaled(Tensor tensor) {
-  for (Item& item : tensor.items) item.factor = Rational(1);
-  return tensor;
 }
 
 void add_missing_axes(const Share& share, int micro_axis, std::vector<int>& axes) {
@@ -411,6 +407,53 @@ std::string wrong_parts(const Tensor& tensor, const Regions& regions) {
     if (!text.empty()) return text;
   }
   return {};
+}
+
+namespace {
+
+/// The runs of all shares; none: they differ, or one is of a micro-batch without a number.
+std::vector<Share::Run> common_runs(const Tensor& tensor) {
+  std::vector<Share::Run> common;
+  for (const Item& item : tensor.items) {
+    for (const Share& s : item.shares) {
+      if (s.runs.empty() || s.runs.front().first < 0) return {};
+      if (!common.empty() && common != s.runs) return {};
+      common = s.runs;
+    }
+  }
+  return common;
+}
+
+/// The numbers below `end` that are in no run, as first and last ones.
+std::vector<std::pair<std::int64_t, std::int64_t>> gaps_in(const std::vector<Share::Run>& runs,
+                                                           std::int64_t end) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> gaps;
+  std::int64_t next = 0;
+  for (const Share::Run& run : runs) {
+    if (next < run.first) gaps.emplace_back(next, run.first - 1);
+    next = run.last + 1;
+  }
+  if (next < end) gaps.emplace_back(next, end - 1);
+  return gaps;
+}
+
+}  // namespace
+
+std::string missing_micro_batches(const Tensor& tensor, std::int64_t micro_batches) {
+  constexpr std::size_t kMostTold = 4;
+  const std::vector<Share::Run> runs = common_runs(tensor);
+  if (runs.empty()) return "";
+  const auto gaps = gaps_in(runs, micro_batches);
+  if (gaps.empty() || gaps.size() > kMostTold) return "";
+  const bool one = gaps.size() == 1 && gaps[0].first == gaps[0].second;
+  std::string text = one ? "micro-batch " : "micro-batches ";
+  for (std::size_t i = 0; i < gaps.size(); ++i) {
+    const auto [first, last] = gaps[i];
+    if (i > 0) text += i + 1 == gaps.size() ? " and " : ", ";
+    text += std::to_string(first);
+    if (first != last) text += " to " + std::to_string(last);
+  }
+  return text + (one ? " is missing" : " are missing");
 }
 
 void settle(Tensor& tensor, const Regions& regions) {

@@ -120,6 +120,10 @@ bool shift_all(Tensor& tensor, int axis, std::int64_t by, const Regions& regions
 /// is missing".
 std::string wrong_parts(const Tensor& tensor, const Regions& regions);
 
+/// Which micro-batches all its sums over them lack, in words. Empty: none, or not the same ones.
+/// Case: runs of 0 and 3 of five: "micro-batches 1 to 2 and 4 are missing".
+std::string missing_micro_batches(const Tensor& tensor, std::int64_t micro_batches);
+
 /// The same with every number of the value multiplied.
 Share scaled(Share share, const Rational& by);
 Tensor scaled(Tensor tensor, const Rational& by);
@@ -128,11 +132,9 @@ Tensor scaled(Tensor tensor, const Rational& by);
 /// for the sign, its size; else 1.
 Rational common_factor(const Tensor& tensor);
 
-/// The same with every item once.
-Tensor unscaled(Tensor tensor);
-
 /// How often each item takes part, over what is a factor of all: A - 2 B has 1 and -2, and 2 A,
-/// which is one item, has 1. Items whose shares differ in their factors have 1.
+/// which is one item, has 1. An item counts as often as its shares do in the first micro-batch, and
+/// once where these differ or are too large to be told.
 std::vector<Rational> proportions_of(const Tensor& tensor);
 
 /// Items that are incomplete in the same way, by their numbers.

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "derive/partial_sums.h"
+#include "derive/routed_exchange.h"
 #include "derive/unit_traffic.h"
 #include "derive/whole_operands.h"
 #include "model/gradients.h"
@@ -98,7 +99,7 @@ class StreamTraffic {
   void read_operator(std::size_t o, Walk& walk) {
     const Operator& op = kind_.operators[o];
     const How& how = unit_.how_for(walk.axis, o);
-    if (unit_.is_routed(op) || how.cut != Cut::tensor) return;
+    if (how.cut != Cut::tensor || (unit_.is_routed(op) && !cuts_columns_alone(how))) return;
     const bool cuts = (unit_.prepared.operators[o].around & how.tensor_indices) != 0;
     const bool takes_partial =
         std::ranges::any_of(op.inputs, [&](int v) { return walk.partial[at(v)]; });
@@ -125,24 +126,30 @@ class StreamTraffic {
     const Operator& op = kind_.operators[o];
     const bool inside = op.region == Region::parallel;
     const bool cut_here = (indices_of(kind_, op) & cut) != 0;
-    if (walk.partial[at(v)]) {
-      if (inside && passes_partial(op.kind) && !cut_here) return;
-      leave(v, inside, walk);
-      walk.partial[at(v)] = false;
-      const bool by_cut_work = inside && cut_here && (dims_of(v) & cut) == 0;
-      if (by_cut_work) note(v, &Transitions::back_reduced, walk.bit, values_[at(v)]);
-      return;
-    }
+    if (walk.partial[at(v)]) return read_partial(op, v, cut_here ? cut : 0, walk);
     if (both_sides_ && (axes_of_whole_input(placed(o), v) & walk.bit) != 0) {
       return enter_whole(o, v, columns_[at(v)], walk);
     }
-    if (!inside || (dims_of(v) & cut) != 0) return;
-    if (value_at(v).region == Region::residual) {
-      enter(o, v, walk);
+    if ((dims_of(v) & cut) != 0) return;
+    if (inside && value_at(v).region == Region::residual) {
+      // Work that the axis does not cut gives whole gradients, but for steps that pass on parts.
+      const bool whole = !cut_here && !is_whole_linear_step(kind_, op);
+      if (walk.split || !whole) enter(o, v, walk);
     } else if (cut_here && !is_linear_chain(v, cut)) {
-      // Made inside, whole, and used by cut work: its gradient must be whole where it was made.
+      // Whole, and used by cut work (on the stream only the columns are cut): its gradient must be
+      // whole where it was made.
       note(v, &Transitions::back_reduced, walk.bit, values_[at(v)]);
     }
+  }
+
+  /// An input that is a partial sum. `cut`: the axis's indices where it cuts the operator.
+  void read_partial(const Operator& op, int v, IndexSet cut, Walk& walk) {
+    const bool inside = op.region == Region::parallel;
+    if (inside && passes_partial(op.kind) && cut == 0) return;
+    leave(v, inside, walk);
+    walk.partial[at(v)] = false;
+    const bool by_cut_work = cut != 0 && (dims_of(v) & cut) == 0;
+    if (by_cut_work) note(v, &Transitions::back_reduced, walk.bit, values_[at(v)]);
   }
 
   /// Whether a value inside came by linear steps of which the axis cuts nothing: its gradient may

@@ -39,6 +39,10 @@ std::int64_t RoutedExchange::before_backward(const UnitKind& kind, std::size_t o
   return kind.operators[o].kind == OpKind::dispatch ? with_tokens : 0;
 }
 
+bool cuts_columns_alone(const How& how) {
+  return how.cut == Cut::tensor && how.tensor_indices == bit_of(Index::hidden);
+}
+
 RoutedAxes routed_axes(const UnitView& unit) {
   RoutedAxes out;
   const std::vector<Operator>& operators = unit.kind.operators;
@@ -50,7 +54,9 @@ RoutedAxes routed_axes(const UnitView& unit) {
     const AxisPlacement& axis = unit.job.placement.axes[a];
     const How& stream = axis.how;
     if (stream.cut == Cut::layer || axis.degree == 1) continue;
-    const Cut cut = how_of(axis, classes, std::nullopt).cut;
+    const How& how = how_of(axis, classes, std::nullopt);
+    const Cut cut = how.cut;
+    if (cuts_columns_alone(how)) continue;
     const bool whole =
         stream.cut == Cut::tensor && stream.modes.activations != Mode::sharded_gather;
     const AxisMask bit = axis_bit(static_cast<int>(a));
@@ -66,12 +72,26 @@ RoutedAxes routed_axes(const UnitView& unit) {
   return out;
 }
 
+namespace {
+
+/// Into how many parts axes cut the columns of the stream.
+std::int64_t columns_cut(const UnitView& unit) {
+  std::int64_t parts = 1;
+  for (const AxisPlacement& axis : unit.job.placement.axes) {
+    if (cuts_columns_alone(axis.how)) parts *= axis.degree;
+  }
+  return parts;
+}
+
+}  // namespace
+
 std::int64_t sent_elements(const UnitView& unit, const RoutedAxes& axes, int v) {
   std::int64_t elements =
       checked_multiply(unit.layout.residual_tokens, unit.layout.micro_batch, "routed tokens");
   for (const Dim& dim : unit.kind.values[at(v)].dims) {
     if (dim.index == Index::sample || dim.index == Index::token) continue;
     elements = checked_multiply(elements, dim.size, "routed tokens");
+    if (dim.index == Index::hidden) elements = largest_share(elements, columns_cut(unit));
   }
   return largest_share(elements, degree_of(unit.job.placement, axes.parted));
 }

@@ -16,6 +16,10 @@ struct RoutedAxes {
   AxisMask parted = 0;     // of these: because it has a part of the experts, or of the tokens
 };
 
+/// Whether experts are cut along the columns of the stream and no other dim: their tokens need not
+/// come together, and what their matrices sum is summed like that of others.
+bool cuts_columns_alone(const How& how);
+
 /// What happens around the unit's routed experts.
 RoutedAxes routed_axes(const UnitView& unit);
 

@@ -23,7 +23,14 @@ std::vector<std::int64_t> head_counts(const ModelReference& model) {
   return counts;
 }
 
-bool cuts_tensors(const AxisPlacement& axis) { return axis.how.cut == Cut::tensor; }
+bool cuts_heads(const AxisPlacement& axis) {
+  return axis.how.cut == Cut::tensor && (contains(axis.how.tensor_indices, Index::head) ||
+                                         contains(axis.how.tensor_indices, Index::kv_head));
+}
+
+bool cuts_both_sides(const How& how) {
+  return contains(how.tensor_indices, Index::hidden) && (how.tensor_indices & kTensorIndices) != 0;
+}
 
 /// Factors of an axis of `degree` whose coordinates begin after `before` ones: boundaries at each
 /// count of heads that falls inside.
@@ -50,8 +57,8 @@ std::vector<std::int64_t> factors_of(std::int64_t degree, std::int64_t before,
   return factors;
 }
 
-/// The parts of each axis: those that cut tensors divide heads first, then those that exchange
-/// them.
+/// The parts of each axis: those that cut heads divide them first, of these the ones that cut both
+/// sides of matrices last, then those that exchange them.
 std::vector<std::vector<std::int64_t>> factors_of_axes(const Job& job,
                                                        const ModelReference& model) {
   const std::vector<std::int64_t> counts = head_counts(model);
@@ -65,8 +72,10 @@ std::vector<std::vector<std::int64_t>> factors_of_axes(const Job& job,
     factors[a] = factors_of(axes[a].degree, before, counts);
     before *= axes[a].degree;
   };
-  for (std::size_t a = 0; a < axes.size(); ++a) {
-    if (cuts_tensors(axes[a])) split(a);
+  for (const bool both : {false, true}) {
+    for (std::size_t a = 0; a < axes.size(); ++a) {
+      if (cuts_heads(axes[a]) && cuts_both_sides(axes[a].how) == both) split(a);
+    }
   }
   for (std::size_t a = 0; a < axes.size(); ++a) {
     if (exchanges_heads(job, a)) split(a);
@@ -211,11 +220,7 @@ Division Layouts::cut(int dim, Place place) const {
       return place == Place::routed || (place == Place::edge && whole);
     });
   } else if (index == Index::hidden || place == Place::parallel || place == Place::routed) {
-    axes = axes_where([&](std::size_t a) {
-      const How& how = how_at(a, place);
-      return how.cut == Cut::tensor && contains(how.tensor_indices, index);
-    });
-    axes = heads_part(dim, axes);
+    axes = heads_part(dim, axes_cutting(index, place));
   }
   return axes.empty() ? Division{} : Division{axes};
 }
@@ -226,9 +231,7 @@ Division Layouts::heads(int dim) const {
   Division division = cut(dim, Place::parallel);
   const Index index = model_.indices[at(dim)];
   if (!is_of_heads(index)) return division;
-  AxisList all = axes_where([&](std::size_t a) {
-    return axis(a).how.cut == Cut::tensor && contains(axis(a).how.tensor_indices, index);
-  });
+  AxisList all = axes_cutting(index, Place::parallel);
   const AxisList exchanging = axes_where([&](std::size_t a) { return exchanges_heads(job_, a); });
   all.insert(all.end(), exchanging.begin(), exchanging.end());
   if (AxisList more = common(heads_part(dim, all), exchanging); !more.empty()) {
@@ -270,20 +273,35 @@ std::vector<Index> Layouts::indices_of(const std::vector<int>& dims) const {
   return indices;
 }
 
+/// Axes that cut both sides of matrices divide last, as what they divide comes together.
+AxisList Layouts::axes_cutting(Index index, Place place) const {
+  const auto cutting = [&](bool both) {
+    return axes_where([&](std::size_t a) {
+      const How& how = how_at(a, place);
+      return how.cut == Cut::tensor && contains(how.tensor_indices, index) &&
+             cuts_both_sides(how) == both;
+    });
+  };
+  AxisList axes = cutting(false);
+  const AxisList both = cutting(true);
+  axes.insert(axes.end(), both.begin(), both.end());
+  return axes;
+}
+
+bool Layouts::are_of_cuts(const AxisList& axes, const std::vector<int>& dims, Place place) const {
+  AxisList cutting;
+  for (const Index index : indices_of(dims)) cutting = united(cutting, axes_cutting(index, place));
+  return minus(axes, cutting).empty();
+}
+
 /// Heads and the queries of each are one dim of the parameter.
 void Layouts::leave_to_first(const std::vector<int>& dims, Place place,
                              const std::vector<Division*>& by) const {
   const std::vector<Index> indices = indices_of(dims);
-  const auto cutting = [&](Index index) {
-    return axes_where([&](std::size_t a) {
-      const How& how = how_at(a, place);
-      return how.cut == Cut::tensor && contains(how.tensor_indices, index);
-    });
-  };
   AxisList taken;
   for (std::size_t d = 0; d < dims.size(); ++d) {
     const bool goes_on = d > 0 && is_of_heads(indices[d - 1]) && is_of_heads(indices[d]);
-    if (d > 0 && !goes_on) taken = united(taken, cutting(indices[d - 1]));
+    if (d > 0 && !goes_on) taken = united(taken, axes_cutting(indices[d - 1], place));
     for (AxisList& level : *by[d]) level = minus(level, taken);
     std::erase_if(*by[d], [](const AxisList& level) { return level.empty(); });
   }

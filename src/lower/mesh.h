@@ -49,6 +49,8 @@ class Layouts {
   /// divisions of its dims, in their order.
   void leave_to_first(const std::vector<int>& dims, Place place,
                       const std::vector<Division*>& by) const;
+  /// Whether all these axes are of cuts of some of the dims, as where several devices hold a head.
+  bool are_of_cuts(const AxisList& axes, const std::vector<int>& dims, Place place) const;
   /// How the dims of a parameter are divided: by the cuts of its classes.
   std::vector<Division> parameter_divisions(const std::vector<int>& dims, ClassSet classes) const;
 
@@ -77,6 +79,7 @@ class Layouts {
   /// How an operator sees an axis.
   const How& how_at(std::size_t a, Place place) const;
   std::vector<Index> indices_of(const std::vector<int>& dims) const;
+  AxisList axes_cutting(Index index, Place place) const;
   Division samples(Place place) const;
   Division tokens(Place place) const;
   Division cut(int dim, Place place) const;

@@ -186,7 +186,7 @@ void UnitApplications::add_backward(const BackwardApplication& b) {
   backward.push_back(applied_backward(b, all));
   const Place place = backward.back().place;
   backward.back().completes =
-      (place == Place::parallel || place == Place::core) && hangs_on_values(b, values);
+      place != Place::stream && place != Place::edge && hangs_on_values(b, values);
   if (splits_backward(in_.job)) {
     for_inputs.push_back(applied_backward(b, values));
     for_weights.push_back(applied_backward(b, parameters));

@@ -24,7 +24,8 @@ struct Applied {
   std::vector<Division> by;  // by dim of the kernel
   int ring = -1;             // the dim of the kernel whose pieces go round a ring
   /// Backward, between cut work: gradients that come in as parts of sums are put together first, as
-  /// the derivative hangs on values. Those of linear steps wait.
+  /// the derivative hangs on values, but for those of heads that several devices hold. Those of
+  /// linear steps wait.
   bool completes = false;
   std::string key;
 };

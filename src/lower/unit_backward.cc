@@ -184,8 +184,11 @@ std::vector<AxisList> UnitBackward::gather_gradients(const Applied& a) {
   }
   spreads.resize(a.from.size() + a.reads.size(), nullptr);
   std::vector<AxisList> passed = forward_.left_partial(a, spreads);
-  if (a.completes) passed.assign(passed.size(), {});
   passed.resize(a.from.size());
+  for (std::size_t i = 0; i < a.from.size() && a.completes; ++i) {
+    const std::vector<int>& dims = kind_.values[at(a.from[i])].dims;
+    if (!in_.layouts.are_of_cuts(passed[i], dims, a.place)) passed[i].clear();
+  }
   for (std::size_t i = 0; i < a.from.size(); ++i) {
     if (passed[i].empty()) values_.gradient(a.from[i], a.uses[i].by, false);
   }

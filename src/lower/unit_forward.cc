@@ -127,7 +127,9 @@ void UnitForward::run(const Applied& a, Pass pass) {
     const bool lies = values_.has(v) && !values_.is_parameter(v);
     spreads.push_back(lies ? &values_.held(v).spread : nullptr);
   }
-  const std::vector<AxisList> passed = left_partial(a, spreads);
+  std::vector<AxisList> passed = left_partial(a, spreads);
+  // What is turned by positions is read by others too: its sum does not wait.
+  if (!positions_of(w_.kernel(a.kernel)).empty()) passed.assign(passed.size(), {});
   for (std::size_t i = 0; i < a.reads.size(); ++i) {
     instruction.inputs.push_back(input_of(a, i, !passed[i].empty(), pass));
   }

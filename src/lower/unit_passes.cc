@@ -46,8 +46,9 @@ class UnitPasses {
     uses_.gather(false);
     forward_.write();
     for (int v : applications_.kept) {
-      if (applications_.is_checkpoint(v))
+      if (applications_.is_checkpoint(v)) {
         values_.bring(v, values_.parts_of(v, applications_.checkpoint_axes));
+      }
       if (applications_.kept_on_host) values_.move_to(Medium::host, v);
     }
     for (int v : applications_.kept) left_[v] = values_.all_of(v);

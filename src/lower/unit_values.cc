@@ -67,12 +67,24 @@ Held UnitValues::held_input(int v) const {
   return {.buffer = input_buffer(in_, kind_.values[at(v)].input), .spread = spread, .holders = {}};
 }
 
+namespace {
+
+/// Whether nothing but parts of dims comes together.
+bool only_gathers(const std::vector<Division>& from, const std::vector<Division>& to) {
+  return from != to && std::ranges::equal(from, to, [](const Division& fine, const Division& left) {
+           return minus(axes_of(left), axes_of(fine)).empty();
+         });
+}
+
+}  // namespace
+
 const Held& UnitValues::value(int v, const std::vector<Division>& by) {
   if (kind_.values[at(v)].input >= 0 && !held_.contains(v)) held_[v] = held_input(v);
   ensure(held_.contains(v), "a value is made before it is used");
   Held& own = held_[v];
   if (!own.spread.partial.empty()) {
-    Held whole = w_.brought(own, by, name_of(v));
+    // The complete value stays as it lies, and a copy of it comes together.
+    Held whole = w_.brought(own, only_gathers(own.spread.by, by) ? own.spread.by : by, name_of(v));
     w_.drop(own);
     own = whole;
   }

@@ -174,6 +174,13 @@ TEST(Scope, ColumnsOfTheStream) {
   expect_equal("x=2:tp-2d-hidden y=2:tp+sp z=2:tp-3d-depth");
   expect_equal("i=2:tp-2d-rows j=2:tp-2d-columns", "selective");
   expect_equal("pp=2:zb-h1 dp=2:zero1 j=2:tp-2d-columns");
+  // What comes together over an axis is divided by it last, in whatever order they stand.
+  for (const char* other : {"y=2:tp", "y=2:tp+sp", "y=2:tp-2d-hidden", "y=2:vocab-parallel"}) {
+    expect_equal(std::string("j=2:tp-2d-columns ") + other);
+    expect_equal(std::string(other) + " j=2:tp-2d-columns");
+  }
+  expect_equal("a=2:tensor(S,S,S,R,hidden,ffn) y=2:tp");
+  expect_equal("j=2:tp-2d-columns tp=2:tp+partitioned-checkpoints", "full");
 }
 
 TEST(Scope, OtherCutsOfClasses) {
