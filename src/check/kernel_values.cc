@@ -14,9 +14,6 @@
 namespace placet {
 namespace {
 
-/// A sum of more incomplete parts is no reference's: its parts could double with every layer.
-constexpr std::size_t kMostParts = 1024;
-
 bool contains(const std::vector<int>& values, int value) {
   return std::ranges::find(values, value) != values.end();
 }
@@ -408,8 +405,8 @@ class Run {
         item.shares.back().of = part_of(partial, sum, s.of);
       }
     }
-    if (item.parts.size() > kMostParts) {
-      trouble("a sum of more than " + std::to_string(kMostParts) + " incomplete parts");
+    if (item.parts.size() > call_.most_parts) {
+      trouble("a sum of more than " + std::to_string(call_.most_parts) + " incomplete parts");
       item.parts.clear();
       item.shares.clear();
     }

@@ -28,6 +28,7 @@ Machine::Machine(const Program& program, Nodes& nodes, Regions& regions, KernelV
       labels_types_(options.tracing != Tracing::off),
       forgets_(options.forgets),
       masks_behind_(options.masks_behind),
+      most_parts_(options.most_parts),
       types_(program.families.size()),
       memory_(options.memory ? options.memory : std::make_shared<Memory>()) {
   for (int c = 0; c < static_cast<int>(program.classes.size()); ++c) {

@@ -70,6 +70,8 @@ class Machine {
     /// Where parts of sums that a causal mask leaves nothing of are to be known as zero (masks.h):
     /// how many nodes the reference makes, in both steps, which are all there.
     std::optional<NodeId> masks_behind = {};
+    /// The most incomplete parts that a right program's sums have.
+    std::size_t most_parts = KernelCall{}.most_parts;
   };
 
   Machine(const Program& program, Nodes& nodes, Regions& regions, KernelValues& kernels,
@@ -436,6 +438,7 @@ class Machine {
   bool labels_types_ = true;
   bool forgets_ = true;
   std::optional<NodeId> masks_behind_;
+  std::size_t most_parts_;
   std::vector<Runner> runners_;
   std::map<std::pair<int, int>, std::deque<Message>> messages_;  // from, to
   std::set<std::pair<const Initial*, std::size_t>> zeros_;       // when the step began

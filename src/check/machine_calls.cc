@@ -43,6 +43,7 @@ KernelCall Machine::call_of(const Instruction& i, const Arguments& a) const {
     const std::int64_t extent = extent_of(i, p.dim).value_or(p.by.empty() ? 1 : -1);
     call.positions[at(p.dim)] = regions_.cuts_of(extent, p.by, p.shift);
   }
+  call.most_parts = most_parts_;
   call.key = draw_key(i.key.name, value_of(i.key.unit, a), step_);
   for (std::size_t o = 0; o < i.outputs.size(); ++o) {
     const PieceType& piece = piece_of(i, i.inputs.size() + o);
