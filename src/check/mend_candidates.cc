@@ -32,6 +32,7 @@ std::vector<Suspect> with_makers(const MendChanges& changes, const std::vector<S
 void mend_place(MendChanges& changes, const Instruction& i) {
   mend_beginnings(changes, i);
   mend_waits(changes, i);
+  mend_records(changes, i);
   mend_order(changes, i);
 }
 

@@ -109,6 +109,8 @@ void mend_variations(MendChanges& changes, const Instruction& i);
 void mend_groups(MendChanges& changes, const Instruction& i);
 /// A wait before the instruction for what is recorded before it.
 void mend_waits(MendChanges& changes, const Instruction& i);
+/// A record behind what makes its inputs, for a wait that stands between the two.
+void mend_records(MendChanges& changes, const Instruction& i);
 /// The instruction at another place near by, or what records and waits near by next to it.
 void mend_order(MendChanges& changes, const Instruction& i);
 

@@ -119,6 +119,23 @@ void mend_waits(MendChanges& changes, const Instruction& i) {
   }
 }
 
+void mend_records(MendChanges& changes, const Instruction& i) {
+  const auto& [place, steps] = changes.place_of(i);
+  const Instruction* writer = changes.writer_before(i, i.inputs);
+  // What a loop or a call before it writes, the first queue has made.
+  Instruction what{.kind = InstructionKind::record};
+  if (writer != nullptr) what = beside(*writer, InstructionKind::record);
+  if (what.stream == i.stream) return;
+  const std::size_t first = writer == nullptr ? 0 : changes.place_of(*writer).place.at;
+  for (std::size_t k = place.at; k-- > first;) {
+    const Instruction* other = instruction_of((*steps)[k]);
+    if (other == nullptr || other->kind != InstructionKind::wait) continue;
+    if (other->stream != i.stream) continue;
+    what.event = other->event;
+    return changes.put_before(*other, what);
+  }
+}
+
 namespace {
 
 /// Before and behind a step that uses one of its buffers; exchanged with one of its kind; and a
