@@ -174,8 +174,8 @@ std::optional<Verdict> Judge::good_verdict() {
   return verdict;
 }
 
-/// Sums of programs that are tried have fewer incomplete parts than others may: the time is taken by
-/// those in which parts of what nothing adds up multiply.
+/// Sums of programs that are tried have fewer incomplete parts than others may: the time is taken
+/// by those in which parts of what nothing adds up multiply.
 constexpr std::size_t kMostPartsTried = 64;
 
 bool Judge::is_right(const Program& program) {

@@ -130,6 +130,7 @@ class Difference {
     if (devices.size() < axes.size()) {
       what += std::string(what.empty() ? "" : ", and ") + "not every micro-batch counts once";
       if (gaps) what += ": " + parts;
+      out_.tells_gaps = gaps;
       fix += std::string(fix.empty() ? "" : ", and ") + "add up all micro-batches alike";
     }
     if (axes.empty()) what = "its terms are incomplete in different ways, or counted differently";

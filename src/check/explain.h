@@ -20,6 +20,7 @@ struct Explained {
   std::vector<int> missing;       // axes along which parts of it are missing
   std::optional<Origin> ending;   // of the chain, where it is known
   bool divides = false;           // by what is made at the ending
+  bool tells_gaps = false;        // it says which micro-batches are missing
   std::vector<Origin> past;       // of a sum that is not completed: what made it and last moved it
 };
 

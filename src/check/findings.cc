@@ -262,7 +262,7 @@ class Check {
     const auto uneven = machine_.unevenness_of(c, buffer);
     if (!uneven) return;
     lead_to(uneven->origin, explained);
-    if (explained.finding.difference.ends_with(" missing")) return;  // it says of which
+    if (explained.tells_gaps) return;
     explained.finding.difference += ": micro-batch " + std::to_string(uneven->micro_batch) +
                                     " counts " + to_string(uneven->factor) + " times";
   }

@@ -265,6 +265,7 @@ class Run {
     Rational factor;
     std::optional<CausalDims> causal = {};
     const Tensor* partial = nullptr;  // the one that is not complete, if there is one
+    NodeOperand incomplete = {};      // what it is a part of
     bool sums_rows = false;           // the row of all elements is summed as well
   };
 
@@ -283,11 +284,11 @@ class Run {
     if (call_.hides) factors.causal = causal_dims(p, causal_);
     for (const Operand& o : p.operands) {
       const Tensor& value = *values_[at(o.tensor)];
-      if (!is_complete(value)) {
-        if (factors.partial != nullptr) trouble("two incomplete sums are multiplied");
-        factors.partial = &value;
-      }
       factors.list.push_back({.node = factor_node(value, factors.factor), .dims = opened(o.dims)});
+      if (is_complete(value)) continue;
+      if (factors.partial != nullptr) trouble("two incomplete sums are multiplied");
+      factors.partial = &value;
+      factors.incomplete = factors.list.back();
     }
     return product(factors, result);
   }
@@ -341,14 +342,17 @@ class Run {
     std::ranges::sort(share.open);
     Item item = nodes_.item_of(made);
     if (factors.partial != nullptr) {
-      pass_shares(*factors.partial, share, item);
+      NodeOperand through = factors.incomplete;
+      through.dims = numbers.of(through.dims);
+      if (factors.list.size() == 1) through = {};
+      pass_shares(*factors.partial, through, share, item);
     } else if (share.open.empty() && share.runs.empty()) {
       item.factor = factors.factor;
     } else {
       item.parts = {made};
       if (factors.causal) item.shares = hidden_beside(share, *factors.causal, result, numbers);
       item.shares.push_back(std::move(share));
-      std::ranges::sort(item.shares, {}, &Share::open);
+      sort_shares(item.shares);
     }
     out.items.push_back(std::move(item));
     return out;
@@ -371,38 +375,49 @@ class Run {
     if (!rest.empty()) share.open.push_back({.node = node, .dim = number, .cuts = rest});
   }
 
-  /// What of an incomplete factor a part is: of a factor of one summand the part itself. Of several
-  /// summands each takes the part in its own way, so that those meant belong to its name.
-  NodeId part_of(const Tensor& partial, const Tensor& summands, NodeId part) {
-    if (partial.items.size() == 1) return part;
-    Node node{.kind = Node::Kind::odd, .text = "a part of some summands", .dims = partial.dims};
-    node.operands = {{nodes_.node_of(summands), {}}, {part, {}}};
+  /// What of an incomplete factor a part is. To its name belongs the factor through which it came,
+  /// of several: in u(a) v(a) a part of a through u gives another value than one through v. So do
+  /// the summands that take the part in their own way, of several.
+  NodeId part_of(const Tensor& partial, const NodeOperand& through, const Tensor& summands,
+                 NodeId part) {
+    const bool one_summand = partial.items.size() == 1;
+    const bool one_factor = through == NodeOperand{};
+    if (one_summand && one_factor) return part;
+    Node node{.kind = Node::Kind::odd, .text = "a part of a factor", .dims = partial.dims};
+    if (!one_factor) node.operands.push_back(through);
+    if (!one_summand) node.operands.push_back({nodes_.node_of(summands), {}});
+    node.operands.push_back({part, {}});
     return nodes_.add(node);
   }
 
   /// The shares of an incomplete factor become those of the product, which has its summands as
   /// often as its name says. Summands with equal shares pass them on once, as the product is linear
   /// in their sum.
-  void pass_shares(const Tensor& partial, const Share& own, Item& item) {
+  void pass_shares(const Tensor& partial, const NodeOperand& through, const Share& own,
+                   Item& item) {
     const std::vector<Rational> proportions = nodes_.proportions_in_name(partial);
+    const auto sum_of = [&](const std::vector<std::size_t>& some) {
+      Tensor sum{.dims = partial.dims, .cuts = {}, .items = {}};
+      for (std::size_t i : some) sum.items.push_back(nodes_.item_of(partial.items[i].node));
+      return sum;
+    };
     for (std::size_t i = 0; i < partial.items.size(); ++i) {
       const Item& from = partial.items[i];
       if (!from.complete()) continue;
       Share whole = own;
-      whole.of = from.node;
-      item.parts.push_back(from.node);
+      whole.of = part_of(partial, through, sum_of({i}), from.node);
+      item.parts.push_back(whole.of);
       item.shares.push_back(scaled(std::move(whole), from.factor / proportions[i]));
     }
     if (has_open_maximum(partial)) trouble("a maximum that is not complete is multiplied");
     for (const std::vector<std::size_t>& group : incomplete_alike(partial)) {
       const Item& first = partial.items[group.front()];
-      Tensor sum{.dims = partial.dims, .cuts = {}, .items = {}};
-      for (std::size_t i : group) sum.items.push_back(nodes_.item_of(partial.items[i].node));
-      for (NodeId p : first.parts) item.parts.push_back(part_of(partial, sum, p));
+      const Tensor sum = sum_of(group);
+      for (NodeId p : first.parts) item.parts.push_back(part_of(partial, through, sum, p));
       const Rational by = Rational(1) / proportions[group.front()];
       for (const Share& s : first.shares) {
         item.shares.push_back(scaled(nested(s, own, partial), by));
-        item.shares.back().of = part_of(partial, sum, s.of);
+        item.shares.back().of = part_of(partial, through, sum, s.of);
       }
     }
     if (item.parts.size() > call_.most_parts) {
@@ -411,9 +426,7 @@ class Run {
       item.shares.clear();
     }
     std::ranges::sort(item.parts);
-    std::ranges::sort(item.shares, [](const Share& a, const Share& b) {
-      return a.of != b.of ? a.of < b.of : a.open < b.open;
-    });
+    sort_shares(item.shares);
   }
 
   /// A share of `partial`, whose terms are themselves summed with `own`.

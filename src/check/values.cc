@@ -88,8 +88,6 @@ void add_share(std::vector<Share>& shares, const Share& share) {
   if (same->runs.empty()) shares.erase(same);
 }
 
-void sort_shares(std::vector<Share>& shares) { std::ranges::sort(shares, comes_before); }
-
 /// A division of a share's open sum: which one.
 struct SplitPlace {
   std::size_t sum = 0;
@@ -213,6 +211,8 @@ void add_item(std::vector<Item>& items, Item item) {
 }
 
 }  // namespace
+
+void sort_shares(std::vector<Share>& shares) { std::ranges::sort(shares, comes_before); }
 
 void Share::sum_over(std::vector<Run> over) {
   ensure(!over.empty(), "a sum over micro-batches is over some");

@@ -52,7 +52,7 @@ struct Share {
 struct Item {
   NodeId node = 0;
   Rational factor{1};
-  std::vector<Share> shares;  // empty: complete
+  std::vector<Share> shares;  // in the order of `sort_shares`; empty: complete
   /// The nodes whose shares make it complete, in order: the node itself, or the summands of an
   /// incomplete operand that it is linear in.
   std::vector<NodeId> parts;
@@ -81,6 +81,9 @@ std::uint64_t mixed(std::uint64_t hash, const Rational& value);
 
 /// The factor that all of an item has, of incomplete ones that of their shares; none: they differ.
 std::optional<Rational> scale_of(const Item& item);
+
+/// By what they are a part of, then by their open sums.
+void sort_shares(std::vector<Share>& shares);
 
 /// Whether no axis divides two of these sums: one that does gives each device its part of one with
 /// its part of the other, and adding these up is not the sum over both.

@@ -95,6 +95,41 @@ void require_optimizer(const Job& job) {
   }
 }
 
+/// Devices of all tensor axes that cut an index, if one of several cuts both sides of matrices;
+/// else 1.
+std::int64_t devices_that_gather(const Job& job, Index index) {
+  std::int64_t devices = 1;
+  int axes = 0;
+  bool gathers = false;
+  for (const AxisPlacement& axis : job.placement.axes) {
+    const IndexSet indices = axis.how.tensor_indices;
+    if (axis.how.cut != Cut::tensor || axis.degree == 1 || !contains(indices, index)) continue;
+    devices *= axis.degree;
+    ++axes;
+    gathers = gathers || (contains(indices, Index::hidden) && (indices & kTensorIndices) != 0);
+  }
+  return gathers && axes > 1 ? devices : 1;
+}
+
+/// What comes together along one of several axes is what the others leave of it, if its parts are
+/// as long.
+void require_even_columns(const Job& job, const Dim& dim, const std::string& tensor) {
+  const std::int64_t devices = devices_that_gather(job, dim.index);
+  if (dim.index == Index::vocab || dim.parts % devices == 0) return;
+  if (dim.index == Index::kv_head && devices % dim.parts == 0) return;
+  refuse(kPlacement, std::to_string(devices) + " devices",
+         "cut a dim of " + std::to_string(dim.parts) + " (" + std::string(name_of(dim.index)) +
+             ") of " + tensor +
+             " unevenly, where an axis cuts both sides of matrices beside another one: no step "
+             "program yet",
+         "degrees whose product divides it");
+}
+
+void require_even_columns(const Job& job, const Parameter& parameter) {
+  for (const Dim& dim : parameter.dims) require_even_columns(job, dim, parameter.name);
+  for (const Dim& dim : parameter.segments) require_even_columns(job, dim, parameter.name);
+}
+
 bool moves(const ExchangeStep& step, AttentionTensor first, AttentionTensor second) {
   return step.together && step.tensors == std::vector{first, second};
 }
@@ -179,6 +214,9 @@ void require_lowerable(const Job& job) {
     const std::string name(axis.axis.text());
     require_how(name, axis.how);
     for (const Override& other : axis.overrides) require_override(name, axis.how, other);
+  }
+  for (const UnitKind& kind : job.model.kinds) {
+    for (const Parameter& parameter : kind.parameters) require_even_columns(job, parameter);
   }
   require_attention(job);
   require_optimizer(job);

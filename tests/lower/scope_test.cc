@@ -183,6 +183,12 @@ TEST(Scope, ColumnsOfTheStream) {
   expect_equal("j=2:tp-2d-columns tp=2:tp+partitioned-checkpoints", "full");
 }
 
+TEST(Scope, UnevenPartsThatComeTogether) {
+  EXPECT_PRED2(says, refusal_of_placement("j=2:tp-2d-columns tp=3:tp"), "unevenly");
+  EXPECT_EQ(refusal_of_placement("j=6:tp-2d-columns"), "");
+  EXPECT_EQ(refusal_of_placement("j=2:tp-2d-columns tp=2:tp"), "");
+}
+
 TEST(Scope, OtherCutsOfClasses) {
   EXPECT_PRED2(says, refusal_of_placement("tp=2:tp;embedding:batch(R,R,R,R)"), "embedding");
 }
