@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <set>
 
 #include "check/empty.h"
 #include "check/machine.h"
@@ -55,6 +56,24 @@ AxisList summed_inside(const Rows::Row& row, const Share& share) {
     for (const Splits& cuts : t.cuts) std::ranges::for_each(cuts, note);
   }
   return axes;
+}
+
+/// The row of elements, divided by an axis, over which a share is summed; none: over no such row.
+std::optional<int> row_divided_by(int axis, const Share& share) {
+  const auto sum = std::ranges::find_if(
+      share.open, [&](const OpenSum& o) { return o.dim < 0 && is_divided(o.cuts, axis); });
+  return sum == share.open.end() ? std::nullopt : std::optional(sum->dim);
+}
+
+std::set<int> rows_divided_by(int axis, const Content& content) {
+  std::set<int> rows;
+  const auto note = [&](const Share& share) {
+    if (const auto row = row_divided_by(axis, share)) rows.insert(*row);
+  };
+  for (const Tensor& tensor : content.pieces) {
+    for (const Item& item : tensor.items) std::ranges::for_each(item.shares, note);
+  }
+  return rows;
 }
 
 bool has_share(const Tensor& tensor, NodeId node, const Share& like) {
@@ -143,7 +162,8 @@ bool Machine::is_over_nothing(int c, int axis, const Share& share) const {
 }
 
 /// A share over nothing is zero, whatever is said of it: among classes that differ along an axis
-/// only, it is put as one has it that has entries there, else as the first has it.
+/// only, those of a row are put as the classes have them that have entries there, else as the first
+/// has them.
 void Machine::level_empty_sums(int axis, const std::vector<int>& members,
                                const std::vector<std::size_t>& row,
                                std::vector<Content>& contents) const {
@@ -155,10 +175,21 @@ void Machine::level_empty_sums(int axis, const std::vector<int>& members,
     drop_shares(contents[m], [&](const Share& s) { return is_over_nothing(members[m], axis, s); });
     known.push_back(contents[m]);
   }
-  known.insert(known.end(), before.begin(), before.end());
-  for (const std::size_t m : row) {
-    const auto is_mine = [&](const Share& s) { return is_over_nothing(members[m], axis, s); };
-    for (const Content& other : known) add_shares(contents[m], other, is_mine);
+  std::set<int> told;  // rows of which a class has entries, or an earlier one has told
+  const auto is_new = [&](std::size_t m, const Share& s) {
+    const std::optional<int> own = row_divided_by(axis, s);
+    return own && !told.contains(*own) && is_over_nothing(members[m], axis, s);
+  };
+  const auto add = [&](std::size_t m, const Content& other) {
+    add_shares(contents[m], other, [&](const Share& s) { return is_new(m, s); });
+  };
+  for (const Content& other : known) {
+    for (const std::size_t m : row) add(m, other);
+  }
+  for (const Content& other : known) told.merge(rows_divided_by(axis, other));
+  for (const Content& other : before) {
+    for (const std::size_t m : row) add(m, other);
+    told.merge(rows_divided_by(axis, other));
   }
 }
 
