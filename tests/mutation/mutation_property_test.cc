@@ -38,6 +38,16 @@ TEST(Mutants, ShardsInAnotherOrderAreNotThoseOfTheirDevices) {
   EXPECT_TRUE(judgement.broken);
 }
 
+// The same two elements: what is not cleared on the last device is not there.
+TEST(Mutants, WhatIsLeftOfNothingIsNothing) {
+  const Program program = lower_small(load({"qwen2.5-7b", "dp=2:zero2 cp=2:gather+zero2 tp=2:tp"}));
+  for (const char* fault : {"delete(zero, rank=7, nth=25)", "delete(zero, rank=6, nth=1)"}) {
+    const Judgement judgement = judge(program, fault_from(fault));
+    EXPECT_FALSE(judgement.differs) << fault;
+    EXPECT_FALSE(judgement.broken) << fault;
+  }
+}
+
 TEST(Mutants, AreToldApartByBothJudges) {
   Bench bench;
   std::uint32_t seed = 1;
