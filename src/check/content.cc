@@ -36,6 +36,12 @@ bool is_zero(const Content& content) {
   return std::ranges::all_of(content.pieces, [](const Tensor& t) { return t.items.empty(); });
 }
 
+bool is_odd(const Content& content) {
+  return std::ranges::any_of(content.pieces, [](const Tensor& t) {
+    return std::ranges::any_of(t.items, [](const Item& item) { return item.odd; });
+  });
+}
+
 void settle_micro_batch(Content& content, int micro_axis) {
   if (content.micro_batch < 0 || is_divided(content, micro_axis)) return;
   for (Tensor& t : content.pieces) name_micro_batch(t, content.micro_batch);

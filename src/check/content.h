@@ -68,6 +68,9 @@ bool is_divided(const Content& content, int axis);
 /// Whether all its tensors are zero.
 bool is_zero(const Content& content);
 
+/// Whether some of it is made of what cannot be right.
+bool is_odd(const Content& content);
+
 /// What is of one micro-batch becomes a sum over several, of one so far. Entries of a part of the
 /// samples stay what they are.
 void settle_micro_batch(Content& content, int micro_axis);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <ranges>
 #include <vector>
 
 #include "check/places.h"
@@ -79,14 +80,17 @@ class Entries {
   }
 
  private:
-  /// Whether all cuts are divisions, and of rows all entries are stored.
+  /// Whether all cuts are divisions, and of rows all entries are stored (program/sizes.h).
   bool is_known() const {
     const auto is_division = [](const auto& one) { return one.has_value(); };
     const auto are_divisions = [&](const auto& cuts) {
       return std::ranges::all_of(cuts, is_division);
     };
     const auto is_stored = [&](const Tensor& t) {
-      return std::ranges::all_of(t.dims, [&](int d) { return program_.dims[at(d)].chosen == 0; });
+      return std::ranges::all_of(t.dims | std::views::drop(1), [&](int d) {
+        const LogicalDim& dim = program_.dims[at(d)];
+        return dim.chosen == 0 || dim.chosen == dim.extent;
+      });
     };
     return flat_ && std::ranges::all_of(cuts_, are_divisions) &&
            (flat_->empty() || std::ranges::all_of(shape_.pieces, is_stored));

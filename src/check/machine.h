@@ -296,6 +296,7 @@ class Machine {
                                const std::vector<Numbered>& inputs) const;
   bool takes_micro_batch(const Instruction& i) const;
   std::int64_t micro_batch_of(const Instruction& i, const Arguments& a);
+  bool clear_empty(int c, Numbered& value);
   std::vector<Numbered> results_of(int c, const Instruction& i, const Arguments& a,
                                    const std::vector<Numbered>& inputs,
                                    const std::optional<std::int64_t>& micro_batch);
@@ -392,8 +393,8 @@ class Machine {
   void level_empty(const std::vector<int>& members, std::vector<Content>& contents) const;
   void level_empty(const std::vector<int>& members, std::size_t piece,
                    std::vector<Content>& contents) const;
-  bool is_over_nothing(int c, int axis, const Share& share) const;
-  void level_empty_sums(int axis, const std::vector<int>& members,
+  bool is_over_nothing(int c, const Share& share) const;
+  void level_empty_sums(const std::vector<int>& members,
                         const std::vector<std::size_t>& row, std::vector<Content>& contents) const;
   const Origin* deviation(const std::vector<Content>& contents) const;
   const Origin* deviation(const Item& item, const std::vector<Item>& usual) const;

@@ -223,9 +223,17 @@ std::vector<Machine::Numbered> Machine::results_of(int c, const Instruction& i, 
   }
   KernelCall call = call_of(i, a);
   const bool masks = see_masks(c, call);
-  const bool own = settle_positions(c, i, inputs, call) || masks;
-  is_own_ = is_own_ || own;
+  bool own = settle_positions(c, i, inputs, call) || masks;
   std::vector<Numbered> outputs = outputs_of(call, inputs);
+  const auto is_wrong = [](const Numbered& n) { return is_odd(*n.content); };
+  if (std::ranges::any_of(outputs, is_wrong)) {
+    std::vector<Numbered> left = inputs;
+    bool empty = false;
+    for (Numbered& input : left) empty = clear_empty(c, input) || empty;
+    if (empty) outputs = outputs_of(call, left);
+    own = own || empty;
+  }
+  is_own_ = is_own_ || own;
   if (is_known && !own) memory_->known.emplace(key, outputs);
   return outputs;
 }

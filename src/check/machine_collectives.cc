@@ -221,7 +221,7 @@ bool Machine::merge_along(int axis, const std::vector<int>& members, const Instr
   }
   std::vector<std::size_t> first;
   for (const auto& [box, row] : rows) {
-    level_empty_sums(axis, members, row, contents);
+    level_empty_sums(members, row, contents);
     std::int64_t devices = 0;
     for (std::size_t m : row) {
       devices += taking_part(members[m], axis, i);

@@ -58,17 +58,16 @@ AxisList summed_inside(const Rows::Row& row, const Share& share) {
   return axes;
 }
 
-/// The row of elements, divided by an axis, over which a share is summed; none: over no such row.
-std::optional<int> row_divided_by(int axis, const Share& share) {
-  const auto sum = std::ranges::find_if(
-      share.open, [&](const OpenSum& o) { return o.dim < 0 && is_divided(o.cuts, axis); });
+/// The row of elements over which a share is summed; none: over no row.
+std::optional<int> row_summed(const Share& share) {
+  const auto sum = std::ranges::find_if(share.open, [](const OpenSum& o) { return o.dim < 0; });
   return sum == share.open.end() ? std::nullopt : std::optional(sum->dim);
 }
 
-std::set<int> rows_divided_by(int axis, const Content& content) {
+std::set<int> rows_summed(const Content& content) {
   std::set<int> rows;
   const auto note = [&](const Share& share) {
-    if (const auto row = row_divided_by(axis, share)) rows.insert(*row);
+    if (const auto row = row_summed(share)) rows.insert(*row);
   };
   for (const Tensor& tensor : content.pieces) {
     for (const Item& item : tensor.items) std::ranges::for_each(item.shares, note);
@@ -142,11 +141,25 @@ void Machine::level_empty(const std::vector<int>& members, std::size_t piece,
   if (full != nullptr) fill_empty(empty, *full, piece, contents);
 }
 
-/// Whether the share is a sum over a part of a row, divided by the axis, that is empty on all
-/// devices of a class: over the parts of all devices along the axes over which it is summed.
-bool Machine::is_over_nothing(int c, int axis, const Share& share) const {
+/// What the class has no entries of is nothing. True: something was said to be there.
+bool Machine::clear_empty(int c, Numbered& value) {
+  Content content;
+  for (std::size_t p = 0; p < value.content->pieces.size(); ++p) {
+    const bool empty = has_no_entries(program_, program_.classes[at(c)], *value.content, p);
+    if (!empty || value.content->pieces[p].items.empty()) continue;
+    if (content.pieces.empty()) content = whole_of(value);
+    content.pieces[p].items.clear();
+  }
+  if (content.pieces.empty()) return false;
+  value = interned(std::move(content), value.micro_batch);
+  return true;
+}
+
+/// Whether the share is a sum over a part of a row that is empty on all devices of a class: over
+/// the parts of all devices along the axes over which it is summed.
+bool Machine::is_over_nothing(int c, const Share& share) const {
   return std::ranges::any_of(share.open, [&](const OpenSum& o) {
-    if (o.dim >= 0 || !is_divided(o.cuts, axis)) return false;
+    if (o.dim >= 0) return false;
     const Rows::Row& row = kernels_.rows().at(o.dim);
     const std::optional<AxisList> summed = closed_axes(row.shape.flat, o.cuts);
     if (!summed) return false;
@@ -161,10 +174,9 @@ bool Machine::is_over_nothing(int c, int axis, const Share& share) const {
   });
 }
 
-/// A share over nothing is zero, whatever is said of it: among classes that differ along an axis
-/// only, those of a row are put as the classes have them that have entries there, else as the first
-/// has them.
-void Machine::level_empty_sums(int axis, const std::vector<int>& members,
+/// A share over nothing is zero, whatever is said of it: among classes those of a row are put as
+/// the classes have them that have entries there, else as the first has them.
+void Machine::level_empty_sums(const std::vector<int>& members,
                                const std::vector<std::size_t>& row,
                                std::vector<Content>& contents) const {
   std::vector<Content> before;
@@ -172,13 +184,13 @@ void Machine::level_empty_sums(int axis, const std::vector<int>& members,
   for (const std::size_t m : row) {
     if (!same_shape(contents[m], contents[row[0]])) return;
     before.push_back(contents[m]);
-    drop_shares(contents[m], [&](const Share& s) { return is_over_nothing(members[m], axis, s); });
+    drop_shares(contents[m], [&](const Share& s) { return is_over_nothing(members[m], s); });
     known.push_back(contents[m]);
   }
   std::set<int> told;  // rows of which a class has entries, or an earlier one has told
   const auto is_new = [&](std::size_t m, const Share& s) {
-    const std::optional<int> own = row_divided_by(axis, s);
-    return own && !told.contains(*own) && is_over_nothing(members[m], axis, s);
+    const std::optional<int> own = row_summed(s);
+    return own && !told.contains(*own) && is_over_nothing(members[m], s);
   };
   const auto add = [&](std::size_t m, const Content& other) {
     add_shares(contents[m], other, [&](const Share& s) { return is_new(m, s); });
@@ -186,10 +198,10 @@ void Machine::level_empty_sums(int axis, const std::vector<int>& members,
   for (const Content& other : known) {
     for (const std::size_t m : row) add(m, other);
   }
-  for (const Content& other : known) told.merge(rows_divided_by(axis, other));
+  for (const Content& other : known) told.merge(rows_summed(other));
   for (const Content& other : before) {
     for (const std::size_t m : row) add(m, other);
-    told.merge(rows_divided_by(axis, other));
+    told.merge(rows_summed(other));
   }
 }
 

@@ -6,15 +6,6 @@
 #include "units/at.h"
 
 namespace placet {
-namespace {
-
-bool is_odd(const Content& content) {
-  return std::ranges::any_of(content.pieces, [](const Tensor& t) {
-    return std::ranges::any_of(t.items, [](const Item& item) { return item.odd; });
-  });
-}
-
-}  // namespace
 
 /// What is noted of a content where it is written, and what is asked of it.
 void Machine::look_at(int c, const BufferRef& ref, const Arguments& a, const Numbered& value) {
