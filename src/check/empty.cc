@@ -1,6 +1,7 @@
 #include "check/empty.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <ranges>
 #include <vector>
@@ -53,14 +54,19 @@ class Entries {
 
   /// Whether all devices have as much of every tensor, dim by dim, as of `other`'s.
   bool is_as_long_as(const Entries& other, const MicroBatchPair& which) const {
-    if (!is_known() || !other.is_known()) return false;
-    std::vector<bool> tells = dividing();
-    const std::vector<bool> also = other.dividing();
-    for (std::size_t a = 0; a < tells.size(); ++a) tells[a] = tells[a] || also[a];
-    if (which.of_type >= 0) tells.back() = false;
-    const std::vector<ProgramCoordinates> devices = all_devices(tells);
-    return !devices.empty() && std::ranges::all_of(devices, [&](const ProgramCoordinates& device) {
-      return lengths(in(which.of_type, device)) == other.lengths(in(which.of_given, device));
+    return agrees_with(other, which, [](const Entries& entries, const ProgramCoordinates& device) {
+      return entries.lengths(device);
+    });
+  }
+
+  /// Whether all devices have the same entries of every tensor as of `other`'s, which are tensors
+  /// of the same dims.
+  bool is_same_as(const Entries& other) const {
+    if (flat_.has_value() != other.flat_.has_value() || !flat_) return false;
+    if (flat_->empty() != other.flat_->empty()) return false;
+    if (!flat_->empty() && !are_cut_alike(other)) return false;
+    return agrees_with(other, {}, [](const Entries& entries, const ProgramCoordinates& device) {
+      return entries.parts(device);
     });
   }
 
@@ -96,6 +102,11 @@ class Entries {
            (flat_->empty() || std::ranges::all_of(shape_.pieces, is_stored));
   }
 
+  bool are_cut_alike(const Entries& other) const {
+    const auto cut_alike = [](const Tensor& a, const Tensor& b) { return a.cuts == b.cuts; };
+    return std::ranges::equal(shape_.pieces, other.shape_.pieces, cut_alike);
+  }
+
   std::vector<bool> dividing() const {
     std::vector<bool> found(program_.axes.size(), false);
     const auto mark = [&](const Splits& cuts) {
@@ -109,6 +120,20 @@ class Entries {
   static ProgramCoordinates in(std::int64_t micro_batch, ProgramCoordinates device) {
     if (micro_batch >= 0) device.back() = micro_batch;
     return device;
+  }
+
+  /// Whether it says the same of both on all devices.
+  template <class Says>
+  bool agrees_with(const Entries& other, const MicroBatchPair& which, Says says) const {
+    if (!is_known() || !other.is_known()) return false;
+    std::vector<bool> tells = dividing();
+    const std::vector<bool> also = other.dividing();
+    for (std::size_t a = 0; a < tells.size(); ++a) tells[a] = tells[a] || also[a];
+    if (which.of_type >= 0) tells.back() = false;
+    const std::vector<ProgramCoordinates> devices = all_devices(tells);
+    return !devices.empty() && std::ranges::all_of(devices, [&](const ProgramCoordinates& device) {
+      return says(*this, in(which.of_type, device)) == says(other, in(which.of_given, device));
+    });
   }
 
   /// Those that differ along these axes; none: too many.
@@ -133,28 +158,46 @@ class Entries {
     return part_of(length, division, program_.axes, device);
   }
 
-  std::int64_t entries(std::size_t piece, const ProgramCoordinates& device) const {
+  /// Of a tensor the part of each dim.
+  std::vector<Part> parts(std::size_t piece, const ProgramCoordinates& device) const {
     const Tensor& t = shape_.pieces[piece];
-    std::int64_t product = 1;
+    std::vector<Part> out;
     for (std::size_t d = 0; d < t.dims.size(); ++d) {
-      product *=
-          part(program_.dims[at(t.dims[d])].extent, t.cuts[d], *cuts_[piece][d], device).size;
+      const std::int64_t extent = program_.dims[at(t.dims[d])].extent;
+      out.push_back(part(extent, t.cuts[d], *cuts_[piece][d], device));
     }
+    return out;
+  }
+
+  std::int64_t entries(std::size_t piece, const ProgramCoordinates& device) const {
+    std::int64_t product = 1;
+    for (const Part& one : parts(piece, device)) product *= one.size;
     return product;
+  }
+
+  Part part_of_row(const ProgramCoordinates& device) const {
+    return part(row_of(device), shape_.flat, *flat_, device);
   }
 
   /// Of each tensor the length of each dim, or of a row that is divided that of its part.
   std::vector<std::vector<std::int64_t>> lengths(const ProgramCoordinates& device) const {
-    if (!flat_->empty()) return {{part(row_of(device), shape_.flat, *flat_, device).size}};
-    std::vector<std::vector<std::int64_t>> out;
-    for (std::size_t p = 0; p < shape_.pieces.size(); ++p) {
-      const Tensor& t = shape_.pieces[p];
-      std::vector<std::int64_t>& own = out.emplace_back();
-      for (std::size_t d = 0; d < t.dims.size(); ++d) {
-        const std::int64_t extent = program_.dims[at(t.dims[d])].extent;
-        own.push_back(part(extent, t.cuts[d], *cuts_[p][d], device).size);
-      }
+    if (!flat_->empty()) return {{part_of_row(device).size}};
+    std::vector<std::vector<std::int64_t>> out(shape_.pieces.size());
+    for (std::size_t p = 0; p < out.size(); ++p) {
+      for (const Part& one : parts(p, device)) out[p].push_back(one.size);
     }
+    return out;
+  }
+
+  /// Of each tensor the part of each dim, or of a row that is divided its part; where that has no
+  /// entry, it begins nowhere.
+  std::vector<Part> parts(const ProgramCoordinates& device) const {
+    std::vector<Part> out;
+    if (!flat_->empty()) out.push_back(part_of_row(device));
+    for (std::size_t p = 0; p < shape_.pieces.size() && flat_->empty(); ++p) {
+      std::ranges::copy(parts(p, device), std::back_inserter(out));
+    }
+    for (Part& one : out) one.begin = one.size == 0 ? 0 : one.begin;
     return out;
   }
 
@@ -225,6 +268,12 @@ bool has_room(const Where& where, const Content& type, int piece, const Content&
   }
   const Entries room(where.program, where.device_class, shape);
   return room.is_as_long_as(Entries(where.program, where.device_class, given), where.micro_batches);
+}
+
+bool is_same_part(const Program& program, const DeviceClass& device_class, const Content& one,
+                  const Content& other) {
+  const Entries entries(program, device_class, one);
+  return entries.is_same_as(Entries(program, device_class, other));
 }
 
 bool has_no_entries(const Program& program, const DeviceClass& device_class, const Content& shape,

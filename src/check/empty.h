@@ -41,6 +41,12 @@ struct PartsOfTwo {
 bool begin_as_far_apart(const Program& program, const DeviceClass& device_class,
                         std::int64_t extent, const PartsOfTwo& one, const PartsOfTwo& other);
 
+/// Whether on every device of the class, in every micro-batch, two divisions of the same tensors
+/// give the same entries; no where it is not worked out.
+/// Case: [hidden 2] / x and [hidden 2] / (x dp), for a class of the device at x 1, dp 0: yes.
+bool is_same_part(const Program& program, const DeviceClass& device_class, const Content& one,
+                  const Content& other);
+
 /// Of which micro-batch a buffer's type and what it is given are; -1: both of each.
 struct MicroBatchPair {
   std::int64_t of_type = -1;

@@ -21,15 +21,22 @@ using OnDevices = std::vector<Extents>;
 /// Past so many groups of one collective, only those at the ends of each axis are looked at.
 constexpr std::int64_t kMostGroups = 4096;
 
+/// A slice is looked at on all devices of so many groups, else on those at the ends of its axes.
+constexpr std::int64_t kMostSlices = 64;
+
+bool moves_parts(InstructionKind kind) {
+  return kind == InstructionKind::all_gather || kind == InstructionKind::reduce_scatter ||
+         kind == InstructionKind::slice || kind == InstructionKind::all_to_all ||
+         kind == InstructionKind::permute;
+}
+
 class Fit {
  public:
   Fit(const Program& program, const DeviceClass& device_class)
       : program_(program), class_(device_class), first_(first_of(program, device_class)) {}
 
   bool holds(const Instruction& i) {
-    const bool moves = i.kind == InstructionKind::all_gather || divides(i.kind) ||
-                       i.kind == InstructionKind::all_to_all || i.kind == InstructionKind::permute;
-    if (!moves) return true;
+    if (!moves_parts(i.kind)) return true;
     for (std::size_t b = 0; b < i.inputs.size(); ++b) {
       const BufferType from = type_of(i.inputs[b]);
       const BufferType to = type_of(i.outputs[b]);
@@ -56,11 +63,44 @@ class Fit {
   };
 
   bool fits_everywhere(const Instruction& i, const BufferType& from, const BufferType& to) const {
+    if (i.kind == InstructionKind::slice) return is_sliced_everywhere(i, from, to);
     return std::ranges::all_of(
         beginnings(i.axes, from, to), [&](const ProgramCoordinates& beginning) {
           const std::vector<ProgramCoordinates> group = group_of(i.axes, beginning);
           return fits(i, extents_of(from, i.dim, group), extents_of(to, i.dim, group));
         });
+  }
+
+  /// A slice moves nothing: each device of the class has room for the part that it takes.
+  bool is_sliced_everywhere(const Instruction& i, const BufferType& from,
+                            const BufferType& to) const {
+    std::vector<ProgramCoordinates> devices = beginnings(i.axes, from, to);
+    const bool many = static_cast<std::int64_t>(devices.size()) > kMostSlices;
+    for (const int axis : i.axes) devices = spread(devices, axis, coordinates(axis, many));
+    return std::ranges::all_of(devices, [&](const ProgramCoordinates& device) {
+      return is_part_of(i, device, extents_of(from, i.dim, {device})[0],
+                        extents_of(to, i.dim, {device})[0]);
+    });
+  }
+
+  /// Whether a tensor with extents `part` is what an instruction takes of one with `whole`.
+  bool is_part_of(const Instruction& i, const ProgramCoordinates& device, const Extents& whole,
+                  const Extents& part) const {
+    const std::size_t dim = position(i.dim);
+    if (dim >= whole.size()) return false;
+    const Division by = i.dim == kFlat ? one_by_one(i.axes) : Division{i.axes};
+    Extents taken = whole;
+    taken[dim] = placet::part_of(whole[dim], by, program_.axes, owner_of(i, device)).size;
+    return taken == part;
+  }
+
+  /// The device so many places further on in the group, whose part is taken.
+  ProgramCoordinates owner_of(const Instruction& i, const ProgramCoordinates& device) const {
+    if (i.shift == 0) return device;
+    const std::vector<ProgramCoordinates> group = group_of(i.axes, device);
+    const auto n = static_cast<std::int64_t>(group.size());
+    const std::int64_t own = std::ranges::find(group, device) - group.begin();
+    return group[static_cast<std::size_t>(((own + i.shift) % n + n) % n)];
   }
 
   /// A device of each group whose parts may have other lengths: one for each coordinate along the
@@ -95,15 +135,12 @@ class Fit {
     return type;
   }
 
-  static bool divides(InstructionKind kind) {
-    return kind == InstructionKind::reduce_scatter || kind == InstructionKind::slice;
-  }
+  static std::size_t position(int dim) { return dim == kFlat ? std::size_t{0} : at(dim); }
 
   static bool fits(const Instruction& i, const OnDevices& from, const OnDevices& to) {
-    const auto position = [](int dim) { return dim == kFlat ? std::size_t{0} : at(dim); };
     if (i.kind == InstructionKind::permute) return is_passed_on(i.shift, from, to);
     const std::size_t dim = position(i.dim);
-    if (divides(i.kind)) return is_whole_of(to, from, dim, dim);
+    if (i.kind == InstructionKind::reduce_scatter) return is_whole_of(to, from, dim, dim);
     if (i.kind == InstructionKind::all_gather) return is_whole_of(from, to, dim, dim);
     const std::size_t into = position(i.into);
     if (dim == into) return from == to;

@@ -179,7 +179,8 @@ void Machine::write(int c, const BufferRef& ref, const Arguments& arguments, Con
 }
 
 void Machine::write(int c, const BufferRef& ref, const Arguments& arguments,
-                    const Numbered& value) {
+                    const Numbered& given) {
+  const Numbered value = named_as_typed(c, ref, given);
   Slot& s = slot(c, ref, arguments);
   s.writer = here(c);
   const Family& family = program_.families[at(ref.family)];

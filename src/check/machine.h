@@ -272,6 +272,8 @@ class Machine {
   bool has_even_room(const Content& type, int piece, const Content& given) const;
   std::int64_t even_length(const Tensor& t, std::size_t dim) const;
   bool has_type(const BufferRef& ref, const Content& content);
+  Numbered named_as_typed(int c, const BufferRef& ref, const Numbered& value);
+  Numbered typed_alike(int c, const BufferRef& ref, const Numbered& value);
   void note_label(int c, const BufferRef& ref);
   void require_room(int c, const BufferRef& ref, const Numbered& value, std::int64_t mine);
   void note_scales(int c, const Numbered& value);
@@ -394,8 +396,8 @@ class Machine {
   void level_empty(const std::vector<int>& members, std::size_t piece,
                    std::vector<Content>& contents) const;
   bool is_over_nothing(int c, const Share& share) const;
-  void level_empty_sums(const std::vector<int>& members,
-                        const std::vector<std::size_t>& row, std::vector<Content>& contents) const;
+  void level_empty_sums(const std::vector<int>& members, const std::vector<std::size_t>& row,
+                        std::vector<Content>& contents) const;
   const Origin* deviation(const std::vector<Content>& contents) const;
   const Origin* deviation(const Item& item, const std::vector<Item>& usual) const;
   const Origin* root_of(const Content& content) const;
@@ -464,6 +466,8 @@ class Machine {
   std::unordered_set<int> scaled_;  // numbers of contents whose scales are noted
   /// By class, family, piece and number: whether a buffer has the room for a content.
   std::unordered_map<std::vector<int>, bool, IntsHash> rooms_;
+  /// By the same: a content with the divisions of the buffer's type where these are the same parts.
+  std::unordered_map<std::vector<int>, Numbered, IntsHash> named_as_typed_;
   std::vector<std::optional<Content>> types_;  // by family
   int step_ = 0;
   bool stuck_ = false;

@@ -176,8 +176,7 @@ bool Machine::is_over_nothing(int c, const Share& share) const {
 
 /// A share over nothing is zero, whatever is said of it: among classes those of a row are put as
 /// the classes have them that have entries there, else as the first has them.
-void Machine::level_empty_sums(const std::vector<int>& members,
-                               const std::vector<std::size_t>& row,
+void Machine::level_empty_sums(const std::vector<int>& members, const std::vector<std::size_t>& row,
                                std::vector<Content>& contents) const {
   std::vector<Content> before;
   std::vector<Content> known;

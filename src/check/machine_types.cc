@@ -90,6 +90,35 @@ bool Machine::has_type(const BufferRef& ref, const Content& content) {
   return same;
 }
 
+/// Of two names of the same entries, the buffer's type has one: it is what tensors that meet and
+/// what the end of a step asks for have. No entry is taken for another one by it.
+Machine::Numbered Machine::named_as_typed(int c, const BufferRef& ref, const Numbered& value) {
+  if (value.number < 0 || has_type(ref, *value.content) || is_odd(*value.content)) return value;
+  is_own_ = true;  // other devices have other parts
+  const auto [found, fresh] =
+      named_as_typed_.try_emplace({c, ref.family, ref.piece, value.number}, value);
+  if (fresh) found->second = typed_alike(c, ref, value);
+  Numbered out = found->second;
+  out.micro_batch = value.micro_batch;
+  return out;
+}
+
+Machine::Numbered Machine::typed_alike(int c, const BufferRef& ref, const Numbered& value) {
+  const Content& type = type_of(ref.family);
+  Content out = whole_of(value);
+  if (ref.piece >= 0 || out.pieces.size() != type.pieces.size()) return value;
+  for (const Content* content : {&type, value.content.get()}) {
+    if (is_divided(*content, regions_.micro_axis())) return value;
+  }
+  out.flat = type.flat;
+  for (std::size_t p = 0; p < out.pieces.size(); ++p) {
+    if (out.pieces[p].dims != type.pieces[p].dims) return value;
+    out.pieces[p].cuts = type.pieces[p].cuts;
+  }
+  if (!is_same_part(program_, program_.classes[at(c)], type, *value.content)) return value;
+  return interned(std::move(out), value.micro_batch);
+}
+
 void Machine::note_label(int c, const BufferRef& ref) {
   if (labels_.size() >= kMostBreaches) return;
   const std::string& name = program_.families[at(ref.family)].name;

@@ -66,6 +66,16 @@ TEST(Mutants, WhatIsLeftOfNothingIsNothing) {
   }
 }
 
+// Cut by x and by dp once more, one element of one device is the same element.
+TEST(Mutants, TheSamePartUnderAnotherNameIsTheSame) {
+  const Program program = lower_small(load({"phi-4", "x=2:batch(R,S*,S,R) dp=2:ddp"}));
+  const Judgement same = judge(program, fault_from("regroup(slice, to=x*dp, rank=2, nth=40)"));
+  EXPECT_FALSE(same.differs);
+  EXPECT_FALSE(same.broken);
+  const Judgement other = judge(program, fault_from("regroup(slice, to=x*dp, rank=3, nth=40)"));
+  EXPECT_TRUE(other.broken);
+}
+
 TEST(Mutants, AreToldApartByBothJudges) {
   Bench bench;
   std::uint32_t seed = 1;
