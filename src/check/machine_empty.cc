@@ -1,6 +1,7 @@
 // What a class has no entries of in a collective (docs/theory.md §6.5): it is whatever the others
 // hold there, and its share of a sum over nothing is zero.
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -174,8 +175,9 @@ bool Machine::is_over_nothing(int c, const Share& share) const {
   });
 }
 
-/// A share over nothing is zero, whatever is said of it: among classes those of a row are put as
-/// the classes have them that have entries there, else as the first has them.
+/// A share over nothing is zero, whatever is said of it: where all classes of a row then hold the
+/// same, those shares are put as the classes have them that have entries there, else as the first
+/// has them.
 void Machine::level_empty_sums(const std::vector<int>& members, const std::vector<std::size_t>& row,
                                std::vector<Content>& contents) const {
   std::vector<Content> before;
@@ -183,25 +185,29 @@ void Machine::level_empty_sums(const std::vector<int>& members, const std::vecto
   for (const std::size_t m : row) {
     if (!same_shape(contents[m], contents[row[0]])) return;
     before.push_back(contents[m]);
-    drop_shares(contents[m], [&](const Share& s) { return is_over_nothing(members[m], s); });
     known.push_back(contents[m]);
+    drop_shares(known.back(), [&](const Share& s) { return is_over_nothing(members[m], s); });
   }
+  std::vector<Content> levelled = known;
   std::set<int> told;  // rows of which a class has entries, or an earlier one has told
-  const auto is_new = [&](std::size_t m, const Share& s) {
+  const auto is_told = [&](const Share& s) {
     const std::optional<int> own = row_summed(s);
-    return own && !told.contains(*own) && is_over_nothing(members[m], s);
+    return !own || told.contains(*own);
   };
-  const auto add = [&](std::size_t m, const Content& other) {
-    add_shares(contents[m], other, [&](const Share& s) { return is_new(m, s); });
+  const auto add = [&](std::size_t k, const Content& other) {
+    add_shares(levelled[k], other,
+               [&](const Share& s) { return !is_told(s) && is_over_nothing(members[row[k]], s); });
   };
   for (const Content& other : known) {
-    for (const std::size_t m : row) add(m, other);
+    for (std::size_t k = 0; k < row.size(); ++k) add(k, other);
   }
   for (const Content& other : known) told.merge(rows_summed(other));
   for (const Content& other : before) {
-    for (const std::size_t m : row) add(m, other);
+    for (std::size_t k = 0; k < row.size(); ++k) add(k, other);
     told.merge(rows_summed(other));
   }
+  if (std::ranges::adjacent_find(levelled, std::not_equal_to<>()) != levelled.end()) return;
+  for (std::size_t k = 0; k < row.size(); ++k) contents[row[k]] = std::move(levelled[k]);
 }
 
 }  // namespace placet

@@ -58,7 +58,9 @@ TEST(Mutants, WhatIsLeftOfNothingIsNothing) {
       {{"phi-4", "dp=2:zero2 cp=4:ring+zero2 tp=2:tp"},
        "reduce_op(reduce_scatter, to=mean, rank=5, microbatch=0, nth=1)"},
       {columns, "rescale(reduce_scatter, by=x, rank=1, microbatch=0, nth=9)"},
-      {{"mixtral-8x7b", columns.placement}, "reuse_buffer(all_reduce, of=*, rank=1, nth=22)"}};
+      {{"mixtral-8x7b", columns.placement}, "reuse_buffer(all_reduce, of=*, rank=1, nth=22)"},
+      // Rows of two tensors, of which each device has one, in stages that have rows of their own.
+      {{"deepseek-v3", "pp=2:1f1b ep=2:ep+zero1"}, "add_zero(copy, rank=2, nth=17)"}};
   for (const auto& [job, fault] : cases) {
     const Judgement judgement = judge(lower_small(load(job)), fault_from(fault));
     EXPECT_FALSE(judgement.differs) << fault;
