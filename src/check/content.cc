@@ -1,10 +1,33 @@
 #include "check/content.h"
 
+#include <set>
 #include <utility>
 
 #include "units/hash.h"
 
 namespace placet {
+namespace {
+
+/// Axes that divide tensors of a row but not this one, into parts of several lengths.
+AxisList shifting_axes(const Content& row, std::size_t piece, const Regions& regions) {
+  std::set<int> own;
+  for (const Splits& cuts : row.pieces[piece].cuts) {
+    for (const Split& split : cuts) own.insert(split.axis);
+  }
+  std::set<int> found;
+  const auto note = [&](int dim, const Splits& cuts) {
+    if (regions.have_one_length(regions.extent_of(dim), cuts)) return;
+    for (const Split& split : cuts) {
+      if (split.open && !own.contains(split.axis)) found.insert(split.axis);
+    }
+  };
+  for (const Tensor& t : row.pieces) {
+    for (std::size_t d = 0; d < t.dims.size(); ++d) note(t.dims[d], t.cuts[d]);
+  }
+  return {found.begin(), found.end()};
+}
+
+}  // namespace
 
 std::uint64_t hash_of(const Content& content) {
   std::uint64_t hash =
@@ -13,15 +36,22 @@ std::uint64_t hash_of(const Content& content) {
   return hash;
 }
 
-int Rows::number_of(const ContentView& content, std::size_t piece) {
+int Rows::number_of(const ContentView& content, std::size_t piece, const Regions& regions) {
   Row row{.piece = piece};
   if (content.is_row()) row.shape.flat = *content.flat;
   for (const Tensor& t : content.pieces) {
     row.shape.pieces.push_back({.dims = t.dims, .cuts = t.cuts, .items = {}});
   }
+  row.shifting = shifting_axes(row.shape, piece, regions);
   auto found = std::ranges::find(rows_, row);
   if (found == rows_.end()) found = rows_.insert(rows_.end(), std::move(row));
   return -1 - static_cast<int>(found - rows_.begin());
+}
+
+bool Rows::shifts(const OpenSum& sum, int axis) const {
+  if (sum.dim >= 0) return false;
+  const AxisList& axes = at(sum.dim).shifting;
+  return std::ranges::find(axes, axis) != axes.end();
 }
 
 bool same_shape(const Content& a, const Content& b) {

@@ -44,10 +44,15 @@ class Rows {
   struct Row {
     Content shape;  // without values
     std::size_t piece = 0;
+    /// Axes that divide other tensors of the row, into parts of several lengths: where the device's
+    /// part of the row begins in this tensor depends on where along them it is.
+    AxisList shifting = {};
     friend bool operator==(const Row&, const Row&) = default;
   };
-  int number_of(const ContentView& content, std::size_t piece);
+  int number_of(const ContentView& content, std::size_t piece, const Regions& regions);
   const Row& at(int number) const { return rows_[static_cast<std::size_t>(-1 - number)]; }
+  /// Whether a sum is over a part of a row that lies elsewhere on devices that differ along the axis.
+  bool shifts(const OpenSum& sum, int axis) const;
 
  private:
   std::vector<Row> rows_;

@@ -18,11 +18,10 @@ using Extents = std::vector<std::int64_t>;
 /// The extents of a buffer on the devices of a group, one after the other.
 using OnDevices = std::vector<Extents>;
 
-/// Past so many groups of one collective, only those at the ends of each axis are looked at.
+/// Past so many groups of one collective, or devices of one slice, only those at the ends of each
+/// axis are looked at. What a slice makes is asked once more whether its buffer has the room for it
+/// (`Machine::require_room`), unless it cannot be right anyway.
 constexpr std::int64_t kMostGroups = 4096;
-
-/// A slice is looked at on all devices of so many groups, else on those at the ends of its axes.
-constexpr std::int64_t kMostSlices = 64;
 
 bool moves_parts(InstructionKind kind) {
   return kind == InstructionKind::all_gather || kind == InstructionKind::reduce_scatter ||
@@ -75,8 +74,13 @@ class Fit {
   bool is_sliced_everywhere(const Instruction& i, const BufferType& from,
                             const BufferType& to) const {
     std::vector<ProgramCoordinates> devices = beginnings(i.axes, from, to);
-    const bool many = static_cast<std::int64_t>(devices.size()) > kMostSlices;
-    for (const int axis : i.axes) devices = spread(devices, axis, coordinates(axis, many));
+    auto count = static_cast<std::int64_t>(devices.size());
+    for (const int axis : i.axes) {
+      count = checked_multiply(count, program_.axes[at(axis)].degree, "devices");
+    }
+    for (const int axis : i.axes) {
+      devices = spread(devices, axis, coordinates(axis, count > kMostGroups));
+    }
     return std::ranges::all_of(devices, [&](const ProgramCoordinates& device) {
       return is_part_of(i, device, extents_of(from, i.dim, {device})[0],
                         extents_of(to, i.dim, {device})[0]);
@@ -94,13 +98,17 @@ class Fit {
     return taken == part;
   }
 
-  /// The device so many places further on in the group, whose part is taken.
-  ProgramCoordinates owner_of(const Instruction& i, const ProgramCoordinates& device) const {
-    if (i.shift == 0) return device;
-    const std::vector<ProgramCoordinates> group = group_of(i.axes, device);
-    const auto n = static_cast<std::int64_t>(group.size());
-    const std::int64_t own = std::ranges::find(group, device) - group.begin();
-    return group[static_cast<std::size_t>(((own + i.shift) % n + n) % n)];
+  /// The device so many places further on in the group, the last axis fastest, whose part is taken.
+  ProgramCoordinates owner_of(const Instruction& i, ProgramCoordinates device) const {
+    std::int64_t further = i.shift;
+    for (std::size_t k = i.axes.size(); k-- > 0;) {
+      const std::int64_t degree = program_.axes[at(i.axes[k])].degree;
+      std::int64_t& own = device[at(i.axes[k])];
+      const std::int64_t moved = own + further;
+      own = ((moved % degree) + degree) % degree;
+      further = (moved - own) / degree;
+    }
+    return device;
   }
 
   /// A device of each group whose parts may have other lengths: one for each coordinate along the
@@ -201,12 +209,18 @@ class Fit {
   std::vector<Fitting> fitting_;
 };
 
-/// Axes that divide some buffer.
+/// Axes that divide some buffer, or the parts that are taken of one.
 std::vector<bool> dividing_axes(const Program& program) {
   std::vector<bool> found(program.axes.size(), false);
   for (const Family& family : program.families) {
     const std::vector<bool> divides = dividing_axes(program, family.type);
     for (std::size_t a = 0; a < found.size(); ++a) found[a] = found[a] || divides[a];
+  }
+  for (const DeviceClass& c : program.classes) {
+    for_each_written_instruction(program, c.body, [&](const Instruction& i) {
+      if (i.kind != InstructionKind::slice) return;
+      for (const int axis : i.axes) found[at(axis)] = true;
+    });
   }
   return found;
 }

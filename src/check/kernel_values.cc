@@ -337,7 +337,7 @@ class Run {
     for (const auto& [d, n] : numbers.all()) {
       if (!contains(result, d)) open(made, n, cuts_of(d), share);
     }
-    if (factors.sums_rows) open(made, rows_.number_of(*row_, piece_), flat_, share);
+    if (factors.sums_rows) open(made, row_summed(), flat_, share);
     if (!is_one_sum_each(share.open)) trouble("one axis divides two sums");
     std::ranges::sort(share.open);
     Item item = nodes_.item_of(made);
@@ -358,6 +358,15 @@ class Run {
     return out;
   }
 
+  /// The number of the row of elements that is summed.
+  int row_summed() {
+    const int row = rows_.number_of(*row_, piece_, regions_);
+    if (contains(rows_.at(row).shifting, regions_.micro_axis())) {
+      trouble("a part of a row is summed that lies elsewhere in other micro-batches");
+    }
+    return row;
+  }
+
   /// Notes a sum over a dim of which the device has a part.
   void open(NodeId node, int number, const Splits& cuts, Share& share) {
     Splits rest;
@@ -375,21 +384,6 @@ class Run {
     if (!rest.empty()) share.open.push_back({.node = node, .dim = number, .cuts = rest});
   }
 
-  /// What of an incomplete factor a part is. To its name belongs the factor through which it came,
-  /// of several: in u(a) v(a) a part of a through u gives another value than one through v. So do
-  /// the summands that take the part in their own way, of several.
-  NodeId part_of(const Tensor& partial, const NodeOperand& through, const Tensor& summands,
-                 NodeId part) {
-    const bool one_summand = partial.items.size() == 1;
-    const bool one_factor = through == NodeOperand{};
-    if (one_summand && one_factor) return part;
-    Node node{.kind = Node::Kind::odd, .text = "a part of a factor", .dims = partial.dims};
-    if (!one_factor) node.operands.push_back(through);
-    if (!one_summand) node.operands.push_back({nodes_.node_of(summands), {}});
-    node.operands.push_back({part, {}});
-    return nodes_.add(node);
-  }
-
   /// The shares of an incomplete factor become those of the product, which has its summands as
   /// often as its name says. Summands with equal shares pass them on once, as the product is linear
   /// in their sum.
@@ -405,7 +399,7 @@ class Run {
       const Item& from = partial.items[i];
       if (!from.complete()) continue;
       Share whole = own;
-      whole.of = part_of(partial, through, sum_of({i}), from.node);
+      whole.of = nodes_.part_of(partial, through, sum_of({i}), from.node);
       item.parts.push_back(whole.of);
       item.shares.push_back(scaled(std::move(whole), from.factor / proportions[i]));
     }
@@ -413,11 +407,11 @@ class Run {
     for (const std::vector<std::size_t>& group : incomplete_alike(partial)) {
       const Item& first = partial.items[group.front()];
       const Tensor sum = sum_of(group);
-      for (NodeId p : first.parts) item.parts.push_back(part_of(partial, through, sum, p));
+      for (NodeId p : first.parts) item.parts.push_back(nodes_.part_of(partial, through, sum, p));
       const Rational by = Rational(1) / proportions[group.front()];
       for (const Share& s : first.shares) {
         item.shares.push_back(scaled(nested(s, own, partial), by));
-        item.shares.back().of = part_of(partial, through, sum, s.of);
+        item.shares.back().of = nodes_.part_of(partial, through, sum, s.of);
       }
     }
     if (item.parts.size() > call_.most_parts) {
@@ -475,7 +469,7 @@ class Run {
     Share share{.of = made, .open = {}, .runs = {}, .factor = factor};
     for (int d : opened(s.reduced)) open(made, numbers.of(d), cuts_of(d), share);
     if (has_any(s.reduced) && !flat_.empty()) {
-      open(made, rows_.number_of(*row_, piece_), flat_, share);
+      open(made, row_summed(), flat_, share);
     }
     if (!is_one_sum_each(share.open)) trouble("one axis divides two sums");
     std::ranges::sort(share.open);

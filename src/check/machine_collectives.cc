@@ -17,8 +17,24 @@ bool is_partial(const Share& share, int axis) {
                              [&](const OpenSum& o) { return is_divided(o.cuts, axis); });
 }
 
-bool is_partial(const Content& content, int axis) {
-  return any_share(content, [&](const Share& s) { return is_partial(s, axis); });
+bool is_partial(const Content& content, int axis, const Rows& rows) {
+  return any_share(content, [&](const Share& s) {
+    const auto shifts = [&](const OpenSum& o) { return rows.shifts(o, axis); };
+    return is_partial(s, axis) || std::ranges::any_of(s.open, shifts);
+  });
+}
+
+/// Whether some sum is over parts of a row that lie elsewhere on devices that differ along these
+/// axes: added up along them they are no sum over the row, unless it is closed as well.
+bool shifts_along(const Content& content, const AxisList& axes, const Rows& rows) {
+  const auto stays = [&](const Split& split) {
+    return split.open && std::ranges::find(axes, split.axis) == axes.end();
+  };
+  const auto shifts = [&](const OpenSum& o) {
+    return o.dim < 0 && std::ranges::any_of(o.cuts, stays) &&
+           std::ranges::any_of(axes, [&](int axis) { return rows.shifts(o, axis); });
+  };
+  return any_share(content, [&](const Share& s) { return std::ranges::any_of(s.open, shifts); });
 }
 
 bool names_no_device(const Share& share) {
@@ -280,8 +296,15 @@ void Machine::sum_across(const std::vector<int>& members, const Instruction& i, 
                          std::vector<Content>& contents) {
   std::vector<std::size_t> left(members.size());
   std::iota(left.begin(), left.end(), std::size_t{0});
+  // A row that lies elsewhere along an axis is put together before.
+  AxisList order = i.axes;
+  std::ranges::stable_partition(order, [&](int axis) {
+    return std::ranges::none_of(contents, [&](const Content& content) {
+      return shifts_along(content, {axis}, kernels_.rows());
+    });
+  });
   AxisList apart;
-  for (int axis : i.axes) {
+  for (int axis : order) {
     if (!merge_along(axis, members, i, contents, left)) apart.push_back(axis);
   }
   bool odd = false;
@@ -310,7 +333,7 @@ bool Machine::multiply(int c, const AxisList& axes, const Instruction& i, Conten
   bool parts = false;
   std::int64_t times = 1;
   for (int axis : axes) {
-    parts = parts || is_partial(content, axis) || is_divided(content, axis);
+    parts = parts || is_partial(content, axis, kernels_.rows()) || is_divided(content, axis);
     times *= taking_part(c, axis, i);
   }
   for (Tensor& t : content.pieces) t = scaled(std::move(t), Rational(times));
@@ -322,9 +345,10 @@ void Machine::close(Content& content, const AxisList& axes, Combine op) {
     return std::ranges::any_of(
         t.items, [&](const Item& item) { return !item.complete() && item.combine != op; });
   };
+  const bool shifts = shifts_along(content, axes, kernels_.rows());
   for (int axis : axes) {
     if (regions_.degree(axis) == 1) continue;
-    if (is_divided(content, axis) || names_no_device(content)) {
+    if (shifts || is_divided(content, axis) || names_no_device(content)) {
       odd_content(content, "different parts are added by a collective");
     } else if (std::ranges::any_of(content.pieces, mixes)) {
       odd_content(content, "a maximum and a sum are mixed");
@@ -361,20 +385,23 @@ Content Machine::collected(const Instruction& i, Content content) {
 /// part is that of a device so much further on.
 void Machine::pass_on(const Instruction& i, Content& content) {
   const int axis = i.axes[0];
-  bool known = shift_all(content.flat, axis, i.shift, regions_);
+  bool known = !shifts_along(content, {axis}, kernels_.rows());
+  known = shift_all(content.flat, axis, i.shift, regions_) && known;
   for (Tensor& t : content.pieces) known = shift_all(t, axis, i.shift, regions_) && known;
   if (!known) odd_content(content, "a part of another device is passed on");
 }
 
 void Machine::give(const AxisList& axes, Content& content) {
-  const bool own = std::ranges::any_of(
-      axes, [&](int axis) { return is_divided(content, axis) || is_partial(content, axis); });
+  const bool own = std::ranges::any_of(axes, [&](int axis) {
+    return is_divided(content, axis) || is_partial(content, axis, kernels_.rows());
+  });
   if (own) odd_content(content, "the part of one device is given to all");
 }
 
 /// Parts put side by side along a dim; false: they do not fit.
 bool Machine::gather(int dim, const AxisList& axes, Content& content) {
-  if (std::ranges::any_of(axes, [&](int axis) { return is_partial(content, axis); })) {
+  if (std::ranges::any_of(axes,
+                          [&](int axis) { return is_partial(content, axis, kernels_.rows()); })) {
     odd_content(content, "parts of an incomplete sum are put side by side");
     return false;
   }
@@ -406,7 +433,7 @@ void Machine::send(int c, const Instruction& i, const Arguments& a) {
   for (const BufferRef& ref : i.inputs) {
     Numbered value = read(c, ref, a);
     const int axis = i.axes[0];
-    if (is_divided(*value.content, axis) || is_partial(*value.content, axis)) {
+    if (is_divided(*value.content, axis) || is_partial(*value.content, axis, kernels_.rows())) {
       Content own = whole_of(value);
       odd_content(own, "the part of one device is given to another");
       value = numbered(std::move(own), value.micro_batch);

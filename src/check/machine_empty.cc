@@ -13,15 +13,15 @@
 namespace placet {
 namespace {
 
-/// Takes shares out of a content.
+/// Takes shares of sums out of a content; a maximum over nothing is not zero.
 template <class Which>
 void drop_shares(Content& content, Which which) {
   for (Tensor& tensor : content.pieces) {
     std::vector<Item> left;
     for (Item& item : tensor.items) {
-      const bool complete = item.complete();
-      std::erase_if(item.shares, which);
-      if (complete || !item.shares.empty()) left.push_back(std::move(item));
+      const bool stays = item.complete() || item.combine != Combine::sum;
+      if (!stays) std::erase_if(item.shares, which);
+      if (stays || !item.shares.empty()) left.push_back(std::move(item));
     }
     tensor.items = std::move(left);
   }
@@ -42,19 +42,22 @@ std::optional<AxisList> closed_axes(const Splits& flat, const Splits& cuts) {
   return closed;
 }
 
-bool is_open_along(const Share& share, int axis) {
-  return std::ranges::any_of(share.open,
-                             [&](const OpenSum& o) { return is_divided(o.cuts, axis); });
+/// Whether a dim of the row's tensors that is divided so is still summed part by part where the row
+/// is.
+bool is_open_there(const Share& share, NodeId node, const Splits& cuts) {
+  return std::ranges::any_of(
+      share.open, [&](const OpenSum& o) { return o.node == node && o.dim >= 0 && o.cuts == cuts; });
 }
 
-/// The axes that divide tensors of a row along which a share is not open any more.
-AxisList summed_inside(const Rows::Row& row, const Share& share) {
+/// The axes that divide tensors of a row along which its sum at a node is not of the device's own
+/// part any more.
+AxisList summed_inside(const Rows::Row& row, const Share& share, NodeId node) {
   AxisList axes;
-  const auto note = [&](const Split& split) {
-    if (!is_open_along(share, split.axis)) axes.push_back(split.axis);
-  };
   for (const Tensor& t : row.shape.pieces) {
-    for (const Splits& cuts : t.cuts) std::ranges::for_each(cuts, note);
+    for (const Splits& cuts : t.cuts) {
+      if (is_open_there(share, node, cuts)) continue;
+      std::ranges::transform(cuts, std::back_inserter(axes), &Split::axis);
+    }
   }
   return axes;
 }
@@ -88,6 +91,7 @@ bool has_share(const Tensor& tensor, NodeId node, const Share& like) {
 template <class Which>
 void add_shares(Tensor& tensor, const Tensor& other, Which which) {
   for (const Item& item : other.items) {
+    if (item.combine != Combine::sum) continue;
     for (const Share& share : item.shares) {
       if (!which(share) || has_share(tensor, item.node, share)) continue;
       Tensor more{.dims = tensor.dims, .cuts = tensor.cuts, .items = {item}};
@@ -170,7 +174,7 @@ bool Machine::is_over_nothing(int c, const Share& share) const {
       if (at(a) < devices.box.size()) devices.box[at(a)].clear();
     };
     std::ranges::for_each(*summed, clear);
-    std::ranges::for_each(summed_inside(row, share), clear);
+    std::ranges::for_each(summed_inside(row, share, o.node), clear);
     return has_no_entries(program_, devices, row.shape, row.piece);
   });
 }

@@ -159,6 +159,18 @@ NodeId Nodes::node_of(const Tensor& value, const std::vector<Rational>& proporti
   return node_of(in_proportion(value, proportions));
 }
 
+NodeId Nodes::part_of(const Tensor& partial, const NodeOperand& through, const Tensor& summands,
+                      NodeId part) {
+  const bool one_summand = partial.items.size() == 1;
+  const bool one_factor = through == NodeOperand{};
+  if (one_summand && one_factor) return part;
+  Node node{.kind = Node::Kind::odd, .text = "a part of a factor", .dims = partial.dims};
+  if (!one_factor) node.operands.push_back(through);
+  if (!one_summand) node.operands.push_back({node_of(summands), {}});
+  node.operands.push_back({part, {}});
+  return add(node);
+}
+
 Item Nodes::item_of(NodeId id) const {
   return {.node = id, .shares = {}, .parts = {}, .odd = is_odd(id)};
 }

@@ -74,6 +74,11 @@ class Nodes {
   std::vector<Rational> proportions_in_name(const Tensor& value) const;
   /// The node of what an incomplete value is a part of, its summands as often as that.
   NodeId node_of(const Tensor& value, const std::vector<Rational>& proportions);
+  /// What of an incomplete factor a part is. To its name belongs the factor through which it came,
+  /// of several: in u(a) v(a) a part of a through u gives another value than one through v. So do
+  /// the summands that take the part in their own way, of several.
+  NodeId part_of(const Tensor& partial, const NodeOperand& through, const Tensor& summands,
+                 NodeId part);
   /// A node as a complete summand.
   Item item_of(NodeId id) const;
 

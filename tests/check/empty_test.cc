@@ -109,12 +109,48 @@ TEST(PositionTest, ThePartThatBeginsTheDimNeedsNone) {
 // A sum over the elements of a row is one over the device's part of it, which begins elsewhere
 // where the row is put together in another order.
 TEST(EmptyTest, RowsInAnotherOrderAreOtherRows) {
+  const Program program = mesh();
+  const Regions regions(program);
   Rows rows;
   const Content one = content({{{}}, {{}, {}}}, {{.axis = 1}});
   const Content other = content({{{}, {}}, {{}}}, {{.axis = 1}});
-  EXPECT_EQ(rows.number_of(view_of(one), 0), rows.number_of(view_of(one), 0));
-  EXPECT_NE(rows.number_of(view_of(one), 0), rows.number_of(view_of(one), 1));
-  EXPECT_NE(rows.number_of(view_of(one), 0), rows.number_of(view_of(other), 1));
+  const auto number_of = [&](const Content& c, std::size_t piece) {
+    return rows.number_of(view_of(c), piece, regions);
+  };
+  EXPECT_EQ(number_of(one, 0), number_of(one, 0));
+  EXPECT_NE(number_of(one, 0), number_of(one, 1));
+  EXPECT_NE(number_of(one, 0), number_of(other, 1));
+}
+
+// A tensor of 2 over the three devices of a, and of 2 over the two of b, before a whole one: only
+// along a do devices have rows of other lengths, and only tensors that a does not divide lie
+// elsewhere in these.
+TEST(EmptyTest, ARowBeginsElsewhereWhereWhatStandsBeforeIsShorter) {
+  const Program program = mesh();
+  const Regions regions(program);
+  Rows rows;
+  const Content row = content({{{{.axis = 0}}}, {{{.axis = 1}}}, {{}}}, {{.axis = 1}});
+  const auto shifts = [&](std::size_t piece, int axis) {
+    const int number = rows.number_of(view_of(row), piece, regions);
+    return rows.shifts({.node = 0, .dim = number, .cuts = row.flat}, axis);
+  };
+  EXPECT_FALSE(shifts(0, 0));
+  EXPECT_TRUE(shifts(1, 0));
+  EXPECT_TRUE(shifts(2, 0));
+  EXPECT_FALSE(shifts(2, 1));
+}
+
+// Two elements over a, and over b inside of it: the first device of b has all of each part, and the
+// last device of a nothing, with b as without.
+TEST(EmptyTest, TwoDivisionsMayGiveTheSamePart) {
+  const Content once = content({{{}, {}}}, {{.axis = 0}});
+  const Content twice = content({{{}, {}}}, {{.axis = 0}, {.axis = 1}});
+  Program program = mesh();
+  program.dims[1].extent = 1;
+  EXPECT_FALSE(is_same_part(program, device({{}, {}}), once, twice));
+  EXPECT_TRUE(is_same_part(program, device({{}, {0}}), once, twice));
+  EXPECT_FALSE(is_same_part(program, device({{0}, {1}}), once, twice));
+  EXPECT_TRUE(is_same_part(program, device({{2}, {1}}), once, twice));
 }
 
 }  // namespace
