@@ -54,8 +54,11 @@ bool Rows::shifts(const OpenSum& sum, int axis) const {
   return std::ranges::find(axes, axis) != axes.end();
 }
 
-bool same_shape(const Content& a, const Content& b) {
-  if (a.flat != b.flat || a.pieces.size() != b.pieces.size()) return false;
+bool same_shape(const Content& a, const Content& b) { return same_shape(view_of(a), view_of(b)); }
+
+bool same_shape(const ContentView& a, const ContentView& b) {
+  if (a.is_row() != b.is_row() || (a.is_row() && *a.flat != *b.flat)) return false;
+  if (a.pieces.size() != b.pieces.size()) return false;
   for (std::size_t p = 0; p < a.pieces.size(); ++p) {
     if (a.pieces[p].dims != b.pieces[p].dims || a.pieces[p].cuts != b.pieces[p].cuts) return false;
   }

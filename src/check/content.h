@@ -51,7 +51,8 @@ class Rows {
   };
   int number_of(const ContentView& content, std::size_t piece, const Regions& regions);
   const Row& at(int number) const { return rows_[static_cast<std::size_t>(-1 - number)]; }
-  /// Whether a sum is over a part of a row that lies elsewhere on devices that differ along the axis.
+  /// Whether a sum is over a part of a row that lies elsewhere on devices that differ along the
+  /// axis.
   bool shifts(const OpenSum& sum, int axis) const;
 
  private:
@@ -65,6 +66,7 @@ bool any_share(const Content& content, Which which) {
 
 /// Whether both are tensors of the same dims, divided alike.
 bool same_shape(const Content& a, const Content& b);
+bool same_shape(const ContentView& a, const ContentView& b);
 
 /// Whether the device has only its part along the axis.
 bool is_divided(const Splits& cuts, int axis);

@@ -104,12 +104,16 @@ class Holdings {
     return lack;
   }
 
-  /// Axes that divide a tensor of a family.
+  /// Axes that divide a tensor of a family, or where it is a part of a row any tensor of that: the
+  /// part begins where these end.
   AxisList dividing(const Holder& one) const {
     const BufferType& type = program_.families[at(one.family)].type;
     std::set<int> axes(type.flat.begin(), type.flat.end());
-    for (const DividedDim& dim : type.pieces[at(one.piece)].dims) {
-      for (const AxisList& level : dim.by) axes.insert(level.begin(), level.end());
+    for (std::size_t p = 0; p < type.pieces.size(); ++p) {
+      if (type.flat.empty() && p != at(one.piece)) continue;
+      for (const DividedDim& dim : type.pieces[p].dims) {
+        for (const AxisList& level : dim.by) axes.insert(level.begin(), level.end());
+      }
     }
     std::erase_if(axes, [&](int a) { return program_.axes[at(a)].degree == 1; });
     return {axes.begin(), axes.end()};

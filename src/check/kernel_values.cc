@@ -94,11 +94,7 @@ class Run {
       }
       micro_batch_ = content.micro_batch;
     }
-    if (has_any(formal)) {
-      if (row_ == nullptr) row_ = &content;
-      piece_ = p;
-      return bind_any(tensor, content.is_row() ? *content.flat : Splits{});
-    }
+    if (has_any(formal)) return bind_any(content, p);
     if (content.is_row()) return trouble("a part of a row of elements is used as a tensor");
     if (formal.size() != tensor.dims.size()) return trouble("a tensor has another number of dims");
     for (std::size_t d = 0; d < formal.size(); ++d) {
@@ -106,9 +102,13 @@ class Run {
     }
   }
 
-  void bind_any(const Tensor& tensor, const Splits& flat) {
+  void bind_any(const ContentView& content, std::size_t piece) {
+    const Tensor& tensor = content.pieces[piece];
+    const Splits flat = content.is_row() ? *content.flat : Splits{};
     if (!any_known_) {
       any_known_ = true;
+      row_ = &content;
+      piece_ = piece;
       any_dims_ = tensor.dims;
       any_cuts_ = tensor.cuts;
       any_opened_.resize(any_dims_.size());
@@ -361,8 +361,11 @@ class Run {
   /// The number of the row of elements that is summed.
   int row_summed() {
     const int row = rows_.number_of(*row_, piece_, regions_);
-    if (contains(rows_.at(row).shifting, regions_.micro_axis())) {
-      trouble("a part of a row is summed that lies elsewhere in other micro-batches");
+    const AxisList& shifting = rows_.at(row).shifting;
+    const bool by_itself = std::ranges::any_of(
+        flat_, [&](const Split& split) { return split.open && contains(shifting, split.axis); });
+    if (by_itself || contains(shifting, regions_.micro_axis())) {
+      trouble("a part of a row is summed that lies elsewhere on other devices or micro-batches");
     }
     return row;
   }
@@ -578,6 +581,7 @@ std::vector<Content> KernelValues::run_row(const KernelCall& call,
                                            std::size_t pieces) {
   const auto made = over_rows(*call.kernel);
   const char* trouble = made ? "" : "what it makes of a row is not made of its tensors one by one";
+  if (!are_rows_alike(*call.kernel, inputs)) trouble = "rows that meet are made up differently";
   std::vector<Content> out = Run(nodes_, regions_, rows_, call).run(inputs, 0, trouble);
   for (std::size_t p = 1; p < pieces; ++p) {
     const std::vector<Content> one = Run(nodes_, regions_, rows_, call).run(inputs, p, trouble);

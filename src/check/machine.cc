@@ -9,6 +9,8 @@
 namespace placet {
 namespace {
 
+constexpr const char* kNeverWritten = "a tensor that was never written";
+
 /// Whether the sum is over the micro-batch that the content is of.
 bool sums_over_own(const Share& s) { return !s.runs.empty() && s.runs.front().first < 0; }
 
@@ -105,6 +107,19 @@ void Machine::breach(int c, const std::string& what) {
   if (breaches_.size() < kMostBreaches) breaches_.push_back({.what = what, .origin = here(c)});
 }
 
+/// Whether a tensor of a row, or some one of all (-1), was never written while others were.
+bool Machine::lacks_a_tensor(const Content& row, int piece) const {
+  if (row.pieces.size() < 2) return false;
+  const auto is_unwritten = [&](const Item& item) {
+    return item.odd && nodes_.at(item.node).text == kNeverWritten;
+  };
+  for (std::size_t p = 0; p < row.pieces.size(); ++p) {
+    const bool read = piece < 0 || p == at(piece);
+    if (read && std::ranges::any_of(row.pieces[p].items, is_unwritten)) return true;
+  }
+  return false;
+}
+
 Machine::Numbered Machine::read(int c, const BufferRef& ref, const Arguments& arguments) {
   static const auto kNothing = std::make_shared<const Content>();
   Slot& s = slot(c, ref, arguments);
@@ -114,6 +129,8 @@ Machine::Numbered Machine::read(int c, const BufferRef& ref, const Arguments& ar
     breach(c, "'" + name + "' is used but not alive");
   } else if (!s.written) {
     breach(c, "'" + name + "' is used before it is written");
+  } else if (lacks_a_tensor(*s.value.content, ref.piece)) {
+    breach(c, "'" + name + "' is used before all its tensors are written");
   }
   if (!s.value.content) return {.content = kNothing, .number = -1, .micro_batch = -1};
   if (ref.piece < 0 || !s.value.content->flat.empty()) {
@@ -200,7 +217,7 @@ Machine::Numbered Machine::with_piece(const BufferRef& ref, const Slot& old,
   const std::optional<std::int64_t> micro_batch = common_micro_batch({before, value});
   const auto make = [&] {
     Content all = old.written ? *before.content : typed({.family = ref.family}, {});
-    if (!old.written) odd_content(all, "a tensor that was never written");
+    if (!old.written) odd_content(all, kNeverWritten);
     if (!micro_batch) odd_content(all, "a tensor of another micro-batch");
     return replaced(ref, std::move(all), value, micro_batch.value_or(value.micro_batch));
   };
@@ -221,10 +238,14 @@ Machine::Numbered Machine::with_piece(const BufferRef& ref, const Slot& old,
 /// A row with one of its tensors in another content's place.
 Machine::Numbered Machine::replaced(const BufferRef& ref, Content all, const Numbered& value,
                                     std::int64_t micro_batch) {
+  const Content& part = *value.content;
   if (!all.flat.empty()) odd_content(all, "a part of a row of which one tensor is replaced");
   all.flat.clear();
-  const bool there = !value.content->pieces.empty() && at(ref.piece) < all.pieces.size();
-  if (there) all.pieces[at(ref.piece)] = value.content->pieces[0];
+  const bool there = !part.pieces.empty() && at(ref.piece) < all.pieces.size();
+  if (there) all.pieces[at(ref.piece)] = part.pieces[0];
+  if (there && (!part.flat.empty() || part.pieces.size() > 1)) {
+    odd_content(all, "a part of a row is put in the place of a tensor");
+  }
   return interned(std::move(all), micro_batch);
 }
 

@@ -237,6 +237,7 @@ class Machine {
   using Effects = std::unordered_map<std::vector<int>, Effect, IntsHash>;
 
   Slot& slot(int c, const BufferRef& ref, const Arguments& arguments);
+  bool lacks_a_tensor(const Content& row, int piece) const;
   Numbered read(int c, const BufferRef& ref, const Arguments& arguments);
   void write(int c, const BufferRef& ref, const Arguments& arguments, const Numbered& value);
   void write(int c, const BufferRef& ref, const Arguments& arguments, Content content);
@@ -272,6 +273,7 @@ class Machine {
   bool has_even_room(const Content& type, int piece, const Content& given) const;
   std::int64_t even_length(const Tensor& t, std::size_t dim) const;
   bool has_type(const BufferRef& ref, const Content& content);
+  bool is_odd_somewhere(int c, const Content& content) const;
   Numbered named_as_typed(int c, const BufferRef& ref, const Numbered& value);
   Numbered typed_alike(int c, const BufferRef& ref, const Numbered& value);
   void note_label(int c, const BufferRef& ref);
@@ -299,6 +301,7 @@ class Machine {
   bool takes_micro_batch(const Instruction& i) const;
   std::int64_t micro_batch_of(const Instruction& i, const Arguments& a);
   bool clear_empty(int c, Numbered& value);
+  void require_rows_alike(int c, const std::vector<Numbered>& inputs);
   std::vector<Numbered> results_of(int c, const Instruction& i, const Arguments& a,
                                    const std::vector<Numbered>& inputs,
                                    const std::optional<std::int64_t>& micro_batch);

@@ -190,10 +190,27 @@ std::vector<Machine::Numbered> Machine::outputs_of(const KernelCall& call,
   return outputs;
 }
 
+/// Rows that meet element by element are as long. Where they are made up differently but as long,
+/// what comes out cannot be right. What cannot be right already may have any length.
+void Machine::require_rows_alike(int c, const std::vector<Numbered>& inputs) {
+  const Content* row = nullptr;
+  for (const Numbered& input : inputs) {
+    const Content& other = *input.content;
+    if (other.flat.empty() && other.pieces.size() < 2) continue;
+    if (row != nullptr && !same_shape(*row, other)) {
+      const bool odd = is_odd_somewhere(c, *row) || is_odd_somewhere(c, other);
+      const bool fits = has_room({program_, program_.classes[at(c)], {}}, *row, -1, other);
+      if (!odd && !fits) breach(c, "takes parts of rows of other lengths");
+    }
+    row = &other;
+  }
+}
+
 void Machine::call_kernel(int c, const Instruction& i, const Arguments& a) {
   std::vector<Numbered> inputs(i.inputs.size());
   std::ranges::transform(i.inputs, inputs.begin(),
                          [&](const BufferRef& ref) { return read(c, ref, a); });
+  require_rows_alike(c, inputs);
   const std::optional<std::int64_t> micro_batch = common_micro_batch(inputs);
   if (!micro_batch) tell_micro_batches_apart();
   std::vector<Numbered> outputs = results_of(c, i, a, inputs, micro_batch);
@@ -418,6 +435,7 @@ Content Machine::divided(const Instruction& i, Content content, std::int64_t shi
     content.flat = regions_.row_divided(content.flat, elements_of(content), i.axes, shift);
     return content;
   }
+  if (!content.flat.empty()) odd_content(content, "a part of a row of elements is cut along a dim");
   for (Tensor& t : content.pieces) {
     if (at(i.dim) >= t.dims.size()) continue;
     const std::int64_t extent = program_.dims[at(t.dims[at(i.dim)])].extent;

@@ -86,14 +86,13 @@ bool has_open_maximum(const Content& content) {
 
 /// Adds entry by entry; false: these are different parts.
 bool add_part(Content& sum, const Content& part) {
-  bool fits = sum.flat == part.flat;
+  bool fits = same_shape(sum, part);
   for (std::size_t p = 0; p < sum.pieces.size() && p < part.pieces.size(); ++p) {
     const Tensor& mine = part.pieces[p];
     if (sum.pieces[p].items.empty()) {
       sum.pieces[p] = mine;
     } else if (!mine.items.empty()) {
-      fits = fits && sum.pieces[p].dims == mine.dims && sum.pieces[p].cuts == mine.cuts;
-      add_to(sum.pieces[p], mine);
+      if (fits) add_to(sum.pieces[p], mine);
     }
   }
   return fits;
@@ -403,6 +402,10 @@ bool Machine::gather(int dim, const AxisList& axes, Content& content) {
   if (std::ranges::any_of(axes,
                           [&](int axis) { return is_partial(content, axis, kernels_.rows()); })) {
     odd_content(content, "parts of an incomplete sum are put side by side");
+    return false;
+  }
+  if (dim != kFlat && !content.flat.empty()) {
+    odd_content(content, "a part of a row of elements is put together along a dim");
     return false;
   }
   bool fits = true;

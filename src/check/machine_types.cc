@@ -53,10 +53,20 @@ std::int64_t Machine::even_length(const Tensor& t, std::size_t dim) const {
                                                        : 0;
 }
 
+/// Whether a tensor of which the class has entries is made of what cannot be right.
+bool Machine::is_odd_somewhere(int c, const Content& content) const {
+  for (std::size_t p = 0; p < content.pieces.size(); ++p) {
+    const std::vector<Item>& items = content.pieces[p].items;
+    if (std::ranges::none_of(items, [](const Item& item) { return item.odd; })) continue;
+    if (!has_no_entries(program_, program_.classes[at(c)], content, p)) return true;
+  }
+  return false;
+}
+
 /// A buffer has the room for what it is given, of the micro-batch `mine` if that is of another one
 /// (-1: it is not).
 void Machine::require_room(int c, const BufferRef& ref, const Numbered& value, std::int64_t mine) {
-  if (is_odd(*value.content)) return;
+  if (is_odd_somewhere(c, *value.content)) return;
   is_own_ = true;  // other devices, and other micro-batches, have other extents
   const MicroBatchPair which{.of_type = mine, .of_given = mine < 0 ? -1 : value.micro_batch};
   const auto fits = [&] {

@@ -43,4 +43,14 @@ std::optional<std::vector<OverRow>> over_rows(const Kernel& kernel) {
   return out;
 }
 
+bool are_rows_alike(const Kernel& kernel, const std::vector<ContentView>& inputs) {
+  const ContentView* row = nullptr;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!has_rows(kernel, kernel.tensors[i].dims)) continue;
+    if (row != nullptr && !same_shape(*row, inputs[i])) return false;
+    row = &inputs[i];
+  }
+  return true;
+}
+
 }  // namespace placet

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "check/content.h"
 #include "program/kernel.h"
 
 namespace placet {
@@ -17,5 +18,8 @@ enum class OverRow : std::uint8_t { each, sum, none };
 /// By tensor of the kernel. Nothing: it cannot be worked out tensor by tensor, as a sum over all is
 /// taken by another statement.
 std::optional<std::vector<OverRow>> over_rows(const Kernel& kernel);
+
+/// Whether the rows that a kernel takes element by element have the same tensors, cut alike.
+bool are_rows_alike(const Kernel& kernel, const std::vector<ContentView>& inputs);
 
 }  // namespace placet

@@ -38,8 +38,10 @@ bool StepComparison::holds(int c, const Initial& buffer, std::size_t piece, cons
 }
 
 bool StepComparison::is_placed(const Content* content, const Content& typed, std::size_t piece) {
-  return content != nullptr && piece < content->pieces.size() && content->flat == typed.flat &&
-         content->pieces[piece].dims == typed.pieces[piece].dims &&
+  if (content == nullptr || piece >= content->pieces.size()) return false;
+  // Where a part of a row lies depends on all its tensors.
+  if (!typed.flat.empty()) return same_shape(*content, typed);
+  return content->flat.empty() && content->pieces[piece].dims == typed.pieces[piece].dims &&
          content->pieces[piece].cuts == typed.pieces[piece].cuts;
 }
 
