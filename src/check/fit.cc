@@ -1,6 +1,7 @@
 #include "check/fit.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 
@@ -23,10 +24,31 @@ using OnDevices = std::vector<Extents>;
 /// (`Machine::require_room`), unless it cannot be right anyway.
 constexpr std::int64_t kMostGroups = 4096;
 
+/// Collectives that leave every buffer as large as it was, on all devices of a group.
+bool keeps_size(InstructionKind kind) {
+  return kind == InstructionKind::all_reduce || kind == InstructionKind::broadcast;
+}
+
 bool moves_parts(InstructionKind kind) {
   return kind == InstructionKind::all_gather || kind == InstructionKind::reduce_scatter ||
          kind == InstructionKind::slice || kind == InstructionKind::all_to_all ||
          kind == InstructionKind::permute;
+}
+
+/// Instructions that put all entries of one buffer into another one of the same device.
+bool moves_whole(InstructionKind kind) {
+  return kind == InstructionKind::copy || kind == InstructionKind::host_copy ||
+         kind == InstructionKind::accumulate;
+}
+
+BufferType type_of(const Program& program, const BufferRef& ref) {
+  BufferType type = program.families[at(ref.family)].type;
+  if (ref.piece >= 0) type.pieces = {type.pieces[at(ref.piece)]};
+  return type;
+}
+
+bool is_one_size(const BufferType& a, const BufferType& b) {
+  return a.pieces == b.pieces && a.flat == b.flat;
 }
 
 class Fit {
@@ -35,10 +57,11 @@ class Fit {
       : program_(program), class_(device_class), first_(first_of(program, device_class)) {}
 
   bool holds(const Instruction& i) {
-    if (!moves_parts(i.kind)) return true;
-    for (std::size_t b = 0; b < i.inputs.size(); ++b) {
-      const BufferType from = type_of(i.inputs[b]);
-      const BufferType to = type_of(i.outputs[b]);
+    if (!moves_parts(i.kind) && !keeps_size(i.kind) && !moves_whole(i.kind)) return true;
+    for (std::size_t b = 0; b < i.inputs.size() && b < i.outputs.size(); ++b) {
+      const BufferType from = type_of(program_, i.inputs[b]);
+      const BufferType to = type_of(program_, i.outputs[b]);
+      if (is_told_elsewhere(i.inputs[b], i.outputs[b], from, to)) continue;
       const bool seen = std::ranges::any_of(fitting_, [&](const Fitting& f) {
         return f.kind == i.kind && f.axes == i.axes && f.dim == i.dim && f.into == i.into &&
                f.shift == i.shift && f.from == from && f.to == to;
@@ -61,13 +84,34 @@ class Fit {
     BufferType from, to;
   };
 
+  /// Elements of different micro-batches, whose lengths may differ, are judged by what they hold.
+  bool is_told_elsewhere(const BufferRef& from, const BufferRef& to, const BufferType& held,
+                         const BufferType& given) const {
+    if (from.micro_batch == to.micro_batch) return false;
+    return dividing_axes(program_, held).back() || dividing_axes(program_, given).back();
+  }
+
   bool fits_everywhere(const Instruction& i, const BufferType& from, const BufferType& to) const {
     if (i.kind == InstructionKind::slice) return is_sliced_everywhere(i, from, to);
+    if (moves_whole(i.kind)) return is_one_size(from, to) || is_moved_everywhere(from, to);
+    if (keeps_size(i.kind) && is_one_size(from, to) && !is_cut_along(i.axes, from)) return true;
     return std::ranges::all_of(
         beginnings(i.axes, from, to), [&](const ProgramCoordinates& beginning) {
-          const std::vector<ProgramCoordinates> group = group_of(i.axes, beginning);
-          return fits(i, extents_of(from, i.dim, group), extents_of(to, i.dim, group));
+          const std::vector<ProgramCoordinates> group = group_of(i, beginning);
+          const int dim = keeps_size(i.kind) ? kFlat : i.dim;
+          return fits(i, group, extents_of(from, dim, group), extents_of(to, dim, group));
         });
+  }
+
+  bool is_cut_along(const AxisList& axes, const BufferType& type) const {
+    const std::vector<bool> cut = dividing_axes(program_, type);
+    return std::ranges::any_of(axes, [&](int axis) { return cut[at(axis)]; });
+  }
+
+  bool is_moved_everywhere(const BufferType& from, const BufferType& to) const {
+    return std::ranges::all_of(beginnings({}, from, to), [&](const ProgramCoordinates& device) {
+      return stored_entries(program_, from, device) == stored_entries(program_, to, device);
+    });
   }
 
   /// A slice moves nothing: each device of the class has room for the part that it takes.
@@ -137,19 +181,24 @@ class Fit {
     return all;
   }
 
-  BufferType type_of(const BufferRef& ref) const {
-    BufferType type = program_.families[at(ref.family)].type;
-    if (ref.piece >= 0) type.pieces = {type.pieces[at(ref.piece)]};
-    return type;
-  }
-
   static std::size_t position(int dim) { return dim == kFlat ? std::size_t{0} : at(dim); }
 
-  static bool fits(const Instruction& i, const OnDevices& from, const OnDevices& to) {
+  bool fits(const Instruction& i, const std::vector<ProgramCoordinates>& group,
+            const OnDevices& from, const OnDevices& to) const {
+    if (keeps_size(i.kind)) {
+      return from == to && std::ranges::adjacent_find(to, std::not_equal_to<>()) == to.end();
+    }
     if (i.kind == InstructionKind::permute) return is_passed_on(i.shift, from, to);
     const std::size_t dim = position(i.dim);
-    if (i.kind == InstructionKind::reduce_scatter) return is_whole_of(to, from, dim, dim);
-    if (i.kind == InstructionKind::all_gather) return is_whole_of(from, to, dim, dim);
+    const auto are_parts = [&](const OnDevices& parts, const OnDevices& whole) {
+      if (!is_whole_of(parts, whole, dim, dim)) return false;
+      for (std::size_t k = 0; k < group.size(); ++k) {
+        if (!is_part_of(i, group[k], whole[k], parts[k])) return false;
+      }
+      return true;
+    };
+    if (i.kind == InstructionKind::reduce_scatter) return are_parts(to, from);
+    if (i.kind == InstructionKind::all_gather) return are_parts(from, to);
     const std::size_t into = position(i.into);
     if (dim == into) return from == to;
     return is_whole_of(to, from, dim, into) && is_whole_of(from, to, into, dim);
@@ -165,11 +214,13 @@ class Fit {
     return true;
   }
 
-  /// Devices that differ from one along these axes only, the last axis fastest.
-  std::vector<ProgramCoordinates> group_of(const AxisList& axes,
+  /// Devices that differ from one along the axes of a collective only, the last axis fastest.
+  std::vector<ProgramCoordinates> group_of(const Instruction& i,
                                            const ProgramCoordinates& device) const {
     std::vector<ProgramCoordinates> group{device};
-    for (int axis : axes) group = spread(group, axis, coordinates_along(program_, axis));
+    for (int axis : i.axes) {
+      group = spread(group, axis, i.among.empty() ? coordinates_along(program_, axis) : i.among);
+    }
     return group;
   }
 
@@ -236,6 +287,28 @@ std::vector<std::vector<std::int64_t>> standing_of(const DeviceClass& device_cla
 }
 
 }  // namespace
+
+bool have_one_size(const Program& program, const Sized& one, const Sized& other,
+                   const AxisList& apart) {
+  std::vector<bool> tells = dividing_axes(program, one.type);
+  const std::vector<bool> also = dividing_axes(program, other.type);
+  std::vector<ProgramCoordinates> devices{first_of(program, one.device_class)};
+  for (int axis = 0; axis < static_cast<int>(tells.size()); ++axis) {
+    const bool varies =
+        (tells[at(axis)] || also[at(axis)]) && std::ranges::find(apart, axis) == apart.end();
+    if (!varies) continue;
+    std::vector<std::int64_t> all = coordinates_of(program, one.device_class, axis);
+    const auto count = static_cast<std::int64_t>(devices.size() * all.size());
+    if (count > kMostGroups && all.size() > 2) all = {all.front(), all.back()};
+    devices = spread(devices, axis, all);
+  }
+  const ProgramCoordinates there = first_of(program, other.device_class);
+  return std::ranges::all_of(devices, [&](const ProgramCoordinates& device) {
+    ProgramCoordinates its = device;
+    for (const int axis : apart) its[at(axis)] = there[at(axis)];
+    return stored_entries(program, one.type, device) == stored_entries(program, other.type, its);
+  });
+}
 
 std::vector<Breach> find_misfits(const Program& program) {
   std::vector<Breach> misfits;

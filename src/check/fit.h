@@ -8,9 +8,20 @@
 
 namespace placet {
 
-/// Collectives and slices whose buffers do not fit each other: what is put together has another
-/// extent than the parts, or other dims differ. Judged by types, on all groups whose parts may have
-/// other lengths; past 4096 of these on those at the ends of each axis.
+/// A buffer of a class.
+struct Sized {
+  const DeviceClass& device_class;
+  const BufferType& type;
+};
+/// Whether a buffer is as large as another class's, on each of its devices and on the one that
+/// stands where that does but for the axes `apart`, along which both classes are at one place.
+bool have_one_size(const Program& program, const Sized& one, const Sized& other,
+                   const AxisList& apart);
+
+/// Instructions whose buffers do not fit each other: what is put together has another extent than
+/// the parts, other dims differ, what is copied, added or reduced has another size. Judged by
+/// types, on all groups whose parts may have other lengths; past 4096 of these on those at the ends
+/// of each axis.
 std::vector<Breach> find_misfits(const Program& program);
 
 }  // namespace placet

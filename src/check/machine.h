@@ -391,6 +391,8 @@ class Machine {
   static bool meet(const Instruction& a, const Instruction& b);
   bool all_arrived(const std::vector<int>& members, const Instruction& i);
   void together(const std::vector<int>& members, const Instruction& i);
+  BufferType type_of_buffer(const BufferRef& ref) const;
+  void require_sizes_alike(const std::vector<int>& members, std::size_t buffer);
   bool pass_on_one_by_one(const std::vector<int>& members, const Instruction& i,
                           std::vector<Content>& contents);
   void combine(const std::vector<int>& members, const Instruction& i, std::size_t input,

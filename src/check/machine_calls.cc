@@ -363,6 +363,7 @@ void Machine::accumulate(int c, const Instruction& i, const Arguments& a, const 
   if (extend_sum(c, i, a, source)) return;
   if (watches_) note_otherwise(c, i.outputs[0], a);
   const Numbered sum = read(c, i.outputs[0], a);
+  if (!same_shape(*sum.content, *source.content)) require_room(c, i.outputs[0], source, -1);
   // A sum over micro-batches notes which one is added; any other is alike for all of them.
   const int micro = regions_.micro_axis();
   const auto is_alike = [&](const Numbered& n) {

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <set>
 
+#include "check/fit.h"
 #include "check/machine.h"
 #include "check/places.h"
 #include "units/at.h"
@@ -169,6 +170,7 @@ void Machine::together(const std::vector<int>& members, const Instruction& i) {
     reads[b] = reads_;
   }
   for (std::size_t b = 0; b < i.inputs.size(); ++b) {
+    require_sizes_alike(members, b);
     // Of different buffers, none is the one that went wrong.
     const auto buffer_of = [&](int m) {
       const auto [instruction, arguments] = step_of(m);
@@ -182,6 +184,27 @@ void Machine::together(const std::vector<int>& members, const Instruction& i) {
     for (std::size_t m = 0; m < members.size(); ++m) {
       const auto [instruction, arguments] = step_of(members[m]);
       write(members[m], instruction->outputs[b], arguments, contents[b][m]);
+    }
+  }
+}
+
+/// Buffers of other types than the first member's are as large on the devices that have them: the
+/// group was judged by the types of each one (`find_misfits`).
+void Machine::require_sizes_alike(const std::vector<int>& members, std::size_t buffer) {
+  const auto types_of = [&](int m) {
+    const Instruction& i = *runners_[at(m)].instruction;
+    return std::pair(type_of_buffer(i.inputs[buffer]), type_of_buffer(i.outputs[buffer]));
+  };
+  const auto [from, to] = types_of(members[0]);
+  for (const int m : members) {
+    const auto [own_from, own_to] = types_of(m);
+    const DeviceClass& mine = program_.classes[at(m)];
+    const auto fits = [&](const BufferType& own, const BufferType& first) {
+      return own == first || have_one_size(program_, {mine, own}, {mine, first}, {});
+    };
+    if (!fits(own_from, from) || !fits(own_to, to)) {
+      breach(m, "meets a collective of tensors of another size on '" +
+                    program_.classes[at(members[0])].name + "'");
     }
   }
 }
@@ -457,6 +480,11 @@ bool Machine::receive(int c, const Instruction& i, const Arguments& a) {
     breach(c, "a message has another number of tensors than it is received into");
   }
   for (std::size_t b = 0; b < i.outputs.size() && b < message.contents.size(); ++b) {
+    const BufferType sent = type_of_buffer(message.origin.instruction->inputs[b]);
+    const BufferType taken = type_of_buffer(i.outputs[b]);
+    const bool fits = have_one_size(program_, {program_.classes[at(c)], taken},
+                                    {program_.classes[at(from)], sent}, i.axes);
+    if (!fits) breach(c, "receives what another device sends of another size");
     write(c, i.outputs[b], a, message.contents[b]);
   }
   return true;
