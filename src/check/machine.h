@@ -392,6 +392,11 @@ class Machine {
   bool all_arrived(const std::vector<int>& members, const Instruction& i);
   void together(const std::vector<int>& members, const Instruction& i);
   BufferType type_of_buffer(const BufferRef& ref) const;
+  struct Buffer {
+    int device_class = 0;
+    const BufferRef* ref = nullptr;
+  };
+  bool are_as_large(const Buffer& one, const Buffer& other, const AxisList& apart);
   void require_sizes_alike(const std::vector<int>& members, std::size_t buffer);
   bool pass_on_one_by_one(const std::vector<int>& members, const Instruction& i,
                           std::vector<Content>& contents);
@@ -469,6 +474,8 @@ class Machine {
   std::vector<Breach> breaches_;
   std::vector<Breach> labels_;
   std::unordered_set<int> scaled_;  // numbers of contents whose scales are noted
+  /// By class, family and piece of two buffers: whether they are as large.
+  std::unordered_map<std::vector<int>, bool, IntsHash> sizes_;
   /// By class, family, piece and number: whether a buffer has the room for a content.
   std::unordered_map<std::vector<int>, bool, IntsHash> rooms_;
   /// By the same: a content with the divisions of the buffer's type where these are the same parts.

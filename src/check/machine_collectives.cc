@@ -188,25 +188,34 @@ void Machine::together(const std::vector<int>& members, const Instruction& i) {
   }
 }
 
-/// Buffers of other types than the first member's are as large on the devices that have them: the
-/// group was judged by the types of each one (`find_misfits`).
+/// Buffers of another family than the first member's are as large on the devices that have them:
+/// the group was judged by the types of each one (`find_misfits`).
 void Machine::require_sizes_alike(const std::vector<int>& members, std::size_t buffer) {
-  const auto types_of = [&](int m) {
-    const Instruction& i = *runners_[at(m)].instruction;
-    return std::pair(type_of_buffer(i.inputs[buffer]), type_of_buffer(i.outputs[buffer]));
-  };
-  const auto [from, to] = types_of(members[0]);
+  const Instruction& first = *runners_[at(members[0])].instruction;
   for (const int m : members) {
-    const auto [own_from, own_to] = types_of(m);
-    const DeviceClass& mine = program_.classes[at(m)];
-    const auto fits = [&](const BufferType& own, const BufferType& first) {
-      return own == first || have_one_size(program_, {mine, own}, {mine, first}, {});
-    };
-    if (!fits(own_from, from) || !fits(own_to, to)) {
-      breach(m, "meets a collective of tensors of another size on '" +
-                    program_.classes[at(members[0])].name + "'");
-    }
+    const Instruction& own = *runners_[at(m)].instruction;
+    const bool fits = are_as_large({m, &own.inputs[buffer]}, {m, &first.inputs[buffer]}, {}) &&
+                      are_as_large({m, &own.outputs[buffer]}, {m, &first.outputs[buffer]}, {});
+    if (fits) continue;
+    breach(m, "meets a collective of tensors of another size on '" +
+                  program_.classes[at(members[0])].name + "'");
   }
+}
+
+/// Whether two buffers of classes that stand at one place but for the axes are as large.
+bool Machine::are_as_large(const Buffer& one, const Buffer& other, const AxisList& apart) {
+  const bool same = one.ref->family == other.ref->family && one.ref->piece == other.ref->piece;
+  if (same && apart.empty()) return true;
+  const auto [found, fresh] =
+      sizes_.try_emplace({one.device_class, one.ref->family, one.ref->piece, other.device_class,
+                          other.ref->family, other.ref->piece},
+                         true);
+  if (fresh) {
+    found->second = have_one_size(
+        program_, {program_.classes[at(one.device_class)], type_of_buffer(*one.ref)},
+        {program_.classes[at(other.device_class)], type_of_buffer(*other.ref)}, apart);
+  }
+  return found->second;
 }
 
 /// A permute of classes of one device each along its axis, whatever each of them holds. False: it
@@ -480,10 +489,8 @@ bool Machine::receive(int c, const Instruction& i, const Arguments& a) {
     breach(c, "a message has another number of tensors than it is received into");
   }
   for (std::size_t b = 0; b < i.outputs.size() && b < message.contents.size(); ++b) {
-    const BufferType sent = type_of_buffer(message.origin.instruction->inputs[b]);
-    const BufferType taken = type_of_buffer(i.outputs[b]);
-    const bool fits = have_one_size(program_, {program_.classes[at(c)], taken},
-                                    {program_.classes[at(from)], sent}, i.axes);
+    const BufferRef& sent = message.origin.instruction->inputs[b];
+    const bool fits = are_as_large({c, &i.outputs[b]}, {from, &sent}, i.axes);
     if (!fits) breach(c, "receives what another device sends of another size");
     write(c, i.outputs[b], a, message.contents[b]);
   }
