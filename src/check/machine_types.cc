@@ -66,7 +66,8 @@ bool Machine::is_odd_somewhere(int c, const Content& content) const {
 /// A buffer has the room for what it is given, of the micro-batch `mine` if that is of another one
 /// (-1: it is not).
 void Machine::require_room(int c, const BufferRef& ref, const Numbered& value, std::int64_t mine) {
-  if (is_odd_somewhere(c, *value.content)) return;
+  // What cannot be right has no shape to go by; the sizes of the buffers are asked in any case.
+  if (is_odd(*value.content)) return;
   is_own_ = true;  // other devices, and other micro-batches, have other extents
   const MicroBatchPair which{.of_type = mine, .of_given = mine < 0 ? -1 : value.micro_batch};
   const auto fits = [&] {
