@@ -62,11 +62,10 @@ class Entries {
   /// Whether all devices have the same entries of every tensor as of `other`'s, which are tensors
   /// of the same dims.
   bool is_same_as(const Entries& other) const {
-    if (flat_.has_value() != other.flat_.has_value() || !flat_) return false;
-    if (flat_->empty() != other.flat_->empty()) return false;
+    if (!is_known() || !other.is_known() || flat_->empty() != other.flat_->empty()) return false;
     if (!flat_->empty() && !are_cut_alike(other)) return false;
     return agrees_with(other, {}, [](const Entries& entries, const ProgramCoordinates& device) {
-      return entries.parts(device);
+      return entries.places(device);
     });
   }
 
@@ -191,7 +190,7 @@ class Entries {
 
   /// Of each tensor the part of each dim, or of a row that is divided its part; where that has no
   /// entry, it begins nowhere.
-  std::vector<Part> parts(const ProgramCoordinates& device) const {
+  std::vector<Part> places(const ProgramCoordinates& device) const {
     std::vector<Part> out;
     if (!flat_->empty()) out.push_back(part_of_row(device));
     for (std::size_t p = 0; p < shape_.pieces.size() && flat_->empty(); ++p) {

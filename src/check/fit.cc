@@ -41,13 +41,8 @@ bool moves_whole(InstructionKind kind) {
          kind == InstructionKind::accumulate;
 }
 
-BufferType type_of(const Program& program, const BufferRef& ref) {
-  BufferType type = program.families[at(ref.family)].type;
-  if (ref.piece >= 0) type.pieces = {type.pieces[at(ref.piece)]};
-  return type;
-}
-
-bool is_one_size(const BufferType& a, const BufferType& b) {
+/// Whether both have the same tensors, divided alike, in any format.
+bool are_divided_alike(const BufferType& a, const BufferType& b) {
   return a.pieces == b.pieces && a.flat == b.flat;
 }
 
@@ -93,8 +88,9 @@ class Fit {
 
   bool fits_everywhere(const Instruction& i, const BufferType& from, const BufferType& to) const {
     if (i.kind == InstructionKind::slice) return is_sliced_everywhere(i, from, to);
-    if (moves_whole(i.kind)) return is_one_size(from, to) || is_moved_everywhere(from, to);
-    if (keeps_size(i.kind) && is_one_size(from, to) && !is_cut_along(i.axes, from)) return true;
+    if (moves_whole(i.kind)) return are_divided_alike(from, to) || is_moved_everywhere(from, to);
+    if (keeps_size(i.kind) && are_divided_alike(from, to) && !is_cut_along(i.axes, from))
+      return true;
     return std::ranges::all_of(
         beginnings(i.axes, from, to), [&](const ProgramCoordinates& beginning) {
           const std::vector<ProgramCoordinates> group = group_of(i, beginning);
@@ -287,6 +283,12 @@ std::vector<std::vector<std::int64_t>> standing_of(const DeviceClass& device_cla
 }
 
 }  // namespace
+
+BufferType type_of(const Program& program, const BufferRef& ref) {
+  BufferType type = program.families[at(ref.family)].type;
+  if (ref.piece >= 0) type.pieces = {type.pieces[at(ref.piece)]};
+  return type;
+}
 
 bool have_one_size(const Program& program, const Sized& one, const Sized& other,
                    const AxisList& apart) {

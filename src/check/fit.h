@@ -8,6 +8,9 @@
 
 namespace placet {
 
+/// The type of a buffer, or of the one tensor of it that is named.
+BufferType type_of(const Program& program, const BufferRef& ref);
+
 /// A buffer of a class.
 struct Sized {
   const DeviceClass& device_class;

@@ -391,7 +391,6 @@ class Machine {
   static bool meet(const Instruction& a, const Instruction& b);
   bool all_arrived(const std::vector<int>& members, const Instruction& i);
   void together(const std::vector<int>& members, const Instruction& i);
-  BufferType type_of_buffer(const BufferRef& ref) const;
   struct Buffer {
     int device_class = 0;
     const BufferRef* ref = nullptr;

@@ -202,7 +202,8 @@ void Machine::require_sizes_alike(const std::vector<int>& members, std::size_t b
   }
 }
 
-/// Whether two buffers of classes that stand at one place but for the axes are as large.
+/// Whether two buffers of classes that stand at one place but for the axes are as large. Which axes
+/// these are follows from the classes.
 bool Machine::are_as_large(const Buffer& one, const Buffer& other, const AxisList& apart) {
   const bool same = one.ref->family == other.ref->family && one.ref->piece == other.ref->piece;
   if (same && apart.empty()) return true;
@@ -212,8 +213,8 @@ bool Machine::are_as_large(const Buffer& one, const Buffer& other, const AxisLis
                          true);
   if (fresh) {
     found->second = have_one_size(
-        program_, {program_.classes[at(one.device_class)], type_of_buffer(*one.ref)},
-        {program_.classes[at(other.device_class)], type_of_buffer(*other.ref)}, apart);
+        program_, {program_.classes[at(one.device_class)], placet::type_of(program_, *one.ref)},
+        {program_.classes[at(other.device_class)], placet::type_of(program_, *other.ref)}, apart);
   }
   return found->second;
 }

@@ -184,6 +184,8 @@ bool Machine::is_over_nothing(int c, const Share& share) const {
 /// has them.
 void Machine::level_empty_sums(const std::vector<int>& members, const std::vector<std::size_t>& row,
                                std::vector<Content>& contents) const {
+  const auto is_alike = [&](std::size_t m) { return contents[m] == contents[row[0]]; };
+  if (std::ranges::all_of(row, is_alike)) return;
   std::vector<Content> before;
   std::vector<Content> known;
   for (const std::size_t m : row) {

@@ -130,13 +130,6 @@ Machine::Numbered Machine::typed_alike(int c, const BufferRef& ref, const Number
   return interned(std::move(out), value.micro_batch);
 }
 
-/// Of a buffer, or of one tensor of it.
-BufferType Machine::type_of_buffer(const BufferRef& ref) const {
-  BufferType type = program_.families[at(ref.family)].type;
-  if (ref.piece >= 0) type.pieces = {type.pieces[at(ref.piece)]};
-  return type;
-}
-
 void Machine::note_label(int c, const BufferRef& ref) {
   if (labels_.size() >= kMostBreaches) return;
   const std::string& name = program_.families[at(ref.family)].name;
