@@ -67,10 +67,6 @@ bool ends_right(const Program& program, Ground& ground, Machine& machine) {
   return true;
 }
 
-bool is_in_order(const Program& program) {
-  return find_races(program).empty() && find_misfits(program).empty();
-}
-
 /// Whether all values are right in the end if classes are taken apart along the axes that divide
 /// causal masks: they may be where a rule for many devices at once does not say so.
 bool ends_right_behind_masks(const Program& program) {
@@ -88,22 +84,26 @@ bool ends_right_behind_masks(const Program& program) {
   return ends_right(*apart, ground, machine);
 }
 
-bool is_good(const Program& program, Ground& ground, const Machine::Options& options) {
+bool ends_right(const Program& program, Ground& ground, const Machine::Options& options) {
   Machine machine(program, ground.nodes, ground.regions, ground.kernels, options);
-  return ends_right(program, ground, machine) && is_in_order(program);
+  return ends_right(program, ground, machine);
 }
 
-bool is_right_on(Ground& ground, const Program& program) {
+bool has_right_values(const Program& program, Ground& ground) {
   if (!find_unheld(program).empty()) return false;
-  return is_good(program, ground, {.tracing = Tracing::off, .memory = nullptr}) ||
-         (is_in_order(program) && ends_right_behind_masks(program));
+  return ends_right(program, ground, {.tracing = Tracing::off, .memory = nullptr}) ||
+         ends_right_behind_masks(program);
 }
 
 }  // namespace
 
+bool is_in_order(const Program& program) {
+  return find_races(program).empty() && find_misfits(program).empty();
+}
+
 bool is_right(const Program& program) {
   Ground ground(program, {});
-  return is_right_on(ground, program);
+  return is_in_order(program) && has_right_values(program, ground);
 }
 
 std::shared_ptr<const KnownReference> known_reference(const Program& program) {
@@ -111,10 +111,14 @@ std::shared_ptr<const KnownReference> known_reference(const Program& program) {
 }
 
 bool is_right(const Program& program, const KnownReference& known) {
-  if (!known.is_of(program)) return is_right(program);
-  Ground ground(program, known.nodes());
-  ground.known = known.after();
-  return is_right_on(ground, program);
+  return is_in_order(program) && has_right_values(program, known);
+}
+
+bool has_right_values(const Program& program, const KnownReference& known) {
+  const bool is_known = known.is_of(program);
+  Ground ground(program, is_known ? known.nodes() : Nodes{});
+  if (is_known) ground.known = known.after();
+  return has_right_values(program, ground);
 }
 
 struct Judge::Known {
@@ -181,9 +185,10 @@ constexpr std::size_t kMostPartsTried = 64;
 bool Judge::is_right(const Program& program) {
   if (!known_->memory) known_->memory = std::make_shared<Machine::Memory>();
   return known_->holds_all &&
-         is_good(
+         ends_right(
              program, known_->ground,
-             {.tracing = Tracing::off, .memory = known_->memory, .most_parts = kMostPartsTried});
+             {.tracing = Tracing::off, .memory = known_->memory, .most_parts = kMostPartsTried}) &&
+         is_in_order(program);
 }
 
 Verdict check(const Program& program) {

@@ -84,4 +84,10 @@ class KnownReference;
 std::shared_ptr<const KnownReference> known_reference(const Program& program);
 bool is_right(const Program& program, const KnownReference& known);
 
+/// The two halves of `is_right`, which share nothing: that every device does things in an order
+/// that holds however fast its queues are, in buffers of the right size, and that the values are
+/// right then.
+bool is_in_order(const Program& program);
+bool has_right_values(const Program& program, const KnownReference& known);
+
 }  // namespace placet

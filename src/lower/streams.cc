@@ -15,6 +15,7 @@ class BodyStreams {
   explicit BodyStreams(const Program& program) : program_(program) {}
 
   std::vector<Step> rewrite(std::vector<Step> body) {
+    out_.reserve(body.size() + body.size() / 2);  // what moves something is recorded and waited for
     for (Step& step : body) {
       if (auto* instruction = std::get_if<Instruction>(&step.what)) {
         add(std::move(*instruction));

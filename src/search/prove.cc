@@ -1,6 +1,8 @@
 #include "search/prove.h"
 
 #include <tbb/parallel_for.h>
+#include <tbb/parallel_invoke.h>
+#include <tbb/task_arena.h>
 
 #include <memory>
 #include <mutex>
@@ -41,15 +43,6 @@ Attempt lowered(const Job& job) {
   return out;
 }
 
-/// What is not right is judged once more for the reason.
-PlanProof judged(const Program& program, const KnownReference& known) {
-  if (is_right(program, known)) return {.kind = PlanProof::Kind::proven, .reason = {}};
-  const Verdict verdict = check(program);
-  const bool told = !verdict.findings.empty();
-  return {.kind = PlanProof::Kind::broken,
-          .reason = told ? verdict.findings.front().difference : "a condition does not hold"};
-}
-
 /// The reference that all plans claim to train as, worked out once: with the first program that is
 /// there.
 class SharedReference {
@@ -64,12 +57,29 @@ class SharedReference {
   std::shared_ptr<const KnownReference> known_;
 };
 
+/// What is not right is judged once more for the reason.
+PlanProof judged(const Program& program, SharedReference& reference) {
+  bool in_order = false;
+  bool right = false;
+  // While it waits for a half, no thread is to begin with another program: they are large.
+  tbb::this_task_arena::isolate([&] {
+    tbb::parallel_invoke([&] { in_order = is_in_order(program); },
+                         [&] { right = has_right_values(program, reference.of(program)); });
+  });
+  if (in_order && right) return {.kind = PlanProof::Kind::proven, .reason = {}};
+  const Verdict verdict = check(program);
+  const bool told = !verdict.findings.empty();
+  return {.kind = PlanProof::Kind::broken,
+          .reason = told ? verdict.findings.front().difference : "a condition does not hold"};
+}
+
 }  // namespace
 
 PlanProof prove(const Job& job) {
   const Attempt attempt = lowered(job);
   if (!attempt.program) return attempt.proof;
-  return judged(*attempt.program, *known_reference(*attempt.program));
+  SharedReference reference;
+  return judged(*attempt.program, reference);
 }
 
 std::vector<PlanProof> prove_all(const PlanSpace& space, const std::vector<Plan>& plans,
@@ -86,7 +96,7 @@ std::vector<PlanProof> prove_all(const PlanSpace& space, const std::vector<Plan>
     if (!attempt.program) {
       out[i] = attempt.proof;
     } else if (may_begin()) {
-      out[i] = judged(*attempt.program, reference.of(*attempt.program));
+      out[i] = judged(*attempt.program, reference);
     }
   });
   return out;
