@@ -286,4 +286,11 @@ std::shared_ptr<const PipelineInFlight> PlanCosts::in_flight(const PipelineShape
                       [&] { return in_flight_of(pipeline, micro_batches); });
 }
 
+std::shared_ptr<const DeviceBounds> PlanCosts::devices(
+    const std::shared_ptr<const PipelineShape>& pipeline, std::int64_t micro_batches) {
+  return devices_.get({pipeline, micro_batches}, [&] {
+    return DeviceBounds(facts_, *pipeline, *in_flight(*pipeline, micro_batches), micro_batches);
+  });
+}
+
 }  // namespace placet

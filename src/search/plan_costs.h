@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "search/device_bounds.h"
 #include "search/memo.h"
 #include "search/plan_bounds.h"
 #include "search/plan_space.h"
@@ -117,6 +118,10 @@ class PlanCosts {
   std::shared_ptr<const PipelineInFlight> in_flight(const PipelineShape& pipeline,
                                                     std::int64_t micro_batches);
 
+  /// Bounds by the devices of a pipeline.
+  std::shared_ptr<const DeviceBounds> devices(const std::shared_ptr<const PipelineShape>& pipeline,
+                                              std::int64_t micro_batches);
+
  private:
   using WorkKey = std::tuple<Degrees, std::int16_t, std::int16_t, std::int16_t, std::int64_t, bool>;
   using StateKey = std::array<std::int32_t, 8>;
@@ -150,6 +155,7 @@ class PlanCosts {
   Memo<std::int32_t, std::vector<PipelineChoice>> pipelines_;
   Memo<FlowKey, double> flows_;
   Memo<FlightKey, PipelineInFlight> flights_;
+  Memo<std::pair<std::shared_ptr<const PipelineShape>, std::int64_t>, DeviceBounds> devices_;
 };
 
 }  // namespace placet

@@ -45,7 +45,7 @@ class PipelineEstimates {
 
   Added of_recomputation(const CostedWork& work, const PlanSpace::Recomputation& choice) {
     const WorkPair pair = work.pair(choice.word);
-    const Recompute recompute = space_.recompute_of(choice);
+    const Recompute& recompute = space_.recompute_of(choice);
     Added out{.seconds = steps_.least(pair, recompute, {}),
               .bytes = least_activations(pipeline_, pair, recompute, *in_flight_)};
     out.sent.reserve(pipeline_.devices.size());

@@ -127,6 +127,13 @@ PlanSpace::PlanSpace(const Job& base, const Choices& choices, PlanConstraints co
       if (!known) standings_.push_back(std::move(groups));
     }
   }
+  for (const RecomputeWord& word : choices.recompute) {
+    std::vector<Recompute>& counts = recomputes_.emplace_back(1, word.recompute);
+    for (std::int64_t n = 1; word.counted && n < blocks_; ++n) {
+      counts.push_back(word.recompute);
+      counts.back().count = n;
+    }
+  }
 }
 
 bool PlanSpace::allows(AxisRole role, std::size_t word) const {
@@ -301,12 +308,6 @@ std::vector<PlanSpace::Recomputation> PlanSpace::recomputations(std::int64_t blo
       out.push_back({.word = w, .count = static_cast<std::int32_t>(n)});
     }
   }
-  return out;
-}
-
-Recompute PlanSpace::recompute_of(const Recomputation& choice) const {
-  Recompute out = choices_.recompute[static_cast<std::size_t>(choice.word)].recompute;
-  if (choice.count > 0) out.count = choice.count;
   return out;
 }
 

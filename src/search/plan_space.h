@@ -110,7 +110,10 @@ class PlanSpace {
     std::int32_t count = 0;
   };
   std::vector<Recomputation> recomputations(std::int64_t blocks) const;
-  Recompute recompute_of(const Recomputation& choice) const;
+  const Recompute& recompute_of(const Recomputation& choice) const {
+    return recomputes_[static_cast<std::size_t>(choice.word)]
+                      [static_cast<std::size_t>(choice.count)];
+  }
 
   /// What a plan has in common with its variants: plans that differ in the order of their axes, in
   /// how blocks are dealt to stages, in the exchange of attention or in what is recomputed, and in
@@ -135,6 +138,7 @@ class PlanSpace {
   std::int64_t blocks_ = 0;
   bool has_experts_ = false;
   std::vector<GroupSet> standings_;
+  std::vector<std::vector<Recompute>> recomputes_;  // by word and count
 };
 
 /// Whole numbers that divide n, ascending.

@@ -91,7 +91,7 @@ class FamilyBounds {
     }
     return known.activations;
   }
-  Recompute at(std::size_t position) const {
+  const Recompute& at(std::size_t position) const {
     return space_.recompute_of(family_[falls_ ? family_.size() - 1 - position : position]);
   }
 
@@ -126,7 +126,7 @@ double PlanTree::bound_by_device(const Node& node, const BoundedStates& any) con
   const PipelineShape& pipeline = *node.pipeline;
   const std::vector<std::int64_t> rest = rest_of(node, node.states->least);
   const std::int64_t m = micro_batches(node.plan);
-  const DeviceBounds bounds(facts_, pipeline, *costs_->in_flight(pipeline, m), m);
+  const std::shared_ptr<const DeviceBounds> bounds = costs_->devices(node.pipeline, m);
   double least = kNoBound;
   std::pair<std::int16_t, RecomputedPart> last{-1, RecomputedPart::all};
   for (const PlanSpace::Recomputation& choice : pipeline.recomputations) {
@@ -136,7 +136,7 @@ double PlanTree::bound_by_device(const Node& node, const BoundedStates& any) con
     if (same == last) continue;
     last = same;
     const WorkPair work = some ? node.work->eased_pair(choice.word) : node.work->pair(choice.word);
-    const DeviceBounds::Least own = bounds.least(work, part, rest, limit_);
+    const DeviceBounds::Least own = bounds->least(work, part, rest, limit_);
     if (own.step == kNoBound) continue;
     least = std::min(least, shrunk(value_of(own.step + any.more, static_cast<double>(own.bytes))));
   }
@@ -366,7 +366,7 @@ PlanTree::Result PlanTree::open_states(const Node& node, double cutoff) const {
     Plan plan = node.plan;
     plan.recompute = choice.word;
     plan.count = choice.count;
-    const Recompute recompute = space_.recompute_of(choice);
+    const Recompute& recompute = space_.recompute_of(choice);
     if (!broken.contains(choice.word)) {
       job.recompute = recompute;
       broken[choice.word] = broken_rule(job);

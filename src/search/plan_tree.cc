@@ -241,28 +241,28 @@ PlanTree::Result PlanTree::open_work(const Node& node) const {
     if (child.leaves == 0) continue;
     child.plan.degrees = meshes.front();
     child.meshes = std::make_shared<const std::vector<Degrees>>(std::move(meshes));
-    child.bound =
-        shrunk(value_of(fastest_pipeline(work, child.plan), static_cast<double>(work.most)));
+    std::vector<double> steps = least_steps(work, child.plan);
+    const double least = steps.empty() ? kNoBound : std::ranges::min(steps);
+    // Schedules that exclude all of them are to say so.
+    child.bound = shrunk(value_of(least == kNoBound ? 0 : least, static_cast<double>(work.most)));
+    child.steps = std::make_shared<const std::vector<double>>(std::move(steps));
     out.children.push_back(std::move(child));
   }
   return out;
 }
 
-double PlanTree::least_step(const CostedWork& work, const PipelineChoice& pipeline,
-                            std::int64_t m) const {
-  return StepBound(facts_, *pipeline.shape, m).least({&work.plain, &work.plain}, {}, {});
-}
-
-/// Seconds of a step over the pipeline that takes least; the same on all meshes with its degree.
-double PlanTree::fastest_pipeline(const CostedWork& work, const Plan& mesh) const {
+/// Seconds of a step over each of a mesh's pipelines, whatever the states; infinite: the schedule
+/// needs what the mesh has not. The same on all meshes with its degree.
+std::vector<double> PlanTree::least_steps(const CostedWork& work, const Plan& mesh) const {
   const std::int32_t degree = mesh.degree(AxisRole::layer);
   const std::int64_t m = micro_batches(mesh);
-  double least = kNoBound;
+  std::vector<double> out;
   for (const PipelineChoice& choice : *costs_->pipelines(degree)) {
-    if (degree > 1 && !unmet_need(choice.shape->schedule, degree, m).empty()) continue;
-    least = std::min(least, least_step(work, choice, m));
+    const bool runs = degree == 1 || unmet_need(choice.shape->schedule, degree, m).empty();
+    StepBound steps(facts_, *choice.shape, m);
+    out.push_back(runs ? steps.least({&work.plain, &work.plain}, {}, {}) : kNoBound);
   }
-  return least == kNoBound ? 0 : least;  // schedules that exclude all of them are to say so
+  return out;
 }
 
 PlanTree::Result PlanTree::open_mesh(const Node& node) const {
@@ -294,22 +294,23 @@ double PlanTree::least_of_meshes(const CostedWork& work, const FittingStates& st
 
 PlanTree::Result PlanTree::open_costed_mesh(const Node& node, double cutoff) const {
   Result out;
-  const std::int32_t degree = node.plan.degree(AxisRole::layer);
-  const std::int64_t m = micro_batches(node.plan);
   const std::int64_t states = leaves_of_states(*node.meshes);
+  const auto pipelines = costs_->pipelines(node.plan.degree(AxisRole::layer));
   std::shared_ptr<const CostedWork> recomputed;  // dear: not before some pipeline asks for it
-  for (const PipelineChoice& choice : *costs_->pipelines(degree)) {
+  for (std::size_t k = 0; k < pipelines->size(); ++k) {
+    const PipelineChoice& choice = (*pipelines)[k];
     Node child = node;
     child.level = Level::pipeline;
+    child.step = (*node.steps)[k];
+    child.steps = nullptr;
     child.plan.schedule = choice.schedule;
     child.plan.split = choice.split;
     child.pipeline = choice.shape;
     child.leaves = states * static_cast<std::int64_t>(choice.shape->recomputations.size());
-    if (degree > 1 && !unmet_need(choice.shape->schedule, degree, m).empty()) {
+    if (child.step == kNoBound) {
       out.rejected["schedule"] += child.leaves;
       continue;
     }
-    child.step = least_step(*node.work, choice, m);
     const BoundedStates any = bounded_states(child, child.states->least);
     if (any.least > cutoff) {
       out.bounded += child.leaves;

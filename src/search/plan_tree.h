@@ -104,9 +104,10 @@ class PlanTree {
     std::shared_ptr<const std::vector<Degrees>> meshes;  // of a shape, or of one pipeline's degree
     std::shared_ptr<const std::vector<WorkGroup>> groups;  // of work
     std::size_t group = 0;                                 // the first one left
-    double step = 0;     // of a pipeline: seconds at least, whatever the states
-    Bytes least_memory;  // of a plan
-    std::shared_ptr<const StepCosts> messages;  // of a plan
+    double step = 0;  // of a pipeline: seconds at least, whatever the states
+    std::shared_ptr<const std::vector<double>> steps;  // of a mesh: these, by pipeline
+    Bytes least_memory;                                // of a plan
+    std::shared_ptr<const StepCosts> messages;         // of a plan
   };
   using Answer = FoundPlan;
 
@@ -158,14 +159,13 @@ class PlanTree {
   static BoundedStates least_of(const std::vector<BoundedStates>& states);
   /// By the best of a family; what is above the cutoff may be left out.
   void bound_family(FamilyBounds& family, BoundedStates& states, double cutoff) const;
-  double least_step(const CostedWork& work, const PipelineChoice& pipeline, std::int64_t m) const;
   double flow_of(const Node& node, const PlanSpace::Recomputation& choice) const;
   Result time_states(const Node& node, double cutoff) const;
   Result open_states(const Node& node, double cutoff) const;
   Result time_plan(const Node& node) const;
   Result open_plan(const Node& node) const;
 
-  double fastest_pipeline(const CostedWork& work, const Plan& mesh) const;
+  std::vector<double> least_steps(const CostedWork& work, const Plan& mesh) const;
   double least_of_meshes(const CostedWork& work, const FittingStates& states,
                          const Plan& mesh) const;
   StepCosts messages_of(const PipelineShape& pipeline, const Job& job) const;
