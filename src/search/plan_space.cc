@@ -127,9 +127,10 @@ PlanSpace::PlanSpace(const Job& base, const Choices& choices, PlanConstraints co
       if (!known) standings_.push_back(std::move(groups));
     }
   }
+  const auto units = static_cast<std::int64_t>(base.model.units.size());
   for (const RecomputeWord& word : choices.recompute) {
     std::vector<Recompute>& counts = recomputes_.emplace_back(1, word.recompute);
-    for (std::int64_t n = 1; word.counted && n < blocks_; ++n) {
+    for (std::int64_t n = 1; word.counted && n < units; ++n) {
       counts.push_back(word.recompute);
       counts.back().count = n;
     }

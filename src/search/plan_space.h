@@ -111,8 +111,8 @@ class PlanSpace {
   };
   std::vector<Recomputation> recomputations(std::int64_t blocks) const;
   const Recompute& recompute_of(const Recomputation& choice) const {
-    return recomputes_[static_cast<std::size_t>(choice.word)]
-                      [static_cast<std::size_t>(choice.count)];
+    return recomputes_[static_cast<std::size_t>(choice.word)].at(
+        static_cast<std::size_t>(choice.count));
   }
 
   /// What a plan has in common with its variants: plans that differ in the order of their axes, in
