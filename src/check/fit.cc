@@ -56,7 +56,7 @@ class Fit {
     for (std::size_t b = 0; b < i.inputs.size() && b < i.outputs.size(); ++b) {
       const BufferType from = type_of(program_, i.inputs[b]);
       const BufferType to = type_of(program_, i.outputs[b]);
-      if (is_told_elsewhere(i.inputs[b], i.outputs[b], from, to)) continue;
+      if (moves_whole(i.kind) && are_of_two(i.inputs[b], i.outputs[b], from, to)) continue;
       const bool seen = std::ranges::any_of(fitting_, [&](const Fitting& f) {
         return f.kind == i.kind && f.axes == i.axes && f.dim == i.dim && f.into == i.into &&
                f.shift == i.shift && f.from == from && f.to == to;
@@ -79,9 +79,10 @@ class Fit {
     BufferType from, to;
   };
 
-  /// Elements of different micro-batches, whose lengths may differ, are judged by what they hold.
-  bool is_told_elsewhere(const BufferRef& from, const BufferRef& to, const BufferType& held,
-                         const BufferType& given) const {
+  /// Elements of two micro-batches, whose lengths may differ, are asked for where their numbers are
+  /// known (`Machine::require_room_between`).
+  bool are_of_two(const BufferRef& from, const BufferRef& to, const BufferType& held,
+                  const BufferType& given) const {
     if (from.micro_batch == to.micro_batch) return false;
     return dividing_axes(program_, held).back() || dividing_axes(program_, given).back();
   }
@@ -282,6 +283,29 @@ std::vector<std::vector<std::int64_t>> standing_of(const DeviceClass& device_cla
   return box;
 }
 
+/// A device of a class, and its micro-batch, for each length that one of two buffers may have; past
+/// `kMostGroups` those at the ends of each axis.
+std::vector<ProgramCoordinates> beginnings(const Program& program, const Sized& one,
+                                           const BufferType& other, const AxisList& apart) {
+  std::vector<bool> tells = dividing_axes(program, one.type);
+  const std::vector<bool> also = dividing_axes(program, other);
+  for (std::size_t a = 0; a < tells.size(); ++a) tells[a] = tells[a] || also[a];
+  for (const int axis : apart) tells[at(axis)] = false;
+  std::vector<ProgramCoordinates> devices{first_of(program, one.device_class)};
+  if (one.micro_batch >= 0) {
+    tells.back() = false;
+    devices[0].back() = one.micro_batch;
+  }
+  for (int axis = 0; axis < static_cast<int>(tells.size()); ++axis) {
+    if (!tells[at(axis)]) continue;
+    std::vector<std::int64_t> all = coordinates_of(program, one.device_class, axis);
+    const auto count = static_cast<std::int64_t>(devices.size() * all.size());
+    if (count > kMostGroups && all.size() > 2) all = {all.front(), all.back()};
+    devices = spread(devices, axis, all);
+  }
+  return devices;
+}
+
 }  // namespace
 
 BufferType type_of(const Program& program, const BufferRef& ref) {
@@ -292,24 +316,15 @@ BufferType type_of(const Program& program, const BufferRef& ref) {
 
 bool have_one_size(const Program& program, const Sized& one, const Sized& other,
                    const AxisList& apart) {
-  std::vector<bool> tells = dividing_axes(program, one.type);
-  const std::vector<bool> also = dividing_axes(program, other.type);
-  std::vector<ProgramCoordinates> devices{first_of(program, one.device_class)};
-  for (int axis = 0; axis < static_cast<int>(tells.size()); ++axis) {
-    const bool varies =
-        (tells[at(axis)] || also[at(axis)]) && std::ranges::find(apart, axis) == apart.end();
-    if (!varies) continue;
-    std::vector<std::int64_t> all = coordinates_of(program, one.device_class, axis);
-    const auto count = static_cast<std::int64_t>(devices.size() * all.size());
-    if (count > kMostGroups && all.size() > 2) all = {all.front(), all.back()};
-    devices = spread(devices, axis, all);
-  }
   const ProgramCoordinates there = first_of(program, other.device_class);
-  return std::ranges::all_of(devices, [&](const ProgramCoordinates& device) {
-    ProgramCoordinates its = device;
-    for (const int axis : apart) its[at(axis)] = there[at(axis)];
-    return stored_entries(program, one.type, device) == stored_entries(program, other.type, its);
-  });
+  return std::ranges::all_of(beginnings(program, one, other.type, apart),
+                             [&](const ProgramCoordinates& device) {
+                               ProgramCoordinates its = device;
+                               for (const int axis : apart) its[at(axis)] = there[at(axis)];
+                               if (other.micro_batch >= 0) its.back() = other.micro_batch;
+                               return stored_entries(program, one.type, device) ==
+                                      stored_entries(program, other.type, its);
+                             });
 }
 
 std::vector<Breach> find_misfits(const Program& program) {

@@ -11,13 +11,15 @@ namespace placet {
 /// The type of a buffer, or of the one tensor of it that is named.
 BufferType type_of(const Program& program, const BufferRef& ref);
 
-/// A buffer of a class.
+/// A buffer of a class, and of which micro-batch it is; -1: of each, one after the other.
 struct Sized {
   const DeviceClass& device_class;
   const BufferType& type;
+  std::int64_t micro_batch = -1;
 };
 /// Whether a buffer is as large as another class's, on each of its devices and on the one that
-/// stands where that does but for the axes `apart`, along which both classes are at one place.
+/// stands where that does but for the axes `apart`, along which both classes are at one place. Both
+/// are of each micro-batch, or each of one.
 bool have_one_size(const Program& program, const Sized& one, const Sized& other,
                    const AxisList& apart);
 

@@ -423,11 +423,14 @@ void Machine::execute(int c, const Instruction& i, const Arguments& a) {
     case InstructionKind::recompute:
       return call_kernel(c, i, a);
     case InstructionKind::accumulate:
+      require_room_between(c, i, a);
       return accumulate(c, i, a);
     case InstructionKind::copy:
     case InstructionKind::host_copy:
+      require_room_between(c, i, a);
       return write(c, i.outputs[0], a, read(c, i.inputs[0], a));
     case InstructionKind::slice:
+      require_room_between(c, i, a);
       return slice(c, i, a);
     case InstructionKind::send:
       return send(c, i, a);

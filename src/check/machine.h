@@ -270,6 +270,7 @@ class Machine {
   Content typed(const BufferRef& ref, const std::vector<NodeId>& nodes);
   void look_at(int c, const BufferRef& ref, const Arguments& a, const Numbered& value);
   bool has_uneven_micro_batches(int family);
+  bool has_uneven_micro_batches();
   bool has_even_room(const Content& type, int piece, const Content& given) const;
   std::int64_t even_length(const Tensor& t, std::size_t dim) const;
   bool has_type(const BufferRef& ref, const Content& content);
@@ -394,8 +395,12 @@ class Machine {
   struct Buffer {
     int device_class = 0;
     const BufferRef* ref = nullptr;
+    std::int64_t micro_batch = 0;
   };
+  static Buffer buffer_of(int c, const BufferRef& ref, const Arguments& a);
   bool are_as_large(const Buffer& one, const Buffer& other, const AxisList& apart);
+  bool is_as_long_in(const Buffer& buffer, std::int64_t micro_batch);
+  void require_room_between(int c, const Instruction& i, const Arguments& a);
   void require_sizes_alike(const std::vector<int>& members, std::size_t buffer);
   bool pass_on_one_by_one(const std::vector<int>& members, const Instruction& i,
                           std::vector<Content>& contents);
@@ -473,7 +478,8 @@ class Machine {
   std::vector<Breach> breaches_;
   std::vector<Breach> labels_;
   std::unordered_set<int> scaled_;  // numbers of contents whose scales are noted
-  /// By class, family and piece of two buffers: whether they are as large.
+  /// By class, family, piece and, where that matters, micro-batch of two buffers: whether they are
+  /// as large.
   std::unordered_map<std::vector<int>, bool, IntsHash> sizes_;
   /// By class, family, piece and number: whether a buffer has the room for a content.
   std::unordered_map<std::vector<int>, bool, IntsHash> rooms_;

@@ -141,6 +141,7 @@ bool Machine::all_arrived(const std::vector<int>& members, const Instruction& i)
 
 /// All is read before anything is written.
 void Machine::alone(int c, const Instruction& i, const Arguments& a) {
+  require_room_between(c, i, a);
   if (i.inputs.size() == 1) {
     return write(c, i.outputs[0], a, worked_out(i, read(c, i.inputs[0], a)));
   }
@@ -169,6 +170,10 @@ void Machine::together(const std::vector<int>& members, const Instruction& i) {
     });
     reads[b] = reads_;
   }
+  for (const int m : members) {
+    const auto [instruction, arguments] = step_of(m);
+    require_room_between(m, *instruction, arguments);
+  }
   for (std::size_t b = 0; b < i.inputs.size(); ++b) {
     require_sizes_alike(members, b);
     // Of different buffers, none is the one that went wrong.
@@ -191,30 +196,47 @@ void Machine::together(const std::vector<int>& members, const Instruction& i) {
 /// Buffers of another family than the first member's are as large on the devices that have them:
 /// the group was judged by the types of each one (`find_misfits`).
 void Machine::require_sizes_alike(const std::vector<int>& members, std::size_t buffer) {
-  const Instruction& first = *runners_[at(members[0])].instruction;
+  const Runner& first = runners_[at(members[0])];
   for (const int m : members) {
-    const Instruction& own = *runners_[at(m)].instruction;
-    const bool fits = are_as_large({m, &own.inputs[buffer]}, {m, &first.inputs[buffer]}, {}) &&
-                      are_as_large({m, &own.outputs[buffer]}, {m, &first.outputs[buffer]}, {});
-    if (fits) continue;
+    const Runner& own = runners_[at(m)];
+    const auto fits = [&](std::vector<BufferRef> Instruction::*side) {
+      const BufferRef& mine = (own.instruction->*side)[buffer];
+      const BufferRef& its = (first.instruction->*side)[buffer];
+      return are_as_large(buffer_of(m, mine, own.arguments), buffer_of(m, its, first.arguments),
+                          {});
+    };
+    if (fits(&Instruction::inputs) && fits(&Instruction::outputs)) continue;
     breach(m, "meets a collective of tensors of another size on '" +
                   program_.classes[at(members[0])].name + "'");
   }
 }
 
+Machine::Buffer Machine::buffer_of(int c, const BufferRef& ref, const Arguments& a) {
+  return {.device_class = c, .ref = &ref, .micro_batch = value_of(ref.micro_batch, a)};
+}
+
 /// Whether two buffers of classes that stand at one place but for the axes are as large. Which axes
 /// these are follows from the classes.
 bool Machine::are_as_large(const Buffer& one, const Buffer& other, const AxisList& apart) {
+  const bool apart_in_time =
+      one.micro_batch != other.micro_batch &&
+      (has_uneven_micro_batches(one.ref->family) || has_uneven_micro_batches(other.ref->family));
   const bool same = one.ref->family == other.ref->family && one.ref->piece == other.ref->piece;
-  if (same && apart.empty()) return true;
+  if (same && apart.empty() && !apart_in_time) return true;
+  const auto mine = static_cast<int>(apart_in_time ? one.micro_batch : -1);
+  const auto its = static_cast<int>(apart_in_time ? other.micro_batch : -1);
   const auto [found, fresh] =
-      sizes_.try_emplace({one.device_class, one.ref->family, one.ref->piece, other.device_class,
-                          other.ref->family, other.ref->piece},
+      sizes_.try_emplace({one.device_class, one.ref->family, one.ref->piece, mine,
+                          other.device_class, other.ref->family, other.ref->piece, its},
                          true);
   if (fresh) {
-    found->second = have_one_size(
-        program_, {program_.classes[at(one.device_class)], placet::type_of(program_, *one.ref)},
-        {program_.classes[at(other.device_class)], placet::type_of(program_, *other.ref)}, apart);
+    const auto sized = [&](const Buffer& buffer, const BufferType& type, std::int64_t micro_batch) {
+      return Sized{program_.classes[at(buffer.device_class)], type, micro_batch};
+    };
+    const BufferType type = placet::type_of(program_, *one.ref);
+    const BufferType other_type = placet::type_of(program_, *other.ref);
+    found->second =
+        have_one_size(program_, sized(one, type, mine), sized(other, other_type, its), apart);
   }
   return found->second;
 }
@@ -491,7 +513,8 @@ bool Machine::receive(int c, const Instruction& i, const Arguments& a) {
   }
   for (std::size_t b = 0; b < i.outputs.size() && b < message.contents.size(); ++b) {
     const BufferRef& sent = message.origin.instruction->inputs[b];
-    const bool fits = are_as_large({c, &i.outputs[b]}, {from, &sent}, i.axes);
+    const bool fits = are_as_large(buffer_of(c, i.outputs[b], a),
+                                   buffer_of(from, sent, message.origin.arguments), i.axes);
     if (!fits) breach(c, "receives what another device sends of another size");
     write(c, i.outputs[b], a, message.contents[b]);
   }

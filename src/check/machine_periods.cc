@@ -49,6 +49,8 @@ struct Machine::Cut {
 
 /// What of each class's list repeats itself.
 void Machine::find_stretches() {
+  // Whether a buffer has room for what another micro-batch makes goes by their numbers then.
+  if (has_uneven_micro_batches()) return;
   for (int c = 0; c < static_cast<int>(runners_.size()); ++c) {
     Runner& runner = runners_[at(c)];
     std::vector<Passage> passages(runner.list.size());

@@ -30,6 +30,13 @@ bool Machine::has_uneven_micro_batches(int family) {
   });
 }
 
+bool Machine::has_uneven_micro_batches() {
+  for (int family = 0; family < static_cast<int>(program_.families.size()); ++family) {
+    if (has_uneven_micro_batches(family)) return true;
+  }
+  return false;
+}
+
 /// Whether all parts of both are as long, and these are the same.
 bool Machine::has_even_room(const Content& type, int piece, const Content& given) const {
   const std::size_t first = piece < 0 ? 0 : at(piece);
@@ -85,6 +92,36 @@ void Machine::require_room(int c, const BufferRef& ref, const Numbered& value, s
   }
   if (good) return;
   breach(c, "'" + program_.families[at(ref.family)].name + "' is given what it has no room for");
+}
+
+/// What an instruction of one device moves goes into a buffer of the right size, of another
+/// micro-batch too: of one micro-batch it was asked by types (`find_misfits`).
+void Machine::require_room_between(int c, const Instruction& i, const Arguments& a) {
+  const bool moves_whole = i.kind == InstructionKind::copy ||
+                           i.kind == InstructionKind::host_copy ||
+                           i.kind == InstructionKind::accumulate;
+  for (std::size_t b = 0; b < i.inputs.size() && b < i.outputs.size(); ++b) {
+    const BufferRef& from = i.inputs[b];
+    const BufferRef& to = i.outputs[b];
+    if (from.micro_batch == to.micro_batch) continue;
+    if (!has_uneven_micro_batches(from.family) && !has_uneven_micro_batches(to.family)) continue;
+    is_own_ = true;  // other micro-batches have other lengths
+    const Buffer held = buffer_of(c, from, a);
+    const Buffer given = buffer_of(c, to, a);
+    const bool fits =
+        moves_whole ? are_as_large(held, given, {}) : is_as_long_in(held, given.micro_batch);
+    if (!fits) breach(c, "its buffers do not fit each other");
+  }
+}
+
+/// Whether a buffer's element of its micro-batch has the extents of that of another one.
+bool Machine::is_as_long_in(const Buffer& buffer, std::int64_t micro_batch) {
+  const Content& type = type_of(buffer.ref->family);
+  Content own = type;
+  if (buffer.ref->piece >= 0) own.pieces = {type.pieces[at(buffer.ref->piece)]};
+  const MicroBatchPair which{.of_type = micro_batch, .of_given = buffer.micro_batch};
+  return has_room({program_, program_.classes[at(buffer.device_class)], which}, type,
+                  buffer.ref->piece, own);
 }
 
 /// Types are labels: what a buffer holds follows from what made it.

@@ -8,7 +8,8 @@
 //   read   after the last write;
 //   write  after the last write and all reads since;
 //   free, alloc  as a write.
-// All queues are together when a step begins.
+// Which communications meet is settled by the order in which devices are told to begin them, on
+// whatever queues: what is judged here is the buffers.
 #pragma once
 
 #include <vector>
