@@ -163,12 +163,20 @@ void set_counts(ClusterFile& file, const Size& size, std::optional<std::int64_t>
   }
   const bool asked = size.nodes || size.devices;
   if (all_counted && !asked) return;
+  const std::int64_t all = size.devices.value_or(needed.value_or(0));
+  if (!size.nodes && all % shares != 0 && all > shares) {
+    const std::int64_t below = all / shares * shares;
+    throw InputError({.where = where,
+                      .value = std::to_string(all),
+                      .problem = "devices cannot be dealt to the groups of this cluster",
+                      .allowed = std::to_string(below) + " or " + std::to_string(below + shares)});
+  }
   for (GroupSpec& group : file.groups) {
     if (size.nodes) {
       group.count =
           checked_multiply(*size.nodes, group.host.devices, "devices") * group.share / shares;
     } else if (size.devices || needed) {
-      group.count = size.devices.value_or(needed.value_or(0)) * group.share / shares;
+      group.count = all * group.share / shares;
     } else {
       group.count = group.host.devices;
     }

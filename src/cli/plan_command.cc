@@ -154,6 +154,16 @@ std::string constraints_text(const PlanCall& call) {
   return text;
 }
 
+SaidWords said_words(const JobRequest& request) {
+  return {.precision = request.precision,
+          .lora = request.lora,
+          .loss = request.loss,
+          .routing = request.routing,
+          .balance_loss = request.balance_loss,
+          .clip = request.clip,
+          .freeze = request.freeze};
+}
+
 void check_prices(const Job& base) {
   for (const DeviceGroup& group : base.cluster->groups) {
     if (group.device.price_per_hour > 0) continue;
@@ -288,6 +298,7 @@ int plan_job(const PlanCall& call) {
   options.stopped = [] { return interrupted != 0; };
   const Clock::time_point start = Clock::now();
   PlanSheet sheet{.base = &base,
+                  .said = said_words(request),
                   .goal = call.goal,
                   .memory_fraction = call.max_memory,
                   .constraints = constraints_text(call),

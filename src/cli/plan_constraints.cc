@@ -138,8 +138,15 @@ class Requirement {
     std::vector<std::string> states;
     states.reserve(choices_.states.size());
     for (const StateWord& state : choices_.states) states.push_back(state.text);
-    known = narrow(states, term, absent, out_.states) || known;
-    known = narrow(choices_.offloads, term, absent, out_.offloads) || known;
+    if (narrow(states, term, absent, out_.states)) {
+      known = true;
+      out_.uses_states |= !absent;
+      leaves_nothing_ |= std::ranges::find(out_.states, true) == out_.states.end();
+    }
+    if (narrow(choices_.offloads, term, absent, out_.offloads)) {
+      known = true;
+      leaves_nothing_ |= std::ranges::find(out_.offloads, true) == out_.offloads.end();
+    }
     if (!known) fail(item, term);
     if (leaves_nothing_) {
       refuse("--require", item, "contradicts the other terms", "terms that some plan has together");
@@ -150,7 +157,15 @@ class Requirement {
   bool add_words(AxisRole role, const std::string& term, bool absent) {
     std::vector<bool>& allowed = out_.words[role];
     if (!narrow(choices_.roles[at(role)].words, term, absent, allowed)) return false;
+    const auto degree = out_.degrees.find(role);
+    const bool is_one = degree != out_.degrees.end() && degree->second == 1;
     if (!absent) out_.used.insert(role);
+    leaves_nothing_ |= !absent && is_one;
+    if (std::ranges::find(allowed, true) != allowed.end()) return true;
+    // Without words there is no axis.
+    leaves_nothing_ |= out_.used.contains(role) || (degree != out_.degrees.end() && !is_one);
+    allowed.clear();
+    out_.degrees[role] = 1;
     return true;
   }
 
@@ -163,7 +178,6 @@ class Requirement {
     if (std::ranges::find(has, true) == has.end()) return false;
     if (allowed.empty()) allowed.assign(texts.size(), true);
     for (std::size_t i = 0; i < has.size(); ++i) allowed[i] = allowed[i] && has[i] != absent;
-    leaves_nothing_ |= std::ranges::find(allowed, true) == allowed.end();
     return true;
   }
 

@@ -4,6 +4,7 @@
 // step_parts.cc.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <optional>
@@ -74,7 +75,8 @@ class LaunchQueue {
   Seconds run(const PartTime& part, Seconds length);
 
   PassTime pass(Seconds fixed) const {
-    return {.device = work_, .launch = device_ - work_ + fixed, .exposed = {}};
+    // Sums in another order: nothing is waited for where the two differ by rounding alone.
+    return {.device = work_, .launch = std::max(Seconds(), device_ - work_) + fixed, .exposed = {}};
   }
 
  private:

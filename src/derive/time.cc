@@ -5,6 +5,7 @@
 #include "derive/laid_out.h"
 #include "derive/stage_time.h"
 #include "model/listing.h"
+#include "profile/conditions.h"
 #include "units/at.h"
 #include "units/shares.h"
 
@@ -204,7 +205,7 @@ class StepTimer {
 
   void count_flops() {
     const double tokens =
-        static_cast<double>(job_.batch.global) * static_cast<double>(job_.batch.sequence);
+        static_cast<double>(samples_per_step(job_)) * static_cast<double>(job_.batch.sequence);
     out_.tokens = tokens;
     out_.model_flops = in_flops(flops_per_token(job_.model, job_.batch.sequence).training) * tokens;
     const auto devices = static_cast<double>(devices_of(job_.placement));
@@ -270,6 +271,11 @@ Seconds total_of(const TimeDerivation& time, TimeKind kind) {
 double utilisation(const TimeDerivation& time) {
   const double possible = in_flops_per_second(time.peak) * in_seconds(time.step);
   return possible > 0 ? time.model_flops / possible : 0;
+}
+
+double hardware_utilisation(const TimeDerivation& time) {
+  const double possible = in_flops_per_second(time.peak) * in_seconds(time.step);
+  return possible > 0 ? time.hardware_flops / possible : 0;
 }
 
 TimeDerivation derive_time(const Job& job) { return derive_time(job, prepare(job)); }

@@ -66,8 +66,10 @@ struct TimeDerivation {
 /// Sum of the terms of a kind.
 Seconds total_of(const TimeDerivation& time, TimeKind kind);
 
-/// Model FLOPs over peak and step.
+/// Model FLOPs over peak and step; 0 where no peak is known.
 double utilisation(const TimeDerivation& time);
+/// What the kernels compute over peak and step; 0 where no peak is known.
+double hardware_utilisation(const TimeDerivation& time);
 
 TimeDerivation derive_time(const Job& job);
 /// The same with the placement-independent part done once.

@@ -259,13 +259,36 @@ std::optional<std::int64_t> value_in_job(Symbol symbol, const Job& job) {
   return std::nullopt;
 }
 
-std::int64_t micro_batches_per_step(const Job& job) {
+namespace {
+
+bool divides_samples(const AxisPlacement& axis) {
+  return axis.how.cut == Cut::batch || axis.how.cut == Cut::expert;
+}
+
+/// Samples of a micro-batch of every replica; 0: more than can be counted.
+std::int64_t samples_together(const Job& job) {
   std::int64_t together = job.batch.micro;
   for (const AxisPlacement& axis : job.placement.axes) {
-    if (axis.how.cut != Cut::batch && axis.how.cut != Cut::expert) continue;
-    if (__builtin_mul_overflow(together, axis.degree, &together)) return 1;
+    if (!divides_samples(axis)) continue;
+    if (__builtin_mul_overflow(together, axis.degree, &together)) return 0;
   }
+  return together;
+}
+
+}  // namespace
+
+std::int64_t micro_batches_per_step(const Job& job) {
+  const std::int64_t together = samples_together(job);
   return together < 1 ? 1 : std::max<std::int64_t>(1, job.batch.global / together);
+}
+
+std::int64_t samples_per_step(const Job& job) {
+  const std::int64_t together = samples_together(job);
+  const bool by_shares = std::ranges::any_of(job.placement.axes, [](const AxisPlacement& axis) {
+    return divides_samples(axis) && !axis.shares.empty();
+  });
+  if (by_shares || together < 1 || job.batch.global % together == 0) return job.batch.global;
+  return micro_batches_per_step(job) * together;
 }
 
 bool recomputes_whole_units(const Job& job) {

@@ -21,6 +21,10 @@ struct StageFacts {
 /// counts as one that cuts the batch: dense tensors have no experts.
 std::int64_t micro_batches_per_step(const Job& job);
 
+/// Samples that a step works on: the global batch, or what the micro-batches come to where they do
+/// not divide it.
+std::int64_t samples_per_step(const Job& job);
+
 /// The symbols that a job alone fixes, the same for all devices; none for the others.
 std::optional<std::int64_t> value_in_job(Symbol symbol, const Job& job);
 

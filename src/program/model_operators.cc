@@ -20,10 +20,21 @@ std::string value_list(KindBuilder& unit, const KernelWriter& k, const Dims& dim
                        bool keys = true);
 std::string bracket(std::string text);
 
+/// A table with a row for each of several entries, in several columns.
+int table_of(KindBuilder& unit, const Operator& op) {
+  const int table = unit.whole_parameter(op.parameters[0]);
+  const Dims& dims = unit.dims_at(table);
+  if (dims.size() == 2 && dims[0] != dims[1]) return table;
+  throw InputError({.where = "model",
+                    .value = op.name,
+                    .problem = "is a table of one row or one column, which has no step program",
+                    .allowed = "a vocabulary and a hidden size of two or more"});
+}
+
 void add_embedding(KindBuilder& unit, const Operator& op) {
   const int ids = unit.value_of(op.inputs[0]);
   if (unit.source().role == UnitRole::mtp) unit.set_input(ids, kLabels);
-  const int w = unit.whole_parameter(op.parameters[0]);
+  const int w = table_of(unit, op);
   const int y = unit.value_of(op.outputs[0]);
   KernelWriter k = unit.writer("lookup");
   const Dims e = {unit.sample(), unit.token(), unit.dims_at(w)[0]};
@@ -38,7 +49,7 @@ void add_embedding(KindBuilder& unit, const Operator& op) {
 
 void add_position(KindBuilder& unit, const Operator& op) {
   const int x = unit.value_of(op.inputs[0]);
-  const int p = unit.whole_parameter(op.parameters[0]);
+  const int p = table_of(unit, op);
   const int y = unit.value_of(op.outputs[0]);
   KernelWriter k = unit.writer("position");
   const Dims e = {unit.token(), unit.dims_at(p)[0]};

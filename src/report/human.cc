@@ -95,4 +95,8 @@ std::size_t columns_of(std::string_view text) {
   return columns;
 }
 
+std::string utilisation_text(double part) {
+  return part > 0 ? fmt::format("{:.1f} %", part * 100) : "-";
+}
+
 }  // namespace placet

@@ -37,4 +37,7 @@ std::string spaced(std::string_view name);
 /// Width on a terminal: UTF-8 code points, each one column wide.
 std::size_t columns_of(std::string_view text);
 
+/// "40.2 %"; "-" for zero, which stands for a part of a peak that is not known.
+std::string utilisation_text(double part);
+
 }  // namespace placet

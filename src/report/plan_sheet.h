@@ -42,8 +42,16 @@ struct ScaleLine {
   bool exact = true;
 };
 
+/// Words of a job that were said, as a job file spells them; empty: not said.
+struct SaidWords {
+  std::optional<std::string> precision, lora, loss, routing, balance_loss;
+  std::optional<double> clip;
+  std::vector<std::string> freeze;
+};
+
 struct PlanSheet {
   const Job* base = nullptr;
+  SaidWords said;
   std::string goal = "time";  // as it was asked for
   double memory_fraction = 1;
   std::string constraints;  // as they were asked for

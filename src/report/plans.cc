@@ -66,7 +66,7 @@ std::string plan_table(const PlanSheet& sheet, const TextStyle& style) {
     const PlanFigures& figures = plan.found.figures;
     rows.push_back(
         {std::to_string(i + 1), fmt::format("{:.4g} s", in_seconds(figures.step)), "",
-         fmt::format("{:.1f} %", figures.utilisation * 100),
+         utilisation_text(figures.utilisation),
          fmt::format("{:.0f}", tokens_per_second_per_device(sheet, figures)),
          fmt::format("{} ({:.0f} %)", human_bytes(figures.peak), figures.peak / capacity * 100),
          human_bytes(figures.sent), plan.pareto ? "yes" : "no",

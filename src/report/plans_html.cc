@@ -33,7 +33,7 @@ std::string plans_section(const PlanSheet& sheet) {
     const double step = in_seconds(figures.step);
     rows.push_back({std::to_string(i + 1), fmt::format("{:.4g} s", step),
                     bar_html(step / slowest, "c-activations"),
-                    fmt::format("{:.1f} %", figures.utilisation * 100), human_bytes(figures.peak),
+                    utilisation_text(figures.utilisation), human_bytes(figures.peak),
                     bar_html(figures.peak / capacity, "c-parameters"), human_bytes(figures.sent),
                     plan.cost ? dollars(*plan.cost) : std::string("-"), plan.pareto ? "yes" : "no",
                     std::string(proof_word(plan.proof.kind)), words_html(plan)});

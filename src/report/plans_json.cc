@@ -10,7 +10,7 @@ Json figures_json(const PlanSheet& sheet, const PlanFigures& figures) {
   const auto devices = static_cast<double>(devices_of(*sheet.base->cluster));
   return {{"step_seconds", in_seconds(figures.step)},
           {"tokens_per_second_per_device", figures.tokens / in_seconds(figures.step) / devices},
-          {"mfu", figures.utilisation},
+          {"mfu", figures.utilisation > 0 ? Json(figures.utilisation) : Json(nullptr)},
           {"peak_bytes", in_bytes(figures.peak)},
           {"sent_bytes", in_bytes(figures.sent)}};
 }
@@ -44,14 +44,26 @@ Json training_json(const PlanSheet& sheet, const PlanLine& plan, std::int64_t de
           {"cost", run.cost ? Json(*run.cost) : Json(nullptr)}};
 }
 
-/// The words that make the plan's job beside those of the call.
+/// The plan's job, as a job file says it.
 Json job_json(const PlanSheet& sheet, const PlanLine& plan) {
   const Job& base = *sheet.base;
-  return {{"model", base.model.name},          {"cluster", base.cluster->name},
-          {"placement", plan.placement},       {"seq", base.batch.sequence},
-          {"global-batch", base.batch.global}, {"micro-batch", plan.found.plan.micro_batch},
-          {"recompute", plan.recompute},       {"optimizer", base.optimizer.name},
-          {"engine", base.engine_text}};
+  Json job = {{"model", base.model.name},          {"cluster", base.cluster->name},
+              {"placement", plan.placement},       {"seq", base.batch.sequence},
+              {"global-batch", base.batch.global}, {"micro-batch", plan.found.plan.micro_batch},
+              {"recompute", plan.recompute},       {"optimizer", base.optimizer.name},
+              {"engine", base.engine_text}};
+  const SaidWords& said = sheet.said;
+  const auto add = [&](const char* key, const auto& word) {
+    if (word) job[key] = *word;
+  };
+  add("precision", said.precision);
+  add("lora", said.lora);
+  add("loss", said.loss);
+  add("routing", said.routing);
+  add("balance-loss", said.balance_loss);
+  add("clip", said.clip);
+  if (!said.freeze.empty()) job["freeze"] = said.freeze;
+  return job;
 }
 
 Json plan_json(const PlanSheet& sheet, const PlanLine& plan) {

@@ -78,9 +78,10 @@ std::string heading_text(const Timeline& timeline, const TextStyle& style) {
   text +=
       fmt::format("  {} per step, {:.0f} tokens/s, {:.0f} per device\n", human_seconds(time.step),
                   rate_of(time.tokens, time.step), rate_of(time.tokens, time.step) / devices);
-  text +=
-      fmt::format("  {:.1f} model TFLOP/s per device, MFU {:.1f} %\n",
-                  rate_of(time.model_flops, time.step) / devices / 1e12, utilisation(time) * 100);
+  text += fmt::format("  {:.1f} model TFLOP/s per device, MFU {}, HFU {}\n",
+                      rate_of(time.model_flops, time.step) / devices / 1e12,
+                      utilisation_text(utilisation(time)),
+                      utilisation_text(hardware_utilisation(time)));
   text += "  bound by " + binding_text(*judged.job, time) + "\n";
   return text + simulated_line(timeline) + straggler_lines(timeline) +
          pace_line(timeline.simulated);

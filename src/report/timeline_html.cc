@@ -35,7 +35,8 @@ std::string heading_html(const Timeline& timeline) {
   text += text_fact("throughput", fmt::format("{:.0f} tokens/s, {:.0f} per device",
                                               rate_of(time.tokens, time.step),
                                               rate_of(time.tokens, time.step) / devices));
-  text += text_fact("MFU", fmt::format("{:.1f} %", utilisation(time) * 100)) +
+  text += text_fact("MFU", utilisation_text(utilisation(time))) +
+          text_fact("HFU", utilisation_text(hardware_utilisation(time))) +
           text_fact("bound by", binding_text(job, time));
   return text + "</dl>\n";
 }

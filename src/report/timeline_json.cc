@@ -114,7 +114,7 @@ std::string timeline_json(const Timeline& timeline) {
   const TimeDerivation& time = timeline.time;
   const double devices = static_cast<double>(judged.derivation.devices);
   const double tokens = rate_of(time.tokens, time.step);
-  const double possible = in_flops_per_second(time.peak) * in_seconds(time.step);
+  const auto or_null = [](double part) { return part > 0 ? Json(part) : Json(nullptr); };
   const Json json = {
       {"schema", "placet.timeline/1"},
       {"model", {{"name", judged.job->model.name}}},
@@ -128,8 +128,8 @@ std::string timeline_json(const Timeline& timeline) {
       {"tokens_per_second", tokens},
       {"tokens_per_second_per_device", tokens / devices},
       {"model_flops_per_device_per_second", rate_of(time.model_flops, time.step) / devices},
-      {"mfu", utilisation(time)},
-      {"hfu", possible > 0 ? time.hardware_flops / possible : 0},
+      {"mfu", or_null(utilisation(time))},
+      {"hfu", or_null(hardware_utilisation(time))},
       {"mfu_convention",
        "6 per active non-embedding parameter and token plus 12 L d s of attention, less what "
        "backward has no need of (4 per frozen parameter; below the first trained unit 2, and 4 L d "

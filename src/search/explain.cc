@@ -220,8 +220,11 @@ std::vector<PlanNeighbour> neighbours_of(const PlanSpace& space, const FoundPlan
                                          const PlanOptions& options) {
   std::vector<PlanNeighbour> all = Neighbourhood(space, plan.plan).all();
   const PlanTree tree(space, PlanGoal::time, options.costs);
-  tbb::parallel_for(std::size_t{0}, all.size(),
-                    [&](std::size_t i) { all[i].judged = tree.evaluate(all[i].plan); });
+  const auto stopped = [&] { return options.stopped && options.stopped(); };
+  tbb::parallel_for(std::size_t{0}, all.size(), [&](std::size_t i) {
+    if (!stopped()) all[i].judged = tree.evaluate(all[i].plan);
+  });
+  if (stopped()) return {};  // some were not asked
   std::vector<PlanNeighbour> best;
   for (PlanNeighbour& one : all) {
     if (one.is_plan() && one.judged.found->figures == plan.figures) continue;

@@ -159,6 +159,7 @@ std::vector<Degrees> PlanSpace::meshes() const {
   // Replicas of groups of one device are what the batch axis is there for.
   std::erase_if(out, [&](const Degrees& d) {
     if (d[at(AxisRole::replica)] > 1 && d[at(AxisRole::batch)] == 1) return true;
+    if (constraints_.uses_states && !has_states(d)) return true;
     return std::ranges::any_of(constraints_.used, [&](AxisRole role) { return d[at(role)] == 1; });
   });
   return out;

@@ -47,6 +47,7 @@ struct PlanConstraints {
   std::map<AxisRole, std::vector<bool>> words;    // allowed words; none: all
   std::vector<bool> states, offloads, recompute;  // likewise
   std::set<AxisRole> used;                        // axes that a plan must have
+  bool uses_states = false;                       // some axis must have words of states
   std::optional<std::int64_t> micro_batch;
   double memory_fraction = 1;  // of the device's capacity
 };
