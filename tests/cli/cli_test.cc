@@ -105,6 +105,32 @@ TEST(PlanTest, KeepsToWhatIsAskedFor) {
   }
 }
 
+TEST(PlanTest, ItsJobIsTheOneThatWasPlanned) {
+  const Json plan =
+      Json::parse(run(kSmallPlan + "--lora 16 --precision bf16 --top 1 --json").out)["plans"][0];
+  const Folder folder;
+  const Result timed = run("simulate --json --job " + folder.write("job.json", plan["job"].dump()));
+  EXPECT_EQ(timed.status, 0) << timed.err;
+  EXPECT_EQ(Json::parse(timed.out)["step_seconds"], plan["step_seconds"]);
+  EXPECT_EQ(Json::parse(timed.out)["peak_bytes"], plan["peak_bytes"]);
+}
+
+TEST(PlanTest, WithoutAnyWordOfARoleThereIsNoSuchAxis) {
+  const Json json = Json::parse(run(kSmallPlan + "--require no-tp --top 3 --json").out);
+  EXPECT_EQ(json["plans"].size(), 3);
+  for (const Json& plan : json["plans"]) EXPECT_FALSE(has(plan["placement"], "tp="));
+}
+
+TEST(SimulateTest, TokensAreThoseThatTheStepWorksOn) {
+  const auto rate = [](const std::string& batch) {
+    const Json json = Json::parse(
+        run("simulate gpt2 --cluster h100-sxm:1 --placement dp=8:ddp --json " + batch).out);
+    return json["tokens_per_second"].get<double>();
+  };
+  EXPECT_EQ(rate("--global-batch 15"), rate("--global-batch 8"));
+  EXPECT_EQ(rate("--global-batch 8 --micro-batch 2"), rate("--global-batch 16 --micro-batch 2"));
+}
+
 TEST(PlanTest, FixedTermsAreReadInAnySpelling) {
   const auto best = [](const std::string& fix) {
     const Json json = Json::parse(run(kSmallPlan + "--top 1 --json --fix '" + fix + "'").out);
