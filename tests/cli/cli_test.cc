@@ -121,16 +121,6 @@ TEST(PlanTest, WithoutAnyWordOfARoleThereIsNoSuchAxis) {
   for (const Json& plan : json["plans"]) EXPECT_FALSE(has(plan["placement"], "tp="));
 }
 
-TEST(SimulateTest, TokensAreThoseThatTheStepWorksOn) {
-  const auto rate = [](const std::string& batch) {
-    const Json json = Json::parse(
-        run("simulate gpt2 --cluster h100-sxm:1 --placement dp=8:ddp --json " + batch).out);
-    return json["tokens_per_second"].get<double>();
-  };
-  EXPECT_EQ(rate("--global-batch 15"), rate("--global-batch 8"));
-  EXPECT_EQ(rate("--global-batch 8 --micro-batch 2"), rate("--global-batch 16 --micro-batch 2"));
-}
-
 TEST(PlanTest, FixedTermsAreReadInAnySpelling) {
   const auto best = [](const std::string& fix) {
     const Json json = Json::parse(run(kSmallPlan + "--top 1 --json --fix '" + fix + "'").out);

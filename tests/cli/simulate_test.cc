@@ -13,6 +13,16 @@ namespace {
 
 using Json = nlohmann::json;
 
+TEST(SimulateTest, TokensAreThoseThatTheStepWorksOn) {
+  const auto rate = [](const std::string& batch) {
+    const Json json = Json::parse(
+        run("simulate gpt2 --cluster h100-sxm:1 --placement dp=8:ddp --json " + batch).out);
+    return json["tokens_per_second"].get<double>();
+  };
+  EXPECT_EQ(rate("--global-batch 15"), rate("--global-batch 8"));
+  EXPECT_EQ(rate("--global-batch 8 --micro-batch 2"), rate("--global-batch 16 --micro-batch 2"));
+}
+
 TEST(SimulateTest, TermsAddUpToTheStep) {
   const Result result = run(
       "simulate llama-3.2-1b --cluster h100-sxm:2 --placement 'dp=8:zero1 tp=2:tp+sp' --seq 2048 "
