@@ -35,15 +35,32 @@ bool moves_parts(InstructionKind kind) {
          kind == InstructionKind::permute;
 }
 
-/// Instructions that put all entries of one buffer into another one of the same device.
-bool moves_whole(InstructionKind kind) {
-  return kind == InstructionKind::copy || kind == InstructionKind::host_copy ||
-         kind == InstructionKind::accumulate;
-}
-
 /// Whether both have the same tensors, divided alike, in any format.
 bool are_divided_alike(const BufferType& a, const BufferType& b) {
   return a.pieces == b.pieces && a.flat == b.flat;
+}
+
+/// A device of a class, and its micro-batch, for each length that one of two buffers may have along
+/// other axes than these; past `kMostGroups` those at the ends of an axis.
+std::vector<ProgramCoordinates> beginnings(const Program& program, const Sized& one,
+                                           const BufferType& other, const AxisList& apart) {
+  std::vector<bool> tells = dividing_axes(program, one.type);
+  const std::vector<bool> also = dividing_axes(program, other);
+  for (std::size_t a = 0; a < tells.size(); ++a) tells[a] = tells[a] || also[a];
+  for (const int axis : apart) tells[at(axis)] = false;
+  std::vector<ProgramCoordinates> devices{first_of(program, one.device_class)};
+  if (one.micro_batch >= 0) {
+    tells.back() = false;
+    devices[0].back() = one.micro_batch;
+  }
+  for (int axis = 0; axis < static_cast<int>(tells.size()); ++axis) {
+    if (!tells[at(axis)]) continue;
+    std::vector<std::int64_t> all = coordinates_of(program, one.device_class, axis);
+    const auto count = static_cast<std::int64_t>(devices.size() * all.size());
+    if (count > kMostGroups && all.size() > 2) all = {all.front(), all.back()};
+    devices = spread(devices, axis, all);
+  }
+  return devices;
 }
 
 class Fit {
@@ -152,23 +169,10 @@ class Fit {
     return device;
   }
 
-  /// A device of each group whose parts may have other lengths: one for each coordinate along the
-  /// other axes that divide a buffer.
+  /// A device of each group whose parts may have other lengths.
   std::vector<ProgramCoordinates> beginnings(const AxisList& axes, const BufferType& from,
                                              const BufferType& to) const {
-    std::vector<bool> tells = dividing_axes(program_, from);
-    const std::vector<bool> also = dividing_axes(program_, to);
-    std::int64_t groups = 1;
-    for (std::size_t a = 0; a < tells.size(); ++a) {
-      const bool inside = std::ranges::find(axes, static_cast<int>(a)) != axes.end();
-      tells[a] = (tells[a] || also[a]) && !inside;
-      if (tells[a]) groups = checked_multiply(groups, program_.axes[a].degree, "groups");
-    }
-    std::vector<ProgramCoordinates> out{first_};
-    for (int a = 0; a < static_cast<int>(tells.size()); ++a) {
-      if (tells[at(a)]) out = spread(out, a, coordinates(a, groups > kMostGroups));
-    }
-    return out;
+    return placet::beginnings(program_, {class_, from}, to, axes);
   }
 
   /// Coordinates of the class along an axis.
@@ -283,30 +287,12 @@ std::vector<std::vector<std::int64_t>> standing_of(const DeviceClass& device_cla
   return box;
 }
 
-/// A device of a class, and its micro-batch, for each length that one of two buffers may have; past
-/// `kMostGroups` those at the ends of each axis.
-std::vector<ProgramCoordinates> beginnings(const Program& program, const Sized& one,
-                                           const BufferType& other, const AxisList& apart) {
-  std::vector<bool> tells = dividing_axes(program, one.type);
-  const std::vector<bool> also = dividing_axes(program, other);
-  for (std::size_t a = 0; a < tells.size(); ++a) tells[a] = tells[a] || also[a];
-  for (const int axis : apart) tells[at(axis)] = false;
-  std::vector<ProgramCoordinates> devices{first_of(program, one.device_class)};
-  if (one.micro_batch >= 0) {
-    tells.back() = false;
-    devices[0].back() = one.micro_batch;
-  }
-  for (int axis = 0; axis < static_cast<int>(tells.size()); ++axis) {
-    if (!tells[at(axis)]) continue;
-    std::vector<std::int64_t> all = coordinates_of(program, one.device_class, axis);
-    const auto count = static_cast<std::int64_t>(devices.size() * all.size());
-    if (count > kMostGroups && all.size() > 2) all = {all.front(), all.back()};
-    devices = spread(devices, axis, all);
-  }
-  return devices;
-}
-
 }  // namespace
+
+bool moves_whole(InstructionKind kind) {
+  return kind == InstructionKind::copy || kind == InstructionKind::host_copy ||
+         kind == InstructionKind::accumulate;
+}
 
 BufferType type_of(const Program& program, const BufferRef& ref) {
   BufferType type = program.families[at(ref.family)].type;

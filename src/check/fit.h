@@ -8,6 +8,9 @@
 
 namespace placet {
 
+/// Instructions that put all entries of one buffer into another one of the same device.
+bool moves_whole(InstructionKind kind);
+
 /// The type of a buffer, or of the one tensor of it that is named.
 BufferType type_of(const Program& program, const BufferRef& ref);
 
@@ -26,7 +29,7 @@ bool have_one_size(const Program& program, const Sized& one, const Sized& other,
 /// Instructions whose buffers do not fit each other: what is put together has another extent than
 /// the parts, other dims differ, what is copied, added or reduced has another size. Judged by
 /// types, on all groups whose parts may have other lengths; past 4096 of these on those at the ends
-/// of each axis.
+/// of an axis.
 std::vector<Breach> find_misfits(const Program& program);
 
 }  // namespace placet

@@ -177,12 +177,12 @@ void Machine::together(const std::vector<int>& members, const Instruction& i) {
   for (std::size_t b = 0; b < i.inputs.size(); ++b) {
     require_sizes_alike(members, b);
     // Of different buffers, none is the one that went wrong.
-    const auto buffer_of = [&](int m) {
+    const auto element_at = [&](int m) {
       const auto [instruction, arguments] = step_of(m);
       return element_of(instruction->inputs[b], arguments);
     };
     const bool alike = std::ranges::all_of(
-        members, [&](int m) { return buffer_of(m) == buffer_of(members.front()); });
+        members, [&](int m) { return element_at(m) == element_at(members.front()); });
     reads_ = reads[b];
     met_ = alike ? reads_ : std::vector<int>{};
     combine(members, i, b, contents[b]);

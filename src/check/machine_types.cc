@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "check/empty.h"
+#include "check/fit.h"
 #include "check/machine.h"
 #include "units/at.h"
 
@@ -97,9 +98,6 @@ void Machine::require_room(int c, const BufferRef& ref, const Numbered& value, s
 /// What an instruction of one device moves goes into a buffer of the right size, of another
 /// micro-batch too: of one micro-batch it was asked by types (`find_misfits`).
 void Machine::require_room_between(int c, const Instruction& i, const Arguments& a) {
-  const bool moves_whole = i.kind == InstructionKind::copy ||
-                           i.kind == InstructionKind::host_copy ||
-                           i.kind == InstructionKind::accumulate;
   for (std::size_t b = 0; b < i.inputs.size() && b < i.outputs.size(); ++b) {
     const BufferRef& from = i.inputs[b];
     const BufferRef& to = i.outputs[b];
@@ -108,8 +106,8 @@ void Machine::require_room_between(int c, const Instruction& i, const Arguments&
     is_own_ = true;  // other micro-batches have other lengths
     const Buffer held = buffer_of(c, from, a);
     const Buffer given = buffer_of(c, to, a);
-    const bool fits =
-        moves_whole ? are_as_large(held, given, {}) : is_as_long_in(held, given.micro_batch);
+    const bool fits = moves_whole(i.kind) ? are_as_large(held, given, {})
+                                          : is_as_long_in(held, given.micro_batch);
     if (!fits) breach(c, "its buffers do not fit each other");
   }
 }
