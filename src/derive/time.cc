@@ -268,14 +268,19 @@ Seconds total_of(const TimeDerivation& time, TimeKind kind) {
   return sum;
 }
 
-double utilisation(const TimeDerivation& time) {
+namespace {
+
+double part_of_peak(const TimeDerivation& time, double flops) {
   const double possible = in_flops_per_second(time.peak) * in_seconds(time.step);
-  return possible > 0 ? time.model_flops / possible : 0;
+  return possible > 0 ? flops / possible : 0;
 }
 
+}  // namespace
+
+double utilisation(const TimeDerivation& time) { return part_of_peak(time, time.model_flops); }
+
 double hardware_utilisation(const TimeDerivation& time) {
-  const double possible = in_flops_per_second(time.peak) * in_seconds(time.step);
-  return possible > 0 ? time.hardware_flops / possible : 0;
+  return part_of_peak(time, time.hardware_flops);
 }
 
 TimeDerivation derive_time(const Job& job) { return derive_time(job, prepare(job)); }

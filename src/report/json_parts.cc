@@ -246,6 +246,8 @@ Json derivation_object(const Judged& judged) {
   return json;
 }
 
+Json utilisation_json(double part) { return part > 0 ? Json(part) : Json(nullptr); }
+
 std::string print_json(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -18,6 +18,9 @@ Json findings_json(const std::vector<Finding>& findings);
 /// The whole derivation as one object.
 Json derivation_object(const Judged& judged);
 
+/// A part of a peak; null for zero: no peak is known.
+Json utilisation_json(double part);
+
 /// Two spaces of indentation and a final newline. Text that is not UTF-8 has its bytes replaced.
 std::string print_json(const Json& json);
 

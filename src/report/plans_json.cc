@@ -10,7 +10,7 @@ Json figures_json(const PlanSheet& sheet, const PlanFigures& figures) {
   const auto devices = static_cast<double>(devices_of(*sheet.base->cluster));
   return {{"step_seconds", in_seconds(figures.step)},
           {"tokens_per_second_per_device", figures.tokens / in_seconds(figures.step) / devices},
-          {"mfu", figures.utilisation > 0 ? Json(figures.utilisation) : Json(nullptr)},
+          {"mfu", utilisation_json(figures.utilisation)},
           {"peak_bytes", in_bytes(figures.peak)},
           {"sent_bytes", in_bytes(figures.sent)}};
 }

@@ -114,7 +114,6 @@ std::string timeline_json(const Timeline& timeline) {
   const TimeDerivation& time = timeline.time;
   const double devices = static_cast<double>(judged.derivation.devices);
   const double tokens = rate_of(time.tokens, time.step);
-  const auto or_null = [](double part) { return part > 0 ? Json(part) : Json(nullptr); };
   const Json json = {
       {"schema", "placet.timeline/1"},
       {"model", {{"name", judged.job->model.name}}},
@@ -128,8 +127,8 @@ std::string timeline_json(const Timeline& timeline) {
       {"tokens_per_second", tokens},
       {"tokens_per_second_per_device", tokens / devices},
       {"model_flops_per_device_per_second", rate_of(time.model_flops, time.step) / devices},
-      {"mfu", or_null(utilisation(time))},
-      {"hfu", or_null(hardware_utilisation(time))},
+      {"mfu", utilisation_json(utilisation(time))},
+      {"hfu", utilisation_json(hardware_utilisation(time))},
       {"mfu_convention",
        "6 per active non-embedding parameter and token plus 12 L d s of attention, less what "
        "backward has no need of (4 per frozen parameter; below the first trained unit 2, and 4 L d "
