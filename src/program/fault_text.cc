@@ -234,9 +234,8 @@ class FaultReader {
   }
 
   void read_rank(const std::string& value) {
-    const bool is_number = value.find_first_not_of("0123456789.- ") == std::string::npos;
     if (value.find('=') == std::string::npos) {
-      if (!is_number) {
+      if (value.find_first_not_of("0123456789.- ") != std::string::npos) {
         refuse(value, "is no value of rank", "a number, a range 0-3, or coordinates dp=1/tp=0");
       }
       const std::size_t dots = value.find("..");

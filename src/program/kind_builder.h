@@ -1,5 +1,5 @@
-// Writes one kind of a reference, operator by operator. Inside of model_reference.cc and
-// model_operators.cc.
+// Writes one kind of a reference, operator by operator. Inside of model_reference.cc,
+// model_operators.cc and model_losses.cc.
 #pragma once
 
 #include <algorithm>
