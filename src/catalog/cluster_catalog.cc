@@ -152,6 +152,19 @@ ClusterFile read_cluster_file(const Catalog& catalog, const std::filesystem::pat
   return file;
 }
 
+// Nodes, or devices past one for each group, are dealt to the groups by their shares.
+void require_dealt(std::int64_t all, std::int64_t shares, bool are_nodes,
+                   const std::string& where) {
+  if (all % shares == 0 || (!are_nodes && all < shares)) return;
+  const std::int64_t below = all / shares * shares;
+  const std::string above = std::to_string(below + shares);
+  throw InputError({.where = where,
+                    .value = std::to_string(all),
+                    .problem = std::string(are_nodes ? "nodes" : "devices") +
+                               " cannot be dealt to the groups of this cluster",
+                    .allowed = below > 0 ? std::to_string(below) + " or " + above : above});
+}
+
 // Gives every group its number of devices: what the file says, unless a size is asked for.
 void set_counts(ClusterFile& file, const Size& size, std::optional<std::int64_t> needed,
                 const std::string& where) {
@@ -161,31 +174,22 @@ void set_counts(ClusterFile& file, const Size& size, std::optional<std::int64_t>
     shares += group.share;
     all_counted = all_counted && group.count.has_value();
   }
-  const bool asked = size.nodes || size.devices;
+  const std::optional<std::int64_t> asked = size.nodes ? size.nodes : size.devices;
   if (all_counted && !asked) return;
-  const std::int64_t all = size.devices.value_or(needed.value_or(0));
-  if (!size.nodes && all % shares != 0 && all > shares) {
-    const std::int64_t below = all / shares * shares;
-    throw InputError({.where = where,
-                      .value = std::to_string(all),
-                      .problem = "devices cannot be dealt to the groups of this cluster",
-                      .allowed = std::to_string(below) + " or " + std::to_string(below + shares)});
-  }
+  const std::optional<std::int64_t> all = asked ? asked : needed;
+  if (all) require_dealt(*all, shares, size.nodes.has_value(), where);
   for (GroupSpec& group : file.groups) {
-    if (size.nodes) {
-      group.count =
-          checked_multiply(*size.nodes, group.host.devices, "devices") * group.share / shares;
-    } else if (size.devices || needed) {
-      group.count = all * group.share / shares;
-    } else {
-      group.count = group.host.devices;
+    if (!all) {
+      if (!group.count) group.count = group.host.devices;
+      continue;
     }
-    if (*group.count < 1) {
-      throw InputError({.where = where,
-                        .value = std::to_string(size.devices.value_or(needed.value_or(0))),
-                        .problem = "devices leave a group of the cluster empty",
-                        .allowed = "at least one device for each group"});
-    }
+    const std::int64_t part = checked_multiply(*all, group.share, "devices") / shares;
+    group.count = size.nodes ? checked_multiply(part, group.host.devices, "devices") : part;
+    if (part > 0) continue;
+    throw InputError({.where = where,
+                      .value = std::to_string(*all),
+                      .problem = "devices leave a group of the cluster empty",
+                      .allowed = "at least one device for each group"});
   }
 }
 
