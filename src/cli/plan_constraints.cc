@@ -69,6 +69,10 @@ std::int64_t degree_of_item(const std::string& text, const std::string& item) {
                     .allowed = "NAME=DEGREE or NAME=DEGREE:TERMS, such as tp=8 or tp=8:tp+sp"});
 }
 
+bool allows_some(const std::vector<bool>& choices) {
+  return std::ranges::find(choices, true) != choices.end();
+}
+
 bool has_states(AxisRole role) { return role == AxisRole::batch || role == AxisRole::replica; }
 
 /// What a text may be of those that a role knows: its words, or the words of its states.
@@ -98,7 +102,7 @@ void fix_words(const Choices& choices, const Vocabulary& vocabulary, AxisRole ro
   std::vector<bool> allowed;
   allowed.reserve(texts.size());
   for (const std::string& one : texts) allowed.push_back(canonical(one, vocabulary) == meant);
-  if (std::ranges::find(allowed, true) == allowed.end()) {
+  if (!allows_some(allowed)) {
     std::ranges::sort(texts);
     texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
     throw InputError({.where = "--fix",
@@ -141,11 +145,11 @@ class Requirement {
     if (narrow(states, term, absent, out_.states)) {
       known = true;
       out_.uses_states |= !absent;
-      leaves_nothing_ |= std::ranges::find(out_.states, true) == out_.states.end();
+      leaves_nothing_ |= !allows_some(out_.states);
     }
     if (narrow(choices_.offloads, term, absent, out_.offloads)) {
       known = true;
-      leaves_nothing_ |= std::ranges::find(out_.offloads, true) == out_.offloads.end();
+      leaves_nothing_ |= !allows_some(out_.offloads);
     }
     if (!known) fail(item, term);
     if (leaves_nothing_) {
@@ -161,7 +165,7 @@ class Requirement {
     const bool is_one = degree != out_.degrees.end() && degree->second == 1;
     if (!absent) out_.used.insert(role);
     leaves_nothing_ |= !absent && is_one;
-    if (std::ranges::find(allowed, true) != allowed.end()) return true;
+    if (allows_some(allowed)) return true;
     // Without words there is no axis.
     leaves_nothing_ |= out_.used.contains(role) || (degree != out_.degrees.end() && !is_one);
     allowed.clear();
@@ -175,7 +179,7 @@ class Requirement {
     std::vector<bool> has;
     has.reserve(texts.size());
     for (const std::string& text : texts) has.push_back(terms_of(text).contains(term));
-    if (std::ranges::find(has, true) == has.end()) return false;
+    if (!allows_some(has)) return false;
     if (allowed.empty()) allowed.assign(texts.size(), true);
     for (std::size_t i = 0; i < has.size(); ++i) allowed[i] = allowed[i] && has[i] != absent;
     return true;

@@ -111,6 +111,7 @@ class PlanSpace {
     std::int32_t count = 0;
   };
   std::vector<Recomputation> recomputations(std::int64_t blocks) const;
+  /// REQUIRES: one of recomputations().
   const Recompute& recompute_of(const Recomputation& choice) const {
     return recomputes_[static_cast<std::size_t>(choice.word)].at(
         static_cast<std::size_t>(choice.count));
