@@ -87,6 +87,13 @@ void judge_engine(const Job& job, Findings& findings) {
 
 }  // namespace
 
+bool is_refused(const Job& job, JobParts chosen) {
+  return std::ranges::any_of(job.profile.refusals, [&](const Refusal& refusal) {
+    const JobParts asked = parts_asked(refusal.when);
+    return (asked & ~chosen) == 0 && all_hold(refusal.when, job, StageFacts{});
+  });
+}
+
 std::vector<Finding> check_rules(const Job& job) {
   Findings findings;
   judge_meaning(job, findings);

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "placement/finding.h"
+#include "profile/conditions.h"
 #include "profile/job.h"
 #include "units/quantity.h"
 
@@ -36,6 +37,10 @@ namespace placet {
 /// All findings of a job that need no derived figures, in the order above; empty: every rule is
 /// kept. Takes microseconds, and builds no text, where nothing is wrong.
 std::vector<Finding> check_rules(const Job& job);
+
+/// Whether the engine refuses a job of which these parts alone are chosen, whatever the others will
+/// be: by what asks for none of those.
+bool is_refused(const Job& job, JobParts chosen);
 
 /// What the groups over a set of axes send per device and step.
 struct AxesBytes {

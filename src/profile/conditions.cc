@@ -1,6 +1,7 @@
 #include "profile/conditions.h"
 
 #include <algorithm>
+#include <array>
 
 #include "units/checked.h"
 
@@ -312,6 +313,59 @@ bool holds(const When& when, const Job& job, const StageFacts& stage) {
   if (!job_part_holds(when, job)) return false;
   if (when.cuts.empty() && when.states.empty()) return true;
   return (degree_of(when, job.placement) > when.degree_above) != when.absent;
+}
+
+namespace {
+
+/// What a model is, and degrees of axes.
+constexpr std::array kChosenFirst{Symbol::hidden,          Symbol::heads,
+                                  Symbol::kv_heads,        Symbol::state_heads,
+                                  Symbol::model_blocks,    Symbol::model_experts,
+                                  Symbol::choices,         Symbol::whole_sequence,
+                                  Symbol::devices,         Symbol::batch_degree,
+                                  Symbol::data_degree,     Symbol::tensor_degree,
+                                  Symbol::sequence_degree, Symbol::stage_degree,
+                                  Symbol::expert_degree,   Symbol::expert_tensor_degree};
+
+JobParts parts_of(Symbol symbol) {
+  if (std::ranges::find(kChosenFirst, symbol) != kChosenFirst.end()) return 0;
+  return symbol == Symbol::chunks ? bit_of(JobPart::stages) : bit_of(JobPart::micro_batches);
+}
+
+/// Degrees of layer, tensor and expert axes, and of sequence axes as such, are no choice of states.
+bool asks_for_states(const When& when) {
+  if (when.offloads) return true;
+  if (when.cuts.empty()) return !when.states.empty();
+  return std::ranges::any_of(when.cuts, [&](Cut cut) {
+    return cut == Cut::batch || (cut == Cut::sequence && !when.states.empty());
+  });
+}
+
+JobParts parts_asked(const When& when) {
+  JobParts parts = 0;
+  const auto add = [&](bool asked, JobPart part) {
+    if (asked) parts |= bit_of(part);
+  };
+  add(when.accumulates.has_value(), JobPart::micro_batches);
+  add(when.states_stages || !when.schedule_beyond.empty(), JobPart::stages);
+  add(when.first_stage || when.last_stage, JobPart::stages);
+  add(asks_for_states(when), JobPart::states);
+  add(when.exchanges_heads.has_value(), JobPart::exchange);
+  // Whole units are recomputed by the mode of their activations too.
+  add(when.recomputes || when.recomputes_some, JobPart::recomputation);
+  if (!when.compares) return parts;
+  for (const Amount* amount : {&when.compares->left, &when.compares->right}) {
+    for (const Symbol symbol : amount->symbols) parts |= parts_of(symbol);
+  }
+  return parts;
+}
+
+}  // namespace
+
+JobParts parts_asked(const std::vector<When>& when) {
+  JobParts parts = 0;
+  for (const When& one : when) parts |= parts_asked(one);
+  return parts;
 }
 
 bool all_hold(const std::vector<When>& when, const Job& job, const StageFacts& stage) {

@@ -35,6 +35,24 @@ bool recomputes_whole_units(const Job& job);
 /// Whether every part of the condition that is given holds.
 bool holds(const When& when, const Job& job, const StageFacts& stage);
 
+/// Parts of a job that may still be open when others are chosen.
+enum class JobPart : std::uint8_t {
+  micro_batches,  // samples of one, and of a step
+  stages,         // schedule, and blocks of each stage
+  states,         // along axes that divide samples or tokens, and what is moved off the device
+  exchange,       // of attention over a divided sequence
+  recomputation
+};
+using JobParts = std::uint8_t;  // bits
+
+constexpr JobParts bit_of(JobPart part) {
+  return static_cast<JobParts>(1U << static_cast<unsigned>(part));
+}
+
+/// The parts that conditions ask for. All else that they may ask for is the model, how it is
+/// trained, the degrees of axes, and what tensor and expert axes say.
+JobParts parts_asked(const std::vector<When>& when);
+
 /// Whether all conditions hold; true for none.
 bool all_hold(const std::vector<When>& when, const Job& job, const StageFacts& stage);
 

@@ -158,14 +158,16 @@ FittingStates PlanCosts::make_states(const Plan& plan, const std::vector<Degrees
   Plan own = plan;
   for (const Degrees& mesh : meshes) {
     own.degrees = mesh;
-    for (StateChoice& choice : states_of(own, room)) out.choices.push_back(std::move(choice));
+    FittingStates on_mesh = states_of(own, room);
+    out.refused += on_mesh.refused;
+    std::ranges::move(on_mesh.choices, std::back_inserter(out.choices));
+    if (!on_mesh.least.empty()) lower_to(on_mesh.least, out.least);
   }
-  for (const StateChoice& choice : out.choices) lower_to(choice.costs, out.least);
   return out;
 }
 
-std::vector<StateChoice> PlanCosts::states_of(const Plan& plan, const StateRoom& room) {
-  std::vector<StateChoice> out;
+FittingStates PlanCosts::states_of(const Plan& plan, const StateRoom& room) {
+  FittingStates out;
   const bool accumulates = space_.micro_batches(plan) > 1;
   const std::int64_t degree = plan.degree(AxisRole::layer);
   const auto fits = [&](const StateCosts& costs) {
@@ -175,14 +177,17 @@ std::vector<StateChoice> PlanCosts::states_of(const Plan& plan, const StateRoom&
   };
   Plan own = plan;
   const auto add_offloads = [&] {
-    for (MovedStates& moved : state_costs(space_, own, accumulates, fits, benches_.local())) {
+    MovableStates movable = state_costs(space_, own, accumulates, fits, benches_.local());
+    out.refused += movable.refused;
+    for (MovedStates& moved : movable.fitting) {
+      lower_to(moved.costs, out.least);
       const WholeStates whole = whole_states(facts_, units_, moved.costs);
-      out.push_back({.degrees = own.degrees,
-                     .order = own.order,
-                     .state = own.state,
-                     .offload = moved.offload,
-                     .costs = std::move(moved.costs),
-                     .whole = whole});
+      out.choices.push_back({.degrees = own.degrees,
+                             .order = own.order,
+                             .state = own.state,
+                             .offload = moved.offload,
+                             .costs = std::move(moved.costs),
+                             .whole = whole});
     }
   };
   for (const std::int16_t order : space_.orders_of(own.degrees)) {

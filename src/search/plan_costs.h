@@ -60,7 +60,8 @@ struct StateChoice {
 /// Of all ways to keep the states on some meshes those that may fit.
 struct FittingStates {
   std::vector<StateChoice> choices;
-  StateCosts least;  // no dearer than any of them
+  std::int64_t refused = 0;  // by the engine, whatever else a plan chooses
+  StateCosts least;          // no dearer than any of them
 };
 
 /// What states may take of a device.
@@ -91,8 +92,8 @@ class PlanCosts {
   /// degrees of layer, sequence, expert and tensor axes; its own is one of them.
   std::shared_ptr<const FittingStates> states(const Plan& plan, const std::vector<Degrees>& meshes,
                                               const StateRoom& room);
-  /// On one mesh.
-  std::vector<StateChoice> states_of(const Plan& plan, const StateRoom& room);
+  /// On the plan's mesh alone.
+  FittingStates states_of(const Plan& plan, const StateRoom& room);
 
   /// All pipelines of a degree.
   std::shared_ptr<const std::vector<PipelineChoice>> pipelines(std::int32_t degree);

@@ -150,7 +150,7 @@ void PlanEstimates::each_work(Plan plan, const Visit& visit) const {
   const auto work = costs_.recomputed(*costs_.work(shape));
   const bool grows = space_.base().profile.gradient_life == GradientLife::growing && m == 1;
   const std::int32_t degree = plan.degree(AxisRole::layer);
-  const std::vector<StateChoice> states = costs_.states_of(plan, {});
+  const std::vector<StateChoice> states = costs_.states_of(plan, {}).choices;
   for (const PipelineChoice& choice : *costs_.pipelines(degree)) {
     if (degree > 1 && !unmet_need(choice.shape->schedule, degree, m).empty()) continue;
     plan.schedule = choice.schedule;

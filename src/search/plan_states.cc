@@ -4,6 +4,7 @@
 #include <span>
 
 #include "derive/communication.h"
+#include "derive/rules.h"
 #include "derive/step_messages.h"
 #include "derive/update_time.h"
 #include "search/device_bounds.h"
@@ -143,8 +144,23 @@ double PlanTree::bound_by_device(const Node& node, const BoundedStates& any) con
   return std::max(least, any.least);
 }
 
+/// Whatever the states and the recomputation of a pipeline's plan.
+bool PlanTree::engine_refuses(const Plan& pipeline) const {
+  if (space_.base().profile.refusals.empty()) return false;
+  Job& job = benches_.local().job;
+  job.batch.global = space_.base().batch.global;
+  space_.apply(pipeline, job);
+  job.recompute = {};
+  return is_refused(
+      job, bit_of(JobPart::micro_batches) | bit_of(JobPart::stages) | bit_of(JobPart::exchange));
+}
+
 PlanTree::Result PlanTree::open_pipeline(const Node& node, double cutoff) const {
   Result out;
+  if (engine_refuses(node.plan)) {
+    out.rejected["engine"] = node.leaves;
+    return out;
+  }
   const PipelineShape& pipeline = *node.pipeline;
   std::vector<BoundedStates> open;  // that some recomputation may make a plan of
   for (std::size_t i = 0; i < node.states->choices.size(); ++i) {

@@ -272,6 +272,11 @@ PlanTree::Result PlanTree::open_mesh(const Node& node) const {
   const StateRoom room{.bytes = limit_, .grows = grows_ && micro_batches(node.plan) == 1};
   child.states = costs_->states(node.plan, *node.meshes, room);
   child.bound = least_of_meshes(*node.work, *child.states, node.plan);
+  if (child.states->refused > 0) {
+    const std::int64_t pipelines = leaves_of_pipelines(node.plan.degree(AxisRole::layer));
+    out.rejected["engine"] = child.states->refused * pipelines;
+    child.leaves -= child.states->refused * pipelines;
+  }
   out.children.push_back(std::move(child));
   return out;
 }
@@ -294,7 +299,7 @@ double PlanTree::least_of_meshes(const CostedWork& work, const FittingStates& st
 
 PlanTree::Result PlanTree::open_costed_mesh(const Node& node, double cutoff) const {
   Result out;
-  const std::int64_t states = leaves_of_states(*node.meshes);
+  const std::int64_t states = leaves_of_states(*node.meshes) - node.states->refused;
   const auto pipelines = costs_->pipelines(node.plan.degree(AxisRole::layer));
   std::shared_ptr<const CostedWork> recomputed;  // dear: not before some pipeline asks for it
   for (std::size_t k = 0; k < pipelines->size(); ++k) {

@@ -170,6 +170,7 @@ class PlanTree {
                          const Plan& mesh) const;
   StepCosts messages_of(const PipelineShape& pipeline, const Job& job) const;
   std::string broken_rule(const Job& job) const;
+  bool engine_refuses(const Plan& pipeline) const;
   std::int64_t leaves_of_pipelines(std::int32_t degree) const;
   std::int64_t leaves_of(const Degrees& mesh) const;
   std::int64_t leaves_of_states(const Degrees& mesh) const;

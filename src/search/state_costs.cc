@@ -8,6 +8,7 @@
 #include "derive/communication.h"
 #include "derive/layout.h"
 #include "derive/moved_states.h"
+#include "derive/rules.h"
 #include "derive/state_bytes.h"
 #include "derive/update_inputs.h"
 #include "derive/update_time.h"
@@ -238,9 +239,8 @@ class MovedLayouts {
 
 }  // namespace
 
-std::vector<MovedStates> state_costs(const PlanSpace& space, const Plan& plan, bool accumulates,
-                                     const std::function<bool(const StateCosts&)>& fits,
-                                     Workbench& bench) {
+MovableStates state_costs(const PlanSpace& space, const Plan& plan, bool accumulates,
+                          const std::function<bool(const StateCosts&)>& fits, Workbench& bench) {
   Plan alone = plan;
   alone.micro_batch = 1;
   alone.recompute = 0;
@@ -248,16 +248,20 @@ std::vector<MovedStates> state_costs(const PlanSpace& space, const Plan& plan, b
   std::vector<UpdateSeconds> rates;
   for (const GroupSet& devices : space.standings()) rates.push_back(seconds_on(bench.job, devices));
   MovedLayouts layouts(space, bench);
-  std::vector<MovedStates> out;
+  MovableStates out;
   for (const std::int16_t offload : space.offloads()) {
     alone.offload = offload;
     space.apply(alone, bench.job);
     bench.job.recompute = {};
     bench.job.batch.global = PlanSpace::samples_at_once(alone) * (accumulates ? 2 : 1);
+    if (is_refused(bench.job, bit_of(JobPart::states))) {
+      ++out.refused;
+      continue;
+    }
     StateCosts costs = resting_costs(space, layouts.lay_out_next(), rates);
     if (!fits(costs)) continue;
     layouts.add_messages(costs);
-    out.push_back({.offload = offload, .costs = std::move(costs)});
+    out.fitting.push_back({.offload = offload, .costs = std::move(costs)});
   }
   return out;
 }

@@ -45,12 +45,17 @@ struct MovedStates {
   StateCosts costs;
 };
 
+/// All that may be moved: what fits, and how many ways the engine refuses.
+struct MovableStates {
+  std::vector<MovedStates> fitting;
+  std::int64_t refused = 0;
+};
+
 /// Of the states of a plan, whatever its pipeline, recomputation and micro-batch, for each of the
 /// space's offloads. Engines may ask whether a step has several micro-batches: `accumulates`.
 /// Left out is what `fits` says no to by its bytes: messages, which are dearer to know, are not
 /// looked at then.
-std::vector<MovedStates> state_costs(const PlanSpace& space, const Plan& plan, bool accumulates,
-                                     const std::function<bool(const StateCosts&)>& fits,
-                                     Workbench& bench);
+MovableStates state_costs(const PlanSpace& space, const Plan& plan, bool accumulates,
+                          const std::function<bool(const StateCosts&)>& fits, Workbench& bench);
 
 }  // namespace placet

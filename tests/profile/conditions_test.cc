@@ -89,5 +89,28 @@ TEST(Conditions, Comparisons) {
   EXPECT_FALSE(compared(Comparison::Relation::above, 24));
 }
 
+// What a condition hangs on; degrees and the model are chosen before all of it.
+TEST(Conditions, AskForParts) {
+  const auto compared = [](Symbol left) {
+    return When{.compares = Comparison{.left = {.symbols = {left}}, .right = {}}};
+  };
+  EXPECT_EQ(parts_asked({}), 0);
+  EXPECT_EQ(parts_asked({{.cuts = {Cut::layer}}, {.has_experts = true}}), 0);
+  EXPECT_EQ(parts_asked({compared(Symbol::tensor_degree)}), 0);
+  EXPECT_EQ(parts_asked({compared(Symbol::chunks)}), bit_of(JobPart::stages));
+  EXPECT_EQ(parts_asked({compared(Symbol::micro_batches)}), bit_of(JobPart::micro_batches));
+  EXPECT_EQ(parts_asked({{.accumulates = true}}), bit_of(JobPart::micro_batches));
+  EXPECT_EQ(parts_asked({{.schedule_beyond = {"1f1b"}}}), bit_of(JobPart::stages));
+  EXPECT_EQ(parts_asked({{.states_stages = false}}), bit_of(JobPart::stages));
+  EXPECT_EQ(parts_asked({{.offloads = State::optimizer}}), bit_of(JobPart::states));
+  const StateInModes whole{.state = State::gradients, .modes = {Mode::replicated}};
+  EXPECT_EQ(parts_asked({{.cuts = {Cut::tensor}, .states = {whole}}}), 0);
+  EXPECT_EQ(parts_asked({{.cuts = {Cut::sequence}, .states = {whole}}}), bit_of(JobPart::states));
+  EXPECT_EQ(parts_asked({{.states = {whole}}}), bit_of(JobPart::states));
+  EXPECT_EQ(parts_asked({{.exchanges_heads = true}}), bit_of(JobPart::exchange));
+  EXPECT_EQ(parts_asked({{.cuts = {Cut::batch}}, {.recomputes_some = true}}),
+            bit_of(JobPart::states) | bit_of(JobPart::recomputation));
+}
+
 }  // namespace
 }  // namespace placet
