@@ -14,6 +14,7 @@
 #include "cli/job_flags.h"
 #include "cli/output.h"
 #include "cli/plan_constraints.h"
+#include "cli/plan_contradictions.h"
 #include "cli/plan_terms.h"
 #include "report/plans.h"
 #include "search/front.h"
@@ -287,7 +288,6 @@ int plan_job(const PlanCall& call) {
   PlanConstraints constraints =
       read_constraints(choices, strategies.vocabulary, call.fix, call.require);
   constraints.memory_fraction = call.max_memory;
-  check_degrees(choices, constraints, base);
   settle(request, base, choices, constraints);
   const PlanSpace space(base, choices, constraints);
 
@@ -295,6 +295,7 @@ int plan_job(const PlanCall& call) {
   PlanOptions options{.goal = call.goal == "memory" ? PlanGoal::memory : PlanGoal::time,
                       .top = call.top,
                       .costs = std::make_shared<PlanCosts>(space)};
+  check_constraints(space, options.costs, constraints_text(call));
   options.stopped = [] { return interrupted != 0; };
   const Clock::time_point start = Clock::now();
   PlanSheet sheet{.base = &base,

@@ -77,7 +77,7 @@ struct MeshList {
       return;
     }
     for (const std::int64_t d : divisors_of(left)) {
-      if (is_fixed ? d != fixed->second : d > 1 && !useful[role]) continue;
+      if ((is_fixed && d != fixed->second) || (d > 1 && !useful[role])) continue;
       degrees[role] = static_cast<std::int32_t>(d);
       add(role + 1, left / d, degrees);
     }
@@ -142,17 +142,31 @@ bool PlanSpace::allows(AxisRole role, std::size_t word) const {
   return found == constraints_.words.end() || found->second.empty() || found->second[word];
 }
 
+bool PlanSpace::has_use(AxisRole role) const {
+  if (words_of(role, 2).empty()) return false;
+  switch (role) {
+    case AxisRole::layer:
+      return blocks_ > 1;
+    case AxisRole::expert:
+      return has_experts_;
+    case AxisRole::replica:
+      return std::ranges::any_of(
+          chosen(choices_.states.size(), constraints_.states),
+          [&](std::int16_t s) { return choices_.states[static_cast<std::size_t>(s)].splits; });
+    case AxisRole::batch:
+    case AxisRole::sequence:
+    case AxisRole::tensor:
+      return true;
+  }
+  fail_internally("every role of an axis has its use");
+}
+
 std::vector<Degrees> PlanSpace::meshes() const {
   std::array<bool, kAxisRoleCount> useful{};
   for (int r = 0; r < kAxisRoleCount; ++r) {
     const auto role = static_cast<AxisRole>(r);
-    useful[at(role)] = !words_of(role, 2).empty();
+    useful[at(role)] = has_use(role);
   }
-  useful[at(AxisRole::layer)] = useful[at(AxisRole::layer)] && blocks_ > 1;
-  useful[at(AxisRole::expert)] = useful[at(AxisRole::expert)] && has_experts_;
-  useful[at(AxisRole::replica)] = std::ranges::any_of(
-      chosen(choices_.states.size(), constraints_.states),
-      [&](std::int16_t s) { return choices_.states[static_cast<std::size_t>(s)].splits; });
   std::vector<Degrees> out;
   Degrees degrees{};
   MeshList{*this, useful, out}.add(0, devices_, degrees);
@@ -160,7 +174,8 @@ std::vector<Degrees> PlanSpace::meshes() const {
   std::erase_if(out, [&](const Degrees& d) {
     if (d[at(AxisRole::replica)] > 1 && d[at(AxisRole::batch)] == 1) return true;
     if (constraints_.uses_states && !has_states(d)) return true;
-    return std::ranges::any_of(constraints_.used, [&](AxisRole role) { return d[at(role)] == 1; });
+    return std::ranges::any_of(constraints_.used,
+                               [&](const auto& used) { return d[at(used.first)] == 1; });
   });
   return out;
 }

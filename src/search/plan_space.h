@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -46,7 +45,7 @@ struct PlanConstraints {
   std::map<AxisRole, std::int64_t> degrees;       // fixed
   std::map<AxisRole, std::vector<bool>> words;    // allowed words; none: all
   std::vector<bool> states, offloads, recompute;  // likewise
-  std::set<AxisRole> used;                        // axes that a plan must have
+  std::map<AxisRole, std::string> used;           // axes that a plan must have, and what asks it
   bool uses_states = false;                       // some axis must have words of states
   std::optional<std::int64_t> micro_batch;
   double memory_fraction = 1;  // of the device's capacity
@@ -63,6 +62,10 @@ class PlanSpace {
   const PlanConstraints& constraints() const { return constraints_; }
   std::int64_t devices() const { return devices_; }
   std::int64_t blocks() const { return blocks_; }
+
+  /// Whether a mesh may have an axis of this role: the model has what it cuts, and the constraints
+  /// leave a way to carry it out.
+  bool has_use(AxisRole role) const;
 
   /// All meshes of the cluster: degrees by role whose product is its devices, in ascending order.
   /// Those with a role that the model or the constraints leave no use for are not among them.

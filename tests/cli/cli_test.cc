@@ -224,6 +224,18 @@ TEST(PlanTest, WrongInput) {
                      "cannot share the 8 samples");
   expect_wrong_input("plan gpt2 --cluster h100-sxm:2 --global-batch 8 --fix pp=16",
                      "has more stages than the model has blocks; expected 1, 2, 4 or 8");
+  expect_wrong_input(kSmallPlan + "--fix 'pp=1 rep=1 dp=1 cp=1 ep=1 tp=4'",
+                     "takes 4 of 8 devices and leaves no axis for the others");
+  expect_wrong_input(kSmallPlan + "--fix ep=8",
+                     "--fix: 'ep=8' asks for axis ep, and the model has no experts; expected ep=1");
+  expect_wrong_input(kSmallPlan + "--require ep",
+                     "--require: 'ep' asks for axis ep, and the model has no experts");
+  expect_wrong_input(kSmallPlan + "--fix 'rep=2 dp=1'",
+                     "asks for replicas of groups of one device");
+  expect_wrong_input(kSmallPlan + "--fix dp=8 --micro-batch 8",
+                     "cannot share the 32 samples of a step in whole micro-batches of 8");
+  expect_wrong_input(kSmallPlan + "--fix tp=8 --require zero3",
+                     "plan: '--fix tp=8 --require zero3' leaves no plan of this job");
   expect_wrong_input(kSmallPlan + "--tokens 5Q", "is no number of tokens");
   expect_wrong_input(kSmallPlan + "--price b200=3", "names no device of the cluster");
   expect_wrong_input(kSmallPlan + "--price free", "has no price");

@@ -61,6 +61,17 @@ TEST_F(PlanSpaceTest, FixedAxesStayFixed) {
   }
 }
 
+// A dense model has nothing that an expert axis cuts, also where its degree is settled.
+TEST_F(PlanSpaceTest, AxesOfNoUseAreInNoMesh) {
+  const Job base = job("h100-sxm:1", 8);
+  PlanConstraints constraints;
+  constraints.degrees[AxisRole::expert] = 4;
+  const PlanSpace space(base, choices_, constraints);
+  EXPECT_FALSE(space.has_use(AxisRole::expert));
+  EXPECT_TRUE(space.has_use(AxisRole::tensor));
+  EXPECT_TRUE(space.meshes().empty());
+}
+
 TEST_F(PlanSpaceTest, PlansPrintAndParseBack) {
   const Job base = job("h100-sxm:1", 8);
   const PlanSpace space(base, choices_, {});
