@@ -249,6 +249,24 @@ TEST(JobFileTest, FlagsWin) {
   EXPECT_EQ(merged.micro_batch, 4);
 }
 
+// A word that a flag overrides is no longer the file's.
+TEST(JobFileTest, FaultsAreNamedWhereTheirWordsWereSaid) {
+  const TestFolder folder;
+  const std::string path =
+      folder.write("j.toml", "model = \"gpt2\"\nplacement = \"dp=8:zero4\"\nseq = 2048\n");
+  const JobRequest merged = merge({.sequence = 512}, read_job_file(path));
+  EXPECT_EQ(merged.in_file, (std::set<std::string>{"model", "placement"}));
+  const auto named = [&](const char* where) {
+    return named_as_said({.where = where}, merged).where;
+  };
+  EXPECT_EQ(named("--placement"), path + ": placement");
+  EXPECT_EQ(named("placement, character 6"), path + ": placement, character 6");
+  EXPECT_EQ(named("MODEL"), path + ": model");
+  EXPECT_EQ(named("--seq"), "--seq");
+  EXPECT_EQ(named("--placements"), "--placements");
+  EXPECT_EQ(named("other.json: placement"), "other.json: placement");
+}
+
 TEST(JobFileTest, PathsStartFromTheFilesFolder) {
   const TestFolder folder;
   const std::string file = folder.write(
