@@ -77,6 +77,18 @@ Recompute recompute_of(const std::string& text, const Profile& profile, const st
   return parse_recompute(text, where);
 }
 
+/// Counts of blocks that the model does not have.
+void check_recomputed_blocks(const Job& job, const std::string& text) {
+  const std::int64_t blocks = job.model.figures.blocks;
+  if (is_bare(job.model) || blocks == 0 || job.recompute.count <= blocks) return;
+  const bool first = job.recompute.kind == Recompute::Kind::first;
+  const std::string all = std::to_string(blocks);
+  refuse("--recompute", text,
+         first ? "recomputes more blocks than the model has"
+               : "recomputes one block of more than the model has",
+         first ? "first=1 to first=" + all + ", or full" : "every=1 to every=" + all + ", or none");
+}
+
 std::int64_t batch_ways(const Placement& placement) {
   std::int64_t ways = 1;
   for (const AxisPlacement& axis : placement.axes) {
@@ -191,6 +203,7 @@ void set_training(const Catalog& catalog, const JobRequest& request, Job& job) {
   job.optimizer = load_optimizer(catalog, request.optimizer.value_or("adamw"), "--optimizer");
   if (request.recompute) {
     job.recompute = recompute_of(*request.recompute, job.profile, "--recompute");
+    check_recomputed_blocks(job, *request.recompute);
   }
   if (request.routing) job.routing = parse_routing(*request.routing, "--routing");
   if (request.balance_loss) {

@@ -176,6 +176,7 @@ TEST(LoadJobTest, WrongWordsAreExplained) {
             "selective=MODULE,..., every=N or first=N; did you mean 'full'?");
   EXPECT_EQ(with(&JobRequest::recompute, "every=0").substr(0, 41),
             "--recompute: 'every=0' has no valid count");
+  EXPECT_EQ(with(&JobRequest::recompute, "first=33"), "no error") << "70B has no known blocks";
   EXPECT_NE(with(&JobRequest::recompute, "selective=mpl").find("did you mean 'mlp'?"),
             std::string::npos);
   EXPECT_EQ(with(&JobRequest::routing, "expected=0.5").substr(0, 38),
@@ -186,6 +187,23 @@ TEST(LoadJobTest, WrongWordsAreExplained) {
   EXPECT_NE(with(&JobRequest::engine, "placett").find("did you mean 'placet'?"), std::string::npos);
   EXPECT_NE(with(&JobRequest::cluster, "h100-sxn:8").find("did you mean 'h100-sxm'?"),
             std::string::npos);
+}
+
+// GPT-2 has 12 blocks.
+TEST(LoadJobTest, RecomputationCountsBlocksThatThereAre) {
+  JobRequest asked{.model = "gpt2", .placement = "dp=8:zero3"};
+  for (const char* right : {"first=1", "first=12", "every=1", "every=12"}) {
+    asked.recompute = right;
+    EXPECT_NO_THROW(load(asked)) << right;
+  }
+  asked.recompute = "first=13";
+  EXPECT_EQ(job_complaint(asked),
+            "--recompute: 'first=13' recomputes more blocks than the model has; expected first=1 "
+            "to first=12, or full");
+  asked.recompute = "every=13";
+  EXPECT_EQ(job_complaint(asked),
+            "--recompute: 'every=13' recomputes one block of more than the model has; expected "
+            "every=1 to every=12, or none");
 }
 
 // A = M is the same as full: said twice it may be said the same.

@@ -236,6 +236,16 @@ TEST(PlanTest, WrongInput) {
                      "cannot share the 32 samples of a step in whole micro-batches of 8");
   expect_wrong_input(kSmallPlan + "--fix tp=8 --require zero3",
                      "plan: '--fix tp=8 --require zero3' leaves no plan of this job");
+  expect_wrong_input(kSmallPlan + "--max-memory 0",
+                     "--max-memory: '0' is no part of a device's memory");
+  expect_wrong_input(kSmallPlan + "--recompute first=17", "expected first=1 to first=16, or full");
+  expect_wrong_input("plan gpt2 --cluster h100-sxm:1 --seq 512 --global-batch 367567200",
+                     "--global-batch: '367567200' is more than plans are compared for; expected 1 "
+                     "to 1000000 samples per step");
+  expect_wrong_input("plan gpt2 --cluster h100-sxm:1 --seq 10000000 --global-batch 1000000",
+                     "--global-batch: '1000000' with 10000000 tokens each");
+  expect_wrong_input("plan gpt2 --cluster mixed-a100-h100:2 --global-batch 8 --scale 7",
+                     "--scale: '7' devices cannot be dealt to the groups of this cluster");
   expect_wrong_input(kSmallPlan + "--tokens 5Q", "is no number of tokens");
   expect_wrong_input(kSmallPlan + "--price b200=3", "names no device of the cluster");
   expect_wrong_input(kSmallPlan + "--price free", "has no price");
