@@ -10,6 +10,7 @@
 
 #include "derive/stage_devices.h"
 #include "derive/stages.h"
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
@@ -99,6 +100,39 @@ std::vector<double> paces_from(const Schedule& schedule, const std::vector<doubl
   return out;
 }
 
+void keep_over_one_micro_batch(How& how) {
+  if (how.keep == Keep::step) how.keep = Keep::backward;
+}
+
+/// What a state says of all axes, where a step has one micro-batch.
+std::vector<AxisPlacement> axes_of_one_micro_batch(const Choices& choices, std::size_t state) {
+  std::vector<AxisPlacement> out;
+  for (int r = 0; r < kAxisRoleCount; ++r) {
+    const auto role = static_cast<AxisRole>(r);
+    for (std::size_t w = 0; w < choices.roles[at(role)].words.size(); ++w) {
+      AxisPlacement& axis = out.emplace_back(choices.word(role, w, state, 0).axis);
+      keep_over_one_micro_batch(axis.how);
+      for (Override& own : axis.overrides) keep_over_one_micro_batch(own.how);
+    }
+  }
+  return out;
+}
+
+/// Of each state the first that keeps the same where a step has one micro-batch.
+std::vector<std::int16_t> states_of_one_micro_batch(const Choices& choices) {
+  std::vector<std::vector<AxisPlacement>> axes;
+  std::vector<std::int16_t> out;
+  for (std::size_t s = 0; s < choices.states.size(); ++s) {
+    axes.push_back(axes_of_one_micro_batch(choices, s));
+    std::size_t first = 0;
+    while (axes[first] != axes[s] || choices.states[first].splits != choices.states[s].splits) {
+      ++first;
+    }
+    out.push_back(static_cast<std::int16_t>(first));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<std::int64_t> divisors_of(std::int64_t n) {
@@ -114,7 +148,10 @@ std::vector<std::int64_t> divisors_of(std::int64_t n) {
 }
 
 PlanSpace::PlanSpace(const Job& base, const Choices& choices, PlanConstraints constraints)
-    : base_(base), choices_(choices), constraints_(std::move(constraints)) {
+    : base_(base),
+      choices_(choices),
+      constraints_(std::move(constraints)),
+      states_of_one_micro_batch_(states_of_one_micro_batch(choices)) {
   devices_ = devices_of(*base.cluster);
   for (const Unit& unit : base.model.units) {
     blocks_ += base.model.kinds[static_cast<std::size_t>(unit.kind)].role == UnitRole::block;
@@ -328,7 +365,8 @@ std::vector<PlanSpace::Recomputation> PlanSpace::recomputations(std::int64_t blo
   return out;
 }
 
-Plan PlanSpace::placement_of(Plan plan) {
+Plan PlanSpace::placement_of(Plan plan) const {
+  if (micro_batches(plan) == 1) plan.state = states_of_one_micro_batch_[at(plan.state)];
   plan.recompute = 0;
   plan.count = 0;
   plan.order = 0;

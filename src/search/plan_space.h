@@ -122,8 +122,10 @@ class PlanSpace {
 
   /// What a plan has in common with its variants: plans that differ in the order of their axes, in
   /// how blocks are dealt to stages, in the exchange of attention or in what is recomputed, and in
-  /// nothing else.
-  static Plan placement_of(Plan plan);
+  /// nothing else. Where a step has one micro-batch, what is kept over it is kept over the step
+  /// (but for tensors of several units, which each of them gathers): states that differ in that
+  /// alone are then variants, too.
+  Plan placement_of(Plan plan) const;
 
   /// Makes `job`, a copy of base(), the job of the plan.
   void apply(const Plan& plan, Job& job) const;
@@ -143,7 +145,8 @@ class PlanSpace {
   std::int64_t blocks_ = 0;
   bool has_experts_ = false;
   std::vector<GroupSet> standings_;
-  std::vector<std::vector<Recompute>> recomputes_;  // by word and count
+  std::vector<std::int16_t> states_of_one_micro_batch_;  // by state: the first alike
+  std::vector<std::vector<Recompute>> recomputes_;       // by word and count
 };
 
 /// Whole numbers that divide n, ascending.
