@@ -423,6 +423,25 @@ TEST(HtmlTest, OfEveryCommandThatJudges) {
   }
 }
 
+// Every line and column of the text stands on the page too.
+TEST(HtmlTest, PlansSayWhatTheTextSays) {
+  const Folder folder;
+  const std::string page = folder.file("page.html");
+  run(kSmallPlan + "--fix dp=4 --require no-offload --front 2 --scale 8 --html " + page);
+  for (const char* words :
+       {"given: --fix dp=4 --require no-offload", "searched ", "not plans, by rule: ", "tok/s/dev",
+        "each plan is the best of its variants", "plan 1 is bound by ", "; a step costs $",
+        "What more would bring", "there are smaller ones", "of first", ">training<", ">price<",
+        "Where its time goes", "placet simulate llama-3.2-1b"}) {
+    EXPECT_TRUE(has(read(page), words)) << words;
+  }
+  run(kSmallPlan + "--max-memory 0.001 --html " + page);
+  for (const char* words : {"given: --max-memory 0.001", "the placement that needs least takes ",
+                            "its largest part: ", "--max-memory 0.001 allows"}) {
+    EXPECT_TRUE(has(read(page), words)) << words;
+  }
+}
+
 TEST(HtmlTest, SaysWhatWasJudgedAndHow) {
   const Folder folder;
   const std::string page = folder.file("page.html");
