@@ -1,6 +1,7 @@
 // The program from outside: exit status, standard output, standard error.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/program_run.h"
@@ -191,6 +192,32 @@ TEST(PlanTest, SaysWhatStandsAgainstAnyPlan) {
   EXPECT_TRUE(has(result.out, "no plan"));
   EXPECT_TRUE(has(result.out, "its largest part: optimizer"));
   EXPECT_TRUE(has(result.out, "such devices would do"));
+}
+
+// A step of one micro-batch: what is kept for it is kept for the step. Of the words that say the
+// one and the other there is one plan, with each offload.
+TEST(PlanTest, ListsWhatIsKeptForTheOnlyMicroBatchOnce) {
+  const Json json = Json::parse(run(kSmallPlan + "--fix dp=8 --micro-batch 4 --top 20 --json").out);
+  std::map<std::string, int> seen;
+  for (const Json& plan : json["plans"]) {
+    std::string placement = plan["placement"];
+    const std::size_t step = placement.find("keep-step");
+    if (step != std::string::npos) placement.replace(step, 9, "keep");
+    ++seen[placement];
+  }
+  EXPECT_EQ(seen["dp=8:zero3+keep"], 1);
+  for (const auto& [placement, count] : seen) EXPECT_EQ(count, 1) << placement;
+}
+
+// More memory brings nothing where the least memory is sought; neighbours are compared by it.
+TEST(PlanTest, ExplainsThePlanOfLeastMemoryByMemory) {
+  const Json json = Json::parse(run(kSmallPlan + "--goal memory --top 1 --json").out);
+  EXPECT_FALSE(json["marginal"].contains("memory"));
+  EXPECT_TRUE(json["marginal"].contains("arithmetic"));
+  for (const Json& other : json["plans"][0]["neighbours"]) {
+    if (!other.contains("peak_bytes")) continue;
+    EXPECT_GE(other["peak_bytes"], json["plans"][0]["peak_bytes"]) << other;
+  }
 }
 
 // The device has 85 GB and the plan takes less: what forbids it is the flag.
