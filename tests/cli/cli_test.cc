@@ -194,6 +194,21 @@ TEST(PlanTest, SaysWhatStandsAgainstAnyPlan) {
   EXPECT_TRUE(has(result.out, "such devices would do"));
 }
 
+// 32 heads and 8 groups of keys cannot be cut in 64. The keys are those of any shortage.
+TEST(PlanTest, SaysThatRulesExcludeAllPlans) {
+  const std::string call = "plan llama-3.1-8b --cluster h100-sxm:8 --global-batch 64 --fix tp=64";
+  EXPECT_TRUE(has(run(call).out, "no placement keeps the rules and the constraints"));
+  const Json json = Json::parse(run(call + " --json").out);
+  EXPECT_EQ(json["shortage"]["lacks"], "rules");
+  EXPECT_GT(json["rejected"]["divisibility"], 0);
+  const Json other = Json::parse(run(kSmallPlan + "--max-memory 0.001 --json").out);
+  for (const auto& [key, value] : other["shortage"].items()) {
+    EXPECT_TRUE(json["shortage"].contains(key)) << key;
+  }
+  EXPECT_TRUE(json["shortage"]["placement"].is_null());
+  EXPECT_TRUE(json["shortage"]["peak_bytes"].is_null());
+}
+
 // A step of one micro-batch: what is kept for it is kept for the step. Of the words that say the
 // one and the other there is one plan, with each offload.
 TEST(PlanTest, ListsWhatIsKeptForTheOnlyMicroBatchOnce) {
