@@ -21,15 +21,12 @@ namespace {
 
 constexpr std::int64_t kLongestAssumedSequence = 4096;
 
-// How messages speak of a word: its flag, or its key in the job file.
-std::string where_of(const JobRequest& request, const char* word) {
-  if (request.file.empty()) return std::string("--") + word;
-  return std::string("--") + word + " (or in " + request.file.string() + ")";
-}
-
+// A word that neither says.
 [[noreturn]] void fail_missing(const JobRequest& request, const char* word, std::string allowed) {
-  throw InputError(
-      {.where = where_of(request, word), .problem = "is missing", .allowed = std::move(allowed)});
+  const std::string file = request.file.empty() ? "" : " (or in " + request.file.string() + ")";
+  throw InputError({.where = std::string("--") + word + file,
+                    .problem = "is missing",
+                    .allowed = std::move(allowed)});
 }
 
 // "8" or "8,GLOB,GLOB".
@@ -63,7 +60,7 @@ Model with_adapters(Model model, const std::string& text, const std::string& whe
 // checks know them.
 void check_loss(const JobRequest& request) {
   if (!request.loss || *request.loss == "token-mean") return;
-  throw InputError({.where = where_of(request, "loss"),
+  throw InputError({.where = "--loss",
                     .value = *request.loss,
                     .problem = "is not a known loss weight",
                     .allowed = "token-mean"});
@@ -80,6 +77,18 @@ Recompute recompute_of(const std::string& text, const Profile& profile, const st
   return parse_recompute(text, where);
 }
 
+/// Counts of blocks that the model does not have.
+void check_recomputed_blocks(const Job& job, const std::string& text) {
+  const std::int64_t blocks = job.model.figures.blocks;
+  if (is_bare(job.model) || blocks == 0 || job.recompute.count <= blocks) return;
+  const bool first = job.recompute.kind == Recompute::Kind::first;
+  const std::string all = std::to_string(blocks);
+  refuse("--recompute", text,
+         first ? "recomputes more blocks than the model has"
+               : "recomputes one block of more than the model has",
+         first ? "first=1 to first=" + all + ", or full" : "every=1 to every=" + all + ", or none");
+}
+
 std::int64_t batch_ways(const Placement& placement) {
   std::int64_t ways = 1;
   for (const AxisPlacement& axis : placement.axes) {
@@ -92,7 +101,7 @@ std::int64_t batch_ways(const Placement& placement) {
 [[noreturn]] void refuse_recompute_beside(const AxisPlacement& axis, const JobRequest& request) {
   const std::string kept(symbol_of(default_modes(axis.how.cut).activations));
   const std::string name(axis.axis.text());
-  throw InputError({.where = where_of(request, "recompute"),
+  throw InputError({.where = "--recompute",
                     .value = *request.recompute,
                     .problem = "contradicts the placement: activations are M along " + name +
                                ", which recomputes every block",
@@ -111,13 +120,13 @@ void check_recompute(const JobRequest& request, const Job& job) {
 }
 
 /// Devices over which a sample of the longest length is divided.
-std::int64_t devices_along_sequence(const JobRequest& request, const Placement& placement) {
+std::int64_t devices_along_sequence(const Placement& placement) {
   std::int64_t devices = 1;
   for (const AxisPlacement& axis : placement.axes) {
     if (axis.how.cut != Cut::sequence || axis.degree == 1) continue;
     if (devices > 1 || !axis.shares.empty()) {
       throw InputError(
-          {.where = where_of(request, "lengths"),
+          {.where = "--lengths",
            .problem = "asks for one axis of equal shares that cuts the sequence, and axis " +
                       std::string(axis.axis.text()) + " is " +
                       (devices > 1 ? "a second one" : "of other shares"),
@@ -133,7 +142,7 @@ void set_lengths(const JobRequest& request, Job& job, Batch& batch) {
   batch.lengths = request.lengths;
   batch.sequence = std::ranges::max_element(batch.lengths, {}, &SampleLength::tokens)->tokens;
   if (request.sequence && *request.sequence != batch.sequence) {
-    throw InputError({.where = where_of(request, "seq"),
+    throw InputError({.where = "--seq",
                       .value = std::to_string(*request.sequence),
                       .problem = "is not the longest of --lengths",
                       .allowed = std::to_string(batch.sequence) + ", or nothing"});
@@ -145,7 +154,7 @@ void set_lengths(const JobRequest& request, Job& job, Batch& batch) {
   const std::int64_t per_round =
       checked_multiply(batch.micro, batch_ways(job.placement), "samples");
   batch.global = samples_of_longest(batch.lengths, batch.samples,
-                                    devices_along_sequence(request, job.placement), per_round);
+                                    devices_along_sequence(job.placement), per_round);
   job.model.notes.push_back(
       std::to_string(batch.samples) + " samples of " + std::to_string(batch.lengths.size()) +
       " lengths keep the devices busy as " + std::to_string(batch.global) + " of " +
@@ -191,14 +200,14 @@ void set_clipping(const JobRequest& request, Job& job) {
 }
 
 void set_training(const Catalog& catalog, const JobRequest& request, Job& job) {
-  job.optimizer =
-      load_optimizer(catalog, request.optimizer.value_or("adamw"), where_of(request, "optimizer"));
+  job.optimizer = load_optimizer(catalog, request.optimizer.value_or("adamw"), "--optimizer");
   if (request.recompute) {
-    job.recompute = recompute_of(*request.recompute, job.profile, where_of(request, "recompute"));
+    job.recompute = recompute_of(*request.recompute, job.profile, "--recompute");
+    check_recomputed_blocks(job, *request.recompute);
   }
-  if (request.routing) job.routing = parse_routing(*request.routing, where_of(request, "routing"));
+  if (request.routing) job.routing = parse_routing(*request.routing, "--routing");
   if (request.balance_loss) {
-    job.balance = parse_balance_loss(*request.balance_loss, where_of(request, "balance-loss"));
+    job.balance = parse_balance_loss(*request.balance_loss, "--balance-loss");
   }
   set_clipping(request, job);
   check_loss(request);
@@ -215,7 +224,7 @@ Model load_requested_model(const Catalog& catalog, const JobRequest& request) {
   }
   Model model = load_model(catalog, *request.model);
   if (request.lora) {
-    model = with_adapters(std::move(model), *request.lora, where_of(request, "lora"));
+    model = with_adapters(std::move(model), *request.lora, "--lora");
   }
   if (!request.freeze.empty()) model = with_frozen(std::move(model), request.freeze);
   return model;
@@ -243,13 +252,12 @@ void note_formats_without_effect(const PrecisionChoice& choice, Model& model) {
 Job load_trained(const Catalog& catalog, const JobRequest& request) {
   Job job;
   job.model = with_gradients_needed(load_requested_model(catalog, request));
-  job.profile =
-      load_profile(catalog, request.engine.value_or("placet"), where_of(request, "engine"));
+  job.profile = load_profile(catalog, request.engine.value_or("placet"), "--engine");
   job.engine_text = job.profile.name + "@" + job.profile.version;
   job.precision = job.profile.precision;
   if (request.precision) {
     const PrecisionChoice choice =
-        read_precision(catalog, *request.precision, job.precision, where_of(request, "precision"));
+        read_precision(catalog, *request.precision, job.precision, "--precision");
     job.precision = choice.precision;
     job.scales_loss_dynamically = choice.scales_loss_dynamically;
     apply_formats(choice, job.model);
@@ -281,8 +289,7 @@ Job load_job(const Catalog& catalog, const JobRequest& request) {
   }
   job.batch = batch_of(request, job);
   if (request.cluster) {
-    job.cluster = load_cluster(catalog, *request.cluster, devices_of(job.placement),
-                               where_of(request, "cluster"));
+    job.cluster = load_cluster(catalog, *request.cluster, devices_of(job.placement), "--cluster");
   }
   return job;
 }
@@ -296,12 +303,12 @@ Job load_unplaced_job(const Catalog& catalog, const JobRequest& request) {
     fail_missing(request, "global-batch", "samples per step: plans are compared for one step");
   }
   if (!request.lengths.empty()) {
-    throw InputError({.where = where_of(request, "lengths"),
+    throw InputError({.where = "--lengths",
                       .problem = "is nothing to plan for",
                       .allowed = "--seq: plans are compared for samples of one length"});
   }
   job.batch = batch_of(request, job);
-  job.cluster = load_cluster(catalog, *request.cluster, std::nullopt, where_of(request, "cluster"));
+  job.cluster = load_cluster(catalog, *request.cluster, std::nullopt, "--cluster");
   return job;
 }
 

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "catalog/catalog.h"
 #include "profile/job.h"
+#include "units/error.h"
 
 namespace placet {
 
@@ -32,8 +34,10 @@ struct JobRequest {
   std::optional<std::string> routing;       // balanced, expected=SKEW, worst
   std::optional<std::string> balance_loss;  // none, sequence, micro-batch, global
   std::optional<std::string> engine;
-  /// The file that the words come from, for messages; empty: flags.
+  /// For messages: the job file that was read, and the words that are as it says; all others are as
+  /// flags say.
   std::filesystem::path file;
+  std::set<std::string> in_file;
 
   friend bool operator==(const JobRequest&, const JobRequest&) = default;
 };
@@ -44,6 +48,10 @@ JobRequest read_job_file(const std::filesystem::path& path);
 
 /// `flags` where they say something, `file` otherwise.
 JobRequest merge(const JobRequest& flags, const JobRequest& file);
+
+/// A fault of a word under the name that the word has where it was said: "--recompute" is
+/// "job.toml: recompute" if the file says it. Other faults as they are.
+InputFault named_as_said(InputFault fault, const JobRequest& request);
 
 /// The model of a request with its formats, frozen tensors and adapters; no placement is needed.
 /// `model` is required: throws InputError without it.

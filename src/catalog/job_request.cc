@@ -117,6 +117,15 @@ std::vector<std::string> read_texts(const Reader& reader) {
   return texts;
 }
 
+template <class Value>
+bool is_said(const std::optional<Value>& word) {
+  return word.has_value();
+}
+template <class Value>
+bool is_said(const std::vector<Value>& words) {
+  return !words.empty();
+}
+
 constexpr std::size_t kMostLengths = 64;
 
 /// Lengths that differ, with shares of all samples.
@@ -196,6 +205,9 @@ JobRequest read_job_file(const std::filesystem::path& path) {
 JobRequest read_job_words(const Reader& reader) {
   reader.allow(job_keys());
   JobRequest request;
+  for (const std::string& key : job_keys()) {
+    if (reader.has(key)) request.in_file.insert(key);
+  }
   request.model = read_text(reader, "model");
   request.cluster = read_text(reader, "cluster");
   request.placement = read_text(reader, "placement");
@@ -220,28 +232,47 @@ JobRequest read_job_words(const Reader& reader) {
 
 JobRequest merge(const JobRequest& flags, const JobRequest& file) {
   JobRequest merged = flags;
-  const auto fill = [](auto& to, const auto& from) {
-    if (!to) to = from;
-  };
-  fill(merged.model, file.model);
-  fill(merged.cluster, file.cluster);
-  fill(merged.placement, file.placement);
-  fill(merged.sequence, file.sequence);
-  if (merged.lengths.empty()) merged.lengths = file.lengths;
-  fill(merged.global_batch, file.global_batch);
-  fill(merged.micro_batch, file.micro_batch);
-  fill(merged.recompute, file.recompute);
-  fill(merged.precision, file.precision);
-  fill(merged.optimizer, file.optimizer);
-  if (merged.freeze.empty()) merged.freeze = file.freeze;
-  fill(merged.lora, file.lora);
-  fill(merged.loss, file.loss);
-  fill(merged.clip, file.clip);
-  fill(merged.routing, file.routing);
-  fill(merged.balance_loss, file.balance_loss);
-  fill(merged.engine, file.engine);
   merged.file = file.file;
+  merged.in_file = file.in_file;
+  const auto fill = [&](const char* word, auto& to, const auto& from) {
+    if (!is_said(to)) {
+      to = from;
+    } else {
+      merged.in_file.erase(word);
+    }
+  };
+  fill("model", merged.model, file.model);
+  fill("cluster", merged.cluster, file.cluster);
+  fill("placement", merged.placement, file.placement);
+  fill("seq", merged.sequence, file.sequence);
+  fill("lengths", merged.lengths, file.lengths);
+  fill("global-batch", merged.global_batch, file.global_batch);
+  fill("micro-batch", merged.micro_batch, file.micro_batch);
+  fill("recompute", merged.recompute, file.recompute);
+  fill("precision", merged.precision, file.precision);
+  fill("optimizer", merged.optimizer, file.optimizer);
+  fill("freeze", merged.freeze, file.freeze);
+  fill("lora", merged.lora, file.lora);
+  fill("loss", merged.loss, file.loss);
+  fill("clip", merged.clip, file.clip);
+  fill("routing", merged.routing, file.routing);
+  fill("balance-loss", merged.balance_loss, file.balance_loss);
+  fill("engine", merged.engine, file.engine);
   return merged;
+}
+
+InputFault named_as_said(InputFault fault, const JobRequest& request) {
+  for (const std::string& word : request.in_file) {
+    const std::string flag = word == "model" ? "MODEL" : "--" + word;
+    for (const std::string& name : {flag, word}) {
+      if (!fault.where.starts_with(name)) continue;
+      const bool is_whole = fault.where.size() == name.size() || fault.where[name.size()] == ',';
+      if (!is_whole) continue;  // "placement, character 6" is of the placement
+      fault.where.replace(0, name.size(), request.file.string() + ": " + word);
+      return fault;
+    }
+  }
+  return fault;
 }
 
 Recompute parse_recompute(const std::string& text, const std::string& where) {

@@ -55,9 +55,8 @@ std::string explained(const std::vector<Judged>& all, const std::string& what) {
   return text;
 }
 
-int compare_jobs(const CompareCall& call) {
+int compare_jobs(const CompareCall& call, const JobRequest& request) {
   const std::string what = what_to_explain(call.result);
-  JobRequest request = request_of(call.flags);
   std::vector<std::string> placements = call.flags.placements;
   if (placements.empty() && request.placement) placements.push_back(*request.placement);
   if (placements.empty()) {
@@ -92,7 +91,10 @@ void add_compare_command(CLI::App& program, Action& action) {
       "  placet compare llama-3.1-8b --cluster h100-sxm:1 --placement dp=8:ddp \\\n"
       "      --placement dp=8:zero1 --placement dp=8:zero3\n"
       "  placet compare --job job.toml --placement tp=8:tp --placement tp=8:tp+sp --json\n");
-  command->callback([call, &action] { action = [call] { return compare_jobs(*call); }; });
+  command->callback([call, &action] {
+    action = on_request(call->flags,
+                        [call](const JobRequest& request) { return compare_jobs(*call, request); });
+  });
 }
 
 }  // namespace placet

@@ -27,10 +27,10 @@ std::vector<Reservation> reservations(const Judged& judged, const Prepared& prep
   return {reserve(job, prepared, fullest(judged.derivation).stage)};
 }
 
-int derive_job(const DeriveCall& call) {
+int derive_job(const DeriveCall& call, const JobRequest& request) {
   require_one_placement(call.flags);
   const std::string what = what_to_explain(call.result);
-  const auto job = std::make_shared<const Job>(load_job(find_catalog(), request_of(call.flags)));
+  const auto job = std::make_shared<const Job>(load_job(find_catalog(), request));
   const Prepared prepared = prepare(*job);
   Judged judged{.job = job, .derivation = derive(*job, prepared), .reserved = {}};
   judged.reserved = reservations(judged, prepared, call.result.json || !call.result.html.empty());
@@ -62,7 +62,10 @@ void add_derive_command(CLI::App& program, Action& action) {
       "  placet derive llama-3.1-8b --cluster h100-sxm:1 --placement \"dp=8:zero3\" --seq 8192\n"
       "  placet derive --job job.toml --explain optimizer\n"
       "  placet derive 70B --placement \"rep=2:ddp dp=8:zero3\" --json\n");
-  command->callback([call, &action] { action = [call] { return derive_job(*call); }; });
+  command->callback([call, &action] {
+    action = on_request(call->flags,
+                        [call](const JobRequest& request) { return derive_job(*call, request); });
+  });
 }
 
 }  // namespace placet

@@ -1,6 +1,7 @@
 #include "cli/job_flags.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "catalog/reader.h"
 #include "report/derivation_text.h"
@@ -150,6 +151,18 @@ void require_one_placement(const JobFlags& flags) {
                     .value = flags.placements[1],
                     .problem = "is a second placement",
                     .allowed = "one; `placet compare` takes several"});
+}
+
+std::function<int()> on_request(const JobFlags& flags,
+                                std::function<int(const JobRequest&)> command) {
+  return [&flags, command = std::move(command)] {
+    const JobRequest request = request_of(flags);
+    try {
+      return command(request);
+    } catch (const InputError& error) {
+      throw InputError(named_as_said(error.fault(), request));
+    }
+  };
 }
 
 void require_shapes(const Job& job, std::string_view what) {

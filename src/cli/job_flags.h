@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,11 @@ void require_one_placement(const JobFlags& flags);
 /// The request that flags and job file make together. Throws InputError for numbers that are none.
 /// Of several placements the first is taken; compare goes through them itself.
 JobRequest request_of(const JobFlags& flags);
+
+/// A command on the request of its flags, to be run when these are read. What it finds wrong with a
+/// word of the job file is said of the file. `flags` must outlive it.
+std::function<int()> on_request(const JobFlags& flags,
+                                std::function<int(const JobRequest&)> command);
 
 /// Refuses a model of which nothing but a count of parameters is known: `what` needs shapes.
 void require_shapes(const Job& job, std::string_view what);

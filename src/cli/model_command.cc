@@ -16,8 +16,7 @@ struct ModelCall {
   ResultFlags result;
 };
 
-int show_model(const ModelCall& call) {
-  const JobRequest request = request_of(call.flags);
+int show_model(const ModelCall& call, const JobRequest& request) {
   const Model model = load_requested_model(find_catalog(), request);
   const std::int64_t longest = model.figures.max_sequence;
   const std::int64_t sequence =
@@ -43,7 +42,10 @@ void add_model_command(CLI::App& program, Action& action) {
       "  placet model llama-3.1-70b\n"
       "  placet model ~/checkpoints/my-model/config.json --json\n"
       "  placet model llama-3.1-8b --lora 16,q_proj,v_proj\n");
-  command->callback([call, &action] { action = [call] { return show_model(*call); }; });
+  command->callback([call, &action] {
+    action = on_request(call->flags,
+                        [call](const JobRequest& request) { return show_model(*call, request); });
+  });
 }
 
 }  // namespace placet

@@ -14,6 +14,7 @@
 #include "cli/job_flags.h"
 #include "cli/output.h"
 #include "cli/plan_constraints.h"
+#include "cli/plan_contradictions.h"
 #include "cli/plan_terms.h"
 #include "report/plans.h"
 #include "search/front.h"
@@ -31,6 +32,7 @@ constexpr double kProofSeconds = 60;
 /// Longer ones are not begun: a judgement does not stop half way.
 constexpr std::int64_t kMostPasses = 1 << 16;
 constexpr double kProgressSeconds = 0.2;
+constexpr std::int64_t kMostPlannedSamples = 1'000'000;
 
 struct PlanCall {
   JobFlags flags;
@@ -102,7 +104,7 @@ void check_call(const PlanCall& call, const JobRequest& request) {
   }
   if (call.max_memory > 0 && call.max_memory <= 1) return;
   throw InputError({.where = "--max-memory",
-                    .value = std::to_string(call.max_memory),
+                    .value = fmt::format("{:g}", call.max_memory),
                     .problem = "is no part of a device's memory",
                     .allowed = "above 0, at most 1"});
 }
@@ -217,9 +219,8 @@ std::vector<ScaleLine> scale_lines(const PlanCall& call, const Catalog& catalog,
                                    const PlanOptions& options) {
   std::vector<ScaleLine> out;
   for (const std::int64_t devices : read_scale(call.scale)) {
-    JobRequest request = request_of(call.flags);
-    request.cluster = resized_cluster(request.cluster.value_or(""), devices);
-    Job job = load_unplaced_job(catalog, request);
+    Job job = asked.base();
+    job.cluster = scaled_cluster(catalog, asked.base().cluster->name, devices);
     set_prices(call.price, *job.cluster);
     const PlanSpace space(job, asked.choices(), asked.constraints());
     PlanOptions one = options;
@@ -245,9 +246,10 @@ void add_front(const PlanSpace& space, const Vocabulary& vocabulary, const PlanO
 }
 
 /// Flags that are wrong are to be found before anything is searched.
-void check_terms(const PlanCall& call, const JobRequest& request) {
+void check_terms(const PlanCall& call, const Catalog& catalog, const Job& base) {
+  read_tokens(call.tokens);
   for (const std::int64_t devices : read_scale(call.scale)) {
-    resized_cluster(request.cluster.value_or(""), devices);
+    scaled_cluster(catalog, base.cluster->name, devices);
   }
   if (call.front == 0 && call.front_step) {
     throw InputError({.where = "--front-step",
@@ -272,32 +274,16 @@ void require_whole_micro_batches(const JobRequest& request, const Job& base) {
                     .allowed = "a divisor of " + std::to_string(base.batch.global)});
 }
 
-int plan_job(const PlanCall& call) {
-  const Catalog catalog = find_catalog();
-  const JobRequest request = request_of(call.flags);
-  check_call(call, request);
-  check_terms(call, request);
-  Job base = load_unplaced_job(catalog, request);
-  require_shapes(base, "time");
-  require_whole_micro_batches(request, base);
-  set_prices(call.price, *base.cluster);
-  if (call.goal == "cost") check_prices(base);
-  const StrategyCatalog strategies = load_strategies(catalog);
-  Choices choices = load_choices(catalog, strategies, "all");
-  PlanConstraints constraints =
-      read_constraints(choices, strategies.vocabulary, call.fix, call.require);
-  constraints.memory_fraction = call.max_memory;
-  check_degrees(choices, constraints, base);
-  settle(request, base, choices, constraints);
-  const PlanSpace space(base, choices, constraints);
-
+int print_plans(const PlanCall& call, const JobRequest& request, const Catalog& catalog,
+                const Vocabulary& vocabulary, const PlanSpace& space) {
   const InterruptWatch watch;
   PlanOptions options{.goal = call.goal == "memory" ? PlanGoal::memory : PlanGoal::time,
                       .top = call.top,
                       .costs = std::make_shared<PlanCosts>(space)};
+  check_constraints(space, options.costs, constraints_text(call));
   options.stopped = [] { return interrupted != 0; };
   const Clock::time_point start = Clock::now();
-  PlanSheet sheet{.base = &base,
+  PlanSheet sheet{.base = &space.base(),
                   .said = said_words(request),
                   .goal = call.goal,
                   .memory_fraction = call.max_memory,
@@ -310,18 +296,59 @@ int plan_job(const PlanCall& call) {
     const PlanResult result = find_plans(space, options);
     sheet.seconds = since(start);
     sheet.counts = result.counts;
-    sheet.plans = plan_lines(space, strategies.vocabulary, result);
+    sheet.plans = plan_lines(space, vocabulary, result);
     options.progress = {};
-    prove_and_explain(space, strategies.vocabulary, options, sheet);
-    add_front(space, strategies.vocabulary, options,
+    prove_and_explain(space, vocabulary, options, sheet);
+    add_front(space, vocabulary, options,
               {.most = call.front, .step = call.front_step.value_or(FrontRequest{}.step)}, sheet);
     if (sheet.counts.exact) {
-      sheet.scale = scale_lines(call, catalog, space, strategies.vocabulary, options);
+      sheet.scale = scale_lines(call, catalog, space, vocabulary, options);
     }
   }
   if (!call.html.empty()) write_file(call.html, plans_html(sheet), "--html");
   print(call.json ? plans_json(sheet) : plans_text(sheet, output_style()));
   return sheet.plans.empty() ? kBad : kGood;
+}
+
+/// With micro-batches of one sample, and few devices, a step has about as many of them: plans are
+/// timed one by one, and `simulate` takes no more.
+void require_few_samples(const Job& base) {
+  if (base.batch.global <= kMostPlannedSamples) return;
+  refuse("--global-batch", std::to_string(base.batch.global), "is more than plans are compared for",
+         "1 to " + std::to_string(kMostPlannedSamples) + " samples per step");
+}
+
+/// The plans that hold most at once, one micro-batch of all samples, have figures that are too
+/// large.
+[[noreturn]] void refuse_samples(const Job& base, const OverflowError& error) {
+  refuse("--global-batch", std::to_string(base.batch.global),
+         "with " + std::to_string(base.batch.sequence) + " tokens each gives some plan " +
+             error.fault().where + " beyond 2^63",
+         "fewer samples or a shorter --seq");
+}
+
+int plan_job(const PlanCall& call, const JobRequest& request) {
+  const Catalog catalog = find_catalog();
+  check_call(call, request);
+  Job base = load_unplaced_job(catalog, request);
+  check_terms(call, catalog, base);
+  require_shapes(base, "time");
+  require_whole_micro_batches(request, base);
+  require_few_samples(base);
+  set_prices(call.price, *base.cluster);
+  if (call.goal == "cost") check_prices(base);
+  const StrategyCatalog strategies = load_strategies(catalog);
+  Choices choices = load_choices(catalog, strategies, "all");
+  PlanConstraints constraints =
+      read_constraints(choices, strategies.vocabulary, call.fix, call.require);
+  constraints.memory_fraction = call.max_memory;
+  settle(request, base, choices, constraints);
+  const PlanSpace space(base, choices, constraints);
+  try {
+    return print_plans(call, request, catalog, strategies.vocabulary, space);
+  } catch (const OverflowError& error) {
+    refuse_samples(base, error);
+  }
 }
 
 }  // namespace
@@ -375,7 +402,10 @@ void add_plan_command(CLI::App& program, Action& action) {
       "      --fix \"tp=2\" --require no-offload --max-memory 0.9\n"
       "  placet plan llama-3.1-8b --cluster h100-sxm:1 --seq 8192 --global-batch 128 \\\n"
       "      --tokens 15T --price 2.5 --scale 8,16,32 --front 6 --html plans.html\n");
-  command->callback([call, &action] { action = [call] { return plan_job(*call); }; });
+  command->callback([call, &action] {
+    action = on_request(call->flags,
+                        [call](const JobRequest& request) { return plan_job(*call, request); });
+  });
 }
 
 }  // namespace placet

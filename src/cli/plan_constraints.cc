@@ -42,10 +42,6 @@ std::vector<std::string> split(const std::string& text, const char* separators) 
   return parts;
 }
 
-std::string axis_name(const Choices& choices, AxisRole role) {
-  return std::string(choices.word(role, 0, 0, 0).axis.axis.text());
-}
-
 AxisRole role_named(const Choices& choices, const std::string& name, const std::string& item) {
   std::vector<std::string> names;
   for (int r = 0; r < kAxisRoleCount; ++r) {
@@ -163,7 +159,7 @@ class Requirement {
     if (!narrow(choices_.roles[at(role)].words, term, absent, allowed)) return false;
     const auto degree = out_.degrees.find(role);
     const bool is_one = degree != out_.degrees.end() && degree->second == 1;
-    if (!absent) out_.used.insert(role);
+    if (!absent) out_.used.try_emplace(role, term);
     leaves_nothing_ |= !absent && is_one;
     if (allows_some(allowed)) return true;
     // Without words there is no axis.
@@ -207,6 +203,10 @@ class Requirement {
 
 }  // namespace
 
+std::string axis_name(const Choices& choices, AxisRole role) {
+  return std::string(choices.word(role, 0, 0, 0).axis.axis.text());
+}
+
 PlanConstraints read_constraints(const Choices& choices, const Vocabulary& vocabulary,
                                  const std::string& fix, const std::string& require) {
   PlanConstraints out;
@@ -227,64 +227,6 @@ PlanConstraints read_constraints(const Choices& choices, const Vocabulary& vocab
   Requirement requirement(choices, out);
   for (const std::string& item : split(require, " ,")) requirement.add(item);
   return out;
-}
-
-namespace {
-
-/// "1, 2, 4 or 8": what divides n, up to `most`.
-std::string divisors_text(std::int64_t n, std::int64_t most) {
-  std::vector<std::string> words;
-  for (const std::int64_t d : divisors_of(n)) {
-    if (d <= most) words.push_back(std::to_string(d));
-  }
-  return list_words(words);
-}
-
-std::int64_t count_units(const Model& model, UnitRole role) {
-  return std::ranges::count_if(model.units, [&](const Unit& unit) {
-    return model.kinds[static_cast<std::size_t>(unit.kind)].role == role;
-  });
-}
-
-bool cuts_samples(AxisRole role) {
-  return role == AxisRole::replica || role == AxisRole::batch || role == AxisRole::expert;
-}
-
-}  // namespace
-
-void check_degrees(const Choices& choices, const PlanConstraints& constraints, const Job& base) {
-  const std::int64_t devices = devices_of(*base.cluster);
-  const std::int64_t samples = base.batch.global;
-  std::int64_t product = 1;
-  std::int64_t ways = 1;
-  std::string all;
-  for (const auto& [role, degree] : constraints.degrees) {
-    const std::string item = axis_name(choices, role) + "=" + std::to_string(degree);
-    all += (all.empty() ? "" : " ") + item;
-    product *= degree;
-    if (devices % degree != 0) {
-      refuse("--fix", item, "does not divide the " + std::to_string(devices) + " devices",
-             divisors_text(devices, devices));
-    }
-    if (devices % product != 0) {
-      refuse("--fix", all,
-             "takes " + std::to_string(product) + " devices, which do not divide the " +
-                 std::to_string(devices) + " of the cluster",
-             "degrees whose product is " + divisors_text(devices, devices));
-    }
-    const std::int64_t blocks = count_units(base.model, UnitRole::block);
-    if (role == AxisRole::layer && degree > blocks) {
-      refuse("--fix", item, "has more stages than the model has blocks",
-             divisors_text(devices, blocks));
-    }
-    if (!cuts_samples(role)) continue;
-    ways *= degree;
-    if (samples % ways != 0) {
-      refuse("--fix", all,
-             "cannot share the " + std::to_string(samples) + " samples of a step evenly",
-             "degrees that divide " + std::to_string(samples));
-    }
-  }
 }
 
 }  // namespace placet

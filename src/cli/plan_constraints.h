@@ -14,8 +14,7 @@ namespace placet {
 PlanConstraints read_constraints(const Choices& choices, const Vocabulary& vocabulary,
                                  const std::string& fix, const std::string& require);
 
-/// Throws InputError for fixed degrees that no plan of the job can have: those that do not divide
-/// the devices or the batch, more stages than blocks.
-void check_degrees(const Choices& choices, const PlanConstraints& constraints, const Job& base);
+/// What a role's axis is called: "tp".
+std::string axis_name(const Choices& choices, AxisRole role);
 
 }  // namespace placet

@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "catalog/cluster_catalog.h"
 #include "catalog/reader.h"
 #include "units/error.h"
 #include "units/nearest.h"
@@ -122,6 +123,9 @@ std::vector<std::int64_t> read_scale(const std::string& text) {
   return out;
 }
 
+namespace {
+
+/// The name of a cluster of one kind of devices with another number of them.
 std::string resized_cluster(const std::string& text, std::int64_t devices) {
   const std::size_t colon = text.find(':');
   const std::size_t times = text.find('x');
@@ -137,6 +141,12 @@ std::string resized_cluster(const std::string& text, std::int64_t devices) {
                     .value = text,
                     .problem = "is a cluster whose size is settled",
                     .allowed = "--cluster h100-sxm:8 or 64xh100-sxm"});
+}
+
+}  // namespace
+
+Cluster scaled_cluster(const Catalog& catalog, const std::string& text, std::int64_t devices) {
+  return load_cluster(catalog, resized_cluster(text, devices), std::nullopt, "--scale");
 }
 
 }  // namespace placet

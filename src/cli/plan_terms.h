@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "catalog/catalog.h"
 #include "profile/job.h"
 
 namespace placet {
@@ -21,7 +22,7 @@ void set_prices(const std::string& text, Cluster& cluster);
 std::vector<std::int64_t> read_scale(const std::string& text);
 
 /// A cluster of so many of the devices that `text`, as --cluster takes it, names. Throws InputError
-/// unless it is "DEVICE:HOSTS" or "NUMBERxDEVICE".
-std::string resized_cluster(const std::string& text, std::int64_t devices);
+/// of --scale unless it is "DEVICE:HOSTS" or "NUMBERxDEVICE" and can have as many.
+Cluster scaled_cluster(const Catalog& catalog, const std::string& text, std::int64_t devices);
 
 }  // namespace placet

@@ -89,8 +89,8 @@ void warn_of_broken_rules(const Job& job) {
 
 /// The job of the flags. A balance loss that depends on the layout is no training of one device: it
 /// is judged as such, or left out with a warning where it is accepted.
-Job job_to_judge(const ProgramCall& call) {
-  Job job = load_job(find_catalog(), request_of(call.flags));
+Job job_to_judge(const ProgramCall& call, const JobRequest& request) {
+  Job job = load_job(find_catalog(), request);
   require_meaning(job);
   warn_of_broken_rules(job);
   if (job.balance != BalanceScope::micro_batch) return job;
@@ -115,9 +115,9 @@ JudgedProgram judged_program(const ProgramCall& call, const Job* job) {
           .run_as = {}};
 }
 
-int lower_job(const ProgramCall& call) {
+int lower_job(const ProgramCall& call, const JobRequest& request) {
   require_one_placement(call.flags);
-  const Job job = load_job(find_catalog(), request_of(call.flags));
+  const Job job = load_job(find_catalog(), request);
   require_meaning(job);
   const Program program = lower(job);
   const std::string text = to_text(program);
@@ -206,11 +206,11 @@ Verdict verdict_with_cure(const ProgramCall& call, const Job* job, Program progr
   return verdict;
 }
 
-int check_job(const ProgramCall& call) {
+int check_job(const ProgramCall& call, const JobRequest& request) {
   require_one_placement(call.flags);
   const auto text = program_text(call.flags);
   std::optional<Job> job;
-  if (!text) job = job_to_judge(call);
+  if (!text) job = job_to_judge(call, request);
   const JudgedProgram judged = judged_program(call, job ? &*job : nullptr);
   Program program = job ? lower(*job) : program_from(*text, call.flags.model);
   if (call.list_faults) return list_faults(call, std::move(program));
@@ -225,11 +225,11 @@ int check_job(const ProgramCall& call) {
   return verdict.equivalent ? kGood : kBad;
 }
 
-int verify_job(const ProgramCall& call) {
+int verify_job(const ProgramCall& call, const JobRequest& request) {
   require_one_placement(call.flags);
   const auto text = program_text(call.flags);
   std::optional<Job> job;
-  if (!text) job = job_to_judge(call);
+  if (!text) job = job_to_judge(call, request);
   if (job) warn_of_counts(call, *job);
   Program program = job ? lower_small(*job) : program_from(*text, call.flags.model);
   if (call.list_faults) return list_faults(call, std::move(program));
@@ -274,7 +274,10 @@ void add_lower_command(CLI::App& program, Action& action) {
       "\nExample:\n"
       "  placet lower llama-3.1-8b --placement \"dp=4:zero1 tp=2:tp+sp\" --seq 4096 "
       "--global-batch 32\n");
-  command->callback([call, &action] { action = [call] { return lower_job(*call); }; });
+  command->callback([call, &action] {
+    action = on_request(call->flags,
+                        [call](const JobRequest& request) { return lower_job(*call, request); });
+  });
 }
 
 void add_check_command(CLI::App& program, Action& action) {
@@ -290,7 +293,10 @@ void add_check_command(CLI::App& program, Action& action) {
       "  placet check gpt2 --placement \"dp=4:ddp\" --fault \"rescale(all_reduce, phase=reduce, "
       "by=1/dp)\"\n"
       "  placet check step.program\n");
-  command->callback([call, &action] { action = [call] { return check_job(*call); }; });
+  command->callback([call, &action] {
+    action = on_request(call->flags,
+                        [call](const JobRequest& request) { return check_job(*call, request); });
+  });
 }
 
 void add_verify_command(CLI::App& program, Action& action) {
@@ -307,7 +313,10 @@ void add_verify_command(CLI::App& program, Action& action) {
       "\nExample:\n"
       "  placet verify llama-3.1-8b --placement \"pp=4:1f1b dp=8:zero1 tp=8:tp+sp\" "
       "--global-batch 128\n");
-  command->callback([call, &action] { action = [call] { return verify_job(*call); }; });
+  command->callback([call, &action] {
+    action = on_request(call->flags,
+                        [call](const JobRequest& request) { return verify_job(*call, request); });
+  });
 }
 
 }  // namespace placet

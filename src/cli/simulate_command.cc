@@ -60,11 +60,11 @@ void require_few_micro_batches(const Job& job) {
                                " of them: fewer samples, or a larger --micro-batch"});
 }
 
-int simulate_job(const SimulateCall& call) {
+int simulate_job(const SimulateCall& call, const JobRequest& request) {
   require_one_placement(call.flags);
   check_files(call);
   const std::string what = what_to_explain(call.result);
-  const auto job = std::make_shared<const Job>(load_job(find_catalog(), request_of(call.flags)));
+  const auto job = std::make_shared<const Job>(load_job(find_catalog(), request));
   require_few_micro_batches(*job);
   if (!job->cluster) {
     throw InputError({.where = "--cluster",
@@ -132,7 +132,10 @@ void add_simulate_command(CLI::App& program, Action& action) {
       "--global-batch 64\n"
       "  placet simulate llama-3.1-8b --cluster h100-sxm:1 --placement \"pp=4:1f1b dp=2:zero1\" "
       "--seq 8192 --global-batch 32 --trace step.json --html step.html\n");
-  command->callback([call, &action] { action = [call] { return simulate_job(*call); }; });
+  command->callback([call, &action] {
+    action = on_request(call->flags,
+                        [call](const JobRequest& request) { return simulate_job(*call, request); });
+  });
 }
 
 }  // namespace placet

@@ -408,25 +408,6 @@ void judge_rebuilt_parameters(const Job& job, const AxisPlacement& axis, const S
        .cure = term_for(axis, selector, how, resting)});
 }
 
-// --- recompute
-
-/// Counts of blocks that the model does not have.
-void judge_recomputed_blocks(const Job& job, Findings& findings) {
-  const std::int64_t blocks = blocks_of(job.model);
-  const std::int64_t count = job.recompute.count;
-  const bool first = job.recompute.kind == Recompute::Kind::first;
-  const bool every = job.recompute.kind == Recompute::Kind::every;
-  if ((!first && !every) || blocks == 0 || count <= blocks) return;
-  const std::string given = (first ? "first=" : "every=") + std::to_string(count);
-  findings.push_back({.rule = "recompute",
-                      .severity = Severity::warning,
-                      .where = "model",
-                      .message = given + " of " + std::to_string(blocks) + " blocks recomputes " +
-                                 (first ? "all of them" : "one of them"),
-                      .cure = first ? "--recompute full"
-                                    : "--recompute every=" + std::to_string(blocks) + " or fewer"});
-}
-
 }  // namespace
 
 void judge_meaning(const Job& job, Findings& findings) {
@@ -479,7 +460,6 @@ void judge_materialized(const Job& job, Findings& findings) {
 void judge_recompute(const Job& job, Findings& findings) {
   const Recompute::Kind kind = job.recompute.kind;
   if (kind == Recompute::Kind::none || kind == Recompute::Kind::full) return;
-  judge_recomputed_blocks(job, findings);
   for (const AxisPlacement& axis : job.placement.axes) {
     if (axis.how.modes.activations != Mode::materialized) continue;
     findings.push_back({.rule = "recompute",

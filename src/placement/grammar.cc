@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "placement/share_list.h"
 #include "placement/source_text.h"
 #include "placement/terms.h"
 #include "units/nearest.h"
@@ -11,7 +12,6 @@
 namespace placet {
 namespace {
 
-constexpr std::int64_t kLargestShare = kLargestDegree;
 constexpr std::int64_t kLargestBlock = kLargestDegree;
 
 /// The terms of one how and what they mean, in the order of the text.
@@ -117,14 +117,7 @@ class PlacementParser {
   }
 
   std::vector<std::int64_t> shares() {
-    std::vector<std::int64_t> shares;
-    do {
-      if (shares.size() == kMostShares) {
-        source_.fail(source_.position(), {.problem = "too many shares",
-                                          .allowed = "at most " + std::to_string(kMostShares)});
-      }
-      shares.push_back(source_.whole("a share", 0, kLargestShare));
-    } while (source_.take(','));
+    std::vector<std::int64_t> shares = read_shares(source_);
     source_.expect(']', "',' and a further share, or ']'");
     return shares;
   }

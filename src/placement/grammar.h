@@ -1,7 +1,9 @@
 // Placements as text (docs/formats.md): what people write, and the one canonical way to print it.
 //
 //   placement = axis { axis }                                outermost (slowest links) first
-//   axis  = NAME "=" DEGREE [ "[" INT { "," INT } "]" ] ":" how { ";" CLASS ":" how }
+//   axis  = NAME "=" DEGREE [ "[" shares "]" ] ":" how { ";" CLASS ":" how }
+//   shares = share { "," share }     share = run | "(" run { "," run } ")" "x" COUNT
+//   run   = INT [ "x" COUNT ]
 //   how   = term { "+" term }        term = WORD [ "(" arg { "," arg } ")" ]
 //   CLASS = a tensor class | checkpoints | blocks INT-INT
 //
@@ -37,12 +39,12 @@ Placement parse_placement(std::string_view text, const Vocabulary& vocabulary);
 
 /// The canonical text: per axis the fewest terms (a raw cut counts as four, one for each mode), of
 /// those the fewest words that also speak of a class they do not hold for, of those the fewest
-/// characters, of those the first in alphabetical order. Terms stand in a fixed order:
-/// realisations, strategies, a raw cut, options. parse_placement(print_placement(p, v), v) == p for
-/// every p that parse_placement can give, and for every p within the limits above whose
-/// realisations the vocabulary knows, whose offloads lie on host or nvme with a fraction in (0, 1],
-/// whose update is not on nvme, and whose tensor_indices are the default outside tensor cuts and
-/// name only cuttable indices within.
+/// characters, of those the first in alphabetical order; shares as print_shares has them. Terms
+/// stand in a fixed order: realisations, strategies, a raw cut, options.
+/// parse_placement(print_placement(p, v), v) == p for every p that parse_placement can give, and
+/// for every p within the limits above whose realisations the vocabulary knows, whose offloads lie
+/// on host or nvme with a fraction in (0, 1], whose update is not on nvme, and whose tensor_indices
+/// are the default outside tensor cuts and name only cuttable indices within.
 std::string print_placement(const Placement& placement, const Vocabulary& vocabulary);
 
 /// One axis of it: "tp=8:tp+sp".

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "placement/grammar.h"
+#include "placement/share_list.h"
 #include "placement/terms.h"
 #include "units/error.h"
 
@@ -251,10 +252,8 @@ class AxisPrinter {
 std::string print_axis(const AxisPlacement& axis, const Vocabulary& vocabulary) {
   std::string text(axis.axis.text());
   text += "=" + std::to_string(axis.degree);
-  for (std::size_t i = 0; i < axis.shares.size(); ++i) {
-    text += (i == 0 ? "[" : ",") + std::to_string(axis.shares[i]);
-  }
-  text += axis.shares.empty() ? ":" : "]:";
+  if (!axis.shares.empty()) text += "[" + print_shares(axis.shares) + "]";
+  text += ":";
   return text + AxisPrinter(axis, vocabulary).print();
 }
 

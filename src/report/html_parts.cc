@@ -65,19 +65,23 @@ std::string section(std::string_view title, const std::string& body) {
 }
 
 std::string html_table(const std::vector<HtmlColumn>& columns,
-                       const std::vector<std::vector<std::string>>& rows) {
+                       const std::vector<std::vector<std::string>>& rows,
+                       const std::vector<std::string>& below) {
   const auto css = [&](std::size_t i) { return columns[i].right ? " class=\"r\"" : ""; };
   std::string text = "<div class=\"scroll\"><table>\n<thead><tr>";
   for (std::size_t i = 0; i < columns.size(); ++i) {
     text += fmt::format("<th{}>{}</th>", css(i), columns[i].title);
   }
   text += "</tr></thead>\n<tbody>\n";
-  for (const auto& row : rows) {
-    text += "<tr>";
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    text += below.empty() ? "<tr>" : "<tr class=\"above\">";
     for (std::size_t i = 0; i < columns.size(); ++i) {
-      text += fmt::format("<td{}>{}</td>", css(i), row[i]);
+      text += fmt::format("<td{}>{}</td>", css(i), rows[r][i]);
     }
     text += "</tr>\n";
+    if (below.empty()) continue;
+    text +=
+        fmt::format("<tr><td></td><td colspan=\"{}\">{}</td></tr>\n", columns.size() - 1, below[r]);
   }
   return text + "</tbody></table></div>\n";
 }

@@ -18,13 +18,15 @@ std::string page(std::string_view title, const std::string& body);
 /// A section with a heading; both parts are HTML already.
 std::string section(std::string_view title, const std::string& body);
 
-/// A table. Cells are HTML already; `right` columns hold numbers.
+/// A table. Cells are HTML already; `right` columns hold numbers. `below`: of each row, what stands
+/// under it across all columns; empty: nothing does.
 struct HtmlColumn {
   std::string title;
   bool right = false;
 };
 std::string html_table(const std::vector<HtmlColumn>& columns,
-                       const std::vector<std::vector<std::string>>& rows);
+                       const std::vector<std::vector<std::string>>& rows,
+                       const std::vector<std::string>& below = {});
 
 /// Something that opens on a click.
 std::string folded(std::string_view title, const std::string& body);

@@ -32,6 +32,7 @@ code, pre, .mono {
   font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace;
   font-size: 13px;
 }
+pre.card { white-space: pre-wrap; }
 .card {
   background: var(--card); border: 1px solid var(--line); border-radius: 10px;
   padding: 18px 20px; margin: 16px 0;
@@ -55,6 +56,7 @@ th {
 }
 td { border-bottom: 1px solid var(--line); padding: 6px 18px 6px 0; vertical-align: top; }
 tr:last-child td { border-bottom: 0; }
+tr.above td { border-bottom: 0; padding-bottom: 0; }
 .scroll td:last-child { min-width: 9em; }
 th.r, td.r { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .bars {

@@ -15,9 +15,6 @@ std::string training_text(const PlanSheet& sheet, const TextStyle& style);
 std::string front_text(const PlanSheet& sheet, const TextStyle& style);
 std::string scale_text(const PlanSheet& sheet, const TextStyle& style);
 
-/// Its placement, micro-batch and recomputation.
-std::string plan_words(const PlanLine& plan);
-
 inline constexpr std::size_t kBelow = 5;  // columns before what stands below a row
 
 /// Text in lines of the style's width, all behind `indent` blanks, cut at blanks.
@@ -25,8 +22,5 @@ std::string in_lines(const TextStyle& style, const std::string& text, std::size_
 
 /// A table with lines below each of its last rows. REQUIRES: no more of them than rows.
 std::string with_below(const std::string& table, const std::vector<std::string>& below);
-
-/// "$12.3 million", "$3.40".
-std::string dollars(double amount);
 
 }  // namespace placet

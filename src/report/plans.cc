@@ -6,6 +6,7 @@
 
 #include "report/human.h"
 #include "report/plan_terms.h"
+#include "report/plan_words.h"
 #include "report/timeline.h"
 
 namespace placet {
@@ -14,11 +15,6 @@ namespace {
 constexpr std::size_t kMostBarColumns = 20;
 constexpr std::size_t kLeastBarColumns = 4;
 constexpr std::size_t kBarColumn = 2;  // of the table of plans
-
-double tokens_per_second_per_device(const PlanSheet& sheet, const PlanFigures& figures) {
-  const auto devices = static_cast<double>(devices_of(*sheet.base->cluster));
-  return figures.tokens / in_seconds(figures.step) / devices;
-}
 
 std::string heading(const PlanSheet& sheet, const TextStyle& style) {
   const Job& base = *sheet.base;
@@ -60,17 +56,14 @@ std::string plan_table(const PlanSheet& sheet, const TextStyle& style) {
   const double slowest = std::ranges::max(sheet.plans, {}, [](const PlanLine& p) {
                            return p.found.figures.step;
                          }).found.figures.step.units();
-  const Bytes capacity = smallest_memory(*sheet.base->cluster);
   for (std::size_t i = 0; i < sheet.plans.size(); ++i) {
     const PlanLine& plan = sheet.plans[i];
     const PlanFigures& figures = plan.found.figures;
-    rows.push_back(
-        {std::to_string(i + 1), fmt::format("{:.4g} s", in_seconds(figures.step)), "",
-         utilisation_text(figures.utilisation),
-         fmt::format("{:.0f}", tokens_per_second_per_device(sheet, figures)),
-         fmt::format("{} ({:.0f} %)", human_bytes(figures.peak), figures.peak / capacity * 100),
-         human_bytes(figures.sent), plan.pareto ? "yes" : "no",
-         std::string(proof_word(plan.proof.kind))});
+    rows.push_back({std::to_string(i + 1), step_words(figures.step), "",
+                    utilisation_text(figures.utilisation),
+                    rate_words(figures, devices_of(*sheet.base->cluster)),
+                    memory_words(sheet, figures), human_bytes(figures.sent),
+                    plan.pareto ? "yes" : "no", std::string(proof_word(plan.proof.kind))});
   }
   const std::size_t room = bar_columns(style, columns, rows);
   for (std::size_t i = 0; room > 0 && i < rows.size(); ++i) {
@@ -85,41 +78,19 @@ std::string plans_block(const PlanSheet& sheet, const TextStyle& style) {
   std::vector<std::string> below;
   for (const PlanLine& plan : sheet.plans) {
     std::string text = in_lines(style, plan_words(plan), kBelow);
-    if (plan.proof.kind != PlanProof::Kind::proven) {
-      const char* word = plan.proof.kind == PlanProof::Kind::broken ? "broken: " : "not proven: ";
-      text += inked(style, Ink::yellow, in_lines(style, word + plan.proof.reason, kBelow));
-    }
+    const std::string proof = proof_words(plan);
+    if (!proof.empty()) text += inked(style, Ink::yellow, in_lines(style, proof, kBelow));
     below.push_back(std::move(text));
   }
   return "\n" + with_below(plan_table(sheet, style), below);
 }
 
 std::string counts_text(const PlanSheet& sheet, const TextStyle& style) {
-  const PlanCounts& counts = sheet.counts;
-  std::string searched =
-      fmt::format("searched {} plans: {} judged one by one, {} excluded by bounds",
-                  grouped(counts.space), grouped(counts.visited), grouped(counts.bounded));
-  if (counts.exact) searched += sheet.plans.empty() ? "; none fits" : "; none is better than these";
-  std::string text = "\n" + in_lines(style, searched, 0);
-  if (!counts.exact) text += "stopped early: not proven to be the best\n";
-  std::string rejected;
-  for (const auto& [rule, count] : counts.rejected) {
-    rejected += (rejected.empty() ? "" : ", ") + rule + " " + grouped(count);
-  }
-  if (!rejected.empty()) text += in_lines(style, "not plans, by rule: " + rejected, 0);
-  if (sheet.plans.size() > 1) {
-    text += in_lines(style,
-                     "each plan is the best of its variants in order of axes, blocks of stages, "
-                     "attention and recomputation",
-                     0);
+  std::string text = "\n" + in_lines(style, searched_words(sheet), 0);
+  for (const std::string& words : {rejected_words(sheet), variants_words(sheet)}) {
+    if (!words.empty()) text += in_lines(style, words, 0);
   }
   return text;
-}
-
-std::string change_text(Seconds from, Seconds to) {
-  const double change = to / from - 1;
-  if (std::abs(change) < 5e-5) return "same";
-  return fmt::format("{:+.1f} %", change * 100);
 }
 
 std::string neighbours_text(const PlanSheet& sheet, const TextStyle& style) {
@@ -128,10 +99,10 @@ std::string neighbours_text(const PlanSheet& sheet, const TextStyle& style) {
   std::vector<std::vector<std::string>> rows;
   rows.reserve(best.neighbours.size());
   for (const NeighbourLine& line : best.neighbours) {
-    rows.push_back(
-        {line.axis,
-         line.figures ? change_text(best.found.figures.step, line.figures->step) : std::string("-"),
-         line.figures ? human_bytes(line.figures->peak) : line.against, line.choice});
+    rows.push_back({line.axis,
+                    line.figures ? change_words(best.found.figures.step, line.figures->step)
+                                 : std::string("-"),
+                    line.figures ? human_bytes(line.figures->peak) : line.against, line.choice});
   }
   return "\n" + inked(style, Ink::bold, "Plan 1 with one choice changed, the best of each kind") +
          "\n" +
@@ -145,11 +116,9 @@ std::string neighbours_text(const PlanSheet& sheet, const TextStyle& style) {
 
 std::string margins_text(const PlanSheet& sheet, const TextStyle& style) {
   if (sheet.margins.empty()) return {};
-  const PlanFigures& best = sheet.plans.front().found.figures;
   std::vector<std::vector<std::string>> rows;
   for (const PlanMargin& margin : sheet.margins) {
-    const double rate = margin.plan.figures.tokens / in_seconds(margin.plan.figures.step);
-    const double gain = rate / (best.tokens / in_seconds(best.step)) - 1;
+    const double gain = gain_of(sheet, margin);
     rows.push_back({fmt::format("{:.3g}x {}", margin.factor, margin.what),
                     fmt::format("{:+.1f} %", gain * 100),
                     bar(style, Ink::green, std::clamp(gain / (margin.factor - 1), 0.0, 1.0),
@@ -160,51 +129,9 @@ std::string margins_text(const PlanSheet& sheet, const TextStyle& style) {
                0);
 }
 
-Bytes part_of(Bytes all, double fraction) {
-  return bytes(static_cast<std::int64_t>(static_cast<double>(in_bytes(all)) * fraction));
-}
-
-std::string lack_text(const PlanSheet& sheet) {
-  const PlanShortage& shortage = *sheet.shortage;
-  switch (shortage.lack) {
-    case PlanShortage::Lack::device:
-      return "what is too small is the memory of the device";
-    case PlanShortage::Lack::part_of_device:
-      return fmt::format("the device has room for it; --max-memory {:g} allows {} of it",
-                         sheet.memory_fraction,
-                         human_bytes(part_of(shortage.capacity, sheet.memory_fraction)));
-    case PlanShortage::Lack::host:
-      return fmt::format(
-          "the device has room for it; what is too small is the host: it needs {} of host memory, "
-          "and a host has {}",
-          human_bytes(shortage.host_used), human_bytes(shortage.host_capacity));
-  }
-  return {};
-}
-
 std::string shortage_text(const PlanSheet& sheet, const TextStyle& style) {
-  const PlanShortage& shortage = *sheet.shortage;
   std::string text = "\n" + inked(style, Ink::red, "no plan") + "\n";
-  if (!shortage.least) {
-    return text + in_lines(style, "no placement keeps the rules and the constraints", 2);
-  }
-  const FoundPlan& least = *shortage.least;
-  text += in_lines(style,
-                   fmt::format("the placement that needs least takes {} of {} on a device: {}",
-                               human_bytes(least.figures.peak), human_bytes(shortage.capacity),
-                               sheet.shortage_placement),
-                   2);
-  text += in_lines(style, lack_text(sheet), 2);
-  text += in_lines(style,
-                   fmt::format("its largest part: {}, {}", shortage.largest,
-                               human_bytes(shortage.largest_bytes)),
-                   2);
-  if (shortage.lack != PlanShortage::Lack::device) return text;
-  text += in_lines(style,
-                   shortage.devices > 0
-                       ? fmt::format("{} such devices would do", grouped(shortage.devices))
-                       : std::string("more such devices alone would not do"),
-                   2);
+  for (const std::string& words : shortage_words(sheet)) text += in_lines(style, words, 2);
   return text;
 }
 
@@ -217,17 +144,11 @@ std::string plans_text(const PlanSheet& sheet, const TextStyle& style) {
     return text + counts_text(sheet, style);
   }
   text += plans_block(sheet, style) + counts_text(sheet, style);
-  text += "plan 1 is bound by " + sheet.plans.front().binds;
-  if (sheet.plans.front().cost) {
-    text += "; a step costs " + dollars(*sheet.plans.front().cost);
-  }
-  text += "\n" + training_text(sheet, style) + neighbours_text(sheet, style) +
+  text += bound_words(sheet) + "\n" + training_text(sheet, style) + neighbours_text(sheet, style) +
           margins_text(sheet, style) + front_text(sheet, style) + scale_text(sheet, style);
   if (sheet.command.empty()) return text;
   text += "\n" + inked(style, Ink::bold, "Where its time goes") + "\n";
-  return text + in_lines(style,
-                         "placet simulate " + sheet.command + " " + plan_flags(sheet.plans.front()),
-                         2);
+  return text + in_lines(style, simulate_words(sheet), 2);
 }
 
 std::string progress_text(const PlanProgress& progress) {

@@ -5,6 +5,7 @@
 #include "report/html_parts.h"
 #include "report/human.h"
 #include "report/plan_terms.h"
+#include "report/plan_words.h"
 #include "report/plans.h"
 
 namespace placet {
@@ -16,8 +17,18 @@ std::string bar_html(double part, std::string_view colour) {
 }
 
 std::string words_html(const PlanLine& plan) {
-  return code(plan.placement) + fmt::format("<br>micro-batch {}, recompute {}",
+  return code(plan.placement) + fmt::format(" micro-batch {}, recompute {}",
                                             plan.found.plan.micro_batch, escaped(plan.recompute));
+}
+
+/// What stands under a plan's figures.
+std::string line_html(const PlanLine& plan) {
+  const std::string proof = proof_words(plan);
+  return words_html(plan) + (proof.empty() ? proof : "<br>" + escaped(proof));
+}
+
+std::string paragraph(const std::string& text) {
+  return text.empty() ? text : "<p class=\"soft\">" + escaped(text) + "</p>";
 }
 
 std::string plans_section(const PlanSheet& sheet) {
@@ -27,42 +38,44 @@ std::string plans_section(const PlanSheet& sheet) {
     slowest = std::max(slowest, in_seconds(plan.found.figures.step));
   }
   std::vector<std::vector<std::string>> rows;
+  std::vector<std::string> below;
   for (std::size_t i = 0; i < sheet.plans.size(); ++i) {
     const PlanLine& plan = sheet.plans[i];
     const PlanFigures& figures = plan.found.figures;
-    const double step = in_seconds(figures.step);
-    rows.push_back({std::to_string(i + 1), fmt::format("{:.4g} s", step),
-                    bar_html(step / slowest, "c-activations"),
-                    utilisation_text(figures.utilisation), human_bytes(figures.peak),
-                    bar_html(figures.peak / capacity, "c-parameters"), human_bytes(figures.sent),
-                    plan.cost ? dollars(*plan.cost) : std::string("-"), plan.pareto ? "yes" : "no",
-                    std::string(proof_word(plan.proof.kind)), words_html(plan)});
+    rows.push_back({std::to_string(i + 1), step_words(figures.step),
+                    bar_html(in_seconds(figures.step) / slowest, "c-activations"),
+                    utilisation_text(figures.utilisation),
+                    rate_words(figures, devices_of(*sheet.base->cluster)),
+                    memory_words(sheet, figures), bar_html(figures.peak / capacity, "c-parameters"),
+                    human_bytes(figures.sent), plan.cost ? dollars(*plan.cost) : std::string("-"),
+                    plan.pareto ? "yes" : "no", std::string(proof_word(plan.proof.kind))});
+    below.push_back(line_html(plan));
   }
-  return section("Plans", html_table({{"#", true},
-                                      {"step", true},
-                                      {""},
-                                      {"MFU", true},
-                                      {"memory", true},
-                                      {"of capacity"},
-                                      {"sent", true},
-                                      {"cost of a step", true},
-                                      {"pareto"},
-                                      {"proof"},
-                                      {"placement"}},
-                                     rows));
+  const std::string table = html_table({{"#", true},
+                                        {"step", true},
+                                        {""},
+                                        {"MFU", true},
+                                        {"tok/s/dev", true},
+                                        {"memory", true},
+                                        {""},
+                                        {"sent", true},
+                                        {"cost of a step", true},
+                                        {"pareto"},
+                                        {"proof"}},
+                                       rows, below);
+  return section("Plans", table + paragraph(variants_words(sheet)) + paragraph(bound_words(sheet)));
 }
 
 std::string neighbours_section(const PlanSheet& sheet) {
-  if (sheet.plans.front().neighbours.empty()) return {};
-  const double best = in_seconds(sheet.plans.front().found.figures.step);
+  const PlanLine& best = sheet.plans.front();
+  if (best.neighbours.empty()) return {};
   std::vector<std::vector<std::string>> rows;
-  for (const NeighbourLine& line : sheet.plans.front().neighbours) {
-    const bool is_plan = line.figures.has_value();
-    rows.push_back(
-        {escaped(line.axis),
-         is_plan ? fmt::format("{:+.1f} %", (in_seconds(line.figures->step) / best - 1) * 100)
-                 : std::string("-"),
-         is_plan ? human_bytes(line.figures->peak) : escaped(line.against), code(line.choice)});
+  for (const NeighbourLine& line : best.neighbours) {
+    const std::string step =
+        line.figures ? change_words(best.found.figures.step, line.figures->step) : std::string("-");
+    rows.push_back({escaped(line.axis), step,
+                    line.figures ? human_bytes(line.figures->peak) : escaped(line.against),
+                    code(line.choice)});
   }
   return section("Plan 1 with one choice changed, the best of each kind",
                  html_table({{"changed"}, {"step", true}, {"memory", true}, {"to"}}, rows));
@@ -70,12 +83,9 @@ std::string neighbours_section(const PlanSheet& sheet) {
 
 std::string margins_section(const PlanSheet& sheet) {
   if (sheet.margins.empty()) return {};
-  const PlanFigures& best = sheet.plans.front().found.figures;
   std::vector<std::vector<std::string>> rows;
   for (const PlanMargin& margin : sheet.margins) {
-    const PlanFigures& own = margin.plan.figures;
-    const double gain =
-        own.tokens / in_seconds(own.step) / (best.tokens / in_seconds(best.step)) - 1;
+    const double gain = gain_of(sheet, margin);
     rows.push_back({fmt::format("{:.3g}x {}", margin.factor, escaped(margin.what)),
                     fmt::format("{:+.1f} %", gain * 100),
                     bar_html(gain / (margin.factor - 1), "c-activations")});
@@ -89,30 +99,34 @@ std::string front_section(const PlanSheet& sheet) {
   std::vector<std::vector<std::string>> rows;
   for (const PlanLine& plan : sheet.front) {
     const PlanFigures& figures = plan.found.figures;
-    rows.push_back({fmt::format("{:.4g} s", in_seconds(figures.step)), human_bytes(figures.peak),
-                    bar_html(figures.peak / first.peak, "c-parameters"), words_html(plan)});
+    rows.push_back({step_words(figures.step), human_bytes(figures.peak),
+                    bar_html(figures.peak / first.peak, "c-parameters"), human_bytes(figures.sent),
+                    price_words(sheet, plan, devices_of(*sheet.base->cluster)), words_html(plan)});
   }
+  const std::string table = html_table(
+      {{"step", true}, {"memory", true}, {""}, {"sent", true}, {"price", true}, {"placement"}},
+      rows);
   return section("Less memory, at the least loss of time",
-                 html_table({{"step", true}, {"memory", true}, {""}, {"placement"}}, rows));
+                 table + paragraph(front_end_words(sheet)));
 }
 
 std::string scale_section(const PlanSheet& sheet) {
   if (sheet.scale.empty()) return {};
   std::vector<std::vector<std::string>> rows;
   for (const ScaleLine& line : sheet.scale) {
-    if (!line.plan) {
-      rows.push_back({grouped(line.devices), "-", "-", "nothing fits"});
-      continue;
-    }
-    const PlanFigures& figures = line.plan->found.figures;
-    const double rate =
-        figures.tokens / in_seconds(figures.step) / static_cast<double>(line.devices);
-    rows.push_back({grouped(line.devices), fmt::format("{:.4g} s", in_seconds(figures.step)),
-                    fmt::format("{:.0f}", rate), words_html(*line.plan)});
+    rows.push_back(scale_cells(sheet, line));
+    const bool proven = line.plan && line.exact;
+    rows.back().push_back(proven ? words_html(*line.plan) : escaped(scale_words(line)));
   }
-  return section(
-      "The best plan by number of devices, same batch",
-      html_table({{"devices", true}, {"step", true}, {"tok/s/dev", true}, {"placement"}}, rows));
+  return section("The best plan by number of devices, same batch", html_table({{"devices", true},
+                                                                               {"step", true},
+                                                                               {"tok/s/dev", true},
+                                                                               {"of first", true},
+                                                                               {"memory", true},
+                                                                               {"training", true},
+                                                                               {"price", true},
+                                                                               {"placement"}},
+                                                                              rows));
 }
 
 std::string training_section(const PlanSheet& sheet) {
@@ -120,28 +134,37 @@ std::string training_section(const PlanSheet& sheet) {
   return text.empty() ? text : "<pre class=\"card\">" + escaped(text) + "</pre>";
 }
 
+std::string shortage_section(const PlanSheet& sheet) {
+  if (!sheet.shortage) return {};
+  std::string body;
+  for (const std::string& words : shortage_words(sheet)) body += "<p>" + escaped(words) + "</p>";
+  return section("No plan", body);
+}
+
+std::string command_section(const PlanSheet& sheet) {
+  if (sheet.command.empty()) return {};
+  return section("Where its time goes",
+                 "<pre class=\"card\">" + escaped(simulate_words(sheet)) + "</pre>");
+}
+
 }  // namespace
 
 std::string plans_html(const PlanSheet& sheet) {
   const Job& base = *sheet.base;
   const std::string title = "Plans for " + base.model.name + " on " + base.cluster->name;
-  const PlanCounts& counts = sheet.counts;
   std::string body = "<h1>" + escaped(title) + "</h1>";
   body += fmt::format("<p class=\"soft\">{} devices, {} samples of {} tokens per step, {}, {}</p>",
                       grouped(devices_of(*base.cluster)), grouped(base.batch.global),
                       grouped(base.batch.sequence), escaped(base.engine_text),
                       escaped(base.optimizer.name));
-  body += fmt::format(
-      "<p class=\"verdict card {}\">{} plans: {} judged one by one, {} excluded by bounds; {}</p>",
-      sheet.plans.empty() ? "bad" : "good", grouped(counts.space), grouped(counts.visited),
-      grouped(counts.bounded),
-      !counts.exact         ? "stopped early: not proven to be the best"
-      : sheet.plans.empty() ? "none fits"
-                            : "none is better than these");
-  if (!sheet.plans.empty()) {
-    body += plans_section(sheet) + training_section(sheet) + neighbours_section(sheet) +
-            margins_section(sheet) + front_section(sheet) + scale_section(sheet);
-  }
+  if (!sheet.constraints.empty()) body += paragraph("given: " + sheet.constraints);
+  body += fmt::format("<p class=\"verdict card {}\">{}</p>", sheet.plans.empty() ? "bad" : "good",
+                      escaped(searched_words(sheet)));
+  body += paragraph(rejected_words(sheet));
+  if (sheet.plans.empty()) return page(title, body + shortage_section(sheet));
+  body += plans_section(sheet) + training_section(sheet) + neighbours_section(sheet) +
+          margins_section(sheet) + front_section(sheet) + scale_section(sheet) +
+          command_section(sheet);
   return page(title, body);
 }
 

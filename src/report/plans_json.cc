@@ -135,9 +135,18 @@ std::string_view lack_word(PlanShortage::Lack lack) {
   return {};
 }
 
+/// What speaks of the plan with least memory is null where rules exclude all plans.
 Json shortage_json(const PlanSheet& sheet) {
   const PlanShortage& shortage = *sheet.shortage;
-  Json json = {{"capacity_bytes", in_bytes(shortage.capacity)}, {"devices", shortage.devices}};
+  Json json = {{"lacks", "rules"},
+               {"capacity_bytes", in_bytes(shortage.capacity)},
+               {"devices", shortage.devices},
+               {"placement", nullptr},
+               {"peak_bytes", nullptr},
+               {"largest", nullptr},
+               {"largest_bytes", nullptr},
+               {"host_bytes", nullptr},
+               {"host_capacity_bytes", nullptr}};
   if (!shortage.least) return json;
   json["placement"] = sheet.shortage_placement;
   json["peak_bytes"] = in_bytes(shortage.least->figures.peak);

@@ -132,7 +132,7 @@ class Neighbourhood {
   std::vector<PlanNeighbour> out_;
 };
 
-/// The better of two neighbours: plans by their time, others by the memory that they lack.
+/// The better of two neighbours: plans by what is sought, others by the memory that they lack.
 bool is_better(const PlanNeighbour& a, const PlanNeighbour& b) {
   if (a.is_plan() != b.is_plan()) return a.is_plan();
   if (a.is_plan()) return *a.judged.found < *b.judged.found;
@@ -219,7 +219,7 @@ void describe_least(const PlanSpace& space, PlanShortage& out) {
 std::vector<PlanNeighbour> neighbours_of(const PlanSpace& space, const FoundPlan& plan,
                                          const PlanOptions& options) {
   std::vector<PlanNeighbour> all = Neighbourhood(space, plan.plan).all();
-  const PlanTree tree(space, PlanGoal::time, options.costs);
+  const PlanTree tree(space, options.goal, options.costs);
   const auto stopped = [&] { return options.stopped && options.stopped(); };
   tbb::parallel_for(std::size_t{0}, all.size(), [&](std::size_t i) {
     if (!stopped()) all[i].judged = tree.evaluate(all[i].plan);
@@ -238,22 +238,30 @@ std::vector<PlanNeighbour> neighbours_of(const PlanSpace& space, const FoundPlan
   return best;
 }
 
-std::vector<PlanMargin> margins_of(const PlanSpace& space, const FoundPlan& plan,
-                                   const PlanOptions& options) {
-  std::vector<PlanMargin> out;
+namespace {
+
+/// The fastest plan of devices with more memory.
+PlanMargin margin_of_memory(const PlanSpace& space, const FoundPlan& plan,
+                            const PlanOptions& options) {
   Job roomier = space.base();
   for (DeviceGroup& group : roomier.cluster->groups) {
     group.device.memory += bytes(in_bytes(group.device.memory) / 4);
   }
   const PlanSpace larger(roomier, space.choices(), space.constraints());
   PlanOptions one = options;
-  one.goal = PlanGoal::time;
   one.top = 1;
   one.cutoff = in_seconds(plan.figures.step);
   const PlanResult roomy = find_plans(larger, one);
-  out.push_back({.what = "memory",
-                 .factor = kMore,
-                 .plan = roomy.plans.empty() ? plan : roomy.plans.front()});
+  return {
+      .what = "memory", .factor = kMore, .plan = roomy.plans.empty() ? plan : roomy.plans.front()};
+}
+
+}  // namespace
+
+std::vector<PlanMargin> margins_of(const PlanSpace& space, const FoundPlan& plan,
+                                   const PlanOptions& options) {
+  std::vector<PlanMargin> out;
+  if (options.goal == PlanGoal::time) out.push_back(margin_of_memory(space, plan, options));
   out.push_back(margin_on(space, plan, "arithmetic", speed_up_products));
   add_links(space, plan, out);
   PlanMargin samples = margin_on(space, plan, "samples", [](Job& job) { job.batch.global *= 2; });

@@ -19,8 +19,8 @@ struct PlanNeighbour {
   bool is_plan() const { return judged.found.has_value(); }
 };
 
-/// Of each choice the best other value, all else kept; where none is a plan, the one whose memory
-/// is least.
+/// Of each choice the best other value by what is sought, all else kept; where none is a plan, the
+/// one whose memory is least.
 std::vector<PlanNeighbour> neighbours_of(const PlanSpace& space, const FoundPlan& plan,
                                          const PlanOptions& options);
 
@@ -32,8 +32,8 @@ struct PlanMargin {
       plan;  // the best plan with so much more memory; else the same plan on the better cluster
 };
 
-/// Memory: searched anew, and exact. Links, arithmetic, samples: the same plan, so that the best
-/// one gains as much or more.
+/// Memory: searched anew, and exact; not where the plan of least memory is sought, which stays what
+/// it is. Links, arithmetic, samples: the same plan, so that the best one gains as much or more.
 std::vector<PlanMargin> margins_of(const PlanSpace& space, const FoundPlan& plan,
                                    const PlanOptions& options);
 

@@ -10,6 +10,7 @@
 
 #include "derive/stage_devices.h"
 #include "derive/stages.h"
+#include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
@@ -77,7 +78,7 @@ struct MeshList {
       return;
     }
     for (const std::int64_t d : divisors_of(left)) {
-      if (is_fixed ? d != fixed->second : d > 1 && !useful[role]) continue;
+      if ((is_fixed && d != fixed->second) || (d > 1 && !useful[role])) continue;
       degrees[role] = static_cast<std::int32_t>(d);
       add(role + 1, left / d, degrees);
     }
@@ -99,6 +100,39 @@ std::vector<double> paces_from(const Schedule& schedule, const std::vector<doubl
   return out;
 }
 
+void keep_over_one_micro_batch(How& how) {
+  if (how.keep == Keep::step) how.keep = Keep::backward;
+}
+
+/// What a state says of all axes, where a step has one micro-batch.
+std::vector<AxisPlacement> axes_of_one_micro_batch(const Choices& choices, std::size_t state) {
+  std::vector<AxisPlacement> out;
+  for (int r = 0; r < kAxisRoleCount; ++r) {
+    const auto role = static_cast<AxisRole>(r);
+    for (std::size_t w = 0; w < choices.roles[at(role)].words.size(); ++w) {
+      AxisPlacement& axis = out.emplace_back(choices.word(role, w, state, 0).axis);
+      keep_over_one_micro_batch(axis.how);
+      for (Override& own : axis.overrides) keep_over_one_micro_batch(own.how);
+    }
+  }
+  return out;
+}
+
+/// Of each state the first that keeps the same where a step has one micro-batch.
+std::vector<std::int16_t> states_of_one_micro_batch(const Choices& choices) {
+  std::vector<std::vector<AxisPlacement>> axes;
+  std::vector<std::int16_t> out;
+  for (std::size_t s = 0; s < choices.states.size(); ++s) {
+    axes.push_back(axes_of_one_micro_batch(choices, s));
+    std::size_t first = 0;
+    while (axes[first] != axes[s] || choices.states[first].splits != choices.states[s].splits) {
+      ++first;
+    }
+    out.push_back(static_cast<std::int16_t>(first));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<std::int64_t> divisors_of(std::int64_t n) {
@@ -114,7 +148,10 @@ std::vector<std::int64_t> divisors_of(std::int64_t n) {
 }
 
 PlanSpace::PlanSpace(const Job& base, const Choices& choices, PlanConstraints constraints)
-    : base_(base), choices_(choices), constraints_(std::move(constraints)) {
+    : base_(base),
+      choices_(choices),
+      constraints_(std::move(constraints)),
+      states_of_one_micro_batch_(states_of_one_micro_batch(choices)) {
   devices_ = devices_of(*base.cluster);
   for (const Unit& unit : base.model.units) {
     blocks_ += base.model.kinds[static_cast<std::size_t>(unit.kind)].role == UnitRole::block;
@@ -142,17 +179,31 @@ bool PlanSpace::allows(AxisRole role, std::size_t word) const {
   return found == constraints_.words.end() || found->second.empty() || found->second[word];
 }
 
+bool PlanSpace::has_use(AxisRole role) const {
+  if (words_of(role, 2).empty()) return false;
+  switch (role) {
+    case AxisRole::layer:
+      return blocks_ > 1;
+    case AxisRole::expert:
+      return has_experts_;
+    case AxisRole::replica:
+      return std::ranges::any_of(
+          chosen(choices_.states.size(), constraints_.states),
+          [&](std::int16_t s) { return choices_.states[static_cast<std::size_t>(s)].splits; });
+    case AxisRole::batch:
+    case AxisRole::sequence:
+    case AxisRole::tensor:
+      return true;
+  }
+  fail_internally("every role of an axis has its use");
+}
+
 std::vector<Degrees> PlanSpace::meshes() const {
   std::array<bool, kAxisRoleCount> useful{};
   for (int r = 0; r < kAxisRoleCount; ++r) {
     const auto role = static_cast<AxisRole>(r);
-    useful[at(role)] = !words_of(role, 2).empty();
+    useful[at(role)] = has_use(role);
   }
-  useful[at(AxisRole::layer)] = useful[at(AxisRole::layer)] && blocks_ > 1;
-  useful[at(AxisRole::expert)] = useful[at(AxisRole::expert)] && has_experts_;
-  useful[at(AxisRole::replica)] = std::ranges::any_of(
-      chosen(choices_.states.size(), constraints_.states),
-      [&](std::int16_t s) { return choices_.states[static_cast<std::size_t>(s)].splits; });
   std::vector<Degrees> out;
   Degrees degrees{};
   MeshList{*this, useful, out}.add(0, devices_, degrees);
@@ -160,7 +211,8 @@ std::vector<Degrees> PlanSpace::meshes() const {
   std::erase_if(out, [&](const Degrees& d) {
     if (d[at(AxisRole::replica)] > 1 && d[at(AxisRole::batch)] == 1) return true;
     if (constraints_.uses_states && !has_states(d)) return true;
-    return std::ranges::any_of(constraints_.used, [&](AxisRole role) { return d[at(role)] == 1; });
+    return std::ranges::any_of(constraints_.used,
+                               [&](const auto& used) { return d[at(used.first)] == 1; });
   });
   return out;
 }
@@ -313,7 +365,8 @@ std::vector<PlanSpace::Recomputation> PlanSpace::recomputations(std::int64_t blo
   return out;
 }
 
-Plan PlanSpace::placement_of(Plan plan) {
+Plan PlanSpace::placement_of(Plan plan) const {
+  if (micro_batches(plan) == 1) plan.state = states_of_one_micro_batch_[at(plan.state)];
   plan.recompute = 0;
   plan.count = 0;
   plan.order = 0;

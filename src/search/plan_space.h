@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -46,7 +45,7 @@ struct PlanConstraints {
   std::map<AxisRole, std::int64_t> degrees;       // fixed
   std::map<AxisRole, std::vector<bool>> words;    // allowed words; none: all
   std::vector<bool> states, offloads, recompute;  // likewise
-  std::set<AxisRole> used;                        // axes that a plan must have
+  std::map<AxisRole, std::string> used;           // axes that a plan must have, and what asks it
   bool uses_states = false;                       // some axis must have words of states
   std::optional<std::int64_t> micro_batch;
   double memory_fraction = 1;  // of the device's capacity
@@ -63,6 +62,10 @@ class PlanSpace {
   const PlanConstraints& constraints() const { return constraints_; }
   std::int64_t devices() const { return devices_; }
   std::int64_t blocks() const { return blocks_; }
+
+  /// Whether a mesh may have an axis of this role: the model has what it cuts, and the constraints
+  /// leave a way to carry it out.
+  bool has_use(AxisRole role) const;
 
   /// All meshes of the cluster: degrees by role whose product is its devices, in ascending order.
   /// Those with a role that the model or the constraints leave no use for are not among them.
@@ -119,8 +122,10 @@ class PlanSpace {
 
   /// What a plan has in common with its variants: plans that differ in the order of their axes, in
   /// how blocks are dealt to stages, in the exchange of attention or in what is recomputed, and in
-  /// nothing else.
-  static Plan placement_of(Plan plan);
+  /// nothing else. Where a step has one micro-batch, what is kept over it is kept over the step
+  /// (but for tensors of several units, which each of them gathers): states that differ in that
+  /// alone are then variants, too.
+  Plan placement_of(Plan plan) const;
 
   /// Makes `job`, a copy of base(), the job of the plan.
   void apply(const Plan& plan, Job& job) const;
@@ -140,7 +145,8 @@ class PlanSpace {
   std::int64_t blocks_ = 0;
   bool has_experts_ = false;
   std::vector<GroupSet> standings_;
-  std::vector<std::vector<Recompute>> recomputes_;  // by word and count
+  std::vector<std::int16_t> states_of_one_micro_batch_;  // by state: the first alike
+  std::vector<std::vector<Recompute>> recomputes_;       // by word and count
 };
 
 /// Whole numbers that divide n, ascending.

@@ -176,6 +176,7 @@ TEST(LoadJobTest, WrongWordsAreExplained) {
             "selective=MODULE,..., every=N or first=N; did you mean 'full'?");
   EXPECT_EQ(with(&JobRequest::recompute, "every=0").substr(0, 41),
             "--recompute: 'every=0' has no valid count");
+  EXPECT_EQ(with(&JobRequest::recompute, "first=33"), "no error") << "70B has no known blocks";
   EXPECT_NE(with(&JobRequest::recompute, "selective=mpl").find("did you mean 'mlp'?"),
             std::string::npos);
   EXPECT_EQ(with(&JobRequest::routing, "expected=0.5").substr(0, 38),
@@ -186,6 +187,23 @@ TEST(LoadJobTest, WrongWordsAreExplained) {
   EXPECT_NE(with(&JobRequest::engine, "placett").find("did you mean 'placet'?"), std::string::npos);
   EXPECT_NE(with(&JobRequest::cluster, "h100-sxn:8").find("did you mean 'h100-sxm'?"),
             std::string::npos);
+}
+
+// GPT-2 has 12 blocks.
+TEST(LoadJobTest, RecomputationCountsBlocksThatThereAre) {
+  JobRequest asked{.model = "gpt2", .placement = "dp=8:zero3"};
+  for (const char* right : {"first=1", "first=12", "every=1", "every=12"}) {
+    asked.recompute = right;
+    EXPECT_NO_THROW(load(asked)) << right;
+  }
+  asked.recompute = "first=13";
+  EXPECT_EQ(job_complaint(asked),
+            "--recompute: 'first=13' recomputes more blocks than the model has; expected first=1 "
+            "to first=12, or full");
+  asked.recompute = "every=13";
+  EXPECT_EQ(job_complaint(asked),
+            "--recompute: 'every=13' recomputes one block of more than the model has; expected "
+            "every=1 to every=12, or none");
 }
 
 // A = M is the same as full: said twice it may be said the same.
@@ -247,6 +265,24 @@ TEST(JobFileTest, FlagsWin) {
   EXPECT_EQ(merged.placement, "dp=8:ddp");
   EXPECT_EQ(merged.sequence, 2048);
   EXPECT_EQ(merged.micro_batch, 4);
+}
+
+// A word that a flag overrides is no longer the file's.
+TEST(JobFileTest, FaultsAreNamedWhereTheirWordsWereSaid) {
+  const TestFolder folder;
+  const std::string path =
+      folder.write("j.toml", "model = \"gpt2\"\nplacement = \"dp=8:zero4\"\nseq = 2048\n");
+  const JobRequest merged = merge({.sequence = 512}, read_job_file(path));
+  EXPECT_EQ(merged.in_file, (std::set<std::string>{"model", "placement"}));
+  const auto named = [&](const char* where) {
+    return named_as_said({.where = where}, merged).where;
+  };
+  EXPECT_EQ(named("--placement"), path + ": placement");
+  EXPECT_EQ(named("placement, character 6"), path + ": placement, character 6");
+  EXPECT_EQ(named("MODEL"), path + ": model");
+  EXPECT_EQ(named("--seq"), "--seq");
+  EXPECT_EQ(named("--placements"), "--placements");
+  EXPECT_EQ(named("other.json: placement"), "other.json: placement");
 }
 
 TEST(JobFileTest, PathsStartFromTheFilesFolder) {

@@ -467,18 +467,6 @@ TEST(RulesTest, ClassesHaveNoRecomputationOfTheirOwn) {
 
 // --- schedule, effects, engine
 
-TEST(RulesTest, RecomputationCountsBlocksThatThereAre) {
-  Job beyond = job("dp=8:batch(R,R,R,R)");
-  beyond.recompute = {.kind = Recompute::Kind::first, .count = 12};
-  EXPECT_TRUE(check_rules(beyond).empty());
-  beyond.recompute.count = 13;
-  expect(beyond, {"recompute", Severity::warning, "model",
-                  "first=13 of 12 blocks recomputes all of them", "--recompute full"});
-  beyond.recompute.kind = Recompute::Kind::every;
-  expect(beyond, {"recompute", Severity::warning, "model",
-                  "every=13 of 12 blocks recomputes one of them", "--recompute every=12 or fewer"});
-}
-
 // A round of 4 samples does not divide by 4 + 3 + 2 + 1; of 5 each it is 20, and a step is whole
 // rounds of these.
 TEST(RulesTest, ARoundAndItsStepAreCuredTogether) {

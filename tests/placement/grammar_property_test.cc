@@ -35,7 +35,7 @@ class RandomPlacements {
     axis.axis = AxisName("a" + std::to_string(number));
     axis.degree = number == 0 && one_in(20) ? kLargestDegree : pick(1, 64);
     for (std::int64_t i = one_in(4) ? pick(1, 5) : 0; i > 0; --i)
-      axis.shares.push_back(pick(0, 99));
+      axis.shares.push_back(pick(0, one_in(2) ? 99 : 2));
     axis.how = how();
     if (axis.how.cut == Cut::layer && !one_in(3)) axis.schedule = schedule();
     if (axis.how.cut == Cut::sequence && !one_in(3)) {

@@ -61,6 +61,17 @@ TEST_F(PlanSpaceTest, FixedAxesStayFixed) {
   }
 }
 
+// A dense model has nothing that an expert axis cuts, also where its degree is settled.
+TEST_F(PlanSpaceTest, AxesOfNoUseAreInNoMesh) {
+  const Job base = job("h100-sxm:1", 8);
+  PlanConstraints constraints;
+  constraints.degrees[AxisRole::expert] = 4;
+  const PlanSpace space(base, choices_, constraints);
+  EXPECT_FALSE(space.has_use(AxisRole::expert));
+  EXPECT_TRUE(space.has_use(AxisRole::tensor));
+  EXPECT_TRUE(space.meshes().empty());
+}
+
 TEST_F(PlanSpaceTest, PlansPrintAndParseBack) {
   const Job base = job("h100-sxm:1", 8);
   const PlanSpace space(base, choices_, {});
@@ -88,6 +99,8 @@ TEST_F(PlanSpaceTest, ExpertsAreMovedOffTheDeviceToo) {
 // One placement: other blocks per stage, axes in another order, another exchange of attention,
 // another recomputation. Another one: another schedule, micro-batch or mesh.
 TEST_F(PlanSpaceTest, VariantsArePlansOfOnePlacement) {
+  const Job base = job("h100-sxm:1", 8);
+  const PlanSpace space(base, choices_, {});
   const Plan plan{.recompute = 1, .degrees = {2, 1, 2, 2, 1, 1}};
   Plan variant = plan;
   variant.recompute = 5;
@@ -95,16 +108,36 @@ TEST_F(PlanSpaceTest, VariantsArePlansOfOnePlacement) {
   variant.split = 1;
   variant.order = 1;
   variant.attention = 1;
-  EXPECT_EQ(PlanSpace::placement_of(variant), PlanSpace::placement_of(plan));
+  EXPECT_EQ(space.placement_of(variant), space.placement_of(plan));
   Plan scheduled = plan;
   scheduled.schedule = 1;
-  EXPECT_NE(PlanSpace::placement_of(scheduled), PlanSpace::placement_of(plan));
+  EXPECT_NE(space.placement_of(scheduled), space.placement_of(plan));
   Plan larger = plan;
   larger.micro_batch = 2;
-  EXPECT_NE(PlanSpace::placement_of(larger), PlanSpace::placement_of(plan));
+  EXPECT_NE(space.placement_of(larger), space.placement_of(plan));
   Plan moved = plan;
   moved.degrees = {2, 1, 4, 1, 1, 1};
-  EXPECT_NE(PlanSpace::placement_of(moved), PlanSpace::placement_of(plan));
+  EXPECT_NE(space.placement_of(moved), space.placement_of(plan));
+}
+
+// 8 samples over 8 devices: with one sample each there is one micro-batch, over which both keep the
+// gathered parameters. Over 4 devices there are two.
+TEST_F(PlanSpaceTest, KeepingForAStepOfOneMicroBatchIsAVariant) {
+  const Job base = job("h100-sxm:1", 8);
+  const PlanSpace space(base, choices_, {});
+  const auto state = [&](const char* text) {
+    const auto found = std::ranges::find(choices_.states, text, &StateWord::text);
+    return static_cast<std::int16_t>(found - choices_.states.begin());
+  };
+  Plan kept{.state = state("zero3+keep"), .degrees = {1, 1, 8, 1, 1, 1}};
+  Plan kept_for_step = kept;
+  kept_for_step.state = state("zero3+keep-step");
+  Plan freed = kept;
+  freed.state = state("zero3");
+  EXPECT_EQ(space.placement_of(kept_for_step), space.placement_of(kept));
+  EXPECT_NE(space.placement_of(freed), space.placement_of(kept));
+  kept.degrees = kept_for_step.degrees = {1, 1, 4, 1, 1, 2};
+  EXPECT_NE(space.placement_of(kept_for_step), space.placement_of(kept));
 }
 
 TEST_F(PlanSpaceTest, BlocksThatDoNotDivideAreDealtOut) {

@@ -1,0 +1,26 @@
+// The shares of an axis as text: "22,20,20,18", "1,2x5,1" for 1,2,2,2,2,2,1, and "(3,3,7,7)x4" for
+// what comes again in groups, as blocks do on the devices of a pipeline that go round.
+//
+//   shares = share { "," share }     share = run | "(" run { "," run } ")" "x" COUNT
+//   run   = INT [ "x" COUNT ]
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "placement/source_text.h"
+
+namespace placet {
+
+/// Reads items up to what is no comma. Throws InputError at the character.
+std::vector<std::int64_t> read_shares(SourceText& source);
+
+/// The shortest text among those that repeat a share that comes three times or more, or a group of
+/// several that comes again, as often as it comes from where it first does; of equals the one with
+/// less said as a repetition. It reads back.
+///   22,20,20,18         22,20,20,18       2,2,2     2x3
+///   1,1,2,2,1,1,2,2     (1,1,2,2)x2
+std::string print_shares(const std::vector<std::int64_t>& shares);
+
+}  // namespace placet

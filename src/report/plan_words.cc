@@ -1,0 +1,179 @@
+#include "report/plan_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/human.h"
+
+namespace placet {
+namespace {
+
+constexpr int kMostDecimals = 12;  // of a price
+
+Bytes part_of(Bytes all, double fraction) {
+  return bytes(static_cast<std::int64_t>(static_cast<double>(in_bytes(all)) * fraction));
+}
+
+std::string lack_words(const PlanSheet& sheet) {
+  const PlanShortage& shortage = *sheet.shortage;
+  switch (shortage.lack) {
+    case PlanShortage::Lack::device:
+      return "what is too small is the memory of the device";
+    case PlanShortage::Lack::part_of_device:
+      return fmt::format("the device has room for it; --max-memory {:g} allows {} of it",
+                         sheet.memory_fraction,
+                         human_bytes(part_of(shortage.capacity, sheet.memory_fraction)));
+    case PlanShortage::Lack::host:
+      return fmt::format(
+          "the device has room for it; what is too small is the host: it needs {} of host memory, "
+          "and a host has {}",
+          human_bytes(shortage.host_used), human_bytes(shortage.host_capacity));
+  }
+  return {};
+}
+
+double rate_of(const PlanFigures& figures, std::int64_t devices) {
+  return figures.tokens / in_seconds(figures.step) / static_cast<double>(devices);
+}
+
+/// Tokens per second of the first row that has a plan, per device of it.
+double first_rate(const PlanSheet& sheet) {
+  const auto first = std::ranges::find_if(
+      sheet.scale, [](const ScaleLine& line) { return line.plan.has_value(); });
+  return first == sheet.scale.end() ? 0 : rate_of(first->plan->found.figures, first->devices);
+}
+
+}  // namespace
+
+std::string plan_words(const PlanLine& plan) {
+  return fmt::format("{} (micro-batch {}, recompute {})", plan.placement,
+                     plan.found.plan.micro_batch, plan.recompute);
+}
+
+std::string step_words(Seconds step) { return fmt::format("{:.4g} s", in_seconds(step)); }
+
+std::string memory_words(const PlanSheet& sheet, const PlanFigures& figures) {
+  const Bytes capacity = smallest_memory(*sheet.base->cluster);
+  return fmt::format("{} ({:.0f} %)", human_bytes(figures.peak), figures.peak / capacity * 100);
+}
+
+std::string rate_words(const PlanFigures& figures, std::int64_t devices) {
+  return fmt::format("{:.0f}", rate_of(figures, devices));
+}
+
+std::string proof_words(const PlanLine& plan) {
+  if (plan.proof.kind == PlanProof::Kind::proven) return {};
+  const bool broken = plan.proof.kind == PlanProof::Kind::broken;
+  return (broken ? "broken: " : "not proven: ") + plan.proof.reason;
+}
+
+std::string searched_words(const PlanSheet& sheet) {
+  const PlanCounts& counts = sheet.counts;
+  const std::string searched =
+      fmt::format("searched {} plans: {} judged one by one, {} excluded by bounds; ",
+                  grouped(counts.space), grouped(counts.visited), grouped(counts.bounded));
+  if (!counts.exact) return searched + "stopped early: not proven to be the best";
+  return searched + (sheet.plans.empty() ? "none fits" : "none is better than these");
+}
+
+std::string rejected_words(const PlanSheet& sheet) {
+  std::string rejected;
+  for (const auto& [rule, count] : sheet.counts.rejected) {
+    rejected += (rejected.empty() ? "" : ", ") + rule + " " + grouped(count);
+  }
+  return rejected.empty() ? rejected : "not plans, by rule: " + rejected;
+}
+
+std::string variants_words(const PlanSheet& sheet) {
+  if (sheet.plans.size() < 2) return {};
+  return "each plan is the best of its variants in order of axes, blocks of stages, attention and "
+         "recomputation";
+}
+
+std::string bound_words(const PlanSheet& sheet) {
+  const PlanLine& best = sheet.plans.front();
+  const std::string cost = best.cost ? "; a step costs " + dollars(*best.cost) : std::string();
+  return "plan 1 is bound by " + best.binds + cost;
+}
+
+std::string change_words(Seconds from, Seconds to) {
+  const double change = to / from - 1;
+  if (std::abs(change) < 5e-5) return "same";
+  return fmt::format("{:+.1f} %", change * 100);
+}
+
+double gain_of(const PlanSheet& sheet, const PlanMargin& margin) {
+  return rate_of(margin.plan.figures, 1) / rate_of(sheet.plans.front().found.figures, 1) - 1;
+}
+
+std::vector<std::string> shortage_words(const PlanSheet& sheet) {
+  const PlanShortage& shortage = *sheet.shortage;
+  if (!shortage.least) return {"no placement keeps the rules and the constraints"};
+  std::vector<std::string> out = {
+      fmt::format("the placement that needs least takes {} of {} on a device: {}",
+                  human_bytes(shortage.least->figures.peak), human_bytes(shortage.capacity),
+                  sheet.shortage_placement),
+      lack_words(sheet),
+      fmt::format("its largest part: {}, {}", shortage.largest,
+                  human_bytes(shortage.largest_bytes))};
+  if (shortage.lack != PlanShortage::Lack::device) return out;
+  out.push_back(shortage.devices > 0
+                    ? fmt::format("{} such devices would do", grouped(shortage.devices))
+                    : std::string("more such devices alone would not do"));
+  return out;
+}
+
+std::string price_words(const PlanSheet& sheet, const PlanLine& plan, std::int64_t devices) {
+  if (!plan.cost) return "-";
+  return dollars(sheet.train_tokens > 0 ? *training_run(sheet, plan, devices).cost : *plan.cost);
+}
+
+std::string front_end_words(const PlanSheet& sheet) {
+  if (!sheet.front_whole) return "there are smaller ones";
+  const std::string less =
+      sheet.front_step == 0 ? "less" : fmt::format("{:.3g} % less", 100 * sheet.front_step);
+  return "nothing needs " + less + " memory than the last one";
+}
+
+std::vector<std::string> scale_cells(const PlanSheet& sheet, const ScaleLine& line) {
+  if (!line.plan) return {grouped(line.devices), "-", "-", "-", "-", "-", "-"};
+  const PlanFigures& figures = line.plan->found.figures;
+  const double part = rate_of(figures, line.devices) / first_rate(sheet);
+  return {grouped(line.devices),
+          step_words(figures.step),
+          rate_words(figures, line.devices),
+          fmt::format("{:.0f} %", part * 100),
+          human_bytes(figures.peak),
+          sheet.train_tokens > 0 ? duration(training_run(sheet, *line.plan, line.devices).days)
+                                 : std::string("-"),
+          price_words(sheet, *line.plan, line.devices)};
+}
+
+std::string scale_words(const ScaleLine& line) {
+  if (!line.plan) return line.exact ? "nothing fits" : "stopped before a plan was found";
+  return (line.exact ? "" : "not proven: ") + plan_words(*line.plan);
+}
+
+std::string simulate_words(const PlanSheet& sheet) {
+  return "placet simulate " + sheet.command + " " + plan_flags(sheet.plans.front());
+}
+
+std::string duration(double days) {
+  if (days >= 1) return fmt::format("{:.1f} days", days);
+  return days * 24 >= 1 ? fmt::format("{:.1f} hours", days * 24)
+                        : fmt::format("{:.1f} minutes", days * 1440);
+}
+
+std::string dollars(double amount) {
+  if (amount >= 1e6) return fmt::format("${:.2f} million", amount / 1e6);
+  const auto cents = static_cast<std::int64_t>(std::llround(amount * 100));
+  if (amount >= 0.01 || amount <= 0) {
+    return fmt::format("${}.{:02}", grouped(cents / 100), cents % 100);
+  }
+  const int decimals = 1 - static_cast<int>(std::floor(std::log10(amount)));
+  return fmt::format("${:.{}f}", amount, std::min(decimals, kMostDecimals));
+}
+
+}  // namespace placet
