@@ -39,7 +39,7 @@ Placement parse_placement(std::string_view text, const Vocabulary& vocabulary);
 
 /// The canonical text: per axis the fewest terms (a raw cut counts as four, one for each mode), of
 /// those the fewest words that also speak of a class they do not hold for, of those the fewest
-/// characters, of those the first in alphabetical order; shares as print_shares has them. Terms
+/// characters, of those the first in alphabetical order; shares one by one. Terms
 /// stand in a fixed order: realisations, strategies, a raw cut, options.
 /// parse_placement(print_placement(p, v), v) == p for every p that parse_placement can give, and
 /// for every p within the limits above whose realisations the vocabulary knows, whose offloads lie

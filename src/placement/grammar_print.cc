@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "placement/grammar.h"
-#include "placement/share_list.h"
 #include "placement/terms.h"
 #include "units/error.h"
 
@@ -252,8 +251,10 @@ class AxisPrinter {
 std::string print_axis(const AxisPlacement& axis, const Vocabulary& vocabulary) {
   std::string text(axis.axis.text());
   text += "=" + std::to_string(axis.degree);
-  if (!axis.shares.empty()) text += "[" + print_shares(axis.shares) + "]";
-  text += ":";
+  for (std::size_t i = 0; i < axis.shares.size(); ++i) {
+    text += (i == 0 ? "[" : ",") + std::to_string(axis.shares[i]);
+  }
+  text += axis.shares.empty() ? ":" : "]:";
   return text + AxisPrinter(axis, vocabulary).print();
 }
 

@@ -138,4 +138,16 @@ std::string print_shares(const std::vector<std::int64_t>& shares) {
   return ShortestShares(shares).text();
 }
 
+std::string with_short_shares(std::string_view placement) {
+  std::string out;
+  for (std::size_t open = placement.find('['); open != std::string_view::npos;
+       open = placement.find('[')) {
+    const std::size_t close = placement.find(']', open);
+    SourceText list(placement.substr(open + 1, close - open - 1));
+    out.append(placement.substr(0, open + 1)).append(print_shares(read_shares(list)));
+    placement.remove_prefix(close);
+  }
+  return out.append(placement);
+}
+
 }  // namespace placet

@@ -23,4 +23,8 @@ std::vector<std::int64_t> read_shares(SourceText& source);
 ///   1,1,2,2,1,1,2,2     (1,1,2,2)x2
 std::string print_shares(const std::vector<std::int64_t>& shares);
 
+/// The text of a placement with its shares so. For people: programs may know the lists alone.
+///   pp=4[3,3,7,7,3,3,7,7]:interleaved(2) dp=8:zero1   pp=4[(3,3,7,7)x2]:interleaved(2) dp=8:zero1
+std::string with_short_shares(std::string_view placement);
+
 }  // namespace placet

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "placement/grammar.h"
+#include "placement/share_list.h"
 #include "report/timeline.h"
 
 namespace placet {
@@ -68,8 +69,8 @@ std::string recompute_text(const PlanSpace& space, const Plan& plan) {
 }
 
 std::string plan_flags(const PlanLine& plan) {
-  std::string text = fmt::format("--placement \"{}\" --micro-batch {}", plan.placement,
-                                 plan.found.plan.micro_batch);
+  std::string text = fmt::format("--placement \"{}\" --micro-batch {}",
+                                 with_short_shares(plan.placement), plan.found.plan.micro_batch);
   if (plan.recompute != "none") text += " --recompute " + plan.recompute;
   return text;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "placement/share_list.h"
 #include "report/human.h"
 
 namespace placet {
@@ -48,7 +49,7 @@ double first_rate(const PlanSheet& sheet) {
 }  // namespace
 
 std::string plan_words(const PlanLine& plan) {
-  return fmt::format("{} (micro-batch {}, recompute {})", plan.placement,
+  return fmt::format("{} (micro-batch {}, recompute {})", with_short_shares(plan.placement),
                      plan.found.plan.micro_batch, plan.recompute);
 }
 
@@ -114,7 +115,7 @@ std::vector<std::string> shortage_words(const PlanSheet& sheet) {
   std::vector<std::string> out = {
       fmt::format("the placement that needs least takes {} of {} on a device: {}",
                   human_bytes(shortage.least->figures.peak), human_bytes(shortage.capacity),
-                  sheet.shortage_placement),
+                  with_short_shares(sheet.shortage_placement)),
       lack_words(sheet),
       fmt::format("its largest part: {}, {}", shortage.largest,
                   human_bytes(shortage.largest_bytes))};

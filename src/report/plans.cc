@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "placement/share_list.h"
 #include "report/human.h"
 #include "report/plan_terms.h"
 #include "report/plan_words.h"
@@ -102,7 +103,8 @@ std::string neighbours_text(const PlanSheet& sheet, const TextStyle& style) {
     rows.push_back({line.axis,
                     line.figures ? change_words(best.found.figures.step, line.figures->step)
                                  : std::string("-"),
-                    line.figures ? human_bytes(line.figures->peak) : line.against, line.choice});
+                    line.figures ? human_bytes(line.figures->peak) : line.against,
+                    with_short_shares(line.choice)});
   }
   return "\n" + inked(style, Ink::bold, "Plan 1 with one choice changed, the best of each kind") +
          "\n" +

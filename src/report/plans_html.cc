@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "placement/share_list.h"
 #include "report/html_parts.h"
 #include "report/human.h"
 #include "report/plan_terms.h"
@@ -17,8 +18,9 @@ std::string bar_html(double part, std::string_view colour) {
 }
 
 std::string words_html(const PlanLine& plan) {
-  return code(plan.placement) + fmt::format(" micro-batch {}, recompute {}",
-                                            plan.found.plan.micro_batch, escaped(plan.recompute));
+  return code(with_short_shares(plan.placement)) + fmt::format(" micro-batch {}, recompute {}",
+                                                               plan.found.plan.micro_batch,
+                                                               escaped(plan.recompute));
 }
 
 /// What stands under a plan's figures.
@@ -75,7 +77,7 @@ std::string neighbours_section(const PlanSheet& sheet) {
         line.figures ? change_words(best.found.figures.step, line.figures->step) : std::string("-");
     rows.push_back({escaped(line.axis), step,
                     line.figures ? human_bytes(line.figures->peak) : escaped(line.against),
-                    code(line.choice)});
+                    code(with_short_shares(line.choice))});
   }
   return section("Plan 1 with one choice changed, the best of each kind",
                  html_table({{"changed"}, {"step", true}, {"memory", true}, {"to"}}, rows));

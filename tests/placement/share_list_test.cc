@@ -39,8 +39,15 @@ TEST(ShareListTest, IsAsShortAsItCanBeSaid) {
   EXPECT_EQ(print_shares({3, 3, 7, 7, 3, 3, 7, 7, 3, 3, 7, 7}), "(3,3,7,7)x3");
   EXPECT_EQ(print_shares({2, 3, 7, 7, 3, 3, 7, 7, 3, 3, 8, 7}), "2,3,(7,7,3,3)x2,8,7");
   EXPECT_EQ(print_shares({1, 1, 1, 5, 1, 1, 1, 5}), "(1x3,5)x2");
-  EXPECT_EQ(print_placement(testing::parse("pp=4[5,5,5,5]:in-turn"), testing::vocabulary()),
-            "pp=4[5x4]:in-turn");
+}
+
+// What is printed for programs has each share; people see them repeated.
+TEST(ShareListTest, IsShortForPeople) {
+  const std::string text =
+      print_placement(testing::parse("pp=4[5x4]:in-turn"), testing::vocabulary());
+  EXPECT_EQ(text, "pp=4[5,5,5,5]:in-turn");
+  EXPECT_EQ(with_short_shares(text), "pp=4[5x4]:in-turn");
+  EXPECT_EQ(with_short_shares("a=2[1,1] b=3[2,2,2]:x c=2:y"), "a=2[1,1] b=3[2x3]:x c=2:y");
 }
 
 TEST(ShareListTest, WhatIsWrongIsSaidWhereItStands) {
