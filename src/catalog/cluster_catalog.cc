@@ -177,12 +177,12 @@ void set_counts(ClusterFile& file, const Size& size, std::optional<std::int64_t>
   const std::optional<std::int64_t> asked = size.nodes ? size.nodes : size.devices;
   if (all_counted && !asked) return;
   const std::optional<std::int64_t> all = asked ? asked : needed;
-  if (all) require_dealt(*all, shares, size.nodes.has_value(), where);
+  if (!all) {
+    for (GroupSpec& group : file.groups) group.count = group.count.value_or(group.host.devices);
+    return;
+  }
+  require_dealt(*all, shares, size.nodes.has_value(), where);
   for (GroupSpec& group : file.groups) {
-    if (!all) {
-      if (!group.count) group.count = group.host.devices;
-      continue;
-    }
     const std::int64_t part = checked_multiply(*all, group.share, "devices") / shares;
     group.count = size.nodes ? checked_multiply(part, group.host.devices, "devices") : part;
     if (part > 0) continue;

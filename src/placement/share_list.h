@@ -24,7 +24,7 @@ std::vector<std::int64_t> read_shares(SourceText& source);
 std::string print_shares(const std::vector<std::int64_t>& shares);
 
 /// The text of a placement with its shares so. For people: programs may know the lists alone.
-///   pp=4[3,3,7,7,3,3,7,7]:interleaved(2) dp=8:zero1   pp=4[(3,3,7,7)x2]:interleaved(2) dp=8:zero1
+///   pp=2[3,7,3,7]:LAYERS   pp=2[(3,7)x2]:LAYERS
 std::string with_short_shares(std::string_view placement);
 
 }  // namespace placet
