@@ -329,35 +329,68 @@ constexpr std::array kChosenFirst{Symbol::hidden,          Symbol::heads,
 
 JobParts parts_of(Symbol symbol) {
   if (std::ranges::find(kChosenFirst, symbol) != kChosenFirst.end()) return 0;
-  return symbol == Symbol::chunks ? bit_of(JobPart::stages) : bit_of(JobPart::micro_batches);
+  if (symbol == Symbol::chunks) return bit_of(JobPart::stages);
+  const bool of_step = symbol == Symbol::micro_batch || symbol == Symbol::micro_batches ||
+                       symbol == Symbol::global_batch;
+  return of_step ? bit_of(JobPart::micro_batches) : kAllParts;
 }
 
-/// Degrees of layer, tensor and expert axes, and of sequence axes as such, are no choice of states.
+/// Of layer and tensor axes no state is chosen, of others what is chosen with the states.
 bool asks_for_states(const When& when) {
-  if (when.offloads) return true;
+  if (when.offloads || when.divides_checkpoints) return true;
   if (when.cuts.empty()) return !when.states.empty();
   return std::ranges::any_of(when.cuts, [&](Cut cut) {
-    return cut == Cut::batch || (cut == Cut::sequence && !when.states.empty());
+    const bool has_words_of_states = cut == Cut::sequence || cut == Cut::expert;
+    return cut == Cut::batch || (has_words_of_states && !when.states.empty());
   });
 }
 
-JobParts parts_asked(const When& when) {
+/// What a condition asks of the model, of how it is trained, and of the degrees of axes.
+When asked_first(const When& when) {
+  return {.cuts = when.cuts,
+          .degree_above = when.degree_above,
+          .absent = when.absent,
+          .states = when.states,
+          .compute = when.compute,
+          .clips = when.clips,
+          .scales_loss = when.scales_loss,
+          .has_experts = when.has_experts,
+          .shares_embedding = when.shares_embedding,
+          .offsets_choice = when.offsets_choice,
+          .drops_tokens = when.drops_tokens,
+          .balance = when.balance,
+          .optimizers = when.optimizers};
+}
+
+JobParts parts_of(const Comparison& comparison) {
   JobParts parts = 0;
-  const auto add = [&](bool asked, JobPart part) {
-    if (asked) parts |= bit_of(part);
-  };
-  add(when.accumulates.has_value(), JobPart::micro_batches);
-  add(when.states_stages || !when.schedule_beyond.empty(), JobPart::stages);
-  add(when.first_stage || when.last_stage, JobPart::stages);
-  add(asks_for_states(when), JobPart::states);
-  add(when.exchanges_heads.has_value(), JobPart::exchange);
-  // Whole units are recomputed by the mode of their activations too.
-  add(when.recomputes || when.recomputes_some, JobPart::recomputation);
-  if (!when.compares) return parts;
-  for (const Amount* amount : {&when.compares->left, &when.compares->right}) {
+  for (const Amount* amount : {&comparison.left, &comparison.right}) {
     for (const Symbol symbol : amount->symbols) parts |= parts_of(symbol);
   }
   return parts;
+}
+
+/// Takes what asks for one part after the other; what then is left is not known here, and may ask
+/// for any.
+JobParts parts_asked(const When& when) {
+  const When first = asked_first(when);
+  When known = first;
+  JobParts parts = asks_for_states(when) ? bit_of(JobPart::states) : JobParts{0};
+  const auto take = [&](JobPart part, auto... fields) {
+    const bool asked = ((when.*fields != first.*fields) || ...);
+    if (asked) parts |= bit_of(part);
+    ((known.*fields = when.*fields), ...);
+  };
+  take(JobPart::states, &When::offloads, &When::partly, &When::divides_checkpoints);
+  take(JobPart::micro_batches, &When::accumulates);
+  take(JobPart::stages, &When::states_stages, &When::schedule_beyond, &When::first_stage,
+       &When::last_stage);
+  take(JobPart::exchange, &When::exchanges_heads);
+  // Whole units are recomputed by the mode of their activations too.
+  take(JobPart::recomputation, &When::recomputes, &When::recomputes_some);
+  if (when.compares) parts |= parts_of(*when.compares);
+  known.compares = when.compares;
+  return known == when ? parts : kAllParts;
 }
 
 }  // namespace

@@ -49,8 +49,10 @@ constexpr JobParts bit_of(JobPart part) {
   return static_cast<JobParts>(1U << static_cast<unsigned>(part));
 }
 
+inline constexpr JobParts kAllParts = 0x1F;
+
 /// The parts that conditions ask for. All else that they may ask for is the model, how it is
-/// trained, the degrees of axes, and what tensor and expert axes say.
+/// trained, the degrees of axes, and what a tensor axis says.
 JobParts parts_asked(const std::vector<When>& when);
 
 /// Whether all conditions hold; true for none.

@@ -281,8 +281,9 @@ PlanShortage shortage_of(const PlanSpace& space, const PlanOptions& options) {
     group.device.memory = group.device.memory * 1000;
     group.host_memory = group.host_memory * 1000;
   }
-  const PlanResult least =
-      find_plans(PlanSpace(unbounded, space.choices(), space.constraints()), one);
+  PlanConstraints of_any_size = space.constraints();
+  of_any_size.memory_fraction = 1;
+  const PlanResult least = find_plans(PlanSpace(unbounded, space.choices(), of_any_size), one);
   if (least.plans.empty()) return out;
   out.least = least.plans.front();
   describe_least(space, out);

@@ -27,8 +27,7 @@ class PlanEstimates {
   using Visit = std::function<void(const Plan& plan, const PlanEstimate& estimate)>;
 
   /// Every plan of a mesh that has a schedule and states that the engine knows, other rules not
-  /// asked. May be called for several meshes at
-  /// once.
+  /// asked. May be called for several meshes at once.
   void each(const Degrees& mesh, const Visit& visit) const;
 
  private:

@@ -307,8 +307,7 @@ void PlanTree::bound_family(FamilyBounds& family, BoundedStates& states, double 
 
 StepCosts PlanTree::messages_of(const PipelineShape& pipeline, const Job& job) const {
   StepCosts out;
-  const Prepared& prepared = benches_.local().prepared.front();
-  const Layout layout = lay_out(job, prepared);
+  const Layout layout = lay_out(job, benches_.local().plain);
   const std::vector<Stage> stages = stages_of(job);
   const std::vector<CommunicationClass> traffic = derive_communication(layout, stages);
   MessageTimer timer(job);

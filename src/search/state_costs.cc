@@ -170,7 +170,7 @@ class MovedLayouts {
     if (layout_ && differ_in_moved_alone(laid_out_, placement)) {
       read_moved(*layout_);
     } else {
-      layout_ = lay_out_parameters(bench_.job, bench_.prepared.front());
+      layout_ = lay_out_parameters(bench_.job, bench_.plain);
       others_.clear();
     }
     laid_out_ = placement;

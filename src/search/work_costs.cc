@@ -89,6 +89,7 @@ Workbench::Workbench(const PlanSpace& space) : job(space.base()) {
     prepared.push_back(prepare(job));
   }
   job.recompute = {};
+  plain = prepare(job);
 }
 
 std::int64_t sent_by(const CommunicationTerm& term) {
@@ -117,7 +118,7 @@ void apply_plain(const PlanSpace& space, const WorkShape& shape, Job& job) {
 
 WorkCosts plain_costs(const PlanSpace& space, const WorkShape& shape, Workbench& bench) {
   apply_plain(space, shape, bench.job);
-  const Layout layout = lay_out(bench.job, bench.prepared.front());
+  const Layout layout = lay_out(bench.job, bench.plain);
   UnitCosting costing(space, layout);
   WorkCosts out(space.costed_kinds());
   for (std::size_t u = 0; u < layout.units.size(); ++u) {
@@ -132,7 +133,7 @@ std::vector<WorkCosts> recomputed_costs(const PlanSpace& space, const WorkShape&
                                         const WorkCosts& plain,
                                         const std::vector<std::int16_t>& words, Workbench& bench) {
   apply_plain(space, shape, bench.job);
-  Layout layout = lay_out(bench.job, bench.prepared.front());
+  Layout layout = lay_out(bench.job, bench.plain);
   UnitCosting costing(space, layout);
   std::vector<WorkCosts> out(words.size(), plain);
   for (std::size_t u = 0; u < layout.units.size(); ++u) {

@@ -15,6 +15,7 @@ namespace placet {
 struct Workbench {
   Job job;
   std::vector<Prepared> prepared;  // by word of Choices::recompute
+  Prepared plain;                  // where nothing is recomputed, which may be no word
 
   explicit Workbench(const PlanSpace& space);
 };

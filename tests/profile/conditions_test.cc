@@ -106,7 +106,11 @@ TEST(Conditions, AskForParts) {
   const StateInModes whole{.state = State::gradients, .modes = {Mode::replicated}};
   EXPECT_EQ(parts_asked({{.cuts = {Cut::tensor}, .states = {whole}}}), 0);
   EXPECT_EQ(parts_asked({{.cuts = {Cut::sequence}, .states = {whole}}}), bit_of(JobPart::states));
+  EXPECT_EQ(parts_asked({{.cuts = {Cut::expert}, .states = {whole}}}), bit_of(JobPart::states));
+  EXPECT_EQ(parts_asked({{.cuts = {Cut::expert}}}), 0);
   EXPECT_EQ(parts_asked({{.states = {whole}}}), bit_of(JobPart::states));
+  EXPECT_EQ(parts_asked({{.divides_checkpoints = true}}), bit_of(JobPart::states));
+  EXPECT_EQ(parts_asked({compared(Symbol::owned)}), kAllParts);
   EXPECT_EQ(parts_asked({{.exchanges_heads = true}}), bit_of(JobPart::exchange));
   EXPECT_EQ(parts_asked({{.cuts = {Cut::batch}}, {.recomputes_some = true}}),
             bit_of(JobPart::states) | bit_of(JobPart::recomputation));

@@ -103,8 +103,33 @@ void draw_cluster(Draw& draw, Job& job) {
   if (devices > 1 && draw.one_in(3)) divide_in_two(draw, *job.cluster);
 }
 
+/// A condition on cuts, states or what is chosen beside them.
+When draw_condition(Draw& draw) {
+  constexpr std::array kCuts = {Cut::batch, Cut::tensor, Cut::sequence, Cut::layer, Cut::expert};
+  constexpr std::array kModes = {Mode::replicated, Mode::sharded, Mode::sharded_gather};
+  When out;
+  if (!draw.one_in(4)) out.cuts = {kCuts[static_cast<std::size_t>(draw.whole(0, 4))]};
+  if (draw.one_in(2)) {
+    out.states = {{.state = kStates[static_cast<std::size_t>(draw.whole(0, 3))],
+                   .modes = {kModes[static_cast<std::size_t>(draw.whole(0, 2))]}}};
+  }
+  if (draw.one_in(4)) out.absent = true;
+  if (draw.one_in(4)) out.accumulates = draw.one_in(2);
+  if (draw.one_in(4)) out.recomputes = draw.one_in(2);
+  if (draw.one_in(4)) out.exchanges_heads = draw.one_in(2);
+  if (draw.one_in(4)) out.states_stages = draw.one_in(2);
+  if (draw.one_in(4)) out.offloads = State::optimizer;
+  return out;
+}
+
 /// Engines that deal blocks by cost may leave stages without any.
 void draw_engine(Draw& draw, Profile& profile) {
+  if (draw.one_in(3)) {
+    std::vector<When> when{draw_condition(draw)};
+    if (draw.one_in(2)) when.push_back(draw_condition(draw));
+    profile.refusals.push_back(
+        {.what = "drawn", .cure = {}, .when = std::move(when), .source = {}});
+  }
   constexpr std::array kCuts = {StageCut::weighed, StageCut::by_cost, StageCut::by_cost_late};
   if (draw.one_in(3)) {
     profile.stage_cut = kCuts[static_cast<std::size_t>(draw.whole(0, kCuts.size() - 1))];
