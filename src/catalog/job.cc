@@ -17,17 +17,17 @@
 #include "units/error.h"
 
 namespace placet {
-namespace {
 
-constexpr std::int64_t kLongestAssumedSequence = 4096;
-
-// A word that neither says.
-[[noreturn]] void fail_missing(const JobRequest& request, const char* word, std::string allowed) {
+void fail_missing(const JobRequest& request, const char* word, std::string allowed) {
   const std::string file = request.file.empty() ? "" : " (or in " + request.file.string() + ")";
   throw InputError({.where = std::string("--") + word + file,
                     .problem = "is missing",
                     .allowed = std::move(allowed)});
 }
+
+namespace {
+
+constexpr std::int64_t kLongestAssumedSequence = 4096;
 
 // "8" or "8,GLOB,GLOB".
 Model with_adapters(Model model, const std::string& text, const std::string& where) {

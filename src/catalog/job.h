@@ -57,6 +57,9 @@ InputFault named_as_said(InputFault fault, const JobRequest& request);
 /// `model` is required: throws InputError without it.
 Model load_requested_model(const Catalog& catalog, const JobRequest& request);
 
+/// Throws InputError for a word that neither flags nor the job's file say.
+[[noreturn]] void fail_missing(const JobRequest& request, const char* word, std::string allowed);
+
 /// The job. Defaults: engine placet, one sample per micro-batch, one micro-batch per step, the
 /// model's longest sequence up to 4096 tokens, no recomputation, the engine's precision, AdamW,
 /// no clipping, balanced routing, no balance loss. What was assumed is added to Model::notes.

@@ -143,15 +143,16 @@ std::string command_of(const JobFlags& flags) {
   return text;
 }
 
-std::string constraints_text(const PlanCall& call) {
+/// As flags, whether they or a job file say them.
+std::string constraints_text(const PlanCall& call, const JobRequest& request) {
   std::string text;
   const auto add = [&](const char* flag, const std::string& value) {
     if (!value.empty()) text += (text.empty() ? "" : " ") + (flag + (' ' + value));
   };
   add("--fix", call.fix);
   add("--require", call.require);
-  add("--micro-batch", call.flags.micro_batch);
-  add("--recompute", call.flags.recompute);
+  if (request.micro_batch) add("--micro-batch", std::to_string(*request.micro_batch));
+  add("--recompute", request.recompute.value_or(""));
   if (call.max_memory < 1) add("--max-memory", fmt::format("{:g}", call.max_memory));
   return text;
 }
@@ -227,8 +228,10 @@ std::vector<ScaleLine> scale_lines(const PlanCall& call, const Catalog& catalog,
     one.top = 1;
     one.costs = std::make_shared<PlanCosts>(space);
     const PlanResult result = find_plans(space, one);
-    ScaleLine& line = out.emplace_back(
-        ScaleLine{.devices = devices, .plan = std::nullopt, .exact = result.counts.exact});
+    ScaleLine& line = out.emplace_back(ScaleLine{.devices = devices,
+                                                 .plan = std::nullopt,
+                                                 .exact = result.counts.exact,
+                                                 .empty = result.counts.space == 0});
     if (!result.plans.empty()) line.plan = plan_line(space, vocabulary, result.plans.front());
   }
   return out;
@@ -280,14 +283,14 @@ int print_plans(const PlanCall& call, const JobRequest& request, const Catalog& 
   PlanOptions options{.goal = call.goal == "memory" ? PlanGoal::memory : PlanGoal::time,
                       .top = call.top,
                       .costs = std::make_shared<PlanCosts>(space)};
-  check_constraints(space, options.costs, constraints_text(call));
+  check_constraints(space, options.costs, constraints_text(call, request));
   options.stopped = [] { return interrupted != 0; };
   const Clock::time_point start = Clock::now();
   PlanSheet sheet{.base = &space.base(),
                   .said = said_words(request),
                   .goal = call.goal,
                   .memory_fraction = call.max_memory,
-                  .constraints = constraints_text(call),
+                  .constraints = constraints_text(call, request),
                   .command = command_of(call.flags),
                   .train_tokens = read_tokens(call.tokens)};
   {

@@ -141,32 +141,41 @@ class Requirement {
     if (narrow(states, term, absent, out_.states)) {
       known = true;
       out_.uses_states |= !absent;
-      leaves_nothing_ |= !allows_some(out_.states);
+      require(allows_some(out_.states), kOthers);
     }
     if (narrow(choices_.offloads, term, absent, out_.offloads)) {
       known = true;
-      leaves_nothing_ |= !allows_some(out_.offloads);
+      require(allows_some(out_.offloads), kOthers);
     }
     if (!known) fail(item, term);
-    if (leaves_nothing_) {
-      refuse("--require", item, "contradicts the other terms", "terms that some plan has together");
+    if (!against_.empty()) {
+      refuse("--require", item, "contradicts " + against_, "terms that some plan has together");
     }
   }
 
  private:
+  static constexpr const char* kOthers = "the other terms";
+
   bool add_words(AxisRole role, const std::string& term, bool absent) {
     std::vector<bool>& allowed = out_.words[role];
     if (!narrow(choices_.roles[at(role)].words, term, absent, allowed)) return false;
-    const auto degree = out_.degrees.find(role);
-    const bool is_one = degree != out_.degrees.end() && degree->second == 1;
-    if (!absent) out_.used.try_emplace(role, term);
-    leaves_nothing_ |= !absent && is_one;
-    if (allows_some(allowed)) return true;
+    const auto found = out_.degrees.find(role);
+    const std::int64_t degree = found == out_.degrees.end() ? 0 : found->second;
+    const std::string fixed = "--fix " + axis_name(choices_, role) + "=" + std::to_string(degree);
+    if (!absent) {
+      out_.used.try_emplace(role, term);
+      require(degree != 1, fixed);
+    }
     // Without words there is no axis.
-    leaves_nothing_ |= out_.used.contains(role) || (degree != out_.degrees.end() && !is_one);
-    allowed.clear();
-    out_.degrees[role] = 1;
+    const bool may_be = allows_some(allowed);
+    require(may_be || degree <= 1, fixed);
+    require(may_be || !out_.used.contains(role), kOthers);
     return true;
+  }
+
+  /// What an item must leave; else it contradicts what is named.
+  void require(bool kept, const std::string& named) {
+    if (!kept && against_.empty()) against_ = named;
   }
 
   /// Leaves what has the term, or has it not. False if nothing has it.
@@ -198,7 +207,7 @@ class Requirement {
 
   const Choices& choices_;
   PlanConstraints& out_;
-  bool leaves_nothing_ = false;
+  std::string against_;  // empty: something is left
 };
 
 }  // namespace

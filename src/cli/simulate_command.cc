@@ -67,9 +67,8 @@ int simulate_job(const SimulateCall& call, const JobRequest& request) {
   const auto job = std::make_shared<const Job>(load_job(find_catalog(), request));
   require_few_micro_batches(*job);
   if (!job->cluster) {
-    throw InputError({.where = "--cluster",
-                      .problem = "is missing: time depends on devices and links",
-                      .allowed = "such as h100-sxm:8"});
+    fail_missing(request, "cluster",
+                 "devices and links, on which time depends: such as h100-sxm:8");
   }
   require_shapes(*job, "time");
   const Prepared prepared = prepare(*job);

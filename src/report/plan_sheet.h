@@ -40,6 +40,7 @@ struct ScaleLine {
   std::int64_t devices = 0;
   std::optional<PlanLine> plan;  // none: nothing fits
   bool exact = true;
+  bool empty = false;  // no plan keeps the rules and the constraints
 };
 
 /// Words of a job that were said, as a job file spells them; empty: not said.

@@ -89,8 +89,8 @@ std::string rejected_words(const PlanSheet& sheet) {
 
 std::string variants_words(const PlanSheet& sheet) {
   if (sheet.plans.size() < 2) return {};
-  return "each plan is the best of its variants in order of axes, blocks of stages, attention and "
-         "recomputation";
+  return "each plan is the best of its variants in order of axes, blocks of stages, attention, "
+         "recomputation and, in steps of one micro-batch, how long parameters are kept";
 }
 
 std::string bound_words(const PlanSheet& sheet) {
@@ -103,6 +103,13 @@ std::string change_words(Seconds from, Seconds to) {
   const double change = to / from - 1;
   if (std::abs(change) < 5e-5) return "same";
   return fmt::format("{:+.1f} %", change * 100);
+}
+
+std::vector<std::string> neighbour_cells(const PlanLine& plan, const NeighbourLine& line) {
+  const std::string to = with_short_shares(line.choice);
+  if (!line.figures) return {line.axis, "-", line.against, to};
+  return {line.axis, change_words(plan.found.figures.step, line.figures->step),
+          human_bytes(line.figures->peak), to};
 }
 
 double gain_of(const PlanSheet& sheet, const PlanMargin& margin) {
@@ -153,6 +160,7 @@ std::vector<std::string> scale_cells(const PlanSheet& sheet, const ScaleLine& li
 }
 
 std::string scale_words(const ScaleLine& line) {
+  if (!line.plan && line.empty) return "no plan keeps the rules and the constraints";
   if (!line.plan) return line.exact ? "nothing fits" : "stopped before a plan was found";
   return (line.exact ? "" : "not proven: ") + plan_words(*line.plan);
 }

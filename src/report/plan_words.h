@@ -35,6 +35,9 @@ std::string bound_words(const PlanSheet& sheet);
 /// "+2.9 %", or "same".
 std::string change_words(Seconds from, Seconds to);
 
+/// Cells of a plan with one choice changed: what, step, memory or what is against it, to what.
+std::vector<std::string> neighbour_cells(const PlanLine& plan, const NeighbourLine& line);
+
 /// More tokens per second than the first plan has, as a part: 0.029.
 double gain_of(const PlanSheet& sheet, const PlanMargin& margin);
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "placement/share_list.h"
 #include "report/human.h"
 #include "report/plan_terms.h"
 #include "report/plan_words.h"
@@ -100,11 +99,7 @@ std::string neighbours_text(const PlanSheet& sheet, const TextStyle& style) {
   std::vector<std::vector<std::string>> rows;
   rows.reserve(best.neighbours.size());
   for (const NeighbourLine& line : best.neighbours) {
-    rows.push_back({line.axis,
-                    line.figures ? change_words(best.found.figures.step, line.figures->step)
-                                 : std::string("-"),
-                    line.figures ? human_bytes(line.figures->peak) : line.against,
-                    with_short_shares(line.choice)});
+    rows.push_back(neighbour_cells(best, line));
   }
   return "\n" + inked(style, Ink::bold, "Plan 1 with one choice changed, the best of each kind") +
          "\n" +

@@ -73,11 +73,11 @@ std::string neighbours_section(const PlanSheet& sheet) {
   if (best.neighbours.empty()) return {};
   std::vector<std::vector<std::string>> rows;
   for (const NeighbourLine& line : best.neighbours) {
-    const std::string step =
-        line.figures ? change_words(best.found.figures.step, line.figures->step) : std::string("-");
-    rows.push_back({escaped(line.axis), step,
-                    line.figures ? human_bytes(line.figures->peak) : escaped(line.against),
-                    code(with_short_shares(line.choice))});
+    std::vector<std::string> cells = neighbour_cells(best, line);
+    const std::string to = code(cells.back());
+    for (std::string& cell : cells) cell = escaped(cell);
+    cells.back() = to;
+    rows.push_back(std::move(cells));
   }
   return section("Plan 1 with one choice changed, the best of each kind",
                  html_table({{"changed"}, {"step", true}, {"memory", true}, {"to"}}, rows));

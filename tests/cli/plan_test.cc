@@ -54,6 +54,7 @@ TEST(PlanTest, KeepsToWhatIsAskedFor) {
   const Json json = Json::parse(
       run(kSmallPlan + "--fix tp=2:tp --require no-zero1 --max-memory 0.5 --micro-batch 2 --json")
           .out);
+  ASSERT_FALSE(json["plans"].empty());
   for (const Json& plan : json["plans"]) {
     EXPECT_TRUE(has(plan["placement"], "tp=2:tp")) << plan["placement"];
     EXPECT_FALSE(has(plan["placement"], "zero1")) << plan["placement"];
@@ -185,10 +186,14 @@ TEST(PlanTest, ExplainsThePlanOfLeastMemoryByMemory) {
   const Json json = Json::parse(run(kSmallPlan + "--goal memory --top 1 --json").out);
   EXPECT_FALSE(json["marginal"].contains("memory"));
   EXPECT_TRUE(json["marginal"].contains("arithmetic"));
-  for (const Json& other : json["plans"][0]["neighbours"]) {
+  const Json& plan = json["plans"][0];
+  std::size_t judged = 0;
+  for (const Json& other : plan["neighbours"]) {
     if (!other.contains("peak_bytes")) continue;
-    EXPECT_GE(other["peak_bytes"], json["plans"][0]["peak_bytes"]) << other;
+    ++judged;
+    EXPECT_GE(other["peak_bytes"], plan["peak_bytes"]) << other;
   }
+  EXPECT_GT(judged, 0U);
 }
 
 // The device has 85 GB and the plan takes less: what forbids it is the flag.

@@ -197,7 +197,8 @@ TEST(SimulateTest, AdviceSaysWhatToChangeFirst) {
 TEST(SimulateTest, NeedsACluster) {
   const Result result = run("simulate 70B --placement dp=8:ddp");
   EXPECT_EQ(result.status, 2);
-  EXPECT_TRUE(has(result.err, "--cluster: is missing: time depends on devices and links"));
+  EXPECT_TRUE(
+      has(result.err, "--cluster: is missing; expected devices and links, on which time depends"));
 }
 
 TEST(SimulateTest, NeedsShapes) {

@@ -34,6 +34,7 @@ TEST(ShareListTest, RunsAndGroupsAreWhatTheyRepeat) {
 TEST(ShareListTest, IsAsShortAsItCanBeSaid) {
   EXPECT_EQ(print_shares({22, 20, 20, 18}), "22,20,20,18");
   EXPECT_EQ(print_shares({2, 2}), "2,2");
+  EXPECT_EQ(print_shares({3, 7, 3, 7}), "3,7,3,7");
   EXPECT_EQ(print_shares({10, 10}), "10,10");
   EXPECT_EQ(print_shares({1, 2, 2, 2, 2, 2, 1}), "1,2x5,1");
   EXPECT_EQ(print_shares({3, 3, 7, 7, 3, 3, 7, 7, 3, 3, 7, 7}), "(3,3,7,7)x3");
