@@ -89,8 +89,8 @@ void judge_engine(const Job& job, Findings& findings) {
 
 bool is_refused(const Job& job, JobParts chosen) {
   return std::ranges::any_of(job.profile.refusals, [&](const Refusal& refusal) {
-    const JobParts asked = parts_asked(refusal.when);
-    return (asked & ~chosen) == 0 && all_hold(refusal.when, job, StageFacts{});
+    // Few hold: what they ask for is looked at only then.
+    return all_hold(refusal.when, job, StageFacts{}) && (parts_asked(refusal.when) & ~chosen) == 0;
   });
 }
 

@@ -335,9 +335,9 @@ JobParts parts_of(Symbol symbol) {
   return of_step ? bit_of(JobPart::micro_batches) : kAllParts;
 }
 
-/// Of layer and tensor axes no state is chosen, of others what is chosen with the states.
-bool asks_for_states(const When& when) {
-  if (when.offloads || when.divides_checkpoints) return true;
+/// Whether it asks how states live along axes that have words of states: all but those that cut
+/// layers or tensors. How many samples an axis cuts is chosen with its states.
+bool asks_for_modes(const When& when) {
   if (when.cuts.empty()) return !when.states.empty();
   return std::ranges::any_of(when.cuts, [&](Cut cut) {
     const bool has_words_of_states = cut == Cut::sequence || cut == Cut::expert;
@@ -375,7 +375,7 @@ JobParts parts_of(const Comparison& comparison) {
 JobParts parts_asked(const When& when) {
   const When first = asked_first(when);
   When known = first;
-  JobParts parts = asks_for_states(when) ? bit_of(JobPart::states) : JobParts{0};
+  JobParts parts = asks_for_modes(when) ? bit_of(JobPart::states) : JobParts{0};
   const auto take = [&](JobPart part, auto... fields) {
     const bool asked = ((when.*fields != first.*fields) || ...);
     if (asked) parts |= bit_of(part);

@@ -181,7 +181,7 @@ TEST(PlanTest, ListsWhatIsKeptForTheOnlyMicroBatchOnce) {
   for (const auto& [placement, count] : seen) EXPECT_EQ(count, 1) << placement;
 }
 
-// More memory brings nothing where the least memory is sought; neighbours are compared by it.
+// More memory brings nothing where the least memory is sought, and no neighbour needs less.
 TEST(PlanTest, ExplainsThePlanOfLeastMemoryByMemory) {
   const Json json = Json::parse(run(kSmallPlan + "--goal memory --top 1 --json").out);
   EXPECT_FALSE(json["marginal"].contains("memory"));
