@@ -32,8 +32,8 @@ constexpr double kProofSeconds = 60;
 /// Longer ones are not begun: a judgement does not stop half way.
 constexpr std::int64_t kMostPasses = 1 << 16;
 constexpr double kProgressSeconds = 0.2;
-/// Far above any batch in use; each divisor of the batch may be a micro-batch, and a step of many is
-/// long to explain.
+/// Far above any batch in use: each divisor of the batch may be a micro-batch, and a step of many
+/// takes long to explain.
 constexpr std::int64_t kMostPlannedSamples = 1'000'000;
 
 struct PlanCall {
