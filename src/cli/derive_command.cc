@@ -6,7 +6,7 @@
 #include "cli/job_flags.h"
 #include "cli/output.h"
 #include "derive/derive.h"
-#include "derive/reserve.h"
+#include "derive/fit.h"
 #include "report/derivation_text.h"
 #include "report/html.h"
 #include "report/json.h"
@@ -19,21 +19,15 @@ struct DeriveCall {
   ResultFlags result;
 };
 
-/// What the allocator reserves: of all stages, or of the one that the text speaks of.
-std::vector<Reservation> reservations(const Judged& judged, const Prepared& prepared, bool of_all) {
-  const Job& job = *judged.job;
-  if (!job.profile.caches_blocks || !judged.derivation.meaningful) return {};
-  if (of_all) return reserve(job, prepared);
-  return {reserve(job, prepared, fullest(judged.derivation).stage)};
-}
-
 int derive_job(const DeriveCall& call, const JobRequest& request) {
   require_one_placement(call.flags);
   const std::string what = what_to_explain(call.result);
   const auto job = std::make_shared<const Job>(load_job(find_catalog(), request));
   const Prepared prepared = prepare(*job);
-  Judged judged{.job = job, .derivation = derive(*job, prepared), .reserved = {}};
-  judged.reserved = reservations(judged, prepared, call.result.json || !call.result.html.empty());
+  Judged judged{.job = job, .derivation = derive(*job, prepared)};
+  if (call.result.json || !call.result.html.empty()) {
+    reserve_all(*job, prepared, judged.derivation);
+  }
   if (judged.derivation.meaningful) judged.lengths = spread_of_lengths(*job, prepared);
   if (!call.result.html.empty()) {
     write_file(call.result.html, derivation_html(judged), "--html");

@@ -44,7 +44,8 @@ struct PlanCall {
   std::string fix, require, html, price, tokens, scale;
   std::size_t front = 0;  // plans of the front; 0: none
   std::optional<double> front_step;
-  double max_memory = 1;
+  std::optional<double> max_memory;  // none: all but what a job that fits leaves free
+  bool allow_tight = false;
 };
 
 double since(Clock::time_point start) {
@@ -104,9 +105,9 @@ void check_call(const PlanCall& call, const JobRequest& request) {
                       .problem = "is what a plan is to find",
                       .allowed = "--fix \"tp=8\" for axes that are settled"});
   }
-  if (call.max_memory > 0 && call.max_memory <= 1) return;
+  if (!call.max_memory || (*call.max_memory > 0 && *call.max_memory <= 1)) return;
   throw InputError({.where = "--max-memory",
-                    .value = fmt::format("{:g}", call.max_memory),
+                    .value = fmt::format("{:g}", *call.max_memory),
                     .problem = "is no part of a device's memory",
                     .allowed = "above 0, at most 1"});
 }
@@ -121,6 +122,11 @@ void settle(const JobRequest& request, const Job& base, Choices& choices,
 
 std::string shell_word(const std::string& word) {
   return word.find_first_of(" *?[]$&;|<>()") == std::string::npos ? word : '"' + word + '"';
+}
+
+/// The part of each device's memory that plans may fill.
+double memory_fraction(const PlanCall& call) {
+  return call.max_memory.value_or(call.allow_tight ? 1 : 1 - kFitMargin);
 }
 
 /// The flags that say the job again.
@@ -155,7 +161,8 @@ std::string constraints_text(const PlanCall& call, const JobRequest& request) {
   add("--require", call.require);
   if (request.micro_batch) add("--micro-batch", std::to_string(*request.micro_batch));
   add("--recompute", request.recompute.value_or(""));
-  if (call.max_memory < 1) add("--max-memory", fmt::format("{:g}", call.max_memory));
+  if (call.max_memory) add("--max-memory", fmt::format("{:g}", *call.max_memory));
+  if (call.allow_tight) text += text.empty() ? "--allow-tight" : " --allow-tight";
   return text;
 }
 
@@ -291,7 +298,8 @@ int print_plans(const PlanCall& call, const JobRequest& request, const Catalog& 
   PlanSheet sheet{.base = &space.base(),
                   .said = said_words(request),
                   .goal = call.goal,
-                  .memory_fraction = call.max_memory,
+                  .memory_fraction = memory_fraction(call),
+                  .max_memory_given = call.max_memory.has_value(),
                   .constraints = constraints_text(call, request),
                   .command = command_of(call.flags),
                   .train_tokens = read_tokens(call.tokens)};
@@ -346,7 +354,8 @@ int plan_job(const PlanCall& call, const JobRequest& request) {
   Choices choices = load_choices(catalog, strategies, "all");
   PlanConstraints constraints =
       read_constraints(choices, strategies.vocabulary, call.fix, call.require);
-  constraints.memory_fraction = call.max_memory;
+  constraints.memory_fraction = memory_fraction(call);
+  constraints.allows_tight = call.allow_tight;
   settle(request, base, choices, constraints);
   const PlanSpace space(base, choices, constraints);
   try {
@@ -375,8 +384,11 @@ void add_plan_command(CLI::App& program, Action& action) {
       ->add_option("--require", call->require,
                    "Terms that a plan must have, or with no- must not: sp,no-offload")
       ->type_name("TERMS");
-  command->add_option("--max-memory", call->max_memory, "Part of each device's memory to fill (1)")
+  command->add_option("--max-memory", call->max_memory, "Part of each device's memory that plans may fill (0.95)")
       ->type_name("FRACTION");
+  command->add_flag("--allow-tight", call->allow_tight,
+                    "Also plans that fill the device, or run only as the allocator gives cached "
+                    "blocks back");
   command->add_option("--tokens", call->tokens, "Tokens to train on: steps, days and price (15T)")
       ->type_name("N");
   command

@@ -72,7 +72,7 @@ int simulate_job(const SimulateCall& call, const JobRequest& request) {
   }
   require_shapes(*job, "time");
   const Prepared prepared = prepare(*job);
-  const Judged judged{.job = job, .derivation = derive(*job, prepared), .reserved = {}};
+  const Judged judged{.job = job, .derivation = derive(*job, prepared)};
   const TextStyle style = output_style();
   if (!judged.derivation.meaningful) {
     print(call.result.json ? timeline_json(judged)
@@ -104,7 +104,7 @@ int simulate_job(const SimulateCall& call, const JobRequest& request) {
             ? timeline_json(timeline)
             : timeline_text(timeline, style) +
                   (what.empty() ? what : "\n" + explanation_text(judged, what, style)));
-  return judged.derivation.fits ? kGood : kBad;
+  return runs(judged.derivation) ? kGood : kBad;
 }
 
 }  // namespace

@@ -65,6 +65,12 @@ void FreeBlocks::remove(const FreeBlock& block) {
   note(b);
 }
 
+std::vector<FreeBlock> FreeBlocks::all() const {
+  std::vector<FreeBlock> out;
+  for (const std::vector<FreeBlock>& bin : bins_) out.insert(out.end(), bin.begin(), bin.end());
+  return out;
+}
+
 std::int64_t FreeBlocks::smallest(std::int64_t size) const {
   const std::size_t own = bin_of(size);
   const auto found = place_among(bins_[own], FreeBlock{.size = size});
@@ -84,8 +90,8 @@ CachingPool::Handle CachingPool::allocate(std::int64_t bytes) {
   const Handle number = find_or_make(size, size <= kSmall);
   take(number, size);
   block(number).requested = size;
-  alive_ += size;
-  peak_alive_ = std::max(peak_alive_, alive_);
+  room_->alive += size;
+  room_->peak_alive = std::max(room_->peak_alive, room_->alive);
   return number;
 }
 
@@ -93,7 +99,7 @@ void CachingPool::release(Handle handle) {
   if (handle == 0) return;
   ensure(static_cast<std::size_t>(handle) < blocks_.size() && !block(handle).is_free,
          "a released block is in use");
-  alive_ -= block(handle).requested;
+  room_->alive -= block(handle).requested;
   put_back(handle);
 }
 
@@ -105,8 +111,8 @@ FreeBlock CachingPool::as_free(Handle number) const {
 CachingPool::Handle CachingPool::find_or_make(std::int64_t size, bool is_small) {
   const FreeBlocks& blocks = free_of(is_small);
   if (const Handle found = blocks.smallest(size); found != 0) return found;
-  if (when_full_ && size > limit_ - reserved_) {
-    when_full_();
+  if (room_->wait && size > room_->limit - room_->reserved) {
+    room_->wait();
     if (const Handle found = blocks.smallest(size); found != 0) return found;
   }
   if (expandable_) {
@@ -128,23 +134,44 @@ void CachingPool::add_segment(std::int64_t size, bool is_small) {
 }
 
 void CachingPool::reserve_more(std::int64_t bytes) {
-  if (bytes > limit_ - reserved_) give_back_free_segments();
-  reserved_ += bytes;
-  peak_reserved_ = std::max(peak_reserved_, reserved_);
+  if (bytes > room_->limit - room_->reserved) {
+    room_->gave_back = true;
+    room_->give_back ? room_->give_back() : give_back();
+  }
+  room_->reserved += bytes;
+  room_->peak_reserved = std::max(room_->peak_reserved, room_->reserved);
 }
 
-void CachingPool::give_back_free_segments() {
-  give_back_free_segments(free_small_);
-  give_back_free_segments(free_large_);
+void CachingPool::give_back() {
+  give_back(free_small_);
+  give_back(free_large_);
 }
 
-void CachingPool::give_back_free_segments(FreeBlocks& blocks) {
-  blocks.remove_if([this](const FreeBlock& free) {
-    if (free.size != block(free.number).segment_size) return false;
-    reserved_ -= free.size;
-    forget(free.number);
-    return true;
-  });
+void CachingPool::give_back(FreeBlocks& blocks) {
+  if (expandable_) {
+    for (const FreeBlock& free : blocks.all()) give_back_pages(free);
+    return;
+  }
+  blocks.remove_if([this](const FreeBlock& free) { return give_back_segment(free); });
+}
+
+/// Whether the block was a whole segment, which is gone now.
+bool CachingPool::give_back_segment(const FreeBlock& free) {
+  if (free.size != block(free.number).segment_size) return false;
+  room_->reserved -= free.size;
+  forget(free.number);
+  return true;
+}
+
+/// The whole pages of a free block of a growing segment go; what is left of it stays. (Where the
+/// pages lay, addresses stay unused: a growing segment has more of them than any device memory.)
+void CachingPool::give_back_pages(const FreeBlock& free) {
+  const std::int64_t pages = free.size / kPage * kPage;
+  if (pages == 0) return;
+  note_taken(free.number);
+  block(free.number).size -= pages;
+  room_->reserved -= pages;
+  note_free(free.number);
 }
 
 /// The last block of the segment that grows, which begins empty.

@@ -33,6 +33,8 @@ class FreeBlocks {
   void add(const FreeBlock& block);
   /// REQUIRES: it was added.
   void remove(const FreeBlock& block);
+  /// A copy of all of them, the smallest bins first.
+  std::vector<FreeBlock> all() const;
   /// The number of the smallest that holds `size`; 0: none does.
   std::int64_t smallest(std::int64_t size) const;
 
@@ -55,6 +57,24 @@ class FreeBlocks {
   std::array<std::uint64_t, kBins / 64> filled_{};  // by bin
 };
 
+/// What the pools of one device share: its memory. Sizes in bytes.
+struct DeviceRoom {
+  std::int64_t limit = INT64_MAX;  // how much all pools together may reserve
+  std::int64_t reserved = 0;       // by all of them
+  std::int64_t peak_reserved = 0;
+  std::int64_t alive = 0;
+  std::int64_t peak_alive = 0;
+  bool gave_back = false;  // a request found the device full, and cached blocks went back for it
+  std::function<void()> wait;       // for the device: what it still read is free then
+  std::function<void()> give_back;  // every wholly free segment of every pool
+
+  /// Forgets the peaks so far: they count from what is reserved and alive now.
+  void restart_peaks() {
+    peak_reserved = reserved;
+    peak_alive = alive;
+  }
+};
+
 /// The pools (small and large) of one stream. Sizes in bytes.
 /// Case: allocate 30 MiB, free it, allocate 28 MiB: the block of 30 is split (2 MiB left), reserved
 /// stays 30 MiB. Allocate 3 MiB then: 2 MiB do not fit, a segment of 20 MiB is added.
@@ -62,32 +82,18 @@ class CachingPool {
  public:
   using Handle = std::int64_t;  // number of a block; 0 is none
 
-  explicit CachingPool(bool expandable) : expandable_(expandable) {}
-
-  /// Sets how much the pool may reserve. A request beyond it first calls `when_full` (which may
-  /// release blocks), looks for a block once more, then gives back every segment that is wholly
-  /// free; if that is not enough the limit is passed (the job is out of memory).
-  void limit(std::int64_t bytes, std::function<void()> when_full = {}) {
-    limit_ = bytes;
-    when_full_ = std::move(when_full);
-  }
+  /// `room` is the device's, and outlives the pool. A request beyond its limit first waits for the
+  /// device, looks for a block once more, then gives back every segment that is wholly free (of
+  /// segments that grow, the whole pages of free blocks); if that is not enough the limit is passed
+  /// (the job is out of memory).
+  CachingPool(bool expandable, DeviceRoom& room) : expandable_(expandable), room_(&room) {}
 
   /// Takes a block for `bytes` (0 gives none).
   Handle allocate(std::int64_t bytes);
   /// Gives every wholly free segment back to the device.
-  void give_back() { give_back_free_segments(); }
-  /// Forgets the peaks so far: they count from what is reserved and alive now.
-  void restart_peaks() {
-    peak_reserved_ = reserved_;
-    peak_alive_ = alive_;
-  }
+  void give_back();
   /// Returns a block to the pool; none is allowed.
   void release(Handle handle);
-
-  /// Most bytes reserved at any time.
-  std::int64_t reserved() const { return peak_reserved_; }
-  std::int64_t peak_alive() const { return peak_alive_; }
-  std::int64_t alive() const { return alive_; }
 
  private:
   /// A piece of a segment. Neighbours in its segment are known by number, so that splitting and
@@ -109,8 +115,9 @@ class CachingPool {
   void extend(std::int64_t size, bool is_small);
   Handle last_of_growing(bool is_small);
   void reserve_more(std::int64_t bytes);
-  void give_back_free_segments();
-  void give_back_free_segments(FreeBlocks& blocks);
+  void give_back(FreeBlocks& blocks);
+  bool give_back_segment(const FreeBlock& free);
+  void give_back_pages(const FreeBlock& free);
   void take(Handle number, std::int64_t size);
   void put_back(Handle number);
   void join_next(Handle number);
@@ -123,6 +130,7 @@ class CachingPool {
   Handle& tail_of(bool is_small) { return is_small ? tail_small_ : tail_large_; }
 
   bool expandable_;
+  DeviceRoom* room_;
   std::vector<Block> blocks_ = std::vector<Block>(1);  // by number; 0 is none
   std::vector<Handle> unused_;                         // numbers
   FreeBlocks free_small_;
@@ -130,12 +138,6 @@ class CachingPool {
   std::int64_t next_address_ = 1;
   Handle tail_small_ = 0;  // the last block of the growing segment
   Handle tail_large_ = 0;
-  std::int64_t limit_ = INT64_MAX;
-  std::function<void()> when_full_;
-  std::int64_t reserved_ = 0;
-  std::int64_t peak_reserved_ = 0;
-  std::int64_t alive_ = 0;
-  std::int64_t peak_alive_ = 0;
 };
 
 }  // namespace placet

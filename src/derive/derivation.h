@@ -34,12 +34,23 @@ struct MemoryTerm {
   AxisMask replica_axes = 0;  // of these, along which neighbours hold the same heads
   std::int64_t replicas = 1;  // so many
   std::string_view source;    // of a profile's own term
+  bool outside = false;       // not the allocator's: contexts, communicators, libraries
 };
 
 struct InstantBytes {
   Instant instant = Instant::forward;
   Bytes bytes;
 };
+
+/// Whether a device has the memory that a step needs (docs/theory.md §3.10). tight: it runs, but
+/// only because the allocator gives cached blocks back when the device is full, or with less than
+/// kFitMargin of the device to spare.
+enum class FitGrade : std::uint8_t { fits, tight, too_large };
+std::string_view name_of(FitGrade grade);
+
+/// The part of a device's memory that a job which fits leaves free: what reserved memory is
+/// predicted to on measured runs, in the mean (docs/theory.md §3.10).
+inline constexpr double kFitMargin = 0.05;
 
 /// Memory of one class of equal devices.
 struct MemoryClass {
@@ -58,7 +69,15 @@ struct MemoryClass {
   std::array<Bytes, 4> on_nvme{};
   std::array<Bytes, 4> staged{};  // host memory that what rests on NVMe passes through
   Bytes peak;                     // sum of at_peak
+  Bytes outside;                  // of it, what is not the allocator's
+  Bytes reserved;                 // by the allocator: at least peak - outside
+  bool replayed = false;          // `reserved` was counted request by request
+  bool gives_back = false;        // ... and only as cached blocks went back to a full device
+  FitGrade fit = FitGrade::fits;  // of its smallest device
 };
+
+/// What a device of the class must have: all that is reserved, and all that is outside.
+inline Bytes needed(const MemoryClass& memory) { return memory.reserved + memory.outside; }
 
 /// The factors of a term of the class. Case: an axis of degree 4: 1/4; of shares 2,1,1, on a device
 /// with the first: 1/2.
@@ -132,9 +151,15 @@ struct Derivation {
   Bytes host_capacity;  // of one host; where they differ, of that with the least room left
   Bytes host_used;      // by all processes of that host
   Bytes nvme_used;      // likewise, of the host that uses most; its capacity is not judged
-  bool fits = true;     // every class on its smallest device, every host
+  FitGrade fit = FitGrade::fits;  // the worst of its classes; too large where a host is, too
   /// False where the rule `meaning` is broken: there are findings, and no figures.
   bool meaningful = true;
 };
+
+/// By the class that needs most.
+Bytes most_needed(const Derivation& derivation);
+
+/// Whether it runs at all: it fits, or is tight.
+inline bool runs(const Derivation& derivation) { return derivation.fit != FitGrade::too_large; }
 
 }  // namespace placet

@@ -5,6 +5,7 @@
 
 #include "derive/communication.h"
 #include "derive/device_classes.h"
+#include "derive/fit.h"
 #include "derive/laid_out.h"
 #include "derive/layout.h"
 #include "derive/memory.h"
@@ -17,40 +18,6 @@
 
 namespace placet {
 namespace {
-
-Bytes sum_of(const std::array<Bytes, 4>& medium) {
-  Bytes sum;
-  for (const Bytes part : medium) sum += part;
-  return sum;
-}
-
-/// A kind of host: what its processes use together of its memory and its NVMe drives.
-struct HostUse {
-  Bytes capacity, memory, nvme;
-
-  std::int64_t room() const { return in_bytes(capacity) - in_bytes(memory); }
-};
-
-/// By group of devices. The devices of a host stand side by side, so the largest class with devices
-/// of the group bounds each. A job of fewer devices has no more processes.
-std::vector<HostUse> host_uses(const Job& job, const std::vector<MemoryClass>& classes) {
-  const Cluster& cluster = *job.cluster;
-  std::vector<HostUse> out(cluster.groups.size());
-  for (const MemoryClass& own : classes) {
-    for (const std::size_t g :
-         groups_of_class(cluster, job.placement, own.stage, own.coordinates)) {
-      out[g].memory = std::max(out[g].memory, sum_of(own.on_host));
-      out[g].nvme = std::max(out[g].nvme, sum_of(own.on_nvme));
-    }
-  }
-  for (std::size_t g = 0; g < out.size(); ++g) {
-    const std::int64_t processes = std::min(cluster.groups[g].per_host, devices_of(job.placement));
-    out[g].capacity = cluster.groups[g].host_memory;
-    out[g].memory = out[g].memory * processes;
-    out[g].nvme = out[g].nvme * processes;
-  }
-  return out;
-}
 
 /// Memory of each stage; where axes have shares, of each class of devices within it.
 std::vector<MemoryClass> memory_classes(const Job& job, const Prepared& prepared,
@@ -71,23 +38,6 @@ std::vector<MemoryClass> memory_classes(const Job& job, const Prepared& prepared
   }
   std::ranges::stable_sort(classes, {}, &MemoryClass::stage);
   return classes;
-}
-
-void judge_capacity(const Job& job, Derivation& out) {
-  if (!job.cluster || job.cluster->groups.empty()) return;
-  out.capacity = smallest_memory(*job.cluster);
-  const std::vector<Bytes> capacities = capacities_of(*job.cluster, job.placement, out.memory);
-  for (std::size_t c = 0; c < out.memory.size(); ++c) {
-    out.memory[c].capacity = capacities[c];
-    out.fits = out.fits && out.memory[c].peak <= capacities[c];
-  }
-  const std::vector<HostUse> hosts = host_uses(job, out.memory);
-  const HostUse& tightest =
-      *std::ranges::min_element(hosts, {}, [](const HostUse& own) { return own.room(); });
-  out.host_capacity = tightest.capacity;
-  out.host_used = tightest.memory;
-  out.nvme_used = std::ranges::max(hosts, {}, &HostUse::nvme).nvme;
-  out.fits = out.fits && tightest.room() >= 0;
 }
 
 /// What the class that sends most sends over each set of axes.
@@ -119,7 +69,7 @@ Derivation judge_rules(const Job& job) {
   out.meaningful = std::ranges::find(out.findings, "meaning", &Finding::rule) == out.findings.end();
   if (out.meaningful) return out;
   judge_capacity(job, out);
-  out.fits = false;
+  out.fit = FitGrade::too_large;
   return out;
 }
 
@@ -165,6 +115,7 @@ Derivation derive(const Job& job, const Prepared& prepared) {
   if (!out.meaningful) return out;
   const LaidOut laid_out = lay_out_whole(job, prepared);
   fill(out, prepared, laid_out, moments_of(laid_out.layout));
+  judge_reserved(laid_out, prepared, out);
   return out;
 }
 

@@ -4,11 +4,18 @@ namespace placet {
 
 DevicePools::DevicePools(const Profile& profile)
     : profile_(&profile),
-      pools_{CachingPool(profile.expandable_segments), CachingPool(profile.expandable_segments),
-             CachingPool(profile.expandable_segments)} {}
+      pools_{CachingPool(profile.expandable_segments, room_),
+             CachingPool(profile.expandable_segments, room_),
+             CachingPool(profile.expandable_segments, room_)} {}
 
 void DevicePools::limit(Bytes bytes) {
-  main().limit(in_bytes(bytes), [this] { wait(); });
+  room_.limit = in_bytes(bytes);
+  room_.wait = [this] { wait(); };
+  room_.give_back = [this] { give_back(); };
+}
+
+void DevicePools::give_back() {
+  for (CachingPool& pool : pools_) pool.give_back();
 }
 
 void DevicePools::release_late(Handle handle) {
@@ -30,12 +37,8 @@ void DevicePools::wait() {
 }
 
 PoolPeaks DevicePools::take_peaks() {
-  PoolPeaks peaks;
-  for (CachingPool& pool : pools_) {
-    peaks.alive += bytes(pool.peak_alive());
-    peaks.reserved += bytes(pool.reserved());
-    pool.restart_peaks();
-  }
+  const PoolPeaks peaks{.alive = bytes(room_.peak_alive), .reserved = bytes(room_.peak_reserved)};
+  room_.restart_peaks();
   return peaks;
 }
 

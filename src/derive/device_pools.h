@@ -12,7 +12,7 @@
 
 namespace placet {
 
-/// Most bytes over the pools of one device since it was last asked.
+/// Most bytes over the pools of one device, at any one time since it was last asked.
 struct PoolPeaks {
   Bytes alive;
   Bytes reserved;
@@ -24,6 +24,8 @@ class DevicePools {
 
   /// `profile` must outlive the pools.
   explicit DevicePools(const Profile& profile);
+  DevicePools(const DevicePools&) = delete;
+  DevicePools& operator=(const DevicePools&) = delete;
 
   /// The pool of most requests; those of gathered and of reduced messages, which are the same where
   /// the profile gives them no stream of their own.
@@ -31,8 +33,13 @@ class DevicePools {
   CachingPool& gathers() { return pools_[profile_->gathers_in_own_pool ? 1 : 0]; }
   CachingPool& reductions() { return pools_[profile_->reduces_in_own_pool ? 2 : 0]; }
 
-  /// What the main pool may reserve. Where it is full, the host first waits for the device.
+  /// What the pools may reserve together. Where the device is full, the host first waits for it,
+  /// then all pools give back what they only cache.
   void limit(Bytes bytes);
+  /// Whether a request found the device full.
+  bool gave_back() const { return room_.gave_back; }
+  /// Gives every wholly free segment back.
+  void give_back();
 
   /// A buffer that the device reads still: back in the main pool when it has run what was launched
   /// so far. None is allowed.
@@ -46,6 +53,7 @@ class DevicePools {
 
  private:
   const Profile* profile_;
+  DeviceRoom room_;
   std::array<CachingPool, 3> pools_;
   std::deque<std::pair<double, Handle>> late_;  // with the number of launches before it
   double launches_ = 0;

@@ -77,17 +77,14 @@ class TermWriter {
 
  private:
   void add_term(MemoryCategory category, std::string_view what, std::string_view unit,
-                std::int64_t alive, std::string_view source = {}) {
+                std::int64_t alive) {
     if (alive == 0) return;
-    add({.category = category,
-         .what = what,
-         .unit = unit,
-         .bytes = bytes(alive),
-         .source = source});
+    add({.category = category, .what = what, .unit = unit, .bytes = bytes(alive)});
   }
 
   void add(const MemoryTerm& term) {
     out_.at_peak[static_cast<std::size_t>(term.category)] += term.bytes;
+    if (term.outside) out_.outside += term.bytes;
     out_.terms.push_back(term);
   }
 
@@ -182,7 +179,13 @@ class TermWriter {
     for (const EngineMemory& term : job_.profile.memory) {
       const bool there = (term.instants & bit_of(peak.instant)) != 0;
       if (!there || !all_hold(term.when, layout_, stage_)) continue;
-      add_term(term.category, term.what, {}, evaluate(term.bytes, layout_, stage_), term.source);
+      const std::int64_t alive = evaluate(term.bytes, layout_, stage_);
+      if (alive == 0) continue;
+      add({.category = term.category,
+           .what = term.what,
+           .bytes = bytes(alive),
+           .source = term.source,
+           .outside = !term.in_reserved});
     }
   }
 
@@ -198,6 +201,7 @@ class TermWriter {
     out_.on_nvme[3] = bytes(activations_.on_nvme);
     out_.staged[3] = bytes(staged(3));
     for (const Bytes part : out_.at_peak) out_.peak += part;
+    out_.reserved = out_.peak - out_.outside;
   }
 
   const Layout& layout_;

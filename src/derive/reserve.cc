@@ -48,7 +48,9 @@ class Replay {
             .alive = peaks_.alive + outside_,
             .reserved = peaks_.reserved + outside_,
             .alive_after_backward = peaks_.alive_after_backward + outside_,
-            .reserved_after_backward = peaks_.reserved_after_backward + outside_};
+            .reserved_after_backward = peaks_.reserved_after_backward + outside_,
+            .outside = unseen_,
+            .gives_back = pools_.gave_back()};
   }
 
  private:
@@ -92,8 +94,8 @@ class Replay {
       if (!all_hold(term.when, layout_, stage_)) continue;
       release_all(allocate_term(term));
     }
-    peaks_.reserved = bytes(pools_.main().reserved());
-    pools_.main().give_back();
+    peaks_.reserved = pools_.take_peaks().reserved;
+    pools_.give_back();
     pools_.take_peaks();
   }
 

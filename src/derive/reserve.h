@@ -22,6 +22,8 @@ struct Reservation {
   // below the high-water mark only where the device was full and cached blocks were given back.
   Bytes alive_after_backward;
   Bytes reserved_after_backward;
+  Bytes outside;  // beside what is reserved: contexts, communicators, libraries' workspaces
+  bool gives_back = false;  // only as cached blocks went back to the device when it was full
 };
 
 /// Replays `steps` steps (two reach the steady state) of one device of each pipeline stage. At most

@@ -75,7 +75,8 @@ TimeDerivation derive_time(const Job& job);
 /// The same with the placement-independent part done once.
 TimeDerivation derive_time(const Job& job, const Prepared& prepared);
 
-/// What derive and derive_time give, of a job laid out once.
+/// What derive and derive_time give, of a job laid out once; its grade is that of the bytes alive,
+/// which `judge_reserved` (derive/fit.h) makes that of derive.
 struct WholeDerivation {
   Derivation derivation;
   TimeDerivation time;

@@ -15,13 +15,13 @@ namespace {
 
 bool sends_less(const Judged& a, const Judged& b) {
   const auto key = [](const Derivation& d) {
-    return std::tuple(!d.meaningful, !is_good(d), d.sent, d.peak);
+    return std::tuple(!d.meaningful, !is_good(d), d.sent, most_needed(d));
   };
   return key(a.derivation) < key(b.derivation);
 }
 
 bool needs_less(const Judged& a, const Judged& b) {
-  const auto key = [](const Derivation& d) { return std::tuple(!d.meaningful, d.peak, d.sent); };
+  const auto key = [](const Derivation& d) { return std::tuple(!d.meaningful, most_needed(d), d.sent); };
   return key(a.derivation) < key(b.derivation);
 }
 
@@ -70,8 +70,8 @@ std::string trade_off(const std::vector<Judged>& all, const Ranking& ranking) {
   const Derivation& lean = all[ranking.least_memory].derivation;
   if (ranking.least_memory == ranking.best) return " No other needs less memory.";
   return fmt::format(" {} needs the least memory, {} against {}, and sends {}{}.",
-                     name_with_placement(all, ranking.least_memory), human_bytes(lean.peak),
-                     human_bytes(best.peak), human_bytes(lean.sent), times(lean.sent, best.sent));
+                     name_with_placement(all, ranking.least_memory), human_bytes(most_needed(lean)),
+                     human_bytes(most_needed(best)), human_bytes(lean.sent), times(lean.sent, best.sent));
 }
 
 std::string answer_of(const std::vector<Judged>& all, const Ranking& ranking) {
@@ -86,11 +86,11 @@ std::string answer_of(const std::vector<Judged>& all, const Ranking& ranking) {
   const std::string name = name_with_placement(all, ranking.best);
   if (good == 1) {
     answer += fmt::format(" {} needs {} per device and sends {} per step.", name,
-                          human_bytes(best.peak), human_bytes(best.sent));
+                          human_bytes(most_needed(best)), human_bytes(best.sent));
   } else {
     answer += fmt::format(" {} sends the least{}, {} per device and step, and needs {}.", name,
                           good > 0 && good < all.size() ? " of those" : "", human_bytes(best.sent),
-                          human_bytes(best.peak));
+                          human_bytes(most_needed(best)));
   }
   return answer + trade_off(all, ranking);
 }
@@ -100,8 +100,9 @@ using Rows = std::vector<std::vector<std::string>>;
 // Whether the placement can be run: "rule" where it breaks one, "-" where no cluster is given.
 std::string fits_text(const Derivation& derivation) {
   if (!derivation.meaningful) return "rule";
-  if (!derivation.fits) return "no";
+  if (!runs(derivation)) return "no";
   if (!is_good(derivation)) return "rule";
+  if (derivation.fit == FitGrade::tight) return "tight";
   return derivation.capacity > Bytes() ? "yes" : "-";
 }
 

@@ -95,8 +95,9 @@ std::string memory_section(const Judged& judged) {
                                     escaped(peak_text(*judged.job, memory))};
     for (const Bytes amount : memory.at_peak) row.push_back(human_bytes(amount));
     row.push_back("<strong>" + human_bytes(memory.peak) + "</strong>");
-    const auto reserved = reserved_on(judged, memory.stage);
-    row.push_back(reserved ? human_bytes(*reserved) : "-");
+    row.push_back(human_bytes(memory.reserved));
+    row.push_back(human_bytes(memory.outside));
+    row.emplace_back(name_of(memory.fit));
     rows.push_back(std::move(row));
   }
   body += folded("Bytes by class and state", html_table({{"class"},
@@ -108,7 +109,9 @@ std::string memory_section(const Judged& judged) {
                                                          {"transient", true},
                                                          {"overhead", true},
                                                          {"total", true},
-                                                         {"reserved", true}},
+                                                         {"reserved", true},
+                                                         {"outside", true},
+                                                         {"verdict"}},
                                                         rows));
   body += folded("Every term of " + escaped(class_name(*judged.job, fullest(derivation))),
                  memory_terms_table(*judged.job, fullest(derivation)));

@@ -94,18 +94,23 @@ Json derived(const Judged& judged, Bytes figure) {
 
 Json memory_json(const Judged& judged) {
   const Derivation& derivation = judged.derivation;
-  Json json = {{"fits", derivation.fits},
+  Json json = {{"fits", runs(derivation)},
+               {"fit", name_of(derivation.fit)},
                {"capacity_bytes", in_bytes(derivation.capacity)},
                {"host_capacity_bytes", in_bytes(derivation.host_capacity)},
                {"host_used_bytes", in_bytes(derivation.host_used)},
                {"nvme_used_bytes", in_bytes(derivation.nvme_used)},
                {"peak_bytes", derived(judged, derivation.peak)},
+               {"reserved_bytes", nullptr},
+               {"outside_bytes", nullptr},
                {"classes", Json::array()}};
+  if (!derivation.memory.empty()) {
+    const MemoryClass& most = fullest(derivation);
+    json["reserved_bytes"] = in_bytes(most.reserved);
+    json["outside_bytes"] = in_bytes(most.outside);
+  }
   for (const MemoryClass& memory : derivation.memory) {
     json["classes"].push_back(json_of(*judged.job, memory));
-    if (const auto reserved = reserved_on(judged, memory.stage)) {
-      json["classes"].back()["reserved_bytes"] = in_bytes(*reserved);
-    }
   }
   return json;
 }
@@ -141,6 +146,9 @@ Json json_of(const Job& job, const MemoryClass& memory) {
   Json json = {{"class", class_name(job, memory)},
                {"devices", memory.devices},
                {"capacity_bytes", in_bytes(memory.capacity)},
+               {"fit", name_of(memory.fit)},
+               {"reserved_bytes", in_bytes(memory.reserved)},
+               {"outside_bytes", in_bytes(memory.outside)},
                {"at", peak_text(job, memory)},
                {"bytes", bytes},
                {"rest_bytes", by_state(memory.at_rest)},

@@ -21,36 +21,29 @@ std::size_t broken_rules(const Derivation& derivation) {
   return rules.size();
 }
 
-// What decides: the peak and the memory of the devices that are fullest in proportion.
-struct Tightest {
-  Bytes peak;
-  Bytes capacity;
-};
-
-Tightest tightest(const Derivation& derivation) {
-  Tightest most{.peak = derivation.peak, .capacity = derivation.capacity};
-  double part = -1;
-  for (const MemoryClass& memory : derivation.memory) {
-    if (memory.capacity == Bytes() || memory.peak / memory.capacity <= part) continue;
-    part = memory.peak / memory.capacity;
-    most = {.peak = memory.peak, .capacity = memory.capacity};
+std::string why_tight(const Derivation& derivation) {
+  if (std::ranges::any_of(derivation.memory, &MemoryClass::gives_back)) {
+    return "it runs only because the allocator gives cached blocks back when the device is full";
   }
-  return most;
+  return fmt::format("less than {:g} % is left", 100 * kFitMargin);
 }
 
 std::string capacity_sentence(const Derivation& derivation) {
   if (derivation.capacity == Bytes()) {
     return fmt::format("needs {} per device; no cluster was given to judge it against",
-                       human_bytes(derivation.peak));
+                       human_bytes(most_needed(derivation)));
   }
-  const auto [peak, capacity] = tightest(derivation);
-  const double part = 100 * (peak / capacity);
-  const std::string of =
-      fmt::format("{} of {} per device", human_bytes(peak), human_bytes(capacity));
-  if (derivation.fits) return fmt::format("fits: {} ({:.0f} %)", of, part);
-  if (peak > capacity) {
+  const MemoryClass& most = fullest(derivation);
+  const double part = 100 * (needed(most) / most.capacity);
+  const std::string of = fmt::format("{} of {} per device", human_bytes(needed(most)),
+                                     human_bytes(most.capacity));
+  if (needed(most) > most.capacity) {
     return fmt::format("does not fit: {} ({:.0f} %), {} too much", of, part,
-                       human_bytes(peak - capacity));
+                       human_bytes(needed(most) - most.capacity));
+  }
+  if (derivation.fit == FitGrade::fits) return fmt::format("fits: {} ({:.0f} %)", of, part);
+  if (derivation.fit == FitGrade::tight) {
+    return fmt::format("tight: {} ({:.0f} %), {}", of, part, why_tight(derivation));
   }
   return fmt::format("does not fit: a host needs {} of {}", human_bytes(derivation.host_used),
                      human_bytes(derivation.host_capacity));
@@ -58,13 +51,7 @@ std::string capacity_sentence(const Derivation& derivation) {
 
 }  // namespace
 
-std::optional<Bytes> reserved_on(const Judged& judged, int stage) {
-  const auto found = std::ranges::find(judged.reserved, stage, &Reservation::stage);
-  if (found == judged.reserved.end()) return std::nullopt;
-  return found->reserved;
-}
-
-bool is_good(const Derivation& derivation) { return derivation.fits && breaks_no_rule(derivation); }
+bool is_good(const Derivation& derivation) { return runs(derivation) && breaks_no_rule(derivation); }
 
 bool breaks_no_rule(const Derivation& derivation) { return broken_rules(derivation) == 0; }
 
@@ -123,8 +110,8 @@ std::string ratio_of(const Derivation& derivation, Bytes amount, Bytes base) {
 const MemoryClass& fullest(const Derivation& derivation) {
   ensure(!derivation.memory.empty(), "a derivation has at least one class of devices");
   const auto used = [](const MemoryClass& memory) {
-    const double part = memory.capacity > Bytes() ? memory.peak / memory.capacity : 0;
-    return std::pair(part, memory.peak);
+    const double part = memory.capacity > Bytes() ? needed(memory) / memory.capacity : 0;
+    return std::pair(part, needed(memory));
   };
   return *std::ranges::max_element(derivation.memory, {}, used);
 }

@@ -8,7 +8,6 @@
 
 #include "derive/derivation.h"
 #include "derive/lengths.h"
-#include "derive/reserve.h"
 #include "profile/job.h"
 
 namespace placet {
@@ -17,18 +16,14 @@ namespace placet {
 struct Judged {
   std::shared_ptr<const Job> job;
   Derivation derivation;
-  std::vector<Reservation> reserved;    // by stage, or of one; empty where no blocks are cached
   std::optional<LengthSpread> lengths;  // of jobs whose samples have several
 };
 
-/// What the allocator reserves on a stage, as tools print it; none where that is not known.
-std::optional<Bytes> reserved_on(const Judged& judged, int stage);
-
-/// Whether the judgement asked for is good: it fits and no rule is broken.
+/// Whether the judgement asked for is good: it fits, or is tight, and no rule is broken.
 bool is_good(const Derivation& derivation);
 bool breaks_no_rule(const Derivation& derivation);
 
-/// One sentence: "fits: 54.3 GB of 84.9 GB (64 %)", or what stands against it.
+/// One sentence: "fits: 54.3 GB of 84.9 GB per device (64 %)", or what stands against it.
 std::string verdict_of(const Derivation& derivation);
 
 /// Devices between neighbours along an axis: the product of the degrees inside it.
@@ -52,7 +47,7 @@ std::vector<std::string> axis_names(const Job& job, AxisMask axes);
 std::string figure_of(const Derivation& derivation, Bytes amount);
 std::string ratio_of(const Derivation& derivation, Bytes amount, Bytes base);
 
-/// The class with the largest peak.
+/// The class that needs most of its devices' memory.
 const MemoryClass& fullest(const Derivation& derivation);
 /// The class that sends most.
 const CommunicationClass& busiest(const Derivation& derivation);

@@ -22,7 +22,7 @@ double part_of_bar(const Derivation& derivation, const MemoryClass& own, Bytes a
   if (own.capacity == Bytes()) return amount / std::max({derivation.peak, bytes(1)});
   double most = 1;
   for (const MemoryClass& memory : derivation.memory) {
-    if (memory.capacity > Bytes()) most = std::max(most, memory.peak / memory.capacity);
+    if (memory.capacity > Bytes()) most = std::max(most, needed(memory) / memory.capacity);
   }
   return amount / own.capacity / most;
 }
@@ -106,16 +106,20 @@ std::string all_classes(const Judged& judged, const TextStyle& style) {
 std::string capacity_lines(const Judged& judged, const MemoryClass& memory) {
   const Derivation& derivation = judged.derivation;
   std::string text;
-  if (const auto reserved = reserved_on(judged, memory.stage)) {
+  if (memory.replayed) {
     text += "  " + padded("reserved", kLabel) +
-            fmt::format("{} ({}) by the allocator, blocks it keeps included\n",
-                        human_bytes(*reserved), human_gibibytes(*reserved));
+            fmt::format("{} ({}) by the caching allocator, with the blocks that it keeps\n",
+                        human_bytes(memory.reserved), human_gibibytes(memory.reserved));
+  }
+  if (memory.outside > Bytes()) {
+    text += "  " + padded("outside", kLabel) +
+            human_bytes(memory.outside) + " of context, communicators and libraries\n";
   }
   const Bytes capacity = memory.capacity > Bytes() ? memory.capacity : derivation.capacity;
   if (capacity > Bytes()) {
     text += "  " + padded("capacity", kLabel) +
             fmt::format("{} ({}), {:.1f} % used\n", human_bytes(capacity),
-                        human_gibibytes(capacity), 100 * (memory.peak / capacity));
+                        human_gibibytes(capacity), 100 * (needed(memory) / capacity));
   }
   if (derivation.host_used > Bytes()) {
     text += "  " + padded("host", kLabel) + human_bytes(derivation.host_used) + " of its memory";

@@ -23,8 +23,8 @@ std::optional<double> cost_of(const Cluster& cluster, Seconds step) {
 
 /// Whether `a` is no worse than `b` in everything and better in something.
 bool dominates(const PlanFigures& a, const PlanFigures& b) {
-  const bool no_worse = a.step <= b.step && a.peak <= b.peak && a.sent <= b.sent;
-  return no_worse && (a.step < b.step || a.peak < b.peak || a.sent < b.sent);
+  const bool no_worse = a.step <= b.step && a.needed <= b.needed && a.sent <= b.sent;
+  return no_worse && (a.step < b.step || a.needed < b.needed || a.sent < b.sent);
 }
 
 /// What differs between two placements, axis by axis; all of the second where axes differ.
@@ -120,8 +120,10 @@ std::vector<NeighbourLine> neighbour_lines(const PlanSpace& space, const Vocabul
     } else if (!one.judged.broken.empty()) {
       line.against = "rule " + one.judged.broken;
     } else {
-      const double over = in_gigabytes(one.judged.peak) - capacity;
-      line.against = over > 0 ? fmt::format("{:.3g} GB too large", over) : "host memory";
+      const double over = in_gigabytes(one.judged.needed) - capacity;
+      line.against = over > 0            ? fmt::format("{:.3g} GB too large", over)
+                     : one.judged.cached ? "the allocator's cache"
+                                         : "host memory";
     }
     out.push_back(std::move(line));
   }

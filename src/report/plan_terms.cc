@@ -71,7 +71,7 @@ std::string front_text(const PlanSheet& sheet, const TextStyle& style) {
   std::vector<std::vector<std::string>> rows;
   std::vector<std::string> below;
   for (const PlanLine& plan : sheet.front) {
-    rows.push_back({step_words(plan.found.figures.step), human_bytes(plan.found.figures.peak),
+    rows.push_back({step_words(plan.found.figures.step), human_bytes(plan.found.figures.needed),
                     human_bytes(plan.found.figures.sent),
                     price_words(sheet, plan, devices_of(sheet))});
     below.push_back(in_lines(style, plan_words(plan), kBelow));

@@ -23,9 +23,17 @@ std::string lack_words(const PlanSheet& sheet) {
     case PlanShortage::Lack::device:
       return "what is too small is the memory of the device";
     case PlanShortage::Lack::part_of_device:
+      if (!sheet.max_memory_given) {
+        return fmt::format("the device has room for it, but less than {:g} % of its memory would "
+                           "be left; --allow-tight allows that",
+                           100 * kFitMargin);
+      }
       return fmt::format("the device has room for it; --max-memory {:g} allows {} of it",
                          sheet.memory_fraction,
                          human_bytes(part_of(shortage.capacity, sheet.memory_fraction)));
+    case PlanShortage::Lack::cached:
+      return "it runs only because the allocator gives cached blocks back when the device is full; "
+             "--allow-tight allows that";
     case PlanShortage::Lack::host:
       return fmt::format(
           "the device has room for it; what is too small is the host: it needs {} of host memory, "
@@ -57,7 +65,7 @@ std::string step_words(Seconds step) { return fmt::format("{:.4g} s", in_seconds
 
 std::string memory_words(const PlanSheet& sheet, const PlanFigures& figures) {
   const Bytes capacity = smallest_memory(*sheet.base->cluster);
-  return fmt::format("{} ({:.0f} %)", human_bytes(figures.peak), figures.peak / capacity * 100);
+  return fmt::format("{} ({:.0f} %)", human_bytes(figures.needed), figures.needed / capacity * 100);
 }
 
 std::string rate_words(const PlanFigures& figures, std::int64_t devices) {
@@ -109,7 +117,7 @@ std::vector<std::string> neighbour_cells(const PlanLine& plan, const NeighbourLi
   const std::string to = with_short_shares(line.choice);
   if (!line.figures) return {line.axis, "-", line.against, to};
   return {line.axis, change_words(plan.found.figures.step, line.figures->step),
-          human_bytes(line.figures->peak), to};
+          human_bytes(line.figures->needed), to};
 }
 
 double gain_of(const PlanSheet& sheet, const PlanMargin& margin) {
@@ -121,7 +129,7 @@ std::vector<std::string> shortage_words(const PlanSheet& sheet) {
   if (!shortage.least) return {"no placement keeps the rules and the constraints"};
   std::vector<std::string> out = {
       fmt::format("the placement that needs least takes {} of {} on a device: {}",
-                  human_bytes(shortage.least->figures.peak), human_bytes(shortage.capacity),
+                  human_bytes(shortage.least->figures.needed), human_bytes(shortage.capacity),
                   with_short_shares(sheet.shortage_placement)),
       lack_words(sheet),
       fmt::format("its largest part: {}, {}", shortage.largest,
@@ -153,7 +161,7 @@ std::vector<std::string> scale_cells(const PlanSheet& sheet, const ScaleLine& li
           step_words(figures.step),
           rate_words(figures, line.devices),
           fmt::format("{:.0f} %", part * 100),
-          human_bytes(figures.peak),
+          human_bytes(figures.needed),
           sheet.train_tokens > 0 ? duration(training_run(sheet, *line.plan, line.devices).days)
                                  : std::string("-"),
           price_words(sheet, *line.plan, line.devices)};

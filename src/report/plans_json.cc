@@ -12,6 +12,8 @@ Json figures_json(const PlanSheet& sheet, const PlanFigures& figures) {
           {"tokens_per_second_per_device", figures.tokens / in_seconds(figures.step) / devices},
           {"mfu", utilisation_json(figures.utilisation)},
           {"peak_bytes", in_bytes(figures.peak)},
+          {"needed_bytes", in_bytes(figures.needed)},
+          {"fit", name_of(figures.fit)},
           {"sent_bytes", in_bytes(figures.sent)}};
 }
 
@@ -89,6 +91,8 @@ Json short_json(const PlanSheet& sheet, const PlanLine& plan, std::int64_t devic
           {"recompute", plan.recompute},
           {"step_seconds", in_seconds(figures.step)},
           {"peak_bytes", in_bytes(figures.peak)},
+          {"needed_bytes", in_bytes(figures.needed)},
+          {"fit", name_of(figures.fit)},
           {"sent_bytes", in_bytes(figures.sent)},
           {"cost", plan.cost ? Json(*plan.cost) : Json(nullptr)},
           {"training", training_json(sheet, plan, devices)}};
@@ -129,6 +133,8 @@ std::string_view lack_word(PlanShortage::Lack lack) {
       return "device";
     case PlanShortage::Lack::part_of_device:
       return "max_memory";
+    case PlanShortage::Lack::cached:
+      return "cached";
     case PlanShortage::Lack::host:
       return "host";
   }
@@ -143,6 +149,7 @@ Json shortage_json(const PlanSheet& sheet) {
                {"devices", shortage.devices},
                {"placement", nullptr},
                {"peak_bytes", nullptr},
+               {"needed_bytes", nullptr},
                {"largest", nullptr},
                {"largest_bytes", nullptr},
                {"host_bytes", nullptr},
@@ -150,6 +157,7 @@ Json shortage_json(const PlanSheet& sheet) {
   if (!shortage.least) return json;
   json["placement"] = sheet.shortage_placement;
   json["peak_bytes"] = in_bytes(shortage.least->figures.peak);
+  json["needed_bytes"] = in_bytes(shortage.least->figures.needed);
   json["largest"] = shortage.largest;
   json["largest_bytes"] = in_bytes(shortage.largest_bytes);
   json["lacks"] = lack_word(shortage.lack);

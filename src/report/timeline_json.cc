@@ -120,8 +120,10 @@ std::string timeline_json(const Timeline& timeline) {
       {"devices", judged.derivation.devices},
       {"placement", judged.job->placement_text},
       {"engine", judged.job->engine_text},
-      {"fits", judged.derivation.fits},
+      {"fits", runs(judged.derivation)},
+      {"fit", name_of(judged.derivation.fit)},
       {"capacity_bytes", in_bytes(judged.derivation.capacity)},
+      {"needed_bytes", in_bytes(most_needed(judged.derivation))},
       {"peak_bytes", in_bytes(judged.derivation.peak)},
       {"step_seconds", in_seconds(time.step)},
       {"tokens_per_second", tokens},
@@ -154,6 +156,7 @@ std::string timeline_json(const Judged& judged) {
                      {"placement", judged.job->placement_text},
                      {"engine", judged.job->engine_text},
                      {"fits", false},
+                     {"fit", name_of(judged.derivation.fit)},
                      {"findings", findings_json(judged.derivation.findings)}};
   return print_json(json);
 }

@@ -156,13 +156,18 @@ std::string fit_text(const Validation& validation) {
   if (validation.fits.empty()) return {};
   const Confusion& counts = validation.out_of_memory;
   const std::int64_t right = counts.true_positive + counts.true_negative;
-  const auto all = static_cast<std::int64_t>(validation.fits.size());
-  return fmt::format(
-      "\nOut of memory: {} of {} runs judged rightly ({}).\n"
-      "  ran out:  {} predicted, {} not predicted\n"
-      "  finished: {} predicted to fit, {} predicted to run out\n",
-      right, all, percent(static_cast<double>(right) / static_cast<double>(all)),
-      counts.true_positive, counts.false_negative, counts.true_negative, counts.false_positive);
+  const std::int64_t sure = right + counts.false_positive + counts.false_negative;
+  std::string text = "\nDoes it fit?\n";
+  if (sure > 0) {
+    text = fmt::format("\nDoes it fit? {} of {} runs judged rightly ({}), {} called tight.\n", right,
+                       sure, percent(static_cast<double>(right) / static_cast<double>(sure)),
+                       counts.tight_ran_out + counts.tight_finished);
+  }
+  return text + fmt::format(
+                    "  ran out:  {} called too large, {} tight, {} said to fit\n"
+                    "  finished: {} said to fit, {} called tight, {} too large\n",
+                    counts.true_positive, counts.tight_ran_out, counts.false_negative,
+                    counts.true_negative, counts.tight_finished, counts.false_positive);
 }
 
 std::string facts_text(const Validation& validation, const TextStyle& style) {

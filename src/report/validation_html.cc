@@ -111,10 +111,11 @@ std::string fits_html(const Validation& validation) {
   return section(
       "Out of memory",
       html_table(
-          {{"the run"}, {"predicted to run out", true}, {"predicted to fit", true}},
-          {{"ran out", std::to_string(counts.true_positive), std::to_string(counts.false_negative)},
+          {{"the run"}, {"does not fit", true}, {"tight", true}, {"fits", true}},
+          {{"ran out", std::to_string(counts.true_positive), std::to_string(counts.tight_ran_out),
+            std::to_string(counts.false_negative)},
            {"finished", std::to_string(counts.false_positive),
-            std::to_string(counts.true_negative)}}));
+            std::to_string(counts.tight_finished), std::to_string(counts.true_negative)}}));
 }
 
 std::string skipped_html(const Validation& validation) {

@@ -79,7 +79,8 @@ Json fits_json(const Validation& validation) {
   for (const FitJudgement& fit : validation.fits) {
     json.push_back({{"row_id", fit.labels.row_id},
                     {"status", fit.ran_out ? "oom" : "ok"},
-                    {"predicted", fit.predicted_out ? "oom" : "ok"},
+                    {"predicted", fit.grade == FitGrade::too_large ? "oom" : "ok"},
+                    {"fit", name_of(fit.grade)},
                     {"needed_bytes", std::llround(fit.needed)},
                     {"capacity_bytes", std::llround(fit.capacity)}});
   }
@@ -126,7 +127,9 @@ std::string validation_json(const Validation& validation, const ValidationReport
                 {{"tp", counts.true_positive},
                  {"fp", counts.false_positive},
                  {"fn", counts.false_negative},
-                 {"tn", counts.true_negative}}},
+                 {"tn", counts.true_negative},
+                 {"tight_ran_out", counts.tight_ran_out},
+                 {"tight_finished", counts.tight_finished}}},
                {"groups", groups_json(validation.groups)},
                {"by", summaries_json(by)},
                {"by_measure", summaries_json(validation.by_measure)},

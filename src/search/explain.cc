@@ -197,15 +197,17 @@ void describe_least(const PlanSpace& space, PlanShortage& out) {
   const Derivation derivation = derive(job);
   out.host_used = derivation.host_used;
   out.host_capacity = derivation.host_capacity;
-  const double filled = derivation.peak / out.capacity;
+  const double filled = most_needed(derivation) / out.capacity;
   if (filled > 1) {
     out.lack = PlanShortage::Lack::device;
   } else if (filled > space.constraints().memory_fraction) {
     out.lack = PlanShortage::Lack::part_of_device;
+  } else if (derivation.fit == FitGrade::tight && !space.constraints().allows_tight) {
+    out.lack = PlanShortage::Lack::cached;
   } else {
     out.lack = PlanShortage::Lack::host;
   }
-  const auto fullest = std::ranges::max_element(derivation.memory, {}, &MemoryClass::peak);
+  const auto fullest = std::ranges::max_element(derivation.memory, {}, needed);
   if (fullest == derivation.memory.end()) return;
   const auto term = std::ranges::max_element(fullest->terms, {}, &MemoryTerm::bytes);
   if (term == fullest->terms.end()) return;

@@ -43,8 +43,9 @@ struct PlanShortage {
   Bytes capacity;
   Bytes host_used;  // by all devices of a host, with that plan
   Bytes host_capacity;
-  /// What that plan lacks: memory of a device, the part of it that may be filled, memory of a host.
-  enum class Lack : std::uint8_t { device, part_of_device, host };
+  /// What that plan lacks: memory of a device, the part of it that may be filled, memory that the
+  /// allocator need not give back, memory of a host.
+  enum class Lack : std::uint8_t { device, part_of_device, cached, host };
   Lack lack = Lack::device;
   std::string largest;  // its largest term of memory: "activations kept of block"
   Bytes largest_bytes;

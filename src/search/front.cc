@@ -25,7 +25,7 @@ PlanFront front_of(const PlanSpace& space, const FoundPlan& fastest, const PlanO
   const auto capacity = static_cast<double>(in_bytes(smallest_memory(*space.base().cluster)));
   while (out.plans.size() < request.most) {
     PlanConstraints less = space.constraints();
-    less.memory_fraction = next_limit(out.plans.back().figures.peak, request.step) / capacity;
+    less.memory_fraction = next_limit(out.plans.back().figures.needed, request.step) / capacity;
     PlanResult next = find_plans(PlanSpace(space.base(), space.choices(), less), one);
     out.exact = out.exact && next.counts.exact;
     out.whole = next.plans.empty() && next.counts.exact;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "derive/derive.h"
+#include "derive/fit.h"
 #include "derive/rules.h"
 #include "derive/time.h"
 #include "units/at.h"
@@ -127,7 +128,7 @@ Opened<PlanTree::Node, FoundPlan> PlanTree::open(const Node& node, double cutoff
     case Level::bounded_plan:
       return time_plan(node);
     case Level::plan:
-      return open_plan(node);
+      return open_plan(node, cutoff);
   }
   return {};
 }
@@ -331,15 +332,24 @@ PlanTree::Result PlanTree::open_costed_mesh(const Node& node, double cutoff) con
 
 // --- plans
 
-EvaluatedPlan PlanTree::evaluate(const Plan& plan) const {
+/// Whether the constraints of memory let it be a plan, as far as it was judged.
+bool PlanTree::is_allowed(const Derivation& derivation) const {
+  if (!runs(derivation) || static_cast<double>(in_bytes(most_needed(derivation))) > limit_) {
+    return false;
+  }
+  return space_.constraints().allows_tight ||
+         std::ranges::none_of(derivation.memory, &MemoryClass::gives_back);
+}
+
+EvaluatedPlan PlanTree::evaluate(const Plan& plan, double cutoff) const {
   Workbench& bench = benches_.local();
   bench.job.batch.global = space_.base().batch.global;
   space_.apply(plan, bench.job);
   const Prepared& prepared = bench.prepared[at(plan.recompute)];
   const auto moments =
       costs_->moments(bench.job.schedule, plan.degree(AxisRole::layer), micro_batches(plan));
-  const WholeDerivation whole = derive_all(bench.job, prepared, *moments);
-  const Derivation& derivation = whole.derivation;
+  WholeDerivation whole = derive_all(bench.job, prepared, *moments);
+  Derivation& derivation = whole.derivation;
   const TimeDerivation& time = whole.time;
   EvaluatedPlan out{.peak = derivation.peak};
   for (const Finding& finding : derivation.findings) {
@@ -347,22 +357,31 @@ EvaluatedPlan PlanTree::evaluate(const Plan& plan) const {
     out.broken = finding.rule;
     return out;
   }
-  if (!derivation.fits || static_cast<double>(in_bytes(derivation.peak)) > limit_) return out;
-  FoundPlan found{.plan = plan,
+  const double value =
+      value_of(in_seconds(time.step), static_cast<double>(in_bytes(derivation.peak)));
+  out.needed = most_needed(derivation);
+  if (!is_allowed(derivation) || value > cutoff) return out;
+  judge_reserved(bench.job, prepared, derivation);
+  out.needed = most_needed(derivation);
+  out.cached = std::ranges::any_of(derivation.memory, &MemoryClass::gives_back);
+  if (!is_allowed(derivation)) return out;
+  FoundPlan found{.value = value,
+                  .plan = plan,
                   .placement = space_.placement_of(plan),
                   .figures = {.step = time.step,
                               .peak = derivation.peak,
+                              .needed = out.needed,
+                              .fit = derivation.fit,
                               .sent = derivation.sent,
                               .tokens = time.tokens,
                               .utilisation = placet::utilisation(time)}};
-  found.value = value_of(in_seconds(time.step), static_cast<double>(in_bytes(derivation.peak)));
   out.found = found;
   return out;
 }
 
-PlanTree::Result PlanTree::open_plan(const Node& node) const {
+PlanTree::Result PlanTree::open_plan(const Node& node, double cutoff) const {
   Result out;
-  const EvaluatedPlan judged = evaluate(node.plan);
+  const EvaluatedPlan judged = evaluate(node.plan, cutoff);
   if (!judged.broken.empty()) {
     out.rejected[judged.broken] = 1;
     return out;

@@ -29,7 +29,9 @@ enum class PlanGoal : std::uint8_t { time, memory };
 /// Figures of one plan, as derive and derive_time give them.
 struct PlanFigures {
   Seconds step;
-  Bytes peak;
+  Bytes peak;    // most bytes alive on a device
+  Bytes needed;  // by the fullest device, with what the allocator reserves and what lies outside it
+  FitGrade fit = FitGrade::fits;
   Bytes sent;
   double tokens = 0;       // of a step
   double utilisation = 0;  // model FLOPs over peak and step
@@ -56,6 +58,8 @@ struct EvaluatedPlan {
   std::optional<FoundPlan> found;  // none: it breaks a rule or does not fit
   std::string broken;              // rule; empty: none
   Bytes peak;
+  Bytes needed;         // as far as it was judged
+  bool cached = false;  // it runs only as the allocator gives blocks back
 };
 
 class FamilyBounds;  // of recomputations of one word
@@ -116,7 +120,8 @@ class PlanTree {
 
   std::vector<Node> roots() const;
   Opened<Node, FoundPlan> open(const Node& node, double cutoff) const;
-  EvaluatedPlan evaluate(const Plan& plan) const;
+  /// A plan whose value is above `cutoff` is not looked at to the end: it counts as too large.
+  EvaluatedPlan evaluate(const Plan& plan, double cutoff = kNoBound) const;
 
   /// States of a pipeline, and below: what hinders a plan is in the bound.
   static bool is_deep(const Node& node) { return node.level >= Level::bounded_pipeline; }
@@ -163,7 +168,7 @@ class PlanTree {
   Result time_states(const Node& node, double cutoff) const;
   Result open_states(const Node& node, double cutoff) const;
   Result time_plan(const Node& node) const;
-  Result open_plan(const Node& node) const;
+  Result open_plan(const Node& node, double cutoff) const;
 
   std::vector<double> least_steps(const CostedWork& work, const Plan& mesh) const;
   double least_of_meshes(const CostedWork& work, const FittingStates& states,
@@ -176,6 +181,7 @@ class PlanTree {
   std::int64_t leaves_of_states(const Degrees& mesh) const;
   std::int64_t leaves_of_states(const std::vector<Degrees>& meshes) const;
   std::int64_t micro_batches(const Plan& plan) const;
+  bool is_allowed(const Derivation& derivation) const;
   double value_of(double step, double bytes) const;
 
   const PlanSpace& space_;

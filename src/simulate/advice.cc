@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "derive/derive.h"
+#include "derive/fit.h"
 
 namespace placet {
 namespace {
@@ -222,21 +223,26 @@ class Adviser {
   }
 
   /// Throughput gained; none where the changed job breaks something.
-  double gain_of(const Change& change, const std::set<std::string>& broken) const {
+  double gain_of(const Change& change, const std::set<std::string>& broken, FitGrade worst) const {
     Job job = job_;
     change.apply(job);
-    const WholeDerivation whole = derive_all(job, prepare(job));
-    if (!whole.derivation.meaningful || !whole.derivation.fits) return 0;
+    const Prepared prepared = prepare(job);
+    WholeDerivation whole = derive_all(job, prepared);
+    if (!whole.derivation.meaningful) return 0;
+    judge_reserved(job, prepared, whole.derivation);
+    if (whole.derivation.fit > worst) return 0;
     const std::set<std::string> rules = broken_rules(whole.derivation);
     if (!std::ranges::includes(broken, rules)) return 0;
     return throughput(whole.time) / throughput(time_) - 1;
   }
 
   std::vector<Finding> judged(const AdviceChoice& choice) const {
-    const std::set<std::string> broken = broken_rules(derive(job_));
+    const Derivation own = derive(job_);
+    const std::set<std::string> broken = broken_rules(own);
+    const FitGrade worst = own.fit == FitGrade::tight ? FitGrade::tight : FitGrade::fits;
     std::vector<Judged> worth;
     for (const Change& change : changes_) {
-      const double gain = gain_of(change, broken);
+      const double gain = gain_of(change, broken, worst);
       if (gain >= choice.least_gain) worth.push_back({gain, &change});
     }
     std::ranges::stable_sort(worth, std::ranges::greater(), &Judged::gain);

@@ -4,9 +4,11 @@
 #include <set>
 
 #include "derive/derive.h"
+#include "derive/fit.h"
 #include "derive/layout.h"
 #include "derive/memory.h"
 #include "derive/stages.h"
+#include "derive/time.h"
 #include "units/error.h"
 
 namespace placet {
@@ -22,15 +24,12 @@ Reservation largest(const Reservation& a, const Reservation& b) {
       .reserved_after_backward = std::max(a.reserved_after_backward, b.reserved_after_backward)};
 }
 
-// Overhead that figures of reserved memory do not see, such as the device's context.
-Bytes outside_of(const Profile& profile, const MemoryClass& memory) {
-  Bytes sum;
-  for (const MemoryTerm& term : memory.terms) {
-    const auto own = std::find_if(profile.memory.begin(), profile.memory.end(),
-                                  [&](const EngineMemory& m) { return m.what == term.what; });
-    if (own != profile.memory.end() && !own->in_reserved) sum += term.bytes;
-  }
-  return sum;
+// The class as a replay of one of its devices leaves it, on a device of that capacity.
+MemoryClass replayed(MemoryClass memory, const Reservation& own, Bytes capacity) {
+  memory.capacity = capacity;
+  note_reserved(own, memory);
+  memory.fit = grade_of(memory);
+  return memory;
 }
 
 // Those that hold on some stage.
@@ -52,22 +51,24 @@ std::vector<std::string> terms_that_hold(const Job& job, const Prepared& prepare
 
 RunFigures figures_of(const RunPlan& plan, const Job& job, Needs needs) {
   const Prepared& prepared = plan.frame->prepared;
-  const Derivation derivation = derive(job, prepared);
+  const Derivation derivation = derive_all(job, prepared).derivation;
   ensure(!derivation.memory.empty(), "a job has a device class");
-  const auto fullest =
-      std::max_element(derivation.memory.begin(), derivation.memory.end(),
-                       [](const MemoryClass& a, const MemoryClass& b) { return a.peak < b.peak; });
+  const auto fullest = std::ranges::max_element(derivation.memory, {}, &MemoryClass::peak);
   RunFigures figures{.engine_terms = terms_that_hold(job, prepared), .needed = fullest->peak};
   const bool runs_out = plan.capacity && fullest->peak > *plan.capacity;
+  if (runs_out) figures.fit = FitGrade::too_large;
   if (needs == Needs::verdict && runs_out) return figures;
 
-  const auto replay = [&](int stage) { return reserve(job, prepared, stage, plan.capacity); };
-  figures.first = replay(0);
-  figures.fullest = figures.first;
-  for (const int stage : std::set<int>{fullest->stage, derivation.memory.back().stage}) {
-    if (stage != 0) figures.fullest = largest(figures.fullest, replay(stage));
+  std::set<int> stages{0, fullest->stage, derivation.memory.back().stage};
+  for (const int stage : stages) {
+    const Reservation own = reserve(job, prepared, stage, plan.capacity);
+    if (stage == 0) figures.first = own;
+    figures.fullest = stage == 0 ? own : largest(figures.fullest, own);
+    const auto memory = std::ranges::find(derivation.memory, stage, &MemoryClass::stage);
+    const MemoryClass graded = replayed(*memory, own, plan.capacity.value_or(Bytes()));
+    figures.needed = std::max(figures.needed, placet::needed(graded));
+    figures.fit = std::max(figures.fit, graded.fit);
   }
-  figures.needed = figures.fullest.reserved + outside_of(job.profile, *fullest);
   return figures;
 }
 

@@ -18,6 +18,7 @@ struct RunFigures {
   Reservation fullest;                    // each figure on the device where it is largest
   std::vector<std::string> engine_terms;  // the profile's own terms whose conditions hold
   Bytes needed;  // what the fullest device must hold: reserved memory and what lies outside
+  FitGrade fit = FitGrade::fits;  // of all that were replayed, the worst; fits without a capacity
 };
 
 /// What is asked of a job: all figures, or only whether it runs out of memory.

@@ -230,10 +230,8 @@ class RunScorer {
     if (!run.plan) return;
     try {
       Job job = job_of(*run.plan);
-      if (run.ran_out || !run.figures.empty()) {
-        run.predicted =
-            figures_of(*run.plan, job, run.figures.empty() ? Needs::verdict : Needs::figures);
-      }
+      run.predicted =
+          figures_of(*run.plan, job, run.figures.empty() ? Needs::verdict : Needs::figures);
       if (!run.step || !run.plan->cluster) return;
       job.cluster = run.plan->cluster;
       run.time = derive_time(job, run.plan->frame->prepared);
@@ -270,7 +268,7 @@ class RunScorer {
       result_.predictions.push_back(std::move(prediction));
     }
     record_time(run);
-    if (run.ran_out || !run.figures.empty()) record_fit(run);
+    record_fit(run);
   }
 
   void record_time(const RunRow& run) {
@@ -290,11 +288,13 @@ class RunScorer {
   // A row that cannot be predicted counts as judged wrongly.
   void record_fit(const RunRow& run) {
     if (run.plan && !run.plan->capacity) return;
-    FitJudgement fit{.labels = run.labels, .ran_out = run.ran_out, .predicted_out = !run.ran_out};
+    FitJudgement fit{.labels = run.labels,
+                     .ran_out = run.ran_out,
+                     .grade = run.ran_out ? FitGrade::fits : FitGrade::too_large};
     if (run.plan) {
       fit.needed = in_bytes_real(run.predicted.needed);
       fit.capacity = in_bytes_real(*run.plan->capacity);
-      fit.predicted_out = fit.needed > fit.capacity;
+      fit.grade = run.predicted.fit;
     }
     result_.fits.push_back(std::move(fit));
   }

@@ -80,11 +80,18 @@ std::optional<double> rank_correlation(std::span<const double> a, std::span<cons
   return both / std::sqrt(only_a * only_b);
 }
 
-Confusion with(Confusion counts, bool measured, bool predicted) {
-  if (measured && predicted) ++counts.true_positive;
-  if (!measured && predicted) ++counts.false_positive;
-  if (measured && !predicted) ++counts.false_negative;
-  if (!measured && !predicted) ++counts.true_negative;
+Confusion with(Confusion counts, bool ran_out, FitGrade predicted) {
+  switch (predicted) {
+    case FitGrade::fits:
+      ++(ran_out ? counts.false_negative : counts.true_negative);
+      break;
+    case FitGrade::tight:
+      ++(ran_out ? counts.tight_ran_out : counts.tight_finished);
+      break;
+    case FitGrade::too_large:
+      ++(ran_out ? counts.true_positive : counts.false_positive);
+      break;
+  }
   return counts;
 }
 

@@ -6,6 +6,8 @@
 #include <optional>
 #include <span>
 
+#include "derive/derivation.h"
+
 namespace placet {
 
 /// Bounds of the absolute error for which the share of rows inside is given.
@@ -36,17 +38,20 @@ double quantile(std::span<const double> sorted, double share);
 /// than two pairs or where one side is constant. Case: (1,2,3) with (10,30,20): 0.5.
 std::optional<double> rank_correlation(std::span<const double> a, std::span<const double> b);
 
-/// Runs that ran out of memory (positive) against predictions that they would.
+/// Runs that ran out of memory (positive) against predictions that they would (too large) or would
+/// not (they fit). Those called tight are counted apart: they may do either.
 struct Confusion {
   std::int64_t true_positive = 0;
   std::int64_t false_positive = 0;
   std::int64_t false_negative = 0;
   std::int64_t true_negative = 0;
+  std::int64_t tight_ran_out = 0;
+  std::int64_t tight_finished = 0;
 
   friend bool operator==(const Confusion&, const Confusion&) = default;
 };
 
 /// Counts one run.
-Confusion with(Confusion counts, bool measured, bool predicted);
+Confusion with(Confusion counts, bool ran_out, FitGrade predicted);
 
 }  // namespace placet

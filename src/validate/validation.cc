@@ -121,7 +121,7 @@ Validation summarized(Validation validation) {
   summarize_time(validation);
   for (const FitJudgement& fit : validation.fits) {
     if (!is_scored(fit.labels)) continue;
-    validation.out_of_memory = with(validation.out_of_memory, fit.ran_out, fit.predicted_out);
+    validation.out_of_memory = with(validation.out_of_memory, fit.ran_out, fit.grade);
   }
   return validation;
 }

@@ -57,7 +57,7 @@ struct SkippedRow {
 struct FitJudgement {
   RowLabels labels;
   bool ran_out = false;
-  bool predicted_out = false;
+  FitGrade grade = FitGrade::fits;
   double needed = 0;    // bytes on the fullest device
   double capacity = 0;  // bytes
 };

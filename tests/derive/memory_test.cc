@@ -265,14 +265,14 @@ TEST(Memory, StateOnNvmeTakesHostMemoryOnlyForOneUnit) {
   EXPECT_EQ(d.memory[0].on_host[1], bytes(12 * 200));
   EXPECT_EQ(d.host_used, bytes(2 * 2400));
   EXPECT_EQ(d.nvme_used, bytes(2 * 9600));
-  EXPECT_TRUE(d.fits);
+  EXPECT_TRUE(runs(d));
   job.cluster->groups[0].per_host = 8;  // room for more processes than the job has
   EXPECT_EQ(derive(job).host_used, bytes(2 * 2400));
   job.cluster->groups[0].per_host = 2;
   job.placement = parse_placement("dp=2:zero3+offload(optimizer)", strategies().vocabulary);
   const Derivation on_host = derive(job);
   EXPECT_EQ(on_host.memory[0].on_host[1], bytes(9600));
-  EXPECT_FALSE(on_host.fits);
+  EXPECT_FALSE(runs(on_host));
   EXPECT_EQ(on_host.sent, d.sent);
 }
 
@@ -289,12 +289,12 @@ TEST(Memory, AHostIsJudgedByTheStagesThatStandOnIt) {
   large.host_memory = bytes(14'500);
   job.cluster = Cluster{.name = "test", .groups = {small, large}, .between_groups = {.devices = 4}};
   const Derivation fitting = derive(job);
-  EXPECT_TRUE(fitting.fits);
+  EXPECT_TRUE(runs(fitting));
   EXPECT_EQ(fitting.host_capacity, bytes(14'500));  // 100 bytes are left there, 200 on the others
   EXPECT_EQ(fitting.host_used, bytes(14'400));
   std::swap(job.cluster->groups[0], job.cluster->groups[1]);
   const Derivation other = derive(job);
-  EXPECT_FALSE(other.fits);
+  EXPECT_FALSE(runs(other));
   EXPECT_EQ(other.host_capacity, bytes(5000));
   EXPECT_EQ(other.host_used, bytes(14'400));
 }

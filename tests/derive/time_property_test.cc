@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "derive/derive.h"
+#include "derive/fit.h"
 #include "derive/stage_devices.h"
 #include "derive/stages.h"
 #include "derive/time.h"
@@ -34,12 +35,13 @@ TEST(TimeProperties, TermsAddUpToTheStep) {
 
 TEST(TimeProperties, OneCallGivesWhatTheSingleOnesGive) {
   each_timed_job(12, 3, [](const TimedJob& timed, const std::string& text) {
-    const WholeDerivation all = derive_all(timed.job, timed.prepared);
+    WholeDerivation all = derive_all(timed.job, timed.prepared);
+    judge_reserved(timed.job, timed.prepared, all.derivation);
     const Derivation alone = derive(timed.job, timed.prepared);
     const TimeDerivation time = derive_time(timed.job, timed.prepared);
     ASSERT_EQ(all.derivation.peak, alone.peak) << text;
     ASSERT_EQ(all.derivation.sent, alone.sent) << text;
-    ASSERT_EQ(all.derivation.fits, alone.fits) << text;
+    ASSERT_EQ(all.derivation.fit, alone.fit) << text;
     ASSERT_EQ(all.derivation.findings.size(), alone.findings.size()) << text;
     ASSERT_EQ(all.time.terms, time.terms) << text;
     ASSERT_EQ(all.time.step, time.step) << text;

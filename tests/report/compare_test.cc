@@ -17,8 +17,9 @@ Judged with(const char* placement, std::int64_t peak, std::int64_t sent, bool fi
   judged.job = std::make_shared<const Job>(job);
   judged.derivation.peak = gigabytes(peak);
   judged.derivation.memory.front().peak = gigabytes(peak);
+  judged.derivation.memory.front().reserved = gigabytes(peak);
   judged.derivation.sent = gigabytes(sent);
-  judged.derivation.fits = fits;
+  judged.derivation.fit = fits ? FitGrade::fits : FitGrade::too_large;
   return judged;
 }
 

@@ -25,7 +25,7 @@ Validation two_rows() {
                                       .error = predicted / 10 - 1});
   }
   validation.skipped.push_back({.row_id = "r3", .reason = "hidden is not stated"});
-  validation.fits.push_back({.ran_out = true, .predicted_out = true});
+  validation.fits.push_back({.ran_out = true, .grade = FitGrade::too_large});
   validation.facts.push_back({"e@1", "prefetch", "0", "a page", 2});
   return summarized(std::move(validation));
 }

@@ -315,8 +315,10 @@ std::string read_again(const PlanSpace& space, const StrategyCatalog& strategies
   const Derivation derivation = derive(job);
   const TimeDerivation time = derive_time(job);
   const bool same = derivation.peak == found.figures.peak &&
+                    most_needed(derivation) == found.figures.needed &&
+                    derivation.fit == found.figures.fit &&
                     derivation.sent == found.figures.sent && time.step == found.figures.step;
-  return same && derivation.fits ? "" : "figures differ once read again: " + text;
+  return same && runs(derivation) ? "" : "figures differ once read again: " + text;
 }
 
 }  // namespace

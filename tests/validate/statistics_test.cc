@@ -51,11 +51,13 @@ TEST(StatisticsTest, NoRankCorrelationWithoutOrder) {
 
 TEST(StatisticsTest, CountsRunsThatRanOut) {
   Confusion counts;
-  counts = with(counts, true, true);
-  counts = with(counts, true, false);
-  counts = with(counts, false, true);
-  counts = with(counts, false, false);
-  EXPECT_EQ(counts, (Confusion{1, 1, 1, 1}));
+  counts = with(counts, true, FitGrade::too_large);
+  counts = with(counts, true, FitGrade::fits);
+  counts = with(counts, false, FitGrade::too_large);
+  counts = with(counts, false, FitGrade::fits);
+  counts = with(counts, true, FitGrade::tight);
+  counts = with(counts, false, FitGrade::tight);
+  EXPECT_EQ(counts, (Confusion{1, 1, 1, 1, 1, 1}));
 }
 
 }  // namespace
