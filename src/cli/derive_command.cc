@@ -25,9 +25,9 @@ int derive_job(const DeriveCall& call, const JobRequest& request) {
   const auto job = std::make_shared<const Job>(load_job(find_catalog(), request));
   const Prepared prepared = prepare(*job);
   Judged judged{.job = job, .derivation = derive(*job, prepared)};
-  if (call.result.json || !call.result.html.empty()) {
-    reserve_all(*job, prepared, judged.derivation);
-  }
+  const bool of_all = call.result.json || !call.result.html.empty();
+  reserve_shown(*job, prepared, of_all ? ShownClasses::all : ShownClasses::fullest,
+                judged.derivation);
   if (judged.derivation.meaningful) judged.lengths = spread_of_lengths(*job, prepared);
   if (!call.result.html.empty()) {
     write_file(call.result.html, derivation_html(judged), "--html");

@@ -384,7 +384,9 @@ void add_plan_command(CLI::App& program, Action& action) {
       ->add_option("--require", call->require,
                    "Terms that a plan must have, or with no- must not: sp,no-offload")
       ->type_name("TERMS");
-  command->add_option("--max-memory", call->max_memory, "Part of each device's memory that plans may fill (0.95)")
+  command
+      ->add_option("--max-memory", call->max_memory,
+                   "Part of each device's memory that plans may fill (0.95)")
       ->type_name("FRACTION");
   command->add_flag("--allow-tight", call->allow_tight,
                     "Also plans that fill the device, or run only as the allocator gives cached "

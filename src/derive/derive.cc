@@ -116,6 +116,7 @@ Derivation derive(const Job& job, const Prepared& prepared) {
   const LaidOut laid_out = lay_out_whole(job, prepared);
   fill(out, prepared, laid_out, moments_of(laid_out.layout));
   judge_reserved(laid_out, prepared, out);
+  if (out.fit == FitGrade::tight) out.findings.push_back(tight_finding(out));
   return out;
 }
 

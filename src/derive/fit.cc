@@ -76,59 +76,61 @@ class Replays {
     note_reserved(reserve(layout_of(memory), memory.stage, limit), memory);
   }
 
-  const Layout& layout_of(const MemoryClass& memory) {
-    if (memory.coordinates.empty() && whole_ != nullptr) return *whole_;
-    for (const auto& [coordinates, layout] : layouts_) {
-      if (coordinates == memory.coordinates) return layout;
-    }
-    Layout made = memory.coordinates.empty() ? lay_out(job_, prepared_)
-                                             : lay_out(job_, prepared_, memory.coordinates);
-    return layouts_.emplace_back(memory.coordinates, std::move(made)).second;
+  const Layout& whole() {
+    if (whole_ == nullptr)
+      whole_ = &layouts_.emplace_back(std::vector<std::int64_t>{}, lay_out(job_, prepared_)).second;
+    return *whole_;
   }
 
  private:
+  const Layout& layout_of(const MemoryClass& memory) {
+    if (memory.coordinates.empty()) return whole();
+    for (const auto& [coordinates, layout] : layouts_) {
+      if (coordinates == memory.coordinates) return layout;
+    }
+    return layouts_.emplace_back(memory.coordinates, lay_out(job_, prepared_, memory.coordinates))
+        .second;
+  }
+
   const Job& job_;
   const Prepared& prepared_;
   const Layout* whole_;
   std::deque<std::pair<std::vector<std::int64_t>, Layout>> layouts_;  // by a class's coordinates
 };
 
-/// Classes whose devices differ in what they hold in flight alone.
+/// Classes of devices that host equal units: they differ in what they hold in flight, and in their
+/// shares along uneven axes.
 struct Alike {
-  const std::vector<std::int64_t>* coordinates = nullptr;
   StageUnits units;
-  std::vector<MemoryClass*> classes;  // the one with most alive first
+  std::vector<MemoryClass*> classes;  // the fullest first
 };
 
 std::vector<Alike> alike_classes(const Job& job, Replays& replays, Derivation& out) {
-  const std::vector<Stage> stages = stages_of(job);
+  const std::vector<StageUnits> units = units_by_stage(replays.whole(), stages_of(job));
   std::vector<Alike> groups;
   for (MemoryClass& memory : out.memory) {
-    StageUnits units = units_of(replays.layout_of(memory), stages[at(memory.stage)]);
-    const auto same = std::ranges::find_if(groups, [&](const Alike& other) {
-      return *other.coordinates == memory.coordinates && are_alike(other.units, units);
-    });
+    const StageUnits& own = units[at(memory.stage)];
+    const auto same = std::ranges::find_if(
+        groups, [&](const Alike& other) { return are_alike(other.units, own); });
     if (same == groups.end()) {
-      groups.push_back({&memory.coordinates, std::move(units), {&memory}});
+      groups.push_back({own, {&memory}});
     } else {
       same->classes.push_back(&memory);
     }
   }
-  for (Alike& group : groups) {
-    std::ranges::stable_sort(group.classes, std::greater<>(), &MemoryClass::peak);
-  }
+  const auto part = [](const MemoryClass* memory) { return memory->peak / memory->capacity; };
+  for (Alike& group : groups) std::ranges::stable_sort(group.classes, std::greater<>(), part);
   return groups;
 }
 
 /// Whether one that holds a little less could be graded otherwise, or worse.
 bool decides_for_all(const MemoryClass& memory) {
-  if (memory.capacity == Bytes()) return true;
   const double part = needed(memory) / memory.capacity;
   return memory.fit == FitGrade::too_large || part < (1 - kFitMargin) * (1 - kNear);
 }
 
 void judge(const Job& job, Replays replays, Derivation& out) {
-  if (!job.profile.caches_blocks || !runs(out)) return;
+  if (!job.profile.caches_blocks || !runs(out) || out.capacity == Bytes()) return;
   for (const Alike& group : alike_classes(job, replays, out)) {
     for (MemoryClass* memory : group.classes) {
       replays.replay(*memory);
@@ -196,10 +198,26 @@ void judge_reserved(const Job& job, const Prepared& prepared, Derivation& out) {
   judge(job, Replays(job, prepared, nullptr), out);
 }
 
-void reserve_all(const Job& job, const Prepared& prepared, Derivation& out) {
-  if (!job.profile.caches_blocks || !out.meaningful) return;
+Finding tight_finding(const Derivation& out) {
+  const bool cached = std::ranges::any_of(out.memory, &MemoryClass::gives_back);
+  return {.rule = "tight-memory",
+          .severity = Severity::warning,
+          .message = cached
+                         ? "the job runs only because the allocator gives cached blocks back when "
+                           "the device is full, which takes time and may fail"
+                         : "less of the device's memory is left than reserved memory is "
+                           "predicted to: the job may run out of it",
+          .cure = "a smaller micro-batch, more recomputation, or states divided over more devices"};
+}
+
+void reserve_shown(const Job& job, const Prepared& prepared, ShownClasses shown, Derivation& out) {
+  if (!job.profile.caches_blocks || out.memory.empty()) return;
   Replays replays(job, prepared, nullptr);
-  for (MemoryClass& memory : out.memory) replays.replay(memory);
+  if (shown == ShownClasses::fullest) {
+    replays.replay(*std::ranges::max_element(out.memory, {}, &MemoryClass::peak));
+  } else {
+    for (MemoryClass& memory : out.memory) replays.replay(memory);
+  }
   grade(out);
 }
 

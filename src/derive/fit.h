@@ -20,9 +20,9 @@ FitGrade grade_of(const MemoryClass& memory);
 void judge_capacity(const Job& job, Derivation& out);
 
 /// Of an engine whose allocator caches blocks: replays a step of each class of devices that can
-/// decide, and grades it by what is reserved then. Of stages with equal units one decides, that
-/// with most alive; the others are replayed where it comes within a tenth of a limit. Nothing is
-/// replayed where the bytes alive are too much already. After judge_capacity.
+/// decide, and grades it by what is reserved then. Of classes with equal units the fullest decides;
+/// the others are replayed where it comes within a tenth of a limit. Nothing is replayed where the
+/// bytes alive are too much already, or no cluster is given. After judge_capacity.
 void judge_reserved(const LaidOut& laid_out, const Prepared& prepared, Derivation& out);
 /// The same from the job alone.
 void judge_reserved(const Job& job, const Prepared& prepared, Derivation& out);
@@ -30,7 +30,13 @@ void judge_reserved(const Job& job, const Prepared& prepared, Derivation& out);
 /// What the replay of one of its devices says of a class: reserved is never below what is alive.
 void note_reserved(const Reservation& own, MemoryClass& memory);
 
-/// Replays the classes that judge_reserved left out, for reports that show all of them.
-void reserve_all(const Job& job, const Prepared& prepared, Derivation& out);
+/// What there is to say of a job that is tight, beside its figures: the warning `tight-memory`.
+/// REQUIRES: it is tight.
+Finding tight_finding(const Derivation& out);
+
+/// What a report shows of the allocator, judged or not (without a cluster nothing is): the class
+/// with most alive, or all of them.
+enum class ShownClasses : std::uint8_t { fullest, all };
+void reserve_shown(const Job& job, const Prepared& prepared, ShownClasses shown, Derivation& out);
 
 }  // namespace placet

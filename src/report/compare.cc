@@ -21,7 +21,9 @@ bool sends_less(const Judged& a, const Judged& b) {
 }
 
 bool needs_less(const Judged& a, const Judged& b) {
-  const auto key = [](const Derivation& d) { return std::tuple(!d.meaningful, most_needed(d), d.sent); };
+  const auto key = [](const Derivation& d) {
+    return std::tuple(!d.meaningful, most_needed(d), d.sent);
+  };
   return key(a.derivation) < key(b.derivation);
 }
 
@@ -71,7 +73,8 @@ std::string trade_off(const std::vector<Judged>& all, const Ranking& ranking) {
   if (ranking.least_memory == ranking.best) return " No other needs less memory.";
   return fmt::format(" {} needs the least memory, {} against {}, and sends {}{}.",
                      name_with_placement(all, ranking.least_memory), human_bytes(most_needed(lean)),
-                     human_bytes(most_needed(best)), human_bytes(lean.sent), times(lean.sent, best.sent));
+                     human_bytes(most_needed(best)), human_bytes(lean.sent),
+                     times(lean.sent, best.sent));
 }
 
 std::string answer_of(const std::vector<Judged>& all, const Ranking& ranking) {

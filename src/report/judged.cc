@@ -35,8 +35,8 @@ std::string capacity_sentence(const Derivation& derivation) {
   }
   const MemoryClass& most = fullest(derivation);
   const double part = 100 * (needed(most) / most.capacity);
-  const std::string of = fmt::format("{} of {} per device", human_bytes(needed(most)),
-                                     human_bytes(most.capacity));
+  const std::string of =
+      fmt::format("{} of {} per device", human_bytes(needed(most)), human_bytes(most.capacity));
   if (needed(most) > most.capacity) {
     return fmt::format("does not fit: {} ({:.0f} %), {} too much", of, part,
                        human_bytes(needed(most) - most.capacity));
@@ -51,7 +51,9 @@ std::string capacity_sentence(const Derivation& derivation) {
 
 }  // namespace
 
-bool is_good(const Derivation& derivation) { return runs(derivation) && breaks_no_rule(derivation); }
+bool is_good(const Derivation& derivation) {
+  return runs(derivation) && breaks_no_rule(derivation);
+}
 
 bool breaks_no_rule(const Derivation& derivation) { return broken_rules(derivation) == 0; }
 

@@ -112,8 +112,8 @@ std::string capacity_lines(const Judged& judged, const MemoryClass& memory) {
                         human_bytes(memory.reserved), human_gibibytes(memory.reserved));
   }
   if (memory.outside > Bytes()) {
-    text += "  " + padded("outside", kLabel) +
-            human_bytes(memory.outside) + " of context, communicators and libraries\n";
+    text += "  " + padded("outside", kLabel) + human_bytes(memory.outside) +
+            " of context, communicators and libraries\n";
   }
   const Bytes capacity = memory.capacity > Bytes() ? memory.capacity : derivation.capacity;
   if (capacity > Bytes()) {

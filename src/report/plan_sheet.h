@@ -56,8 +56,8 @@ struct PlanSheet {
   std::string goal = "time";  // as it was asked for
   double memory_fraction = 1;
   bool max_memory_given = false;  // the fraction is what was asked for
-  std::string constraints;  // as they were asked for
-  std::string command;      // flags that repeat the job, without placement
+  std::string constraints;        // as they were asked for
+  std::string command;            // flags that repeat the job, without placement
   PlanCounts counts;
   double seconds = 0;  // of the search
   std::vector<PlanLine> plans;

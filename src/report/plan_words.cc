@@ -24,9 +24,10 @@ std::string lack_words(const PlanSheet& sheet) {
       return "what is too small is the memory of the device";
     case PlanShortage::Lack::part_of_device:
       if (!sheet.max_memory_given) {
-        return fmt::format("the device has room for it, but less than {:g} % of its memory would "
-                           "be left; --allow-tight allows that",
-                           100 * kFitMargin);
+        return fmt::format(
+            "the device has room for it, but less than {:g} % of its memory would "
+            "be left; --allow-tight allows that",
+            100 * kFitMargin);
       }
       return fmt::format("the device has room for it; --max-memory {:g} allows {} of it",
                          sheet.memory_fraction,

@@ -48,9 +48,10 @@ std::string plans_section(const PlanSheet& sheet) {
                     bar_html(in_seconds(figures.step) / slowest, "c-activations"),
                     utilisation_text(figures.utilisation),
                     rate_words(figures, devices_of(*sheet.base->cluster)),
-                    memory_words(sheet, figures), bar_html(figures.needed / capacity, "c-parameters"),
-                    human_bytes(figures.sent), plan.cost ? dollars(*plan.cost) : std::string("-"),
-                    plan.pareto ? "yes" : "no", std::string(proof_word(plan.proof.kind))});
+                    memory_words(sheet, figures),
+                    bar_html(figures.needed / capacity, "c-parameters"), human_bytes(figures.sent),
+                    plan.cost ? dollars(*plan.cost) : std::string("-"), plan.pareto ? "yes" : "no",
+                    std::string(proof_word(plan.proof.kind))});
     below.push_back(line_html(plan));
   }
   const std::string table = html_table({{"#", true},
@@ -102,7 +103,8 @@ std::string front_section(const PlanSheet& sheet) {
   for (const PlanLine& plan : sheet.front) {
     const PlanFigures& figures = plan.found.figures;
     rows.push_back({step_words(figures.step), human_bytes(figures.needed),
-                    bar_html(figures.needed / first.needed, "c-parameters"), human_bytes(figures.sent),
+                    bar_html(figures.needed / first.needed, "c-parameters"),
+                    human_bytes(figures.sent),
                     price_words(sheet, plan, devices_of(*sheet.base->cluster)), words_html(plan)});
   }
   const std::string table = html_table(

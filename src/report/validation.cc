@@ -159,8 +159,8 @@ std::string fit_text(const Validation& validation) {
   const std::int64_t sure = right + counts.false_positive + counts.false_negative;
   std::string text = "\nDoes it fit?\n";
   if (sure > 0) {
-    text = fmt::format("\nDoes it fit? {} of {} runs judged rightly ({}), {} called tight.\n", right,
-                       sure, percent(static_cast<double>(right) / static_cast<double>(sure)),
+    text = fmt::format("\nDoes it fit? {} of {} runs judged rightly ({}), {} called tight.\n",
+                       right, sure, percent(static_cast<double>(right) / static_cast<double>(sure)),
                        counts.tight_ran_out + counts.tight_finished);
   }
   return text + fmt::format(

@@ -110,12 +110,11 @@ std::string fits_html(const Validation& validation) {
   const Confusion& counts = validation.out_of_memory;
   return section(
       "Out of memory",
-      html_table(
-          {{"the run"}, {"does not fit", true}, {"tight", true}, {"fits", true}},
-          {{"ran out", std::to_string(counts.true_positive), std::to_string(counts.tight_ran_out),
-            std::to_string(counts.false_negative)},
-           {"finished", std::to_string(counts.false_positive),
-            std::to_string(counts.tight_finished), std::to_string(counts.true_negative)}}));
+      html_table({{"the run"}, {"does not fit", true}, {"tight", true}, {"fits", true}},
+                 {{"ran out", std::to_string(counts.true_positive),
+                   std::to_string(counts.tight_ran_out), std::to_string(counts.false_negative)},
+                  {"finished", std::to_string(counts.false_positive),
+                   std::to_string(counts.tight_finished), std::to_string(counts.true_negative)}}));
 }
 
 std::string skipped_html(const Validation& validation) {

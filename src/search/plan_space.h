@@ -49,7 +49,7 @@ struct PlanConstraints {
   bool uses_states = false;                       // some axis must have words of states
   std::optional<std::int64_t> micro_batch;
   double memory_fraction = 1;  // of the device's capacity
-  bool allows_tight = true;  // also plans that run only as the allocator gives blocks back
+  bool allows_tight = true;    // also plans that run only as the allocator gives blocks back
 };
 
 class PlanSpace {

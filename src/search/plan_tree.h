@@ -48,8 +48,8 @@ struct FoundPlan {
 
   bool same_as(const FoundPlan& other) const { return placement == other.placement; }
   friend bool operator<(const FoundPlan& a, const FoundPlan& b) {
-    return std::tuple(a.value, a.figures.step, a.figures.peak, a.figures.sent, a.plan) <
-           std::tuple(b.value, b.figures.step, b.figures.peak, b.figures.sent, b.plan);
+    return std::tuple(a.value, a.figures.step, a.figures.needed, a.figures.sent, a.plan) <
+           std::tuple(b.value, b.figures.step, b.figures.needed, b.figures.sent, b.plan);
   }
 };
 

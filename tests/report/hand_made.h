@@ -71,6 +71,8 @@ inline Judged hand_made() {
       memory.at_rest[static_cast<std::size_t>(term.category)] = term.bytes;
       memory.peak += term.bytes;
     }
+    memory.reserved = memory.peak;
+    memory.capacity = d.capacity;
     memory.instants = {{.instant = Instant::update, .bytes = memory.peak}};
     d.memory.push_back(memory);
   }

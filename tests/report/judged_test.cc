@@ -11,10 +11,23 @@ TEST(VerdictTest, SaysHowMuchAndOfWhat) {
   Derivation d = hand_made().derivation;
   EXPECT_TRUE(is_good(d));
   EXPECT_EQ(verdict_of(d), "fits: 45.0 GB of 80.0 GB per device (56 %)");
-  d.peak = gigabytes(100);
-  d.fits = false;
+  d.memory[0].reserved = gigabytes(100);
+  d.fit = FitGrade::too_large;
   EXPECT_FALSE(is_good(d));
   EXPECT_EQ(verdict_of(d), "does not fit: 100 GB of 80.0 GB per device (125 %), 20.0 GB too much");
+}
+
+TEST(VerdictTest, ATightJobRunsAndSaysWhyItIsTight) {
+  Derivation d = hand_made().derivation;
+  d.memory[0].reserved = gigabytes(77);
+  d.memory[0].outside = gigabytes(1);
+  d.fit = FitGrade::tight;
+  EXPECT_TRUE(is_good(d));
+  EXPECT_EQ(verdict_of(d), "tight: 78.0 GB of 80.0 GB per device (98 %), less than 5 % is left");
+  d.memory[0].gives_back = true;
+  EXPECT_EQ(verdict_of(d),
+            "tight: 78.0 GB of 80.0 GB per device (98 %), it runs only because the allocator gives "
+            "cached blocks back when the device is full");
 }
 
 TEST(VerdictTest, ABrokenRuleIsNotGood) {
@@ -34,18 +47,10 @@ TEST(VerdictTest, WithoutAClusterNothingIsJudged) {
 
 TEST(VerdictTest, TheHostMayBeWhatIsFull) {
   Derivation d = hand_made().derivation;
-  d.fits = false;
+  d.fit = FitGrade::too_large;
   d.host_used = gigabytes(600);
   d.host_capacity = gigabytes(512);
   EXPECT_EQ(verdict_of(d), "does not fit: a host needs 600 GB of 512 GB");
-}
-
-TEST(ReservedTest, IsKnownWhereTheEngineCachesBlocks) {
-  Judged judged = hand_made();
-  EXPECT_EQ(reserved_on(judged, 0), std::nullopt);
-  judged.reserved = {{.stage = 1, .reserved = gigabytes(30)}};
-  EXPECT_EQ(reserved_on(judged, 0), std::nullopt);
-  EXPECT_EQ(reserved_on(judged, 1), gigabytes(30));
 }
 
 TEST(AxesTest, StridesNamesAndLinks) {

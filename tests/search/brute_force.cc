@@ -161,6 +161,8 @@ PlanConstraints draw_constraints(Draw& draw, const Choices& choices) {
   out.states = draw.some(choices.states.size(), 3);
   out.offloads = draw.some(choices.offloads.size(), 1);
   out.recompute = draw.some(choices.recompute.size(), 2);
+  out.allows_tight = draw.one_in(2);
+  if (!out.allows_tight) out.memory_fraction = 1 - kFitMargin;
   return out;
 }
 
@@ -259,8 +261,8 @@ std::vector<Plan> unbeaten(const std::vector<FoundPlan>& by_time, std::size_t mo
   std::vector<Plan> out;
   Bytes least;
   for (const FoundPlan& one : by_time) {
-    if (!out.empty() && one.figures.peak >= least) continue;
-    least = one.figures.peak;
+    if (!out.empty() && one.figures.needed >= least) continue;
+    least = one.figures.needed;
     if (out.size() < most) out.push_back(one.plan);
   }
   return out;
@@ -316,8 +318,8 @@ std::string read_again(const PlanSpace& space, const StrategyCatalog& strategies
   const TimeDerivation time = derive_time(job);
   const bool same = derivation.peak == found.figures.peak &&
                     most_needed(derivation) == found.figures.needed &&
-                    derivation.fit == found.figures.fit &&
-                    derivation.sent == found.figures.sent && time.step == found.figures.step;
+                    derivation.fit == found.figures.fit && derivation.sent == found.figures.sent &&
+                    time.step == found.figures.step;
   return same && runs(derivation) ? "" : "figures differ once read again: " + text;
 }
 

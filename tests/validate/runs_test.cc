@@ -112,7 +112,7 @@ TEST(RunsTest, AStepTimeIsScoredApart) {
   EXPECT_DOUBLE_EQ(step.error, step.predicted / 0.5 - 1);
   EXPECT_EQ(validation.time.rows, 1);
   EXPECT_EQ(validation.memory.rows, 0);
-  EXPECT_TRUE(validation.fits.empty());
+  EXPECT_EQ(validation.out_of_memory.true_negative, 1);  // it finished, and is said to fit
 }
 
 // Two samples of 64 tokens over two devices: 128 tokens at 32 per second and device take 2 s.
