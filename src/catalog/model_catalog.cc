@@ -5,6 +5,7 @@
 
 #include "catalog/file_text.h"
 #include "catalog/hf_config.h"
+#include "catalog/ordinary_decoder.h"
 #include "catalog/reader.h"
 #include "model/build.h"
 #include "units/error.h"
@@ -79,7 +80,13 @@ std::optional<std::int64_t> parse_number(std::string_view text) {
                     .nearest = std::move(nearest)});
 }
 
-std::optional<Model> parse_with_suffix(std::string_view word) {
+/// "70B": the digits and the power of ten that they stand before; none: no such word.
+struct Suffixed {
+  std::string_view digits;
+  int exponent = 0;
+};
+
+std::optional<Suffixed> parse_suffixed(std::string_view word) {
   if (word.size() < 2 || !is_digit(word.front())) return std::nullopt;
   constexpr std::string_view kSuffixes = "KMBT";
   const char last = static_cast<char>(std::toupper(static_cast<unsigned char>(word.back())));
@@ -87,9 +94,26 @@ std::optional<Model> parse_with_suffix(std::string_view word) {
   if (suffix == std::string_view::npos) return std::nullopt;
   const std::string_view digits = word.substr(0, word.size() - 1);
   if (digits.find_first_not_of("0123456789.") != std::string_view::npos) return std::nullopt;
-  const auto count = shift(digits, 3 * (static_cast<int>(suffix) + 1));
+  return Suffixed{.digits = digits, .exponent = 3 * (static_cast<int>(suffix) + 1)};
+}
+
+/// What a number alone leaves open.
+Model count_alone(std::int64_t parameters, std::int64_t units, std::string_view word) {
+  Model model = bare_model(parameters, units);
+  const std::string count(word.starts_with("params=") ? word.substr(7, word.find(',') - 7) : word);
+  model.notes.push_back(std::string(word) +
+                        " is a number of parameters without shapes: activations, attention, the "
+                        "loss and time are left out; decoder=" +
+                        count + " builds an ordinary decoder of that size");
+  return model;
+}
+
+std::optional<Model> parse_with_suffix(std::string_view word) {
+  const auto suffixed = parse_suffixed(word);
+  if (!suffixed) return std::nullopt;
+  const auto count = shift(suffixed->digits, suffixed->exponent);
   if (!count || *count < 1) fail_bare(word);
-  return bare_model(*count, 1);
+  return count_alone(*count, 1, word);
 }
 
 // --- sheets
@@ -180,7 +204,14 @@ std::optional<Model> parse_bare_model(std::string_view word) {
   }
   const auto count = parse_number(rest);
   if (!count || *count < 1) fail_bare(word);
-  return bare_model(*count, units);
+  return count_alone(*count, units, word);
+}
+
+std::optional<std::int64_t> parse_count(std::string_view text) {
+  if (const auto suffixed = parse_suffixed(text)) {
+    return shift(suffixed->digits, suffixed->exponent);
+  }
+  return parse_number(text);
 }
 
 std::vector<std::string> model_names(const Catalog& catalog) { return names_in(catalog, "models"); }
@@ -191,6 +222,7 @@ ModelSheet load_model_sheet(const Catalog& catalog, const std::string& name) {
 
 Model load_model(const Catalog& catalog, const std::string& word) {
   if (auto bare = parse_bare_model(word)) return *std::move(bare);
+  if (auto decoder = ordinary_decoder(catalog, word)) return *std::move(decoder);
   std::error_code error;
   if (names_a_file(word) || std::filesystem::is_directory(word, error)) return load_file(word);
   return build_model(load_model_sheet(catalog, word).architecture);

@@ -48,7 +48,8 @@ std::vector<std::string> model_names(const Catalog& catalog);
 /// and for anything wrong in the file.
 ModelSheet load_model_sheet(const Catalog& catalog, const std::string& name);
 
-/// The model that `word` means, in this order: a bare count ("70B", "params=70e9,units=80"); a file
+/// The model that `word` means, in this order: a bare count ("70B", "params=70e9,units=80"); an
+/// ordinary decoder of a size ("decoder=70B", catalog/ordinary_decoder.h); a file
 /// (config.json, or one of the catalogue's form) or a folder that holds config.json, if the word
 /// has a '/' or ends in .json, or is a folder; else a catalogue name. Throws InputError.
 Model load_model(const Catalog& catalog, const std::string& word);
@@ -57,5 +58,8 @@ Model load_model(const Catalog& catalog, const std::string& word);
 /// and an exponent allowed as long as the number is whole. None if the word is not of that form;
 /// InputError if it is but names no whole number from 1 to 10^18. Without units: one unit.
 std::optional<Model> parse_bare_model(std::string_view word);
+
+/// "70B", "70e9" or "70000000000"; none if the text is no whole number from 0 to 10^18.
+std::optional<std::int64_t> parse_count(std::string_view text);
 
 }  // namespace placet

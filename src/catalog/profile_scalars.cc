@@ -163,6 +163,7 @@ ScalarFacts compute_facts() {
           whole("vocabulary_multiple", &Profile::vocabulary_multiple, {1, 1'000'000}),
           flag("vocabulary_multiple_times_tensor_degree",
                &Profile::vocabulary_multiple_times_tensor_degree),
+          flag("vocabulary_divides", &Profile::vocabulary_divides),
           loss_workspace_fact(),
           loss_steps_fact("loss_steps", &Profile::loss_steps),
           loss_steps_fact("loss_steps_cut", &Profile::loss_steps_cut),

@@ -171,8 +171,10 @@ void require_shapes(const Job& job, std::string_view what) {
                     .value = job.model.name,
                     .problem = "is a bare count of parameters",
                     .allowed = "a model with shapes, as " + std::string(what) +
-                               " depends on them: a name that `placet models` lists or a "
-                               "config.json"});
+                               " depends on them: a name that `placet models` lists, a "
+                               "config.json, or decoder=" +
+                               std::to_string(count_parameters(job.model).total) +
+                               " for an ordinary decoder of that size"});
 }
 
 }  // namespace placet

@@ -195,13 +195,23 @@ std::vector<PlanProof> proofs_of(const PlanSpace& space, const std::vector<Plan>
                    [&] { return interrupted == 0 && since(start) <= kProofSeconds; });
 }
 
+/// Does the work, and returns what it took.
+template <class Work>
+double timed(Work work) {
+  const Clock::time_point start = Clock::now();
+  work();
+  return since(start);
+}
+
 void explain(const PlanSpace& space, const Vocabulary& vocabulary, const PlanOptions& options,
              PlanSheet& sheet) {
   if (sheet.plans.empty()) {
     if (!sheet.counts.exact) return;
     sheet.shortage = shortage_of(space, options);
-    if (sheet.shortage->least) {
-      sheet.shortage_placement = placement_text(space, vocabulary, sheet.shortage->least->plan);
+    const PlanShortage& shortage = *sheet.shortage;
+    if (shortage.least || !shortage.hindrance.findings.empty()) {
+      const Plan& nearest = shortage.least ? shortage.least->plan : shortage.hindrance.plan;
+      sheet.shortage_placement = placement_text(space, vocabulary, nearest);
     }
     return;
   }
@@ -217,9 +227,11 @@ void prove_and_explain(const PlanSpace& space, const Vocabulary& vocabulary,
   std::vector<Plan> plans;
   plans.reserve(sheet.plans.size());
   for (const PlanLine& line : sheet.plans) plans.push_back(line.found.plan);
-  auto proofs = std::async(std::launch::async, [&] { return proofs_of(space, plans); });
-  explain(space, vocabulary, options, sheet);
-  std::vector<PlanProof> proven = proofs.get();
+  std::vector<PlanProof> proven;
+  auto proofs = std::async(std::launch::async,
+                           [&] { return timed([&] { proven = proofs_of(space, plans); }); });
+  sheet.seconds.explanation = timed([&] { explain(space, vocabulary, options, sheet); });
+  sheet.seconds.proofs = proofs.get();
   for (std::size_t i = 0; i < proven.size(); ++i) sheet.plans[i].proof = std::move(proven[i]);
 }
 
@@ -286,16 +298,25 @@ void require_whole_micro_batches(const JobRequest& request, const Job& base) {
                     .allowed = "a divisor of " + std::to_string(base.batch.global)});
 }
 
-int print_plans(const PlanCall& call, const JobRequest& request, const Catalog& catalog,
-                const Vocabulary& vocabulary, const PlanSpace& space) {
+/// A call as it was read, and when that began.
+struct AskedPlan {
+  const PlanCall& call;
+  const JobRequest& request;
+  Clock::time_point start;
+};
+
+int print_plans(const AskedPlan& asked, const Catalog& catalog, const Vocabulary& vocabulary,
+                const PlanSpace& space) {
+  const auto& [call, request, start] = asked;
   const InterruptWatch watch;
+  const double reading = since(start);
   PlanOptions options{.goal = call.goal == "memory" ? PlanGoal::memory : PlanGoal::time,
                       .top = call.top,
                       .costs = std::make_shared<PlanCosts>(space)};
   check_constraints(space, options.costs, constraints_text(call, request));
   options.stopped = [] { return interrupted != 0; };
-  const Clock::time_point start = Clock::now();
   PlanSheet sheet{.base = &space.base(),
+                  .choices = &space.choices(),
                   .said = said_words(request),
                   .goal = call.goal,
                   .memory_fraction = memory_fraction(call),
@@ -306,18 +327,22 @@ int print_plans(const PlanCall& call, const JobRequest& request, const Catalog& 
   {
     ProgressLine line;
     options.progress = [&](const PlanProgress& progress) { line.show(progress); };
-    const PlanResult result = find_plans(space, options);
-    sheet.seconds = since(start);
+    PlanResult result;
+    sheet.seconds = {.reading = reading,
+                     .search = timed([&] { result = find_plans(space, options); })};
     sheet.counts = result.counts;
     sheet.plans = plan_lines(space, vocabulary, result);
     options.progress = {};
     prove_and_explain(space, vocabulary, options, sheet);
-    add_front(space, vocabulary, options,
-              {.most = call.front, .step = call.front_step.value_or(FrontRequest{}.step)}, sheet);
-    if (sheet.counts.exact) {
+    const FrontRequest front{.most = call.front,
+                             .step = call.front_step.value_or(FrontRequest{}.step)};
+    sheet.seconds.front = timed([&] { add_front(space, vocabulary, options, front, sheet); });
+    sheet.seconds.scale = timed([&] {
+      if (!sheet.counts.exact) return;
       sheet.scale = scale_lines(call, catalog, space, vocabulary, options);
-    }
+    });
   }
+  sheet.seconds.total = since(start);
   if (!call.html.empty()) write_file(call.html, plans_html(sheet), "--html");
   print(call.json ? plans_json(sheet) : plans_text(sheet, output_style()));
   return sheet.plans.empty() ? kBad : kGood;
@@ -341,6 +366,7 @@ void require_few_samples(const Job& base) {
 }
 
 int plan_job(const PlanCall& call, const JobRequest& request) {
+  const Clock::time_point start = Clock::now();
   const Catalog catalog = find_catalog();
   check_call(call, request);
   Job base = load_unplaced_job(catalog, request);
@@ -359,7 +385,8 @@ int plan_job(const PlanCall& call, const JobRequest& request) {
   settle(request, base, choices, constraints);
   const PlanSpace space(base, choices, constraints);
   try {
-    return print_plans(call, request, catalog, strategies.vocabulary, space);
+    return print_plans({.call = call, .request = request, .start = start}, catalog,
+                       strategies.vocabulary, space);
   } catch (const OverflowError& error) {
     refuse_samples(base, error);
   }

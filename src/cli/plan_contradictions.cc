@@ -5,6 +5,7 @@
 
 #include "catalog/reader.h"
 #include "cli/plan_constraints.h"
+#include "search/hindrance.h"
 #include "search/plan_tree.h"
 #include "units/error.h"
 
@@ -133,8 +134,16 @@ void check_constraints(const PlanSpace& space, const std::shared_ptr<PlanCosts>&
   check_product(space);
   check_samples(space);
   if (PlanTree(space, PlanGoal::time, costs).size() > 0) return;
-  refuse("plan", said, "leaves no plan of this job to choose from, whatever it costs",
-         "fewer constraints, or such as go together");
+  const Hindrance hindrance = least_hindered(space);
+  if (hindrance.findings.empty()) {
+    refuse("plan", said, "leaves no plan of this job to choose from, whatever it costs",
+           "fewer constraints, or such as go together");
+  }
+  const Finding& finding = hindrance.findings.front();
+  refuse("plan", said,
+         "leaves no plan of this job to choose from, whatever it costs: rule " + finding.rule +
+             ", " + finding.where + ", " + finding.message,
+         finding.cure);
 }
 
 }  // namespace placet

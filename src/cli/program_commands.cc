@@ -15,6 +15,7 @@
 #include "lower/small.h"
 #include "program/fault.h"
 #include "program/text.h"
+#include "report/derivation_text.h"
 #include "report/program.h"
 #include "report/verdict.h"
 #include "units/error.h"
@@ -78,21 +79,33 @@ void require_meaning(const Job& job) {
   }
 }
 
+/// What the rules say of the job that is judged.
+struct RuleFindings {
+  std::vector<Finding> all;
+
+  bool leave_no_step() const {
+    return std::ranges::any_of(all, [](const Finding& finding) {
+      return finding.severity == Severity::error &&
+             (finding.rule == "meaning" || finding.rule == "shares");
+    });
+  }
+};
+
 /// A step may be that of one device though an engine would not run it: the rules say so.
-void warn_of_broken_rules(const Job& job) {
-  for (const Finding& finding : check_rules(job)) {
-    if (finding.severity != Severity::error) continue;
-    print_warning(finding.rule + ", " + finding.where + ": " + finding.message + "; try " +
-                  finding.cure);
+void warn_of_broken_rules(const RuleFindings& rules) {
+  for (const Finding& finding : rules.all) {
+    if (finding.severity == Severity::error) print_warning(finding_words(finding));
   }
 }
 
-/// The job of the flags. A balance loss that depends on the layout is no training of one device: it
-/// is judged as such, or left out with a warning where it is accepted.
-Job job_to_judge(const ProgramCall& call, const JobRequest& request) {
-  Job job = load_job(find_catalog(), request);
-  require_meaning(job);
-  warn_of_broken_rules(job);
+int print_unjudged(const ProgramCall& call, const RuleFindings& rules) {
+  print(call.result.json ? unjudged_json(rules.all) : unjudged_text(rules.all, output_style()));
+  return kBad;
+}
+
+/// A balance loss that depends on the layout is no training of one device: it is judged as such, or
+/// left out with a warning where it is accepted.
+Job with_balance_settled(const ProgramCall& call, Job job) {
   if (job.balance != BalanceScope::micro_batch) return job;
   const bool accepted = std::ranges::find(call.accepted, kAuxScope) != call.accepted.end();
   if (accepted) job.balance = BalanceScope::none;
@@ -101,6 +114,28 @@ Job job_to_judge(const ProgramCall& call, const JobRequest& request) {
                                       : "--accept aux-scope leaves it out of what is judged";
   print_warning(scope + ": " + advice);
   return job;
+}
+
+/// The job of the flags, or none where the call names a program, and what the rules say of it.
+struct ToJudge {
+  std::optional<Job> job;
+  std::string text;  // of a program
+  RuleFindings rules;
+};
+
+ToJudge to_judge(const ProgramCall& call, const JobRequest& request) {
+  ToJudge out;
+  if (auto text = program_text(call.flags)) {
+    out.text = *std::move(text);
+    return out;
+  }
+  Job job = load_job(find_catalog(), request);
+  out.rules.all = check_rules(job);
+  if (!out.rules.leave_no_step()) {
+    warn_of_broken_rules(out.rules);
+    out.job = with_balance_settled(call, std::move(job));
+  }
+  return out;
 }
 
 /// "gpt2: dp=4:ddp".
@@ -208,11 +243,10 @@ Verdict verdict_with_cure(const ProgramCall& call, const Job* job, Program progr
 
 int check_job(const ProgramCall& call, const JobRequest& request) {
   require_one_placement(call.flags);
-  const auto text = program_text(call.flags);
-  std::optional<Job> job;
-  if (!text) job = job_to_judge(call, request);
+  const auto [job, text, rules] = to_judge(call, request);
+  if (rules.leave_no_step()) return print_unjudged(call, rules);
   const JudgedProgram judged = judged_program(call, job ? &*job : nullptr);
-  Program program = job ? lower(*job) : program_from(*text, call.flags.model);
+  Program program = job ? lower(*job) : program_from(text, call.flags.model);
   if (call.list_faults) return list_faults(call, std::move(program));
   program = with_faults_of(call, std::move(program));
   const Verdict verdict = verdict_with_cure(call, job ? &*job : nullptr, std::move(program));
@@ -220,18 +254,17 @@ int check_job(const ProgramCall& call, const JobRequest& request) {
     write_file(call.result.html, verdict_page(judged, verdict), "--html");
   }
   print(call.result.json
-            ? verdict_json(verdict, judged.methods)
+            ? verdict_json(verdict, judged.methods, rules.all)
             : methods_text(judged.methods, output_style()) + verdict_text(verdict, output_style()));
   return verdict.equivalent ? kGood : kBad;
 }
 
 int verify_job(const ProgramCall& call, const JobRequest& request) {
   require_one_placement(call.flags);
-  const auto text = program_text(call.flags);
-  std::optional<Job> job;
-  if (!text) job = job_to_judge(call, request);
+  const auto [job, text, rules] = to_judge(call, request);
+  if (rules.leave_no_step()) return print_unjudged(call, rules);
   if (job) warn_of_counts(call, *job);
-  Program program = job ? lower_small(*job) : program_from(*text, call.flags.model);
+  Program program = job ? lower_small(*job) : program_from(text, call.flags.model);
   if (call.list_faults) return list_faults(call, std::move(program));
   program = with_faults_of(call, std::move(program));
   const Verification run = verify(program, {.seeds = call.seeds});
@@ -240,7 +273,7 @@ int verify_job(const ProgramCall& call, const JobRequest& request) {
     if (job) judged.run_as = size_of(small_job(*job));
     write_file(call.result.html, verification_page(judged, run), "--html");
   }
-  print(call.result.json ? verification_json(run, check(program))
+  print(call.result.json ? verification_json(run, check(program), rules.all)
                          : verification_text(run, output_style()));
   return run.equal ? kGood : kBad;
 }

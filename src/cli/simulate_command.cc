@@ -104,7 +104,7 @@ int simulate_job(const SimulateCall& call, const JobRequest& request) {
             ? timeline_json(timeline)
             : timeline_text(timeline, style) +
                   (what.empty() ? what : "\n" + explanation_text(judged, what, style)));
-  return runs(judged.derivation) ? kGood : kBad;
+  return is_good(judged.derivation) ? kGood : kBad;
 }
 
 }  // namespace

@@ -65,6 +65,7 @@ KernelWork UnitKernels::fused_attention(const Operator& op, bool backward) const
           .format = matmul_format_of(job.precision.compute),
           .bytes = (inputs(op) + outputs(op)) * (backward ? 2 : 1),
           .flops = 2 * s.pairs * s.seen * widths,
+          .seen = s.seen,
           .head_size = s.head_size,
           .length = s.length,
           .backward = backward,

@@ -1,5 +1,5 @@
-// Whether a job has the memory that it needs, in three grades, from one quantity: what the allocator
-// reserves and what lies outside it (docs/theory.md §3.10).
+// Whether a job has the memory that it needs, in three grades, from one quantity: what the
+// allocator reserves and what lies outside it (docs/theory.md §3.10).
 #pragma once
 
 #include "derive/derivation.h"

@@ -41,8 +41,11 @@ bool divides(const Cutter& cutter, Index index, ClassSet classes,
   return how.cut == Cut::expert && index == Index::expert;
 }
 
-bool fits(Index index, std::int64_t length, std::int64_t parts) {
+/// A vocabulary may be cut unevenly, the first parts one token longer, while each part has some
+/// (docs/theory.md §5, Vocabulary).
+bool fits(const Profile& profile, Index index, std::int64_t length, std::int64_t parts) {
   if (length % parts == 0) return true;
+  if (index == Index::vocab) return !profile.vocabulary_divides && length >= parts;
   return index == Index::kv_head && parts % length == 0;  // each head on several devices
 }
 
@@ -86,11 +89,12 @@ struct Constraint {
 };
 
 /// The degree nearest to `degree` at which all lengths divide, the other axes as they are.
-std::int64_t nearest_degree(const std::vector<Constraint>& all, std::int64_t degree) {
+std::int64_t nearest_degree(const Profile& profile, const std::vector<Constraint>& all,
+                            std::int64_t degree) {
   constexpr std::int64_t kFarthest = 1 << 16;
   const auto mends = [&](std::int64_t d) {
-    return std::ranges::all_of(all, [d](const Constraint& one) {
-      return fits(one.index, one.length, saturating_multiply(one.others, d));
+    return std::ranges::all_of(all, [&](const Constraint& one) {
+      return fits(profile, one.index, one.length, saturating_multiply(one.others, d));
     });
   };
   for (std::int64_t step = 0; step < kFarthest; ++step) {
@@ -108,7 +112,11 @@ class DimensionJudge {
   void judge() {
     if (cutters_.empty()) return;
     for_each_cut([&](const CutDim& cut) {
-      if (!fits(cut.dim->index, cut.length, cut.parts)) report(cut);
+      if (!fits(job_.profile, cut.dim->index, cut.length, cut.parts)) {
+        report(cut);
+      } else if (cut.dim->index == Index::vocab && cut.length % cut.parts != 0) {
+        advise(cut);
+      }
     });
   }
 
@@ -194,8 +202,8 @@ class DimensionJudge {
   std::int64_t degree_for(const Cutter& cutter) const {
     const std::vector<Constraint> all = constraints_of(cutter);
     const std::int64_t wanted = degree_by_product(job_, *cutter.axis);
-    if (wanted > 0 && nearest_degree(all, wanted) == wanted) return wanted;
-    return nearest_degree(all, cutter.parts);
+    if (wanted > 0 && nearest_degree(job_.profile, all, wanted) == wanted) return wanted;
+    return nearest_degree(job_.profile, all, cutter.parts);
   }
 
   /// One finding for all tensors that share index, length and parts.
@@ -217,10 +225,28 @@ class DimensionJudge {
                          .cure = std::move(cure)});
   }
 
+  /// What an uneven cut of the vocabulary costs: every step waits for the fullest device.
+  void advise(const CutDim& cut) {
+    const std::int64_t largest = largest_share(cut.length, cut.parts);
+    const std::int64_t padded = checked_multiply(largest, cut.parts, "padded vocabulary");
+    std::string message = std::to_string(cut.length) + " " + noun_for(cut.dim->index) +
+                          " do not divide by " + std::to_string(cut.parts) +
+                          " and are cut unevenly: the fullest device has " +
+                          std::to_string(largest) + ", as of " + std::to_string(padded);
+    const auto said = [&](const Finding& finding) { return finding.message == message; };
+    if (std::ranges::any_of(findings_, said)) return;
+    findings_.push_back({.rule = "divisibility",
+                         .severity = Severity::advice,
+                         .where = place_of(*cut.last->axis),
+                         .message = std::move(message),
+                         .cure = "a vocabulary padded to " + std::to_string(padded)});
+  }
+
   const Job& job_;
   Findings& findings_;
   std::vector<Cutter> cutters_;
 };
+
 /// Whether the axis divides a dim of some tensor.
 bool cuts_something(const UnitKind& kind, const Cutter& cutter) {
   return std::ranges::any_of(kind.parameters, [&](const Parameter& p) {

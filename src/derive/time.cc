@@ -208,22 +208,19 @@ class StepTimer {
         static_cast<double>(samples_per_step(job_)) * static_cast<double>(job_.batch.sequence);
     out_.tokens = tokens;
     out_.model_flops = in_flops(flops_per_token(job_.model, job_.batch.sequence).training) * tokens;
+    out_.hardware_flops = out_.model_flops;
     const auto devices = static_cast<double>(devices_of(job_.placement));
     const double each = devices / static_cast<double>(stages_.size());
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       each_run(s, [&](const UnitRun& run, double m) {
-        add_flops(times_of(s, run), m * each * static_cast<double>(run.count));
+        out_.hardware_flops += times_of(s, run)[WorkPart::again].counted_flops * m * each *
+                               static_cast<double>(run.count);
       });
     }
     const double all = static_cast<double>(devices_of(*job_.cluster));
     for (const DeviceGroup& group : job_.cluster->groups) {
       out_.peak += group.device.peak_bf16 * (devices * static_cast<double>(group.count) / all);
     }
-  }
-
-  /// `passes`: over micro-batches, of all devices.
-  void add_flops(const UnitTime& time, double passes) {
-    for (const PartTime& part : time.parts) out_.hardware_flops += part.flops * passes;
   }
 
   const Job& job_;

@@ -59,7 +59,7 @@ struct TimeDerivation {
   std::vector<StageTime> stages;
   double tokens = 0;          // of a step
   double model_flops = 0;     // of a step, all devices, by the usual convention (model/listing.h)
-  double hardware_flops = 0;  // that kernels run, recomputation and causality as they are
+  double hardware_flops = 0;  // the same, and what backward computes once more
   FlopsPerSecond peak{};      // of all devices, dense, in the compute format
 };
 
@@ -68,7 +68,9 @@ Seconds total_of(const TimeDerivation& time, TimeKind kind);
 
 /// Model FLOPs over peak and step; 0 where no peak is known.
 double utilisation(const TimeDerivation& time);
-/// What the kernels compute over peak and step; 0 where no peak is known.
+/// Model FLOPs and those of recomputation, counted alike, over peak and step: never below
+/// `utilisation`, and equal where nothing is recomputed (Korthikanti et al. 2022, arXiv:2205.05198,
+/// section 6.3). 0 where no peak is known.
 double hardware_utilisation(const TimeDerivation& time);
 
 TimeDerivation derive_time(const Job& job);

@@ -55,7 +55,7 @@ class UnitTimer {
         return kernel_time(group.device.rates, timing_.attention_kernel, kernel);
       });
       time.kernels[static_cast<std::size_t>(kernel.kind)] += taken;
-      time.flops += kernel.flops;
+      time.counted_flops += counted_flops(kernel);
       time.host += launching(kernel);
       if (kernel.for_weights) out_.weights += taken;
       if (kernel.routes) time.host += launching(routing());
@@ -177,6 +177,10 @@ class UnitTimer {
 };
 
 }  // namespace
+
+double counted_flops(const KernelWork& kernel) {
+  return kernel.kind == KernelWork::Kind::stream ? 0 : kernel.flops / kernel.seen;
+}
 
 void AxisTimes::add(AxisMask axes, Seconds time) {
   if (time == Seconds()) return;

@@ -23,6 +23,10 @@ struct AxisTimes {
   Seconds total() const;
 };
 
+/// FLOPs of a kernel by the convention of model FLOPs (model/listing.h): products, and attention
+/// over all pairs of tokens. Case: a causal kernel of 1e9 FLOPs has half of the pairs: 2e9.
+double counted_flops(const KernelWork& kernel);
+
 /// The three parts of a unit's work.
 enum class WorkPart : std::uint8_t { forward, again, backward };
 inline constexpr int kPartCount = 3;
@@ -33,7 +37,7 @@ struct PartTime {
   AxisTimes exposed;                 // messages that the device waits for
   AxisTimes hidden;                  // those that run beside the kernels
   Seconds host;
-  double flops = 0;
+  double counted_flops = 0;  // as model FLOPs are counted (counted_flops)
   /// What of device and host lies before the point where the host waits for the device; none: it
   /// never does.
   Seconds device_before_wait;

@@ -134,7 +134,9 @@ class Extents {
   void read_divisions() {
     const auto read = [&](const DividedDim& d) {
       std::int64_t& least = least_[at(root(d.dim))];
-      least = std::lcm(least, parts_of(d.by));
+      const std::int64_t parts = parts_of(d.by);
+      least = std::lcm(least, parts);
+      if (program_.dims[at(d.dim)].extent % parts != 0) uneven_.insert(root(d.dim));
     };
     for (const Family& family : program_.families) {
       for (const PieceType& piece : family.type.pieces) std::ranges::for_each(piece.dims, read);
@@ -142,8 +144,8 @@ class Extents {
   }
 
   std::int64_t extent_of(int dim) {
-    const std::int64_t least = least_[at(root(dim))];
-    return least >= 2 ? least : 2;
+    const std::int64_t least = std::max<std::int64_t>(2, least_[at(root(dim))]);
+    return uneven_.contains(root(dim)) ? least + 1 : least;
   }
 
  private:
@@ -224,6 +226,7 @@ class Extents {
   const Program& program_;
   std::vector<int> parent_;
   std::vector<std::int64_t> least_;
+  std::set<int> uneven_;                           // roots of dims that their parts do not divide
   std::set<std::pair<int, std::int64_t>> placed_;  // dims that positions are taken of, their parts
   std::set<int> compared_;                         // dims of positions that one function takes both
 };

@@ -11,7 +11,8 @@ namespace placet {
 /// more), the fewest blocks of each kind, as many micro-batches as the schedule needs up to four.
 Job small_job(const Job& job);
 
-/// The same program with the shortest dims that its divisions divide evenly, at least two entries.
+/// The same program with the shortest dims that its divisions divide evenly, at least two entries;
+/// one more where they do not divide the dim of the large one evenly.
 Program with_short_dims(Program program);
 
 /// The two, one after the other.

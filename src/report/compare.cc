@@ -6,6 +6,7 @@
 #include <array>
 #include <tuple>
 
+#include "report/derivation_text.h"
 #include "report/human.h"
 #include "report/memory_bars.h"
 #include "units/error.h"
@@ -239,10 +240,7 @@ std::string comparison_text(const std::vector<Judged>& all, const TextStyle& sty
   for (std::size_t i = 0; i < all.size(); ++i) {
     for (const Finding& finding : all[i].derivation.findings) {
       if (finding.severity != Severity::error) continue;
-      text += "  " + label_of(i) + "  " +
-              wrapped(style,
-                      finding.rule + ": " + finding.message + " (cure: " + finding.cure + ")", 5) +
-              "\n";
+      text += "  " + label_of(i) + "  " + wrapped(style, finding_words(finding), 5) + "\n";
     }
   }
   return text + wrapped(style, rank(all).answer, 0) + "\n";

@@ -144,6 +144,12 @@ std::string verdict_text(const Derivation& derivation, const TextStyle& style) {
 
 }  // namespace
 
+std::string finding_words(const Finding& finding) {
+  const std::string where = finding.where.empty() ? "" : ", " + finding.where;
+  const std::string cure = finding.cure.empty() ? "" : " (cure: " + finding.cure + ")";
+  return finding.rule + where + ": " + finding.message + cure;
+}
+
 std::string findings_text(const std::vector<Finding>& findings, const TextStyle& style) {
   if (findings.empty()) return "";
   constexpr std::array names = {"error", "warning", "advice"};

@@ -50,8 +50,20 @@ struct SaidWords {
   std::vector<std::string> freeze;
 };
 
+/// What the answer took, in seconds. Proofs and explanations are made beside each other.
+struct PlanSeconds {
+  double reading = 0;      // of model, cluster and choices
+  double search = 0;       // for the best plans
+  double proofs = 0;       // of these
+  double explanation = 0;  // neighbours, margins, or what stands against any plan
+  double front = 0;        // --front
+  double scale = 0;        // --scale
+  double total = 0;        // from the call to the answer
+};
+
 struct PlanSheet {
   const Job* base = nullptr;
+  const Choices* choices = nullptr;  // what was chosen from; none: not said
   SaidWords said;
   std::string goal = "time";  // as it was asked for
   double memory_fraction = 1;
@@ -59,7 +71,7 @@ struct PlanSheet {
   std::string constraints;        // as they were asked for
   std::string command;            // flags that repeat the job, without placement
   PlanCounts counts;
-  double seconds = 0;  // of the search
+  PlanSeconds seconds;
   std::vector<PlanLine> plans;
   std::vector<PlanMargin> margins;
   std::optional<PlanShortage> shortage;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "placement/share_list.h"
+#include "report/derivation_text.h"
 #include "report/human.h"
 
 namespace placet {
@@ -82,10 +83,33 @@ std::string proof_words(const PlanLine& plan) {
 std::string searched_words(const PlanSheet& sheet) {
   const PlanCounts& counts = sheet.counts;
   const std::string searched =
-      fmt::format("searched {} plans: {} judged one by one, {} excluded by bounds; ",
-                  grouped(counts.space), grouped(counts.visited), grouped(counts.bounded));
-  if (!counts.exact) return searched + "stopped early: not proven to be the best";
-  return searched + (sheet.plans.empty() ? "none fits" : "none is better than these");
+      fmt::format("{}: {} candidate plans, {} evaluated, {} pruned by lower bounds; ",
+                  counts.exact ? "search complete" : "search stopped early", grouped(counts.space),
+                  grouped(counts.visited), grouped(counts.bounded));
+  if (!counts.exact) return searched + "not proven to be the best";
+  if (sheet.plans.empty()) return searched + "none fits";
+  if (sheet.goal == "memory") return searched + "no plan in the search space needs less memory";
+  return searched + "no plan in the search space is " +
+         (sheet.goal == "cost" ? "cheaper" : "faster") + " under the time model";
+}
+
+std::string space_words(const PlanSheet& sheet) {
+  if (sheet.choices == nullptr) return {};
+  std::vector<std::string> names;
+  for (int r = 0; r < kAxisRoleCount; ++r) {
+    const auto role = static_cast<AxisRole>(r);
+    if (sheet.choices->roles[at(role)].words.empty()) continue;
+    names.emplace_back(sheet.choices->word(role, 0, 0, 0).axis.axis.text());
+  }
+  std::string all;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    all += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
+  }
+  return "the search space: at most one axis each of " + all + ", with the words of data/search/" +
+         sheet.choices->name +
+         ".json; what lies outside it (a second axis with a cut, classes placed apart, other "
+         "shares "
+         "of blocks) was not compared";
 }
 
 std::string rejected_words(const PlanSheet& sheet) {
@@ -125,9 +149,19 @@ double gain_of(const PlanSheet& sheet, const PlanMargin& margin) {
   return rate_of(margin.plan.figures, 1) / rate_of(sheet.plans.front().found.figures, 1) - 1;
 }
 
+/// The rules that the placement breaks which breaks fewest.
+std::vector<std::string> hindrance_words(const PlanSheet& sheet) {
+  const Hindrance& hindrance = sheet.shortage->hindrance;
+  std::vector<std::string> out = {"no placement keeps the rules and the constraints"};
+  if (hindrance.findings.empty()) return out;
+  out.front() += "; nearest to it is " + with_short_shares(sheet.shortage_placement);
+  for (const Finding& finding : hindrance.findings) out.push_back(finding_words(finding));
+  return out;
+}
+
 std::vector<std::string> shortage_words(const PlanSheet& sheet) {
   const PlanShortage& shortage = *sheet.shortage;
-  if (!shortage.least) return {"no placement keeps the rules and the constraints"};
+  if (!shortage.least) return hindrance_words(sheet);
   std::vector<std::string> out = {
       fmt::format("the placement that needs least takes {} of {} on a device: {}",
                   human_bytes(shortage.least->figures.needed), human_bytes(shortage.capacity),

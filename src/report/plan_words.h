@@ -27,6 +27,8 @@ std::string proof_words(const PlanLine& plan);
 /// the best. The second and the third may be empty.
 std::string searched_words(const PlanSheet& sheet);
 std::string rejected_words(const PlanSheet& sheet);
+/// Which placements were candidates at all; empty: not known.
+std::string space_words(const PlanSheet& sheet);
 std::string variants_words(const PlanSheet& sheet);
 
 /// What binds the first plan and what a step of it costs.

@@ -87,7 +87,8 @@ std::string plans_block(const PlanSheet& sheet, const TextStyle& style) {
 
 std::string counts_text(const PlanSheet& sheet, const TextStyle& style) {
   std::string text = "\n" + in_lines(style, searched_words(sheet), 0);
-  for (const std::string& words : {rejected_words(sheet), variants_words(sheet)}) {
+  for (const std::string& words :
+       {space_words(sheet), rejected_words(sheet), variants_words(sheet)}) {
     if (!words.empty()) text += in_lines(style, words, 0);
   }
   return text;

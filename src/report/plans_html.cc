@@ -164,7 +164,7 @@ std::string plans_html(const PlanSheet& sheet) {
   if (!sheet.constraints.empty()) body += paragraph("given: " + sheet.constraints);
   body += fmt::format("<p class=\"verdict card {}\">{}</p>", sheet.plans.empty() ? "bad" : "good",
                       escaped(searched_words(sheet)));
-  body += paragraph(rejected_words(sheet));
+  body += paragraph(space_words(sheet)) + paragraph(rejected_words(sheet));
   if (sheet.plans.empty()) return page(title, body + shortage_section(sheet));
   body += plans_section(sheet) + training_section(sheet) + neighbours_section(sheet) +
           margins_section(sheet) + front_section(sheet) + scale_section(sheet) +

@@ -116,6 +116,13 @@ Json scale_json(const PlanSheet& sheet) {
   return json;
 }
 
+Json seconds_json(const PlanSeconds& seconds) {
+  return {{"reading", seconds.reading}, {"search", seconds.search},
+          {"proofs", seconds.proofs},   {"explanation", seconds.explanation},
+          {"front", seconds.front},     {"scale", seconds.scale},
+          {"total", seconds.total}};
+}
+
 Json margins_json(const PlanSheet& sheet) {
   Json json = Json::object();
   for (const PlanMargin& margin : sheet.margins) {
@@ -153,8 +160,13 @@ Json shortage_json(const PlanSheet& sheet) {
                {"largest", nullptr},
                {"largest_bytes", nullptr},
                {"host_bytes", nullptr},
-               {"host_capacity_bytes", nullptr}};
-  if (!shortage.least) return json;
+               {"host_capacity_bytes", nullptr},
+               {"nearest", nullptr},
+               {"findings", findings_json(shortage.hindrance.findings)}};
+  if (!shortage.least) {
+    if (!sheet.shortage_placement.empty()) json["nearest"] = sheet.shortage_placement;
+    return json;
+  }
   json["placement"] = sheet.shortage_placement;
   json["peak_bytes"] = in_bytes(shortage.least->figures.peak);
   json["needed_bytes"] = in_bytes(shortage.least->figures.needed);
@@ -177,7 +189,8 @@ std::string plans_json(const PlanSheet& sheet) {
                {"model", {{"name", sheet.base->model.name}}},
                {"devices", devices_of(*sheet.base->cluster)},
                {"goal", sheet.goal},
-               {"seconds", sheet.seconds},
+               {"choices", sheet.choices == nullptr ? Json(nullptr) : Json(sheet.choices->name)},
+               {"seconds", seconds_json(sheet.seconds)},
                {"space", sheet.counts.space},
                {"visited", sheet.counts.visited},
                {"bounded", sheet.counts.bounded},

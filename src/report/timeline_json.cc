@@ -137,8 +137,8 @@ std::string timeline_json(const Timeline& timeline) {
        "backward has no need of (4 per frozen parameter; below the first trained unit 2, and 4 L d "
        "s), over the dense bf16 peak"},
       {"hfu_convention",
-       "what the kernels compute, recomputation and causal halves as they are, over the dense bf16 "
-       "peak"},
+       "what mfu counts, plus the products and the attention that backward computes again, counted "
+       "the same way; equal to mfu where nothing is recomputed"},
       {"breakdown", breakdown_json(*judged.job, time)},
       {"terms", terms_json(*judged.job, time)},
       {"critical_stage", time.critical},

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "report/derivation_text.h"
 #include "report/json_parts.h"
 #include "report/verdict_parts.h"
 
@@ -179,8 +180,24 @@ std::string verdict_text(const Verdict& verdict, const TextStyle& style) {
   return text + "\n";
 }
 
-std::string verdict_json(const Verdict& verdict, const std::vector<Method>& methods) {
+std::string unjudged_text(const std::vector<Finding>& rules, const TextStyle& style) {
+  return findings_text(rules, style) + inked(style, Ink::red, "No step to judge") +
+         ": the placement has no meaning as it is written.\n";
+}
+
+std::string unjudged_json(const std::vector<Finding>& rules) {
+  return print_json({{"schema", "placet.verdict/1"},
+                     {"equivalent", false},
+                     {"steps_checked", 0},
+                     {"conditions", Json::object()},
+                     {"findings", Json::array()},
+                     {"rules", findings_json(rules)}});
+}
+
+std::string verdict_json(const Verdict& verdict, const std::vector<Method>& methods,
+                         const std::vector<Finding>& rules) {
   Json out = verdict_object(verdict);
+  out["rules"] = findings_json(rules);
   for (const Method& m : methods) {
     out["methods"].push_back({{"name", m.name},
                               {"axis", m.axis},
@@ -246,10 +263,12 @@ bool is_judged(Condition condition, const Verification& run, const Verdict& verd
 
 }  // namespace
 
-std::string verification_json(const Verification& run, Verdict verdict) {
+std::string verification_json(const Verification& run, Verdict verdict,
+                              const std::vector<Finding>& rules) {
   std::erase_if(verdict.findings,
                 [&](const CheckFinding& f) { return !shows_broken(f.condition, run, verdict); });
   Json out = verdict_object(verdict);
+  out["rules"] = findings_json(rules);
   out["equivalent"] = run.equal;
   Json open = Json::array();
   for (const Condition c : kConditions) {

@@ -286,7 +286,10 @@ PlanShortage shortage_of(const PlanSpace& space, const PlanOptions& options) {
   PlanConstraints of_any_size = space.constraints();
   of_any_size.memory_fraction = 1;
   const PlanResult least = find_plans(PlanSpace(unbounded, space.choices(), of_any_size), one);
-  if (least.plans.empty()) return out;
+  if (least.plans.empty()) {
+    out.hindrance = least_hindered(space);
+    return out;
+  }
   out.least = least.plans.front();
   describe_least(space, out);
   if (out.lack != PlanShortage::Lack::device) return out;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "search/hindrance.h"
 #include "search/planner.h"
 
 namespace placet {
@@ -40,6 +41,7 @@ std::vector<PlanMargin> margins_of(const PlanSpace& space, const FoundPlan& plan
 /// What stands against any plan: the plan that needs least memory, and the devices that would do.
 struct PlanShortage {
   std::optional<FoundPlan> least;  // none: rules exclude everything
+  Hindrance hindrance;             // then: which rules, of the plan that breaks fewest
   Bytes capacity;
   Bytes host_used;  // by all devices of a host, with that plan
   Bytes host_capacity;

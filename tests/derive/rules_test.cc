@@ -212,7 +212,9 @@ TEST(RulesTest, DegreesMultiplyToTheDevices) {
 
 TEST(RulesTest, HeadsDivideByTheTensorAxes) {
   // 8 heads by 3; the 2 kv heads, 96 columns and 1000 tokens are judged apart.
-  const std::vector<Finding> findings = check_rules(job("tp=3:tensor(S,S,S,R)"));
+  Job three = job("tp=3:tensor(S,S,S,R)");
+  three.profile.vocabulary_divides = true;
+  const std::vector<Finding> findings = check_rules(three);
   ASSERT_EQ(findings.size(), 3U);
   EXPECT_EQ(findings[0].message, "1000 tokens of the vocabulary do not divide by 3 (embed)");
   EXPECT_EQ(findings[0].cure, "tp=2");
@@ -232,11 +234,41 @@ TEST(RulesTest, ProductsOfAxesCount) {
          {"divisibility", Severity::error, "axis b", "8 heads do not divide by 16 (q)", "b=2"});
 }
 
-TEST(RulesTest, VocabularyMayBePadded) {
-  Job padded = job("tp=16:tensor(S,S,S,R)");
-  for (Parameter& p : padded.model.kinds[1].parameters) {
+/// Sixteen devices that cut the vocabulary of 1000 and the 96 columns.
+Job sixteen_parts() {
+  Job out = job("tp=16:tensor(S,S,S,R)");
+  for (Parameter& p : out.model.kinds[1].parameters) {
     for (Dim& dim : p.dims) dim.index = dim.index == Index::head ? Index::other : dim.index;
   }
+  return out;
+}
+
+// 1000 = 16 x 62 + 8: the first eight devices have 63, as all would of 16 x 63 = 1008.
+TEST(RulesTest, VocabularyIsCutUnevenlyAndTheCostIsShown) {
+  expect(sixteen_parts(),
+         {"divisibility", Severity::advice, "axis tp",
+          "1000 tokens of the vocabulary do not divide by 16 and are cut unevenly: the fullest "
+          "device has 63, as of 1008",
+          "a vocabulary padded to 1008"});
+  EXPECT_TRUE(check_rules(job("tp=8:tensor(S,S,S,R)")).empty()) << "even parts of 125";
+}
+
+TEST(RulesTest, EachPartOfAVocabularyHasSome) {
+  Job few = job("tp=16:tensor(S,S,S,R,vocab)");
+  for (UnitKind& kind : few.model.kinds) {
+    for (Parameter& p : kind.parameters) {
+      for (Dim& dim : p.dims) {
+        if (dim.index == Index::vocab) dim = {Index::vocab, 12, 12};
+      }
+    }
+  }
+  expect(few, {"divisibility", Severity::error, "axis tp",
+               "12 tokens of the vocabulary do not divide by 16 (embed)", "tp=12"});
+}
+
+TEST(RulesTest, VocabularyMayBePadded) {
+  Job padded = sixteen_parts();
+  padded.profile.vocabulary_divides = true;
   expect(padded, {"divisibility", Severity::error, "axis tp",
                   "1000 tokens of the vocabulary do not divide by 16 (embed)", "tp=8"});
   padded.profile.vocabulary_multiple = 128;  // 1024
@@ -246,7 +278,9 @@ TEST(RulesTest, VocabularyMayBePadded) {
 // 8 heads, 2 kv heads, 96 columns and 1000 tokens: none divides by 5 but the tokens, by 7 none.
 TEST(RulesTest, FindingsOfOneAxisAgreeOnTheCure) {
   for (const char* placement : {"tp=5:tensor(S,S,S,R)", "tp=7:tensor(S,S,S,R)"}) {
-    const std::vector<Finding> findings = check_rules(job(placement));
+    Job five = job(placement);
+    five.profile.vocabulary_divides = true;
+    const std::vector<Finding> findings = check_rules(five);
     ASSERT_GE(findings.size(), 3U);
     for (const Finding& finding : findings) EXPECT_EQ(finding.cure, findings.front().cure);
     const Job mended = job((findings.front().cure + ":tensor(S,S,S,R)").c_str());

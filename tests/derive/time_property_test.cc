@@ -1,6 +1,7 @@
 // Properties of every time, over random placements of every model of the catalogue on random
-// clusters: terms add up to the step; one call for everything gives what the single ones give; and
-// stages that share their derivation take what they take alone, unit by unit.
+// clusters: terms add up to the step; one call for everything gives what the single ones give;
+// stages that share their derivation take what they take alone, unit by unit; and hardware FLOPs are
+// model FLOPs and what is computed again.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -47,6 +48,32 @@ TEST(TimeProperties, OneCallGivesWhatTheSingleOnesGive) {
     ASSERT_EQ(all.time.terms, time.terms) << text;
     ASSERT_EQ(all.time.step, time.step) << text;
   });
+}
+
+/// Whether backward computes some unit or operator once more.
+bool recomputes(const TimeDerivation& time) {
+  return std::ranges::any_of(time.terms, [](const TimeTerm& term) {
+    return term.phase == "recomputation" && term.what != "streams" &&
+           term.kind == TimeKind::compute;
+  });
+}
+
+TEST(TimeProperties, HardwareFlopsAreModelFlopsAndWhatIsComputedAgain) {
+  int again = 0;
+  int once = 0;
+  each_timed_job(14, 4, [&](const TimedJob& timed, const std::string& text) {
+    const TimeDerivation time = derive_time(timed.job, timed.prepared);
+    ASSERT_GE(hardware_utilisation(time), utilisation(time)) << text;
+    if (recomputes(time)) {
+      ASSERT_GT(time.hardware_flops, time.model_flops) << text;
+      ++again;
+    } else if (time.stages.size() == 1) {
+      ASSERT_EQ(time.hardware_flops, time.model_flops) << text;
+      ++once;
+    }
+  });
+  EXPECT_GE(again, 50);
+  EXPECT_GE(once, 50);
 }
 
 /// The gradients of weights that one micro-batch makes in a chunk, from its units one by one.

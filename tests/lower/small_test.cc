@@ -37,5 +37,12 @@ TEST(SmallTest, OtherDimsAreAsShortAsTheirDivisionsAllow) {
   EXPECT_EQ(extent_of(program, "ffn"), 2);
 }
 
+// 50257 tokens over two devices are 25129 and 25128: of three, the first has two.
+TEST(SmallTest, DimsThatDoNotDivideDoNotDivideEither) {
+  const Program program = lower_small(load({"gpt2", "dp=2:ddp tp=2:tp+sp"}));
+  EXPECT_EQ(extent_of(program, "vocab"), 3);
+  EXPECT_EQ(extent_of(program, "ffn"), 2);
+}
+
 }  // namespace
 }  // namespace placet::testing

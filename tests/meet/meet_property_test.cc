@@ -89,6 +89,30 @@ TEST(TwoDerivationsOfOtherCuts, Meet) {
   }
 }
 
+// 50257 tokens in 2, 3 and 4 parts, with a head of its own and one that is the embedding: the first
+// device has one token more than the last.
+TEST(TwoDerivationsOfUnevenVocabularies, Meet) {
+  for (const char* model : {"gpt2", "granite-3.3-8b", "untied"}) {
+    for (const char* placement :
+         {"tp=2:tp", "dp=2:ddp tp=2:tp+sp", "dp=2:zero1 tp=4:tp+sp", "dp=2:zero3 tp=4:tp",
+          "pp=2:1f1b dp=2:zero1 tp=2:tp+sp", "dp=3:zero3+keep tp=2:vocab-parallel"}) {
+      const bool untied = std::string_view(model) == "untied";
+      JobRequest request{.model = untied ? "gpt2" : model, .placement = placement};
+      request.sequence = 256;
+      request.global_batch = 12;
+      Job job = load_job(find_catalog(), request);
+      if (untied) {
+        for (UnitKind& kind : job.model.kinds) {
+          for (Parameter& parameter : kind.parameters) parameter.tied.reset();
+        }
+      }
+      for (const Difference& difference : differences(job, derive(job), lower(job))) {
+        ADD_FAILURE() << model << ", " << placement << ": " << text_of(difference);
+      }
+    }
+  }
+}
+
 TEST(TwoDerivationsOfFrozenModels, MeetWhereTheHeadIsTrained) {
   MeetJobs jobs(760, dense_models());
   const Tallied tallied =
