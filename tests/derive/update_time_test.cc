@@ -11,6 +11,8 @@
 namespace placet {
 namespace {
 
+Dim of(std::int64_t size) { return {.index = Index::other, .size = size, .parts = size}; }
+
 Optimizer optimizer(const std::string& name) {
   return load_optimizer(repository_data(), name, "test");
 }
@@ -58,7 +60,7 @@ TEST(UpdateTime, AdafactorReadsItsGradientsThrice) {
   const Job job = bare_job("adafactor");
   const Layout layout = lay_out(job, prepare(job));
   Parameter matrix = job.model.kinds[0].parameters[0];
-  matrix.dims = {dim(Index::other, 40), dim(Index::other, 20)};
+  matrix.dims = {of(40), of(20)};
   EXPECT_NEAR(update_bytes(layout, matrix, layout.units[0].parameters[0]), 800 * 20 + 480, 1e-9);
 }
 
@@ -105,7 +107,7 @@ struct OneMatrix {
 
   static Job made(const std::string& placement) {
     Job job = written_job(bare_model(128 * 512, 1), placement, 1, 2);
-    job.model.kinds[0].parameters[0].dims = {dim(Index::other, 512), dim(Index::other, 128)};
+    job.model.kinds[0].parameters[0].dims = {of(512), of(128)};
     job.optimizer = optimizer("muon");
     job.cluster = small_cluster(2);
     return job;

@@ -80,7 +80,9 @@ TEST(TrainedPart, NamesModulesOnce) {
   const auto tensor = [](const char* name, std::vector<Dim> dims, bool trainable) {
     return Parameter{.name = name, .dims = std::move(dims), .trainable = trainable};
   };
-  const auto of = [](std::int64_t size) { return dim(Index::other, size); };
+  const auto of = [](std::int64_t size) {
+    return Dim{.index = Index::other, .size = size, .parts = size};
+  };
   Model model;
   model.kinds = {{.name = "embedding",
                   .role = UnitRole::embedding,
