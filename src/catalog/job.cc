@@ -248,6 +248,26 @@ void note_formats_without_effect(const PrecisionChoice& choice, Model& model) {
   }
 }
 
+/// Whether the text begins with the name of a precision, and not with the format of a class.
+bool names_precision(const std::string& text) {
+  return text.substr(0, text.find(',')).find('=') == std::string::npos;
+}
+
+/// Adapters are trained beside a base as it was loaded, in half precision, unless a precision is
+/// named or says how frozen tensors rest.
+void keep_base_as_loaded(const JobRequest& request, const Precision& precision,
+                         PrecisionChoice& choice, Model& model) {
+  const bool is_said =
+      choice.frozen_at_rest || (request.precision && names_precision(*request.precision));
+  if (!request.lora || is_said || bits_of(precision.parameters) <= 16) return;
+  const Dtype loaded = bits_of(precision.compute) == 16 ? precision.compute : Dtype::bf16;
+  choice.frozen_at_rest = StorageFormat{.dtype = loaded, .constants = {}};
+  model.notes.push_back("the frozen base rests in " + std::string(name_of(loaded)) +
+                        ", as it is loaded for adapters, and these in " +
+                        std::string(name_of(precision.parameters)) +
+                        ": --precision frozen=FORMAT says otherwise");
+}
+
 /// All that does not depend on the placement, but for batch and cluster.
 Job load_trained(const Catalog& catalog, const JobRequest& request) {
   Job job;
@@ -255,14 +275,15 @@ Job load_trained(const Catalog& catalog, const JobRequest& request) {
   job.profile = load_profile(catalog, request.engine.value_or("placet"), "--engine");
   job.engine_text = job.profile.name + "@" + job.profile.version;
   job.precision = job.profile.precision;
+  PrecisionChoice choice{.precision = job.precision};
   if (request.precision) {
-    const PrecisionChoice choice =
-        read_precision(catalog, *request.precision, job.precision, "--precision");
-    job.precision = choice.precision;
+    choice = read_precision(catalog, *request.precision, job.precision, "--precision");
     job.scales_loss_dynamically = choice.scales_loss_dynamically;
-    apply_formats(choice, job.model);
-    note_formats_without_effect(choice, job.model);
   }
+  job.precision = choice.precision;
+  keep_base_as_loaded(request, job.precision, choice, job.model);
+  apply_formats(choice, job.model);
+  note_formats_without_effect(choice, job.model);
   set_training(catalog, request, job);
   return job;
 }

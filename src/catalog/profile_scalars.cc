@@ -79,6 +79,7 @@ ScalarFacts gradient_facts() {
           message_grain("shared_gradient_grain", &Profile::shared_gradient_grain),
           flag("shared_gradients_whole", &Profile::shared_gradients_whole),
           flag("defers_scatter", &Profile::defers_scatter),
+          flag("defers_as_reduced", &Profile::defers_as_reduced),
           flag("replicas_follow_scatter", &Profile::replicas_follow_scatter),
           word("gradient_hold", &Profile::gradient_hold, {"op", "unit", "micro_batch"}),
           flag("parts_stand_apart", &Profile::parts_stand_apart)};

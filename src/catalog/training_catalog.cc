@@ -119,9 +119,38 @@ FrozenMatrices read_frozen_matrices(const Catalog& catalog, const Reader& reader
           .format = load_format(catalog, format.text(), format.where())};
 }
 
+UpdateCost read_cost(const Reader& reader) {
+  reader.allow({"parameter_reads", "gradient_reads", "words_in_steps", "flops", "source"});
+  reader.at("source").text();
+  UpdateCost cost;
+  const auto read = [&](const char* key, std::int64_t& figure) {
+    if (const auto found = reader.find(key)) figure = found->whole({0, 1000});
+  };
+  read("parameter_reads", cost.parameter_reads);
+  read("gradient_reads", cost.gradient_reads);
+  read("words_in_steps", cost.words_in_steps);
+  cost.flops = reader.at("flops").number({0, 10'000});
+  return cost;
+}
+
+MatrixUpdate read_matrices(const Reader& reader) {
+  reader.allow({"iterations", "products", "dtype", "passes", "source"});
+  reader.at("source").text();
+  MatrixUpdate out;
+  out.iterations = reader.at("iterations").whole({1, 1000});
+  const std::vector<std::string> words = {"gram", "square", "apply"};
+  for (const Reader& product : reader.at("products").items()) {
+    out.products.push_back(static_cast<MatrixProduct>(product.one_of(words)));
+  }
+  out.dtype = read_dtype(reader.at("dtype"));
+  if (const auto passes = reader.find("passes")) out.passes = passes->whole({0, 1000});
+  return out;
+}
+
 // The states of tensors of some classes, and of vectors.
 void read_others(const Reader& reader, Optimizer& optimizer) {
-  reader.allow({"classes", "states"});
+  reader.allow({"classes", "states", "cost"});
+  if (const auto cost = reader.find("cost")) optimizer.other_cost = read_cost(*cost);
   optimizer.other_classes = read_classes(reader.at("classes"));
   for (const Reader& state : reader.at("states").items()) {
     optimizer.other_states.push_back(read_state(state));
@@ -249,8 +278,8 @@ Optimizer load_optimizer(const Catalog& catalog, const std::string& name,
                          const std::string& where) {
   const Document document = open_document(file_of(catalog, "optimizers", "optimizer", name, where));
   const Reader reader(document);
-  reader.allow(
-      {"schema", "name", "title", "source", "states", "region", "block", "keeps_master", "others"});
+  reader.allow({"schema", "name", "title", "source", "states", "region", "block", "keeps_master",
+                "others", "updates", "cost", "matrices"});
   check_heading(reader, "placet.optimizer/1", name);
   Optimizer optimizer;
   optimizer.name = name;
@@ -264,6 +293,14 @@ Optimizer load_optimizer(const Catalog& catalog, const std::string& name,
   if (block) optimizer.block = block->whole({1, 1'000'000});
   if (const auto others = reader.find("others")) read_others(*others, optimizer);
   optimizer.keeps_master = reader.at("keeps_master").flag();
+  if (const auto updates = reader.find("updates")) optimizer.updates = updates->flag();
+  if (const auto cost = reader.find("cost")) optimizer.cost = read_cost(*cost);
+  if (const auto matrices = reader.find("matrices")) {
+    if (optimizer.region != UpdateRegion::matrix) {
+      matrices->fail("is of an optimizer that sees no matrix whole", "\"region\": \"matrix\"");
+    }
+    optimizer.matrices = read_matrices(*matrices);
+  }
   return optimizer;
 }
 

@@ -97,6 +97,7 @@ Seconds kernel_time(const DeviceRates& rates, const std::string& attention_kerne
       return std::max({flops(kernel.flops) / rate, moved, rates.kernel});
     }
     case KernelWork::Kind::stream:
+    case KernelWork::Kind::dequantise:
       if (kernel.scan) return std::max(scan_time(rates, kernel), moved);
       return kernel.launches == 0 ? moved : std::max(moved, rates.kernel);
   }

@@ -53,6 +53,11 @@ bool has_master(const Job& job, const Parameter& parameter) {
   return low && job.precision.master && job.optimizer.keeps_master;
 }
 
+Dtype gradient_dtype(const Job& job, const LocalParameter& local) {
+  const bool waits = local.deferred != 0 && job.profile.defers_as_reduced;
+  return waits ? job.precision.reduce : job.precision.gradients;
+}
+
 StateBytes state_bytes(const Job& job, const Parameter& parameter, const LocalParameter& local) {
   StateBytes out;
   const Dtype dtype = parameter_dtype(job, parameter);
@@ -81,7 +86,7 @@ StateBytes state_bytes(const Job& job, const Parameter& parameter, const LocalPa
   }
   optimizer += checked_multiply(local.rest[1], per_element, "optimizer state") / 8;
   split_media(optimizer, local, 1, out);
-  split_media(in_bytes(bytes_of(local.rest[2], job.precision.gradients)), local, 2, out);
+  split_media(in_bytes(bytes_of(local.rest[2], gradient_dtype(job, local))), local, 2, out);
   return out;
 }
 

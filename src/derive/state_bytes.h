@@ -25,6 +25,9 @@ struct StateBytes {
   StateBytes& operator-=(const StateBytes& other);
 };
 
+/// The format in which the gradient of a parameter is added up and rests.
+Dtype gradient_dtype(const Job& job, const LocalParameter& local);
+
 /// Whether the optimizer keeps a master copy of the parameter.
 bool has_master(const Job& job, const Parameter& parameter);
 

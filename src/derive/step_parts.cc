@@ -106,7 +106,7 @@ class PartsWriter {
     return {.unit = unit,
             .name = job_.model.kinds[at(layout_.units[at(part.run->local)].kind)].name,
             .part = part.part,
-            .kernels = time.kernels[0] + time.kernels[1] + time.kernels[2],
+            .kernels = time.computing(),
             .weights = part.part == WorkPart::backward ? part.weights : Seconds(),
             .exposed = time.exposed,
             .hidden = time.hidden,

@@ -12,7 +12,8 @@
 namespace placet {
 namespace {
 
-constexpr std::array<std::string_view, 3> kKernelNames = {"products", "attention", "streams"};
+constexpr std::array<std::string_view, 4> kKernelNames = {"products", "attention", "streams",
+                                                          "dequantisation"};
 constexpr std::array<std::string_view, kPartCount> kPartNames = {"forward", "recomputation",
                                                                  "backward"};
 

@@ -108,6 +108,23 @@ bool UnitKernels::is_narrow(const Operator& op) const {
   return format(op) != matmul_format_of(job.precision.compute);
 }
 
+void UnitKernels::write_dequantised(const Operator& op, std::vector<KernelWork>& out) const {
+  double moved = 0;
+  std::int64_t kernels = 0;
+  for (const int p : op.parameters) {
+    const Parameter& declared = kind.parameters[at(p)];
+    if (!declared.dtype || declared.constants.empty()) continue;
+    const std::int64_t elements = unit.local.parameters[at(p)].elements;
+    const Bytes read = bytes_of(elements, *declared.dtype) + bytes_of(elements, declared.constants);
+    const Bytes written = bytes_of(elements, job.precision.compute);
+    moved += static_cast<double>(in_bytes(read)) + static_cast<double>(in_bytes(written));
+    kernels += static_cast<std::int64_t>(declared.constants.size());
+  }
+  if (kernels == 0) return;
+  out.push_back(
+      {.kind = KernelWork::Kind::dequantise, .what = op.name, .bytes = moved, .launches = kernels});
+}
+
 KernelWork UnitKernels::product(const Operator& op, const ProductShape& shape) const {
   const double wide = static_cast<double>(bits_of(job.precision.compute)) / 8;
   const auto area = [](std::int64_t a, std::int64_t b) {

@@ -62,6 +62,12 @@ class UnitKernels {
   void write_cast(const Operator& op, const ProductShape& s, bool backward,
                   std::vector<KernelWork>& out) const;
 
+  /// Matrices that rest in a block format are made numbers of the compute format before each
+  /// product that reads them: their blocks and constants are read, the numbers written. Constants
+  /// of constants are a kernel of their own. Case: a frozen matrix of 16384 numbers in nf4 with
+  /// double quantisation, products in bf16: 8192 + 260 bytes read, 32768 written.
+  void write_dequantised(const Operator& op, std::vector<KernelWork>& out) const;
+
   // --- scans
 
   /// Scans by heads: their input holds the channels and, per group, an input and an output vector;

@@ -33,7 +33,7 @@ inline constexpr int kPartCount = 3;
 
 /// One part: device time by kind of kernel, messages, and what the host needs to launch them.
 struct PartTime {
-  std::array<Seconds, 3> kernels{};  // by KernelWork::Kind
+  std::array<Seconds, 4> kernels{};  // by KernelWork::Kind
   AxisTimes exposed;                 // messages that the device waits for
   AxisTimes hidden;                  // those that run beside the kernels
   Seconds host;
@@ -43,7 +43,8 @@ struct PartTime {
   Seconds device_before_wait;
   Seconds host_before_wait;
 
-  Seconds device() const { return kernels[0] + kernels[1] + kernels[2] + exposed.total(); }
+  Seconds device() const { return computing() + exposed.total(); }
+  Seconds computing() const { return kernels[0] + kernels[1] + kernels[2] + kernels[3]; }
 };
 
 struct UnitTime {

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "derive/collective_time.h"
+#include "derive/state_bytes.h"
 #include "derive/unit_kernels.h"
 #include "model/gradients.h"
 #include "units/at.h"
@@ -118,6 +119,7 @@ class WorkWriter {
   void write_forward(std::size_t o) {
     const Operator& op = op_at(o);
     if (kernels_.has_product(op)) {
+      kernels_.write_dequantised(op, forward_);
       kernels_.write_cast(op, kernels_.product_of(op), false, forward_);
       return forward_.push_back(kernels_.product(op, kernels_.product_of(op)));
     }
@@ -211,6 +213,7 @@ class WorkWriter {
     const bool hands_on = std::ranges::any_of(
         op.inputs, [&](int v) { return unit_.prepared.gradients.values[at(v)]; });
     if (hands_on) {
+      kernels_.write_dequantised(op, out_.backward);
       out_.backward.push_back(
           kernels_.product(op, {.batch = s.batch, .m = s.m, .n = s.k, .k = s.n}));
     }
@@ -218,6 +221,17 @@ class WorkWriter {
     out_.backward.push_back(kernels_.product(op, {.batch = s.batch, .m = s.n, .n = s.k, .k = s.m}));
     out_.backward.back().for_weights = true;
     write_accumulation(op);
+  }
+
+  /// Bytes of the sums that an operator's weight gradients are added to.
+  double sum_bytes(const Operator& op) const {
+    double bytes = 0;
+    for (int p : op.parameters) {
+      const LocalParameter& own = unit_.local.parameters[at(p)];
+      bytes += static_cast<double>(own.elements) *
+               static_cast<double>(bits_of(gradient_dtype(job_, own))) / 8;
+    }
+    return bytes;
   }
 
   double gradient_elements(const Operator& op) const {
@@ -236,14 +250,14 @@ class WorkWriter {
   /// A weight's gradient is added to what earlier micro-batches left, in its own format.
   void write_accumulation(const Operator& op) {
     const double elements = gradient_elements(op);
-    const double each = static_cast<double>(bits_of(job_.precision.gradients)) / 8;
-    const double made = static_cast<double>(bits_of(job_.precision.compute)) / 8;
+    const double sums = sum_bytes(op);
+    const double made = elements * static_cast<double>(bits_of(job_.precision.compute)) / 8;
     const bool fused = job_.profile.fuses_weight_gradient;
     // The product itself reads the sum and writes it, in place of its own result.
-    if (fused) out_.backward.back().added_bytes = elements * (2 * each - made);
+    if (fused) out_.backward.back().added_bytes = 2 * sums - made;
     if (timing_.gradient_bytes > 0) write_for_weights(op, elements * timing_.gradient_bytes, 1);
     if (!fused && layout_.micro_batches > 1) {
-      write_for_weights(op, elements * (2 * each + made), 1);
+      write_for_weights(op, 2 * sums + made, 1);
     }
   }
 

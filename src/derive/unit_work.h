@@ -25,7 +25,8 @@ struct ProductShape {
 double flops_of(const ProductShape& shape);
 
 struct KernelWork {
-  enum class Kind : std::uint8_t { product, attention, stream };
+  /// dequantise: streams, too; blocks of few bits made numbers that a product can take.
+  enum class Kind : std::uint8_t { product, attention, stream, dequantise };
   Kind kind = Kind::stream;
   std::string_view what;  // name of the operator
   ProductShape shape;     // of products

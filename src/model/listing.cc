@@ -1,6 +1,8 @@
 #include "model/listing.h"
 
+#include <algorithm>
 #include <array>
+#include <utility>
 
 #include "units/checked.h"
 
@@ -55,6 +57,38 @@ std::vector<TensorEntry> list_tensors(const Model& model) {
     for (const Parameter& p : model.kinds[i].parameters) entries.push_back(entry_of(p, uses[i]));
   }
   return entries;
+}
+
+namespace {
+
+/// The module of a tensor: its name up to the last part, or up to its adapter.
+std::string module_of(std::string name) {
+  const std::size_t adapter = name.find(".lora_");
+  const std::size_t end = adapter != std::string::npos ? adapter : name.rfind('.');
+  if (end != std::string::npos) name.resize(end);
+  for (std::size_t open = name.find('{'); open != std::string::npos; open = name.find('{')) {
+    name.replace(open, name.find('}', open) - open + 1, "*");
+  }
+  return name;
+}
+
+}  // namespace
+
+double TrainedPart::share() const {
+  return total == 0 ? 0 : static_cast<double>(trained) / static_cast<double>(total);
+}
+
+TrainedPart trained_part(const Model& model) {
+  const ParameterCounts counts = count_parameters(model);
+  TrainedPart out{.trained = counts.trainable, .total = counts.total, .modules = {}};
+  for (const TensorEntry& entry : list_tensors(model)) {
+    if (!entry.trainable || entry.shared) continue;
+    std::string name = module_of(entry.name);
+    if (std::ranges::find(out.modules, name) == out.modules.end()) {
+      out.modules.push_back(std::move(name));
+    }
+  }
+  return out;
 }
 
 namespace {

@@ -28,6 +28,20 @@ struct TensorEntry {
 /// the entries that are not shared add up to count_parameters(model).total.
 std::vector<TensorEntry> list_tensors(const Model& model);
 
+/// What of a model is trained.
+struct TrainedPart {
+  std::int64_t trained = 0;  // parameters, each shared tensor once
+  std::int64_t total = 0;
+  /// Modules that own a trained tensor, "*" for the block, expert or head, each once, in order of
+  /// use: "model.layers.*.self_attn.q_proj", also where it is its adapters that are trained.
+  std::vector<std::string> modules;
+
+  double share() const;
+  friend bool operator==(const TrainedPart&, const TrainedPart&) = default;
+};
+
+TrainedPart trained_part(const Model& model);
+
 struct FlopsPerToken {
   Flops forward;
   Flops training;

@@ -76,6 +76,9 @@ struct Profile {
   MessageGrain shared_gradient_grain = MessageGrain::unit;
   bool shared_gradients_whole = false;
   bool defers_scatter = false;  // divided gradients are reduced once, after the last micro-batch
+  /// Gradients that stay whole until then are added up in the format that is reduced, not in that
+  /// of the gradients that rest.
+  bool defers_as_reduced = false;
   bool replicas_follow_scatter = false;  // axes of R are reduced whenever others are scattered
   GradientHold gradient_hold = GradientHold::op;
   /// Parts of gradients that reductions leave, and updated parts before they are gathered, are

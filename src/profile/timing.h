@@ -53,9 +53,12 @@ struct EngineTiming {
   double dropped_score_bytes = 5;
   /// Bytes moved per logit by the loss, forward and backward together, beside the product.
   double logit_bytes = 20;
-  /// Bytes moved per element that a device updates, and per element whose norm it takes.
-  double update_bytes = 30;
-  double clip_bytes = 4;
+  /// Bytes moved per element that a device updates, beyond what the optimizer itself streams:
+  /// copies of gradients in another format, of masters to parameters, resets. Operations of the
+  /// update are kernels of their own: `UpdateCost::words_in_steps`.
+  double update_extra_bytes = 0;
+  bool update_in_steps = false;
+  double clip_bytes = 4;  // the same per element whose norm it takes
   /// The host: what it needs per kernel, per collective, per pass of a chunk over a micro-batch and
   /// per step. A device waits for its host where launching takes longer than running.
   Seconds host_per_launch = microseconds(10);

@@ -17,4 +17,8 @@ UpdateRegion region_of(const Optimizer& optimizer, const Parameter& parameter) {
   return is_other(optimizer, parameter) ? UpdateRegion::element : optimizer.region;
 }
 
+const UpdateCost& cost_of(const Optimizer& optimizer, const Parameter& parameter) {
+  return is_other(optimizer, parameter) ? optimizer.other_cost : optimizer.cost;
+}
+
 }  // namespace placet

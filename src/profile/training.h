@@ -44,14 +44,47 @@ struct OptimizerState {
 /// The smallest piece of a parameter that the update must see whole.
 enum class UpdateRegion : std::uint8_t { element, block, row_and_column, matrix };
 
+/// What an update does with each element beside reading and writing its states once: how often it
+/// reads the parameter (its master copy, where there is one) and the gradient, and its arithmetic.
+/// The parameter is written once. Where no kernel joins them, operations are kernels of their own,
+/// which read and write `words_in_steps` numbers in the format of the update; 0: there is always
+/// one kernel.
+struct UpdateCost {
+  std::int64_t parameter_reads = 1;
+  std::int64_t gradient_reads = 1;
+  std::int64_t words_in_steps = 0;
+  double flops = 0;  // per element
+
+  friend bool operator==(const UpdateCost&, const UpdateCost&) = default;
+};
+
+/// A product of an iteration over a matrix X of m rows and n columns, m no more than n (else its
+/// transpose): gram X X^T, 2 m^2 n FLOPs; square of an m x m matrix, 2 m^3; apply an m x m matrix to
+/// X, 2 m^2 n.
+enum class MatrixProduct : std::uint8_t { gram, square, apply };
+
+/// What an update does with each matrix as a whole, in a format of its own.
+struct MatrixUpdate {
+  std::int64_t iterations = 0;
+  std::vector<MatrixProduct> products;  // of each iteration
+  Dtype dtype = Dtype::bf16;
+  std::int64_t passes = 0;  // times that the matrix is read or written beside its products
+
+  friend bool operator==(const MatrixUpdate&, const MatrixUpdate&) = default;
+};
+
 struct Optimizer {
   std::string name = "adam";
+  bool updates = true;  // false: parameters stay as they are
   std::vector<OptimizerState> states;
+  UpdateCost cost;
+  MatrixUpdate matrices;  // of tensors with `states` and two dims or more
   UpdateRegion region = UpdateRegion::element;
   std::int64_t block = 1;  // elements of a block, for UpdateRegion::block
   /// Tensors that are updated element by element with states of their own: those of these classes,
   /// and those of one dim. None of either: all tensors have `states`.
   std::vector<OptimizerState> other_states;
+  UpdateCost other_cost;
   ClassSet other_classes = 0;
   bool keeps_master =
       true;  // whether a low-precision parameter has an fp32 master (none: SGD pure)
@@ -66,6 +99,7 @@ bool is_other(const Optimizer& optimizer, const Parameter& parameter);
 const std::vector<OptimizerState>& states_of(const Optimizer& optimizer,
                                              const Parameter& parameter);
 UpdateRegion region_of(const Optimizer& optimizer, const Parameter& parameter);
+const UpdateCost& cost_of(const Optimizer& optimizer, const Parameter& parameter);
 
 /// Activation recomputation.
 struct Recompute {

@@ -8,6 +8,7 @@
 #include "placement/strategy.h"
 #include "report/human.h"
 #include "report/memory_bars.h"
+#include "report/trained.h"
 
 namespace placet {
 namespace {
@@ -41,6 +42,7 @@ std::string front_matter(const Judged& judged, const TextStyle& style) {
                                      micro_batches == 1 ? "" : "es", job.batch.micro)
                        : fmt::format("micro-batches of {}", job.batch.micro)));
   line("training", job.precision.name + dot + job.optimizer.name + dot + job.engine_text);
+  if (const std::string trained = trained_text(job); !trained.empty()) line("trained", trained);
   for (const std::string& note : job.model.notes) line("note", note);
   return text + "\n";
 }

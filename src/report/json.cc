@@ -66,6 +66,8 @@ std::string model_json(const Model& model, std::int64_t sequence) {
       {"flops_per_token",
        {{"forward", whole_flops(flops.forward)}, {"training", whole_flops(flops.training)}}},
       {"notes", model.notes}};
+  const TrainedPart part = trained_part(model);
+  if (part.trained != part.total) json["trained"] = trained_json(part);
   const Dtype stored = model.stored.value_or(Precision{}.parameters);
   for (const TensorEntry& entry : list_tensors(model)) {
     json["tensors"].push_back(tensor_json(entry, stored));

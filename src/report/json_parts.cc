@@ -7,6 +7,7 @@
 
 #include "model/dtype.h"
 #include "placement/strategy.h"
+#include "report/trained.h"
 
 namespace placet {
 namespace {
@@ -124,14 +125,22 @@ Json communication_json(const Judged& judged) {
 }
 
 Json training_json(const Job& job) {
-  return {{"sequence", job.batch.sequence},
-          {"micro_batch", job.batch.micro},
-          {"micro_batches", micro_batches_of(job)},
-          {"global_batch", job.batch.global},
-          {"precision", job.precision.name},
-          {"optimizer", job.optimizer.name},
-          {"cluster", job.cluster ? Json(job.cluster->name) : Json(nullptr)},
-          {"notes", job.model.notes}};
+  Json json = {{"sequence", job.batch.sequence},
+               {"micro_batch", job.batch.micro},
+               {"micro_batches", micro_batches_of(job)},
+               {"global_batch", job.batch.global},
+               {"precision", job.precision.name},
+               {"optimizer", job.optimizer.name},
+               {"cluster", job.cluster ? Json(job.cluster->name) : Json(nullptr)},
+               {"notes", job.model.notes}};
+  const TrainedPart part = trained_part(job.model);
+  if (part.trained == part.total) return json;
+  json["trained"] = trained_json(part);
+  Json formats = Json::object();
+  for (const auto& [dtype, count] : frozen_formats(job))
+    formats[std::string(name_of(dtype))] = count;
+  json["trained"]["frozen_formats"] = std::move(formats);
+  return json;
 }
 
 }  // namespace
@@ -235,6 +244,13 @@ Json lengths_json(const LengthSpread& spread) {
 }
 
 }  // namespace
+
+Json trained_json(const TrainedPart& part) {
+  return {{"parameters", part.trained},
+          {"total", part.total},
+          {"share", part.share()},
+          {"modules", part.modules}};
+}
 
 Json derivation_object(const Judged& judged) {
   const Job& job = *judged.job;

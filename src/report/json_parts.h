@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "model/listing.h"
 #include "report/judged.h"
 
 namespace placet {
@@ -17,6 +18,9 @@ Json findings_json(const std::vector<Finding>& findings);
 
 /// The whole derivation as one object.
 Json derivation_object(const Judged& judged);
+
+/// What of a model is trained: "parameters", "total", "share", "modules".
+Json trained_json(const TrainedPart& part);
 
 /// A part of a peak; null for zero: no peak is known.
 Json utilisation_json(double part);

@@ -4,6 +4,7 @@
 #include "model/listing.h"
 #include "report/derivation_text.h"
 #include "report/human.h"
+#include "report/trained.h"
 
 namespace placet {
 namespace {
@@ -51,7 +52,10 @@ std::string model_text(const Model& model, std::int64_t sequence, const TextStyl
     line("active", grouped(counts.active) + " per token (" + human_count(counts.active) + ")");
   }
   if (counts.trainable != counts.total) {
-    line("trainable", grouped(counts.trainable) + " (" + human_count(counts.trainable) + ")");
+    const TrainedPart part = trained_part(model);
+    line("trainable", fmt::format("{} ({}), {} of all", grouped(part.trained),
+                                  human_count(part.trained), share_text(part)));
+    line("trained", modules_text(part));
   }
   if (counts.prediction > 0) line("of them", grouped(counts.prediction) + " in prediction modules");
   line("blocks", std::to_string(model.figures.blocks));

@@ -10,29 +10,11 @@
 #include "derive/moved_states.h"
 #include "derive/rules.h"
 #include "derive/state_bytes.h"
-#include "derive/update_inputs.h"
 #include "derive/update_time.h"
 #include "units/at.h"
 
 namespace placet {
 namespace {
-
-/// Seconds of the update per element, on the device and on the host, and per byte through NVMe (as
-/// derive/update_time.h).
-struct UpdateSeconds {
-  double device = 0;
-  double host = 0;
-  double drives = 0;
-};
-
-UpdateSeconds seconds_on(const Job& job, const GroupSet& devices) {
-  const EngineTiming& timing = job.profile.timing;
-  const double each = timing.update_bytes + (job.clips_by_global_norm ? timing.clip_bytes : 0.0);
-  const UpdateRates rates = update_rates(*job.cluster, devices);
-  return {.device = each / in_bytes_per_second(rates.memory),
-          .host = each / in_bytes_per_second(rates.host_link),
-          .drives = 1 / in_bytes_per_second(rates.nvme)};
-}
 
 bool is_counted(const Profile& profile, const UnitTerm& term) {
   if (term.term.state == State::activations) return false;
@@ -91,15 +73,13 @@ void lower_to(const StateCosts& costs, StateCosts& out) {
 }
 
 double update_seconds(const StateCosts& costs, const std::vector<std::int32_t>& units) {
-  double device = 0;
-  double host = 0;
-  double drives = 0;
+  UpdateSeconds all;
   for (std::size_t k = 0; k < costs.size(); ++k) {
-    device += units[k] * costs[k].update;
-    host += units[k] * costs[k].on_host;
-    drives += units[k] * costs[k].on_drives;
+    all += static_cast<double>(units[k]) * UpdateSeconds{.device = costs[k].update,
+                                                         .host = costs[k].on_host,
+                                                         .drives = costs[k].on_drives};
   }
-  return device + std::max(host, drives);
+  return all.total();
 }
 
 namespace {
@@ -115,34 +95,33 @@ void add_gathered(const Job& job, const Parameter& parameter, const LocalParamet
 }
 
 /// The states of one parameter, and its update.
-void add_parameter(const Job& job, const UpdateSeconds& rates, const Parameter& parameter,
+void add_parameter(const Layout& layout, const UpdateRates& rates, const Parameter& parameter,
                    const LocalParameter& own, UnitStateCost& cost) {
+  const Job& job = *layout.job;
   const StateBytes bytes = state_bytes(job, parameter, own);
   cost.parameters += bytes.device[0];
   cost.optimizer += bytes.device[1];
   cost.gradients += bytes.device[2];
   add_gathered(job, parameter, own, cost);
-  if (!own.trainable) return;
-  const double host = in_double(updated_on_host(own));
-  const double elements = static_cast<double>(own.rest[1]);
-  cost.update += elements * (1 - host) * rates.device;
-  cost.on_host += elements * host * rates.host;
-  if (host > 0) cost.on_drives += through_nvme(job, parameter, own) * rates.drives;
+  const UpdateSeconds update = parameter_update(layout, parameter, own, rates);
+  cost.update += update.device;
+  cost.on_host += update.host;
+  cost.on_drives += update.drives;
 }
 
 /// All that a unit has of its own.
-void add_parameters(const Layout& layout, const LocalUnit& unit, const UpdateSeconds& rates,
+void add_parameters(const Layout& layout, const LocalUnit& unit, const UpdateRates& rates,
                     UnitStateCost& cost) {
   const UnitKind& kind = layout.job->model.kinds[at(unit.kind)];
   for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
     if (kind.parameters[p].tied) continue;
-    add_parameter(*layout.job, rates, kind.parameters[p], unit.parameters[p], cost);
+    add_parameter(layout, rates, kind.parameters[p], unit.parameters[p], cost);
   }
 }
 
 /// What rests, and the update by the rates of each standing.
 StateCosts resting_costs(const PlanSpace& space, const Layout& layout,
-                         const std::vector<UpdateSeconds>& rates) {
+                         const std::vector<UpdateRates>& rates) {
   StateCosts out(space.costed_kinds());
   for (const LocalUnit& local : layout.units) {
     StateCosts least;
@@ -245,8 +224,10 @@ MovableStates state_costs(const PlanSpace& space, const Plan& plan, bool accumul
   alone.micro_batch = 1;
   alone.recompute = 0;
   alone.split = kNoSplit;
-  std::vector<UpdateSeconds> rates;
-  for (const GroupSet& devices : space.standings()) rates.push_back(seconds_on(bench.job, devices));
+  std::vector<UpdateRates> rates;
+  for (const GroupSet& devices : space.standings()) {
+    rates.push_back(update_rates(*bench.job.cluster, devices));
+  }
   MovedLayouts layouts(space, bench);
   MovableStates out;
   for (const std::int16_t offload : space.offloads()) {

@@ -72,7 +72,7 @@ TEST(EngineTimingTest, IsReadAndInherited) {
   EXPECT_FALSE(older.timing.runs_beside(Overlap::tensor_backward));
   EXPECT_EQ(older.timing.host_per_launch, newer.timing.host_per_launch);
   const bool listed = std::ranges::any_of(
-      older.facts, [](const Fact& fact) { return fact.key == "timing.update_bytes"; });
+      older.facts, [](const Fact& fact) { return fact.key == "timing.update_extra_bytes"; });
   EXPECT_TRUE(listed);
 }
 

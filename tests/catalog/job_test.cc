@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "catalog/catalog_files.h"
 
 namespace placet {
@@ -111,6 +114,35 @@ TEST(LoadJobTest, AdaptersAndFrozenTensors) {
   EXPECT_LT(trainable, 1'000'000);
   asked.lora = "0";
   EXPECT_EQ(job_complaint(asked).substr(0, 32), "--lora: '0' has no valid rank; e");
+}
+
+// FSDP2 keeps fp32 of what is trained. The base beside adapters rests as it is loaded, and it is
+// said; a named precision, or a format of frozen tensors, holds instead.
+TEST(LoadJobTest, ABaseBesideAdaptersRestsInBf16) {
+  const auto frozen = [](std::optional<std::string> precision, const char* engine) {
+    JobRequest asked = request();
+    asked.model = "gpt2";
+    asked.lora = "8";
+    asked.engine = engine;
+    asked.precision = std::move(precision);
+    const Job job = load(asked);
+    const bool said = std::ranges::any_of(job.model.notes, [](const std::string& note) {
+      return note.starts_with("the frozen base rests in bf16");
+    });
+    std::set<std::optional<Dtype>> formats;
+    for (const UnitKind& kind : job.model.kinds) {
+      for (const Parameter& p : kind.parameters) {
+        if (!p.trainable) formats.insert(p.dtype);
+      }
+    }
+    return std::pair(formats, said);
+  };
+  using Formats = std::set<std::optional<Dtype>>;
+  EXPECT_EQ(frozen(std::nullopt, "pytorch@2.9"), std::pair(Formats{Dtype::bf16}, true));
+  EXPECT_EQ(frozen("adapters=fp32", "pytorch@2.9").second, true);
+  EXPECT_EQ(frozen("frozen=fp32", "pytorch@2.9"), std::pair(Formats{Dtype::fp32}, false));
+  EXPECT_EQ(frozen("fp32", "pytorch@2.9"), std::pair(Formats{std::nullopt}, false));
+  EXPECT_EQ(frozen(std::nullopt, "placet"), std::pair(Formats{std::nullopt}, false));
 }
 
 TEST(LoadJobTest, EnginesMayClipByDefault) {

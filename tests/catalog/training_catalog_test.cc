@@ -132,6 +132,26 @@ TEST(OptimizerTest, StatesAreAsPublished) {
   EXPECT_EQ(load("adam-8bit").block, 256);
 }
 
+// Five iterations of three products in bf16 of whole matrices; AdamW of all else.
+TEST(OptimizerTest, CostsAreReadFromTheFile) {
+  const auto load = [](const char* name) {
+    return load_optimizer(repository_catalog(), name, "test");
+  };
+  EXPECT_FALSE(load("none").updates);
+  EXPECT_EQ(load("adamw").cost, (UpdateCost{.words_in_steps = 20, .flops = 16}));
+  EXPECT_EQ(load("adafactor").cost.gradient_reads, 3);
+  EXPECT_EQ(load("adafactor").cost.parameter_reads, 2);
+  const Optimizer muon = load("muon");
+  EXPECT_EQ(muon.other_cost, load("adamw").cost);
+  EXPECT_EQ(
+      muon.matrices,
+      (MatrixUpdate{.iterations = 5,
+                    .products = {MatrixProduct::gram, MatrixProduct::square, MatrixProduct::apply},
+                    .dtype = Dtype::bf16,
+                    .passes = 5}));
+  EXPECT_EQ(load("adamw").matrices, MatrixUpdate{});
+}
+
 TEST(OptimizerTest, WrongFilesAreRefused) {
   const TestFolder folder;
   const auto complaint = [&](const std::string& rest) {
@@ -149,6 +169,12 @@ TEST(OptimizerTest, WrongFilesAreRefused) {
   EXPECT_EQ(complaint(R"("states": [], "region": "elements", "keeps_master": true)"),
             "optimizers/x.json: region: 'elements' is not known; expected element, block, "
             "row_and_column or matrix; did you mean 'element'?");
+  const std::string whole = R"("states": [], "region": "element", "keeps_master": true, )";
+  EXPECT_EQ(complaint(whole + R"("cost": {"source": "s"})"),
+            "optimizers/x.json: cost: the key 'flops' is missing");
+  EXPECT_EQ(complaint(whole + R"("cost": {"flops": 1})"),
+            "optimizers/x.json: cost: the key 'source' is missing");
+  EXPECT_NE(complaint(whole + R"("matrices": {})").find("sees no matrix whole"), std::string::npos);
 }
 
 }  // namespace

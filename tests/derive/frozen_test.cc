@@ -4,8 +4,11 @@
 
 #include <algorithm>
 
+#include "catalog/training_catalog.h"
 #include "derive/derive.h"
 #include "derive/prepared.h"
+#include "derive/small_cluster.h"
+#include "derive/time.h"
 #include "derive/traffic.h"
 #include "derive/unit_memory.h"
 #include "derive/unit_work.h"
@@ -118,6 +121,79 @@ TEST(Frozen, NothingIsComputedBackwardBelow) {
   product_only.kinds[2].parameters[0].trainable = false;
   ASSERT_EQ(product_only.kinds[2].parameters[0].name, "norm");
   EXPECT_EQ(backward(product_only, 2), 2.0 * 8 * 16 * 64);
+}
+
+/// Kernels that make numbers of blocks.
+std::vector<KernelWork> dequantised(const std::vector<KernelWork>& kernels) {
+  std::vector<KernelWork> out;
+  for (const KernelWork& kernel : kernels) {
+    if (kernel.kind == KernelWork::Kind::dequantise) out.push_back(kernel);
+  }
+  return out;
+}
+
+Job quantised_job() {
+  const std::vector<std::string> queries = {"q"};
+  Model model = with_gradients_needed(with_lora(wide(2), 4, queries));
+  const PrecisionChoice choice = read_precision(repository_data(), "qlora", Precision{}, "test");
+  apply_formats(choice, model);
+  Job job = written_job(std::move(model), "dp=1:ddp", 8, 1);
+  job.precision = choice.precision;
+  return job;
+}
+
+// The seven matrices of a block have 2304 numbers: 1152 bytes of nf4; of each 256, 128, 128, 256 and
+// 3 x 512 a byte per 64 and one fp32, 4 + 2 + 2 + 4 + 3 x 8 = 36 and 7 x 4; written as bf16, 4608.
+// Constants of constants are a second kernel.
+TEST(Frozen, MatricesInBlocksAreDequantisedBeforeEachProduct) {
+  const Job job = quantised_job();
+  const Prepared prepared = prepare(job);
+  const Layout layout = lay_out(job, prepared);
+  const UnitWork work = unit_work(layout, layout.unit_of[2], true);
+  const std::vector<KernelWork> forward = dequantised(work.forward);
+  ASSERT_EQ(forward.size(), 7U);
+  double moved = 0;
+  for (const KernelWork& kernel : forward) {
+    moved += kernel.bytes;
+    EXPECT_EQ(kernel.launches, 2);
+  }
+  EXPECT_EQ(moved, 1152 + 36 + 28 + 4608);
+  EXPECT_EQ(dequantised(work.backward).size(), 7U);  // all hand a gradient on
+  // Nothing before the first block is trained: its queries, keys and values hand nothing on.
+  const UnitWork first = unit_work(layout, layout.unit_of[1], false);
+  EXPECT_EQ(dequantised(first.forward).size(), 7U);
+  EXPECT_EQ(dequantised(first.backward).size(), 4U);
+  EXPECT_TRUE(dequantised(first.again).empty());
+}
+
+// Recomputed, the forward's products come once more, and so do the numbers that they take.
+TEST(Frozen, WhatIsRecomputedIsDequantisedAgain) {
+  Job job = quantised_job();
+  job.recompute = {.kind = Recompute::Kind::full};
+  const Prepared prepared = prepare(job);
+  const Layout layout = lay_out(job, prepared);
+  const UnitWork work = unit_work(layout, layout.unit_of[2], true);
+  EXPECT_EQ(dequantised(work.again).size(), 7U);
+}
+
+// Without blocks there is nothing to make.
+TEST(Frozen, PlainFormatsAreNotDequantised) {
+  Job job = written_job(wide(2), "dp=1:ddp", 8, 1);
+  const Prepared prepared = prepare(job);
+  const Layout layout = lay_out(job, prepared);
+  EXPECT_TRUE(dequantised(unit_work(layout, layout.unit_of[1], false).forward).empty());
+}
+
+// At least 1 us per kernel: a term of the step's own, forward and backward.
+TEST(Frozen, DequantisationIsATermOfTheStep) {
+  Job job = quantised_job();
+  job.cluster = small_cluster(1);
+  Seconds spent;
+  for (const TimeTerm& term : derive_time(job).terms) {
+    if (term.what == "dequantisation") spent += term.time;
+  }
+  // 7 + 7 forward and 4 + 7 backward.
+  EXPECT_NEAR(in_seconds(spent), 25e-6, 1e-12);
 }
 
 }  // namespace

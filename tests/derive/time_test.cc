@@ -2,36 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "derive/small_cluster.h"
 #include "derive/small_llama.h"
 #include "derive/traffic.h"
 #include "model/gradients.h"
 
 namespace placet {
 namespace {
-
-// 16 devices in hosts of 8; every rate a round number.
-Cluster small_cluster(std::int64_t devices) {
-  DeviceGroup group;
-  group.count = devices;
-  group.device.peak_bf16 = teraflops_per_second(100);
-  DeviceRates& rates = group.device.rates;
-  rates.multiprocessors = 10;
-  rates.matmul[static_cast<std::size_t>(MatmulFormat::bf16)] = teraflops_per_second(50);
-  rates.tiles = {{.rows = 128, .columns = 128}};
-  rates.memory = gigabytes_per_second(1000);
-  rates.kernel = microseconds(1);
-  rates.message_share = 0.1;
-  group.host_link = gigabytes_per_second(20);
-  group.levels = {{.link = "inside",
-                   .devices = 8,
-                   .bandwidth = gigabytes_per_second(100),
-                   .latency = microseconds(1)},
-                  {.link = "outside",
-                   .devices = devices,
-                   .bandwidth = gigabytes_per_second(10),
-                   .latency = microseconds(10)}};
-  return {.name = "test", .groups = {group}, .between_groups = {}};
-}
 
 Job timed_job(std::vector<AxisPlacement> axes, std::int64_t devices, std::int64_t global) {
   Job job = plain_job(build_model(small_architecture(4)), std::move(axes), 16, global);

@@ -74,5 +74,29 @@ TEST(ListingTest, BackwardEndsAtTheFirstTrainedUnit) {
   EXPECT_EQ(flops_10.training, flops(2 * 1128 + 640 + 2 * 136 + 2 * 128));
 }
 
+// Adapters of q_proj and the embedding are trained: 2 x 3 + 3 x 2 of the first, of two blocks, and 4
+// of the second; of 2 x (4 + 12) + 4 in all.
+TEST(TrainedPart, NamesModulesOnce) {
+  const auto tensor = [](const char* name, std::vector<Dim> dims, bool trainable) {
+    return Parameter{.name = name, .dims = std::move(dims), .trainable = trainable};
+  };
+  const auto of = [](std::int64_t size) {
+    return Dim{.index = Index::other, .size = size, .parts = size};
+  };
+  Model model;
+  model.kinds = {{.name = "embedding",
+                  .role = UnitRole::embedding,
+                  .parameters = {tensor("embed.weight", {of(4)}, true)}},
+                 {.name = "block",
+                  .parameters = {tensor("layers.{}.q_proj.weight", {of(2), of(2)}, false),
+                                 tensor("layers.{}.q_proj.lora_A.weight", {of(2), of(3)}, true),
+                                 tensor("layers.{}.q_proj.lora_B.weight", {of(3), of(2)}, true)}}};
+  model.units = {{.kind = 0}, {.kind = 1, .number = 0}, {.kind = 1, .number = 1}};
+  const TrainedPart part = trained_part(model);
+  EXPECT_EQ(part,
+            (TrainedPart{.trained = 28, .total = 36, .modules = {"embed", "layers.*.q_proj"}}));
+  EXPECT_DOUBLE_EQ(part.share(), 28.0 / 36);
+}
+
 }  // namespace
 }  // namespace placet

@@ -91,5 +91,19 @@ TEST(ModelTextTest, CountsExactly) {
   EXPECT_TRUE(has(text, "parameters   1,000 (1.00 K)")) << text;
 }
 
+TEST(DerivationTextTest, SaysWhatIsTrained) {
+  EXPECT_FALSE(has(derivation_text(hand_made(), {.width = 100}), "trained"));
+  Judged judged = hand_made();
+  Job job = *judged.job;
+  job.model.kinds[0].parameters[0].trainable = false;
+  job.model.kinds[0].parameters.push_back(
+      {.name = "a.lora_A.weight", .dims = {{.index = Index::hidden, .size = 10, .parts = 10}}});
+  judged.job = std::make_shared<const Job>(job);
+  const std::string text = derivation_text(judged, {.width = 100});
+  EXPECT_TRUE(
+      has(text, "trained    10 of 1,010 parameters (0.99 %): a; frozen parameters rest in bf16\n"))
+      << text;
+}
+
 }  // namespace
 }  // namespace placet

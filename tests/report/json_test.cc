@@ -120,5 +120,21 @@ TEST(CatalogueJsonTest, ColumnsBecomeKeys) {
   EXPECT_EQ(json["entries"][0]["sources"][0], "s");
 }
 
+TEST(DerivationJsonTest, SaysWhatIsTrained) {
+  EXPECT_FALSE(Json::parse(derivation_json(hand_made()))["training"].contains("trained"));
+  Judged judged = hand_made();
+  Job job = *judged.job;
+  job.model.kinds[0].parameters[0].trainable = false;
+  job.model.kinds[0].parameters.push_back(
+      {.name = "a.lora_A.weight", .dims = {{.index = Index::hidden, .size = 10, .parts = 10}}});
+  judged.job = std::make_shared<const Job>(job);
+  const Json trained = Json::parse(derivation_json(judged))["training"]["trained"];
+  EXPECT_EQ(trained["parameters"], 10);
+  EXPECT_EQ(trained["total"], 1010);
+  EXPECT_EQ(trained["share"], 10.0 / 1010);
+  EXPECT_EQ(trained["modules"], Json({"a"}));
+  EXPECT_EQ(trained["frozen_formats"], Json({{"bf16", 1000}}));
+}
+
 }  // namespace
 }  // namespace placet

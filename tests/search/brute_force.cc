@@ -8,6 +8,7 @@
 #include "catalog/job.h"
 #include "catalog/profile_catalog.h"
 #include "catalog/strategy_catalog.h"
+#include "catalog/training_catalog.h"
 #include "derive/derive.h"
 #include "derive/time.h"
 #include "model/frozen_parts.h"
@@ -138,6 +139,7 @@ void draw_engine(Draw& draw, Profile& profile) {
   EngineTiming& timing = profile.timing;
   timing.overlaps = static_cast<std::uint16_t>(draw.whole(0, (1 << kOverlapCount) - 1));
   timing.sends_block = draw.one_in(2);
+  timing.update_in_steps = draw.one_in(3);
   timing.host_per_launch = timing.host_per_launch * draw.around(20);
   timing.host_per_pass = microseconds(static_cast<double>(draw.whole(0, 1000)));
   timing.host_per_step = microseconds(static_cast<double>(draw.whole(0, 10000)));
@@ -338,6 +340,9 @@ SmallSpaces::SmallSpaces()
   for (const std::string& name : profile_names(catalog_)) {
     profiles_.push_back(load_profile(catalog_, name, "a test"));
   }
+  for (const std::string& name : names_in(catalog_, "optimizers")) {
+    optimizers_.push_back(load_optimizer(catalog_, name, "a test"));
+  }
 }
 
 Comparison SmallSpaces::compare(std::uint32_t seed) const {
@@ -356,6 +361,8 @@ Comparison SmallSpaces::compare(std::uint32_t seed) const {
     base.profile = profiles_[static_cast<std::size_t>(draw.whole(0, last))];
   }
   draw_engine(draw, base.profile);
+  const std::int64_t last_optimizer = static_cast<std::int64_t>(optimizers_.size()) - 1;
+  base.optimizer = optimizers_[static_cast<std::size_t>(draw.whole(0, last_optimizer))];
   Choices choices = choices_;
   draw_recompute(draw, choices);
   const PlanSpace space(base, choices, draw_constraints(draw, choices));

@@ -40,6 +40,7 @@ class SmallSpaces {
   Choices choices_;
   std::vector<Job> jobs_;          // one per model
   std::vector<Profile> profiles_;  // of every engine
+  std::vector<Optimizer> optimizers_;
 };
 
 }  // namespace placet::testing
