@@ -15,6 +15,8 @@ namespace placet {
 inline constexpr Switch kAlways{.fallback = true};
 inline constexpr Switch kNever{};
 inline constexpr NormFacts kRms{};
+inline constexpr NormFacts kRmsNoWeight{.weight = false};
+inline constexpr std::int64_t kMostStreams = 64;  // residual streams side by side
 inline constexpr NormFacts kLayerNorm{.kind = NormKind::layer, .bias = true};
 inline constexpr WindowFacts kQwenWindow{.size_key = "sliding_window",
                                          .on = {.key = "use_sliding_window"},
@@ -52,6 +54,10 @@ std::span<const ModelFamily> linear_families();       // linear attention; layer
 std::span<const ModelFamily> special_families();      // nested settings, one entry per layer
 std::span<const ModelFamily> irregular_families();    // blocks of several sizes
 std::span<const ModelFamily> convolution_families();  // short convolutions
+std::span<const ModelFamily> recent_families();       // of 2025 and 2026
+std::span<const ModelFamily> compressed_families();   // compressed keys, several streams
+std::span<const ModelFamily> gemma_families();        // gemma 3n and 4
+std::span<const ModelFamily> kimi_families();         // kimi linear, kimi k3
 std::span<const ModelFamily> foreign_families();  // known from the code that comes with their files
 
 }  // namespace placet

@@ -15,9 +15,10 @@ constexpr int kMostNesting = 32;
 constexpr std::size_t kMostShapes = 2048;  // different blocks: each becomes a kind of its own
 
 std::vector<std::span<const ModelFamily>> all_families() {
-  return {dense_families(),     sparse_families(),      classic_families(),
-          hybrid_families(),    linear_families(),      special_families(),
-          irregular_families(), convolution_families(), foreign_families()};
+  return {dense_families(),  sparse_families(),     classic_families(),   hybrid_families(),
+          linear_families(), special_families(),    irregular_families(), convolution_families(),
+          recent_families(), compressed_families(), gemma_families(),     kimi_families(),
+          foreign_families()};
 }
 
 const ModelFamily* find_family(std::string_view type) {
@@ -51,7 +52,8 @@ constexpr std::array kClassNames{ClassName{"GPT2LMHeadModel", "gpt2"},
                                  ClassName{"Qwen3ForCausalLM", "qwen3"},
                                  ClassName{"DeepseekForCausalLM", "deepseek"},
                                  ClassName{"DeepseekV2ForCausalLM", "deepseek_v2"},
-                                 ClassName{"DeepseekV3ForCausalLM", "deepseek_v3"}};
+                                 ClassName{"DeepseekV3ForCausalLM", "deepseek_v3"},
+                                 ClassName{"MiniMaxM3SparseForCausalLM", "minimax_m3"}};
 
 // Classes whose files go by the name of another family that has other tensors.
 struct Disguise {
@@ -60,7 +62,8 @@ struct Disguise {
   std::string_view family;      // what it is
 };
 constexpr std::array kDisguises{Disguise{"DeciLMForCausalLM", "llama", "nemotron-nas"},
-                                Disguise{"MiniMaxM2ForCausalLM", "minimax", "minimax_m2"}};
+                                Disguise{"MiniMaxM2ForCausalLM", "minimax", "minimax_m2"},
+                                Disguise{"DeepseekV4ForCausalLM", "deepseek_ref", "deepseek_v4"}};
 
 // Ends of the names of classes without a language model's head.
 constexpr std::array<std::string_view, 6> kOtherHeads{"ForSequenceClassification",
