@@ -54,6 +54,9 @@ std::optional<KeySelector> read_selector(ConfigObject& config, const SelectorFac
 
 std::optional<QkNorm> read_qk_norm(ConfigObject& config, const QkNormFacts& facts,
                                    const std::string& prefix) {
+  if (facts.on.key.empty() && facts.on.fallback && !config.flag_or({"use_qk_norm"}, true)) {
+    config.fail("use_qk_norm", "is not described for this family unless true", "true");
+  }
   if (!read_switch(config, facts.on)) return std::nullopt;
   return QkNorm{.span = facts.span,
                 .query = norm(facts.norm, prefix + std::string(facts.query)),

@@ -279,12 +279,14 @@ void add_predictions(ConfigObject& config, const DecoderParts& parts, const Laye
   }
   const std::string layer(facts.layer);
   const auto blocks = static_cast<std::int64_t>(a.order.size());
+  LayerTraits traits = last;
+  traits.selects = true;  // a module has no block before it whose choice it could take
   for (std::int64_t i = 0; i < modules; ++i) {
     a.predictions.push_back({.number = blocks + i,
                              .embedding_norm = norm(facts.norm, layer + "enorm"),
                              .stream_norm = norm(facts.norm, layer + "hnorm"),
                              .projection = weights(layer + "eh_proj", false),
-                             .block = make_block(parts, last),
+                             .block = make_block(parts, traits),
                              .final_norm = norm(facts.norm, layer + "shared_head.norm"),
                              .tokens = layer + "embed_tokens.weight",
                              .output = layer + "shared_head.head.weight"});

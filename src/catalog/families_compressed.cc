@@ -10,7 +10,6 @@
 namespace placet {
 namespace {
 
-
 constexpr MoeFacts v4_experts() {
   MoeFacts facts;
   facts.correction = "gate.e_score_correction_bias";

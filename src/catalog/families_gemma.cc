@@ -11,7 +11,6 @@
 namespace placet {
 namespace {
 
-
 constexpr DecoderFacts kGemma4{
     .family = "gemma4_text",
     .tied = true,
@@ -155,6 +154,23 @@ std::vector<GemmaBlock> with_traits(std::vector<LayerTraits> traits) {
   return blocks;
 }
 
+/// What the library writes of single layers, in place of the sizes of blocks without a window: the
+/// same for all that it names.
+void read_overrides(ConfigObject& config, Attention& attention) {
+  if (!config.has("per_layer_config")) return;
+  const Json& layers = config.raw("per_layer_config");
+  if (!layers.is_object() || layers.empty()) return;
+  for (const auto& item : layers.items()) {
+    if (item.value() == layers.front()) continue;
+    config.fail("per_layer_config", "differs between the layers that it names", "equal entries");
+  }
+  ConfigObject first(layers.front(), config.where(), "per_layer_config");
+  attention.head_size = first.size_or({"head_dim"}, attention.head_size, kMostWidth);
+  attention.kv_heads = first.size_or({"num_key_value_heads"}, attention.kv_heads, kMostHeads);
+  first.require_multiple("num_key_value_heads", attention.heads, attention.kv_heads);
+  finish_nested(first, {});
+}
+
 Architecture read_gemma4(ConfigObject& config) {
   DecoderFacts facts = kGemma4;
   const bool mixtures = config.flag_or({"enable_moe_block"}, false);
@@ -172,8 +188,9 @@ Architecture read_gemma4(ConfigObject& config) {
   DecoderParts parts = read_parts(config, facts, sizes, traits);
   const bool keys_are_values = config.flag_or({"attention_k_eq_v"}, false);
   if (!config.has("global_head_dim")) parts.other->head_size = 512;
-  parts.other->value_head_size = parts.other->head_size;
   if (!keys_are_values) parts.other->kv_heads = sizes.kv_heads;
+  read_overrides(config, *parts.other);
+  parts.other->value_head_size = parts.other->head_size;
   parts.other->rotary_size = parts.other->head_size / 4;
   for (Attention* attention : {&parts.attention, &*parts.other}) {
     attention->value_norm = norm(kRmsNoWeight, "v_norm");

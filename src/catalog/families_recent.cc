@@ -63,7 +63,7 @@ std::vector<bool> read_flags(ConfigObject& config, std::string_view key, std::in
 }
 
 Architecture finish_decoder(ConfigObject& config, const DecoderParts& parts, Architecture a,
-                    const std::vector<LayerTraits>& traits) {
+                            const std::vector<LayerTraits>& traits) {
   add_blocks<LayerTraits>(a, traits,
                           [&](const LayerTraits& layer) { return make_block(parts, layer); });
   add_predictions(config, parts, traits.back(), a);

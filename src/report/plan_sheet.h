@@ -48,6 +48,7 @@ struct SaidWords {
   std::optional<std::string> precision, lora, loss, routing, balance_loss;
   std::optional<double> clip;
   std::vector<std::string> freeze;
+  std::vector<std::string> ignore_keys;
 };
 
 struct PlanSheet {
