@@ -299,9 +299,9 @@ MoeSizes read_moe_sizes(ConfigObject& config, const MoeFacts& facts) {
     case MoeFacts::Shared::none:
       break;
     case MoeFacts::Shared::counted:
-      // Null is none, whatever the family's number.
+      // Null is none, whatever the family's number. A file may give them a width of their own.
       sizes.shared_width =
-          sizes.width *
+          config.size_or({"moe_shared_expert_intermediate_size"}, sizes.width, kMostWidth) *
           config.count_or({facts.shared_key},
                           config.is_null(facts.shared_key) ? 0 : facts.shared_fallback,
                           kMostExperts);

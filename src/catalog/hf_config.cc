@@ -62,9 +62,11 @@ struct Disguise {
   std::string_view model_type;  // what the file says
   std::string_view family;      // what it is
 };
-constexpr std::array kDisguises{Disguise{"DeciLMForCausalLM", "llama", "nemotron-nas"},
-                                Disguise{"MiniMaxM2ForCausalLM", "minimax", "minimax_m2"},
-                                Disguise{"DeepseekV4ForCausalLM", "deepseek_ref", "deepseek_v4"}};
+constexpr std::array kDisguises{
+    Disguise{"DeciLMForCausalLM", "llama", "nemotron-nas"},
+    Disguise{"MiniMaxM2ForCausalLM", "minimax", "minimax_m2"},
+    Disguise{"BailingMoeV2ForCausalLM", "bailing_moe", "bailing_moe_v2"},
+    Disguise{"DeepseekV4ForCausalLM", "deepseek_ref", "deepseek_v4"}};
 
 // Ends of the names of classes without a language model's head.
 constexpr std::array<std::string_view, 6> kOtherHeads{"ForSequenceClassification",
