@@ -62,10 +62,10 @@ class ConfigObject {
 
   /// Judges the keys that were not asked for. Allowed: those that every reader knows to be about
   /// other things, null, false, and 0, and, with a note, what is empty or repeats a number under
-  /// another name ("n_kv_heads" beside "num_key_value_heads"). Refused with InputError: those whose name says that they are
-  /// a size or a count, or that they switch on weights (num_*, *_dim, *_rank, *_bias, ...), and
-  /// lists with one entry for each of so many layers (0: not known). The rest is returned, sorted,
-  /// for a note.
+  /// another name ("n_kv_heads" beside "num_key_value_heads"). Refused with InputError: those whose
+  /// name says that they are a size or a count, or that they switch on weights (num_*, *_dim,
+  /// *_rank, *_bias, ...), and lists with one entry for each of so many layers (0: not known). The
+  /// rest is returned, sorted, for a note.
   std::vector<std::string> finish(std::int64_t layers = 0) const;
 
   /// Throws an InputError about a key, for rules between several values. `allowed` may be empty.

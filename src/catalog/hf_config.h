@@ -2,9 +2,9 @@
 // of what is trained (model/architecture.h).
 //
 // A family's facts that its files leave to code (names of tensors, biases, norms, defaults) stand
-// in data/families/MODEL_TYPE.json, and in families_*.cc where a file could not say them. Nothing is
-// guessed: a family that is not known, a key that may change shapes and is not known, a missing or
-// impossible value is an InputError with the key path.
+// in data/families/MODEL_TYPE.json, and in families_*.cc where a file could not say them. Nothing
+// is guessed: a family that is not known, a key that may change shapes and is not known, a missing
+// or impossible value is an InputError with the key path.
 #pragma once
 
 #include <string>

@@ -261,8 +261,9 @@ TEST(HfPublishedTest, SettingsThatChangeTensorsElsewhereAreRefused) {
   for (const std::string setting :
        {R"("multi_query_group_num": 8)", R"("use_cla": true)", R"("cross_layer_sharing": true)",
         R"("blocks": [{"heads": 4}])"}) {
-    EXPECT_NE(refusal_of((std::string(kLlamaWith) + setting + "}").c_str()).find("does not know it"),
-              std::string::npos)
+    EXPECT_NE(
+        refusal_of((std::string(kLlamaWith) + setting + "}").c_str()).find("does not know it"),
+        std::string::npos)
         << setting;
   }
   EXPECT_EQ(refusal_of((std::string(kLlamaWith) + R"("multi_query": false})").c_str()), "no error");
