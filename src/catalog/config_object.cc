@@ -125,6 +125,36 @@ std::string meant_by(const std::string& key, const std::vector<std::string>& kno
   return nearest(full, known);
 }
 
+/// Nothing, in whatever form: no entries, no text.
+bool is_empty(const Json& value) {
+  return (value.is_structured() && value.empty()) || value == Json("");
+}
+
+/// What a key is about, whatever the order and form of its words: those of "n_kv_heads" and
+/// "num_key_value_heads" are alike.
+std::set<std::string> words_of_key(std::string_view key) {
+  std::set<std::string> words;
+  std::string word;
+  const auto close = [&] {
+    if (word.size() > 1 && word.ends_with('s')) word.pop_back();
+    if (word == "kv") {
+      words.insert({"key", "value"});
+    } else if (!word.empty() && word != "num" && word != "n" && word != "of") {
+      words.insert(word);
+    }
+    word.clear();
+  };
+  for (const char c : key) {
+    if (c == '_' || c == '-' || c == '.') {
+      close();
+    } else {
+      word += c;
+    }
+  }
+  close();
+  return words;
+}
+
 /// The library writes infinity as an object.
 bool is_list_of_objects(const Json& value) {
   return value.is_array() && std::ranges::any_of(value, [](const Json& entry) {
@@ -358,6 +388,14 @@ void ConfigObject::know(Keys keys) {
   for (const std::string_view key : keys) known_.emplace(key);
 }
 
+bool ConfigObject::repeats_known(std::string_view key, const Json& value) const {
+  if (!value.is_number_integer()) return false;
+  const std::set<std::string> words = words_of_key(key);
+  return std::ranges::any_of(known_, [&](const std::string& other) {
+    return has(other) && *object_->find(other) == value && words_of_key(other) == words;
+  });
+}
+
 std::vector<std::string> ConfigObject::finish(std::int64_t layers) const {
   std::vector<std::string> noted;
   const std::vector<std::string> spellings(known_.begin(), known_.end());
@@ -366,6 +404,10 @@ std::vector<std::string> ConfigObject::finish(std::int64_t layers) const {
     if (known_.contains(key) || value.is_null() || value == Json(false) || value == Json(0))
       continue;
     if (std::ranges::find(kIrrelevant, std::string_view(key)) != kIrrelevant.end()) continue;
+    if (is_empty(value) || repeats_known(key, value)) {
+      noted.push_back(key);
+      continue;
+    }
     const bool may_change_shapes = (looks_like_shape(key) && !is_word(value)) ||
                                    is_one_per_layer(key, value, layers) ||
                                    is_list_of_objects(value) || !slip_of(key, spellings).empty();
@@ -373,10 +415,10 @@ std::vector<std::string> ConfigObject::finish(std::int64_t layers) const {
       noted.push_back(key);
       continue;
     }
-    throw InputError({.where = place_of(key),
-                      .value = shorten(value),
-                      .problem = "is a setting that may change shapes and is not known here",
-                      .allowed = "a key of this family",
+    throw InputError({.where = where_,
+                      .problem = "config key '" + join(path_, key) + "' (" + shorten(value) +
+                                 ") may change tensor shapes and Placet does not know it for this "
+                                 "model family (ignore it with --ignore-key)",
                       .nearest = meant_by(key, spellings)});
   }
   return noted;

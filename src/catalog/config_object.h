@@ -61,10 +61,11 @@ class ConfigObject {
   void know(Keys keys);
 
   /// Judges the keys that were not asked for. Allowed: those that every reader knows to be about
-  /// other things, null, false, and 0. Refused with InputError: those whose name says that they are
-  /// a size or a count, or that they switch on weights (num_*, *_dim, *_rank, *_bias, ...), and
-  /// lists with one entry for each of so many layers (0: not known). The rest is returned, sorted,
-  /// for a note.
+  /// other things, null, false, and 0, and, with a note, what is empty or repeats a number under
+  /// another name ("n_kv_heads" beside "num_key_value_heads"). Refused with InputError: those whose
+  /// name says that they are a size or a count, or that they switch on weights (num_*, *_dim,
+  /// *_rank, *_bias, ...), and lists with one entry for each of so many layers (0: not known). The
+  /// rest is returned, sorted, for a note.
   std::vector<std::string> finish(std::int64_t layers = 0) const;
 
   /// Throws an InputError about a key, for rules between several values. `allowed` may be empty.
@@ -76,6 +77,8 @@ class ConfigObject {
   std::string place_of(std::string_view key) const;
 
  private:
+  /// Whether a key says what one that was asked for says, in other words and with the same number.
+  bool repeats_known(std::string_view key, const Json& value) const;
   const Json* find(Keys keys);
   const Json& require(Keys keys, const std::string& allowed);
   std::int64_t whole(Keys keys, const Json& value, std::int64_t least, std::int64_t most) const;

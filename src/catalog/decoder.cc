@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "units/error.h"
@@ -40,11 +41,6 @@ std::optional<KeySelector> read_selector(ConfigObject& config, const SelectorFac
                                          const std::string& prefix) {
   const bool mentioned = has_any(config, {"index_n_heads", "index_head_dim", "index_topk"});
   if (!mentioned && facts.heads == 0) return std::nullopt;
-  const auto types = config.words("indexer_types", kMostLayers);
-  for (const std::string& type : types.value_or(std::vector<std::string>{})) {
-    if (type == "full") continue;
-    config.fail("indexer_types", "holds '" + type + "', which is not described", "full");
-  }
   const std::string stem = prefix + "indexer.";
   return KeySelector{
       .heads = size_or_known(config, "index_n_heads", facts.heads, kMostHeads),
@@ -58,6 +54,9 @@ std::optional<KeySelector> read_selector(ConfigObject& config, const SelectorFac
 
 std::optional<QkNorm> read_qk_norm(ConfigObject& config, const QkNormFacts& facts,
                                    const std::string& prefix) {
+  if (facts.on.key.empty() && facts.on.fallback && !config.flag_or({"use_qk_norm"}, true)) {
+    config.fail("use_qk_norm", "is not described for this family unless true", "true");
+  }
   if (!read_switch(config, facts.on)) return std::nullopt;
   return QkNorm{.span = facts.span,
                 .query = norm(facts.norm, prefix + std::string(facts.query)),
@@ -131,7 +130,8 @@ std::string read_activation(ConfigObject& config, std::string_view fallback) {
       "silu",      "swish",     "swiglu",      "gelu",
       "gelu_new",  "gelu_fast", "gelu_python", "gelu_pytorch_tanh",
       "gelu_tanh", "geglu",     "relu",        "relu2",
-      "tanh",      "xielu",     "quick_gelu"};
+      "tanh",      "xielu",     "quick_gelu",  "swigluoai",
+      "situ"};
   if (std::ranges::find(kKnown, word) == kKnown.end()) {
     throw InputError({.where = config.place_of("hidden_act"),
                       .value = word,
@@ -181,7 +181,7 @@ Sizes read_sizes(ConfigObject& config, const DecoderFacts& decoder) {
   }
   // A file that says null wants one per head, whatever the family's number.
   const bool known = facts.kv_heads > 0 && !config.is_null("num_key_value_heads");
-  sizes.kv_heads = config.size_or({"num_key_value_heads", "n_head_kv"},
+  sizes.kv_heads = config.size_or({"num_key_value_heads", "n_head_kv", "num_attention_groups"},
                                   known ? facts.kv_heads : sizes.heads, kMostHeads);
   if (sizes.heads % sizes.kv_heads != 0) {
     config.fail("num_key_value_heads",
@@ -224,10 +224,13 @@ Attention read_attention(ConfigObject& config, const DecoderFacts& facts, const 
     a.query = named(a.latents->query_rank > 0 ? "q_b_proj" : "q_proj", false);
     return a;
   }
+  if (!f.value_size.empty()) {
+    a.value_head_size = config.size_or({f.value_size}, a.head_size, kMostWidth);
+  }
   a.qk_norm = read_qk_norm(config, f.qk_norm, prefix);
-  if (!f.gate.empty()) {
-    a.gate = AttentionGate::separate;
-    a.gate_names = named(f.gate, bias);
+  if (!f.gate.empty() && read_switch(config, f.gated)) {
+    a.gate = f.gate_per_head ? AttentionGate::per_head : AttentionGate::separate;
+    a.gate_names = named(f.gate, bias && !f.gate_per_head);
   }
   if (!f.fused.empty()) {
     a.layout = QkvLayout::fused;
@@ -238,6 +241,27 @@ Attention read_attention(ConfigObject& config, const DecoderFacts& facts, const 
   a.key = named(f.key, bias);
   a.value = named(f.value, bias);
   return a;
+}
+
+Attention read_other_attention(ConfigObject& config, const DecoderFacts& facts, const Sizes& sizes,
+                               Attention attention) {
+  const OtherAttentionFacts& f = *facts.attention.other;
+  const auto size_of = [&config](std::string_view key, std::int64_t usual, std::int64_t most) {
+    return key.empty() ? usual : config.size_or({key}, usual, most);
+  };
+  const double rotated =
+      static_cast<double>(sizes.rotary_size) / static_cast<double>(sizes.head_size);
+  attention.heads = size_of(f.heads, attention.heads, kMostHeads);
+  attention.kv_heads = size_of(f.kv_heads, attention.kv_heads, kMostHeads);
+  const bool has_values = attention.value_head_size != attention.head_size;
+  attention.head_size = size_of(f.head_size, attention.head_size, kMostWidth);
+  if (!has_values) attention.value_head_size = attention.head_size;
+  attention.value_head_size = size_of(f.value_size, attention.value_head_size, kMostWidth);
+  attention.rotary_size =
+      static_cast<std::int64_t>(std::llround(rotated * static_cast<double>(attention.head_size)));
+  config.require_multiple(f.kv_heads.empty() ? f.heads : f.kv_heads, attention.heads,
+                          attention.kv_heads);
+  return attention;
 }
 
 Mlp make_mlp(const MlpFacts& facts, const std::string& prefix, std::int64_t width,
@@ -260,9 +284,10 @@ MoeSizes read_moe_sizes(ConfigObject& config, const MoeFacts& facts) {
   MoeSizes sizes;
   sizes.experts = config.size(
       {"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"}, kMostExperts);
-  sizes.per_token = config.size(
-      {"num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_topk", "moe_k"},
-      kMostExperts);
+  sizes.per_token =
+      config.size({"num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_topk",
+                   "moe_k", "moe_top_k", "top_k_experts"},
+                  kMostExperts);
   if (sizes.per_token > sizes.experts) {
     config.fail("num_experts_per_tok",
                 "is more than the " + std::to_string(sizes.experts) + " experts there are");
@@ -274,9 +299,9 @@ MoeSizes read_moe_sizes(ConfigObject& config, const MoeFacts& facts) {
     case MoeFacts::Shared::none:
       break;
     case MoeFacts::Shared::counted:
-      // Null is none, whatever the family's number.
+      // Null is none, whatever the family's number. A file may give them a width of their own.
       sizes.shared_width =
-          sizes.width *
+          config.size_or({"moe_shared_expert_intermediate_size"}, sizes.width, kMostWidth) *
           config.count_or({facts.shared_key},
                           config.is_null(facts.shared_key) ? 0 : facts.shared_fallback,
                           kMostExperts);

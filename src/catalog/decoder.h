@@ -58,6 +58,16 @@ struct SelectorFacts {
   std::int64_t keys = 0;
 };
 
+/// How attention differs in blocks with a window, or in those without: keys that hold its sizes
+/// there, each empty where it does not differ.
+struct OtherAttentionFacts {
+  bool windowed = true;  // which blocks: those with a window, else those without
+  std::string_view heads;
+  std::string_view kv_heads;
+  std::string_view head_size;
+  std::string_view value_size;
+};
+
 struct AttentionFacts {
   std::string_view prefix = "self_attn.";
   std::string_view query = "q_proj";
@@ -74,9 +84,15 @@ struct AttentionFacts {
   QkNormFacts qk_norm;
   WindowFacts window;
   std::string_view sinks;
+  Switch sinks_windowed{.fallback = true};  // whether blocks with a window have them
+  Switch sinks_full{.fallback = true};      // whether those without have them
+  std::string_view value_size;              // key of the size of a value's head, if not the key's
+  std::optional<OtherAttentionFacts> other;
   bool latent = false;  // multi-head latent attention
   SelectorFacts selector;
   std::string_view gate;  // a projection of its own that gates the result; empty: none
+  Switch gated{.fallback = true};
+  bool gate_per_head = false;  // one number for each head
 };
 
 struct MlpFacts {
@@ -87,6 +103,7 @@ struct MlpFacts {
   std::string_view down = "down_proj";
   std::string_view fused;  // gate and up in one tensor; empty: two
   Switch bias{.key = "mlp_bias"};
+  std::string_view width = "intermediate_size";  // key of the width
 };
 
 struct MoeFacts {
@@ -169,6 +186,7 @@ struct LayerTraits {
   std::int64_t window = 0;
   bool rotated = true;
   bool sparse = false;
+  bool selects = true;  // its own key selector chooses; else the choice of a block before is taken
   auto operator<=>(const LayerTraits&) const = default;
 };
 
@@ -188,6 +206,9 @@ std::string read_activation(ConfigObject& config, std::string_view fallback);
 /// Attention with the biases, norms and dropout that the file chooses; every block's alike but for
 /// window and rotation.
 Attention read_attention(ConfigObject& config, const DecoderFacts& facts, const Sizes& sizes);
+/// The attention of the other kind of block (OtherAttentionFacts), from the usual one's.
+Attention read_other_attention(ConfigObject& config, const DecoderFacts& facts, const Sizes& sizes,
+                               Attention attention);
 MoeSizes read_moe_sizes(ConfigObject& config, const MoeFacts& facts);
 Mlp make_mlp(const MlpFacts& facts, const std::string& prefix, std::int64_t width,
              const std::string& activation, bool bias);
@@ -212,6 +233,26 @@ void add_blocks(Architecture& architecture, const std::vector<Key>& keys,
     architecture.order.push_back(at->second);
   }
 }
+
+/// Everything that a decoder's blocks are put together from.
+struct DecoderParts {
+  const DecoderFacts* facts = nullptr;
+  Attention attention;
+  std::optional<Attention> other;  // of blocks with a window or without, where that differs
+  std::optional<Mlp> mlp;
+  std::optional<Moe> moe;
+  double dropout = 0;
+  bool parallel = false;
+};
+
+DecoderParts read_parts(ConfigObject& config, const DecoderFacts& facts, const Sizes& sizes,
+                        const std::vector<LayerTraits>& traits);
+/// The attention of a block with these traits.
+Attention attention_of(const DecoderParts& parts, const LayerTraits& traits);
+BlockShape make_block(const DecoderParts& parts, const LayerTraits& traits);
+/// Prediction modules are numbered on from the blocks and look like the last of them.
+void add_predictions(ConfigObject& config, const DecoderParts& parts, const LayerTraits& last,
+                     Architecture& architecture);
 
 /// The whole of an ordinary decoder.
 Architecture read_decoder(ConfigObject& config, const DecoderFacts& facts);

@@ -1,5 +1,7 @@
 // The blocks of ordinary decoders: which differ, and how each is put together.
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
 #include "catalog/decoder.h"
@@ -23,9 +25,14 @@ std::int64_t read_period(ConfigObject& config, const WindowFacts& facts) {
   return static_cast<std::int64_t>(text.size());
 }
 
-void check_length(const ConfigObject& config, std::string_view key, std::size_t entries,
+/// One entry per layer, and some files have further ones for the prediction modules.
+void check_length(ConfigObject& config, std::string_view key, std::size_t entries,
                   std::int64_t layers) {
   if (entries == static_cast<std::size_t>(layers)) return;
+  const Json& modules = config.raw("num_nextn_predict_layers");
+  if (modules.is_number_integer() && Json(static_cast<std::int64_t>(entries) - layers) == modules) {
+    return;
+  }
   config.fail(
       key, "has " + std::to_string(entries) + " entries for " + std::to_string(layers) + " layers",
       "one entry per layer");
@@ -34,8 +41,10 @@ void check_length(const ConfigObject& config, std::string_view key, std::size_t 
 /// The spelling of a kind of layer in `layer_types`.
 bool is_windowed(const ConfigObject& config, const std::string& kind) {
   if (kind == "sliding_attention" || kind == "chunked_attention") return true;
-  // indexed: a key selector chooses from all keys.
-  if (kind == "full_attention" || kind == "indexed_attention") return false;
+  // A key selector chooses from all keys.
+  constexpr std::array<std::string_view, 4> kFull{"full_attention", "indexed_attention",
+                                                  "deepseek_sparse_attention", "minimax_m3_sparse"};
+  if (std::ranges::find(kFull, kind) != kFull.end()) return false;
   config.fail("layer_types", "holds '" + kind + "'",
               "full_attention, sliding_attention or chunked_attention");
 }
@@ -65,10 +74,11 @@ std::vector<bool> windowed_blocks(ConfigObject& config, const WindowFacts& facts
 }
 
 void read_windows(ConfigObject& config, const WindowFacts& facts, std::vector<LayerTraits>& all) {
-  const std::vector<std::string> types =
+  std::vector<std::string> types =
       config.words("layer_types", kMostLayers).value_or(std::vector<std::string>{});
   if (!types.empty()) {
     check_length(config, "layer_types", types.size(), static_cast<std::int64_t>(all.size()));
+    types.resize(all.size());
   }
   if (facts.size_key.empty()) return refuse_windows(config, types);
   const bool on = read_switch(config, facts.on);
@@ -176,26 +186,28 @@ void mark_sparse(ConfigObject& config, const MoeFacts& facts, std::vector<LayerT
 
 // --- blocks
 
-/// Everything that a decoder's blocks are put together from.
-struct Parts {
-  const DecoderFacts* facts = nullptr;
-  Attention attention;
-  std::optional<Mlp> mlp;
-  std::optional<Moe> moe;
-  double dropout = 0;
-  bool parallel = false;
-};
+}  // namespace
 
-BlockShape make_block(const Parts& parts, const LayerTraits& traits) {
+Attention attention_of(const DecoderParts& parts, const LayerTraits& traits) {
+  const AttentionFacts& facts = parts.facts->attention;
+  const bool other = parts.other && (traits.window > 0) == facts.other->windowed;
+  Attention attention = other ? *parts.other : parts.attention;
+  attention.window = traits.window;
+  if (!traits.rotated) attention.rotary_size = 0;
+  if (!traits.selects && attention.selector) {
+    attention.window = attention.selector->keys;
+    attention.selector.reset();
+  }
+  return attention;
+}
+
+BlockShape make_block(const DecoderParts& parts, const LayerTraits& traits) {
   const DecoderFacts& f = *parts.facts;
   const auto norm_named = [&f](std::string_view name) {
     return name.empty() ? Norm{} : norm(f.norm, std::string(f.layer) + std::string(name));
   };
-  Attention attention = parts.attention;
-  attention.window = traits.window;
-  if (!traits.rotated) attention.rotary_size = 0;
   Branch first{.norm = norm_named(f.attention_norm),
-               .mixer = std::move(attention),
+               .mixer = attention_of(parts, traits),
                .norm_after = norm_named(f.attention_norm_after),
                .dropout = parts.dropout};
   Branch second{.norm = norm_named(f.mlp_norm),
@@ -214,19 +226,36 @@ BlockShape make_block(const Parts& parts, const LayerTraits& traits) {
   return {Sublayer{.branches = {first, second}}};
 }
 
-Parts read_parts(ConfigObject& config, const DecoderFacts& facts, const Sizes& sizes,
-                 const std::vector<LayerTraits>& traits) {
-  Parts parts{.facts = &facts, .attention = read_attention(config, facts, sizes)};
+namespace {
+
+/// Sinks and sizes that blocks of one kind have and others do not.
+void tell_apart(ConfigObject& config, const DecoderFacts& facts, const Sizes& sizes,
+                DecoderParts& parts) {
+  const AttentionFacts& f = facts.attention;
+  if (!f.other) return;
+  parts.other = read_other_attention(config, facts, sizes, parts.attention);
+  const bool windowed = read_switch(config, f.sinks_windowed);
+  const bool full = read_switch(config, f.sinks_full);
+  if (!(f.other->windowed ? windowed : full)) parts.other->sinks = "";
+  if (!(f.other->windowed ? full : windowed)) parts.attention.sinks = "";
+}
+
+}  // namespace
+
+DecoderParts read_parts(ConfigObject& config, const DecoderFacts& facts, const Sizes& sizes,
+                        const std::vector<LayerTraits>& traits) {
+  DecoderParts parts{.facts = &facts, .attention = read_attention(config, facts, sizes)};
+  tell_apart(config, facts, sizes, parts);
   const std::string activation = read_activation(config, "silu");
   const std::string layer(facts.layer);
   const bool any_sparse = std::ranges::any_of(traits, &LayerTraits::sparse);
   const bool any_dense = !std::ranges::all_of(traits, &LayerTraits::sparse);
   const bool bias = read_switch(config, facts.mlp.bias);
   if (any_dense) {
-    const std::int64_t width = config.size({"intermediate_size"}, kMostWidth);
+    const std::int64_t width = config.size({facts.mlp.width}, kMostWidth);
     parts.mlp = make_mlp(facts.mlp, layer, width, activation, bias);
   } else {
-    config.know({"intermediate_size"});
+    config.know({facts.mlp.width});
   }
   // Where every block is dense, what the file says of mixtures is still read, and not used.
   if (any_sparse || (facts.moe && config.has("num_experts_per_tok"))) {
@@ -239,8 +268,7 @@ Parts read_parts(ConfigObject& config, const DecoderFacts& facts, const Sizes& s
   return parts;
 }
 
-/// Prediction modules are numbered on from the blocks and look like the last of them.
-void add_predictions(ConfigObject& config, const Parts& parts, const LayerTraits& last,
+void add_predictions(ConfigObject& config, const DecoderParts& parts, const LayerTraits& last,
                      Architecture& a) {
   const DecoderFacts& facts = *parts.facts;
   if (facts.predictions == DecoderFacts::Predictions::none) return;
@@ -251,15 +279,37 @@ void add_predictions(ConfigObject& config, const Parts& parts, const LayerTraits
   }
   const std::string layer(facts.layer);
   const auto blocks = static_cast<std::int64_t>(a.order.size());
+  LayerTraits traits = last;
+  traits.selects = true;  // a module has no block before it whose choice it could take
   for (std::int64_t i = 0; i < modules; ++i) {
     a.predictions.push_back({.number = blocks + i,
                              .embedding_norm = norm(facts.norm, layer + "enorm"),
                              .stream_norm = norm(facts.norm, layer + "hnorm"),
                              .projection = weights(layer + "eh_proj", false),
-                             .block = make_block(parts, last),
+                             .block = make_block(parts, traits),
                              .final_norm = norm(facts.norm, layer + "shared_head.norm"),
                              .tokens = layer + "embed_tokens.weight",
                              .output = layer + "shared_head.head.weight"});
+  }
+}
+
+namespace {
+
+/// Blocks whose own selector chooses: "full"; those that take the choice of one before: "shared".
+void read_selecting(ConfigObject& config, std::vector<LayerTraits>& all) {
+  const auto types = config.words("indexer_types", kMostLayers);
+  if (!types) return;
+  check_length(config, "indexer_types", types->size(), static_cast<std::int64_t>(all.size()));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::string& type = (*types)[i];
+    all[i].selects = type == "full";
+    if (!all[i].selects && type != "shared") {
+      config.fail("indexer_types", "holds '" + type + "'", "full or shared");
+    }
+  }
+  if (!all.front().selects) {
+    config.fail("indexer_types", "has no block before the first to take a choice from",
+                "full for the first block");
   }
 }
 
@@ -271,6 +321,7 @@ std::vector<LayerTraits> read_traits(ConfigObject& config, const DecoderFacts& f
   read_windows(config, facts.attention.window, all);
   read_rotation(config, facts.attention.window, all);
   if (facts.moe) mark_sparse(config, *facts.moe, all);
+  if (facts.attention.latent) read_selecting(config, all);
   return all;
 }
 
@@ -278,7 +329,7 @@ Architecture read_decoder(ConfigObject& config, const DecoderFacts& facts) {
   const Sizes sizes = read_sizes(config, facts);
   Architecture a = read_frame(config, facts, sizes);
   const std::vector<LayerTraits> traits = read_traits(config, facts, sizes);
-  const Parts parts = read_parts(config, facts, sizes, traits);
+  const DecoderParts parts = read_parts(config, facts, sizes, traits);
   add_blocks<LayerTraits>(a, traits,
                           [&](const LayerTraits& layer) { return make_block(parts, layer); });
   add_predictions(config, parts, traits.back(), a);

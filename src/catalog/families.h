@@ -1,4 +1,5 @@
-// The table of families, in groups by likeness; hf_config.cc looks them up.
+// The families that data/families cannot describe, in groups by likeness; hf_config.cc looks them
+// up. A family of ordinary blocks is a file there (family_files.h).
 #pragma once
 
 #include <span>
@@ -15,10 +16,9 @@ namespace placet {
 inline constexpr Switch kAlways{.fallback = true};
 inline constexpr Switch kNever{};
 inline constexpr NormFacts kRms{};
+inline constexpr NormFacts kRmsNoWeight{.weight = false};
+inline constexpr std::int64_t kMostStreams = 64;  // residual streams side by side
 inline constexpr NormFacts kLayerNorm{.kind = NormKind::layer, .bias = true};
-inline constexpr WindowFacts kQwenWindow{.size_key = "sliding_window",
-                                         .on = {.key = "use_sliding_window"},
-                                         .first_key = "max_window_layers"};
 
 /// A block that mixes tokens, then channels.
 inline BlockShape two_sublayers(Norm first, Mixer tokens, Norm second, Mixer channels) {
@@ -38,13 +38,6 @@ struct ModelFamily {
   Architecture (*read)(ConfigObject& config) = nullptr;
 };
 
-/// A family whose blocks are an ordinary decoder's.
-template <const DecoderFacts& kFacts>
-Architecture read_facts(ConfigObject& config) {
-  return read_decoder(config, kFacts);
-}
-
-std::span<const ModelFamily> dense_families();        // llama and its many relatives
 std::span<const ModelFamily> sparse_families();       // mixtures of experts, latent attention
 std::span<const ModelFamily> classic_families();      // gpt2, opt, bloom and their time
 std::span<const ModelFamily> hybrid_families();       // state spaces
@@ -52,6 +45,10 @@ std::span<const ModelFamily> linear_families();       // linear attention; layer
 std::span<const ModelFamily> special_families();      // nested settings, one entry per layer
 std::span<const ModelFamily> irregular_families();    // blocks of several sizes
 std::span<const ModelFamily> convolution_families();  // short convolutions
+std::span<const ModelFamily> recent_families();       // of 2025 and 2026
+std::span<const ModelFamily> compressed_families();   // compressed keys, several streams
+std::span<const ModelFamily> gemma_families();        // gemma 3n and 4
+std::span<const ModelFamily> kimi_families();         // kimi linear, kimi k3
 std::span<const ModelFamily> foreign_families();  // known from the code that comes with their files
 
 }  // namespace placet

@@ -180,22 +180,20 @@ Architecture read_hunyuan_moe(ConfigObject& config) {
   return a;
 }
 
-// --- grok-1 (hpcai-tech/grok-1, modeling_grok1.py): norms before and after both mixers.
+// --- baichuan
 
-constexpr DecoderFacts kGrok{.family = "grok-1",
-                             .tied = true,
-                             .attention_norm = "pre_attn_norm",
-                             .attention_norm_after = "post_attn_norm",
-                             .mlp_norm = "pre_moe_norm",
-                             .mlp_norm_after = "post_moe_norm",
-                             .attention = {.prefix = "attn.", .bias = kNever},
-                             .mlp = {.bias = kNever},
-                             .moe = MoeFacts{.prefix = "moe_block.",
-                                             .expert = {.prefix = "experts.{expert}.",
-                                                        .gate = "linear",
-                                                        .up = "linear_v",
-                                                        .down = "linear_1",
-                                                        .bias = kNever}}};
+// modeling_baichuan.py of baichuan-inc/Baichuan2-7B-Base and -13B-Base (recalled): the larger one
+// has linear attention biases (ALiBi) in place of rotary embeddings; its file has no
+// max_position_embeddings.
+constexpr DecoderFacts kBaichuan{.family = "baichuan",
+                                 .attention = {.fused = "W_pack", .bias = kNever},
+                                 .mlp = {.bias = kNever}};
+
+Architecture read_baichuan(ConfigObject& config) {
+  DecoderFacts facts = kBaichuan;
+  if (!config.has("max_position_embeddings")) facts.attention.rotary_fraction = 0;
+  return read_decoder(config, facts);
+}
 
 // --- phi3small (microsoft/Phi-3-small-8k-instruct, modeling_phi3_small.py): layer norms and
 // biases everywhere; every second block sees a pattern of blocks of keys only.
@@ -242,7 +240,7 @@ constexpr std::array kForeignFamilies{
     ModelFamily{"qwen", read_qwen},
     ModelFamily{"hunyuan_v1_moe", read_hunyuan_moe},
     ModelFamily{"phi3small", read_phi3_small},
-    ModelFamily{"grok-1", read_facts<kGrok>},
+    ModelFamily{"baichuan", read_baichuan},
 };
 
 }  // namespace

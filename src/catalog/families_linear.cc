@@ -266,6 +266,20 @@ StateSpace read_nemotron_scan(ConfigObject& config, const std::string& prefix) {
           .output = weights(prefix + "out_proj", bias)};
 }
 
+/// Experts work on a latent where the file has one (Nemotron 3 Super and Ultra).
+Moe read_nemotron_moe(ConfigObject& config, const std::string& layer,
+                      const std::string& activation) {
+  const MoeFacts& facts = *kNemotronH.moe;
+  Moe moe = make_moe(facts, layer, read_moe_sizes(config, facts), activation);
+  moe.latent = config.count_or({"moe_latent_size"}, 0, kMostWidth);
+  if (moe.latent > 0) {
+    const bool bias = read_switch(config, kNemotronH.mlp.bias);
+    moe.latent_down = weights(layer + "mixer.fc1_latent_proj", bias);
+    moe.latent_up = weights(layer + "mixer.fc2_latent_proj", bias);
+  }
+  return moe;
+}
+
 Mixer read_nemotron_mixer(ConfigObject& config, char kind, const Sizes& sizes,
                           const std::string& activation) {
   const std::string layer(kNemotronH.layer);
@@ -279,7 +293,7 @@ Mixer read_nemotron_mixer(ConfigObject& config, char kind, const Sizes& sizes,
                       activation, read_switch(config, kNemotronH.mlp.bias));
     case 'E':
       config.know({"n_shared_experts"});
-      return make_moe(*kNemotronH.moe, layer, read_moe_sizes(config, *kNemotronH.moe), activation);
+      return read_nemotron_moe(config, layer, activation);
     default:
       config.fail("hybrid_override_pattern", "",
                   "M (state space), * (attention), - (mlp) or E (experts) for each layer");
@@ -340,11 +354,17 @@ Architecture read_nemotron_h(ConfigObject& config) {
                "n_shared_experts",
                "num_experts_per_tok",
                "moe_intermediate_size",
-               "moe_shared_expert_intermediate_size"});
+               "moe_shared_expert_intermediate_size",
+               "moe_latent_size",
+               "mtp_hybrid_override_pattern",
+               "mtp_layers_block_type"});
   DecoderFacts facts = kNemotronH;
   facts.attention.head_size = config.count_or({"attention_head_dim"}, 0, kMostWidth);
   const Sizes sizes = read_sizes(config, facts);
   Architecture a = read_frame(config, facts, sizes);
+  if (config.count_or({"num_nextn_predict_layers"}, 0, kMostLayers) > 0) {
+    a.notes.emplace_back("num_nextn_predict_layers: the prediction modules are left out");
+  }
   const std::string act = config.text_or({"mlp_hidden_act"}, "relu2");
   const std::string pattern = read_nemotron_pattern(config);
   if (pattern.size() != static_cast<std::size_t>(sizes.layers)) {

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <utility>
 
 #include "catalog/families.h"
+#include "catalog/family_files.h"
 #include "units/error.h"
 #include "units/nearest.h"
 
@@ -15,12 +17,12 @@ constexpr int kMostNesting = 32;
 constexpr std::size_t kMostShapes = 2048;  // different blocks: each becomes a kind of its own
 
 std::vector<std::span<const ModelFamily>> all_families() {
-  return {dense_families(),     sparse_families(),      classic_families(),
-          hybrid_families(),    linear_families(),      special_families(),
-          irregular_families(), convolution_families(), foreign_families()};
+  return {sparse_families(),     classic_families(),   hybrid_families(),      linear_families(),
+          special_families(),    irregular_families(), convolution_families(), recent_families(),
+          compressed_families(), gemma_families(),     kimi_families(),        foreign_families()};
 }
 
-const ModelFamily* find_family(std::string_view type) {
+const ModelFamily* find_built_in(std::string_view type) {
   for (const std::span<const ModelFamily> group : all_families()) {
     for (const ModelFamily& family : group) {
       if (family.model_type == type) return &family;
@@ -51,7 +53,8 @@ constexpr std::array kClassNames{ClassName{"GPT2LMHeadModel", "gpt2"},
                                  ClassName{"Qwen3ForCausalLM", "qwen3"},
                                  ClassName{"DeepseekForCausalLM", "deepseek"},
                                  ClassName{"DeepseekV2ForCausalLM", "deepseek_v2"},
-                                 ClassName{"DeepseekV3ForCausalLM", "deepseek_v3"}};
+                                 ClassName{"DeepseekV3ForCausalLM", "deepseek_v3"},
+                                 ClassName{"MiniMaxM3SparseForCausalLM", "minimax_m3"}};
 
 // Classes whose files go by the name of another family that has other tensors.
 struct Disguise {
@@ -59,8 +62,11 @@ struct Disguise {
   std::string_view model_type;  // what the file says
   std::string_view family;      // what it is
 };
-constexpr std::array kDisguises{Disguise{"DeciLMForCausalLM", "llama", "nemotron-nas"},
-                                Disguise{"MiniMaxM2ForCausalLM", "minimax", "minimax_m2"}};
+constexpr std::array kDisguises{
+    Disguise{"DeciLMForCausalLM", "llama", "nemotron-nas"},
+    Disguise{"MiniMaxM2ForCausalLM", "minimax", "minimax_m2"},
+    Disguise{"BailingMoeV2ForCausalLM", "bailing_moe", "bailing_moe_v2"},
+    Disguise{"DeepseekV4ForCausalLM", "deepseek_ref", "deepseek_v4"}};
 
 // Ends of the names of classes without a language model's head.
 constexpr std::array<std::string_view, 6> kOtherHeads{"ForSequenceClassification",
@@ -108,7 +114,14 @@ constexpr std::array kFlatMultimodal{ClassName{"qwen2_vl", "qwen2_vl_text"},
 constexpr std::array<std::string_view, 4> kTextParts{"text_config", "llm_config", "language_config",
                                                      "thinker_config"};
 
-std::string type_from_class(ConfigObject& config) {
+/// The first files of GPT-2 say no more than sizes, under names that only they have together.
+bool looks_like_gpt2(const ConfigObject& config) {
+  constexpr std::array<std::string_view, 5> kSizes{"n_ctx", "n_embd", "n_head", "n_layer",
+                                                   "n_positions"};
+  return std::ranges::all_of(kSizes, [&](std::string_view key) { return config.has(key); });
+}
+
+std::string type_from_class(ConfigObject& config, const Catalog& catalog) {
   const auto classes = config.words("architectures", 16);
   for (const std::string& name : classes.value_or(std::vector<std::string>{})) {
     for (const ClassName& known : kClassNames) {
@@ -116,11 +129,12 @@ std::string type_from_class(ConfigObject& config) {
     }
   }
   config.fail("model_type", "missing, and architectures names no class that says it",
-              "one of " + std::to_string(hf_families().size()) + " families, such as llama");
+              "one of " + std::to_string(hf_families(catalog).size()) + " families, such as llama");
 }
 
 struct Chosen {
-  const ModelFamily* family = nullptr;
+  const ModelFamily* built_in = nullptr;
+  std::optional<FamilyFile> file;
   std::vector<std::string> notes;
 };
 
@@ -161,11 +175,25 @@ void refuse_additions(ConfigObject& config) {
   }
 }
 
-Chosen choose_family(ConfigObject& config) {
+[[noreturn]] void fail_family(const ConfigObject& config, const Catalog& catalog,
+                              const std::string& type) {
+  const std::vector<std::string> families = hf_families(catalog);
+  throw InputError({.where = config.place_of("model_type"),
+                    .value = type,
+                    .problem = "is a family that is not known",
+                    .allowed = "one of " + std::to_string(families.size()) +
+                               " families, such as llama, qwen3 or deepseek_v3",
+                    .nearest = nearest(type, families)});
+}
+
+Chosen choose_family(ConfigObject& config, const Catalog& catalog) {
   Chosen chosen;
   std::string type = config.text_or({"model_type"}, "");
-  if (type.empty()) {
-    type = type_from_class(config);
+  if (type.empty() && !config.has("architectures") && looks_like_gpt2(config)) {
+    type = "gpt2";
+    chosen.notes.emplace_back("model_type is missing; gpt2 by its keys");
+  } else if (type.empty()) {
+    type = type_from_class(config, catalog);
     chosen.notes.push_back("model_type is missing; " + type + " by its class name");
   }
   type = unmask(config, type, chosen.notes);
@@ -176,16 +204,9 @@ Chosen choose_family(ConfigObject& config) {
                  "video_token_id"});
     chosen.notes.emplace_back("text part only");
   }
-  chosen.family = find_family(type);
-  if (chosen.family == nullptr) {
-    const std::vector<std::string> families = hf_families();
-    throw InputError({.where = config.place_of("model_type"),
-                      .value = type,
-                      .problem = "is a family that is not known",
-                      .allowed = "one of " + std::to_string(families.size()) +
-                                 " families, such as llama, qwen3 or deepseek_v3",
-                      .nearest = nearest(type, families)});
-  }
+  chosen.built_in = find_built_in(type);
+  if (chosen.built_in == nullptr) chosen.file = load_family_file(catalog, type);
+  if (chosen.built_in == nullptr && !chosen.file) fail_family(config, catalog, type);
   refuse_additions(config);
   for (const std::string& name : class_names(config)) {
     if (!has_other_head(name)) continue;
@@ -211,10 +232,12 @@ std::optional<Dtype> stored_format(std::string_view word) {
   return std::nullopt;
 }
 
-Architecture read_text_part(const Json& object, const std::string& where, const std::string& path) {
+Architecture read_text_part(const Json& object, const std::string& where, const std::string& path,
+                            const Catalog& catalog) {
   ConfigObject config(object, where, path);
-  const Chosen chosen = choose_family(config);
-  Architecture a = chosen.family->read(config);
+  const Chosen chosen = choose_family(config, catalog);
+  Architecture a =
+      chosen.file ? read_with_family_file(config, *chosen.file) : chosen.built_in->read(config);
   if (a.shapes.size() > kMostShapes) {
     config.fail("num_hidden_layers", "makes too many different blocks",
                 "at most " + std::to_string(kMostShapes) + " different ones");
@@ -288,6 +311,31 @@ std::vector<std::string> fill_sizes(Json& part) {
   return filled;
 }
 
+/// The file without keys that are to be ignored: of the outermost object and of the text part.
+Json without_keys(Json config, const std::string& where, const std::vector<std::string>& ignored) {
+  std::vector<std::string> keys;
+  std::set<std::string> found;
+  Json* part = &config;
+  for (int depth = 0; part->is_object() && depth < kMostNesting; ++depth) {
+    for (const auto& item : part->items()) keys.push_back(item.key());
+    for (const std::string& key : ignored) {
+      if (part->erase(key) > 0) found.insert(key);
+    }
+    const auto* const next = std::ranges::find_if(
+        kTextParts, [part](std::string_view name) { return part->contains(std::string(name)); });
+    if (next == kTextParts.end()) break;
+    part = &part->at(std::string(*next));
+  }
+  for (const std::string& key : ignored) {
+    if (found.contains(key)) continue;
+    throw InputError({.where = "--ignore-key",
+                      .value = key,
+                      .problem = "is not a key of " + where,
+                      .nearest = nearest(key, keys)});
+  }
+  return config;
+}
+
 /// Where a scan over JSON text stands.
 struct Scan {
   int depth = 0;
@@ -344,20 +392,33 @@ std::string plain_json(std::string_view text, const std::string& where) {
 
 }  // namespace
 
-std::vector<std::string> hf_families() {
-  std::vector<std::string> names;
+std::vector<std::string> hf_families() { return hf_families(find_catalog()); }
+
+std::vector<std::string> hf_families(const Catalog& catalog) {
+  std::vector<std::string> names = names_in(catalog, "families");
   for (const std::span<const ModelFamily> group : all_families()) {
     for (const ModelFamily& family : group) names.emplace_back(family.model_type);
   }
   std::ranges::sort(names);
+  names.erase(std::ranges::unique(names).begin(), names.end());
   return names;
 }
 
 Architecture read_hf_config(const Json& config, const std::string& where) {
+  return read_hf_config(config, where, find_catalog());
+}
+
+Architecture read_hf_config(const Json& config, const std::string& where, const Catalog& catalog,
+                            const std::vector<std::string>& ignored) {
+  if (!ignored.empty()) {
+    Architecture a = read_hf_config(without_keys(config, where, ignored), where, catalog);
+    a.notes.push_back("ignored as --ignore-key asks: " + join(ignored));
+    return a;
+  }
   TextPart part = find_text_part(config);
-  if (part.path.empty()) return read_text_part(config, where, "");
+  if (part.path.empty()) return read_text_part(config, where, "", catalog);
   const std::vector<std::string> filled = fill_sizes(part.object);
-  Architecture a = read_text_part(part.object, where, part.path);
+  Architecture a = read_text_part(part.object, where, part.path, catalog);
   a.notes.insert(a.notes.begin(), "text part only");
   if (!filled.empty()) a.notes.push_back("left to the family by the file: " + join(filled));
   return a;

@@ -222,7 +222,7 @@ Model load_requested_model(const Catalog& catalog, const JobRequest& request) {
                       .allowed = "a config.json, a folder that holds one, a name that `placet "
                                  "models` lists, or a count such as 70B"});
   }
-  Model model = load_model(catalog, *request.model);
+  Model model = load_model(catalog, *request.model, request.ignore_keys);
   if (request.lora) {
     model = with_adapters(std::move(model), *request.lora, "--lora");
   }

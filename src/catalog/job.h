@@ -18,6 +18,7 @@ namespace placet {
 /// What was asked for, word by word; empty where nothing was said. The member names are the flags.
 struct JobRequest {
   std::optional<std::string> model;
+  std::vector<std::string> ignore_keys;  // --ignore-key: keys of the model's configuration
   std::optional<std::string> cluster;
   std::optional<std::string> placement;
   std::optional<std::int64_t> sequence;  // --seq

@@ -20,7 +20,7 @@ const std::vector<std::string>& job_keys() {
   static const std::vector<std::string> kKeys = {
       "model",       "cluster",   "placement", "seq",          "lengths", "global-batch",
       "micro-batch", "recompute", "precision", "optimizer",    "freeze",  "lora",
-      "loss",        "clip",      "routing",   "balance-loss", "engine"};
+      "loss",        "clip",      "routing",   "balance-loss", "engine",  "ignore_keys"};
   return kKeys;
 }
 
@@ -209,6 +209,7 @@ JobRequest read_job_words(const Reader& reader) {
     if (reader.has(key)) request.in_file.insert(key);
   }
   request.model = read_text(reader, "model");
+  if (const auto keys = reader.find("ignore_keys")) request.ignore_keys = read_texts(*keys);
   request.cluster = read_text(reader, "cluster");
   request.placement = read_text(reader, "placement");
   request.sequence = read_whole(reader, "seq", kMostTokens);
@@ -242,6 +243,7 @@ JobRequest merge(const JobRequest& flags, const JobRequest& file) {
     }
   };
   fill("model", merged.model, file.model);
+  fill("ignore_keys", merged.ignore_keys, file.ignore_keys);
   fill("cluster", merged.cluster, file.cluster);
   fill("placement", merged.placement, file.placement);
   fill("seq", merged.sequence, file.sequence);
@@ -263,7 +265,9 @@ JobRequest merge(const JobRequest& flags, const JobRequest& file) {
 
 InputFault named_as_said(InputFault fault, const JobRequest& request) {
   for (const std::string& word : request.in_file) {
-    const std::string flag = word == "model" ? "MODEL" : "--" + word;
+    const std::string flag = word == "model"         ? "MODEL"
+                             : word == "ignore_keys" ? "--ignore-key"
+                                                     : "--" + word;
     for (const std::string& name : {flag, word}) {
       if (!fault.where.starts_with(name)) continue;
       const bool is_whole = fault.where.size() == name.size() || fault.where[name.size()] == ',';

@@ -147,7 +147,8 @@ ModelSheet::Published read_published(const Reader& reader) {
 
 bool is_sheet(const Json& document) { return document.is_object() && document.contains("schema"); }
 
-ModelSheet read_sheet(const Document& document) {
+ModelSheet read_sheet(const Document& document, const Catalog& catalog,
+                      const std::vector<std::string>& ignored) {
   const Reader reader(document);
   reader.allow({"schema", "name", "title", "source", "date", "config", "parameters"});
   const std::vector<std::string> schemas{"placet.model-file/1"};
@@ -156,7 +157,8 @@ ModelSheet read_sheet(const Document& document) {
                    .title = optional_text(reader, "title"),
                    .source = reader.at("source").text(),
                    .date = reader.at("date").text()};
-  sheet.architecture = read_hf_config(reader.at("config").json(), document.where + ": config");
+  sheet.architecture =
+      read_hf_config(reader.at("config").json(), document.where + ": config", catalog, ignored);
   sheet.architecture.name = sheet.name;
   if (const auto parameters = reader.find("parameters")) {
     sheet.published = read_published(*parameters);
@@ -164,7 +166,8 @@ ModelSheet read_sheet(const Document& document) {
   return sheet;
 }
 
-Model load_file(std::filesystem::path path) {
+Model load_file(std::filesystem::path path, const Catalog& catalog,
+                const std::vector<std::string>& ignored) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
     path /= "config.json";
@@ -178,9 +181,10 @@ Model load_file(std::filesystem::path path) {
   const std::string where = path.string();
   const Json document =
       parse_hf_json(read_file_text(path, kMostConfigBytes, "a configuration file"), where);
-  if (is_sheet(document)) return build_model(read_sheet({where, document}).architecture);
-  Architecture architecture = read_hf_config(document, where);
-  return build_model(architecture);
+  if (is_sheet(document)) {
+    return build_model(read_sheet({where, document}, catalog, ignored).architecture);
+  }
+  return build_model(read_hf_config(document, where, catalog, ignored));
 }
 
 }  // namespace
@@ -216,16 +220,21 @@ std::optional<std::int64_t> parse_count(std::string_view text) {
 
 std::vector<std::string> model_names(const Catalog& catalog) { return names_in(catalog, "models"); }
 
-ModelSheet load_model_sheet(const Catalog& catalog, const std::string& name) {
-  return read_sheet(open_document(file_of(catalog, "models", "model", name, "MODEL")));
+ModelSheet load_model_sheet(const Catalog& catalog, const std::string& name,
+                            const std::vector<std::string>& ignored) {
+  return read_sheet(open_document(file_of(catalog, "models", "model", name, "MODEL")), catalog,
+                    ignored);
 }
 
-Model load_model(const Catalog& catalog, const std::string& word) {
+Model load_model(const Catalog& catalog, const std::string& word,
+                 const std::vector<std::string>& ignored) {
   if (auto bare = parse_bare_model(word)) return *std::move(bare);
   if (auto decoder = ordinary_decoder(catalog, word)) return *std::move(decoder);
   std::error_code error;
-  if (names_a_file(word) || std::filesystem::is_directory(word, error)) return load_file(word);
-  return build_model(load_model_sheet(catalog, word).architecture);
+  if (names_a_file(word) || std::filesystem::is_directory(word, error)) {
+    return load_file(word, catalog, ignored);
+  }
+  return build_model(load_model_sheet(catalog, word, ignored).architecture);
 }
 
 }  // namespace placet

@@ -46,13 +46,16 @@ std::vector<std::string> model_names(const Catalog& catalog);
 
 /// The sheet of a catalogue name. Throws InputError for a name that is not there (with the nearest)
 /// and for anything wrong in the file.
-ModelSheet load_model_sheet(const Catalog& catalog, const std::string& name);
+ModelSheet load_model_sheet(const Catalog& catalog, const std::string& name,
+                            const std::vector<std::string>& ignored = {});
 
 /// The model that `word` means, in this order: a bare count ("70B", "params=70e9,units=80"); an
 /// ordinary decoder of a size ("decoder=70B", catalog/ordinary_decoder.h); a file
 /// (config.json, or one of the catalogue's form) or a folder that holds config.json, if the word
 /// has a '/' or ends in .json, or is a folder; else a catalogue name. Throws InputError.
-Model load_model(const Catalog& catalog, const std::string& word);
+/// Keys of its configuration that are in `ignored` are taken as not there.
+Model load_model(const Catalog& catalog, const std::string& word,
+                 const std::vector<std::string>& ignored = {});
 
 /// A bare count: "70B" (K, M, B, T), "params=70e9" or "params=70e9,units=80", digits with a point
 /// and an exponent allowed as long as the number is whole. None if the word is not of that form;

@@ -49,6 +49,11 @@ void add_model_flags(CLI::App& command, JobFlags& flags) {
   command.add_option("--freeze", flags.freeze, "Parameters that are not trained")
       ->allow_extra_args(false)
       ->type_name("GLOB");
+  command
+      .add_option("--ignore-key", flags.ignore_keys,
+                  "Read the model's configuration without this key (repeatable)")
+      ->allow_extra_args(false)
+      ->type_name("KEY");
   command.add_option("--lora", flags.lora, "Low-rank adapters: RANK or RANK,GLOB,...")
       ->type_name("RANK[,GLOB]");
 }
@@ -136,6 +141,7 @@ JobRequest request_of(const JobFlags& flags) {
   request.precision = said(flags.precision);
   request.optimizer = said(flags.optimizer);
   request.freeze = flags.freeze;
+  request.ignore_keys = flags.ignore_keys;
   request.lora = said(flags.lora);
   request.loss = said(flags.loss);
   request.clip = number(flags.clip, "--clip");

@@ -16,6 +16,7 @@ struct JobFlags {
       optimizer, lora, loss, clip, routing, balance_loss, engine, job_file;
   std::vector<std::string> placements;
   std::vector<std::string> freeze;
+  std::vector<std::string> ignore_keys;
 };
 
 /// How results are asked for.

@@ -148,6 +148,7 @@ std::string command_of(const JobFlags& flags) {
   add("--loss", flags.loss);
   add("--engine", flags.engine);
   for (const std::string& glob : flags.freeze) add("--freeze", glob);
+  for (const std::string& key : flags.ignore_keys) add("--ignore-key", key);
   return text;
 }
 
@@ -173,7 +174,8 @@ SaidWords said_words(const JobRequest& request) {
           .routing = request.routing,
           .balance_loss = request.balance_loss,
           .clip = request.clip,
-          .freeze = request.freeze};
+          .freeze = request.freeze,
+          .ignore_keys = request.ignore_keys};
 }
 
 void check_prices(const Job& base) {

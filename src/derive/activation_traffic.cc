@@ -13,6 +13,7 @@
 #include "derive/whole_operands.h"
 #include "model/gradients.h"
 #include "units/at.h"
+#include "units/checked.h"
 
 namespace placet {
 namespace {
@@ -293,7 +294,8 @@ class StreamTraffic {
     const Transitions& t = columns_[v];
     const auto send = [&](Collective collective, AxisMask axes) {
       send_value(v, collective, phase, axes,
-                 unit_.local.values[v] * degree_of(unit_.job.placement, axes));
+                 checked_multiply(unit_.local.values[v], degree_of(unit_.job.placement, axes),
+                                  "elements of an activation"));
     };
     const bool forward = phase == Phase::forward;
     if (forward || t.gathered_again) send(Collective::all_gather, t.gathered);

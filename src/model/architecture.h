@@ -77,22 +77,43 @@ struct Latents {
   friend bool operator==(const Latents&, const Latents&) = default;
 };
 
+/// Makes one key of several tokens: weights per token and channel from a second projection, with a
+/// learned offset per place (DeepSeek-V4's compressed attention).
+struct KeyCompressor {
+  std::int64_t tokens = 0;  // that make one key
+  std::int64_t size = 0;    // of a key
+  std::int64_t width = 0;   // columns of the projections: `size`, or twice that where keys overlap
+  Weights key;
+  Weights gate;
+  std::string offsets;  // [tokens, width]
+  Norm norm;
+
+  friend bool operator==(const KeyCompressor&, const KeyCompressor&) = default;
+};
+
 /// A small scorer that picks the keys each query sees (DeepSeek-V3.2's sparse attention). Its heads
 /// are few and are not cut.
 struct KeySelector {
   std::int64_t heads = 0;
   std::int64_t head_size = 0;
   std::int64_t keys = 0;  // keys kept for each query
-  Weights query;          // from the query latent
+  Weights query;          // from the query latent, or where there is none from the input
   Weights key;
+  Norm query_norm;
   Norm key_norm;
-  Weights head_weights;
+  Weights head_weights;                     // empty: heads count alike
+  std::optional<KeyCompressor> compressor;  // makes the keys in place of `key`
 
   friend bool operator==(const KeySelector&, const KeySelector&) = default;
 };
 
-/// A gate on what attention returns: none, as further rows of the query projection, or its own.
-enum class AttentionGate : std::uint8_t { none, in_query, separate };
+/// A gate on what attention returns: none, as further rows of the query projection, its own
+/// projection, or one with a number per head.
+enum class AttentionGate : std::uint8_t { none, in_query, separate, per_head };
+
+/// Where values come from: a projection, the keys before their norm and rotation, the finished
+/// keys, or, with the keys, another block.
+enum class ValueSource : std::uint8_t { projected, raw_keys, keys, other_block };
 
 struct Attention {
   std::int64_t heads = 0;
@@ -105,13 +126,21 @@ struct Attention {
   Weights fused;              // fused
   Weights output;
   std::optional<QkNorm> qk_norm;
+  ValueSource values = ValueSource::projected;
+  Norm value_norm;               // per head
   std::int64_t rotary_size = 0;  // elements of a head that are rotated; 0: no rotary embedding
   std::int64_t window = 0;       // keys a query sees at most; 0: all before it
   std::string sinks;             // one learned number per head that joins the softmax; empty: none
   AttentionGate gate = AttentionGate::none;
   Weights gate_names;
-  std::optional<Latents> latents;
+  std::optional<Latents> latents;  // without a key_value_rank: of the queries only
   std::optional<KeySelector> selector;
+  std::optional<KeyCompressor> compressor;  // further keys, beside those of the window
+  /// The result leaves by groups of heads, each projected to its own latent of `output_rank`;
+  /// `output` maps the latents to the stream. 0: no groups.
+  std::int64_t output_groups = 0;
+  std::int64_t output_rank = 0;
+  Weights output_down;
   double dropout = 0;  // of the attention probabilities
 
   friend bool operator==(const Attention&, const Attention&) = default;
@@ -134,7 +163,15 @@ struct Moe {
   std::int64_t experts = 0;
   std::int64_t experts_per_token = 0;
   Weights router;
-  std::string correction;  // per-expert offset of the choice, set by a rule and not by gradients
+  std::string correction;    // per-expert offset of the choice, set by a rule and not by gradients
+  std::string expert_scale;  // per-expert factor of the weights, trained
+  /// The router reads the stream itself, through this norm, and not what the experts read.
+  std::optional<Norm> router_norm;
+  /// Experts work on a latent of this size, not on the stream. 0: on the stream.
+  std::int64_t latent = 0;
+  Weights latent_down;
+  Norm latent_norm;  // of what the experts return
+  Weights latent_up;
   Mlp expert;
   std::optional<Mlp> shared;  // visited by every token
   Weights shared_gate;        // one number per token that scales the shared expert's result
@@ -159,6 +196,8 @@ struct StateSpace {
   struct Projection {
     Weights names;
     std::vector<Slice> slices;
+    std::int64_t rank = 0;  // through a latent of this size; 0: at once
+    Weights down;           // to the latent
     friend bool operator==(const Projection&, const Projection&) = default;
   };
   /// A parameter of the recurrence itself.
@@ -185,8 +224,9 @@ struct StateSpace {
   std::int64_t inner = 0;   // channels of the result
   std::int64_t pieces = 1;  // pieces that a cut may not tear apart: groups or key heads
   std::vector<Projection> projections;
-  Weights convolution;
-  std::int64_t kernel = 0;  // taps of the convolution; 0: none
+  Weights convolution;                // of a mixed stream
+  std::vector<Weights> convolutions;  // one per mixed stream, in place of `convolution`
+  std::int64_t kernel = 0;            // taps of the convolution; 0: none
   std::optional<Selection> selection;
   std::vector<Constant> constants;
   Norm norm;
@@ -198,10 +238,12 @@ struct StateSpace {
   friend bool operator==(const StateSpace&, const StateSpace&) = default;
 };
 
-/// One hidden x hidden matrix in the place of a mixer. No cut divides it.
+/// One hidden x hidden matrix in the place of a mixer, or two of a low rank. No cut divides them.
 struct Projection {
   Weights names;
   bool replaces_attention = false;  // else an mlp
+  std::int64_t rank = 0;            // 0: one matrix
+  Weights back;                     // from the rank to the hidden size
 
   friend bool operator==(const Projection&, const Projection&) = default;
 };
@@ -221,14 +263,48 @@ struct Branch {
   friend bool operator==(const Branch&, const Branch&) = default;
 };
 
+/// How residual streams side by side become the one that mixers read, and take their result back:
+/// numbers per token from a norm and a projection of the streams, and learned constants.
+/// One stream: the numbers scale it (attention over earlier sums is not described further).
+struct StreamMixing {
+  struct Constant {
+    std::string name;
+    std::vector<std::int64_t> shape;
+    friend bool operator==(const Constant&, const Constant&) = default;
+  };
+  Norm norm;
+  Weights weights;  // empty: no projection
+  std::int64_t coefficients = 0;
+  std::vector<Constant> constants;  // that reading needs
+  std::vector<Constant> returning;  // that writing back needs
+
+  friend bool operator==(const StreamMixing&, const StreamMixing&) = default;
+};
+
 struct Sublayer {
   std::vector<Branch> branches;
-  Norm norm_after;  // of the stream, after the branches joined it
+  Norm norm_sum;                       // of the branches' sum, before it joins the stream
+  Norm norm_after;                     // of the stream, after the branches joined it
+  std::optional<StreamMixing> mixing;  // before the branches
+  bool returns = false;                // after them the streams take their result back
 
   friend bool operator==(const Sublayer&, const Sublayer&) = default;
 };
 
 using BlockShape = std::vector<Sublayer>;
+
+/// A second table of tokens with rows for all blocks, each of which reads its own part beside the
+/// stream (gemma 3n). What it hands to the blocks is not described as a value of its own.
+struct BlockInputs {
+  std::string tokens;
+  std::int64_t rows = 0;
+  std::int64_t width = 0;   // of all blocks together
+  std::int64_t blocks = 0;  // parts of it
+  Weights projection;       // from the stream
+  Norm norm;                // of a part
+
+  friend bool operator==(const BlockInputs&, const BlockInputs&) = default;
+};
 
 struct EmbeddingShape {
   std::int64_t vocabulary = 0;
@@ -239,6 +315,8 @@ struct EmbeddingShape {
   Weights projection;
   Norm norm;
   double dropout = 0;
+  std::optional<BlockInputs> block_inputs;
+  Weights streams;  // makes the further streams of the first; empty: they are copies
 
   friend bool operator==(const EmbeddingShape&, const EmbeddingShape&) = default;
 };
@@ -247,8 +325,9 @@ struct HeadShape {
   Norm norm;
   Weights projection;  // back to the embedding's width, where that is not the hidden size
   Weights output;
-  bool tied = false;         // the output matrix is the embedding's
-  bool caps_logits = false;  // cap x tanh(logits / cap) before the loss
+  bool tied = false;                   // the output matrix is the embedding's
+  bool caps_logits = false;            // cap x tanh(logits / cap) before the loss
+  std::optional<StreamMixing> mixing;  // makes one stream of several
 
   friend bool operator==(const HeadShape&, const HeadShape&) = default;
 };
@@ -273,6 +352,7 @@ struct Architecture {
   std::string name;
   std::string family;
   std::int64_t hidden = 0;
+  std::int64_t streams = 1;  // residual streams side by side
   EmbeddingShape embedding;
   std::vector<BlockShape> shapes;  // distinct
   std::vector<int> order;          // one position in `shapes` per block

@@ -45,17 +45,18 @@ std::string name_of_mixer(const Mixer& mixer) {
   return std::visit(Visitor{}, mixer);
 }
 
-Mixed build_mixer(UnitBuilder& unit, const Mixer& mixer, int input) {
+Mixed build_mixer(UnitBuilder& unit, const Mixer& mixer, int input, int stream) {
   struct Visitor {
     UnitBuilder& unit;
     int input;
+    int stream;
     Mixed operator()(const Attention& a) const { return build_attention(unit, a, input); }
     Mixed operator()(const StateSpace& s) const { return build_state_space(unit, s, input); }
     Mixed operator()(const Mlp& m) const { return build_mlp(unit, m, input); }
-    Mixed operator()(const Moe& m) const { return build_moe(unit, m, input); }
+    Mixed operator()(const Moe& m) const { return build_moe(unit, m, input, stream); }
     Mixed operator()(const Projection& p) const { return build_projection(unit, p, input); }
   };
-  return std::visit(Visitor{unit, input}, mixer);
+  return std::visit(Visitor{unit, input, stream}, mixer);
 }
 
 /// Whether a sublayer's results may be added before they are whole: nothing that needs whole values
@@ -72,8 +73,29 @@ int add_bias(UnitBuilder& unit, const Mixed& mixed, int value) {
   return unit.bias(mixed.bias->first, {value}, mixed.bias->second).front();
 }
 
-int join(UnitBuilder& unit, const std::vector<BranchResult>& results, int stream) {
+/// The sum of what the branches return, to a stream that it does not join yet.
+int sum_of(UnitBuilder& unit, const Sublayer& sublayer, const std::vector<BranchResult>& results) {
+  const std::string name = results.front().name;
+  std::vector<int> terms;
+  for (const BranchResult& r : results) {
+    const int value = add_bias(unit, r.mixed, r.mixed.value);
+    terms.push_back(unit.norm(r.branch->norm_after, residual(r.name + ".norm_after", Module::norm),
+                              value, unit.dims_of(value)));
+  }
+  const int sum = terms.size() == 1 ? terms.front()
+                                    : unit.residual_add(name + ".sum", std::move(terms),
+                                                        Region::residual, Module::residual);
+  return unit.norm(sublayer.norm_sum, residual(name + ".norm_sum", Module::norm), sum,
+                   unit.dims_of(sum));
+}
+
+int join(UnitBuilder& unit, const Sublayer& sublayer, const std::vector<BranchResult>& results,
+         int stream) {
   const std::string name = results.front().name + ".residual";
+  if (sublayer.norm_sum.kind != NormKind::none) {
+    const int sum = sum_of(unit, sublayer, results);
+    return unit.residual_add(name, {stream, sum}, Region::residual, Module::residual);
+  }
   if (sums_partials(unit, results)) {
     std::vector<int> partials;
     partials.reserve(results.size());
@@ -93,9 +115,24 @@ int join(UnitBuilder& unit, const std::vector<BranchResult>& results, int stream
   return unit.residual_add(name, std::move(terms), Region::residual, Module::residual);
 }
 
-int build_sublayer(UnitBuilder& unit, const Sublayer& sublayer, int stream, int block_input) {
+/// Streams beside the one that a block's sublayers work on, from where they are read to where
+/// they take the result back.
+struct OpenStreams {
+  std::optional<MixedStreams> mixed;
+  const StreamMixing* mixing = nullptr;
+};
+
+int build_sublayer(UnitBuilder& unit, const Architecture& a, const Sublayer& sublayer, int stream,
+                   int block_input, OpenStreams& open) {
   ensure(!sublayer.branches.empty(), "a sublayer has a branch");
   std::vector<BranchResult> results;
+  const std::string first = name_of_mixer(sublayer.branches.front().mixer);
+  const int before = stream;
+  if (sublayer.mixing) {
+    open.mixed = read_streams(unit, *sublayer.mixing, first, stream, hidden_dim(a));
+    open.mixing = &*sublayer.mixing;
+    stream = open.mixed->read;
+  }
   int read = stream;
   for (const Branch& branch : sublayer.branches) {
     const std::string name = name_of_mixer(branch.mixer);
@@ -110,17 +147,28 @@ int build_sublayer(UnitBuilder& unit, const Sublayer& sublayer, int stream, int 
         break;
     }
     read = unit.norm(branch.norm, residual(name + ".norm", Module::norm), read, unit.dims_of(read));
-    results.push_back({build_mixer(unit, branch.mixer, read), &branch, name});
+    results.push_back({build_mixer(unit, branch.mixer, read, stream), &branch, name});
   }
-  const int joined = join(unit, results, stream);
+  if (sublayer.mixing && sublayer.returns) {
+    // The streams carry what a residual sum would.
+    return return_to_streams(unit, *open.mixing, first, *open.mixed,
+                             sum_of(unit, sublayer, results));
+  }
+  // A mixing of one stream only changes what is read.
+  int joined = join(unit, sublayer, results, a.streams == 1 ? before : stream);
+  if (sublayer.returns) {
+    ensure(open.mixed.has_value(), "streams are read before they are written");
+    joined = return_to_streams(unit, *open.mixing, first, *open.mixed, joined);
+  }
   return unit.norm(sublayer.norm_after, residual(results.front().name + ".norm_out", Module::norm),
                    joined, unit.dims_of(joined));
 }
 
-int build_block(UnitBuilder& unit, const BlockShape& shape, int stream) {
+int build_block(UnitBuilder& unit, const Architecture& a, const BlockShape& shape, int stream) {
   const int block_input = stream;
+  OpenStreams open;
   for (const Sublayer& sublayer : shape) {
-    stream = build_sublayer(unit, sublayer, stream, block_input);
+    stream = build_sublayer(unit, a, sublayer, stream, block_input, open);
   }
   return stream;
 }
@@ -169,7 +217,9 @@ UnitKind build_embedding(const Architecture& a) {
     stream = output;
   }
   stream = unit.norm(e.norm, residual("embedding.norm", Module::norm), stream, {hidden_dim(a)});
-  unit.dropout("embedding.dropout", stream, e.dropout, Module::embedding);
+  stream = unit.dropout("embedding.dropout", stream, e.dropout, Module::embedding);
+  if (e.block_inputs) stream = join_block_inputs(unit, *e.block_inputs, 0, stream);
+  open_streams(unit, a, stream);
   UnitKind kind = std::move(unit).take();
   kind.name = "embedding";
   return kind;
@@ -222,8 +272,12 @@ void build_output(UnitBuilder& unit, const Architecture& a, int input, const std
 }
 
 UnitKind build_head(const Architecture& a, const Model& model) {
-  UnitBuilder unit(UnitRole::head, {hidden_dim(a)}, ValueType::compute);
-  int stream = unit.norm(a.head.norm, residual("head.norm", Module::norm), 0, {hidden_dim(a)});
+  UnitBuilder unit(UnitRole::head, {streams_dim(a)}, ValueType::compute);
+  int stream = 0;
+  if (a.head.mixing) {
+    stream = read_streams(unit, *a.head.mixing, "head", stream, hidden_dim(a)).read;
+  }
+  stream = unit.norm(a.head.norm, residual("head.norm", Module::norm), stream, {hidden_dim(a)});
   if (!a.head.projection.weight.empty()) {
     stream = unit.linear_one(residual("head.projection", Module::head, bit_of(TensorClass::head)),
                              stream,
@@ -279,7 +333,7 @@ UnitKind build_prediction(const Architecture& a, const PredictionModule& m, cons
                          .out = hidden,
                          .in = dim(Index::hidden, checked_multiply(hidden.size, 2))};
   int stream = unit.contract(residual("projection", Module::mlp), {next, past}, both).front();
-  stream = build_block(unit, m.block, stream);
+  stream = build_block(unit, a, m.block, stream);
   stream = unit.norm(m.final_norm, residual("head.norm", Module::norm), stream, {hidden});
   build_output(unit, a, stream, m.output, {output, &parameter_at(model, output)});
   for (Parameter& p : unit.parameters()) {
@@ -355,8 +409,8 @@ void add_blocks(const Architecture& a, Model& model) {
     model.units.push_back({.kind = first + a.order[i], .number = static_cast<int>(i)});
   }
   for (std::size_t i = 0; i < a.shapes.size(); ++i) {
-    UnitBuilder unit(UnitRole::block, {hidden_dim(a)}, ValueType::compute);
-    build_block(unit, a.shapes[i], 0);
+    UnitBuilder unit(UnitRole::block, {streams_dim(a)}, ValueType::compute);
+    build_block(unit, a, a.shapes[i], 0);
     model.kinds.push_back(std::move(unit).take());
     model.kinds.back().name = names[i];
     add_figures(a.shapes[i], uses[i], model.figures);

@@ -26,8 +26,9 @@ struct Heads {
   int query = 0;
   int key = 0;
   int value = 0;
-  std::vector<int> gate;       // none or one
-  std::vector<int> selection;  // further inputs of the core: which keys to see
+  std::vector<int> gate;        // none or one
+  std::vector<int> selection;   // further inputs of the core: which keys to see
+  std::vector<int> compressed;  // none or one: keys of several tokens each
 };
 
 Dim query_dim(const Attention& a) {
@@ -60,15 +61,32 @@ void project_query(UnitBuilder& unit, const Attention& a, int input, const Dim& 
   heads.gate = {outputs.at(1)};
 }
 
+/// Keys and values of another block: what this one reads of them is not described, so that they
+/// stand here as made of its own input, without weights.
+void borrow_keys(UnitBuilder& unit, const Attention& a, int input, Heads& heads) {
+  const OperatorPlace place = token_mixer("attention.borrowed");
+  heads.key = unit.value("attention.k", {key_dim(a)}, place.region);
+  heads.value = unit.value("attention.v", {value_dim(a)}, place.region);
+  unit.add(OpKind::multiply, place, {{input}, {heads.key, heads.value}});
+}
+
+void project_keys(UnitBuilder& unit, const Attention& a, int input, Heads& heads) {
+  if (a.values == ValueSource::other_block) return borrow_keys(unit, a, input, heads);
+  const Dim in = unit.dims_of(input).back();
+  heads.key = unit.linear_one(token_mixer("attention.k"), input,
+                              {.weights = a.key, .out = key_dim(a), .in = in, .order = a.order});
+  heads.value = heads.key;
+  if (a.values != ValueSource::projected) return;
+  heads.value =
+      unit.linear_one(token_mixer("attention.v"), input,
+                      {.weights = a.value, .out = value_dim(a), .in = in, .order = a.order});
+}
+
 Heads project_separately(UnitBuilder& unit, const Attention& a, int input) {
   const Dim in = unit.dims_of(input).back();
   Heads heads;
   project_query(unit, a, input, in, heads);
-  heads.key = unit.linear_one(token_mixer("attention.k"), input,
-                              {.weights = a.key, .out = key_dim(a), .in = in, .order = a.order});
-  heads.value =
-      unit.linear_one(token_mixer("attention.v"), input,
-                      {.weights = a.value, .out = value_dim(a), .in = in, .order = a.order});
+  project_keys(unit, a, input, heads);
   return heads;
 }
 
@@ -87,22 +105,49 @@ Heads project_fused(UnitBuilder& unit, const Attention& a, int input) {
   return {.query = outputs.at(0), .key = outputs.at(1), .value = outputs.at(2)};
 }
 
+/// Keys of several tokens each. They are held here as one per token: a part of what attention's own
+/// keys take, and never more.
+int compress(UnitBuilder& unit, const KeyCompressor& c, const std::string& name, int input) {
+  const Dim in = unit.dims_of(input).back();
+  const Dim width = dim(Index::other, c.width);
+  const Dim size = dim(Index::other, c.size);
+  const int keys = unit.linear_one(residual(name + "_compressor"), input,
+                                   {.weights = c.key, .out = width, .in = in});
+  const int gates = unit.linear_one(residual(name + "_compressor_gate"), input,
+                                    {.weights = c.gate, .out = width, .in = in});
+  const OperatorPlace place = residual(name + "_compress");
+  const int offsets =
+      unit.parameter(c.offsets, {dim(Index::other, c.tokens), width}, place.classes);
+  const int output = unit.value(place.name + ".output", {size}, place.region);
+  unit.add(OpKind::scan, place, {{keys, gates}, {output}, {offsets}});
+  return unit.norm(c.norm, residual(name + "_compressor_norm"), output, {size});
+}
+
 /// Scores of the key selector, for the core to choose by. Its few heads have the index `other`.
 void select_keys(UnitBuilder& unit, const KeySelector& s, int input, int query_latent,
                  Heads& heads) {
   const Dim in = unit.dims_of(input).back();
   const Dim key = dim(Index::other, s.head_size);
   const Dim query = dim(Index::other, checked_multiply(s.heads, s.head_size));
-  const int queries =
+  int queries =
       unit.linear_one(residual("selector_q"), query_latent,
                       {.weights = s.query, .out = query, .in = unit.dims_of(query_latent).back()});
-  const int keys =
-      unit.linear_one(residual("selector_k"), input, {.weights = s.key, .out = key, .in = in});
-  const int normed = unit.norm(s.key_norm, residual("selector_k_norm"), keys, {key});
+  queries = unit.norm(s.query_norm, residual("selector_q_norm"), queries, {key},
+                      {dim(Index::other, s.heads)});
+  int normed = 0;
+  if (s.compressor) {
+    normed = compress(unit, *s.compressor, "selector_k", input);
+  } else {
+    const int keys =
+        unit.linear_one(residual("selector_k"), input, {.weights = s.key, .out = key, .in = in});
+    normed = unit.norm(s.key_norm, residual("selector_k_norm"), keys, {key});
+  }
+  heads.selection.insert(heads.selection.end(), {queries, normed});
+  if (s.head_weights.weight.empty()) return;
   const int weights =
       unit.linear_one(residual("selector_weights"), input,
                       {.weights = s.head_weights, .out = dim(Index::other, s.heads), .in = in});
-  heads.selection = {queries, normed, weights};
+  heads.selection.push_back(weights);
 }
 
 /// Rotates queries and keys. `tail` is what is rotated of the keys if it is a value of its own.
@@ -130,6 +175,37 @@ void rotate(UnitBuilder& unit, const Attention& a, std::vector<int> tail, Heads&
   heads.key = key_out;
 }
 
+int norm_heads(UnitBuilder& unit, const Norm& norm, QkNorm::Span span, std::string name,
+               int input) {
+  const Dim whole = unit.dims_of(input).back();
+  const std::int64_t size = whole.size / whole.parts;
+  std::vector<Dim> weight;
+  switch (span) {
+    case QkNorm::Span::per_head:
+      weight = {dim(Index::head_size, size)};
+      break;
+    case QkNorm::Span::each_head:
+      weight = {dim(whole.index, whole.parts), dim(Index::head_size, size)};
+      break;
+    case QkNorm::Span::full:
+      weight = {whole};
+      break;
+  }
+  std::vector<Dim> statistics;
+  if (span != QkNorm::Span::full) statistics.push_back(dim(whole.index, whole.parts));
+  const OperatorPlace place = token_mixer("attention." + std::move(name));
+  return unit.norm(norm, place, input, weight, std::move(statistics));
+}
+
+void norm_queries_and_keys(UnitBuilder& unit, const Attention& a, Heads& heads) {
+  if (a.values == ValueSource::raw_keys) heads.value = heads.key;
+  if (a.qk_norm) {
+    heads.query = norm_heads(unit, a.qk_norm->query, a.qk_norm->span, "q_norm", heads.query);
+    heads.key = norm_heads(unit, a.qk_norm->key, a.qk_norm->span, "k_norm", heads.key);
+  }
+  heads.value = norm_heads(unit, a.value_norm, QkNorm::Span::per_head, "v_norm", heads.value);
+}
+
 /// Multi-head latent attention: latents and their norms on the residual stream, the projections up
 /// to the heads in the parallel region.
 Heads project_latents(UnitBuilder& unit, const Attention& a, int input) {
@@ -146,6 +222,13 @@ Heads project_latents(UnitBuilder& unit, const Attention& a, int input) {
     if (a.selector) select_keys(unit, *a.selector, input, latent, heads);
   } else {
     project_query(unit, a, input, in, heads);
+  }
+  if (l.key_value_rank == 0) {
+    project_keys(unit, a, input, heads);
+    norm_queries_and_keys(unit, a, heads);
+    rotate(unit, a, {}, heads);
+    if (a.values == ValueSource::keys) heads.value = heads.key;
+    return heads;
   }
   const Dim rank = dim(Index::latent, l.key_value_rank);
   const Dim tail = dim(Index::latent, l.rope_size);
@@ -173,28 +256,6 @@ Heads project_latents(UnitBuilder& unit, const Attention& a, int input) {
   return heads;
 }
 
-int norm_heads(UnitBuilder& unit, const Norm& norm, QkNorm::Span span, std::string name,
-               int input) {
-  const Dim whole = unit.dims_of(input).back();
-  const std::int64_t size = whole.size / whole.parts;
-  std::vector<Dim> weight;
-  switch (span) {
-    case QkNorm::Span::per_head:
-      weight = {dim(Index::head_size, size)};
-      break;
-    case QkNorm::Span::each_head:
-      weight = {dim(whole.index, whole.parts), dim(Index::head_size, size)};
-      break;
-    case QkNorm::Span::full:
-      weight = {whole};
-      break;
-  }
-  std::vector<Dim> statistics;
-  if (span != QkNorm::Span::full) statistics.push_back(dim(whole.index, whole.parts));
-  const OperatorPlace place = token_mixer("attention." + std::move(name));
-  return unit.norm(norm, place, input, weight, std::move(statistics));
-}
-
 int core(UnitBuilder& unit, const Attention& a, const Heads& heads) {
   OperatorPlace place = token_mixer("attention.core");
   place.module = Module::core_attention;
@@ -219,19 +280,23 @@ int core(UnitBuilder& unit, const Attention& a, const Heads& heads) {
   const int context = unit.value("attention.context", values, place.region);
   std::vector<int> inputs{heads.query, heads.key, heads.value};
   inputs.insert(inputs.end(), heads.selection.begin(), heads.selection.end());
+  if (!heads.compressed.empty()) inputs.push_back(heads.compressed.front());
   unit.add(OpKind::attention, place,
            {std::move(inputs), {context}, std::move(parameters), std::move(internals)});
-  unit.set_window(a.selector ? a.selector->keys : a.window);
+  // Beside those of a window, where a selector chooses among keys of several tokens each.
+  const std::int64_t selected = a.selector ? a.selector->keys : 0;
+  unit.set_window(selected > 0 && !a.compressor ? selected : checked_add(a.window, selected));
   return context;
 }
 
 int gate(UnitBuilder& unit, const Attention& a, int input, const Heads& heads, int context) {
   if (a.gate == AttentionGate::none) return context;
   std::vector<int> gates = heads.gate;
-  if (a.gate == AttentionGate::separate) {
+  if (a.gate == AttentionGate::separate || a.gate == AttentionGate::per_head) {
+    const bool whole = a.gate == AttentionGate::separate;
     gates = unit.linear(token_mixer("attention.gate"), input,
                         {.weights = a.gate_names,
-                         .out = unit.dims_of(context).back(),
+                         .out = whole ? unit.dims_of(context).back() : dim(Index::head, a.heads),
                          .in = unit.dims_of(input).back(),
                          .order = a.order});
   }
@@ -245,12 +310,26 @@ Heads project(UnitBuilder& unit, const Attention& a, int input) {
   if (a.latents) return project_latents(unit, a, input);
   Heads heads = a.layout == QkvLayout::fused ? project_fused(unit, a, input)
                                              : project_separately(unit, a, input);
-  if (a.qk_norm) {
-    heads.query = norm_heads(unit, a.qk_norm->query, a.qk_norm->span, "q_norm", heads.query);
-    heads.key = norm_heads(unit, a.qk_norm->key, a.qk_norm->span, "k_norm", heads.key);
-  }
+  norm_queries_and_keys(unit, a, heads);
   rotate(unit, a, {}, heads);
+  if (a.values == ValueSource::keys) heads.value = heads.key;
+  if (a.selector) select_keys(unit, *a.selector, input, input, heads);
   return heads;
+}
+
+/// By groups of heads to latents of their own; the matrix has a group's rows after another's.
+int group_output(UnitBuilder& unit, const Attention& a, int context) {
+  if (a.output_groups == 0) return context;
+  const OperatorPlace place = token_mixer("attention.o_down");
+  const Dim all = unit.dims_of(context).back();
+  const Dim latents =
+      dim(Index::head, checked_multiply(a.output_groups, a.output_rank), a.output_groups);
+  const int matrix =
+      unit.parameter(a.output_down.weight,
+                     {latents, dim(Index::head_size, all.size / a.output_groups)}, place.classes);
+  const int output = unit.value("attention.o_latent", {latents}, place.region);
+  unit.add(OpKind::linear, place, {{context}, {output}, {matrix}});
+  return output;
 }
 
 }  // namespace
@@ -258,8 +337,9 @@ Heads project(UnitBuilder& unit, const Attention& a, int input) {
 Mixed build_attention(UnitBuilder& unit, const Attention& a, int input) {
   ensure(a.heads > 0 && a.kv_heads > 0 && a.head_size > 0 && a.value_head_size > 0,
          "attention has heads of some size");
-  const Heads heads = project(unit, a, input);
-  const int context = gate(unit, a, input, heads, core(unit, a, heads));
+  Heads heads = project(unit, a, input);
+  if (a.compressor) heads.compressed = {compress(unit, *a.compressor, "k", input)};
+  const int context = group_output(unit, a, gate(unit, a, input, heads, core(unit, a, heads)));
   const Contraction output{.weights = a.output,
                            .out = unit.dims_of(input).back(),
                            .in = unit.dims_of(context).back(),

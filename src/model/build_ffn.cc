@@ -80,7 +80,14 @@ struct Routes {
   int choices = 0;
 };
 
-Routes route(UnitBuilder& unit, const Moe& moe, int input) {
+Routes route(UnitBuilder& unit, const Moe& moe, int input, int stream) {
+  if (moe.router_norm) {
+    const OperatorPlace norm_place{.name = "moe.router_norm",
+                                   .region = Region::residual,
+                                   .module = Module::moe,
+                                   .classes = bit_of(TensorClass::router)};
+    input = unit.norm(*moe.router_norm, norm_place, stream, unit.dims_of(stream));
+  }
   const Dim scores = dim(Index::other, moe.experts);
   const Dim choice = dim(Index::choice, moe.experts_per_token);
   OperatorPlace place{.name = "moe.router_logits",
@@ -100,6 +107,9 @@ Routes route(UnitBuilder& unit, const Moe& moe, int input) {
                                          .trainable = false,
                                          .dtype = Dtype::fp32}));
   }
+  if (!moe.expert_scale.empty()) {
+    parameters.push_back(unit.parameter(moe.expert_scale, {scores}, place.classes));
+  }
   place.name = "moe.router";
   const int probabilities =
       unit.value("moe.router.probabilities", {scores}, place.region, ValueType::fp32);
@@ -111,9 +121,28 @@ Routes route(UnitBuilder& unit, const Moe& moe, int input) {
   return routes;
 }
 
+/// Between the stream and the latent that experts work on: small, and not cut.
+int map_latent(UnitBuilder& unit, std::string name, const Weights& names, const Dim& out,
+               int input) {
+  return unit.linear_one({.name = std::move(name),
+                          .region = Region::residual,
+                          .module = Module::moe,
+                          .classes = bit_of(TensorClass::router)},
+                         input,
+                         {.weights = names,
+                          .out = out,
+                          .in = unit.dims_of(input).back(),
+                          .bias_region = Region::residual});
+}
+
 /// Experts whose last bias must be added to whole values leave the parallel region with it; the
 /// weighted sum then follows on the residual stream.
 int build_experts(UnitBuilder& unit, const Moe& moe, int input, const Routes& routes) {
+  const std::vector<Dim> stream = unit.dims_of(input);
+  if (moe.latent > 0) {
+    input =
+        map_latent(unit, "moe.latent_down", moe.latent_down, dim(Index::latent, moe.latent), input);
+  }
   const std::vector<Dim> hidden = unit.dims_of(input);
   const MlpPlace at{.prefix = "moe.experts",
                     .module = Module::moe,
@@ -131,7 +160,14 @@ int build_experts(UnitBuilder& unit, const Moe& moe, int input, const Routes& ro
       .name = "moe.combine", .region = unit.region_of(returned), .module = Module::moe};
   const int combined = unit.value("moe.combined", hidden, combine.region);
   unit.add(OpKind::combine, combine, {{returned, routes.weights}, {combined}});
-  return combined;
+  if (moe.latent == 0) return combined;
+  const int normed = unit.norm(moe.latent_norm,
+                               {.name = "moe.latent_norm",
+                                .region = Region::residual,
+                                .module = Module::moe,
+                                .classes = bit_of(TensorClass::router)},
+                               combined, hidden);
+  return map_latent(unit, "moe.latent_up", moe.latent_up, stream.back(), normed);
 }
 
 int build_shared(UnitBuilder& unit, const Moe& moe, int input) {
@@ -169,22 +205,27 @@ Mixed build_mlp(UnitBuilder& unit, const Mlp& mlp, int input) {
 Mixed build_projection(UnitBuilder& unit, const Projection& projection, int input) {
   const bool attention = projection.replaces_attention;
   const Dim hidden = unit.dims_of(input).back();
-  const OperatorPlace place{
-      .name = "projection",
-      .region = Region::residual,
-      .module = attention ? Module::attention : Module::mlp,
-      .classes = bit_of(attention ? TensorClass::attention : TensorClass::ffn)};
-  return {.value = unit.linear_one(place, input,
-                                   {.weights = projection.names,
-                                    .out = hidden,
-                                    .in = hidden,
-                                    .bias_region = Region::residual})};
+  OperatorPlace place{.name = "projection",
+                      .region = Region::residual,
+                      .module = attention ? Module::attention : Module::mlp,
+                      .classes = bit_of(attention ? TensorClass::attention : TensorClass::ffn)};
+  const bool direct = projection.rank == 0;
+  const Dim out = direct ? hidden : dim(Index::latent, projection.rank);
+  const int first = unit.linear_one(
+      place, input,
+      {.weights = projection.names, .out = out, .in = hidden, .bias_region = Region::residual});
+  if (direct) return {.value = first};
+  place.name += ".back";
+  return {
+      .value = unit.linear_one(
+          place, first,
+          {.weights = projection.back, .out = hidden, .in = out, .bias_region = Region::residual})};
 }
 
-Mixed build_moe(UnitBuilder& unit, const Moe& moe, int input) {
+Mixed build_moe(UnitBuilder& unit, const Moe& moe, int input, int stream) {
   ensure(moe.experts >= moe.experts_per_token && moe.experts_per_token > 0,
          "a token visits some of the experts");
-  const Routes routes = route(unit, moe, input);
+  const Routes routes = route(unit, moe, input, stream);
   const int routed = build_experts(unit, moe, input, routes);
   if (!moe.shared) return {.value = routed};
   const int shared = build_shared(unit, moe, input);

@@ -33,7 +33,17 @@ Streams project(UnitBuilder& unit, const StateSpace& s, int input) {
   for (std::size_t i = 0; i < s.projections.size(); ++i) {
     const StateSpace::Projection& projection = s.projections[i];
     const std::string name = "in" + std::to_string(i + 1);
-    Contraction what{.weights = projection.names, .in = unit.dims_of(input).back()};
+    int from = input;
+    if (projection.rank > 0) {
+      OperatorPlace place = token_mixer("state." + name + ".down");
+      place.region = Region::residual;
+      from = unit.linear_one(place, input,
+                             {.weights = projection.down,
+                              .out = dim(Index::latent, projection.rank),
+                              .in = unit.dims_of(input).back(),
+                              .bias_region = Region::residual});
+    }
+    Contraction what{.weights = projection.names, .in = unit.dims_of(from).back()};
     std::int64_t width = 0;
     for (const StateSpace::Slice& slice : projection.slices) {
       width = checked_add(width, slice.width);
@@ -41,7 +51,7 @@ Streams project(UnitBuilder& unit, const StateSpace& s, int input) {
                             channels(s, slice.width)});
     }
     what.out = channels(s, width);
-    const auto outputs = unit.linear(token_mixer("state." + name), input, what);
+    const auto outputs = unit.linear(token_mixer("state." + name), from, what);
     for (std::size_t k = 0; k < outputs.size(); ++k) {
       list_of(streams, projection.slices[k].stream).push_back(outputs[k]);
     }
@@ -49,17 +59,20 @@ Streams project(UnitBuilder& unit, const StateSpace& s, int input) {
   return streams;
 }
 
-int convolve(UnitBuilder& unit, const StateSpace& s, int input) {
+/// The convolution of the mixed stream at `at`.
+int convolve(UnitBuilder& unit, const StateSpace& s, std::size_t at, int input) {
   if (s.kernel == 0) return input;
-  const OperatorPlace place = token_mixer("state.convolution");
+  const bool own = !s.convolutions.empty();
+  const Weights& names = own ? s.convolutions.at(at) : s.convolution;
+  const std::string number = own ? std::to_string(at + 1) : "";
+  const OperatorPlace place = token_mixer("state.convolution" + number);
   const Dim width = unit.dims_of(input).back();
-  std::vector<int> parameters{
-      unit.parameter(s.convolution.weight,
-                     {width, dim(Index::other, 1), dim(Index::other, s.kernel)}, place.classes)};
-  if (!s.convolution.bias.empty()) {
-    parameters.push_back(unit.parameter(s.convolution.bias, {width}, place.classes));
+  std::vector<int> parameters{unit.parameter(
+      names.weight, {width, dim(Index::other, 1), dim(Index::other, s.kernel)}, place.classes)};
+  if (!names.bias.empty()) {
+    parameters.push_back(unit.parameter(names.bias, {width}, place.classes));
   }
-  const int output = unit.value("state.convolved", {width}, place.region);
+  const int output = unit.value("state.convolved" + number, {width}, place.region);
   unit.add(OpKind::convolution, place, {{input}, {output}, std::move(parameters)});
   return output;
 }
@@ -124,7 +137,9 @@ Mixed build_state_space(UnitBuilder& unit, const StateSpace& s, int input) {
   ensure(s.inner > 0 && s.pieces > 0, "a recurrence has channels");
   Streams streams = project(unit, s, input);
   ensure(!streams.mixed.empty(), "a recurrence has an input");
-  for (int& mixed : streams.mixed) mixed = convolve(unit, s, mixed);
+  for (std::size_t i = 0; i < streams.mixed.size(); ++i) {
+    streams.mixed[i] = convolve(unit, s, i, streams.mixed[i]);
+  }
   select_steps(unit, s, streams.mixed.front(), streams);
   std::vector<int> inputs = streams.mixed;
   inputs.insert(inputs.end(), streams.steps.begin(), streams.steps.end());

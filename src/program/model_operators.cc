@@ -368,8 +368,18 @@ void add_gated(KindBuilder& unit, const Operator& op) {
   unit.apply(k, {g, u}, {y});
 }
 
+/// What the operators of a model stand for where they are no product of two values.
+void refuse_mixing(const Operator& op) {
+  if (op.outputs.size() > 1) refuse_part("keys and values of another block");
+  if (op.name.starts_with("block_inputs")) refuse_part("inputs of blocks beside the stream");
+  refuse_part("several residual streams");
+}
+
 /// A product of the inputs, summed over what the output does not have.
 void add_product(KindBuilder& unit, const Operator& op, const std::string& name) {
+  if (op.inputs.size() != 2 || op.outputs.size() != 1 || !op.parameters.empty()) {
+    refuse_mixing(op);
+  }
   const int a = unit.value_of(op.inputs[0]);
   const int b = unit.value_of(op.inputs[1]);
   const int y = unit.value_of(op.outputs[0]);
@@ -423,11 +433,12 @@ void add_router(KindBuilder& unit, const Operator& op) {
   k.input("z" + k.list(unit.dims_at(z)));
   std::vector<int> inputs{z};
   std::string operands = "z" + k.list(unit.dims_at(z));
-  if (!op.parameters.empty()) {
-    const int b = unit.whole_parameter(op.parameters[0]);
+  for (std::size_t i = 0; i < op.parameters.size(); ++i) {
+    const int b = unit.whole_parameter(op.parameters[i]);
+    const std::string name = (i == 0 ? "b" : "b" + std::to_string(i)) + k.list(unit.dims_at(b));
     inputs.push_back(b);
-    k.input("b" + k.list(unit.dims_at(b)));
-    operands += ", b" + k.list(unit.dims_at(b));
+    k.input(name);
+    operands += ", " + name;
   }
   k.output("g" + k.list(unit.dims_at(g)));
   k.output("m" + k.list(unit.dims_at(m)));

@@ -258,7 +258,8 @@ std::string model_html(const Model& model, std::int64_t sequence) {
   const FlopsPerToken flops = flops_per_token(model, sequence);
   std::string facts =
       "<dl class=\"facts\">" + fact("family", escaped(model.family)) +
-      fact("parameters", grouped(counts.total)) + fact("active per token", grouped(counts.active)) +
+      fact("parameters", grouped(counts.total)) +
+      fact("active per token, embeddings included", grouped(counts.active)) +
       fact("trainable", grouped(counts.trainable)) +
       fact("blocks", std::to_string(model.figures.blocks)) +
       fact("FLOPs per token", human_flops(in_flops(flops.forward)) + " forward, " +

@@ -49,7 +49,9 @@ std::string model_text(const Model& model, std::int64_t sequence, const TextStyl
   };
   line("parameters", grouped(counts.total) + " (" + human_count(counts.total) + ")");
   if (counts.active != counts.total) {
-    line("active", grouped(counts.active) + " per token (" + human_count(counts.active) + ")");
+    line("active", grouped(counts.active) + " per token (" + human_count(counts.active) +
+                       ", embeddings included; " + human_count(counts.active_without_embedding) +
+                       " without the input embedding)");
   }
   if (counts.trainable != counts.total) {
     const TrainedPart part = trained_part(model);

@@ -48,6 +48,7 @@ struct SaidWords {
   std::optional<std::string> precision, lora, loss, routing, balance_loss;
   std::optional<double> clip;
   std::vector<std::string> freeze;
+  std::vector<std::string> ignore_keys;
 };
 
 /// What the answer took, in seconds. Proofs and explanations are made beside each other.

@@ -65,6 +65,7 @@ Json job_json(const PlanSheet& sheet, const PlanLine& plan) {
   add("balance-loss", said.balance_loss);
   add("clip", said.clip);
   if (!said.freeze.empty()) job["freeze"] = said.freeze;
+  if (!said.ignore_keys.empty()) job["ignore_keys"] = said.ignore_keys;
   return job;
 }
 

@@ -214,14 +214,15 @@ TEST(HfConfigTest, MistakesNameTheKeyAndWhatIsAllowed) {
        "config.json: hidden_act: 'silo' is not known; expected an activation such as silu, gelu or "
        "relu; did you mean 'silu'?"},
       {"num_moe_things", 4,
-       "config.json: num_moe_things: '4' is a setting that may change shapes and is not known "
-       "here"},
+       "config.json: config key 'num_moe_things' (4) may change tensor shapes and Placet does not "
+       "know it for this model family (ignore it with --ignore-key)"},
       {"intermediate_sizes", 4,
-       "config.json: intermediate_sizes: '4' is a setting that may change shapes and is not known "
-       "here; expected a key of this family; did you mean 'intermediate_size'?"},
+       "config.json: config key 'intermediate_sizes' (4) may change tensor shapes and Placet does "
+       "not know it for this model family (ignore it with --ignore-key); did you mean "
+       "'intermediate_size'?"},
       {"use_qk_norm", true,
-       "config.json: use_qk_norm: 'true' is a setting that may change shapes and is not known "
-       "here"},
+       "config.json: config key 'use_qk_norm' (true) may change tensor shapes and Placet does not "
+       "know it"},
       {"layer_types",
        {"full_attention"},
        "config.json: layer_types: '[\"full_attention\"]' has 1 entries for 2 layers; expected one "

@@ -217,8 +217,8 @@ TEST(HfPublishedTest, CrossAttentionIsRefused) {
 TEST(HfPublishedTest, AnUnknownListWithAnEntryPerLayerIsRefused) {
   const std::string file = std::string(kLlamaWith) + R"("block_plans": [{}, {}, {}, {}]})";
   EXPECT_EQ(refusal_of(file.c_str()),
-            "config.json: block_plans: '[{},{},{},{}]' is a setting that may change shapes and is "
-            "not known here; expected a key of this family");
+            "config.json: config key 'block_plans' ([{},{},{},{}]) may change tensor shapes and "
+            "Placet does not know it for this model family (ignore it with --ignore-key)");
   // As many token numbers as layers say nothing.
   EXPECT_EQ(refusal_of((std::string(kLlamaWith) + R"("stop_token_ids": [1, 2, 3, 4]})").c_str()),
             "no error");
@@ -261,8 +261,9 @@ TEST(HfPublishedTest, SettingsThatChangeTensorsElsewhereAreRefused) {
   for (const std::string setting :
        {R"("multi_query_group_num": 8)", R"("use_cla": true)", R"("cross_layer_sharing": true)",
         R"("blocks": [{"heads": 4}])"}) {
-    EXPECT_NE(refusal_of((std::string(kLlamaWith) + setting + "}").c_str()).find("not known here"),
-              std::string::npos)
+    EXPECT_NE(
+        refusal_of((std::string(kLlamaWith) + setting + "}").c_str()).find("does not know it"),
+        std::string::npos)
         << setting;
   }
   EXPECT_EQ(refusal_of((std::string(kLlamaWith) + R"("multi_query": false})").c_str()), "no error");

@@ -117,6 +117,54 @@ case(
     ffn_config=dict(moe_num_experts=4, moe_top_k=2, ffn_hidden_size=48, hidden_size=64),
 )
 
+case(
+    "deepseek_v4",
+    **S,
+    num_key_value_heads=1,
+    head_dim=24,
+    moe_intermediate_size=40,
+    n_routed_experts=8,
+    num_experts_per_tok=2,
+    q_lora_rank=20,
+    o_groups=2,
+    o_lora_rank=10,
+    index_n_heads=3,
+    index_head_dim=16,
+    layer_types=[
+        "sliding_attention",
+        "heavily_compressed_attention",
+        "compressed_sparse_attention",
+        "heavily_compressed_attention",
+    ],
+    num_hash_layers=1,
+)
+case("deepseek_v4", **dict(S, num_hidden_layers=5), head_dim=16, moe_intermediate_size=24,
+     n_routed_experts=4, num_experts_per_tok=2, q_lora_rank=12, o_groups=4, o_lora_rank=6, hc_mult=3,
+     compress_ratios=[0, 4, 128, 4, 0, 0])
+case("gemma4_text", **dict(L, num_hidden_layers=6), head_dim=16, global_head_dim=24,
+     hidden_size_per_layer_input=8, vocab_size_per_layer_input=48, num_kv_shared_layers=0)
+case("gemma4_text", **dict(L, num_hidden_layers=12), head_dim=16, global_head_dim=24,
+     hidden_size_per_layer_input=8, vocab_size_per_layer_input=48, num_kv_shared_layers=4,
+     use_double_wide_mlp=True)
+case("gemma4_text", **dict(L, num_hidden_layers=6), head_dim=16, global_head_dim=32,
+     hidden_size_per_layer_input=0, attention_k_eq_v=True, num_global_key_value_heads=1,
+     enable_moe_block=True, num_experts=6, top_k_experts=2, moe_intermediate_size=40)
+case("gemma3n_text", **dict(L, num_hidden_layers=10), head_dim=16, laurel_rank=6,
+     hidden_size_per_layer_input=8, vocab_size_per_layer_input=48, num_kv_shared_layers=4)
+case("kimi_linear", **dict(MLA, q_lora_rank=None), num_experts=8, num_experts_per_token=2,
+     num_shared_experts=1, moe_intermediate_size=40,
+     linear_attn_config=dict(num_heads=4, head_dim=12, short_conv_kernel_size=4,
+                             kda_layers=[1, 2, 4], full_attn_layers=[3]))
+case("mimo_v2_flash", **L, head_dim=24, v_head_dim=16, n_routed_experts=8,
+     num_experts_per_tok=2, moe_intermediate_size=40)
+case("nemotron_h", **dict(L, num_hidden_layers=4),
+     layers_block_type=["linear_attention", "moe", "full_attention", "moe"], head_dim=16,
+     mamba_num_heads=8, mamba_head_dim=16, ssm_state_size=8, n_groups=2, n_routed_experts=8,
+     n_shared_experts=1, num_experts_per_tok=2, moe_intermediate_size=40, moe_latent_size=24,
+     moe_shared_expert_intermediate_size=56)
+case("glm_moe_dsa", **MLA, **MOE, index_n_heads=2, index_head_dim=8, index_topk=16,
+     indexer_types=["full", "shared", "full", "shared"], first_k_dense_replace=1)
+
 
 def describe(family, settings):
     config = transformers.AutoConfig.for_model(family, **settings)
