@@ -8,8 +8,11 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <system_error>
+#include <type_traits>
 
 #include "catalog/choices_catalog.h"
+#include "catalog/meant.h"
 #include "cli/command.h"
 #include "cli/job_flags.h"
 #include "cli/output.h"
@@ -123,16 +126,17 @@ std::string shell_word(const std::string& word) {
   return word.find_first_of(" *?[]$&;|<>()") == std::string::npos ? word : '"' + word + '"';
 }
 
-/// The flags that say the job again.
-std::string command_of(const JobFlags& flags) {
+/// The flags that say the job again, what was assumed of it included.
+std::string command_of(const JobFlags& flags, const JobRequest& request, const Job& base) {
   std::string text = shell_word(flags.model);
   const auto add = [&](const char* flag, const std::string& value) {
     if (!value.empty()) text += (text.empty() ? "" : " ") + (flag + (' ' + shell_word(value)));
   };
   add("--job", flags.job_file);
   add("--cluster", flags.cluster);
-  add("--seq", flags.sequence);
-  add("--global-batch", flags.global_batch);
+  add("--seq", request.sequence ? flags.sequence : std::to_string(base.batch.sequence));
+  add("--global-batch",
+      request.global_batch ? flags.global_batch : std::to_string(base.batch.global));
   add("--precision", flags.precision);
   add("--optimizer", flags.optimizer);
   add("--lora", flags.lora);
@@ -204,13 +208,23 @@ void explain(const PlanSpace& space, const Vocabulary& vocabulary, const PlanOpt
   if (sheet.counts.exact) sheet.margins = margins_of(space, best.found, options);
 }
 
+/// Work in a thread of its own; where none is to be had, when it is asked for.
+template <class Work>
+std::future<std::invoke_result_t<Work>> beside(Work work) {
+  try {
+    return std::async(std::launch::async, work);
+  } catch (const std::system_error&) {
+    return std::async(std::launch::deferred, work);
+  }
+}
+
 /// The two, beside each other: a proof is long, and there are fewer of them than processors.
 void prove_and_explain(const PlanSpace& space, const Vocabulary& vocabulary,
                        const PlanOptions& options, PlanSheet& sheet) {
   std::vector<Plan> plans;
   plans.reserve(sheet.plans.size());
   for (const PlanLine& line : sheet.plans) plans.push_back(line.found.plan);
-  auto proofs = std::async(std::launch::async, [&] { return proofs_of(space, plans); });
+  auto proofs = beside([&] { return proofs_of(space, plans); });
   explain(space, vocabulary, options, sheet);
   std::vector<PlanProof> proven = proofs.get();
   for (std::size_t i = 0; i < proven.size(); ++i) sheet.plans[i].proof = std::move(proven[i]);
@@ -293,7 +307,7 @@ int print_plans(const PlanCall& call, const JobRequest& request, const Catalog& 
                   .goal = call.goal,
                   .memory_fraction = call.max_memory,
                   .constraints = constraints_text(call, request),
-                  .command = command_of(call.flags),
+                  .command = command_of(call.flags, request, space.base()),
                   .train_tokens = read_tokens(call.tokens)};
   {
     ProgressLine line;
@@ -332,10 +346,12 @@ void require_few_samples(const Job& base) {
          "fewer samples or a shorter --seq");
 }
 
-int plan_job(const PlanCall& call, const JobRequest& request) {
+int plan_job(const PlanCall& call, const JobRequest& said) {
   const Catalog catalog = find_catalog();
-  check_call(call, request);
-  Job base = load_unplaced_job(catalog, request);
+  check_call(call, said);
+  Job base = load_unplaced_job(catalog, said);
+  std::vector<std::string> noted;  // the job has the notes already
+  const JobRequest request = meant_words(catalog, said, noted);
   check_terms(call, catalog, base);
   require_shapes(base, "time");
   require_whole_micro_batches(request, base);
