@@ -4,6 +4,8 @@
 #include <charconv>
 
 #include "catalog/cluster_catalog.h"
+#include "catalog/defaults.h"
+#include "catalog/meant.h"
 #include "catalog/model_catalog.h"
 #include "catalog/profile_catalog.h"
 #include "catalog/reader.h"
@@ -26,8 +28,6 @@ void fail_missing(const JobRequest& request, const char* word, std::string allow
 }
 
 namespace {
-
-constexpr std::int64_t kLongestAssumedSequence = 4096;
 
 // "8" or "8,GLOB,GLOB".
 Model with_adapters(Model model, const std::string& text, const std::string& where) {
@@ -162,7 +162,8 @@ void set_lengths(const JobRequest& request, Job& job, Batch& batch) {
       " tokens would: figures are those of a device that always works on the longest");
 }
 
-Batch batch_of(const JobRequest& request, Job& job) {
+/// `devices` of an unplaced job, whose batch is assumed by its size; 0: the job is placed.
+Batch batch_of(const Catalog& catalog, const JobRequest& request, Job& job, std::int64_t devices) {
   Batch batch;
   batch.micro = request.micro_batch.value_or(1);
   if (!request.lengths.empty()) {
@@ -173,13 +174,20 @@ Batch batch_of(const JobRequest& request, Job& job) {
     batch.sequence = *request.sequence;
   } else {
     const std::int64_t longest = job.model.figures.max_sequence;
-    batch.sequence =
-        longest > 0 ? std::min(longest, kLongestAssumedSequence) : kLongestAssumedSequence;
+    const std::int64_t assumed = load_defaults(catalog).sequence.value;
+    batch.sequence = longest > 0 ? std::min(longest, assumed) : assumed;
     job.model.notes.push_back("--seq was not given: " + std::to_string(batch.sequence) +
                               " tokens per sample are assumed");
   }
   if (request.global_batch) {
     batch.global = *request.global_batch;
+  } else if (devices > 0) {
+    const AssumedBatch assumed =
+        assumed_batch(load_defaults(catalog), job.model, devices, batch.sequence);
+    batch.global =
+        checked_multiply((assumed.samples + batch.micro - 1) / batch.micro, batch.micro, "samples");
+    job.model.notes.push_back("--global-batch was not given: " + std::to_string(batch.global) +
+                              " samples per step are assumed (" + assumed.why + ")");
   } else {
     batch.global = checked_multiply(batch.micro, batch_ways(job.placement), "samples");
     job.model.notes.push_back("--global-batch was not given: one micro-batch per device, " +
@@ -215,7 +223,10 @@ void set_training(const Catalog& catalog, const JobRequest& request, Job& job) {
 
 }  // namespace
 
-Model load_requested_model(const Catalog& catalog, const JobRequest& request) {
+namespace {
+
+/// The model of a request whose words are canonical.
+Model load_meant_model(const Catalog& catalog, const JobRequest& request) {
   if (!request.model) {
     throw InputError({.where = "MODEL",
                       .problem = "is missing",
@@ -229,8 +240,6 @@ Model load_requested_model(const Catalog& catalog, const JobRequest& request) {
   if (!request.freeze.empty()) model = with_frozen(std::move(model), request.freeze);
   return model;
 }
-
-namespace {
 
 /// Formats of classes that the model has no tensors of.
 void note_formats_without_effect(const PrecisionChoice& choice, Model& model) {
@@ -271,7 +280,7 @@ void keep_base_as_loaded(const JobRequest& request, const Precision& precision,
 /// All that does not depend on the placement, but for batch and cluster.
 Job load_trained(const Catalog& catalog, const JobRequest& request) {
   Job job;
-  job.model = with_gradients_needed(load_requested_model(catalog, request));
+  job.model = with_gradients_needed(load_meant_model(catalog, request));
   job.profile = load_profile(catalog, request.engine.value_or("placet"), "--engine");
   job.engine_text = job.profile.name + "@" + job.profile.version;
   job.precision = job.profile.precision;
@@ -288,16 +297,33 @@ Job load_trained(const Catalog& catalog, const JobRequest& request) {
   return job;
 }
 
+/// Notes on words come before all others.
+void add_first(const std::vector<std::string>& notes, Model& model) {
+  model.notes.insert(model.notes.begin(), notes.begin(), notes.end());
+}
+
 }  // namespace
 
-Job load_job(const Catalog& catalog, const JobRequest& request) {
-  if (!request.model) load_requested_model(catalog, request);  // says what is missing
+Model load_requested_model(const Catalog& catalog, const JobRequest& request) {
+  std::vector<std::string> notes;
+  Model model = load_meant_model(catalog, meant_words(catalog, request, notes));
+  add_first(notes, model);
+  return model;
+}
+
+Job load_job(const Catalog& catalog, const JobRequest& said) {
+  std::vector<std::string> notes;
+  const JobRequest request = meant_words(catalog, said, notes);
+  if (!request.model) load_meant_model(catalog, request);  // says what is missing
   if (!request.placement) {
     fail_missing(request, "placement", "axes such as \"dp=8:zero1 tp=8:tp+sp\"");
   }
   const StrategyCatalog strategies = load_strategies(catalog);
   Job job = load_trained(catalog, request);
-  job.placement = parse_placement(*request.placement, strategies.vocabulary);
+  const Meant placement = meant_placement(catalog, strategies.vocabulary, *request.placement);
+  notes.insert(notes.end(), placement.notes.begin(), placement.notes.end());
+  add_first(notes, job.model);
+  job.placement = parse_placement(placement.text, strategies.vocabulary);
   job.placement_text = print_placement(job.placement, strategies.vocabulary);
   check_recompute(request, job);
   job.schedule = schedule_of(strategies, job.placement);
@@ -308,28 +334,28 @@ Job load_job(const Catalog& catalog, const JobRequest& request) {
                               " is another training; memory, communication and time are those of "
                               "the placement and of the engine's facts: its rewrites change none");
   }
-  job.batch = batch_of(request, job);
+  job.batch = batch_of(catalog, request, job, 0);
   if (request.cluster) {
     job.cluster = load_cluster(catalog, *request.cluster, devices_of(job.placement), "--cluster");
   }
   return job;
 }
 
-Job load_unplaced_job(const Catalog& catalog, const JobRequest& request) {
+Job load_unplaced_job(const Catalog& catalog, const JobRequest& said) {
+  std::vector<std::string> notes;
+  const JobRequest request = meant_words(catalog, said, notes);
   Job job = load_trained(catalog, request);
+  add_first(notes, job.model);
   if (!request.cluster) {
     fail_missing(request, "cluster", "devices to lay the model over, such as h100-sxm:8");
-  }
-  if (!request.global_batch) {
-    fail_missing(request, "global-batch", "samples per step: plans are compared for one step");
   }
   if (!request.lengths.empty()) {
     throw InputError({.where = "--lengths",
                       .problem = "is nothing to plan for",
                       .allowed = "--seq: plans are compared for samples of one length"});
   }
-  job.batch = batch_of(request, job);
   job.cluster = load_cluster(catalog, *request.cluster, std::nullopt, "--cluster");
+  job.batch = batch_of(catalog, request, job, devices_of(*job.cluster));
   return job;
 }
 

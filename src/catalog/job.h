@@ -67,8 +67,9 @@ Model load_requested_model(const Catalog& catalog, const JobRequest& request);
 /// Without a cluster, capacity is not judged. Throws InputError for a request without placement.
 Job load_job(const Catalog& catalog, const JobRequest& request);
 
-/// The same without placement: what a planner starts from. Throws InputError for a request without
-/// cluster or global batch.
+/// The same without placement: what a planner starts from. Without a global batch, one is assumed
+/// from the model's size and the devices (catalog/defaults.h). Throws InputError for a request
+/// without cluster.
 Job load_unplaced_job(const Catalog& catalog, const JobRequest& request);
 
 /// The recomputation that a text spells: none, full, selective, selective=core_attention,mlp,

@@ -4,6 +4,7 @@
 
 #include "catalog/job.h"
 #include "catalog/job_words.h"
+#include "catalog/meant.h"
 #include "catalog/reader.h"
 #include "catalog/words.h"
 #include "units/error.h"
@@ -33,6 +34,17 @@ std::optional<std::int64_t> read_whole(const Reader& reader, std::string_view ke
                                        std::int64_t most) {
   const auto value = reader.find(key);
   return value ? std::optional(value->whole({1, most})) : std::nullopt;
+}
+
+/// Tokens per sample: a number, or a text such as "4k".
+std::optional<std::int64_t> read_tokens(const Reader& reader, std::string_view key) {
+  const auto value = reader.find(key);
+  if (!value) return std::nullopt;
+  if (!value->is_text()) return value->whole({1, kMostTokens});
+  const auto tokens = tokens_in(value->text());
+  if (tokens && *tokens >= 1 && *tokens <= kMostTokens) return tokens;
+  value->fail("is not a number of tokens",
+              "1 to " + std::to_string(kMostTokens) + ", or a text such as \"4k\"");
 }
 
 // A path in a job file starts from the file's own folder.
@@ -177,7 +189,7 @@ std::vector<SampleLength> parse_lengths(const std::string& text, const std::stri
     const std::size_t end = std::min(text.find(',', begin), text.size());
     const std::string part = text.substr(begin, end - begin);
     const std::size_t colon = std::min(part.find(':'), part.size());
-    const auto tokens = number_in<std::int64_t>(std::string_view(part).substr(0, colon));
+    const auto tokens = tokens_in(std::string_view(part).substr(0, colon));
     const auto share = fraction_in(part.substr(std::min(colon + 1, part.size())));
     if (!tokens || *tokens < 1 || *tokens > kMostTokens || !share) {
       throw InputError({.where = where,
@@ -212,7 +224,7 @@ JobRequest read_job_words(const Reader& reader) {
   if (const auto keys = reader.find("ignore_keys")) request.ignore_keys = read_texts(*keys);
   request.cluster = read_text(reader, "cluster");
   request.placement = read_text(reader, "placement");
-  request.sequence = read_whole(reader, "seq", kMostTokens);
+  request.sequence = read_tokens(reader, "seq");
   if (const auto lengths = reader.find("lengths")) request.lengths = read_lengths(*lengths);
   request.global_batch = read_whole(reader, "global-batch", kMostSamples);
   request.micro_batch = read_whole(reader, "micro-batch", kMostSamples);

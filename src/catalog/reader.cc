@@ -16,6 +16,9 @@ namespace {
 // What is read at most: the files of the catalogue stay below 100 KiB and 10 levels.
 constexpr std::size_t kMostDocumentBytes = std::size_t{4} << 20;
 constexpr int kDeepest = 64;
+/// Of one object. Objects keep the order of their keys and look each up in a list, so that time
+/// grows with the square of their number: 200,000 keys took minutes.
+constexpr std::size_t kMostKeysOfObject = 10'000;
 
 std::string read_text(const std::filesystem::path& path) {
   std::string text = read_file_text(path, kMostDocumentBytes, "a file");
@@ -84,6 +87,11 @@ Json parse_json(std::string_view text, const std::string& where) {
     if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) {
       throw InputError(
           {.where = where, .value = value.get<std::string>(), .problem = "is a key given twice"});
+    }
+    if (event == Json::parse_event_t::key && keys.back().size() > kMostKeysOfObject) {
+      throw InputError({.where = where,
+                        .problem = "an object has too many keys",
+                        .allowed = "at most " + std::to_string(kMostKeysOfObject)});
     }
     return true;
   };

@@ -57,6 +57,7 @@ constexpr std::array kArguments = {Values{.of = "model", .listings = "models", .
                                    Values{.of = "bugs", .listings = "bugs"},
                                    Values{.of = "plan", .listings = "models", .files = true},
                                    Values{.of = "validate", .files = true},
+                                   Values{.of = "explain", .listings = "explain"},
                                    Values{.of = "completion", .words = "bash zsh fish"}};
 
 template <std::size_t N>

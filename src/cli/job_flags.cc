@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "catalog/meant.h"
 #include "catalog/reader.h"
 #include "report/derivation_text.h"
 #include "units/error.h"
@@ -29,6 +30,29 @@ std::optional<std::int64_t> whole(const std::string& text, const char* flag, std
                     .allowed = "1 to " + std::to_string(most)});
 }
 
+/// Tokens may be written as "4k"; samples may not: of those a k is a thousand to some and 1024 to
+/// others.
+std::optional<std::int64_t> tokens(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const auto n = tokens_in(text);
+  if (n && *n >= 1 && *n <= kMostTokens) return n;
+  throw InputError(
+      {.where = "--seq",
+       .value = text,
+       .problem = "is not a number of tokens",
+       .allowed = "1 to " + std::to_string(kMostTokens) + ", also as 4k (4096) or 1M (1048576)"});
+}
+
+std::optional<std::int64_t> samples(const std::string& text, const char* flag) {
+  const auto kilo = text.empty() ? std::nullopt : tokens_in(text);
+  if (!kilo || number_in<std::int64_t>(text)) return whole(text, flag, kMostSamples);
+  throw InputError({.where = flag,
+                    .value = text,
+                    .problem = "counts samples, not tokens, and takes no k or M",
+                    .allowed = "a whole number of samples, such as 1024; tokens per step are "
+                               "samples times --seq"});
+}
+
 std::optional<double> number(const std::string& text, const char* flag) {
   if (text.empty()) return std::nullopt;
   const auto n = number_in<double>(text);
@@ -45,7 +69,7 @@ void add_model_flags(CLI::App& command, JobFlags& flags) {
                      "count such as 70B");
   command.add_option("--job", flags.job_file, "Job file (TOML or JSON); flags win over it")
       ->type_name("FILE");
-  command.add_option("--seq", flags.sequence, "Tokens per sample")->type_name("N");
+  command.add_option("--seq", flags.sequence, "Tokens per sample: 4096 or 4k")->type_name("N");
   command.add_option("--freeze", flags.freeze, "Parameters that are not trained")
       ->allow_extra_args(false)
       ->type_name("GLOB");
@@ -133,10 +157,10 @@ JobRequest request_of(const JobFlags& flags) {
   request.model = said(flags.model);
   request.cluster = said(flags.cluster);
   if (!flags.placements.empty()) request.placement = flags.placements.front();
-  request.sequence = whole(flags.sequence, "--seq", kMostTokens);
+  request.sequence = tokens(flags.sequence);
   if (!flags.lengths.empty()) request.lengths = parse_lengths(flags.lengths, "--lengths");
-  request.global_batch = whole(flags.global_batch, "--global-batch", kMostSamples);
-  request.micro_batch = whole(flags.micro_batch, "--micro-batch", kMostSamples);
+  request.global_batch = samples(flags.global_batch, "--global-batch");
+  request.micro_batch = samples(flags.micro_batch, "--micro-batch");
   request.recompute = said(flags.recompute);
   request.precision = said(flags.precision);
   request.optimizer = said(flags.optimizer);

@@ -3,7 +3,9 @@
 #include <exception>
 #include <iostream>
 #include <new>
+#include <system_error>
 
+#include "cli/memory_limit.h"
 #include "cli/program.h"
 #include "units/error.h"
 
@@ -16,8 +18,14 @@ int main(int argc, char** argv) {
     std::cerr << "placet: " << error.what() << std::endl;
     return placet::kWrongInput;
   } catch (const std::bad_alloc&) {
-    std::cerr << "placet: out of memory" << std::endl;
-    return placet::kOurFault;
+    std::cerr << "placet: " << placet::out_of_memory_text() << std::endl;
+    return placet::kWrongInput;
+  } catch (const std::system_error& error) {
+    // Threads, mostly: what the machine does not give is no fault of ours.
+    std::cerr << "placet: the system refuses: " << error.what()
+              << "; look at the limits of processes and threads (ulimit -u) and of memory"
+              << std::endl;
+    return placet::kWrongInput;
   } catch (const std::exception& error) {
     std::cerr << "placet: this is a fault of placet itself: " << error.what() << std::endl;
     return placet::kOurFault;

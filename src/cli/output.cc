@@ -1,6 +1,8 @@
 #include "cli/output.h"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,8 +10,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
+#include <filesystem>
 #include <iostream>
+#include <string_view>
+#include <utility>
 
 #include "units/error.h"
 
@@ -89,12 +93,87 @@ void print(const std::string& text) {
 
 void print_warning(const std::string& text) { std::cerr << "placet: " << text << std::endl; }
 
+namespace {
+
+[[noreturn]] void fail_to_write(const std::string& path, const std::string& flag, int reason) {
+  throw InputError({.where = flag,
+                    .value = path,
+                    .problem = std::string("cannot be written: ") + std::strerror(reason)});
+}
+
+/// All of the text, or the error number of what went wrong.
+int write_all(int file, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = write(file, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return errno;
+    text.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return 0;
+}
+
+/// Pipes, terminals and devices have no whole to put in place of another.
+void write_through(const std::string& path, std::string_view text, const std::string& flag) {
+  const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (file < 0) fail_to_write(path, flag, errno);
+  const int failed = write_all(file, text);
+  const int closed = close(file) == 0 ? 0 : errno;
+  if (failed != 0 || closed != 0) fail_to_write(path, flag, failed != 0 ? failed : closed);
+}
+
+/// The mode of a file that is there, or the one that a new file gets.
+mode_t mode_of(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) == 0) return status.st_mode & 07777;
+  const mode_t mask = umask(0);
+  umask(mask);
+  return 0666 & ~mask;
+}
+
+/// A new file beside the one to be written; goes unless it was put in its place.
+class TemporaryFile {
+ public:
+  TemporaryFile(const std::string& beside, const std::string& flag)
+      : target_(beside), flag_(flag), path_(beside + ".XXXXXX") {
+    file_ = mkstemp(path_.data());
+    if (file_ < 0) fail_to_write(target_, flag_, errno);
+  }
+  ~TemporaryFile() {
+    if (file_ >= 0) close(file_);
+    if (!path_.empty()) unlink(path_.c_str());
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  void write_and_rename(std::string_view text) {
+    int failed = write_all(file_, text);
+    if (failed == 0 && fchmod(file_, mode_of(target_)) != 0) failed = errno;
+    // Some file systems have nothing to be waited for.
+    if (failed == 0 && fsync(file_) != 0 && errno != EINVAL) failed = errno;
+    const int file = std::exchange(file_, -1);
+    if (close(file) != 0 && failed == 0) failed = errno;
+    if (failed == 0 && rename(path_.c_str(), target_.c_str()) != 0) failed = errno;
+    if (failed != 0) fail_to_write(target_, flag_, failed);
+    path_.clear();
+  }
+
+ private:
+  std::string target_, flag_, path_;
+  int file_ = -1;
+};
+
+}  // namespace
+
 void write_file(const std::string& path, const std::string& text, const std::string& flag) {
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out.write(text.data(), static_cast<std::streamsize>(text.size()));
-  out.close();
-  if (out) return;
-  throw InputError({.where = flag, .value = path, .problem = "cannot be written"});
+  struct stat status {};
+  const bool exists = stat(path.c_str(), &status) == 0;
+  if (exists && S_ISDIR(status.st_mode)) fail_to_write(path, flag, EISDIR);
+  if (exists && !S_ISREG(status.st_mode)) return write_through(path, text, flag);
+  // What a link points to is written, not the link; a file that may not be written stays.
+  if (exists && access(path.c_str(), W_OK) != 0) fail_to_write(path, flag, errno);
+  std::error_code error;
+  const std::filesystem::path target = std::filesystem::canonical(path, error);
+  TemporaryFile(error ? path : target.string(), flag).write_and_rename(text);
 }
 
 }  // namespace placet

@@ -22,7 +22,10 @@ void print(const std::string& text);
 /// One line on standard error: what the reader of a result should know.
 void print_warning(const std::string& text);
 
-/// Writes a file. Throws InputError that speaks of `flag`.
+/// Writes a file, whole or not at all: a temporary file in the same folder, put in place of what is
+/// there when it is complete, so that neither a full disk nor a second writer leaves a part of it.
+/// What is no regular file (a pipe, /dev/stdout) is written to as it is. Throws InputError that
+/// speaks of `flag`.
 void write_file(const std::string& path, const std::string& text, const std::string& flag);
 
 }  // namespace placet

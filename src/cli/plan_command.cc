@@ -8,8 +8,11 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <system_error>
+#include <type_traits>
 
 #include "catalog/choices_catalog.h"
+#include "catalog/meant.h"
 #include "cli/command.h"
 #include "cli/job_flags.h"
 #include "cli/output.h"
@@ -129,16 +132,17 @@ double memory_fraction(const PlanCall& call) {
   return call.max_memory.value_or(call.allow_tight ? 1 : 1 - kFitMargin);
 }
 
-/// The flags that say the job again.
-std::string command_of(const JobFlags& flags) {
+/// The flags that say the job again, what was assumed of it included.
+std::string command_of(const JobFlags& flags, const JobRequest& request, const Job& base) {
   std::string text = shell_word(flags.model);
   const auto add = [&](const char* flag, const std::string& value) {
     if (!value.empty()) text += (text.empty() ? "" : " ") + (flag + (' ' + shell_word(value)));
   };
   add("--job", flags.job_file);
   add("--cluster", flags.cluster);
-  add("--seq", flags.sequence);
-  add("--global-batch", flags.global_batch);
+  add("--seq", request.sequence ? flags.sequence : std::to_string(base.batch.sequence));
+  add("--global-batch",
+      request.global_batch ? flags.global_batch : std::to_string(base.batch.global));
   add("--precision", flags.precision);
   add("--optimizer", flags.optimizer);
   add("--lora", flags.lora);
@@ -223,6 +227,16 @@ void explain(const PlanSpace& space, const Vocabulary& vocabulary, const PlanOpt
   if (sheet.counts.exact) sheet.margins = margins_of(space, best.found, options);
 }
 
+/// Work in a thread of its own; where none is to be had, when it is asked for.
+template <class Work>
+std::future<std::invoke_result_t<Work>> beside(Work work) {
+  try {
+    return std::async(std::launch::async, work);
+  } catch (const std::system_error&) {
+    return std::async(std::launch::deferred, work);
+  }
+}
+
 /// The two, beside each other: a proof is long, and there are fewer of them than processors.
 void prove_and_explain(const PlanSpace& space, const Vocabulary& vocabulary,
                        const PlanOptions& options, PlanSheet& sheet) {
@@ -230,8 +244,7 @@ void prove_and_explain(const PlanSpace& space, const Vocabulary& vocabulary,
   plans.reserve(sheet.plans.size());
   for (const PlanLine& line : sheet.plans) plans.push_back(line.found.plan);
   std::vector<PlanProof> proven;
-  auto proofs = std::async(std::launch::async,
-                           [&] { return timed([&] { proven = proofs_of(space, plans); }); });
+  auto proofs = beside([&] { return timed([&] { proven = proofs_of(space, plans); }); });
   sheet.seconds.explanation = timed([&] { explain(space, vocabulary, options, sheet); });
   sheet.seconds.proofs = proofs.get();
   for (std::size_t i = 0; i < proven.size(); ++i) sheet.plans[i].proof = std::move(proven[i]);
@@ -324,7 +337,7 @@ int print_plans(const AskedPlan& asked, const Catalog& catalog, const Vocabulary
                   .memory_fraction = memory_fraction(call),
                   .max_memory_given = call.max_memory.has_value(),
                   .constraints = constraints_text(call, request),
-                  .command = command_of(call.flags),
+                  .command = command_of(call.flags, request, space.base()),
                   .train_tokens = read_tokens(call.tokens)};
   {
     ProgressLine line;
@@ -367,11 +380,13 @@ void require_few_samples(const Job& base) {
          "fewer samples or a shorter --seq");
 }
 
-int plan_job(const PlanCall& call, const JobRequest& request) {
+int plan_job(const PlanCall& call, const JobRequest& said) {
   const Clock::time_point start = Clock::now();
   const Catalog catalog = find_catalog();
-  check_call(call, request);
-  Job base = load_unplaced_job(catalog, request);
+  check_call(call, said);
+  Job base = load_unplaced_job(catalog, said);
+  std::vector<std::string> noted;  // the job has the notes already
+  const JobRequest request = meant_words(catalog, said, noted);
   check_terms(call, catalog, base);
   require_shapes(base, "time");
   require_whole_micro_batches(request, base);

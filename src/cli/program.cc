@@ -5,6 +5,8 @@
 
 #include "catalog/reader.h"
 #include "cli/command.h"
+#include "cli/flag_words.h"
+#include "cli/memory_limit.h"
 #include "cli/output.h"
 #include "units/error.h"
 #include "units/nearest.h"
@@ -13,9 +15,10 @@ namespace placet {
 namespace {
 
 constexpr std::array kCommands = {
-    &add_model_command, &add_derive_command,     &add_compare_command, &add_simulate_command,
-    &add_plan_command,  &add_catalogue_commands, &add_bugs_command,    &add_validate_command,
-    &add_lower_command, &add_check_command,      &add_verify_command,  &add_completion_command};
+    &add_model_command,     &add_derive_command,     &add_compare_command, &add_simulate_command,
+    &add_plan_command,      &add_catalogue_commands, &add_bugs_command,    &add_validate_command,
+    &add_lower_command,     &add_check_command,      &add_verify_command,  &add_explain_command,
+    &add_completion_command};
 
 // Planned subcommands, so that a reader of the documentation is told so rather than corrected.
 constexpr std::array kLater = {"run", "import", "export", "audit"};
@@ -26,24 +29,12 @@ std::vector<std::string> command_names(const CLI::App& program) {
   return names;
 }
 
-// Flags of a command and of the program, as they are written.
-std::vector<std::string> flag_names(const CLI::App& program, const CLI::App* command) {
-  std::vector<std::string> names;
-  for (const CLI::App* app : {command, &program}) {
-    if (app == nullptr) continue;
-    for (const CLI::Option* option : app->get_options()) {
-      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    }
-  }
-  return names;
-}
-
 // The first argument that is no flag must be a subcommand.
 void check_command(const CLI::App& program, int argc, const char* const* argv) {
   const auto names = command_names(program);
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
-    if (word == "--color" || word == "--width") {
+    if (word == "--color" || word == "--width" || word == "--memory-limit") {
       ++i;
       continue;
     }
@@ -193,16 +184,21 @@ std::unique_ptr<CLI::App> make_program(Action& action) {
   program->fallthrough();
   program->footer(kFooter);
   add_output_flags(*program);
+  add_memory_flag(*program);
   for (const auto add : kCommands) add(*program, action);
   return program;
 }
 
 }  // namespace
 
-int run(int argc, const char* const* argv) {
+int run(int argc, const char* const* given) {
   Action action;
   const auto program = make_program(action);
-  check_command(*program, argc, argv);
+  check_command(*program, argc, given);
+  const std::vector<std::string> words = with_known_flags(*program, argc, given);
+  std::vector<const char*> pointers;
+  for (const std::string& word : words) pointers.push_back(word.c_str());
+  const char* const* argv = pointers.data();
   check_not_empty(argc, argv);
   try {
     program->parse(argc, argv);
@@ -218,12 +214,10 @@ int run(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     fail_parse(*program, error);
   }
-  if (!action) {
-    throw InputError({.where = "subcommand",
-                      .problem = "is missing",
-                      .allowed = list_words(command_names(*program))});
-  }
-  return action();
+  set_memory_limit();
+  if (action) return action();
+  print(program->help());  // nothing was asked: what can be
+  return kGood;
 }
 
 }  // namespace placet

@@ -24,6 +24,9 @@ std::string heading(const PlanSheet& sheet, const TextStyle& style) {
   text += fmt::format("  {} samples of {} tokens per step, {}, {}\n", grouped(base.batch.global),
                       grouped(base.batch.sequence), base.engine_text, base.optimizer.name);
   if (!sheet.constraints.empty()) text += "  given: " + sheet.constraints + "\n";
+  for (const std::string& note : base.model.notes) {
+    text += "  note: " + wrapped(style, note, 8) + "\n";
+  }
   return text;
 }
 

@@ -162,6 +162,7 @@ std::string plans_html(const PlanSheet& sheet) {
                       grouped(base.batch.sequence), escaped(base.engine_text),
                       escaped(base.optimizer.name));
   if (!sheet.constraints.empty()) body += paragraph("given: " + sheet.constraints);
+  for (const std::string& note : sheet.base->model.notes) body += paragraph("note: " + note);
   body += fmt::format("<p class=\"verdict card {}\">{}</p>", sheet.plans.empty() ? "bad" : "good",
                       escaped(searched_words(sheet)));
   body += paragraph(space_words(sheet)) + paragraph(rejected_words(sheet));

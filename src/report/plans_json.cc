@@ -198,6 +198,7 @@ std::string plans_json(const PlanSheet& sheet) {
                {"exact", sheet.counts.exact},
                {"rejected", rejected},
                {"constraints", sheet.constraints},
+               {"notes", sheet.base->model.notes},
                {"plans", plans},
                {"marginal", margins_json(sheet)}};
   if (sheet.train_tokens > 0 && !sheet.plans.empty()) {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -22,7 +23,11 @@ void for_each_index(std::size_t count, int threads, const std::function<void(std
     }
   };
   std::vector<std::jthread> others;
-  for (int i = 1; i < threads; ++i) others.emplace_back(take);
+  try {
+    for (int i = 1; i < threads; ++i) others.emplace_back(take);
+  } catch (const std::system_error&) {
+    // No further thread is to be had: those that are there do it all.
+  }
   take();
   others.clear();  // waits for them
   if (fault) std::rethrow_exception(fault);

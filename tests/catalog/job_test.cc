@@ -340,8 +340,10 @@ TEST(JobFileTest, WrongFilesAreRefusedWithTheKey) {
   EXPECT_EQ(complaint_about("seq = 0\n"),
             "j.toml: seq: '0' is out of range; expected a whole number from 1 to 1000000000");
   EXPECT_EQ(
-      complaint_about("seq = \"4k\"\n"),
-      "j.toml: seq: '4k' is not a whole number; expected a whole number from 1 to 1000000000");
+      complaint_about("seq = \"4q\"\n"),
+      "j.toml: seq: '4q' is not a number of tokens; expected 1 to 1000000000, or a text such as "
+      "\"4k\"");
+  EXPECT_EQ(read_job_file(folder.write("k.toml", "seq = \"4k\"\n")).sequence, 4096);
   EXPECT_EQ(complaint_about("model = 70\n"),
             "j.toml: model: '70' is not a text; expected a text in quotes");
   EXPECT_EQ(complaint_about("clip = -1\n"),

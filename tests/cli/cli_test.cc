@@ -45,7 +45,7 @@ TEST(ExitStatusTest, APlacementWithoutMeaningHasNoFigures) {
 }
 
 TEST(ExitStatusTest, HelpAndVersionAreNoErrors) {
-  for (const char* arguments : {"--help", "--version", "derive --help", "compare -h"}) {
+  for (const char* arguments : {"", "--help", "--version", "derive --help", "compare -h"}) {
     const Result result = run(arguments);
     EXPECT_EQ(result.status, 0) << arguments;
     EXPECT_NE(result.out, "") << arguments;
@@ -55,7 +55,6 @@ TEST(ExitStatusTest, HelpAndVersionAreNoErrors) {
 }
 
 TEST(WrongInputTest, EveryMessageSaysWhereAndWhat) {
-  expect_wrong_input("", "subcommand: is missing; expected model, derive, compare");
   expect_wrong_input("derve 70B", "subcommand: 'derve' is not known;");
   expect_wrong_input("derve 70B", "did you mean 'derive'?");
   expect_wrong_input("audit 70B", "'audit' is not available in this version");
@@ -66,11 +65,11 @@ TEST(WrongInputTest, EveryMessageSaysWhereAndWhat) {
   expect_wrong_input("derive 70B", "--placement: is missing");
   expect_wrong_input("derive 70B --placement dp=8:zero9", "did you mean 'zero");
   expect_wrong_input("derive llama-3.1-7b --placement dp=8:ddp", "did you mean 'llama-3.1-");
-  expect_wrong_input("derive 70B --placement dp=8:ddp --seq 4k",
-                     "--seq: '4k' is not a whole number in range; expected 1 to 1000000000");
+  expect_wrong_input("derive 70B --placement dp=8:ddp --seq 4q",
+                     "--seq: '4q' is not a number of tokens; expected 1 to 1000000000");
   expect_wrong_input("derive 70B --placement dp=8:ddp --micro-batch 0", "--micro-batch: '0'");
   expect_wrong_input("derive 70B --placement dp=8:ddp --clip -2", "--clip: '-2' is not a norm");
-  expect_wrong_input("derive 70B --placement dp=8:ddp --cluster h100", "h100-pcie or h100-sxm");
+  expect_wrong_input("derive 70B --placement dp=8:ddp --cluster h10", "did you mean 'a10'?");
   expect_wrong_input("derive 70B --placement dp=8:ddp --explain memroy", "did you mean 'memory'?");
   expect_wrong_input("derive 70B --placement dp=8:ddp --placement dp=8:zero1",
                      "`placet compare` takes several");

@@ -1,0 +1,52 @@
+// What people write in public questions: each phrase works, or is answered with the right spelling.
+// The phrases are data (phrases.json): "works" holds texts of a result with status 0 or 1, "answers"
+// texts of a message with status 2.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/program_run.h"
+
+namespace placet {
+namespace {
+
+using Json = nlohmann::json;
+
+Json phrases() { return Json::parse(read(PLACET_SOURCE_DIR "/tests/cli/phrases.json")); }
+
+void expect_works(const Json& phrase, const Result& result) {
+  EXPECT_LE(result.status, 1) << result.err;
+  EXPECT_GE(result.status, 0);
+  EXPECT_EQ(result.err, "");
+  for (const Json& text : phrase["works"]) {
+    EXPECT_TRUE(has(result.out, text.get<std::string>())) << text << "\n" << result.out;
+  }
+}
+
+void expect_answered(const Json& phrase, const Result& result) {
+  EXPECT_EQ(result.status, 2) << result.out;
+  EXPECT_EQ(result.out, "");
+  EXPECT_TRUE(result.err.starts_with("placet: ")) << result.err;
+  for (const Json& text : phrase["answers"]) {
+    EXPECT_TRUE(has(result.err, text.get<std::string>())) << text << "\n" << result.err;
+  }
+}
+
+TEST(PhrasesTest, EachWorksOrIsAnsweredWithTheRightSpelling) {
+  for (const Json& phrase : phrases()) {
+    SCOPED_TRACE(phrase["said"].get<std::string>());
+    // Notes are long lines: a wide page breaks none of the texts looked for.
+    const Result result =
+        run(phrase["arguments"].get<std::string>() + " --width 1000", "COLUMNS=1000");
+    if (phrase.contains("works")) {
+      expect_works(phrase, result);
+    } else {
+      expect_answered(phrase, result);
+    }
+  }
+}
+
+TEST(PhrasesTest, AreFortyFive) { EXPECT_GE(phrases().size(), 45U); }
+
+}  // namespace
+}  // namespace placet
