@@ -5,6 +5,7 @@
 
 #include "algebra/verify.h"
 #include "check/check.h"
+#include "placement/finding.h"
 #include "profile/job.h"
 #include "report/style.h"
 
