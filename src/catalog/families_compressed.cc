@@ -66,27 +66,34 @@ std::int64_t rate_of_number(const ConfigObject& config, const V4Rates& rates, st
               "0, " + std::to_string(rates.sparse) + " or " + std::to_string(rates.heavy));
 }
 
+/// A list of at least one entry per layer; none where the file has no such key.
+template <class List>
+const List& require_entries(const ConfigObject& config, std::string_view key, const List& list,
+                            std::int64_t layers) {
+  if (list && static_cast<std::int64_t>(list->size()) < layers) {
+    config.fail(key, "has fewer entries than there are layers");
+  }
+  return list;
+}
+
 /// Files list one entry more for each prediction module; the rest is the library's rule.
 std::vector<V4Block> read_v4_blocks(ConfigObject& config, const V4Rates& rates,
                                     std::int64_t layers) {
-  std::vector<V4Block> blocks(static_cast<std::size_t>(layers));
   const auto words = config.words("layer_types", kMostLayers);
   const auto numbers = config.numbers("compress_ratios", kMostLayers);
-  for (const auto& [key, entries] :
-       {std::pair<const char*, std::size_t>{"layer_types", words ? words->size() : blocks.size()},
-        {"compress_ratios", numbers ? numbers->size() : blocks.size()}}) {
-    if (entries < blocks.size()) config.fail(key, "has fewer entries than there are layers");
-  }
-  const std::int64_t hashed = config.count_or({"num_hash_layers"}, 3, kMostLayers);
   const auto kinds = config.words("mlp_layer_types", kMostLayers);
-  if (kinds && kinds->size() < blocks.size()) {
-    config.fail("mlp_layer_types", "has fewer entries than there are layers");
-  }
+  require_entries(config, "layer_types", words, layers);
+  require_entries(config, "compress_ratios", numbers, layers);
+  require_entries(config, "mlp_layer_types", kinds, layers);
+  const std::int64_t hashed = config.count_or({"num_hash_layers"}, 3, kMostLayers);
+  const auto rate_at = [&](std::size_t i) {
+    if (words) return rate_of_word(config, rates, (*words)[i]);
+    if (numbers) return rate_of_number(config, rates, (*numbers)[i]);
+    return i < 2 || i % 2 == 0 ? rates.heavy : rates.sparse;
+  };
+  std::vector<V4Block> blocks(static_cast<std::size_t>(layers));
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    const bool alternate = i < 2 || i % 2 == 0;
-    blocks[i].tokens = words     ? rate_of_word(config, rates, (*words)[i])
-                       : numbers ? rate_of_number(config, rates, (*numbers)[i])
-                                 : (alternate ? rates.heavy : rates.sparse);
+    blocks[i].tokens = rate_at(i);
     blocks[i].hashed = kinds ? (*kinds)[i] == "hash_moe" : static_cast<std::int64_t>(i) < hashed;
   }
   return blocks;

@@ -154,6 +154,13 @@ std::vector<GemmaBlock> with_traits(std::vector<LayerTraits> traits) {
   return blocks;
 }
 
+std::vector<LayerTraits> traits_of(const std::vector<GemmaBlock>& blocks) {
+  std::vector<LayerTraits> traits;
+  traits.reserve(blocks.size());
+  for (const GemmaBlock& block : blocks) traits.push_back(block.traits);
+  return traits;
+}
+
 /// What the library writes of single layers, in place of the sizes of blocks without a window: the
 /// same for all that it names.
 void read_overrides(ConfigObject& config, Attention& attention) {
@@ -183,8 +190,7 @@ Architecture read_gemma4(ConfigObject& config) {
   blocks.back().traits.window = 0;  // as the library has it
   mark_borrowing(config, 0, blocks);
   const std::int64_t inputs = read_block_inputs(config, sizes, a);
-  std::vector<LayerTraits> traits;
-  for (const GemmaBlock& block : blocks) traits.push_back(block.traits);
+  const std::vector<LayerTraits> traits = traits_of(blocks);
   DecoderParts parts = read_parts(config, facts, sizes, traits);
   const bool keys_are_values = config.flag_or({"attention_k_eq_v"}, false);
   if (!config.has("global_head_dim")) parts.other->head_size = 512;

@@ -58,21 +58,20 @@ constexpr int kUnsaid = 0;
 constexpr int kLinear = 1;
 constexpr int kFull = 2;
 
-std::vector<bool> read_kinds(ConfigObject& config, std::vector<int> kinds) {
+bool is_full_word(const ConfigObject& config, const std::string& word) {
+  if (word == "full_attention") return true;
+  if (word == "linear_attention") return false;
+  config.fail("layer_types", "holds '" + word + "'", "full_attention or linear_attention");
+}
+
+std::vector<bool> read_kinds(ConfigObject& config, const std::vector<int>& kinds) {
   const auto words = config.words("layer_types", kMostLayers);
   if (words && words->size() != kinds.size()) config.fail("layer_types", "is not one per layer");
-  std::vector<bool> full;
+  std::vector<bool> full(kinds.size());
   for (std::size_t i = 0; i < kinds.size(); ++i) {
-    if (words) {
-      const std::string& word = (*words)[i];
-      if (word != "full_attention" && word != "linear_attention") {
-        config.fail("layer_types", "holds '" + word + "'", "full_attention or linear_attention");
-      }
-      full.push_back(word == "full_attention");
-    } else {
-      // Where no list says it, every fourth after the first.
-      full.push_back(kinds[i] == kUnsaid ? i > 0 && i % 4 == 0 : kinds[i] == kFull);
-    }
+    // Where no list says it, every fourth after the first.
+    const bool by_rule = kinds[i] == kUnsaid ? i > 0 && i % 4 == 0 : kinds[i] == kFull;
+    full[i] = words ? is_full_word(config, (*words)[i]) : by_rule;
   }
   return full;
 }
@@ -93,7 +92,7 @@ DeltaSettings read_delta(ConfigObject& config, std::int64_t layers) {
     mark_numbers(nested, "full_attn_layers", kinds, kFull);
     finish_nested(nested, {"gate_lower_bound"});
   }
-  s.full = read_kinds(config, std::move(kinds));
+  s.full = read_kinds(config, kinds);
   return s;
 }
 
