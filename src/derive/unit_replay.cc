@@ -30,7 +30,11 @@ UnitFacts unit_facts(const Layout& layout, int unit, bool recomputed) {
   facts.plan = recomputed ? &facts.prepared->recomputed : &facts.prepared->plain;
   facts.sizes = value_bytes(layout, unit, recomputed);
   facts.memory = unit_memory(layout, unit, recomputed);
-  facts.routed = routed_exchange(UnitView(layout, unit, recomputed));
+  const UnitView view(layout, unit, recomputed);
+  facts.routed = routed_exchange(view);
+  facts.off_device = kept_off_device(view);
+  facts.divides_input = recomputed && !facts.sizes.empty() &&
+                        bytes_of_value(view, 0, facts.local->values[0]) > facts.sizes[0];
   return facts;
 }
 
@@ -53,7 +57,31 @@ UnitReplay::Handle UnitReplay::forward(const UnitFacts& unit, UnitBuffers& buffe
   const std::size_t out = at(unit.prepared->output);
   const Handle output = buffers.values[out];
   if (!unit.plan->is_kept[out]) buffers.values[out] = 0;
+  put_away(unit, buffers);
   return output;
+}
+
+/// What the unit keeps, once it has run: parts in host memory leave the device, and of an input that
+/// is divided among neighbours the own part stays.
+void UnitReplay::put_away(const UnitFacts& unit, UnitBuffers& buffers) {
+  const bool leaves = unit.off_device > Rational(0);
+  if (!leaves && !unit.divides_input) return;
+  for (int v : unit.plan->kept) {
+    if (buffers.values[at(v)] == 0 || (!leaves && v != 0)) continue;
+    const Bytes size = bytes(unit.sizes[at(v)]);
+    release(buffers, v);
+    buffers.values[at(v)] =
+        pools_.main().allocate(in_bytes(size - part_rounded_up(size, unit.off_device)));
+  }
+}
+
+/// Before its backward: what is in host memory is copied back.
+void UnitReplay::bring_back(const UnitFacts& unit, UnitBuffers& buffers) {
+  if (unit.off_device == Rational(0)) return;
+  for (int v : unit.plan->kept) {
+    release(buffers, v);
+    allocate(unit, buffers, v);
+  }
 }
 
 void UnitReplay::run_forward(const UnitFacts& unit, std::size_t o, UnitBuffers& buffers) {
@@ -146,6 +174,7 @@ UnitReplay::Handle UnitReplay::backward(const UnitFacts& unit, UnitBuffers& buff
     const std::size_t out = at(unit.prepared->output);
     adjoints[out] = incoming != 0 ? incoming : pools_.main().allocate(unit.sizes[out]);
   }
+  bring_back(unit, buffers);
   make_again(unit, buffers);
   shares_ = GradientShares(unit.sizes.size());
   second_shares_.assign(unit.sizes.size(), 0);

@@ -26,6 +26,8 @@ struct UnitFacts {
   std::vector<std::int64_t> sizes;  // bytes of each value where it is kept
   UnitMemory memory;
   RoutedExchange routed;
+  Rational off_device{0};      // the part of what it keeps that goes to host memory or NVMe
+  bool divides_input = false;  // what it keeps of its input is a part of what it was given
 };
 
 /// Facts of local unit `unit`, recomputed or not.
@@ -55,6 +57,8 @@ class UnitReplay {
 
  private:
   void run_forward(const UnitFacts& unit, std::size_t o, UnitBuffers& buffers);
+  void put_away(const UnitFacts& unit, UnitBuffers& buffers);
+  void bring_back(const UnitFacts& unit, UnitBuffers& buffers);
   void make_again(const UnitFacts& unit, UnitBuffers& buffers);
   void run_again(const UnitFacts& unit, UnitBuffers& buffers);
   void run_again(const UnitFacts& unit, std::size_t o, const std::vector<bool>& stays,

@@ -54,6 +54,19 @@ TEST(Reserve, TheReplayHasTheBuffersOfAttentionAndOfTheUpdate) {
   }
 }
 
+// What is kept in host memory, or divided among neighbours, does not stay on the device: 12 blocks
+// keep one input of 2048 x 1024 entries in bf16 each, 4 MiB, of which all, half or a quarter goes.
+TEST(Reserve, WhatIsKeptElsewhereLeavesTheDevice) {
+  const Model model = build_model(wide_architecture_of(12));
+  for (const char* placement :
+       {"dp=2:ddp+offload(activations)", "dp=2:ddp+offload(activations=1/2)",
+        "tp=4:tp;checkpoints:sp", "tp=4:tp+host-checkpoints"}) {
+    Job job = written_job(model, placement, 2048, 2);
+    job.recompute.kind = Recompute::Kind::full;
+    EXPECT_NEAR(reserve(job)[0].alive / derive(job).memory[0].peak, 1.0, 0.01) << placement;
+  }
+}
+
 // Parameters gathered for all micro-batches go with the last backward: where the update needs most,
 // with states gathered and hardly any activations, they are not beside it.
 TEST(Reserve, WhatIsGatheredForTheStepIsGoneBeforeTheUpdate) {
