@@ -59,7 +59,7 @@ struct UpdateCost {
 };
 
 /// A product of an iteration over a matrix X of m rows and n columns, m no more than n (else its
-/// transpose): gram X X^T, 2 m^2 n FLOPs; square of an m x m matrix, 2 m^3; apply an m x m matrix to
+/// transpose): gram X X^T, 2 m^2 n FLOPs; square an m x m matrix, 2 m^3; apply an m x m matrix to
 /// X, 2 m^2 n.
 enum class MatrixProduct : std::uint8_t { gram, square, apply };
 

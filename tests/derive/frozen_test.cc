@@ -142,7 +142,7 @@ Job quantised_job() {
   return job;
 }
 
-// The seven matrices of a block have 2304 numbers: 1152 bytes of nf4; of each 256, 128, 128, 256 and
+// The seven matrices of a block have 2304 numbers: 1152 bytes in nf4; of 256, 128, 128, 256 and
 // 3 x 512 a byte per 64 and one fp32, 4 + 2 + 2 + 4 + 3 x 8 = 36 and 7 x 4; written as bf16, 4608.
 // Constants of constants are a second kernel.
 TEST(Frozen, MatricesInBlocksAreDequantisedBeforeEachProduct) {

@@ -522,7 +522,7 @@ TEST(Memory, WhatNothingReadsAgainGoesWithItsMaker) {
   }
 }
 
-// FSDP2 adds up whole gradients in the format that is reduced: raised only where that is not the one
+// FSDP2 adds up whole gradients in the format that is reduced: raised only where it is not that
 // of computation. 6736 parameters, four micro-batches: 2 bytes each where bf16 is reduced, 4 where
 // fp32 is. Reduced after each, parts rest in the format of the parameters, fp32, of 3368.
 TEST(Memory, GradientsThatWaitAreInTheFormatThatIsReduced) {

@@ -74,8 +74,8 @@ TEST(ListingTest, BackwardEndsAtTheFirstTrainedUnit) {
   EXPECT_EQ(flops_10.training, flops(2 * 1128 + 640 + 2 * 136 + 2 * 128));
 }
 
-// Adapters of q_proj and the embedding are trained: 2 x 3 + 3 x 2 of the first, of two blocks, and 4
-// of the second; of 2 x (4 + 12) + 4 in all.
+// Adapters of q_proj and the embedding are trained: 2 x 3 + 3 x 2 of the first, of two blocks, and
+// 4 of the second; of 2 x (4 + 12) + 4 in all.
 TEST(TrainedPart, NamesModulesOnce) {
   const auto tensor = [](const char* name, std::vector<Dim> dims, bool trainable) {
     return Parameter{.name = name, .dims = std::move(dims), .trainable = trainable};
