@@ -15,7 +15,8 @@
 namespace placet {
 
 /// Words as they are meant, and what is to be said of them: "MODEL: 'Llama-3.1-8B-Instruct' is
-/// taken as llama-3.1-8b (...)". A word that stands for nothing known is left as it is, for its reader to
+/// taken as llama-3.1-8b (...)". A word that stands for nothing known is left as it is, for
+/// its reader to
 /// refuse.
 struct Meant {
   std::string text;
