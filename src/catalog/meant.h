@@ -1,5 +1,5 @@
-// The words of a job as the catalogue spells them. People write "8xH100", "meta-llama/Llama-3.1-8B",
-// "fsdp=8" and "hf"; what follows reads canonical words only, and so does what is printed.
+// The words of a job as the catalogue spells them. People write "8xH100", "fsdp=8", "hf" and
+// "meta-llama/Llama-3.1-8B"; what follows reads canonical words only, and so does what is printed.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,9 @@
 
 namespace placet {
 
-/// Words as they are meant, and what is to be said of them: "MODEL: 'Llama-3.1-8B-Instruct' is taken
-/// as llama-3.1-8b (...)". A word that stands for nothing known is left as it is, for its reader to
+/// Words as they are meant, and what is to be said of them: "MODEL: 'Llama-3.1-8B-Instruct' is
+/// taken as llama-3.1-8b (...)". A word that stands for nothing known is left as it is, for
+/// its reader to
 /// refuse.
 struct Meant {
   std::string text;

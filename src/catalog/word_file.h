@@ -1,5 +1,5 @@
-// Words that people write, as data: data/words/KIND.json (docs/formats.md, section 13). Second names
-// for what the catalogue holds, and what words mean that no other file explains.
+// Words that people write, as data: data/words/KIND.json (docs/formats.md, section 13). Second
+// names for what the catalogue holds, and what words mean that no other file explains.
 #pragma once
 
 #include <string>

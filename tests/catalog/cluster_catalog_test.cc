@@ -20,7 +20,7 @@ TEST(DevicesTest, EveryFileOfTheCatalogueReads) {
   EXPECT_GE(names.size(), 29U);
   for (const std::string& name : names) {
     const DeviceSheet sheet = load_device(repository_catalog(), name, "test");
-    EXPECT_GT(sheet.device.memory, gibibytes(15)) << name;
+    EXPECT_GT(sheet.device.memory, gibibytes(14)) << name;
     EXPECT_LE(in_gigabytes(sheet.device.memory), sheet.nominal_memory_gb * 1.074) << name;
     EXPECT_GE(sheet.facts.size(), 2U) << name;
     EXPECT_FALSE(load_group(repository_catalog(), name, 64, "test").levels.empty()) << name;

@@ -1,6 +1,6 @@
 // What people write in public questions: each phrase works, or is answered with the right spelling.
-// The phrases are data (phrases.json): "works" holds texts of a result with status 0 or 1, "answers"
-// texts of a message with status 2.
+// The phrases are data (phrases.json): "works" holds texts of a result with status 0 or 1,
+// "answers" texts of a message with status 2.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

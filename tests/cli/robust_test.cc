@@ -25,7 +25,7 @@ TEST(WrittenFilesTest, AFullDeviceIsSaid) {
       << result.err;
 }
 
-// Files of more than 8 blocks cannot be written, as on a disk that is nearly full; a page is larger.
+// Files of more than 8 blocks cannot be written, as on a full disk; pages are larger.
 TEST(WrittenFilesTest, APartIsNeverLeft) {
   const Folder folder;
   std::filesystem::create_directory(folder.file("pages"));
