@@ -38,7 +38,7 @@ struct DecoderShape {
   friend bool operator==(const DecoderShape&, const DecoderShape&) = default;
 };
 
-/// The shape nearest to so many parameters; none where no shape comes within one in a hundred. Case:
+/// The shape nearest to so many parameters; none where no shape comes within 1 %. Case:
 /// 7e9 with 32,000 tokens: 32 blocks of 4096, where attention has 2 x 4096^2 + 2 x 4096 x 1024 and
 /// embedding and head 2 x 32000 x 4096, leave 13,726 columns to the MLP: 13,696 in steps of 64.
 std::optional<DecoderShape> decoder_shape(const DecoderRule& rule, std::int64_t parameters);

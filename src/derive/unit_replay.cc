@@ -61,8 +61,8 @@ UnitReplay::Handle UnitReplay::forward(const UnitFacts& unit, UnitBuffers& buffe
   return output;
 }
 
-/// What the unit keeps, once it has run: parts in host memory leave the device, and of an input that
-/// is divided among neighbours the own part stays.
+/// What the unit keeps, once it has run: parts in host memory leave the device, and of an input
+/// that is divided among neighbours the own part stays.
 void UnitReplay::put_away(const UnitFacts& unit, UnitBuffers& buffers) {
   const bool leaves = unit.off_device > Rational(0);
   if (!leaves && !unit.divides_input) return;

@@ -19,8 +19,8 @@ std::vector<std::string> explainable();
 /// All terms behind a number. REQUIRES: `what` is explainable.
 std::string explanation_text(const Judged& judged, const std::string& what, const TextStyle& style);
 
-/// A finding in one line, as every subcommand says it: "divisibility, axis tp: 12 heads do not divide
-/// by 8 (cure: tp=6)".
+/// A finding in one line, as every subcommand says it: "divisibility, axis tp: 12 heads do not
+/// divide by 8 (cure: tp=6)".
 std::string finding_words(const Finding& finding);
 
 /// Findings with their reasons and cures; empty if there are none.

@@ -1,5 +1,5 @@
-// All subcommands judge a job by the same rules: what one calls an error, the others call so, in the
-// same words, with the same cure and the same exit status.
+// All subcommands judge a job by the same rules: what one calls an error, the others call so, in
+// the same words, with the same cure and the same exit status.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

@@ -4,69 +4,10 @@
 
 #include <algorithm>
 
-#include "model/build.h"
-#include "placement/grammar.h"
+#include "derive/rule_jobs.h"
 
 namespace placet {
 namespace {
-
-Placement place(const char* text) { return parse_placement(text, Vocabulary{}); }
-
-Parameter parameter(const char* name, std::vector<Dim> dims, ClassSet classes) {
-  return {.name = name, .dims = std::move(dims), .classes = classes};
-}
-
-// 12 blocks of width 64: 8 heads of 8, 2 kv heads, MLP of 96; a vocabulary of 1000.
-Model dense_model() {
-  Model model{.name = "small"};
-  const Dim hidden{Index::hidden, 64, 64};
-  const Dim vocab{Index::vocab, 1000, 1000};
-  model.kinds = {
-      {.name = "embedding",
-       .role = UnitRole::embedding,
-       .parameters = {parameter("embed", {vocab, hidden}, bit_of(TensorClass::embedding))}},
-      {.name = "block",
-       .parameters = {parameter("q", {{Index::head, 64, 8}, hidden},
-                                bit_of(TensorClass::attention)),
-                      parameter("k", {{Index::kv_head, 16, 2}, hidden},
-                                bit_of(TensorClass::attention)),
-                      parameter("up", {{Index::ffn, 96, 96}, hidden}, bit_of(TensorClass::ffn)),
-                      parameter("norm", {hidden}, bit_of(TensorClass::norms))}},
-      {.name = "head",
-       .role = UnitRole::head,
-       .parameters = {parameter("lm_head", {vocab, hidden}, bit_of(TensorClass::head))}}};
-  model.units.push_back({0, 0});
-  for (int b = 0; b < 12; ++b) model.units.push_back({1, b});
-  model.units.push_back({2, 0});
-  return model;
-}
-
-Model expert_model() {
-  Model model = dense_model();
-  model.kinds[1].parameters.push_back(
-      parameter("experts", {{Index::expert, 16, 16}, {Index::ffn, 96, 96}, {Index::hidden, 64, 64}},
-                bit_of(TensorClass::experts)));
-  model.figures.experts = 16;
-  return model;
-}
-
-Cluster cluster_of(std::int64_t devices) {
-  const Level inside{.link = "inside", .devices = 8, .bandwidth = gigabytes_per_second(400)};
-  const Level across{.link = "across", .devices = devices, .bandwidth = gigabytes_per_second(50)};
-  return {.name = "test",
-          .groups = {{.count = devices, .per_host = 8, .levels = {inside, across}}}};
-}
-
-Job job(const char* placement, Model model = dense_model()) {
-  Job out;
-  out.model = std::move(model);
-  out.placement = place(placement);
-  out.attention.resize(out.placement.axes.size());
-  out.batch = {.sequence = 128, .global = 96, .micro = 1};
-  out.cluster = cluster_of(devices_of(out.placement));
-  out.optimizer.name = "adam";
-  return out;
-}
 
 Finding only_finding(const Job& job) {
   const std::vector<Finding> findings = check_rules(job);
@@ -575,47 +516,6 @@ TEST(RulesTest, BlockRangesAreJudgedBlockByBlock) {
       check_rules(job("tp=5:tensor(S,S,S,R);blocks 0-11:tensor(S,S,S,R,vocab)"));
   EXPECT_TRUE(findings.empty()) << "1000 divides by 5, and no block is cut";
   EXPECT_FALSE(check_rules(job("tp=5:tensor(S,S,S,R);blocks 0-10:tensor(S,S,S,R,vocab)")).empty());
-}
-
-// --- links
-
-TEST(LinkOrderTest, BusyAxesBelongOnFastLinks) {
-  Job inner = job("dp=8:batch(R,R,R,R) tp=8:tensor(S,S,S,R)");
-  const std::vector<AxesBytes> good = {{0b01, gigabytes(10)}, {0b10, gigabytes(90)}};
-  EXPECT_TRUE(advise_link_order(inner, good).empty());
-  const std::vector<AxesBytes> bad = {{0b01, gigabytes(90)}, {0b10, gigabytes(10)}};
-  const std::vector<Finding> advice = advise_link_order(inner, bad);
-  ASSERT_EQ(advice.size(), 1U);
-  EXPECT_EQ(advice[0].rule, "link-order");
-  EXPECT_EQ(advice[0].severity, Severity::advice);
-  EXPECT_EQ(
-      advice[0].message,
-      "dp sends 90.0 GB per device and step over across, tp only 10.0 GB over the faster inside");
-  EXPECT_EQ(advice[0].cure, "write dp after tp");
-  inner.cluster.reset();
-  EXPECT_TRUE(advise_link_order(inner, bad).empty());
-}
-
-// Messages over both axes cross hosts in either order: moving one of the two gains nothing.
-TEST(LinkOrderTest, MessagesOverBothAxesAreNoReason) {
-  const Job both = job("out=8:batch(R,R,R,R) in=8:batch(R,R,R,R)");
-  const std::vector<AxesBytes> together = {{0b11, gigabytes(90)}, {0b10, gigabytes(1)}};
-  EXPECT_TRUE(advise_link_order(both, together).empty());
-}
-
-// 20 devices, hosts of 8: an axis of 5 written innermost crosses hosts anyway (ranks 5 to 9).
-TEST(LinkOrderTest, AnOrderThatHelpsNothingIsNotAdvised) {
-  Job odd = job("a=5:batch(R,R,R,R) b=4:batch(R,R,R,R)");
-  const std::vector<AxesBytes> sent = {{0b01, gigabytes(90)}, {0b10, gigabytes(10)}};
-  EXPECT_TRUE(advise_link_order(odd, sent).empty());
-}
-
-// A mesh that is not the cluster's has another finding.
-TEST(LinkOrderTest, AMeshThatIsNotTheClustersHasNoLinks) {
-  Job wrong = job("dp=8:batch(R,R,R,R) tp=8:tensor(S,S,S,R)");
-  wrong.cluster = cluster_of(128);
-  const std::vector<AxesBytes> sent = {{0b01, gigabytes(90)}, {0b10, gigabytes(10)}};
-  EXPECT_TRUE(advise_link_order(wrong, sent).empty());
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Properties of every time, over random placements of every model of the catalogue on random
 // clusters: terms add up to the step; one call for everything gives what the single ones give;
-// stages that share their derivation take what they take alone, unit by unit; and hardware FLOPs are
-// model FLOPs and what is computed again.
+// stages that share their derivation take what they take alone, unit by unit; and hardware FLOPs
+// are model FLOPs and what is computed again.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -106,7 +106,10 @@ TEST(TwoDerivationsOfUnevenVocabularies, Meet) {
           for (Parameter& parameter : kind.parameters) parameter.tied.reset();
         }
       }
+      // Where the stream is divided, peaks are not compared (docs/theory.md, section 6.10).
+      const bool divided = std::string_view(placement).find("+sp") != std::string_view::npos;
       for (const Difference& difference : differences(job, derive(job), lower(job))) {
+        if (divided && difference.figure == Figure::peak) continue;
         ADD_FAILURE() << model << ", " << placement << ": " << text_of(difference);
       }
     }
