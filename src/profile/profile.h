@@ -116,9 +116,9 @@ struct Profile {
   bool drops_tokens = false;              // past an expert's capacity: another training
   std::int64_t vocabulary_multiple = 1;   // padded to this ...
   bool vocabulary_multiple_times_tensor_degree = false;  // ... times the tensor degree
-  bool vocabulary_divides = false;  // what it is padded to must divide by the devices that cut it
-  std::vector<int> loss_workspace;       // internals of the loss alive at its instant
-  std::vector<LossStep> loss_steps;      // finer than loss_workspace, and instead of it where given
+  bool vocabulary_divides = false;   // what it is padded to must divide by the devices that cut it
+  std::vector<int> loss_workspace;   // internals of the loss alive at its instant
+  std::vector<LossStep> loss_steps;  // finer than loss_workspace, and instead of it where given
   std::vector<LossStep> loss_steps_cut;  // the same where the vocabulary is cut, if that differs
   bool fuses_output_and_loss = false;    // logits exist in small pieces only
   bool fuses_loss_sums = false;          // two of the three softmax statistics in one message

@@ -103,13 +103,15 @@ std::string all_classes(const Judged& judged, const TextStyle& style) {
   return text;
 }
 
-std::string capacity_lines(const Judged& judged, const MemoryClass& memory) {
+std::string capacity_lines(const Judged& judged, const MemoryClass& memory,
+                           const TextStyle& style) {
   const Derivation& derivation = judged.derivation;
   std::string text;
   if (memory.replayed) {
-    text += "  " + padded("reserved", kLabel) +
-            fmt::format("{} ({}) by the caching allocator, with the blocks that it keeps\n",
-                        human_bytes(memory.reserved), human_gibibytes(memory.reserved));
+    const std::string line =
+        fmt::format("{} ({}) by the caching allocator, with the blocks that it keeps",
+                    human_bytes(memory.reserved), human_gibibytes(memory.reserved));
+    text += "  " + padded("reserved", kLabel) + wrapped(style, line, 2 + kLabel) + "\n";
   }
   if (memory.outside > Bytes()) {
     text += "  " + padded("outside", kLabel) + human_bytes(memory.outside) +
@@ -159,7 +161,7 @@ std::string memory_text(const Judged& judged, const TextStyle& style) {
   }
   std::string text = inked(style, Ink::bold, "Memory") + "  " + wrapped(style, rest, 8) + "\n";
   text += categories(judged, memory, style);
-  text += capacity_lines(judged, memory);
+  text += capacity_lines(judged, memory, style);
   if (several) text += "\n" + all_classes(judged, style);
   return text + "\n";
 }

@@ -357,9 +357,7 @@ TEST(CheckCommandTest, BalanceThatDependsOnTheLayoutIsAnotherTraining) {
 TEST(CliTest, CheckSaysWhichRulesAJobBreaks) {
   const Result broken = run("check gpt2 --placement tp=8:tp");
   EXPECT_EQ(broken.status, 0) << broken.err;
-  EXPECT_TRUE(has(broken.err,
-                  "divisibility, axis tp: 12 heads do not divide by 8"))
-      << broken.err;
+  EXPECT_TRUE(has(broken.err, "divisibility, axis tp: 12 heads do not divide by 8")) << broken.err;
   EXPECT_EQ(run("check gpt2 --placement dp=2:ddp").err, "");
 }
 
