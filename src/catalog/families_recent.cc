@@ -216,6 +216,17 @@ struct BlockSelection {
   KeySelector selector;
 };
 
+/// An index without values has no projection for them; the published files have none.
+void refuse_values_of_selectors(ConfigObject& nested, const std::vector<bool>& selects) {
+  if (!nested.has("sparse_disable_index_value")) return;
+  const auto without =
+      read_flags(nested, "sparse_disable_index_value", static_cast<std::int64_t>(selects.size()));
+  for (std::size_t i = 0; i < without.size(); ++i) {
+    if (!selects[i] || without[i]) continue;
+    nested.fail("sparse_disable_index_value", "has a selector with values of its own", "1");
+  }
+}
+
 BlockSelection read_block_selection(ConfigObject& config, std::int64_t layers) {
   BlockSelection result{.selects = std::vector<bool>(static_cast<std::size_t>(layers))};
   std::int64_t block = 128;
@@ -239,14 +250,7 @@ BlockSelection read_block_selection(ConfigObject& config, std::int64_t layers) {
     if (nested.flag_or({"use_sparse_attention"}, true)) {
       result.selects = read_flags(nested, "sparse_attention_freq", layers);
     }
-    // An index without values has no projection for them; the published files have none.
-    if (nested.has("sparse_disable_index_value")) {
-      const auto without = read_flags(nested, "sparse_disable_index_value", layers);
-      for (std::size_t i = 0; i < without.size(); ++i) {
-        if (!result.selects[i] || without[i]) continue;
-        nested.fail("sparse_disable_index_value", "has a selector with values of its own", "1");
-      }
-    }
+    refuse_values_of_selectors(nested, result.selects);
     finish_nested(nested, {"sparse_attention_freq", "sparse_score_type", "sparse_init_block"});
   }
   const auto types = config.words("layer_types", kMostLayers);

@@ -127,23 +127,25 @@ std::string hosts_text(const Catalog& catalog, const SizedName& sized, const std
                   name + ", or a cluster file with per_host"});
 }
 
+/// Takes ":HOSTS" off the end of the name, and counts off its beginning.
+void take_sizes(SizedName& sized) {
+  if (const std::size_t colon = sized.name.rfind(':'); colon != std::string::npos) {
+    sized.ending = sized.name.substr(colon);
+    sized.name.resize(colon);
+  }
+  sized.devices = take_count(sized.name);
+  if (!sized.devices) return;
+  if (const auto second = take_count(sized.name)) {
+    sized.hosts = std::exchange(sized.devices, second);
+  }
+}
+
 std::string meant_part(const Catalog& catalog, const std::string& part,
                        std::vector<std::string>& notes) {
   SizedName sized{.name = without_blanks_around(part)};
   if (names_a_file(sized.name)) return part;
   // Names of the catalogue may hold what looks like a count: "mi300x".
-  if (cluster_name(catalog, sized.name).name.empty()) {
-    if (const std::size_t colon = sized.name.rfind(':'); colon != std::string::npos) {
-      sized.ending = sized.name.substr(colon);
-      sized.name.resize(colon);
-    }
-    sized.devices = take_count(sized.name);
-    if (sized.devices) {
-      if (const auto second = take_count(sized.name)) {
-        sized.hosts = std::exchange(sized.devices, second);
-      }
-    }
-  }
+  if (cluster_name(catalog, sized.name).name.empty()) take_sizes(sized);
   MeantName meant = cluster_name(catalog, sized.name);
   if (meant.name.empty() && !sized.devices && sized.ending.empty()) {
     sized.devices = take_count_behind(sized.name);

@@ -102,8 +102,10 @@ class PlacementWriter {
     for (const Alias& alias : words("axes").aliases) {
       if (alias.word != lower) continue;
       if (!alias.note.empty()) {
-        add_note("--placement: " + lower + " without its use is taken as " + lower + ":" +
-                 alias.means + " (" + alias.note + ")");
+        std::string note = "--placement: ";
+        note.append(lower).append(" without its use is taken as ").append(lower);
+        note.append(":").append(alias.means).append(" (").append(alias.note).append(")");
+        add_note(note);
       }
       return alias.means;
     }
@@ -141,6 +143,7 @@ class PlacementWriter {
   /// The word of the grammar that a word stands for; empty: none.
   std::string term_meant(const std::string& word, bool strategies_only) {
     std::vector<std::string> names;
+    names.reserve(vocabulary_.strategies.size() + vocabulary_.realisations.size());
     for (const Strategy& one : vocabulary_.strategies) names.push_back(one.name);
     for (const Realisation& one : vocabulary_.realisations) names.push_back(one.name);
     if (!strategies_only && is_reserved_word(lower_case(word))) return lower_case(word);

@@ -60,6 +60,17 @@ struct Form {
   std::string note;
 };
 
+/// Drops one of the endings; false: it has none.
+bool drop_ending(const WordFile& words, Form& form) {
+  const auto found = std::ranges::find_if(words.endings, [&](const Affix& one) {
+    return form.text.ends_with(one.text) && form.text.size() > one.text.size();
+  });
+  if (found == words.endings.end()) return false;
+  form.text.resize(form.text.size() - found->text.size());
+  if (!found->note.empty()) form.note = found->note;
+  return true;
+}
+
 std::vector<Form> forms_of(const WordFile& words, const std::string& word) {
   std::vector<Form> forms = {{word, {}}};
   for (const Affix& one : words.beginnings) {
@@ -69,14 +80,7 @@ std::vector<Form> forms_of(const WordFile& words, const std::string& word) {
   }
   std::vector<Form> all = forms;
   for (Form form : forms) {
-    for (int dropped = 0; dropped < kMostEndings; ++dropped) {
-      const auto ends = [&](const Affix& one) {
-        return form.text.ends_with(one.text) && form.text.size() > one.text.size();
-      };
-      const auto found = std::ranges::find_if(words.endings, ends);
-      if (found == words.endings.end()) break;
-      form.text.resize(form.text.size() - found->text.size());
-      if (!found->note.empty()) form.note = found->note;
+    for (int dropped = 0; dropped < kMostEndings && drop_ending(words, form); ++dropped) {
       all.push_back(form);
     }
   }

@@ -197,6 +197,7 @@ int run(int argc, const char* const* given) {
   check_command(*program, argc, given);
   const std::vector<std::string> words = with_known_flags(*program, argc, given);
   std::vector<const char*> pointers;
+  pointers.reserve(words.size());
   for (const std::string& word : words) pointers.push_back(word.c_str());
   const char* const* argv = pointers.data();
   check_not_empty(argc, argv);

@@ -43,6 +43,16 @@ std::string plain_text(const Json& value) {
 
 // --- files
 
+/// Where a figure of a file comes from: "datasheet, a page, 2025-06".
+std::string source_of(const Json& figure) {
+  std::string source;
+  for (const char* part : {"kind", "source", "date"}) {
+    if (!figure.contains(part)) continue;
+    source += (source.empty() ? "" : ", ") + plain_text(figure[part]);
+  }
+  return source;
+}
+
 /// Figures with a source, and plain values, under their key path.
 void add_facts(const Json& object, const std::string& prefix, std::vector<ExplainedFact>& facts) {
   static const std::set<std::string> kSaidElsewhere = {
@@ -50,14 +60,11 @@ void add_facts(const Json& object, const std::string& prefix, std::vector<Explai
   for (const auto& [key, value] : object.items()) {
     if (facts.size() >= kMostFacts) return;
     if (prefix.empty() && kSaidElsewhere.contains(key)) continue;
-    const std::string path = prefix.empty() ? key : prefix + "." + key;
+    std::string path = prefix;
+    if (!path.empty()) path += '.';
+    path += key;
     if (value.is_object() && value.contains("value")) {
-      std::string source;
-      for (const char* part : {"kind", "source", "date"}) {
-        if (!value.contains(part)) continue;
-        source += (source.empty() ? "" : ", ") + plain_text(value[part]);
-      }
-      facts.push_back({path, plain_text(value["value"]), source});
+      facts.push_back({path, plain_text(value["value"]), source_of(value)});
     } else if (value.is_object()) {
       add_facts(value, path, facts);
     } else {
@@ -159,14 +166,19 @@ void add_engine_options(const Catalog& catalog, const std::string& word,
 
 // --- entries of data/words
 
+bool is_called(const WordEntry& entry, const std::string& word) {
+  const std::string plain = squeezed(word);
+  const auto is_it = [&](const std::string& one) {
+    return one == word || (!plain.empty() && squeezed(one) == plain);
+  };
+  return is_it(entry.word) || std::ranges::any_of(entry.also, is_it);
+}
+
 void add_entries(const Catalog& catalog, const std::string& word, std::vector<Explanation>& out) {
   for (const std::string& name : names_in(catalog, "words")) {
     const WordFile file = load_words(catalog, name);
     for (const WordEntry& entry : file.entries) {
-      const auto is_it = [&](const std::string& one) {
-        return one == word || (squeezed(one) == squeezed(word) && !squeezed(word).empty());
-      };
-      if (!is_it(entry.word) && std::ranges::none_of(entry.also, is_it)) continue;
+      if (!is_called(entry, word)) continue;
       out.push_back({.kind = file.kind,
                      .word = entry.word,
                      .title = entry.title,
@@ -178,6 +190,13 @@ void add_entries(const Catalog& catalog, const std::string& word, std::vector<Ex
   }
 }
 
+/// "'h100' is taken as h100-sxm: the SXM5 board of 80 GB", before what else is said.
+void say_what_is_meant(const std::string& word, const MeantName& meant, Explanation& one) {
+  if (meant.note.empty()) return;
+  one.meaning = "'" + word + "' is taken as " + meant.name + ": " + meant.note +
+                (one.meaning.empty() ? "" : ". " + one.meaning);
+}
+
 void add_files(const Catalog& catalog, const std::string& word, std::vector<Explanation>& out) {
   for (const Shelf& shelf : kShelves) {
     const MeantName meant =
@@ -185,10 +204,7 @@ void add_files(const Catalog& catalog, const std::string& word, std::vector<Expl
     if (meant.name.empty()) continue;
     for (const std::string& stem : files_of(catalog, shelf, meant.name)) {
       Explanation one = explanation_of_file(catalog, shelf, stem);
-      if (!meant.note.empty()) {
-        one.meaning = "'" + word + "' is taken as " + meant.name + ": " + meant.note +
-                      (one.meaning.empty() ? "" : ". " + one.meaning);
-      }
+      say_what_is_meant(word, meant, one);
       if (std::string_view(shelf.words) == "strategies") add_modes(catalog, stem, one);
       out.push_back(std::move(one));
     }

@@ -118,12 +118,13 @@ int join(UnitBuilder& unit, const Sublayer& sublayer, const std::vector<BranchRe
 /// Streams beside the one that a block's sublayers work on, from where they are read to where
 /// they take the result back.
 struct OpenStreams {
+  int block_input = 0;  // the stream as the block got it
   std::optional<MixedStreams> mixed;
   const StreamMixing* mixing = nullptr;
 };
 
 int build_sublayer(UnitBuilder& unit, const Architecture& a, const Sublayer& sublayer, int stream,
-                   int block_input, OpenStreams& open) {
+                   OpenStreams& open) {
   ensure(!sublayer.branches.empty(), "a sublayer has a branch");
   std::vector<BranchResult> results;
   const std::string first = name_of_mixer(sublayer.branches.front().mixer);
@@ -141,7 +142,7 @@ int build_sublayer(UnitBuilder& unit, const Architecture& a, const Sublayer& sub
         read = stream;
         break;
       case Branch::Input::block:
-        read = block_input;
+        read = open.block_input;
         break;
       case Branch::Input::same:
         break;
@@ -165,10 +166,9 @@ int build_sublayer(UnitBuilder& unit, const Architecture& a, const Sublayer& sub
 }
 
 int build_block(UnitBuilder& unit, const Architecture& a, const BlockShape& shape, int stream) {
-  const int block_input = stream;
-  OpenStreams open;
+  OpenStreams open{.block_input = stream};
   for (const Sublayer& sublayer : shape) {
-    stream = build_sublayer(unit, a, sublayer, stream, block_input, open);
+    stream = build_sublayer(unit, a, sublayer, stream, open);
   }
   return stream;
 }

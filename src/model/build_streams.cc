@@ -16,6 +16,7 @@ std::vector<int> add_constants(UnitBuilder& unit,
   std::vector<int> parameters;
   for (const StreamMixing::Constant& constant : constants) {
     std::vector<Dim> dims;
+    dims.reserve(constant.shape.size());
     for (const std::int64_t size : constant.shape) dims.push_back(dim(Index::other, size));
     parameters.push_back(unit.parameter(constant.name, std::move(dims), 0));
   }

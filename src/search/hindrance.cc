@@ -64,6 +64,11 @@ void offer_pipelines(const PlanSpace& space, const Plan& plan, LeastHindered& le
   });
 }
 
+void offer_tensors(const PlanSpace& space, const Plan& plan, LeastHindered& least) {
+  each_word(space, AxisRole::tensor, plan, &Plan::tensor,
+            [&](const Plan& cut) { offer_pipelines(space, cut, least); });
+}
+
 void offer_mesh(const PlanSpace& space, const Degrees& degrees, LeastHindered& least) {
   Plan first;
   first.degrees = degrees;
@@ -78,10 +83,8 @@ void offer_mesh(const PlanSpace& space, const Degrees& degrees, LeastHindered& l
   first.recompute = recomputations.front().word;
   first.count = recomputations.front().count;
   each_word(space, AxisRole::sequence, first, &Plan::attention, [&](const Plan& exchanging) {
-    each_word(space, AxisRole::expert, exchanging, &Plan::expert, [&](const Plan& routed) {
-      each_word(space, AxisRole::tensor, routed, &Plan::tensor,
-                [&](const Plan& cut) { offer_pipelines(space, cut, least); });
-    });
+    each_word(space, AxisRole::expert, exchanging, &Plan::expert,
+              [&](const Plan& routed) { offer_tensors(space, routed, least); });
   });
 }
 

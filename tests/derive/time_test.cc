@@ -70,8 +70,8 @@ TEST(Time, OfOneDeviceHasNoCommunication) {
 
 // Per token and block, of 576 weights (q 64, k and v 32 each, o 64, the MLP 3 x 128): forward
 // 2 x 576, and 4 x 16 x 8 of attention over 16 tokens of width 8: 1664. Backward runs the four
-// blocks once more for 32 tokens: 1664 x 32 x 4 = 212,992 FLOPs beside the model's. A causal kernel,
-// which skips half of the pairs, counts as one that does not.
+// blocks once more for 32 tokens: 1664 x 32 x 4 = 212,992 FLOPs beside the model's. A causal
+// kernel, which skips half of the pairs, counts as one that does not.
 TEST(Time, HardwareFlopsCountRecomputationAsModelFlopsAre) {
   for (const char* kernel : {"", "flash-2"}) {
     Job job = timed_job({axis("dp", 1, Cut::batch)}, 1, 2);
