@@ -316,14 +316,17 @@ Json without_keys(Json config, const std::string& where, const std::vector<std::
   std::vector<std::string> keys;
   std::set<std::string> found;
   Json* part = &config;
+  std::string path;  // of the part: "text_config."
   for (int depth = 0; part->is_object() && depth < kMostNesting; ++depth) {
     for (const auto& item : part->items()) keys.push_back(item.key());
     for (const std::string& key : ignored) {
-      if (part->erase(key) > 0) found.insert(key);
+      const std::string own = key.starts_with(path) ? key.substr(path.size()) : key;
+      if (part->erase(own) > 0) found.insert(key);
     }
     const auto* const next = std::ranges::find_if(
         kTextParts, [part](std::string_view name) { return part->contains(std::string(name)); });
     if (next == kTextParts.end()) break;
+    path.append(*next).append(".");
     part = &part->at(std::string(*next));
   }
   for (const std::string& key : ignored) {

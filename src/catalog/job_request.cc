@@ -53,6 +53,15 @@ std::string from_folder_of(const std::filesystem::path& file, const std::string&
   return (file.parent_path() / word).string();
 }
 
+// The same of a model, which may also be a name with its owner, "meta-llama/Llama-3.1-8B".
+std::string model_from_folder_of(const std::filesystem::path& file, const std::string& word) {
+  std::string path = from_folder_of(file, word);
+  const bool is_name = std::ranges::count(word, '/') == 1 && !word.ends_with(".json") &&
+                       word.front() != '.' && word.front() != '/';
+  std::error_code error;
+  return is_name && !std::filesystem::exists(path, error) ? word : path;
+}
+
 // A spec such as "64xmy.json" holds its path after the count; each part is looked at alone.
 std::string cluster_from_folder_of(const std::filesystem::path& file, const std::string& text) {
   std::string result;
@@ -208,7 +217,7 @@ JobRequest read_job_file(const std::filesystem::path& path) {
   const Document document = open_document(path);
   JobRequest request = read_job_words(Reader(document));
   request.file = path;
-  if (request.model) request.model = from_folder_of(path, *request.model);
+  if (request.model) request.model = model_from_folder_of(path, *request.model);
   if (request.cluster) request.cluster = cluster_from_folder_of(path, *request.cluster);
   if (request.engine) request.engine = from_folder_of(path, *request.engine);
   return request;

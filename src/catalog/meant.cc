@@ -101,7 +101,14 @@ std::string without_blanks_around(const std::string& text) {
   return text.substr(begin, text.find_last_not_of(' ') - begin + 1);
 }
 
+bool is_cluster(const Catalog& catalog, const std::string& name) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(catalog.root / "clusters" / (name + ".json"), error);
+}
+
+/// A device before a cluster, but a cluster's own name before what else a device is called.
 MeantName cluster_name(const Catalog& catalog, const std::string& word) {
+  if (word.find('/') == std::string::npos && is_cluster(catalog, word)) return {word, {}};
   const MeantName device = name_in(catalog, "hardware/devices", "devices", word);
   return device.name.empty() ? name_in(catalog, "clusters", "clusters", word) : device;
 }
@@ -153,6 +160,12 @@ std::string meant_part(const Catalog& catalog, const std::string& part,
   }
   if (meant.name.empty()) return part;
   if (!meant.note.empty()) notes.push_back(note_of("--cluster", sized.name, meant));
+  if (sized.devices && !sized.hosts && is_cluster(catalog, meant.name)) {
+    const std::string count = std::to_string(*sized.devices);
+    notes.push_back("--cluster: " + count + "x" + meant.name + " is " + count +
+                    (*sized.devices == 1 ? " device" : " devices") + " of it; as many hosts are " +
+                    meant.name + ":" + count);
+  }
   if (sized.hosts) return hosts_text(catalog, sized, meant.name, part) + sized.ending;
   return (sized.devices ? std::to_string(*sized.devices) + "x" : "") + meant.name + sized.ending;
 }
@@ -168,6 +181,10 @@ Meant meant_model(const Catalog& catalog, const std::string& word) {
   if (word.starts_with("params=")) return {word, {}};
   Meant meant = meant_in(catalog, "models", "models", "MODEL", name);
   const bool known = meant.text != name || name_in(catalog, "models", "models", name).name == name;
+  if (known && owned) {
+    meant.notes.push_back("MODEL: there is no file " + word + " here; it is taken as " +
+                          meant.text + " of the catalogue");
+  }
   if (known || !owned) return known ? meant : Meant{word, {}};
   const std::vector<std::string> names = names_in(catalog, "models");
   throw InputError({.where = "MODEL",

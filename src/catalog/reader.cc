@@ -19,6 +19,7 @@ constexpr int kDeepest = 64;
 /// Of one object. Objects keep the order of their keys and look each up in a list, so that time
 /// grows with the square of their number: 200,000 keys took minutes.
 constexpr std::size_t kMostKeysOfObject = 10'000;
+constexpr std::size_t kMostObjects = 20000;
 
 std::string read_text(const std::filesystem::path& path) {
   std::string text = read_file_text(path, kMostDocumentBytes, "a file");
@@ -76,6 +77,7 @@ bool begins_as_json(std::string_view text) {
 
 Json parse_json(std::string_view text, const std::string& where) {
   std::vector<std::set<std::string>> keys;  // of the objects that are open
+  std::size_t objects = 0;
   const Json::parser_callback_t see = [&](int depth, Json::parse_event_t event, Json& value) {
     if (depth > kDeepest) {
       throw InputError({.where = where,
@@ -83,6 +85,12 @@ Json parse_json(std::string_view text, const std::string& where) {
                         .allowed = "at most " + std::to_string(kDeepest) + " levels"});
     }
     if (event == Json::parse_event_t::object_start) keys.emplace_back();
+    // The parser looks through a list's objects again at the end of each.
+    if (event == Json::parse_event_t::object_start && ++objects > kMostObjects) {
+      throw InputError({.where = where,
+                        .problem = "the text has too many objects",
+                        .allowed = "at most " + std::to_string(kMostObjects)});
+    }
     if (event == Json::parse_event_t::object_end) keys.pop_back();
     if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) {
       throw InputError(

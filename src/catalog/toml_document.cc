@@ -80,6 +80,7 @@ constexpr std::size_t kLongestLine = 8192;
 constexpr std::size_t kDeepestTable = 64;
 constexpr std::size_t kMostTomlTables = 500;
 constexpr std::size_t kMostTomlKeys = 5000;
+constexpr std::size_t kMostTomlDots = 4096;
 
 class UnrulyText {
  public:
@@ -93,6 +94,7 @@ class UnrulyText {
     }
     if (c == '[' && length_ == 0) require(++tables_, kMostTomlTables, "tables");
     if (c == '=') require(++keys_, kMostTomlKeys, "keys");
+    if (c == '.') require(++dots_, kMostTomlDots, "dots");
     if (c == '[' || c == '{') require(++depth_, kDeepestTable, "levels");
     if ((c == ']' || c == '}') && depth_ > 0) --depth_;
     if (c != ' ' && c != '\t' && c != '\r') require(++length_, kLongestLine, "characters");
@@ -115,6 +117,7 @@ class UnrulyText {
   std::size_t depth_ = 0;
   std::size_t tables_ = 0;
   std::size_t keys_ = 0;
+  std::size_t dots_ = 0;  // keys of many parts take long to read
 };
 
 void refuse_unruly(std::string_view text, const std::string& where) {

@@ -114,7 +114,7 @@ int write_all(int file, std::string_view text) {
 
 /// Pipes, terminals and devices have no whole to put in place of another.
 void write_through(const std::string& path, std::string_view text, const std::string& flag) {
-  const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  const int file = open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
   if (file < 0) fail_to_write(path, flag, errno);
   const int failed = write_all(file, text);
   const int closed = close(file) == 0 ? 0 : errno;
@@ -133,15 +133,19 @@ mode_t mode_of(const std::string& path) {
 /// A new file beside the one to be written; goes unless it was put in its place.
 class TemporaryFile {
  public:
-  TemporaryFile(const std::string& beside, const std::string& flag)
-      : target_(beside), flag_(flag), path_(beside + ".XXXXXX") {
+  /// `said`: the path as it was given, for messages.
+  TemporaryFile(const std::filesystem::path& beside, std::string said, std::string flag)
+      : target_(beside.string()), said_(std::move(said)), flag_(std::move(flag)) {
+    path_ = (beside.parent_path() / ".placet-XXXXXX").string();
     file_ = mkstemp(path_.data());
-    if (file_ < 0) fail_to_write(target_, flag_, errno);
+    if (file_ < 0) failed_ = errno;
   }
   ~TemporaryFile() {
     if (file_ >= 0) close(file_);
-    if (!path_.empty()) unlink(path_.c_str());
+    if (failed_ == 0 && !path_.empty()) unlink(path_.c_str());
   }
+  /// Why there is no such file; 0: there is.
+  int failed() const { return failed_; }
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
 
@@ -153,13 +157,14 @@ class TemporaryFile {
     const int file = std::exchange(file_, -1);
     if (close(file) != 0 && failed == 0) failed = errno;
     if (failed == 0 && rename(path_.c_str(), target_.c_str()) != 0) failed = errno;
-    if (failed != 0) fail_to_write(target_, flag_, failed);
+    if (failed != 0) fail_to_write(said_, flag_, failed);
     path_.clear();
   }
 
  private:
-  std::string target_, flag_, path_;
+  std::string target_, said_, flag_, path_;
   int file_ = -1;
+  int failed_ = 0;
 };
 
 }  // namespace
@@ -173,7 +178,11 @@ void write_file(const std::string& path, const std::string& text, const std::str
   if (exists && access(path.c_str(), W_OK) != 0) fail_to_write(path, flag, errno);
   std::error_code error;
   const std::filesystem::path target = std::filesystem::canonical(path, error);
-  TemporaryFile(error ? path : target.string(), flag).write_and_rename(text);
+  TemporaryFile whole(error ? std::filesystem::path(path) : target, path, flag);
+  if (whole.failed() == 0) return whole.write_and_rename(text);
+  // Where the folder takes no new file, one that is there and may be written is written in place.
+  if (!exists) fail_to_write(path, flag, whole.failed());
+  write_through(path, text, flag);
 }
 
 }  // namespace placet

@@ -96,6 +96,25 @@ TEST(MeantClusterTest, SizesAreReadAsPeopleWriteThem) {
   EXPECT_EQ(meant_cluster(catalog, "8xh100").notes.size(), 1U);
 }
 
+// The name of a machine with a count: devices, as everywhere, but said. A cluster's own name comes
+// before what else a device is called.
+TEST(MeantClusterTest, MachinesAndDevicesAreToldApart) {
+  const Catalog catalog = repository_catalog();
+  const Meant two = meant_cluster(catalog, "2xdgx-h100");
+  EXPECT_EQ(two.text, "2xdgx-h100");
+  EXPECT_EQ(two.notes, Words{"--cluster: 2xdgx-h100 is 2 devices of it; as many hosts are "
+                             "dgx-h100:2"});
+  EXPECT_EQ(meant_cluster(catalog, "dgx-h100:2").notes, Words{});
+  EXPECT_EQ(meant_cluster(catalog, "gb200-nvl72").text, "gb200-nvl72");
+}
+
+// v0.2 attends over the whole sample and v0.1 does not: no alias joins the two.
+TEST(MeantModelTest, ModelsThatAttendOtherwiseAreNotTheSame) {
+  const Catalog catalog = repository_catalog();
+  EXPECT_EQ(meant_model(catalog, "mistral-7b-instruct-v0.2").text, "mistral-7b-v0.2");
+  EXPECT_EQ(meant_model(catalog, "microsoft/Phi-3-mini-128k-instruct").text, "phi-3-mini-128k");
+}
+
 TEST(MeantModelTest, OwnersAndEndingsAreDropped) {
   const Catalog catalog = repository_catalog();
   const auto meant = [&](const char* text) { return meant_model(catalog, text).text; };
@@ -106,7 +125,10 @@ TEST(MeantModelTest, OwnersAndEndingsAreDropped) {
   EXPECT_EQ(meant("params=70e9"), "params=70e9");
   EXPECT_EQ(meant("./meta-llama/Llama-3.1-8B"), "./meta-llama/Llama-3.1-8B") << "a path";
   EXPECT_THROW(meant_model(catalog, "nobody/no-such-model"), InputError) << "neither file nor name";
-  EXPECT_EQ(meant_model(catalog, "meta-llama/Llama-3.1-8B").notes, Words{});
+  // A folder of that name may be missing by mistake, so that what is taken instead is said.
+  EXPECT_EQ(meant_model(catalog, "meta-llama/Llama-3.1-8B").notes,
+            Words{"MODEL: there is no file meta-llama/Llama-3.1-8B here; it is taken as "
+                  "llama-3.1-8b of the catalogue"});
   EXPECT_EQ(meant_model(catalog, "Llama-3.1-8B-Instruct").notes.size(), 1U);
 }
 

@@ -104,6 +104,17 @@ TEST(ReadDocumentTest, TextsOfManyTablesOrKeysAreRefusedAtOnce) {
             "b.toml: line 5001: the text has too many keys; expected at most 5000 keys");
   EXPECT_EQ(message("c.json", json + "}"),
             "c.json: an object has too many keys; expected at most 10000");
+  // A list of small objects, and keys of many parts, take time with the square of their number.
+  std::string objects = "[{}";
+  for (int i = 0; i < 30'000; ++i) objects += ",{}";
+  EXPECT_EQ(message("e.json", objects + "]"),
+            "e.json: the text has too many objects; expected at most 20000");
+  std::string parts = "k";
+  for (int i = 0; i < 1000; ++i) parts += ".a";
+  std::string lines;
+  for (int i = 0; i < 6; ++i) lines += std::to_string(i) + parts + " = 1\n";
+  EXPECT_EQ(message("f.toml", lines),
+            "f.toml: line 5: the text has too many dots; expected at most 4096 dots");
   EXPECT_EQ(message("d.toml", std::string(300'000, ' ')),
             "d.toml: the text is too long for TOML; expected at most 262144 bytes");
 }
