@@ -6,6 +6,7 @@
 #include "cli/job_flags.h"
 #include "cli/output.h"
 #include "derive/derive.h"
+#include "derive/fit.h"
 #include "report/compare.h"
 #include "report/derivation_text.h"
 #include "report/html.h"
@@ -68,7 +69,9 @@ int compare_jobs(const CompareCall& call, const JobRequest& request) {
   std::vector<Judged> all;
   for (Job& job : load_all(find_catalog(), request, placements)) {
     auto kept = std::make_shared<const Job>(std::move(job));
-    Derivation derivation = derive(*kept);
+    const Prepared prepared = prepare(*kept);
+    Derivation derivation = derive(*kept, prepared);
+    reserve_shown(*kept, prepared, ShownClasses::fullest, derivation);
     all.push_back({.job = std::move(kept), .derivation = std::move(derivation)});
   }
   if (!call.result.html.empty()) write_file(call.result.html, comparison_html(all), "--html");

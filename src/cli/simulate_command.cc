@@ -10,6 +10,7 @@
 #include "cli/output.h"
 #include "cli/straggler_flag.h"
 #include "derive/derive.h"
+#include "derive/fit.h"
 #include "derive/step_parts.h"
 #include "derive/time.h"
 #include "profile/conditions.h"
@@ -72,7 +73,8 @@ int simulate_job(const SimulateCall& call, const JobRequest& request) {
   }
   require_shapes(*job, "time");
   const Prepared prepared = prepare(*job);
-  const Judged judged{.job = job, .derivation = derive(*job, prepared)};
+  Judged judged{.job = job, .derivation = derive(*job, prepared)};
+  reserve_shown(*job, prepared, ShownClasses::fullest, judged.derivation);
   const TextStyle style = output_style();
   if (!judged.derivation.meaningful) {
     print(call.result.json ? timeline_json(judged)

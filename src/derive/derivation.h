@@ -42,14 +42,13 @@ struct InstantBytes {
   Bytes bytes;
 };
 
-/// Whether a device has the memory that a step needs (docs/theory.md §3.10). tight: it runs, but
-/// only because the allocator gives cached blocks back when the device is full, or with less than
-/// kFitMargin of the device to spare.
+/// Whether a device has the memory that a step needs (docs/theory.md §3.10). A tight job runs. But
+/// less than kFitMargin of the device is left, or the allocator has to give cached blocks back.
 enum class FitGrade : std::uint8_t { fits, tight, too_large };
 std::string_view name_of(FitGrade grade);
 
-/// The part of a device's memory that a job which fits leaves free: what reserved memory is
-/// predicted to on measured runs, in the mean (docs/theory.md §3.10).
+/// The part of a device's memory that a job which fits leaves free. It is chosen between the mean
+/// errors of reserved memory on measured runs, 4.0 and 5.7 % (docs/theory.md §3.10).
 inline constexpr double kFitMargin = 0.05;
 
 /// Memory of one class of equal devices.

@@ -123,7 +123,7 @@ std::vector<Alike> alike_classes(const Job& job, Replays& replays, Derivation& o
   return groups;
 }
 
-/// Whether one that holds a little less could be graded otherwise, or worse.
+/// Whether no class with equal units that holds less can be graded worse.
 bool decides_for_all(const MemoryClass& memory) {
   const double part = needed(memory) / memory.capacity;
   return memory.fit == FitGrade::too_large || part < (1 - kFitMargin) * (1 - kNear);

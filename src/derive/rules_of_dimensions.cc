@@ -229,10 +229,10 @@ class DimensionJudge {
   void advise(const CutDim& cut) {
     const std::int64_t largest = largest_share(cut.length, cut.parts);
     const std::int64_t padded = checked_multiply(largest, cut.parts, "padded vocabulary");
-    std::string message = std::to_string(cut.length) + " " + noun_for(cut.dim->index) +
-                          " do not divide by " + std::to_string(cut.parts) +
-                          " and are cut unevenly: the fullest device has " +
-                          std::to_string(largest) + ", as of " + std::to_string(padded);
+    std::string message =
+        std::to_string(cut.length) + " " + noun_for(cut.dim->index) + " do not divide by " +
+        std::to_string(cut.parts) + " and are cut unevenly: the fullest device has " +
+        std::to_string(largest) + ", as many as if there were " + std::to_string(padded);
     const auto said = [&](const Finding& finding) { return finding.message == message; };
     if (std::ranges::any_of(findings_, said)) return;
     findings_.push_back({.rule = "divisibility",

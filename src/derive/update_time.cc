@@ -191,9 +191,9 @@ UpdateSeconds parameter_update(const Layout& layout, const Parameter& declared,
     if (rate > 0) device = std::max(device, flops / rate);
     matrices = std::max(matrices, matrices_time(layout, declared, own, *of));
   }
-  device += in_seconds(matrices);
+  // Products of matrices take no less where the host computes them.
   const double host = in_double(updated_on_host(own));
-  UpdateSeconds out{.device = device * (1 - host),
+  UpdateSeconds out{.device = device * (1 - host) + in_seconds(matrices),
                     .host = host * bytes / in_bytes_per_second(rates.host_link)};
   if (host > 0) out.drives = through_nvme(states) / in_bytes_per_second(rates.nvme);
   return out;

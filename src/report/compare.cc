@@ -110,9 +110,9 @@ std::string fits_text(const Derivation& derivation) {
   return derivation.capacity > Bytes() ? "yes" : "-";
 }
 
-// Of the class that the row shows.
-Bytes peak_of(const Derivation& derivation) {
-  return derivation.meaningful ? fullest(derivation).peak : derivation.peak;
+// What a device of the class that the row shows must hold: what is judged.
+Bytes needed_of(const Derivation& derivation) {
+  return derivation.meaningful ? needed(fullest(derivation)) : derivation.peak;
 }
 
 // One row per placement; the ratios are to the first.
@@ -127,8 +127,8 @@ Rows rows_of(const std::vector<Judged>& all) {
     for (const Bytes amount : amounts) {
       row.push_back(amount == Bytes() ? "-" : human_bytes(amount));
     }
-    row.push_back(figure_of(derivation, peak_of(derivation)));
-    row.push_back(ratio_of(derivation, peak_of(derivation), peak_of(first)));
+    row.push_back(figure_of(derivation, needed_of(derivation)));
+    row.push_back(ratio_of(derivation, needed_of(derivation), needed_of(first)));
     row.push_back(figure_of(derivation, derivation.sent));
     row.push_back(ratio_of(derivation, derivation.sent, first.sent));
     row.push_back(fits_text(derivation));
@@ -165,7 +165,7 @@ std::string side_by_side(const std::vector<Judged>& all, const TextStyle& style)
                                  {.title = "activ", .right = true},
                                  {.title = "trans", .right = true},
                                  {.title = "over", .right = true},
-                                 {.title = "peak", .right = true},
+                                 {.title = "needs", .right = true},
                                  {.title = "", .right = true},
                                  {.title = "sent", .right = true},
                                  {.title = "", .right = true},
@@ -184,7 +184,7 @@ std::string side_by_side(const std::vector<Judged>& all, const TextStyle& style)
 std::string bars(const std::vector<Judged>& all, const TextStyle& style) {
   Bytes scale = bytes(1);
   for (const Judged& judged : all) {
-    scale = std::max({scale, judged.derivation.capacity, judged.derivation.peak});
+    scale = std::max({scale, judged.derivation.capacity, most_needed(judged.derivation)});
   }
   const auto width = static_cast<std::size_t>(std::max(style.width, 40));
   const std::size_t columns = std::min<std::size_t>(width - 16, 96);
@@ -198,7 +198,7 @@ std::string bars(const std::vector<Judged>& all, const TextStyle& style) {
       parts.push_back({ink_of(category), letter_of(category), memory.at_peak[c] / scale});
     }
     text += "  " + label_of(i) + "  " + stacked_bar(style, parts, columns) +
-            padded_left(human_bytes(memory.peak), 10) + "\n";
+            padded_left(human_bytes(needed(memory)), 10) + "\n";
   }
   return text;
 }

@@ -164,7 +164,7 @@ std::vector<std::string> shortage_words(const PlanSheet& sheet) {
   if (!shortage.least) return hindrance_words(sheet);
   std::vector<std::string> out = {
       fmt::format("the placement that needs least takes {} of {} on a device: {}",
-                  human_bytes(shortage.least->figures.needed), human_bytes(shortage.capacity),
+                  human_bytes(shortage.needed), human_bytes(shortage.capacity),
                   with_short_shares(sheet.shortage_placement)),
       lack_words(sheet),
       fmt::format("its largest part: {}, {}", shortage.largest,

@@ -170,7 +170,7 @@ Json shortage_json(const PlanSheet& sheet) {
   }
   json["placement"] = sheet.shortage_placement;
   json["peak_bytes"] = in_bytes(shortage.least->figures.peak);
-  json["needed_bytes"] = in_bytes(shortage.least->figures.needed);
+  json["needed_bytes"] = in_bytes(shortage.needed);
   json["largest"] = shortage.largest;
   json["largest_bytes"] = in_bytes(shortage.largest_bytes);
   json["lacks"] = lack_word(shortage.lack);

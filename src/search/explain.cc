@@ -137,7 +137,7 @@ bool is_better(const PlanNeighbour& a, const PlanNeighbour& b) {
   if (a.is_plan() != b.is_plan()) return a.is_plan();
   if (a.is_plan()) return *a.judged.found < *b.judged.found;
   if (a.judged.broken.empty() != b.judged.broken.empty()) return a.judged.broken.empty();
-  return std::tuple(a.judged.peak, a.plan) < std::tuple(b.judged.peak, b.plan);
+  return std::tuple(a.judged.needed, a.plan) < std::tuple(b.judged.needed, b.plan);
 }
 
 PlanMargin margin_on(const PlanSpace& space, const FoundPlan& plan, const std::string& what,
@@ -197,7 +197,8 @@ void describe_least(const PlanSpace& space, PlanShortage& out) {
   const Derivation derivation = derive(job);
   out.host_used = derivation.host_used;
   out.host_capacity = derivation.host_capacity;
-  const double filled = most_needed(derivation) / out.capacity;
+  out.needed = most_needed(derivation);
+  const double filled = out.needed / out.capacity;
   if (filled > 1) {
     out.lack = PlanShortage::Lack::device;
   } else if (filled > space.constraints().memory_fraction) {

@@ -42,6 +42,7 @@ std::vector<PlanMargin> margins_of(const PlanSpace& space, const FoundPlan& plan
 struct PlanShortage {
   std::optional<FoundPlan> least;  // none: rules exclude everything
   Hindrance hindrance;             // then: which rules, of the plan that breaks fewest
+  Bytes needed;                    // by that plan, on the fullest of the devices that there are
   Bytes capacity;
   Bytes host_used;  // by all devices of a host, with that plan
   Bytes host_capacity;

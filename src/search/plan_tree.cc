@@ -357,24 +357,26 @@ EvaluatedPlan PlanTree::evaluate(const Plan& plan, double cutoff) const {
     out.broken = finding.rule;
     return out;
   }
-  const double value =
+  // What is alive is a lower bound of what is needed, which is not known yet.
+  const double least =
       value_of(in_seconds(time.step), static_cast<double>(in_bytes(derivation.peak)));
   out.needed = most_needed(derivation);
-  if (!is_allowed(derivation) || value > cutoff) return out;
+  if (!is_allowed(derivation) || least > cutoff) return out;
   judge_reserved(bench.job, prepared, derivation);
   out.needed = most_needed(derivation);
   out.cached = std::ranges::any_of(derivation.memory, &MemoryClass::gives_back);
   if (!is_allowed(derivation)) return out;
-  FoundPlan found{.value = value,
-                  .plan = plan,
-                  .placement = space_.placement_of(plan),
-                  .figures = {.step = time.step,
-                              .peak = derivation.peak,
-                              .needed = out.needed,
-                              .fit = derivation.fit,
-                              .sent = derivation.sent,
-                              .tokens = time.tokens,
-                              .utilisation = placet::utilisation(time)}};
+  FoundPlan found{
+      .value = value_of(in_seconds(time.step), static_cast<double>(in_bytes(out.needed))),
+      .plan = plan,
+      .placement = space_.placement_of(plan),
+      .figures = {.step = time.step,
+                  .peak = derivation.peak,
+                  .needed = out.needed,
+                  .fit = derivation.fit,
+                  .sent = derivation.sent,
+                  .tokens = time.tokens,
+                  .utilisation = placet::utilisation(time)}};
   out.found = found;
   return out;
 }

@@ -109,6 +109,11 @@ DeviceGroup with_count_of(DeviceGroup group, const DeviceGroup& other) {
   return group;
 }
 
+/// How much a step may be shortened by slower devices: nothing without a pipeline. The orders of
+/// work of pipelines are fixed, yet a stage that is done later may spare another one a wait: of
+/// 9,000 random jobs 10 are up to 0.74 % shorter (docs/theory.md, section 9.5).
+double shortened(const Job& job) { return pipeline_degree(job.placement) > 1 ? 0.01 : 1e-9; }
+
 TEST(MixedCluster, SlowerDevicesNeverMakeAStepQuicker) {
   int slowed = 0;
   int jobs = 0;
@@ -121,9 +126,10 @@ TEST(MixedCluster, SlowerDevicesNeverMakeAStepQuicker) {
     const double mixed = step_on(job, first, slow);
     const double other = step_on(job, with_count_of(slow, first), second);
     const double all = step_on(job, with_count_of(slow, first), slow);
-    EXPECT_LE(fast, mixed * (1 + 1e-9)) << text;
-    EXPECT_LE(fast, other * (1 + 1e-9)) << text;
-    EXPECT_LE(std::max(mixed, other), all * (1 + 1e-9)) << text;
+    const double most = 1 + shortened(job);
+    EXPECT_LE(fast, mixed * most) << text;
+    EXPECT_LE(fast, other * most) << text;
+    EXPECT_LE(std::max(mixed, other), all * most) << text;
     slowed += mixed > fast * (1 + 1e-9);
     ++jobs;
   });

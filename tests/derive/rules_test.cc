@@ -189,7 +189,7 @@ TEST(RulesTest, VocabularyIsCutUnevenlyAndTheCostIsShown) {
   expect(sixteen_parts(),
          {"divisibility", Severity::advice, "axis tp",
           "1000 tokens of the vocabulary do not divide by 16 and are cut unevenly: the fullest "
-          "device has 63, as of 1008",
+          "device has 63, as many as if there were 1008",
           "a vocabulary padded to 1008"});
   EXPECT_TRUE(check_rules(job("tp=8:tensor(S,S,S,R)")).empty()) << "even parts of 125";
 }

@@ -139,6 +139,15 @@ TEST(UpdateTime, MuonMultipliesWholeMatrices) {
   EXPECT_EQ(adamw.products(), Seconds());
 }
 
+// On the host what is streamed passes its link; the products take no less there than on the device.
+TEST(UpdateTime, AHostMultipliesMatricesNoQuicker) {
+  const OneMatrix away("dp=2:ddp+offload(optimizer)");
+  const double link = in_bytes_per_second(away.job.cluster->groups.front().host_link);
+  const double iteration = 2.0 * 128 * 128 * 512 / 5e12 + 1e-6 + 1e-6;
+  EXPECT_NEAR(in_seconds(total_of(derive_time(away.job), TimeKind::update)),
+              5 * iteration + 128 * 512 * 30.0 / link, 1e-12);
+}
+
 // Each of two tensor ranks puts the matrices together and orthogonalises them whole: its time does
 // not fall, what it streams does. Embedding and head are updated as by AdamW.
 TEST(UpdateTime, MatricesTornByTensorCutsAreUpdatedWhole) {
