@@ -311,18 +311,25 @@ std::vector<std::string> fill_sizes(Json& part) {
   return filled;
 }
 
+/// Takes the keys out of one part of a configuration, which `path` ("text_config.") leads to: a key
+/// may be written with that path or without. Those that were there are added to `found`.
+void take_out(Json& part, const std::string& path, const std::vector<std::string>& ignored,
+              std::set<std::string>& found) {
+  for (const std::string& key : ignored) {
+    const std::string own = key.starts_with(path) ? key.substr(path.size()) : key;
+    if (part.erase(own) > 0) found.insert(key);
+  }
+}
+
 /// The file without keys that are to be ignored: of the outermost object and of the text part.
 Json without_keys(Json config, const std::string& where, const std::vector<std::string>& ignored) {
   std::vector<std::string> keys;
   std::set<std::string> found;
   Json* part = &config;
-  std::string path;  // of the part: "text_config."
+  std::string path;
   for (int depth = 0; part->is_object() && depth < kMostNesting; ++depth) {
     for (const auto& item : part->items()) keys.push_back(item.key());
-    for (const std::string& key : ignored) {
-      const std::string own = key.starts_with(path) ? key.substr(path.size()) : key;
-      if (part->erase(own) > 0) found.insert(key);
-    }
+    take_out(*part, path, ignored, found);
     const auto* const next = std::ranges::find_if(
         kTextParts, [part](std::string_view name) { return part->contains(std::string(name)); });
     if (next == kTextParts.end()) break;

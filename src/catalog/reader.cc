@@ -73,34 +73,53 @@ bool begins_as_json(std::string_view text) {
          std::string_view("{[\"]-0123456789").find(text[next]) != std::string_view::npos;
 }
 
-}  // namespace
+/// What a text of JSON may not have, looked for while it is read.
+class UnrulyJson {
+ public:
+  explicit UnrulyJson(const std::string& where) : where_(where) {}
 
-Json parse_json(std::string_view text, const std::string& where) {
-  std::vector<std::set<std::string>> keys;  // of the objects that are open
-  std::size_t objects = 0;
-  const Json::parser_callback_t see = [&](int depth, Json::parse_event_t event, Json& value) {
+  void see(int depth, Json::parse_event_t event, const Json& value) {
     if (depth > kDeepest) {
-      throw InputError({.where = where,
+      throw InputError({.where = where_,
                         .problem = "nests too deep",
                         .allowed = "at most " + std::to_string(kDeepest) + " levels"});
     }
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    // The parser looks through a list's objects again at the end of each.
-    if (event == Json::parse_event_t::object_start && ++objects > kMostObjects) {
-      throw InputError({.where = where,
-                        .problem = "the text has too many objects",
-                        .allowed = "at most " + std::to_string(kMostObjects)});
+    if (event == Json::parse_event_t::object_start) open();
+    if (event == Json::parse_event_t::object_end) keys_.pop_back();
+    if (event == Json::parse_event_t::key) add(value.get<std::string>());
+  }
+
+ private:
+  /// The parser looks through a list's objects again at the end of each.
+  void open() {
+    keys_.emplace_back();
+    if (++objects_ <= kMostObjects) return;
+    throw InputError({.where = where_,
+                      .problem = "the text has too many objects",
+                      .allowed = "at most " + std::to_string(kMostObjects)});
+  }
+
+  void add(const std::string& key) {
+    if (!keys_.back().insert(key).second) {
+      throw InputError({.where = where_, .value = key, .problem = "is a key given twice"});
     }
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) {
-      throw InputError(
-          {.where = where, .value = value.get<std::string>(), .problem = "is a key given twice"});
-    }
-    if (event == Json::parse_event_t::key && keys.back().size() > kMostKeysOfObject) {
-      throw InputError({.where = where,
-                        .problem = "an object has too many keys",
-                        .allowed = "at most " + std::to_string(kMostKeysOfObject)});
-    }
+    if (keys_.back().size() <= kMostKeysOfObject) return;
+    throw InputError({.where = where_,
+                      .problem = "an object has too many keys",
+                      .allowed = "at most " + std::to_string(kMostKeysOfObject)});
+  }
+
+  const std::string& where_;
+  std::vector<std::set<std::string>> keys_;  // of the objects that are open
+  std::size_t objects_ = 0;
+};
+
+}  // namespace
+
+Json parse_json(std::string_view text, const std::string& where) {
+  UnrulyJson unruly(where);
+  const Json::parser_callback_t see = [&](int depth, Json::parse_event_t event, Json& value) {
+    unruly.see(depth, event, value);
     return true;
   };
   try {
