@@ -8,6 +8,7 @@
 #include "catalog/cluster_parts.h"
 #include "catalog/model_catalog.h"
 #include "catalog/word_file.h"
+#include "catalog/words.h"
 #include "units/checked.h"
 #include "units/error.h"
 #include "units/nearest.h"
@@ -15,17 +16,6 @@
 
 namespace placet {
 namespace {
-
-std::vector<std::string> split_words(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  std::size_t begin = 0;
-  while (true) {
-    const std::size_t end = text.find(separator, begin);
-    parts.push_back(text.substr(begin, end - begin));
-    if (end == std::string::npos) return parts;
-    begin = end + 1;
-  }
-}
 
 std::string note_of(const std::string& flag, const std::string& word, const MeantName& meant) {
   return flag + ": '" + word + "' is taken as " + meant.name + " (" + meant.note + ")";

@@ -80,17 +80,6 @@ void set_format(const Catalog& catalog, PrecisionChoice& choice, const std::stri
                     .nearest = nearest(name, words)});
 }
 
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  std::size_t begin = 0;
-  while (true) {
-    const std::size_t end = text.find(separator, begin);
-    parts.push_back(text.substr(begin, end - begin));
-    if (end == std::string::npos) return parts;
-    begin = end + 1;
-  }
-}
-
 OptimizerState read_state(const Reader& reader) {
   reader.allow({"what", "dtype", "extent"});
   OptimizerState state;
@@ -237,7 +226,7 @@ PrecisionChoice load_precision(const Catalog& catalog, const std::string& name,
 
 PrecisionChoice read_precision(const Catalog& catalog, const std::string& text,
                                const Precision& base, const std::string& where) {
-  const std::vector<std::string> items = split(text, ',');
+  const std::vector<std::string> items = split_words(text, ',');
   check_precision_items(items, text, where);
   const bool named = sets_no_class(items.front());
   PrecisionChoice choice{.precision = base};

@@ -6,6 +6,17 @@
 
 namespace placet {
 
+std::vector<std::string> split_words(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t end = text.find(separator, begin);
+    parts.push_back(text.substr(begin, end - begin));
+    if (end == std::string::npos) return parts;
+    begin = end + 1;
+  }
+}
+
 std::vector<std::string> dtype_words() {
   return words_of<Dtype>(kDtypeCount, [](Dtype d) { return name_of(d); });
 }

@@ -32,6 +32,10 @@ Enum read_enum(const Reader& reader, int count, Spell spell) {
 inline constexpr int kDtypeCount = 12;
 inline constexpr int kModeCount = 5;
 
+/// The parts of a text between separators, empty ones included; at least one. Case: "a,,b" at ',':
+/// "a", "", "b".
+std::vector<std::string> split_words(const std::string& text, char separator);
+
 /// Spellings of all number formats.
 std::vector<std::string> dtype_words();
 

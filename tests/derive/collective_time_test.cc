@@ -2,26 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include "derive/small_cluster.h"
 #include "derive/small_llama.h"
 
 namespace placet {
 namespace {
 
 // Hosts of 8 devices at 100 GB/s inside, 10 GB/s per device outside; a step takes 1 us and 10 us.
-Cluster hosts_of_eight(std::int64_t devices) {
-  DeviceGroup group;
-  group.count = devices;
-  group.host_link = gigabytes_per_second(20);
-  group.levels = {{.link = "inside",
-                   .devices = 8,
-                   .bandwidth = gigabytes_per_second(100),
-                   .latency = microseconds(1)},
-                  {.link = "outside",
-                   .devices = devices,
-                   .bandwidth = gigabytes_per_second(10),
-                   .latency = microseconds(10)}};
-  return {.name = "test", .groups = {group}, .between_groups = {}};
-}
+Cluster hosts_of_eight(std::int64_t devices) { return small_cluster(devices); }
 
 Placement two_axes() { return {{axis("dp", 4, Cut::batch), axis("tp", 4, Cut::tensor)}}; }
 
