@@ -18,6 +18,7 @@
 #include "cli/output.h"
 #include "cli/plan_constraints.h"
 #include "cli/plan_contradictions.h"
+#include "cli/plan_fix.h"
 #include "cli/plan_terms.h"
 #include "report/plans.h"
 #include "search/front.h"
@@ -380,7 +381,7 @@ void require_few_samples(const Job& base) {
          "fewer samples or a shorter --seq");
 }
 
-int plan_job(const PlanCall& call, const JobRequest& said) {
+int plan_job(PlanCall call, const JobRequest& said) {
   const Clock::time_point start = Clock::now();
   const Catalog catalog = find_catalog();
   check_call(call, said);
@@ -395,6 +396,11 @@ int plan_job(const PlanCall& call, const JobRequest& said) {
   if (call.goal == "cost") check_prices(base);
   const StrategyCatalog strategies = load_strategies(catalog);
   Choices choices = load_choices(catalog, strategies, "all");
+  const std::string fix = meant_fix(catalog, choices, strategies.vocabulary, call.fix);
+  if (fix != call.fix) {
+    base.model.notes.push_back("--fix: '" + call.fix + "' is taken as " + fix);
+    call.fix = fix;
+  }
   PlanConstraints constraints =
       read_constraints(choices, strategies.vocabulary, call.fix, call.require);
   constraints.memory_fraction = memory_fraction(call);

@@ -14,23 +14,6 @@ namespace {
 
 constexpr std::int64_t kLargestFixed = 1 << 24;
 
-/// Parts of a text between separators, which inside of brackets separate nothing.
-std::vector<std::string> split_outside_brackets(const std::string& text,
-                                                std::string_view separators) {
-  std::vector<std::string> parts(1);
-  int depth = 0;
-  for (const char c : text) {
-    depth += (c == '[' || c == '(' ? 1 : 0) - (c == ']' || c == ')' ? 1 : 0);
-    if (depth == 0 && separators.find(c) != std::string_view::npos) {
-      if (!parts.back().empty()) parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  if (parts.back().empty()) parts.pop_back();
-  return parts;
-}
-
 std::vector<std::string> split(const std::string& text, const char* separators) {
   std::vector<std::string> parts;
   std::size_t begin = 0;
@@ -71,33 +54,13 @@ bool allows_some(const std::vector<bool>& choices) {
 
 bool has_states(AxisRole role) { return role == AxisRole::batch || role == AxisRole::replica; }
 
-/// What a text may be of those that a role knows: its words, or the words of its states.
-std::vector<std::string> texts_of(const Choices& choices, AxisRole role) {
-  if (!has_states(role)) return choices.roles[at(role)].words;
-  std::vector<std::string> out;
-  for (std::size_t s = 0; s < choices.states.size(); ++s) {
-    out.push_back(choices.word(role, 0, s, 0).text);
-  }
-  return out;
-}
-
-/// The terms as a placement prints them, "zero1" of "batch(R,S,R,R)"; as they are where they are
-/// none.
-std::string canonical(const std::string& terms, const Vocabulary& vocabulary) {
-  try {
-    return print_placement(parse_placement("a=2:" + terms, vocabulary), vocabulary);
-  } catch (const InputError&) {
-    return terms;
-  }
-}
-
 void fix_words(const Choices& choices, const Vocabulary& vocabulary, AxisRole role,
                const std::string& text, PlanConstraints& out) {
   std::vector<std::string> texts = texts_of(choices, role);
-  const std::string meant = canonical(text, vocabulary);
+  const std::string meant = canonical_terms(text, vocabulary);
   std::vector<bool> allowed;
   allowed.reserve(texts.size());
-  for (const std::string& one : texts) allowed.push_back(canonical(one, vocabulary) == meant);
+  for (const std::string& one : texts) allowed.push_back(canonical_terms(one, vocabulary) == meant);
   if (!allows_some(allowed)) {
     std::ranges::sort(texts);
     texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
@@ -211,6 +174,39 @@ class Requirement {
 };
 
 }  // namespace
+
+std::vector<std::string> split_outside_brackets(const std::string& text,
+                                                std::string_view separators) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  for (const char c : text) {
+    depth += (c == '[' || c == '(' ? 1 : 0) - (c == ']' || c == ')' ? 1 : 0);
+    if (depth == 0 && separators.find(c) != std::string_view::npos) {
+      if (!parts.back().empty()) parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  if (parts.back().empty()) parts.pop_back();
+  return parts;
+}
+
+std::vector<std::string> texts_of(const Choices& choices, AxisRole role) {
+  if (!has_states(role)) return choices.roles[at(role)].words;
+  std::vector<std::string> out;
+  for (std::size_t s = 0; s < choices.states.size(); ++s) {
+    out.push_back(choices.word(role, 0, s, 0).text);
+  }
+  return out;
+}
+
+std::string canonical_terms(const std::string& terms, const Vocabulary& vocabulary) {
+  try {
+    return print_placement(parse_placement("a=2:" + terms, vocabulary), vocabulary);
+  } catch (const InputError&) {
+    return terms;
+  }
+}
 
 std::string axis_name(const Choices& choices, AxisRole role) {
   return std::string(choices.word(role, 0, 0, 0).axis.axis.text());

@@ -90,6 +90,26 @@ TEST(PlanTest, FixedTermsAreReadInAnySpelling) {
 
 // 300e9 tokens in steps of 32 x 2048: ceil(300e9 / 65,536) = 4,577,637 steps; 8 devices at 2
 // dollars an hour cost 16 / 3600 dollars a second.
+// Words that --placement takes for an axis or a strategy, and the axis that plans have for them.
+TEST(PlanTest, FixedAxesAreReadAsPeopleNameThem) {
+  for (const auto& [written, meant] : std::map<std::string, std::string>{
+           {"TP=2", "tp=2"},
+           {"tp2", "tp=2"},
+           {"tensor=2", "tp=2"},
+           {"data=2,tp=4", "dp=2 tp=4"},
+           {"fsdp=8", "dp=8:fsdp"},
+           {"zero-stage-1=8", "dp=8:zero1"},
+           {"ulysses=2", "cp=2:ulysses"}}) {
+    const std::string call = kSmallPlan + "--top 1 --json --fix '";
+    const Result as_written = run(call + written + "'");
+    ASSERT_EQ(as_written.status, 0) << written << ": " << as_written.err;
+    const Json got = Json::parse(as_written.out);
+    EXPECT_EQ(got["plans"], Json::parse(run(call + meant + "'").out)["plans"]) << written;
+    EXPECT_TRUE(has(got["notes"].dump(), "'" + written + "' is taken as " + meant)) << got["notes"];
+  }
+  EXPECT_FALSE(has(run(kSmallPlan + "--top 1 --fix tp=2,dp=4").out, "is taken as tp=2"));
+}
+
 TEST(PlanTest, PricesATraining) {
   const Json json =
       Json::parse(run(kSmallPlan + "--top 1 --tokens 300B --price h100-sxm=2 --json").out);
