@@ -194,7 +194,8 @@ ConfigObject::ConfigObject(const Json& object, std::string where, std::string pa
     : object_(&object), where_(std::move(where)), path_(std::move(path)) {
   if (!object.is_object()) {
     throw InputError({.where = path_.empty() ? where_ : where_ + ": " + path_,
-                      .value = shorten(object),
+                      // A whole file may be anybody's: what it is, not what it says.
+                      .value = path_.empty() ? object.type_name() : shorten(object),
                       .problem = "is not an object",
                       .allowed = "a JSON object of settings"});
   }

@@ -75,13 +75,24 @@ std::optional<std::int64_t> take_count(std::string& text) {
   return count;
 }
 
-/// Takes "x8" off the end.
+/// Takes "x8", "x 8" off the end.
 std::optional<std::int64_t> take_count_behind(std::string& text) {
-  const std::size_t last = text.find_last_not_of("0123456789");
-  if (last == std::string::npos || last + 1 == text.size() || last == 0) return std::nullopt;
-  if (text[last] != 'x' && text[last] != 'X' && text[last] != '*') return std::nullopt;
-  const auto count = number_in<std::int64_t>(text.substr(last + 1));
-  if (count) text.resize(text.find_last_not_of(' ', last - 1) + 1);
+  const std::size_t digits = text.find_last_not_of("0123456789") + 1;
+  if (digits == 0 || digits == text.size()) return std::nullopt;
+  const std::size_t times = text.find_last_not_of(' ', digits - 1);
+  if (times == std::string::npos || times == 0) return std::nullopt;
+  if (text[times] != 'x' && text[times] != 'X' && text[times] != '*') return std::nullopt;
+  const auto count = number_in<std::int64_t>(text.substr(digits));
+  if (count) text.resize(text.find_last_not_of(' ', times - 1) + 1);
+  return count;
+}
+
+/// Takes the 8 of "8h100" off the front.
+std::optional<std::int64_t> take_count_joined(std::string& text) {
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  if (digits == 0 || digits == text.size()) return std::nullopt;
+  const auto count = number_in<std::int64_t>(text.substr(0, digits));
+  if (count) text.erase(0, digits);
   return count;
 }
 
@@ -134,7 +145,32 @@ void take_sizes(SizedName& sized) {
   if (!sized.devices) return;
   if (const auto second = take_count(sized.name)) {
     sized.hosts = std::exchange(sized.devices, second);
+    return;
   }
+  // "4xh200:2": 2 hosts of 4
+  if (const auto hosts = number_in<std::int64_t>(
+          std::string_view(sized.ending).substr(std::min<std::size_t>(1, sized.ending.size())))) {
+    sized.hosts = hosts;
+    sized.ending.clear();
+  }
+}
+
+/// Counts that only show once the name is none of the catalogue's: "h100 x 8", "8h100", "2x8h100".
+MeantName name_beside_count(const Catalog& catalog, SizedName& sized) {
+  const std::string said = sized.name;
+  const bool counted = sized.devices.has_value();
+  for (const auto take : {&take_count_behind, &take_count_joined}) {
+    sized.name = said;
+    const auto count = take(sized.name);
+    if (!count || (counted && sized.hosts)) continue;
+    MeantName meant = cluster_name(catalog, sized.name);
+    if (meant.name.empty()) continue;
+    if (counted) sized.hosts = sized.devices;
+    sized.devices = count;
+    return meant;
+  }
+  sized.name = said;
+  return {};
 }
 
 std::string meant_part(const Catalog& catalog, const std::string& part,
@@ -144,10 +180,7 @@ std::string meant_part(const Catalog& catalog, const std::string& part,
   // Names of the catalogue may hold what looks like a count: "mi300x".
   if (cluster_name(catalog, sized.name).name.empty()) take_sizes(sized);
   MeantName meant = cluster_name(catalog, sized.name);
-  if (meant.name.empty() && !sized.devices && sized.ending.empty()) {
-    sized.devices = take_count_behind(sized.name);
-    meant = cluster_name(catalog, sized.name);
-  }
+  if (meant.name.empty() && sized.ending.empty()) meant = name_beside_count(catalog, sized);
   if (meant.name.empty()) return part;
   if (!meant.note.empty()) notes.push_back(note_of("--cluster", sized.name, meant));
   if (sized.devices && !sized.hosts && is_cluster(catalog, meant.name)) {
@@ -168,7 +201,10 @@ Meant meant_model(const Catalog& catalog, const std::string& word) {
   std::error_code error;
   if (std::filesystem::is_directory(word, error)) return {word, {}};
   const std::string name = owned ? word.substr(word.find('/') + 1) : word;
-  if (word.starts_with("params=")) return {word, {}};
+  if (const std::size_t equals = word.find('='); equals != std::string::npos) {
+    const std::string size = lower_case(word.substr(0, equals));
+    if (size == "params" || size == "decoder") return {size + word.substr(equals), {}};
+  }
   Meant meant = meant_in(catalog, "models", "models", "MODEL", name);
   const bool known = meant.text != name || name_in(catalog, "models", "models", name).name == name;
   if (known && owned) {

@@ -36,10 +36,12 @@ const CLI::App* called_command(const CLI::App& program, int argc, const char* co
   return nullptr;
 }
 
-/// "-ofile" is the flag -o with its value.
+/// "-ofile" is the flag -o with its value, and "-html" the flag --html.
 bool is_short_with_value(const CLI::App* command, const std::string& word) {
-  return word[1] != '-' && command != nullptr &&
-         command->get_option_no_throw(word.substr(0, 2)) != nullptr;
+  if (word[1] == '-' || command == nullptr) return false;
+  const std::string flag = "--" + plain(word.substr(0, word.find('=')));
+  return command->get_option_no_throw(word.substr(0, 2)) != nullptr &&
+         command->get_option_no_throw(flag) == nullptr;
 }
 
 class FlagWords {
@@ -70,15 +72,21 @@ class FlagWords {
   }
 
  private:
-  /// A catalogue that is not there is another command's fault to tell.
   const WordFile& words() {
-    if (words_) return *words_;
-    try {
-      words_ = load_words(find_catalog(), "flags");
-    } catch (const InputError&) {
-      words_ = WordFile{};
+    if (!words_) {
+      const std::optional<Catalog> catalog = catalog_if_any();
+      words_ = catalog ? load_words(*catalog, "flags") : WordFile{};
     }
     return *words_;
+  }
+
+  /// A catalogue that is not there is another command's fault to tell.
+  static std::optional<Catalog> catalog_if_any() {
+    try {
+      return find_catalog();
+    } catch (const InputError&) {
+      return std::nullopt;
+    }
   }
 
   std::string name_;

@@ -92,14 +92,14 @@ TEST(PlanTest, FixedTermsAreReadInAnySpelling) {
 // dollars an hour cost 16 / 3600 dollars a second.
 // Words that --placement takes for an axis or a strategy, and the axis that plans have for them.
 TEST(PlanTest, FixedAxesAreReadAsPeopleNameThem) {
-  for (const auto& [written, meant] : std::map<std::string, std::string>{
-           {"TP=2", "tp=2"},
-           {"tp2", "tp=2"},
-           {"tensor=2", "tp=2"},
-           {"data=2,tp=4", "dp=2 tp=4"},
-           {"fsdp=8", "dp=8:fsdp"},
-           {"zero-stage-1=8", "dp=8:zero1"},
-           {"ulysses=2", "cp=2:ulysses"}}) {
+  for (const auto& [written, meant] :
+       std::map<std::string, std::string>{{"TP=2", "tp=2"},
+                                          {"tp2", "tp=2"},
+                                          {"tensor=2", "tp=2"},
+                                          {"data=2,tp=4", "dp=2 tp=4"},
+                                          {"fsdp=8", "dp=8:fsdp"},
+                                          {"zero-stage-1=8", "dp=8:zero1"},
+                                          {"ulysses=2", "cp=2:ulysses"}}) {
     const std::string call = kSmallPlan + "--top 1 --json --fix '";
     const Result as_written = run(call + written + "'");
     ASSERT_EQ(as_written.status, 0) << written << ": " << as_written.err;
