@@ -250,7 +250,7 @@ DeviceSheet load_device(const Catalog& catalog, const std::string& name, const s
   const Reader reader(document);
   reader.allow({"schema", "name", "title", "memory_gib", "nominal_memory_gb", "peak_tflops",
                 "best_matmul_tflops", "memory_bandwidth_gb_s", "compute", "attention",
-                "price_usd_per_hour", "host", "network", "notes"});
+                "price_usd_per_hour", "host", "network", "notes", "reads_both_orders"});
   check_sheet(reader, "placet.device/1", name);
   DeviceSheet sheet;
   sheet.title = reader.at("title").text();
@@ -276,6 +276,12 @@ DeviceSheet load_device(const Catalog& catalog, const std::string& name, const s
   sheet.device.memory_bandwidth = gigabytes_per_second(
       read_figure(reader.at("memory_bandwidth_gb_s"), kMemoryGigabytes, sheet.facts));
   read_rates(reader, sheet.device, sheet.facts);
+  if (const auto orders = reader.find("reads_both_orders")) {
+    orders->allow({"value", "source", "date"});
+    orders->at("source").text();
+    orders->at("date").text();
+    sheet.device.reads_both_orders = orders->at("value").flag();
+  }
   if (const auto price = reader.find("price_usd_per_hour")) {
     sheet.device.price_per_hour = read_figure(*price, {0.001, 10'000}, sheet.facts);
   }

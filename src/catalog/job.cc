@@ -15,6 +15,7 @@
 #include "model/gradients.h"
 #include "placement/grammar.h"
 #include "profile/lengths.h"
+#include "profile/products.h"
 #include "units/checked.h"
 #include "units/error.h"
 
@@ -297,6 +298,29 @@ Job load_trained(const Catalog& catalog, const JobRequest& request) {
   return job;
 }
 
+/// What the products' format asks of the devices. Throws InputError where one has no units for it.
+void settle_products(Job& job) {
+  job.weight_copies = weight_copies(job.precision, job.profile, job.cluster);
+  if (!job.precision.products || !job.cluster) return;
+  const ProductFormat& format = *job.precision.products;
+  if (bits_of(format.numbers.dtype) >= bits_of(job.precision.compute)) return;
+  const MatmulFormat units = matmul_format_of(format.units);
+  for (const DeviceGroup& group : job.cluster->groups) {
+    const DeviceRates& rates = group.device.rates;
+    if (rates.matmul[static_cast<std::size_t>(units)] > FlopsPerSecond()) continue;
+    const auto has = [&](MatmulFormat f) {
+      return rates.matmul[static_cast<std::size_t>(f)] > FlopsPerSecond();
+    };
+    throw InputError(
+        {.where = "--precision",
+         .value = job.precision.name,
+         .problem =
+             "multiplies in " + format.name + ", and " + group.device.name + " has no units for it",
+         .allowed = has(MatmulFormat::fp8) ? "fp8, fp8-current or fp8-blockwise on this device"
+                                           : "formats of 16 bits or more on this device"});
+  }
+}
+
 /// Notes on words come before all others.
 void add_first(const std::vector<std::string>& notes, Model& model) {
   model.notes.insert(model.notes.begin(), notes.begin(), notes.end());
@@ -338,6 +362,7 @@ Job load_job(const Catalog& catalog, const JobRequest& said) {
   if (request.cluster) {
     job.cluster = load_cluster(catalog, *request.cluster, devices_of(job.placement), "--cluster");
   }
+  settle_products(job);
   return job;
 }
 
@@ -355,6 +380,7 @@ Job load_unplaced_job(const Catalog& catalog, const JobRequest& said) {
                       .allowed = "--seq: plans are compared for samples of one length"});
   }
   job.cluster = load_cluster(catalog, *request.cluster, std::nullopt, "--cluster");
+  settle_products(job);
   job.batch = batch_of(catalog, request, job, devices_of(*job.cluster));
   return job;
 }

@@ -145,13 +145,6 @@ void take_sizes(SizedName& sized) {
   if (!sized.devices) return;
   if (const auto second = take_count(sized.name)) {
     sized.hosts = std::exchange(sized.devices, second);
-    return;
-  }
-  // "4xh200:2": 2 hosts of 4
-  if (const auto hosts = number_in<std::int64_t>(
-          std::string_view(sized.ending).substr(std::min<std::size_t>(1, sized.ending.size())))) {
-    sized.hosts = hosts;
-    sized.ending.clear();
   }
 }
 
@@ -189,7 +182,14 @@ std::string meant_part(const Catalog& catalog, const std::string& part,
                     (*sized.devices == 1 ? " device" : " devices") + " of it; as many hosts are " +
                     meant.name + ":" + count);
   }
-  if (sized.hosts) return hosts_text(catalog, sized, meant.name, part) + sized.ending;
+  if (sized.devices && !sized.ending.empty()) {
+    throw InputError({.where = "--cluster",
+                      .value = part,
+                      .problem = "has two sizes",
+                      .allowed = std::to_string(*sized.devices) + "x" + meant.name +
+                                 " for devices, " + meant.name + sized.ending + " for hosts"});
+  }
+  if (sized.hosts) return hosts_text(catalog, sized, meant.name, part);
   return (sized.devices ? std::to_string(*sized.devices) + "x" : "") + meant.name + sized.ending;
 }
 

@@ -10,7 +10,8 @@ namespace {
 // The formats that an engine uses unless the job says otherwise.
 void read_engine_precision(const Catalog& catalog, const Reader& value, Profile& profile) {
   if (value.is_text()) {
-    profile.precision = load_precision(catalog, value.text(), value.where()).precision;
+    profile.precision =
+        load_precision(catalog, value.text(), profile.precision, value.where()).precision;
     return;
   }
   value.allow({"parameters", "compute", "gather", "gradients", "reduce", "master"});

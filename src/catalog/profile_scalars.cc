@@ -82,7 +82,10 @@ ScalarFacts gradient_facts() {
           flag("defers_as_reduced", &Profile::defers_as_reduced),
           flag("replicas_follow_scatter", &Profile::replicas_follow_scatter),
           word("gradient_hold", &Profile::gradient_hold, {"op", "unit", "micro_batch"}),
-          flag("parts_stand_apart", &Profile::parts_stand_apart)};
+          flag("parts_stand_apart", &Profile::parts_stand_apart),
+          flag("keeps_wide_inputs", &Profile::keeps_wide_inputs),
+          flag("keeps_weight_copies", &Profile::keeps_weight_copies),
+          flag("keeps_attention_result_once", &Profile::keeps_attention_result_once)};
 }
 
 ScalarFacts shard_facts() {
@@ -147,6 +150,11 @@ ScalarFact loss_steps_fact(const char* key, std::vector<LossStep> Profile::*fiel
           }};
 }
 
+void read_resting(const Reader& value, Profile& profile) {
+  profile.weights_rest_in.clear();
+  for (const Reader& format : value.items()) profile.weights_rest_in.push_back(format.text());
+}
+
 void read_discards(const Reader& value, Profile& profile) {
   profile.discards.clear();
   for (const Reader& module : value.items()) {
@@ -169,6 +177,7 @@ ScalarFacts compute_facts() {
           loss_steps_fact("loss_steps", &Profile::loss_steps),
           loss_steps_fact("loss_steps_cut", &Profile::loss_steps_cut),
           {"discards", read_discards},
+          {"weights_rest_in", read_resting},
           flag("fuses_output_and_loss", &Profile::fuses_output_and_loss),
           flag("fuses_loss_sums", &Profile::fuses_loss_sums),
           flag("fuses_weight_gradient", &Profile::fuses_weight_gradient),

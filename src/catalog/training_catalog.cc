@@ -54,7 +54,7 @@ void set_format(const Catalog& catalog, PrecisionChoice& choice, const std::stri
     return;
   }
   if (name == "products") {
-    choice.precision.products = read_dtype(value, where);
+    choice.precision.products = load_product_format(catalog, value, where);
     return;
   }
   for (const Format& format : kStateFormats) {
@@ -200,21 +200,33 @@ void check_heading(const Reader& reader, const std::string& schema, const std::s
   reader.at("source").text();
 }
 
+void read_states(const Reader& reader, Precision& precision) {
+  for (const Format& format : kStateFormats) {
+    precision.*format.field = read_dtype(reader.at(format.key));
+  }
+  precision.master = read_master(reader.at("master").text(), reader.at("master").where());
+}
+
 }  // namespace
 
 PrecisionChoice load_precision(const Catalog& catalog, const std::string& name,
-                               const std::string& where) {
+                               const Precision& base, const std::string& where) {
   const Document document = open_document(file_of(catalog, "precisions", "precision", name, where));
   const Reader reader(document);
   reader.allow({"schema", "name", "title", "source", "parameters", "compute", "gather", "gradients",
-                "reduce", "master", "scales_loss_dynamically", "frozen_matrices"});
+                "reduce", "master", "scales_loss_dynamically", "frozen_matrices", "products",
+                "scales_from_before"});
   check_heading(reader, "placet.precision/1", name);
   PrecisionChoice choice;
-  choice.precision.name = name;
-  for (const Format& format : kStateFormats) {
-    choice.precision.*format.field = read_dtype(reader.at(format.key));
+  if (const auto products = reader.find("products")) {
+    choice.precision = base;
+    choice.precision.products = load_product_format(catalog, products->text(), products->where());
+    const auto before = reader.find("scales_from_before");
+    choice.precision.products->scales_from_before = before && before->flag();
+  } else {
+    read_states(reader, choice.precision);
   }
-  choice.precision.master = read_master(reader.at("master").text(), reader.at("master").where());
+  choice.precision.name = name;
   if (const auto scales = reader.find("scales_loss_dynamically")) {
     choice.scales_loss_dynamically = scales->flag();
   }
@@ -230,7 +242,7 @@ PrecisionChoice read_precision(const Catalog& catalog, const std::string& text,
   check_precision_items(items, text, where);
   const bool named = sets_no_class(items.front());
   PrecisionChoice choice{.precision = base};
-  if (named) choice = load_precision(catalog, items.front(), where);
+  if (named) choice = load_precision(catalog, items.front(), base, where);
   for (const std::string& item : items) {
     if (!sets_no_class(item)) set_format(catalog, choice, item, where);
   }
@@ -245,13 +257,24 @@ void apply_formats(const PrecisionChoice& choice, Model& model) {
   }
 }
 
+ProductFormat load_product_format(const Catalog& catalog, const std::string& name,
+                                  const std::string& where) {
+  ProductFormat format{.name = name, .numbers = load_format(catalog, name, where)};
+  format.units = format.numbers.dtype;
+  const std::vector<std::string> files = names_in(catalog, "formats");
+  if (std::ranges::find(files, name) == files.end()) return format;
+  const Document document = open_document(file_of(catalog, "formats", "format", name, where));
+  if (const auto units = Reader(document).find("units")) format.units = read_dtype(*units);
+  return format;
+}
+
 StorageFormat load_format(const Catalog& catalog, const std::string& name,
                           const std::string& where) {
   const std::vector<std::string> files = names_in(catalog, "formats");
   if (std::ranges::find(files, name) == files.end()) return {.dtype = read_dtype(name, where)};
   const Document document = open_document(file_of(catalog, "formats", "format", name, where));
   const Reader reader(document);
-  reader.allow({"schema", "name", "title", "source", "dtype", "constants"});
+  reader.allow({"schema", "name", "title", "source", "dtype", "constants", "units"});
   check_heading(reader, "placet.format/1", name);
   StorageFormat format{.dtype = read_dtype(reader.at("dtype"))};
   for (const Reader& constants : reader.at("constants").items()) {

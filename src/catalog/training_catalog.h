@@ -40,9 +40,14 @@ struct PrecisionChoice {
 PrecisionChoice read_precision(const Catalog& catalog, const std::string& text,
                                const Precision& base, const std::string& where);
 
-/// The precision named `name`.
+/// The precision named `name`. A file that says in what format products multiply is a recipe: all
+/// else is as in `base`.
 PrecisionChoice load_precision(const Catalog& catalog, const std::string& name,
-                               const std::string& where);
+                               const Precision& base, const std::string& where);
+
+/// The format of products named `name`: as load_format, with the units that it needs.
+ProductFormat load_product_format(const Catalog& catalog, const std::string& name,
+                                  const std::string& where);
 
 /// The format at rest named `name`: a number format, or a file in data/formats, which adds the
 /// constants of its blocks. Throws InputError that speaks of `where`.

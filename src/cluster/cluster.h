@@ -20,8 +20,9 @@ struct Device {
   std::string memory_source;
   FlopsPerSecond peak_bf16{};  // dense; 0 if unknown
   BytesPerSecond memory_bandwidth{};
-  DeviceRates rates;          // what it reaches
-  double price_per_hour = 0;  // US dollars; 0: not known
+  bool reads_both_orders = false;  // products in 8 bits take operands in the order of either dim
+  DeviceRates rates;               // what it reaches
+  double price_per_hour = 0;       // US dollars; 0: not known
 
   friend bool operator==(const Device&, const Device&) = default;
 };

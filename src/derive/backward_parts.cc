@@ -135,6 +135,9 @@ std::vector<int> saved_by(const UnitKind& kind, const PreparedKind& prepared, st
     }
   };
   if (!(is_contraction(op.kind) && is_frozen(kind, op))) take(op.inputs, slots.inputs);
+  if (prepared.operators[number].narrow) {
+    for (int& v : saved) v += static_cast<int>(kind.values.size());
+  }
   take(op.outputs, slots.outputs);
   take(op.internals, slots.internals);
   return saved;
@@ -149,13 +152,13 @@ void read_parts(const UnitKind& kind, const Profile& profile, PreparedKind& out)
 void note_weights(const UnitKind& kind, const PreparedKind& prepared, const SavedTable& table,
                   SavedPlan& plan) {
   plan.done_weights.assign(kind.operators.size(), {});
-  std::vector<bool> there(kind.values.size(), false);
+  std::vector<bool> there(at(prepared.stored), false);
   for (int v : plan.kept) there[at(v)] = true;
   for (int v : plan.rebuilt) there[at(v)] = true;
   for (std::size_t o = 0; o < kind.operators.size(); ++o) {
     if (!weights_read(kind, kind.operators[o])) continue;
     for (int v : saved_by(kind, prepared, o, table)) {
-      const int root = prepared.values[at(v)].root;
+      const int root = root_of(kind, prepared, v);
       if (!there[at(root)]) continue;
       there[at(root)] = false;
       plan.for_weights.push_back(root);

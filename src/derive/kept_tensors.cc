@@ -36,7 +36,7 @@ class TensorList {
       const std::int64_t own = on_device(walk, after) - on_device(walk, before);
       before = after;
       add({.unit = kind.name,
-           .what = kind.values[at(v)].name,
+           .what = name_of_kept(kind, v),
            .as = plan.whole_unit ? KeptAs::checkpoint : KeptAs::value,
            .each = bytes(own),
            .times = checked_multiply(run.count, held, "kept tensors")});
@@ -53,7 +53,7 @@ class TensorList {
     const auto add_values = [&](const std::vector<int>& values, KeptAs as) {
       for (const int v : values) {
         add({.unit = kind.name,
-             .what = kind.values[at(v)].name,
+             .what = name_of_kept(kind, v),
              .as = as,
              .each = bytes(sizes[at(v)]),
              .times = checked_multiply(run.count, waiting, "kept tensors")});
@@ -72,6 +72,13 @@ class TensorList {
   }
 
  private:
+  /// "attention.o", and of its copy in the products' format "attention.o in fp8".
+  std::string name_of_kept(const UnitKind& kind, int v) const {
+    const std::string name = kind.values[at(value_of(kind, v))].name;
+    if (!is_copy(kind, v)) return name;
+    return name + " in " + std::string(name_of(layout_.job->precision.products->numbers.dtype));
+  }
+
   void add(KeptTensor tensor) {
     tensor.bytes = tensor.each * count(tensor.times);
     const auto known = std::ranges::find_if(tensors_, [&](const KeptTensor& other) {

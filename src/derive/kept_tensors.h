@@ -19,7 +19,7 @@ enum class KeptAs : std::uint8_t { value, checkpoint, waiting, waiting_gradient 
 /// Values of one name that units of one kind keep. Views into the job's model.
 struct KeptTensor {
   std::string_view unit;  // unit kind
-  std::string_view what;  // the value: "attention.query"; of units that are recomputed, their input
+  std::string what;       // the value: "attention.query"; of units that are recomputed, their input
   KeptAs as = KeptAs::value;
   Bytes each;              // one unit, one micro-batch; its part on the device
   std::int64_t times = 0;  // units x micro-batches in flight

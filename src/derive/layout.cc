@@ -144,6 +144,7 @@ class LayoutBuilder {
     for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
       local.parameters.push_back(
           place_parameter(mesh, kind.parameters[p], prepared.parameters[p], block));
+      local.parameters.back().narrow = prepared.parameters[p].narrow;
     }
     if (with_values_) place_values(kind, prepared, block, local);
     return local;

@@ -36,6 +36,7 @@ struct LocalParameter {
   std::int64_t replicated = 0;         // of `elements`, those of such heads
   std::array<std::int64_t, 3> rest{};  // elements at rest of Θ, Ω, G; host part included
   bool trainable = true;
+  bool narrow = false;     // only products in fewer bits take it (PreparedParameter)
   Keep keep = Keep::none;  // the least of the axes it is gathered from
   AxisMask kept = 0;       // axes whose gather stays from forward to backward, at least
   AxisMask kept_step = 0;  // of these: over the micro-batches of a step

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "derive/backward_parts.h"
+#include "derive/narrow_products.h"
 #include "derive/partial_sums.h"
 #include "units/at.h"
 #include "units/error.h"
@@ -146,12 +147,24 @@ PreparedParameter read_parameter(const UnitKind& kind, int number, const Prepare
   return out;
 }
 
-void read_parameters(const UnitKind& kind, PreparedKind& out) {
+/// Whether some operator takes the parameter, and all multiply in the products' format.
+bool is_narrow(const Job& job, const UnitKind& kind, std::size_t p) {
+  bool used = false;
+  for (const Operator& op : kind.operators) {
+    if (std::ranges::find(op.parameters, static_cast<int>(p)) == op.parameters.end()) continue;
+    used = true;
+    if (!has_products_format(job, kind, op)) return false;
+  }
+  return used && kind.parameters[p].dims.size() > 1;
+}
+
+void read_parameters(const Job& job, const UnitKind& kind, PreparedKind& out) {
   out.parameters.reserve(kind.parameters.size());
   const std::vector<IndexSet> partial = partial_gradient_indices(kind);
   for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
     out.parameters.push_back(read_parameter(kind, static_cast<int>(p), out));
     out.parameters.back().partial = partial[p];
+    out.parameters.back().narrow = is_narrow(job, kind, p);
     out.parameters.back().backward = out.gradients.backward;
   }
 }
@@ -181,6 +194,33 @@ void read_liveness(const UnitKind& kind, PreparedKind& out) {
   for (std::size_t o = 0; o < kind.operators.size(); ++o) {
     std::ranges::copy_if(kind.operators[o].outputs, std::back_inserter(out.operators[o].made),
                          [&](int v) { return out.values[at(v)].root == v; });
+  }
+}
+
+std::vector<int> copies_of(const UnitKind& kind, std::vector<int> values) {
+  for (int& v : values) v += static_cast<int>(kind.values.size());
+  return values;
+}
+
+/// Inputs that products take in their own format: the first that takes one makes the copy, and
+/// after the last nobody needs it.
+void read_copies(const Job& job, const UnitKind& kind, PreparedKind& out) {
+  std::vector<int> last(kind.values.size(), -1);
+  out.stored = static_cast<int>(kind.values.size());
+  for (std::size_t o = 0; o < kind.operators.size(); ++o) {
+    PreparedOperator& op = out.operators[o];
+    op.narrow = keeps_narrow_inputs(job, kind, kind.operators[o]);
+    if (!op.narrow) continue;
+    out.stored = 2 * static_cast<int>(kind.values.size());
+    for (int v : kind.operators[o].inputs) {
+      const int root = out.values[at(v)].root;
+      if (last[at(root)] < 0) op.made.push_back(out.stored / 2 + root);
+      last[at(root)] = static_cast<int>(o);
+    }
+  }
+  for (std::size_t v = 0; v < last.size(); ++v) {
+    if (last[v] < 0) continue;
+    out.operators[at(last[v])].dead_after.push_back(out.stored / 2 + static_cast<int>(v));
   }
 }
 
@@ -281,14 +321,14 @@ void insert_root(std::vector<int>& into, std::vector<bool>& present, int root) {
 void note_last_readers(const UnitKind& kind, const PreparedKind& prepared, const SavedTable& table,
                        SavedPlan& plan) {
   plan.done.assign(kind.operators.size(), {});
-  std::vector<bool> waiting(kind.values.size(), false);
+  std::vector<bool> waiting(at(prepared.stored), false);
   for (int v : plan.kept) waiting[static_cast<std::size_t>(v)] = true;
   for (int v : plan.rebuilt) waiting[static_cast<std::size_t>(v)] = true;
   for (std::size_t o = 0; o < kind.operators.size(); ++o) {
     for (int v : saved_by(kind, prepared, o, table)) {
-      const int root = prepared.values[static_cast<std::size_t>(v)].root;
-      if (!waiting[static_cast<std::size_t>(root)]) continue;
-      waiting[static_cast<std::size_t>(root)] = false;
+      const int root = root_of(kind, prepared, v);
+      if (!waiting[at(root)]) continue;
+      waiting[at(root)] = false;
       plan.done[o].push_back(root);
     }
   }
@@ -300,17 +340,15 @@ void note_last_readers(const UnitKind& kind, const PreparedKind& prepared, const
 /// Notes after which of the operators that run again each value has no more readers among them; of
 /// what none reads, the one that makes it.
 void note_dead_again(const UnitKind& kind, const PreparedKind& prepared, SavedPlan& plan) {
-  std::vector<int> last(kind.values.size(), -1);
+  std::vector<int> last(at(prepared.stored), -1);
   const auto note = [&](const std::vector<int>& values, std::size_t o) {
-    for (int v : values) {
-      const int root = prepared.values[static_cast<std::size_t>(v)].root;
-      last[static_cast<std::size_t>(root)] = static_cast<int>(o);
-    }
+    for (int v : values) last[at(root_of(kind, prepared, v))] = static_cast<int>(o);
   };
   for (std::size_t o = 0; o < kind.operators.size(); ++o) {
     if (!runs_again(kind, plan, o)) continue;
     note(kind.operators[o].inputs, o);
     note(kind.operators[o].outputs, o);
+    if (prepared.operators[o].narrow) note(copies_of(kind, kind.operators[o].inputs), o);
   }
   plan.dead_again.assign(kind.operators.size(), {});
   for (std::size_t v = 0; v < last.size(); ++v) {
@@ -323,13 +361,13 @@ SavedPlan whole_unit_plan(const UnitKind& kind, const PreparedKind& prepared,
                           const SavedTable& table) {
   SavedPlan plan;
   plan.whole_unit = true;
-  plan.is_kept.assign(kind.values.size(), false);
-  std::vector<bool> rebuilt(kind.values.size(), false);
+  plan.is_kept.assign(at(prepared.stored), false);
+  std::vector<bool> rebuilt(at(prepared.stored), false);
   insert_root(plan.kept, plan.is_kept, 0);
   rebuilt[0] = true;
   for (std::size_t o = 0; o < kind.operators.size(); ++o) {
     for (int v : saved_by(kind, prepared, o, table)) {
-      insert_root(plan.rebuilt, rebuilt, prepared.values[static_cast<std::size_t>(v)].root);
+      insert_root(plan.rebuilt, rebuilt, root_of(kind, prepared, v));
     }
   }
   for (int m = 0; m < kModuleCount; ++m) plan.modules.push_back(static_cast<Module>(m));
@@ -344,7 +382,7 @@ std::vector<bool> needed_in_backward(const UnitKind& kind, const PreparedKind& p
   std::vector<bool> needed(kind.values.size(), false);
   for (std::size_t o = kind.operators.size(); o-- > 0;) {
     const Operator& op = kind.operators[o];
-    for (int v : saved_by(kind, prepared, o, table)) needed[static_cast<std::size_t>(v)] = true;
+    for (int v : saved_by(kind, prepared, o, table)) needed[at(value_of(kind, v))] = true;
     const bool leads_on =
         std::ranges::any_of(op.outputs, [&](int v) { return needed[static_cast<std::size_t>(v)]; });
     for (int v : op.inputs) {
@@ -376,8 +414,8 @@ SavedPlan policy_plan(const UnitKind& kind, const PreparedKind& prepared, const 
     const bool counted = op.kind == OpKind::linear || op.kind == OpKind::grouped_linear;
     if (counted && contractions++ % policy.every != 0) continue;
     for (int v : saved_by(kind, prepared, o, policy.keeps)) {
-      if (!policy.keeps_unread && !needed[static_cast<std::size_t>(v)]) continue;
-      insert_root(plan.kept, plan.is_kept, prepared.values[static_cast<std::size_t>(v)].root);
+      if (!policy.keeps_unread && !needed[at(value_of(kind, v))]) continue;
+      insert_root(plan.kept, plan.is_kept, root_of(kind, prepared, v));
     }
     plan.spared[o] = keeps_outputs(policy.keeps, op, prepared, plan);
   }
@@ -405,7 +443,7 @@ bool is_inside(const SavedPlan& plan, const Operator& op) {
 /// keeps it.
 bool is_discarded(const UnitKind& kind, const PreparedKind& prepared, const SavedPlan& plan,
                   const std::vector<Module>& discards, int v) {
-  const int producer = prepared.values[at(v)].producer;
+  const int producer = prepared.values[at(value_of(kind, v))].producer;
   if (producer < 0) return false;
   const Module module = kind.operators[at(producer)].module;
   return is_among(discards, module) && is_among(plan.modules, module);
@@ -432,12 +470,12 @@ SavedPlan plan_without(const UnitKind& kind, const PreparedKind& prepared, const
   const SavedTable& table = profile.saved;
   SavedPlan plan;
   plan.modules = with_contents(modules);
-  plan.is_kept.assign(kind.values.size(), false);
-  const auto root_of = [&](int v) { return prepared.values[at(v)].root; };
+  plan.is_kept.assign(at(prepared.stored), false);
+  const auto root = [&](int v) { return root_of(kind, prepared, v); };
   for (std::size_t o = 0; o < kind.operators.size(); ++o) {
     for (int v : kept_by(kind, prepared, table, plan, o)) {
       if (is_discarded(kind, prepared, plan, profile.discards, v)) continue;
-      insert_root(plan.kept, plan.is_kept, root_of(v));
+      insert_root(plan.kept, plan.is_kept, root(v));
     }
   }
   std::vector<bool> rebuilt = plan.is_kept;
@@ -445,7 +483,7 @@ SavedPlan plan_without(const UnitKind& kind, const PreparedKind& prepared, const
     for (int v : saved_by(kind, prepared, o, table)) {
       const bool again = is_inside(plan, kind.operators[o]) ||
                          is_discarded(kind, prepared, plan, profile.discards, v);
-      if (again) insert_root(plan.rebuilt, rebuilt, root_of(v));
+      if (again) insert_root(plan.rebuilt, rebuilt, root(v));
     }
   }
   note_last_readers(kind, prepared, table, plan);
@@ -465,6 +503,17 @@ SavedPlan recomputed_plan(const Job& job, const UnitKind& kind, const PreparedKi
 }
 
 }  // namespace
+
+bool is_copy(const UnitKind& kind, int v) { return at(v) >= kind.values.size(); }
+
+int value_of(const UnitKind& kind, int v) {
+  return is_copy(kind, v) ? v - static_cast<int>(kind.values.size()) : v;
+}
+
+int root_of(const UnitKind& kind, const PreparedKind& prepared, int v) {
+  const int value = value_of(kind, v);
+  return v - value + prepared.values[at(value)].root;
+}
 
 bool runs_again(const UnitKind& kind, const SavedPlan& plan, std::size_t op) {
   if (op < plan.spared.size() && plan.spared[op]) return false;
@@ -492,9 +541,10 @@ Prepared prepare(const Job& job) {
     read_values(kind, job.profile, out);
     find_output(kind, out);
     read_gradients(kind, out);
-    read_parameters(kind, out);
+    read_parameters(job, kind, out);
     for (PreparedOperator& op : out.operators) op.around = indices_around(kind, out, op.classes);
     read_liveness(kind, out);
+    read_copies(job, kind, out);
     read_adjoints(kind, job.profile, out);
     out.plain = plan_without(kind, out, job.profile, {});
     out.recomputed = recomputed_plan(job, kind, out);

@@ -27,11 +27,14 @@ struct PreparedParameter {
   IndexSet summed = 0;   // indices its gradient sums over
   bool routed = false;   // used on routed tokens
   bool backward = true;  // backward has work in its unit
+  bool narrow = false;   // only products in fewer bits take it
   IndexSet partial = 0;  // a tensor cut of these, which cuts nothing of it, leaves its gradient P
   std::int64_t elements = 0;  // whole
 };
 
-/// What one unit keeps from forward to backward, under one recomputation choice.
+/// What one unit keeps from forward to backward, under one recomputation choice. Here and in
+/// PreparedOperator::made, dead_after a value v of the unit is v, and its copy in the format of
+/// products, where some operator takes it in that, is `values of the unit` + v.
 struct SavedPlan {
   std::vector<int> kept;      // values
   std::vector<int> rebuilt;   // values made again in backward, alive until the unit's backward ends
@@ -65,7 +68,8 @@ struct PreparedOperator {
   ClassSet classes = 0;
   IndexSet around = 0;              // indices of the operators of its classes; of none: of all
   bool backward = true;             // some result of it has a gradient
-  std::vector<int> made;            // outputs with storage of their own
+  bool narrow = false;              // takes its inputs as copies in the products' format
+  std::vector<int> made;            // outputs with storage of their own, copies that it takes first
   std::vector<int> dead_after;      // values not needed by any later operator of the forward pass
   std::vector<int> adjoints_made;   // inputs whose gradient first appears in this backward
   std::vector<int> adjoints_added;  // inputs whose gradient exists already: a temporary of its size
@@ -75,6 +79,7 @@ struct PreparedOperator {
 };
 
 struct PreparedKind {
+  int stored = 0;           // values, and as many copies where an operator takes some
   int output = -1;          // the value handed to the next unit; -1: none (head)
   int input_gradient = 0;   // the value whose gradient's storage is that of the input's
   KindGradients gradients;  // how far backward goes in it
@@ -88,6 +93,13 @@ struct PreparedKind {
 struct Prepared {
   std::vector<PreparedKind> kinds;
 };
+
+/// The value that `v` is, or is a copy of.
+int value_of(const UnitKind& kind, int v);
+bool is_copy(const UnitKind& kind, int v);
+
+/// The one whose storage it shares, itself mostly; copies share where their values do.
+int root_of(const UnitKind& kind, const PreparedKind& prepared, int v);
 
 /// Whether operator `op` of a unit runs once more in backward: its module is recomputed, and no
 /// policy keeps what it makes. Case: of y = W x, z = act(y) under a policy that keeps y, the

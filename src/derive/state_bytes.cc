@@ -18,6 +18,20 @@ Dtype parameter_dtype(const Job& job, const Parameter& parameter) {
   return parameter.dtype ? *parameter.dtype : job.precision.parameters;
 }
 
+Bytes parameter_bytes(const Job& job, const Parameter& parameter, const LocalParameter& local) {
+  const auto in = [&](Dtype dtype, const std::vector<BlockConstants>& constants) {
+    return bytes_of(local.rest[0], dtype) + bytes_of(local.rest[0], constants);
+  };
+  const Bytes as_they_are = in(parameter_dtype(job, parameter), parameter.constants);
+  if (!local.narrow || parameter.dtype || job.weight_copies == WeightCopies{}) return as_they_are;
+  const StorageFormat& numbers = job.precision.products->numbers;
+  const Bytes narrow = in(numbers.dtype, numbers.constants);
+  if (job.weight_copies.in_place > 0) return narrow * count(job.weight_copies.in_place);
+  // What is gathered for use goes with its copies.
+  const bool is_there = (local.rests_in_part | local.materialized) == 0;
+  return as_they_are + narrow * count(is_there ? job.weight_copies.beside : 0);
+}
+
 void split_media(std::int64_t whole, const LocalParameter& local, std::size_t s, StateBytes& out) {
   if (local.on_host[s] == Rational(0)) {
     out.device[s] += whole;
@@ -60,10 +74,7 @@ Dtype gradient_dtype(const Job& job, const LocalParameter& local) {
 
 StateBytes state_bytes(const Job& job, const Parameter& parameter, const LocalParameter& local) {
   StateBytes out;
-  const Dtype dtype = parameter_dtype(job, parameter);
-  const Bytes parameters =
-      bytes_of(local.rest[0], dtype) + bytes_of(local.rest[0], parameter.constants);
-  split_media(in_bytes(parameters), local, 0, out);
+  split_media(in_bytes(parameter_bytes(job, parameter, local)), local, 0, out);
   if (!local.trainable) return out;
   std::int64_t per_element = 0;
   std::int64_t optimizer = 0;

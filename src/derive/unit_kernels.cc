@@ -2,31 +2,10 @@
 
 #include <algorithm>
 
+#include "derive/narrow_products.h"
 #include "units/at.h"
 
 namespace placet {
-MatmulFormat matmul_format_of(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::fp16:
-      return MatmulFormat::fp16;
-    case Dtype::fp8:
-    case Dtype::int8:
-    case Dtype::uint8:
-      return MatmulFormat::fp8;
-    case Dtype::fp4:
-    case Dtype::nf4:
-    case Dtype::int4:
-      return MatmulFormat::fp4;
-    case Dtype::fp32:
-    case Dtype::int32:
-    case Dtype::int64:
-    case Dtype::fp64:
-      return MatmulFormat::fp32;
-    case Dtype::bf16:
-      return MatmulFormat::bf16;
-  }
-  return MatmulFormat::bf16;
-}
 
 double UnitKernels::bytes_each(int v) const {
   switch (kind.values[at(v)].type) {
@@ -97,11 +76,8 @@ ProductShape UnitKernels::product_of(const Operator& op) const {
 }
 
 MatmulFormat UnitKernels::format(const Operator& op) const {
-  const bool linear = op.kind == OpKind::linear || op.kind == OpKind::grouped_linear;
-  const bool head = op.module == Module::head && !timing.narrow_head;
-  const bool narrow = linear && !head && op.module != Module::embedding;
-  return matmul_format_of(narrow && job.precision.products ? *job.precision.products
-                                                           : job.precision.compute);
+  return matmul_format_of(has_products_format(job, kind, op) ? job.precision.products->numbers.dtype
+                                                             : job.precision.compute);
 }
 
 bool UnitKernels::is_narrow(const Operator& op) const {
@@ -169,7 +145,7 @@ void UnitKernels::write_cast(const Operator& op, const ProductShape& s, bool bac
   if (!is_narrow(op) || (!backward && is_cast_before(op))) return;
   const double elements = static_cast<double>(s.batch) * static_cast<double>(s.m) *
                           static_cast<double>(backward ? s.n : s.k) * part_cast(op, backward);
-  const double written = static_cast<double>(bits_of(*job.precision.products)) / 8;
+  const double written = static_cast<double>(bits_of(job.precision.products->numbers.dtype)) / 8;
   const double read = cast_reads(op, backward);
   const double moved = elements * (2 * written + read);
   const std::int64_t launches = launches_of(op, s.batch);

@@ -8,6 +8,7 @@
 #include "derive/scan_work.h"
 #include "derive/unit_traffic.h"
 #include "derive/unit_work.h"
+#include "profile/products.h"
 
 namespace placet {
 
@@ -102,8 +103,5 @@ class UnitKernels {
   void plain_attention(const Operator& op, bool backward, std::vector<KernelWork>& out) const;
   void write_expanded(const Operator& op, std::vector<KernelWork>& out) const;
 };
-
-/// The format in which products of numbers of a type are multiplied.
-MatmulFormat matmul_format_of(Dtype dtype);
 
 }  // namespace placet

@@ -47,8 +47,9 @@ class UnitWalk : private UnitView {
     for (int v : op.inputs) {
       const std::size_t i = at(v);
       if (!prepared.values[i].enters_parallel || local.gathered[i] == local.values[i]) continue;
-      const std::int64_t whole = bytes_of_value(*this, i, local.gathered[i]);
-      if (sizes_[i] != whole) bytes += whole;
+      const std::size_t taken = taken_by(*this, op, i);
+      const std::int64_t whole = bytes_of_value(*this, taken, local.gathered[i]);
+      if (sizes_[taken] != whole) bytes += whole;
     }
     return bytes;
   }

@@ -154,6 +154,10 @@ void UnitReplay::run_loss(const UnitFacts& unit, const Operator& op, UnitBuffers
 
 void UnitReplay::make_again(const UnitFacts& unit, UnitBuffers& buffers) {
   if (!unit.plan->rebuilt.empty()) run_again(unit, buffers);
+  // A product that does not run again makes the copy of what does.
+  for (int v : unit.plan->rebuilt) {
+    if (is_copy(*unit.kind, v)) allocate(unit, buffers, v);
+  }
   if (!profile_.parts_stand_apart) return;
   for (int v : unit.plan->only_again) release(buffers, v);
 }
@@ -324,8 +328,11 @@ void UnitReplay::gather_inputs(const UnitFacts& unit, const Operator& op) {
     const std::int64_t part = unit.local->values[i];
     const bool divided =
         unit.prepared->values[i].enters_parallel && part != 0 && unit.local->gathered[i] != part;
-    if (!divided || whole_size(unit, i) == unit.sizes[i]) continue;
-    borrowed_.push_back(pools_.main().allocate(whole_size(unit, i)));
+    if (!divided) continue;
+    const UnitView view(layout_, unit.number, unit.recomputed);
+    const std::size_t taken = taken_by(view, op, i);
+    const std::int64_t whole = bytes_of_value(view, taken, unit.local->gathered[i]);
+    if (whole != unit.sizes[taken]) borrowed_.push_back(pools_.main().allocate(whole));
   }
 }
 

@@ -60,14 +60,15 @@ AxisMask checkpoint_axes(const Placement& placement) {
 
 /// Bytes of a value where it is kept: an input gathered for a parallel region is kept as the
 /// device's own part or whole, as the profile says; a checkpoint may be divided once more.
-std::int64_t stored_bytes(const UnitView& unit, std::size_t v) {
+std::int64_t stored_bytes(const UnitView& unit, std::size_t stored) {
+  const std::size_t v = at(value_of(unit.kind, static_cast<int>(stored)));
   const bool whole = unit.job.profile.gathered_input == GatheredInput::whole &&
-                     unit.prepared.values[v].enters_parallel && unit.plan.is_kept[v] &&
+                     unit.prepared.values[v].enters_parallel && unit.plan.is_kept[stored] &&
                      !unit.plan.whole_unit;
   std::int64_t elements = whole ? unit.local.gathered[v] : unit.local.values[v];
-  if (unit.plan.whole_unit && v == 0)
+  if (unit.plan.whole_unit && stored == 0)
     elements = own_part(unit.layout, elements, checkpoint_axes(unit.job.placement));
-  return bytes_of_value(unit, v, elements);
+  return bytes_of_value(unit, stored, elements);
 }
 
 Rational host_part(const How& how) {
@@ -116,13 +117,23 @@ void copy_shared_heads(const UnitView& unit, std::vector<std::int64_t>& sizes) {
 
 std::int64_t bytes_of_value(const UnitView& unit, std::size_t v, std::int64_t elements) {
   if (elements > kMostElements) throw_overflow("bytes of an activation", "product");
+  if (is_copy(unit.kind, static_cast<int>(v))) {
+    const StorageFormat& format = unit.job.precision.products->numbers;
+    return in_bytes(bytes_of(elements, format.dtype) + bytes_of(elements, format.constants));
+  }
   return (elements * type_bits(unit, unit.kind.values[v].type) + 7) / 8;
+}
+
+std::size_t taken_by(const UnitView& unit, const Operator& op, std::size_t v) {
+  const auto o = static_cast<std::size_t>(&op - unit.kind.operators.data());
+  return unit.prepared.operators[o].narrow ? unit.kind.values.size() + v : v;
 }
 
 std::vector<std::int64_t> kept_sizes(const UnitView& unit, const RoutedExchange& routed) {
   std::vector<std::int64_t> sizes;
-  sizes.reserve(unit.kind.values.size());
-  for (std::size_t v = 0; v < unit.kind.values.size(); ++v) sizes.push_back(stored_bytes(unit, v));
+  const std::size_t stored = at(unit.prepared.stored);
+  sizes.reserve(stored);
+  for (std::size_t v = 0; v < stored; ++v) sizes.push_back(stored_bytes(unit, v));
   if (unit.job.profile.fuses_output_and_loss) forget_logits(unit, sizes);
   copy_shared_heads(unit, sizes);
   if (routed.returned >= 0) sizes[at(routed.returned)] = routed.with_tokens;

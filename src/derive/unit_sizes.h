@@ -13,14 +13,18 @@
 
 namespace placet {
 
-/// Bytes of `elements` of value v. Throws InputError past 2^50 elements.
+/// Bytes of `elements` of value v, or of a copy of one (prepared.h). Throws InputError past 2^50
+/// elements.
 std::int64_t bytes_of_value(const UnitView& unit, std::size_t v, std::int64_t elements);
 
-/// Bytes of each value where it is kept: an input gathered for a parallel region is kept as the
-/// device's own part or whole, as the profile says; a checkpoint may be divided once more; keys and
-/// values exchanged for heads stand on the device as often as they were sent; what comes back from
-/// experts is there for the device's own tokens.
+/// Bytes of each value, and of each copy, where it is kept: an input gathered for a parallel region
+/// is kept as the device's own part or whole, as the profile says; a checkpoint may be divided once
+/// more; keys and values exchanged for heads stand on the device as often as they were sent; what
+/// comes back from experts is there for the device's own tokens.
 std::vector<std::int64_t> kept_sizes(const UnitView& unit, const RoutedExchange& routed);
+
+/// What operator `op` takes of value v: itself, or its copy in the products' format.
+std::size_t taken_by(const UnitView& unit, const Operator& op, std::size_t v);
 
 /// Calls visit(v, elements) for every operand of an operator that is whole while it runs, and
 /// divided where it comes from or goes to: inputs gathered along the tokens or the columns of the

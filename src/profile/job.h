@@ -30,6 +30,15 @@ struct Method {
   friend bool operator==(const Method&, const Method&) = default;
 };
 
+/// How often a matrix stands on its device in the format of its products: in place of what it rests
+/// in otherwise, or beside it.
+struct WeightCopies {
+  std::int64_t in_place = 0;
+  std::int64_t beside = 0;
+
+  friend bool operator==(const WeightCopies&, const WeightCopies&) = default;
+};
+
 struct Job {
   Model model;
   Placement placement;
@@ -41,6 +50,7 @@ struct Job {
   Batch batch;
   Recompute recompute;
   Precision precision;
+  WeightCopies weight_copies;  // of matrices that multiply in fewer bits (profile/products.h)
   Optimizer optimizer;
   Routing routing;
   BalanceScope balance = BalanceScope::none;

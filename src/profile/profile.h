@@ -110,6 +110,12 @@ struct Profile {
   /// readers keep of their results is made again for them.
   std::vector<Module> discards;
   GatheredInput gathered_input = GatheredInput::shard;
+  bool keeps_weight_copies = false;  // matrices in the products' format stay over micro-batches
+  std::vector<std::string> weights_rest_in;  // formats of products in which their matrices rest
+  bool keeps_wide_inputs = false;  // inputs of products in fewer bits are kept as they came, and
+                                   // cast again in backward
+  bool keeps_attention_result_once = false;  // as attention does: the product behind it keeps no
+                                             // copy (but where scales are those of earlier steps)
   bool residual_shares_gradient = false;  // all inputs of a residual sum take its gradient as it is
   bool rotates_in_place = false;          // rotated queries and keys take the place of the others
   bool repeats_kv_heads = false;          // attention gets keys and values expanded to all heads

@@ -13,6 +13,18 @@
 
 namespace placet {
 
+/// The format in which matrices are multiplied: numbers with the scales of their blocks, and the
+/// format whose units a device needs for it. Case: mxfp8, fp8 with one byte per 32 numbers, on
+/// devices that scale blocks themselves, which are those that multiply fp4.
+struct ProductFormat {
+  std::string name;
+  StorageFormat numbers;
+  Dtype units = Dtype::bf16;
+  bool scales_from_before = false;  // scales are those of earlier steps (delayed scaling)
+
+  friend bool operator==(const ProductFormat&, const ProductFormat&) = default;
+};
+
 /// Formats of the states (docs/theory.md §2). The fp32 master is part of the optimizer state if
 /// parameters rest in low precision; if they rest in fp32 there is none.
 struct Precision {
@@ -23,7 +35,7 @@ struct Precision {
   Dtype gradients = Dtype::bf16;   // at rest, accumulated over micro-batches
   Dtype reduce = Dtype::bf16;      // on the wire of gradient reductions
   std::optional<Dtype> master = Dtype::fp32;
-  std::optional<Dtype> products;  // of the matrices of blocks; none: the compute format
+  std::optional<ProductFormat> products;  // with the matrices of blocks; none: the compute format
 
   friend bool operator==(const Precision&, const Precision&) = default;
 };

@@ -11,6 +11,7 @@
 #include "model/build.h"
 #include "model/listing.h"
 #include "placement/grammar.h"
+#include "profile/products.h"
 #include "units/error.h"
 #include "units/nearest.h"
 #include "validate/run_model.h"
@@ -249,6 +250,7 @@ Job job_of(const RunPlan& plan) {
   job.attention = plan.attention;
   job.batch = plan.batch;
   job.host_runs_ahead = plan.host_runs_ahead;
+  job.weight_copies = weight_copies(job.precision, job.profile, plan.cluster);
   slow_hosts(job.profile.timing, plan.host_pace);
   if (plan.first_stage_blocks) give_first_stage(job, *plan.first_stage_blocks);
   return job;

@@ -277,7 +277,7 @@ TEST(HfConfigTest, MistakesInNestedPartsCarryTheirPath) {
 
 TEST(HfConfigTest, FilesOfAnotherFormAreRefused) {
   EXPECT_EQ(text_message("[1, 2]"),
-            "config.json: '[1,2]' is not an object; expected a JSON object of settings");
+            "config.json: 'array' is not an object; expected a JSON object of settings");
   EXPECT_TRUE(text_message("{\"model_type\": ").starts_with("config.json: line 1, column "));
   EXPECT_TRUE(text_message("").starts_with("config.json"));
   EXPECT_EQ(text_message("{}").substr(0, 71),

@@ -84,6 +84,10 @@ TEST(MeantClusterTest, SizesAreReadAsPeopleWriteThem) {
   EXPECT_EQ(meant("8 x H100"), "8xh100-sxm");
   EXPECT_EQ(meant("8*h100"), "8xh100-sxm");
   EXPECT_EQ(meant("h100x8"), "8xh100-sxm");
+  EXPECT_EQ(meant("h100 x 8"), "8xh100-sxm");
+  EXPECT_EQ(meant("8h100"), "8xh100-sxm");
+  EXPECT_EQ(meant("2x8h100"), "h100-sxm:2");
+  EXPECT_THROW(meant_cluster(catalog, "8xh100:2"), InputError) << "devices or hosts?";
   EXPECT_EQ(meant("mi300x"), "mi300x") << "no count";
   EXPECT_EQ(meant("mi300xx8"), "8xmi300x");
   EXPECT_EQ(meant("4x8xa100"), "a100-80gb-sxm:4") << "hosts of 8";

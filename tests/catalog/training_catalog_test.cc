@@ -23,7 +23,7 @@ std::int64_t bytes_per_parameter(const Precision& precision, const Optimizer& op
 
 TEST(PrecisionTest, EveryFileOfTheCatalogueReads) {
   for (const std::string& name : names_in(repository_catalog(), "precisions")) {
-    EXPECT_EQ(load_precision(repository_catalog(), name, "test").precision.name, name);
+    EXPECT_EQ(load_precision(repository_catalog(), name, {}, "test").precision.name, name);
   }
 }
 

@@ -3,7 +3,9 @@
 // "answers" texts of a message with status 2.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/program_run.h"
 
@@ -43,6 +45,36 @@ TEST(PhrasesTest, EachWorksOrIsAnsweredWithTheRightSpelling) {
     } else {
       expect_answered(phrase, result);
     }
+  }
+}
+
+// The names of findings, as the sources of the derivation write them.
+TEST(ExplainTest, EveryRuleHasAnEntry) {
+  std::set<std::string> rules;
+  const std::string mark = ".rule = \"";
+  for (const auto& file : std::filesystem::recursive_directory_iterator(PLACET_SOURCE_DIR "/src")) {
+    if (file.path().extension() != ".cc") continue;
+    const std::string text = read(file.path());
+    for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at + 1)) {
+      const std::size_t begin = at + mark.size();
+      rules.insert(text.substr(begin, text.find('"', begin) - begin));
+    }
+  }
+  EXPECT_GE(rules.size(), 20U);
+  for (const std::string& rule : rules) {
+    const Result result = run("explain " + rule);
+    EXPECT_EQ(result.status, 0) << rule << ": " << result.err;
+    EXPECT_TRUE(has(result.out, rule + "  (rule")) << result.out;
+  }
+}
+
+// Words of the field that name no file and no flag.
+TEST(ExplainTest, TermsOfTheFieldHaveEntries) {
+  for (const char* word :
+       {"lora", "nvlink", "pcie", "infiniband", "selective", "capacity", "moe", "rope", "swiglu",
+        "flash-attention", "nccl", "'gradient accumulation'", "'activation checkpointing'", "mesh",
+        "micro-batch", "recipe", "mxfp8"}) {
+    EXPECT_EQ(run(std::string("explain ") + word).status, 0) << word;
   }
 }
 
