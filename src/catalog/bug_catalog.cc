@@ -20,7 +20,7 @@ std::vector<std::string> read_list(const Reader& reader) {
   return texts;
 }
 
-void read_case(const Catalog& catalog, const Reader& reader, Bug& bug) {
+void read_case(const std::filesystem::path& file, const Reader& reader, Bug& bug) {
   static const std::vector<std::string> kConditions = {
       "gradient_integrity", "state_consistency", "update_integrity", "input_integrity", "order"};
   const auto job = reader.find("job");
@@ -28,7 +28,7 @@ void read_case(const Catalog& catalog, const Reader& reader, Bug& bug) {
     bug.job = read_job_words(*job);
   } else {
     const std::string name = reader.at("program").text();
-    bug.program = catalog.root / kFolder / "programs" / (name + ".program");
+    bug.program = file.parent_path() / "programs" / (name + ".program");
     std::error_code error;
     if (!std::filesystem::is_regular_file(bug.program, error)) {
       reader.at("program").fail("is not known", "a file in data/bugs/programs");
@@ -72,7 +72,8 @@ Bug load_bug(const Catalog& catalog, const std::string& name) {
   std::string capitals = name;
   std::ranges::transform(capitals, capitals.begin(),
                          [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  const Document document = open_document(file_of(catalog, kFolder, "bug", capitals, "BUG"));
+  const auto path = file_of(catalog, kFolder, "bug", capitals, "BUG");
+  const Document document = open_document(path);
   const Reader reader(document);
   reader.allow({"schema", "name", "title", "system", "thread", "source", "kind", "axes", "state",
                 "story", "job", "program", "faults", "faults_mean", "condition", "finding",
@@ -90,7 +91,7 @@ Bug load_bug(const Catalog& catalog, const std::string& name) {
   if (const auto why = reader.find("not_visible")) {
     bug.not_visible = why->text();
   } else {
-    read_case(catalog, reader, bug);
+    read_case(path, reader, bug);
   }
   return bug;
 }

@@ -82,18 +82,20 @@ struct GroupSpec {
   std::int64_t share = 1;             // else in proportion to this
 };
 
-GroupSpec read_group(const Catalog& catalog, const Reader& reader) {
+GroupSpec read_group(const Catalog& catalog, const std::filesystem::path& path,
+                     const Reader& reader) {
+  const auto meant = [&](const Reader& key) { return reference_in(path, key.text()); };
   reader.allow({"device", "host", "network", "nodes", "devices", "per_host", "memory_gib",
                 "host_memory_gib", "share"});
   GroupSpec group;
   const Reader name = reader.at("device");
-  const DeviceSheet sheet = load_device(catalog, name.text(), name.where());
+  const DeviceSheet sheet = load_device(catalog, meant(name), name.where());
   group.device = sheet.device;
   const auto host = reader.find("host");
   group.host =
-      load_host(catalog, host ? host->text() : sheet.host, host ? host->where() : name.where());
+      load_host(catalog, host ? meant(*host) : sheet.host, host ? host->where() : name.where());
   const auto network = reader.find("network");
-  group.network = load_link(catalog, network ? network->text() : sheet.network, 1,
+  group.network = load_link(catalog, network ? meant(*network) : sheet.network, 1,
                             network ? network->where() : name.where());
   if (const auto per_host = reader.find("per_host")) {
     group.host.devices = per_host->whole({1, 1024});
@@ -140,12 +142,12 @@ ClusterFile read_cluster_file(const Catalog& catalog, const std::filesystem::pat
   if (const auto title = reader.find("title")) file.title = title->text();
   if (const auto source = reader.find("source")) file.source = source->text();
   for (const Reader& group : reader.at("groups").items()) {
-    file.groups.push_back(read_group(catalog, group));
+    file.groups.push_back(read_group(catalog, path, group));
   }
   if (file.groups.empty()) reader.at("groups").fail("is empty", "at least one group");
   const auto between = reader.find("between_groups");
   if (between) {
-    file.between = load_link(catalog, between->text(), 1, between->where());
+    file.between = load_link(catalog, reference_in(path, between->text()), 1, between->where());
   } else if (file.groups.size() > 1) {
     reader.at("between_groups");
   }
@@ -208,12 +210,6 @@ ClusterFile cluster_of_device(const Catalog& catalog, const std::string& name,
   return {.title = sheet.title, .source = {}, .groups = {group}, .between = {}};
 }
 
-bool has(const Catalog& catalog, const char* folder, const std::string& name) {
-  std::error_code error;
-  return name.find('/') == std::string::npos &&
-         std::filesystem::is_regular_file(catalog.root / folder / (name + ".json"), error);
-}
-
 // Unknown names that begin others ("h100") are answered with those, not with the nearest spelling.
 [[noreturn]] void fail_unknown(const Catalog& catalog, const std::string& name,
                                const std::string& where) {
@@ -235,18 +231,20 @@ bool has(const Catalog& catalog, const char* folder, const std::string& name) {
 
 ClusterFile find_part(const Catalog& catalog, const std::string& name, const std::string& where) {
   if (names_a_file(name)) return read_cluster_file(catalog, name);
-  if (has(catalog, "hardware/devices", name)) return cluster_of_device(catalog, name, where);
-  if (has(catalog, "clusters", name)) {
-    return read_cluster_file(catalog, catalog.root / "clusters" / (name + ".json"));
+  if (has_file(catalog, "hardware/devices", name)) return cluster_of_device(catalog, name, where);
+  if (has_file(catalog, "clusters", name)) {
+    return read_cluster_file(catalog, path_in(catalog, "clusters", name));
   }
   fail_unknown(catalog, name, where);
 }
 
 }  // namespace
 
-DeviceSheet load_device(const Catalog& catalog, const std::string& name, const std::string& where) {
-  const Document document =
-      open_document(file_of(catalog, "hardware/devices", "device", name, where));
+DeviceSheet load_device(const Catalog& catalog, const std::string& reference,
+                        const std::string& where) {
+  const auto path = file_of(catalog, "hardware/devices", "device", reference, where);
+  const std::string name = name_of_reference(reference);
+  const Document document = open_document(path);
   const Reader reader(document);
   reader.allow({"schema", "name", "title", "memory_gib", "nominal_memory_gb", "peak_tflops",
                 "best_matmul_tflops", "memory_bandwidth_gb_s", "compute", "attention",
@@ -285,8 +283,8 @@ DeviceSheet load_device(const Catalog& catalog, const std::string& name, const s
   if (const auto price = reader.find("price_usd_per_hour")) {
     sheet.device.price_per_hour = read_figure(*price, {0.001, 10'000}, sheet.facts);
   }
-  sheet.host = reader.at("host").text();
-  sheet.network = reader.at("network").text();
+  sheet.host = reference_in(path, reader.at("host").text());
+  sheet.network = reference_in(path, reader.at("network").text());
   if (const auto notes = reader.find("notes")) sheet.notes = notes->text();
   return sheet;
 }
@@ -325,7 +323,7 @@ Cluster load_cluster(const Catalog& catalog, const std::string& text,
 }
 
 ClusterSheet load_cluster_sheet(const Catalog& catalog, const std::string& name) {
-  ClusterFile file = read_cluster_file(catalog, catalog.root / "clusters" / (name + ".json"));
+  ClusterFile file = read_cluster_file(catalog, path_in(catalog, "clusters", name));
   for (GroupSpec& group : file.groups) group.count = group.host.devices;
   ClusterSheet sheet{.name = name, .title = file.title, .source = file.source, .node = {}};
   sheet.node.name = name;

@@ -29,7 +29,8 @@ struct DeviceSheet {
 };
 
 /// The device named `name`. Throws InputError that speaks of `where` or of the file and key path.
-DeviceSheet load_device(const Catalog& catalog, const std::string& name, const std::string& where);
+DeviceSheet load_device(const Catalog& catalog, const std::string& reference,
+                        const std::string& where);
 
 /// `count` devices of one kind on their usual hosts and network. Levels: the host's links, then the
 /// network if the devices are more than the widest link joins.

@@ -41,9 +41,11 @@ void check_sheet(const Reader& reader, const std::string& schema, const std::str
   reader.at("title").text();
 }
 
-Level load_link(const Catalog& catalog, const std::string& name, std::int64_t devices,
+Level load_link(const Catalog& catalog, const std::string& reference, std::int64_t devices,
                 const std::string& where) {
-  const Document document = open_document(file_of(catalog, "hardware/links", "link", name, where));
+  const Document document =
+      open_document(file_of(catalog, "hardware/links", "link", reference, where));
+  const std::string name = name_of_reference(reference);
   const Reader reader(document);
   reader.allow({"schema", "name", "title", "bandwidth_gb_s", "latency_us", "efficiency",
                 "exchange_efficiency", "all_reduce", "notes"});
@@ -65,12 +67,13 @@ Level load_link(const Catalog& catalog, const std::string& name, std::int64_t de
   return level;
 }
 
-Host load_host(const Catalog& catalog, const std::string& name, const std::string& where) {
-  const Document document = open_document(file_of(catalog, "hardware/hosts", "host", name, where));
+Host load_host(const Catalog& catalog, const std::string& reference, const std::string& where) {
+  const auto path = file_of(catalog, "hardware/hosts", "host", reference, where);
+  const Document document = open_document(path);
   const Reader reader(document);
   reader.allow({"schema", "name", "title", "devices", "memory_gib", "device_to_host_gb_s",
                 "device_to_nvme_gb_s", "links", "notes"});
-  check_sheet(reader, "placet.host/1", name);
+  check_sheet(reader, "placet.host/1", name_of_reference(reference));
   std::vector<Fact> facts;
   Host host;
   host.devices = reader.at("devices").whole({1, 1024});
@@ -84,8 +87,8 @@ Host load_host(const Catalog& catalog, const std::string& name, const std::strin
     link.allow({"link", "devices"});
     const std::int64_t before = host.levels.empty() ? 1 : host.levels.back().devices;
     const std::int64_t devices = link.at("devices").whole({before + 1, kMostDevices});
-    host.levels.push_back(
-        load_link(catalog, link.at("link").text(), devices, link.at("link").where()));
+    host.levels.push_back(load_link(catalog, reference_in(path, link.at("link").text()), devices,
+                                    link.at("link").where()));
   }
   return host;
 }

@@ -27,10 +27,10 @@ struct Host {
   BytesPerSecond nvme{};  // of one device
   std::vector<Level> levels;
 };
-Host load_host(const Catalog& catalog, const std::string& name, const std::string& where);
+Host load_host(const Catalog& catalog, const std::string& reference, const std::string& where);
 
 /// A link by name, as a level that joins `devices`.
-Level load_link(const Catalog& catalog, const std::string& name, std::int64_t devices,
+Level load_link(const Catalog& catalog, const std::string& reference, std::int64_t devices,
                 const std::string& where);
 
 /// `count` devices on `host`; `network` joins what the host's links do not.

@@ -28,7 +28,7 @@ bool trains_adapters_only(const Model& model) {
 }  // namespace
 
 JobDefaults load_defaults(const Catalog& catalog) {
-  const Document document = open_document(catalog.root / "defaults" / "job.json");
+  const Document document = open_document(path_in(catalog, "defaults", "job"));
   const Reader reader(document);
   reader.allow(
       {"schema", "sequence", "tokens_per_step", "devices_per_sample", "samples_with_adapters"});

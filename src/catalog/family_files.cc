@@ -86,10 +86,8 @@ std::optional<std::filesystem::path> path_of_family(const Catalog& catalog,
   const bool plain = !model_type.empty() && model_type.front() != '.' &&
                      model_type.find_first_of(std::string("/\\\0", 3)) == std::string::npos;
   if (!plain) return std::nullopt;
-  std::filesystem::path path = catalog.root / "families" / (model_type + ".json");
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return std::nullopt;
-  return path;
+  const std::vector<CatalogFile> files = layers_of(catalog, "families", model_type);
+  return files.empty() ? std::nullopt : std::optional(files.front().path);
 }
 
 void read_keys(const Reader& reader, FamilyFile& family) {
@@ -107,7 +105,11 @@ void read_over(const Catalog& catalog, const std::filesystem::path& path, int li
   const Document document = open_document(path);
   const Reader reader(document);
   if (const auto like = reader.find("like")) {
-    const auto base = path_of_family(catalog, like->text());
+    // A file that is like its own name is like the one that it hides.
+    const bool is_own = like->text() == path.stem().string();
+    const auto hidden = is_own ? hidden_by(catalog, "families", path) : std::filesystem::path();
+    const auto base =
+        hidden.empty() ? path_of_family(catalog, like->text()) : std::optional(hidden);
     if (!base || likes == kMostLikes) {
       like->fail(base ? "is like another too often" : "names no file of data/families",
                  "the name of a family's file");

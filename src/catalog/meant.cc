@@ -24,11 +24,7 @@ std::string note_of(const std::string& flag, const std::string& word, const Mean
 /// A name of a folder of the catalogue for a word. Names that are there already cost no listing.
 MeantName name_in(const Catalog& catalog, const char* folder, const char* words,
                   const std::string& word) {
-  std::error_code error;
-  const bool plain = !word.empty() && word.find('/') == std::string::npos;
-  if (plain && std::filesystem::is_regular_file(catalog.root / folder / (word + ".json"), error)) {
-    return {word, {}};
-  }
+  if (has_file(catalog, folder, word)) return {word, {}};
   return meant_name(load_words(catalog, words), names_in(catalog, folder), word);
 }
 
@@ -103,13 +99,12 @@ std::string without_blanks_around(const std::string& text) {
 }
 
 bool is_cluster(const Catalog& catalog, const std::string& name) {
-  std::error_code error;
-  return std::filesystem::is_regular_file(catalog.root / "clusters" / (name + ".json"), error);
+  return has_file(catalog, "clusters", name);
 }
 
 /// A device before a cluster, but a cluster's own name before what else a device is called.
 MeantName cluster_name(const Catalog& catalog, const std::string& word) {
-  if (word.find('/') == std::string::npos && is_cluster(catalog, word)) return {word, {}};
+  if (is_cluster(catalog, word)) return {word, {}};
   const MeantName device = name_in(catalog, "hardware/devices", "devices", word);
   return device.name.empty() ? name_in(catalog, "clusters", "clusters", word) : device;
 }
@@ -118,9 +113,7 @@ MeantName cluster_name(const Catalog& catalog, const std::string& word) {
 std::string hosts_text(const Catalog& catalog, const SizedName& sized, const std::string& name,
                        const std::string& part) {
   const std::string where = "--cluster";
-  std::error_code error;
-  const bool is_device =
-      std::filesystem::is_regular_file(catalog.root / "hardware/devices" / (name + ".json"), error);
+  const bool is_device = has_file(catalog, "hardware/devices", name);
   const std::int64_t per_host =
       is_device ? load_host(catalog, load_device(catalog, name, where).host, where).devices
                 : load_cluster_sheet(catalog, name).node.groups.front().per_host;

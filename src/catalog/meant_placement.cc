@@ -146,6 +146,7 @@ class PlacementWriter {
     names.reserve(vocabulary_.strategies.size() + vocabulary_.realisations.size());
     for (const Strategy& one : vocabulary_.strategies) names.push_back(one.name);
     for (const Realisation& one : vocabulary_.realisations) names.push_back(one.name);
+    for (const UnreadableWord& one : vocabulary_.unreadable) names.push_back(one.name);
     if (!strategies_only && is_reserved_word(lower_case(word))) return lower_case(word);
     const MeantName meant = meant_name(words("strategies"), names, word);
     if (!meant.note.empty()) {

@@ -120,7 +120,7 @@ std::optional<Model> ordinary_decoder(const Catalog& catalog, std::string_view w
   config["num_attention_heads"] = shape->heads;
   config["num_key_value_heads"] = shape->kv_heads;
   config["intermediate_size"] = shape->ffn;
-  Architecture architecture = read_hf_config(config, named.where);
+  Architecture architecture = read_hf_config(config, named.where, catalog);
   architecture.name = std::string(word);
   architecture.notes.push_back(note_of(word, *shape, named.rule));
   return build_model(architecture);

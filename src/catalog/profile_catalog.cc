@@ -15,6 +15,8 @@ namespace placet {
 namespace {
 
 constexpr const char* kProfileSchema = "placet.engine/1";
+constexpr const char* kFolder = "engines";
+constexpr std::size_t kMostHeirs = 32;  // files that one starts from, one after the other
 
 // The digits that a text begins with.
 std::string_view leading_digits(std::string_view text) {
@@ -121,38 +123,56 @@ void check_heading(const Reader& reader, const std::string& stem) {
   if (!fits) date.fail("is not a date", "a year, year-month or year-month-day such as 2025-06");
 }
 
+using Paths = std::vector<std::filesystem::path>;
+
 std::filesystem::path path_of(const Catalog& catalog, const std::string& stem) {
-  return catalog.root / "engines" / (stem + ".json");
+  return path_in(catalog, kFolder, stem);
 }
 
-Profile load_file(const Catalog& catalog, const std::filesystem::path& path,
-                  std::vector<std::string> heirs);
-
-// The profile that the file starts from.
-Profile start_of(const Catalog& catalog, const Reader& reader,
-                 const std::vector<std::string>& heirs) {
+// The file that the file at `path` inherits from: by a path from its own folder, or by name; under
+// its own name the one that it hides. Empty: none.
+std::filesystem::path parent_of(const Catalog& catalog, const std::filesystem::path& path,
+                                const Reader& reader) {
   const auto inherits = reader.find("inherits");
-  if (!inherits) {
+  if (!inherits) return {};
+  const std::string reference = reference_in(path, inherits->text());
+  if (names_a_file(reference)) return reference;
+  const std::string stem = resolve(catalog, reference, inherits->where());
+  const auto hidden =
+      stem == path.stem().string() ? hidden_by(catalog, kFolder, path) : std::filesystem::path();
+  return hidden.empty() ? path_of(catalog, stem) : hidden;
+}
+
+Profile load_file(const Catalog& catalog, const std::filesystem::path& path, Paths heirs);
+
+// The profile that the file at `path`, the last of the heirs, starts from.
+Profile start_of(const Catalog& catalog, const std::filesystem::path& path, const Reader& reader,
+                 const Paths& heirs) {
+  const std::filesystem::path parent = parent_of(catalog, path, reader);
+  if (parent.empty()) {
     Profile profile;
     profile.saved = plain_saved_table();
     return profile;
   }
-  const std::string file = resolve(catalog, inherits->text(), inherits->where());
-  if (std::find(heirs.begin(), heirs.end(), file) != heirs.end()) {
-    inherits->fail("goes round in a circle", "a profile that does not inherit this one");
+  const Reader inherits = reader.at("inherits");
+  if (std::find(heirs.begin(), heirs.end(), parent.lexically_normal()) != heirs.end()) {
+    inherits.fail("goes round in a circle", "a profile that does not inherit this one");
   }
-  return load_file(catalog, path_of(catalog, file), heirs);
+  if (heirs.size() >= kMostHeirs) {
+    inherits.fail("is one file too many in a row",
+                  "at most " + std::to_string(kMostHeirs) + " that inherit from each other");
+  }
+  return load_file(catalog, parent, heirs);
 }
 
-Profile load_file(const Catalog& catalog, const std::filesystem::path& path,
-                  std::vector<std::string> heirs) {
+Profile load_file(const Catalog& catalog, const std::filesystem::path& path, Paths heirs) {
   const Document document = open_document(path);
   const Reader reader(document);
   const std::string stem = path.stem().string();
   reader.allow(profile_keys());
   check_heading(reader, stem);
-  heirs.push_back(stem);
-  Profile profile = start_of(catalog, reader, heirs);
+  heirs.push_back(path.lexically_normal());
+  Profile profile = start_of(catalog, path, reader, heirs);
   profile.name = reader.at("name").text();
   profile.version = reader.at("version").text();
   profile.date = reader.at("date").text();
@@ -178,11 +198,9 @@ WithOptions split_options(const std::string& text) {
   return out;
 }
 
-// The file that a file inherits from; empty: none.
-std::string parent_of(const Catalog& catalog, const std::string& stem) {
-  const Document document = open_document(path_of(catalog, stem));
-  const auto inherits = Reader(document).find("inherits");
-  return inherits ? resolve(catalog, inherits->text(), inherits->where()) : std::string();
+std::filesystem::path parent_of(const Catalog& catalog, const std::filesystem::path& path) {
+  const Document document = open_document(path);
+  return parent_of(catalog, path, Reader(document));
 }
 
 // Adds the files whose names begin with that of the version, by the words behind it.
@@ -195,23 +213,27 @@ void add_options(const std::vector<std::string>& files, const std::string& versi
 
 // By option of a version the file that it is in: words behind the version's name in the names of
 // files, or behind that of a version that it inherits from.
-std::map<std::string, std::string> options_of(const Catalog& catalog, std::string version) {
+std::map<std::string, std::string> options_of(const Catalog& catalog, const std::string& version) {
   const std::vector<std::string> files = names_in(catalog, "engines");
   std::map<std::string, std::string> options;
-  for (; !version.empty(); version = parent_of(catalog, version)) {
-    add_options(files, version, options);
+  for (auto path = path_of(catalog, version); !path.empty(); path = parent_of(catalog, path)) {
+    add_options(files, path.stem().string(), options);
   }
   return options;
 }
 
 // The files between a version and the file of one of its options, which comes last: an option may
 // inherit from another one.
-std::vector<std::string> files_of_option(const Catalog& catalog, const std::string& option,
-                                         std::string file) {
+Paths files_of_option(const Catalog& catalog, const std::string& option, const std::string& file) {
   const std::string version = file.substr(0, file.size() - option.size() - 1);
-  std::vector<std::string> files;
-  for (; file != version && !file.empty(); file = parent_of(catalog, file)) {
-    files.insert(files.begin(), file);
+  Paths files;
+  for (auto path = path_of(catalog, file); !path.empty() && path.stem().string() != version;
+       path = parent_of(catalog, path)) {
+    if (files.size() > kMostHeirs) {
+      refuse(files.back().string() + ": inherits", version, "goes round in a circle",
+             "a profile that does not inherit this one");
+    }
+    files.insert(files.begin(), path);
   }
   return files;
 }
@@ -230,7 +252,7 @@ class OptionLayers {
     const auto found = options.find(option);
     if (found == options.end()) refuse_option(option, options);
     Profile alone = load_file(catalog_, path_of(catalog_, base_), {});
-    for (const std::string& file : files_of_option(catalog_, option, found->second)) {
+    for (const std::filesystem::path& file : files_of_option(catalog_, option, found->second)) {
       lay_file(file, option, alone);
     }
     profile_.version += "+" + option;
@@ -252,8 +274,8 @@ class OptionLayers {
   }
 
   /// `alone`: the version with what this option has laid over it so far, and no other.
-  void lay_file(const std::string& file, const std::string& option, Profile& alone) {
-    const Document document = open_document(path_of(catalog_, file));
+  void lay_file(const std::filesystem::path& file, const std::string& option, Profile& alone) {
+    const Document document = open_document(file);
     const Reader reader(document);
     alone.facts.clear();
     read_facts(catalog_, reader, alone);
@@ -281,7 +303,7 @@ class OptionLayers {
   std::string base_;
   std::string where_;
   Profile profile_;
-  std::vector<std::string> laid_;
+  Paths laid_;
   std::map<std::string, Said> said_;  // by fact
 };
 

@@ -264,82 +264,185 @@ AttentionExchange read_attention(const Reader& reader, const std::string& name) 
 
 // --- folders
 
-/// What schedules and exchanges have in common: their word, and whether they are the default.
-Realisation read_word(const Reader& reader, const std::string& schema, const std::string& name,
-                      std::string& default_name) {
+constexpr std::array kFolders = {"strategies", "schedules", "attention"};
+
+/// The word that stands where none is written, and the layer of the file that says so.
+struct DefaultWord {
+  std::string name;
+  std::size_t layer = 0;
+};
+
+/// What schedules and exchanges have in common.
+Realisation read_word(const Reader& reader, const std::string& schema, const std::string& name) {
   Heading heading = read_heading(reader, schema, name);
-  if (const auto flag = reader.find("default"); flag && flag->flag()) {
-    if (!default_name.empty()) {
-      flag->fail("is a second default", "one default; it is " + default_name);
-    }
-    default_name = name;
-  }
   return {.name = heading.name,
           .description = std::move(heading.description),
           .sources = std::move(heading.sources),
           .meaning = read_meaning(reader)};
 }
 
-void read_schedules(const Catalog& catalog, StrategyCatalog& out) {
-  for (const std::string& name : names_in(catalog, "schedules")) {
-    const Document document = open_document(catalog.root / "schedules" / (name + ".json"));
+Realisation::Range range_of(const ScheduleTemplate::Argument& argument) {
+  const bool is_chunks = argument.field == ScheduleTemplate::Argument::Field::chunks;
+  return {.what = is_chunks ? "stages per device" : "micro-batches per group",
+          .least = argument.least,
+          .most = argument.most};
+}
+
+/// Reads the three folders. What is wrong in a file of an overlay is kept for who uses its word.
+class WordFolders {
+ public:
+  explicit WordFolders(const Catalog& catalog) : catalog_(catalog) {}
+
+  StrategyCatalog read() {
+    read_folder("strategies", [&](const CatalogFile& file) { read_strategy_file(file); });
+    read_folder("schedules", [&](const CatalogFile& file) { read_schedule_file(file); });
+    read_folder("attention", [&](const CatalogFile& file) { read_exchange_file(file); });
+    out_.default_schedule = default_of("schedules", schedule_);
+    out_.default_attention = default_of("attention", exchange_);
+    drop_strategies_without_realisation();
+    out_.vocabulary = ordered(std::move(out_.vocabulary));
+    return std::move(out_);
+  }
+
+ private:
+  bool is_own(const CatalogFile& file) const { return file.layer < catalog_.overlays.size(); }
+
+  void keep_fault(const std::string& name, const InputFault& fault) {
+    out_.vocabulary.unreadable.push_back({name, fault});
+  }
+
+  template <class Read>
+  void read_folder(const char* folder, Read read) {
+    for (const CatalogFile& file : files_in(catalog_, folder)) {
+      if (!is_own(file)) {
+        read(file);
+        continue;
+      }
+      try {
+        require_word(folder, file);
+        read(file);
+      } catch (const InputError& error) {
+        keep_fault(file.name, error.fault());
+      }
+    }
+  }
+
+  /// A user's word must be one, and no word of another folder.
+  void require_word(std::string_view folder, const CatalogFile& file) const {
+    try {
+      ordered({.strategies = {{.name = file.name}}, .realisations = {}});
+    } catch (const InputError& error) {
+      InputFault fault = error.fault();
+      fault.where = file.path.string();
+      throw InputError(fault);
+    }
+    for (const char* other : kFolders) {
+      if (other == folder || !has_file(catalog_, other, file.name)) continue;
+      refuse(file.path.string(), file.name, "is a word of another folder too",
+             "another name than " + path_in(catalog_, other, file.name).string());
+    }
+  }
+
+  void read_strategy_file(const CatalogFile& file) {
+    const Document document = open_document(file.path);
+    const Reader reader(document);
+    Strategy strategy = read_strategy(reader, file.name);
+    if (auto method = read_method(reader, file.name)) {
+      out_.methods.emplace(file.name, std::move(*method));
+    }
+    out_.vocabulary.strategies.push_back(std::move(strategy));
+  }
+
+  void read_schedule_file(const CatalogFile& file) {
+    const Document document = open_document(file.path);
     const Reader reader(document);
     reader.allow({"schema", "name", "description", "sources", "default", "sets", "suggests",
                   "hosting", "order", "chunks", "arguments"});
-    Realisation word = read_word(reader, kScheduleSchema, name, out.default_schedule);
-    ScheduleTemplate schedule = read_schedule(reader, name);
+    Realisation word = read_word(reader, kScheduleSchema, file.name);
+    ScheduleTemplate schedule = read_schedule(reader, file.name);
     word.kind = Realisation::Kind::schedule;
     word.least_arguments = schedule.arguments.empty() ? 0 : 1;
     word.most_arguments = schedule.arguments.size();
-    for (const ScheduleTemplate::Argument& argument : schedule.arguments) {
-      const bool is_chunks = argument.field == ScheduleTemplate::Argument::Field::chunks;
-      word.ranges.push_back({.what = is_chunks ? "stages per device" : "micro-batches per group",
-                             .least = argument.least,
-                             .most = argument.most});
-    }
-    out.schedules.emplace(name, std::move(schedule));
-    out.vocabulary.realisations.push_back(std::move(word));
+    for (const auto& argument : schedule.arguments) word.ranges.push_back(range_of(argument));
+    note_default(reader, file, schedule_);
+    out_.schedules.emplace(file.name, std::move(schedule));
+    out_.vocabulary.realisations.push_back(std::move(word));
   }
-}
 
-void read_exchanges(const Catalog& catalog, StrategyCatalog& out) {
-  for (const std::string& name : names_in(catalog, "attention")) {
-    const Document document = open_document(catalog.root / "attention" / (name + ".json"));
+  void read_exchange_file(const CatalogFile& file) {
+    const Document document = open_document(file.path);
     const Reader reader(document);
     reader.allow({"schema", "name", "description", "sources", "default", "sets", "suggests",
                   "steps", "whole_keys_live", "cuts_heads", "sequence_chunks"});
-    Realisation word = read_word(reader, kAttentionSchema, name, out.default_attention);
+    Realisation word = read_word(reader, kAttentionSchema, file.name);
     word.kind = Realisation::Kind::attention;
-    out.attention.emplace(name, read_attention(reader, name));
-    out.vocabulary.realisations.push_back(std::move(word));
+    AttentionExchange exchange = read_attention(reader, file.name);
+    note_default(reader, file, exchange_);
+    out_.attention.emplace(file.name, std::move(exchange));
+    out_.vocabulary.realisations.push_back(std::move(word));
   }
-}
 
-void require_default(const Catalog& catalog, const char* folder, const std::string& name) {
-  if (!name.empty()) return;
-  throw InputError({.where = (catalog.root / folder).string(),
-                    .problem = "no file is marked as the default",
-                    .allowed = "\"default\": true in one of them"});
-}
-
-/// A strategy may name a realisation; that must exist.
-void require_realisation(const Vocabulary& vocabulary, const Strategy& strategy,
-                         const std::optional<RealisationWord>& word) {
-  if (!word || find_realisation(vocabulary, word->word) != nullptr) return;
-  throw InputError({.where = "data/strategies/" + strategy.name + ".json",
-                    .value = word->word,
-                    .problem = "is not a known realisation",
-                    .allowed = "a file of data/schedules or data/attention"});
-}
-
-void check_realisations(const Vocabulary& vocabulary) {
-  for (const Strategy& strategy : vocabulary.strategies) {
-    for (const PartialHow* partial : {&strategy.meaning.sets, &strategy.meaning.suggests}) {
-      require_realisation(vocabulary, strategy, partial->schedule);
-      require_realisation(vocabulary, strategy, partial->attention);
+  /// The default of the strongest layer that has one.
+  void note_default(const Reader& reader, const CatalogFile& file, DefaultWord& word) const {
+    const auto flag = reader.find("default");
+    if (!flag || !flag->flag()) return;
+    if (!word.name.empty() && word.layer == file.layer) {
+      flag->fail("is a second default", "one default; it is " + word.name);
     }
+    if (word.name.empty() || file.layer < word.layer) word = {file.name, file.layer};
   }
-}
+
+  /// A default that is hidden by a file which is none, or cannot be read, stays the default word.
+  std::string default_of(const char* folder, const DefaultWord& word) const {
+    if (!word.name.empty()) return word.name;
+    for (const CatalogFile& file : files_in(catalog_, folder)) {
+      const auto root = catalog_.root / folder / (file.name + ".json");
+      if (!is_own(file) || !has_file({catalog_.root}, folder, file.name)) continue;
+      const Document document = open_document(root);
+      const auto flag = Reader(document).find("default");
+      if (flag && flag->flag()) return file.name;
+    }
+    throw InputError({.where = (catalog_.root / folder).string(),
+                      .problem = "no file is marked as the default",
+                      .allowed = "\"default\": true in one of them"});
+  }
+
+  /// A strategy may name a realisation; that must exist.
+  void require_realisation(const Strategy& strategy,
+                           const std::optional<RealisationWord>& word) const {
+    if (!word || find_named(out_.vocabulary.realisations, word->word)) return;
+    refuse_unreadable(out_.vocabulary, word->word);
+    throw InputError({.where = path_in(catalog_, "strategies", strategy.name).string(),
+                      .value = word->word,
+                      .problem = "is not a known realisation",
+                      .allowed = "a file of data/schedules or data/attention"});
+  }
+
+  static bool find_named(const std::vector<Realisation>& list, const std::string& name) {
+    return std::ranges::find(list, name, &Realisation::name) != list.end();
+  }
+
+  void drop_strategies_without_realisation() {
+    std::erase_if(out_.vocabulary.strategies, [&](const Strategy& strategy) {
+      try {
+        for (const PartialHow* partial : {&strategy.meaning.sets, &strategy.meaning.suggests}) {
+          require_realisation(strategy, partial->schedule);
+          require_realisation(strategy, partial->attention);
+        }
+      } catch (const InputError& error) {
+        if (catalog_.overlays.empty()) throw;
+        keep_fault(strategy.name, error.fault());
+        return true;
+      }
+      return false;
+    });
+  }
+
+  const Catalog& catalog_;
+  StrategyCatalog out_;
+  DefaultWord schedule_;
+  DefaultWord exchange_;
+};
 
 [[noreturn]] void fail_word(const std::string& word, const std::string& noun,
                             const std::vector<std::string>& names) {
@@ -363,26 +466,14 @@ const Value& find_or_fail(const std::map<std::string, Value>& map, const std::st
 
 }  // namespace
 
-StrategyCatalog load_strategies(const Catalog& catalog) {
-  StrategyCatalog out;
-  for (const std::string& name : names_in(catalog, "strategies")) {
-    const Document document = open_document(catalog.root / "strategies" / (name + ".json"));
-    const Reader reader(document);
-    out.vocabulary.strategies.push_back(read_strategy(reader, name));
-    if (auto method = read_method(reader, name)) out.methods.emplace(name, std::move(*method));
-  }
-  read_schedules(catalog, out);
-  read_exchanges(catalog, out);
-  require_default(catalog, "schedules", out.default_schedule);
-  require_default(catalog, "attention", out.default_attention);
-  out.vocabulary = ordered(std::move(out.vocabulary));
-  check_realisations(out.vocabulary);
-  return out;
-}
+StrategyCatalog load_strategies(const Catalog& catalog) { return WordFolders(catalog).read(); }
 
 Schedule resolve_schedule(const StrategyCatalog& strategies,
                           const std::optional<RealisationWord>& word) {
   const RealisationWord asked = word.value_or(RealisationWord{strategies.default_schedule, {}});
+  if (strategies.schedules.find(asked.word) == strategies.schedules.end()) {
+    refuse_unreadable(strategies.vocabulary, asked.word);
+  }
   const auto& found = find_or_fail(strategies.schedules, asked.word, "a schedule");
   Schedule schedule = found.schedule;
   ensure(asked.arguments.size() <= found.arguments.size(), "the grammar counts the arguments");
@@ -406,6 +497,9 @@ Schedule resolve_schedule(const StrategyCatalog& strategies,
 AttentionExchange resolve_attention(const StrategyCatalog& strategies,
                                     const std::optional<RealisationWord>& word) {
   const std::string& name = word ? word->word : strategies.default_attention;
+  if (strategies.attention.find(name) == strategies.attention.end()) {
+    refuse_unreadable(strategies.vocabulary, name);
+  }
   return find_or_fail(strategies.attention, name, "an exchange of attention");
 }
 

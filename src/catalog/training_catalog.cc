@@ -216,7 +216,7 @@ PrecisionChoice load_precision(const Catalog& catalog, const std::string& name,
   reader.allow({"schema", "name", "title", "source", "parameters", "compute", "gather", "gradients",
                 "reduce", "master", "scales_loss_dynamically", "frozen_matrices", "products",
                 "scales_from_before"});
-  check_heading(reader, "placet.precision/1", name);
+  check_heading(reader, "placet.precision/1", name_of_reference(name));
   PrecisionChoice choice;
   if (const auto products = reader.find("products")) {
     choice.precision = base;
@@ -292,7 +292,7 @@ Optimizer load_optimizer(const Catalog& catalog, const std::string& name,
   const Reader reader(document);
   reader.allow({"schema", "name", "title", "source", "states", "region", "block", "keeps_master",
                 "others", "updates", "cost", "matrices"});
-  check_heading(reader, "placet.optimizer/1", name);
+  check_heading(reader, "placet.optimizer/1", name_of_reference(name));
   Optimizer optimizer;
   optimizer.name = name;
   for (const Reader& state : reader.at("states").items()) {

@@ -109,11 +109,10 @@ std::string lower_case(std::string_view word) {
   return text;
 }
 
-WordFile load_words(const Catalog& catalog, std::string_view name) {
+namespace {
+
+WordFile read_word_file(const std::filesystem::path& path) {
   WordFile words;
-  const std::filesystem::path path = catalog.root / "words" / (std::string(name) + ".json");
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return words;
   const Document document = open_document(path);
   const Reader reader(document);
   reader.allow({"schema", "kind", "beginnings", "endings", "aliases", "answers", "entries"});
@@ -126,6 +125,31 @@ WordFile load_words(const Catalog& catalog, std::string_view name) {
   words.aliases = list_under<Alias>(reader, "aliases", &read_alias);
   words.answers = list_under<Alias>(reader, "answers", &read_alias);
   words.entries = list_under<WordEntry>(reader, "entries", &read_entry);
+  return words;
+}
+
+template <class Line>
+void add_behind(std::vector<Line>& lines, const std::vector<Line>& more) {
+  lines.insert(lines.end(), more.begin(), more.end());
+}
+
+}  // namespace
+
+WordFile load_words(const Catalog& catalog, std::string_view name) {
+  WordFile words;
+  // The line that comes first is the one that is found.
+  for (const CatalogFile& file : layers_of(catalog, "words", std::string(name))) {
+    WordFile below = read_word_file(file.path);
+    if (words.kind.empty()) words.kind = below.kind;
+    add_behind(words.beginnings, below.beginnings);
+    add_behind(words.endings, below.endings);
+    add_behind(words.aliases, below.aliases);
+    add_behind(words.answers, below.answers);
+    std::erase_if(below.entries, [&](const WordEntry& entry) {
+      return std::ranges::find(words.entries, entry.word, &WordEntry::word) != words.entries.end();
+    });
+    add_behind(words.entries, below.entries);
+  }
   return words;
 }
 

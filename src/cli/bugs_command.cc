@@ -7,6 +7,7 @@
 #include "check/check.h"
 #include "cli/catalogue_call.h"
 #include "cli/command.h"
+#include "cli/data_flag.h"
 #include "cli/output.h"
 #include "lower/lower.h"
 #include "program/fault.h"
@@ -76,7 +77,7 @@ int show_bug(const BugsCall& call) {
                       .problem = "is for the list of all",
                       .allowed = "`placet bugs` without a name"});
   }
-  const Catalog catalog = find_catalog();
+  const Catalog catalog = called_catalog();
   const Bug bug = load_bug(catalog, call.name);
   const BugStory story = story_of(bug);
   std::optional<Verdict> verdict;
@@ -103,7 +104,7 @@ void add_bugs_command(CLI::App& program, Action& action) {
       "  placet bugs B003\n");
   command->callback([call, &action] {
     action = [call] {
-      return call->name.empty() ? show_catalogue(call->list, list_bugs(find_catalog()))
+      return call->name.empty() ? show_catalogue(call->list, list_bugs(called_catalog()))
                                 : show_bug(*call);
     };
   });

@@ -11,9 +11,12 @@
 #include "catalog/strategy_catalog.h"
 #include "cli/catalogue_call.h"
 #include "cli/command.h"
+#include "cli/data_flag.h"
+#include "cli/output.h"
 #include "placement/grammar.h"
 #include "report/catalogue.h"
 #include "report/human.h"
+#include "units/error.h"
 
 namespace placet {
 namespace {
@@ -60,6 +63,20 @@ Catalogue list_schedules(const Catalog& catalog) {
   return list;
 }
 
+/// Does something for each name. A file of the user's own that cannot be read is told of and passed
+/// over: it is no reason to show nothing.
+template <class Show>
+void for_each_name(const Catalog& catalog, const std::vector<std::string>& names, Show show) {
+  for (const std::string& name : names) {
+    try {
+      show(name);
+    } catch (const InputError& error) {
+      if (catalog.overlays.empty()) throw;
+      print_warning(error.what());
+    }
+  }
+}
+
 template <class List>
 std::optional<std::int64_t> count_of(const List& list) {
   return static_cast<std::int64_t>(list.size());
@@ -71,7 +88,7 @@ Catalogue list_models(const Catalog& catalog) {
       .columns = {"parameters", "active", "blocks"},
       .rows = {},
       .hint = "Any config.json of a known family works too: placet model ./config.json."};
-  for (const std::string& name : model_names(catalog)) {
+  for_each_name(catalog, model_names(catalog), [&](const std::string& name) {
     const ModelSheet sheet = load_model_sheet(catalog, name);
     const Model model = load_model(catalog, name);
     const ParameterCounts counts = count_parameters(model);
@@ -81,7 +98,7 @@ Catalogue list_models(const Catalog& catalog) {
                                    std::to_string(model.figures.blocks)},
                          .figures = {counts.total, counts.active, model.figures.blocks},
                          .sources = {sheet.source}});
-  }
+  });
   return list;
 }
 
@@ -90,7 +107,7 @@ Catalogue list_devices(const Catalog& catalog) {
                  .columns = {"memory", "memory_is", "bf16_peak", "memory_bandwidth", "host"},
                  .rows = {},
                  .hint = "Size one with --cluster: h100-sxm:8 is 8 nodes, 64xh100-sxm 64 devices."};
-  for (const std::string& name : names_in(catalog, "hardware/devices")) {
+  for_each_name(catalog, names_in(catalog, "hardware/devices"), [&](const std::string& name) {
     const DeviceSheet sheet = load_device(catalog, name, "devices");
     const double peak = in_flops_per_second(sheet.device.peak_bf16) / 1e12;
     CatalogueRow row{.name = name,
@@ -106,7 +123,7 @@ Catalogue list_devices(const Catalog& catalog) {
       row.sources.push_back(fact.key + " = " + fact.value + ": " + fact.source);
     }
     list.rows.push_back(std::move(row));
-  }
+  });
   return list;
 }
 
@@ -127,7 +144,7 @@ Catalogue list_clusters(const Catalog& catalog) {
                  .hint =
                      "Any device is a cluster too, on its usual host and network: h100-sxm:8. "
                      "Your own goes into a file: --cluster my.toml."};
-  for (const std::string& name : names_in(catalog, "clusters")) {
+  for_each_name(catalog, names_in(catalog, "clusters"), [&](const std::string& name) {
     const ClusterSheet sheet = load_cluster_sheet(catalog, name);
     std::string node;
     for (const DeviceGroup& group : sheet.node.groups) {
@@ -138,7 +155,7 @@ Catalogue list_clusters(const Catalog& catalog) {
                          .title = sheet.title,
                          .cells = {node, links_of(sheet.node)},
                          .sources = {sheet.source}});
-  }
+  });
   return list;
 }
 
@@ -147,7 +164,7 @@ Catalogue list_engines(const Catalog& catalog) {
                  .columns = {"date", "facts", "memory_terms", "messages", "refusals"},
                  .rows = {},
                  .hint = "A plain name is the newest version: --engine placet."};
-  for (const std::string& name : profile_names(catalog)) {
+  for_each_name(catalog, profile_names(catalog), [&](const std::string& name) {
     const Profile profile = load_profile(catalog, name, "engines");
     CatalogueRow row{
         .name = name,
@@ -162,7 +179,7 @@ Catalogue list_engines(const Catalog& catalog) {
       row.sources.push_back(fact.key + " = " + fact.value + ": " + fact.source);
     }
     list.rows.push_back(std::move(row));
-  }
+  });
   return list;
 }
 
@@ -184,7 +201,7 @@ void add_catalogue_command(CLI::App& program, const Listing& listing, Action& ac
   CLI::App* command = program.add_subcommand(listing.name, listing.summary);
   add_catalogue_flags(*command, *call);
   command->callback([call, listing, &action] {
-    action = [call, listing] { return show_catalogue(*call, listing.list(find_catalog())); };
+    action = [call, listing] { return show_catalogue(*call, listing.list(called_catalog())); };
   });
 }
 

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "cli/command.h"
+#include "cli/data_flag.h"
 #include "cli/job_flags.h"
 #include "cli/output.h"
 #include "derive/derive.h"
@@ -67,7 +68,7 @@ int compare_jobs(const CompareCall& call, const JobRequest& request) {
          .allowed = "two or more, such as --placement dp=8:ddp --placement dp=8:zero3"});
   }
   std::vector<Judged> all;
-  for (Job& job : load_all(find_catalog(), request, placements)) {
+  for (Job& job : load_all(called_catalog(), request, placements)) {
     auto kept = std::make_shared<const Job>(std::move(job));
     const Prepared prepared = prepare(*kept);
     Derivation derivation = derive(*kept, prepared);

@@ -24,6 +24,7 @@ struct Values {
 };
 constexpr std::array kFlagValues = {
     Values{.of = "--job", .files = true},
+    Values{.of = "--data", .files = true},
     Values{.of = "--html", .files = true},
     Values{.of = "--trace", .files = true},
     Values{.of = "--cluster", .listings = "devices clusters", .files = true, .more = true},
@@ -58,6 +59,7 @@ constexpr std::array kArguments = {Values{.of = "model", .listings = "models", .
                                    Values{.of = "plan", .listings = "models", .files = true},
                                    Values{.of = "validate", .files = true},
                                    Values{.of = "explain", .listings = "explain"},
+                                   Values{.of = "data", .words = "check list", .files = true},
                                    Values{.of = "completion", .words = "bash zsh fish"}};
 
 template <std::size_t N>
@@ -148,7 +150,7 @@ constexpr std::string_view kBashHead = R"(_placet() {
     rest="${rest#[[:space:]]}"
     [ -n "$part" ] || continue
     case "$before $part" in
-      "--color "* | "--width "* | *" -"*) ;;
+      "--color "* | "--width "* | "--data "* | "--memory-limit "* | *" -"*) ;;
       *) [ -n "$command" ] || command="$part" ;;
     esac
     before="$part"

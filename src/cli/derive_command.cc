@@ -3,6 +3,7 @@
 
 #include "catalog/reader.h"
 #include "cli/command.h"
+#include "cli/data_flag.h"
 #include "cli/job_flags.h"
 #include "cli/output.h"
 #include "derive/derive.h"
@@ -22,7 +23,7 @@ struct DeriveCall {
 int derive_job(const DeriveCall& call, const JobRequest& request) {
   require_one_placement(call.flags);
   const std::string what = what_to_explain(call.result);
-  const auto job = std::make_shared<const Job>(load_job(find_catalog(), request));
+  const auto job = std::make_shared<const Job>(load_job(called_catalog(), request));
   const Prepared prepared = prepare(*job);
   Judged judged{.job = job, .derivation = derive(*job, prepared)};
   const bool of_all = call.result.json || !call.result.html.empty();

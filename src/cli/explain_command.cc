@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/data_flag.h"
 #include "cli/output.h"
 #include "cli/word_explanations.h"
 #include "units/error.h"
@@ -16,7 +17,7 @@ struct ExplainCall {
 };
 
 int explain_word(const ExplainCall& call) {
-  const Catalog catalog = find_catalog();
+  const Catalog catalog = called_catalog();
   if (call.names) {
     std::string text;
     for (const std::string& word : explained_words(catalog)) text += word + "\n";

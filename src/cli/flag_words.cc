@@ -1,9 +1,11 @@
 #include "cli/flag_words.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "catalog/word_file.h"
+#include "cli/data_flag.h"
 #include "units/error.h"
 
 namespace placet {
@@ -28,7 +30,12 @@ std::string plain(const std::string& flag) {
 }
 
 const CLI::App* called_command(const CLI::App& program, int argc, const char* const* argv) {
+  constexpr std::array kWithValue = {"--color", "--width", "--memory-limit", "--data"};
   for (int i = 1; i < argc; ++i) {
+    // The value of a flag before the command may be a command's name: --data data.
+    if (i > 1 && std::ranges::find(kWithValue, std::string_view(argv[i - 1])) != kWithValue.end()) {
+      continue;
+    }
     for (const CLI::App* command : program.get_subcommands({})) {
       if (command->get_name() == argv[i]) return command;
     }
@@ -83,7 +90,7 @@ class FlagWords {
   /// A catalogue that is not there is another command's fault to tell.
   static std::optional<Catalog> catalog_if_any() {
     try {
-      return find_catalog();
+      return called_catalog();
     } catch (const InputError&) {
       return std::nullopt;
     }

@@ -1,5 +1,6 @@
 // placet model MODEL: what is trained.
 #include "cli/command.h"
+#include "cli/data_flag.h"
 #include "cli/job_flags.h"
 #include "cli/output.h"
 #include "report/derivation_text.h"
@@ -17,7 +18,7 @@ struct ModelCall {
 };
 
 int show_model(const ModelCall& call, const JobRequest& request) {
-  const Model model = load_requested_model(find_catalog(), request);
+  const Model model = load_requested_model(called_catalog(), request);
   const std::int64_t longest = model.figures.max_sequence;
   const std::int64_t sequence =
       request.sequence.value_or(longest > 0 ? std::min(longest, kSequence) : kSequence);

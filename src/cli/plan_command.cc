@@ -14,6 +14,7 @@
 #include "catalog/choices_catalog.h"
 #include "catalog/meant.h"
 #include "cli/command.h"
+#include "cli/data_flag.h"
 #include "cli/job_flags.h"
 #include "cli/output.h"
 #include "cli/plan_constraints.h"
@@ -383,7 +384,7 @@ void require_few_samples(const Job& base) {
 
 int plan_job(PlanCall call, const JobRequest& said) {
   const Clock::time_point start = Clock::now();
-  const Catalog catalog = find_catalog();
+  const Catalog catalog = called_catalog();
   check_call(call, said);
   Job base = load_unplaced_job(catalog, said);
   std::vector<std::string> noted;  // the job has the notes already

@@ -5,6 +5,7 @@
 
 #include "catalog/reader.h"
 #include "cli/command.h"
+#include "cli/data_flag.h"
 #include "cli/flag_words.h"
 #include "cli/memory_limit.h"
 #include "cli/output.h"
@@ -15,10 +16,10 @@ namespace placet {
 namespace {
 
 constexpr std::array kCommands = {
-    &add_model_command,     &add_derive_command,     &add_compare_command, &add_simulate_command,
-    &add_plan_command,      &add_catalogue_commands, &add_bugs_command,    &add_validate_command,
-    &add_lower_command,     &add_check_command,      &add_verify_command,  &add_explain_command,
-    &add_completion_command};
+    &add_model_command, &add_derive_command,     &add_compare_command, &add_simulate_command,
+    &add_plan_command,  &add_catalogue_commands, &add_bugs_command,    &add_validate_command,
+    &add_lower_command, &add_check_command,      &add_verify_command,  &add_explain_command,
+    &add_data_command,  &add_completion_command};
 
 // Planned subcommands, so that a reader of the documentation is told so rather than corrected.
 constexpr std::array kLater = {"run", "import", "export", "audit"};
@@ -34,7 +35,7 @@ void check_command(const CLI::App& program, int argc, const char* const* argv) {
   const auto names = command_names(program);
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
-    if (word == "--color" || word == "--width" || word == "--memory-limit") {
+    if (word == "--color" || word == "--width" || word == "--memory-limit" || word == "--data") {
       ++i;
       continue;
     }
@@ -185,6 +186,7 @@ std::unique_ptr<CLI::App> make_program(Action& action) {
   program->footer(kFooter);
   add_output_flags(*program);
   add_memory_flag(*program);
+  add_data_flag(*program);
   for (const auto add : kCommands) add(*program, action);
   return program;
 }

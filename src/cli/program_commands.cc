@@ -8,6 +8,7 @@
 #include "catalog/reader.h"
 #include "check/mend.h"
 #include "cli/command.h"
+#include "cli/data_flag.h"
 #include "cli/job_flags.h"
 #include "cli/output.h"
 #include "derive/rules.h"
@@ -129,7 +130,7 @@ ToJudge to_judge(const ProgramCall& call, const JobRequest& request) {
     out.text = *std::move(text);
     return out;
   }
-  Job job = load_job(find_catalog(), request);
+  Job job = load_job(called_catalog(), request);
   out.rules.all = check_rules(job);
   if (!out.rules.leave_no_step()) {
     warn_of_broken_rules(out.rules);
@@ -152,7 +153,7 @@ JudgedProgram judged_program(const ProgramCall& call, const Job* job) {
 
 int lower_job(const ProgramCall& call, const JobRequest& request) {
   require_one_placement(call.flags);
-  const Job job = load_job(find_catalog(), request);
+  const Job job = load_job(called_catalog(), request);
   require_meaning(job);
   const Program program = lower(job);
   const std::string text = to_text(program);

@@ -6,6 +6,7 @@
 
 #include "catalog/reader.h"
 #include "cli/command.h"
+#include "cli/data_flag.h"
 #include "cli/job_flags.h"
 #include "cli/output.h"
 #include "cli/straggler_flag.h"
@@ -65,7 +66,7 @@ int simulate_job(const SimulateCall& call, const JobRequest& request) {
   require_one_placement(call.flags);
   check_files(call);
   const std::string what = what_to_explain(call.result);
-  const auto job = std::make_shared<const Job>(load_job(find_catalog(), request));
+  const auto job = std::make_shared<const Job>(load_job(called_catalog(), request));
   require_few_micro_batches(*job);
   if (!job->cluster) {
     fail_missing(request, "cluster",

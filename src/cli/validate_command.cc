@@ -8,6 +8,7 @@
 
 #include "catalog/table.h"
 #include "cli/command.h"
+#include "cli/data_flag.h"
 #include "cli/output.h"
 #include "report/validation.h"
 #include "units/error.h"
@@ -56,7 +57,7 @@ int validate_table(const ValidateCall& call) {
     report.tolerance = number_of(call.tolerance, {.least = 0, .greatest = 1e6}, "--tolerance");
   }
   const Table table = read_table(call.table);
-  const Validation validation = validate(find_catalog(), table, options_of(call));
+  const Validation validation = validate(called_catalog(), table, options_of(call));
   if (!call.html.empty()) write_file(call.html, validation_html(validation, report), "--html");
   print(call.json ? validation_json(validation, report)
                   : validation_text(validation, report, output_style()));

@@ -80,7 +80,7 @@ std::string text_at(const Json& object, const char* key) {
 
 Explanation explanation_of_file(const Catalog& catalog, const Shelf& shelf,
                                 const std::string& stem) {
-  const Document document = open_document(catalog.root / shelf.folder / (stem + ".json"));
+  const Document document = open_document(path_in(catalog, shelf.folder, stem));
   const Json& json = document.value;
   Explanation one{.kind = shelf.kind, .word = stem};
   one.title =

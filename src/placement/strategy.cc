@@ -205,6 +205,11 @@ const Realisation* find_realisation(const Vocabulary& vocabulary, std::string_vi
   return find_named(vocabulary.realisations, name);
 }
 
+void refuse_unreadable(const Vocabulary& vocabulary, std::string_view name) {
+  const auto it = std::ranges::find(vocabulary.unreadable, name, &UnreadableWord::name);
+  if (it != vocabulary.unreadable.end()) throw InputError(it->fault);
+}
+
 Vocabulary ordered(Vocabulary vocabulary) {
   std::ranges::sort(vocabulary.strategies, {}, &Strategy::name);
   std::ranges::sort(vocabulary.realisations, {}, &Realisation::name);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "placement/placement.h"
+#include "units/error.h"
 
 namespace placet {
 
@@ -84,10 +85,19 @@ struct Realisation {
   friend bool operator==(const Realisation&, const Realisation&) = default;
 };
 
+/// A word whose file, one of the user's own, cannot be read: who writes the word is told why.
+struct UnreadableWord {
+  std::string name;
+  InputFault fault;
+
+  friend bool operator==(const UnreadableWord&, const UnreadableWord&) = default;
+};
+
 /// All words, each list in the order of the names.
 struct Vocabulary {
   std::vector<Strategy> strategies;
   std::vector<Realisation> realisations;
+  std::vector<UnreadableWord> unreadable = {};
 
   friend bool operator==(const Vocabulary&, const Vocabulary&) = default;
 };
@@ -95,6 +105,9 @@ struct Vocabulary {
 /// The strategy or realisation of that name; null if there is none.
 const Strategy* find_strategy(const Vocabulary& vocabulary, std::string_view name);
 const Realisation* find_realisation(const Vocabulary& vocabulary, std::string_view name);
+
+/// Throws the InputError of a word whose file cannot be read; nothing for any other.
+void refuse_unreadable(const Vocabulary& vocabulary, std::string_view name);
 
 /// Sorts the lists by name. Throws InputError where a name is not a word ([a-z0-9][a-z0-9-]*), is
 /// given twice, or is one that the grammar keeps for itself (a cut, an option).

@@ -77,6 +77,7 @@ class TermReader {
       return strategy->meaning;
     }
     if (const Realisation* found = find_realisation(vocabulary_, word)) return realisation(*found);
+    refuse_unreadable(vocabulary_, word);
     source_.fail(
         term_.word.at,
         {.value = word,

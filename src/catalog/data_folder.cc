@@ -1,0 +1,201 @@
+#include "catalog/data_folder.h"
+
+#include <algorithm>
+#include <array>
+
+#include "catalog/bug_catalog.h"
+#include "catalog/choices_catalog.h"
+#include "catalog/cluster_catalog.h"
+#include "catalog/cluster_parts.h"
+#include "catalog/defaults.h"
+#include "catalog/family_files.h"
+#include "catalog/model_catalog.h"
+#include "catalog/profile_catalog.h"
+#include "catalog/strategy_catalog.h"
+#include "catalog/training_catalog.h"
+#include "catalog/word_file.h"
+#include "units/nearest.h"
+
+namespace placet {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array kKinds = {DataKind{"devices", "hardware/devices"},
+                               DataKind{"links", "hardware/links"},
+                               DataKind{"hosts", "hardware/hosts"},
+                               DataKind{"clusters", "clusters"},
+                               DataKind{"models", "models"},
+                               DataKind{"families", "families"},
+                               DataKind{"decoders", "decoders"},
+                               DataKind{"strategies", "strategies"},
+                               DataKind{"schedules", "schedules"},
+                               DataKind{"attention", "attention"},
+                               DataKind{"engines", "engines"},
+                               DataKind{"precisions", "precisions"},
+                               DataKind{"formats", "formats"},
+                               DataKind{"optimizers", "optimizers"},
+                               DataKind{"words", "words"},
+                               DataKind{"defaults", "defaults"},
+                               DataKind{"search", "search"},
+                               DataKind{"bugs", "bugs"}};
+
+std::vector<std::string> kind_words() {
+  std::vector<std::string> words;
+  for (const DataKind& kind : kKinds) words.emplace_back(kind.word);
+  return words;
+}
+
+/// Folders that hold one file, which has this name.
+std::string_view only_name_of(std::string_view kind) {
+  if (kind == "defaults") return "job";
+  return kind == "decoders" ? "ordinary" : "";
+}
+
+/// Reads a file of a kind, with all that it speaks of.
+void read_strictly(const Catalog& catalog, std::string_view kind, const std::string& name) {
+  const std::string where(kind);
+  if (kind == "devices") load_group(catalog, name, 1, where);
+  if (kind == "links") load_link(catalog, name, 1, where);
+  if (kind == "hosts") load_host(catalog, name, where);
+  if (kind == "clusters") load_cluster_sheet(catalog, name);
+  if (kind == "models") load_model(catalog, name);
+  if (kind == "families") load_family_file(catalog, name);
+  if (kind == "decoders") load_model(catalog, "decoder=7B");
+  if (kind == "engines") load_profile(catalog, name, where);
+  if (kind == "precisions") load_precision(catalog, name, where);
+  if (kind == "formats") load_format(catalog, name, where);
+  if (kind == "optimizers") load_optimizer(catalog, name, where);
+  if (kind == "words") load_words(catalog, name);
+  if (kind == "defaults") load_defaults(catalog);
+  if (kind == "search") load_choices(catalog, load_strategies(catalog), name);
+  if (kind == "bugs") load_bug(catalog, name);
+  const bool is_word = kind == "strategies" || kind == "schedules" || kind == "attention";
+  if (is_word) refuse_unreadable(load_strategies(catalog).vocabulary, name);
+}
+
+class FolderChecker {
+ public:
+  FolderChecker(const Catalog& catalog, const fs::path& folder) : catalog_(catalog) {
+    sheet_.folder = folder;
+  }
+
+  DataSheet check() {
+    look_for_strangers(sheet_.folder, "");
+    for (const DataKind& kind : kKinds) check_kind(kind);
+    return std::move(sheet_);
+  }
+
+ private:
+  void add(const fs::path& path, const std::string& problem, const std::string& allowed,
+           const std::string& nearest_word = {}) {
+    sheet_.findings.push_back(
+        {.where = path.string(), .problem = problem, .allowed = allowed, .nearest = nearest_word});
+  }
+
+  /// Folders of no kind, and files that lie beside the folders of kinds.
+  void look_for_strangers(const fs::path& folder, const std::string& before) {
+    std::error_code error;
+    for (const fs::path& path : sorted(folder)) {
+      const std::string name = before + path.filename().string();
+      const bool is_kind = std::ranges::find(kKinds, name, &DataKind::folder) != kKinds.end();
+      if (is_kind || path.filename().string().starts_with('.')) continue;
+      if (fs::is_directory(path, error) && name == "hardware") {
+        look_for_strangers(path, "hardware/");
+      } else if (fs::is_directory(path, error)) {
+        const std::vector<std::string> folders = folder_names();
+        add(path, "is no folder of a kind", list_words(folders), nearest(name, folders));
+      } else if (path.extension() == ".json") {
+        add(path, "lies in no folder of a kind", list_words(folder_names()));
+      }
+    }
+  }
+
+  static std::vector<std::string> folder_names() {
+    std::vector<std::string> names;
+    for (const DataKind& kind : kKinds) names.emplace_back(kind.folder);
+    return names;
+  }
+
+  static std::vector<fs::path> sorted(const fs::path& folder) {
+    std::vector<fs::path> paths;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder, error)) paths.push_back(entry.path());
+    std::ranges::sort(paths);
+    return paths;
+  }
+
+  void check_kind(const DataKind& kind) {
+    for (const fs::path& path : sorted(sheet_.folder / kind.folder)) {
+      if (path.extension() == ".json") {
+        check_file(kind, path);
+      } else if (!may_lie_beside(kind, path)) {
+        add(path, "is read by nobody", "a file that ends in .json");
+      }
+    }
+  }
+
+  static bool may_lie_beside(const DataKind& kind, const fs::path& path) {
+    const std::string ending = path.extension().string();
+    return path.filename().string().starts_with('.') || ending == ".md" || ending == ".txt" ||
+           (kind.word == "bugs" && path.filename() == "programs");
+  }
+
+  void check_file(const DataKind& kind, const fs::path& path) {
+    const std::string name = path.stem().string();
+    sheet_.files.push_back({.kind = std::string(kind.word),
+                            .name = name,
+                            .path = path,
+                            .hides = hidden_by(catalog_, kind.folder, path)});
+    const std::string_view only = only_name_of(kind.word);
+    if (!only.empty() && name != only) {
+      add(path, "is read by nobody", "the name " + std::string(only) + ".json");
+      return;
+    }
+    try {
+      read_strictly(catalog_, kind.word, name);
+    } catch (const InputError& error) {
+      InputFault fault = error.fault();
+      // What names no file of its own speaks of the name, which this file has.
+      if (fault.where.find('/') == std::string::npos) fault.where = path.string();
+      sheet_.findings.push_back(std::move(fault));
+    }
+  }
+
+  const Catalog& catalog_;
+  DataSheet sheet_;
+};
+
+}  // namespace
+
+std::span<const DataKind> data_kinds() { return kKinds; }
+
+DataKind data_kind(const std::string& word, const std::string& where) {
+  const auto found = std::ranges::find(kKinds, word, &DataKind::word);
+  if (found != kKinds.end()) return *found;
+  throw InputError({.where = where,
+                    .value = word,
+                    .problem = "is no kind of file",
+                    .allowed = list_words(kind_words()),
+                    .nearest = nearest(word, kind_words())});
+}
+
+Catalog with_overlay(Catalog catalog, const fs::path& folder) {
+  std::error_code error;
+  std::erase_if(catalog.overlays,
+                [&](const fs::path& one) { return fs::equivalent(one, folder, error); });
+  catalog.overlays.insert(catalog.overlays.begin(), folder);
+  return catalog;
+}
+
+DataSheet check_data(Catalog catalog, const fs::path& folder) {
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) {
+    refuse("placet data check", folder.string(), "is not a folder",
+           "a folder with folders such as hardware/devices, engines and strategies in it");
+  }
+  catalog = with_overlay(std::move(catalog), folder);
+  return FolderChecker(catalog, folder).check();
+}
+
+}  // namespace placet
