@@ -63,7 +63,7 @@ void read_strictly(const Catalog& catalog, std::string_view kind, const std::str
   if (kind == "families") load_family_file(catalog, name);
   if (kind == "decoders") load_model(catalog, "decoder=7B");
   if (kind == "engines") load_profile(catalog, name, where);
-  if (kind == "precisions") load_precision(catalog, name, where);
+  if (kind == "precisions") load_precision(catalog, name, {}, where);
   if (kind == "formats") load_format(catalog, name, where);
   if (kind == "optimizers") load_optimizer(catalog, name, where);
   if (kind == "words") load_words(catalog, name);

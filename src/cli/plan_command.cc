@@ -108,7 +108,7 @@ void check_call(const PlanCall& call, const JobRequest& request) {
     throw InputError({.where = "--placement",
                       .value = *request.placement,
                       .problem = "is what a plan is to find",
-                      .allowed = "--fix \"tp=8\" for axes that are settled"});
+                      .allowed = "--fix \"tp=8\" for axes that are fixed"});
   }
   if (!call.max_memory || (*call.max_memory > 0 && *call.max_memory <= 1)) return;
   throw InputError({.where = "--max-memory",
@@ -429,11 +429,13 @@ void add_plan_command(CLI::App& program, Action& action) {
   command->add_option("--top", call->top, "How many plans (5)")
       ->type_name("N")
       ->check(CLI::Range(1, 100));
-  command->add_option("--fix", call->fix, "Axes that are settled: \"tp=8 pp=4:1f1b\"")
+  command
+      ->add_option("--fix", call->fix,
+                   "Fix these axes, such as \"tp=8 pp=4:1f1b\"; the rest is searched")
       ->type_name("AXES");
   command
       ->add_option("--require", call->require,
-                   "Terms that a plan must have, or with no- must not: sp,no-offload")
+                   "Require (sp) or forbid (no-offload) features, comma-separated")
       ->type_name("TERMS");
   command
       ->add_option("--max-memory", call->max_memory,
@@ -454,13 +456,13 @@ void add_plan_command(CLI::App& program, Action& action) {
       ->type_name("N,N");
   command
       ->add_option("--front", call->front,
-                   "Up to N plans that need ever less memory, each the fastest such")
+                   "Show up to N plans on the time/memory trade-off (Pareto front)")
       ->type_name("N")
       ->check(CLI::Range(1, 50));
   command
       ->add_option(
           "--front-step", call->front_step,
-          "Part of its memory by which each of these must be smaller (0.02); 0: by anything")
+          "Least memory saved between plans of --front, as a fraction (0.02); 0: every point")
       ->type_name("FRACTION")
       ->check(CLI::Range(0.0, 0.9));
   command->add_option("--html", call->html, "Write a self-contained page")->type_name("FILE");

@@ -125,7 +125,8 @@ void add_simulate_command(CLI::App& program, Action& action) {
       ->type_name("FILE");
   command
       ->add_option("--straggler", call->stragglers,
-                   "What if a stage computed slower by a factor: STAGE=FACTOR, such as 2=1.3")
+                   "Slow a stage down by a factor, to see what a straggler costs: STAGE=FACTOR, "
+                   "such as 2=1.3")
       ->type_name("STAGE=FACTOR")
       ->allow_extra_args(false);
   command->footer(

@@ -57,13 +57,14 @@ std::string with_below(const std::string& table, const std::vector<std::string>&
 std::string training_text(const PlanSheet& sheet, const TextStyle& style) {
   if (sheet.train_tokens == 0 || sheet.plans.empty()) return {};
   const TrainingRun run = training_run(sheet, sheet.plans.front(), devices_of(sheet));
-  std::string text = "\n" + inked(style, Ink::bold, "Training to the end with plan 1") + "\n";
+  std::string text = "\n" + inked(style, Ink::bold, "Full run with plan 1") + "\n";
   text += fmt::format("  {} tokens: {} steps, {}, {} device hours\n",
                       human_count(static_cast<std::int64_t>(sheet.train_tokens)),
                       grouped(static_cast<std::int64_t>(run.steps)), duration(run.days),
                       grouped(static_cast<std::int64_t>(run.device_hours)));
-  return text + (run.cost ? "  " + dollars(*run.cost) + " at the price of its devices\n"
-                          : "  no price is known of its devices: --price says it\n");
+  return text +
+         (run.cost ? "  " + dollars(*run.cost) + " at the price of its devices, without failures\n"
+                   : "  no price is known of its devices: --price says it\n");
 }
 
 std::string front_text(const PlanSheet& sheet, const TextStyle& style) {

@@ -117,19 +117,24 @@ std::string rejected_words(const PlanSheet& sheet) {
   for (const auto& [rule, count] : sheet.counts.rejected) {
     rejected += (rejected.empty() ? "" : ", ") + rule + " " + grouped(count);
   }
-  return rejected.empty() ? rejected : "not plans, by rule: " + rejected;
+  return rejected.empty() ? rejected : "invalid combinations skipped, by rule: " + rejected;
 }
 
 std::string variants_words(const PlanSheet& sheet) {
   if (sheet.plans.size() < 2) return {};
-  return "each plan is the best of its variants in order of axes, blocks of stages, attention, "
-         "recomputation and, in steps of one micro-batch, how long parameters are kept";
+  return "plans that differ only in axis order, layers per stage, attention exchange, "
+         "recomputation or how long gathered parameters are kept are collapsed: the best is shown";
 }
 
 std::string bound_words(const PlanSheet& sheet) {
   const PlanLine& best = sheet.plans.front();
   const std::string cost = best.cost ? "; a step costs " + dollars(*best.cost) : std::string();
   return "plan 1 is bound by " + best.binds + cost;
+}
+
+std::string margin_words(const PlanMargin& margin) {
+  const std::string what = margin.what == "arithmetic" ? "compute" : margin.what;
+  return fmt::format("{:.3g}x {}", margin.factor, what);
 }
 
 std::string change_words(Seconds from, Seconds to) {

@@ -37,6 +37,9 @@ std::string bound_words(const PlanSheet& sheet);
 /// "+2.9 %", or "same".
 std::string change_words(Seconds from, Seconds to);
 
+/// "1.25x compute": what there is more of.
+std::string margin_words(const PlanMargin& margin);
+
 /// Cells of a plan with one choice changed: what, step, memory or what is against it, to what.
 std::vector<std::string> neighbour_cells(const PlanLine& plan, const NeighbourLine& line);
 

@@ -105,7 +105,9 @@ std::string neighbours_text(const PlanSheet& sheet, const TextStyle& style) {
   for (const NeighbourLine& line : best.neighbours) {
     rows.push_back(neighbour_cells(best, line));
   }
-  return "\n" + inked(style, Ink::bold, "Plan 1 with one choice changed, the best of each kind") +
+  return "\n" +
+         inked(style, Ink::bold,
+               "What if one choice in plan 1 changes? (the best alternative for each)") +
          "\n" +
          table(style,
                {{.title = "changed"},
@@ -120,12 +122,11 @@ std::string margins_text(const PlanSheet& sheet, const TextStyle& style) {
   std::vector<std::vector<std::string>> rows;
   for (const PlanMargin& margin : sheet.margins) {
     const double gain = gain_of(sheet, margin);
-    rows.push_back({fmt::format("{:.3g}x {}", margin.factor, margin.what),
-                    fmt::format("{:+.1f} %", gain * 100),
+    rows.push_back({margin_words(margin), fmt::format("{:+.1f} %", gain * 100),
                     bar(style, Ink::green, std::clamp(gain / (margin.factor - 1), 0.0, 1.0),
                         kMostBarColumns)});
   }
-  return "\n" + inked(style, Ink::bold, "What more would bring") + "\n" +
+  return "\n" + inked(style, Ink::bold, "Sensitivity: what would help") + "\n" +
          table(style, {{.title = "of"}, {.title = "tokens/s", .right = true}, {.title = ""}}, rows,
                0);
 }

@@ -80,7 +80,7 @@ std::string neighbours_section(const PlanSheet& sheet) {
     cells.back() = to;
     rows.push_back(std::move(cells));
   }
-  return section("Plan 1 with one choice changed, the best of each kind",
+  return section("What if one choice in plan 1 changes? (the best alternative for each)",
                  html_table({{"changed"}, {"step", true}, {"memory", true}, {"to"}}, rows));
 }
 
@@ -89,11 +89,11 @@ std::string margins_section(const PlanSheet& sheet) {
   std::vector<std::vector<std::string>> rows;
   for (const PlanMargin& margin : sheet.margins) {
     const double gain = gain_of(sheet, margin);
-    rows.push_back({fmt::format("{:.3g}x {}", margin.factor, escaped(margin.what)),
-                    fmt::format("{:+.1f} %", gain * 100),
+    rows.push_back({escaped(margin_words(margin)), fmt::format("{:+.1f} %", gain * 100),
                     bar_html(gain / (margin.factor - 1), "c-activations")});
   }
-  return section("What more would bring", html_table({{"of"}, {"tokens/s", true}, {""}}, rows));
+  return section("Sensitivity: what would help",
+                 html_table({{"of"}, {"tokens/s", true}, {""}}, rows));
 }
 
 std::string front_section(const PlanSheet& sheet) {

@@ -159,7 +159,7 @@ std::string human_seconds(Seconds time) {
 
 std::string binding_text(const Job& job, const TimeDerivation& time) {
   std::vector<std::pair<Seconds, std::string>> parts = {
-      {compute_of(time, "products") + compute_of(time, "attention"), "arithmetic"},
+      {compute_of(time, "products") + compute_of(time, "attention"), "compute"},
       {compute_of(time, "streams"), "memory bandwidth"},
       {total_of(time, TimeKind::bubble), "waiting for other stages"},
       {total_of(time, TimeKind::launch) + total_of(time, TimeKind::host), "the host"},

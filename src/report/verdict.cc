@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "report/derivation_text.h"
 #include "report/json_parts.h"
 #include "report/verdict_parts.h"
@@ -33,8 +35,12 @@ std::string plain_name_of(Condition condition) {
 std::string sentence_of(const Verdict& verdict) {
   const std::string devices =
       fmt::format("{} device{}", verdict.devices, verdict.devices == 1 ? "" : "s");
-  return verdict.equivalent ? "two steps on " + devices + " are the two steps of one device."
-                            : "on " + devices + " this is another training.";
+  if (verdict.equivalent) {
+    return "to single-device training (two consecutive steps, " + devices + ")";
+  }
+  const auto broken = std::ranges::count(verdict.holds, false);
+  return fmt::format("to single-device training ({}): {} of {} conditions {}", devices, broken,
+                     kConditionCount, broken == 1 ? "fails" : "fail");
 }
 
 std::string sentence_of(const Method& m) {
@@ -156,9 +162,9 @@ std::string finding_text(const CheckFinding& f, const TextStyle& style) {
 }
 
 std::string headline(const Verdict& verdict, const TextStyle& style) {
-  return (verdict.equivalent ? inked(style, Ink::green, "Equivalent")
-                             : inked(style, Ink::red, "Not equivalent")) +
-         ": " + sentence_of(verdict) + "\n\n";
+  return (verdict.equivalent ? inked(style, Ink::green, "EQUIVALENT")
+                             : inked(style, Ink::red, "NOT EQUIVALENT")) +
+         " " + sentence_of(verdict) + "\n\n";
 }
 
 std::string verdict_text(const Verdict& verdict, const TextStyle& style) {

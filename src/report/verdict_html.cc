@@ -15,7 +15,7 @@ std::string verdict_heading(const JudgedProgram& judged, bool good, std::string_
   for (const std::string& what : judged.accepted) facts += fact("accepted", escaped(what));
   if (!judged.run_as.empty()) facts += fact("run as", escaped(judged.run_as));
   if (!facts.empty()) facts = "<dl class=\"facts\">" + facts + "</dl>\n";
-  return fmt::format("<h1>{}</h1>\n{}<div class=\"card verdict {}\">{}: {}</div>\n",
+  return fmt::format("<h1>{}</h1>\n{}<div class=\"card verdict {}\">{} {}</div>\n",
                      escaped(judged.title), facts, good ? "good" : "bad", word, escaped(sentence));
 }
 
@@ -119,9 +119,9 @@ std::string verification_page(const JudgedProgram& judged, const Verification& r
       fact("field", escaped(run.field)) +
       fact("error probability", fmt::format("{:.1e}", run.error_probability)) + "</dl>\n";
   return page(judged.title, verdict_heading(judged, run.equal,
-                                            run.stuck   ? "Stuck"
-                                            : run.equal ? "Equal"
-                                                        : "Not equal",
+                                            run.stuck   ? "Stuck:"
+                                            : run.equal ? "Equal:"
+                                                        : "Not equal:",
                                             sentence_of(run)) +
                                 section("The run", facts) + witnesses_html(run));
 }

@@ -22,11 +22,11 @@ class Neighbourhood {
 
   std::vector<PlanNeighbour> all() {
     add_meshes();
-    add_words("tensor word", AxisRole::tensor, &Plan::tensor);
+    add_words("sequence parallelism", AxisRole::tensor, &Plan::tensor);
     add_words("attention", AxisRole::sequence, &Plan::attention);
     add_pipelines();
     add_micro_batches();
-    add_each("states", space_.states_of(plan_.degrees), &Plan::state);
+    add_each("sharding", space_.states_of(plan_.degrees), &Plan::state);
     add_recomputations();
     add_each("offload", space_.offloads(), &Plan::offload);
     add_each("order", space_.orders_of(plan_.degrees), &Plan::order);
@@ -101,7 +101,7 @@ class Neighbourhood {
     for (std::size_t s = 0; s < splits(plan_); ++s) {
       Plan other = plan_;
       other.split = static_cast<std::int16_t>(s);
-      add("blocks of stages", other);
+      add("layers per stage", other);
     }
   }
 

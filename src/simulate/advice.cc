@@ -142,9 +142,9 @@ class Adviser {
     const std::string name(axis->axis.text());
     changes_.push_back({.rule = "gathers-repeat",
                         .where = "axis " + name,
-                        .message = "each micro-batch gathers its parameters again, and waits for "
-                                   "them " +
-                                   percent(part(waited)) + " of the step",
+                        .message = "parameters are gathered again for every micro-batch; " +
+                                   percent(part(waited)) +
+                                   " of the step waits for these all-gathers",
                         .cure = "add +keep-step to axis " + name,
                         .apply = [](Job& job) {
                           for (AxisPlacement& own : job.placement.axes) {
@@ -173,8 +173,8 @@ class Adviser {
     if (lost < kWorthTrying || job_.recompute.kind == Recompute::Kind::none) return;
     changes_.push_back({.rule = "recomputation",
                         .where = "every device",
-                        .message = "what is computed again takes " + percent(lost) +
-                                   " of the step, and memory holds it",
+                        .message = "recomputation costs " + percent(lost) +
+                                   " of the step, but the activations would fit in memory",
                         .cure = "--recompute none",
                         .apply = [](Job& job) { job.recompute = {}; }});
   }

@@ -103,7 +103,7 @@ TEST_F(OverlayTest, HoldsTraining) {
   as("precisions", "bf16", "mine", Edit::parse(R"({"gradients":"fp32"})"));
   as("optimizers", "sgd", "my-sgd");
   EXPECT_EQ(load_format(catalog(), "nf4-small", "--precision").constants.front().elements, 32);
-  EXPECT_EQ(load_precision(catalog(), "mine", "--precision").precision.gradients, Dtype::fp32);
+  EXPECT_EQ(load_precision(catalog(), "mine", {}, "--precision").precision.gradients, Dtype::fp32);
   EXPECT_EQ(load_optimizer(catalog(), "my-sgd", "--optimizer").name, "my-sgd");
 }
 

@@ -207,7 +207,7 @@ TEST(HtmlTest, OfEveryCommandThatJudges) {
   const std::string table =
       " " PLACET_SOURCE_DIR "/data/validation/tables/korthikanti_memory.csv --html " + page;
   const std::vector<std::pair<std::string, std::string>> said = {
-      {"check" + job, "Equivalent: two steps on 2 devices"},
+      {"check" + job, "EQUIVALENT to single-device training (two consecutive steps, 2 devices)"},
       {"check" + job + fault, "the scale is 2 times what it should be"},
       {"verify" + job, "agree with the reference"},
       {"verify" + job + fault, "Entries that differ"},

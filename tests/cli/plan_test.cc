@@ -302,8 +302,8 @@ TEST(PlanTest, PagesSayWhatTheTextSays) {
         "search complete: ", "no plan in the search space is faster under the time model",
         "the search space: at most "
         "one axis each of pp, rep, dp, cp, ep and tp",
-        "not plans, by rule: ", "tok/s/dev", "each plan is the best of its variants",
-        "plan 1 is bound by ", "; a step costs $", "What more would bring",
+        "invalid combinations skipped, by rule: ", "tok/s/dev", "are collapsed: the best is shown",
+        "plan 1 is bound by ", "; a step costs $", "Sensitivity: what would help",
         "there are smaller ones", "of first", ">training<", ">price<", "Where its time goes",
         "placet simulate llama-3.2-1b"}) {
     EXPECT_TRUE(has(read(page), words)) << words;
