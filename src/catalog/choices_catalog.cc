@@ -160,6 +160,10 @@ class ChoicesReader {
       // What is moved off the device is moved of the classes too of which a term speaks.
       for (Override& own : word.axis.overrides) own.how.offload = word.axis.how.offload;
       if (role == AxisRole::layer) word.schedule = schedule_of(strategies_, placement);
+      if (role == AxisRole::layer && word.schedule.hosting == Hosting::table) {
+        axis.fail("names a table, which is made for one number of devices and micro-batches",
+                  "schedules that are rules; a table is for derive, simulate, lower and check");
+      }
       if (role == AxisRole::sequence) word.attention = attention_of(strategies_, placement).front();
     } catch (const InputError& error) {
       axis.fail("makes \"" + whole + "\", which no placement is", error.fault().allowed);

@@ -136,9 +136,11 @@ class FolderChecker {
   }
 
   static bool may_lie_beside(const DataKind& kind, const fs::path& path) {
+    std::error_code error;
     const std::string ending = path.extension().string();
     return path.filename().string().starts_with('.') || ending == ".md" || ending == ".txt" ||
-           (kind.word == "bugs" && path.filename() == "programs");
+           (kind.word == "bugs" && path.filename() == "programs") ||
+           (kind.word == "schedules" && (ending == ".csv" || fs::is_directory(path, error)));
   }
 
   void check_file(const DataKind& kind, const fs::path& path) {

@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "catalog/reader.h"
+#include "catalog/schedule_table.h"
 #include "catalog/words.h"
+#include "units/checked.h"
 #include "units/error.h"
 #include "units/nearest.h"
 
@@ -189,6 +191,9 @@ bool go_together(Hosting hosting, Order order) {
       return hosting == Hosting::vee;
     case Order::bidirectional_split:
       return hosting == Hosting::vee || hosting == Hosting::bidirectional;
+    case Order::table:
+    case Order::split_table:
+      return hosting == Hosting::table;
   }
   return false;
 }
@@ -205,8 +210,16 @@ ScheduleTemplate::Argument read_argument(const Reader& reader) {
   return argument;
 }
 
-ScheduleTemplate read_schedule(const Reader& reader, const std::string& name) {
+ScheduleTemplate read_schedule(const std::filesystem::path& path, const Reader& reader,
+                               const std::string& name) {
   ScheduleTemplate out;
+  if (const auto table = reader.find("table")) {
+    for (const char* key : {"hosting", "order", "chunks", "arguments"}) {
+      if (reader.has(key)) reader.at(key).fail("is said beside a table", "one of both");
+    }
+    out.schedule = read_schedule_table(path, *table, name);
+    return out;
+  }
   Schedule& schedule = out.schedule;
   schedule.name = name;
   schedule.hosting = static_cast<Hosting>(reader.at("hosting").one_of(hosting_words()));
@@ -357,9 +370,9 @@ class WordFolders {
     const Document document = open_document(file.path);
     const Reader reader(document);
     reader.allow({"schema", "name", "description", "sources", "default", "sets", "suggests",
-                  "hosting", "order", "chunks", "arguments"});
+                  "hosting", "order", "chunks", "arguments", "table"});
     Realisation word = read_word(reader, kScheduleSchema, file.name);
-    ScheduleTemplate schedule = read_schedule(reader, file.name);
+    ScheduleTemplate schedule = read_schedule(file.path, reader, file.name);
     word.kind = Realisation::Kind::schedule;
     word.least_arguments = schedule.arguments.empty() ? 0 : 1;
     word.most_arguments = schedule.arguments.size();
@@ -503,9 +516,27 @@ AttentionExchange resolve_attention(const StrategyCatalog& strategies,
   return find_or_fail(strategies.attention, name, "an exchange of attention");
 }
 
+namespace {
+
+/// A table is made for so many devices.
+Schedule fitting(Schedule schedule, std::int64_t degree) {
+  if (schedule.hosting != Hosting::table) return schedule;
+  if (degree == 1) return {.name = schedule.name};  // nothing is cut, and no order asked for
+  const auto rows = static_cast<std::int64_t>(schedule.table.stages.size());
+  if (rows == degree) return schedule;
+  throw InputError({.where = "placement, " + schedule.name,
+                    .value = std::to_string(degree),
+                    .problem = "is not the degree of this table",
+                    .allowed = std::to_string(rows) + ", a device for each row"});
+}
+
+}  // namespace
+
 Schedule schedule_of(const StrategyCatalog& strategies, const Placement& placement) {
   std::optional<RealisationWord> word;
+  std::int64_t degree = 1;
   for (const AxisPlacement& axis : placement.axes) {
+    if (axis.how.cut == Cut::layer) degree = checked_multiply(degree, axis.degree, "stages");
     if (!axis.schedule) continue;
     if (word && *word != *axis.schedule) {
       throw InputError({.where = "placement, axis " + std::string(axis.axis.text()),
@@ -516,7 +547,7 @@ Schedule schedule_of(const StrategyCatalog& strategies, const Placement& placeme
     }
     word = axis.schedule;
   }
-  return resolve_schedule(strategies, word);
+  return fitting(resolve_schedule(strategies, word), degree);
 }
 
 std::vector<Method> methods_of(const StrategyCatalog& strategies, const Placement& placement) {

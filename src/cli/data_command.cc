@@ -52,7 +52,7 @@ std::string sheet_text(const DataSheet& sheet) {
                 : fmt::format("hides  {} {} of {}\n", file.kind, file.name, file.hides.string());
   }
   for (const InputFault& fault : sheet.findings) text += "wrong  " + describe(fault) + "\n";
-  return text + fmt::format("{}: {} files, {} findings\n", sheet.folder.string(),
+  return text + fmt::format("{}: files {}, findings {}\n", sheet.folder.string(),
                             sheet.files.size(), sheet.findings.size());
 }
 

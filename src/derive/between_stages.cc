@@ -13,9 +13,9 @@
 namespace placet {
 namespace {
 
-/// Whether a neighbouring virtual stage stands on this device (the turn of a vee).
+/// Whether a neighbouring virtual stage stands on this device (the turn of a vee, or of a table).
 bool stays_here(const Schedule& schedule, const Stage& stage, std::int64_t neighbour) {
-  return schedule.hosting == Hosting::vee &&
+  return (schedule.hosting == Hosting::vee || schedule.hosting == Hosting::table) &&
          std::ranges::find(stage.virtual_stages, neighbour) != stage.virtual_stages.end();
 }
 

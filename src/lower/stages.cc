@@ -41,10 +41,12 @@ bool splits_backward(const Job& job) {
     case Order::all_forward:
     case Order::one_forward_one_backward:
     case Order::interleaved:
+    case Order::table:
       return false;
     case Order::split_single:
     case Order::split_vee:
     case Order::bidirectional_split:
+    case Order::split_table:
       return true;
   }
   fail_internally("every order has its backward");

@@ -12,7 +12,8 @@ namespace {
 /// a round of its steady part; an odd number where the step has one.
 std::int64_t telling_micro_batches(const Schedule& schedule, std::int64_t degree,
                                    std::int64_t micro_batches) {
-  if (!splits_backward(feasible_order(schedule, degree))) return micro_batches;
+  const Order order = feasible_order(schedule, degree);
+  if (!splits_backward(order) || order == Order::split_table) return micro_batches;
   const std::int64_t enough = 2 * degree + 2;
   return micro_batches <= enough ? micro_batches : enough + micro_batches % 2;
 }

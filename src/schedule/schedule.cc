@@ -286,6 +286,15 @@ void bidirectional_split(const Pairing& pair, WorkList& list) {
   repeat(pair.depth + 1, [&](std::int64_t) { list.weight(); });
 }
 
+/// The rows of a table, as often as the micro-batches of the step ask for.
+void table_row(const Schedule& schedule, const Seat& seat, WorkList& list) {
+  const std::vector<Work>& row = schedule.table.work.at(static_cast<std::size_t>(seat.device));
+  const std::int64_t round = schedule.table.micro_batches;
+  for (std::int64_t first = 0; first < seat.micro_batches; first += round) {
+    for (const Work& work : row) list.add(work.kind, work.chunk, first + work.micro_batch);
+  }
+}
+
 /// How many of the first `taken` entries of the interleaved table are of chunk `chunk` and of the
 /// step's micro-batches.
 std::int64_t of_chunk(const Schedule& schedule, const Seat& seat, std::int64_t taken,
@@ -340,6 +349,7 @@ std::int64_t virtual_stages(const Schedule& schedule, std::int64_t degree) {
       return degree;
     case Hosting::loop:
     case Hosting::vee:
+    case Hosting::table:
       return checked_multiply(degree, schedule.chunks, "virtual stages");
   }
   fail_internally("every hosting has its stages");
@@ -358,9 +368,25 @@ std::int64_t hosted_stage(const Schedule& schedule, std::int64_t degree, std::in
       return chunk == 0 ? device : 2 * degree - 1 - device;
     case Hosting::bidirectional:
       return chunk == 0 ? device : degree - 1 - device;
+    case Hosting::table:
+      return schedule.table.stages.at(static_cast<std::size_t>(device))
+          .at(static_cast<std::size_t>(chunk));
   }
   fail_internally("every hosting places its stages");
 }
+
+namespace {
+
+StageHost host_in_table(const WorkTable& table, std::int64_t stage) {
+  for (std::size_t device = 0; device < table.stages.size(); ++device) {
+    const auto chunk = std::ranges::find(table.stages[device], stage);
+    if (chunk == table.stages[device].end()) continue;
+    return {static_cast<std::int64_t>(device), chunk - table.stages[device].begin()};
+  }
+  fail_internally("a table hosts every stage");
+}
+
+}  // namespace
 
 StageHost host_of(const Schedule& schedule, std::int64_t degree, std::int64_t stage,
                   std::int64_t chunk) {
@@ -374,6 +400,8 @@ StageHost host_of(const Schedule& schedule, std::int64_t degree, std::int64_t st
       return stage < degree ? StageHost{stage, 0} : StageHost{2 * degree - 1 - stage, 1};
     case Hosting::bidirectional:
       return {chunk == 0 ? stage : degree - 1 - stage, chunk};
+    case Hosting::table:
+      return host_in_table(schedule.table, stage);
   }
   fail_internally("every hosting places its stages");
 }
@@ -400,6 +428,10 @@ std::vector<Work> order_of_work(const Schedule& schedule, std::int64_t degree, s
       break;
     case Order::bidirectional_split:
       bidirectional_split(pairing_of(schedule, seat), list);
+      break;
+    case Order::table:
+    case Order::split_table:
+      table_row(schedule, seat, list);
       break;
   }
   return std::move(list).take();
@@ -430,8 +462,28 @@ std::vector<std::int64_t> held_micro_batches(const Schedule& schedule, std::int6
               std::min(micro_batches, device + 1)};
     case Order::bidirectional_split:
       return held_paired(schedule, seat);
+    case Order::table:
+    case Order::split_table:
+      return held_along(order_of_work(schedule, degree, device, micro_batches), schedule.chunks);
   }
   fail_internally("every order holds micro-batches");
+}
+
+std::vector<std::int64_t> held_along(const std::vector<Work>& order, std::int64_t chunks) {
+  std::vector<std::int64_t> held(static_cast<std::size_t>(chunks), 0);
+  std::vector<std::int64_t> most = held;
+  std::int64_t all = 0;
+  std::int64_t largest = 0;
+  for (const Work& work : order) {
+    const bool begins = work.kind == Work::Kind::forward;
+    if (work.kind == Work::Kind::backward_input) continue;  // until the weights' part is done
+    held[static_cast<std::size_t>(work.chunk)] += begins ? 1 : -1;
+    all += begins ? 1 : -1;
+    if (all <= largest) continue;
+    largest = all;
+    most = held;
+  }
+  return most;
 }
 
 Order feasible_order(const Schedule& schedule, std::int64_t degree) {
@@ -449,6 +501,11 @@ std::vector<std::int64_t> even_blocks(std::int64_t blocks, std::int64_t stages) 
 std::string unmet_need(const Schedule& schedule, std::int64_t degree, std::int64_t micro_batches) {
   const std::int64_t group = group_of(schedule, degree);
   const std::string given = std::to_string(micro_batches);
+  if (schedule.hosting == Hosting::table) {
+    if (micro_batches == schedule.table.micro_batches) return "";
+    return schedule.name + " is a table of " + std::to_string(schedule.table.micro_batches) +
+           " micro-batches; a step of " + given + " is not";
+  }
   if (schedule.order == Order::interleaved) {
     if (group < degree) {
       return schedule.name + " needs groups of at least the degree " + std::to_string(degree) +
@@ -482,10 +539,12 @@ bool splits_backward(Order order) {
     case Order::split_single:
     case Order::split_vee:
     case Order::bidirectional_split:
+    case Order::split_table:
       return true;
     case Order::all_forward:
     case Order::one_forward_one_backward:
     case Order::interleaved:
+    case Order::table:
       return false;
   }
   return false;

@@ -10,8 +10,8 @@ namespace placet {
 
 /// How virtual stages map to devices. single: device i hosts stage i. loop: device i hosts i, i+p,
 /// i+2p, ... vee: device i hosts i and 2p-1-i. bidirectional: device i hosts i and p-1-i of the
-/// same p stages (each stage twice, one per direction).
-enum class Hosting : std::uint8_t { single, loop, vee, bidirectional };
+/// same p stages (each stage twice, one per direction). table: as a table says.
+enum class Hosting : std::uint8_t { single, loop, vee, bidirectional, table };
 
 /// The rule that orders forward and backward work. all_forward: all forwards, then all backwards.
 /// one_forward_one_backward: forwards until the pipeline is full, then pairs. The split kinds cut
@@ -20,13 +20,35 @@ enum class Order : std::uint8_t {
   all_forward,
   one_forward_one_backward,
   interleaved,
-  split_single,        // zero-bubble over single stages, memory of 1F1B
-  split_vee,           // zero-bubble over a vee
-  bidirectional_split  // two directions, overlapped pairs
+  split_single,         // zero-bubble over single stages, memory of 1F1B
+  split_vee,            // zero-bubble over a vee
+  bidirectional_split,  // two directions, overlapped pairs
+  table,                // as a table says, whose backwards are whole
+  split_table           // as a table says that splits some
 };
 
 /// Whether the weights' part of backward is work of its own.
 bool splits_backward(Order order);
+
+/// One piece of work of a device.
+struct Work {
+  enum class Kind : std::uint8_t { forward, backward, backward_input, backward_weight };
+  Kind kind = Kind::forward;
+  std::int64_t chunk = 0;
+  std::int64_t micro_batch = 0;  // 0 .. m-1 of the step; bidirectional: those of its direction
+
+  friend bool operator==(const Work&, const Work&) = default;
+};
+
+/// A schedule that is written out: by device the virtual stages of its chunks, and its work in order
+/// (schedule/work_table.h). Empty for a schedule that is a rule.
+struct WorkTable {
+  std::int64_t micro_batches = 0;
+  std::vector<std::vector<std::int64_t>> stages;
+  std::vector<std::vector<Work>> work;
+
+  friend bool operator==(const WorkTable&, const WorkTable&) = default;
+};
 
 /// A schedule over a layer cut, as its data file and its arguments say.
 struct Schedule {
@@ -35,6 +57,7 @@ struct Schedule {
   Order order = Order::one_forward_one_backward;
   std::int64_t chunks = 1;  // virtual stages per device: V of loop, 2 of vee and bidirectional
   std::int64_t group = 0;   // interleaved: micro-batches per chunk before switching; 0: the degree
+  WorkTable table = {};     // of Hosting::table
 
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
@@ -72,17 +95,8 @@ struct BackwardReach {
   friend bool operator==(const BackwardReach&, const BackwardReach&) = default;
 };
 
-/// One piece of work of a device.
-struct Work {
-  enum class Kind : std::uint8_t { forward, backward, backward_input, backward_weight };
-  Kind kind = Kind::forward;
-  std::int64_t chunk = 0;
-  std::int64_t micro_batch = 0;  // 0 .. m-1 of the step; bidirectional: those of its direction
-
-  friend bool operator==(const Work&, const Work&) = default;
-};
-
-/// The order of work of one device over a step of `micro_batches`. O(chunks x micro_batches).
+/// The order of work of one device over a step of `micro_batches`. O(chunks x micro_batches). A table
+/// of fewer is carried out again and again, of more without those that the step lacks.
 std::vector<Work> order_of_work(const Schedule& schedule, std::int64_t degree, std::int64_t device,
                                 std::int64_t micro_batches);
 
@@ -105,6 +119,9 @@ InterleavedOrder interleaved_order(const Schedule& schedule, std::int64_t degree
 /// m = 8: {3}.
 std::vector<std::int64_t> held_micro_batches(const Schedule& schedule, std::int64_t degree,
                                              std::int64_t device, std::int64_t micro_batches);
+
+/// The same, counted along a device's order of work.
+std::vector<std::int64_t> held_along(const std::vector<Work>& order, std::int64_t chunks);
 
 /// Blocks per virtual stage when none are given: even, the first stages one larger.
 std::vector<std::int64_t> even_blocks(std::int64_t blocks, std::int64_t stages);

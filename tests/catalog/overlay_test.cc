@@ -121,6 +121,35 @@ TEST_F(OverlayTest, HoldsWordsOfPlacements) {
   EXPECT_EQ(load_choices(catalog(), strategies, "mine").name, "mine");
 }
 
+TEST_F(OverlayTest, ASchedulesTableIsMadeForOneDegree) {
+  const auto write = [&](const std::string& name, const std::string& table) {
+    folder_.write(
+        "schedules/" + name + ".json",
+        R"({"schema":"placet.schedule/1","name":")" + name +
+            R"(","description":"Mine.","sources":["me"],"sets":{"cut":"layer"},"table":)" + table +
+            "}");
+  };
+  write("rows", R"(["0F0 0F1 0B0 0B1","1F0 1B0 1F1 1B1"])");
+  write("beside", R"("tables/two.csv")");
+  folder_.write("schedules/tables/two.csv", "0F0,0F1,,0B0,0B1\n,1F0,1B0,1F1,1B1\n");
+  write("stuck", R"(["0F0 0B0 0F1 0B1","1F0 1F1 1B0 1B1"])");
+  const StrategyCatalog strategies = load_strategies(catalog());
+  const auto schedule = [&](const std::string& text) {
+    return schedule_of(strategies, parse_placement(text, strategies.vocabulary));
+  };
+  EXPECT_EQ(schedule("pp=2:rows").table, schedule("pp=2:beside").table);
+  EXPECT_EQ(
+      message_of([&] { schedule("pp=4:rows"); }),
+      "placement, rows: '4' is not the degree of this table; expected 2, a device for each row");
+  EXPECT_TRUE(
+      parsed("pp=2:stuck")
+          .starts_with("schedules/stuck.json: table, row 1, slot 2: '0B0' waits for ever for 1B0"))
+      << parsed("pp=2:stuck");
+  write("both", R"(["0F0 0B0"],"hosting":"single")");
+  EXPECT_EQ(parsed("pp=2:both"),
+            "schedules/both.json: hosting: 'single' is said beside a table; expected one of both");
+}
+
 TEST_F(OverlayTest, HoldsWordsAndBugs) {
   folder_.write("words/devices.json",
                 R"({"schema":"placet.words/1","kind":"device",

@@ -81,7 +81,7 @@ TEST_F(DataTest, CheckSaysWhatAFolderAddsHidesAndGetsWrong) {
   EXPECT_EQ(good.status, 0) << good.err;
   EXPECT_TRUE(has(good.out, "adds   strategies mine\n")) << good.out;
   EXPECT_TRUE(has(good.out, "hides  strategies zero1 of ")) << good.out;
-  EXPECT_TRUE(has(good.out, "data: 2 files, 0 findings\n")) << good.out;
+  EXPECT_TRUE(has(good.out, "data: files 2, findings 0\n")) << good.out;
   folder_.write("data/strategies/one.json", "{");
   folder_.write("data/strategies/two.json", "[]");
   const Result bad = call("data check data --json");

@@ -3,7 +3,9 @@
 
 #include <iostream>
 
+#include "catalog/catalog_files.h"
 #include "catalog/job.h"
+#include "check/check.h"
 #include "derive/derive.h"
 #include "lower/lower.h"
 #include "meet/meet_jobs.h"
@@ -85,6 +87,36 @@ TEST(TwoDerivationsOfOtherCuts, Meet) {
         if (columns && difference.figure == Figure::peak) continue;
         ADD_FAILURE() << placement << ", " << recompute << ": " << text_of(difference);
       }
+    }
+  }
+}
+
+// Schedules that are written out, from a user's own folder: two waves over two devices (stages 0, 3, 4
+// and 7 on the first), and one whose backwards are split on the second device alone.
+TEST(TwoDerivationsOfTables, Meet) {
+  const TestFolder folder;
+  const auto write = [&](const std::string& name, const std::string& rows) {
+    folder.write("schedules/" + name + ".json",
+                 R"({"schema":"placet.schedule/1","name":")" + name +
+                     R"(","description":"Mine.","sources":["by hand"],"sets":{"cut":"layer"},)"
+                     R"("table":[)" +
+                     rows + "]}");
+  };
+  write("waves", R"("0F0 0F1 3F0 4F0 3F1 4F1 7F0 7B0 7F1 7B1 4B0 3B0 4B1 3B1 0B0 0B1",)"
+                 R"("1F0 2F0 1F1 2F1 5F0 6F0 5F1 6F1 6B0 5B0 6B1 5B1 2B0 1B0 2B1 1B1")");
+  write("mixed", R"("0F0 0F1 0B0 0B1", "1F0 1I0 1F1 1I1 1W0 1W1")");
+  const Catalog catalog{.root = find_catalog().root, .overlays = {folder.path()}};
+  for (const char* placement : {"pp=2:waves", "pp=2:waves dp=2:zero1", "pp=2:waves dp=2:zero3",
+                                "pp=2:mixed", "pp=2:mixed dp=2:zero1 tp=2:tp"}) {
+    JobRequest request{.model = "llama-3.2-1b", .placement = placement};
+    request.sequence = 256;
+    request.micro_batch = 1;
+    request.global_batch =
+        std::string_view(placement).find("dp=2") == std::string_view::npos ? 2 : 4;
+    const Job job = load_job(catalog, request);
+    EXPECT_TRUE(check(lower(job)).equivalent) << placement;
+    for (const Difference& difference : differences(job, derive(job), lower(job))) {
+      ADD_FAILURE() << placement << ": " << text_of(difference);
     }
   }
 }
