@@ -321,6 +321,16 @@ void settle_products(Job& job) {
   }
 }
 
+/// Folders that lie over the catalogue may hide what a name means elsewhere: they are told.
+void note_overlays(const Catalog& catalog, std::vector<std::string>& notes) {
+  std::string folders;
+  for (const std::filesystem::path& folder : catalog.overlays) {
+    folders += (folders.empty() ? "" : ", ") + folder.string();
+  }
+  if (folders.empty()) return;
+  notes.push_back("data of " + folders + " lies over the catalogue (placet data list)");
+}
+
 /// Notes on words come before all others.
 void add_first(const std::vector<std::string>& notes, Model& model) {
   model.notes.insert(model.notes.begin(), notes.begin(), notes.end());
@@ -337,6 +347,7 @@ Model load_requested_model(const Catalog& catalog, const JobRequest& request) {
 
 Job load_job(const Catalog& catalog, const JobRequest& said) {
   std::vector<std::string> notes;
+  note_overlays(catalog, notes);
   const JobRequest request = meant_words(catalog, said, notes);
   if (!request.model) load_meant_model(catalog, request);  // says what is missing
   if (!request.placement) {
@@ -368,6 +379,7 @@ Job load_job(const Catalog& catalog, const JobRequest& said) {
 
 Job load_unplaced_job(const Catalog& catalog, const JobRequest& said) {
   std::vector<std::string> notes;
+  note_overlays(catalog, notes);
   const JobRequest request = meant_words(catalog, said, notes);
   Job job = load_trained(catalog, request);
   add_first(notes, job.model);

@@ -53,6 +53,7 @@ TEST_F(DataTest, AJobUsesThem) {
   const std::string job = "derive gpt2 --cluster h100-sxm:1 --json --placement ";
   const Result own = call(job + "dp=8:mine --data data");
   EXPECT_EQ(own.status, 0) << own.err;
+  EXPECT_TRUE(has(own.out, "data of data lies over the catalogue"));
   EXPECT_EQ(call(job + "dp=8:mine").status, 2);
   EXPECT_TRUE(has(call(job + "dp=8:mime --data data").err, "did you mean 'mine'?"));
 }
