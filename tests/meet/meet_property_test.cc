@@ -93,8 +93,8 @@ TEST(TwoDerivationsOfOtherCuts, Meet) {
 
 // Schedules that are written out, from a user's own folder: two waves over two devices (stages 0,
 // 3, 4 and 7 on the first), and one whose backwards are split on the second device alone.
-// Left out, as they part: waves whose parameters are gathered (dp=2:zero3). The closed form's peak is
-// 525,336,576 bytes below the program's, 128,256 x 2,048 x 2: the tied embedding, gathered.
+// Left out, as they part: waves whose parameters are gathered (dp=2:zero3). The closed form's peak
+// in forward is 525,336,576 bytes below the program's: 128,256 x 2,048 x 2, the tied embedding.
 TEST(TwoDerivationsOfTables, Meet) {
   const TestFolder folder;
   const auto write = [&](const std::string& name, const std::string& rows) {
