@@ -37,8 +37,8 @@ struct CatalogFile {
   friend bool operator==(const CatalogFile&, const CatalogFile&) = default;
 };
 
-/// The files of a folder of the catalogue, in the order of their names; of those of one name the one
-/// that hides the others.
+/// The files of a folder of the catalogue, in the order of their names; of those of one name the
+/// one that hides the others.
 std::vector<CatalogFile> files_in(const Catalog& catalog, std::string_view folder);
 
 /// Names (file names without .json) in a folder of the catalogue, sorted; empty if it has none.

@@ -40,10 +40,12 @@ struct DataSheet {
 };
 
 /// Reads every file of `folder` as strictly as who uses it, lying over `catalog`; and tells of what
-/// nobody would read: folders of no kind, files without .json. Throws InputError if it is no folder.
+/// nobody would read: folders of no kind, files without .json. Throws InputError if it is no
+/// folder.
 DataSheet check_data(Catalog catalog, const std::filesystem::path& folder);
 
-/// The catalogue with a folder over it: the strongest, also where it was among the overlays already.
+/// The catalogue with a folder over it: the strongest, also where it was among the overlays
+/// already.
 Catalog with_overlay(Catalog catalog, const std::filesystem::path& folder);
 
 }  // namespace placet

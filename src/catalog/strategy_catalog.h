@@ -48,8 +48,8 @@ struct StrategyCatalog {
 
 /// Reads all files. Throws InputError with file and key path for unknown, missing or implausible
 /// keys, a word that is given twice, and a folder of realisations without exactly one default. What
-/// is wrong in a file of an overlay is kept in the vocabulary, for who uses its word; the default of
-/// the strongest layer that has one is the default.
+/// is wrong in a file of an overlay is kept in the vocabulary, for who uses its word; the default
+/// of the strongest layer that has one is the default.
 StrategyCatalog load_strategies(const Catalog& catalog);
 
 /// The schedule that a word with arguments names; without a word the default one.

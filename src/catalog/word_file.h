@@ -50,8 +50,8 @@ struct WordFile {
   friend bool operator==(const WordFile&, const WordFile&) = default;
 };
 
-/// The file data/words/`name`.json; without one, a value without words. Where overlays have one too,
-/// the lines of all, those of the strongest first. Throws InputError for what is wrong in it.
+/// The file data/words/`name`.json; without one, a value without words. Where overlays have one
+/// too, the lines of all, those of the strongest first. Throws InputError for what is wrong in it.
 WordFile load_words(const Catalog& catalog, std::string_view name);
 
 /// The letters A to Z as small ones.

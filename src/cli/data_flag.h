@@ -12,8 +12,8 @@ void add_data_flag(CLI::App& program);
 
 /// find_catalog() with what lies over it, the strongest first: the folders of --data, the last one
 /// given first; ./placet; placet in the user's configuration folder ($XDG_CONFIG_HOME, else
-/// ~/.config). Of the last two a call notices no more than whether they are there. Throws InputError
-/// if --data names no folder.
+/// ~/.config). Of the last two a call notices no more than whether they are there. Throws
+/// InputError if --data names no folder.
 Catalog called_catalog();
 
 }  // namespace placet

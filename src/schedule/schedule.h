@@ -40,8 +40,8 @@ struct Work {
   friend bool operator==(const Work&, const Work&) = default;
 };
 
-/// A schedule that is written out: by device the virtual stages of its chunks, and its work in order
-/// (schedule/work_table.h). Empty for a schedule that is a rule.
+/// A schedule that is written out: by device the virtual stages of its chunks, and its work in
+/// order (schedule/work_table.h). Empty for a schedule that is a rule.
 struct WorkTable {
   std::int64_t micro_batches = 0;
   std::vector<std::vector<std::int64_t>> stages;
@@ -95,8 +95,8 @@ struct BackwardReach {
   friend bool operator==(const BackwardReach&, const BackwardReach&) = default;
 };
 
-/// The order of work of one device over a step of `micro_batches`. O(chunks x micro_batches). A table
-/// of fewer is carried out again and again, of more without those that the step lacks.
+/// The order of work of one device over a step of `micro_batches`. O(chunks x micro_batches). A
+/// table of fewer is carried out again and again, of more without those that the step lacks.
 std::vector<Work> order_of_work(const Schedule& schedule, std::int64_t degree, std::int64_t device,
                                 std::int64_t micro_batches);
 

@@ -1,5 +1,5 @@
-// A user's own folder over the catalogue: each kind of file once, under a name that the shipped data
-// lack; what hides what; and what a broken or hostile file does to the others.
+// A user's own folder over the catalogue: each kind of file once, under a name that the shipped
+// data lack; what hides what; and what a broken or hostile file does to the others.
 #include <gtest/gtest.h>
 
 #include <fstream>

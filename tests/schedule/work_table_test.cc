@@ -1,4 +1,5 @@
-// Schedules that are written out: tables worked by hand against the rules, and what is wrong in one.
+// Schedules that are written out: tables worked by hand against the rules, and what is wrong in
+// one.
 #include "schedule/work_table.h"
 
 #include <gtest/gtest.h>
@@ -79,8 +80,8 @@ TEST(WorkTableTest, ZeroBubbleOnTwoStages) {
   EXPECT_EQ(fullest_moments(written, 2, 3), fullest_moments({.order = Order::split_single}, 2, 3));
 }
 
-// Hanayo (arXiv:2308.15762, section 3): two waves over two devices are eight stages of which device 0
-// has 0, 3, 4 and 7: down, up, down, up.
+// Hanayo (arXiv:2308.15762, section 3): two waves over two devices are eight stages of which device
+// 0 has 0, 3, 4 and 7: down, up, down, up.
 TEST(WorkTableTest, WavesOnTwoDevices) {
   const Schedule written =
       table({"0F0 3F0 4F0 7F0 7B0 4B0 3B0 0B0", "1F0 2F0 5F0 6F0 6B0 5B0 2B0 1B0"});
