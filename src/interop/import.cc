@@ -101,7 +101,7 @@ void derive_words(const Dialect& dialect, Words& words, const Words& given) {
   }
 }
 
-// The first terms of an axis that apply. A dialect whose last entry has no condition has always one.
+// The first terms of an axis that apply. The last entry of a dialect has no condition.
 std::string terms_of(const DialectAxis& axis, const Words& words) {
   for (const AxisTerms& terms : axis.terms) {
     if (!holds(terms.when, words)) continue;

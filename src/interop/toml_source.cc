@@ -1,4 +1,5 @@
 // TOML: values by the reader of job files; lines by looking for the key below its heading.
+#include <algorithm>
 #include <map>
 #include <regex>
 #include <sstream>
@@ -84,6 +85,9 @@ struct Walk {
 std::vector<Setting> toml_settings(const std::string& text, const std::string& file) {
   Walk walk{.lines = lines_of(text), .settings = {}};
   walk.take(parse_toml(text, file), "");
+  // The reader sorts keys; people, and what is said twice, go by the order of the text.
+  std::stable_sort(walk.settings.begin(), walk.settings.end(),
+                   [](const Setting& a, const Setting& b) { return a.line < b.line; });
   return walk.settings;
 }
 
