@@ -26,8 +26,9 @@ KeyMeaning read_word_key(const Reader& value) {
     meaning.word = value.text();
     return meaning;
   }
-  value.allow({"word", "values", "source"});
+  value.allow({"word", "values", "not-modelled"});
   meaning.word = value.at("word").text();
+  if (const auto figure = value.find("not-modelled")) meaning.effect = figure->text();
   if (const auto values = value.find("values")) {
     for (const auto& [spelling, said] : values->members()) meaning.values[spelling] = said.text();
   }

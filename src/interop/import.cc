@@ -54,11 +54,17 @@ void understand(const KeyMeaning& meaning, LedgerLine& line, Imported& imported)
     }
     value = found->second;
   }
-  line.fate = Fate::understood;
+  // A word that rules read may still be one that a job cannot say.
+  line.fate = meaning.effect.empty() ? Fate::understood : Fate::not_modelled;
+  if (!meaning.effect.empty()) line.what = meaning.effect;
   imported.words[meaning.word] = value;
 }
 
+// Comparing spellings is dear, and nobody reads more of them.
+constexpr std::size_t kMostNearest = 100;
+
 void read_ledger(const Source& source, const Dialect* dialect, Imported& imported) {
+  std::size_t compared = 0;
   for (const Setting& setting : source.settings) {
     LedgerLine line{.file = source.file, .setting = setting, .fate = Fate::unknown, .what = {}};
     const KeyMeaning* meaning = dialect == nullptr ? nullptr : meaning_of(*dialect, setting.path);
@@ -66,7 +72,7 @@ void read_ledger(const Source& source, const Dialect* dialect, Imported& importe
       understand(*meaning, line, imported);
     } else if (source.form == SourceForm::arguments && !setting.path.starts_with('-')) {
       line.fate = Fate::kept;  // a variable: its uses are settings of their own
-    } else if (dialect != nullptr) {
+    } else if (dialect != nullptr && compared++ < kMostNearest) {
       line.what = nearest_key(*dialect, setting.path);
     }
     imported.ledger.push_back(std::move(line));

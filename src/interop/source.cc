@@ -10,6 +10,7 @@ namespace placet {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{4} << 20;
+constexpr std::size_t kMostSettings = 100000;
 
 std::vector<std::string> comments_of(const std::string& text) {
   std::vector<std::string> comments;
@@ -68,6 +69,10 @@ Source parse_source(const std::string& text, SourceForm form, const std::string&
     case SourceForm::arguments:
       source.settings = argument_settings(text);
       break;
+  }
+  if (source.settings.size() > kMostSettings) {
+    fail_at_line(file, source.settings[kMostSettings].line, "holds too many settings",
+                 std::to_string(kMostSettings) + " at most");
   }
   return source;
 }

@@ -10,7 +10,7 @@ namespace placet {
 namespace {
 
 constexpr std::size_t kDeepest = 64;
-constexpr std::size_t kMostSettings = 100000;
+constexpr std::size_t kMostOfText = 100000;
 
 // An object or a list that is open, and what is known of the next value in it.
 struct Level {
@@ -140,8 +140,8 @@ class Events {
   }
 
   void add(const std::string& path, const std::string& value, std::size_t line) {
-    if (settings_.size() >= kMostSettings) {
-      fail_at_line(file_, line, "holds too many settings", std::to_string(kMostSettings));
+    if (settings_.size() >= kMostOfText) {
+      fail_at_line(file_, line, "holds too many settings", std::to_string(kMostOfText));
     }
     if (!path.empty()) settings_.push_back({.path = path, .value = value, .line = line});
   }

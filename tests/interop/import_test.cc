@@ -83,6 +83,16 @@ TEST(LintTest, LayersAndHeadsMustDivideAndCanBeIgnored) {
             std::vector<std::string>{});
 }
 
+// A split of its own is no fault of the layers, though a job cannot say it.
+TEST(LintTest, SplitByTypeIsNoFaultOfLayersButLost) {
+  const Imported result = imported(
+      "--num-layers 70\n--pipeline-model-parallel-size 12\n"
+      "--pp-partition-method 'type:transformer|embedding'\n",
+      SourceForm::arguments, {});
+  EXPECT_EQ(codes_of(result), std::vector<std::string>{});
+  EXPECT_EQ(name_of(result.ledger.back().fate), "not modelled");
+}
+
 TEST(LintTest, UnknownKeyIsNamedWithTheNearest) {
   const Imported result =
       imported("{\"train_batch_size\": 8, \"gradient_clipp1ng\": 1.0}", SourceForm::json, {});
