@@ -32,6 +32,7 @@ function(placet_install)
       "${PROJECT_BINARY_DIR}/placet-config.cmake"
       "${PROJECT_BINARY_DIR}/placet-config-version.cmake"
       "${PROJECT_SOURCE_DIR}/cmake/FindLibCsv.cmake"
+      "${PROJECT_SOURCE_DIR}/cmake/FindLibYaml.cmake"
       DESTINATION "${package_dir}")
 
   if(EXISTS "${PROJECT_SOURCE_DIR}/data")

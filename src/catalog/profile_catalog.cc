@@ -15,7 +15,7 @@ namespace placet {
 namespace {
 
 constexpr const char* kProfileSchema = "placet.engine/1";
-constexpr const char* kFolder = "engines";
+constexpr const char* kEngines = "engines";
 constexpr std::size_t kMostHeirs = 32;  // files that one starts from, one after the other
 
 // The digits that a text begins with.
@@ -126,7 +126,7 @@ void check_heading(const Reader& reader, const std::string& stem) {
 using Paths = std::vector<std::filesystem::path>;
 
 std::filesystem::path path_of(const Catalog& catalog, const std::string& stem) {
-  return path_in(catalog, kFolder, stem);
+  return path_in(catalog, kEngines, stem);
 }
 
 // The file that the file at `path` inherits from: by a path from its own folder, or by name; under
@@ -139,7 +139,7 @@ std::filesystem::path parent_of(const Catalog& catalog, const std::filesystem::p
   if (names_a_file(reference)) return reference;
   const std::string stem = resolve(catalog, reference, inherits->where());
   const auto hidden =
-      stem == path.stem().string() ? hidden_by(catalog, kFolder, path) : std::filesystem::path();
+      stem == path.stem().string() ? hidden_by(catalog, kEngines, path) : std::filesystem::path();
   return hidden.empty() ? path_of(catalog, stem) : hidden;
 }
 

@@ -28,5 +28,7 @@ void add_check_command(CLI::App& program, Action& action);
 void add_verify_command(CLI::App& program, Action& action);
 void add_data_command(CLI::App& program, Action& action);
 void add_explain_command(CLI::App& program, Action& action);
+void add_import_command(CLI::App& program, Action& action);
+void add_lint_command(CLI::App& program, Action& action);
 
 }  // namespace placet

@@ -22,9 +22,9 @@ const Folder* find_folder(std::string_view name) {
 
 // Third-party headers are told from standard ones by their beginnings.
 std::optional<std::string_view> library_of(std::string_view header) {
-  static constexpr std::array<std::string_view, 13> kBeginnings = {
+  static constexpr std::array<std::string_view, 14> kBeginnings = {
       "nlohmann/", "toml",   "CLI/",   "fmt/",       "torch/", "ATen/", "c10/",
-      "mpi",       "gtest/", "gmock/", "benchmark/", "csv.h",  "tbb/"};
+      "mpi",       "gtest/", "gmock/", "benchmark/", "csv.h",  "tbb/",  "yaml.h"};
   for (const std::string_view beginning : kBeginnings) {
     if (header.starts_with(beginning)) return beginning;
   }
@@ -112,8 +112,8 @@ const std::vector<Folder>& folders() {
        {"units", "model", "cluster", "placement", "schedule", "profile"},
        {"nlohmann/", "toml", "fmt/", "csv.h"}},
       {"interop",
-       {"units", "model", "cluster", "placement", "schedule", "profile"},
-       {"nlohmann/", "fmt/"}},
+       {"units", "model", "cluster", "placement", "schedule", "profile", "catalog"},
+       {"nlohmann/", "fmt/", "yaml.h"}},
       {"validate",
        {"units", "model", "cluster", "placement", "schedule", "profile", "derive", "catalog"},
        {}},

@@ -1,0 +1,91 @@
+// placet import SOURCES: an engine's configuration as a job, and what became of each of its keys.
+#include <memory>
+
+#include "catalog/reader.h"
+#include "cli/command.h"
+#include "cli/import_flags.h"
+#include "cli/output.h"
+
+namespace placet {
+namespace {
+
+struct ImportCall {
+  ImportFlags flags;
+  std::string output;
+  bool strict = false;
+};
+
+Json document_of(const Imported& imported) {
+  Json document{{"schema", "placet.import/1"}, {"dialects", imported.dialects}};
+  document["job"] = Json(imported.job);
+  document["missing"] = Json::array();
+  for (const MissingFact& fact : imported.missing) {
+    document["missing"].push_back({{"what", fact.what}, {"flag", fact.flag}});
+  }
+  document["ledger"] = Json::array();
+  for (const LedgerLine& line : imported.ledger) {
+    document["ledger"].push_back({{"file", line.file},
+                                  {"line", line.setting.line},
+                                  {"key", line.setting.path},
+                                  {"value", line.setting.value},
+                                  {"fate", name_of(line.fate)},
+                                  {"what", line.what}});
+  }
+  return document;
+}
+
+std::string ledger_text(const Imported& imported) {
+  std::string text;
+  for (const LedgerLine& line : imported.ledger) {
+    std::string head = line.file + ":" + std::to_string(line.setting.line) + "  " +
+                       line.setting.path + " = " + line.setting.value;
+    std::string what = name_of(line.fate);
+    if (line.fate == Fate::unknown && !line.what.empty()) {
+      what += "; nearest key: " + line.what;
+    } else if (!line.what.empty()) {
+      what += ": " + line.what;
+    }
+    text += "  " + head + "  [" + what + "]\n";
+  }
+  return text;
+}
+
+std::string text_of(const Imported& imported) {
+  std::string text = "dialect ";
+  for (const std::string& name : imported.dialects) {
+    text += (&name == imported.dialects.data() ? "" : ", ") +
+            (name.empty() ? std::string("not known") : name);
+  }
+  text += "\n\nJob\n";
+  for (const auto& [word, value] : imported.job) text += "  " + word + " = " + value + "\n";
+  for (const MissingFact& fact : imported.missing) {
+    text += "  missing: " + fact.what + "; give " + fact.flag + "\n";
+  }
+  return text + "\nLedger\n" + ledger_text(imported);
+}
+
+int import_job(const ImportCall& call) {
+  const Imported imported = import_of(call.flags);
+  if (!call.output.empty()) write_file(call.output, job_text(imported), "-o");
+  print(call.flags.json ? document_of(imported).dump(2) + "\n" : text_of(imported));
+  return imported.missing.empty() && !(call.strict && is_lossy(imported)) ? kGood : kBad;
+}
+
+}  // namespace
+
+void add_import_command(CLI::App& program, Action& action) {
+  auto call = std::make_shared<ImportCall>();
+  CLI::App* command = program.add_subcommand(
+      "import", "An engine's configuration as a job, and what became of each key");
+  add_import_flags(*command, call->flags);
+  command->add_option("-o,--output", call->output, "Write the job here (TOML)");
+  command->add_flag("--strict", call->strict, "Fail where a key that has an effect was lost")
+      ->disable_flag_override();
+  command->footer(
+      "\nExamples:\n"
+      "  placet import llama3_70b.toml --world-size 64 -o job.toml\n"
+      "  placet import llama3_70b.toml --cluster h100-sxm:8 --strict --json\n");
+  command->callback([call, &action] { action = [call] { return import_job(*call); }; });
+}
+
+}  // namespace placet

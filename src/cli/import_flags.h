@@ -1,0 +1,25 @@
+// Flags of the subcommands that read configurations of engines.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "interop/import.h"
+
+namespace placet {
+
+struct ImportFlags {
+  std::vector<std::string> sources;
+  std::string dialect, model, cluster, engine;
+  std::string world, sequence, global_batch, micro_batch;  // whole numbers
+  bool json = false;
+};
+
+/// Adds SOURCES, --dialect, --json and the flags that give what sources leave out.
+void add_import_flags(CLI::App& command, ImportFlags& flags);
+
+/// What the sources say, with what the flags add. Throws InputError.
+Imported import_of(const ImportFlags& flags);
+
+}  // namespace placet

@@ -1,0 +1,143 @@
+// Launch scripts: the words of each line, by quotes and blanks alone. No shell is asked.
+#include <cctype>
+#include <map>
+#include <optional>
+#include <sstream>
+
+#include "interop/source_parts.h"
+
+namespace placet {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+bool is_name(const std::string& word) {
+  if (word.empty() || std::isdigit(static_cast<unsigned char>(word[0])) != 0) return false;
+  for (const char c : word) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_') return false;
+  }
+  return true;
+}
+
+// Words of a line. A quote that is not closed on the line belongs to a list of options that goes on
+// below, and is left out.
+std::vector<std::string> words_of(const std::string& line) {
+  std::vector<std::string> words;
+  std::string word;
+  char quote = 0;
+  const auto end_word = [&] {
+    if (!word.empty()) words.push_back(word);
+    word.clear();
+  };
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (quote != 0) {
+      if (c == quote) {
+        quote = 0;
+      } else {
+        word += c;
+      }
+    } else if (c == '"' || c == '\'') {
+      if (line.find(c, i + 1) != std::string::npos) quote = c;
+    } else if (c == '#' && word.empty()) {
+      break;
+    } else if (std::isspace(static_cast<unsigned char>(c)) != 0 || c == ';') {
+      end_word();
+    } else if (c != '\\' && !((c == '(' || c == ')') && word.find('$') == std::string::npos)) {
+      word += c;
+    }
+  }
+  end_word();
+  return words;
+}
+
+// "$NAME" and "${NAME}" by their values, once and where they are known.
+std::string resolved(const std::string& word, const Variables& variables) {
+  std::string text;
+  for (std::size_t i = 0; i < word.size(); ++i) {
+    if (word[i] != '$') {
+      text += word[i];
+      continue;
+    }
+    const bool braced = i + 1 < word.size() && word[i + 1] == '{';
+    const std::size_t begin = i + (braced ? 2 : 1);
+    std::size_t end = begin;
+    while (end < word.size() &&
+           (std::isalnum(static_cast<unsigned char>(word[end])) != 0 || word[end] == '_')) {
+      ++end;
+    }
+    const auto found = variables.find(word.substr(begin, end - begin));
+    const bool closed = !braced || (end < word.size() && word[end] == '}');
+    if (found == variables.end() || !closed) {
+      text += word[i];
+      continue;
+    }
+    text += found->second;
+    i = braced ? end : end - 1;
+  }
+  return text;
+}
+
+// A line's settings, given what the lines before it left open.
+class Lines {
+ public:
+  void take(const std::string& line, std::size_t number) {
+    const std::size_t first = line.find_first_not_of(" \t");
+    const bool is_directive = first != std::string::npos && line.compare(first, 8, "#SBATCH ") == 0;
+    const std::vector<std::string> words = words_of(is_directive ? line.substr(first + 8) : line);
+    open_.reset();
+    for (const std::string& word : words) {
+      if (word.starts_with("--") && word.find(' ') != std::string::npos) {
+        // Options that stand in one pair of quotes: "--vocab-size 128256".
+        for (const std::string& inner : words_of(word)) take_word(inner, number);
+      } else {
+        take_word(word, number);
+      }
+    }
+  }
+
+  std::vector<Setting> settings;
+
+ private:
+  void take_word(const std::string& word, std::size_t line) {
+    const std::size_t equals = word.find('=');
+    if (word.starts_with("--") && word.size() > 2) {
+      open_ = settings.size();
+      const bool has_value = equals != std::string::npos;
+      settings.push_back(
+          {.path = word.substr(0, equals),
+           .value = has_value ? resolved(word.substr(equals + 1), variables_) : std::string("true"),
+           .line = line});
+      fresh_ = !has_value;
+      if (has_value) open_.reset();
+    } else if (equals != std::string::npos && is_name(word.substr(0, equals))) {
+      const std::string name = word.substr(0, equals);
+      const std::string value = resolved(word.substr(equals + 1), variables_);
+      if (value.empty()) return;  // a list of options begins
+      open_.reset();
+      variables_[name] = value;
+      settings.push_back({.path = name, .value = value, .line = line});
+    } else if (open_) {
+      Setting& option = settings[*open_];
+      const std::string value = resolved(word, variables_);
+      option.value = fresh_ ? value : option.value + " " + value;
+      fresh_ = false;
+    }
+  }
+
+  Variables variables_;
+  std::optional<std::size_t> open_;  // the option that takes the next words
+  bool fresh_ = false;               // and has none so far
+};
+
+}  // namespace
+
+std::vector<Setting> argument_settings(const std::string& text) {
+  Lines lines;
+  std::istringstream stream(text);
+  std::size_t number = 0;
+  for (std::string line; std::getline(stream, line);) lines.take(line, ++number);
+  return lines.settings;
+}
+
+}  // namespace placet

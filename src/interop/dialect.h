@@ -1,0 +1,84 @@
+// How an engine's configuration is read, as data: data/dialects/NAME.json (docs/formats.md,
+// section 15). A dialect says what each key means; what follows from several keys together is said
+// by conditions over words.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "catalog/catalog.h"
+#include "interop/source.h"
+
+namespace placet {
+
+/// A condition over one word. An operand that is the name of a word stands for its value.
+struct WordCondition {
+  std::string word;
+  std::optional<bool> known;
+  std::vector<std::string> is;  // one of these
+  std::optional<std::string> is_not, above, below, not_multiple_of;
+};
+
+/// What a key of a source means.
+struct KeyMeaning {
+  std::string word;                           // of the job or of the rules below; empty: none
+  std::map<std::string, std::string> values;  // spellings of the engine, and what they say here
+  std::string effect;  // of what has no word: "none", "kept", or the figure it could change
+};
+
+/// A word that follows from others: a product over a product, or a text with {words} in it.
+struct DerivedWord {
+  std::string word;
+  std::vector<WordCondition> when;
+  std::vector<std::string> product, over;
+  std::string text;
+  bool replaces = false;  // what a source says
+};
+
+/// An axis of the placement: its degree is a word, its terms are the first that apply.
+struct AxisTerms {
+  std::vector<WordCondition> when;
+  std::string terms;
+};
+struct DialectAxis {
+  std::string name;
+  std::string degree;
+  std::vector<AxisTerms> terms;
+};
+
+/// A dialect: an engine's configuration in a range of versions.
+struct Dialect {
+  std::string name;  // "torchtitan@2025.08"
+  std::string title;
+  SourceForm form = SourceForm::toml;
+  std::vector<std::string> marks;          // keys by which a source is known; more of them win
+  std::map<std::string, KeyMeaning> keys;  // by path; a path that ends in '*' is a beginning
+  std::vector<DerivedWord> derived;
+  std::vector<DialectAxis> axes;  // outermost first
+};
+
+/// The meaning of a key in a dialect; none where it is not known. The longest path that fits wins.
+const KeyMeaning* meaning_of(const Dialect& dialect, const std::string& path);
+
+/// The dialect named. Throws InputError that speaks of `where`, or of the file and key path.
+Dialect load_dialect(const Catalog& catalog, const std::string& name, const std::string& where);
+
+/// The dialect whose marks fit a source best; none if there is none. Of equals the later name.
+std::optional<Dialect> guess_dialect(const Catalog& catalog, const Source& source);
+
+/// Words and what they say.
+using Words = std::map<std::string, std::string>;
+
+/// Whether all conditions hold. One about a word that is not known does not, unless it asks for
+/// that.
+bool holds(const std::vector<WordCondition>& conditions, const Words& words);
+
+/// A text with each {word} replaced; none where a word is not known.
+std::optional<std::string> filled(const std::string& text, const Words& words);
+
+/// The whole number that a text spells, if it spells one.
+std::optional<long long> whole_number(const std::string& text);
+
+}  // namespace placet

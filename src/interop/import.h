@@ -1,0 +1,71 @@
+// Sources to a job: what each key means goes into words, words into the words of a job, and a
+// ledger says of every key what became of it (docs/formats.md, section 15).
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "catalog/catalog.h"
+#include "interop/dialect.h"
+#include "interop/source.h"
+
+namespace placet {
+
+/// What became of a key.
+enum class Fate { understood, no_effect, kept, not_modelled, unknown, unresolved };
+
+/// One key of the sources. Every key stands in the ledger exactly as often as in its source.
+struct LedgerLine {
+  std::string file;
+  Setting setting;
+  Fate fate = Fate::unknown;
+  std::string what;  // the word it sets, the figure it could change, the nearest key
+};
+
+/// Something wrong in the sources.
+struct LintFinding {
+  std::string code;      // "PL003"
+  std::string name;      // "heads-over-tensor"
+  std::string severity;  // error, warning, advice
+  std::string file;
+  std::size_t line = 0;
+  std::string message;
+  std::string fix;
+};
+
+/// A fact that the sources do not hold, and the flag that gives it.
+struct MissingFact {
+  std::string what;
+  std::string flag;
+};
+
+struct ImportRequest {
+  std::vector<Source> sources;
+  std::string dialect;  // empty: guessed from keys
+  Words given;          // by flags, which win over sources: "world", "model", "sequence"
+};
+
+struct Imported {
+  std::vector<std::string> dialects;  // one for each source; empty where none is known
+  std::vector<LedgerLine> ledger;
+  Words words;
+  std::map<std::string, std::string> job;  // words of a job file
+  std::vector<MissingFact> missing;
+  std::vector<LintFinding> findings;  // by file and line
+};
+
+/// "understood", "no effect", ...
+std::string name_of(Fate fate);
+
+/// Throws InputError for a dialect that is not known, and for sources of which none is read.
+Imported import_sources(const Catalog& catalog, const ImportRequest& request);
+
+/// The text of a job file (TOML). Without all facts that a job needs it throws InputError that
+/// names the flags.
+std::string job_text(const Imported& imported);
+
+/// Whether a key that has an effect was lost: not modelled, unknown or unresolved.
+bool is_lossy(const Imported& imported);
+
+}  // namespace placet

@@ -1,0 +1,44 @@
+// The settings that a configuration file or a launch script holds, one by one, each with its place
+// (docs/formats.md, section 15). Nothing in a source is ever executed.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace placet {
+
+/// One setting. Keys of nested objects are joined by dots ("training.seq_len"), objects in lists
+/// are numbered ("stages[0].name"), lists of plain values are one value ("[1, 2]").
+struct Setting {
+  std::string path;   // "training.seq_len", "--seq-length", "WORLD_SIZE"
+  std::string value;  // as text; "true" for a flag that takes none
+  std::size_t line = 0;
+
+  friend bool operator==(const Setting&, const Setting&) = default;
+};
+
+/// How a source is written.
+enum class SourceForm { toml, yaml, json, arguments };
+
+/// A file as it was read.
+struct Source {
+  std::string file;
+  SourceForm form = SourceForm::toml;
+  std::vector<Setting> settings;
+  std::vector<std::string> comments;  // by line, from line 1; what follows a '#'
+};
+
+/// "toml", "yaml", "json" or "arguments".
+std::string name_of(SourceForm form);
+
+/// The settings of a file: TOML, YAML and JSON by its ending, arguments of a launch script
+/// otherwise. Throws InputError with file and line for what is malformed, larger than 4 MiB, nested
+/// more than 64 deep, or larger than 100,000 settings after aliases are expanded.
+Source read_source(const std::filesystem::path& path);
+
+/// The same for text that is at hand.
+Source parse_source(const std::string& text, SourceForm form, const std::string& file);
+
+}  // namespace placet

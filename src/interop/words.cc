@@ -1,0 +1,111 @@
+// What conditions and texts over words say.
+#include <algorithm>
+#include <charconv>
+
+#include "interop/dialect.h"
+#include "interop/rule_reader.h"
+
+namespace placet {
+namespace {
+
+std::string text_of(const Reader& value) { return value.is_text() ? value.text() : value.print(); }
+
+std::optional<std::string> text_at(const Reader& object, const char* key) {
+  const auto value = object.find(key);
+  if (!value) return std::nullopt;
+  return text_of(*value);
+}
+
+WordCondition read_condition(const Reader& object) {
+  object.allow({"word", "known", "is", "is-not", "above", "below", "not-multiple-of"});
+  WordCondition condition;
+  condition.word = object.at("word").text();
+  if (const auto known = object.find("known")) condition.known = known->flag();
+  if (const auto is = object.find("is")) {
+    if (is->is_list()) {
+      for (const Reader& item : is->items()) condition.is.push_back(text_of(item));
+    } else {
+      condition.is.push_back(text_of(*is));
+    }
+  }
+  condition.is_not = text_at(object, "is-not");
+  condition.above = text_at(object, "above");
+  condition.below = text_at(object, "below");
+  condition.not_multiple_of = text_at(object, "not-multiple-of");
+  return condition;
+}
+
+std::optional<long long> operand(const std::string& text, const Words& words) {
+  const auto found = words.find(text);
+  return whole_number(found == words.end() ? text : found->second);
+}
+
+bool compares(const WordCondition& condition, const std::string& value, const Words& words) {
+  const auto number = whole_number(value);
+  const auto with = [&](const std::optional<std::string>& text, auto&& relation) {
+    if (!text) return true;
+    const auto other = operand(*text, words);
+    return number && other && relation(*number, *other);
+  };
+  return with(condition.above, [](long long a, long long b) { return a > b; }) &&
+         with(condition.below, [](long long a, long long b) { return a < b; }) &&
+         with(condition.not_multiple_of,
+              [](long long a, long long b) { return b > 0 && a % b != 0; });
+}
+
+bool holds_one(const WordCondition& condition, const Words& words) {
+  const auto found = words.find(condition.word);
+  if (condition.known && *condition.known != (found != words.end())) return false;
+  if (found == words.end()) return condition.known.has_value();
+  const std::string& value = found->second;
+  const auto is = [&](const std::string& text) {
+    const auto other = words.find(text);
+    return value == (other == words.end() ? text : other->second);
+  };
+  if (!condition.is.empty() && std::none_of(condition.is.begin(), condition.is.end(), is)) {
+    return false;
+  }
+  if (condition.is_not && is(*condition.is_not)) return false;
+  return compares(condition, value, words);
+}
+
+}  // namespace
+
+std::vector<WordCondition> read_conditions(const Reader& list) {
+  std::vector<WordCondition> conditions;
+  for (const Reader& item : list.items()) conditions.push_back(read_condition(item));
+  return conditions;
+}
+
+std::vector<WordCondition> conditions_at(const Reader& object, const char* key) {
+  const auto list = object.find(key);
+  return list ? read_conditions(*list) : std::vector<WordCondition>{};
+}
+
+bool holds(const std::vector<WordCondition>& conditions, const Words& words) {
+  return std::all_of(conditions.begin(), conditions.end(),
+                     [&](const WordCondition& c) { return holds_one(c, words); });
+}
+
+std::optional<std::string> filled(const std::string& text, const Words& words) {
+  std::string result;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t open = text.find('{', at);
+    const std::size_t close = open == std::string::npos ? open : text.find('}', open);
+    if (close == std::string::npos) return result + text.substr(at);
+    const auto found = words.find(text.substr(open + 1, close - open - 1));
+    if (found == words.end()) return std::nullopt;
+    result += text.substr(at, open - at) + found->second;
+    at = close + 1;
+  }
+  return result;
+}
+
+std::optional<long long> whole_number(const std::string& text) {
+  long long number = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (fault != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+}  // namespace placet

@@ -1,0 +1,126 @@
+// Sources to jobs, ledgers and findings.
+#include "interop/import.h"
+
+#include <gtest/gtest.h>
+
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+constexpr const char* kToml =
+    "[model]\nname = \"llama3\"\nflavor = \"8B\"\n"
+    "[training]\nlocal_batch_size = 2\nseq_len = 8192\nmystery = 1\n"
+    "[parallelism]\ndata_parallel_shard_degree = -1\ntensor_parallel_degree = 4\n"
+    "[metrics]\nlog_freq = 10\n[compile]\nenable = true\n"
+    "[activation_checkpoint]\nmode = \"full\"\n";
+
+Imported imported(const std::string& text, SourceForm form, const Words& given) {
+  return import_sources(
+      find_catalog(), {.sources = {parse_source(text, form, "f")}, .dialect = {}, .given = given});
+}
+
+std::vector<std::string> codes_of(const Imported& result) {
+  std::vector<std::string> codes;
+  for (const LintFinding& f : result.findings) {
+    codes.push_back(f.code + ":" + std::to_string(f.line));
+  }
+  return codes;
+}
+
+// 32 devices with tp 4 leave 8 that shard; each takes 2 samples: 16 a step.
+TEST(ImportTest, ConfigurationBecomesAJob) {
+  const Imported result = imported(kToml, SourceForm::toml, {{"world-size", "32"}});
+  EXPECT_EQ(job_text(result),
+            "engine = \"torchtitan@2026.02\"\nglobal-batch = 16\nmicro-batch = 2\n"
+            "model = \"llama-3.1-8b\"\nplacement = \"dp=8:fsdp tp=4:tp+sp\"\n"
+            "recompute = \"full\"\nseq = 8192\n");
+}
+
+TEST(ImportTest, LedgerHoldsEveryKeyOnce) {
+  const Imported result = imported(kToml, SourceForm::toml, {{"world-size", "32"}});
+  std::vector<std::string> lines;
+  for (const LedgerLine& line : result.ledger) {
+    lines.push_back(line.setting.path + " " + name_of(line.fate));
+  }
+  const std::vector<std::string> expected = {"model.name understood",
+                                             "model.flavor understood",
+                                             "training.local_batch_size understood",
+                                             "training.seq_len understood",
+                                             "training.mystery unknown",
+                                             "parallelism.data_parallel_shard_degree understood",
+                                             "parallelism.tensor_parallel_degree understood",
+                                             "metrics.log_freq no effect",
+                                             "compile.enable not modelled",
+                                             "activation_checkpoint.mode understood"};
+  EXPECT_EQ(lines, expected);
+  EXPECT_TRUE(is_lossy(result));
+}
+
+TEST(ImportTest, WhatIsMissingIsAskedForByItsFlag) {
+  const Imported result = imported(kToml, SourceForm::toml, {});
+  ASSERT_EQ(result.missing.size(), 1U);
+  EXPECT_EQ(result.missing[0].flag, "--world-size N");
+  EXPECT_THROW(job_text(result), InputError);
+}
+
+// 8 devices are no multiple of tp 16.
+TEST(LintTest, DegreesMustDivideTheWorld) {
+  const Imported result = imported("--tensor-model-parallel-size 16\n--num-layers 4",
+                                   SourceForm::arguments, {{"world-size", "8"}});
+  EXPECT_EQ(codes_of(result), std::vector<std::string>{"PL018:1"});
+}
+
+// 30 = 7 x 4 + 2 layers; 28 heads = 3 x 8 + 4.
+TEST(LintTest, LayersAndHeadsMustDivideAndCanBeIgnored) {
+  EXPECT_EQ(codes_of(imported("--num-layers 30\n--pipeline-model-parallel-size 4\n"
+                              "--num-attention-heads 28\n--tensor-model-parallel-size 8\n",
+                              SourceForm::arguments, {})),
+            (std::vector<std::string>{"PL012:1", "PL003:4"}));
+  EXPECT_EQ(codes_of(imported("--num-layers 30  # placet: ignore=PL012\n"
+                              "--pipeline-model-parallel-size 4\n",
+                              SourceForm::arguments, {})),
+            std::vector<std::string>{});
+}
+
+// A split of its own is no fault of the layers, though a job cannot say it.
+TEST(LintTest, SplitByTypeIsNoFaultOfLayersButLost) {
+  const Imported result = imported(
+      "--num-layers 70\n--pipeline-model-parallel-size 12\n"
+      "--pp-partition-method 'type:transformer|embedding'\n",
+      SourceForm::arguments, {});
+  EXPECT_EQ(codes_of(result), std::vector<std::string>{});
+  EXPECT_EQ(name_of(result.ledger.back().fate), "not modelled");
+}
+
+TEST(LintTest, UnknownKeyIsNamedWithTheNearest) {
+  const Imported result =
+      imported("{\"train_batch_size\": 8, \"gradient_clipp1ng\": 1.0}", SourceForm::json, {});
+  ASSERT_EQ(result.findings.size(), 1U);
+  EXPECT_EQ(result.findings[0].code, "PL001");
+  EXPECT_EQ(result.findings[0].fix, "'gradient_clipping' is the nearest that it knows");
+}
+
+TEST(LintTest, WordSaidTwiceShowsBothPlaces) {
+  const Imported result =
+      imported("--seq-length 1024\n--num-layers 2\n--seq-length 2048\n", SourceForm::arguments, {});
+  ASSERT_EQ(result.findings.size(), 1U);
+  EXPECT_EQ(result.findings[0].code, "PL002");
+  EXPECT_EQ(result.findings[0].message,
+            "'--seq-length' is 2048 here, and '--seq-length' is 1024 at f:1; this one is taken");
+}
+
+TEST(ImportTest, EveryDialectIsWellFormed) {
+  const Catalog catalog = find_catalog();
+  for (const std::string& name : names_in(catalog, "dialects")) {
+    const Dialect dialect = load_dialect(catalog, name, "dialect");
+    EXPECT_FALSE(dialect.marks.empty()) << name;
+    for (const DialectAxis& axis : dialect.axes) {
+      ASSERT_FALSE(axis.terms.empty()) << name;
+      EXPECT_TRUE(axis.terms.back().when.empty()) << name << " " << axis.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace placet
