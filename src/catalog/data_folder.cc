@@ -52,26 +52,55 @@ std::string_view only_name_of(std::string_view kind) {
   return kind == "decoders" ? "ordinary" : "";
 }
 
-/// Reads a file of a kind, with all that it speaks of.
+void read_word(const Catalog& catalog, const std::string& name, const std::string&) {
+  refuse_unreadable(load_strategies(catalog).vocabulary, name);
+}
+
+using Read = void (*)(const Catalog& catalog, const std::string& name, const std::string& where);
+
+/// How a file of a kind is read, with all that it speaks of.
+struct KindReader {
+  std::string_view kind;
+  Read read;
+};
+constexpr std::array kReaders = {
+    KindReader{"devices", [](const Catalog& c, const std::string& n,
+                             const std::string& w) { load_group(c, n, 1, w); }},
+    KindReader{"links", [](const Catalog& c, const std::string& n,
+                           const std::string& w) { load_link(c, n, 1, w); }},
+    KindReader{"hosts", [](const Catalog& c, const std::string& n,
+                           const std::string& w) { load_host(c, n, w); }},
+    KindReader{"clusters", [](const Catalog& c, const std::string& n,
+                              const std::string&) { load_cluster_sheet(c, n); }},
+    KindReader{"models", [](const Catalog& c, const std::string& n,
+                            const std::string&) { load_model(c, n); }},
+    KindReader{"families", [](const Catalog& c, const std::string& n,
+                              const std::string&) { load_family_file(c, n); }},
+    KindReader{"decoders", [](const Catalog& c, const std::string&,
+                              const std::string&) { load_model(c, "decoder=7B"); }},
+    KindReader{"engines", [](const Catalog& c, const std::string& n,
+                             const std::string& w) { load_profile(c, n, w); }},
+    KindReader{"precisions", [](const Catalog& c, const std::string& n,
+                                const std::string& w) { load_precision(c, n, {}, w); }},
+    KindReader{"formats", [](const Catalog& c, const std::string& n,
+                             const std::string& w) { load_format(c, n, w); }},
+    KindReader{"optimizers", [](const Catalog& c, const std::string& n,
+                                const std::string& w) { load_optimizer(c, n, w); }},
+    KindReader{"words", [](const Catalog& c, const std::string& n,
+                           const std::string&) { load_words(c, n); }},
+    KindReader{"defaults",
+               [](const Catalog& c, const std::string&, const std::string&) { load_defaults(c); }},
+    KindReader{"search", [](const Catalog& c, const std::string& n,
+                            const std::string&) { load_choices(c, load_strategies(c), n); }},
+    KindReader{"bugs",
+               [](const Catalog& c, const std::string& n, const std::string&) { load_bug(c, n); }},
+    KindReader{"strategies", &read_word},
+    KindReader{"schedules", &read_word},
+    KindReader{"attention", &read_word}};
+
 void read_strictly(const Catalog& catalog, std::string_view kind, const std::string& name) {
-  const std::string where(kind);
-  if (kind == "devices") load_group(catalog, name, 1, where);
-  if (kind == "links") load_link(catalog, name, 1, where);
-  if (kind == "hosts") load_host(catalog, name, where);
-  if (kind == "clusters") load_cluster_sheet(catalog, name);
-  if (kind == "models") load_model(catalog, name);
-  if (kind == "families") load_family_file(catalog, name);
-  if (kind == "decoders") load_model(catalog, "decoder=7B");
-  if (kind == "engines") load_profile(catalog, name, where);
-  if (kind == "precisions") load_precision(catalog, name, {}, where);
-  if (kind == "formats") load_format(catalog, name, where);
-  if (kind == "optimizers") load_optimizer(catalog, name, where);
-  if (kind == "words") load_words(catalog, name);
-  if (kind == "defaults") load_defaults(catalog);
-  if (kind == "search") load_choices(catalog, load_strategies(catalog), name);
-  if (kind == "bugs") load_bug(catalog, name);
-  const bool is_word = kind == "strategies" || kind == "schedules" || kind == "attention";
-  if (is_word) refuse_unreadable(load_strategies(catalog).vocabulary, name);
+  const auto reader = std::ranges::find(kReaders, kind, &KindReader::kind);
+  if (reader != kReaders.end()) reader->read(catalog, name, std::string(kind));
 }
 
 class FolderChecker {

@@ -435,20 +435,27 @@ class WordFolders {
     return std::ranges::find(list, name, &Realisation::name) != list.end();
   }
 
+  void require_realisations(const Strategy& strategy) const {
+    for (const PartialHow* partial : {&strategy.meaning.sets, &strategy.meaning.suggests}) {
+      require_realisation(strategy, partial->schedule);
+      require_realisation(strategy, partial->attention);
+    }
+  }
+
+  bool lacks_realisation(const Strategy& strategy) {
+    try {
+      require_realisations(strategy);
+    } catch (const InputError& error) {
+      if (catalog_.overlays.empty()) throw;
+      keep_fault(strategy.name, error.fault());
+      return true;
+    }
+    return false;
+  }
+
   void drop_strategies_without_realisation() {
-    std::erase_if(out_.vocabulary.strategies, [&](const Strategy& strategy) {
-      try {
-        for (const PartialHow* partial : {&strategy.meaning.sets, &strategy.meaning.suggests}) {
-          require_realisation(strategy, partial->schedule);
-          require_realisation(strategy, partial->attention);
-        }
-      } catch (const InputError& error) {
-        if (catalog_.overlays.empty()) throw;
-        keep_fault(strategy.name, error.fault());
-        return true;
-      }
-      return false;
-    });
+    std::erase_if(out_.vocabulary.strategies,
+                  [&](const Strategy& strategy) { return lacks_realisation(strategy); });
   }
 
   const Catalog& catalog_;

@@ -29,7 +29,7 @@ std::filesystem::path configuration_folder() {
     return std::filesystem::path(value == nullptr ? "" : value);
   };
   // The specification of these folders takes whole paths alone.
-  if (const auto folder = variable("XDG_CONFIG_HOME"); folder.is_absolute()) return folder;
+  if (auto folder = variable("XDG_CONFIG_HOME"); folder.is_absolute()) return folder;
   const auto home = variable("HOME");
   return home.is_absolute() ? home / ".config" : std::filesystem::path();
 }
@@ -48,12 +48,12 @@ void add_data_flag(CLI::App& program) {
 
 Catalog called_catalog() {
   Catalog catalog = find_catalog();
-  for (auto folder = folders().rbegin(); folder != folders().rend(); ++folder) {
-    if (!is_folder(*folder)) {
-      refuse("--data", *folder, "is not a folder",
+  for (const std::string& folder : folders()) {
+    if (!is_folder(folder)) {
+      refuse("--data", folder, "is not a folder",
              "a folder with folders such as hardware/devices, engines and strategies in it");
     }
-    catalog.overlays.emplace_back(*folder);
+    catalog.overlays.emplace(catalog.overlays.begin(), folder);
   }
   if (is_folder(kProjectFolder)) catalog.overlays.emplace_back(kProjectFolder);
   const auto configuration = configuration_folder();

@@ -74,7 +74,7 @@ class TensorList {
  private:
   /// "attention.o", and of its copy in the products' format "attention.o in fp8".
   std::string name_of_kept(const UnitKind& kind, int v) const {
-    const std::string name = kind.values[at(value_of(kind, v))].name;
+    std::string name = kind.values[at(value_of(kind, v))].name;
     if (!is_copy(kind, v)) return name;
     return name + " in " + std::string(name_of(layout_.job->precision.products->numbers.dtype));
   }

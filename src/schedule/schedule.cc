@@ -498,14 +498,20 @@ std::vector<std::int64_t> even_blocks(std::int64_t blocks, std::int64_t stages) 
   return shares;
 }
 
+namespace {
+
+std::string unmet_need_of_table(const Schedule& schedule, std::int64_t micro_batches) {
+  if (micro_batches == schedule.table.micro_batches) return "";
+  return schedule.name + " is a table of " + std::to_string(schedule.table.micro_batches) +
+         " micro-batches; a step of " + std::to_string(micro_batches) + " is not";
+}
+
+}  // namespace
+
 std::string unmet_need(const Schedule& schedule, std::int64_t degree, std::int64_t micro_batches) {
+  if (schedule.hosting == Hosting::table) return unmet_need_of_table(schedule, micro_batches);
   const std::int64_t group = group_of(schedule, degree);
   const std::string given = std::to_string(micro_batches);
-  if (schedule.hosting == Hosting::table) {
-    if (micro_batches == schedule.table.micro_batches) return "";
-    return schedule.name + " is a table of " + std::to_string(schedule.table.micro_batches) +
-           " micro-batches; a step of " + given + " is not";
-  }
   if (schedule.order == Order::interleaved) {
     if (group < degree) {
       return schedule.name + " needs groups of at least the degree " + std::to_string(degree) +

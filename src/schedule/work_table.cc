@@ -51,6 +51,7 @@ class TableReader {
   Schedule read(const std::string& name) {
     for (std::size_t d = 0; d < rows_.size(); ++d) read_row(d);
     require_stages();
+    for (const auto& own : stages_) last_stage_ = std::max(last_stage_, *own.rbegin());
     Schedule out{.name = name, .hosting = Hosting::table, .order = Order::table};
     out.chunks = static_cast<std::int64_t>(stages_.front().size());
     out.table = {.micro_batches = micro_batches_, .stages = {}, .work = {}};
@@ -134,31 +135,43 @@ class TableReader {
     return std::ranges::find(actions_[device], stage, &Action::stage)->slot;
   }
 
+  /// What a stage of the row has done of a micro-batch.
+  enum class Done : std::uint8_t { nothing, forward, input, all };
+  using DoneWork = std::map<std::pair<std::int64_t, std::int64_t>, Done>;
+
+  static Done needed_by(Work::Kind kind) {
+    if (kind == Work::Kind::forward) return Done::nothing;
+    return kind == Work::Kind::backward_weight ? Done::input : Done::forward;
+  }
+
+  static Done left_by(Work::Kind kind) {
+    if (kind == Work::Kind::forward) return Done::forward;
+    return kind == Work::Kind::backward_input ? Done::input : Done::all;
+  }
+
   /// Each stage of the row takes each micro-batch once forward and then once backward.
   void require_whole(std::size_t device) const {
-    enum class Done : std::uint8_t { nothing, forward, input, all };
-    std::map<std::pair<std::int64_t, std::int64_t>, Done> done;
+    DoneWork done;
     for (const Action& action : actions_[device]) {
       Done& now = done[{action.stage, action.micro_batch}];
-      const Done before = action.kind == Work::Kind::forward           ? Done::nothing
-                          : action.kind == Work::Kind::backward_weight ? Done::input
-                                                                       : Done::forward;
-      if (now != before) {
+      if (now != needed_by(action.kind)) {
         fail(device, action.slot, "stands out of turn",
              "of each stage and micro-batch once F, then B, or I and W");
       }
-      now = action.kind == Work::Kind::forward          ? Done::forward
-            : action.kind == Work::Kind::backward_input ? Done::input
-                                                        : Done::all;
+      now = left_by(action.kind);
     }
-    for (const std::int64_t stage : stages_[device]) {
-      for (std::int64_t m = 0; m < micro_batches_; ++m) {
-        const Done now = done.contains({stage, m}) ? done.at({stage, m}) : Done::nothing;
-        if (now == Done::all) continue;
-        const char missing = now == Done::nothing ? 'F' : now == Done::forward ? 'B' : 'W';
-        fail(device, rows_[device].size(), text_of(stage, missing, m) + " is missing",
-             "every micro-batch from 0 to " + std::to_string(micro_batches_ - 1));
-      }
+    for (const std::int64_t stage : stages_[device]) require_all_of(device, stage, done);
+  }
+
+  void require_all_of(std::size_t device, std::int64_t stage, const DoneWork& done) const {
+    for (std::int64_t m = 0; m < micro_batches_; ++m) {
+      const auto found = done.find({stage, m});
+      const Done now = found == done.end() ? Done::nothing : found->second;
+      if (now == Done::all) continue;
+      const char begun = now == Done::forward ? 'B' : 'W';
+      fail(device, rows_[device].size(),
+           text_of(stage, now == Done::nothing ? 'F' : begun, m) + " is missing",
+           "every micro-batch from 0 to " + std::to_string(micro_batches_ - 1));
     }
   }
 
@@ -172,38 +185,57 @@ class TableReader {
     return work;
   }
 
+  /// How far the devices have come, each with its row alone and with what others have made.
+  struct Progress {
+    std::vector<std::size_t> next;                            // by device, into its actions
+    std::set<std::pair<std::int64_t, std::int64_t>> forward;  // stage and micro-batch
+    std::set<std::pair<std::int64_t, std::int64_t>> backward;
+  };
+
+  /// The stage whose result the action takes; none: it has all that it needs.
+  std::optional<std::int64_t> stage_before(const Action& action) const {
+    if (action.kind == Work::Kind::backward_weight) return std::nullopt;
+    const bool is_forward = action.kind == Work::Kind::forward;
+    const std::int64_t before = is_forward ? action.stage - 1 : action.stage + 1;
+    if (before < 0 || before > last_stage_) return std::nullopt;
+    return before;
+  }
+
+  /// Runs the next action of a device, if it can be run.
+  bool step(std::size_t device, Progress& progress) const {
+    if (progress.next[device] == actions_[device].size()) return false;
+    const Action& action = actions_[device][progress.next[device]];
+    const bool is_forward = action.kind == Work::Kind::forward;
+    auto& made = is_forward ? progress.forward : progress.backward;
+    const auto before = stage_before(action);
+    if (before && !made.contains({*before, action.micro_batch})) return false;
+    if (action.kind != Work::Kind::backward_weight) {
+      made.insert({action.stage, action.micro_batch});
+    }
+    ++progress.next[device];
+    return true;
+  }
+
   /// Lets every device work as far as it can, until none can: all must have come to their ends.
   void require_progress() const {
-    std::int64_t last = 0;
-    for (const auto& own : stages_) last = std::max(last, *own.rbegin());
-    std::set<std::pair<std::int64_t, std::int64_t>> forward;
-    std::set<std::pair<std::int64_t, std::int64_t>> backward;
-    std::vector<std::size_t> next(actions_.size(), 0);
+    Progress progress{.next = std::vector<std::size_t>(actions_.size(), 0)};
     for (bool moved = true; moved;) {
       moved = false;
       for (std::size_t d = 0; d < actions_.size(); ++d) {
-        for (; next[d] < actions_[d].size(); ++next[d], moved = true) {
-          const Action& action = actions_[d][next[d]];
-          const bool is_forward = action.kind == Work::Kind::forward;
-          const std::int64_t before = is_forward ? action.stage - 1 : action.stage + 1;
-          const bool waits =
-              action.kind != Work::Kind::backward_weight && before >= 0 && before <= last &&
-              !(is_forward ? forward : backward).contains({before, action.micro_batch});
-          if (waits) break;
-          if (action.kind == Work::Kind::backward_weight) continue;
-          (is_forward ? forward : backward).insert({action.stage, action.micro_batch});
-        }
+        while (step(d, progress)) moved = true;
       }
     }
     for (std::size_t d = 0; d < actions_.size(); ++d) {
-      if (next[d] == actions_[d].size()) continue;
-      const Action& stuck = actions_[d][next[d]];
-      const bool is_forward = stuck.kind == Work::Kind::forward;
-      fail(d, stuck.slot,
-           "waits for ever for " + text_of(is_forward ? stuck.stage - 1 : stuck.stage + 1,
-                                           is_forward ? 'F' : 'B', stuck.micro_batch),
-           "an order in which what a device waits for is not behind what waits for it");
+      if (progress.next[d] < actions_[d].size()) fail_stuck(d, actions_[d][progress.next[d]]);
     }
+  }
+
+  [[noreturn]] void fail_stuck(std::size_t device, const Action& stuck) const {
+    const bool is_forward = stuck.kind == Work::Kind::forward;
+    fail(device, stuck.slot,
+         "waits for ever for " + text_of(is_forward ? stuck.stage - 1 : stuck.stage + 1,
+                                         is_forward ? 'F' : 'B', stuck.micro_batch),
+         "an order in which what a device waits for is not behind what waits for it");
   }
 
   const TableRows& rows_;
@@ -211,6 +243,7 @@ class TableReader {
   std::vector<std::vector<Action>> actions_;    // by device
   std::vector<std::set<std::int64_t>> stages_;  // by device
   std::int64_t micro_batches_ = 0;
+  std::int64_t last_stage_ = 0;
   bool splits_ = false;
 };
 
