@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "catalog/cluster_catalog.h"
+#include "cli/data_flag.h"
 #include "units/error.h"
 
 namespace placet {
@@ -51,7 +52,7 @@ Imported import_of(const ImportFlags& flags) {
                       .nearest = {},
                       .excerpt = {}});
   }
-  const Catalog catalog = find_catalog();
+  const Catalog catalog = called_catalog();
   ImportRequest request{.sources = {}, .dialect = flags.dialect, .given = {}};
   give(request.given, "model", flags.model);
   give(request.given, "cluster", flags.cluster);

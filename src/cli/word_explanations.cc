@@ -32,7 +32,9 @@ constexpr std::array kShelves = {Shelf{"strategies", "strategy", "strategies"},
                                  Shelf{"engines", "engine", "engines"},
                                  Shelf{"precisions", "precision", "precisions"},
                                  Shelf{"formats", "number format", "formats"},
-                                 Shelf{"optimizers", "optimizer", "optimizers"}};
+                                 Shelf{"optimizers", "optimizer", "optimizers"},
+                                 Shelf{"lint", "lint rule", "lint"},
+                                 Shelf{"dialects", "dialect", "dialects"}};
 
 constexpr std::size_t kMostFacts = 200;
 
@@ -83,8 +85,9 @@ Explanation explanation_of_file(const Catalog& catalog, const Shelf& shelf,
   const Document document = open_document(path_in(catalog, shelf.folder, stem));
   const Json& json = document.value;
   Explanation one{.kind = shelf.kind, .word = stem};
-  one.title =
-      text_at(json, "title").empty() ? text_at(json, "description") : text_at(json, "title");
+  for (const char* key : {"title", "description", "message"}) {
+    if (one.title.empty()) one.title = text_at(json, key);
+  }
   one.meaning = text_at(json, "notes");
   add_facts(json, {}, one.facts);
   if (const std::string source = text_at(json, "source"); !source.empty()) {

@@ -73,7 +73,7 @@ TEST(ExplainTest, TermsOfTheFieldHaveEntries) {
   for (const char* word :
        {"lora", "nvlink", "pcie", "infiniband", "selective", "capacity", "moe", "rope", "swiglu",
         "flash-attention", "nccl", "'gradient accumulation'", "'activation checkpointing'", "mesh",
-        "micro-batch", "recipe", "mxfp8"}) {
+        "micro-batch", "recipe", "mxfp8", "PL012"}) {
     EXPECT_EQ(run(std::string("explain ") + word).status, 0) << word;
   }
 }
