@@ -42,6 +42,7 @@ constexpr std::array kKinds = {DataKind{"devices", "hardware/devices"},
 
 std::vector<std::string> kind_words() {
   std::vector<std::string> words;
+  words.reserve(kKinds.size());
   for (const DataKind& kind : kKinds) words.emplace_back(kind.word);
   return words;
 }
@@ -142,6 +143,7 @@ class FolderChecker {
 
   static std::vector<std::string> folder_names() {
     std::vector<std::string> names;
+    names.reserve(kKinds.size());
     for (const DataKind& kind : kKinds) names.emplace_back(kind.folder);
     return names;
   }

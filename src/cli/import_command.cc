@@ -1,4 +1,6 @@
 // placet import SOURCES: an engine's configuration as a job, and what became of each of its keys.
+#include <fmt/format.h>
+
 #include <memory>
 
 #include "catalog/reader.h"
@@ -37,15 +39,14 @@ Json document_of(const Imported& imported) {
 std::string ledger_text(const Imported& imported) {
   std::string text;
   for (const LedgerLine& line : imported.ledger) {
-    std::string head = line.file + ":" + std::to_string(line.setting.line) + "  " +
-                       line.setting.path + " = " + line.setting.value;
     std::string what = name_of(line.fate);
     if (line.fate == Fate::unknown && !line.what.empty()) {
       what += "; nearest key: " + line.what;
     } else if (!line.what.empty()) {
       what += ": " + line.what;
     }
-    text += "  " + head + "  [" + what + "]\n";
+    text += fmt::format("  {}:{}  {} = {}  [{}]\n", line.file, line.setting.line, line.setting.path,
+                        line.setting.value, what);
   }
   return text;
 }
@@ -57,9 +58,11 @@ std::string text_of(const Imported& imported) {
             (name.empty() ? std::string("not known") : name);
   }
   text += "\n\nJob\n";
-  for (const auto& [word, value] : imported.job) text += "  " + word + " = " + value + "\n";
+  for (const auto& [word, value] : imported.job) {
+    text += fmt::format("  {} = {}\n", word, value);
+  }
   for (const MissingFact& fact : imported.missing) {
-    text += "  missing: " + fact.what + "; give " + fact.flag + "\n";
+    text += fmt::format("  missing: {}; give {}\n", fact.what, fact.flag);
   }
   return text + "\nLedger\n" + ledger_text(imported);
 }

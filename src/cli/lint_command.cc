@@ -1,4 +1,6 @@
 // placet lint SOURCES: what is wrong in an engine's configuration.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 
@@ -51,8 +53,8 @@ std::string annotations_of(const std::vector<LintFinding>& findings) {
       message.replace(at, 1, "%0A");
     }
     const std::string level = finding.severity == "advice" ? "notice" : finding.severity;
-    text += "::" + level + " file=" + finding.file + ",line=" + std::to_string(finding.line) +
-            ",title=" + finding.code + " " + finding.name + "::" + message + "\n";
+    text += fmt::format("::{} file={},line={},title={} {}::{}\n", level, finding.file, finding.line,
+                        finding.code, finding.name, message);
   }
   return text;
 }

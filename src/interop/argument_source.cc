@@ -21,59 +21,90 @@ bool is_name(const std::string& word) {
 
 // Words of a line. A quote that is not closed on the line belongs to a list of options that goes on
 // below, and is left out.
-std::vector<std::string> words_of(const std::string& line) {
-  std::vector<std::string> words;
-  std::string word;
-  char quote = 0;
-  const auto end_word = [&] {
-    if (!word.empty()) words.push_back(word);
-    word.clear();
-  };
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (quote != 0) {
-      if (c == quote) {
-        quote = 0;
-      } else {
-        word += c;
-      }
+class LineWords {
+ public:
+  explicit LineWords(const std::string& line) : line_(line) {}
+
+  std::vector<std::string> all() {
+    for (; next_ < line_.size() && !is_comment_; ++next_) take(line_[next_]);
+    end_word();
+    return std::move(words_);
+  }
+
+ private:
+  void take(char c) {
+    if (quote_ != 0) {
+      take_quoted(c);
     } else if (c == '"' || c == '\'') {
-      if (line.find(c, i + 1) != std::string::npos) quote = c;
-    } else if (c == '#' && word.empty()) {
-      break;
+      if (line_.find(c, next_ + 1) != std::string::npos) quote_ = c;
+    } else if (c == '#' && word_.empty()) {
+      is_comment_ = true;
     } else if (std::isspace(static_cast<unsigned char>(c)) != 0 || c == ';') {
       end_word();
-    } else if (c != '\\' && !((c == '(' || c == ')') && word.find('$') == std::string::npos)) {
-      word += c;
+    } else if (is_of_word(c)) {
+      word_ += c;
     }
   }
-  end_word();
-  return words;
+
+  void take_quoted(char c) {
+    if (c == quote_) {
+      quote_ = 0;
+    } else {
+      word_ += c;
+    }
+  }
+
+  bool is_of_word(char c) const {
+    const bool is_bracket = c == '(' || c == ')';
+    return c != '\\' && !(is_bracket && word_.find('$') == std::string::npos);
+  }
+
+  void end_word() {
+    if (!word_.empty()) words_.push_back(word_);
+    word_.clear();
+  }
+
+  const std::string& line_;
+  std::size_t next_ = 0;
+  char quote_ = 0;
+  bool is_comment_ = false;
+  std::string word_;
+  std::vector<std::string> words_;
+};
+
+std::vector<std::string> words_of(const std::string& line) { return LineWords(line).all(); }
+
+// What stands at a '$': a name, and where the text goes on behind it.
+struct Reference {
+  std::string name;
+  std::size_t end = 0;
+  bool closed = true;
+};
+
+Reference reference_at(const std::string& word, std::size_t dollar) {
+  const bool braced = dollar + 1 < word.size() && word[dollar + 1] == '{';
+  const std::size_t begin = dollar + (braced ? 2 : 1);
+  std::size_t end = begin;
+  while (end < word.size() &&
+         (std::isalnum(static_cast<unsigned char>(word[end])) != 0 || word[end] == '_')) {
+    ++end;
+  }
+  const bool closed = !braced || (end < word.size() && word[end] == '}');
+  return {.name = word.substr(begin, end - begin), .end = braced ? end + 1 : end, .closed = closed};
 }
 
 // "$NAME" and "${NAME}" by their values, once and where they are known.
 std::string resolved(const std::string& word, const Variables& variables) {
   std::string text;
-  for (std::size_t i = 0; i < word.size(); ++i) {
-    if (word[i] != '$') {
-      text += word[i];
-      continue;
-    }
-    const bool braced = i + 1 < word.size() && word[i + 1] == '{';
-    const std::size_t begin = i + (braced ? 2 : 1);
-    std::size_t end = begin;
-    while (end < word.size() &&
-           (std::isalnum(static_cast<unsigned char>(word[end])) != 0 || word[end] == '_')) {
-      ++end;
-    }
-    const auto found = variables.find(word.substr(begin, end - begin));
-    const bool closed = !braced || (end < word.size() && word[end] == '}');
-    if (found == variables.end() || !closed) {
-      text += word[i];
+  for (std::size_t i = 0; i < word.size();) {
+    const Reference reference = word[i] == '$' ? reference_at(word, i) : Reference{};
+    const auto found = variables.find(reference.name);
+    if (word[i] != '$' || found == variables.end() || !reference.closed) {
+      text += word[i++];
       continue;
     }
     text += found->second;
-    i = braced ? end : end - 1;
+    i = reference.end;
   }
   return text;
 }

@@ -30,11 +30,23 @@ std::string nearest_key(const Dialect& dialect, const std::string& path) {
   return nearest(path, known);
 }
 
+// What becomes of a key that gives no word.
+Fate fate_of(const std::string& effect) {
+  if (effect == "none") return Fate::no_effect;
+  return effect == "kept" ? Fate::kept : Fate::not_modelled;
+}
+
+// What a value says; none: it has no counterpart.
+std::optional<std::string> counterpart(const KeyMeaning& meaning, const std::string& value) {
+  if (meaning.values.empty()) return value;
+  auto found = meaning.values.find(value);
+  if (found == meaning.values.end()) found = meaning.values.find("*");
+  return found == meaning.values.end() ? std::nullopt : std::optional(found->second);
+}
+
 void understand(const KeyMeaning& meaning, LedgerLine& line, Imported& imported) {
   if (meaning.word.empty()) {
-    line.fate = meaning.effect == "none"   ? Fate::no_effect
-                : meaning.effect == "kept" ? Fate::kept
-                                           : Fate::not_modelled;
+    line.fate = fate_of(meaning.effect);
     line.what = line.fate == Fate::not_modelled ? meaning.effect : "";
     return;
   }
@@ -43,21 +55,16 @@ void understand(const KeyMeaning& meaning, LedgerLine& line, Imported& imported)
     line.fate = Fate::unresolved;
     return;
   }
-  std::string value = line.setting.value;
-  if (!meaning.values.empty()) {
-    auto found = meaning.values.find(value);
-    if (found == meaning.values.end()) found = meaning.values.find("*");
-    if (found == meaning.values.end()) {
-      line.fate = Fate::not_modelled;
-      line.what = meaning.word + ": this value has no counterpart";
-      return;
-    }
-    value = found->second;
+  const auto value = counterpart(meaning, line.setting.value);
+  if (!value) {
+    line.fate = Fate::not_modelled;
+    line.what = meaning.word + ": this value has no counterpart";
+    return;
   }
   // A word that rules read may still be one that a job cannot say.
   line.fate = meaning.effect.empty() ? Fate::understood : Fate::not_modelled;
   if (!meaning.effect.empty()) line.what = meaning.effect;
-  imported.words[meaning.word] = value;
+  imported.words[meaning.word] = *value;
 }
 
 // Comparing spellings is dear, and nobody reads more of them.
@@ -90,20 +97,22 @@ std::optional<long long> product_of(const std::vector<std::string>& names, const
   return product;
 }
 
+// None: what it stands on is not known.
+std::optional<std::string> value_of(const DerivedWord& derived, const Words& words) {
+  if (!holds(derived.when, words)) return std::nullopt;
+  if (!derived.text.empty()) return filled(derived.text, words);
+  const auto above = product_of(derived.product, words);
+  const auto below = product_of(derived.over, words);
+  if (!above || !below || *above % *below != 0) return std::nullopt;
+  return std::to_string(*above / *below);
+}
+
 // Each derived word, in the order of the file, where what it stands on is known.
 void derive_words(const Dialect& dialect, Words& words, const Words& given) {
   for (const DerivedWord& derived : dialect.derived) {
-    if (given.contains(derived.word)) continue;
-    if (words.contains(derived.word) && !derived.replaces) continue;
-    if (!holds(derived.when, words)) continue;
-    if (!derived.text.empty()) {
-      if (const auto text = filled(derived.text, words)) words[derived.word] = *text;
-      continue;
-    }
-    const auto above = product_of(derived.product, words);
-    const auto below = product_of(derived.over, words);
-    if (!above || !below || *above % *below != 0) continue;
-    words[derived.word] = std::to_string(*above / *below);
+    const bool is_said = words.contains(derived.word) && !derived.replaces;
+    if (given.contains(derived.word) || is_said) continue;
+    if (const auto value = value_of(derived, words)) words[derived.word] = *value;
   }
 }
 

@@ -1,5 +1,5 @@
 // Sources to a job: what each key means goes into words, words into the words of a job, and a
-// ledger says of every key what became of it (docs/formats.md, section 15).
+// ledger says of every key what became of it (docs/formats.md, section 16).
 #pragma once
 
 #include <map>

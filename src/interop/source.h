@@ -1,5 +1,5 @@
 // The settings that a configuration file or a launch script holds, one by one, each with its place
-// (docs/formats.md, section 15). Nothing in a source is ever executed.
+// (docs/formats.md, section 16). Nothing in a source is ever executed.
 #pragma once
 
 #include <cstddef>

@@ -71,7 +71,11 @@ struct Walk {
       }
     } else if (value.is_array() && holds_objects(value)) {
       std::size_t index = 0;
-      for (const Json& item : value) take(item, path + "[" + std::to_string(index++) + "]");
+      for (const Json& item : value) {
+        std::string inner = path;
+        inner.append("[").append(std::to_string(index++)).append("]");
+        take(item, inner);
+      }
     } else if (!path.empty()) {
       settings.push_back({.path = path,
                           .value = value.is_array() ? list_text(value) : plain_text(value),

@@ -104,7 +104,7 @@ std::string verdict_page(const JudgedProgram& judged, const Verdict& verdict) {
   return page(
       judged.title,
       verdict_heading(judged, verdict.equivalent,
-                      verdict.equivalent ? "Equivalent" : "Not equivalent", sentence_of(verdict)) +
+                      verdict.equivalent ? "EQUIVALENT" : "NOT EQUIVALENT", sentence_of(verdict)) +
           methods_html(judged.methods) + conditions_html(verdict) + counterexamples_html(verdict) +
           verdict_cure_html(verdict) +
           list_html("Types that disagree with what buffers hold", verdict.labels) +

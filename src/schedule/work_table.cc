@@ -24,8 +24,6 @@ struct Action {
   Work::Kind kind = Work::Kind::forward;
   std::int64_t micro_batch = 0;
   std::size_t slot = 0;  // of its row, from 0
-
-  friend bool operator==(const Action&, const Action&) = default;
 };
 
 std::string_view digits_at(std::string_view text) {
