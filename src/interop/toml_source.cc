@@ -67,7 +67,10 @@ struct Walk {
   void take(const Json& value, const std::string& path) {
     if (value.is_object() && !value.empty()) {
       for (const auto& [key, inner] : value.items()) {
-        take(inner, path.empty() ? key : path + "." + key);
+        std::string name = path;
+        if (!name.empty()) name += '.';
+        name += key;
+        take(inner, name);
       }
     } else if (value.is_array() && holds_objects(value)) {
       std::size_t index = 0;
