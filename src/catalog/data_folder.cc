@@ -11,6 +11,7 @@
 #include "catalog/family_files.h"
 #include "catalog/model_catalog.h"
 #include "catalog/profile_catalog.h"
+#include "catalog/reader.h"
 #include "catalog/strategy_catalog.h"
 #include "catalog/training_catalog.h"
 #include "catalog/word_file.h"
@@ -38,7 +39,9 @@ constexpr std::array kKinds = {DataKind{"devices", "hardware/devices"},
                                DataKind{"words", "words"},
                                DataKind{"defaults", "defaults"},
                                DataKind{"search", "search"},
-                               DataKind{"bugs", "bugs"}};
+                               DataKind{"bugs", "bugs"},
+                               DataKind{"dialects", "dialects"},
+                               DataKind{"lint", "lint"}};
 
 std::vector<std::string> kind_words() {
   std::vector<std::string> words;
@@ -95,6 +98,10 @@ constexpr std::array kReaders = {
                             const std::string&) { load_choices(c, load_strategies(c), n); }},
     KindReader{"bugs",
                [](const Catalog& c, const std::string& n, const std::string&) { load_bug(c, n); }},
+    KindReader{"dialects", [](const Catalog& c, const std::string& n,
+                              const std::string&) { open_document(path_in(c, "dialects", n)); }},
+    KindReader{"lint", [](const Catalog& c, const std::string& n,
+                          const std::string&) { open_document(path_in(c, "lint", n)); }},
     KindReader{"strategies", &read_word},
     KindReader{"schedules", &read_word},
     KindReader{"attention", &read_word}};

@@ -1,8 +1,11 @@
 // Launch scripts: the words of each line, by quotes and blanks alone. No shell is asked.
+#include <algorithm>
 #include <cctype>
 #include <map>
 #include <optional>
+#include <set>
 #include <sstream>
+#include <string_view>
 
 #include "interop/source_parts.h"
 
@@ -54,20 +57,23 @@ class LineWords {
     }
   }
 
-  bool is_of_word(char c) const {
+  bool is_of_word(char c) {
     const bool is_bracket = c == '(' || c == ')';
-    return c != '\\' && !(is_bracket && word_.find('$') == std::string::npos);
+    has_dollar_ = has_dollar_ || c == '$';
+    return c != '\\' && !(is_bracket && !has_dollar_);
   }
 
   void end_word() {
     if (!word_.empty()) words_.push_back(word_);
     word_.clear();
+    has_dollar_ = false;
   }
 
   const std::string& line_;
   std::size_t next_ = 0;
   char quote_ = 0;
   bool is_comment_ = false;
+  bool has_dollar_ = false;
   std::string word_;
   std::vector<std::string> words_;
 };
@@ -93,10 +99,13 @@ Reference reference_at(const std::string& word, std::size_t dollar) {
   return {.name = word.substr(begin, end - begin), .end = braced ? end + 1 : end, .closed = closed};
 }
 
+constexpr std::size_t kLongestValue = 4096;  // a longer one stays as it is written
+
 // "$NAME" and "${NAME}" by their values, once and where they are known.
 std::string resolved(const std::string& word, const Variables& variables) {
   std::string text;
   for (std::size_t i = 0; i < word.size();) {
+    if (text.size() > kLongestValue) return word;
     const Reference reference = word[i] == '$' ? reference_at(word, i) : Reference{};
     const auto found = variables.find(reference.name);
     if (word[i] != '$' || found == variables.end() || !reference.closed) {
@@ -107,6 +116,14 @@ std::string resolved(const std::string& word, const Variables& variables) {
     i = reference.end;
   }
   return text;
+}
+
+// Where a command ends or its output goes: "|", "&&", ">", "2>&1", and the script that it runs.
+bool ends_options(const std::string& word) {
+  const std::size_t digits = std::min(word.find_first_not_of("0123456789"), word.size());
+  const bool is_operator =
+      digits < word.size() && std::string_view("|&<>").find(word[digits]) != std::string_view::npos;
+  return is_operator || word.ends_with(".py") || word.ends_with(".sh");
 }
 
 // A line's settings, given what the lines before it left open.
@@ -146,17 +163,34 @@ class Lines {
       const std::string value = resolved(word.substr(equals + 1), variables_);
       if (value.empty()) return;  // a list of options begins
       open_.reset();
-      variables_[name] = value;
+      assign(name, value);
       settings.push_back({.path = name, .value = value, .line = line});
+    } else if (open_ && ends_options(word)) {
+      open_.reset();
     } else if (open_) {
-      Setting& option = settings[*open_];
-      const std::string value = resolved(word, variables_);
-      option.value = fresh_ ? value : option.value + " " + value;
-      fresh_ = false;
+      extend(settings[*open_].value, resolved(word, variables_));
     }
   }
 
+  // Values of a list beyond the longest are passed over.
+  void extend(std::string& value, const std::string& more) {
+    if (fresh_) {
+      value = more;
+    } else if (value.size() + more.size() < kLongestValue) {
+      value.append(" ").append(more);
+    }
+    fresh_ = false;
+  }
+
+  // A name with two values (the branches of a condition) has none that is plain.
+  void assign(const std::string& name, const std::string& value) {
+    const auto [known, is_new] = variables_.emplace(name, value);
+    if (!is_new && known->second != value) ambiguous_.insert(name);
+    if (ambiguous_.contains(name)) variables_.erase(name);
+  }
+
   Variables variables_;
+  std::set<std::string> ambiguous_;
   std::optional<std::size_t> open_;  // the option that takes the next words
   bool fresh_ = false;               // and has none so far
 };

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "catalog/reader.h"
 #include "interop/lint.h"
 #include "units/checked.h"
 #include "units/error.h"
@@ -57,6 +58,7 @@ void understand(const KeyMeaning& meaning, LedgerLine& line, Imported& imported)
   }
   const auto value = counterpart(meaning, line.setting.value);
   if (!value) {
+    imported.unclear.insert(meaning.word);
     line.fate = Fate::not_modelled;
     line.what = meaning.word + ": this value has no counterpart";
     return;
@@ -107,11 +109,20 @@ std::optional<std::string> value_of(const DerivedWord& derived, const Words& wor
   return std::to_string(*above / *below);
 }
 
-// Each derived word, in the order of the file, where what it stands on is known.
-void derive_words(const Dialect& dialect, Words& words, const Words& given) {
+// What holds where nothing is said of a word.
+bool is_default(const DerivedWord& derived) {
+  const bool is_one = derived.product == std::vector<std::string>{"1"} && derived.over.empty();
+  return derived.when.empty() && (is_one || !derived.text.empty());
+}
+
+// Each derived word, in the order of the file, where what it stands on is known. A default does not
+// take the place of what was said and not understood.
+void derive_words(const Dialect& dialect, const std::set<std::string>& unclear, Words& words,
+                  const Words& given) {
   for (const DerivedWord& derived : dialect.derived) {
     const bool is_said = words.contains(derived.word) && !derived.replaces;
     if (given.contains(derived.word) || is_said) continue;
+    if (is_default(derived) && unclear.contains(derived.word)) continue;
     if (const auto value = value_of(derived, words)) words[derived.word] = *value;
   }
 }
@@ -173,10 +184,12 @@ std::string place_of(const std::string& word, const Imported& imported) {
 
 std::string job_line(const std::string& word, const std::string& value, const Imported& imported) {
   if (std::find(kNumbers.begin(), kNumbers.end(), word) == kNumbers.end()) {
-    return word + " = \"" + value + "\"\n";
+    // What JSON escapes in a text, TOML escapes alike.
+    return word + " = " + Json(value).dump() + "\n";
   }
-  const bool is_number =
-      !value.empty() && value.find_first_not_of("0123456789.") == std::string::npos;
+  const bool is_number = !value.empty() &&
+                         value.find_first_not_of("0123456789.eE+-") == std::string::npos &&
+                         value.find_first_of("0123456789") != std::string::npos;
   if (!is_number) {
     throw InputError({.where = place_of(word, imported),
                       .value = value,
@@ -228,7 +241,7 @@ Imported import_sources(const Catalog& catalog, const ImportRequest& request) {
                       .excerpt = {}});
   }
   for (const auto& [word, value] : request.given) imported.words[word] = value;
-  derive_words(*leading, imported.words, request.given);
+  derive_words(*leading, imported.unclear, imported.words, request.given);
   make_job(*leading, imported);
   imported.findings = lint(catalog, request.sources, imported);
   return imported;

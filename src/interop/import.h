@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,7 @@ struct Imported {
   std::vector<std::string> dialects;  // one for each source; empty where none is known
   std::vector<LedgerLine> ledger;
   Words words;
+  std::set<std::string> unclear;  // words of which something was said that has no counterpart
   std::map<std::string, std::string> job;  // words of a job file
   std::vector<MissingFact> missing;
   std::vector<LintFinding> findings;  // by file and line

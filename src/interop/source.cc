@@ -5,6 +5,7 @@
 #include "catalog/file_text.h"
 #include "interop/source_parts.h"
 #include "units/error.h"
+#include "units/utf8.h"
 
 namespace placet {
 namespace {
@@ -67,7 +68,7 @@ Source parse_source(const std::string& text, SourceForm form, const std::string&
       source.settings = yaml_settings(text, file);
       break;
     case SourceForm::arguments:
-      source.settings = argument_settings(text);
+      source.settings = argument_settings(valid_utf8(text));
       break;
   }
   if (source.settings.size() > kMostSettings) {

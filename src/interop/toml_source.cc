@@ -1,8 +1,9 @@
 // TOML: values by the reader of job files; lines by looking for the key below its heading.
 #include <algorithm>
+#include <cctype>
 #include <map>
-#include <regex>
 #include <sstream>
+#include <string_view>
 
 #include "catalog/reader.h"
 #include "catalog/toml_document.h"
@@ -11,23 +12,48 @@
 namespace placet {
 namespace {
 
+std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
+  const std::size_t end = text.find_last_not_of(" \t\r");
+  return end == std::string_view::npos || end < begin ? std::string_view()
+                                                      : text.substr(begin, end - begin + 1);
+}
+
+// The name of a heading, "[parallelism]" or "[[runs]]"; empty: the line is none.
+std::string_view heading_of(std::string_view line) {
+  if (!line.starts_with('[')) return {};
+  const std::size_t begin = std::min(line.find_first_not_of("[ \t"), line.size());
+  const std::size_t end = line.find(']', begin);
+  return end == std::string_view::npos ? std::string_view()
+                                       : trimmed(line.substr(begin, end - begin));
+}
+
+// The key of "key = value"; empty: the line has none.
+std::string_view key_of(std::string_view line) {
+  const std::size_t equals = line.find('=');
+  if (equals == std::string_view::npos) return {};
+  const std::string_view key = trimmed(line.substr(0, equals));
+  const bool is_plain = std::ranges::all_of(key, [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '"' ||
+           c == '-';
+  });
+  return is_plain ? key : std::string_view();
+}
+
 // Line of each "heading.key" as it is written first.
 std::map<std::string, std::size_t> lines_of(const std::string& text) {
-  static const std::regex kHeading(R"(\s*\[+\s*([^\]]+?)\s*\]+.*)");
-  static const std::regex kKey(R"re(\s*([A-Za-z0-9_."-]+)\s*=.*)re");
   std::map<std::string, std::size_t> lines;
   std::string heading;
   std::istringstream stream(text);
   std::size_t number = 0;
-  for (std::string line; std::getline(stream, line);) {
+  for (std::string whole; std::getline(stream, whole);) {
     ++number;
-    if (line.size() > 1000) line.resize(1000);  // a key stands at the beginning
-    std::smatch match;
-    if (std::regex_match(line, match, kHeading)) {
-      heading = match[1].str() + ".";
-      lines.emplace(match[1].str(), number);
-    } else if (std::regex_match(line, match, kKey)) {
-      lines.emplace(heading + match[1].str(), number);
+    const std::string_view line = trimmed(std::string_view(whole).substr(0, 1000));
+    if (const std::string_view name = heading_of(line); !name.empty()) {
+      heading = std::string(name) + ".";
+      lines.emplace(std::string(name), number);
+    } else if (const std::string_view key = key_of(line); !key.empty()) {
+      lines.emplace(heading + std::string(key), number);
     }
   }
   return lines;
@@ -90,8 +116,9 @@ struct Walk {
 }  // namespace
 
 std::vector<Setting> toml_settings(const std::string& text, const std::string& file) {
+  const Json document = parse_toml(text, file);  // what is no TOML, or too long, ends here
   Walk walk{.lines = lines_of(text), .settings = {}};
-  walk.take(parse_toml(text, file), "");
+  walk.take(document, "");
   // The reader sorts keys; people, and what is said twice, go by the order of the text.
   std::stable_sort(walk.settings.begin(), walk.settings.end(),
                    [](const Setting& a, const Setting& b) { return a.line < b.line; });

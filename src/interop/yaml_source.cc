@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::size_t kDeepest = 64;
 constexpr std::size_t kMostOfText = 100000;
+constexpr std::size_t kLongestPath = 2048;                   // bytes
+constexpr std::size_t kMostOfPaths = std::size_t{16} << 20;  // bytes of all paths together
 
 // An object or a list that is open, and what is known of the next value in it.
 struct Level {
@@ -92,6 +94,10 @@ class Events {
     if (!levels_.empty() && !levels_.back().is_list && !levels_.back().has_key) {
       fail_at_line(file_, line, "has a list or an object for a key", "keys that are plain words");
     }
+    if (next_path().size() > kLongestPath) {
+      fail_at_line(file_, line, "has keys that are too long",
+                   std::to_string(kLongestPath) + " bytes from the outermost key on");
+    }
     levels_.push_back({.is_list = is_list,
                        .path = next_path(),
                        .line = line,
@@ -143,6 +149,11 @@ class Events {
     if (settings_.size() >= kMostOfText) {
       fail_at_line(file_, line, "holds too many settings", std::to_string(kMostOfText));
     }
+    paths_ += path.size();
+    if (path.size() > kLongestPath || paths_ > kMostOfPaths) {
+      fail_at_line(file_, line, "has keys that are too long",
+                   std::to_string(kLongestPath) + " bytes from the outermost key on");
+    }
     if (!path.empty()) settings_.push_back({.path = path, .value = value, .line = line});
   }
 
@@ -150,6 +161,7 @@ class Events {
   yaml_parser_t parser_{};
   std::vector<Level> levels_;
   std::vector<Setting> settings_;
+  std::size_t paths_ = 0;  // bytes so far
 };
 
 }  // namespace

@@ -49,7 +49,10 @@ class TableReader {
   Schedule read(const std::string& name) {
     for (std::size_t d = 0; d < rows_.size(); ++d) read_row(d);
     require_stages();
-    for (const auto& own : stages_) last_stage_ = std::max(last_stage_, *own.rbegin());
+    for (std::size_t d = 0; d < stages_.size(); ++d) {
+      last_stage_ = std::max(last_stage_, *stages_[d].rbegin());
+      for (const std::int64_t stage : stages_[d]) host_of_[stage] = d;
+    }
     Schedule out{.name = name, .hosting = Hosting::table, .order = Order::table};
     out.chunks = static_cast<std::int64_t>(stages_.front().size());
     out.table = {.micro_batches = micro_batches_, .stages = {}, .work = {}};
@@ -177,7 +180,7 @@ class TableReader {
     const std::vector<std::int64_t> own(stages_[device].begin(), stages_[device].end());
     std::vector<Work> work;
     for (const Action& action : actions_[device]) {
-      const std::int64_t chunk = std::ranges::find(own, action.stage) - own.begin();
+      const std::int64_t chunk = std::ranges::lower_bound(own, action.stage) - own.begin();
       work.push_back({action.kind, chunk, action.micro_batch});
     }
     return work;
@@ -199,29 +202,46 @@ class TableReader {
     return before;
   }
 
-  /// Runs the next action of a device, if it can be run.
-  bool step(std::size_t device, Progress& progress) const {
-    if (progress.next[device] == actions_[device].size()) return false;
-    const Action& action = actions_[device][progress.next[device]];
+  /// The device that waits for what the action makes; none: nobody does.
+  std::optional<std::size_t> device_behind(const Action& action) const {
+    if (action.kind == Work::Kind::backward_weight) return std::nullopt;
     const bool is_forward = action.kind == Work::Kind::forward;
-    auto& made = is_forward ? progress.forward : progress.backward;
+    const auto found = host_of_.find(is_forward ? action.stage + 1 : action.stage - 1);
+    return found == host_of_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  bool can_run(const Action& action, const Progress& progress) const {
     const auto before = stage_before(action);
-    if (before && !made.contains({*before, action.micro_batch})) return false;
-    if (action.kind != Work::Kind::backward_weight) {
-      made.insert({action.stage, action.micro_batch});
+    const bool is_forward = action.kind == Work::Kind::forward;
+    const auto& made = is_forward ? progress.forward : progress.backward;
+    return !before || made.contains({*before, action.micro_batch});
+  }
+
+  /// Runs a device as far as it can; devices that may go on by that are added to `awake`.
+  void run(std::size_t device, Progress& progress, std::vector<std::size_t>& awake) const {
+    for (std::size_t& next = progress.next[device]; next < actions_[device].size(); ++next) {
+      const Action& action = actions_[device][next];
+      if (!can_run(action, progress)) return;
+      const auto behind = device_behind(action);
+      if (action.kind == Work::Kind::forward) {
+        progress.forward.insert({action.stage, action.micro_batch});
+      } else if (action.kind != Work::Kind::backward_weight) {
+        progress.backward.insert({action.stage, action.micro_batch});
+      }
+      if (behind) awake.push_back(*behind);
     }
-    ++progress.next[device];
-    return true;
   }
 
   /// Lets every device work as far as it can, until none can: all must have come to their ends.
+  /// Each action is run once, and wakes one device at most.
   void require_progress() const {
     Progress progress{.next = std::vector<std::size_t>(actions_.size(), 0)};
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (std::size_t d = 0; d < actions_.size(); ++d) {
-        while (step(d, progress)) moved = true;
-      }
+    std::vector<std::size_t> awake;
+    for (std::size_t d = actions_.size(); d-- > 0;) awake.push_back(d);
+    while (!awake.empty()) {
+      const std::size_t device = awake.back();
+      awake.pop_back();
+      run(device, progress, awake);
     }
     for (std::size_t d = 0; d < actions_.size(); ++d) {
       if (progress.next[d] < actions_[d].size()) fail_stuck(d, actions_[d][progress.next[d]]);
@@ -242,6 +262,7 @@ class TableReader {
   std::vector<std::set<std::int64_t>> stages_;  // by device
   std::int64_t micro_batches_ = 0;
   std::int64_t last_stage_ = 0;
+  std::map<std::int64_t, std::size_t> host_of_;  // by stage
   bool splits_ = false;
 };
 

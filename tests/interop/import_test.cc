@@ -37,6 +37,40 @@ TEST(ImportTest, ConfigurationBecomesAJob) {
             "recompute = \"full\"\nseq = 8192\n");
 }
 
+// torchtitan recomputes every second block unless it is told otherwise; what it was told and has no
+// counterpart leaves no default.
+TEST(ImportTest, DefaultsHoldWhereNothingIsSaid) {
+  const std::string base =
+      "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nlocal_batch_size = 2\n"
+      "[parallelism]\ntensor_parallel_degree = 4\n";
+  const auto recompute = [&](const std::string& more) {
+    const Imported result = imported(base + more, SourceForm::toml, {{"world-size", "32"}});
+    const auto found = result.job.find("recompute");
+    return found == result.job.end() ? std::string() : found->second;
+  };
+  EXPECT_EQ(recompute(""), "every=2");
+  EXPECT_EQ(recompute("[activation_checkpoint]\nmode = \"none\"\n"), "none");
+  EXPECT_EQ(recompute("[activation_checkpoint]\nselective_ac_option = \"op\"\n"), "");
+}
+
+// Megatron trains in fp32 unless it is told otherwise; its FSDP shards along the other axes too.
+TEST(ImportTest, MegatronsFormatsAndShardingReachTheJob) {
+  const std::string base =
+      "--num-layers 32\n--seq-length 4096\n--micro-batch-size 1\n--global-batch-size 8\n"
+      "--context-parallel-size 4\n";
+  const auto job = [&](const std::string& more) {
+    return imported(base + more, SourceForm::arguments,
+                    {{"world-size", "8"}, {"model", "llama-3.1-8b"}})
+        .job;
+  };
+  EXPECT_EQ(job("").at("precision"), "fp32");
+  EXPECT_EQ(job("--fp16\n").at("precision"), "mixed-fp16");
+  EXPECT_FALSE(job("--bf16\n").contains("precision"));
+  EXPECT_EQ(job("--use-megatron-fsdp\n").at("placement"), "dp=2:zero3 cp=4:ring+zero3");
+  EXPECT_EQ(job("--use-megatron-fsdp\n--data-parallel-sharding-strategy optim\n").at("placement"),
+            "dp=2:zero1 cp=4:ring+zero1");
+}
+
 TEST(ImportTest, LedgerHoldsEveryKeyOnce) {
   const Imported result = imported(kToml, SourceForm::toml, {{"world-size", "32"}});
   std::vector<std::string> lines;

@@ -143,5 +143,16 @@ TEST(WorkTableTest, WhatCannotRunIsRefusedWithItsPlace) {
             "what a device waits for is not behind what waits for it");
 }
 
+// Rows in the opposite order of their stages: each action wakes the one device that waits for it.
+TEST(WorkTable, ManyDevicesInAnyOrderComeToTheirEnds) {
+  constexpr int kDevices = 2000;
+  std::vector<std::string> lines;
+  for (int d = 0; d < kDevices; ++d) {
+    const std::string stage = std::to_string(kDevices - 1 - d);
+    lines.push_back(stage + "F0 " + stage + "B0");
+  }
+  EXPECT_EQ(table(lines).table.stages.size(), 2000U);
+}
+
 }  // namespace
 }  // namespace placet
