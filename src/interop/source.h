@@ -34,8 +34,9 @@ struct Source {
 std::string name_of(SourceForm form);
 
 /// The settings of a file: TOML, YAML and JSON by its ending, arguments of a launch script
-/// otherwise. Throws InputError with file and line for what is malformed, larger than 4 MiB (TOML: as job
-/// files), nested more than 64 deep, or longer than 100,000 settings, and for aliases and long keys.
+/// otherwise. Throws InputError with file and line for what is malformed, larger than 4 MiB (TOML:
+/// as job files), nested more than 64 deep, or longer than 100,000 settings, and for aliases and
+/// long keys.
 Source read_source(const std::filesystem::path& path);
 
 /// The same for text that is at hand.
