@@ -261,18 +261,16 @@ ProductFormat load_product_format(const Catalog& catalog, const std::string& nam
                                   const std::string& where) {
   ProductFormat format{.name = name, .numbers = load_format(catalog, name, where)};
   format.units = format.numbers.dtype;
-  const std::vector<std::string> files = names_in(catalog, "formats");
-  if (std::ranges::find(files, name) == files.end()) return format;
-  const Document document = open_document(file_of(catalog, "formats", "format", name, where));
+  if (!has_file(catalog, "formats", name)) return format;
+  const Document document = open_document(path_in(catalog, "formats", name));
   if (const auto units = Reader(document).find("units")) format.units = read_dtype(*units);
   return format;
 }
 
 StorageFormat load_format(const Catalog& catalog, const std::string& name,
                           const std::string& where) {
-  const std::vector<std::string> files = names_in(catalog, "formats");
-  if (std::ranges::find(files, name) == files.end()) return {.dtype = read_dtype(name, where)};
-  const Document document = open_document(file_of(catalog, "formats", "format", name, where));
+  if (!has_file(catalog, "formats", name)) return {.dtype = read_dtype(name, where)};
+  const Document document = open_document(path_in(catalog, "formats", name));
   const Reader reader(document);
   reader.allow({"schema", "name", "title", "source", "dtype", "constants", "units"});
   check_heading(reader, "placet.format/1", name);

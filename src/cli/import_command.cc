@@ -70,7 +70,9 @@ std::string text_of(const Imported& imported) {
 int import_job(const ImportCall& call) {
   const Imported imported = import_of(call.flags);
   if (!call.output.empty()) write_file(call.output, job_text(imported), "-o");
-  print(call.flags.json ? document_of(imported).dump(2) + "\n" : text_of(imported));
+  print(call.flags.json
+            ? document_of(imported).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
+            : text_of(imported));
   return imported.missing.empty() && !(call.strict && is_lossy(imported)) ? kGood : kBad;
 }
 

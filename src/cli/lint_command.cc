@@ -62,7 +62,7 @@ std::string annotations_of(const std::vector<LintFinding>& findings) {
 int lint_sources(const LintCall& call) {
   const std::vector<LintFinding> findings = import_of(call.flags).findings;
   if (call.flags.json || call.format == "json") {
-    print(document_of(findings).dump(2) + "\n");
+    print(document_of(findings).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   } else {
     print(call.format == "github" ? annotations_of(findings) : text_of(findings));
   }

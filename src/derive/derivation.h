@@ -48,7 +48,7 @@ enum class FitGrade : std::uint8_t { fits, tight, too_large };
 std::string_view name_of(FitGrade grade);
 
 /// The part of a device's memory that a job which fits leaves free. It is chosen between the mean
-/// errors of reserved memory on measured runs, 4.0 and 5.7 % (docs/theory.md §3.10).
+/// errors of reserved memory on measured runs, 3.8 and 5.7 % (docs/theory.md §3.10).
 inline constexpr double kFitMargin = 0.05;
 
 /// Memory of one class of equal devices.
