@@ -6,6 +6,8 @@ option(PLACET_BENCHMARKS "Build the benchmarks (needs Google Benchmark; skipped 
 option(PLACET_FUZZ "Build the fuzz targets with libFuzzer (needs clang)" OFF)
 option(PLACET_WERROR "Treat warnings in our own targets as errors" ${PROJECT_IS_TOP_LEVEL})
 option(PLACET_CCACHE "Compile through ccache where it is installed" ${PROJECT_IS_TOP_LEVEL})
+set(PLACET_APART "" CACHE STRING
+    "Folders compiled file by file although CMAKE_UNITY_BUILD is on: those that are being worked on")
 set(PLACET_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, such as address,undefined")
 set(PLACET_ALL_TEST_LABELS unit golden property mpi slow)
 set(PLACET_TEST_LABELS ${PLACET_ALL_TEST_LABELS} CACHE STRING "The labels whose tests are built")
