@@ -83,7 +83,7 @@ constexpr std::array kReaders = {
     KindReader{"decoders", [](const Catalog& c, const std::string&,
                               const std::string&) { load_model(c, "decoder=7B"); }},
     KindReader{"engines", [](const Catalog& c, const std::string& n,
-                             const std::string& w) { load_profile(c, n, w); }},
+                             const std::string& w) { require_readable_engine(c, n, w); }},
     KindReader{"precisions", [](const Catalog& c, const std::string& n,
                                 const std::string& w) { load_precision(c, n, {}, w); }},
     KindReader{"formats", [](const Catalog& c, const std::string& n,

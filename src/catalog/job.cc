@@ -298,8 +298,10 @@ Job load_trained(const Catalog& catalog, const JobRequest& request) {
   return job;
 }
 
-/// What the products' format asks of the devices. Throws InputError where one has no units for it.
-void settle_products(Job& job) {
+/// What follows from model, formats and devices together: the engine's facts for such jobs, and
+/// what the products' format asks of the devices. Throws InputError where one has no units for it.
+void settle(const Catalog& catalog, const JobRequest& request, Job& job) {
+  job.profile = load_profile(catalog, request.engine.value_or("placet"), job, "--engine");
   job.weight_copies = weight_copies(job.precision, job.profile, job.cluster);
   if (!job.precision.products || !job.cluster) return;
   const ProductFormat& format = *job.precision.products;
@@ -373,7 +375,7 @@ Job load_job(const Catalog& catalog, const JobRequest& said) {
   if (request.cluster) {
     job.cluster = load_cluster(catalog, *request.cluster, devices_of(job.placement), "--cluster");
   }
-  settle_products(job);
+  settle(catalog, request, job);
   return job;
 }
 
@@ -392,7 +394,7 @@ Job load_unplaced_job(const Catalog& catalog, const JobRequest& said) {
                       .allowed = "--seq: plans are compared for samples of one length"});
   }
   job.cluster = load_cluster(catalog, *request.cluster, std::nullopt, "--cluster");
-  settle_products(job);
+  settle(catalog, request, job);
   job.batch = batch_of(catalog, request, job, devices_of(*job.cluster));
   return job;
 }

@@ -24,18 +24,36 @@ void read_engine_precision(const Catalog& catalog, const Reader& value, Profile&
   profile.precision.name = "formats of " + profile.name;
 }
 
+std::vector<std::string> fact_keys() {
+  std::vector<std::string> keys = {"precision", "saves",    "inner_gradients",    "memory",
+                                   "messages",  "refusals", "recompute_policies", "timing"};
+  for (std::string& key : scalar_keys()) keys.push_back(std::move(key));
+  return keys;
+}
+
 }  // namespace
 
 std::vector<std::string> profile_keys() {
-  std::vector<std::string> keys = {"schema",   "name",
-                                   "version",  "date",
-                                   "title",    "notes",
-                                   "inherits", "precision",
-                                   "saves",    "inner_gradients",
-                                   "memory",   "messages",
-                                   "refusals", "recompute_policies",
-                                   "timing"};
-  for (std::string& key : scalar_keys()) keys.push_back(std::move(key));
+  std::vector<std::string> keys = fact_keys();
+  for (const char* key :
+       {"schema", "name", "version", "date", "title", "notes", "inherits", "options", "given"}) {
+    keys.emplace_back(key);
+  }
+  return keys;
+}
+
+std::vector<std::string> option_keys() {
+  std::vector<std::string> keys = fact_keys();
+  keys.insert(keys.end(), {"title", "includes", "notes"});
+  return keys;
+}
+
+std::vector<std::string> case_keys() {
+  std::vector<std::string> keys = fact_keys();
+  std::erase_if(keys, [](const std::string& key) {
+    return key == "precision" || key == "clips_by_default" || key == "recompute_policies";
+  });
+  keys.insert(keys.end(), {"what", "when", "includes", "notes"});
   return keys;
 }
 

@@ -13,6 +13,11 @@ namespace placet {
 /// Every key that an engine file may hold.
 std::vector<std::string> profile_keys();
 
+/// Keys of an entry of `options`, and of `given`: its words and facts. The facts of a case may not
+/// be what is settled before the job is known: formats, clipping, names of recomputations.
+std::vector<std::string> option_keys();
+std::vector<std::string> case_keys();
+
 /// Reads all facts of the file `reader` into `profile`: what the file says replaces, the rest
 /// stays. Each fact is noted in Profile::facts.
 void read_facts(const Catalog& catalog, const Reader& reader, Profile& profile);

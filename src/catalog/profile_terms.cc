@@ -266,6 +266,11 @@ Refusal read_refusal(const Reader& reader) {
   return refusal;
 }
 
+bool is_noted(const std::vector<Fact>& facts, const std::string& key, std::string_view value) {
+  return std::ranges::any_of(
+      facts, [&](const Fact& fact) { return fact.key == key && fact.value == value; });
+}
+
 // Lays the entries of the list `key` over `entries`: known by `what`, replaced, appended or
 // removed.
 template <class Entry, class Read>
@@ -283,11 +288,14 @@ void lay_over(const Reader& reader, std::string_view key, std::vector<Entry>& en
       item.at("what").fail("is given twice", "each entry once");
     }
     seen.push_back(what);
+    const bool is_removed = is_noted(facts, fact, "removed");
     std::erase_if(facts, [&](const Fact& f) { return f.key == fact; });
     if (item.has("remove")) {
       item.allow({"what", "remove", "source"});
-      if (it == entries.end()) item.at("what").fail("is not inherited", "an inherited entry");
-      if (item.at("remove").flag()) entries.erase(it);
+      if (it == entries.end() && !is_removed) {
+        item.at("what").fail("is not inherited", "an inherited entry");
+      }
+      if (item.at("remove").flag() && it != entries.end()) entries.erase(it);
       facts.push_back({fact, "removed", item.at("source").text()});
       continue;
     }

@@ -163,8 +163,10 @@ Catalogue list_engines(const Catalog& catalog) {
   Catalogue list{.kind = "engines",
                  .columns = {"date", "facts", "memory_terms", "messages", "refusals"},
                  .rows = {},
-                 .hint = "A plain name is the newest version: --engine placet."};
-  for_each_name(catalog, profile_names(catalog), [&](const std::string& name) {
+                 .hint =
+                     "A plain name is the newest version: --engine placet. Options join it with "
+                     "'+', several as well; placet explain NAME says what they change."};
+  for_each_name(catalog, profile_names_with_options(catalog), [&](const std::string& name) {
     const Profile profile = load_profile(catalog, name, "engines");
     CatalogueRow row{
         .name = name,

@@ -4,6 +4,7 @@
 #include <array>
 #include <set>
 
+#include "catalog/profile_catalog.h"
 #include "catalog/reader.h"
 #include "catalog/strategy_catalog.h"
 #include "catalog/word_file.h"
@@ -57,8 +58,9 @@ std::string source_of(const Json& figure) {
 
 /// Figures with a source, and plain values, under their key path.
 void add_facts(const Json& object, const std::string& prefix, std::vector<ExplainedFact>& facts) {
-  static const std::set<std::string> kSaidElsewhere = {
-      "schema", "name", "title", "description", "source", "sources", "date", "config", "notes"};
+  static const std::set<std::string> kSaidElsewhere = {"schema", "name",    "title", "description",
+                                                       "source", "sources", "date",  "config",
+                                                       "notes",  "options", "given"};
   for (const auto& [key, value] : object.items()) {
     if (facts.size() >= kMostFacts) return;
     if (prefix.empty() && kSaidElsewhere.contains(key)) continue;
@@ -149,22 +151,44 @@ std::vector<std::string> words_on(const Catalog& catalog, const Shelf& shelf) {
   return {words.begin(), words.end()};
 }
 
-/// What stands behind the version in the names of engines' files: "overlap" of x@2026-overlap.
-std::string option_in(const std::string& stem) {
-  const std::size_t at = stem.find('@');
-  const std::size_t dash = at == std::string::npos ? at : stem.find('-', at);
-  return dash == std::string::npos ? std::string() : stem.substr(dash + 1);
+/// What may be laid over the engine's version, and what it says of some jobs only, before its
+/// facts.
+void add_variants(const Catalog& catalog, const std::string& stem, Explanation& one) {
+  std::vector<ExplainedFact> facts;
+  const EngineVariants variants = engine_variants(catalog, stem);
+  for (const EngineOption& option : variants.options) {
+    facts.push_back({"option +" + option.name, option.title, {}});
+  }
+  for (const EngineCase& given : variants.cases) {
+    facts.push_back({"where", given.when, given.what});
+  }
+  one.facts.insert(one.facts.begin(), facts.begin(), facts.end());
 }
 
+/// Of each engine's file that offers the word as an option, what the option says.
 void add_engine_options(const Catalog& catalog, const std::string& word,
                         std::vector<Explanation>& out) {
-  for (const std::string& stem : names_in(catalog, "engines")) {
-    if (option_in(stem).empty() || squeezed(option_in(stem)) != squeezed(word)) continue;
-    Explanation one = explanation_of_file(catalog, {"engines", "option of an engine", ""}, stem);
-    one.meaning =
-        "--engine " + stem.substr(0, stem.find('-', stem.find('@'))) + "+" + option_in(stem);
-    out.push_back(std::move(one));
+  for (const std::string& stem : profile_names(catalog)) {
+    const Document document = open_document(path_in(catalog, "engines", stem));
+    if (!document.value.contains("options")) continue;
+    for (const auto& [name, facts] : document.value["options"].items()) {
+      if (squeezed(name) != squeezed(word)) continue;
+      Explanation one{
+          .kind = "option of an engine", .word = name, .title = text_at(facts, "title")};
+      one.meaning = "--engine " + stem + "+" + name;
+      add_facts(facts, {}, one.facts);
+      out.push_back(std::move(one));
+    }
   }
+}
+
+std::set<std::string> option_words_of(const Catalog& catalog) {
+  std::set<std::string> words;
+  for (const std::string& name : profile_names_with_options(catalog)) {
+    const std::size_t plus = name.find('+');
+    if (plus != std::string::npos) words.insert(name.substr(plus + 1));
+  }
+  return words;
 }
 
 // --- entries of data/words
@@ -209,6 +233,7 @@ void add_files(const Catalog& catalog, const std::string& word, std::vector<Expl
       Explanation one = explanation_of_file(catalog, shelf, stem);
       say_what_is_meant(word, meant, one);
       if (std::string_view(shelf.words) == "strategies") add_modes(catalog, stem, one);
+      if (std::string_view(shelf.folder) == "engines") add_variants(catalog, stem, one);
       out.push_back(std::move(one));
     }
   }
@@ -221,9 +246,7 @@ std::vector<std::string> explained_words(const Catalog& catalog) {
   for (const Shelf& shelf : kShelves) {
     for (std::string& word : words_on(catalog, shelf)) words.insert(std::move(word));
   }
-  for (const std::string& stem : names_in(catalog, "engines")) {
-    if (!option_in(stem).empty()) words.insert(option_in(stem));
-  }
+  words.merge(option_words_of(catalog));
   for (const std::string& name : names_in(catalog, "words")) {
     for (WordEntry& entry : load_words(catalog, name).entries) words.insert(std::move(entry.word));
   }

@@ -122,6 +122,12 @@ const Model& RunPlanner::model_of(const RunShape& shape, const std::string& wher
   return models_.emplace(shape, build_model(architecture_of(shape, where))).first->second;
 }
 
+// A name without a version leaves each row the version that its own rule chose of that engine.
+std::string RunPlanner::engine_of(const EngineRule& rule) const {
+  if (!engine_ || rule.profile.starts_with(*engine_ + "@")) return rule.profile;
+  return *engine_;
+}
+
 const Profile& RunPlanner::profile_of(const std::string& name, const std::string& where) {
   const auto found = profiles_.find(name);
   if (found != profiles_.end()) return found->second;
@@ -159,16 +165,24 @@ bool RunPlanner::host_runs_ahead(const RunFacts& facts, const RunPlan& plan,
   return flops / reached > static_cast<double>(*facts.host_us_per_block) * 1e-6;
 }
 
+// Devices of one kind, with nothing said of what joins them.
+Cluster RunPlanner::cluster_of_one(const Device& device) {
+  Cluster cluster;
+  cluster.groups.push_back({.device = device, .count = 1});
+  return cluster;
+}
+
 std::shared_ptr<const RunFrame> RunPlanner::frame_of(const RunFacts& facts,
                                                      const EngineRule& engine,
                                                      const std::string& where) {
   const Model& model = model_of(facts.shape, where);
-  const std::string engine_name = engine_.value_or(engine.profile);
+  const std::string engine_name = engine_of(engine);
   const std::string recompute = word_of("act_ckpt", facts.recompute, where);
   const std::string precision = word_of("precision", facts.precision, where);
   const std::string optimizer = word_of("optimizer", facts.optimizer, where);
-  auto& slot =
-      frames_[{facts.shape, engine_name + "|" + recompute + "|" + precision + "|" + optimizer}];
+  const std::string device = facts.device.empty() ? "" : word_of("gpu", facts.device, where);
+  auto& slot = frames_[{facts.shape, engine_name + "|" + recompute + "|" + precision + "|" +
+                                         optimizer + "|" + device}];
   if (slot) return slot;
   auto frame = std::make_shared<RunFrame>();
   Job& job = frame->job;
@@ -185,6 +199,9 @@ std::shared_ptr<const RunFrame> RunPlanner::frame_of(const RunFacts& facts,
   }
   job.optimizer = load_optimizer(*catalog_, optimizer, where + ", column optimizer");
   job.clips_by_global_norm = true;
+  if (!device.empty()) job.cluster = cluster_of_one(device_of(facts.device, where));
+  job.profile = load_profile(*catalog_, engine_name, job, where);
+  job.cluster.reset();  // each row has its own
   frame->prepared = prepare(job);
   slot = std::move(frame);
   return slot;

@@ -47,8 +47,8 @@ std::string placement_text(const RunFacts& facts, const RunLayout& layout,
 /// Makes plans and keeps what rows share. Not for use by several threads at once; the plans are.
 class RunPlanner {
  public:
-  /// `catalog` and `validation` must outlive the planner. `engine` stands for every row's own;
-  /// throws InputError if it is not known.
+  /// `catalog` and `validation` must outlive the planner. `engine` stands for every row's own,
+  /// but where it names that without a version; throws InputError if it is not known.
   RunPlanner(const Catalog& catalog, const ValidationCatalog& validation,
              std::optional<std::string> engine);
 
@@ -67,7 +67,9 @@ class RunPlanner {
   std::shared_ptr<const RunFrame> frame_of(const RunFacts& facts, const EngineRule& engine,
                                            const std::string& where);
   const Model& model_of(const RunShape& shape, const std::string& where);
+  std::string engine_of(const EngineRule& rule) const;
   const Profile& profile_of(const std::string& name, const std::string& where);
+  static Cluster cluster_of_one(const Device& device);
   const Device& device_of(const std::string& device, const std::string& where);
   bool host_runs_ahead(const RunFacts& facts, const RunPlan& plan, const std::string& where);
 

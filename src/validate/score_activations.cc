@@ -28,8 +28,8 @@ class ActivationScorer {
     result_.table = table_.where;
     result_.rows = static_cast<std::int64_t>(rows.size());
     for (const std::size_t row : rows) score_row(row);
-    for (const auto& [name, count] : profile_rows_) {
-      facts_.add_profile(profiles_.at(name), count, {});
+    for (const auto& [frame, count] : profile_rows_) {
+      facts_.add_profile(frame->job.profile, count, {});
     }
     result_.facts = facts_.list();
     return std::move(result_);
@@ -117,8 +117,7 @@ class ActivationScorer {
     const RunPlan plan = planner_.plan(facts, engine, place);
     labels.engine = plan.frame->job.engine_text;
     labels.placement = plan.placement_text;
-    profile_rows_[labels.engine] += 1;
-    profiles_.try_emplace(labels.engine, plan.frame->job.profile);
+    profile_rows_[plan.frame] += 1;
     const BlockBytes blocks = bytes_of_blocks(plan);
     if (const std::string cell = text(row, "activation_gib"); !cell.empty()) {
       add(labels, "activations", figure(row, "activation_gib") * kGib, blocks.kept, false);
@@ -200,8 +199,7 @@ class ActivationScorer {
   const ValidateOptions& options_;
   ValidationCatalog reading_;
   RunPlanner planner_;
-  std::map<std::string, std::int64_t> profile_rows_;
-  std::map<std::string, Profile> profiles_;
+  std::map<std::shared_ptr<const RunFrame>, std::int64_t> profile_rows_;
   FactList facts_;
   Validation result_;
 };

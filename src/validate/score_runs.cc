@@ -66,8 +66,8 @@ class RunScorer {
     for (const std::size_t row : rows) read(row);
     derive_all();
     for (const RunRow& run : runs_) record(run);
-    for (const auto& [name, count] : profile_rows_) {
-      facts_.add_profile(*profiles_.at(name), count, term_rows_[name]);
+    for (const auto& [profile, count] : profile_rows_) {
+      facts_.add_profile(*profile, count, term_rows_[profile]);
     }
     result_.facts = facts_.list();
     return std::move(result_);
@@ -195,8 +195,7 @@ class RunScorer {
 
   void note_facts(const RunRow& run, const RunFacts& facts, const EngineRule& engine,
                   const RowReader& reader) {
-    profile_rows_[run.labels.engine] += 1;
-    profiles_.try_emplace(run.labels.engine, &run.plan->frame->job.profile);
+    profile_rows_[&run.plan->frame->job.profile] += 1;
     if (!options_.engine) {
       facts_.add({"engine", pattern_text(engine.when), engine.profile, engine.evidence.source});
     }
@@ -247,7 +246,7 @@ class RunScorer {
     if (run.plan) {
       if (is_scored(run)) ++result_.predicted;
       for (const std::string& term : run.predicted.engine_terms) {
-        ++term_rows_[run.labels.engine][term];
+        ++term_rows_[&run.plan->frame->job.profile][term];
       }
     } else {
       skip(run.row, run.failure, is_scored(run));
@@ -304,9 +303,9 @@ class RunScorer {
   ValidationCatalog reading_;
   RunPlanner planner_;
   std::vector<RunRow> runs_;
-  std::map<std::string, std::int64_t> profile_rows_;
-  std::map<std::string, const Profile*> profiles_;
-  std::map<std::string, std::map<std::string, std::int64_t>> term_rows_;  // by profile, term
+  // By the profile of a frame, which the runs keep alive: that of one engine differs between jobs.
+  std::map<const Profile*, std::int64_t> profile_rows_;
+  std::map<const Profile*, std::map<std::string, std::int64_t>> term_rows_;  // by profile, term
   FactList facts_;
   Validation result_;
 };

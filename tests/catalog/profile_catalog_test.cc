@@ -241,6 +241,110 @@ TEST(OptionTest, OptionsThatDisagreeOrAreUnknownAreRefused) {
             "--engine: 'far' is not an option of y@1; expected no option");
 }
 
+TEST(OptionTest, OptionsStandInTheFileOfTheirVersion) {
+  const Engines engines;
+  engines.write("x", "1", R"(, "prefetch": {"value": 3, "source": "s"}, "options": {
+      "far": {"title": "f", "prefetch": {"value": 7, "source": "s"}},
+      "wide": {"title": "w", "pad_elements": {"value": 4, "source": "s"}},
+      "wider-still": {"title": "r", "includes": ["wide"],
+                      "align_elements": {"value": 8, "source": "s"}}})");
+  engines.write("x", "2",
+                R"(, "inherits": "x@1+far", "pad_elements": {"value": 2, "source": "s"})");
+  EXPECT_EQ(engines.load("x@1").prefetch, 3);
+  EXPECT_EQ(engines.load("x@1+far").prefetch, 7);
+  const Profile both = engines.load("x@1+far+wider-still");
+  EXPECT_EQ(both.version, "1+far+wider-still");
+  EXPECT_EQ(both.prefetch, 7);
+  EXPECT_EQ(both.pad_elements, 4);  // of the option that is included
+  EXPECT_EQ(both.align_elements, 8);
+  EXPECT_EQ(engines.load("x@1-far-wider-still"), both) << "dashes join options too";
+  const Profile newer = engines.load("x");
+  EXPECT_EQ(newer.version, "2");
+  EXPECT_EQ(newer.prefetch, 7) << "a version may start from another with an option";
+  EXPECT_EQ(newer.pad_elements, 2);
+  EXPECT_EQ(engines.load("x+wide").pad_elements, 4) << "options of an inherited version";
+  EXPECT_EQ(engines.complaint("x@1+fat"),
+            "--engine: 'fat' is not an option of x@1; expected far, wide or wider-still; did you "
+            "mean 'far'?");
+  const EngineVariants variants = engine_variants(Catalog{engines.folder().path()}, "x@1");
+  EXPECT_EQ(variants.options,
+            (std::vector<EngineOption>{{"far", "f"}, {"wide", "w"}, {"wider-still", "r"}}));
+}
+
+TEST(OptionTest, AnyTwoOptionsOfTheCatalogueAreLaidOrRefusedByName) {
+  const Catalog& catalog = repository_catalog();
+  for (const std::string& version : profile_names(catalog)) {
+    const EngineVariants variants = engine_variants(catalog, version);
+    for (const EngineOption& a : variants.options) {
+      for (const EngineOption& b : variants.options) {
+        const std::string name = version + "+" + a.name + "+" + b.name;
+        const std::string message = message_of([&] { load_profile(catalog, name, "x"); });
+        const bool fine =
+            message == "no error" || message.find("says something else about") != std::string::npos;
+        EXPECT_TRUE(fine) << name << ": " << message;
+      }
+    }
+  }
+}
+
+Job setting(const std::string& family, const std::string& products, const std::string& device) {
+  Job job;
+  job.model.family = family;
+  if (!products.empty()) job.precision.products = ProductFormat{.name = products};
+  if (device.empty()) return job;
+  job.cluster = Cluster{.name = device, .groups = {{.device = {.name = device}}}};
+  return job;
+}
+
+TEST(CaseTest, FactsHoldWhereTheirConditionsDo) {
+  const Engines engines;
+  engines.write("x", "1", R"(, "prefetch": {"value": 3, "source": "s"},
+      "options": {"far": {"title": "f", "pad_elements": {"value": 4, "source": "s"}}},
+      "given": [
+        {"what": "a", "when": {"families": ["moe"], "products": ["mxfp8"]},
+         "prefetch": {"value": 7, "source": "s"}},
+        {"what": "b", "when": {"devices": ["big"]}, "includes": ["far"],
+         "align_elements": {"value": 8, "source": "s"}}])");
+  const Catalog catalog{engines.folder().path()};
+  const auto load = [&](const Job& job) { return load_profile(catalog, "x", job, "--engine"); };
+  EXPECT_EQ(engines.load("x").prefetch, 3) << "without a job no case holds";
+  EXPECT_EQ(load(setting("moe", "", "")).prefetch, 3);
+  EXPECT_EQ(load(setting("moe", "mxfp8", "")).prefetch, 7);
+  EXPECT_EQ(load(setting("dense", "mxfp8", "big")).prefetch, 3);
+  const Profile big = load(setting("dense", "", "big"));
+  EXPECT_EQ(big.align_elements, 8);
+  EXPECT_EQ(big.pad_elements, 4) << "of the option that the case includes";
+  EXPECT_EQ(big.version, "1");
+  EXPECT_EQ(load(setting("dense", "", "small")).align_elements, 1);
+}
+
+TEST(CaseTest, WrongCasesAreExplained) {
+  const Engines engines;
+  const auto complaint = [&](const std::string& given) {
+    engines.write("x", "1", R"(, "given": [)" + given + "]");
+    const Catalog catalog{engines.folder().path()};
+    return message_of([&] { require_readable_engine(catalog, "x@1", "--engine"); },
+                      engines.folder().path());
+  };
+  EXPECT_NE(complaint(R"({"what": "a", "when": {"familes": ["moe"]}})").find("did you mean"),
+            std::string::npos);
+  EXPECT_NE(complaint(R"({"what": "a", "when": {}})").find("says nothing"), std::string::npos);
+  EXPECT_NE(complaint(R"({"what": "a", "when": {"has_experts": true},
+                          "clips_by_default": {"value": true, "source": "s"}})")
+                .find("'clips_by_default' is not a key here"),
+            std::string::npos);
+  EXPECT_NE(complaint(R"({"what": "a", "when": {"has_experts": true},
+                          "prefetch": {"value": -1, "source": "s"}})")
+                .find("out of range"),
+            std::string::npos);
+}
+
+TEST(CaseTest, EveryFileOfTheCatalogueIsReadableInAllItsParts) {
+  for (const std::string& name : profile_names(repository_catalog())) {
+    EXPECT_NO_THROW(require_readable_engine(repository_catalog(), name, "test")) << name;
+  }
+}
+
 TEST(VersionTest, WrongNamesAreExplained) {
   const Engines engines;
   engines.write("megatron", "2025", "");

@@ -44,17 +44,17 @@ TEST(Engines, RefuseWhatTheirCodeRefuses) {
   EXPECT_EQ(refusals("torchtitan@2026.02", "tp=2:tp+sp"), 0U);
   EXPECT_EQ(refusals("nanotron@2026.04", "dp=2:zero2"), 2U);  // of optimizer state, of gradients
   EXPECT_EQ(refusals("megatron@2021", "tp=2:tp+sp"), 1U);
-  EXPECT_EQ(refusals("megatron-deepspeed@2022-bf16", "dp=2:zero1"), 0U);
+  EXPECT_EQ(refusals("megatron-deepspeed@2022+bf16", "dp=2:zero1"), 0U);
   EXPECT_EQ(refusals("megatron-deepspeed@2022", "dp=2:zero1"), 1U);
 }
 
 TEST(Engines, RefuseShardsThatTheyDoNotKnow) {
-  for (const char* engine : {"megatron@2026", "nanotron@2024.12", "megatron-deepspeed@2022-bf16"}) {
+  for (const char* engine : {"megatron@2026", "nanotron@2024.12", "megatron-deepspeed@2022+bf16"}) {
     EXPECT_EQ(refusals(engine, "dp=2:zero1"), 0U) << engine;
     EXPECT_EQ(refusals(engine, "dp=2:zero2"), 1U) << engine;
     EXPECT_EQ(refusals(engine, "dp=2:zero3"), 1U) << engine;
   }
-  EXPECT_EQ(refusals("megatron@2026-fsdp", "dp=2:zero3"), 0U);
+  EXPECT_EQ(refusals("megatron@2026+fsdp", "dp=2:zero3"), 0U);
   EXPECT_EQ(refusals("nanotron@2026.04", "dp=2:zero1"), 1U);
   EXPECT_EQ(refusals("nanotron@2024.12", "pp=2:interleaved(2)"), 1U);
   for (const char* engine : {"pytorch@2.9", "pytorch-fsdp1@2.0", "accelerate@1"}) {
@@ -163,7 +163,7 @@ TEST(Engines, RefuseStatesOnSequenceAxesAsOnDataAxes) {
   EXPECT_EQ(refusals("megatron@2026", "cp=2:heads+zero2"), 1U);
   EXPECT_EQ(refusals("megatron@2026", "cp=2:heads+zero3"), 1U);
   EXPECT_EQ(refusals("megatron@2026", "dp=2:batch(S*,S,R,R)"), 1U);
-  EXPECT_EQ(refusals("megatron@2026-fsdp", "cp=2:heads+zero3"), 0U);
+  EXPECT_EQ(refusals("megatron@2026+fsdp", "cp=2:heads+zero3"), 0U);
   EXPECT_EQ(refusals("nanotron@2026.04", "cp=2:ring+ddp"), 0U);
   EXPECT_EQ(refusals("nanotron@2026.04", "cp=2:ring+zero1"), 1U);
   EXPECT_EQ(refusals("nanotron@2026.04", "cp=2:ring+zero2"), 2U);  // of optimizer, of gradients

@@ -122,14 +122,14 @@ Job quantised_job(const std::string& engine, const std::string& placement, std::
 // - gradients in int4, 131072 bytes and 512 constants on a host, an eighth of both across hosts.
 TEST(DeepSpeed, QuantisedWeightsAndGradients) {
   const std::string placement = "o=2:hpz i=8:zero3";
-  const Lines weights = states(quantised_job("deepspeed@0.19.2-qwz", placement, 16));
+  const Lines weights = states(quantised_job("deepspeed@0.19.2+qwz", placement, 16));
   const std::string gathered = " gathered parameters";
   const std::string constants = " constants of gathered parameters";
   EXPECT_EQ(count_of(weights, "forward all_gather int8 o*i 262144x8" + gathered), 1);
   EXPECT_EQ(count_of(weights, "forward all_gather fp32 o*i 256x8" + constants), 1);
   EXPECT_EQ(count_of(weights, "backward all_gather int8 i 262144x8" + gathered), 1);
   EXPECT_EQ(count_of(weights, "backward all_gather fp32 i 256x8" + constants), 1);
-  const Lines both = states(quantised_job("deepspeed@0.19.2-zeropp", placement, 16));
+  const Lines both = states(quantised_job("deepspeed@0.19.2+zeropp", placement, 16));
   const std::string gradients = " quantised gradients";
   const std::string scales = " constants of quantised gradients";
   EXPECT_EQ(count_of(both, "backward all_to_all int4 i 131072x8" + gradients), 1);
@@ -143,7 +143,7 @@ TEST(DeepSpeed, QuantisedWeightsAndGradients) {
 
 // Hosts divide the devices, not axes: one axis over both hosts says the same.
 TEST(DeepSpeed, QuantisedGradientsCrossHostsOnce) {
-  const std::string engine = "deepspeed@0.19.2-zeropp";
+  const std::string engine = "deepspeed@0.19.2+zeropp";
   const std::string gradients = " quantised gradients";
   const Lines two = states(quantised_job(engine, "dp=16:zero3", 16));
   EXPECT_EQ(count_of(two, "backward all_to_all int4 dp/8 131072x8" + gradients), 1);
@@ -158,7 +158,7 @@ TEST(DeepSpeed, QuantisedGradientsCrossHostsOnce) {
 
 // No matrix divides by twice 3 devices; stage 2 all-reduces.
 TEST(DeepSpeed, QuantisedGradientsFallBack) {
-  const std::string engine = "deepspeed@0.19.2-zeropp";
+  const std::string engine = "deepspeed@0.19.2+zeropp";
   for (const std::string& line : states(engine_job(engine, large_model(), "dp=3:zero3", 8, 3))) {
     EXPECT_EQ(line.find("all_to_all"), std::string::npos) << line;
   }
@@ -388,7 +388,7 @@ TEST(Pytorch, ReplicasReduceFp32InBuckets) {
 TEST(Pytorch, TheGradientNormIsSummedOverThePartsOfTheGradients) {
   const Lines norm = {"update all_reduce fp32 dp 4x1 gradient norm"};
   for (const char* engine :
-       {"pytorch@2.9", "pytorch@2.9-no-sync", "accelerate@1", "pytorch-fsdp1@2.0"}) {
+       {"pytorch@2.9", "pytorch@2.9+no-sync", "accelerate@1", "pytorch-fsdp1@2.0"}) {
     EXPECT_EQ(clipped(engine_job(engine, wide(2), "dp=2:fsdp", 8, 4)), norm) << engine;
     EXPECT_EQ(extras(engine_job(engine, wide(2), "dp=2:fsdp", 8, 4)), Lines{}) << engine;
     const Job hybrid = engine_job(engine, wide(2), "rep=2:ddp dp=2:fsdp", 8, 4);
@@ -410,7 +410,7 @@ TEST(Nanotron, DividedOptimizerStateStillAllReduces) {
 // 4 tensors of 2.5e6 elements, 10e6 bytes: one passes the 1 MiB of the first bucket, three together
 // the 25 MiB of the next.
 TEST(Nanotron, WrappedReplicasReduceInBuckets) {
-  const Job job = engine_job("nanotron@2024.12-ddp", bare_model(10'000'000, 4), "dp=2:ddp", 1, 2);
+  const Job job = engine_job("nanotron@2024.12+ddp", bare_model(10'000'000, 4), "dp=2:ddp", 1, 2);
   EXPECT_EQ(states(job), (Lines{"reduce all_reduce fp32 dp 10000000x1 gradients",
                                 "reduce all_reduce fp32 dp 30000000x1 gradients"}));
 }
@@ -449,7 +449,7 @@ TEST(Engines, GradientAndParameterMessagesSideBySide) {
   using Pair = std::pair<std::int64_t, std::int64_t>;
   EXPECT_EQ(moved("megatron@2026", "dp=2:ddp"), Pair(4 * P, 0));
   EXPECT_EQ(moved("megatron@2026", "dp=2:zero1"), Pair(4 * P, 2 * P));
-  EXPECT_EQ(moved("megatron@2026-bf16-reduce", "dp=2:zero1"), Pair(2 * P, 2 * P));
+  EXPECT_EQ(moved("megatron@2026+bf16-reduce", "dp=2:zero1"), Pair(2 * P, 2 * P));
   EXPECT_EQ(moved("deepspeed@0.19.2", "dp=2:ddp"), Pair(2 * P, 0));
   EXPECT_EQ(moved("deepspeed@0.19.2", "dp=2:zero1"), Pair(2 * P, 2 * P));
   EXPECT_EQ(moved("deepspeed@0.19.2", "dp=2:zero2"), Pair(2 * P * a, 2 * P));
@@ -462,7 +462,7 @@ TEST(Engines, GradientAndParameterMessagesSideBySide) {
 // --- every profile
 
 TEST(Engines, EveryProfileLoadsAndDerivesAPlainJob) {
-  for (const std::string& name : profile_names(repository_data())) {
+  for (const std::string& name : profile_names_with_options(repository_data())) {
     const Job job = engine_job(name, wide(2), "dp=2:ddp", 8, 2);
     EXPECT_GT(derive(job).peak, bytes(0)) << name;
     for (const Fact& fact : job.profile.facts) EXPECT_FALSE(fact.source.empty()) << name;

@@ -28,7 +28,7 @@ TEST(Megatron, TheDistributedOptimizerScattersOnceAndGathersBf16) {
 }
 
 TEST(Megatron, ReductionInBf16HalvesTheGradientMessage) {
-  const Job job = engine_job("megatron@2026-bf16-reduce", wide(2), "dp=2:zero1", 8, 4);
+  const Job job = engine_job("megatron@2026+bf16-reduce", wide(2), "dp=2:zero1", 8, 4);
   EXPECT_EQ(states(job)[0], "reduce reduce_scatter bf16 dp 18176x1 gradients");
 }
 
@@ -60,12 +60,12 @@ TEST(Megatron, ExpertsHaveABufferOfTheirOwn) {
 // a bucket, at 50e6.
 TEST(Megatron, OverlappedReductionGoesInBuckets) {
   const Job job =
-      engine_job("megatron@2026-overlap", bare_model(100'000'000, 4), "dp=2:zero1", 1, 2);
+      engine_job("megatron@2026+overlap", bare_model(100'000'000, 4), "dp=2:zero1", 1, 2);
   EXPECT_EQ(states(job), (Lines{"reduce reduce_scatter fp32 dp 200000000x2 gradients",
                                 "update all_gather bf16 dp 100000000x2 updated parameters"}));
   // Five tensors of 20e6 per stage: two buckets of 40e6 and one of 20e6, both ways; on stages after
   // the first all in one.
-  const Job staged = engine_job("megatron@2026-overlap", bare_model(200'000'000, 10),
+  const Job staged = engine_job("megatron@2026+overlap", bare_model(200'000'000, 10),
                                 "pp=2:1f1b dp=2:zero1", 1, 4);
   EXPECT_EQ(states(staged, 0).size(), 4U);
   EXPECT_EQ(states(staged, 1).size(), 2U);
@@ -73,10 +73,10 @@ TEST(Megatron, OverlappedReductionGoesInBuckets) {
 
 // Megatron-FSDP, a unit per layer: reduced in every micro-batch, gathered twice in each.
 TEST(Megatron, ItsShardedDataParallelismWorksByLayers) {
-  const Job gradients = engine_job("megatron@2026-fsdp", wide(2), "dp=2:zero2", 8, 8);
+  const Job gradients = engine_job("megatron@2026+fsdp", wide(2), "dp=2:zero2", 8, 8);
   EXPECT_EQ(
       std::ranges::count(states(gradients), "backward reduce_scatter fp32 dp 9344x8 gradients"), 1);
-  const Job all = engine_job("megatron@2026-fsdp", wide(2), "dp=2:zero3", 8, 8);
+  const Job all = engine_job("megatron@2026+fsdp", wide(2), "dp=2:zero3", 8, 8);
   EXPECT_EQ(
       std::ranges::count(states(all), "forward all_gather bf16 dp 4672x8 gathered parameters"), 1);
   EXPECT_EQ(std::ranges::count(states(all), "backward reduce_scatter fp32 dp 9344x8 gradients"), 1);
@@ -123,7 +123,7 @@ TEST(Megatron, VocabularyParallelEnds) {
   Lines head{"backward all_reduce bf16 tp 256x1 head.norm.output"};
   head.insert(head.end(), loss.begin(), loss.end());
   EXPECT_EQ(traffic(whole, activations_of("head")), head);
-  const Job split = engine_job("megatron@2026-fused-loss", wide(1), "tp=2:tp+sp", 8, 1);
+  const Job split = engine_job("megatron@2026+fused-loss", wide(1), "tp=2:tp+sp", 8, 1);
   EXPECT_EQ(traffic(split, activations_of("embedding")),
             (Lines{"forward reduce_scatter bf16 tp 256x1 embedding.output",
                    "backward all_gather bf16 tp 256x1 embedding.output"}));
@@ -237,7 +237,7 @@ TEST(Megatron, GradientNormsGoOverTheirOwners) {
 // Context ranks make a bucket no larger: max(40e6, 1e6 x 2) elements of 4 bytes, here of tensors of
 // 20e6.
 TEST(Megatron, BucketsCountDataRanksAlone) {
-  const Job job = engine_job("megatron@2026-overlap", bare_model(200'000'000, 10),
+  const Job job = engine_job("megatron@2026+overlap", bare_model(200'000'000, 10),
                              "dp=2:zero1 cp=32:ring+zero1", 64, 2);
   EXPECT_TRUE(states(job)[0].starts_with("reduce reduce_scatter fp32 dp*cp 160"));
 }
@@ -248,7 +248,7 @@ TEST(Megatron, BucketsCountDataRanksAlone) {
 // with what comes next: the down matrix of the block below, the embedding below the first block.
 // So does the norm before the output matrix.
 TEST(Megatron, BucketsHoldWholeTensorsFromTheLastToTheFirst) {
-  const Job job = engine_job("megatron@2026-overlap", load_model(repository_data(), "llama-3.1-8b"),
+  const Job job = engine_job("megatron@2026+overlap", load_model(repository_data(), "llama-3.1-8b"),
                              "dp=8:zero1", 1024, 8);
   const auto scatter = [](std::int64_t elements, int count) {
     return "reduce reduce_scatter fp32 dp " + std::to_string(4 * elements) + "x" +
@@ -263,7 +263,7 @@ TEST(Megatron, BucketsHoldWholeTensorsFromTheLastToTheFirst) {
 
 // bf16 with fp32 accumulation: all-reduce of whole gradients in bf16, then AG of parameters.
 TEST(Megatron, UnderBf16OptimizerOfDeepSpeedGradientsStayWhole) {
-  const Job job = engine_job("megatron-deepspeed@2022-bf16", wide(2), "dp=2:zero1", 8, 4);
+  const Job job = engine_job("megatron-deepspeed@2022+bf16", wide(2), "dp=2:zero1", 8, 4);
   const Lines lines = states(job);
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_TRUE(lines[0].starts_with("reduce all_reduce bf16 dp "));
@@ -273,7 +273,7 @@ TEST(Megatron, UnderBf16OptimizerOfDeepSpeedGradientsStayWhole) {
 // allgather dispatcher: hidden states of all 4 x 4 tokens in forward, their results scattered; the
 // mirror in backward. The routing map is one byte per token and expert: 16 x 4.
 TEST(Megatron, TokensMayBeGatheredInstead) {
-  const Job job = engine_job("megatron@2026-allgather", build_model(expert_architecture(1)),
+  const Job job = engine_job("megatron@2026+allgather", build_model(expert_architecture(1)),
                              "ep=2:ep+zero1 tp=2:tp+sp", 8, 2);
   Lines routed = block(job);
   std::erase_if(routed, [](const std::string& l) { return l.find("moe.") == std::string::npos; });
@@ -357,7 +357,7 @@ TEST(Megatron, LossesPerTokenCountTheTokensOfTheStep) {
     return lines;
   };
   EXPECT_EQ(counts("megatron@2026"), Lines{});
-  EXPECT_EQ(counts("megatron@2026-per-token"),
+  EXPECT_EQ(counts("megatron@2026+per-token"),
             (Lines{"update broadcast int32 pp 4x1 count of tokens over stages",
                    "update all_reduce int32 dp*cp 4x1 count of tokens over data ranks"}));
 }

@@ -463,7 +463,7 @@ Job unpadded_job(const std::string& engine, const std::string& placement) {
 
 // 6736 elements, half of them the device's own: 4 bytes of each beside the bf16 buffer.
 TEST(MemoryTest, ReducedGradientsAreCastForTheUpdate) {
-  EXPECT_EQ(own_at_update(unpadded_job("megatron@2026-bf16-reduce", "dp=2:zero1")),
+  EXPECT_EQ(own_at_update(unpadded_job("megatron@2026+bf16-reduce", "dp=2:zero1")),
             bytes(4 * 6736 / 2));
 }
 
@@ -531,7 +531,7 @@ TEST(Memory, GradientsThatWaitAreInTheFormatThatIsReduced) {
     return rest(derive(job).memory[0], State::gradients);
   };
   EXPECT_EQ(gradients("accelerate@1"), bytes(2 * 6736));
-  EXPECT_EQ(gradients("pytorch@2.9-no-sync"), bytes(4 * 6736));
+  EXPECT_EQ(gradients("pytorch@2.9+no-sync"), bytes(4 * 6736));
   EXPECT_EQ(gradients("pytorch@2.9"), bytes(4 * 3368));
 }
 

@@ -45,7 +45,7 @@ RandomJobs::RandomJobs(std::uint32_t seed, JobLimits limits)
       strategies_(load_strategies(catalog_)),
       models_(model_names(catalog_)) {
   profiles_.push_back(load_profile(catalog_, "placet", "test"));
-  for (const std::string& name : profile_names(catalog_)) {
+  for (const std::string& name : profile_names_with_options(catalog_)) {
     if (!name.starts_with("placet@")) profiles_.push_back(load_profile(catalog_, name, "test"));
   }
   for (const std::string& name : names_in(catalog_, "optimizers")) {

@@ -215,11 +215,13 @@ TEST(Scope, RoutersWithCapacity) {
       refusal_of({.model = "mixtral-8x7b", .placement = "ep=2:ep", .routing = "capacity=1.25"}),
       "drops tokens");
   EXPECT_EQ(refusal_of({.model = "mixtral-8x7b", .placement = "ep=2:ep", .routing = "worst"}), "");
-  const JobRequest dropping{
-      .model = "mixtral-8x7b", .placement = "ep=2:ep", .engine = "megatron-bridge@2025-dropping"};
+  const JobRequest dropping{.model = "mixtral-8x7b",
+                            .placement = "ep=2:ep",
+                            .engine = "megatron-bridge@2025.09+dropping"};
   EXPECT_PRED2(says, refusal_of(dropping),
                "drops tokens past an expert's capacity, by their order");
-  EXPECT_EQ(refusal_of({.placement = "dp=2:zero1", .engine = "megatron-bridge@2025-dropping"}), "")
+  EXPECT_EQ(refusal_of({.placement = "dp=2:zero1", .engine = "megatron-bridge@2025.09+dropping"}),
+            "")
       << "a dense model has no capacity";
 }
 

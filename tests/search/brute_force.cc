@@ -337,7 +337,7 @@ SmallSpaces::SmallSpaces()
     request.sequence = 512;
     jobs_.push_back(load_unplaced_job(catalog_, request));
   }
-  for (const std::string& name : profile_names(catalog_)) {
+  for (const std::string& name : profile_names_with_options(catalog_)) {
     profiles_.push_back(load_profile(catalog_, name, "a test"));
   }
   for (const std::string& name : names_in(catalog_, "optimizers")) {
