@@ -23,7 +23,7 @@ std::vector<Reader> cases_in(const EngineFile& file) {
   return cases;
 }
 
-std::vector<std::string> words_of(const std::optional<Reader>& list) {
+std::vector<std::string> texts_of(const std::optional<Reader>& list) {
   std::vector<std::string> words;
   if (!list) return words;
   for (const Reader& word : list->items()) words.push_back(word.text());
@@ -35,7 +35,7 @@ Profile with_case(const Catalog& catalog, EngineFilesView files, const Reader& o
                   Profile profile) {
   const std::string version = profile.version;
   profile =
-      with_options(catalog, files, std::move(profile), words_of(one.find("includes")), one.where());
+      with_options(catalog, files, std::move(profile), texts_of(one.find("includes")), one.where());
   profile.version = version;
   read_facts(catalog, one, profile);
   return profile;
