@@ -27,6 +27,20 @@ void give_whole(Words& words, const char* word, const std::string& value) {
   words[word] = value;
 }
 
+// "tp=8"
+void give_word(Words& words, const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+    throw InputError({.where = "--set",
+                      .value = text,
+                      .problem = "is no word with a value",
+                      .allowed = "WORD=VALUE, such as tp=8",
+                      .nearest = {},
+                      .excerpt = {}});
+  }
+  words[text.substr(0, equals)] = text.substr(equals + 1);
+}
+
 }  // namespace
 
 void add_import_flags(CLI::App& command, ImportFlags& flags) {
@@ -40,6 +54,11 @@ void add_import_flags(CLI::App& command, ImportFlags& flags) {
   command.add_option("--seq", flags.sequence, "Tokens per sample");
   command.add_option("--global-batch", flags.global_batch, "Samples per step");
   command.add_option("--micro-batch", flags.micro_batch, "Samples per micro-batch");
+  command.add_option("--placement", flags.placement,
+                     "The placement, where the sources do not say one");
+  command.add_option("--set", flags.set, "A word of the dialect that the sources leave open")
+      ->allow_extra_args(false)
+      ->type_name("WORD=VALUE");
   command.add_flag("--json", flags.json, "Print one JSON document")->disable_flag_override();
 }
 
@@ -57,6 +76,8 @@ Imported import_of(const ImportFlags& flags) {
   give(request.given, "model", flags.model);
   give(request.given, "cluster", flags.cluster);
   give(request.given, "engine", flags.engine);
+  give(request.given, "placement", flags.placement);
+  for (const std::string& word : flags.set) give_word(request.given, word);
   give_whole(request.given, "world-size", flags.world);
   give_whole(request.given, "seq", flags.sequence);
   give_whole(request.given, "global-batch", flags.global_batch);

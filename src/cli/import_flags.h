@@ -11,7 +11,8 @@ namespace placet {
 
 struct ImportFlags {
   std::vector<std::string> sources;
-  std::string dialect, model, cluster, engine;
+  std::string dialect, model, cluster, engine, placement;
+  std::vector<std::string> set;                            // WORD=VALUE
   std::string world, sequence, global_batch, micro_batch;  // whole numbers
   bool json = false;
 };

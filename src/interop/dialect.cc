@@ -19,6 +19,14 @@ std::vector<std::string> texts_at(const Reader& object, const char* key) {
   return texts;
 }
 
+std::string text_at(const Reader& object, const char* key) {
+  const auto value = object.find(key);
+  if (!value) return {};
+  return value->is_text() ? value->text() : value->print();
+}
+
+const std::array<std::string, 3> kKinds = {"text", "whole", "flag"};
+
 // "word" alone, or an object that says more.
 KeyMeaning read_word_key(const Reader& value) {
   KeyMeaning meaning;
@@ -26,30 +34,43 @@ KeyMeaning read_word_key(const Reader& value) {
     meaning.word = value.text();
     return meaning;
   }
-  value.allow({"word", "values", "not-modelled"});
+  value.allow(
+      {"word", "values", "not-modelled", "type", "default", "source", "since", "until", "aliases"});
   meaning.word = value.at("word").text();
-  if (const auto figure = value.find("not-modelled")) meaning.effect = figure->text();
+  meaning.effect = text_at(value, "not-modelled");
+  meaning.default_value = text_at(value, "default");
+  meaning.default_source = text_at(value, "source");
+  meaning.since = text_at(value, "since");
+  meaning.until = text_at(value, "until");
+  if (const auto kind = value.find("type")) {
+    meaning.kind = static_cast<ValueKind>(kind->one_of(kKinds));
+  }
+  if (!meaning.default_value.empty()) value.at("source").text();
   if (const auto values = value.find("values")) {
     for (const auto& [spelling, said] : values->members()) meaning.values[spelling] = said.text();
   }
   return meaning;
 }
 
+void read_understood(const Reader& object, Dialect& dialect) {
+  for (const auto& [path, value] : object.members()) {
+    KeyMeaning meaning = read_word_key(value);
+    dialect.keys[path] = meaning;
+    meaning.default_value.clear();
+    if (!value.is_object()) continue;
+    for (const std::string& alias : texts_at(value, "aliases")) dialect.keys[alias] = meaning;
+  }
+}
+
 void read_keys(const Reader& object, Dialect& dialect) {
   object.allow({"understood", "none", "kept", "not-modelled"});
-  if (const auto understood = object.find("understood")) {
-    for (const auto& [path, value] : understood->members()) {
-      dialect.keys[path] = read_word_key(value);
-    }
-  }
+  if (const auto understood = object.find("understood")) read_understood(*understood, dialect);
   for (const char* effect : {"none", "kept"}) {
-    for (const std::string& path : texts_at(object, effect)) {
-      dialect.keys[path] = {.word = {}, .values = {}, .effect = effect};
-    }
+    for (const std::string& path : texts_at(object, effect)) dialect.keys[path].effect = effect;
   }
   if (const auto figures = object.find("not-modelled")) {
     for (const auto& [path, figure] : figures->members()) {
-      dialect.keys[path] = {.word = {}, .values = {}, .effect = figure.text()};
+      dialect.keys[path].effect = figure.text();
     }
   }
 }
@@ -78,6 +99,30 @@ DialectAxis read_axis(const Reader& object) {
   return axis;
 }
 
+NeededFact read_need(const Reader& object) {
+  object.allow({"when", "what", "flag"});
+  return {.when = conditions_at(object, "when"),
+          .what = object.at("what").text(),
+          .flag = object.at("flag").text()};
+}
+
+// What a dialect has of the one that it is like: all that it does not say itself. Keys of that one
+// stand below `under`.
+void add_base(const Dialect& base, const std::string& under, Dialect& dialect) {
+  for (const auto& [path, meaning] : base.keys) dialect.keys.emplace(under + path, meaning);
+  dialect.derived.insert(dialect.derived.end(), base.derived.begin(), base.derived.end());
+  dialect.needs.insert(dialect.needs.end(), base.needs.begin(), base.needs.end());
+  if (dialect.axes.empty()) dialect.axes = base.axes;
+}
+
+// JSON is read as the part of YAML that it is.
+bool is_alike(SourceForm a, SourceForm b) {
+  const auto is_yaml = [](SourceForm form) {
+    return form == SourceForm::yaml || form == SourceForm::json;
+  };
+  return a == b || (is_yaml(a) && is_yaml(b));
+}
+
 std::size_t marks_in(const Dialect& dialect, const Source& source) {
   const auto has = [&](const std::string& mark) {
     return std::any_of(source.settings.begin(), source.settings.end(), [&](const Setting& setting) {
@@ -89,9 +134,19 @@ std::size_t marks_in(const Dialect& dialect, const Source& source) {
 
 }  // namespace
 
+// An option's name with dashes for underscores: many readers of options take both.
+std::string dashed(std::string path) {
+  if (!path.starts_with("--")) return path;
+  std::replace(path.begin(), path.end(), '_', '-');
+  return path;
+}
+
 const KeyMeaning* meaning_of(const Dialect& dialect, const std::string& path) {
   if (const auto found = dialect.keys.find(path); found != dialect.keys.end()) {
     return &found->second;
+  }
+  if (const std::string other = dashed(path); other != path) {
+    return meaning_of(dialect, other);
   }
   const KeyMeaning* best = nullptr;
   std::size_t longest = 0;
@@ -104,11 +159,16 @@ const KeyMeaning* meaning_of(const Dialect& dialect, const std::string& path) {
   return best;
 }
 
-Dialect load_dialect(const Catalog& catalog, const std::string& name, const std::string& where) {
+namespace {
+
+constexpr int kMostLike = 8;
+
+Dialect read_dialect(const Catalog& catalog, const std::string& name, const std::string& where,
+                     int depth) {
   const Document document = open_document(file_of(catalog, "dialects", "dialect", name, where));
   const Reader reader(document);
-  reader.allow(
-      {"schema", "name", "title", "form", "source", "date", "marks", "keys", "derived", "axes"});
+  reader.allow({"schema", "name", "title", "form", "source", "date", "like", "under", "marks",
+                "keys", "derived", "needs", "axes"});
   Dialect dialect;
   dialect.name = name;
   dialect.title = reader.at("title").text();
@@ -120,20 +180,41 @@ Dialect load_dialect(const Catalog& catalog, const std::string& name, const std:
   for (const Reader& item : reader.at("derived").items()) {
     dialect.derived.push_back(read_derived(item));
   }
+  if (const auto needs = reader.find("needs")) {
+    for (const Reader& item : needs->items()) dialect.needs.push_back(read_need(item));
+  }
   for (const Reader& item : reader.at("axes").items()) dialect.axes.push_back(read_axis(item));
+  if (const auto like = reader.find("like")) {
+    if (depth == kMostLike) like->fail("is a chain that is too long", std::to_string(kMostLike));
+    add_base(read_dialect(catalog, like->text(), like->where(), depth + 1),
+             text_at(reader, "under"), dialect);
+  }
   return dialect;
 }
 
-std::optional<Dialect> guess_dialect(const Catalog& catalog, const Source& source) {
-  std::optional<Dialect> best;
-  std::size_t most = 0;
+}  // namespace
+
+Dialect load_dialect(const Catalog& catalog, const std::string& name, const std::string& where) {
+  return read_dialect(catalog, name, where, 0);
+}
+
+std::vector<Dialect> load_dialects(const Catalog& catalog) {
+  std::vector<Dialect> dialects;
   for (const std::string& name : names_in(catalog, "dialects")) {
-    Dialect dialect = load_dialect(catalog, name, "dialect");
-    if (dialect.form != source.form) continue;
+    dialects.push_back(load_dialect(catalog, name, "dialect"));
+  }
+  return dialects;
+}
+
+const Dialect* guess_dialect(const std::vector<Dialect>& dialects, const Source& source) {
+  const Dialect* best = nullptr;
+  std::size_t most = 0;
+  for (const Dialect& dialect : dialects) {
+    if (!is_alike(dialect.form, source.form)) continue;
     const std::size_t marks = marks_in(dialect, source);
     if (marks == 0 || marks < most) continue;
     most = marks;
-    best = std::move(dialect);
+    best = &dialect;
   }
   return best;
 }

@@ -21,11 +21,24 @@ struct WordCondition {
   std::optional<std::string> is_not, above, below, not_multiple_of;
 };
 
+/// What a value of a key is: it is brought to one spelling before it is compared.
+enum class ValueKind { text, whole, flag };
+
 /// What a key of a source means.
 struct KeyMeaning {
   std::string word;                           // of the job or of the rules below; empty: none
   std::map<std::string, std::string> values;  // spellings of the engine, and what they say here
   std::string effect;  // of what has no word: "none", "kept", or the figure it could change
+  ValueKind kind = ValueKind::text;
+  std::string default_value;   // as the engine takes it where nothing is said
+  std::string default_source;  // of that
+  std::string since, until;    // versions of the engine that have the key
+};
+
+/// A fact that is asked for where the sources leave it open.
+struct NeededFact {
+  std::vector<WordCondition> when;
+  std::string what, flag;  // with {words} in them
 };
 
 /// A word that follows from others: a product over a product, or a text with {words} in it.
@@ -48,7 +61,8 @@ struct DialectAxis {
   std::vector<AxisTerms> terms;
 };
 
-/// A dialect: an engine's configuration in a range of versions.
+/// A dialect: an engine's configuration in a range of versions. One that is like another has the
+/// keys, derived words, needs and axes of that too, behind its own.
 struct Dialect {
   std::string name;  // "torchtitan@2025.08"
   std::string title;
@@ -56,7 +70,8 @@ struct Dialect {
   std::vector<std::string> marks;          // keys by which a source is known; more of them win
   std::map<std::string, KeyMeaning> keys;  // by path; a path that ends in '*' is a beginning
   std::vector<DerivedWord> derived;
-  std::vector<DialectAxis> axes;  // outermost first
+  std::vector<NeededFact> needs;
+  std::vector<DialectAxis> axes;  // outermost first; none: it goes with a dialect that has some
 };
 
 /// The meaning of a key in a dialect; none where it is not known. The longest path that fits wins.
@@ -65,8 +80,11 @@ const KeyMeaning* meaning_of(const Dialect& dialect, const std::string& path);
 /// The dialect named. Throws InputError that speaks of `where`, or of the file and key path.
 Dialect load_dialect(const Catalog& catalog, const std::string& name, const std::string& where);
 
+/// All dialects of the catalogue, by name.
+std::vector<Dialect> load_dialects(const Catalog& catalog);
+
 /// The dialect whose marks fit a source best; none if there is none. Of equals the later name.
-std::optional<Dialect> guess_dialect(const Catalog& catalog, const Source& source);
+const Dialect* guess_dialect(const std::vector<Dialect>& dialects, const Source& source);
 
 /// Words and what they say.
 using Words = std::map<std::string, std::string>;
@@ -80,5 +98,9 @@ std::optional<std::string> filled(const std::string& text, const Words& words);
 
 /// The whole number that a text spells, if it spells one.
 std::optional<long long> whole_number(const std::string& text);
+
+/// A value in the one spelling of its kind: "12.0" and "1_2" are "12", "True" is "true". What is
+/// none of the kind stays as it is.
+std::string plain_spelling(const std::string& value, ValueKind kind);
 
 }  // namespace placet

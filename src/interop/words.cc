@@ -108,4 +108,22 @@ std::optional<long long> whole_number(const std::string& text) {
   return number;
 }
 
+std::string plain_spelling(const std::string& value, ValueKind kind) {
+  if (kind == ValueKind::flag) {
+    for (const char* yes : {"true", "True", "TRUE", "yes", "on", "1"}) {
+      if (value == yes) return "true";
+    }
+    for (const char* no : {"false", "False", "FALSE", "no", "off", "0"}) {
+      if (value == no) return "false";
+    }
+  }
+  if (kind == ValueKind::whole) {
+    std::string digits = value.substr(0, value.find_last_not_of('0') + 1);
+    digits = digits.ends_with('.') ? digits.substr(0, digits.size() - 1) : value;
+    std::erase(digits, '_');
+    return whole_number(digits) ? digits : value;
+  }
+  return value;
+}
+
 }  // namespace placet

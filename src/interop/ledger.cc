@@ -1,0 +1,97 @@
+// What becomes of each key of a source.
+#include "interop/import_parts.h"
+#include "units/nearest.h"
+
+namespace placet {
+namespace {
+
+bool is_unresolved(const std::string& value) {
+  return value.find('$') != std::string::npos || value == "auto" || value.find("{{") == 0;
+}
+
+std::string nearest_key(const Dialect& dialect, const std::string& path) {
+  std::vector<std::string> known;
+  for (const auto& [key, meaning] : dialect.keys) {
+    if (!key.ends_with('*')) known.push_back(key);
+  }
+  return nearest(path, known);
+}
+
+// What becomes of a key that gives no word.
+Fate fate_of(const std::string& effect) {
+  if (effect == "none") return Fate::no_effect;
+  return effect == "kept" ? Fate::kept : Fate::not_modelled;
+}
+
+// What a value says; none: it has no counterpart.
+std::optional<std::string> counterpart(const KeyMeaning& meaning, const std::string& value) {
+  if (meaning.values.empty()) return value;
+  auto found = meaning.values.find(value);
+  if (found == meaning.values.end()) found = meaning.values.find("*");
+  return found == meaning.values.end() ? std::nullopt : std::optional(found->second);
+}
+
+// A key without a value leaves what the engine takes by itself.
+bool is_empty(const std::string& value) {
+  return value.empty() || value == "null" || value == "~" || value == "None";
+}
+
+// A value that nothing says anything of.
+bool take_open_value(const KeyMeaning& meaning, LedgerLine& line, Imported& imported) {
+  const std::string& value = line.setting.value;
+  if (meaning.values.contains(value)) return false;
+  if (is_empty(value)) {
+    line.fate = Fate::no_effect;
+    line.what = "empty: as if '" + meaning.word + "' were not said";
+    return true;
+  }
+  if (!is_unresolved(value)) return false;
+  line.fate = Fate::unresolved;
+  imported.unclear.insert(meaning.word);
+  return true;
+}
+
+void understand(const KeyMeaning& meaning, LedgerLine& line, Imported& imported) {
+  if (meaning.word.empty()) {
+    line.fate = fate_of(meaning.effect);
+    line.what = line.fate == Fate::not_modelled ? meaning.effect : "";
+    return;
+  }
+  line.what = meaning.word;
+  if (take_open_value(meaning, line, imported)) return;
+  const auto value = counterpart(meaning, plain_spelling(line.setting.value, meaning.kind));
+  if (!value) {
+    imported.unclear.insert(meaning.word);
+    line.fate = Fate::not_modelled;
+    line.what = meaning.word + ": this value has no counterpart";
+    return;
+  }
+  // A word that rules read may still be one that a job cannot say.
+  line.fate = meaning.effect.empty() ? Fate::understood : Fate::not_modelled;
+  if (!meaning.effect.empty()) line.what = meaning.effect;
+  imported.unclear.erase(meaning.word);
+  imported.words[meaning.word] = *value;
+}
+
+// Comparing spellings is dear, and nobody reads more of them.
+constexpr std::size_t kMostNearest = 100;
+
+}  // namespace
+
+void read_ledger(const Source& source, const Dialect* dialect, Imported& imported) {
+  std::size_t compared = 0;
+  for (const Setting& setting : source.settings) {
+    LedgerLine line{.file = source.file, .setting = setting, .fate = Fate::unknown, .what = {}};
+    const KeyMeaning* meaning = dialect == nullptr ? nullptr : meaning_of(*dialect, setting.path);
+    if (meaning != nullptr) {
+      understand(*meaning, line, imported);
+    } else if (source.form == SourceForm::arguments && !setting.path.starts_with('-')) {
+      line.fate = Fate::kept;  // a variable: its uses are settings of their own
+    } else if (dialect != nullptr && compared++ < kMostNearest) {
+      line.what = nearest_key(*dialect, setting.path);
+    }
+    imported.ledger.push_back(std::move(line));
+  }
+}
+
+}  // namespace placet
