@@ -10,7 +10,7 @@ namespace {
 
 std::string text_of(const Reader& value) { return value.is_text() ? value.text() : value.print(); }
 
-std::optional<std::string> text_at(const Reader& object, const char* key) {
+std::optional<std::string> optional_text(const Reader& object, const char* key) {
   const auto value = object.find(key);
   if (!value) return std::nullopt;
   return text_of(*value);
@@ -28,10 +28,10 @@ WordCondition read_condition(const Reader& object) {
       condition.is.push_back(text_of(*is));
     }
   }
-  condition.is_not = text_at(object, "is-not");
-  condition.above = text_at(object, "above");
-  condition.below = text_at(object, "below");
-  condition.not_multiple_of = text_at(object, "not-multiple-of");
+  condition.is_not = optional_text(object, "is-not");
+  condition.above = optional_text(object, "above");
+  condition.below = optional_text(object, "below");
+  condition.not_multiple_of = optional_text(object, "not-multiple-of");
   return condition;
 }
 
