@@ -73,7 +73,11 @@ namespace {
 std::string terms_of(const DialectAxis& axis, const Words& words) {
   for (const AxisTerms& terms : axis.terms) {
     if (!holds(terms.when, words)) continue;
-    if (const auto text = filled(terms.terms, words)) return *text;
+    // What a word adds to terms may be a blank: nothing.
+    if (auto text = filled(terms.terms, words)) {
+      std::erase(*text, ' ');
+      return *text;
+    }
   }
   refuse("dialect: axes: " + axis.name, "", "has no terms for what the sources say",
          "terms without a condition at the end");

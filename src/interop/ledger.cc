@@ -23,6 +23,9 @@ Fate fate_of(const std::string& effect) {
   return effect == "kept" ? Fate::kept : Fate::not_modelled;
 }
 
+// What a value says that leaves a word as it is where nothing is said.
+constexpr const char* kUnsaid = "unsaid";
+
 // What a value says; none: it has no counterpart.
 std::optional<std::string> counterpart(const KeyMeaning& meaning, const std::string& value) {
   if (meaning.values.empty()) return value;
@@ -64,6 +67,11 @@ void understand(const KeyMeaning& meaning, LedgerLine& line, Imported& imported)
     imported.unclear.insert(meaning.word);
     line.fate = Fate::not_modelled;
     line.what = meaning.word + ": this value has no counterpart";
+    return;
+  }
+  if (*value == kUnsaid) {
+    line.fate = Fate::no_effect;
+    line.what = "as if '" + meaning.word + "' were not said";
     return;
   }
   // A word that rules read may still be one that a job cannot say.
