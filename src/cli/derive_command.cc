@@ -1,13 +1,11 @@
 // placet derive JOB: memory, communication and rules of one placement.
 #include <memory>
 
-#include "catalog/reader.h"
+#include "call/judged.h"
 #include "cli/command.h"
 #include "cli/data_flag.h"
 #include "cli/job_flags.h"
 #include "cli/output.h"
-#include "derive/derive.h"
-#include "derive/fit.h"
 #include "report/derivation_text.h"
 #include "report/html.h"
 #include "report/json.h"
@@ -23,13 +21,9 @@ struct DeriveCall {
 int derive_job(const DeriveCall& call, const JobRequest& request) {
   require_one_placement(call.flags);
   const std::string what = what_to_explain(call.result);
-  const auto job = std::make_shared<const Job>(load_job(called_catalog(), request));
-  const Prepared prepared = prepare(*job);
-  Judged judged{.job = job, .derivation = derive(*job, prepared)};
   const bool of_all = call.result.json || !call.result.html.empty();
-  reserve_shown(*job, prepared, of_all ? ShownClasses::all : ShownClasses::fullest,
-                judged.derivation);
-  if (judged.derivation.meaningful) judged.lengths = spread_of_lengths(*job, prepared);
+  const Judged judged =
+      judged_of(called_catalog(), request, of_all ? ShownClasses::all : ShownClasses::fullest);
   if (!call.result.html.empty()) {
     write_file(call.result.html, derivation_html(judged), "--html");
   }

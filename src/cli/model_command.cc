@@ -1,4 +1,5 @@
 // placet model MODEL: what is trained.
+#include "call/judged.h"
 #include "cli/command.h"
 #include "cli/data_flag.h"
 #include "cli/job_flags.h"
@@ -10,18 +11,13 @@
 namespace placet {
 namespace {
 
-constexpr std::int64_t kSequence = 4096;
-
 struct ModelCall {
   JobFlags flags;
   ResultFlags result;
 };
 
 int show_model(const ModelCall& call, const JobRequest& request) {
-  const Model model = load_requested_model(called_catalog(), request);
-  const std::int64_t longest = model.figures.max_sequence;
-  const std::int64_t sequence =
-      request.sequence.value_or(longest > 0 ? std::min(longest, kSequence) : kSequence);
+  const auto [model, sequence] = shown_model_of(called_catalog(), request);
   if (!call.result.html.empty()) {
     write_file(call.result.html, model_html(model, sequence), "--html");
   }

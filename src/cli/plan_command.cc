@@ -1,56 +1,29 @@
 // placet plan MODEL --cluster ...: the best placements, and the proof that there is no better one.
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <future>
 #include <memory>
-#include <optional>
-#include <system_error>
-#include <type_traits>
 
-#include "catalog/choices_catalog.h"
-#include "catalog/meant.h"
+#include "call/plans.h"
 #include "cli/command.h"
 #include "cli/data_flag.h"
 #include "cli/job_flags.h"
 #include "cli/output.h"
-#include "cli/plan_constraints.h"
-#include "cli/plan_contradictions.h"
-#include "cli/plan_fix.h"
-#include "cli/plan_terms.h"
 #include "report/plans.h"
-#include "search/front.h"
-#include "units/error.h"
 
 namespace placet {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Judging of a printed plan begins within so long; what is left after it says so. A plan takes a
-/// tenth of a second to one second, so this is for machines that do much else: what is printed is
-/// not to depend on the time that it took.
-constexpr double kProofSeconds = 60;
-/// Longer ones are not begun: a judgement does not stop half way.
-constexpr std::int64_t kMostPasses = 1 << 16;
 constexpr double kProgressSeconds = 0.2;
-/// Far above any batch in use: each divisor of the batch may be a micro-batch, and a step of many
-/// takes long to explain.
-constexpr std::int64_t kMostPlannedSamples = 1'000'000;
 
 struct PlanCall {
-  JobFlags flags;
+  PlanRequest request;
   bool json = false;
-  std::string goal = "time";
-  std::size_t top = 5;
-  std::string fix, require, html, price, tokens, scale;
-  std::size_t front = 0;  // plans of the front; 0: none
-  std::optional<double> front_step;
-  std::optional<double> max_memory;  // none: all but what a job that fits leaves free
-  bool allow_tight = false;
+  std::string html;
 };
 
 double since(Clock::time_point start) {
@@ -103,317 +76,19 @@ class ProgressLine {
 
 // --- the call
 
-void check_call(const PlanCall& call, const JobRequest& request) {
-  if (request.placement) {
-    throw InputError({.where = "--placement",
-                      .value = *request.placement,
-                      .problem = "is what a plan is to find",
-                      .allowed = "--fix \"tp=8\" for axes that are fixed"});
-  }
-  if (!call.max_memory || (*call.max_memory > 0 && *call.max_memory <= 1)) return;
-  throw InputError({.where = "--max-memory",
-                    .value = fmt::format("{:g}", *call.max_memory),
-                    .problem = "is no part of a device's memory",
-                    .allowed = "above 0, at most 1"});
-}
-
-/// What the flags of a job settle.
-void settle(const JobRequest& request, const Job& base, Choices& choices,
-            PlanConstraints& constraints) {
-  constraints.micro_batch = request.micro_batch;
-  if (!request.recompute) return;
-  choices.recompute = {{.text = *request.recompute, .recompute = base.recompute}};
-}
-
-std::string shell_word(const std::string& word) {
-  return word.find_first_of(" *?[]$&;|<>()") == std::string::npos ? word : '"' + word + '"';
-}
-
-/// The part of each device's memory that plans may fill.
-double memory_fraction(const PlanCall& call) {
-  return call.max_memory.value_or(call.allow_tight ? 1 : 1 - kFitMargin);
-}
-
-/// The flags that say the job again, what was assumed of it included.
-std::string command_of(const JobFlags& flags, const JobRequest& request, const Job& base) {
-  std::string text = shell_word(flags.model);
-  const auto add = [&](const char* flag, const std::string& value) {
-    if (!value.empty()) text += (text.empty() ? "" : " ") + (flag + (' ' + shell_word(value)));
-  };
-  add("--job", flags.job_file);
-  add("--cluster", flags.cluster);
-  add("--seq", request.sequence ? flags.sequence : std::to_string(base.batch.sequence));
-  add("--global-batch",
-      request.global_batch ? flags.global_batch : std::to_string(base.batch.global));
-  add("--precision", flags.precision);
-  add("--optimizer", flags.optimizer);
-  add("--lora", flags.lora);
-  add("--clip", flags.clip);
-  add("--routing", flags.routing);
-  add("--balance-loss", flags.balance_loss);
-  add("--loss", flags.loss);
-  add("--engine", flags.engine);
-  for (const std::string& glob : flags.freeze) add("--freeze", glob);
-  for (const std::string& key : flags.ignore_keys) add("--ignore-key", key);
-  return text;
-}
-
-/// As flags, whether they or a job file say them.
-std::string constraints_text(const PlanCall& call, const JobRequest& request) {
-  std::string text;
-  const auto add = [&](const char* flag, const std::string& value) {
-    if (!value.empty()) text += (text.empty() ? "" : " ") + (flag + (' ' + value));
-  };
-  add("--fix", call.fix);
-  add("--require", call.require);
-  if (request.micro_batch) add("--micro-batch", std::to_string(*request.micro_batch));
-  add("--recompute", request.recompute.value_or(""));
-  if (call.max_memory) add("--max-memory", fmt::format("{:g}", *call.max_memory));
-  if (call.allow_tight) text += text.empty() ? "--allow-tight" : " --allow-tight";
-  return text;
-}
-
-SaidWords said_words(const JobRequest& request) {
-  return {.precision = request.precision,
-          .lora = request.lora,
-          .loss = request.loss,
-          .routing = request.routing,
-          .balance_loss = request.balance_loss,
-          .clip = request.clip,
-          .freeze = request.freeze,
-          .ignore_keys = request.ignore_keys};
-}
-
-void check_prices(const Job& base) {
-  for (const DeviceGroup& group : base.cluster->groups) {
-    if (group.device.price_per_hour > 0) continue;
-    throw InputError({.where = "--goal",
-                      .value = "cost",
-                      .problem = "needs a price, and " + group.device.name + " has none",
-                      .allowed = "--price " + group.device.name +
-                                 "=USD_PER_HOUR, a device file with price_usd_per_hour, or the "
-                                 "goals time and memory"});
-  }
-}
-
-/// Judges plans while there is time.
-std::vector<PlanProof> proofs_of(const PlanSpace& space, const std::vector<Plan>& plans) {
-  const Clock::time_point start = Clock::now();
-  return prove_all(space, plans, kMostPasses,
-                   [&] { return interrupted == 0 && since(start) <= kProofSeconds; });
-}
-
-/// Does the work, and returns what it took.
-template <class Work>
-double timed(Work work) {
-  const Clock::time_point start = Clock::now();
-  work();
-  return since(start);
-}
-
-void explain(const PlanSpace& space, const Vocabulary& vocabulary, const PlanOptions& options,
-             PlanSheet& sheet) {
-  if (sheet.plans.empty()) {
-    if (!sheet.counts.exact) return;
-    sheet.shortage = shortage_of(space, options);
-    const PlanShortage& shortage = *sheet.shortage;
-    if (shortage.least || !shortage.hindrance.findings.empty()) {
-      const Plan& nearest = shortage.least ? shortage.least->plan : shortage.hindrance.plan;
-      sheet.shortage_placement = placement_text(space, vocabulary, nearest);
-    }
-    return;
-  }
-  PlanLine& best = sheet.plans.front();
-  best.neighbours =
-      neighbour_lines(space, vocabulary, best, neighbours_of(space, best.found, options));
-  if (sheet.counts.exact) sheet.margins = margins_of(space, best.found, options);
-}
-
-/// Work in a thread of its own; where none is to be had, when it is asked for.
-template <class Work>
-std::future<std::invoke_result_t<Work>> beside(Work work) {
-  try {
-    return std::async(std::launch::async, work);
-  } catch (const std::system_error&) {
-    return std::async(std::launch::deferred, work);
-  }
-}
-
-/// The two, beside each other: a proof is long, and there are fewer of them than processors.
-void prove_and_explain(const PlanSpace& space, const Vocabulary& vocabulary,
-                       const PlanOptions& options, PlanSheet& sheet) {
-  std::vector<Plan> plans;
-  plans.reserve(sheet.plans.size());
-  for (const PlanLine& line : sheet.plans) plans.push_back(line.found.plan);
-  std::vector<PlanProof> proven;
-  auto proofs = beside([&] { return timed([&] { proven = proofs_of(space, plans); }); });
-  sheet.seconds.explanation = timed([&] { explain(space, vocabulary, options, sheet); });
-  sheet.seconds.proofs = proofs.get();
-  for (std::size_t i = 0; i < proven.size(); ++i) sheet.plans[i].proof = std::move(proven[i]);
-}
-
-/// The best plan of each number of devices asked for.
-std::vector<ScaleLine> scale_lines(const PlanCall& call, const Catalog& catalog,
-                                   const PlanSpace& asked, const Vocabulary& vocabulary,
-                                   const PlanOptions& options) {
-  std::vector<ScaleLine> out;
-  for (const std::int64_t devices : read_scale(call.scale)) {
-    Job job = asked.base();
-    job.cluster = scaled_cluster(catalog, asked.base().cluster->name, devices);
-    set_prices(call.price, *job.cluster);
-    const PlanSpace space(job, asked.choices(), asked.constraints());
-    PlanOptions one = options;
-    one.top = 1;
-    one.costs = std::make_shared<PlanCosts>(space);
-    const PlanResult result = find_plans(space, one);
-    ScaleLine& line = out.emplace_back(ScaleLine{.devices = devices,
-                                                 .plan = std::nullopt,
-                                                 .exact = result.counts.exact,
-                                                 .empty = result.counts.space == 0});
-    if (!result.plans.empty()) line.plan = plan_line(space, vocabulary, result.plans.front());
-  }
-  return out;
-}
-
-void add_front(const PlanSpace& space, const Vocabulary& vocabulary, const PlanOptions& options,
-               const FrontRequest& request, PlanSheet& sheet) {
-  if (request.most == 0 || sheet.plans.empty() || !sheet.counts.exact) return;
-  const PlanFront front = front_of(space, sheet.plans.front().found, options, request);
-  sheet.front_whole = front.whole;
-  sheet.front_step = request.step;
-  for (const FoundPlan& found : front.plans) {
-    sheet.front.push_back(plan_line(space, vocabulary, found));
-  }
-}
-
-/// Flags that are wrong are to be found before anything is searched.
-void check_terms(const PlanCall& call, const Catalog& catalog, const Job& base) {
-  read_tokens(call.tokens);
-  for (const std::int64_t devices : read_scale(call.scale)) {
-    scaled_cluster(catalog, base.cluster->name, devices);
-  }
-  if (call.front == 0 && call.front_step) {
-    throw InputError({.where = "--front-step",
-                      .value = fmt::format("{:g}", *call.front_step),
-                      .problem = "is the step of a front that nobody asks for",
-                      .allowed = "--front N with it"});
-  }
-  if (call.front == 0 || call.goal != "memory") return;
-  throw InputError({.where = "--front",
-                    .value = std::to_string(call.front),
-                    .problem = "begins at the fastest plan",
-                    .allowed = "--goal time or cost with it"});
-}
-
-/// Without one, no placement has a step of them.
-void require_whole_micro_batches(const JobRequest& request, const Job& base) {
-  const std::int64_t micro = request.micro_batch.value_or(1);
-  if (base.batch.global % micro == 0) return;
-  throw InputError({.where = "--micro-batch",
-                    .value = std::to_string(micro),
-                    .problem = "does not divide the global batch",
-                    .allowed = "a divisor of " + std::to_string(base.batch.global)});
-}
-
-/// A call as it was read, and when that began.
-struct AskedPlan {
-  const PlanCall& call;
-  const JobRequest& request;
-  Clock::time_point start;
-};
-
-int print_plans(const AskedPlan& asked, const Catalog& catalog, const Vocabulary& vocabulary,
-                const PlanSpace& space) {
-  const auto& [call, request, start] = asked;
-  const InterruptWatch watch;
-  const double reading = since(start);
-  PlanOptions options{.goal = call.goal == "memory" ? PlanGoal::memory : PlanGoal::time,
-                      .top = call.top,
-                      .costs = std::make_shared<PlanCosts>(space)};
-  check_constraints(space, options.costs, constraints_text(call, request));
-  options.stopped = [] { return interrupted != 0; };
-  PlanSheet sheet{.base = &space.base(),
-                  .choices = &space.choices(),
-                  .said = said_words(request),
-                  .goal = call.goal,
-                  .memory_fraction = memory_fraction(call),
-                  .max_memory_given = call.max_memory.has_value(),
-                  .constraints = constraints_text(call, request),
-                  .command = command_of(call.flags, request, space.base()),
-                  .train_tokens = read_tokens(call.tokens)};
+int plan_job(const PlanCall& call, const JobRequest& request) {
+  PlannedJob planned;
   {
+    const InterruptWatch watch;
     ProgressLine line;
-    options.progress = [&](const PlanProgress& progress) { line.show(progress); };
-    PlanResult result;
-    sheet.seconds = {.reading = reading,
-                     .search = timed([&] { result = find_plans(space, options); })};
-    sheet.counts = result.counts;
-    sheet.plans = plan_lines(space, vocabulary, result);
-    options.progress = {};
-    prove_and_explain(space, vocabulary, options, sheet);
-    const FrontRequest front{.most = call.front,
-                             .step = call.front_step.value_or(FrontRequest{}.step)};
-    sheet.seconds.front = timed([&] { add_front(space, vocabulary, options, front, sheet); });
-    sheet.seconds.scale = timed([&] {
-      if (!sheet.counts.exact) return;
-      sheet.scale = scale_lines(call, catalog, space, vocabulary, options);
-    });
+    planned = planned_of(called_catalog(), call.request, request,
+                         {.stopped = [] { return interrupted != 0; },
+                          .progress = [&](const PlanProgress& progress) { line.show(progress); }});
   }
-  sheet.seconds.total = since(start);
+  const PlanSheet& sheet = planned.sheet;
   if (!call.html.empty()) write_file(call.html, plans_html(sheet), "--html");
   print(call.json ? plans_json(sheet) : plans_text(sheet, output_style()));
   return sheet.plans.empty() ? kBad : kGood;
-}
-
-/// With micro-batches of one sample, and few devices, a step has about as many of them: plans are
-/// timed one by one, and `simulate` takes no more.
-void require_few_samples(const Job& base) {
-  if (base.batch.global <= kMostPlannedSamples) return;
-  refuse("--global-batch", std::to_string(base.batch.global), "is more than plans are compared for",
-         "1 to " + std::to_string(kMostPlannedSamples) + " samples per step");
-}
-
-/// The plans that hold most at once, one micro-batch of all samples, have figures that are too
-/// large.
-[[noreturn]] void refuse_samples(const Job& base, const OverflowError& error) {
-  refuse("--global-batch", std::to_string(base.batch.global),
-         "with " + std::to_string(base.batch.sequence) + " tokens each gives some plan " +
-             error.fault().where + " beyond 2^63",
-         "fewer samples or a shorter --seq");
-}
-
-int plan_job(PlanCall call, const JobRequest& said) {
-  const Clock::time_point start = Clock::now();
-  const Catalog catalog = called_catalog();
-  check_call(call, said);
-  Job base = load_unplaced_job(catalog, said);
-  std::vector<std::string> noted;  // the job has the notes already
-  const JobRequest request = meant_words(catalog, said, noted);
-  check_terms(call, catalog, base);
-  require_shapes(base, "time");
-  require_whole_micro_batches(request, base);
-  require_few_samples(base);
-  set_prices(call.price, *base.cluster);
-  if (call.goal == "cost") check_prices(base);
-  const StrategyCatalog strategies = load_strategies(catalog);
-  Choices choices = load_choices(catalog, strategies, "all");
-  const std::string fix = meant_fix(catalog, choices, strategies.vocabulary, call.fix);
-  if (fix != call.fix) {
-    base.model.notes.push_back("--fix: '" + call.fix + "' is taken as " + fix);
-    call.fix = fix;
-  }
-  PlanConstraints constraints =
-      read_constraints(choices, strategies.vocabulary, call.fix, call.require);
-  constraints.memory_fraction = memory_fraction(call);
-  constraints.allows_tight = call.allow_tight;
-  settle(request, base, choices, constraints);
-  const PlanSpace space(base, choices, constraints);
-  try {
-    return print_plans({.call = call, .request = request, .start = start}, catalog,
-                       strategies.vocabulary, space);
-  } catch (const OverflowError& error) {
-    refuse_samples(base, error);
-  }
 }
 
 }  // namespace
@@ -422,46 +97,48 @@ void add_plan_command(CLI::App& program, Action& action) {
   auto call = std::make_shared<PlanCall>();
   CLI::App* command = program.add_subcommand(
       "plan", "The best placements of a model on a cluster, and why no other is better");
-  add_job_flags(*command, call->flags);
-  command->add_option("--goal", call->goal, "What is to be least: time, memory or cost")
+  add_job_flags(*command, call->request.flags);
+  command->add_option("--goal", call->request.goal, "What is to be least: time, memory or cost")
       ->type_name("GOAL")
       ->check(CLI::IsMember({"time", "memory", "cost"}));
-  command->add_option("--top", call->top, "How many plans (5)")
+  command->add_option("--top", call->request.top, "How many plans (5)")
       ->type_name("N")
       ->check(CLI::Range(1, 100));
   command
-      ->add_option("--fix", call->fix,
+      ->add_option("--fix", call->request.fix,
                    "Fix these axes, such as \"tp=8 pp=4:1f1b\"; the rest is searched")
       ->type_name("AXES");
   command
-      ->add_option("--require", call->require,
+      ->add_option("--require", call->request.require,
                    "Require (sp) or forbid (no-offload) features, comma-separated")
       ->type_name("TERMS");
   command
-      ->add_option("--max-memory", call->max_memory,
+      ->add_option("--max-memory", call->request.max_memory,
                    "Part of each device's memory that plans may fill (0.95)")
       ->type_name("FRACTION");
-  command->add_flag("--allow-tight", call->allow_tight,
+  command->add_flag("--allow-tight", call->request.allow_tight,
                     "Also plans that fill the device, or run only as the allocator gives cached "
                     "blocks back");
-  command->add_option("--tokens", call->tokens, "Tokens to train on: steps, days and price (15T)")
+  command
+      ->add_option("--tokens", call->request.tokens,
+                   "Tokens to train on: steps, days and price (15T)")
       ->type_name("N");
   command
-      ->add_option("--price", call->price,
+      ->add_option("--price", call->request.price,
                    "US dollars of a device's hour: 2.5, or h100-sxm=2.5,a100-80gb-sxm=1.2")
       ->type_name("DEVICE=USD");
   command
-      ->add_option("--scale", call->scale,
+      ->add_option("--scale", call->request.scale,
                    "Numbers of devices to find the best plan of, too: 64,128,256")
       ->type_name("N,N");
   command
-      ->add_option("--front", call->front,
+      ->add_option("--front", call->request.front,
                    "Show up to N plans on the time/memory trade-off (Pareto front)")
       ->type_name("N")
       ->check(CLI::Range(1, 50));
   command
       ->add_option(
-          "--front-step", call->front_step,
+          "--front-step", call->request.front_step,
           "Least memory saved between plans of --front, as a fraction (0.02); 0: every point")
       ->type_name("FRACTION")
       ->check(CLI::Range(0.0, 0.9));
@@ -475,7 +152,7 @@ void add_plan_command(CLI::App& program, Action& action) {
       "  placet plan llama-3.1-8b --cluster h100-sxm:1 --seq 8192 --global-batch 128 \\\n"
       "      --tokens 15T --price 2.5 --scale 8,16,32 --front 6 --html plans.html\n");
   command->callback([call, &action] {
-    action = on_request(call->flags,
+    action = on_request(call->request.flags,
                         [call](const JobRequest& request) { return plan_job(*call, request); });
   });
 }

@@ -1,25 +1,14 @@
 // placet simulate JOB: the time of a step, and where it goes.
-#include <algorithm>
-#include <iterator>
 #include <memory>
-#include <utility>
 
-#include "catalog/reader.h"
+#include "call/judged.h"
 #include "cli/command.h"
 #include "cli/data_flag.h"
 #include "cli/job_flags.h"
 #include "cli/output.h"
-#include "cli/straggler_flag.h"
-#include "derive/derive.h"
-#include "derive/fit.h"
-#include "derive/step_parts.h"
-#include "derive/time.h"
-#include "profile/conditions.h"
 #include "report/derivation_text.h"
 #include "report/timeline.h"
 #include "report/trace.h"
-#include "simulate/advice.h"
-#include "simulate/simulation.h"
 #include "units/error.h"
 
 namespace placet {
@@ -49,65 +38,25 @@ void write_files(const SimulateCall& call, const Timeline& timeline) {
   }
 }
 
-/// A step is played pass by pass: time and memory grow with their number.
-constexpr std::int64_t kMostMicroBatches = 1'000'000;
-
-void require_few_micro_batches(const Job& job) {
-  const std::int64_t count = micro_batches_per_step(job);
-  if (count <= kMostMicroBatches) return;
-  throw InputError({.where = "--global-batch",
-                    .value = std::to_string(job.batch.global),
-                    .problem = "makes " + std::to_string(count) + " micro-batches in a step",
-                    .allowed = "at most " + std::to_string(kMostMicroBatches) +
-                               " of them: fewer samples, or a larger --micro-batch"});
-}
-
 int simulate_job(const SimulateCall& call, const JobRequest& request) {
   require_one_placement(call.flags);
   check_files(call);
   const std::string what = what_to_explain(call.result);
-  const auto job = std::make_shared<const Job>(load_job(called_catalog(), request));
-  require_few_micro_batches(*job);
-  if (!job->cluster) {
-    fail_missing(request, "cluster",
-                 "devices and links, on which time depends: such as h100-sxm:8");
-  }
-  require_shapes(*job, "time");
-  const Prepared prepared = prepare(*job);
-  Judged judged{.job = job, .derivation = derive(*job, prepared)};
-  reserve_shown(*job, prepared, ShownClasses::fullest, judged.derivation);
+  const PlayedStep step =
+      played_step_of(called_catalog(), {.job = request, .stragglers = call.stragglers});
   const TextStyle style = output_style();
-  if (!judged.derivation.meaningful) {
-    print(call.result.json ? timeline_json(judged)
-                           : findings_text(judged.derivation.findings, style));
+  if (!step.has_time) {
+    print(call.result.json ? timeline_json(step.judged)
+                           : findings_text(step.judged.derivation.findings, style));
     return kBad;
   }
-  const TimeDerivation time = derive_time(*job, prepared);
-  const StepParts parts = step_parts(*job, prepared);
-  const std::vector<Straggler> stragglers = read_stragglers(call.stragglers, parts.stages());
-  SimulateChoice choice;
-  for (const Straggler& straggler : stragglers) {
-    choice.slower.resize(parts.stages(), 1);
-    choice.slower[static_cast<std::size_t>(straggler.stage)] = straggler.factor;
-  }
-  const Simulation simulated = simulate(parts, choice);
-  const Simulation even = stragglers.empty() ? Simulation() : simulate(parts, {.most_slices = 0});
-  const Simulation& undisturbed = stragglers.empty() ? simulated : even;
-  std::vector<Finding> findings = judged.derivation.findings;
-  std::ranges::move(advice_on(*job, time, undisturbed, {}), std::back_inserter(findings));
-  const Timeline timeline{.judged = judged,
-                          .time = time,
-                          .parts = parts,
-                          .simulated = simulated,
-                          .findings = std::move(findings),
-                          .stragglers = stragglers,
-                          .undisturbed = undisturbed.step};
+  const Timeline timeline = step.timeline();
   write_files(call, timeline);
   print(call.result.json
             ? timeline_json(timeline)
             : timeline_text(timeline, style) +
-                  (what.empty() ? what : "\n" + explanation_text(judged, what, style)));
-  return is_good(judged.derivation) ? kGood : kBad;
+                  (what.empty() ? what : "\n" + explanation_text(step.judged, what, style)));
+  return is_good(step.judged.derivation) ? kGood : kBad;
 }
 
 }  // namespace

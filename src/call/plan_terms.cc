@@ -1,4 +1,4 @@
-#include "cli/plan_terms.h"
+#include "call/plan_terms.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "cli/straggler_flag.h"
+#include "call/stragglers.h"
 
 #include <algorithm>
 #include <optional>

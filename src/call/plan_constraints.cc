@@ -1,4 +1,4 @@
-#include "cli/plan_constraints.h"
+#include "call/plan_constraints.h"
 
 #include <algorithm>
 #include <set>

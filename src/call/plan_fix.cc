@@ -1,11 +1,11 @@
-#include "cli/plan_fix.h"
+#include "call/plan_fix.h"
 
 #include <algorithm>
 #include <optional>
 #include <vector>
 
+#include "call/plan_constraints.h"
 #include "catalog/word_file.h"
-#include "cli/plan_constraints.h"
 
 namespace placet {
 namespace {

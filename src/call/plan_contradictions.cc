@@ -1,10 +1,10 @@
-#include "cli/plan_contradictions.h"
+#include "call/plan_contradictions.h"
 
 #include <algorithm>
 #include <vector>
 
+#include "call/plan_constraints.h"
 #include "catalog/reader.h"
-#include "cli/plan_constraints.h"
 #include "search/hindrance.h"
 #include "search/plan_tree.h"
 #include "units/error.h"

@@ -1,0 +1,43 @@
+// The words of a job as a caller gives them, and the request that they make with a job file.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "catalog/job.h"
+
+namespace placet {
+
+/// The words as they stand on the command line, or in a request document.
+struct JobFlags {
+  std::string model, cluster, sequence, lengths, global_batch, micro_batch, recompute, precision,
+      optimizer, lora, loss, clip, routing, balance_loss, engine, job_file;
+  std::vector<std::string> placements;
+  std::vector<std::string> freeze;
+  std::vector<std::string> ignore_keys;
+};
+
+/// Refuses a second placement, for commands that take one.
+void require_one_placement(const JobFlags& flags);
+
+/// The request that flags and job file make together. Throws InputError for numbers that are none.
+/// Of several placements the first is taken; compare goes through them itself.
+JobRequest request_of(const JobFlags& flags);
+
+/// Refuses a model of which nothing but a count of parameters is known: `what` needs shapes.
+void require_shapes(const Job& job, std::string_view what);
+
+/// The work on the request of these words. What it finds wrong with a word of the job file is said
+/// of the file.
+template <class Work>
+auto on_said(const JobFlags& flags, Work work) {
+  const JobRequest request = request_of(flags);
+  try {
+    return work(request);
+  } catch (const InputError& error) {
+    throw InputError(named_as_said(error.fault(), request));
+  }
+}
+
+}  // namespace placet
