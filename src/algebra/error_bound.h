@@ -1,7 +1,7 @@
 // How likely it is that two different steps agree by chance (docs/theory.md §6.7).
 #pragma once
 
-#include "algebra/operation.h"
+#include "algebra/machine.h"
 
 namespace placet::algebra {
 

@@ -87,7 +87,8 @@ void KernelRunner::run_linear(const StatementCode& s, Element factor) {
   Element* result = tensors_[static_cast<std::size_t>(s.result)];
   for (std::size_t i = 0; i < s.products.size(); ++i) {
     const ProductCode& p = s.products[i];
-    const Element scale = factor == 1 ? p.factor : multiply(p.factor, factor);
+    const Element own = element_of(p.factor);
+    const Element scale = factor == 1 ? own : multiply(own, factor);
     for (std::size_t e = 0; e < s.entries; ++e) {
       Element sum = sum_of(p, e, tensors_.data());
       if (scale != 1) sum = multiply(sum, scale);

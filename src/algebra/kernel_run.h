@@ -5,9 +5,23 @@
 #include <vector>
 
 #include "algebra/hash.h"
-#include "algebra/kernel_code.h"
+#include "ranks/kernel_code.h"
 
 namespace placet::algebra {
+
+using ranks::compile;
+using ranks::FunctionCode;
+using ranks::FunctionKind;
+using ranks::KernelCode;
+using ranks::OperandCode;
+using ranks::PositionCode;
+using ranks::ProductCode;
+using ranks::StatementCode;
+
+/// Two elements as a reduction takes them together: their sum, or the larger.
+constexpr Element combined(Combine how, Element a, Element b) {
+  return how == Combine::sum ? add(a, b) : larger(a, b);
+}
 
 /// What a call of a kernel needs beside its tensors.
 struct CallContext {

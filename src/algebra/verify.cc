@@ -5,13 +5,15 @@
 #include <stdexcept>
 
 #include "algebra/error_bound.h"
-#include "algebra/plan.h"
+#include "algebra/machine.h"
+#include "ranks/plan.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
 
 using namespace algebra;  // NOLINT(google-build-using-namespace): this file is its only door
+using namespace ranks;    // NOLINT(google-build-using-namespace): likewise
 
 /// Seeds are drawn anew where a random number that is divided by happens to be zero.
 constexpr int kDraws = 4;

@@ -12,15 +12,15 @@
 #include <string>
 #include <vector>
 
-#include "algebra/limits.h"
 #include "program/program.h"
+#include "ranks/limits.h"
 
 namespace placet {
 
 struct VerifyOptions {
   int steps = 2;  // one after the other, from what the step before left
   int seeds = 2;
-  algebra::RunLimits limits;
+  ranks::RunLimits limits;
   /// All steps and all witnesses, and whether replicas agree, where the first wrong step would do.
   bool in_full = false;
 };

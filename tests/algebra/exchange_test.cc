@@ -1,9 +1,16 @@
-#include "algebra/exchange.h"
+#include "ranks/exchange.h"
 
 #include <gtest/gtest.h>
 
+#include "algebra/machine.h"
+
 namespace placet::algebra {
 namespace {
+
+using ranks::add_collective;
+using ranks::elements_in;
+using ranks::Extents;
+using ranks::Member;
 
 /// Members of a group, each with a buffer to give and one to take, in one memory. Element i of what
 /// member r gives is 100 r + i.

@@ -99,7 +99,8 @@ const std::vector<Folder>& folders() {
       // check and algebra judge a step program on their own: strangers to whatever made it, and to
       // each other.
       {"check", {"units", "model", "cluster", "program"}, {}},
-      {"algebra", {"units", "model", "cluster", "program"}, {}},
+      {"ranks", {"units", "model", "cluster", "program"}, {}},
+      {"algebra", {"units", "model", "cluster", "program", "ranks"}, {}},
       // Plays as events the same pieces that derive folds into a closed form.
       {"simulate", {"units", "model", "cluster", "placement", "schedule", "profile", "derive"}, {}},
       // With the value types that what it calls takes and gives.
@@ -107,7 +108,9 @@ const std::vector<Folder>& folders() {
        {"placement", "derive", "lower", "check", "simulate", "units", "model", "cluster",
         "schedule", "profile", "program"},
        {"tbb/"}},
-      {"execute", {"units", "model", "cluster", "program"}, {"torch/", "ATen/", "c10/", "mpi"}},
+      {"execute",
+       {"units", "model", "cluster", "program", "ranks"},
+       {"torch/", "ATen/", "c10/", "mpi"}},
       {"catalog",
        {"units", "model", "cluster", "placement", "schedule", "profile"},
        {"nlohmann/", "toml", "fmt/", "csv.h"}},
@@ -119,24 +122,24 @@ const std::vector<Folder>& folders() {
        {}},
       {"report",
        {"units", "model", "cluster", "placement", "schedule", "profile", "derive", "program",
-        "check", "algebra", "simulate", "search", "execute", "validate"},
+        "check", "ranks", "algebra", "simulate", "search", "execute", "validate"},
        {"nlohmann/", "fmt/"}},
       // What each subcommand answers, as one function from a request to a value: what the command
       // line, the Python package and others stand on.
       {"call",
        {"units", "model", "cluster", "placement", "schedule", "profile", "derive", "program",
-        "lower", "check", "algebra", "simulate", "search", "execute", "catalog", "interop",
+        "lower", "check", "ranks", "algebra", "simulate", "search", "execute", "catalog", "interop",
         "validate", "report"},
        {"nlohmann/", "fmt/"}},
       {"serve",
-       {"units", "model", "cluster", "placement", "schedule", "profile", "derive", "program",
-        "lower", "check", "algebra", "simulate", "search", "execute", "catalog", "interop",
-        "validate", "report", "call"},
+       {"units",   "model",   "cluster", "placement", "schedule", "profile",  "derive",
+        "program", "lower",   "check",   "ranks",     "algebra",  "simulate", "search",
+        "execute", "catalog", "interop", "validate",  "report",   "call"},
        {"nlohmann/", "fmt/"}},
       {"cli",
-       {"units",   "model",   "cluster",  "placement", "schedule", "profile", "derive",
-        "program", "lower",   "check",    "algebra",   "simulate", "search",  "execute",
-        "catalog", "interop", "validate", "report",    "call",     "serve"},
+       {"units",   "model",   "cluster", "placement", "schedule", "profile",  "derive",
+        "program", "lower",   "check",   "ranks",     "algebra",  "simulate", "search",
+        "execute", "catalog", "interop", "validate",  "report",   "call",     "serve"},
        {"CLI/", "nlohmann/", "fmt/"}},
   };
   return kFolders;

@@ -59,9 +59,9 @@ bool cites_a_source(const std::string& line) {
 }  // namespace
 
 bool is_engine_folder(std::string_view folder) {
-  static constexpr std::array<std::string_view, 14> kEngines = {
-      "units",   "model", "cluster", "placement", "schedule", "profile", "derive",
-      "program", "lower", "check",   "algebra",   "simulate", "search",  "execute"};
+  static constexpr std::array<std::string_view, 15> kEngines = {
+      "units", "model", "cluster", "placement", "schedule", "profile", "derive", "program",
+      "lower", "check", "ranks",   "algebra",   "simulate", "search",  "execute"};
   return std::find(kEngines.begin(), kEngines.end(), folder) != kEngines.end();
 }
 

@@ -1,10 +1,10 @@
-#include "algebra/binding.h"
+#include "ranks/binding.h"
 
 #include <algorithm>
 
 #include "units/at.h"
 
-namespace placet::algebra {
+namespace placet::ranks {
 namespace {
 
 class Binder {
@@ -110,4 +110,4 @@ Binding bind_kernel(const Kernel& kernel, const std::vector<BufferView>& tensors
   return Binder(kernel).run(tensors);
 }
 
-}  // namespace placet::algebra
+}  // namespace placet::ranks

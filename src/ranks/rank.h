@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "algebra/buffer_states.h"
-#include "algebra/exchange.h"
-#include "algebra/reference_run.h"
+#include "ranks/buffer_states.h"
+#include "ranks/exchange.h"
+#include "ranks/reference_run.h"
 
-namespace placet::algebra {
+namespace placet::ranks {
 
 /// A part of a tensor of the reference that a buffer of a rank holds.
 struct Region {
@@ -47,4 +47,4 @@ class RankImage {
   std::vector<std::int64_t> addresses_;  // by slot
 };
 
-}  // namespace placet::algebra
+}  // namespace placet::ranks

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "algebra/binding.h"
-#include "algebra/operation.h"
 #include "program/program.h"
+#include "ranks/binding.h"
+#include "ranks/operation.h"
 
-namespace placet::algebra {
+namespace placet::ranks {
 
 /// A tensor of the reference that lives on: a parameter, an optimizer state, a number of the step,
 /// an input or the loss.
@@ -97,4 +97,4 @@ class ReferenceBuilder {
 /// What random numbers are drawn for: the draw of an application or an instruction.
 std::uint64_t draw_number(const std::string& name, std::int64_t unit);
 
-}  // namespace placet::algebra
+}  // namespace placet::ranks

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace placet::algebra {
+namespace placet::ranks {
 
 struct RunLimits {
   std::int64_t ranks = 1024;
@@ -15,4 +15,4 @@ struct RunLimits {
 /// Entries of one table of places in a compiled kernel.
 inline constexpr double kMostPlaces = 1 << 22U;
 
-}  // namespace placet::algebra
+}  // namespace placet::ranks

@@ -1,4 +1,4 @@
-#include "algebra/exchange.h"
+#include "ranks/exchange.h"
 
 #include <algorithm>
 #include <span>
@@ -6,7 +6,7 @@
 #include "units/error.h"
 #include "units/shares.h"
 
-namespace placet::algebra {
+namespace placet::ranks {
 namespace {
 
 /// A buffer as a tensor with a dim that is taken apart or put together.
@@ -268,4 +268,4 @@ std::string add_slice(OperationList& list, int dim, const Part& part, const Memb
   return fits ? "" : kSizes;
 }
 
-}  // namespace placet::algebra
+}  // namespace placet::ranks

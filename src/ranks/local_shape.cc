@@ -1,11 +1,11 @@
-#include "algebra/local_shape.h"
+#include "ranks/local_shape.h"
 
 #include <algorithm>
 
 #include "units/checked.h"
 #include "units/error.h"
 
-namespace placet::algebra {
+namespace placet::ranks {
 
 std::int64_t elements_in(const Extents& extents) {
   std::int64_t elements = 1;
@@ -100,4 +100,4 @@ std::vector<Run> runs_between(const Box& from, const Box& to, const Extents& siz
   return joined(runs);
 }
 
-}  // namespace placet::algebra
+}  // namespace placet::ranks

@@ -1,63 +1,15 @@
-#include "algebra/operation.h"
+#include "algebra/machine.h"
 
 #include <algorithm>
 
-#include "units/checked.h"
-
 namespace placet::algebra {
 namespace {
-
-bool overlap(std::int64_t a, std::int64_t a_size, std::int64_t b, std::int64_t b_size) {
-  return a < b + b_size && b < a + a_size;
-}
 
 void combine(Combine how, const Element* from, std::int64_t length, Element* to) {
   for (std::int64_t i = 0; i < length; ++i) to[i] = combined(how, to[i], from[i]);
 }
 
 }  // namespace
-
-const KernelCode* KernelLibrary::compiled(const Kernel& kernel, const Extents& extents) {
-  const auto key = std::make_pair(&kernel, extents);
-  const auto found = codes_.find(key);
-  if (found != codes_.end()) return &found->second;
-  return &codes_.emplace(key, compile(kernel, extents)).first->second;
-}
-
-std::int64_t OperationList::reserve(std::int64_t elements) {
-  const std::int64_t address = memory;
-  memory = checked_add(memory, elements, "elements");
-  return address;
-}
-
-void OperationList::add_transfer(std::int64_t length, const std::vector<std::int64_t>& sources,
-                                 const std::vector<std::int64_t>& targets) {
-  if (length == 0) return;
-  Transfer transfer{.length = length, .sources = addresses.size(), .source_count = sources.size()};
-  addresses.insert(addresses.end(), sources.begin(), sources.end());
-  transfer.targets = addresses.size();
-  transfer.target_count = targets.size();
-  addresses.insert(addresses.end(), targets.begin(), targets.end());
-  transfers.push_back(transfer);
-}
-
-Operation& OperationList::add_move(std::size_t first, Combine combine) {
-  return operations.emplace_back(
-      Operation{.first = first, .count = transfers.size() - first, .combine = combine});
-}
-
-Operation& OperationList::add_call(const KernelCode& code, const std::vector<std::int64_t>& tensors,
-                                   int inputs) {
-  Operation& op = operations.emplace_back(Operation{.code = &code, .addresses = addresses.size()});
-  addresses.insert(addresses.end(), tensors.begin(), tensors.end());
-  const auto size = [&](std::size_t t) { return static_cast<std::int64_t>(code.sizes[t]); };
-  for (auto o = static_cast<std::size_t>(inputs); o < tensors.size(); ++o) {
-    for (std::size_t i = 0; i < o; ++i) {
-      op.overlaps = op.overlaps || overlap(tensors[i], size(i), tensors[o], size(o));
-    }
-  }
-  return op;
-}
 
 std::optional<std::size_t> Machine::run(const OperationList& list, std::vector<Element>& memory,
                                         const KeyedHash& hash, int step) {
@@ -68,7 +20,7 @@ std::optional<std::size_t> Machine::run(const OperationList& list, std::vector<E
       move(list, op, memory.data());
       continue;
     }
-    CallContext context{.hash = hash, .factor = op.factor};
+    CallContext context{.hash = hash, .factor = element_of(op.factor)};
     if (op.begins >= 0) context.begins = list.begins.data() + op.begins;
     if (op.draws) context.draw = mixed(op.draw + static_cast<std::uint64_t>(step));
     if (!call(list, op, memory.data(), context)) return i;

@@ -1,10 +1,10 @@
-#include "algebra/rank.h"
+#include "ranks/rank.h"
 
 #include <algorithm>
 
 #include "units/at.h"
 
-namespace placet::algebra {
+namespace placet::ranks {
 namespace {
 
 /// The runs as far as they lie in the part of the row that is there, by place in that part.
@@ -94,4 +94,4 @@ std::string RankImage::take_part(const PieceType& type, const LocalPiece& local,
   return "";
 }
 
-}  // namespace placet::algebra
+}  // namespace placet::ranks

@@ -1,4 +1,4 @@
-// A kernel for tensors of known extents, ready to run over F_p (docs/theory.md §6.7).
+// A kernel for tensors of known extents, ready to run over any numbers (docs/theory.md §6.7).
 //
 // The place of every number that a statement reads is worked out here, once: it is a sum of a
 // number from a table over the entries of the result and one from a table over what is summed, so
@@ -9,15 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "algebra/field.h"
 #include "program/kernel.h"
+#include "units/rational.h"
 
-namespace placet::algebra {
-
-/// Two elements as a reduction takes them together: their sum, or the larger.
-constexpr Element combined(Combine how, Element a, Element b) {
-  return how == Combine::sum ? add(a, b) : larger(a, b);
-}
+namespace placet::ranks {
 
 using Places = std::vector<std::uint32_t>;
 
@@ -31,12 +26,12 @@ struct OperandCode {
 
 /// factor times the sum over `inner` of the products of the operands.
 struct ProductCode {
-  Element factor = 1;
+  Rational factor{1};
   std::size_t terms = 1;
   std::vector<OperandCode> operands;
 };
 
-/// What is known of a function. All others are keyed hashes.
+/// What is known of a function. Of all others nothing is but their names.
 enum class FunctionKind : std::uint8_t {
   unknown,
   draw,       // kept: a random number for a key and a position
@@ -96,4 +91,4 @@ struct KernelCode {
 /// is neither in the result nor whole nor reduced, or too few operands or positions for its name.
 KernelCode compile(const Kernel& kernel, const std::vector<std::int64_t>& extents);
 
-}  // namespace placet::algebra
+}  // namespace placet::ranks

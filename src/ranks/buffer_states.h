@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "algebra/listing.h"
+#include "ranks/listing.h"
 
-namespace placet::algebra {
+namespace placet::ranks {
 
 /// Follows one rank through its instructions. A buffer comes to life by `alloc`, with contents
 /// that mean nothing until they are written, and dies by `free`.
@@ -36,4 +36,4 @@ class BufferStates {
   std::vector<char> written_;       // by piece
 };
 
-}  // namespace placet::algebra
+}  // namespace placet::ranks

@@ -6,7 +6,7 @@
 
 #include "program/program.h"
 
-namespace placet::algebra {
+namespace placet::ranks {
 
 using Extents = std::vector<std::int64_t>;
 
@@ -60,4 +60,4 @@ struct Box {
 /// Case: size [2 2] from [2 4] at [0 2] to [2 2] at [0 0]: {2, 0, 2} and {6, 2, 2}.
 std::vector<Run> runs_between(const Box& from, const Box& to, const Extents& size);
 
-}  // namespace placet::algebra
+}  // namespace placet::ranks

@@ -8,7 +8,7 @@
 
 #include "program/walk.h"
 
-namespace placet::algebra {
+namespace placet::ranks {
 
 /// A buffer that an instruction names. A slot is a place in memory; a form is a type at a
 /// micro-batch, as a buffer that all micro-batches use one after the other may change its extents.
@@ -64,4 +64,4 @@ class Listing {
 /// procedures call each other in a circle.
 double instructions_in(const Program& program, const DeviceClass& device_class);
 
-}  // namespace placet::algebra
+}  // namespace placet::ranks

@@ -1,10 +1,10 @@
-#include "algebra/buffer_states.h"
+#include "ranks/buffer_states.h"
 
 #include <algorithm>
 
 #include "units/at.h"
 
-namespace placet::algebra {
+namespace placet::ranks {
 
 BufferStates::BufferStates(const Program& program, const Listing& listing)
     : program_(program), listing_(listing), alive_(listing.slots.size(), 0) {
@@ -82,4 +82,4 @@ std::string BufferStates::run(const ListedInstruction& instruction, bool gives) 
   return problem;
 }
 
-}  // namespace placet::algebra
+}  // namespace placet::ranks

@@ -9,7 +9,7 @@
 
 #include "program/program.h"
 
-namespace placet::algebra {
+namespace placet::ranks {
 
 /// All devices, numbered row-major over the mesh, outermost axis first.
 class Mesh {
@@ -48,4 +48,4 @@ class Mesh {
 /// The position of the class that each rank is of. Throws InputError where it is none or several.
 std::vector<int> classes_of(const Program& program, const Mesh& mesh);
 
-}  // namespace placet::algebra
+}  // namespace placet::ranks

@@ -1,11 +1,11 @@
-#include "algebra/local_shape.h"
+#include "ranks/local_shape.h"
 
 #include <gtest/gtest.h>
 
-namespace placet::algebra {
+namespace placet::ranks {
 namespace {
 
-using Runs = std::vector<algebra::Run>;
+using Runs = std::vector<ranks::Run>;
 
 Program program_with(std::vector<ProgramAxis> axes, std::vector<std::int64_t> extents) {
   Program program{.axes = std::move(axes)};
@@ -42,4 +42,4 @@ TEST(LocalShapeTest, RunsOfABox) {
 }
 
 }  // namespace
-}  // namespace placet::algebra
+}  // namespace placet::ranks

@@ -1,4 +1,4 @@
-#include "algebra/listing.h"
+#include "ranks/listing.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include "units/at.h"
 #include "units/error.h"
 
-namespace placet::algebra {
+namespace placet::ranks {
 namespace {
 
 bool divided_by(const BufferType& type, int axis) {
@@ -121,4 +121,4 @@ double instructions_in(const Program& program, const DeviceClass& device_class) 
   return count(program, device_class.body, 0);
 }
 
-}  // namespace placet::algebra
+}  // namespace placet::ranks

@@ -1,12 +1,12 @@
 // The part of plan.h that concerns one rank alone: kernels, copies, slices, and how it ends.
 #include <algorithm>
 
-#include "algebra/binding.h"
-#include "algebra/plan.h"
+#include "ranks/binding.h"
+#include "ranks/plan.h"
 #include "units/at.h"
 #include "units/error.h"
 
-namespace placet::algebra {
+namespace placet::ranks {
 
 void Planner::call(int rank, const ListedInstruction& one) {
   const Instruction& what = *one.what;
@@ -36,7 +36,7 @@ void Planner::call(int rank, const ListedInstruction& one) {
   }
   op.draws = true;
   op.draw = draw_number(what.key.name, value_of(what.key.unit, one.arguments));
-  if (what.kind == InstructionKind::scale) op.factor = element_of(what.factor);
+  if (what.kind == InstructionKind::scale) op.factor = what.factor;
   tag(rank);
 }
 
@@ -212,4 +212,4 @@ void Planner::check_end() {
   }
 }
 
-}  // namespace placet::algebra
+}  // namespace placet::ranks

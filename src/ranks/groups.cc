@@ -1,11 +1,11 @@
-#include "algebra/groups.h"
+#include "ranks/groups.h"
 
 #include <algorithm>
 
 #include "units/checked.h"
 #include "units/error.h"
 
-namespace placet::algebra {
+namespace placet::ranks {
 namespace {
 
 std::size_t index(int i) { return static_cast<std::size_t>(i); }
@@ -106,4 +106,4 @@ std::vector<int> classes_of(const Program& program, const Mesh& mesh) {
   return classes;
 }
 
-}  // namespace placet::algebra
+}  // namespace placet::ranks

@@ -1,11 +1,12 @@
-#include "algebra/reference_run.h"
+#include "ranks/reference_run.h"
 
 #include <algorithm>
 
+#include "ranks/numbers.h"
 #include "units/at.h"
 #include "units/error.h"
 
-namespace placet::algebra {
+namespace placet::ranks {
 namespace {
 
 std::string name_of(const ReferenceParameter& parameter, int number) {
@@ -423,4 +424,4 @@ void ReferenceBuilder::update() {
   if (!numbers_.empty()) adjust_numbers(numbers.back());
 }
 
-}  // namespace placet::algebra
+}  // namespace placet::ranks

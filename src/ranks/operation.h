@@ -4,14 +4,13 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <utility>
 #include <vector>
 
-#include "algebra/kernel_run.h"
-#include "algebra/local_shape.h"
+#include "ranks/kernel_code.h"
+#include "ranks/local_shape.h"
 
-namespace placet::algebra {
+namespace placet::ranks {
 
 /// Compiled kernels by kernel and extents. Keeps addresses of kernels, which must outlive it.
 class KernelLibrary {
@@ -41,7 +40,7 @@ struct Operation {
   std::ptrdiff_t begins = -1;  // of the kernel's dims, in OperationList::begins; -1: all 0
   bool draws = false;
   std::uint64_t draw = 0;
-  Element factor = 1;
+  Rational factor{1};
   bool overlaps = false;  // an output is an input too
   // Transfers.
   std::size_t first = 0;
@@ -70,21 +69,4 @@ struct OperationList {
   Operation& add_call(const KernelCode& code, const std::vector<std::int64_t>& tensors, int inputs);
 };
 
-/// Runs lists of operations, with room that it keeps.
-class Machine {
- public:
-  /// The number of the operation that divided by zero; none: all were done.
-  std::optional<std::size_t> run(const OperationList& list, std::vector<Element>& memory,
-                                 const KeyedHash& hash, int step);
-
- private:
-  bool call(const OperationList& list, const Operation& op, Element* memory,
-            const CallContext& context);
-  void move(const OperationList& list, const Operation& op, Element* memory);
-
-  KernelRunner runner_;
-  std::vector<Element> staged_;
-  std::vector<Element*> tensors_;
-};
-
-}  // namespace placet::algebra
+}  // namespace placet::ranks

@@ -1,16 +1,16 @@
-#include "algebra/kernel_code.h"
+#include "ranks/kernel_code.h"
 
 #include <algorithm>
 #include <charconv>
 #include <iterator>
 #include <string_view>
 
-#include "algebra/hash.h"
-#include "algebra/limits.h"
+#include "ranks/limits.h"
+#include "ranks/numbers.h"
 #include "units/at.h"
 #include "units/error.h"
 
-namespace placet::algebra {
+namespace placet::ranks {
 namespace {
 
 bool contains(const std::vector<int>& values, int value) {
@@ -133,7 +133,7 @@ class Compiler {
         return !contains(s.result.dims, d) && !contains(summed, d);
       });
     }
-    ProductCode code{.factor = element_of(p.factor), .terms = entries_of(summed)};
+    ProductCode code{.factor = p.factor, .terms = entries_of(summed)};
     for (const Operand& o : p.operands) {
       code.operands.push_back({.tensor = o.tensor,
                                .outer = places(s.result.dims, o.dims),
@@ -239,4 +239,4 @@ KernelCode compile(const Kernel& kernel, const std::vector<std::int64_t>& extent
   return Compiler(kernel, extents).run();
 }
 
-}  // namespace placet::algebra
+}  // namespace placet::ranks

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "algebra/operation.h"
 #include "program/program.h"
+#include "ranks/operation.h"
 
-namespace placet::algebra {
+namespace placet::ranks {
 
 /// One buffer of one rank of a group: what it gives and what it takes.
 struct Member {
@@ -29,4 +29,4 @@ std::string add_local(OperationList& list, InstructionKind kind, const Member& b
 /// Adds the transfer of a slice: `part` of the input along the dim.
 std::string add_slice(OperationList& list, int dim, const Part& part, const Member& buffers);
 
-}  // namespace placet::algebra
+}  // namespace placet::ranks

@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include "algebra/groups.h"
-#include "algebra/rank.h"
+#include "ranks/groups.h"
+#include "ranks/rank.h"
 
-namespace placet::algebra {
+namespace placet::ranks {
 
 struct ProgramPlan {
   OperationList list;
@@ -101,4 +101,4 @@ class Planner {
 /// "all_reduce 'gradients'": an instruction in messages.
 std::string describe(const Instruction& instruction);
 
-}  // namespace placet::algebra
+}  // namespace placet::ranks

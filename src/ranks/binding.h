@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "algebra/local_shape.h"
 #include "program/kernel.h"
+#include "ranks/local_shape.h"
 
-namespace placet::algebra {
+namespace placet::ranks {
 
 /// Extents by dim of the kernel, or why the tensors do not fit it.
 struct Binding {
@@ -20,4 +20,4 @@ struct Binding {
 /// alone for all elements of a buffer. A tensor without dims fits any buffer of one element.
 Binding bind_kernel(const Kernel& kernel, const std::vector<BufferView>& tensors);
 
-}  // namespace placet::algebra
+}  // namespace placet::ranks

@@ -1,12 +1,12 @@
-#include "algebra/plan.h"
+#include "ranks/plan.h"
 
 #include <algorithm>
 
-#include "algebra/binding.h"
+#include "ranks/binding.h"
 #include "units/at.h"
 #include "units/error.h"
 
-namespace placet::algebra {
+namespace placet::ranks {
 namespace {
 
 bool is_message(InstructionKind kind) {
@@ -323,4 +323,4 @@ void Planner::tag(int rank) {
   op.instruction = static_cast<int>(state(rank).next);
 }
 
-}  // namespace placet::algebra
+}  // namespace placet::ranks
