@@ -104,7 +104,7 @@ class BetweenStages {
     std::int64_t elements = 0;
     for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
       const LocalParameter& parameter = local.parameters[p];
-      const bool joined = degree_of(job_.placement, reduced_with_hosts(profile_, parameter)) > 1;
+      const bool joined = degree_of(job_.placement, reduced_with_hosts(layout_, parameter)) > 1;
       if (!parameter.trainable || joined || !shared_.is_elsewhere(u, p)) continue;
       elements += profile_.shared_gradients_whole ? parameter.elements
                                                   : left_after_scatter(layout_, parameter);

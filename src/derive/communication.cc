@@ -104,9 +104,9 @@ class StageTraffic {
     return stays_gathered(run) || units_[at(run.local)].shares_tensors || stands_elsewhere(run);
   }
 
-  /// Whether the units are the model's last block, and the engine gathers that only once.
+  /// Whether the units are the model's last block, and that is gathered only once.
   bool stays_gathered(const UnitRun& run) const {
-    return profile_.last_block_stays_gathered && run.last_block;
+    return layout_.plan.gathers.last_block != Keep::none && run.last_block;
   }
 
   bool stands_elsewhere(const UnitRun& run) const {
@@ -171,11 +171,10 @@ class StageTraffic {
 
   /// Whether the term belongs to a unit that embedding and head make together.
   bool joins(const UnitTerm& unit) const {
-    if (!profile_.joins_ends || unit.grain != MessageGrain::unit) return false;
+    if (!layout_.plan.gathers.joins_ends || unit.grain != MessageGrain::unit) return false;
     if (unit.term.state == State::activations) return false;
     return std::ranges::any_of(job_.model.kinds, [&](const UnitKind& kind) {
-      const bool end = kind.role == UnitRole::embedding || kind.role == UnitRole::head;
-      return end && kind.name == unit.term.unit;
+      return is_end(kind.role) && kind.name == unit.term.unit;
     });
   }
 

@@ -66,7 +66,7 @@ std::vector<UnitTerm> parameter_traffic(const Layout& layout, int unit, const Ot
 
 /// Axes along which the gradient goes from partial to whole once per step: one group with the hosts
 /// of a tensor that stands on several stages. None where an engine reduces between hosts apart.
-AxisMask reduced_with_hosts(const Profile& profile, const LocalParameter& parameter);
+AxisMask reduced_with_hosts(const Layout& layout, const LocalParameter& parameter);
 
 /// Elements of a gradient that are left to reduce among further axes after the scatters of its own
 /// axes: what gradients of shared tensors are reduced in between stages.

@@ -27,7 +27,7 @@ class GradientTraffic {
     rest &= ~to_owner;
     std::int64_t left = out_.padded(parameter, each | to_owner | (consumed & parameter.owned));
     if (each != 0) {
-      const AxisMask follow = out_.profile.replicas_follow_scatter ? rest : 0;
+      const AxisMask follow = out_.layout.plan.reductions.replicas_each ? rest : 0;
       left = scatter(parameter, each, follow, {left, Phase::backward, true});
       rest &= ~follow;
     }
@@ -162,8 +162,9 @@ void write_reduction(ParameterMessages& out, const LocalParameter& parameter,
   GradientTraffic(out, hosted_elsewhere).write(parameter);
 }
 
-AxisMask reduced_with_hosts(const Profile& profile, const LocalParameter& parameter) {
-  if (profile.shared_gradients_whole || profile.replicas_follow_scatter) return 0;
+AxisMask reduced_with_hosts(const Layout& layout, const LocalParameter& parameter) {
+  const Profile& profile = layout.job->profile;
+  if (profile.shared_gradients_whole || layout.plan.reductions.replicas_each) return 0;
   if (profile.scatter_path != ScatterPath::reduce_scatter) return 0;
   return parameter.partial &
          ~(parameter.scattered_each | parameter.consumed | parameter.owned | parameter.deferred);

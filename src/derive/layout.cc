@@ -8,6 +8,7 @@
 #include "derive/moved_states.h"
 #include "derive/parameter_layout.h"
 #include "derive/whole_operands.h"
+#include "layout/realised.h"
 #include "units/at.h"
 #include "units/checked.h"
 #include "units/error.h"
@@ -82,6 +83,8 @@ class LayoutBuilder {
     const std::int64_t together = checked_multiply(job_.batch.micro, replicas, "micro-batch");
     layout_.micro_batches =
         together == 0 ? 1 : std::max<std::int64_t>(1, job_.batch.global / together);
+    layout_.plan =
+        realised_plan(job_, {.stages = layout_.stages, .micro_batches = layout_.micro_batches});
     layout_.micro_batch = divider_.share(together, layout_.batch_axes);
     layout_.tokens = divider_.share(job_.batch.sequence, layout_.sequence_axes);
     layout_.residual_tokens =

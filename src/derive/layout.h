@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "derive/prepared.h"
+#include "layout/step_plan.h"
 #include "profile/job.h"
 
 namespace placet {
@@ -28,6 +29,7 @@ struct LocalParameter {
   std::array<AxisMask, 4> divided{};   // by state: axes that divide the bytes at rest (beyond cut)
   AxisMask scattered_each = 0;         // G is reduced to its owner per micro-batch (S, O)
   AxisMask deferred = 0;               // G is reduced to its owner once, after the last micro-batch
+  std::optional<Dtype> waits_in;       // what G is added up in meanwhile
   AxisMask consumed = 0;               // G = M
   AxisMask owned = 0;                  // Ω = S or O: the update runs on a part
   AxisMask regathered = 0;             // Ω = S*: the update sees it whole
@@ -62,6 +64,7 @@ struct LocalUnit {
 struct Layout {
   const Job* job = nullptr;
   const Prepared* prepared = nullptr;
+  StepPlan plan;
   std::optional<std::vector<std::int64_t>> coordinates;  // of the device; none: the fullest
   std::vector<LocalUnit> units;                          // distinct local units
   std::vector<int> unit_of;          // by position in Model::units: index into `units`

@@ -111,16 +111,17 @@ class ParameterPlacer {
     return inner;
   }
 
-  /// What profile and sizes change about how the parameter rests.
+  /// What the plan and sizes change about how the parameter rests.
   void settle(LocalParameter& out) const {
     if (out.materialized != 0) out.rests_in_part = 0;  // it rests nowhere
     // One device gathers and scatters nothing.
     out.rests_in_part = real_axes(job_.placement, out.rests_in_part);
     out.scattered_each = real_axes(job_.placement, out.scattered_each);
-    if (out.elements < job_.profile.persistent_elements) stay_gathered(out);
+    const StepPlan& plan = mesh_.layout.plan;
+    if (out.elements < plan.gathers.whole_below) stay_gathered(out);
     settle_keep(out);
-    if (job_.profile.layer_cut_defers_sharding && mesh_.layout.stages > 1) defer_sharding(out);
-    if (job_.profile.defers_scatter && mesh_.layout.micro_batches > 1) defer_scatter(out);
+    if (plan.gathers.once_a_step) keep_for_step(out);
+    if (plan.reductions.once_a_step) defer_scatter(out);
     read_rest(out);
   }
 
@@ -138,17 +139,16 @@ class ParameterPlacer {
     if (out.consumed != 0) out.rest[2] = 0;
   }
 
-  /// Under a pipeline the profile gathers once per step and reduces after the last micro-batch:
-  /// gathered parameters and whole gradients stay meanwhile.
-  static void defer_sharding(LocalParameter& out) {
+  static void keep_for_step(LocalParameter& out) {
     out.keep = Keep::step;
     out.kept = out.rests_in_part | out.materialized;
     out.kept_step = out.kept;
-    defer_scatter(out);
   }
 
   /// Gradients stay whole until the last micro-batch.
-  static void defer_scatter(LocalParameter& out) {
+  void defer_scatter(LocalParameter& out) const {
+    if (out.scattered_each == 0) return;
+    out.waits_in = mesh_.layout.plan.reductions.waits_in;
     out.divided[static_cast<std::size_t>(State::gradients)] &= ~out.scattered_each;
     out.deferred |= out.scattered_each;
     out.scattered_each = 0;

@@ -39,12 +39,9 @@ class UseTraffic {
   void write(const Parameter& declared, const LocalParameter& parameter) {
     const AxisMask axes = gathered_axes(parameter);
     if (axes == 0 && used_from_host(parameter) == Rational(0)) return;
-    const bool is_end = out_.kind.role == UnitRole::head || out_.kind.role == UnitRole::embedding;
     // Where neither the unit nor anything before it is trained, backward has no use of it.
-    const bool stays =
-        (out_.kind.role == UnitRole::head && out_.profile.last_unit_stays_gathered) ||
-        (is_end && out_.profile.joins_ends) ||
-        !out_.layout.prepared->kinds[at(out_.unit.kind)].gradients.backward;
+    const bool stays = stays_to_backward(out_.layout.plan.gathers, out_.kind.role) ||
+                       !out_.layout.prepared->kinds[at(out_.unit.kind)].gradients.backward;
     ParameterMove move{.what = "gathered parameters",
                        .dtype = gather_dtype(declared),
                        .phase = Phase::forward,
@@ -125,7 +122,7 @@ std::vector<UnitTerm> parameter_traffic(const Layout& layout, int unit, const Ot
     if (!parameter.trainable || carried) continue;
     const bool hosted_elsewhere =
         p < uses.elsewhere.size() && uses.elsewhere[p] &&
-        degree_of(out.job.placement, reduced_with_hosts(out.profile, parameter)) > 1;
+        degree_of(out.job.placement, reduced_with_hosts(out.layout, parameter)) > 1;
     write_reduction(out, parameter, hosted_elsewhere);
     write_update(out, declared, parameter);
   }

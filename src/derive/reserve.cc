@@ -206,8 +206,7 @@ class Replay {
 
   /// Embedding and head where they are one unit: gathered at its first use, freed after its last.
   bool stays_joined(const UnitFacts& unit) const {
-    const UnitRole role = unit.kind->role;
-    return profile_.joins_ends && (role == UnitRole::embedding || role == UnitRole::head);
+    return layout_.plan.gathers.joins_ends && is_end(unit.kind->role);
   }
 
   void drop_joined(const std::vector<int>& chunk) {
@@ -226,9 +225,9 @@ class Replay {
     for (std::size_t i = 0; i < chunk.size(); ++i) {
       const UnitFacts& unit = units_.at(chunk[i]);
       gather(chunk[i]);
-      if (i == 0 && profile_.joins_ends) gather(chunk.back());
+      if (i == 0 && layout_.plan.gathers.joins_ends) gather(chunk.back());
       stream = replay_.forward(unit, buffers[i], stream);
-      const bool last = i + 1 == chunk.size() && profile_.last_unit_stays_gathered;
+      const bool last = i + 1 == chunk.size() && layout_.plan.gathers.head != Keep::none;
       if (unit.memory.keep == Keep::none && !last && !stays_joined(unit)) drop_gathered(chunk[i]);
     }
     leaving_[{work.chunk, work.micro_batch}] = stream;
@@ -253,7 +252,7 @@ class Replay {
     }
     pools_.main().release(gradient);
     release_all(held);
-    if (profile_.joins_ends) drop_joined(chunk);
+    if (layout_.plan.gathers.joins_ends) drop_joined(chunk);
     alive_.erase(key);
     leaving_.erase(key);
   }

@@ -237,7 +237,7 @@ std::int64_t summed_between_stages(const Layout& layout, const Stage& stage,
 /// those read ahead.
 std::int64_t staged_parameters(const Layout& layout, const UnitFigures& figures,
                                const Stage& stage) {
-  const auto window = static_cast<std::size_t>(units_ahead(*layout.job)) + 1;
+  const auto window = static_cast<std::size_t>(units_ahead(layout)) + 1;
   const auto bytes_of_unit = [&](int u) {
     return figures.states[at(layout.unit_of[at(u)])].bytes.nvme[0];
   };
@@ -265,13 +265,7 @@ void add_engine_terms(const Layout& layout, const Stage& stage, StageContent& ou
 
 }  // namespace
 
-std::int64_t units_ahead(const Job& job) {
-  std::int64_t ahead = job.profile.prefetch;
-  for (const AxisPlacement& axis : job.placement.axes) {
-    if (axis.how.prefetch) ahead = *axis.how.prefetch;
-  }
-  return ahead;
-}
+std::int64_t units_ahead(const Layout& layout) { return layout.plan.gathers.ahead.value_or(0); }
 
 UnitFigures figures_of(const Layout& layout) {
   UnitFigures out;

@@ -78,7 +78,7 @@ struct StageContent {
 };
 
 /// Units gathered ahead of the one that runs.
-std::int64_t units_ahead(const Job& job);
+std::int64_t units_ahead(const Layout& layout);
 
 /// `units`: those of the stage.
 StageContent content_of(const Layout& layout, const UnitFigures& figures, const Stage& stage,

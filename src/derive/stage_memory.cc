@@ -22,7 +22,7 @@ class StageMemory {
         content_(out.content),
         units_(units),
         known_(known),
-        ahead_(units_ahead(job_)),
+        ahead_(units_ahead(layout_)),
         out_(out) {}
 
   void visit_instants() {
@@ -214,16 +214,9 @@ class StageMemory {
     return layout_.prepared->kinds[at(layout_.units[at(run.local)].kind)].gradients.backward;
   }
 
-  /// The engine may keep a unit gathered for longer than its placement says.
+  /// A unit may stay gathered for longer than its placement says.
   Keep keep_of(const UnitRun& run) const {
-    const Profile& profile = job_.profile;
-    const UnitRole role = role_of(run);
-    const bool end = role == UnitRole::embedding || role == UnitRole::head;
-    if (end && profile.joins_ends) return Keep::step;
-    const bool stays = (role == UnitRole::head && profile.last_unit_stays_gathered) ||
-                       (profile.last_block_stays_gathered && run.last_block);
-    const Keep keep = units_.walk_of(run).keep;
-    return stays ? std::max(keep, Keep::backward) : keep;
+    return kept_whole(layout_.plan.gathers, role_of(run), run.last_block, units_.walk_of(run).keep);
   }
 
   GatheredUnit gathered_of(const UnitRun& run) const {

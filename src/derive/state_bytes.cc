@@ -68,8 +68,7 @@ bool has_master(const Job& job, const Parameter& parameter) {
 }
 
 Dtype gradient_dtype(const Job& job, const LocalParameter& local) {
-  const bool waits = local.deferred != 0 && job.profile.defers_as_reduced;
-  return waits ? job.precision.reduce : job.precision.gradients;
+  return local.waits_in.value_or(job.precision.gradients);
 }
 
 StateBytes state_bytes(const Job& job, const Parameter& parameter, const LocalParameter& local) {

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "derive/memory.h"
+#include "layout/realised.h"
 #include "units/at.h"
 
 namespace placet {
@@ -63,6 +64,7 @@ std::vector<std::int16_t> words_with_the_same_states(const Choices& choices) {
 PlanCosts::PlanCosts(const PlanSpace& space)
     : space_(space),
       facts_(bound_facts(space.base())),
+      asks_micro_batches_(asks_micro_batches(space.base())),
       units_(space.costed_kinds(), 0),
       benches_([&space] { return Workbench(space); }) {
   for (const Unit& unit : space.base().model.units) {
@@ -135,7 +137,6 @@ double PlanCosts::least_per_sample(WorkShape shape) {
 
 /// Replicas and shards of samples share what the other axes leave in all ways.
 PlanCosts::StateKey PlanCosts::state_key(const Plan& plan) const {
-  const bool asks = space_.base().profile.defers_scatter;
   return {plan.degree(AxisRole::layer),
           plan.degree(AxisRole::sequence),
           plan.degree(AxisRole::expert),
@@ -143,7 +144,7 @@ PlanCosts::StateKey PlanCosts::state_key(const Plan& plan) const {
           attention_like_[at(plan.attention)],
           plan.expert,
           plan.tensor,
-          asks && space_.micro_batches(plan) > 1 ? 1 : 0};
+          asks_micro_batches_ && space_.micro_batches(plan) > 1 ? 1 : 0};
 }
 
 std::shared_ptr<const FittingStates> PlanCosts::states(const Plan& plan,

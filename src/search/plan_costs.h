@@ -145,6 +145,7 @@ class PlanCosts {
 
   const PlanSpace& space_;
   BoundFacts facts_;
+  bool asks_micro_batches_ = false;
   std::vector<std::int32_t> units_;           // of the model by kind
   std::vector<std::int16_t> attention_like_;  // by word: the first one with the same states
   tbb::enumerable_thread_specific<Workbench> benches_;

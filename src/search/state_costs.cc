@@ -16,11 +16,11 @@
 namespace placet {
 namespace {
 
-bool is_counted(const Profile& profile, const UnitTerm& term) {
+bool is_counted(const GatherTerms& gathers, const UnitTerm& term) {
   if (term.term.state == State::activations) return false;
   if (term.grain != MessageGrain::unit && term.grain != MessageGrain::tensor) return false;
-  // Engines may gather a model's last block once only.
-  return !profile.last_block_stays_gathered || term.term.phase != Phase::backward;
+  // A model's last block may be gathered once only.
+  return gathers.last_block == Keep::none || term.term.phase != Phase::backward;
 }
 
 /// A message, on devices of these groups.
@@ -193,7 +193,7 @@ class MovedLayouts {
 
   /// Adds a message to what each standing sends.
   void time(const UnitTerm& term, std::vector<UnitStateCost>& sent) {
-    if (!is_counted(bench_.job.profile, term)) return;
+    if (!is_counted(layout_->plan.gathers, term)) return;
     for (std::size_t s = 0; s < sent.size(); ++s) {
       add_message(term, space_.standings()[s], timer_, sent[s]);
     }

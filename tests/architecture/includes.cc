@@ -93,9 +93,13 @@ const std::vector<Folder>& folders() {
       {"schedule", {"units"}, {}},
       // The job value lives there (profile/job.h), with the cluster and the schedule it is made of.
       {"profile", {"units", "model", "cluster", "placement", "schedule"}, {}},
-      {"derive", {"units", "model", "cluster", "placement", "schedule", "profile"}, {}},
+      // What a step does: one value for all that derive from it and for the step program.
+      {"layout", {"units", "model", "cluster", "placement", "schedule", "profile"}, {}},
+      {"derive", {"units", "model", "cluster", "placement", "schedule", "profile", "layout"}, {}},
       {"program", {"units", "model", "cluster"}, {}},
-      {"lower", {"units", "model", "cluster", "placement", "schedule", "profile", "program"}, {}},
+      {"lower",
+       {"units", "model", "cluster", "placement", "schedule", "profile", "layout", "program"},
+       {}},
       // check and algebra judge a step program on their own: strangers to whatever made it, and to
       // each other.
       {"check", {"units", "model", "cluster", "program"}, {}},
@@ -106,7 +110,7 @@ const std::vector<Folder>& folders() {
       // With the value types that what it calls takes and gives.
       {"search",
        {"placement", "derive", "lower", "check", "simulate", "units", "model", "cluster",
-        "schedule", "profile", "program"},
+        "schedule", "profile", "layout", "program"},
        {"tbb/"}},
       {"execute",
        {"units", "model", "cluster", "program", "ranks"},
