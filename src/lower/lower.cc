@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "layout/realised.h"
 #include "lower/class_passes.h"
 #include "lower/scope.h"
 #include "lower/stages.h"
@@ -199,6 +200,13 @@ Mesh require_mesh(const Job& job, const ModelReference& model) {
   return mesh;
 }
 
+StepShape shape_of(const Job& job, const Mesh& mesh) {
+  StepShape shape{.stages = 1, .micro_batches = mesh.micro_batches};
+  const int layer = layer_axis(job.placement);
+  if (layer >= 0) shape.stages = job.placement.axes[at(layer)].degree;
+  return shape;
+}
+
 }  // namespace
 
 Program lower(const Job& job) { return lower(job, {}); }
@@ -220,7 +228,9 @@ Program lower(const Job& job, const AfterPass& after) {
   program.kernels.clear();
   Writer writer(program, model);
   for (const Kernel& kernel : model.kernels) writer.add_kernel(kernel);
+  const StepPlan step = realised_plan(job, shape_of(job, mesh));
   Lowering in{.job = job,
+              .step = step,
               .model = model,
               .mesh = mesh,
               .layouts = layouts,

@@ -110,7 +110,7 @@ void ParameterUses::add_to_step(const ParameterPlan& plan, const BufferRef& shar
   BufferRef sum = buffer_of(plan, plan.gradient);
   sum.piece = -1;
   if (!plan.on_host[2]) return w_.move(InstructionKind::accumulate, share, sum);
-  const BufferType type = parameter_type(plan, plan.scattered, in_.job.precision.gradients);
+  const BufferType type = parameter_type(plan, plan.scattered, plan.sums_in);
   const int family = w_.family("host." + plan.name, type, Indexing::unit_and_micro_batch, true);
   Held there = w_.make_at(w_.here(family), {});
   w_.move(InstructionKind::host_copy, share, there.buffer);
@@ -141,6 +141,7 @@ void ParameterUses::scatter_gradients() {
   reduce_pieces(w_, pieces);
   leave_waiting();
   std::map<AxisList, Instruction> scatters;
+  std::map<std::pair<AxisList, AxisList>, std::vector<BufferRef>> sums;
   std::vector<std::pair<int, Held>> own;
   for (auto& [p, weight] : weights_) {
     const ParameterPlan& plan = parameters_.plans[at(p)];
@@ -156,10 +157,13 @@ void ParameterUses::scatter_gradients() {
     instruction.inputs.push_back(weight.held.buffer);
     instruction.outputs.push_back(own.back().second.buffer);
     instruction.label = "gradients";
+    const AxisList more = summed_each(plan, all);
+    if (!more.empty()) sums[{more, plan.scattered}].push_back(own.back().second.buffer);
   }
   for (auto& [axes, instruction] : scatters) w_.add(std::move(instruction));
   for (auto& [p, weight] : weights_) w_.drop(weight.held);
   weights_.clear();
+  for (auto& [axes, parts] : sums) w_.reduce(parts, axes.first, Combine::sum, "gradients");
   for (auto& [p, held] : own) {
     add_to_step(parameters_.plans[at(p)], held.buffer);
     w_.drop(held);

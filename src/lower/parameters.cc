@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "lower/stages.h"
 #include "lower/unit_passes.h"
@@ -123,12 +124,13 @@ void order_axes(const Mesh& mesh, ParameterPlan& plan) {
   AxisList order;
   for (const AxisList& list :
        {common(plan.rests, plan.owned), plan.rests, common(plan.scattered, plan.owned), plan.owned,
-        plan.scattered, plan.regathered}) {
+        plan.scattered, plan.deferred, plan.regathered}) {
     AxisList more = minus(list, order);
     std::ranges::stable_partition(more, [&](int a) { return !mesh.axes[at(a)].shares.empty(); });
     order.insert(order.end(), more.begin(), more.end());
   }
-  for (AxisList* list : {&plan.rests, &plan.owned, &plan.scattered, &plan.regathered}) {
+  for (AxisList* list :
+       {&plan.rests, &plan.owned, &plan.scattered, &plan.deferred, &plan.regathered}) {
     *list = common(order, *list);
   }
 }
@@ -145,7 +147,7 @@ void require_order(const ParameterPlan& plan) {
 
 /// All axes of a gather stay as long: what is kept along some of them only has no form yet. To
 /// backward: where there is one.
-void read_keep(const Lowering& in, bool backward, const Keeps& keeps, ParameterPlan& plan) {
+void read_keep(bool backward, const Keeps& keeps, ParameterPlan& plan) {
   const std::vector<Keep>& all = plan.materialized ? keeps.made : keeps.gathered;
   if (all.empty()) return;
   plan.keep = all.front();
@@ -155,13 +157,49 @@ void read_keep(const Lowering& in, bool backward, const Keeps& keeps, ParameterP
            "the same keep on all axes that gather it");
   }
   if (plan.keep == Keep::backward && !backward) plan.keep = Keep::none;
-  plan.shared_in_flight =
-      plan.keep == Keep::backward && layer_axis(in.job.placement) >= 0 && in.mesh.micro_batches > 1;
+}
+
+/// Elements of the whole tensor that a device computes with.
+std::int64_t local_elements(Lowering& in, int k, std::size_t p) {
+  ParameterPlan all{.source = &in.job.model.kinds[at(k)].parameters[p]};
+  read_pieces(in, k, in.model.kinds[at(k)].pieces[p], all);
+  const ProgramCoordinates first(in.program.axes.size(), 0);
+  std::int64_t sum = 0;
+  for (const PieceType& piece : parameter_type(all, {}, Dtype::fp32).pieces) {
+    std::int64_t elements = 1;
+    for (const std::int64_t extent : local_extents(in.program, piece, first)) elements *= extent;
+    sum += elements;
+  }
+  return sum;
+}
+
+bool is_shared_in_flight(const Lowering& in, Keep keep) {
+  return keep == Keep::backward && layer_axis(in.job.placement) >= 0 && in.mesh.micro_batches > 1;
+}
+
+/// What the plan of the step makes of gathers.
+void change_gathers(const GatherTerms& gathers, UnitRole role, bool small, bool backward,
+                    ParameterPlan& plan) {
+  if (small) plan.rests.clear();
+  const bool gathered = !plan.rests.empty() || plan.materialized;
+  if (!gathered) plan.keep = Keep::none;
+  if (role == UnitRole::head && backward) plan.keep = std::max(plan.keep, gathers.head);
+  if (gathers.once_a_step && gathered) plan.keep = Keep::step;
+}
+
+/// And of reductions.
+void change_reductions(const ReductionTerms& reductions, Dtype gradients, ParameterPlan& plan) {
+  plan.sums_in = gradients;
+  plan.sums_each = reductions.replicas_each;
+  if (!reductions.once_a_step || plan.scattered.empty()) return;
+  plan.deferred = std::exchange(plan.scattered, {});
+  plan.sums_in = reductions.waits_in;
 }
 
 /// Axes that cut the tensor itself say nothing about how the rest of it is divided.
 void forget_cut_axes(ParameterPlan& plan) {
-  for (AxisList* list : {&plan.rests, &plan.owned, &plan.scattered, &plan.regathered}) {
+  for (AxisList* list :
+       {&plan.rests, &plan.owned, &plan.scattered, &plan.deferred, &plan.regathered}) {
     *list = minus(*list, plan.cut);
   }
 }
@@ -209,9 +247,8 @@ void make_families(Lowering& in, ParameterPlan& plan) {
            "parameters R, S, S* or O");
   }
   if (!plan.trainable) return;
-  plan.gradient =
-      w.family("g." + plan.name, parameter_type(plan, plan.scattered, precision.gradients),
-               Indexing::unit, plan.on_host[2]);
+  plan.gradient = w.family("g." + plan.name, parameter_type(plan, plan.scattered, plan.sums_in),
+                           Indexing::unit, plan.on_host[2]);
   if (plan.has_master) {
     plan.master = w.family("master." + plan.name, parameter_type(plan, state, *precision.master),
                            Indexing::unit, plan.on_host[1]);
@@ -236,6 +273,8 @@ void share_families(Lowering& in, const std::vector<UnitParameters>& before, Par
     plan.source = own.source;
     plan.pieces = own.pieces;
     plan.owner = static_cast<int>(unit - in.job.model.units.begin());
+    if (in.step.gathers.head != Keep::none) plan.keep = std::max(plan.keep, own.keep);
+    plan.shared_in_flight = is_shared_in_flight(in, plan.keep);
     if (plan.whole != plan.rest && plan.keep != Keep::step) {
       // Gathered for this use, while the owner may still keep its own copy.
       plan.whole =
@@ -270,6 +309,11 @@ BufferType parameter_type(const ParameterPlan& plan, const AxisList& flat, Dtype
     type.pieces.push_back(type_of(spread, dtype).pieces.front());
   }
   return type;
+}
+
+AxisList summed_each(const ParameterPlan& plan, const AxisList& partial) {
+  if (!plan.sums_each || plan.scattered.empty()) return {};
+  return minus(minus(minus(partial, plan.scattered), plan.owned), plan.shared);
 }
 
 AxisList common_partial(const std::vector<AxisList>& pieces) {
@@ -338,8 +382,14 @@ ParameterPlan plan_of(Lowering& in, int k, std::size_t p, const std::vector<int>
   for (std::size_t a = 0; a < in.job.placement.axes.size(); ++a) {
     read_axis(in, source, a, plan, keeps);
   }
-  read_keep(in, gradients_of(in.job.model)[at(k)].backward, keeps, plan);
+  const bool backward = gradients_of(in.job.model)[at(k)].backward;
+  if (!in.step.gathers.once_a_step) read_keep(backward, keeps, plan);
   forget_cut_axes(plan);
+  const std::int64_t small = in.step.gathers.whole_below;
+  change_gathers(in.step.gathers, source.role, small > 0 && local_elements(in, k, p) < small,
+                 backward, plan);
+  change_reductions(in.step.reductions, in.job.precision.gradients, plan);
+  plan.shared_in_flight = is_shared_in_flight(in, plan.keep);
   require_whole_state(plan);
   order_axes(in.mesh, plan);
   require_order(plan);

@@ -26,12 +26,15 @@ struct ParameterPlan {
   AxisList rests;              // Θ: axes that divide it at rest, by elements
   AxisList owned;              // Ω
   AxisList scattered;          // G: reduced to its owner in each micro-batch
+  AxisList deferred;           // G: reduced to its owner after the last micro-batch
   AxisList regathered;         // Ω rests in part, but is put together for the update
   bool materialized = false;   // Θ = M: made from the master
   Keep keep = Keep::none;
   /// What stays gathered to its backward is there for all micro-batches under way: units gather
   /// into it, and the stage makes and frees it.
   bool shared_in_flight = false;
+  Dtype sums_in = Dtype::fp32;  // what its gradient is added up in
+  bool sums_each = false;  // what is not scattered or owned is summed where others are scattered
   bool trainable = true;
   bool has_master = true;
   std::array<bool, 3> on_host{};  // Θ, Ω, G
@@ -64,6 +67,9 @@ struct UnitParameters {
 /// Plans for one kind, and their families. `before`: those of the kinds before it, which own what
 /// is shared.
 UnitParameters plan_parameters(Lowering& in, int kind, const std::vector<UnitParameters>& before);
+
+/// Of the axes along which a gradient is partial, those that are summed right after its scatter.
+AxisList summed_each(const ParameterPlan& plan, const AxisList& partial);
 
 /// A buffer of that plan, for the unit that the procedure is about.
 BufferRef buffer_of(const ParameterPlan& plan, int family, int piece = -1);

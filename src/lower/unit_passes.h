@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "layout/step_plan.h"
 #include "lower/parameters.h"
 #include "lower/writer.h"
 
@@ -11,6 +12,7 @@ namespace placet {
 /// What all units of a job share.
 struct Lowering {
   const Job& job;
+  const StepPlan& step;
   const ModelReference& model;
   const Mesh& mesh;
   const Layouts& layouts;

@@ -113,7 +113,7 @@ class UpdateWriter {
         if (other.owner >= 0 && other.gradient == plan.gradient) open = united(open, other.partial);
       }
     }
-    return minus(open, plan.scattered);
+    return minus(minus(open, plan.scattered), summed_each(plan, open));
   }
 
   /// What all pieces of one unit have in common travels in one message: of gradients as they are,
@@ -162,7 +162,7 @@ class UpdateWriter {
     for (Update& u : unit) {
       const ParameterPlan& plan = *u.held.plan;
       const AxisList open = open_axes(plan);
-      const AxisList to_owner = common(plan.owned, open);
+      const AxisList to_owner = common(united(plan.owned, plan.deferred), open);
       if (!to_owner.empty()) {
         u.left.insert(u.left.end(), to_owner.begin(), to_owner.end());
         const BufferRef own = make(u, "own", u.left, in_.job.precision.reduce);
@@ -353,7 +353,7 @@ class UpdateWriter {
     u.left = plan.scattered;
     u.gradient = buffer_of(u.held, plan.gradient);
     if (!plan.on_host[2] || plan.on_host[1]) return;
-    const BufferRef here = make(u, "from-host", u.left, in_.job.precision.gradients);
+    const BufferRef here = make(u, "from-host", u.left, plan.sums_in);
     w_.move(InstructionKind::host_copy, u.gradient, here);
     u.gradient = here;
     u.made = true;

@@ -6,6 +6,7 @@
 #include "check/check.h"
 #include "derive/derive.h"
 #include "lower/lower.h"
+#include "program/text.h"
 #include "program/walk.h"
 #include "schedule/schedule.h"
 #include "units/error.h"
@@ -175,7 +176,8 @@ bool keeps_for_chunks(const Job& job) {
   const auto stages = [](const AxisPlacement& axis) {
     return axis.how.cut == Cut::layer && axis.degree > 1;
   };
-  return std::ranges::any_of(job.placement.axes, keeps) &&
+  const bool engine = job.profile.last_unit_stays_gathered;
+  return (engine || std::ranges::any_of(job.placement.axes, keeps)) &&
          std::ranges::any_of(job.placement.axes, stages);
 }
 
@@ -231,6 +233,18 @@ bool exchanges_over_sequence(const Job& job) {
   return std::ranges::any_of(axes, exchanges) && std::ranges::any_of(axes, divides_stream);
 }
 
+bool rests_on_host(const Job& job, State state) {
+  return std::ranges::any_of(job.placement.axes, [&](const AxisPlacement& axis) {
+    return axis.how.modes[state] == Mode::offloaded;
+  });
+}
+
+bool has_stages(const Job& job) {
+  return std::ranges::any_of(job.placement.axes, [](const AxisPlacement& axis) {
+    return axis.how.cut == Cut::layer && axis.degree > 1;
+  });
+}
+
 /// What makes messages differ; a class of tensors may be treated apart.
 const char* messages_apart(const Job& job) {
   const std::vector<AxisPlacement>& axes = job.placement.axes;
@@ -239,8 +253,29 @@ const char* messages_apart(const Job& job) {
       axes, [](const AxisPlacement& axis) { return is_tensor(axis) && !divides_stream(axis); });
   if (exchanges_over_sequence(job)) return "messages: experts exchanged over a divided stream";
   if (divided && whole) return "messages: the stream is divided along one of two tensor axes";
+  if (job.profile.layer_cut_defers_sharding && rests_on_host(job, State::parameters) &&
+      has_stages(job)) {
+    return "messages: parameters in host memory, held over a pipeline";
+  }
   if (shares_between_stages(job)) return "messages: a tensor that two stages share";
   return nullptr;
+}
+
+/// Whether gradients wait in host memory for a reduction to uneven shares.
+bool waits_for_shares(const Job& job) {
+  const bool waits = job.profile.defers_scatter || job.profile.layer_cut_defers_sharding;
+  return waits && rests_on_host(job, State::gradients) &&
+         std::ranges::any_of(job.placement.axes,
+                             [](const AxisPlacement& axis) { return !axis.shares.empty(); });
+}
+
+/// Whether parameters that are not gathered are small and rest in host memory, along an axis that
+/// keeps what is gathered: the closed form counts them as kept too, but copies them in again.
+bool keeps_small_on_host(const Job& job) {
+  return job.profile.persistent_elements > 0 &&
+         std::ranges::any_of(job.placement.axes, [](const AxisPlacement& axis) {
+           return axis.how.keep != Keep::none && axis.how.modes.parameters == Mode::offloaded;
+         });
 }
 
 const char* peaks_apart(const Job& job) {
@@ -255,11 +290,34 @@ const char* peaks_apart(const Job& job) {
     return "peaks: a tensor of two units on one device of a pipeline";
   }
   if (exchanges_heads(job)) return "peaks: heads are exchanged for tokens";
+  if (keeps_small_on_host(job)) return "peaks: small tensors in host memory beside kept ones";
+  if (waits_for_shares(job)) return "peaks: gradients in host memory wait for uneven shares";
   if (keeps_for_chunks(job)) return "peaks: parameters kept to backward in a pipeline";
   if (splits_backward(job.schedule.order) && offloads_activations(job)) {
     return "peaks: activations in host memory beside a split backward";
   }
   return nullptr;
+}
+
+/// Whether several devices that work on other samples or tokens divide parameters, or gradients in
+/// each micro-batch: what engines change.
+bool divides_states(const Job& job) {
+  return std::ranges::any_of(job.placement.axes, [](const AxisPlacement& axis) {
+    const Modes& modes = axis.how.modes;
+    const bool data = axis.how.cut == Cut::batch || axis.how.cut == Cut::sequence;
+    const bool parameters =
+        modes.parameters == Mode::sharded_gather || modes.parameters == Mode::materialized;
+    return axis.degree > 1 && data && (parameters || modes.gradients == Mode::sharded);
+  });
+}
+
+/// The text of the job's program; without one, why not.
+std::string program_text(const Job& job) {
+  try {
+    return to_text(lower(job));
+  } catch (const InputError& error) {
+    return error.what();
+  }
 }
 
 /// What makes two figures differ, so that they are not compared (docs/theory.md §6.10).
@@ -389,7 +447,12 @@ Tallied MeetJobs::compare(int jobs, const std::vector<Figure>& figures,
     random_.place(job);
     if (!schedules_.empty()) schedule(job);
     tame(job);
+    if (facts_ && !divides_states(job)) continue;
+    const std::string plain = facts_ ? program_text(job) : "";
+    if (facts_) facts_(job.profile);
+    const int before = out.lowered;
     meet(job, figures, out);
+    if (facts_ && out.lowered > before && program_text(job) != plain) ++out.changed;
   }
   return out;
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "derive/random_jobs.h"
@@ -17,6 +18,7 @@ struct Tallied {
   int jobs = 0;
   int lowered = 0;                     // the others have no step program
   int checked = 0;                     // judged as well
+  int changed = 0;                     // programs that the facts of the engine change
   std::map<Figure, int> met;           // jobs that agree on all figures of that sort
   std::map<std::string, int> refused;  // why the others are not lowered
   std::map<std::string, int> apart;    // lowered jobs of which a figure is not compared, and why
@@ -42,6 +44,9 @@ class MeetJobs {
   MeetJobs(std::uint32_t seed, std::vector<std::string> models,
            std::vector<std::string> schedules = {});
 
+  /// From now on jobs are of an engine: the plain theory with these facts.
+  void change(std::function<void(Profile&)> facts) { facts_ = std::move(facts); }
+
   /// Compares `jobs` jobs. `figures`: those whose differences are noted in `parted`. `trained`
   /// freezes tensors of a model, or gives it adapters; without it all are trained.
   Tallied compare(int jobs, const std::vector<Figure>& figures);
@@ -56,6 +61,7 @@ class MeetJobs {
   RandomJobs random_;
   std::vector<std::string> models_;
   std::vector<std::string> schedules_;
+  std::function<void(Profile&)> facts_;
   std::int64_t micro_batches_ = 1;  // of a job with one of the schedules
 };
 
