@@ -75,6 +75,8 @@ void read_keys(const Reader& object, Dialect& dialect) {
   }
 }
 
+}  // namespace
+
 DerivedWord read_derived(const Reader& object) {
   object.allow({"word", "when", "product", "over", "text", "replaces"});
   DerivedWord derived{.word = object.at("word").text(),
@@ -87,6 +89,8 @@ DerivedWord read_derived(const Reader& object) {
   if (const auto replaces = object.find("replaces")) derived.replaces = replaces->flag();
   return derived;
 }
+
+namespace {
 
 DialectAxis read_axis(const Reader& object) {
   object.allow({"name", "degree", "terms"});
@@ -168,7 +172,7 @@ Dialect read_dialect(const Catalog& catalog, const std::string& name, const std:
   const Document document = open_document(file_of(catalog, "dialects", "dialect", name, where));
   const Reader reader(document);
   reader.allow({"schema", "name", "title", "form", "source", "date", "like", "under", "marks",
-                "keys", "derived", "needs", "axes"});
+                "keys", "derived", "needs", "axes", "export"});
   Dialect dialect;
   dialect.name = name;
   dialect.title = reader.at("title").text();

@@ -1,4 +1,4 @@
-// Conditions in data files. For the sources of this folder.
+// Conditions and derived words in data files. For the sources of this folder.
 #pragma once
 
 #include <vector>
@@ -13,5 +13,8 @@ std::vector<WordCondition> read_conditions(const Reader& list);
 
 /// The conditions under a key; none without it.
 std::vector<WordCondition> conditions_at(const Reader& object, const char* key);
+
+/// A derived word.
+DerivedWord read_derived(const Reader& object);
 
 }  // namespace placet
