@@ -58,7 +58,6 @@ class ClassWriter {
 
  private:
   int kind_of(int u) const { return in_.job.model.units[at(u)].kind; }
-  const UnitParameters& parameters_of(int u) const { return table_.parameters[at(kind_of(u))]; }
 
   bool has_loss(const StagePlan& stage, std::size_t chunk) const {
     return std::ranges::any_of(stage.chunks[chunk], [&](int u) {
@@ -231,7 +230,8 @@ class ClassWriter {
   // --- micro-batches
 
   int procedure_of(int u, Work::Kind kind) const {
-    const UnitProcedures& p = table_.procedures.at({kind_of(u), again_[at(u)]});
+    const UnitProcedures& p =
+        table_.procedures.at({kind_of(u), again_[at(u)], u == table_.last_block});
     switch (kind) {
       case Work::Kind::forward:
         return p.forward;
@@ -302,7 +302,7 @@ class ClassWriter {
   std::set<std::pair<int, int>> shared_in_flight(std::int64_t chunk) const {
     std::set<std::pair<int, int>> out;
     for (int u : stage_.chunks[static_cast<std::size_t>(chunk)]) {
-      for (const ParameterPlan& plan : parameters_of(u).plans) {
+      for (const ParameterPlan& plan : parameters_of(table_, u, kind_of(u)).plans) {
         if (!plan.shared_in_flight || plan.whole == plan.rest) continue;
         out.emplace(plan.whole, plan.owner < 0 ? u : plan.owner);
       }

@@ -12,14 +12,30 @@
 
 namespace placet {
 
+/// Units with one set of procedures.
+struct UnitSort {
+  int kind = 0;
+  Again again = Again::nothing;
+  bool last_block = false;  // which stays gathered to its backward, where others do not
+
+  auto operator<=>(const UnitSort&) const = default;
+};
+
 /// What all classes know of the units.
 struct UnitTable {
-  std::vector<UnitParameters> parameters;                      // by kind
-  std::map<std::pair<int, Again>, UnitProcedures> procedures;  // by kind and what is made again
-  std::map<std::int64_t, std::vector<Again>> again;            // by stage's coordinate, and unit
+  std::vector<UnitParameters> parameters;  // by kind
+  int last_block = -1;                     // the unit that stays gathered; -1: none does
+  UnitParameters of_last_block;            // as that one uses them
+  std::map<UnitSort, UnitProcedures> procedures;
+  std::map<std::int64_t, std::vector<Again>> again;  // by stage's coordinate, and unit
   /// The stages, by coordinate, that hold a parameter, by the unit that owns it and its plan.
   std::map<std::pair<int, const ParameterPlan*>, std::vector<std::int64_t>> holders;
 };
+
+inline const UnitParameters& parameters_of(const UnitTable& table, int unit, int kind) {
+  return unit == table.last_block ? table.of_last_block
+                                  : table.parameters[static_cast<std::size_t>(kind)];
+}
 
 /// Adds the class of one stage to the program.
 void write_class(Lowering& in, const UnitTable& table, const std::vector<StagePlan>& stages,

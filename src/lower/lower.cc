@@ -125,15 +125,40 @@ std::optional<MicroBatches> micro_batches_at(const StagePlan& stage, int unit) {
   return std::nullopt;
 }
 
+/// Along which axes gradients are partial, as the last block shows it too.
+void note_partial(const UnitParameters& from, UnitParameters& to) {
+  for (std::size_t p = 0; p < to.plans.size(); ++p) {
+    to.plans[p].piece_partial = from.plans[p].piece_partial;
+    to.plans[p].partial = from.plans[p].partial;
+  }
+}
+
+/// Where the model's last block stays gathered to its backward: as it uses its parameters.
+void set_last_block_apart(const Lowering& in, UnitTable& table) {
+  if (in.step.gathers.last_block == Keep::none) return;
+  const std::vector<Unit>& units = in.job.model.units;
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    const bool block = in.job.model.kinds[at(units[u].kind)].role == UnitRole::block;
+    if (block) table.last_block = static_cast<int>(u);
+  }
+  if (table.last_block < 0) return;
+  table.of_last_block =
+      kept_to_backward(in, table.parameters[at(units[at(table.last_block)].kind)]);
+}
+
 /// One set of procedures for each kind of unit and what is made again of it.
 void write_units(Lowering& in, const std::vector<StagePlan>& stages, UnitTable& table) {
   for (std::size_t u = 0; u < in.job.model.units.size(); ++u) {
     const int kind = in.job.model.units[u].kind;
     for (const StagePlan& stage : stages) {
       if (!micro_batches_at(stage, static_cast<int>(u))) continue;
-      const std::pair<int, Again> key{kind, table.again.at(stage.coordinate)[u]};
+      const bool last = static_cast<int>(u) == table.last_block;
+      const UnitSort key{kind, table.again.at(stage.coordinate)[u], last};
       if (table.procedures.contains(key)) continue;
-      table.procedures[key] = write_unit(in, table.parameters[at(kind)], kind, key.second);
+      UnitParameters& own = table.parameters[at(kind)];
+      UnitParameters& used = last ? table.of_last_block : own;
+      table.procedures[key] = write_unit(in, used, kind, key.again);
+      if (last) note_partial(used, own);
     }
   }
 }
@@ -241,10 +266,12 @@ Program lower(const Job& job, const AfterPass& after) {
   for (std::size_t k = 0; k < job.model.kinds.size(); ++k) {
     parameters.push_back(plan_parameters(in, static_cast<int>(k), parameters));
   }
-  UnitTable table{.parameters = parameters, .procedures = {}, .again = {}, .holders = {}};
+  UnitTable table;
+  table.parameters = parameters;
   const std::vector<StagePlan> stages = plan_stages(job, mesh.micro_batches);
   table.again = units_made_again(job, stages);
   join_gradients(job, stages, table.parameters);
+  set_last_block_apart(in, table);
   find_holders(in, stages, table);
   write_units(in, stages, table);
   for (const StagePlan& stage : stages) write_class(in, table, stages, stage);

@@ -311,6 +311,17 @@ BufferType parameter_type(const ParameterPlan& plan, const AxisList& flat, Dtype
   return type;
 }
 
+UnitParameters kept_to_backward(const Lowering& in, const UnitParameters& unit) {
+  UnitParameters out = unit;
+  out.mark = ".kept";
+  if (!gradients_of(in.job.model)[at(unit.kind)].backward) return out;
+  for (ParameterPlan& plan : out.plans) {
+    plan.keep = std::max(plan.keep, Keep::backward);
+    plan.shared_in_flight = is_shared_in_flight(in, plan.keep);
+  }
+  return out;
+}
+
 AxisList summed_each(const ParameterPlan& plan, const AxisList& partial) {
   if (!plan.sums_each || plan.scattered.empty()) return {};
   return minus(minus(minus(partial, plan.scattered), plan.owned), plan.shared);
@@ -407,7 +418,7 @@ void add_plan(ParameterPlan&& plan, const std::vector<int>& pieces, UnitParamete
 
 UnitParameters plan_parameters(Lowering& in, int k, const std::vector<UnitParameters>& before) {
   const UnitKind& source = in.job.model.kinds[at(k)];
-  UnitParameters unit{.kind = k, .plans = {}, .plan_of = {}};
+  UnitParameters unit{.kind = k, .mark = {}, .plans = {}, .plan_of = {}};
   unit.plan_of.resize(in.model.reference.kinds[at(k)].parameters.size());
   for (std::size_t p = 0; p < source.parameters.size(); ++p) {
     const auto groups = alike(in, k, static_cast<int>(p));

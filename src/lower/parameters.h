@@ -60,6 +60,7 @@ struct ParameterPlan {
 /// The parameters of a kind of the model, as plans.
 struct UnitParameters {
   int kind = 0;
+  std::string mark;  // of procedures of units that use them otherwise than others of the kind
   std::vector<ParameterPlan> plans;
   std::vector<std::pair<int, int>> plan_of;  // by parameter of the reference: plan and piece
 };
@@ -67,6 +68,9 @@ struct UnitParameters {
 /// Plans for one kind, and their families. `before`: those of the kinds before it, which own what
 /// is shared.
 UnitParameters plan_parameters(Lowering& in, int kind, const std::vector<UnitParameters>& before);
+
+/// The same as a unit uses them that keeps what is gathered to its backward.
+UnitParameters kept_to_backward(const Lowering& in, const UnitParameters& unit);
 
 /// Of the axes along which a gradient is partial, those that are summed right after its scatter.
 AxisList summed_each(const ParameterPlan& plan, const AxisList& partial);

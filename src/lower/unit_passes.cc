@@ -31,7 +31,8 @@ class UnitPasses {
  public:
   UnitPasses(Lowering& in, const UnitParameters& parameters, int kind, Again again)
       : in_(in),
-        name_(word_of(in.job.model.kinds[at(kind)].name) + std::string(mark_of(again))),
+        name_(word_of(in.job.model.kinds[at(kind)].name) + parameters.mark +
+              std::string(mark_of(again))),
         uses_(in, parameters),
         applications_(in, kind, again),
         values_(in, parameters, kind),

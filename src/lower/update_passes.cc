@@ -105,6 +105,14 @@ class UpdateWriter {
     u.made = true;
   }
 
+  /// Axes along which gradients are scattered at the end, in the order in which they divide rows.
+  static AxisList owners_of(const ParameterPlan& plan) {
+    AxisList out = plan.owned;
+    const AxisList more = minus(plan.deferred, plan.owned);
+    out.insert(out.end(), more.begin(), more.end());
+    return out;
+  }
+
   /// Axes along which the gradient is still to be put together.
   AxisList open_axes(const ParameterPlan& plan) const {
     AxisList open = plan.partial;
@@ -162,7 +170,7 @@ class UpdateWriter {
     for (Update& u : unit) {
       const ParameterPlan& plan = *u.held.plan;
       const AxisList open = open_axes(plan);
-      const AxisList to_owner = common(united(plan.owned, plan.deferred), open);
+      const AxisList to_owner = common(owners_of(plan), open);
       if (!to_owner.empty()) {
         u.left.insert(u.left.end(), to_owner.begin(), to_owner.end());
         const BufferRef own = make(u, "own", u.left, in_.job.precision.reduce);

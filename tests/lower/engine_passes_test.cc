@@ -16,6 +16,7 @@ using Facts = void (*)(Profile&);
 
 constexpr Facts kNone = [](Profile&) {};
 constexpr Facts kHeadStays = [](Profile& p) { p.last_unit_stays_gathered = true; };
+constexpr Facts kBlockStays = [](Profile& p) { p.last_block_stays_gathered = true; };
 constexpr Facts kSmallWhole = [](Profile& p) { p.persistent_elements = 10'000; };
 constexpr Facts kReducedOnce = [](Profile& p) { p.defers_scatter = true; };
 constexpr Facts kReducedOnceWide = [](Profile& p) {
@@ -54,10 +55,11 @@ Sum sum_of(const Program& program, InstructionKind kind, StepPhase phase) {
 }
 
 // Embedding, 12 blocks and the head are gathered in each of two micro-batches, forward and
-// backward; the head that stays only forward.
-TEST(EnginePasses, HeadIsGatheredOnce) {
+// backward; the head or the block that stays only forward.
+TEST(EnginePasses, WhatStaysIsGatheredOnce) {
   const Program plain = lower(job_of("dp=2:zero3", 4, kNone));
   const Program stays = lower(job_of("dp=2:zero3", 4, kHeadStays));
+  const Program block = lower(job_of("dp=2:zero3", 4, kBlockStays));
   const auto gathers = [](const Program& p, StepPhase phase) {
     return sum_of(p, InstructionKind::all_gather, phase).calls;
   };
@@ -65,6 +67,8 @@ TEST(EnginePasses, HeadIsGatheredOnce) {
   EXPECT_EQ(gathers(plain, StepPhase::backward), 2 * 14);
   EXPECT_EQ(gathers(stays, StepPhase::forward), 2 * 14);
   EXPECT_EQ(gathers(stays, StepPhase::backward), 2 * 13);
+  EXPECT_EQ(gathers(block, StepPhase::forward), 2 * 14);
+  EXPECT_EQ(gathers(block, StepPhase::backward), 2 * 13);
 }
 
 // A block of gpt2 has two norms (768 weights and biases each) and biases of 2304, 768, 3072 and 768
@@ -127,7 +131,7 @@ TEST(EnginePasses, ReplicasAreSummedWithEachScatter) {
 TEST(EnginePasses, AreTheTrainingOfOneDevice) {
   for (const char* placement : {"dp=2:zero3", "dp=2:zero2 tp=2:tp", "rep=2:ddp dp=2:zero3",
                                 "pp=2:1f1b dp=2:zero3", "rep=2:ddp dp=2:zero2 cp=2:gather"}) {
-    for (const Facts facts : {kHeadStays, kSmallWhole, kReducedOnce, kReducedOnceWide,
+    for (const Facts facts : {kHeadStays, kBlockStays, kSmallWhole, kReducedOnce, kReducedOnceWide,
                               kHeldOverPipeline, kReplicasEach}) {
       const Program program = lower_small(job_of(placement, 8, facts));
       EXPECT_TRUE(check(program).equivalent) << placement;

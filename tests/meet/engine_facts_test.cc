@@ -33,20 +33,22 @@ TEST_P(ProgramsOfEngines, MeetTheirClosedForms) {
 INSTANTIATE_TEST_SUITE_P(
     OneFamily, ProgramsOfEngines,
     ::testing::Values(
-        FactFamily{"reduced_once", [](Profile& p) { p.defers_scatter = true; }, 1000, 20},
+        FactFamily{"reduced_once", [](Profile& p) { p.defers_scatter = true; }, 500, 8},
         FactFamily{"reduced_once_as_reduced",
                    [](Profile& p) {
                      p.defers_scatter = true;
                      p.defers_as_reduced = true;
                    },
-                   1000, 20},
+                   500, 8},
         FactFamily{"held_over_pipeline", [](Profile& p) { p.layer_cut_defers_sharding = true; },
                    1000, 5},
         FactFamily{"replicas_with_scatter", [](Profile& p) { p.replicas_follow_scatter = true; },
                    1000, 8},
         FactFamily{"small_tensors_whole", [](Profile& p) { p.persistent_elements = 100'000; }, 1000,
                    6},
-        FactFamily{"head_stays", [](Profile& p) { p.last_unit_stays_gathered = true; }, 1000, 15}),
+        FactFamily{"last_block_stays", [](Profile& p) { p.last_block_stays_gathered = true; }, 500,
+                   10},
+        FactFamily{"head_stays", [](Profile& p) { p.last_unit_stays_gathered = true; }, 500, 6}),
     [](const auto& of) { return std::string(of.param.name); });
 
 }  // namespace

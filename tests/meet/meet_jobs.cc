@@ -176,7 +176,7 @@ bool keeps_for_chunks(const Job& job) {
   const auto stages = [](const AxisPlacement& axis) {
     return axis.how.cut == Cut::layer && axis.degree > 1;
   };
-  const bool engine = job.profile.last_unit_stays_gathered;
+  const bool engine = job.profile.last_unit_stays_gathered || job.profile.last_block_stays_gathered;
   return (engine || std::ranges::any_of(job.placement.axes, keeps)) &&
          std::ranges::any_of(job.placement.axes, stages);
 }
@@ -261,14 +261,6 @@ const char* messages_apart(const Job& job) {
   return nullptr;
 }
 
-/// Whether gradients wait in host memory for a reduction to uneven shares.
-bool waits_for_shares(const Job& job) {
-  const bool waits = job.profile.defers_scatter || job.profile.layer_cut_defers_sharding;
-  return waits && rests_on_host(job, State::gradients) &&
-         std::ranges::any_of(job.placement.axes,
-                             [](const AxisPlacement& axis) { return !axis.shares.empty(); });
-}
-
 /// Whether parameters that are not gathered are small and rest in host memory, along an axis that
 /// keeps what is gathered: the closed form counts them as kept too, but copies them in again.
 bool keeps_small_on_host(const Job& job) {
@@ -291,7 +283,6 @@ const char* peaks_apart(const Job& job) {
   }
   if (exchanges_heads(job)) return "peaks: heads are exchanged for tokens";
   if (keeps_small_on_host(job)) return "peaks: small tensors in host memory beside kept ones";
-  if (waits_for_shares(job)) return "peaks: gradients in host memory wait for uneven shares";
   if (keeps_for_chunks(job)) return "peaks: parameters kept to backward in a pipeline";
   if (splits_backward(job.schedule.order) && offloads_activations(job)) {
     return "peaks: activations in host memory beside a split backward";
