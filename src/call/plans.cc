@@ -16,6 +16,7 @@
 #include "call/plan_terms.h"
 #include "catalog/choices_catalog.h"
 #include "catalog/meant.h"
+#include "catalog/model_catalog.h"
 #include "catalog/strategy_catalog.h"
 #include "derive/fit.h"
 #include "search/front.h"
@@ -73,7 +74,7 @@ double memory_fraction(const PlanRequest& call) {
 
 /// The flags that say the job again, what was assumed of it included.
 std::string command_of(const JobFlags& flags, const JobRequest& request, const Job& base) {
-  std::string text = shell_word(flags.model);
+  std::string text = is_configuration(flags.model) ? "config.json" : shell_word(flags.model);
   const auto add = [&](const char* flag, const std::string& value) {
     if (!value.empty()) text += (text.empty() ? "" : " ") + (flag + (' ' + shell_word(value)));
   };

@@ -27,7 +27,8 @@ struct PlanRequest {
   bool allow_tight = false;
 };
 
-/// How a search is watched. Both are asked in the thread that called.
+/// How a search is watched. `progress` is told in the thread that called; `stopped` is asked there
+/// and, while plans are proven, beside it.
 struct PlanWatch {
   /// Whether to stop: the answer is the best so far, and says so.
   std::function<bool()> stopped = [] { return false; };

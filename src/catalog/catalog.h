@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,12 +15,17 @@
 
 namespace placet {
 
+class CatalogMemory;
+
 /// The data folder, and folders of the user's own that lie over it, the strongest first. Each holds
 /// folders of the same names; a file hides the one of the same name below it. A value: readers take
 /// it and open only the files that they need.
 struct Catalog {
   std::filesystem::path root;
   std::vector<std::filesystem::path> overlays = {};
+  /// What was read already; none: every call reads anew. Of these folders only: a catalogue with
+  /// others gets another one.
+  std::shared_ptr<CatalogMemory> memory = {};
 };
 
 /// The catalogue of this process: the folder named by the environment variable PLACET_DATA, else

@@ -4,6 +4,7 @@
 
 #include "catalog/cluster_parts.h"
 #include "catalog/device_rates.h"
+#include "catalog/memory.h"
 #include "catalog/reader.h"
 #include "units/checked.h"
 #include "units/error.h"
@@ -296,7 +297,9 @@ DeviceGroup load_group(const Catalog& catalog, const std::string& device, std::i
   return group_of(file.groups.front());
 }
 
-Cluster load_cluster(const Catalog& catalog, const std::string& text,
+namespace {
+
+Cluster read_cluster(const Catalog& catalog, const std::string& text,
                      std::optional<std::int64_t> devices_needed, const std::string& where) {
   Cluster cluster;
   cluster.name = text;
@@ -320,6 +323,19 @@ Cluster load_cluster(const Catalog& catalog, const std::string& text,
     cluster.between_groups.devices = devices_of(cluster);
   }
   return cluster;
+}
+
+}  // namespace
+
+Cluster load_cluster(const Catalog& catalog, const std::string& text,
+                     std::optional<std::int64_t> devices_needed, const std::string& where) {
+  const auto read = [&] { return read_cluster(catalog, text, devices_needed, where); };
+  const bool has_path = text.find('/') != std::string::npos ||
+                        text.find(".json") != std::string::npos ||
+                        text.find(".toml") != std::string::npos;
+  if (has_path) return read();
+  const std::string needed = devices_needed ? std::to_string(*devices_needed) : "any";
+  return remembered<Cluster>(catalog, "cluster " + needed + " " + text, read);
 }
 
 ClusterSheet load_cluster_sheet(const Catalog& catalog, const std::string& name) {

@@ -355,7 +355,8 @@ Job load_job(const Catalog& catalog, const JobRequest& said) {
   if (!request.placement) {
     fail_missing(request, "placement", "axes such as \"dp=8:zero1 tp=8:tp+sp\"");
   }
-  const StrategyCatalog strategies = load_strategies(catalog);
+  const std::shared_ptr<const StrategyCatalog> kept = shared_strategies(catalog);
+  const StrategyCatalog& strategies = *kept;
   Job job = load_trained(catalog, request);
   const Meant placement = meant_placement(catalog, strategies.vocabulary, *request.placement);
   notes.insert(notes.end(), placement.notes.begin(), placement.notes.end());

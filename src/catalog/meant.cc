@@ -189,6 +189,7 @@ std::string meant_part(const Catalog& catalog, const std::string& part,
 }  // namespace
 
 Meant meant_model(const Catalog& catalog, const std::string& word) {
+  if (is_configuration(word)) return {word, {}};
   const bool owned = is_owned_name(word);
   if (names_a_file(word) && !owned) return {word, {}};
   std::error_code error;

@@ -5,6 +5,7 @@
 
 #include "catalog/file_text.h"
 #include "catalog/hf_config.h"
+#include "catalog/memory.h"
 #include "catalog/ordinary_decoder.h"
 #include "catalog/reader.h"
 #include "model/build.h"
@@ -166,6 +167,16 @@ ModelSheet read_sheet(const Document& document, const Catalog& catalog,
   return sheet;
 }
 
+/// A configuration, or a sheet with one in it, at hand.
+Model load_text(const std::string& text, const std::string& where, const Catalog& catalog,
+                const std::vector<std::string>& ignored) {
+  const Json document = parse_hf_json(text, where);
+  if (is_sheet(document)) {
+    return build_model(read_sheet({where, document}, catalog, ignored).architecture);
+  }
+  return build_model(read_hf_config(document, where, catalog, ignored));
+}
+
 Model load_file(std::filesystem::path path, const Catalog& catalog,
                 const std::vector<std::string>& ignored) {
   std::error_code error;
@@ -178,16 +189,13 @@ Model load_file(std::filesystem::path path, const Catalog& catalog,
                         .allowed = "a folder that holds the model's config.json"});
     }
   }
-  const std::string where = path.string();
-  const Json document =
-      parse_hf_json(read_file_text(path, kMostConfigBytes, "a configuration file"), where);
-  if (is_sheet(document)) {
-    return build_model(read_sheet({where, document}, catalog, ignored).architecture);
-  }
-  return build_model(read_hf_config(document, where, catalog, ignored));
+  return load_text(read_file_text(path, kMostConfigBytes, "a configuration file"), path.string(),
+                   catalog, ignored);
 }
 
 }  // namespace
+
+bool is_configuration(std::string_view word) { return word.starts_with('{'); }
 
 std::optional<Model> parse_bare_model(std::string_view word) {
   constexpr std::string_view kParams = "params=";
@@ -228,13 +236,17 @@ ModelSheet load_model_sheet(const Catalog& catalog, const std::string& name,
 
 Model load_model(const Catalog& catalog, const std::string& word,
                  const std::vector<std::string>& ignored) {
+  if (is_configuration(word)) return load_text(word, "MODEL", catalog, ignored);
   if (auto bare = parse_bare_model(word)) return *std::move(bare);
   if (auto decoder = ordinary_decoder(catalog, word)) return *std::move(decoder);
   std::error_code error;
   if (names_a_file(word) || std::filesystem::is_directory(word, error)) {
     return load_file(word, catalog, ignored);
   }
-  return build_model(load_model_sheet(catalog, word, ignored).architecture);
+  const auto read = [&] {
+    return build_model(load_model_sheet(catalog, word, ignored).architecture);
+  };
+  return ignored.empty() ? remembered<Model>(catalog, "model " + word, read) : read();
 }
 
 }  // namespace placet

@@ -49,11 +49,14 @@ std::vector<std::string> model_names(const Catalog& catalog);
 ModelSheet load_model_sheet(const Catalog& catalog, const std::string& name,
                             const std::vector<std::string>& ignored = {});
 
-/// The model that `word` means, in this order: a bare count ("70B", "params=70e9,units=80"); an
-/// ordinary decoder of a size ("decoder=70B", catalog/ordinary_decoder.h); a file
-/// (config.json, or one of the catalogue's form) or a folder that holds config.json, if the word
-/// has a '/' or ends in .json, or is a folder; else a catalogue name. Throws InputError.
-/// Keys of its configuration that are in `ignored` are taken as not there.
+/// Whether a word is the text of a configuration itself, as other programs give it.
+bool is_configuration(std::string_view word);
+
+/// The model that `word` means, in this order: the JSON of a configuration ("{...}"); a bare count
+/// ("70B", "params=70e9,units=80"); an ordinary decoder of a size ("decoder=70B",
+/// catalog/ordinary_decoder.h); a file (config.json, or one of the catalogue's form) or a folder
+/// that holds config.json, if the word has a '/' or ends in .json, or is a folder; else a catalogue
+/// name. Throws InputError. Keys of its configuration that are in `ignored` are taken as not there.
 Model load_model(const Catalog& catalog, const std::string& word,
                  const std::vector<std::string>& ignored = {});
 

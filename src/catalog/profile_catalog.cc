@@ -5,6 +5,7 @@
 #include "catalog/engine_files.h"
 #include "catalog/engine_options.h"
 #include "catalog/engine_setting.h"
+#include "catalog/memory.h"
 #include "catalog/profile_facts.h"
 #include "catalog/reader.h"
 
@@ -77,16 +78,28 @@ Profile load(const Catalog& catalog, const std::string& text, const EngineSettin
   return with_options(catalog, files, profile_of(catalog, files, setting), asked.options, where);
 }
 
+/// All of a setting, part by part.
+std::string key_of(const EngineSetting& setting) {
+  std::string key = "\n" + setting.model + "\n" + setting.family + "\n" + setting.products + "\n" +
+                    std::string(name_of(setting.compute)) + (setting.has_experts ? "\ne" : "\n-") +
+                    (setting.shares_keys ? "s" : "-");
+  for (const std::string& device : setting.devices) key += "\n" + device;
+  return key;
+}
+
 }  // namespace
 
 Profile load_profile(const Catalog& catalog, const std::string& text, const std::string& where) {
-  return load(catalog, text, nullptr, where);
+  const auto read = [&] { return load(catalog, text, nullptr, where); };
+  return names_a_file(text) ? read() : remembered<Profile>(catalog, "profile " + text, read);
 }
 
 Profile load_profile(const Catalog& catalog, const std::string& text, const Job& job,
                      const std::string& where) {
   const EngineSetting setting = setting_of(job);
-  return load(catalog, text, &setting, where);
+  const auto read = [&] { return load(catalog, text, &setting, where); };
+  if (names_a_file(text)) return read();
+  return remembered<Profile>(catalog, "profile " + text + key_of(setting), read);
 }
 
 std::vector<std::string> profile_names(const Catalog& catalog) { return engine_stems(catalog); }

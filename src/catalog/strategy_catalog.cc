@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "catalog/memory.h"
 #include "catalog/reader.h"
 #include "catalog/schedule_table.h"
 #include "catalog/words.h"
@@ -486,7 +487,13 @@ const Value& find_or_fail(const std::map<std::string, Value>& map, const std::st
 
 }  // namespace
 
-StrategyCatalog load_strategies(const Catalog& catalog) { return WordFolders(catalog).read(); }
+std::shared_ptr<const StrategyCatalog> shared_strategies(const Catalog& catalog) {
+  const auto read = [&] { return WordFolders(catalog).read(); };
+  if (!catalog.memory) return std::make_shared<const StrategyCatalog>(read());
+  return catalog.memory->get<StrategyCatalog>("strategies", read);
+}
+
+StrategyCatalog load_strategies(const Catalog& catalog) { return *shared_strategies(catalog); }
 
 Schedule resolve_schedule(const StrategyCatalog& strategies,
                           const std::optional<RealisationWord>& word) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,6 +52,8 @@ struct StrategyCatalog {
 /// is wrong in a file of an overlay is kept in the vocabulary, for who uses its word; the default
 /// of the strongest layer that has one is the default.
 StrategyCatalog load_strategies(const Catalog& catalog);
+/// The same, not copied where the catalogue's memory has it.
+std::shared_ptr<const StrategyCatalog> shared_strategies(const Catalog& catalog);
 
 /// The schedule that a word with arguments names; without a word the default one.
 /// Throws InputError for an argument out of range, or a word that is no schedule.

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "catalog/memory.h"
 #include "catalog/reader.h"
 
 namespace placet {
@@ -135,7 +136,9 @@ void add_behind(std::vector<Line>& lines, const std::vector<Line>& more) {
 
 }  // namespace
 
-WordFile load_words(const Catalog& catalog, std::string_view name) {
+namespace {
+
+WordFile read_words(const Catalog& catalog, std::string_view name) {
   WordFile words;
   // The line that comes first is the one that is found.
   for (const CatalogFile& file : layers_of(catalog, "words", std::string(name))) {
@@ -151,6 +154,13 @@ WordFile load_words(const Catalog& catalog, std::string_view name) {
     add_behind(words.entries, below.entries);
   }
   return words;
+}
+
+}  // namespace
+
+WordFile load_words(const Catalog& catalog, std::string_view name) {
+  return remembered<WordFile>(catalog, "words " + std::string(name),
+                              [&] { return read_words(catalog, name); });
 }
 
 std::string squeezed(std::string_view word) {

@@ -1,0 +1,139 @@
+#include "call/request_words.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "units/error.h"
+#include "units/nearest.h"
+
+namespace placet {
+namespace {
+
+struct JobWord {
+  std::string_view key;
+  std::string JobFlags::*word;
+};
+constexpr std::array kJobWords = {JobWord{"model", &JobFlags::model},
+                                  JobWord{"job", &JobFlags::job_file},
+                                  JobWord{"cluster", &JobFlags::cluster},
+                                  JobWord{"seq", &JobFlags::sequence},
+                                  JobWord{"lengths", &JobFlags::lengths},
+                                  JobWord{"global-batch", &JobFlags::global_batch},
+                                  JobWord{"micro-batch", &JobFlags::micro_batch},
+                                  JobWord{"recompute", &JobFlags::recompute},
+                                  JobWord{"precision", &JobFlags::precision},
+                                  JobWord{"optimizer", &JobFlags::optimizer},
+                                  JobWord{"lora", &JobFlags::lora},
+                                  JobWord{"loss", &JobFlags::loss},
+                                  JobWord{"clip", &JobFlags::clip},
+                                  JobWord{"routing", &JobFlags::routing},
+                                  JobWord{"balance-loss", &JobFlags::balance_loss},
+                                  JobWord{"engine", &JobFlags::engine}};
+
+struct JobList {
+  std::string_view key;
+  std::vector<std::string> JobFlags::*words;
+};
+constexpr std::array kJobLists = {JobList{"placement", &JobFlags::placements},
+                                  JobList{"freeze", &JobFlags::freeze},
+                                  JobList{"ignore-key", &JobFlags::ignore_keys}};
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
+  return text;
+}
+
+bool flag_in(const Reader& request, std::string_view key) {
+  const auto value = request.find(key);
+  return value && value->flag();
+}
+
+std::size_t count_in(const Reader& request, std::string_view key, WholeRange range,
+                     std::size_t otherwise) {
+  const auto value = request.find(key);
+  return value ? static_cast<std::size_t>(value->whole(range)) : otherwise;
+}
+
+std::optional<double> fraction_in(const Reader& request, std::string_view key, Range range) {
+  const auto value = request.find(key);
+  return value ? std::optional(value->number(range)) : std::nullopt;
+}
+
+}  // namespace
+
+std::string word_in(const Reader& value) {
+  if (value.is_text()) return value.text();
+  if (value.json().is_number()) return value.print();
+  value.fail("is no word", "a text or a number");
+}
+
+std::vector<std::string> words_in(const Reader& request, std::string_view key) {
+  std::vector<std::string> words;
+  const auto value = request.find(key);
+  if (!value) return words;
+  if (!value->is_list()) return {word_in(*value)};
+  for (const Reader& item : value->items()) words.push_back(word_in(item));
+  return words;
+}
+
+JobFlags job_flags_in(const Reader& request) {
+  JobFlags flags;
+  for (const JobWord& one : kJobWords) {
+    const auto value = request.find(one.key);
+    if (!value) continue;
+    const bool is_config = one.key == "model" && value->is_object();
+    flags.*one.word = is_config ? value->print() : word_in(*value);
+  }
+  for (const JobList& one : kJobLists) flags.*one.words = words_in(request, one.key);
+  return flags;
+}
+
+PlanRequest plan_request_in(const Reader& request) {
+  PlanRequest plan{.flags = job_flags_in(request)};
+  if (const auto goal = request.find("goal")) {
+    const std::vector<std::string> goals = {"time", "memory", "cost"};
+    plan.goal = goals[goal->one_of(goals)];
+  }
+  plan.top = count_in(request, "top", {1, 100}, plan.top);
+  plan.fix = joined(words_in(request, "fix"));
+  plan.require = joined(words_in(request, "require"));
+  plan.price = joined(words_in(request, "price"));
+  plan.tokens = joined(words_in(request, "tokens"));
+  plan.scale = joined(words_in(request, "scale"));
+  plan.front = count_in(request, "front", {1, 50}, 0);
+  plan.front_step = fraction_in(request, "front-step", {0, 0.9});
+  plan.max_memory = fraction_in(request, "max-memory", {});
+  plan.allow_tight = flag_in(request, "allow-tight");
+  return plan;
+}
+
+ProgramRequest program_request_in(const Reader& request) {
+  ProgramRequest program{.job = job_flags_in(request)};
+  program.seeds = static_cast<int>(count_in(request, "seeds", {1, 100}, 2));
+  program.faults = words_in(request, "fault");
+  program.accepted = words_in(request, "accept");
+  program.list_faults = flag_in(request, "list-faults");
+  for (const std::string& word : program.accepted) {
+    if (word != kAuxScope) request.at("accept").fail("is nothing to accept", kAuxScope);
+  }
+  return program;
+}
+
+void allow_flags(const Reader& request, const std::vector<std::string_view>& others) {
+  std::vector<std::string> known = {"subcommand"};
+  for (const JobWord& one : kJobWords) known.emplace_back(one.key);
+  for (const JobList& one : kJobLists) known.emplace_back(one.key);
+  for (const std::string_view key : others) known.emplace_back(key);
+  for (const auto& [key, value] : request.members()) {
+    if (std::ranges::find(known, key) != known.end()) continue;
+    throw InputError({.where = request.where(),
+                      .value = key,
+                      .problem = "is not a flag here",
+                      .allowed = list_words(known),
+                      .nearest = nearest(key, known)});
+  }
+}
+
+}  // namespace placet

@@ -1,0 +1,31 @@
+// The words of a request document: flags by their names, with texts, numbers or lists as values.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "call/job_flags.h"
+#include "call/plans.h"
+#include "call/programs.h"
+#include "catalog/reader.h"
+
+namespace placet {
+
+/// A text, or a number as its digits: what would stand on the command line. Throws InputError.
+std::string word_in(const Reader& value);
+
+/// One such word, or a list of them; none where the key is absent.
+std::vector<std::string> words_in(const Reader& request, std::string_view key);
+
+/// The words of a job. Keys of other flags are not looked at.
+JobFlags job_flags_in(const Reader& request);
+
+/// Beside those of a job, the flags of plan; of check and verify.
+PlanRequest plan_request_in(const Reader& request);
+ProgramRequest program_request_in(const Reader& request);
+
+/// Throws InputError for a key that is neither of a job nor among `others`.
+void allow_flags(const Reader& request, const std::vector<std::string_view>& others);
+
+}  // namespace placet
