@@ -1,0 +1,53 @@
+"""Placet: say where the training state lives; see what that costs and whether it is still the same
+training.
+
+Each function is a subcommand of the program, its keywords are the flags, and ``to_dict()`` of its
+result is the document that the program prints with ``--json``.
+"""
+
+from ._catalogue import Catalogue, catalogue
+from ._errors import InputError
+from ._job import Job, Model
+from ._results import (
+    Comparison,
+    Derivation,
+    Listing,
+    ModelSheet,
+    Node,
+    Plan,
+    Plans,
+    Program,
+    Result,
+    Timeline,
+    Verdict,
+)
+from ._subcommands import check, compare, derive, lower, model, plan, simulate, verify
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Catalogue",
+    "Comparison",
+    "Derivation",
+    "InputError",
+    "Job",
+    "Listing",
+    "Model",
+    "ModelSheet",
+    "Node",
+    "Plan",
+    "Plans",
+    "Program",
+    "Result",
+    "Timeline",
+    "Verdict",
+    "catalogue",
+    "check",
+    "compare",
+    "derive",
+    "lower",
+    "model",
+    "plan",
+    "simulate",
+    "verify",
+]

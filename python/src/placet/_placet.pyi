@@ -1,0 +1,13 @@
+from collections.abc import Callable, Mapping
+
+class Catalogue:
+    def __init__(self, root: str, overlays: list[str]) -> None: ...
+    def forget(self) -> None: ...
+    def call(
+        self,
+        request: str,
+        progress: Callable[[Mapping[str, object]], object] | None,
+        interruptible: bool,
+    ) -> tuple[int, str, list[str]]: ...
+
+def callable() -> list[str]: ...
