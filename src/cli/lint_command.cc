@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 
 #include "catalog/reader.h"
@@ -59,10 +60,41 @@ std::string annotations_of(const std::vector<LintFinding>& findings) {
   return text;
 }
 
+// Level of a finding as code scanners spell it.
+std::string level_of(const LintFinding& finding) {
+  return finding.severity == "advice" ? "note" : finding.severity;
+}
+
+// SARIF 2.1.0, the form that code scanners take: one run, a rule for each code found.
+Json sarif_of(const std::vector<LintFinding>& findings) {
+  std::map<std::string, std::string> names;
+  Json results = Json::array();
+  for (const LintFinding& finding : findings) {
+    names[finding.code] = finding.name;
+    const std::string fix = finding.fix.empty() ? "" : " (fix: " + finding.fix + ")";
+    // Lines count from 1; what is of no line is of the file.
+    Json place{{"artifactLocation", {{"uri", finding.file}}}};
+    if (finding.line > 0) place["region"] = {{"startLine", finding.line}};
+    results.push_back({{"ruleId", finding.code},
+                       {"level", level_of(finding)},
+                       {"message", {{"text", finding.message + fix}}},
+                       {"locations", {{{"physicalLocation", place}}}}});
+  }
+  Json rules = Json::array();
+  for (const auto& [code, name] : names) rules.push_back({{"id", code}, {"name", name}});
+  return {
+      {"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
+      {"version", "2.1.0"},
+      {"runs",
+       {{{"tool", {{"driver", {{"name", "placet"}, {"rules", rules}}}}}, {"results", results}}}}};
+}
+
 int lint_sources(const LintCall& call) {
   const std::vector<LintFinding> findings = import_of(call.flags).findings;
   if (call.flags.json || call.format == "json") {
     print(document_of(findings).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  } else if (call.format == "sarif") {
+    print(sarif_of(findings).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   } else {
     print(call.format == "github" ? annotations_of(findings) : text_of(findings));
   }
@@ -78,7 +110,7 @@ void add_lint_command(CLI::App& program, Action& action) {
   CLI::App* command = program.add_subcommand("lint", "What is wrong in an engine's configuration");
   add_import_flags(*command, call->flags);
   command->add_option("--format", call->format, "How findings are printed")
-      ->check(CLI::IsMember({"text", "json", "github"}));
+      ->check(CLI::IsMember({"text", "json", "sarif", "github"}));
   command->footer(
       "\nExamples:\n"
       "  placet lint train.toml --world-size 64\n"

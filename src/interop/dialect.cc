@@ -78,11 +78,12 @@ void read_keys(const Reader& object, Dialect& dialect) {
 }  // namespace
 
 DerivedWord read_derived(const Reader& object) {
-  object.allow({"word", "when", "product", "over", "text", "replaces"});
+  object.allow({"word", "when", "product", "over", "minus", "text", "replaces"});
   DerivedWord derived{.word = object.at("word").text(),
                       .when = conditions_at(object, "when"),
                       .product = texts_at(object, "product"),
                       .over = texts_at(object, "over"),
+                      .minus = texts_at(object, "minus"),
                       .text = {},
                       .replaces = false};
   if (const auto text = object.find("text")) derived.text = text->text();
@@ -127,23 +128,23 @@ bool is_alike(SourceForm a, SourceForm b) {
   return a == b || (is_yaml(a) && is_yaml(b));
 }
 
-std::size_t marks_in(const Dialect& dialect, const Source& source) {
-  const auto has = [&](const std::string& mark) {
-    return std::any_of(source.settings.begin(), source.settings.end(), [&](const Setting& setting) {
-      return setting.path == mark || setting.path.starts_with(mark + ".");
-    });
-  };
-  return static_cast<std::size_t>(std::count_if(dialect.marks.begin(), dialect.marks.end(), has));
-}
-
-}  // namespace
-
 // An option's name with dashes for underscores: many readers of options take both.
 std::string dashed(std::string path) {
   if (!path.starts_with("--")) return path;
   std::replace(path.begin(), path.end(), '_', '-');
   return path;
 }
+
+std::size_t marks_in(const Dialect& dialect, const Source& source) {
+  const auto has = [&](const std::string& mark) {
+    return std::any_of(source.settings.begin(), source.settings.end(), [&](const Setting& setting) {
+      return dashed(setting.path) == dashed(mark) || setting.path.starts_with(mark + ".");
+    });
+  };
+  return static_cast<std::size_t>(std::count_if(dialect.marks.begin(), dialect.marks.end(), has));
+}
+
+}  // namespace
 
 const KeyMeaning* meaning_of(const Dialect& dialect, const std::string& path) {
   if (const auto found = dialect.keys.find(path); found != dialect.keys.end()) {

@@ -41,11 +41,12 @@ struct NeededFact {
   std::string what, flag;  // with {words} in them
 };
 
-/// A word that follows from others: a product over a product, or a text with {words} in it.
+/// A word that follows from others: a product over a product, less a sum, or a text with {words} in
+/// it. What is below 0 is not known.
 struct DerivedWord {
   std::string word;
   std::vector<WordCondition> when;
-  std::vector<std::string> product, over;
+  std::vector<std::string> product, over, minus;
   std::string text;
   bool replaces = false;  // what a source says
 };

@@ -26,6 +26,17 @@ std::optional<long long> product_of(const std::vector<std::string>& names, const
   return product;
 }
 
+std::optional<long long> sum_of(const std::vector<std::string>& names, const Words& words) {
+  long long sum = 0;
+  for (const std::string& name : names) {
+    const auto found = words.find(name);
+    const auto number = whole_number(found == words.end() ? name : found->second);
+    if (!number || *number < 0) return std::nullopt;
+    sum = checked_add(sum, *number, name);
+  }
+  return sum;
+}
+
 // None: what it stands on is not known.
 std::optional<std::string> value_of(const DerivedWord& derived, const Words& words) {
   if (!holds(derived.when, words)) return std::nullopt;
@@ -33,7 +44,9 @@ std::optional<std::string> value_of(const DerivedWord& derived, const Words& wor
   const auto above = product_of(derived.product, words);
   const auto below = product_of(derived.over, words);
   if (!above || !below || *above % *below != 0) return std::nullopt;
-  return std::to_string(*above / *below);
+  const auto less = sum_of(derived.minus, words);
+  if (!less || *less > *above / *below) return std::nullopt;
+  return std::to_string(*above / *below - *less);
 }
 
 // What holds where nothing is said of a word.

@@ -64,5 +64,40 @@ TEST(FixturesTest, LedgerHoldsTheKeysOfEveryFixture) {
   EXPECT_GT(read, 70U);
 }
 
+struct Broken {
+  const char* file;
+  const char* finding;  // code and line
+};
+
+// What the people who met these faults, or the engine, said is wrong in them.
+constexpr Broken kBroken[] = {{"accelerate_fsdp2_dp_replicate_world1.yaml", "PL018:23"},
+                              {"ds_ratio_below_1_on_nvme.json", "PL022:18"},
+                              {"ds_stage2_offload_param.json", "PL021:11"},
+                              {"megatron_ds_zero3_pp1_pipelinemodule.args", "PL015:6"},
+                              {"nemo_mixtral_8x7b_ep_tp_without_sp.yaml", "PL016:87"},
+                              {"nemo_mixtral_8x7b_sp_without_tp.yaml", "PL017:128"},
+                              {"from_prose/megatron_40_layers_pp8_vpp2.args", "PL013:3"},
+                              {"from_prose/megatron_48_layers_first11_last13_pp2.args", "PL024:4"},
+                              {"from_prose/megatron_80_layers_pp16_vpp.args", "PL013:3"},
+                              {"from_prose/megatron_gpt2_30_layers_pp4.args", "PL012:1"},
+                              {"from_prose/megatron_last_stage_layers_pp1.args", "PL014:3"},
+                              {"from_prose/nanotron_pp8_accumulation1.yaml", "PL020:5"},
+                              {"from_prose/qwen_28_heads_tp8.args", "PL003:2"}};
+
+TEST(FixturesTest, FaultsThatRulesCanSeeAreNamedWithTheirLine) {
+  if (!fs::exists(kFixtures)) GTEST_SKIP() << "no fixtures at " << kFixtures;
+  const Catalog catalog = find_catalog();
+  for (const Broken& broken : kBroken) {
+    const Imported result = import_sources(
+        catalog,
+        {.sources = {read_source(kFixtures / "broken" / broken.file)}, .dialect = {}, .given = {}});
+    std::string found;
+    for (const LintFinding& f : result.findings) {
+      found += f.code + ":" + std::to_string(f.line) + " ";
+    }
+    EXPECT_NE(found.find(broken.finding), std::string::npos) << broken.file << ": " << found;
+  }
+}
+
 }  // namespace
 }  // namespace placet

@@ -117,6 +117,30 @@ TEST(LintTest, LayersAndHeadsMustDivideAndCanBeIgnored) {
             std::vector<std::string>{});
 }
 
+// 48 - 11 - 13 = 24 are in no stage; 62 - 24 = 38 = 9 x 4 + 2 over the four in the middle.
+TEST(LintTest, LayersBetweenFirstAndLastStageMustHaveAPlace) {
+  const auto found = [](const char* layers, const char* stages) {
+    return codes_of(imported(std::string("--num-layers ") + layers +
+                                 "\n--pipeline-model-parallel-size " + stages +
+                                 "\n--decoder-first-pipeline-num-layers 11\n"
+                                 "--decoder-last-pipeline-num-layers 13\n",
+                             SourceForm::arguments, {}));
+  };
+  EXPECT_EQ(found("48", "2"), std::vector<std::string>{"PL024:4"});
+  EXPECT_EQ(found("24", "2"), std::vector<std::string>{});
+  EXPECT_EQ(found("62", "6"), std::vector<std::string>{"PL025:4"});
+  EXPECT_EQ(found("64", "6"), std::vector<std::string>{});
+}
+
+// Embedding and loss stand for a layer each: 6 + 2 = 4 x 2.
+TEST(LintTest, LayersThatDivideWithTheEndsAreNoFault) {
+  EXPECT_EQ(codes_of(imported("--num-layers 6\n--pipeline-model-parallel-size 4\n"
+                              "--account-for-embedding-in-pipeline-split\n"
+                              "--account-for-loss-in-pipeline-split\n",
+                              SourceForm::arguments, {})),
+            std::vector<std::string>{});
+}
+
 // A split of its own is no fault of the layers, though a job cannot say it.
 TEST(LintTest, SplitByTypeIsNoFaultOfLayersButLost) {
   const Imported result = imported(
