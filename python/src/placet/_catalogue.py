@@ -7,7 +7,6 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from . import _placet
@@ -18,16 +17,16 @@ Progress = Callable[[Mapping[str, object]], object]
 PathLike = str | os.PathLike[str]
 
 
-def _shipped() -> Path:
+def _shipped() -> str:
     named = os.environ.get("PLACET_DATA")
-    root = Path(named) if named else Path(__file__).parent / "data"
-    if root.is_dir():
+    root = named or os.path.join(os.path.dirname(__file__), "data")
+    if os.path.isdir(root):
         return root
     raise InputError(
         {
             "message": f"the catalogue {root} is not a folder",
             "where": "environment variable PLACET_DATA" if named else "catalogue",
-            "value": str(root),
+            "value": root,
             "problem": "is not a folder",
             "allowed": "the folder of the catalogue",
             "nearest": "",
@@ -45,7 +44,7 @@ class Catalogue:
     def __init__(self, *, data: PathLike | Sequence[PathLike] = ()) -> None:
         folders = [data] if isinstance(data, (str, os.PathLike)) else [*data]
         for folder in folders:
-            if not Path(folder).is_dir():
+            if not os.path.isdir(folder):
                 raise InputError(
                     {
                         "message": f"--data: '{os.fspath(folder)}' is not a folder",
@@ -57,7 +56,7 @@ class Catalogue:
                     }
                 )
         overlays = [os.fspath(folder) for folder in reversed(folders)]
-        self._native = _placet.Catalogue(str(_shipped()), overlays)
+        self._native = _placet.Catalogue(_shipped(), overlays)
 
     def forget(self) -> None:
         """Reads files anew from now on."""

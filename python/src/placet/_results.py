@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import html
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -55,6 +53,8 @@ class Node:
 
     def to_dict(self) -> dict[str, Any]:
         """The document: what the program prints with --json."""
+        import copy
+
         return copy.deepcopy(self._document)
 
 
@@ -122,6 +122,8 @@ class Result(Node):
         return ax
 
     def _repr_html_(self) -> str:
+        import html
+
         text = f"<p><b>{html.escape(self.headline())}</b></p>"
         if not self.tables:
             return text
