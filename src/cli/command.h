@@ -30,6 +30,7 @@ void add_data_command(CLI::App& program, Action& action);
 void add_explain_command(CLI::App& program, Action& action);
 void add_import_command(CLI::App& program, Action& action);
 void add_lint_command(CLI::App& program, Action& action);
+void add_diff_command(CLI::App& program, Action& action);
 void add_export_command(CLI::App& program, Action& action);
 
 }  // namespace placet

@@ -11,6 +11,7 @@
 #include "cli/data_flag.h"
 #include "cli/job_flags.h"
 #include "cli/output.h"
+#include "cli/plan_export.h"
 #include "report/plans.h"
 
 namespace placet {
@@ -24,6 +25,7 @@ struct PlanCall {
   PlanRequest request;
   bool json = false;
   std::string html;
+  PlanExport files;
 };
 
 double since(Clock::time_point start) {
@@ -77,6 +79,7 @@ class ProgressLine {
 // --- the call
 
 int plan_job(const PlanCall& call, const JobRequest& request) {
+  check_plan_export(call.files, call.json ? "json" : "text");
   PlannedJob planned;
   {
     const InterruptWatch watch;
@@ -88,7 +91,8 @@ int plan_job(const PlanCall& call, const JobRequest& request) {
   const PlanSheet& sheet = planned.sheet;
   if (!call.html.empty()) write_file(call.html, plans_html(sheet), "--html");
   print(call.json ? plans_json(sheet) : plans_text(sheet, output_style()));
-  return sheet.plans.empty() ? kBad : kGood;
+  const int written = export_plan(called_catalog(), call.files, request, sheet);
+  return sheet.plans.empty() ? kBad : written;
 }
 
 }  // namespace
@@ -142,6 +146,12 @@ void add_plan_command(CLI::App& program, Action& action) {
           "Least memory saved between plans of --front, as a fraction (0.02); 0: every point")
       ->type_name("FRACTION")
       ->check(CLI::Range(0.0, 0.9));
+  command
+      ->add_option("--export", call->files.dialect,
+                   "The files of the best plan that this dialect can say")
+      ->type_name("DIALECT");
+  command->add_option("--out", call->files.folder, "Write the files of --export into this folder")
+      ->type_name("DIR");
   command->add_option("--html", call->html, "Write a self-contained page")->type_name("FILE");
   command->add_flag("--json", call->json, "Print JSON and nothing else on standard output");
   command->footer(
