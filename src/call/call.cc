@@ -172,6 +172,7 @@ std::string error_document(const InputFault& fault) {
 
 std::vector<std::string> callable() {
   std::vector<std::string> names;
+  names.reserve(kCallable.size());
   for (const Callable& one : kCallable) names.emplace_back(one.name);
   for (const ListKind& one : list_kinds()) names.emplace_back(one.name);
   return names;

@@ -218,6 +218,7 @@ bool is_named(const CatalogueRow& row, const std::string& name) {
 
 std::vector<ListKind> list_kinds() {
   std::vector<ListKind> kinds;
+  kinds.reserve(kListings.size());
   for (const Listing& listing : kListings) kinds.push_back(listing.kind);
   return kinds;
 }

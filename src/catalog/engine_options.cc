@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -148,18 +149,22 @@ class OptionLayers {
   std::map<std::string, Said> said_;  // by fact
 };
 
+void add_options_in(const EngineFile& file, std::map<std::string, OptionPlace>& places) {
+  const Reader reader(file.document);
+  const auto options = reader.find("options");
+  if (!options) return;
+  for (const auto& [word, facts] : options->members()) {
+    places.emplace(word, OptionPlace{.file = &file, .stem = {}});
+  }
+}
+
 }  // namespace
 
 std::map<std::string, OptionPlace> options_of(const Catalog& catalog, EngineFilesView version) {
   std::map<std::string, OptionPlace> places;
-  for (auto file = version.rbegin(); file != version.rend(); ++file) {
-    const Reader reader(file->document);
-    if (const auto options = reader.find("options")) {
-      for (const auto& [word, facts] : options->members()) {
-        places.emplace(word, OptionPlace{.file = &*file, .stem = {}});
-      }
-    }
-    for (const auto& [word, stem] : options_in_files(catalog, file->stem())) {
+  for (const EngineFile& file : std::views::reverse(version)) {
+    add_options_in(file, places);
+    for (const auto& [word, stem] : options_in_files(catalog, file.stem())) {
       places.emplace(word, OptionPlace{.file = nullptr, .stem = stem});
     }
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "catalog/cluster_catalog.h"
@@ -186,6 +187,15 @@ std::string meant_part(const Catalog& catalog, const std::string& part,
   return (sized.devices ? std::to_string(*sized.devices) + "x" : "") + meant.name + sized.ending;
 }
 
+/// A size in place of a name: `params=7B`, `Decoder=7B`; the word before '=' in lower case.
+std::optional<std::string> size_word(const std::string& word) {
+  const std::size_t equals = word.find('=');
+  if (equals == std::string::npos) return std::nullopt;
+  const std::string size = lower_case(word.substr(0, equals));
+  if (size != "params" && size != "decoder") return std::nullopt;
+  return size + word.substr(equals);
+}
+
 }  // namespace
 
 Meant meant_model(const Catalog& catalog, const std::string& word) {
@@ -195,10 +205,7 @@ Meant meant_model(const Catalog& catalog, const std::string& word) {
   std::error_code error;
   if (std::filesystem::is_directory(word, error)) return {word, {}};
   const std::string name = owned ? word.substr(word.find('/') + 1) : word;
-  if (const std::size_t equals = word.find('='); equals != std::string::npos) {
-    const std::string size = lower_case(word.substr(0, equals));
-    if (size == "params" || size == "decoder") return {size + word.substr(equals), {}};
-  }
+  if (const auto size = size_word(word)) return {*size, {}};
   Meant meant = meant_in(catalog, "models", "models", "MODEL", name);
   const bool known = meant.text != name || name_in(catalog, "models", "models", name).name == name;
   if (known && owned) {

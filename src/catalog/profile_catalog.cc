@@ -111,7 +111,10 @@ std::vector<std::string> profile_names_with_options(const Catalog& catalog) {
     const Document document = open_document(path_in(catalog, kEngines, stem));
     const auto options = Reader(document).find("options");
     if (!options) continue;
-    for (const auto& [word, facts] : options->members()) names.push_back(stem + "+" + word);
+    for (const auto& [word, facts] : options->members()) {
+      names.push_back(stem);
+      names.back().append("+").append(word);
+    }
   }
   return names;
 }

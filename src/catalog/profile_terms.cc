@@ -1,6 +1,7 @@
 // An engine's own memory terms, messages and refusals.
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "catalog/job.h"
 #include "catalog/profile_catalog.h"
@@ -271,6 +272,49 @@ bool is_noted(const std::vector<Fact>& facts, const std::string& key, std::strin
       facts, [&](const Fact& fact) { return fact.key == key && fact.value == value; });
 }
 
+// Takes out of `entries` the one that `item` names, if it says "remove": true. A list that removed it
+// before may say so again.
+template <class Entry>
+void remove_entry(const Reader& item, std::vector<Entry>& entries,
+                  typename std::vector<Entry>::iterator entry, bool was_removed) {
+  item.allow({"what", "remove", "source"});
+  if (entry == entries.end() && !was_removed) {
+    item.at("what").fail("is not inherited", "an inherited entry");
+  }
+  if (item.at("remove").flag() && entry != entries.end()) entries.erase(entry);
+}
+
+// What is noted of an entry: its keys but its name and its source.
+std::string noted(const Reader& item) {
+  Json value = item.json();
+  value.erase("source");
+  value.erase("what");
+  return value.dump();
+}
+
+// Lays one entry of the list `key` over `entries`.
+template <class Entry, class Read>
+void lay_entry_over(const Reader& item, std::string_view key, std::vector<Entry>& entries,
+                    Read read, std::vector<Fact>& facts) {
+  const std::string what = item.at("what").text();
+  const std::string fact = std::string(key) + "." + what;
+  const auto it = std::ranges::find(entries, what, &Entry::what);
+  const bool was_removed = is_noted(facts, fact, "removed");
+  std::erase_if(facts, [&](const Fact& f) { return f.key == fact; });
+  if (item.has("remove")) {
+    remove_entry(item, entries, it, was_removed);
+    facts.push_back({fact, "removed", item.at("source").text()});
+    return;
+  }
+  Entry entry = read(item);
+  facts.push_back({fact, noted(item), entry.source});
+  if (it == entries.end()) {
+    entries.push_back(std::move(entry));
+  } else {
+    *it = std::move(entry);
+  }
+}
+
 // Lays the entries of the list `key` over `entries`: known by `what`, replaced, appended or
 // removed.
 template <class Entry, class Read>
@@ -278,37 +322,12 @@ void lay_over(const Reader& reader, std::string_view key, std::vector<Entry>& en
               std::vector<Fact>& facts) {
   const auto list = reader.find(key);
   if (!list) return;
-  std::vector<std::string> seen;
+  std::set<std::string> seen;
   for (const Reader& item : list->items()) {
-    const std::string what = item.at("what").text();
-    const std::string fact = std::string(key) + "." + what;
-    const auto same = [&](const Entry& entry) { return entry.what == what; };
-    const auto it = std::find_if(entries.begin(), entries.end(), same);
-    if (std::find(seen.begin(), seen.end(), what) != seen.end()) {
+    if (!seen.insert(item.at("what").text()).second) {
       item.at("what").fail("is given twice", "each entry once");
     }
-    seen.push_back(what);
-    const bool is_removed = is_noted(facts, fact, "removed");
-    std::erase_if(facts, [&](const Fact& f) { return f.key == fact; });
-    if (item.has("remove")) {
-      item.allow({"what", "remove", "source"});
-      if (it == entries.end() && !is_removed) {
-        item.at("what").fail("is not inherited", "an inherited entry");
-      }
-      if (item.at("remove").flag() && it != entries.end()) entries.erase(it);
-      facts.push_back({fact, "removed", item.at("source").text()});
-      continue;
-    }
-    Entry entry = read(item);
-    Json value = item.json();
-    value.erase("source");
-    value.erase("what");
-    facts.push_back({fact, value.dump(), entry.source});
-    if (it == entries.end()) {
-      entries.push_back(std::move(entry));
-    } else {
-      *it = std::move(entry);
-    }
+    lay_entry_over(item, key, entries, read, facts);
   }
 }
 

@@ -95,6 +95,56 @@ int plan_job(const PlanCall& call, const JobRequest& request) {
   return sheet.plans.empty() ? kBad : written;
 }
 
+/// What is searched, and which plans are wanted of it.
+void add_search_flags(CLI::App* command, PlanRequest& request) {
+  command->add_option("--goal", request.goal, "What is to be least: time, memory or cost")
+      ->type_name("GOAL")
+      ->check(CLI::IsMember({"time", "memory", "cost"}));
+  command->add_option("--top", request.top, "How many plans (5)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100));
+  command
+      ->add_option("--fix", request.fix,
+                   "Fix these axes, such as \"tp=8 pp=4:1f1b\"; the rest is searched")
+      ->type_name("AXES");
+  command
+      ->add_option("--require", request.require,
+                   "Require (sp) or forbid (no-offload) features, comma-separated")
+      ->type_name("TERMS");
+  command
+      ->add_option("--max-memory", request.max_memory,
+                   "Part of each device's memory that plans may fill (0.95)")
+      ->type_name("FRACTION");
+  command->add_flag("--allow-tight", request.allow_tight,
+                    "Also plans that fill the device, or run only as the allocator gives cached "
+                    "blocks back");
+}
+
+/// What is told of the plans beside themselves: price, other sizes, the trade-off.
+void add_outlook_flags(CLI::App* command, PlanRequest& request) {
+  command->add_option("--tokens", request.tokens, "Tokens to train on: steps, days and price (15T)")
+      ->type_name("N");
+  command
+      ->add_option("--price", request.price,
+                   "US dollars of a device's hour: 2.5, or h100-sxm=2.5,a100-80gb-sxm=1.2")
+      ->type_name("DEVICE=USD");
+  command
+      ->add_option("--scale", request.scale,
+                   "Numbers of devices to find the best plan of, too: 64,128,256")
+      ->type_name("N,N");
+  command
+      ->add_option("--front", request.front,
+                   "Show up to N plans on the time/memory trade-off (Pareto front)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 50));
+  command
+      ->add_option(
+          "--front-step", request.front_step,
+          "Least memory saved between plans of --front, as a fraction (0.02); 0: every point")
+      ->type_name("FRACTION")
+      ->check(CLI::Range(0.0, 0.9));
+}
+
 }  // namespace
 
 void add_plan_command(CLI::App& program, Action& action) {
@@ -102,50 +152,8 @@ void add_plan_command(CLI::App& program, Action& action) {
   CLI::App* command = program.add_subcommand(
       "plan", "The best placements of a model on a cluster, and why no other is better");
   add_job_flags(*command, call->request.flags);
-  command->add_option("--goal", call->request.goal, "What is to be least: time, memory or cost")
-      ->type_name("GOAL")
-      ->check(CLI::IsMember({"time", "memory", "cost"}));
-  command->add_option("--top", call->request.top, "How many plans (5)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 100));
-  command
-      ->add_option("--fix", call->request.fix,
-                   "Fix these axes, such as \"tp=8 pp=4:1f1b\"; the rest is searched")
-      ->type_name("AXES");
-  command
-      ->add_option("--require", call->request.require,
-                   "Require (sp) or forbid (no-offload) features, comma-separated")
-      ->type_name("TERMS");
-  command
-      ->add_option("--max-memory", call->request.max_memory,
-                   "Part of each device's memory that plans may fill (0.95)")
-      ->type_name("FRACTION");
-  command->add_flag("--allow-tight", call->request.allow_tight,
-                    "Also plans that fill the device, or run only as the allocator gives cached "
-                    "blocks back");
-  command
-      ->add_option("--tokens", call->request.tokens,
-                   "Tokens to train on: steps, days and price (15T)")
-      ->type_name("N");
-  command
-      ->add_option("--price", call->request.price,
-                   "US dollars of a device's hour: 2.5, or h100-sxm=2.5,a100-80gb-sxm=1.2")
-      ->type_name("DEVICE=USD");
-  command
-      ->add_option("--scale", call->request.scale,
-                   "Numbers of devices to find the best plan of, too: 64,128,256")
-      ->type_name("N,N");
-  command
-      ->add_option("--front", call->request.front,
-                   "Show up to N plans on the time/memory trade-off (Pareto front)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 50));
-  command
-      ->add_option(
-          "--front-step", call->request.front_step,
-          "Least memory saved between plans of --front, as a fraction (0.02); 0: every point")
-      ->type_name("FRACTION")
-      ->check(CLI::Range(0.0, 0.9));
+  add_search_flags(command, call->request);
+  add_outlook_flags(command, call->request);
   command
       ->add_option("--export", call->files.dialect,
                    "The files of the best plan that this dialect can say")

@@ -156,6 +156,7 @@ std::vector<std::string> words_on(const Catalog& catalog, const Shelf& shelf) {
 void add_variants(const Catalog& catalog, const std::string& stem, Explanation& one) {
   std::vector<ExplainedFact> facts;
   const EngineVariants variants = engine_variants(catalog, stem);
+  facts.reserve(variants.options.size() + variants.cases.size());
   for (const EngineOption& option : variants.options) {
     facts.push_back({"option +" + option.name, option.title, {}});
   }
@@ -175,7 +176,7 @@ void add_engine_options(const Catalog& catalog, const std::string& word,
       if (squeezed(name) != squeezed(word)) continue;
       Explanation one{
           .kind = "option of an engine", .word = name, .title = text_at(facts, "title")};
-      one.meaning = "--engine " + stem + "+" + name;
+      one.meaning.append("--engine ").append(stem).append("+").append(name);
       add_facts(facts, {}, one.facts);
       out.push_back(std::move(one));
     }

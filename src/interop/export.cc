@@ -144,6 +144,7 @@ Imported read_back(const Catalog& catalog, const Written& written, const Dialect
 
 std::vector<JobDifference> missing_of(const Imported& imported) {
   std::vector<JobDifference> unsaid;
+  unsaid.reserve(imported.missing.size());
   for (const MissingFact& fact : imported.missing) {
     unsaid.push_back({.word = fact.flag, .one = fact.what, .other = "nothing"});
   }
@@ -186,8 +187,7 @@ Imported write_job(const Catalog& catalog, const JobRequest& request, const Pen&
   const Words words = words_for(catalog, request, pen.writing);
   exported.beside = beside_of(pen.writing, words);
   Written written = write(pen.writing, pen.dialect, words);
-  const Imported back =
-      read_back(catalog, written, pen.dialect, exported.beside, words.at("world-size"));
+  Imported back = read_back(catalog, written, pen.dialect, exported.beside, words.at("world-size"));
   exported.files = std::move(written.files);
   exported.unsaid = missing_of(back);
   return back;

@@ -53,7 +53,9 @@ void add_toml(const Json& tree, const std::string& table, std::string& text) {
   }
   for (const auto& [key, value] : tree.items()) {
     if (!value.is_object()) continue;
-    const std::string path = table.empty() ? key : table + "." + key;
+    std::string path = table;
+    if (!path.empty()) path += '.';
+    path += key;
     text += (text.empty() ? "[" : "\n[") + path + "]\n";
     add_toml(value, path, text);
   }

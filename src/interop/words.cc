@@ -1,6 +1,8 @@
 // What conditions and texts over words say.
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <string_view>
 
 #include "interop/dialect.h"
 #include "interop/rule_reader.h"
@@ -108,21 +110,29 @@ std::optional<long long> whole_number(const std::string& text) {
   return number;
 }
 
+namespace {
+
+std::string plain_flag(const std::string& value) {
+  constexpr std::array<std::string_view, 6> kYes = {"true", "True", "TRUE", "yes", "on", "1"};
+  constexpr std::array<std::string_view, 6> kNo = {"false", "False", "FALSE", "no", "off", "0"};
+  if (std::ranges::find(kYes, value) != kYes.end()) return "true";
+  if (std::ranges::find(kNo, value) != kNo.end()) return "false";
+  return value;
+}
+
+// 4096.0 and 4_096 as 4096.
+std::string plain_whole(const std::string& value) {
+  std::string digits = value.substr(0, value.find_last_not_of('0') + 1);
+  digits = digits.ends_with('.') ? digits.substr(0, digits.size() - 1) : value;
+  std::erase(digits, '_');
+  return whole_number(digits) ? digits : value;
+}
+
+}  // namespace
+
 std::string plain_spelling(const std::string& value, ValueKind kind) {
-  if (kind == ValueKind::flag) {
-    for (const char* yes : {"true", "True", "TRUE", "yes", "on", "1"}) {
-      if (value == yes) return "true";
-    }
-    for (const char* no : {"false", "False", "FALSE", "no", "off", "0"}) {
-      if (value == no) return "false";
-    }
-  }
-  if (kind == ValueKind::whole) {
-    std::string digits = value.substr(0, value.find_last_not_of('0') + 1);
-    digits = digits.ends_with('.') ? digits.substr(0, digits.size() - 1) : value;
-    std::erase(digits, '_');
-    return whole_number(digits) ? digits : value;
-  }
+  if (kind == ValueKind::flag) return plain_flag(value);
+  if (kind == ValueKind::whole) return plain_whole(value);
   return value;
 }
 
