@@ -1,0 +1,89 @@
+// Exact fixed-point numbers, in which canonical mode stores and adds (docs/theory.md §6.11).
+//
+// A number is high 2^-80 + low 2^-200 with 0 <= low < 2^120. Sums of whole numbers are exact and
+// associative: whatever is added in parts, in any order and on any devices, gives the same bits.
+// Numbers are rounded when they are read, and only then.
+#pragma once
+
+#include <cstdint>
+
+namespace placet::execute {
+
+__extension__ typedef __int128 Wide;
+
+struct Number {
+  Wide high = 0;
+  Wide low = 0;
+
+  friend bool operator==(const Number&, const Number&) = default;
+};
+
+inline constexpr int kHighBits = 80;   // behind the point, of `high`
+inline constexpr int kLowBits = 120;   // further on, of `low`
+inline constexpr Wide kLowUnit = Wide{1} << kLowBits;
+/// Numbers are refused from here on: 2^46.
+inline constexpr double kMostNumber = 70368744177664.0;
+
+/// a += b. False: out of range.
+inline bool add_to(Number& a, const Number& b) {
+  a.low += b.low;
+  Wide carry = 0;
+  if (a.low >= kLowUnit) {
+    a.low -= kLowUnit;
+    carry = 1;
+  }
+  return !__builtin_add_overflow(a.high, b.high + carry, &a.high);
+}
+
+/// -a.
+inline Number negative(const Number& a) {
+  if (a.low == 0) return {-a.high, 0};
+  return {-a.high - 1, kLowUnit - a.low};
+}
+
+inline bool operator<(const Number& a, const Number& b) {
+  return a.high != b.high ? a.high < b.high : a.low < b.low;
+}
+
+/// The nearest multiple of 2^-80. `fits` becomes false where |x| is too large or x is no number.
+Number number_of_real(double x, bool& fits);
+
+/// The nearest number of 24 bits.
+float rounded(const Number& a);
+
+/// A sum of products that are not all multiples of 2^-80: each is rounded to one by itself, so that
+/// the sum depends on no order. A product is taken apart into multiples of 2^4, 2^-40 and 2^-80,
+/// which add up in binary64 without rounding for as long as kMost of them come together.
+class Bins {
+ public:
+  static constexpr int kMost = 1024;
+
+  /// Adds one product, |p| < 2^46; at most kMost before `collect`.
+  void add(double p) {
+    const double first = (p + kFirst) - kFirst;
+    p -= first;
+    const double second = (p + kSecond) - kSecond;
+    p -= second;
+    const double third = (p + kThird) - kThird;
+    first_ += first;
+    second_ += second;
+    third_ += third;
+  }
+  /// Adds what has come together to `sum`. False: out of range.
+  bool collect(Number& sum);
+
+ private:
+  static constexpr double kFirst = 108086391056891904.0;               // 1.5 2^56
+  static constexpr double kSecond = 6144.0;                            // 1.5 2^12
+  static constexpr double kThird = 5.587935447692871e-09;              // 1.5 2^-28
+  double first_ = 0;
+  double second_ = 0;
+  double third_ = 0;
+};
+
+/// sum += a * factor, exactly. The factor is rounded to 24 bits and to a multiple of 2^-60 before,
+/// which makes the product of a multiple of 2^-140 one of 2^-200. False: out of range, or a is finer
+/// than that.
+bool add_exact_product(Number& sum, const Number& a, double factor);
+
+}  // namespace placet::execute
