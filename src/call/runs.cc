@@ -111,11 +111,28 @@ void put_messages(RunSheet& sheet, BytesByTerm derived, bool has_derived) {
   sheet.sent.push_back(std::move(total));
 }
 
+/// The job with samples of no size: a program has all of a step's, which rest, and the closed form
+/// those of the micro-batches in flight (docs/theory.md §6.10).
+Job without_samples(Job job) {
+  for (UnitKind& kind : job.model.kinds) {
+    std::vector<bool> made(kind.values.size(), false);
+    for (const Operator& op : kind.operators) {
+      for (const int v : op.outputs) made[at(v)] = true;
+    }
+    for (std::size_t v = 0; v < kind.values.size(); ++v) {
+      if (made[v] || kind.values[v].type != ValueType::int64) continue;
+      kind.values[v].dims = {{.size = 0}};
+    }
+  }
+  return job;
+}
+
 void put_memory(RunSheet& sheet, const std::optional<MemoryClass>& memory) {
   Beside rest{.what = "at rest", .measured = sheet.run.held.rest};
   Beside peak{.what = "peak", .measured = sheet.run.held.peak};
   if (memory) {
     peak.derived = in_bytes(memory->peak - memory->outside);
+    rest.derived = in_bytes(memory->at_rest[0] + memory->at_rest[1] + memory->at_rest[2]);
   }
   sheet.held = {rest, peak};
 }
@@ -140,8 +157,9 @@ RanProgram ran_of(const Catalog& catalog, const RunRequest& request, const JobRe
     put_memory(out.sheet, std::nullopt);
     return out;
   }
-  const Derivation derivation = derive(*found.job);
-  put_messages(out.sheet, derived_messages(*found.job, derivation), true);
+  const Job alone = without_samples(*found.job);
+  const Derivation derivation = derive(alone);
+  put_messages(out.sheet, derived_messages(alone, derivation), true);
   put_memory(out.sheet, fullest(derivation));
   return out;
 }

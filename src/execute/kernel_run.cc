@@ -20,7 +20,7 @@ double as_read(float x) { return static_cast<double>(x); }
 double as_read(double x) { return x; }
 
 /// Not rounded to binary32, which is a mistake.
-double unrounded(const Number& x) { return std::ldexp(static_cast<double>(x.high), -kHighBits); }
+double unrounded(const Number& x) { return static_cast<double>(x.high) * 0x1p-80; }
 double unrounded(float x) { return static_cast<double>(x); }
 double unrounded(double x) { return x; }
 
@@ -71,39 +71,35 @@ struct Term {
   }
 };
 
-/// The sum over a product's terms for one entry, added to what is there.
-bool add_terms(const Term& term, double scale, Number& to) {
+/// The sum over a product's terms for one entry, added to what is there. `bounded`: no term can be
+/// out of range.
+bool add_terms(const Term& term, double scale, bool bounded, Number& to) {
   Bins bins;
-  double most = 0;
   const std::size_t terms = term.product->terms;
-  const bool two = term.numbers.size() == 2;
+  const bool two = term.numbers.size() == 2 && scale == 1;
+  const std::uint32_t* i = term.product->operands[0].inner.data();
+  const std::uint32_t* j = term.product->operands[1].inner.data();
+  const double* x = term.numbers[0];
+  const double* y = term.numbers[1];
+  const auto at = [&](std::size_t k) { return two ? x[i[k]] * y[j[k]] : term.at(k, scale); };
   bool fits = true;
-  for (std::size_t begin = 0; begin < terms; begin += Bins::kMost) {
+  for (std::size_t begin = 0; begin < terms && fits; begin += Bins::kMost) {
     const std::size_t end = std::min<std::size_t>(terms, begin + Bins::kMost);
-    if (two && scale == 1) {
-      const std::uint32_t* i = term.product->operands[0].inner.data();
-      const std::uint32_t* j = term.product->operands[1].inner.data();
-      const double* x = term.numbers[0];
-      const double* y = term.numbers[1];
-      for (std::size_t k = begin; k < end; ++k) {
-        const double p = x[i[k]] * y[j[k]];
-        most = std::max(most, std::fabs(p));
-        bins.add(p);
+    for (std::size_t k = begin; k < end; k += 4) {
+      const std::size_t left = end - k;
+      const Bins::Four p = {at(k), left > 1 ? at(k + 1) : 0, left > 2 ? at(k + 2) : 0,
+                            left > 3 ? at(k + 3) : 0};
+      for (int lane = 0; !bounded && lane < 4; ++lane) {
+        fits = fits && std::fabs(p[lane]) < kMostNumber;
       }
-    } else {
-      for (std::size_t k = begin; k < end; ++k) {
-        const double p = term.at(k, scale);
-        most = std::max(most, std::fabs(p));
-        bins.add(p);
-      }
+      bins.add(p);
     }
-    if (!(most < kMostNumber)) return false;
-    fits = bins.collect(to) && fits;
+    fits = fits && bins.collect(to);
   }
   return fits;
 }
 template <class Real>
-bool add_terms(const Term& term, double scale, Real& to) {
+bool add_terms(const Term& term, double scale, bool, Real& to) {
   Real sum = 0;
   const std::size_t terms = term.product->terms;
   for (std::size_t k = 0; k < terms; ++k) {
@@ -131,7 +127,7 @@ bool add_terms_wrongly(const Term& term, double scale, Slip slip, Number& to) {
 }
 template <class Real>
 bool add_terms_wrongly(const Term& term, double scale, Slip, Real& to) {
-  return add_terms(term, scale, to);
+  return add_terms(term, scale, true, to);
 }
 
 bool add_exactly(Number& to, const Number& x, double factor) {
@@ -219,7 +215,12 @@ void KernelRunner<Numbers>::read(std::size_t tensor, std::size_t size) {
   std::vector<double>& to = rounded_[tensor];
   to.resize(size);
   const Stored* from = tensors_[tensor];
-  for (std::size_t e = 0; e < size; ++e) to[e] = rounds_ ? as_read(from[e]) : unrounded(from[e]);
+  double most = 0;
+  for (std::size_t e = 0; e < size; ++e) {
+    to[e] = rounds_ ? as_read(from[e]) : unrounded(from[e]);
+    most = std::max(most, std::fabs(to[e]));
+  }
+  most_[tensor] = most;
 }
 
 template <class Numbers>
@@ -235,6 +236,7 @@ bool KernelRunner<Numbers>::run(const KernelCode& code, Stored* const* tensors,
   rounds_ = context.slip != Slip::unread;
   levels.resize(code.sizes.size(), 0);
   if (rounded_.size() < code.sizes.size()) rounded_.resize(code.sizes.size());
+  most_.assign(code.sizes.size(), 0);
   for (std::size_t t = 0; t < static_cast<std::size_t>(code.inputs); ++t) read(t, code.sizes[t]);
   const Prepared& known = prepared(code);
   for (std::size_t n = 0; n < code.statements.size(); ++n) {
@@ -272,6 +274,9 @@ bool KernelRunner<Numbers>::run_product(const StatementCode& s, const ProductCod
   Stored* result = tensors_[static_cast<std::size_t>(s.result)];
   Term term{.product = &p};
   term.numbers.resize(p.operands.size());
+  double most = std::fabs(scale);
+  for (const OperandCode& o : p.operands) most *= most_[static_cast<std::size_t>(o.tensor)];
+  const bool bounded = most < kMostNumber;
   bool fits = true;
   for (std::size_t e = 0; e < s.entries && fits; ++e) {
     if (p.operands.size() == 1) {
@@ -289,7 +294,7 @@ bool KernelRunner<Numbers>::run_product(const StatementCode& s, const ProductCod
     }
     if (exact < 0) {
       fits = context.slip == Slip::none || context.slip == Slip::unread
-                 ? add_terms(term, scale, result[e])
+                 ? add_terms(term, scale, bounded, result[e])
                  : add_terms_wrongly(term, scale, context.slip, result[e]);
       continue;
     }

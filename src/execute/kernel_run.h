@@ -124,6 +124,7 @@ class KernelRunner {
   std::vector<Stored> scratch_;
   std::vector<Stored*> tensors_;
   std::vector<std::vector<double>> rounded_;  // by tensor: as they are read
+  std::vector<double> most_;                  // by tensor: the largest of these
   std::vector<double> operands_;
   std::vector<std::vector<double>> vectors_;
   std::vector<double> values_;

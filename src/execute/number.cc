@@ -1,5 +1,6 @@
 #include "execute/number.h"
 
+#include <bit>
 #include <cmath>
 
 namespace placet::execute {
@@ -21,14 +22,19 @@ struct Factor {
   int shift = 0;              // the factor is mantissa 2^(shift - kFactorBits)
 };
 
+/// From the bits of the number: 8 of the exponent, 23 behind the leading one.
 Factor factor_of(double x) {
-  const double single = static_cast<double>(static_cast<float>(x));
-  const double grid = std::nearbyint(std::ldexp(single, kFactorBits));
-  if (grid == 0) return {};
-  int exponent = 0;
-  const double fraction = std::frexp(grid, &exponent);  // grid = fraction 2^exponent
-  const int shift = exponent > 24 ? exponent - 24 : 0;
-  return {static_cast<std::int64_t>(std::ldexp(fraction, exponent - shift)), shift};
+  constexpr int kBias = 150;  // the value is mantissa 2^(exponent - kBias)
+  const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(x));
+  const int exponent = static_cast<int>((bits >> 23U) & 0xffU);
+  std::int64_t mantissa = (bits & 0x7fffffU) | 0x800000U;
+  int shift = exponent - kBias + kFactorBits;
+  if (shift < -30 || exponent == 0) return {};
+  if (shift < 0) {
+    mantissa = (mantissa + (std::int64_t{1} << (-shift - 1))) >> -shift;
+    shift = 0;
+  }
+  return {(bits >> 31U) != 0 ? -mantissa : mantissa, shift};
 }
 
 /// sum += p 2^(shift - 140), p below 2^124.
@@ -59,10 +65,14 @@ Number number_of_real(double x, bool& fits) {
     fits = false;
     return {};
   }
-  return {static_cast<Wide>(std::nearbyint(std::ldexp(x, kHighBits))), 0};
+  constexpr double kScale = 0x1p80;
+  constexpr double kWhole = 0x1.8p52;  // added and taken off, it rounds to a whole number
+  const double scaled = x * kScale;
+  if (std::fabs(scaled) < 0x1p51) return {static_cast<std::int64_t>((scaled + kWhole) - kWhole), 0};
+  return {static_cast<Wide>(scaled), 0};
 }
 
-float rounded(const Number& a) {
+float rounded_long(const Number& a) {
   if (a.low == 0) return std::ldexp(static_cast<float>(a.high), -kHighBits);
   // All that is left out only says that the number is no tie.
   constexpr int kMore = 30;
@@ -74,13 +84,16 @@ float rounded(const Number& a) {
 }
 
 bool Bins::collect(Number& sum) {
-  constexpr double kMostFirst = kMostNumber;
-  const bool fits = std::fabs(first_) < kMostFirst;
-  const auto first = fits ? static_cast<std::int64_t>(first_) : 0;
-  const Wide all = Wide{first} * (Wide{1} << kHighBits) +
-                   Wide{static_cast<std::int64_t>(std::ldexp(second_, 40))} * (Wide{1} << 40) +
-                   Wide{static_cast<std::int64_t>(std::ldexp(third_, kHighBits))};
-  first_ = second_ = third_ = 0;
+  bool fits = true;
+  Wide all = 0;
+  for (int lane = 0; lane < 4; ++lane) {
+    fits = fits && std::fabs(first_[lane]) < kMostNumber;
+    const auto first = fits ? static_cast<std::int64_t>(first_[lane]) : 0;
+    all += Wide{first} * (Wide{1} << kHighBits) +
+           Wide{static_cast<std::int64_t>(second_[lane] * 0x1p40)} * (Wide{1} << 40) +
+           Wide{static_cast<std::int64_t>(third_[lane] * 0x1p80)};
+  }
+  first_ = second_ = third_ = Four{};
   return fits && !__builtin_add_overflow(sum.high, all, &sum.high);
 }
 

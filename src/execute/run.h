@@ -52,11 +52,11 @@ struct Difference {
   friend bool operator==(const Difference&, const Difference&) = default;
 };
 
-/// What ranks sent in one step, as the collectives moved it: the largest over the ranks.
+/// What the rank that sends most sent in the first step, as the collectives moved it.
 struct SentBytes {
   std::string collective;         // "all_reduce"
   std::vector<std::string> axes;  // outermost first
-  std::int64_t calls = 0;         // of that rank
+  std::int64_t calls = 0;
   std::int64_t bytes = 0;         // in the formats of the buffers
 
   friend bool operator==(const SentBytes&, const SentBytes&) = default;
@@ -68,6 +68,7 @@ struct HeldBytes {
   std::int64_t rest = 0;  // when a step begins
   std::int64_t peak = 0;
   std::int64_t host = 0;  // peak of buffers in host memory
+  std::int64_t samples = 0;  // peak of samples and of single numbers, which the others leave out
   std::string at;         // the instruction after which the peak is reached
 
   friend bool operator==(const HeldBytes&, const HeldBytes&) = default;

@@ -21,8 +21,18 @@ std::string collective_of(InstructionKind kind) {
 /// One rank's buffers on their way through a step.
 class Arena {
  public:
-  Arena(const Program& program, const ranks::Listing& listing, const ProgramCoordinates& at)
-      : program_(program), listing_(listing), at_(at), alive_(listing.slots.size(), false) {
+  Arena(const Program& program, const ranks::Listing& listing, const ProgramCoordinates& place)
+      : program_(program),
+        listing_(listing),
+        at_(place),
+        alive_(listing.slots.size(), false),
+        is_sample_(program.families.size(), false) {
+    for (const DeviceClass& c : program.classes) {
+      for (const Initial& initial : c.initial) {
+        const bool sample = initial.pieces.front().kind == StateRef::Kind::input;
+        if (sample) is_sample_[at(initial.buffer.family)] = true;
+      }
+    }
     for (const ranks::ListedRef& ref : listing.initial) begin(ref);
     held_.rest = now_;
     held_.peak = now_;
@@ -38,6 +48,7 @@ class Arena {
         held_.at = ranks::describe(*one.what) + " in " + std::string(name_of(one.what->phase));
       }
       held_.host = std::max(held_.host, host_);
+      held_.samples = std::max(held_.samples, samples_);
       if (one.what->kind == InstructionKind::free) for_each(one, &Arena::end);
     }
     return held_;
@@ -57,9 +68,14 @@ class Arena {
     return bytes_in(ranks::shape_of(program_, type, coordinates).flat.size * bits_of(type.dtype));
   }
 
+  /// Samples and single numbers (counts of tokens, losses, norms) are counted apart.
   std::int64_t& side_of(const ranks::ListedRef& ref) {
-    const int family = listing_.slots[at(ref.slot)].family;
-    return program_.families[at(family)].on_host ? host_ : now_;
+    const int number = listing_.slots[at(ref.slot)].family;
+    const Family& family = program_.families[at(number)];
+    const bool single = std::ranges::all_of(
+        family.type.pieces, [](const PieceType& piece) { return piece.dims.empty(); });
+    if (single || is_sample_[at(number)]) return samples_;
+    return family.on_host ? host_ : now_;
   }
 
   void begin(const ranks::ListedRef& ref) {
@@ -76,9 +92,11 @@ class Arena {
   const Program& program_;
   const ranks::Listing& listing_;
   ProgramCoordinates at_;
-  std::vector<bool> alive_;  // by slot
+  std::vector<bool> alive_;      // by slot
+  std::vector<bool> is_sample_;  // by family
   std::int64_t now_ = 0;
   std::int64_t host_ = 0;
+  std::int64_t samples_ = 0;
   HeldBytes held_;
 };
 
@@ -163,15 +181,25 @@ void Communicator::moves(const OperationList& list, const Operation& op) {
   }
 }
 
+int Communicator::busiest() const {
+  std::map<int, std::int64_t> bits;
+  for (const auto& [key, of] : sent_) {
+    for (const auto& [rank, one] : of) bits[rank] += one.bits;
+  }
+  const auto more = [](const auto& a, const auto& b) { return a.second < b.second; };
+  return bits.empty() ? 0 : std::ranges::max_element(bits, more)->first;
+}
+
 std::vector<SentBytes> Communicator::sent() const {
   std::vector<SentBytes> all;
+  const int rank = busiest();
   for (const auto& [key, of] : sent_) {
-    SentBytes out{.collective = key.collective};
+    const auto found = of.find(rank);
+    if (found == of.end()) continue;
+    SentBytes out{.collective = key.collective,
+                  .calls = found->second.calls,
+                  .bytes = bytes_in(found->second.bits)};
     for (int axis : key.axes) out.axes.push_back(program_.axes[at(axis)].name);
-    for (const auto& [rank, one] : of) {
-      out.calls = std::max(out.calls, one.calls);
-      out.bytes = std::max(out.bytes, bytes_in(one.bits));
-    }
     all.push_back(std::move(out));
   }
   return all;

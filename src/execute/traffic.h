@@ -25,7 +25,9 @@ class Communicator : public Watcher {
                const std::vector<Dtype>& formats);
 
   void moves(const OperationList& list, const Operation& op) override;
-  /// By collective and axes, of the rank that sends most of it.
+  /// The rank that sends most in all, of equals the first.
+  int busiest() const;
+  /// Of that rank, by collective and axes.
   std::vector<SentBytes> sent() const;
 
  private:

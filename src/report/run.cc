@@ -160,7 +160,7 @@ std::string run_json(const RunSheet& sheet, const std::vector<Finding>& rules) {
   out["stuck"] = run.stuck ? Json(*run.stuck) : Json(nullptr);
   out["sent"] = figures_json(sheet.sent);
   out["held"] = figures_json(sheet.held);
-  out["peak"] = {{"rank", run.held.rank}, {"at", run.held.at}, {"host_bytes", run.held.host}};
+  out["peak"] = {{"rank", run.held.rank}, {"at", run.held.at}, {"host_bytes", run.held.host}, {"sample_bytes", run.held.samples}};
   out["numbers_bytes"] = run.canonical_bytes;
   out["meanings"] = run.meanings;
   out["findings"] = findings_json(rules);
