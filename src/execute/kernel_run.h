@@ -35,11 +35,11 @@ struct PlainNumbers {
 };
 
 /// How far a tensor may be a partial sum, as read off a list of operations: 0 it is none. 1 a
-/// contraction made it. 2 and 3: a product with something complete was taken of it, once and twice.
-/// A product that is linear in it reads 1 and 2 exactly, so that the sum may be taken before or after
-/// (docs/theory.md §6.11).
+/// contraction made it. 2 and more: products with something complete were taken of it, one after
+/// the other. A product that is linear in it reads it exactly, so that the sum may be taken before
+/// or after, for as long as there is a part of a number left for it (docs/theory.md §6.11).
 using Level = std::uint8_t;
-inline constexpr Level kMostExactLevel = 2;
+inline constexpr Level kMostExactLevel = kParts;
 
 /// The operand of a product that is read exactly; -1: all are rounded.
 int exact_operand(const ProductCode& product, const std::vector<Level>& levels);

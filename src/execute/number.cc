@@ -1,19 +1,13 @@
 #include "execute/number.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
 namespace placet::execute {
 namespace {
 
-constexpr int kFactorBits = 60;  // behind the point, of a factor that is multiplied exactly
-
-/// Takes a part of `low` that is 2^120 and more, or negative, over to `high`. False: out of range.
-bool normalise(Number& a) {
-  const Wide carry = a.low >> kLowBits;
-  a.low -= carry << kLowBits;
-  return !__builtin_add_overflow(a.high, carry, &a.high);
-}
+constexpr int kFactorBits = kPartBits;  // behind the point, of a factor that is multiplied exactly
 
 Wide size_of(Wide x) { return x < 0 ? -x : x; }
 
@@ -37,28 +31,46 @@ Factor factor_of(double x) {
   return {(bits >> 31U) != 0 ? -mantissa : mantissa, shift};
 }
 
-/// sum += p 2^(shift - 140), p below 2^124.
-bool add_shifted(Number& sum, Wide p, int shift) {
-  if (shift >= kFactorBits) {
-    const int up = shift - kFactorBits;
-    if (size_of(p) >= Wide{1} << (126 - up)) return false;
-    return !__builtin_add_overflow(sum.high, p * (Wide{1} << up), &sum.high);
+/// sum += p 2^(-80 - down), p below 2^124 in size. False: out of range.
+bool add_shifted(Number& sum, Wide p, int down) {
+  if (p == 0) return true;
+  const Wide sign = p < 0 ? -1 : 1;
+  Wide rest = size_of(p);
+  if (down <= 0) {
+    if (rest >= Wide{1} << (126 + down)) return false;
+    return !__builtin_add_overflow(sum.high, sign * rest * (Wide{1} << -down), &sum.high);
   }
-  const int down = kFactorBits - shift;
-  const Wide whole = p >> down;
-  sum.low += (p - whole * (Wide{1} << down)) * (Wide{1} << (kLowBits - down));
-  return !__builtin_add_overflow(sum.high, whole, &sum.high) && normalise(sum);
-}
-
-/// sum += p 2^(shift - 200), p below 2^84.
-bool add_low(Number& sum, Wide p, int shift) {
-  const int kept = kLowBits - shift;
-  const Wide whole = p >> kept;
-  sum.low += (p - whole * (Wide{1} << kept)) * (Wide{1} << shift);
-  return !__builtin_add_overflow(sum.high, whole, &sum.high) && normalise(sum);
+  const auto above = [](Wide x, int bits) { return bits < 127 ? x >> bits : Wide{0}; };
+  const Wide whole = above(rest, down);
+  if (down < 127) rest -= whole << down;
+  for (std::size_t k = 0; rest != 0; ++k) {
+    if (k == kParts) return false;
+    down -= kPartBits;
+    const Wide part = down > 0 ? above(rest, down) : rest << -down;
+    rest = down > 0 ? rest - (part << std::min(down, 126)) : Wide{0};
+    sum.parts[k] += static_cast<std::int64_t>(sign * part);
+  }
+  return !__builtin_add_overflow(sum.high, sign * whole, &sum.high) && normalise(sum);
 }
 
 }  // namespace
+
+bool normalise(Number& a) {
+  std::int64_t carry = 0;
+  for (std::size_t k = kParts; k-- > 0;) {
+    a.parts[k] += carry;
+    carry = a.parts[k] >> kPartBits;
+    a.parts[k] &= kPartMask;
+  }
+  return !__builtin_add_overflow(a.high, Wide{carry}, &a.high);
+}
+
+Number negative(const Number& a) {
+  Number out{.high = -a.high};
+  for (std::size_t k = 0; k < kParts; ++k) out.parts[k] = -a.parts[k];
+  normalise(out);
+  return out;
+}
 
 Number number_of_real(double x, bool& fits) {
   if (!(std::fabs(x) < kMostNumber)) {
@@ -68,19 +80,22 @@ Number number_of_real(double x, bool& fits) {
   constexpr double kScale = 0x1p80;
   constexpr double kWhole = 0x1.8p52;  // added and taken off, it rounds to a whole number
   const double scaled = x * kScale;
-  if (std::fabs(scaled) < 0x1p51) return {static_cast<std::int64_t>((scaled + kWhole) - kWhole), 0};
-  return {static_cast<Wide>(scaled), 0};
+  if (std::fabs(scaled) < 0x1p51) return {static_cast<std::int64_t>((scaled + kWhole) - kWhole), {}};
+  return {static_cast<Wide>(scaled), {}};
 }
 
 float rounded_long(const Number& a) {
-  if (a.low == 0) return std::ldexp(static_cast<float>(a.high), -kHighBits);
-  // All that is left out only says that the number is no tie.
   constexpr int kMore = 30;
+  const bool rest = (a.parts[1] | a.parts[2] | a.parts[3]) != 0;
+  // What is left out only says that the number is no tie.
   if (size_of(a.high) >= Wide{1} << 96) {
-    return std::ldexp(static_cast<float>(a.high | 1), -kHighBits);
+    const bool any = rest || a.parts[0] != 0;
+    return std::ldexp(static_cast<float>(any ? a.high | 1 : a.high), -kHighBits);
   }
-  const Wide longer = a.high * (Wide{1} << kMore) + (a.low >> (kLowBits - kMore));
-  return std::ldexp(static_cast<float>(longer | 1), -kHighBits - kMore);
+  const std::int64_t upper = a.parts[0] >> (kPartBits - kMore);
+  const bool any = rest || (upper << (kPartBits - kMore)) != a.parts[0];
+  const Wide longer = a.high * (Wide{1} << kMore) + upper;
+  return std::ldexp(static_cast<float>(any ? longer | 1 : longer), -kHighBits - kMore);
 }
 
 bool Bins::collect(Number& sum) {
@@ -101,13 +116,15 @@ bool add_exact_product(Number& sum, const Number& a, double factor) {
   const Factor f = factor_of(factor);
   if (f.mantissa == 0) return true;
   constexpr Wide kMostHigh = Wide{1} << 100;
-  constexpr int kFine = kLowBits - kFactorBits;
-  if (size_of(a.high) >= kMostHigh || f.shift > 82) return false;
-  if (!add_shifted(sum, a.high * f.mantissa, f.shift)) return false;
-  if (a.low == 0) return true;
-  const Wide fine = a.low >> kFine;
-  if ((fine << kFine) != a.low) return false;
-  return add_low(sum, fine * f.mantissa, f.shift);
+  if (size_of(a.high) >= kMostHigh) return false;
+  int down = kPartBits - f.shift;
+  if (!add_shifted(sum, a.high * f.mantissa, down)) return false;
+  if (a.is_short()) return true;
+  for (const std::int64_t part : a.parts) {
+    down += kPartBits;
+    if (!add_shifted(sum, Wide{part} * f.mantissa, down)) return false;
+  }
+  return true;
 }
 
 }  // namespace placet::execute

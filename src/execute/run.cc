@@ -41,7 +41,7 @@ void check_work(const OperationList& list, const RunLimits& limits) {
 
 double to_double(const Number& x) {
   return std::ldexp(static_cast<double>(x.high), -kHighBits) +
-         std::ldexp(static_cast<double>(x.low), -kHighBits - kLowBits);
+         std::ldexp(static_cast<double>(x.parts[0]), -kHighBits - kPartBits);
 }
 double to_double(float x) { return static_cast<double>(x); }
 double to_double(double x) { return x; }
