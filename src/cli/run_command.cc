@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "call/experiments.h"
 #include "call/runs.h"
 #include "cli/command.h"
 #include "cli/data_flag.h"
@@ -17,7 +18,15 @@ namespace {
 struct RunCall {
   RunRequest request;
   ResultFlags result;
+  std::string experiment;
 };
+
+int run_experiment(const RunCall& call) {
+  const Experiment experiment = experiment_of(called_catalog(), call.experiment);
+  print(call.result.json ? experiment_json(experiment)
+                         : experiment_text(experiment, output_style()));
+  return experiment.holds() ? kGood : kBad;
+}
 
 int run_job(const RunCall& call, const JobRequest& job) {
   RunRequest request = call.request;
@@ -72,11 +81,27 @@ void add_run_command(CLI::App& program, Action& action) {
       ->expected(1)
       ->take_all();
   command->add_flag("--list-faults", asked.list_faults, "Only print what each fault matches");
+  CLI::Option* experiment =
+      command
+          ->add_option("--experiment", call->experiment,
+                       "memory, communication or integrity: one of the theory's experiments, in "
+                       "place of a job")
+          ->type_name("NAME");
+  for (CLI::Option* option : command->get_options()) {
+    const std::string name = option->get_name();
+    if (option == experiment || name == "--json" || name.starts_with("-h")) continue;
+    if (option->nonpositional() || option->get_positional()) experiment->excludes(option);
+  }
   command->footer(
       "\nExamples:\n"
       "  placet run gpt2 --placement \"dp=2:zero3 tp=2:tp+sp\" --global-batch 4\n"
+      "  placet run --experiment integrity\n"
       "  placet run llama-3.1-8b --placement \"pp=2:1f1b dp=2:zero1\" --global-batch 8 --steps 10\n");
   command->callback([call, &action] {
+    if (!call->experiment.empty()) {
+      action = [call] { return run_experiment(*call); };
+      return;
+    }
     action = on_request(call->request.program.job,
                         [call](const JobRequest& request) { return run_job(*call, request); });
   });
