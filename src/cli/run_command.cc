@@ -11,6 +11,7 @@
 #include "cli/job_flags.h"
 #include "cli/output.h"
 #include "report/program.h"
+#include "units/error.h"
 
 namespace placet {
 namespace {
@@ -26,6 +27,17 @@ int run_experiment(const RunCall& call) {
   print(call.result.json ? experiment_json(experiment)
                          : experiment_text(experiment, output_style()));
   return experiment.holds() ? kGood : kBad;
+}
+
+/// An experiment brings its jobs itself.
+void require_alone(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() == 0 || name == "--experiment" || name == "--json") continue;
+    throw InputError({.where = name,
+                      .problem = "does not go with --experiment, which brings its jobs itself",
+                      .allowed = "--json"});
+  }
 }
 
 int run_job(const RunCall& call, const JobRequest& job) {
@@ -81,24 +93,19 @@ void add_run_command(CLI::App& program, Action& action) {
       ->expected(1)
       ->take_all();
   command->add_flag("--list-faults", asked.list_faults, "Only print what each fault matches");
-  CLI::Option* experiment =
-      command
-          ->add_option("--experiment", call->experiment,
-                       "memory, communication or integrity: one of the theory's experiments, in "
-                       "place of a job")
-          ->type_name("NAME");
-  for (CLI::Option* option : command->get_options()) {
-    const std::string name = option->get_name();
-    if (option == experiment || name == "--json" || name.starts_with("-h")) continue;
-    if (option->nonpositional() || option->get_positional()) experiment->excludes(option);
-  }
+  command
+      ->add_option("--experiment", call->experiment,
+                   "memory, communication or integrity: one of the theory's experiments, in place "
+                   "of a job")
+      ->type_name("NAME");
   command->footer(
       "\nExamples:\n"
       "  placet run gpt2 --placement \"dp=2:zero3 tp=2:tp+sp\" --global-batch 4\n"
       "  placet run --experiment integrity\n"
       "  placet run llama-3.1-8b --placement \"pp=2:1f1b dp=2:zero1\" --global-batch 8 --steps 10\n");
-  command->callback([call, &action] {
+  command->callback([call, command, &action] {
     if (!call->experiment.empty()) {
+      require_alone(*command);
       action = [call] { return run_experiment(*call); };
       return;
     }

@@ -1,6 +1,6 @@
 // Functions of real numbers that give the same bits on every machine: sums and products of IEEE
 // numbers in a fixed order, and no library (docs/theory.md §6.11). Compiled without contraction of
-// products and sums. Errors are a few units in the last place.
+// products and sums. Errors are at most ten units in the last place.
 #pragma once
 
 namespace placet::execute {

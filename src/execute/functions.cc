@@ -199,32 +199,32 @@ struct Plain {
   double (*value)(const Meanings&, const MeantFunction&, const std::vector<double>&,
                   const FunctionPlace&);
 };
-using Numbers = std::vector<double>;
+using Operands = std::vector<double>;
 constexpr std::array<Plain, 11> kPlain = {{
-    {Function::stepped, [](const Meanings& m, const MeantFunction& f, const Numbers& x,
+    {Function::stepped, [](const Meanings& m, const MeantFunction& f, const Operands& x,
                            const FunctionPlace& p) { return stepped(m, f, x, p.step); }},
-    {Function::limited, [](const Meanings& m, const MeantFunction&, const Numbers& x,
+    {Function::limited, [](const Meanings& m, const MeantFunction&, const Operands& x,
                            const FunctionPlace&) { return limited(m, x); }},
-    {Function::nonfinite, [](const Meanings&, const MeantFunction&, const Numbers& x,
+    {Function::nonfinite, [](const Meanings&, const MeantFunction&, const Operands& x,
                              const FunctionPlace&) { return std::isfinite(x[0]) ? 0.0 : 1.0; }},
-    {Function::rescaled, [](const Meanings& m, const MeantFunction&, const Numbers& x,
+    {Function::rescaled, [](const Meanings& m, const MeantFunction&, const Operands& x,
                             const FunctionPlace&) { return rescaled(m, x); }},
-    {Function::counted, [](const Meanings& m, const MeantFunction&, const Numbers& x,
+    {Function::counted, [](const Meanings& m, const MeantFunction&, const Operands& x,
                            const FunctionPlace&) { return counted(m, x); }},
-    {Function::unless, [](const Meanings&, const MeantFunction&, const Numbers& x,
+    {Function::unless, [](const Meanings&, const MeantFunction&, const Operands& x,
                           const FunctionPlace&) { return x[2] > 0 ? x[0] : x[1]; }},
-    {Function::balance_weight, [](const Meanings& m, const MeantFunction&, const Numbers&,
+    {Function::balance_weight, [](const Meanings& m, const MeantFunction&, const Operands&,
                                   const FunctionPlace&) { return m.balance_weight; }},
-    {Function::prediction_weight, [](const Meanings& m, const MeantFunction&, const Numbers&,
+    {Function::prediction_weight, [](const Meanings& m, const MeantFunction&, const Operands&,
                                      const FunctionPlace&) { return m.prediction_weight; }},
-    {Function::kept, [](const Meanings& m, const MeantFunction&, const Numbers&,
+    {Function::kept, [](const Meanings& m, const MeantFunction&, const Operands&,
                         const FunctionPlace& p) { return kept(m, p); }},
     {Function::onehot,
-     [](const Meanings&, const MeantFunction&, const Numbers& x, const FunctionPlace& p) {
+     [](const Meanings&, const MeantFunction&, const Operands& x, const FunctionPlace& p) {
        return x[0] == static_cast<double>(p.positions[0]) ? 1.0 : 0.0;
      }},
     {Function::position,
-     [](const Meanings&, const MeantFunction&, const Numbers&, const FunctionPlace& p) {
+     [](const Meanings&, const MeantFunction&, const Operands&, const FunctionPlace& p) {
        return p.positions[0] == p.positions[1] ? 1.0 : 0.0;
      }},
 }};

@@ -38,16 +38,6 @@ bool store(double x, double& to) {
   return true;
 }
 
-bool add(Number& to, const Number& x) { return add_to(to, x); }
-bool add(float& to, float x) {
-  to += x;
-  return true;
-}
-bool add(double& to, double x) {
-  to += x;
-  return true;
-}
-
 bool add_scaled(Number& to, const Number& x, double factor) {
   if (factor == 1) return add_to(to, x);
   if (factor == -1) return add_to(to, negative(x));
@@ -365,7 +355,7 @@ bool KernelRunner<Numbers>::run_function(const StatementCode& s, const MeantFunc
         fits = store(one_value(fc, f, {o, i}, place, context), one);
       }
       if (fc.combine == Combine::sum || i == 0) {
-        fits = add(all, one) && fits;
+        fits = add_to(all, one) && fits;
       } else if (all < one) {
         all = one;
       }
@@ -438,7 +428,7 @@ bool KernelRunner<Numbers>::run_vectors(const StatementCode& s, const MeantFunct
           at = at * size + static_cast<std::size_t>(begin(fc.indices[d].dim)) + fc.indices[d].outer[k];
         }
         Stored one{};
-        fits = store(values_.at(at), one) && add(out[fc.result[o] + fc.index_place[k]], one) && fits;
+        fits = store(values_.at(at), one) && add_to(out[fc.result[o] + fc.index_place[k]], one) && fits;
       }
     }
   }

@@ -9,13 +9,6 @@
 namespace placet::execute {
 namespace {
 
-bool add(Number& to, const Number& x) { return add_to(to, x); }
-template <class Real>
-bool add(Real& to, Real x) {
-  to += x;
-  return true;
-}
-
 /// Rounds to so many bits, numbers below 2^least to multiples of what is left there.
 double to_bits(double x, int bits, int least) {
   if (x == 0 || !std::isfinite(x)) return x;
@@ -145,7 +138,7 @@ bool Machine<Numbers>::gather(const OperationList& list, const Operation& op,
         const Stored& x = memory.numbers[from + k];
         Stored& y = staged_[to + k];
         if (op.combine == Combine::sum) {
-          fits = add(y, x) && fits;
+          fits = add_to(y, x) && fits;
         } else if (s == 0 || y < x) {
           y = x;
         }

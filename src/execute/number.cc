@@ -115,10 +115,13 @@ bool Bins::collect(Number& sum) {
 bool add_exact_product(Number& sum, const Number& a, double factor) {
   const Factor f = factor_of(factor);
   if (f.mantissa == 0) return true;
-  constexpr Wide kMostHigh = Wide{1} << 100;
-  if (size_of(a.high) >= kMostHigh) return false;
+  // Two halves, so that no product passes 124 bits.
+  constexpr int kHalf = 60;
   int down = kPartBits - f.shift;
-  if (!add_shifted(sum, a.high * f.mantissa, down)) return false;
+  const Wide upper = a.high >> kHalf;
+  const Wide lower = a.high - upper * (Wide{1} << kHalf);
+  if (!add_shifted(sum, upper * f.mantissa, down - kHalf)) return false;
+  if (!add_shifted(sum, lower * f.mantissa, down)) return false;
   if (a.is_short()) return true;
   for (const std::int64_t part : a.parts) {
     down += kPartBits;

@@ -40,6 +40,15 @@ inline bool add_to(Number& a, const Number& b) {
   return normalise(a);
 }
 
+inline bool add_to(float& a, float b) {
+  a += b;
+  return true;
+}
+inline bool add_to(double& a, double b) {
+  a += b;
+  return true;
+}
+
 /// -a.
 Number negative(const Number& a);
 

@@ -25,7 +25,7 @@ TEST(NumberTest, HoldsRealsAsMultiplesOfTwoToMinus80) {
 }
 
 TEST(NumberTest, RefusesWhatIsTooLargeOrNoNumber) {
-  for (const double x : {std::ldexp(1, 46), -std::ldexp(1, 50), INFINITY, NAN}) {
+  for (const double x : std::vector<double>{std::ldexp(1, 46), -std::ldexp(1, 50), INFINITY, NAN}) {
     bool fits = true;
     number_of_real(x, fits);
     EXPECT_FALSE(fits) << x;
