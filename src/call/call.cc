@@ -4,10 +4,12 @@
 #include <array>
 #include <functional>
 
+#include "call/experiments.h"
 #include "call/judged.h"
 #include "call/lists.h"
 #include "call/programs.h"
 #include "call/request_words.h"
+#include "call/runs.h"
 #include "report/json.h"
 #include "report/plans.h"
 #include "units/error.h"
@@ -123,6 +125,22 @@ Answer answer_verify(const Asked& asked) {
   });
 }
 
+Answer answer_run(const Asked& asked) {
+  if (const auto name = asked.request.find("experiment")) {
+    asked.request.allow({"subcommand", "experiment"});
+    const Experiment experiment = experiment_of(asked.catalog, name->text());
+    return answer_of(experiment.holds(), experiment_json(experiment));
+  }
+  allow_flags(asked.request, {"fault", "accept", "list-faults", "steps", "mode", "meaning"});
+  RunRequest run = run_request_in(asked.request);
+  run.program.warn = asked.warn;
+  return on_said(run.program.job, [&](const JobRequest& request) {
+    const RanProgram ran = ran_of(asked.catalog, run, request);
+    if (auto answer = unjudged(ran.asked)) return *std::move(answer);
+    return answer_of(ran.sheet.run.equal, run_json(ran.sheet, ran.asked.rules));
+  });
+}
+
 Answer answer_list(const Asked& asked, std::string_view kind) {
   asked.request.allow({"subcommand", "name"});
   Catalogue list = listed_of(asked.catalog, kind, asked.warn);
@@ -138,7 +156,8 @@ constexpr std::array kCallable = {
     Callable{"model", &answer_model},     Callable{"derive", &answer_derive},
     Callable{"compare", &answer_compare}, Callable{"simulate", &answer_simulate},
     Callable{"plan", &answer_plan},       Callable{"lower", &answer_lower},
-    Callable{"check", &answer_check},     Callable{"verify", &answer_verify}};
+    Callable{"check", &answer_check},     Callable{"verify", &answer_verify},
+    Callable{"run", &answer_run}};
 
 Answer answered(const Asked& asked) {
   const std::string name = asked.request.at("subcommand").text();

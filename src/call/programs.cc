@@ -244,4 +244,26 @@ VerifiedProgram verified_of(const Catalog& catalog, const ProgramRequest& reques
   return out;
 }
 
+ProgramToRun program_to_run(const Catalog& catalog, const ProgramRequest& request,
+                            const JobRequest& job, bool (*fits)(const Job&)) {
+  ToJudge found = to_judge(catalog, request, job);
+  ProgramToRun out{.asked = asked_program(request, found), .job = {}, .program = {}};
+  if (!found.has_step) return out;
+  out.as_it_is = !found.job || fits(*found.job);
+  if (!out.as_it_is) warn_of_counts(request, *found.job);
+  if (!found.job) {
+    out.program = program_from(found.text, request.job.model);
+  } else {
+    out.program = out.as_it_is ? lower(*found.job) : lower_small(*found.job);
+  }
+  if (request.list_faults) {
+    list_faults(request, std::move(out.program), out.asked);
+    return out;
+  }
+  out.program = with_faults_of(request, std::move(out.program));
+  if (!out.as_it_is) out.asked.judged.run_as = size_of(small_job(*found.job));
+  out.job = std::move(found.job);
+  return out;
+}
+
 }  // namespace placet

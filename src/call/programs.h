@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,5 +62,16 @@ struct VerifiedProgram {
 };
 VerifiedProgram verified_of(const Catalog& catalog, const ProgramRequest& request,
                             const JobRequest& job);
+
+/// A program that is to be executed with numbers.
+struct ProgramToRun {
+  AskedProgram asked;
+  std::optional<Job> job;  // none: it came from a file
+  bool as_it_is = true;    // false: the program of the same job made small
+  Program program;
+};
+/// `fits`: whether a job's own program can be executed.
+ProgramToRun program_to_run(const Catalog& catalog, const ProgramRequest& request,
+                            const JobRequest& job, bool (*fits)(const Job&));
 
 }  // namespace placet

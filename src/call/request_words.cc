@@ -121,6 +121,14 @@ ProgramRequest program_request_in(const Reader& request) {
   return program;
 }
 
+RunRequest run_request_in(const Reader& request) {
+  RunRequest run{.program = program_request_in(request)};
+  run.steps = static_cast<int>(count_in(request, "steps", {1, 1000}, static_cast<std::size_t>(run.steps)));
+  if (const auto mode = request.find("mode")) run.mode = word_in(*mode);
+  run.meanings = words_in(request, "meaning");
+  return run;
+}
+
 void allow_flags(const Reader& request, const std::vector<std::string_view>& others) {
   std::vector<std::string> known = {"subcommand"};
   for (const JobWord& one : kJobWords) known.emplace_back(one.key);

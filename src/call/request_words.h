@@ -8,6 +8,7 @@
 #include "call/job_flags.h"
 #include "call/plans.h"
 #include "call/programs.h"
+#include "call/runs.h"
 #include "catalog/reader.h"
 
 namespace placet {
@@ -21,9 +22,10 @@ std::vector<std::string> words_in(const Reader& request, std::string_view key);
 /// The words of a job. Keys of other flags are not looked at.
 JobFlags job_flags_in(const Reader& request);
 
-/// Beside those of a job, the flags of plan; of check and verify.
+/// Beside those of a job, the flags of plan; of check and verify; of run.
 PlanRequest plan_request_in(const Reader& request);
 ProgramRequest program_request_in(const Reader& request);
+RunRequest run_request_in(const Reader& request);
 
 /// Throws InputError for a key that is neither of a job nor among `others`.
 void allow_flags(const Reader& request, const std::vector<std::string_view>& others);

@@ -64,6 +64,7 @@ class Compiler {
   KernelCode run() {
     out_.inputs = kernel_.inputs;
     out_.arguments = kernel_.inputs + kernel_.outputs;
+    out_.extents = extents_;
     for (std::size_t t = 0; t < kernel_.tensors.size(); ++t) {
       out_.sizes.push_back(entries_of(kernel_.tensors[t].dims));
       if (t >= at(out_.arguments)) out_.scratch += out_.sizes.back();
@@ -133,13 +134,22 @@ class Compiler {
         return !contains(s.result.dims, d) && !contains(summed, d);
       });
     }
-    ProductCode code{.factor = p.factor, .terms = entries_of(summed)};
+    ProductCode code{.factor = p.factor, .terms = entries_of(summed), .sums = !summed.empty()};
     for (const Operand& o : p.operands) {
       code.operands.push_back({.tensor = o.tensor,
                                .outer = places(s.result.dims, o.dims),
-                               .inner = places(summed, o.dims)});
+                               .inner = places(summed, o.dims),
+                               .along = {},
+                               .has_own_dim = has_own_dim(p, o)});
     }
     return code;
+  }
+
+  static bool has_own_dim(const Product& p, const Operand& one) {
+    return std::ranges::any_of(one.dims, [&](int d) {
+      return std::ranges::none_of(
+          p.operands, [&](const Operand& o) { return &o != &one && contains(o.dims, d); });
+    });
   }
 
   [[noreturn]] void refuse(const Statement& s, const std::string& problem) const {
@@ -190,6 +200,10 @@ class Compiler {
     f.index_place = places(index, s.result.dims);
     for (int d : index) f.indices.push_back({.dim = d, .outer = places(index, {d}), .inner = {}});
     for (const Operand& o : s.operands) f.operands.push_back(operand(s, o, outer));
+    if (s.operands.size() > 1) {
+      std::ranges::copy_if(s.operands.front().dims, std::back_inserter(f.beyond),
+                           [&](int d) { return !contains(s.operands.back().dims, d); });
+    }
     for (int d : s.positions) {
       f.positions.push_back(
           {.dim = d, .outer = places(outer, {d}), .inner = places(s.reduced, {d})});

@@ -22,12 +22,14 @@ struct OperandCode {
   Places outer;  // by entry of the result, for functions: without its index dims
   Places inner;  // by term of the sum
   Places along;  // by entry of the vectors that a function sees
+  bool has_own_dim = false;  // of products: a dim that no other operand has
 };
 
 /// factor times the sum over `inner` of the products of the operands.
 struct ProductCode {
   Rational factor{1};
   std::size_t terms = 1;
+  bool sums = false;  // over some dim, be its extent one
   std::vector<OperandCode> operands;
 };
 
@@ -60,6 +62,8 @@ struct FunctionCode {
   std::size_t inner = 1;  // entries that are combined into one
   std::vector<OperandCode> operands;
   std::vector<PositionCode> positions;
+  /// Dims of the first operand that the last one lacks: what a statistic was taken over.
+  std::vector<int> beyond;
   Places result;  // by outer entry
   Places
       index_place;  // by index that is asked of a function of whole vectors: its place from there
@@ -78,6 +82,7 @@ struct StatementCode {
 struct KernelCode {
   std::vector<StatementCode> statements;
   std::vector<std::size_t> sizes;  // elements by tensor of the kernel
+  std::vector<std::int64_t> extents;  // by dim of the kernel
   int inputs = 0;
   int arguments = 0;        // tensors that the caller gives: inputs and outputs
   std::size_t scratch = 0;  // elements of all others together

@@ -38,6 +38,8 @@ struct Operation {
   // Calls. Addresses of the kernel's inputs and outputs follow each other.
   std::size_t addresses = 0;
   std::ptrdiff_t begins = -1;  // of the kernel's dims, in OperationList::begins; -1: all 0
+  std::ptrdiff_t wholes = -1;  // extents of the dims that the kernel's are parts of, likewise; -1:
+                               // those that it is called with
   bool draws = false;
   std::uint64_t draw = 0;
   Rational factor{1};
@@ -57,6 +59,7 @@ struct OperationList {
   std::vector<std::int64_t> addresses;
   std::vector<Transfer> transfers;
   std::vector<std::int64_t> begins;
+  std::vector<std::int64_t> wholes;
   std::int64_t memory = 0;  // elements
 
   /// Room for so many elements; gives its address.

@@ -73,6 +73,8 @@ void Planner::add_ranks(std::int64_t most) {
                         .problem = "are too many to run",
                         .allowed = "at most " + std::to_string(most)});
     }
+    const std::vector<BufferPlace> buffers = state(r).image.buffers(r);
+    plan_.buffers.insert(plan_.buffers.end(), buffers.begin(), buffers.end());
     add_regions(r);
   }
 }

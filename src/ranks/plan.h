@@ -21,6 +21,7 @@ namespace placet::ranks {
 
 struct ProgramPlan {
   OperationList list;
+  std::vector<BufferPlace> buffers;  // by address; what stands behind them are messages on the way
   std::vector<Region> once;    // filled before the first step: parameters, states, zeros
   std::vector<Region> fresh;   // filled before every step: inputs
   std::vector<Region> checks;  // compared after every step
@@ -69,6 +70,7 @@ class Planner {
   std::string fault_of_parts(const std::vector<int>& group, const Instruction& what,
                              const std::vector<Member>& members) const;
   void call(int rank, const ListedInstruction& one);
+  void note_wholes(int rank, const ListedInstruction& one, Operation& op);
   bool begins_of(int rank, const ListedInstruction& one, std::vector<std::int64_t>& begins);
   int logical_dim(int rank, const ListedInstruction& one, int dim) const;
   int logical_dim(int rank, const ListedRef& ref, const std::vector<int>& names, int dim) const;

@@ -34,10 +34,24 @@ void Planner::call(int rank, const ListedInstruction& one) {
     op.begins = static_cast<std::ptrdiff_t>(plan_.list.begins.size());
     plan_.list.begins.insert(plan_.list.begins.end(), begins.begin(), begins.end());
   }
+  note_wholes(rank, one, op);
   op.draws = true;
   op.draw = draw_number(what.key.name, value_of(what.key.unit, one.arguments));
   if (what.kind == InstructionKind::scale) op.factor = what.factor;
   tag(rank);
+}
+
+/// How long the dims are of which the kernel's are parts, where a function may ask for it.
+void Planner::note_wholes(int rank, const ListedInstruction& one, Operation& op) {
+  const bool asks = std::ranges::any_of(op.code->statements, [](const StatementCode& s) {
+    return s.products.empty() && !s.function.beyond.empty();
+  });
+  if (!asks) return;
+  op.wholes = static_cast<std::ptrdiff_t>(plan_.list.wholes.size());
+  for (std::size_t d = 0; d < op.code->extents.size(); ++d) {
+    const int dim = logical_dim(rank, one, static_cast<int>(d));
+    plan_.list.wholes.push_back(dim < 0 ? op.code->extents[d] : program_.dims.at(at(dim)).extent);
+  }
 }
 
 /// Where the code believes that its parts begin. False: stuck.

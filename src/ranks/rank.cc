@@ -37,8 +37,22 @@ RankImage::RankImage(const Program& program, const Listing& listing,
     size = std::max(size, shapes_[f].flat.size);
   }
   for (const Slot& slot : listing.slots) {
-    addresses_.push_back(memory.reserve(largest[at(slot.family)]));
+    elements_.push_back(largest[at(slot.family)]);
+    addresses_.push_back(memory.reserve(elements_.back()));
   }
+}
+
+std::vector<BufferPlace> RankImage::buffers(int rank) const {
+  std::vector<BufferPlace> all;
+  all.reserve(addresses_.size());
+  for (std::size_t s = 0; s < addresses_.size(); ++s) {
+    all.push_back({.rank = rank,
+                   .slot = static_cast<int>(s),
+                   .family = listing_.slots[s].family,
+                   .address = addresses_[s],
+                   .elements = elements_[s]});
+  }
+  return all;
 }
 
 const LocalShape& RankImage::shape(const ListedRef& ref) const { return shapes_[at(ref.form)]; }

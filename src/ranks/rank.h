@@ -20,12 +20,23 @@ struct Region {
   std::vector<Run> runs;  // from the reference's memory to the program's; zeros: `to` only
 };
 
+/// A buffer of a rank in the memory of all.
+struct BufferPlace {
+  int rank = 0;
+  int slot = 0;    // of the rank's listing
+  int family = 0;  // of the program
+  std::int64_t address = 0;
+  std::int64_t elements = 0;
+};
+
 class RankImage {
  public:
   /// Lays out the rank's buffers behind all others of `memory`.
   RankImage(const Program& program, const Listing& listing, const ProgramCoordinates& at,
             OperationList& memory);
 
+  /// All buffers by slot.
+  std::vector<BufferPlace> buffers(int rank) const;
   BufferView view(const ListedRef& ref) const;
   /// The address of the buffer itself; views have offsets from there.
   std::int64_t address(const ListedRef& ref) const;
@@ -45,6 +56,7 @@ class RankImage {
   const Listing& listing_;
   std::vector<LocalShape> shapes_;       // by form
   std::vector<std::int64_t> addresses_;  // by slot
+  std::vector<std::int64_t> elements_;   // likewise
 };
 
 }  // namespace placet::ranks

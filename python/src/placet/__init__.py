@@ -18,10 +18,11 @@ from ._results import (
     Plans,
     Program,
     Result,
+    Run,
     Timeline,
     Verdict,
 )
-from ._subcommands import check, compare, derive, lower, model, plan, simulate, verify
+from ._subcommands import check, compare, derive, lower, model, plan, run, simulate, verify
 
 __version__ = "0.1.0"
 
@@ -39,6 +40,7 @@ __all__ = [
     "Plans",
     "Program",
     "Result",
+    "Run",
     "Timeline",
     "Verdict",
     "catalogue",
@@ -48,6 +50,7 @@ __all__ = [
     "lower",
     "model",
     "plan",
+    "run",
     "simulate",
     "verify",
 ]

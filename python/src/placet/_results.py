@@ -257,6 +257,18 @@ class Verdict(Result):
         return "the training of one device" if self else "not the training of one device"
 
 
+class Run(Result):
+    """Steps that were run on real numbers, beside one device."""
+
+    tables = {"steps": "steps"}
+
+    def __bool__(self) -> bool:
+        return bool(self._document.get("equal", False))
+
+    def headline(self) -> str:
+        return "equal to one device" if self else "not equal to one device"
+
+
 class Program(Result):
     """A step program."""
 

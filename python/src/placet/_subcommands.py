@@ -14,6 +14,7 @@ from ._results import (
     ModelSheet,
     Plans,
     Program,
+    Run,
     Timeline,
     Verdict,
 )
@@ -267,3 +268,35 @@ def verify(
 ) -> Verdict:
     """Runs all ranks of a small mesh of the same shape over a finite field."""
     return Verdict(_ask(_request("verify", locals()), catalogue))
+
+
+def run(
+    model: ModelLike | None = None,
+    *,
+    job: Job | PathLike | None = None,
+    cluster: str | None = None,
+    placement: str | None = None,
+    seq: Word | None = None,
+    lengths: str | None = None,
+    global_batch: Word | None = None,
+    micro_batch: Word | None = None,
+    recompute: str | None = None,
+    precision: str | None = None,
+    optimizer: str | None = None,
+    freeze: str | Sequence[str] | None = None,
+    ignore_key: str | Sequence[str] | None = None,
+    lora: Word | None = None,
+    loss: str | None = None,
+    clip: Word | None = None,
+    routing: str | None = None,
+    balance_loss: str | None = None,
+    engine: str | None = None,
+    fault: str | Sequence[str] | None = None,
+    accept: str | Sequence[str] | None = None,
+    steps: int | None = None,
+    mode: str | None = None,
+    meaning: str | Sequence[str] | None = None,
+    catalogue: Catalogue | None = None,
+) -> Run:
+    """Executes the step program on real numbers and compares with one device."""
+    return Run(_ask(_request("run", locals()), catalogue))

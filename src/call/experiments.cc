@@ -1,0 +1,161 @@
+#include "call/experiments.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "call/runs.h"
+#include "units/error.h"
+#include "units/nearest.h"
+
+namespace placet {
+namespace {
+
+// Small decoders that train in seconds. The second one shares no tensor between its ends, so that
+// every parameter is gathered as often as every other.
+constexpr const char* kTiedModel =
+    R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 32, "n_head": 4, "n_positions": 32,
+        "vocab_size": 64, "attn_pdrop": 0, "embd_pdrop": 0, "resid_pdrop": 0})";
+constexpr const char* kUntiedModel =
+    R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "intermediate_size": 128,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64,
+        "vocab_size": 64, "rms_norm_eps": 1e-5, "hidden_act": "silu",
+        "tie_word_embeddings": false})";
+
+struct Setting {
+  const char* model;
+  std::string placement;
+  std::string mode;
+  int steps = 1;
+  std::string samples;
+};
+
+ExperimentRun run_one(const Catalog& catalog, const Setting& setting) {
+  RunRequest request{.steps = setting.steps, .mode = setting.mode};
+  request.program.job.model = setting.model;
+  request.program.job.sequence = "16";
+  request.program.job.global_batch = setting.samples;
+  request.program.job.micro_batch = "1";
+  request.program.job.placements = {setting.placement};
+  return on_said(request.program.job, [&](const JobRequest& job) {
+    return ExperimentRun{setting.placement, ran_of(catalog, request, job).sheet};
+  });
+}
+
+/// Bytes of tensors that a rank sends: without the single numbers that are added up over all.
+std::int64_t sent_by(const RunSheet& sheet, const std::string& collective) {
+  std::int64_t bytes = 0;
+  for (const SentBytes& one : sheet.run.sent) {
+    if (one.collective == collective) bytes += one.bytes;
+  }
+  return bytes;
+}
+
+std::string ratio_text(std::int64_t a, std::int64_t b) {
+  const std::int64_t common = std::max<std::int64_t>(std::gcd(a, b), 1);
+  return std::to_string(a / common) + (b == common ? "" : "/" + std::to_string(b / common));
+}
+
+ExperimentFact fact(std::string what, const std::string& expected, const std::string& found) {
+  return {.what = std::move(what), .expected = expected, .found = found, .holds = expected == found};
+}
+
+void add_equal_figures(Experiment& experiment) {
+  for (const auto& [placement, sheet] : experiment.runs) {
+    for (const auto* lines : {&sheet.sent, &sheet.held}) {
+      for (const Beside& line : *lines) {
+        if (!line.derived) continue;
+        experiment.facts.push_back(fact(placement + ", " + line.what + ", derived and measured bytes",
+                                        std::to_string(*line.derived),
+                                        std::to_string(line.measured)));
+      }
+    }
+  }
+}
+
+Experiment memory(const Catalog& catalog) {
+  Experiment out{.name = "memory",
+                 .question = "What does a device hold when all states are divided over eight?",
+                 .runs = {},
+                 .facts = {}};
+  for (const char* placement : {"dp=8:ddp", "dp=8:zero3"}) {
+    out.runs.push_back(run_one(catalog, {kUntiedModel, placement, "canonical", 2, "8"}));
+  }
+  const HeldBytes& whole = out.runs[0].sheet.run.held;
+  const HeldBytes& part = out.runs[1].sheet.run.held;
+  out.facts.push_back(
+      fact("states at rest, replicated : divided", "8", ratio_text(whole.rest, part.rest)));
+  add_equal_figures(out);
+  return out;
+}
+
+Experiment communication(const Catalog& catalog) {
+  Experiment out{.name = "communication",
+                 .question = "What does it cost in messages that all states are divided?",
+                 .runs = {},
+                 .facts = {}};
+  for (const char* placement : {"dp=4:ddp", "dp=4:zero3"}) {
+    out.runs.push_back(run_one(catalog, {kUntiedModel, placement, "canonical", 2, "4"}));
+  }
+  const RunSheet& replicated = out.runs[0].sheet;
+  const RunSheet& divided = out.runs[1].sheet;
+  const std::int64_t numbers = sent_by(divided, "all_reduce");  // counts of tokens, losses
+  const std::int64_t whole = sent_by(replicated, "all_reduce") - numbers;
+  const std::int64_t part = sent_by(divided, "all_gather") + sent_by(divided, "reduce_scatter");
+  out.facts.push_back(fact("bytes of parameters and gradients, divided : replicated", "3/2",
+                           ratio_text(part, whole)));
+  add_equal_figures(out);
+  return out;
+}
+
+Experiment integrity(const Catalog& catalog) {
+  Experiment out{.name = "integrity",
+                 .question = "Are ten steps on four devices the ten steps of one?",
+                 .runs = {},
+                 .facts = {}};
+  for (const char* mode : {"canonical", "f32"}) {
+    out.runs.push_back(run_one(catalog, {kTiedModel, "dp=4:zero3", mode, 10, "8"}));
+  }
+  const RealRun& exact = out.runs[0].sheet.run;
+  const RealRun& plain = out.runs[1].sheet.run;
+  out.facts.push_back(fact("exact sums: numbers with other bits than on one device", "0",
+                           std::to_string(exact.stuck ? -1 : exact.differing)));
+  out.facts.push_back({.what = "plain f32: numbers with other bits than on one device",
+                       .expected = "some",
+                       .found = std::to_string(plain.differing) + " of " +
+                                std::to_string(plain.compared),
+                       .holds = plain.differing > 0});
+  return out;
+}
+
+struct Named {
+  std::string_view name;
+  Experiment (*run)(const Catalog&);
+};
+constexpr std::array<Named, 3> kExperiments = {{
+    {"memory", &memory},
+    {"communication", &communication},
+    {"integrity", &integrity},
+}};
+
+}  // namespace
+
+std::vector<std::string> experiment_names() {
+  std::vector<std::string> names;
+  names.reserve(kExperiments.size());
+  for (const Named& one : kExperiments) names.emplace_back(one.name);
+  return names;
+}
+
+Experiment experiment_of(const Catalog& catalog, const std::string& name) {
+  for (const Named& one : kExperiments) {
+    if (one.name == name) return one.run(catalog);
+  }
+  throw InputError({.where = "--experiment",
+                    .value = name,
+                    .problem = "is no experiment",
+                    .allowed = "memory, communication or integrity",
+                    .nearest = nearest(name, experiment_names())});
+}
+
+}  // namespace placet

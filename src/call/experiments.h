@@ -1,0 +1,19 @@
+// The three experiments of `placet run --experiment`: what the theory says of memory, of
+// communication and of integrity, measured on a model that trains here.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "catalog/catalog.h"
+#include "report/experiment.h"
+
+namespace placet {
+
+/// "memory", "communication", "integrity".
+std::vector<std::string> experiment_names();
+
+/// Runs one. Throws InputError for other names.
+Experiment experiment_of(const Catalog& catalog, const std::string& name);
+
+}  // namespace placet

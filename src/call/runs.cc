@@ -1,0 +1,167 @@
+#include "call/runs.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "derive/derive.h"
+#include "report/judged.h"
+#include "units/at.h"
+
+namespace placet {
+namespace {
+
+// What a job may be at most to be run as it is: its largest table of places has one entry for each
+// token and word, and for each pair of tokens of a head.
+constexpr double kMostParameters = 4e6;
+constexpr double kMostRunTokens = 16384;
+constexpr double kMostEntries = 4e6;
+constexpr std::int64_t kMostRunDevices = 64;
+
+std::int64_t devices_of(const Job& job) {
+  std::int64_t devices = 1;
+  for (const AxisPlacement& axis : job.placement.axes) devices *= axis.degree;
+  return devices;
+}
+
+double most_heads(const Model& model) {
+  std::int64_t most = 1;
+  for (const UnitKind& kind : model.kinds) {
+    for (const Operator& op : kind.operators) {
+      if (op.kind != OpKind::attention) continue;
+      most = std::max(most, kind.values[at(op.inputs.at(0))].dims.back().parts);
+    }
+  }
+  return static_cast<double>(most);
+}
+
+double most_extent(const Model& model) {
+  std::int64_t most = 1;
+  for (const UnitKind& kind : model.kinds) {
+    for (const Parameter& p : kind.parameters) {
+      for (const Dim& d : p.dims) most = std::max(most, d.size);
+    }
+  }
+  return static_cast<double>(most);
+}
+
+bool fits_as_it_is(const Job& job) {
+  if (devices_of(job) > kMostRunDevices) return false;
+  const auto samples = static_cast<double>(job.batch.global);
+  const auto tokens = static_cast<double>(job.batch.sequence);
+  if (static_cast<double>(count_parameters(job.model).total) > kMostParameters) return false;
+  if (samples * tokens > kMostRunTokens) return false;
+  return samples * tokens * most_extent(job.model) <= kMostEntries &&
+         samples * tokens * tokens * most_heads(job.model) <= kMostEntries;
+}
+
+/// Gated blocks have the activation of the models that made them known, all others that of GPT-2.
+bool is_gated(const Model& model) {
+  return std::ranges::any_of(model.kinds, [](const UnitKind& kind) {
+    return std::ranges::any_of(kind.operators, [](const Operator& op) {
+      return op.kind == OpKind::gated_activation;
+    });
+  });
+}
+
+Meanings meanings_of(const std::optional<Job>& job, const std::vector<std::string>& words) {
+  Meanings meanings;
+  if (job && is_gated(job->model)) meanings.activation = Meanings::Activation::silu;
+  for (const std::string& text : words) set_meaning(meanings, text);
+  return meanings;
+}
+
+using BytesByTerm = std::map<std::pair<std::string, std::string>, std::int64_t>;
+
+std::string axes_text(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+/// Derived messages of the device that sends most, as the run counts them.
+BytesByTerm derived_messages(const Job& job, const Derivation& derivation) {
+  BytesByTerm all;
+  for (const CommunicationTerm& term : busiest(derivation).terms) {
+    if (term.collective == Collective::host_copy || in_bytes(term.sent) == 0) continue;
+    all[{std::string(name_of(term.collective)), axes_text(axis_names(job, term.axes))}] +=
+        in_bytes(term.sent);
+  }
+  return all;
+}
+
+void put_messages(RunSheet& sheet, BytesByTerm derived, bool has_derived) {
+  std::int64_t all = 0;
+  std::int64_t all_derived = 0;
+  for (const auto& [key, bytes] : derived) all_derived += bytes;
+  for (const SentBytes& sent : sheet.run.sent) {
+    if (sent.bytes == 0) continue;
+    const auto found = derived.find({sent.collective, axes_text(sent.axes)});
+    Beside line{.what = sent.collective + " over " + axes_text(sent.axes), .measured = sent.bytes};
+    if (has_derived) line.derived = found == derived.end() ? 0 : found->second;
+    if (found != derived.end()) derived.erase(found);
+    all += sent.bytes;
+    sheet.sent.push_back(std::move(line));
+  }
+  for (const auto& [key, bytes] : derived) {
+    sheet.sent.push_back({.what = key.first + " over " + key.second, .derived = bytes});
+  }
+  Beside total{.what = "in all", .measured = all};
+  if (has_derived) total.derived = all_derived;
+  sheet.sent.push_back(std::move(total));
+}
+
+/// The job with samples of no size: a program has all of a step's, which rest, and the closed form
+/// those of the micro-batches in flight (docs/theory.md §6.10).
+Job without_samples(Job job) {
+  for (UnitKind& kind : job.model.kinds) {
+    std::vector<bool> made(kind.values.size(), false);
+    for (const Operator& op : kind.operators) {
+      for (const int v : op.outputs) made[at(v)] = true;
+    }
+    for (std::size_t v = 0; v < kind.values.size(); ++v) {
+      if (made[v] || kind.values[v].type != ValueType::int64) continue;
+      kind.values[v].dims = {{.size = 0}};
+    }
+  }
+  return job;
+}
+
+void put_memory(RunSheet& sheet, const std::optional<MemoryClass>& memory) {
+  Beside rest{.what = "at rest", .measured = sheet.run.held.rest};
+  Beside peak{.what = "peak", .measured = sheet.run.held.peak};
+  if (memory) {
+    peak.derived = in_bytes(memory->peak - memory->outside);
+    rest.derived = in_bytes(memory->at_rest[0] + memory->at_rest[1] + memory->at_rest[2]);
+  }
+  sheet.held = {rest, peak};
+}
+
+}  // namespace
+
+RanProgram ran_of(const Catalog& catalog, const RunRequest& request, const JobRequest& job) {
+  RunOptions options{.steps = request.steps,
+                     .arithmetic = arithmetic_from(request.mode),
+                     .meanings = meanings_of(std::nullopt, request.meanings),
+                     .limits = {.elements = 1LL << 24U, .products = 1e10},
+                     .on_step = request.on_step};
+  ProgramToRun found = program_to_run(catalog, request.program, job, &fits_as_it_is);
+  RanProgram out{.asked = std::move(found.asked), .sheet = {}};
+  if (!out.asked.has_step || out.asked.listed_only) return out;
+  options.meanings = meanings_of(found.job, request.meanings);
+  out.sheet.judged = out.asked.judged;
+  out.sheet.as_it_is = found.as_it_is;
+  out.sheet.run = run(found.program, options);
+  if (!found.job || !found.as_it_is) {
+    put_messages(out.sheet, {}, false);
+    put_memory(out.sheet, std::nullopt);
+    return out;
+  }
+  const Job alone = without_samples(*found.job);
+  const Derivation derivation = derive(alone);
+  put_messages(out.sheet, derived_messages(alone, derivation), true);
+  put_memory(out.sheet, fullest(derivation));
+  return out;
+}
+
+}  // namespace placet

@@ -1,0 +1,117 @@
+// placet run: the step program of a job, or one from a file, executed on real numbers.
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "call/experiments.h"
+#include "call/runs.h"
+#include "cli/command.h"
+#include "cli/data_flag.h"
+#include "cli/job_flags.h"
+#include "cli/output.h"
+#include "report/program.h"
+#include "units/error.h"
+
+namespace placet {
+namespace {
+
+struct RunCall {
+  RunRequest request;
+  ResultFlags result;
+  std::string experiment;
+};
+
+int run_experiment(const RunCall& call) {
+  const Experiment experiment = experiment_of(called_catalog(), call.experiment);
+  print(call.result.json ? experiment_json(experiment)
+                         : experiment_text(experiment, output_style()));
+  return experiment.holds() ? kGood : kBad;
+}
+
+/// An experiment brings its jobs itself.
+void require_alone(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() == 0 || name == "--experiment" || name == "--json") continue;
+    throw InputError({.where = name,
+                      .problem = "does not go with --experiment, which brings its jobs itself",
+                      .allowed = "--json"});
+  }
+}
+
+int run_job(const RunCall& call, const JobRequest& job) {
+  RunRequest request = call.request;
+  if (isatty(STDERR_FILENO) != 0) {
+    request.on_step = [steps = request.steps](const StepLoss& step) {
+      std::fprintf(stderr, "%s\n", step_text(step, steps).c_str());
+    };
+  }
+  const RanProgram ran = ran_of(called_catalog(), request, job);
+  if (!ran.asked.has_step) {
+    print(call.result.json ? unjudged_json(ran.asked.rules)
+                           : unjudged_text(ran.asked.rules, output_style()));
+    return kBad;
+  }
+  if (ran.asked.listed_only) {
+    print(call.result.json ? faults_json(ran.asked.listed) : faults_text(ran.asked.listed));
+    return kGood;
+  }
+  print(call.result.json ? run_json(ran.sheet, ran.asked.rules)
+                         : run_text(ran.sheet, output_style()));
+  return ran.sheet.run.equal ? kGood : kBad;
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& program, Action& action) {
+  auto call = std::make_shared<RunCall>();
+  call->request.program.warn = print_warning;
+  CLI::App* command = program.add_subcommand(
+      "run", "Executes the step program on real numbers and compares with one device");
+  ProgramRequest& asked = call->request.program;
+  add_job_flags(*command, asked.job);
+  command->add_flag("--json", call->result.json, "Print one JSON document and nothing else");
+  command->add_option("--steps", call->request.steps, "Steps of training")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000));
+  command
+      ->add_option("--mode", call->request.mode,
+                   "canonical (exact sums, equal to the bit), declared (the job's formats), f32 or "
+                   "f64")
+      ->type_name("MODE");
+  command
+      ->add_option("--meaning", call->request.meanings,
+                   "What functions compute: learning-rate=3e-4, activation=silu, ...")
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->take_all();
+  command
+      ->add_option("--fault", asked.faults,
+                   "Change the program before it is run; several, one after the other")
+      ->type_name("OP(KIND,...)")
+      ->expected(1)
+      ->take_all();
+  command->add_flag("--list-faults", asked.list_faults, "Only print what each fault matches");
+  command
+      ->add_option("--experiment", call->experiment,
+                   "memory, communication or integrity: one of the theory's experiments, in place "
+                   "of a job")
+      ->type_name("NAME");
+  command->footer(
+      "\nExamples:\n"
+      "  placet run gpt2 --placement \"dp=2:zero3 tp=2:tp+sp\" --global-batch 4\n"
+      "  placet run --experiment integrity\n"
+      "  placet run llama-3.1-8b --placement \"pp=2:1f1b dp=2:zero1\" --global-batch 8 --steps 10\n");
+  command->callback([call, command, &action] {
+    if (!call->experiment.empty()) {
+      require_alone(*command);
+      action = [call] { return run_experiment(*call); };
+      return;
+    }
+    action = on_request(call->request.program.job,
+                        [call](const JobRequest& request) { return run_job(*call, request); });
+  });
+}
+
+}  // namespace placet

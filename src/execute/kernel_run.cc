@@ -1,0 +1,442 @@
+#include "execute/kernel_run.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ranks/numbers.h"
+#include "units/error.h"
+
+namespace placet::execute {
+namespace {
+
+double to_real(const Rational& fraction) {
+  return static_cast<double>(fraction.numerator()) / static_cast<double>(fraction.denominator());
+}
+
+// What the kinds of numbers do, each in its own way.
+
+double as_read(const Number& x) { return static_cast<double>(rounded(x)); }
+double as_read(float x) { return static_cast<double>(x); }
+double as_read(double x) { return x; }
+
+/// Not rounded to binary32, which is a mistake.
+double unrounded(const Number& x) { return static_cast<double>(x.high) * 0x1p-80; }
+double unrounded(float x) { return static_cast<double>(x); }
+double unrounded(double x) { return x; }
+
+bool store(double x, Number& to) {
+  bool fits = true;
+  to = number_of_real(x, fits);
+  return fits;
+}
+bool store(double x, float& to) {
+  to = static_cast<float>(x);
+  return true;
+}
+bool store(double x, double& to) {
+  to = x;
+  return true;
+}
+
+bool add_scaled(Number& to, const Number& x, double factor) {
+  if (factor == 1) return add_to(to, x);
+  if (factor == -1) return add_to(to, negative(x));
+  return add_exact_product(to, x, factor);
+}
+template <class Real>
+bool add_scaled(Real& to, Real x, double factor) {
+  to += static_cast<Real>(factor) * x;
+  return true;
+}
+
+/// One product of several numbers as they are read.
+struct Term {
+  std::vector<const double*> numbers;  // by operand: of the entry
+  const ProductCode* product = nullptr;
+
+  double at(std::size_t k, double scale) const {
+    double all = 1;
+    for (std::size_t o = 0; o < numbers.size(); ++o) all *= numbers[o][product->operands[o].inner[k]];
+    return scale == 1 ? all : all * scale;
+  }
+};
+
+/// The sum over a product's terms for one entry, added to what is there. `bounded`: no term can be
+/// out of range.
+bool add_terms(const Term& term, double scale, bool bounded, Number& to) {
+  Bins bins;
+  const std::size_t terms = term.product->terms;
+  const bool two = term.numbers.size() == 2 && scale == 1;
+  const std::uint32_t* i = term.product->operands[0].inner.data();
+  const std::uint32_t* j = term.product->operands[1].inner.data();
+  const double* x = term.numbers[0];
+  const double* y = term.numbers[1];
+  const auto at = [&](std::size_t k) { return two ? x[i[k]] * y[j[k]] : term.at(k, scale); };
+  bool fits = true;
+  for (std::size_t begin = 0; begin < terms && fits; begin += Bins::kMost) {
+    const std::size_t end = std::min<std::size_t>(terms, begin + Bins::kMost);
+    for (std::size_t k = begin; k < end; k += 4) {
+      const std::size_t left = end - k;
+      const Bins::Four p = {at(k), left > 1 ? at(k + 1) : 0, left > 2 ? at(k + 2) : 0,
+                            left > 3 ? at(k + 3) : 0};
+      for (int lane = 0; !bounded && lane < 4; ++lane) {
+        fits = fits && std::fabs(p[lane]) < kMostNumber;
+      }
+      bins.add(p);
+    }
+    fits = fits && bins.collect(to);
+  }
+  return fits;
+}
+template <class Real>
+bool add_terms(const Term& term, double scale, bool, Real& to) {
+  Real sum = 0;
+  const std::size_t terms = term.product->terms;
+  for (std::size_t k = 0; k < terms; ++k) {
+    Real all = static_cast<Real>(scale);
+    for (std::size_t o = 0; o < term.numbers.size(); ++o) {
+      all *= static_cast<Real>(term.numbers[o][term.product->operands[o].inner[k]]);
+    }
+    sum += all;
+  }
+  to += sum;
+  return true;
+}
+
+/// Mistakes on purpose: sums of rounded numbers in place of exact ones.
+bool add_terms_wrongly(const Term& term, double scale, Slip slip, Number& to) {
+  double sum = 0;
+  float single = 0;
+  for (std::size_t k = term.product->terms; k-- > 0;) {
+    sum += term.at(slip == Slip::float_sums ? term.product->terms - 1 - k : k, scale);
+    single += static_cast<float>(term.at(k, scale));
+  }
+  Number number;
+  return store(slip == Slip::reordered ? static_cast<double>(single) : sum, number) &&
+         add_to(to, number);
+}
+template <class Real>
+bool add_terms_wrongly(const Term& term, double scale, Slip, Real& to) {
+  return add_terms(term, scale, true, to);
+}
+
+bool add_exactly(Number& to, const Number& x, double factor) {
+  return add_exact_product(to, x, factor);
+}
+template <class Real>
+bool add_exactly(Real&, Real, double) {
+  fail_internally("numbers of a floating format are not read exactly");
+}
+
+bool is_flagged(const ProductCode& p, std::size_t operand, const std::vector<Level>& levels) {
+  return levels[static_cast<std::size_t>(p.operands[operand].tensor)] > 0;
+}
+
+}  // namespace
+
+int exact_operand(const ProductCode& p, const std::vector<Level>& levels) {
+  int found = -1;
+  for (std::size_t o = 0; o < p.operands.size(); ++o) {
+    if (!is_flagged(p, o, levels)) continue;
+    if (found >= 0) return -1;
+    found = static_cast<int>(o);
+  }
+  if (found < 0 || p.operands.size() < 2) return -1;
+  const OperandCode& one = p.operands[static_cast<std::size_t>(found)];
+  const bool linear_in_it = p.sums || one.has_own_dim;
+  return linear_in_it && levels[static_cast<std::size_t>(one.tensor)] <= kMostExactLevel ? found : -1;
+}
+
+Level level_of(const StatementCode& s, const std::vector<Level>& levels) {
+  Level most = 0;
+  for (const ProductCode& p : s.products) {
+    Level own = p.sums ? 1 : 0;
+    if (p.operands.size() == 1) {
+      own = std::max(own, levels[static_cast<std::size_t>(p.operands[0].tensor)]);
+    } else if (const int exact = exact_operand(p, levels); exact >= 0) {
+      const OperandCode& one = p.operands[static_cast<std::size_t>(exact)];
+      own = static_cast<Level>(levels[static_cast<std::size_t>(one.tensor)] + 1);
+    }
+    most = std::max(most, own);
+  }
+  return most;
+}
+
+void FunctionTable::add(const Kernel& kernel) {
+  for (const Statement& s : kernel.statements) {
+    if (s.is_linear()) continue;
+    functions_.try_emplace(ranks::number_of(s.function), meant(s.function, kernel.name));
+  }
+}
+
+template <class Numbers>
+double KernelRunner<Numbers>::scale_of(const KernelCode& code, const ProductCode& product) const {
+  // The derivative of exp(c q k) by q is c times itself times k: a product of the result with one of
+  // the operands. Nothing else multiplies the two.
+  const auto has = [&](int tensor) {
+    return std::ranges::any_of(product.operands,
+                               [&](const OperandCode& o) { return o.tensor == tensor; });
+  };
+  for (const StatementCode& s : code.statements) {
+    if (!s.products.empty() || s.function.kind != ranks::FunctionKind::exp_dot) continue;
+    const auto& [q, k] = std::tie(s.function.operands[0], s.function.operands[1]);
+    if (!has(s.result) || !(has(q.tensor) || has(k.tensor))) continue;
+    return attention_scale(functions_.meanings(), q.along.size());
+  }
+  return 1;
+}
+
+template <class Numbers>
+const typename KernelRunner<Numbers>::Prepared& KernelRunner<Numbers>::prepared(
+    const KernelCode& code) {
+  const auto [found, fresh] = prepared_.try_emplace(&code);
+  if (!fresh) return found->second;
+  Prepared& out = found->second;
+  for (const StatementCode& s : code.statements) {
+    out.functions.push_back(s.products.empty() ? functions_.at(s.function.name) : MeantFunction{});
+    std::vector<double>& scales = out.scales.emplace_back();
+    for (const ProductCode& p : s.products) scales.push_back(to_real(p.factor) * scale_of(code, p));
+  }
+  return out;
+}
+
+template <class Numbers>
+void KernelRunner<Numbers>::read(std::size_t tensor, std::size_t size) {
+  std::vector<double>& to = rounded_[tensor];
+  to.resize(size);
+  const Stored* from = tensors_[tensor];
+  double most = 0;
+  for (std::size_t e = 0; e < size; ++e) {
+    to[e] = rounds_ ? as_read(from[e]) : unrounded(from[e]);
+    most = std::max(most, std::fabs(to[e]));
+  }
+  most_[tensor] = most;
+}
+
+template <class Numbers>
+bool KernelRunner<Numbers>::run(const KernelCode& code, Stored* const* tensors,
+                                std::vector<Level>& levels, const CallContext& context) {
+  if (scratch_.size() < code.scratch) scratch_.resize(code.scratch);
+  tensors_.assign(tensors, tensors + code.arguments);
+  Stored* next = scratch_.data();
+  for (std::size_t t = tensors_.size(); t < code.sizes.size(); ++t) {
+    tensors_.push_back(next);
+    next += code.sizes[t];
+  }
+  rounds_ = context.slip != Slip::unread;
+  levels.resize(code.sizes.size(), 0);
+  if (rounded_.size() < code.sizes.size()) rounded_.resize(code.sizes.size());
+  most_.assign(code.sizes.size(), 0);
+  for (std::size_t t = 0; t < static_cast<std::size_t>(code.inputs); ++t) read(t, code.sizes[t]);
+  const Prepared& known = prepared(code);
+  for (std::size_t n = 0; n < code.statements.size(); ++n) {
+    const StatementCode& s = code.statements[n];
+    const auto result = static_cast<std::size_t>(s.result);
+    const bool fits = s.products.empty()
+                          ? run_function(s, known.functions[n], code, context)
+                          : run_linear(s, known.scales[n], levels, context);
+    if (!fits) return false;
+    levels[result] = level_of(s, levels);
+    read(result, s.entries);
+  }
+  return true;
+}
+
+template <class Numbers>
+bool KernelRunner<Numbers>::run_linear(const StatementCode& s, const std::vector<double>& scales,
+                                       const std::vector<Level>& levels,
+                                       const CallContext& context) {
+  Stored* result = tensors_[static_cast<std::size_t>(s.result)];
+  std::fill_n(result, s.entries, Stored{});
+  for (std::size_t i = 0; i < s.products.size(); ++i) {
+    const ProductCode& p = s.products[i];
+    const double scale = scales[i] * context.factor;
+    int exact = -1;
+    if constexpr (std::is_same_v<Stored, Number>) exact = exact_operand(p, levels);
+    if (!run_product(s, p, scale, exact, context)) return false;
+  }
+  return true;
+}
+
+template <class Numbers>
+bool KernelRunner<Numbers>::run_product(const StatementCode& s, const ProductCode& p, double scale,
+                                        int exact, const CallContext& context) {
+  Stored* result = tensors_[static_cast<std::size_t>(s.result)];
+  Term term{.product = &p};
+  term.numbers.resize(p.operands.size());
+  double most = std::fabs(scale);
+  for (const OperandCode& o : p.operands) most *= most_[static_cast<std::size_t>(o.tensor)];
+  const bool bounded = most < kMostNumber;
+  bool fits = true;
+  for (std::size_t e = 0; e < s.entries && fits; ++e) {
+    if (p.operands.size() == 1) {
+      const OperandCode& o = p.operands[0];
+      const Stored* x = tensors_[static_cast<std::size_t>(o.tensor)] + o.outer[e];
+      for (std::size_t k = 0; k < p.terms && fits; ++k) {
+        fits = add_scaled(result[e], x[o.inner[k]], scale);
+      }
+      continue;
+    }
+    for (std::size_t o = 0; o < p.operands.size(); ++o) {
+      const OperandCode& operand = p.operands[o];
+      term.numbers[o] =
+          rounded_[static_cast<std::size_t>(operand.tensor)].data() + operand.outer[e];
+    }
+    if (exact < 0) {
+      fits = context.slip == Slip::none || context.slip == Slip::unread
+                 ? add_terms(term, scale, bounded, result[e])
+                 : add_terms_wrongly(term, scale, context.slip, result[e]);
+      continue;
+    }
+    const auto which = static_cast<std::size_t>(exact);
+    const OperandCode& own = p.operands[which];
+    const Stored* x = tensors_[static_cast<std::size_t>(own.tensor)] + own.outer[e];
+    for (std::size_t k = 0; k < p.terms && fits; ++k) {
+      double rest = scale;
+      for (std::size_t o = 0; o < p.operands.size(); ++o) {
+        if (o != which) rest *= term.numbers[o][p.operands[o].inner[k]];
+      }
+      if (rest != 0) fits = add_exactly(result[e], x[own.inner[k]], rest);
+    }
+  }
+  return fits;
+}
+
+template <class Numbers>
+FunctionPlace KernelRunner<Numbers>::place_of(const FunctionCode& f, const KernelCode& code,
+                                              const CallContext& context) const {
+  FunctionPlace place{.step = context.step, .draw = context.draw};
+  const auto whole = [&](int dim) {
+    const auto d = static_cast<std::size_t>(dim);
+    return context.wholes == nullptr ? code.extents[d] : context.wholes[d];
+  };
+  if (f.positions.size() > place.positions.size()) {
+    throw InputError({.where = "program",
+                      .value = std::to_string(f.positions.size()),
+                      .problem = "is more positions than a function can depend on",
+                      .allowed = "at most " + std::to_string(place.positions.size())});
+  }
+  for (std::size_t p = 0; p < f.positions.size(); ++p) {
+    place.sizes[p] = code.extents[static_cast<std::size_t>(f.positions[p].dim)];
+  }
+  for (int d : f.beyond) place.count *= static_cast<double>(whole(d));
+  return place;
+}
+
+namespace {
+
+void set_positions(const FunctionCode& f, std::size_t outer, std::size_t inner,
+                   const std::int64_t* begins, FunctionPlace& place) {
+  for (std::size_t p = 0; p < f.positions.size(); ++p) {
+    const ranks::PositionCode& at = f.positions[p];
+    place.positions[p] =
+        (begins == nullptr ? 0 : begins[at.dim]) + at.outer[outer] + at.inner[inner];
+  }
+}
+
+}  // namespace
+
+template <class Numbers>
+bool KernelRunner<Numbers>::run_function(const StatementCode& s, const MeantFunction& f,
+                                         const KernelCode& code, const CallContext& context) {
+  const FunctionCode& fc = s.function;
+  FunctionPlace place = place_of(fc, code, context);
+  if (sees_vectors(f.function)) return run_vectors(s, f, place, context);
+  Stored* out = tensors_[static_cast<std::size_t>(s.result)];
+  bool fits = true;
+  for (std::size_t o = 0; o < fc.outer && fits; ++o) {
+    Stored all{};
+    for (std::size_t i = 0; i < fc.inner && fits; ++i) {
+      Stored one{};
+      if (fc.kind == ranks::FunctionKind::id) {
+        const OperandCode& x = fc.operands[0];
+        one = tensors_[static_cast<std::size_t>(x.tensor)][x.outer[o] + x.inner[i]];
+      } else {
+        fits = store(one_value(fc, f, {o, i}, place, context), one);
+      }
+      if (fc.combine == Combine::sum || i == 0) {
+        fits = add_to(all, one) && fits;
+      } else if (all < one) {
+        all = one;
+      }
+    }
+    out[fc.result[o]] = all;
+  }
+  return fits;
+}
+
+template <class Numbers>
+double KernelRunner<Numbers>::one_value(const FunctionCode& fc, const MeantFunction& f, Entry e,
+                                        FunctionPlace& place, const CallContext& context) {
+  set_positions(fc, e.outer, e.inner, context.begins, place);
+  if (f.function == Function::exp_dot) return score(fc, f, e, place);
+  if (f.function == Function::rotation) {
+    return rotation_of(functions_.meanings(), place, fc.positions.size());
+  }
+  operands_.clear();
+  for (const OperandCode& o : fc.operands) {
+    operands_.push_back(rounded_[static_cast<std::size_t>(o.tensor)][o.outer[e.outer] +
+                                                                      o.inner[e.inner]]);
+  }
+  return value_of(functions_.meanings(), f, operands_, place);
+}
+
+/// exp(c q . k) where the query may see the key. Heads are whole: the sum has one order everywhere.
+template <class Numbers>
+double KernelRunner<Numbers>::score(const FunctionCode& fc, const MeantFunction& f, Entry e,
+                                    const FunctionPlace& place) const {
+  const std::int64_t query = place.positions[0];
+  const std::int64_t key = place.positions[1];
+  if (key > query || (f.number > 0 && query - key >= f.number)) return 0;
+  const OperandCode& a = fc.operands[0];
+  const OperandCode& b = fc.operands[1];
+  const double* q =
+      rounded_[static_cast<std::size_t>(a.tensor)].data() + a.outer[e.outer] + a.inner[e.inner];
+  const double* k =
+      rounded_[static_cast<std::size_t>(b.tensor)].data() + b.outer[e.outer] + b.inner[e.inner];
+  double dot = 0;
+  for (std::size_t i = 0; i < a.along.size(); ++i) dot += q[a.along[i]] * k[b.along[i]];
+  return exp_of(dot * attention_scale(functions_.meanings(), a.along.size()));
+}
+
+template <class Numbers>
+bool KernelRunner<Numbers>::run_vectors(const StatementCode& s, const MeantFunction& f,
+                                        FunctionPlace place, const CallContext& context) {
+  const FunctionCode& fc = s.function;
+  Stored* out = tensors_[static_cast<std::size_t>(s.result)];
+  const auto begin = [&](int dim) { return context.begins == nullptr ? 0 : context.begins[dim]; };
+  bool fits = true;
+  vectors_.resize(fc.operands.size());
+  for (std::size_t o = 0; o < fc.outer; ++o) {
+    for (const std::uint32_t k : fc.index_place) out[fc.result[o] + k] = Stored{};
+    for (std::size_t i = 0; i < fc.inner; ++i) {
+      set_positions(fc, o, i, context.begins, place);
+      for (std::size_t v = 0; v < fc.operands.size(); ++v) {
+        const OperandCode& x = fc.operands[v];
+        const double* from =
+            rounded_[static_cast<std::size_t>(x.tensor)].data() + x.outer[o] + x.inner[i];
+        vectors_[v].clear();
+        for (const std::uint32_t a : x.along) vectors_[v].push_back(from[a]);
+      }
+      values_of(functions_.meanings(), f, vectors_, place, values_);
+      for (std::size_t k = 0; k < fc.index_place.size(); ++k) {
+        std::size_t at = 0;
+        for (std::size_t d = 0; d < fc.indices.size(); ++d) {
+          const bool by_entry = f.derivative >= 0 && d + 1 == fc.indices.size();
+          const std::size_t size =
+              by_entry ? vectors_[static_cast<std::size_t>(f.derivative)].size() : 1;
+          at = at * size + static_cast<std::size_t>(begin(fc.indices[d].dim)) + fc.indices[d].outer[k];
+        }
+        Stored one{};
+        fits = store(values_.at(at), one) && add_to(out[fc.result[o] + fc.index_place[k]], one) && fits;
+      }
+    }
+  }
+  return fits;
+}
+
+template class KernelRunner<CanonicalNumbers>;
+template class KernelRunner<PlainNumbers<float>>;
+template class KernelRunner<PlainNumbers<double>>;
+
+}  // namespace placet::execute

@@ -1,0 +1,71 @@
+// Lists of operations run on real numbers: the reference's and all ranks' alike
+// (docs/theory.md §6.11).
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "execute/kernel_run.h"
+#include "ranks/operation.h"
+
+namespace placet::execute {
+
+using ranks::Operation;
+using ranks::OperationList;
+using ranks::Transfer;
+
+/// The memory of a list and what is known of it element by element.
+template <class Numbers>
+struct Memory {
+  std::vector<typename Numbers::Stored> numbers;
+  std::vector<Level> levels;
+
+  explicit Memory(std::size_t size = 0) : numbers(size), levels(size, 0) {}
+};
+
+/// What is told of each operation that moves data, before it does.
+class Watcher {
+ public:
+  virtual ~Watcher() = default;
+  virtual void moves(const OperationList& list, const Operation& op) = 0;
+};
+
+/// Runs lists of operations, with room that it keeps.
+template <class Numbers>
+class Machine {
+ public:
+  using Stored = typename Numbers::Stored;
+  explicit Machine(const FunctionTable& functions) : runner_(functions) {}
+
+  /// Numbers of these elements are rounded to narrower formats when they are stored; empty: none.
+  std::vector<Dtype> formats;
+  Watcher* watcher = nullptr;  // of moves; null: none
+  Slip slip = Slip::none;
+
+  /// One step, counted from 0. The number of the operation whose results are out of range; none: all
+  /// were done.
+  std::optional<std::size_t> run(const OperationList& list, Memory<Numbers>& memory, int step);
+
+ private:
+  bool call(const OperationList& list, const Operation& op, Memory<Numbers>& memory,
+            const CallContext& context);
+  bool move(const OperationList& list, const Operation& op, Memory<Numbers>& memory);
+  bool gather(const OperationList& list, const Operation& op, const Memory<Numbers>& memory);
+  void round_stored(std::size_t address, std::size_t size, Memory<Numbers>& memory) const;
+
+  KernelRunner<Numbers> runner_;
+  std::vector<Stored> staged_;
+  std::vector<Level> staged_levels_;
+  std::vector<Stored*> tensors_;
+  std::vector<Level> levels_;
+};
+
+extern template class Machine<CanonicalNumbers>;
+extern template class Machine<PlainNumbers<float>>;
+extern template class Machine<PlainNumbers<double>>;
+
+/// The nearest number of a format of 16 or 32 bits; others are left as they are.
+double rounded_to(Dtype format, double x);
+
+}  // namespace placet::execute

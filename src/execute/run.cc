@@ -1,0 +1,350 @@
+#include "execute/run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include "execute/fill.h"
+#include "execute/traffic.h"
+#include "ranks/numbers.h"
+#include "ranks/plan.h"
+#include "units/at.h"
+#include "units/error.h"
+#include "units/nearest.h"
+
+namespace placet {
+namespace {
+
+using namespace execute;  // NOLINT(google-build-using-namespace): this file is its only door
+using namespace ranks;    // NOLINT(google-build-using-namespace): likewise
+
+[[noreturn]] void refuse_size(const std::string& what, double value, double most) {
+  throw InputError({.where = "program",
+                    .value = what,
+                    .problem = "is too large to run with all ranks: " +
+                               std::to_string(static_cast<std::int64_t>(value)),
+                    .allowed = "at most " + std::to_string(static_cast<std::int64_t>(most)) +
+                               ": a program of fewer devices or shorter dims (placet check takes "
+                               "any)"});
+}
+
+void check_work(const OperationList& list, const RunLimits& limits) {
+  double products = 0;
+  for (const Operation& op : list.operations) {
+    if (op.code != nullptr) products += op.code->products;
+  }
+  if (products > limits.products) {
+    refuse_size("products in one step", products, limits.products);
+  }
+}
+
+double to_double(const Number& x) {
+  return std::ldexp(static_cast<double>(x.high), -kHighBits) +
+         std::ldexp(static_cast<double>(x.parts[0]), -kHighBits - kPartBits);
+}
+double to_double(float x) { return static_cast<double>(x); }
+double to_double(double x) { return x; }
+
+void from_double(double x, Number& to) {
+  bool fits = true;
+  to = number_of_real(x, fits);
+}
+void from_double(double x, float& to) { to = static_cast<float>(x); }
+void from_double(double x, double& to) { to = x; }
+
+bool same_bits(const Number& a, const Number& b) { return a == b; }
+bool same_bits(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+bool same_bits(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+/// What memory holds that nobody has written: large, and different everywhere.
+void poison(std::size_t address, Number& to) {
+  from_double(std::ldexp(static_cast<double>(ranks::mixed(address) >> 40U), -14) + 1000, to);
+}
+void poison(std::size_t, float& to) { to = std::numeric_limits<float>::quiet_NaN(); }
+void poison(std::size_t, double& to) { to = std::numeric_limits<double>::quiet_NaN(); }
+
+/// Half of the digits of the format: rounding errors of a training step stay below it.
+double tolerance_of(Arithmetic arithmetic, const std::vector<Dtype>& formats) {
+  if (arithmetic == Arithmetic::canonical) return 0;
+  if (arithmetic == Arithmetic::binary64) return std::ldexp(1.0, -26);
+  const auto has = [&](Dtype d) { return std::ranges::find(formats, d) != formats.end(); };
+  if (arithmetic == Arithmetic::binary32) return std::ldexp(1.0, -12);
+  if (has(Dtype::fp8)) return 0.25;
+  if (has(Dtype::bf16)) return std::ldexp(1.0, -4);
+  return has(Dtype::fp16) ? std::ldexp(1.0, -5) : std::ldexp(1.0, -12);
+}
+
+void check_instructions(const Program& program, const Mesh& mesh, const RunLimits& limits) {
+  double instructions = 0;
+  std::vector<double> of_class;
+  of_class.reserve(program.classes.size());
+  for (const DeviceClass& c : program.classes) of_class.push_back(instructions_in(program, c));
+  for (int c : classes_of(program, mesh)) instructions += of_class[at(c)];
+  if (instructions > limits.instructions) {
+    refuse_size("instructions over all ranks", instructions, limits.instructions);
+  }
+}
+
+Meanings meanings_for(const Program& program, Meanings meanings) {
+  read_updates(meanings, program.reference);
+  return meanings;
+}
+
+FunctionTable functions_of(const Program& program, const Meanings& meanings,
+                           const ReferenceBuilder& builder) {
+  FunctionTable table(meanings);
+  for (const Kernel& kernel : program.kernels) table.add(kernel);
+  for (const auto& kind : builder.backward()) {
+    for (const BackwardApplication& b : kind) table.add(b.adjoint.kernel);
+  }
+  return table;
+}
+
+/// One program beside its reference, both on the same kind of numbers.
+template <class Numbers>
+class Training {
+ public:
+  using Stored = typename Numbers::Stored;
+
+  Training(const Program& program, const RunOptions& options)
+      : options_(options),
+        meanings_(meanings_for(program, options.meanings)),
+        mesh_(program, options.limits.ranks),
+        program_(program),
+        builder_(program, library_),
+        functions_(functions_of(program, meanings_, builder_)),
+        one_device_(functions_),
+        ranks_(functions_) {}
+
+  RealRun run() {
+    check_instructions(program_, mesh_, options_.limits);
+    reference_ = builder_.build();
+    check_work(reference_.list, options_.limits);
+    plan_ = Planner(program_, reference_, library_, mesh_)
+                .build(options_.steps, options_.limits.elements);
+    out_.arithmetic = options_.arithmetic;
+    out_.ranks = mesh_.ranks();
+    out_.meanings = words_of(meanings_);
+    out_.stuck = plan_.stuck;
+    if (!out_.stuck) check_work(plan_.list, options_.limits);
+    if (!out_.stuck) train();
+    out_.equal = !out_.stuck && is_equal();
+    return std::move(out_);
+  }
+
+ private:
+  bool is_equal() const {
+    if (options_.arithmetic == Arithmetic::canonical) return out_.differing == 0;
+    return out_.largest_difference <= out_.tolerance;
+  }
+
+  void train() {
+    formats_ = formats_of(program_, plan_);
+    if (options_.arithmetic == Arithmetic::declared) ranks_.formats = formats_;
+    ranks_.slip = options_.slip;
+    out_.tolerance = tolerance_of(options_.arithmetic, formats_);
+    out_.held = held_bytes(program_, plan_, mesh_);
+    expected_ = Memory<Numbers>(at(reference_.list.memory));
+    found_ = Memory<Numbers>(at(plan_.list.memory));
+    out_.canonical_bytes =
+        static_cast<std::int64_t>(found_.numbers.size() * (sizeof(Stored) + sizeof(Level)));
+    for (std::size_t a = 0; a < found_.numbers.size(); ++a) poison(a, found_.numbers[a]);
+    for (const ReferenceTensor& tensor : reference_.tensors) {
+      const StateRef::Kind kind = tensor.ref.kind;
+      if (kind == StateRef::Kind::input || kind == StateRef::Kind::loss) continue;
+      put(tensor, initial_numbers(program_, tensor, meanings_));
+    }
+    fill(plan_.once);
+    Communicator communicator(program_, plan_, formats_);
+    for (int step = 0; step < options_.steps && !out_.stuck; ++step) {
+      ranks_.watcher = step == 0 ? &communicator : nullptr;
+      train_step(step);
+    }
+    out_.sent = communicator.sent();
+  }
+
+  void train_step(int step) {
+    if (step > 0) forget_the_rest();
+    for (const ReferenceTensor& tensor : reference_.tensors) {
+      if (tensor.ref.kind != StateRef::Kind::input) continue;
+      put(tensor, step_numbers(program_, reference_, tensor, meanings_, step));
+    }
+    fill(plan_.fresh);
+    if (const auto failed = one_device_.run(reference_.list, expected_, step)) {
+      out_.stuck = "step " + std::to_string(step + 1) +
+                   ": a number of the training on one device is out of range";
+      return;
+    }
+    if (const auto failed = ranks_.run(plan_.list, found_, step)) {
+      const Operation& op = plan_.list.operations[*failed];
+      out_.stuck = "step " + std::to_string(step + 1) + ", rank " + std::to_string(op.rank) +
+                   ", instruction " + std::to_string(op.instruction) +
+                   ": a number is out of range";
+      return;
+    }
+    const std::int64_t differed = out_.differing;
+    compare(step);
+    StepLoss loss = losses(step);
+    loss.equal = out_.differing == differed;
+    out_.steps.push_back(loss);
+    const double size = std::max(std::fabs(loss.one_device), 1e-300);
+    const double relative = std::fabs(loss.ranks - loss.one_device) / size;
+    // What is no number is no loss.
+    out_.largest_difference = std::isnan(relative) ? std::numeric_limits<double>::infinity()
+                                                   : std::max(out_.largest_difference, relative);
+    options_.on_step(loss);
+  }
+
+  void put(const ReferenceTensor& tensor, const std::vector<double>& numbers) {
+    for (std::size_t e = 0; e < numbers.size(); ++e) {
+      from_double(numbers[e], expected_.numbers[at(tensor.address) + e]);
+      expected_.levels[at(tensor.address) + e] = 0;
+    }
+  }
+
+  void fill(const std::vector<Region>& regions) {
+    for (const Region& region : regions) {
+      for (const Run& run : region.runs) {
+        for (std::int64_t k = 0; k < run.length; ++k) {
+          const Stored x = region.tensor == nullptr ? Stored{} : expected_.numbers[at(run.from + k)];
+          found_.numbers[at(run.to + k)] = x;
+          found_.levels[at(run.to + k)] = 0;
+        }
+      }
+    }
+  }
+
+  /// Of what a step left, the next may count on what is compared, and on zeros where the program
+  /// begins with some: all else is overwritten.
+  void forget_the_rest() {
+    std::vector<bool> known(found_.numbers.size(), false);
+    for (const Region& region : plan_.once) {
+      if (region.tensor == nullptr && !is_zero(region)) continue;
+      for (const Run& run : region.runs) std::fill_n(known.begin() + run.to, run.length, true);
+    }
+    for (std::size_t a = 0; a < known.size(); ++a) {
+      if (!known[a]) poison(a, found_.numbers[a]);
+      found_.levels[a] = 0;
+    }
+    std::ranges::fill(expected_.levels, Level{0});
+  }
+
+  bool is_zero(const Region& region) const {
+    return std::ranges::all_of(region.runs, [&](const Run& run) {
+      const auto begin = found_.numbers.begin() + run.to;
+      return std::all_of(begin, begin + run.length, [](const Stored& e) { return e == Stored{}; });
+    });
+  }
+
+  StepLoss losses(int step) const {
+    StepLoss loss{.step = step + 1};
+    for (const ReferenceTensor& tensor : reference_.tensors) {
+      if (tensor.ref.kind != StateRef::Kind::loss) continue;
+      loss.one_device = to_double(expected_.numbers[at(tensor.address)]);
+    }
+    for (const Region& region : plan_.checks) {
+      if (region.kind != StateRef::Kind::loss || region.runs.empty()) continue;
+      loss.ranks = to_double(found_.numbers[at(region.runs[0].to)]);
+    }
+    return loss;
+  }
+
+  void compare(int step) {
+    const bool first = out_.differing == 0;
+    for (const Region& region : plan_.checks) {
+      bool told = false;
+      for (const Run& run : region.runs) {
+        out_.compared += run.length;
+        for (std::int64_t k = 0; k < run.length; ++k) {
+          const Stored& e = expected_.numbers[at(run.from + k)];
+          const Stored& f = found_.numbers[at(run.to + k)];
+          if (same_bits(e, f)) continue;
+          ++out_.differing;
+          if (told || !first || out_.differences.size() >= kMostDifferences) continue;
+          told = true;
+          out_.differences.push_back({.tensor = region.tensor->name,
+                                      .rank = region.rank,
+                                      .index = index_of(*region.tensor, run.from + k),
+                                      .expected = to_double(e),
+                                      .found = to_double(f),
+                                      .step = step + 1});
+        }
+      }
+    }
+  }
+
+  static std::vector<std::int64_t> index_of(const ReferenceTensor& tensor, std::int64_t address) {
+    std::int64_t rest = address - tensor.address;
+    std::vector<std::int64_t> index(tensor.extents.size(), 0);
+    for (std::size_t d = index.size(); d-- > 0;) {
+      index[d] = rest % tensor.extents[d];
+      rest /= tensor.extents[d];
+    }
+    return index;
+  }
+
+  RunOptions options_;
+  Meanings meanings_;
+  Mesh mesh_;
+  const Program& program_;
+  KernelLibrary library_;
+  ReferenceBuilder builder_;
+  FunctionTable functions_;
+  ReferenceRun reference_;
+  ProgramPlan plan_;
+  Machine<Numbers> one_device_;
+  Machine<Numbers> ranks_;
+  Memory<Numbers> expected_;
+  Memory<Numbers> found_;
+  std::vector<Dtype> formats_;
+  RealRun out_;
+};
+
+constexpr std::array<std::pair<std::string_view, Arithmetic>, 4> kArithmetics = {{
+    {"canonical", Arithmetic::canonical},
+    {"declared", Arithmetic::declared},
+    {"f32", Arithmetic::binary32},
+    {"f64", Arithmetic::binary64},
+}};
+
+}  // namespace
+
+std::string_view name_of(Arithmetic arithmetic) {
+  return std::ranges::find(kArithmetics, arithmetic, &std::pair<std::string_view, Arithmetic>::second)
+      ->first;
+}
+
+Arithmetic arithmetic_from(const std::string& word) {
+  std::vector<std::string> names;
+  names.reserve(kArithmetics.size());
+  for (const auto& [name, arithmetic] : kArithmetics) {
+    if (name == word) return arithmetic;
+    names.emplace_back(name);
+  }
+  throw InputError({.where = "--mode",
+                    .value = word,
+                    .problem = "is no mode",
+                    .allowed = "canonical, declared, f32 or f64",
+                    .nearest = nearest(word, names)});
+}
+
+RealRun run(const Program& program, const RunOptions& options) {
+  try {
+    switch (options.arithmetic) {
+      case Arithmetic::canonical:
+        return Training<CanonicalNumbers>(program, options).run();
+      case Arithmetic::declared:
+      case Arithmetic::binary32:
+        return Training<PlainNumbers<float>>(program, options).run();
+      case Arithmetic::binary64:
+        return Training<PlainNumbers<double>>(program, options).run();
+    }
+  } catch (const std::out_of_range&) {
+    throw InputError({.where = "program",
+                      .problem = "refers by number to a dim, an axis or a tensor that it lacks"});
+  }
+  fail_internally("every mode is run");
+}
+
+}  // namespace placet

@@ -1,0 +1,103 @@
+// The physical reading of a step program: all ranks run it on real numbers, and what they hold is
+// compared with one device that trains the reference (docs/theory.md §6.11).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "execute/kernel_run.h"
+#include "execute/meanings.h"
+#include "program/program.h"
+#include "ranks/limits.h"
+
+namespace placet {
+
+/// How numbers are stored and added. canonical: exactly, so that bits depend on nothing but the
+/// model and its data. declared: each buffer in its own format, products in binary32. binary32 and
+/// binary64: all in that format, added in the order of the loops.
+enum class Arithmetic : std::uint8_t { canonical, declared, binary32, binary64 };
+std::string_view name_of(Arithmetic arithmetic);
+/// Throws InputError for other words.
+Arithmetic arithmetic_from(const std::string& word);
+
+struct StepLoss {
+  int step = 1;  // counted from 1
+  double ranks = 0;
+  double one_device = 0;
+  bool equal = true;  // all that is compared after this step
+};
+
+struct RunOptions {
+  int steps = 3;
+  Arithmetic arithmetic = Arithmetic::canonical;
+  Meanings meanings;
+  ranks::RunLimits limits;
+  /// Told of each step when it is done.
+  std::function<void(const StepLoss&)> on_step = [](const StepLoss&) {};
+  execute::Slip slip = execute::Slip::none;  // of the ranks, not of the one device
+};
+
+/// An entry of what a rank holds that is not what one device holds.
+struct Difference {
+  std::string tensor;
+  int rank = 0;
+  std::vector<std::int64_t> index;  // in the whole tensor
+  double expected = 0;
+  double found = 0;
+  int step = 1;
+
+  friend bool operator==(const Difference&, const Difference&) = default;
+};
+
+/// What the rank that sends most sent in the first step, as the collectives moved it.
+struct SentBytes {
+  std::string collective;         // "all_reduce"
+  std::vector<std::string> axes;  // outermost first
+  std::int64_t calls = 0;
+  std::int64_t bytes = 0;         // in the formats of the buffers
+
+  friend bool operator==(const SentBytes&, const SentBytes&) = default;
+};
+
+/// What the buffers of the fullest rank take, in their formats.
+struct HeldBytes {
+  int rank = 0;
+  std::int64_t rest = 0;  // when a step begins
+  std::int64_t peak = 0;
+  std::int64_t host = 0;  // peak of buffers in host memory
+  std::int64_t samples = 0;  // peak of samples and of single numbers, which the others leave out
+  std::string at;         // the instruction after which the peak is reached
+
+  friend bool operator==(const HeldBytes&, const HeldBytes&) = default;
+};
+
+struct RealRun {
+  Arithmetic arithmetic = Arithmetic::canonical;
+  int ranks = 0;
+  std::vector<StepLoss> steps;
+  /// Canonical: every parameter, optimizer state and loss of every rank after every step has the
+  /// bits of one device. Others: every loss is within `tolerance` of that of one device.
+  bool equal = false;
+  double tolerance = 0;                // relative, of losses; canonical: none
+  std::int64_t compared = 0;           // entries
+  std::int64_t differing = 0;          // of these, entries with other bits
+  double largest_difference = 0;       // of losses, relative
+  std::vector<Difference> differences; // the first of each tensor, after the first step with some
+  std::optional<std::string> stuck;    // why and where it cannot run
+  std::vector<SentBytes> sent;
+  HeldBytes held;
+  std::int64_t canonical_bytes = 0;    // what the numbers take here, of all ranks
+  std::vector<std::string> meanings;   // "activation=silu"
+};
+
+inline constexpr std::size_t kMostDifferences = 64;
+
+/// Runs the program and its reference. The same call gives the same bits on every machine in
+/// canonical mode. Throws InputError for programs beyond the limits, for functions without a
+/// meaning, and where parts of the program refer to what does not exist.
+RealRun run(const Program& program, const RunOptions& options = {});
+
+}  // namespace placet

@@ -1,0 +1,170 @@
+#include "report/run.h"
+
+#include <fmt/format.h>
+
+#include "report/human.h"
+#include "report/json_parts.h"
+
+namespace placet {
+namespace {
+
+constexpr std::size_t kShown = 10;
+
+std::string counted(std::int64_t n, const std::string& what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+}
+
+std::string index_of(const Difference& d) {
+  std::string text;
+  for (std::int64_t i : d.index) text += (text.empty() ? "" : " ") + std::to_string(i);
+  return "[" + text + "]";
+}
+
+/// What the run found, as one sentence.
+std::string sentence_of(const RealRun& run) {
+  if (run.stuck) return *run.stuck;
+  const std::string size = fmt::format("{} on {}", counted(static_cast<std::int64_t>(run.steps.size()), "step"),
+                                       counted(run.ranks, "rank"));
+  if (run.arithmetic != Arithmetic::canonical) {
+    return fmt::format(
+        "{}: losses differ from those of one device by at most {:.1e} of themselves (allowed {:.1e}); "
+        "{} of {} numbers have other bits",
+        size, run.largest_difference, run.tolerance, run.differing, run.compared);
+  }
+  if (run.equal) {
+    return fmt::format(
+        "{}: every parameter, optimizer state and loss has the bits of one device ({} numbers)", size,
+        run.compared);
+  }
+  return fmt::format("{}: {} of {} numbers have other bits than on one device", size, run.differing,
+                     run.compared);
+}
+
+std::string heading_of(const RealRun& run) {
+  if (run.stuck) return "Stuck";
+  if (run.arithmetic == Arithmetic::canonical) return run.equal ? "Equal to the bit" : "Not equal";
+  return run.equal ? "Close" : "Not close";
+}
+
+std::string figures_text(const std::vector<Beside>& lines, const std::string& title,
+                         const TextStyle& style) {
+  std::vector<std::vector<std::string>> rows;
+  rows.reserve(lines.size());
+  for (const Beside& line : lines) {
+    const std::string derived = line.derived ? std::to_string(*line.derived) : "-";
+    std::string sign;
+    if (line.derived) sign = *line.derived == line.measured ? "equal" : "differs";
+    rows.push_back({line.what, derived, std::to_string(line.measured), sign});
+  }
+  return "\n" + table(style,
+                      {{.title = title, .may_shrink = true},
+                       {.title = "derived", .right = true},
+                       {.title = "measured", .right = true},
+                       {.title = ""}},
+                      rows, 2);
+}
+
+std::string differences_text(const RealRun& run, const TextStyle& style) {
+  if (run.differences.empty() || run.arithmetic != Arithmetic::canonical) return "";
+  std::vector<std::vector<std::string>> rows;
+  for (const Difference& d : run.differences) {
+    if (rows.size() == kShown) break;
+    rows.push_back({d.tensor, std::to_string(d.rank), index_of(d), std::to_string(d.step),
+                    fmt::format("{:.9g}", d.expected), fmt::format("{:.9g}", d.found)});
+  }
+  std::string text = "\n" + table(style,
+                                  {{.title = "tensor", .may_shrink = true},
+                                   {.title = "rank", .right = true},
+                                   {.title = "entry"},
+                                   {.title = "step", .right = true},
+                                   {.title = "one device", .right = true},
+                                   {.title = "rank's", .right = true}},
+                                  rows, 2);
+  if (run.differences.size() > rows.size()) {
+    text += fmt::format("  and {} more\n", run.differences.size() - rows.size());
+  }
+  return text;
+}
+
+std::string losses_text(const RealRun& run, const TextStyle& style) {
+  std::vector<std::vector<std::string>> rows;
+  rows.reserve(run.steps.size());
+  for (const StepLoss& s : run.steps) {
+    rows.push_back({std::to_string(s.step), fmt::format("{:.12f}", s.one_device),
+                    fmt::format("{:.12f}", s.ranks), s.equal ? "same bits" : "other bits"});
+  }
+  if (rows.empty()) return "";
+  return "\n" + table(style,
+                      {{.title = "step", .right = true},
+                       {.title = "loss on one device", .right = true},
+                       {.title = "loss on all ranks", .right = true},
+                       {.title = "state"}},
+                      rows, 2);
+}
+
+Json figures_json(const std::vector<Beside>& lines) {
+  Json all = Json::array();
+  for (const Beside& line : lines) {
+    Json one{{"what", line.what}, {"derived_bytes", nullptr}, {"measured_bytes", line.measured}};
+    if (line.derived) one["derived_bytes"] = *line.derived;
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string step_text(const StepLoss& step, int steps) {
+  return fmt::format("step {} of {}: loss {:.9f}", step.step, steps, step.ranks);
+}
+
+std::string run_text(const RunSheet& sheet, const TextStyle& style) {
+  const RealRun& run = sheet.run;
+  const bool good = run.equal && !run.stuck;
+  std::string text =
+      inked(style, good ? Ink::green : Ink::red, heading_of(run)) + ": " + sentence_of(run) + "\n";
+  text += fmt::format("  mode               {}\n", name_of(run.arithmetic));
+  if (!sheet.judged.run_as.empty()) text += "  run as             " + sheet.judged.run_as + "\n";
+  text += losses_text(run, style) + differences_text(run, style);
+  if (run.stuck) return text;
+  text += figures_text(sheet.sent, "bytes sent by a rank in a step", style);
+  text += figures_text(sheet.held, "bytes in buffers of a rank", style);
+  text += fmt::format("  the peak is reached at {} (rank {})\n", run.held.at, run.held.rank);
+  return text;
+}
+
+std::string run_json(const RunSheet& sheet, const std::vector<Finding>& rules) {
+  const RealRun& run = sheet.run;
+  Json out{{"schema", "placet.run/1"}, {"equal", run.equal},       {"mode", name_of(run.arithmetic)},
+           {"ranks", run.ranks},       {"run_as", sheet.judged.run_as}};
+  out["steps"] = Json::array();
+  for (const StepLoss& s : run.steps) {
+    out["steps"].push_back({{"step", s.step},
+                            {"loss", s.ranks},
+                            {"loss_on_one_device", s.one_device},
+                            {"equal", s.equal}});
+  }
+  out["compared"] = run.compared;
+  out["differing"] = run.differing;
+  out["largest_loss_difference"] = run.largest_difference;
+  out["tolerance"] = run.tolerance;
+  out["differences"] = Json::array();
+  for (const Difference& d : run.differences) {
+    out["differences"].push_back({{"tensor", d.tensor},
+                                  {"rank", d.rank},
+                                  {"index", d.index},
+                                  {"step", d.step},
+                                  {"expected", d.expected},
+                                  {"found", d.found}});
+  }
+  out["stuck"] = run.stuck ? Json(*run.stuck) : Json(nullptr);
+  out["sent"] = figures_json(sheet.sent);
+  out["held"] = figures_json(sheet.held);
+  out["peak"] = {{"rank", run.held.rank}, {"at", run.held.at}, {"host_bytes", run.held.host}, {"sample_bytes", run.held.samples}};
+  out["numbers_bytes"] = run.canonical_bytes;
+  out["meanings"] = run.meanings;
+  out["findings"] = findings_json(rules);
+  return print_json(out);
+}
+
+}  // namespace placet

@@ -1,0 +1,36 @@
+// Runs of step programs on real numbers, for people and as JSON.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "execute/run.h"
+#include "placement/finding.h"
+#include "report/style.h"
+#include "report/verdict.h"
+
+namespace placet {
+
+/// A figure that was derived beside the same one measured.
+struct Beside {
+  std::string what;
+  std::optional<std::int64_t> derived;  // none: the derivation has no such figure
+  std::int64_t measured = 0;
+};
+
+struct RunSheet {
+  JudgedProgram judged;
+  RealRun run;
+  bool as_it_is = true;              // the job's own program, not one made small
+  std::vector<Beside> sent;          // bytes of a step by collective and axes, and in all
+  std::vector<Beside> held;          // bytes at rest and at the peak
+};
+
+/// One line for a step: its loss, and whether one device has the same bits.
+std::string step_text(const StepLoss& step, int steps);
+std::string run_text(const RunSheet& sheet, const TextStyle& style);
+/// Schema placet.run/1.
+std::string run_json(const RunSheet& sheet, const std::vector<Finding>& rules = {});
+
+}  // namespace placet

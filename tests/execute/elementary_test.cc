@@ -1,0 +1,46 @@
+#include "execute/elementary.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace placet::execute {
+namespace {
+
+/// Against the C library: at most ten units in the last place.
+void expect_near(double found, double expected, const char* what, double x) {
+  const double unit = std::fabs(expected) * 2.3e-16;
+  EXPECT_NEAR(found, expected, 10 * unit + 1e-300) << what << " of " << x;
+}
+
+TEST(ElementaryTest, IsTheLibrarysWithinAFewUnits) {
+  std::mt19937 random(1);
+  std::uniform_real_distribution<double> uniform(-30, 30);
+  for (int k = 0; k < 20000; ++k) {
+    const double x = uniform(random);
+    expect_near(exp_of(x), std::exp(x), "exp", x);
+    expect_near(tanh_of(x / 8), std::tanh(x / 8), "tanh", x / 8);
+    expect_near(erf_of(x / 8), std::erf(x / 8), "erf", x / 8);
+    const double positive = std::ldexp(std::fabs(x) + 0.01, k % 100 - 50);
+    EXPECT_NEAR(log_of(positive), std::log(positive), 3e-16 * (1 + std::fabs(std::log(positive))));
+    EXPECT_NEAR(sine_of(x * 100), std::sin(x * 100), 3e-16 + 1e-16) << x * 100;
+    EXPECT_NEAR(cosine_of(x * 100), std::cos(x * 100), 3e-16 + 1e-16) << x * 100;
+  }
+}
+
+TEST(ElementaryTest, KnowsItsEnds) {
+  EXPECT_EQ(exp_of(0), 1);
+  EXPECT_EQ(exp_of(-800), 0);
+  EXPECT_TRUE(std::isinf(exp_of(800)));
+  EXPECT_EQ(tanh_of(0), 0);
+  EXPECT_EQ(tanh_of(-100), -1);
+  EXPECT_EQ(erf_of(7), 1);
+  EXPECT_EQ(log_of(1), 0);
+  EXPECT_EQ(cosine_of(0), 1);
+  EXPECT_EQ(whole_power_of(0.5, 3), 0.125);
+  EXPECT_NEAR(power_of(10000, -0.5), 0.01, 1e-17);
+}
+
+}  // namespace
+}  // namespace placet::execute

@@ -1,0 +1,81 @@
+// Losses of PyTorch, from the same initial values and samples: what the kernels compute is what the
+// field's own program computes. pytorch_losses.py printed the figures (torch 2.14.1, CPU).
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "call/job_flags.h"
+#include "catalog/job.h"
+#include "execute/run.h"
+#include "lower/lower.h"
+
+namespace placet {
+namespace {
+
+constexpr const char* kGpt2 =
+    R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 16, "n_head": 2, "n_positions": 8,
+        "vocab_size": 24, "attn_pdrop": 0, "embd_pdrop": 0, "resid_pdrop": 0})";
+constexpr const char* kLlama =
+    R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 16, "intermediate_size": 64,
+        "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8,
+        "max_position_embeddings": 8, "vocab_size": 24, "rms_norm_eps": 1e-5,
+        "hidden_act": "silu", "tie_word_embeddings": false})";
+
+const std::vector<double> kGpt2Losses = {
+    3.5255991483870806, 3.384774511603955,  3.3070655856809754, 3.2574661181471223,
+    3.281038076597671,  3.1309963860079755, 3.2726115627633567, 3.077292253187489,
+    3.1598237892930205, 3.0246925861651537};
+const std::vector<double> kLlamaLosses = {
+    3.602678709996758, 3.0897631940198105, 3.252720944658045,  3.175945874839092,
+    3.098837325209533, 2.891006200434786,  2.9918159494777297, 2.915099841774588,
+    2.9261488252224304, 3.0243038536362006};
+
+RealRun ten_steps(const char* model, const char* placement, Meanings::Activation activation,
+                  Arithmetic arithmetic) {
+  JobFlags flags;
+  flags.model = model;
+  flags.placements = {placement};
+  flags.sequence = "8";
+  flags.global_batch = "4";
+  flags.micro_batch = "1";
+  const Program program = lower(load_job(find_catalog(), request_of(flags)));
+  return run(program,
+             {.steps = 10, .arithmetic = arithmetic, .meanings = {.activation = activation}});
+}
+
+void expect_losses(const RealRun& found, const std::vector<double>& expected, double within) {
+  ASSERT_FALSE(found.stuck) << *found.stuck;
+  ASSERT_EQ(found.steps.size(), expected.size());
+  for (std::size_t k = 0; k < expected.size(); ++k) {
+    EXPECT_NEAR(found.steps[k].ranks, expected[k], within * expected[k]) << "step " << k + 1;
+    EXPECT_NEAR(found.steps[k].one_device, expected[k], within * expected[k]) << "step " << k + 1;
+  }
+}
+
+TEST(PyTorchTest, TrainsGpt2ToTheSameLosses) {
+  for (const char* placement : {"dp=2:zero3", "tp=2:tp", "pp=2:1f1b"}) {
+    expect_losses(ten_steps(kGpt2, placement, Meanings::Activation::gelu_tanh, Arithmetic::binary64),
+                  kGpt2Losses, 1e-12);
+  }
+}
+
+TEST(PyTorchTest, TrainsLlamaToTheSameLosses) {
+  for (const char* placement : {"dp=2:zero3", "dp=2:zero1 tp=2:tp+sp", "cp=2:ring+zero1"}) {
+    expect_losses(ten_steps(kLlama, placement, Meanings::Activation::silu, Arithmetic::binary64),
+                  kLlamaLosses, 1e-12);
+  }
+}
+
+// Reads of 24 bits: of ten steps 1e-6 of the loss.
+TEST(PyTorchTest, CanonicalStepsAreAsNearAsTheirReads) {
+  expect_losses(ten_steps(kGpt2, "dp=2:zero3", Meanings::Activation::gelu_tanh,
+                          Arithmetic::canonical),
+                kGpt2Losses, 1e-6);
+  expect_losses(ten_steps(kLlama, "tp=2:tp", Meanings::Activation::silu, Arithmetic::canonical),
+                kLlamaLosses, 1e-6);
+}
+
+}  // namespace
+}  // namespace placet
