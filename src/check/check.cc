@@ -72,7 +72,7 @@ bool ends_right(const Program& program, Ground& ground, Machine& machine) {
 bool ends_right_behind_masks(const Program& program) {
   const std::optional<Program> apart = with_masks_apart(program);
   if (!apart || !find_unheld(*apart).empty()) return false;
-  Ground ground(*apart, {});
+  Ground ground(*apart, Nodes(Names::left_out));
   ReferenceValues reference(*apart, ground.nodes, ground.kernels);
   for (std::size_t step = 0; step < kCheckedSteps; ++step) {
     reference.advance();
@@ -102,7 +102,7 @@ bool is_in_order(const Program& program) {
 }
 
 bool is_right(const Program& program) {
-  Ground ground(program, {});
+  Ground ground(program, Nodes(Names::left_out));
   return is_in_order(program) && has_right_values(program, ground);
 }
 
@@ -116,14 +116,16 @@ bool is_right(const Program& program, const KnownReference& known) {
 
 bool has_right_values(const Program& program, const KnownReference& known) {
   const bool is_known = known.is_of(program);
-  Ground ground(program, is_known ? known.nodes() : Nodes{});
+  Ground ground(program, is_known ? known.nodes() : Nodes(Names::left_out));
   if (is_known) ground.known = known.after();
   return has_right_values(program, ground);
 }
 
 struct Judge::Known {
   explicit Known(const Program& judged)
-      : program(judged), ground(judged, {}), holds_all(find_unheld(judged).empty()) {}
+      : program(judged),
+        ground(judged, Nodes(Names::left_out)),
+        holds_all(find_unheld(judged).empty()) {}
 
   const Program& program;
   Ground ground;

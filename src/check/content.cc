@@ -70,9 +70,7 @@ bool is_zero(const Content& content) {
 }
 
 bool is_odd(const Content& content) {
-  return std::ranges::any_of(content.pieces, [](const Tensor& t) {
-    return std::ranges::any_of(t.items, [](const Item& item) { return item.odd; });
-  });
+  return std::ranges::any_of(content.pieces, [](const Tensor& t) { return t.items.any_odd(); });
 }
 
 void settle_micro_batch(Content& content, int micro_axis) {

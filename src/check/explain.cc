@@ -175,7 +175,7 @@ class Difference {
     std::vector<NodeId> open;
     std::set<NodeId> seen;
     const auto add = [&](const Node& of) {
-      for (const NodeOperand& o : of.operands) open.push_back(o.node);
+      for_each_operand(of, [&](NodeId o) { open.push_back(o); });
     };
     for (const Item& item : tensor.items) open.push_back(item.node);
     while (!open.empty() && seen.size() < kMostLookedAt) {
@@ -205,9 +205,8 @@ class Difference {
     const Node& n = nodes_.at(id);
     if (n.kind != Node::Kind::sum) return {{id, Rational(1)}};
     std::vector<std::pair<NodeId, Rational>> out;
-    for (std::size_t i = 0; i < n.operands.size(); ++i) {
-      out.emplace_back(n.operands[i].node, n.factors[i]);
-    }
+    out.reserve(n.terms.size());
+    for (const Item& term : n.terms) out.emplace_back(term.node, term.factor);
     return out;
   }
 
@@ -345,8 +344,8 @@ class Difference {
   void operands(NodeId expected, NodeId found) {
     const Node e = nodes_.at(expected);
     const Node f = nodes_.at(found);
-    std::vector<NodeId> mine = nodes_of(e);
-    std::vector<NodeId> theirs = nodes_of(f);
+    std::vector<NodeId> mine = operands_of(e);
+    std::vector<NodeId> theirs = operands_of(f);
     if (e.kind == Node::Kind::product) {
       remove_common(mine, theirs);
       leave_limits_out(mine, theirs);
@@ -388,11 +387,12 @@ class Difference {
     const Node& x = nodes_.at(a);
     const Node& y = nodes_.at(b);
     int score = x.kind == y.kind && x.text == y.text ? 1 : 0;
-    for (const NodeOperand& o : x.operands) {
-      const auto has = [&](const NodeOperand& p) { return p.node == o.node; };
-      score += std::ranges::any_of(y.operands, has) ? 2 : 0;
+    const std::vector<NodeId> mine = operands_of(x);
+    const std::vector<NodeId> theirs = operands_of(y);
+    for (const NodeId one : mine) {
+      score += std::ranges::find(theirs, one) != theirs.end() ? 2 : 0;
     }
-    const bool named = x.operands.empty() || y.operands.empty();
+    const bool named = mine.empty() || theirs.empty();
     return named && stem_of(a) == stem_of(b) ? 100 : score;
   }
 
@@ -432,16 +432,10 @@ class Difference {
     const Node& e = nodes_.at(expected);
     const Node& f = nodes_.at(found);
     if (e.kind != Node::Kind::product || f.kind != Node::Kind::product) return false;
-    std::vector<NodeId> mine = nodes_of(e);
-    std::vector<NodeId> theirs = nodes_of(f);
+    std::vector<NodeId> mine = operands_of(e);
+    std::vector<NodeId> theirs = operands_of(f);
     remove_common(mine, theirs);
     return mine.size() == 1 && theirs.size() == 1 && is_limit(mine[0]) && is_limit(theirs[0]);
-  }
-
-  static std::vector<NodeId> nodes_of(const Node& node) {
-    std::vector<NodeId> out(node.operands.size());
-    std::ranges::transform(node.operands, out.begin(), &NodeOperand::node);
-    return out;
   }
 
   static void remove_common(std::vector<NodeId>& a, std::vector<NodeId>& b) {

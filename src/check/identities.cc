@@ -46,6 +46,7 @@ class Softmax {
     std::map<int, int> labels;
     for (std::size_t i = 0; i < n.result.size(); ++i) labels[n.result[i]] = value.dims[i];
     std::vector<NodeOperand> out = n.operands;
+    for (const Item& term : n.terms) out.push_back({term.node, n.result});
     for (NodeOperand& o : out) {
       for (std::size_t d = 0; d < o.dims.size(); ++d) {
         const auto [label, fresh] = labels.try_emplace(o.dims[d], next_);
@@ -79,9 +80,9 @@ class Softmax {
 
   /// Whether the sum over u of `d` w is zero: d is a difference of two that give the same.
   bool is_centred(const NodeOperand& d, const NodeOperand& w) {
-    if (node(d).kind != Kind::sum || node(d).operands.size() != 2) return false;
-    const std::vector<Rational>& factors = node(d).factors;
-    if (factors[0] * Rational(-1) != factors[1]) return false;
+    if (node(d).kind != Kind::sum || node(d).terms.size() != 2) return false;
+    const Items& both = node(d).terms;
+    if (both[0].factor * Rational(-1) != both[1].factor) return false;
     const std::vector<NodeOperand> terms = opened(d);
     return give_the_same(terms[0], terms[1], w) || give_the_same(terms[1], terms[0], w);
   }
@@ -174,8 +175,10 @@ void note_zeros(Nodes& nodes, NodeId product) {
 
 void drop_zeros(const Nodes& nodes, std::vector<Tensor>& tensors) {
   if (!nodes.has_zeros()) return;
+  const auto is_nothing = [&](const Item& item) { return is_zero(nodes, item); };
   for (Tensor& t : tensors) {
-    std::erase_if(t.items, [&](const Item& item) { return is_zero(nodes, item); });
+    if (!t.items.any_vanishes() || std::ranges::none_of(t.items, is_nothing)) continue;
+    t.items.edit_all([&](std::vector<Item>& items) { std::erase_if(items, is_nothing); });
   }
 }
 

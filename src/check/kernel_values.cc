@@ -43,7 +43,7 @@ class Run {
     for (const Statement& s : kernel_.statements) {
       const std::size_t made = at(s.result.tensor);
       made_[made] = s.is_linear() ? linear(s) : function(s);
-      if (is_hidden(s)) made_[made].items.clear();
+      if (is_hidden(s)) made_[made].items = {};
     }
     std::vector<Content> out(at(kernel_.outputs));
     for (int o = 0; o < kernel_.outputs; ++o) {
@@ -54,6 +54,7 @@ class Run {
       Tensor& piece_made = content.pieces.emplace_back();
       piece_made = trouble_.empty() ? std::move(made_[t]) : odd(made_[t]);
       settle(piece_made, regions_);
+      nodes_.share_beginning(piece_made.items);
     }
     return out;
   }
@@ -457,6 +458,7 @@ class Run {
     DimNumbers numbers;
     Node node{.kind = Node::Kind::function, .text = s.function, .dims = out.dims};
     Rational factor{1};
+    node.operands.reserve(s.operands.size());
     for (const Operand& o : s.operands) {
       require_part(o);
       const bool divides = is_division(s) && node.operands.size() + 1 == s.operands.size();

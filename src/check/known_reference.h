@@ -24,7 +24,7 @@ class KnownReference {
   Reference reference_;
   std::vector<LogicalDim> dims_;
   std::vector<Kernel> kernels_;  // up to the last one that the reference calls
-  Nodes nodes_;
+  Nodes nodes_{Names::left_out};
   std::vector<ReferenceValues::After> after_;  // by step
 };
 

@@ -169,14 +169,16 @@ Machine::Numbered Machine::numbered(Content content, std::int64_t micro_batch) {
 Machine::Numbered Machine::interned(Content content, std::int64_t micro_batch) {
   Numbered made = numbered(std::move(content), micro_batch);
   const std::uint64_t hash = hash_of(*made.content);
-  const auto [first, last] = memory_->contents.equal_range(hash);
-  for (auto k = first; k != last; ++k) {
-    if (*k->second.content != *made.content) continue;
-    made.content = k->second.content;
-    made.number = k->second.number;
+  std::vector<Numbered>& contents = memory_->contents;
+  const int known = memory_->places.find(
+      hash, [&](int place) { return *contents[at(place)].content == *made.content; });
+  if (known >= 0) {
+    made.content = contents[at(known)].content;
+    made.number = contents[at(known)].number;
     return made;
   }
-  memory_->contents.emplace(hash, made);
+  memory_->places.add(hash, static_cast<int>(contents.size()));
+  contents.push_back(made);
   if (!traces_) return made;
   memory_->interned.resize(std::max(memory_->interned.size(), at(made.number) + 1));
   memory_->interned[at(made.number)] = made.content;
@@ -313,6 +315,7 @@ void Machine::bring(int c, const Initial& initial, const ReferenceValues& refere
 void Machine::run_step(const ReferenceValues& reference) {
   const int classes = static_cast<int>(program_.classes.size());
   if (step_ > 0) keep_what_is_known();
+  if (step_ > 0 && !traces_ && memory_.use_count() == 1) forget_what_was_worked_out();
   foreign_from_ = nodes_.size();
   for (int c = 0; c < classes; ++c) {
     for (const Initial& initial : program_.classes[at(c)].initial) bring(c, initial, reference);
@@ -329,6 +332,16 @@ void Machine::run_step(const ReferenceValues& reference) {
   }
   if (goes_on()) require_end();
   ++step_;
+}
+
+/// A step makes little of what the one before made: it has other samples and other parameters.
+void Machine::forget_what_was_worked_out() {
+  memory_->known.clear();
+  memory_->contents = {};
+  memory_->places.clear();
+  effects_.clear();
+  named_as_typed_.clear();
+  rooms_.clear();
 }
 
 /// Executes the next instruction of a class, if it can.
@@ -478,9 +491,9 @@ const Origin* Machine::root_of(NodeId node) const {
   while (origin != nullptr) {
     // What was made first is nearest to the cause.
     NodeId first = node;
-    for (const NodeOperand& o : nodes_.at(node).operands) {
-      if (o.node < first && origin_of(o.node) != nullptr) first = o.node;
-    }
+    for_each_operand(nodes_.at(node), [&](NodeId o) {
+      if (o < first && origin_of(o) != nullptr) first = o;
+    });
     if (first == node) return origin;
     node = first;
     origin = origin_of(node);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "check/numbering.h"
+#include "check/numbers_by_hash.h"
 #include "check/periods.h"
 #include "check/reference_values.h"
 #include "check/segment.h"
@@ -308,6 +309,7 @@ class Machine {
                                    const std::optional<std::int64_t>& micro_batch);
   Numbered of_another_micro_batch(const Numbered& output);
   Numbered worked_out(const Instruction& i, const Numbered& value);
+  void forget_what_was_worked_out();
   Origin here(int c) const;
   void breach(int c, const std::string& what);
   Item odd_item(const Tensor& instead, const std::string& why, const Tensor* other = nullptr);
@@ -413,7 +415,7 @@ class Machine {
   void level_empty_sums(const std::vector<int>& members, const std::vector<std::size_t>& row,
                         std::vector<Content>& contents) const;
   const Origin* deviation(const std::vector<Content>& contents) const;
-  const Origin* deviation(const Item& item, const std::vector<Item>& usual) const;
+  const Origin* deviation(const Item& item, const Items& usual) const;
   const Origin* root_of(const Content& content) const;
   const Origin* odd_one(const std::vector<Content>& contents) const;
   const Origin* odd_scale(const Item& a, const Item& b) const;
@@ -516,8 +518,9 @@ struct Machine::Memory {
   /// A number for an instruction, the same for one that says the same.
   int number_of(const Instruction& i);
 
-  int numbers = 0;                                            // of contents
-  std::unordered_multimap<std::uint64_t, Numbered> contents;  // by hash
+  int numbers = 0;                 // of contents
+  std::vector<Numbered> contents;  // each once
+  NumbersByHash places;            // of these, by hash
   /// By number, of those that have one for good.
   std::vector<std::shared_ptr<const Content>> interned;
   /// Results of calls by kernel or instruction and the numbers of what went in.

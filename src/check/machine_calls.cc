@@ -400,8 +400,9 @@ Content Machine::sum_of(Content sum, Content source) {
     bool odd = false;
     for (std::size_t p = 0; p < sum.pieces.size(); ++p) {
       odd = odd || has_open_maximum(sum.pieces[p]) || has_open_maximum(source.pieces[p]);
-      add_to(sum.pieces[p], source.pieces[p]);
-      settle(sum.pieces[p], regions_);
+      // What meets nothing stays as settled as it was.
+      if (add_to(sum.pieces[p], source.pieces[p])) settle(sum.pieces[p], regions_);
+      nodes_.share_beginning(sum.pieces[p].items);
     }
     if (odd) odd_content(sum, "maxima that are not complete are added");
   }

@@ -76,7 +76,9 @@ void close_item(Item& item, int axis, std::int64_t degree, Combine op) {
 
 void close_along(int axis, std::int64_t degree, Combine op, Content& content) {
   for (Tensor& t : content.pieces) {
-    for (Item& item : t.items) close_item(item, axis, degree, op);
+    t.items.edit_all([&](std::vector<Item>& items) {
+      for (Item& item : items) close_item(item, axis, degree, op);
+    });
   }
 }
 

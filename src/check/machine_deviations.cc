@@ -99,7 +99,7 @@ const Origin* Machine::odd_one(const std::vector<Content>& contents) const {
 
 /// Where an item that a device has and most others have not, or with another factor, came from;
 /// null: they have it, or that is not known.
-const Origin* Machine::deviation(const Item& item, const std::vector<Item>& usual) const {
+const Origin* Machine::deviation(const Item& item, const Items& usual) const {
   if (std::ranges::find(usual, item) != usual.end()) return nullptr;
   const bool same = std::ranges::find(usual, item.node, &Item::node) != usual.end();
   const std::optional<Rational> factor = same ? scale_of(item) : std::nullopt;

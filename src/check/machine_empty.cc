@@ -17,13 +17,15 @@ namespace {
 template <class Which>
 void drop_shares(Content& content, Which which) {
   for (Tensor& tensor : content.pieces) {
-    std::vector<Item> left;
-    for (Item& item : tensor.items) {
-      const bool stays = item.complete() || item.combine != Combine::sum;
-      if (!stays) std::erase_if(item.shares, which);
-      if (stays || !item.shares.empty()) left.push_back(std::move(item));
-    }
-    tensor.items = std::move(left);
+    tensor.items.edit_incomplete([&](std::vector<Item>& items) {
+      std::vector<Item> left;
+      for (Item& item : items) {
+        const bool stays = item.complete() || item.combine != Combine::sum;
+        if (!stays) std::erase_if(item.shares, which);
+        if (stays || !item.shares.empty()) left.push_back(std::move(item));
+      }
+      items = std::move(left);
+    });
   }
 }
 
@@ -94,8 +96,9 @@ void add_shares(Tensor& tensor, const Tensor& other, Which which) {
     if (item.combine != Combine::sum) continue;
     for (const Share& share : item.shares) {
       if (!which(share) || has_share(tensor, item.node, share)) continue;
-      Tensor more{.dims = tensor.dims, .cuts = tensor.cuts, .items = {item}};
-      more.items[0].shares = {share};
+      Item one = item;
+      one.shares = {share};
+      const Tensor more{.dims = tensor.dims, .cuts = tensor.cuts, .items = {std::move(one)}};
       add_to(tensor, more);
     }
   }
@@ -153,7 +156,7 @@ bool Machine::clear_empty(int c, Numbered& value) {
     const bool empty = has_no_entries(program_, program_.classes[at(c)], *value.content, p);
     if (!empty || value.content->pieces[p].items.empty()) continue;
     if (content.pieces.empty()) content = whole_of(value);
-    content.pieces[p].items.clear();
+    content.pieces[p].items = {};
   }
   if (content.pieces.empty()) return false;
   value = interned(std::move(content), value.micro_batch);

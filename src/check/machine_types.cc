@@ -64,8 +64,7 @@ std::int64_t Machine::even_length(const Tensor& t, std::size_t dim) const {
 /// Whether a tensor of which the class has entries is made of what cannot be right.
 bool Machine::is_odd_somewhere(int c, const Content& content) const {
   for (std::size_t p = 0; p < content.pieces.size(); ++p) {
-    const std::vector<Item>& items = content.pieces[p].items;
-    if (std::ranges::none_of(items, [](const Item& item) { return item.odd; })) continue;
+    if (!content.pieces[p].items.any_odd()) continue;
     if (!has_no_entries(program_, program_.classes[at(c)], content, p)) return true;
   }
   return false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 
 #include "units/error.h"
 #include "units/hash.h"
@@ -16,27 +17,21 @@ std::uint64_t hash_of(const Node& node) {
   for (const NodeOperand& o : node.operands) {
     hash = mixed(mixed(hash, static_cast<std::uint64_t>(o.node)), o.dims);
   }
-  for (const Rational& f : node.factors) hash = mixed(hash, f);
+  hash = mixed(hash, node.terms.hash_of_terms());
   return mixed(mixed(hash, node.result), node.seen);
-}
-
-/// Of a complete tensor.
-std::uint64_t hash_of_sum(const Tensor& tensor) {
-  std::uint64_t hash = mixed(tensor.items.size(), tensor.dims);
-  for (const Item& item : tensor.items) {
-    hash = mixed(mixed(hash, static_cast<std::uint64_t>(item.node)), item.factor);
-  }
-  return hash;
 }
 
 }  // namespace
 
+std::vector<NodeId> operands_of(const Node& node) {
+  std::vector<NodeId> out;
+  out.reserve(node.operands.size() + node.terms.size());
+  for_each_operand(node, [&](NodeId id) { out.push_back(id); });
+  return out;
+}
+
 NodeId Nodes::find(const Node& node, std::uint64_t hash) const {
-  const auto [first, last] = known_.equal_range(hash);
-  for (auto k = first; k != last; ++k) {
-    if (at(k->second) == node) return k->second;
-  }
-  return -1;
+  return known_.find(hash, [&](NodeId id) { return at(id) == node; });
 }
 
 NodeId Nodes::find(const Node& node) const { return find(node, hash_of(node)); }
@@ -46,11 +41,11 @@ NodeId Nodes::add(Node node) {
   if (const NodeId known = find(node, hash); known >= 0) return known;
   const auto id = static_cast<NodeId>(nodes_.size());
   const bool odd =
-      node.kind == Node::Kind::odd ||
+      node.kind == Node::Kind::odd || node.terms.any_odd() ||
       std::ranges::any_of(node.operands, [&](const NodeOperand& o) { return is_odd(o.node); });
   odd_.push_back(odd);
   nodes_.push_back(std::make_shared<const Node>(std::move(node)));
-  known_.emplace(hash, id);
+  known_.add(hash, id);
   return id;
 }
 
@@ -65,7 +60,7 @@ bool Nodes::may_divide_by_zero(NodeId id, NodeId foreign_from) const {
     const bool divides =
         node.kind == Node::Kind::function && (node.text == "inv" || node.text == "ratio");
     if (is_odd(one) || divides) return true;
-    for (const NodeOperand& o : node.operands) open.push_back(o.node);
+    for_each_operand(node, [&](NodeId of) { open.push_back(of); });
   }
   return false;
 }
@@ -97,6 +92,7 @@ Node product_node(std::vector<NodeOperand> factors, const std::vector<int>& resu
                   const std::vector<int>& dims, DimNumbers& numbers) {
   std::ranges::sort(factors);
   Node node{.kind = Node::Kind::product, .text = {}, .dims = dims};
+  node.operands.reserve(factors.size());
   for (NodeOperand& f : factors) node.operands.push_back({f.node, numbers.of(f.dims)});
   node.result = numbers.of(result);
   return node;
@@ -107,38 +103,39 @@ NodeId Nodes::leaf(const std::string& name, const std::vector<int>& which,
   return add({.kind = Node::Kind::leaf,
               .text = name,
               .operands = {},
-              .factors = {},
+              .terms = {},
               .result = {},
               .seen = which,
               .dims = dims});
 }
+
+namespace {
+
+Node sum_node(const Tensor& tensor) {
+  Node node{.kind = Node::Kind::sum, .text = {}, .dims = tensor.dims};
+  node.terms = tensor.items;
+  node.result.resize(tensor.dims.size());
+  std::iota(node.result.begin(), node.result.end(), 0);
+  return node;
+}
+
+}  // namespace
 
 NodeId Nodes::node_of(const Tensor& tensor) {
   ensure(is_complete(tensor), "only complete values are nodes");
   if (tensor.items.size() == 1 && tensor.items[0].factor == Rational(1)) {
     return tensor.items[0].node;
   }
-  // Streams are sums of as many items as there were layers: a known one is not made again.
-  const std::uint64_t hash = hash_of_sum(tensor);
-  if (const NodeId known = find_sum(tensor, hash); known >= 0) return known;
-  Node node{.kind = Node::Kind::sum, .text = {}, .dims = tensor.dims};
-  std::vector<int> all;
-  for (std::size_t d = 0; d < tensor.dims.size(); ++d) all.push_back(static_cast<int>(d));
-  node.result = all;
-  for (const Item& item : tensor.items) {
-    node.operands.push_back({item.node, all});
-    node.factors.push_back(item.factor);
-  }
-  const NodeId made = add(std::move(node));
-  sums_.emplace(hash, made);
-  return made;
+  return add(sum_node(tensor));
 }
 
 namespace {
 
 Tensor in_proportion(const Tensor& value, const std::vector<Rational>& proportions) {
   Tensor whole = completed(value);
-  for (std::size_t i = 0; i < whole.items.size(); ++i) whole.items[i].factor = proportions[i];
+  whole.items.edit_all([&](std::vector<Item>& items) {
+    for (std::size_t i = 0; i < items.size(); ++i) items[i].factor = proportions[i];
+  });
   return whole;
 }
 
@@ -148,8 +145,7 @@ std::vector<Rational> Nodes::proportions_in_name(const Tensor& value) const {
   std::vector<Rational> once(value.items.size(), Rational(1));
   if (once.size() < 2 || has_parts_and_whole(value)) return once;
   const auto is_factor = [&](const std::vector<Rational>& proportions) {
-    const Tensor sum = in_proportion(value, proportions);
-    return factors_.contains(find_sum(sum, hash_of_sum(sum)));
+    return factors_.contains(find(sum_node(in_proportion(value, proportions))));
   };
   std::vector<Rational> proportions = proportions_of(value);
   return proportions == once || is_factor(once) || !is_factor(proportions) ? once : proportions;
@@ -172,24 +168,13 @@ NodeId Nodes::part_of(const Tensor& partial, const NodeOperand& through, const T
 }
 
 Item Nodes::item_of(NodeId id) const {
-  return {.node = id, .shares = {}, .parts = {}, .odd = is_odd(id)};
+  return {
+      .node = id, .shares = {}, .parts = {}, .odd = is_odd(id), .vanishes = !zero_dims(id).empty()};
 }
 
-NodeId Nodes::find_sum(const Tensor& tensor, std::uint64_t hash) const {
-  const auto is_it = [&](const Node& sum) {
-    if (sum.dims != tensor.dims || sum.operands.size() != tensor.items.size()) return false;
-    for (std::size_t i = 0; i < tensor.items.size(); ++i) {
-      const Item& item = tensor.items[i];
-      if (sum.operands[i].node != item.node || sum.factors[i] != item.factor) return false;
-    }
-    return true;
-  };
-  const auto [first, last] = sums_.equal_range(hash);
-  const auto found = std::find_if(first, last, [&](const auto& k) { return is_it(at(k.second)); });
-  return found == last ? -1 : found->second;
+void Nodes::name(NodeId id, const std::string& text) {
+  if (keeps_names_) names_.try_emplace(id, text);
 }
-
-void Nodes::name(NodeId id, const std::string& text) { names_.try_emplace(id, text); }
 
 std::string Nodes::name_of(NodeId id) const {
   if (const auto found = names_.find(id); found != names_.end()) return found->second;
@@ -204,7 +189,7 @@ std::string Nodes::name_of(NodeId id) const {
     }
     case Node::Kind::product:
     case Node::Kind::sum:
-      if (node.operands.empty()) return "zero";
+      if (node.operands.empty() && node.terms.empty()) return "zero";
       return (node.kind == Node::Kind::sum ? "sum with " : "product with ") + name_of_part(node);
   }
   return {};
@@ -215,10 +200,10 @@ std::string Nodes::name_of_part(const Node& node) const {
   const Node* one = &node;
   NodeId id = 0;
   do {
-    id = one->kind == Node::Kind::sum ? one->operands.front().node : one->operands.back().node;
+    id = one->kind == Node::Kind::sum ? one->terms.front().node : one->operands.back().node;
     const bool named = names_.contains(id);
     one = &at(id);
-    if (named || one->operands.empty()) break;
+    if (named || (one->operands.empty() && one->terms.empty())) break;
   } while (one->kind == node.kind);
   return name_of(id);
 }

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "check/numbers_by_hash.h"
 #include "check/values.h"
 #include "units/rational.h"
 
@@ -29,7 +30,7 @@ struct Node {
   enum class Kind : std::uint8_t {
     leaf,      // named by `text`
     product,   // of operands, summed over dims that the result has not
-    sum,       // of operands with factors
+    sum,       // of terms
     function,  // named by `text`
     odd        // what the reference never makes; `text` says why
   };
@@ -37,9 +38,9 @@ struct Node {
   std::string text;
   /// Of a function that draws random numbers: what for. Of an odd one: which parts are missing.
   std::string draw;
-  std::vector<NodeOperand> operands;
-  std::vector<Rational> factors;  // of a sum
-  std::vector<int> result;        // dims of the result, by number
+  std::vector<NodeOperand> operands;  // but for those of a sum
+  Items terms;                        // of a sum: complete ones, which have all its dims
+  std::vector<int> result;            // dims of the result, by number
   /// Of a function: dims that it reduces, dims it needs whole, dims whose positions it depends on,
   /// with -1 between these lists. Of a leaf: which one it is.
   std::vector<int> seen;
@@ -49,9 +50,24 @@ struct Node {
   friend bool operator==(const Node&, const Node&) = default;
 };
 
+/// Calls `visit` with each node that one is made of.
+template <class Visit>
+void for_each_operand(const Node& node, Visit visit) {
+  for (const NodeOperand& o : node.operands) visit(o.node);
+  for (const Item& term : node.terms) visit(term.node);
+}
+
+/// Those, in order.
+std::vector<NodeId> operands_of(const Node& node);
+
+/// Whether it is kept what people call a node: only findings are told by names.
+enum class Names : std::uint8_t { kept, left_out };
+
 /// All nodes of one check, each once.
 class Nodes {
  public:
+  explicit Nodes(Names names = Names::kept) : keeps_names_(names == Names::kept) {}
+
   NodeId add(Node node);
   /// The node, if it was added; -1: it was not.
   NodeId find(const Node& node) const;
@@ -82,9 +98,13 @@ class Nodes {
   /// A node as a complete summand.
   Item item_of(NodeId id) const;
 
-  /// What people call a node.
+  /// What people call a node, where that is kept.
+  bool keeps_names() const { return keeps_names_; }
   void name(NodeId id, const std::string& text);
   std::string name_of(NodeId id) const;
+
+  /// Lets a list of items have its beginning in common with other ones.
+  void share_beginning(Items& items) { beginnings_.share(items); }
 
   /// Notes that a product is zero where its sum over one of its dims, by number, is whole.
   void note_zero(NodeId product, int dim);
@@ -95,12 +115,12 @@ class Nodes {
  private:
   std::string name_of_part(const Node& node) const;
   NodeId find(const Node& node, std::uint64_t hash) const;
-  NodeId find_sum(const Tensor& tensor, std::uint64_t hash) const;
 
   std::vector<std::shared_ptr<const Node>> nodes_;  // copies of all share them
   std::vector<bool> odd_;
-  std::unordered_multimap<std::uint64_t, NodeId> known_;  // by hash
-  std::unordered_multimap<std::uint64_t, NodeId> sums_;   // by hash of the tensor that they were
+  NumbersByHash known_;
+  bool keeps_names_ = true;
+  Beginnings beginnings_;
   std::unordered_map<NodeId, std::string> names_;
   std::unordered_map<NodeId, std::vector<int>> zeros_;
   std::unordered_set<NodeId> factors_;  // of products of the reference

@@ -193,6 +193,7 @@ void ReferenceValues::forward(std::size_t unit) {
 
 void ReferenceValues::name_values(std::size_t unit, const std::vector<Tensor>& values,
                                   const std::string& prefix) {
+  if (!nodes_.keeps_names()) return;
   const ReferenceKind& kind = kind_of(unit);
   const std::string place =
       " of " + kind.name + " " + std::to_string(program_.reference.units[unit].number);
@@ -346,7 +347,7 @@ void ReferenceValues::update() {
                          .unit = unit,
                          .tensor = parameter,
                          .state = std::max(state, 0)};
-      nodes_.name(node, name_of(ref) + after);
+      if (nodes_.keeps_names()) nodes_.name(node, name_of(ref) + after);
     }
   }
   if (!now_.numbers.empty()) adjust_numbers(numbers.back());

@@ -11,16 +11,6 @@
 namespace placet {
 namespace {
 
-std::uint64_t hash_of(const Share& share) {
-  std::uint64_t hash = mixed(static_cast<std::uint64_t>(share.of), share.factor);
-  for (const OpenSum& o : share.open) hash = mixed(hash, hash_of(o.cuts));
-  for (const Share::Run& r : share.runs) {
-    hash = mixed(hash, static_cast<std::uint64_t>(r.first));
-    hash = mixed(mixed(hash, static_cast<std::uint64_t>(r.last)), r.factor);
-  }
-  return hash;
-}
-
 Rational factor_at(const std::vector<Share::Run>& runs, std::int64_t micro_batch) {
   const auto found = std::ranges::find_if(
       runs, [&](const Share::Run& r) { return r.first <= micro_batch && micro_batch <= r.last; });
@@ -188,26 +178,36 @@ bool stands_before(const Item& a, const Item& b) {
   return a.node != b.node ? a.node < b.node : a.complete() && !b.complete();
 }
 
-void add_item(std::vector<Item>& items, Item item) {
-  if (items.empty() || stands_before(items.back(), item)) {
-    items.push_back(std::move(item));
-    return;
-  }
+/// Adds it to those items that do not stand before it. True: it met one of its node.
+bool put_item(std::vector<Item>& items, Item item) {
   const auto place = std::ranges::lower_bound(items, item, stands_before);
   if (place == items.end() || stands_before(item, *place)) {
     items.insert(place, std::move(item));
-    return;
+    return false;
   }
-  if (place->odd) return;
+  if (place->odd) return true;
   if (item.complete()) {
     place->factor = place->factor + item.factor;
     if (place->factor == Rational(0)) items.erase(place);
-    return;
+    return true;
   }
   ensure(place->factor == Rational(1) && item.factor == Rational(1),
          "factors of incomplete items stand in their shares");
   for (const Share& s : item.shares) add_share(place->shares, s);
   if (place->shares.empty()) items.erase(place);
+  return true;
+}
+
+bool add_item(Items& items, Item item) {
+  if (items.empty() || stands_before(items.back(), item)) {
+    items.push_back(std::move(item));
+    return false;
+  }
+  bool met = false;
+  const Item place = {.node = item.node, .shares = item.shares, .parts = {}};
+  items.edit_from(place, stands_before,
+                  [&](std::vector<Item>& end) { met = put_item(end, std::move(item)); });
+  return met;
 }
 
 }  // namespace
@@ -229,11 +229,7 @@ std::uint64_t mixed(std::uint64_t hash, const Rational& value) {
 std::uint64_t hash_of(const Tensor& tensor) {
   std::uint64_t hash = mixed(tensor.items.size(), tensor.dims);
   for (const Splits& cuts : tensor.cuts) hash = mixed(hash, hash_of(cuts));
-  for (const Item& item : tensor.items) {
-    hash = mixed(mixed(hash, static_cast<std::uint64_t>(item.node)), item.factor);
-    for (const Share& s : item.shares) hash = mixed(hash, hash_of(s));
-  }
-  return hash;
+  return mixed(hash, tensor.items.hash());
 }
 
 std::optional<Rational> scale_of(const Item& item) {
@@ -273,14 +269,9 @@ void add_missing_axes(const Share& share, int micro_axis, std::vector<int>& axes
   if (!share.runs.empty()) axes.push_back(micro_axis);
 }
 
-bool is_complete(const Tensor& tensor) {
-  return std::ranges::all_of(tensor.items, [](const Item& i) { return i.complete(); });
-}
+bool is_complete(const Tensor& tensor) { return tensor.items.all_complete(); }
 
-bool has_open_maximum(const Tensor& tensor) {
-  return std::ranges::any_of(
-      tensor.items, [](const Item& i) { return !i.complete() && i.combine != Combine::sum; });
-}
+bool has_open_maximum(const Tensor& tensor) { return tensor.items.any_open_maximum(); }
 
 namespace {
 
@@ -325,6 +316,7 @@ bool settle(Item& item, const Regions& regions) {
     item.factor = *factor;
     item.shares.clear();
     item.parts.clear();
+    item.combine = Combine::sum;
   }
   return true;
 }
@@ -334,12 +326,14 @@ bool settle(Item& item, const Regions& regions) {
 bool shift_all(Tensor& tensor, int axis, std::int64_t by, const Regions& regions) {
   bool known = true;
   for (Splits& cuts : tensor.cuts) known = shift_all(cuts, axis, by, regions) && known;
-  for (Item& item : tensor.items) {
-    for (Share& s : item.shares) {
-      for (OpenSum& o : s.open) known = shift_all(o.cuts, axis, by, regions) && known;
+  tensor.items.edit_incomplete([&](std::vector<Item>& items) {
+    for (Item& item : items) {
+      for (Share& s : item.shares) {
+        for (OpenSum& o : s.open) known = shift_all(o.cuts, axis, by, regions) && known;
+      }
+      sort_shares(item.shares);
     }
-    sort_shares(item.shares);
-  }
+  });
   return known;
 }
 
@@ -458,8 +452,8 @@ std::string missing_micro_batches(const Tensor& tensor, std::int64_t micro_batch
 
 void settle(Tensor& tensor, const Regions& regions) {
   if (is_complete(tensor)) return;
-  std::vector<Item> items = std::move(tensor.items);
-  tensor.items.clear();
+  std::vector<Item> items;
+  tensor.items.edit_incomplete([&](std::vector<Item>& unsettled) { items.swap(unsettled); });
   for (Item& item : items) {
     if (item.complete() || settle(item, regions)) add_item(tensor.items, std::move(item));
   }
@@ -473,25 +467,21 @@ Share scaled(Share share, const Rational& by) {
 
 Tensor scaled(Tensor tensor, const Rational& by) {
   if (by == Rational(1)) return tensor;
-  for (Item& item : tensor.items) {
-    if (item.complete()) {
-      item.factor = item.factor * by;
-      continue;
+  tensor.items.edit_all([&](std::vector<Item>& items) {
+    for (Item& item : items) {
+      if (item.complete()) item.factor = item.factor * by;
+      for (Share& s : item.shares) s = scaled(std::move(s), by);
     }
-    for (Share& s : item.shares) s = scaled(std::move(s), by);
-  }
+  });
   return tensor;
 }
 
 Rational common_factor(const Tensor& tensor) {
   if (tensor.items.empty()) return Rational(1);
-  const Rational& first = tensor.items[0].factor;
+  const Rational& first = tensor.items.back().factor;
   if (tensor.items.size() == 1) return first;
   if (first == Rational(0)) return Rational(1);
-  const Rational other = Rational(0) - first;
-  const bool alike = std::ranges::all_of(
-      tensor.items, [&](const Item& item) { return item.factor == first || item.factor == other; });
-  return alike ? std::max(first, other) : Rational(1);
+  return tensor.items.factors_alike() ? std::max(first, Rational(0) - first) : Rational(1);
 }
 
 std::vector<Rational> proportions_of(const Tensor& tensor) {
@@ -524,9 +514,12 @@ std::vector<std::vector<std::size_t>> incomplete_alike(const Tensor& tensor) {
 Tensor completed(const Tensor& tensor) {
   Tensor out{.dims = tensor.dims, .cuts = tensor.cuts, .items = {}};
   for (const Item& item : tensor.items) {
-    add_item(
-        out.items,
-        {.node = item.node, .factor = item.factor, .shares = {}, .parts = {}, .odd = item.odd});
+    add_item(out.items, {.node = item.node,
+                         .factor = item.factor,
+                         .shares = {},
+                         .parts = {},
+                         .odd = item.odd,
+                         .vanishes = item.vanishes});
   }
   return out;
 }
@@ -563,19 +556,33 @@ bool extends(const Tensor& sum, const Tensor& more, std::int64_t micro_batch,
 }
 
 void name_micro_batch(Tensor& tensor, std::int64_t micro_batch) {
-  for (Item& item : tensor.items) {
-    for (Share& share : item.shares) name_micro_batch(share.runs, micro_batch);
-  }
+  tensor.items.edit_incomplete([&](std::vector<Item>& items) {
+    for (Item& item : items) {
+      for (Share& share : item.shares) name_micro_batch(share.runs, micro_batch);
+    }
+  });
 }
 
 void extend(Tensor& sum, std::int64_t by) {
-  for (Item& item : sum.items) {
-    for (Share& s : item.shares) s.runs.back().last += by;
-  }
+  sum.items.edit_incomplete([&](std::vector<Item>& items) {
+    for (Item& item : items) {
+      for (Share& s : item.shares) s.runs.back().last += by;
+    }
+  });
 }
 
-void add_to(Tensor& a, const Tensor& b) {
-  for (const Item& item : b.items) add_item(a.items, item);
+bool add_to(Tensor& a, const Tensor& b) {
+  const auto meets = [&](const Item& item) { return b.items.has_node(item.node); };
+  const bool is_short = a.items.size() < b.items.size();
+  if (is_short && std::ranges::none_of(a.items, meets)) {
+    Items sum = b.items;  // the beginning of the longer list stays what it is
+    for (const Item& item : a.items) add_item(sum, item);
+    a.items = std::move(sum);
+    return false;
+  }
+  bool met = false;
+  for (const Item& item : b.items) met = add_item(a.items, item) || met;
+  return met;
 }
 
 }  // namespace placet

@@ -10,67 +10,18 @@
 #include <string>
 #include <vector>
 
+#include "check/items.h"
 #include "check/region.h"
 #include "units/rational.h"
 
 namespace placet {
-
-/// An expression over whole tensors (check/nodes.h).
-using NodeId = int;
-
-/// A sum that is complete only over some parts: cuts of the dims it runs over.
-struct OpenSum {
-  NodeId node = 0;  // where the sum stands
-  int dim = 0;      // its number there; below 0: a row of elements (`Rows`)
-  Splits cuts;
-
-  friend auto operator<=>(const OpenSum&, const OpenSum&) = default;
-};
-
-/// A share of an incomplete value: sums that are still open, and the factor with which each
-/// micro-batch takes part; a value of one micro-batch has a single entry for "its own".
-struct Share {
-  NodeId of = 0;  // the node that is incomplete: the value's own, or one it is made of linearly
-  std::vector<OpenSum> open;
-  /// Factor by micro-batch: {first, last, factor}, disjoint and in order. Empty: no micro-batch
-  /// axis takes part in the sum.
-  struct Run {
-    std::int64_t first = 0;
-    std::int64_t last = 0;
-    Rational factor;
-    friend auto operator<=>(const Run& a, const Run& b) = default;
-  };
-  std::vector<Run> runs;
-  Rational factor{1};  // of one with runs: 1, as theirs tell all of it
-
-  /// Makes its sum one over micro-batches: the factor goes into the runs.
-  void sum_over(std::vector<Run> over);
-  friend bool operator==(const Share&, const Share&) = default;
-};
-
-/// One summand of a value.
-struct Item {
-  NodeId node = 0;
-  Rational factor{1};
-  std::vector<Share> shares;  // in the order of `sort_shares`; empty: complete
-  /// The nodes whose shares make it complete, in order: the node itself, or the summands of an
-  /// incomplete operand that it is linear in.
-  std::vector<NodeId> parts;
-  Combine combine = Combine::sum;
-  /// Made of what cannot be right: nodes of that kind are equal without being the same value, so
-  /// that they never cancel.
-  bool odd = false;
-
-  bool complete() const { return shares.empty(); }
-  friend bool operator==(const Item&, const Item&) = default;
-};
 
 /// A tensor of a device: its logical dims with their cuts, and what it is a sum of. All items have
 /// the same dims.
 struct Tensor {
   std::vector<int> dims;
   std::vector<Splits> cuts;
-  std::vector<Item> items;  // by node; empty: zero
+  Items items;  // by node; empty: zero
 
   friend bool operator==(const Tensor&, const Tensor&) = default;
 };
@@ -101,8 +52,8 @@ bool is_complete(const Tensor& tensor);
 /// Whether some share of what is not complete is one of these.
 template <class Which>
 bool any_share(const Tensor& tensor, Which which) {
-  return std::ranges::any_of(
-      tensor.items, [&](const Item& item) { return std::ranges::any_of(item.shares, which); });
+  return std::any_of(tensor.items.first_in_doubt(), tensor.items.end(),
+                     [&](const Item& item) { return std::ranges::any_of(item.shares, which); });
 }
 
 /// Whether some item is a maximum of which parts are missing: it takes part in no sum.
@@ -159,7 +110,8 @@ void name_micro_batch(Tensor& tensor, std::int64_t micro_batch);
 void extend(Tensor& sum, std::int64_t by);
 
 /// a += b where both have the same dims and cuts: items of a node are one; shares that differ in
-/// their micro-batches only are one.
-void add_to(Tensor& a, const Tensor& b);
+/// their micro-batches only are one. True: some node was in both. If it was not, and what was added
+/// was settled, the sum is.
+bool add_to(Tensor& a, const Tensor& b);
 
 }  // namespace placet

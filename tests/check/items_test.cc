@@ -1,0 +1,156 @@
+// Lists of items that share their beginnings say the same as plain lists.
+#include "check/items.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "check/nodes.h"
+#include "check/values.h"
+
+namespace placet::testing {
+namespace {
+
+Item item(NodeId node, std::int64_t factor = 1) {
+  return {.node = node, .factor = Rational(factor)};
+}
+
+Item part(NodeId node) {
+  return {.node = node, .shares = {{.of = node, .open = {{.node = node, .cuts = {{.axis = 0}}}}}}};
+}
+
+Tensor sum_of(const std::vector<Item>& items) {
+  Tensor sum;
+  for (const Item& one : items) add_to(sum, Tensor{.items = {one}});
+  return sum;
+}
+
+std::vector<Item> listed(const Items& items) { return {items.begin(), items.end()}; }
+
+// Twenty items are two blocks of eight and four more: each stands at its place.
+TEST(Items, StandInOrder) {
+  std::vector<Item> plain;
+  for (NodeId node = 0; node < 20; ++node) plain.push_back(item(node));
+  const Items items(plain);
+  ASSERT_EQ(items.size(), 20U);
+  EXPECT_EQ(items.front().node, 0);
+  EXPECT_EQ(items.back().node, 19);
+  for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(items[i], plain[i]) << i;
+  EXPECT_EQ(listed(items), plain);
+  EXPECT_TRUE(items.has_node(0));
+  EXPECT_FALSE(items.has_node(20));
+}
+
+// 0 + 1 + ... + 19 is the same from the front, from the back and from the middle, and has one hash.
+TEST(Items, AreEqualInWhateverOrderTheyWereAdded) {
+  std::vector<Item> plain;
+  for (NodeId node = 0; node < 20; ++node) plain.push_back(item(node, node % 3 + 1));
+  const Tensor forwards = sum_of(plain);
+  std::ranges::reverse(plain);
+  const Tensor backwards = sum_of(plain);
+  std::ranges::rotate(plain, plain.begin() + 7);
+  EXPECT_EQ(forwards, backwards);
+  EXPECT_EQ(forwards, sum_of(plain));
+  EXPECT_EQ(forwards.items.hash(), backwards.items.hash());
+}
+
+// 5 - 5: what is taken out of the middle leaves the list that never had it, and of the last one
+// nothing.
+TEST(Items, CancelAnywhere) {
+  std::vector<Item> plain;
+  for (NodeId node = 0; node < 17; ++node) plain.push_back(item(node));
+  Tensor sum = sum_of(plain);
+  add_to(sum, Tensor{.items = {item(5, -1)}});
+  plain.erase(plain.begin() + 5);
+  EXPECT_EQ(listed(sum.items), plain);
+  EXPECT_EQ(sum, sum_of(plain));
+  for (const Item& one : plain) add_to(sum, Tensor{.items = {item(one.node, -1)}});
+  EXPECT_TRUE(sum.items.empty());
+}
+
+// Random sums of up to 40 values, each added up to three times, as lists and as counts.
+TEST(Items, SayWhatCountsSay) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::int64_t> counts(40, 0);
+    Tensor sum;
+    Tensor more;
+    for (int added = 0; added < 60; ++added) {
+      const auto node = static_cast<NodeId>(random() % counts.size());
+      const std::int64_t factor = random() % 2 == 0 ? 1 : -1;
+      counts[static_cast<std::size_t>(node)] += factor;
+      add_to(random() % 2 == 0 ? sum : more, Tensor{.items = {item(node, factor)}});
+    }
+    add_to(sum, more);
+    std::vector<Item> expected;
+    for (NodeId node = 0; node < static_cast<NodeId>(counts.size()); ++node) {
+      const std::int64_t count = counts[static_cast<std::size_t>(node)];
+      if (count != 0) expected.push_back(item(node, count));
+    }
+    ASSERT_EQ(listed(sum.items), expected) << "round " << round;
+    ASSERT_EQ(sum.items, Items(expected)) << "round " << round;
+  }
+}
+
+// What is known of a list without looking at it holds for items in its first block and in its last.
+TEST(Items, KnowWhatIsInThem) {
+  for (const NodeId place : {0, 7, 8, 19}) {
+    std::vector<Item> plain;
+    for (NodeId node = 0; node < 20; ++node)
+      plain.push_back(node == place ? part(node) : item(node));
+    Items items(plain);
+    EXPECT_FALSE(items.all_complete()) << place;
+    EXPECT_FALSE(items.any_open_maximum()) << place;
+    EXPECT_EQ(std::count_if(items.first_in_doubt(), items.end(),
+                            [](const Item& one) { return !one.complete(); }),
+              1)
+        << place;
+    items.edit_incomplete([&](std::vector<Item>& end) {
+      for (Item& one : end) {
+        if (!one.complete()) one.combine = Combine::max;
+      }
+    });
+    EXPECT_TRUE(items.any_open_maximum()) << place;
+    EXPECT_EQ(items.size(), 20U);
+    items.edit_all([&](std::vector<Item>& all) {
+      Item& changed = all[static_cast<std::size_t>(place)];
+      changed = item(place, -1);
+      changed.odd = true;
+    });
+    EXPECT_TRUE(items.all_complete()) << place;
+    EXPECT_TRUE(items.any_odd()) << place;
+    EXPECT_TRUE(items.factors_alike()) << place;  // 1 but for the sign
+    items.edit_all(
+        [&](std::vector<Item>& all) { all[static_cast<std::size_t>(place)].factor = Rational(2); });
+    EXPECT_FALSE(items.factors_alike()) << place;
+  }
+}
+
+// A hundred thousand items end without a stack as deep as they are many.
+TEST(Items, EndOneAfterTheOther) {
+  Items items;
+  for (NodeId node = 0; node < 100'000; ++node) items.push_back(item(node));
+  const Items copy = items;
+  items = {};
+  EXPECT_EQ(copy.size(), 100'000U);
+}
+
+// A stream after each of n blocks: n sums of up to n values, in room for as many as n items.
+TEST(Items, ShareTheirBeginnings) {
+  Nodes nodes;
+  Tensor stream;
+  for (NodeId node = 0; node < 50; ++node) {
+    add_to(stream, Tensor{.items = {item(node)}});
+    Items own(listed(stream.items));  // as someone else makes it
+    nodes.share_beginning(stream.items);
+    nodes.share_beginning(own);
+    EXPECT_EQ(own, stream.items);
+    const bool long_enough = node >= static_cast<NodeId>(Items::kBlock);
+    if (long_enough) EXPECT_EQ(&own[0], &stream.items[0]) << node;
+  }
+}
+
+}  // namespace
+}  // namespace placet::testing
