@@ -125,9 +125,6 @@ CostedWork PlanCosts::make_recomputed(const CostedWork& work) {
   return out;
 }
 
-/// Measured rates of messages fall by up to 0.2 % where they should rise with their size.
-constexpr double kDips = 0.995;
-
 double PlanCosts::least_per_sample(WorkShape shape) {
   const std::int64_t samples = space_.base().batch.global / shape.degree(AxisRole::expert);
   if (samples > kMostSamples || samples < 1) return 0;
