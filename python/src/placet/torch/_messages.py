@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.utils._python_dispatch import _disable_current_modes
 
 Tensor = torch.Tensor
 
@@ -83,9 +84,24 @@ def watch_reductions() -> None:
         return run
 
     for name in ("allreduce", "allreduce_coalesced", "reduce", "reduce_scatter",
-                 "_reduce_scatter_base", "reduce_scatter_tensor_coalesced"):
+                 "_reduce_scatter_base", "reduce_scatter_single", "reduce_scatter_single_coalesced",
+                 "reduce_scatter_tensor_coalesced"):
         if hasattr(dist.ProcessGroup, name):
             setattr(dist.ProcessGroup, name, watched(getattr(dist.ProcessGroup, name)))
+
+
+@functools.cache
+def hide_waiting() -> None:
+    """What a backend does inside while somebody waits for a message is no operator of the script:
+    gloo copies the result of a reduce-scatter out of memory of its own then."""
+    wait = dist.Work.wait
+
+    @functools.wraps(wait)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with _disable_current_modes():
+            return wait(self, *args, **kwargs)
+
+    dist.Work.wait = run
 
 
 def _reduction(value: Any) -> str:

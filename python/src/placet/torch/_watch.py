@@ -27,6 +27,11 @@ def _tensors(value: Any) -> list[Tensor]:
     return []
 
 
+def _is_plain(tensor: Tensor) -> bool:
+    """Whether it has memory of its own that can be read."""
+    return tensor.device.type == "cpu" and type(tensor).__torch_dispatch__ is _PLAIN
+
+
 class Watch(TorchDispatchMode):
     """Calls `message` for each collective or message, and lets `operator` run all else.
 
@@ -39,6 +44,7 @@ class Watch(TorchDispatchMode):
         self.places = Places()
         self.phase = "forward"
         _messages.watch_reductions()
+        _messages.hide_waiting()
 
     def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -106,13 +112,15 @@ class FieldWatch(Watch):
 
     def _one(self, op: Any, args: Any, kwargs: Any) -> Any:
         inputs = [*_tensors(list(args)), *_tensors(list(kwargs.values()))]
-        if any(one.device.type != "cpu" for one in inputs):
+        if not all(_is_plain(one) for one in inputs):
+            return op(*args, **kwargs)
+        if name_of(op) in ("set", "resize"):
             return op(*args, **kwargs)
         is_value = name_of(op) in table()["values"]
         if not is_value and not op.is_view:
             self._touch(inputs)
         out = op(*args, **kwargs)
-        if any(isinstance(one, FakeTensor) or one.device.type != "cpu" for one in _tensors(out)):
+        if not all(_is_plain(one) for one in _tensors(out)):
             return out
         if op.is_view and not op._schema.is_mutable:
             self._note_place()
