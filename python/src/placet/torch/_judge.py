@@ -209,25 +209,25 @@ class Judge:
             return places[min(step, len(places) - 1)] if places else ""
         if kind == "backward":
             return seen["backwards"][0][0] if seen["backwards"] else ""
+        if kind in seen["said"] and seen["said"][kind]:
+            return seen["said"][kind][0]
         if kind == "reduction":
-            first = self._first_foreign(seen)
+            first = self._first_foreign(seen, norms=False)
             return first or (seen["backwards"][-1][0] if seen["backwards"] else "")
-        if kind == "clip":
-            return seen["clips"][0] if seen.get("clips") else self._line("step", ranks, step)
         if kind == "message":
             return self._first_foreign(seen) or self._line("backward", ranks, step)
-        if kind == "seed":
-            return seen.get("made", "") or self._line("optimizer", ranks, step)
-        return ""
+        return self._line("optimizer" if kind == "seed" else "step", ranks, step)
 
-    def _first_foreign(self, seen: dict[str, Any]) -> str:
-        """The first message whose result the reference never has."""
+    def _first_foreign(self, seen: dict[str, Any], norms: bool = True) -> str:
+        """The first message, or norm, whose result the reference never has."""
         known = self.reference["values"]
         if not known.numel():
             return ""
         for message in seen["messages"]:
             numbers = message["numbers"]
             if numbers.numel() == 0 or message["reduction"] in ("max", "min"):
+                continue
+            if message["kind"] == "norm" and not norms:
                 continue
             at = torch.searchsorted(known, numbers).clamp(max=known.numel() - 1)
             if float((known[at] == numbers).float().mean()) < 0.5:
@@ -343,10 +343,21 @@ class Judge:
             )
         return out
 
+    def _fewer(self, most: int) -> list[Finding]:
+        """Ranks that make fewer updates than others, or all fewer than the reference."""
+        most = max(most, min(len(self.reference["updates"]), self.options.steps))
+        group = [
+            Difference(rank, "all its parameters", 0, *[torch.zeros(0).long()] * 3, "fewer")
+            for rank, seen in enumerate(self.ranks)
+            if len(seen.get("updates", [])) < most
+        ]
+        return [self._finding("fewer updates", group, "it makes fewer updates")] if group else []
+
     def verdict(self) -> Verdict:
+        most = max(len(seen.get("updates", [])) for seen in self.ranks)
         steps = min([len(self.reference.get("updates", []))]
                     + [len(seen.get("updates", [])) for seen in self.ranks])
-        findings: list[Finding] = self._stopped()
+        findings: list[Finding] = self._stopped() or self._fewer(most)
         for step in range(steps if not findings else 0):
             differences = self._compare(step)
             if differences:

@@ -231,8 +231,8 @@ class Exchange:
 
     def before(self, message: Message) -> Any:
         """To be called before the message itself runs; what it gives is for `after`."""
-        floating = any(t.dtype.is_floating_point for t in (*message.inputs, *message.outputs))
-        if not floating and not any(t.dtype == torch.uint8 for t in message.inputs):
+        tensors = (*message.inputs, *message.outputs)
+        if not any(t.dtype.is_floating_point or t.dtype == torch.uint8 for t in tensors):
             return None
         if message.kind == "send":
             numbers = self.numbers(message.inputs)

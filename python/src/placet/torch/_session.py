@@ -67,7 +67,7 @@ class Session(FieldWatch):
         self.messages: list[dict[str, Any]] = []
         self.values: list[Tensor] = []
         self.samples: list[int] = []
-        self.clips: list[str] = []
+        self.said: dict[str, list[str]] = {"clip": [], "loader": [], "seed": []}
         self.made_places: dict[str, str] = {}
         self._keys: dict[tuple[int, int], Tensor] = {}
         self._calls = {"filled": 0, "registered": 0}
@@ -109,6 +109,7 @@ class Session(FieldWatch):
         for name in ("clip_grad_norm_", "clip_grad_value_", "get_total_norm",
                      "clip_grads_with_norm_"):
             self._patch(torch.nn.utils, name, self._clipping)
+        self._patch(torch, "manual_seed", self._seeding)
         self._patch(torch.cuda, "set_device", lambda _: lambda *a, **k: None)
 
     def restore(self) -> None:
@@ -121,6 +122,7 @@ class Session(FieldWatch):
 
         def wrapped(make: Any) -> Any:
             def run(this: Any, dataset: Any, batch_size: Any = 1, *args: Any, **kw: Any) -> None:
+                self.said["loader"].append(self.places.here())
                 kw["num_workers"] = 0
                 kw.pop("prefetch_factor", None)
                 kw.pop("persistent_workers", None)
@@ -150,10 +152,23 @@ class Session(FieldWatch):
 
         return run
 
+    def _seeding(self, seed: Any) -> Any:
+        def run(*args: Any, **kw: Any) -> Any:
+            self.said["seed"].append(self.places.here())
+            return seed(*args, **kw)
+
+        return run
+
     def _clipping(self, clip: Any) -> Any:
         def run(*args: Any, **kw: Any) -> Any:
-            self.clips.append(self.places.here())
-            return clip(*args, **kw)
+            place = self.places.here()
+            self.said["clip"].append(place)
+            out = clip(*args, **kw)
+            norm = local(out) if isinstance(out, Tensor) else None
+            if norm is not None and not self.is_reference and norm.device.type == "cpu":
+                with self.aside():
+                    self._note("norm", [0], "", place, self.shadows.of(norm.detach()).reshape(-1))
+            return out
 
         return run
 
@@ -267,18 +282,22 @@ class Session(FieldWatch):
                 self.values.append(self.shadows.of(one).reshape(-1).clone())
         elif message is not None and outputs and message.kind != "send":
             numbers = torch.cat([self.shadows.of(one).reshape(-1) for one in outputs])
-            self.messages.append(
-                {
-                    "kind": message.kind,
-                    "ranks": message.ranks(),
-                    "reduction": message.reduction,
-                    "place": self.places.here(),
-                    "phase": self.phase_now(),
-                    "update": len(self.updates),
-                    "numbers": numbers[:4096].clone(),
-                    "count": numbers.numel(),
-                }
-            )
+            place = self.places.here()
+            self._note(message.kind, message.ranks(), message.reduction, place, numbers)
+
+    def _note(self, kind: str, ranks: list[int], by: str, place: str, numbers: Tensor) -> None:
+        self.messages.append(
+            {
+                "kind": kind,
+                "ranks": ranks,
+                "reduction": by,
+                "place": place,
+                "phase": self.phase_now(),
+                "update": len(self.updates),
+                "numbers": numbers[:4096].clone(),
+                "count": numbers.numel(),
+            }
+        )
 
     def result(self) -> dict[str, Any]:
         values = torch.cat(self.values).unique() if self.values else torch.zeros(0).long()
@@ -291,7 +310,7 @@ class Session(FieldWatch):
             "unknown": self.unknown,
             "operators": self.operators,
             "optimizers": self.made_places,
-            "clips": self.clips,
+            "said": self.said,
         }
 
 
