@@ -7,8 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Options", "check"]
-_FROM = {"Options": "_session", "check": "_check"}
+_FROM = {
+    "Guard": "_guard",
+    "GuardError": "_guard",
+    "Options": "_session",
+    "Recorder": "_recorder",
+    "audit": "_audit",
+    "check": "_check",
+    "guard": "_guard",
+}
+__all__ = [*_FROM]
 
 
 def __getattr__(name: str) -> Any:

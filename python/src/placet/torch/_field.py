@@ -17,13 +17,13 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import torch
+from torch import Tensor
 
 P = 2**31 - 1
 _LOW = 1 << 16
 _A, _B, _C = 0x2545F4914F6CDD1D, 0x1CE4E5B9BF58476D, 0x133111EB94D049BB
 SEED = int(os.environ.get("PLACET_TORCH_SEED", "1"))
 
-Tensor = torch.Tensor
 
 
 def salt_of(*words: object) -> int:

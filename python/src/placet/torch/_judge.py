@@ -16,14 +16,18 @@ from fractions import Fraction
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from . import _field
 from ._session import Options
 
-Tensor = torch.Tensor
 P = _field.P
 CONDITIONS = ("gradient_integrity", "state_consistency", "update_integrity", "input_integrity",
               "order")
+
+
+# Entries that may be by accident what one factor makes of the right ones.
+_MANY = 8
 
 
 @dataclass
@@ -157,7 +161,11 @@ class Judge:
         covered = torch.zeros_like(entries.keys, dtype=torch.bool)
         out: list[Difference] = []
         for rank, seen in enumerate(self.ranks):
-            for held in seen["updates"][step]:
+            update = [held for held in seen["updates"][step] if held["key"].numel()]
+            if update and all(held["gradient"] is None for held in update):
+                none = torch.zeros(0, dtype=torch.int64)
+                out.append(Difference(rank, update[0]["name"], step, none, none, none, "none"))
+            for held in update:
                 out += self._compare_tensor(entries, covered, rank, step, held)
         missing = ~covered & ~entries.ambiguous
         for owner in entries.owner[missing].unique().tolist():
@@ -205,32 +213,43 @@ class Judge:
         if kind == "optimizer":
             return next(iter(seen["optimizers"].values()), "")
         if kind == "step":
-            places = seen["step_places"]
+            places = seen["step_places"] or max(
+                (one.get("step_places", []) for one in self.ranks), key=len)
             return places[min(step, len(places) - 1)] if places else ""
         if kind == "backward":
             return seen["backwards"][0][0] if seen["backwards"] else ""
         if kind in seen["said"] and seen["said"][kind]:
             return seen["said"][kind][0]
         if kind == "reduction":
-            first = self._first_foreign(seen, norms=False)
+            first = self._first_foreign(seen, step, norms=False)
             return first or (seen["backwards"][-1][0] if seen["backwards"] else "")
         if kind == "message":
-            return self._first_foreign(seen) or self._line("backward", ranks, step)
+            return self._first_foreign(seen, step) or self._line("backward", ranks, step)
+        if kind == "clip" and self._first_foreign(seen, step):
+            return self._first_foreign(seen, step)
         return self._line("optimizer" if kind == "seed" else "step", ranks, step)
 
-    def _first_foreign(self, seen: dict[str, Any], norms: bool = True) -> str:
-        """The first message, or norm, whose result the reference never has."""
+    def _is_known(self, numbers: Tensor) -> bool:
+        """Whether the reference has most of the numbers, or a small part of them: what is added
+        up over ranks first and divided then."""
         known = self.reference["values"]
-        if not known.numel():
+        for parts in range(1, max(self.options.world, 8) + 1):
+            scaled = numbers * pow(parts, P - 2, P) % P
+            at = torch.searchsorted(known, scaled).clamp(max=known.numel() - 1)
+            if float((known[at] == scaled).float().mean()) >= 0.5:
+                return True
+        return False
+
+    def _first_foreign(self, seen: dict[str, Any], step: int, norms: bool = True) -> str:
+        """The first message, or norm, up to this update whose result the reference never has."""
+        if not self.reference["values"].numel():
             return ""
         for message in seen["messages"]:
-            numbers = message["numbers"]
-            if numbers.numel() == 0 or message["reduction"] in ("max", "min"):
+            if message["numbers"].numel() == 0 or message["reduction"] in ("max", "min"):
                 continue
-            if message["kind"] == "norm" and not norms:
+            if message["update"] > step or (message["kind"] == "norm" and not norms):
                 continue
-            at = torch.searchsorted(known, numbers).clamp(max=known.numel() - 1)
-            if float((known[at] == numbers).float().mean()) < 0.5:
+            if not self._is_known(message["numbers"]):
                 return str(message["place"])
         return ""
 
@@ -242,7 +261,7 @@ class Judge:
         tensor = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
         seen = self.ranks[ranks[0]]
         at = self._line(cause["line"], ranks, step)
-        foreign = self._first_foreign(seen)
+        foreign = self._first_foreign(seen, step)
         return Finding(
             cause["condition"], sign, tensor, ranks, step + 1, at, cause["text"], difference,
             sum(int(one.at.numel()) for one in group), cause["cure"],
@@ -268,21 +287,41 @@ class Judge:
         out = []
         left = list(gradients)
         ratios = {id(one): _ratio(one) for one in left}
-        common = Counter(r for r in ratios.values() if r is not None)
-        for ratio, _ in common.most_common():
+        factors: list[Difference] = []
+        for ratio, _ in Counter(r for r in ratios.values() if r is not None).most_common():
             group = [one for one in left if ratios[id(one)] == ratio]
             fraction = _field.fraction_of(ratio)
             if fraction is not None:
                 out.append(self._finding("scale", group, self._scale(fraction)))
-            elif len(group) > 1 or len(gradients) == 1:
+                left = [one for one in left if ratios[id(one)] != ratio]
+            elif sum(int(one.at.numel()) for one in group) >= _MANY:
+                factors += group
+        if factors:
+            of_norm = self._norm_ratio(factors[0].rank)
+            if of_norm is None:
                 text = "all its entries are multiplied by one number"
-                out.append(self._finding("common factor", group, text))
+                out.append(self._finding("common factor", factors, text))
             else:
-                continue
-            left = [one for one in left if one not in group]
+                text = f"its norm before clipping is {of_norm} times what it should be"
+                out.append(self._finding("scale", factors, text))
+            taken = {id(one) for one in factors}
+            left = [one for one in left if id(one) not in taken]
         if left:
             out.append(self._of_parts(left))
         return sorted(out, key=lambda one: -one.entries)
+
+    def _norm_ratio(self, rank: int) -> Fraction | None:
+        """The fraction by which a rank's first norm is too large, if it is one and not 1."""
+        first = [next((m["square"] for m in seen["messages"] if m["kind"] == "norm"), 0)
+                 for seen in (self.ranks[rank], self.reference)]
+        if not all(first):
+            return None
+        square = _field.fraction_of(first[0] * pow(first[1], P - 2, P) % P)
+        if square is None or square <= 0 or square == 1:
+            return None
+        roots = [round(part**0.5) for part in (square.numerator, square.denominator)]
+        exact = roots[0] ** 2 == square.numerator and roots[1] ** 2 == square.denominator
+        return Fraction(*roots) if exact else None
 
     def _scale(self, by: Fraction) -> str:
         if by == 0:
@@ -346,8 +385,9 @@ class Judge:
     def _fewer(self, most: int) -> list[Finding]:
         """Ranks that make fewer updates than others, or all fewer than the reference."""
         most = max(most, min(len(self.reference["updates"]), self.options.steps))
+        none = torch.zeros(0, dtype=torch.int64)
         group = [
-            Difference(rank, "all its parameters", 0, *[torch.zeros(0).long()] * 3, "fewer")
+            Difference(rank, "all its parameters", 0, none, none, none, "fewer")
             for rank, seen in enumerate(self.ranks)
             if len(seen.get("updates", [])) < most
         ]
@@ -357,7 +397,9 @@ class Judge:
         most = max(len(seen.get("updates", [])) for seen in self.ranks)
         steps = min([len(self.reference.get("updates", []))]
                     + [len(seen.get("updates", [])) for seen in self.ranks])
-        findings: list[Finding] = self._stopped() or self._fewer(most)
+        ended = [one for one in self.ranks if len(one.get("updates", [])) >= self.options.steps]
+        findings: list[Finding] = (self._fewer(most) if ended else []) or self._stopped()
+        findings = findings or self._fewer(most)
         for step in range(steps if not findings else 0):
             differences = self._compare(step)
             if differences:

@@ -8,9 +8,8 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 from torch.utils._python_dispatch import _disable_current_modes
-
-Tensor = torch.Tensor
 
 
 @dataclass

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from . import _field as field
 from ._shadow import Shadows
 
-Tensor = torch.Tensor
 P = field.P
 
 

@@ -15,6 +15,13 @@ import torch
 from ._session import Options, run_rank
 
 
+# What a rank saw that was ended, as `Session.result` has it.
+_NOTHING: dict[str, Any] = {
+    "updates": [], "backwards": [], "step_places": [], "messages": [], "unknown": {},
+    "operators": 0, "optimizers": {}, "said": {}, "values": torch.zeros(0, dtype=torch.int64),
+}
+
+
 def _free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
@@ -69,10 +76,9 @@ def run_all(options: Options) -> tuple[dict[str, Any], list[dict[str, Any]], lis
 
         def load(name: str) -> dict[str, Any]:
             path = os.path.join(folder, f"{name}.pt")
+            found: dict[str, Any] = {**_NOTHING, "error": "it did not come to an end"}
             if os.path.exists(path):
-                found: dict[str, Any] = torch.load(path, weights_only=False)
-            else:
-                found = {"error": "it did not come to an end"}
+                found = torch.load(path, weights_only=False)
             with open(os.path.join(folder, f"{name}.log"), errors="replace") as file:
                 found["log"] = file.read()[-4000:]
             return found

@@ -15,12 +15,12 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
 from . import _field
 from ._messages import Message
+from ._operators import squared
 from ._watch import FieldWatch
-
-Tensor = torch.Tensor
 
 
 @dataclass
@@ -165,9 +165,11 @@ class Session(FieldWatch):
             self.said["clip"].append(place)
             out = clip(*args, **kw)
             norm = local(out) if isinstance(out, Tensor) else None
-            if norm is not None and not self.is_reference and norm.device.type == "cpu":
+            if norm is not None and norm.device.type == "cpu":
                 with self.aside():
-                    self._note("norm", [0], "", place, self.shadows.of(norm.detach()).reshape(-1))
+                    number = self.shadows.of(norm.detach()).reshape(-1)
+                    self._note("norm", [0], "", place, number)
+                    self.messages[-1]["square"] = int(squared(number)[0])
             return out
 
         return run

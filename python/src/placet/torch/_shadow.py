@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from . import _field as field
-
-Tensor = torch.Tensor
 
 
 class Shadows:

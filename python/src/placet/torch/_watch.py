@@ -6,6 +6,7 @@ import contextlib
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
@@ -15,7 +16,6 @@ from ._operators import Applied, evaluated, name_of, table
 from ._places import Places
 from ._shadow import Shadows
 
-Tensor = torch.Tensor
 _PLAIN = torch._C._disabled_torch_dispatch_impl
 
 

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
-SCRIPTS = pathlib.Path(__file__).parent / "torch_scripts"
+SCRIPTS = pathlib.Path(__file__).parent / "scripts"
 BUGS = json.loads((SCRIPTS / "bugs.json").read_text())["bugs"]
 
 
@@ -83,6 +83,8 @@ def test_finds(bug, tmp_path):
     )
     assert not verdict["equivalent"]
     first = verdict["findings"][0]
+    if bug["line"] is None:
+        return
     name, _, number = first["at"].partition(":")
     assert name == bug.get("line_in", bug["script"]), first
     line = (tmp_path / name).read_text().splitlines()[int(number) - 1]
