@@ -1,0 +1,138 @@
+"""What a rank sends in each step, and what rests on it: a record for `audit`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from ._messages import Message
+from ._watch import Watch
+
+_NAMES = {
+    torch.float64: "fp64", torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16",
+    torch.int64: "int64", torch.int32: "int32", torch.uint8: "uint8", torch.bool: "bool",
+}
+
+
+def _local(tensor: Tensor) -> Tensor:
+    inner = getattr(tensor, "_local_tensor", None)
+    return inner if isinstance(inner, Tensor) else tensor
+
+
+def _bytes(tensors: Iterable[Any]) -> int:
+    """Bytes of the tensors, each part of memory once."""
+    seen: dict[tuple[int, int], int] = {}
+    for one in tensors:
+        if isinstance(one, Tensor):
+            own = _local(one)
+            size = own.numel() * own.element_size()
+            if size:
+                seen[(own.untyped_storage().data_ptr(), own.storage_offset())] = size
+    return sum(seen.values())
+
+
+class Recorder(Watch):
+    """A context: every collective inside is noted, step by step. On any backend; a step ends with
+    each `step()` of an optimizer of torch.optim.
+
+        with Recorder() as recorder:
+            train()
+        recorder.save("record.json")       # rank 0 writes record.json, rank 3 record.3.json
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps: list[dict[str, Any]] = []
+        self._messages: list[dict[str, Any]] = []
+        self._hooks: list[Any] = []
+
+    def __enter__(self) -> Recorder:
+        from torch.optim.optimizer import (
+            register_optimizer_step_post_hook,
+            register_optimizer_step_pre_hook,
+        )
+
+        self._depth = 0
+        self._hooks = [
+            register_optimizer_step_pre_hook(self._begin_update),
+            register_optimizer_step_post_hook(self._end_update),
+        ]
+        super().__enter__()
+        return self
+
+    def __exit__(self, *what: Any) -> None:
+        super().__exit__(*what)
+        for hook in self._hooks:
+            hook.remove()
+
+    def _begin_update(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        self._depth += 1
+        self.phase = "update"
+
+    def _end_update(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        self._depth -= 1
+        if self._depth:
+            return
+        self.phase = "forward"
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        states = [one for state in optimizer.state.values() if isinstance(state, dict)
+                  for one in state.values() if isinstance(one, Tensor) and one.dim()]
+        self.steps.append(
+            {
+                "messages": self._messages,
+                "rest_bytes": {
+                    "parameters": _bytes(parameters),
+                    "gradients": _bytes(p.grad for p in parameters),
+                    "optimizer": _bytes(states),
+                },
+            }
+        )
+        self._messages = []
+
+    def message(self, message: Message, op: Any, args: Any, kwargs: Any) -> Any:
+        place, phase = self.places.here(), self.phase_now()
+        out = op(*args, **kwargs)
+        if not message.outputs:
+            message.outputs = [one for one in (out if isinstance(out, (list, tuple)) else [out])
+                               if isinstance(one, Tensor)]
+        tensors = message.whole
+        if tensors:
+            self._messages.append(
+                {
+                    "collective": message.kind,
+                    "op": message.reduction or "none",
+                    "ranks": message.ranks(),
+                    "group": len(message.ranks()),
+                    "dtype": _NAMES.get(tensors[0].dtype, str(tensors[0].dtype)),
+                    "count": sum(t.numel() for t in tensors),
+                    "payload_bytes": sum(t.numel() * t.element_size() for t in tensors),
+                    "phase": phase,
+                    "place": place,
+                }
+            )
+        return out
+
+    def document(self) -> dict[str, Any]:
+        on = dist.is_available() and dist.is_initialized()
+        return {
+            "schema": "placet.torch.record/1",
+            "rank": dist.get_rank() if on else int(os.environ.get("RANK", "0")),
+            "world": dist.get_world_size() if on else int(os.environ.get("WORLD_SIZE", "1")),
+            "steps": self.steps,
+            "after": self._messages,
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> str:
+        """Writes the record of this rank, and gives the name of the file."""
+        document = self.document()
+        root, end = os.path.splitext(os.fspath(path))
+        name = f"{root}.{document['rank']}{end}" if document["rank"] else os.fspath(path)
+        with open(name, "w", encoding="utf-8") as file:
+            json.dump(document, file)
+        return name
