@@ -53,7 +53,7 @@ Answer answer_compare(const Asked& asked) {
   allow_flags(asked.request, {});
   const JobFlags flags = job_flags_in(asked.request);
   return on_said(flags, [&](const JobRequest& request) {
-    return answer_of(true, comparison_json(compared_of(asked.catalog, request, flags.placements)));
+    return answer_of(true, comparison_json(compared_of(asked.catalog, request, flags.placements, flags.clusters)));
   });
 }
 
