@@ -102,6 +102,7 @@ std::string catalogue_json(const Catalogue& catalogue) {
     entry["sources"] = row.sources;
     json["entries"].push_back(std::move(entry));
   }
+  if (!catalogue.pages.empty()) json["pages"] = explanations_list(catalogue.pages);
   return print_json(json);
 }
 

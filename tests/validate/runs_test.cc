@@ -192,16 +192,12 @@ TEST(RunsTest, AFrameworkWithoutAProfileNeedsAnEngine) {
 // devices of one host do not use them, sixteen of two do.
 TEST(RunsTest, ANetworkAmongHostsIsNoneInsideOne) {
   const auto step = [](const std::string& devices, const std::string& network) {
-    std::string table = kHeader + row("a", {{"source_id", "internevo"},
-                                            {"n_gpus", devices},
-                                            {"dp", devices},
-                                            {"global_batch", devices},
-                                            {"gpu", "A100-80GB-SXM"},
-                                            {"mem_allocated_gib", network}});
-    const std::string last = "mem_allocated_gib";
-    table.replace(table.find(last), last.size(), "inter_node");
-    const Validation validation =
-        validate(kCatalog, parse_table(table, "hand.csv"), {.engine = "placet"});
+    const Validation validation = validate_rows(row("a", {{"source_id", "internevo"},
+                                                          {"n_gpus", devices},
+                                                          {"dp", devices},
+                                                          {"global_batch", devices},
+                                                          {"gpu", "A100-80GB-SXM"},
+                                                          {"inter_node", network}}));
     return validation.predictions.back().predicted;
   };
   EXPECT_EQ(step("8", ""), step("8", "4x 100 Gb RoCE per node"));
