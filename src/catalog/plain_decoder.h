@@ -1,5 +1,5 @@
 // A decoder that sizes alone describe: what a table of runs says of a model, and a model file of
-// `"model_type": "plain_decoder"` (docs/formats.md, section 2).
+// `"model_type": "plain_decoder"` (docs/formats.md, section 4).
 #pragma once
 
 #include <cstdint>
