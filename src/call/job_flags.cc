@@ -60,7 +60,7 @@ std::optional<double> number(const std::string& text, const char* flag) {
 JobRequest request_of(const JobFlags& flags) {
   JobRequest request;
   request.model = said(flags.model);
-  request.cluster = said(flags.cluster);
+  request.cluster = said(flags.clusters.empty() ? flags.cluster : flags.clusters.front());
   if (!flags.placements.empty()) request.placement = flags.placements.front();
   request.sequence = tokens(flags.sequence);
   if (!flags.lengths.empty()) request.lengths = parse_lengths(flags.lengths, "--lengths");

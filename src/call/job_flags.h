@@ -14,6 +14,7 @@ struct JobFlags {
   std::string model, cluster, sequence, lengths, global_batch, micro_batch, recompute, precision,
       optimizer, lora, loss, clip, routing, balance_loss, engine, job_file;
   std::vector<std::string> placements;
+  std::vector<std::string> clusters;  // of compare, beside or instead of `cluster`
   std::vector<std::string> freeze;
   std::vector<std::string> ignore_keys;
 };

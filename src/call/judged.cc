@@ -32,18 +32,18 @@ void require_few_micro_batches(const Job& job) {
 
 // Bytes per step are comparable only if a step is the same: without --global-batch, the least one
 // that every placement can make.
-std::vector<Job> load_all(const Catalog& catalog, JobRequest request,
-                          const std::vector<std::string>& placements) {
+std::vector<Job> load_all(const Catalog& catalog, const std::vector<JobRequest>& requests) {
   std::vector<Job> jobs;
+  jobs.reserve(requests.size());
   std::int64_t samples = 1;
   bool differ = false;
-  for (const std::string& placement : placements) {
-    request.placement = placement;
+  for (const JobRequest& request : requests) {
     jobs.push_back(load_job(catalog, request));
     const std::int64_t global = jobs.back().batch.global;
     differ = differ || global != jobs.front().batch.global;
     samples = checked_multiply(samples / std::gcd(samples, global), global, "samples");
   }
+  const JobRequest& request = requests.front();
   if (request.global_batch || !differ) return jobs;
   for (Job& job : jobs) {
     job.batch.global = samples;
@@ -51,6 +51,23 @@ std::vector<Job> load_all(const Catalog& catalog, JobRequest request,
                              " samples, which all can make, is assumed";
   }
   return jobs;
+}
+
+// Every placement on every cluster, the placements of a cluster together.
+std::vector<JobRequest> requests_for(const JobRequest& request,
+                                     const std::vector<std::string>& placements,
+                                     std::vector<std::string> clusters) {
+  if (clusters.empty()) clusters.push_back(request.cluster.value_or(""));
+  std::vector<JobRequest> requests;
+  requests.reserve(clusters.size() * placements.size());
+  for (const std::string& cluster : clusters) {
+    for (const std::string& placement : placements) {
+      requests.push_back(request);
+      if (!cluster.empty()) requests.back().cluster = cluster;
+      requests.back().placement = placement;
+    }
+  }
+  return requests;
 }
 
 void play(const StepRequest& request, const Job& job, const Prepared& prepared, PlayedStep& out) {
@@ -94,6 +111,7 @@ PlayedStep played_step_of(const Catalog& catalog, const StepRequest& request) {
   PlayedStep out{.judged = {.job = job, .derivation = derive(*job, prepared)}};
   reserve_shown(*job, prepared, ShownClasses::fullest, out.judged.derivation);
   out.findings = out.judged.derivation.findings;
+  out.similar = similar_runs(catalog, *job);
   if (out.judged.derivation.meaningful) play(request, *job, prepared, out);
   return out;
 }
@@ -106,11 +124,13 @@ Timeline PlayedStep::timeline() const {
           .simulated = simulated,
           .findings = findings,
           .stragglers = stragglers,
-          .undisturbed = undisturbed};
+          .undisturbed = undisturbed,
+          .similar = similar};
 }
 
 std::vector<Judged> compared_of(const Catalog& catalog, const JobRequest& request,
-                                std::vector<std::string> placements) {
+                                std::vector<std::string> placements,
+                                std::vector<std::string> clusters) {
   if (placements.empty() && request.placement) placements.push_back(*request.placement);
   if (placements.empty()) {
     throw InputError(
@@ -119,12 +139,16 @@ std::vector<Judged> compared_of(const Catalog& catalog, const JobRequest& reques
          .allowed = "two or more, such as --placement dp=8:ddp --placement dp=8:zero3"});
   }
   std::vector<Judged> all;
-  for (Job& job : load_all(catalog, request, placements)) {
+  for (Job& job : load_all(catalog, requests_for(request, placements, std::move(clusters)))) {
     auto kept = std::make_shared<const Job>(std::move(job));
     const Prepared prepared = prepare(*kept);
     Derivation derivation = derive(*kept, prepared);
     reserve_shown(*kept, prepared, ShownClasses::fullest, derivation);
-    all.push_back({.job = std::move(kept), .derivation = std::move(derivation)});
+    Judged judged{.job = std::move(kept), .derivation = std::move(derivation)};
+    const bool has_time =
+        judged.job->cluster && judged.derivation.meaningful && !is_bare(judged.job->model);
+    if (has_time) judged.time = derive_time(*judged.job, prepared);
+    all.push_back(std::move(judged));
   }
   return all;
 }

@@ -13,6 +13,7 @@
 #include "report/judged.h"
 #include "report/timeline.h"
 #include "simulate/simulation.h"
+#include "validate/error_band.h"
 
 namespace placet {
 
@@ -35,15 +36,18 @@ struct PlayedStep {
   std::vector<Finding> findings;
   std::vector<Straggler> stragglers;
   Seconds undisturbed;
+  std::optional<ErrorBand> similar;  // measured runs of the nearest kind
 
   /// What reports are made of. Points into this value, which must outlive it.
   Timeline timeline() const;
 };
 PlayedStep played_step_of(const Catalog& catalog, const StepRequest& request);
 
-/// One job in several placements; without any, in the request's own.
+/// One job in several placements, on each of several clusters; without any, in the request's own.
+/// Of those with a cluster the time of a step is derived as well.
 std::vector<Judged> compared_of(const Catalog& catalog, const JobRequest& request,
-                                std::vector<std::string> placements);
+                                std::vector<std::string> placements,
+                                std::vector<std::string> clusters);
 
 /// A model, and the length of a sequence that its FLOPs are told of.
 struct ShownModel {

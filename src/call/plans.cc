@@ -15,10 +15,12 @@
 #include "call/plan_fix.h"
 #include "call/plan_terms.h"
 #include "catalog/choices_catalog.h"
+#include "catalog/cluster_catalog.h"
 #include "catalog/meant.h"
 #include "catalog/model_catalog.h"
 #include "catalog/strategy_catalog.h"
 #include "derive/fit.h"
+#include "placement/grammar.h"
 #include "search/front.h"
 #include "units/error.h"
 
@@ -214,6 +216,82 @@ std::vector<ScaleLine> scale_lines(const PlanRequest& call, const Catalog& catal
   return out;
 }
 
+/// "h100-sxm $4.916 an hour (datasheet: ..., 2024-12)", of each kind with a price.
+std::vector<std::string> price_words_of(const Catalog& catalog, const std::string& said,
+                                        const Cluster& cluster) {
+  std::vector<std::string> words;
+  for (const DeviceGroup& group : cluster.groups) {
+    const Device& device = group.device;
+    if (device.price_per_hour <= 0) continue;
+    std::string source = "--price";
+    if (said.empty()) {
+      for (const Fact& fact : load_device(catalog, device.name, "--cluster").facts) {
+        if (fact.key == "price_usd_per_hour") source = fact.source;
+      }
+    }
+    std::string line =
+        fmt::format("{} ${:g} an hour ({})", device.name, device.price_per_hour, source);
+    if (std::ranges::find(words, line) == words.end()) words.push_back(std::move(line));
+  }
+  return words;
+}
+
+/// "stages 0 to 3 (21 blocks)"; without counts where nothing is said of them.
+std::string stages_words(const std::vector<std::int64_t>& blocks, std::int64_t first,
+                         std::int64_t last) {
+  const std::string which = first == last ? fmt::format("stage {}", first)
+                                          : fmt::format("stages {} to {}", first, last);
+  if (blocks.empty()) return which;
+  std::int64_t sum = 0;
+  for (std::int64_t s = first; s <= last; ++s) sum += blocks[static_cast<std::size_t>(s)];
+  return which + fmt::format(" ({} block{})", sum, sum == 1 ? "" : "s");
+}
+
+/// Which stages of a pipeline along the outermost axis stand on which kind of devices.
+std::string stands_words(const Cluster& cluster, const Placement& placement) {
+  const AxisPlacement& outer = placement.axes.front();
+  const std::string alike =
+      "no pipeline lies across the kinds of devices: each does the same work, the faster ones wait";
+  if (outer.how.cut != Cut::layer || outer.degree < 2) return alike;
+  // With several virtual stages per device the schedule deals them.
+  const bool one_each = std::ssize(outer.shares) == outer.degree;
+  const std::vector<std::int64_t> blocks = one_each ? outer.shares : std::vector<std::int64_t>();
+  const std::int64_t width = devices_of(cluster) / outer.degree;
+  std::string words;
+  std::int64_t begin = 0;
+  for (const DeviceGroup& group : cluster.groups) {
+    const std::int64_t end = begin + group.count;
+    words += (words.empty() ? "" : ", ") +
+             stages_words(blocks, begin / width, (end - 1) / width) + " on " +
+             std::to_string(group.count) + " " + group.device.name;
+    begin = end;
+  }
+  return words;
+}
+
+/// Of a mixed cluster: where what stands, and the best plan of each kind of devices alone.
+void add_kinds(const PlanSpace& asked, const Vocabulary& vocabulary, const PlanOptions& options,
+               PlanSheet& sheet) {
+  const Cluster& cluster = *asked.base().cluster;
+  if (cluster.groups.size() < 2) return;
+  sheet.stands =
+      stands_words(cluster, parse_placement(sheet.plans.front().placement, vocabulary));
+  for (const DeviceGroup& group : cluster.groups) {
+    Job job = asked.base();
+    job.cluster = Cluster{.name = std::to_string(group.count) + "x" + group.device.name,
+                          .groups = {group},
+                          .between_groups = {}};
+    const PlanSpace space(job, asked.choices(), asked.constraints());
+    PlanOptions one = options;
+    one.top = 1;
+    one.costs = std::make_shared<PlanCosts>(space);
+    const PlanResult result = find_plans(space, one);
+    KindAlone& kind = sheet.alone.emplace_back(
+        KindAlone{.device = group.device.name, .devices = group.count, .plan = std::nullopt});
+    if (!result.plans.empty()) kind.plan = plan_line(space, vocabulary, result.plans.front());
+  }
+}
+
 void add_front(const PlanSpace& space, const Vocabulary& vocabulary, const PlanOptions& options,
                const FrontRequest& request, PlanSheet& sheet) {
   if (request.most == 0 || sheet.plans.empty() || !sheet.counts.exact) return;
@@ -280,6 +358,9 @@ PlanSheet planned(const AskedPlan& asked, const Catalog& catalog, const Vocabula
                   .constraints = constraints_text(call, request),
                   .command = command_of(call.flags, request, space.base()),
                   .train_tokens = read_tokens(call.tokens)};
+  sheet.goodput = call.goodput.value_or(1);
+  sheet.similar = similar_runs(catalog, space.base());
+  sheet.prices = price_words_of(catalog, call.price, *space.base().cluster);
   options.progress = watch.progress;
   PlanResult result;
   sheet.seconds = {.reading = reading,
@@ -295,6 +376,7 @@ PlanSheet planned(const AskedPlan& asked, const Catalog& catalog, const Vocabula
     if (!sheet.counts.exact) return;
     sheet.scale = scale_lines(call, catalog, space, vocabulary, options);
   });
+  if (sheet.counts.exact && !sheet.plans.empty()) add_kinds(space, vocabulary, options, sheet);
   sheet.seconds.total = since(start);
   return sheet;
 }

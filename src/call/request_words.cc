@@ -104,6 +104,7 @@ PlanRequest plan_request_in(const Reader& request) {
   plan.scale = joined(words_in(request, "scale"));
   plan.front = count_in(request, "front", {1, 50}, 0);
   plan.front_step = fraction_in(request, "front-step", {0, 0.9});
+  plan.goodput = fraction_in(request, "goodput", {0.01, 1});
   plan.max_memory = fraction_in(request, "max-memory", {});
   plan.allow_tight = flag_in(request, "allow-tight");
   return plan;

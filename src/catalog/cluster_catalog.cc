@@ -5,7 +5,9 @@
 #include "catalog/cluster_parts.h"
 #include "catalog/device_rates.h"
 #include "catalog/memory.h"
+#include "catalog/network_words.h"
 #include "catalog/reader.h"
+#include "catalog/word_file.h"
 #include "units/checked.h"
 #include "units/error.h"
 #include "units/nearest.h"
@@ -26,6 +28,7 @@ struct Size {
 struct Part {
   std::string name;
   Size size;
+  std::string network;  // behind '@'; empty: the usual one
 };
 
 std::int64_t read_count(std::string_view text, const std::string& whole, const std::string& where) {
@@ -40,9 +43,20 @@ std::int64_t read_count(std::string_view text, const std::string& whole, const s
   return *count;
 }
 
-// "64xh100-sxm", "h100-sxm:8" or "h100-sxm".
-Part parse_part(const std::string& text, const std::string& where) {
-  Part part{.name = text, .size = {}};
+// "64xh100-sxm", "h100-sxm:8" or "h100-sxm", each also with "@NETWORK" behind it.
+Part parse_part(const std::string& whole, const std::string& where) {
+  const std::size_t at = whole.find('@');
+  const std::string text = whole.substr(0, at);
+  Part part{.name = text, .size = {}, .network = {}};
+  if (at != std::string::npos) {
+    part.network = whole.substr(at + 1);
+    if (part.network.empty()) {
+      throw InputError({.where = where,
+                        .value = whole,
+                        .problem = "names no network behind '@'",
+                        .allowed = "such as h100-sxm:8@roce-400 or h100-sxm:8@400gbit"});
+    }
+  }
   const std::size_t times = text.find('x');
   if (times != std::string::npos && times > 0 && text.find_first_not_of("0123456789") == times) {
     part.size.devices = read_count(std::string_view(text).substr(0, times), text, where);
@@ -81,13 +95,85 @@ struct GroupSpec {
   Level network;
   std::optional<std::int64_t> count;  // if the file says it
   std::int64_t share = 1;             // else in proportion to this
+  double oversubscription = 1;        // of the uplinks of leaf switches
+  std::int64_t leaf_hosts = 0;        // hosts below one leaf switch; 0: not known
+  std::vector<Level> levels;          // instead of all of the above, where the file measures them
+  DeviceGroup hosts;                  // what else was measured of the hosts: its host_ members
 };
+
+// A link by name or file, or a rate. Leaf switches of `leaf_hosts` hosts, whose uplinks carry one
+// part in `oversubscription` of what their hosts send, are a level of their own.
+void read_network_of(const Catalog& catalog, const std::filesystem::path& path,
+                     const Reader& reader, const std::string& usual, GroupSpec& group) {
+  const auto network = reader.find("network");
+  const std::string where = network ? network->where() : reader.at("device").where();
+  if (network && names_a_file(network->text()) && !is_network(catalog, network->text())) {
+    group.network = load_link(catalog, reference_in(path, network->text()), 1, where);
+  } else {
+    const std::string said = network ? meant_network(catalog, network->text()).text : usual;
+    group.network = names_a_file(said) && !is_network(catalog, said)
+                        ? load_link(catalog, said, 1, where)
+                        : read_network(catalog, said, group.host.devices, where);
+  }
+  const auto ratio = reader.find("oversubscription");
+  const auto hosts = reader.find("leaf_hosts");
+  if (!ratio) {
+    if (hosts) hosts->fail("is given without 'oversubscription'", "both, or neither");
+    return;
+  }
+  group.oversubscription = ratio->number({1, 1000});
+  if (hosts) group.leaf_hosts = hosts->whole({1, 1'000'000});
+}
+
+// A level whose link was measured: what the link's file says, but for what stands here.
+Level read_level(const Catalog& catalog, const Reader& reader, std::int64_t per_host) {
+  reader.allow({"link", "devices", "gb_s", "gb_s_of_all", "latency_us", "efficiency"});
+  const Reader link = reader.at("link");
+  Level level = read_network(catalog, meant_network(catalog, link.text()).text, per_host,
+                             link.where());
+  level.devices = reader.at("devices").whole({1, kMostDevices});
+  if (const auto rate = reader.find("gb_s")) {
+    level.bandwidth = gigabytes_per_second(rate->number({0.001, 100'000}));
+    level.efficiency = 1;
+    level.all_reduce.clear();
+  }
+  if (const auto part = reader.find("efficiency")) level.efficiency = part->number({0.01, 1});
+  if (const auto rate = reader.find("gb_s_of_all")) {
+    level.bandwidth_of_all = gigabytes_per_second(rate->number({0.001, 100'000}));
+  }
+  if (const auto wait = reader.find("latency_us")) {
+    level.latency = microseconds(wait->number({0.001, 1'000'000}));
+  }
+  return level;
+}
+
+// What was measured of links and hosts, in place of what their files say.
+void read_measured(const Catalog& catalog, const Reader& reader, GroupSpec& group) {
+  if (const auto levels = reader.find("levels")) {
+    for (const Reader& level : levels->items()) {
+      group.levels.push_back(read_level(catalog, level, group.host.devices));
+    }
+    if (group.levels.empty()) levels->fail("is empty", "at least one level, innermost first");
+  }
+  if (const auto pace = reader.find("host_pace")) group.hosts.host_pace = pace->number({0.01, 100});
+  if (const auto ahead = reader.find("host_runs_ahead")) {
+    group.hosts.host_runs_ahead = ahead->flag();
+  }
+  if (const auto wait = reader.find("host_latency_us")) {
+    group.hosts.host_per_member = microseconds(wait->number({0, 1'000'000}));
+    group.hosts.host_per_neighbour = group.hosts.host_per_member;
+  }
+  if (const auto wait = reader.find("host_latency_inside_us")) {
+    group.hosts.host_per_neighbour = microseconds(wait->number({0, 1'000'000}));
+  }
+}
 
 GroupSpec read_group(const Catalog& catalog, const std::filesystem::path& path,
                      const Reader& reader) {
   const auto meant = [&](const Reader& key) { return reference_in(path, key.text()); };
   reader.allow({"device", "host", "network", "nodes", "devices", "per_host", "memory_gib",
-                "host_memory_gib", "share"});
+                "host_memory_gib", "share", "oversubscription", "leaf_hosts", "levels", "host_pace",
+                "host_runs_ahead", "host_latency_us", "host_latency_inside_us"});
   GroupSpec group;
   const Reader name = reader.at("device");
   const DeviceSheet sheet = load_device(catalog, meant(name), name.where());
@@ -95,9 +181,6 @@ GroupSpec read_group(const Catalog& catalog, const std::filesystem::path& path,
   const auto host = reader.find("host");
   group.host =
       load_host(catalog, host ? meant(*host) : sheet.host, host ? host->where() : name.where());
-  const auto network = reader.find("network");
-  group.network = load_link(catalog, network ? meant(*network) : sheet.network, 1,
-                            network ? network->where() : name.where());
   if (const auto per_host = reader.find("per_host")) {
     group.host.devices = per_host->whole({1, 1024});
     if (!group.host.levels.empty()) {
@@ -105,6 +188,8 @@ GroupSpec read_group(const Catalog& catalog, const std::filesystem::path& path,
           std::max(group.host.levels.back().devices, group.host.devices);
     }
   }
+  read_network_of(catalog, path, reader, sheet.network, group);
+  read_measured(catalog, reader, group);
   if (const auto memory = reader.find("memory_gib")) {
     group.device.memory = round_up_to_bytes(std::floor(memory->number(kDeviceGibibytes) * 0x1p30));
     group.device.memory_source = memory->where();
@@ -196,8 +281,40 @@ void set_counts(ClusterFile& file, const Size& size, std::optional<std::int64_t>
   }
 }
 
+DeviceGroup group_of_links(const GroupSpec& spec) {
+  if (!spec.levels.empty()) {
+    DeviceGroup group = assemble_group(spec.device, spec.host, spec.network, *spec.count);
+    group.levels.clear();
+    for (const Level& level : spec.levels) {
+      group.levels.push_back(level);
+      if (level.devices >= *spec.count) break;
+    }
+    group.levels.back().devices = std::max<std::int64_t>(*spec.count, 1);
+    return group;
+  }
+  if (spec.oversubscription <= 1) {
+    return assemble_group(spec.device, spec.host, spec.network, *spec.count);
+  }
+  Host host = spec.host;
+  Level spine = spec.network;
+  const std::int64_t leaf = checked_multiply(spec.leaf_hosts, host.devices, "devices");
+  const std::int64_t inside = host.levels.empty() ? 1 : host.levels.back().devices;
+  if (leaf > inside) {
+    host.levels.push_back(spec.network);
+    host.levels.back().devices = leaf;
+  }
+  spine.bandwidth = spine.bandwidth / spec.oversubscription;
+  spine.all_reduce.clear();
+  return assemble_group(spec.device, host, std::move(spine), *spec.count);
+}
+
 DeviceGroup group_of(const GroupSpec& spec) {
-  return assemble_group(spec.device, spec.host, spec.network, *spec.count);
+  DeviceGroup group = group_of_links(spec);
+  group.host_pace = spec.hosts.host_pace;
+  group.host_runs_ahead = spec.hosts.host_runs_ahead;
+  group.host_per_member = spec.hosts.host_per_member;
+  group.host_per_neighbour = spec.hosts.host_per_neighbour;
+  return group;
 }
 
 // A bare device as a cluster of one group.
@@ -220,6 +337,12 @@ ClusterFile cluster_of_device(const Catalog& catalog, const std::string& name,
   for (const std::string& other : names) {
     if (!name.empty() && other.starts_with(name + "-")) longer.push_back(other);
   }
+  // "8h1000" is near "h100", and not "8h1000" near anything; second names count as well.
+  for (const char* kind : {"devices", "clusters"}) {
+    for (const Alias& alias : load_words(catalog, kind).aliases) names.push_back(alias.word);
+  }
+  const std::size_t digits = name.find_first_not_of("0123456789");
+  const std::string word = lower_case(name.substr(digits == std::string::npos ? 0 : digits));
   throw InputError(
       {.where = where,
        .value = name,
@@ -227,7 +350,7 @@ ClusterFile cluster_of_device(const Catalog& catalog, const std::string& name,
        .allowed = longer.empty()
                       ? "a name that `placet devices` or `placet clusters` lists, or a file"
                       : list_words(longer),
-       .nearest = longer.empty() ? nearest(name, names) : std::string()});
+       .nearest = longer.empty() ? nearest(word, names) : std::string()});
 }
 
 ClusterFile find_part(const Catalog& catalog, const std::string& name, const std::string& where) {
@@ -307,6 +430,12 @@ Cluster read_cluster(const Catalog& catalog, const std::string& text,
   if (parts.size() > 1) devices_needed.reset();  // a bare part of several is one node
   for (const Part& part : parts) {
     ClusterFile file = find_part(catalog, part.name, where);
+    if (!part.network.empty()) {
+      for (GroupSpec& spec : file.groups) {
+        spec.network = read_network(catalog, part.network, spec.host.devices, where);
+        spec.oversubscription = 1;
+      }
+    }
     set_counts(file, part.size, devices_needed, where);
     for (const GroupSpec& spec : file.groups) {
       cluster.groups.push_back(group_of(spec));

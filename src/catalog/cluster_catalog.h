@@ -43,6 +43,7 @@ DeviceGroup load_group(const Catalog& catalog, const std::string& device, std::i
 ///   512xa100-80gb-sxm,512xh100-sxm             mixed, ranks in this order
 ///   dgx-h100:8, 64xdgx-h100                    a cluster of data/clusters, sized alike
 ///   my.toml, 128xmy.json                       a file of the same form
+///   h100-sxm:8@roce-400/3                      on another network (catalog/network_words.h)
 /// A bare name takes `devices_needed`, what the placement asks for, or one node without it.
 /// Throws InputError that speaks of `where`, or of file and key path.
 Cluster load_cluster(const Catalog& catalog, const std::string& text,

@@ -76,6 +76,7 @@ Host load_host(const Catalog& catalog, const std::string& reference, const std::
   check_sheet(reader, "placet.host/1", name_of_reference(reference));
   std::vector<Fact> facts;
   Host host;
+  host.name = reference;
   host.devices = reader.at("devices").whole({1, 1024});
   host.memory = round_up_to_bytes(
       std::floor(read_figure(reader.at("memory_gib"), kHostGibibytes, facts) * 0x1p30));
@@ -102,6 +103,7 @@ DeviceGroup assemble_group(const Device& device, const Host& host, Level network
   group.host_memory = host.memory;
   group.host_link = host.link;
   group.nvme_link = host.nvme;
+  group.host = host.name;
   for (const Level& level : host.levels) {
     group.levels.push_back(level);
     if (level.devices >= count) break;

@@ -21,6 +21,7 @@ double read_figure(const Reader& reader, Range range, std::vector<Fact>& facts);
 
 /// A host by name: devices per host, its memory, its link to the device, the links inside.
 struct Host {
+  std::string name;
   std::int64_t devices = 8;
   Bytes memory{};
   BytesPerSecond link{};

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "catalog/families.h"
+#include "catalog/plain_decoder.h"
 
 namespace placet {
 namespace {
@@ -216,6 +217,7 @@ constexpr std::array kSpecialFamilies{
     ModelFamily{"mpt", read_mpt},
     ModelFamily{"dbrx", read_dbrx},
     ModelFamily{"llama4_text", read_llama4},
+    ModelFamily{"plain_decoder", read_plain_decoder},
 };
 
 }  // namespace

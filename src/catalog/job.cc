@@ -31,8 +31,9 @@ void fail_missing(const JobRequest& request, const char* word, std::string allow
 namespace {
 
 // "8" or "8,GLOB,GLOB".
-Model with_adapters(Model model, const std::string& text, const std::string& where) {
+Model with_adapters(Model model, const std::string& said, const std::string& where) {
   std::int64_t rank = 0;
+  const std::string text = said.starts_with("r=") ? said.substr(2) : said;  // as PEFT spells it
   const char* end = text.data() + text.size();
   const auto [at, error] = std::from_chars(text.data(), end, rank);
   if (error != std::errc() || rank < 1 || (at != end && *at != ',')) {
@@ -302,6 +303,11 @@ Job load_trained(const Catalog& catalog, const JobRequest& request) {
 /// what the products' format asks of the devices. Throws InputError where one has no units for it.
 void settle(const Catalog& catalog, const JobRequest& request, Job& job) {
   job.profile = load_profile(catalog, request.engine.value_or("placet"), job, "--engine");
+  if (job.cluster) {
+    const DeviceGroup& group = job.cluster->groups.front();
+    job.host_runs_ahead = group.host_runs_ahead;
+    slow_hosts(job.profile.timing, group.host_pace);
+  }
   job.weight_copies = weight_copies(job.precision, job.profile, job.cluster);
   if (!job.precision.products || !job.cluster) return;
   const ProductFormat& format = *job.precision.products;
@@ -375,6 +381,18 @@ Job load_job(const Catalog& catalog, const JobRequest& said) {
   job.batch = batch_of(catalog, request, job, 0);
   if (request.cluster) {
     job.cluster = load_cluster(catalog, *request.cluster, devices_of(job.placement), "--cluster");
+  }
+  settle(catalog, request, job);
+  return job;
+}
+
+Job load_trained_job(const Catalog& catalog, const JobRequest& said) {
+  std::vector<std::string> notes;
+  const JobRequest request = meant_words(catalog, said, notes);
+  Job job = load_trained(catalog, request);
+  add_first(notes, job.model);
+  if (request.cluster) {
+    job.cluster = load_cluster(catalog, *request.cluster, std::nullopt, "--cluster");
   }
   settle(catalog, request, job);
   return job;

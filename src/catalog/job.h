@@ -72,6 +72,9 @@ Job load_job(const Catalog& catalog, const JobRequest& request);
 /// without cluster.
 Job load_unplaced_job(const Catalog& catalog, const JobRequest& request);
 
+/// What a job trains and how, with the engine's facts for its devices: no placement, no batch.
+Job load_trained_job(const Catalog& catalog, const JobRequest& request);
+
 /// The recomputation that a text spells: none, full, selective, selective=core_attention,mlp,
 /// every=N, first=N.
 Recompute parse_recompute(const std::string& text, const std::string& where);

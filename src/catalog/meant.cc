@@ -8,6 +8,7 @@
 #include "catalog/cluster_catalog.h"
 #include "catalog/cluster_parts.h"
 #include "catalog/model_catalog.h"
+#include "catalog/network_words.h"
 #include "catalog/word_file.h"
 #include "catalog/words.h"
 #include "units/checked.h"
@@ -226,7 +227,12 @@ Meant meant_cluster(const Catalog& catalog, const std::string& text) {
   Meant meant;
   for (const std::string& part : split_words(text, ',')) {
     if (!meant.text.empty()) meant.text += ',';
-    meant.text += meant_part(catalog, part, meant.notes);
+    const std::size_t at = std::min(part.find('@'), part.size());
+    meant.text += meant_part(catalog, part.substr(0, at), meant.notes);
+    if (at == part.size()) continue;
+    Meant network = meant_network(catalog, without_blanks_around(part.substr(at + 1)));
+    meant.text += '@' + network.text;
+    for (std::string& note : network.notes) meant.notes.push_back("--cluster, " + note);
   }
   return text.find_first_not_of(' ') == std::string::npos ? Meant{text, {}} : meant;
 }

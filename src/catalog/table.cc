@@ -229,10 +229,22 @@ void check_cell(const Table& table, std::size_t row, const TableColumn& column) 
   }
 }
 
-void check_rows(const Table& table) {
-  std::map<std::string_view, std::int64_t> seen;
+// The first bad cell of a row, in words; empty if all are as their columns ask.
+std::string fault_of_row(const Table& table, std::size_t row) {
+  for (const TableColumn& column : columns_of(table.kind)) {
+    try {
+      check_cell(table, row, column);
+    } catch (const InputError& error) {
+      return fault_of_cell(error);
+    }
+  }
+  return {};
+}
+
+void check_rows(Table& table) {
+  std::map<std::string, std::int64_t> seen;
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
-    const TableRow& cells = table.rows[row];
+    TableRow& cells = table.rows[row];
     const std::string place = line_place(table.where, cells.line);
     if (cells.cells.size() != table.columns.size()) {
       throw InputError({.where = place,
@@ -242,13 +254,13 @@ void check_rows(const Table& table) {
     }
     const std::string_view id = table.text(row, "row_id");
     if (id.empty()) throw InputError({.where = place, .problem = "row_id is empty"});
-    const auto [at, added] = seen.emplace(id, cells.line);
+    const auto [at, added] = seen.emplace(std::string(id), cells.line);
     if (!added) {
       throw InputError({.where = place,
                         .value = std::string(id),
                         .problem = "is the row_id of line " + std::to_string(at->second) + " too"});
     }
-    for (const TableColumn& column : columns_of(table.kind)) check_cell(table, row, column);
+    cells.fault = fault_of_row(table, row);
   }
 }
 
@@ -300,6 +312,15 @@ Table parse_table(std::string_view text, const std::string& where) {
   }
   check_rows(table);
   return table;
+}
+
+std::string fault_of_cell(const InputError& error) {
+  const std::string kColumn = ", column ";
+  InputFault fault = error.fault();
+  const std::size_t at = fault.where.rfind(kColumn);
+  fault.where = at == std::string::npos ? "" : fault.where.substr(at + kColumn.size());
+  fault.excerpt.clear();
+  return describe(fault);
 }
 
 std::int64_t whole_of(std::string_view cell, WholeRange range, const std::string& where) {

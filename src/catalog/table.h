@@ -1,7 +1,8 @@
 // Tables of measured runs: comma-separated text under a header, read strictly (docs/formats.md,
 // data/validation/tables/SCHEMA.md). A cell is text; an empty one means that the source does not
 // say. The columns of a kind of table have types, and every cell of theirs is checked when the
-// table is read, so that a wrong number is found with its row and column and never counts as a gap.
+// table is read, so that a wrong number never counts as a gap: its row says what is wrong with it
+// and is left out; the others stand.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "catalog/reader.h"
+#include "units/error.h"
 
 namespace placet {
 
@@ -41,6 +43,7 @@ std::span<const TableColumn> columns_of(TableKind kind);
 struct TableRow {
   std::int64_t line = 0;  // in the text, from 1, where the row begins
   std::vector<std::string> cells;
+  std::string fault;  // "dp: 'eight' is not a whole number ...", of its first bad cell; else empty
 };
 
 struct Table {
@@ -60,12 +63,16 @@ struct Table {
 /// Reads a table. The header comes first and names `row_id`. Columns of the kind may be left out;
 /// after the last of them others may follow. Throws InputError with file, line and column for a
 /// column that is not known among the others or given twice, a near miss of a known name, a row of
-/// another length, a cell of a wrong type, a row_id that is empty or given twice, quotes that do
-/// not match, a table without rows, and text beyond the limits above.
+/// another length, a row_id that is empty or given twice, quotes that do not match, a table without
+/// rows, and text beyond the limits above. A cell of a wrong type is its row's fault alone.
 Table read_table(const std::filesystem::path& path);
 
 /// The same for text that is at hand; `where` names it in messages.
 Table parse_table(std::string_view text, const std::string& where);
+
+/// What is wrong with a cell, with its column and without file and line, so that equal faults of
+/// several rows read alike: "dp: 'eight' is not a whole number; expected a whole number from 0".
+std::string fault_of_cell(const InputError& error);
 
 /// A cell as a whole number or a number in a range; `where` is the place that messages name.
 std::int64_t whole_of(std::string_view cell, WholeRange range, const std::string& where);

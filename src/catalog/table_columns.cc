@@ -83,6 +83,16 @@ constexpr auto kRunColumns = std::to_array<TableColumn>({
     {"tokens_per_s_per_gpu_derived", Type::number},
     {"step_time_s_derived", Type::number},
     {"notes"},
+    {"max_allocated_gib", Type::number},
+    {"max_reserved_gib", Type::number},
+    {"nvidia_smi_gib", Type::number},
+    {"network"},
+    {"intra_gb_s", Type::number},
+    {"network_gb_s", Type::number},
+    {"catalogue_model"},
+    {"cluster"},
+    {"lora_rank", Type::whole},
+    {"lora_targets"},
 });
 
 constexpr auto kStateColumns = std::to_array<TableColumn>({

@@ -186,7 +186,7 @@ std::vector<EngineRule> read_engines(const std::filesystem::path& path) {
 MemoryMeasure read_measure(const Reader& rule) {
   rule.allow({"name", "when", "column", "unit", "quantity", "of", "decides", "source", "date"});
   const std::vector<std::string> quantities = {"reserved", "alive", "alive after backward",
-                                               "reserved after backward"};
+                                               "reserved after backward", "device"};
   const std::vector<std::string> devices = {"rank 0", "fullest device"};
   MemoryMeasure measure{.name = rule.at("name").text(),
                         .when = read_pattern(rule),

@@ -91,7 +91,8 @@ struct MemoryMeasure {
     reserved,              // the allocator's blocks
     alive,                 // bytes alive, the most of the step
     alive_after_backward,  // the same, from the end of the last backward on
-    reserved_after_backward
+    reserved_after_backward,
+    device  // what the driver says is used: reserved, and what lies outside of it
   };
   std::string name;  // "reserved", "states"
   RowPattern when;

@@ -6,6 +6,7 @@
 #include "cli/catalogue_call.h"
 #include "cli/command.h"
 #include "cli/data_flag.h"
+#include "cli/engine_page.h"
 #include "cli/output.h"
 
 namespace placet {
@@ -18,7 +19,10 @@ void add_catalogue_command(CLI::App& program, const ListKind& kind, Action& acti
   add_catalogue_flags(*command, *call);
   command->callback([call, name, &action] {
     action = [call, name] {
-      return show_catalogue(*call, listed_of(called_catalog(), name, print_warning));
+      const Catalog catalog = called_catalog();
+      Catalogue list = listed_of(catalog, name, print_warning);
+      if (name == "engines" && !call->name.empty()) list.pages = engine_page(catalog, call->name);
+      return show_catalogue(*call, std::move(list));
     };
   });
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <thread>
 
@@ -24,6 +25,7 @@ struct ValidateCall {
   std::vector<std::string> where;
   std::string half;
   bool constants = false;
+  std::string commands;
   bool json = false;
   std::string html;
 };
@@ -43,12 +45,27 @@ ValidateOptions options_of(const ValidateCall& call) {
   ValidateOptions options{.threads = static_cast<int>(std::clamp(processors, 1U, kMostThreads)),
                           .progress = show_progress};
   if (!call.engine.empty()) options.engine = call.engine;
+  if (!call.commands.empty()) options.commands = call.commands;
   if (call.half == "even") options.half = Half::even;
   if (call.half == "odd") options.half = Half::odd;
   for (const std::string& condition : call.where) {
     options.where.push_back(parse_condition(condition, "--where"));
   }
   return options;
+}
+
+// The files that commands name, and the lines, each under its row.
+std::string commands_text(const Validation& validation, const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  for (const auto& [name, text] : validation.command_files) {
+    write_file((std::filesystem::path(folder) / name).string(), text, "--commands");
+  }
+  std::string lines;
+  for (const RowCommand& command : validation.commands) {
+    lines += "# " + command.row_id + "\n" + command.line + "\n";
+  }
+  return lines;
 }
 
 int validate_table(const ValidateCall& call) {
@@ -59,6 +76,11 @@ int validate_table(const ValidateCall& call) {
   const Table table = read_table(call.table);
   const Validation validation = validate(called_catalog(), table, options_of(call));
   if (!call.html.empty()) write_file(call.html, validation_html(validation, report), "--html");
+  if (!call.commands.empty()) {
+    const std::string lines = commands_text(validation, call.commands);
+    if (!call.json) print(lines);
+    if (!call.json) return is_within(validation, report) ? kGood : kBad;
+  }
   print(call.json ? validation_json(validation, report)
                   : validation_text(validation, report, output_style()));
   return is_within(validation, report) ? kGood : kBad;
@@ -93,6 +115,11 @@ void add_validate_command(CLI::App& program, Action& action) {
                  "List every fact that was used, its source and the rows it touches")
       ->disable_flag_override();
   command->add_flag("--json", call->json, "Print one JSON document")->disable_flag_override();
+  command
+      ->add_option("--commands", call->commands,
+                   "Print each row as a `placet simulate` line; models and clusters without a name "
+                   "become files in DIR")
+      ->type_name("DIR");
   command->add_option("--html", call->html, "Write a self-contained page")->type_name("FILE");
   command->footer(
       "\nExamples:\n"

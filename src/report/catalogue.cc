@@ -21,6 +21,7 @@ std::string catalogue_text(const Catalogue& catalogue, const TextStyle& style) {
   if (!catalogue.hint.empty()) {
     text += "\n" + inked(style, Ink::faint, wrapped(style, catalogue.hint, 0)) + "\n";
   }
+  if (!catalogue.pages.empty()) text += "\n" + explanations_text(catalogue.pages, style);
   return text;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "report/explanation.h"
 #include "report/style.h"
 
 namespace placet {
@@ -27,6 +28,7 @@ struct Catalogue {
   std::vector<std::string> columns;  // keys, as in JSON: "memory_gib"
   std::vector<CatalogueRow> rows;
   std::string hint;  // one sentence below the list
+  std::vector<Explanation> pages;  // of an entry that was asked for by name, below the hint
 };
 
 /// The list as a table, one line per entry. Columns that have no room beside the titles are left

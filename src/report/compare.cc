@@ -9,16 +9,28 @@
 #include "report/derivation_text.h"
 #include "report/human.h"
 #include "report/memory_bars.h"
+#include "report/timeline.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
 
-bool sends_less(const Judged& a, const Judged& b) {
-  const auto key = [](const Derivation& d) {
-    return std::tuple(!d.meaningful, !is_good(d), d.sent, most_needed(d));
+bool all_timed(const std::vector<Judged>& all) {
+  return std::ranges::all_of(all, [](const Judged& judged) {
+    return !judged.derivation.meaningful || judged.time.has_value();
+  });
+}
+
+// Steps of equal jobs are compared; clusters of other sizes by what a device gets done.
+Seconds time_of(const Judged& judged) { return judged.time ? judged.time->step : Seconds(); }
+
+bool comes_before(const Judged& a, const Judged& b, bool timed) {
+  const auto key = [timed](const Judged& judged) {
+    const Derivation& d = judged.derivation;
+    const Seconds time = timed ? time_of(judged) : Seconds();
+    return std::tuple(!d.meaningful, !is_good(d), time, d.sent, most_needed(d));
   };
-  return key(a.derivation) < key(b.derivation);
+  return key(a) < key(b);
 }
 
 bool needs_less(const Judged& a, const Judged& b) {
@@ -32,8 +44,32 @@ std::string times(Bytes more, Bytes less) {
   return less == Bytes() ? "" : fmt::format(" ({})", human_ratio(more, less));
 }
 
+bool on_several_clusters(const std::vector<Judged>& all) {
+  const auto name = [](const Judged& judged) {
+    return judged.job->cluster ? judged.job->cluster->name : std::string();
+  };
+  return std::ranges::any_of(
+      all, [&](const Judged& judged) { return name(judged) != name(all.front()); });
+}
+
 std::string name_with_placement(const std::vector<Judged>& all, std::size_t i) {
-  return label_of(i) + " (" + all[i].job->placement_text + ")";
+  const Job& job = *all[i].job;
+  const bool says_cluster = job.cluster && on_several_clusters(all);
+  return label_of(i) + " (" + job.placement_text +
+         (says_cluster ? " on " + job.cluster->name : std::string()) + ")";
+}
+
+double tokens_per_second(const TimeDerivation& time) { return time.tokens / in_seconds(time.step); }
+
+// "A (dp=8:zero3) is the fastest of those: 1.23 s per step, 12345 tokens/s, MFU 45.1 %."
+std::string fastest_text(const std::vector<Judged>& all, const Ranking& ranking,
+                         const std::string& of_those) {
+  const Judged& best = all[ranking.best];
+  return fmt::format(" {} is the fastest{}, {} per step, {:.0f} tokens/s, MFU {}, and needs {}.",
+                     name_with_placement(all, ranking.best), of_those,
+                     human_seconds(best.time->step), tokens_per_second(*best.time),
+                     utilisation_text(utilisation(*best.time)),
+                     human_bytes(most_needed(best.derivation)));
 }
 
 // "A, C": those of which `which` holds.
@@ -72,6 +108,13 @@ std::string trade_off(const std::vector<Judged>& all, const Ranking& ranking) {
   const Derivation& best = all[ranking.best].derivation;
   const Derivation& lean = all[ranking.least_memory].derivation;
   if (ranking.least_memory == ranking.best) return " No other needs less memory.";
+  if (all[ranking.best].time && all[ranking.least_memory].time) {
+    const Seconds slow = time_of(all[ranking.least_memory]);
+    return fmt::format(" {} needs the least memory, {} against {}, and takes {} ({:+.1f} %).",
+                       name_with_placement(all, ranking.least_memory),
+                       human_bytes(most_needed(lean)), human_bytes(most_needed(best)),
+                       human_seconds(slow), (slow / time_of(all[ranking.best]) - 1) * 100);
+  }
   return fmt::format(" {} needs the least memory, {} against {}, and sends {}{}.",
                      name_with_placement(all, ranking.least_memory), human_bytes(most_needed(lean)),
                      human_bytes(most_needed(best)), human_bytes(lean.sent),
@@ -88,12 +131,15 @@ std::string answer_of(const std::vector<Judged>& all, const Ranking& ranking) {
   const bool all_sound = std::ranges::all_of(all, breaks_no_rule, &Judged::derivation);
   if (!best.meaningful || (good == 0 && some_sound && !all_sound)) return answer;
   const std::string name = name_with_placement(all, ranking.best);
-  if (good == 1) {
+  const std::string of_those = good > 0 && good < all.size() ? " of those" : "";
+  if (all_timed(all) && all[ranking.best].time) {
+    answer += fastest_text(all, ranking, of_those);
+  } else if (good == 1) {
     answer += fmt::format(" {} needs {} per device and sends {} per step.", name,
                           human_bytes(most_needed(best)), human_bytes(best.sent));
   } else {
     answer += fmt::format(" {} sends the least{}, {} per device and step, and needs {}.", name,
-                          good > 0 && good < all.size() ? " of those" : "", human_bytes(best.sent),
+                          of_those, human_bytes(best.sent),
                           human_bytes(most_needed(best)));
   }
   return answer + trade_off(all, ranking);
@@ -132,6 +178,10 @@ Rows rows_of(const std::vector<Judged>& all) {
     row.push_back(figure_of(derivation, derivation.sent));
     row.push_back(ratio_of(derivation, derivation.sent, first.sent));
     row.push_back(fits_text(derivation));
+    const std::optional<TimeDerivation>& time = all[i].time;
+    row.push_back(time ? human_seconds(time->step) : "-");
+    row.push_back(time ? fmt::format("{:.0f}", tokens_per_second(*time)) : "-");
+    row.push_back(time ? utilisation_text(utilisation(*time)) : "-");
     rows.push_back(std::move(row));
   }
   return rows;
@@ -169,9 +219,15 @@ std::string side_by_side(const std::vector<Judged>& all, const TextStyle& style)
                                  {.title = "", .right = true},
                                  {.title = "sent", .right = true},
                                  {.title = "", .right = true},
-                                 {.title = "fits"}};
+                                 {.title = "fits"},
+                                 {.title = "step", .right = true},
+                                 {.title = "tokens/s", .right = true},
+                                 {.title = "MFU", .right = true}};
   constexpr std::size_t kActivations = 4;
   Rows rows = rows_of(all);
+  const bool timed = std::ranges::any_of(all, [](const Judged& one) { return one.time.has_value(); });
+  constexpr int kTimeColumns = 3;
+  for (int i = 0; !timed && i < kTimeColumns; ++i) take_away(columns.size() - 1, columns, rows);
   for (std::size_t column = kMemoryCategoryCount; column > 0; --column) {
     const bool empty = column > kActivations && std::ranges::all_of(rows, [&](const auto& row) {
                          return row[column] == "-";
@@ -216,7 +272,12 @@ Ranking rank(const std::vector<Judged>& all) {
   ensure(!all.empty(), "at least one placement is compared");
   Ranking ranking;
   ranking.best =
-      static_cast<std::size_t>(std::min_element(all.begin(), all.end(), sends_less) - all.begin());
+      static_cast<std::size_t>(std::min_element(all.begin(), all.end(),
+                                                [timed = all_timed(all)](const Judged& a,
+                                                                         const Judged& b) {
+                                                  return comes_before(a, b, timed);
+                                                }) -
+                               all.begin());
   ranking.least_memory =
       static_cast<std::size_t>(std::min_element(all.begin(), all.end(), needs_less) - all.begin());
   ranking.answer = answer_of(all, ranking);
@@ -225,12 +286,18 @@ Ranking rank(const std::vector<Judged>& all) {
 
 std::string comparison_text(const std::vector<Judged>& all, const TextStyle& style) {
   const Job& job = *all.front().job;
+  const bool several = on_several_clusters(all);
   std::string text = inked(style, Ink::bold, job.model.name) + "  " +
                      human_count(count_parameters(job.model).total) + " parameters" +
-                     (job.cluster ? ", " + job.cluster->name : std::string()) + "\n";
+                     (job.cluster && !several ? ", " + job.cluster->name : std::string()) + "\n";
   for (std::size_t i = 0; i < all.size(); ++i) {
     text += "  " + inked(style, Ink::bold, label_of(i)) + "  " +
-            wrapped(style, all[i].job->placement_text, 5) + "\n";
+            wrapped(style,
+                    all[i].job->placement_text + (several && all[i].job->cluster
+                                                      ? "  on " + all[i].job->cluster->name
+                                                      : std::string()),
+                    5) +
+            "\n";
   }
   for (const std::string& note : job.model.notes) {
     text += inked(style, Ink::faint, "note ") + wrapped(style, note, 5) + "\n";

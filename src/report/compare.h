@@ -10,8 +10,8 @@
 namespace placet {
 
 struct Ranking {
-  /// Position of the best one: of those that are good (else of all), the one that sends least; of
-  /// equals the one with the lowest peak, then the first.
+  /// Position of the best one: of those that are good (else of all), the fastest, where all have a
+  /// time; else the one that sends least; of equals the one with the lowest peak, then the first.
   std::size_t best = 0;
   std::size_t least_memory = 0;
   std::string answer;  // two or three sentences

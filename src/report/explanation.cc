@@ -45,8 +45,7 @@ std::string explanations_text(const std::vector<Explanation>& explanations,
   return text;
 }
 
-std::string explanations_json(const std::string& asked,
-                              const std::vector<Explanation>& explanations) {
+Json explanations_list(const std::vector<Explanation>& explanations) {
   Json list = Json::array();
   for (const Explanation& one : explanations) {
     Json facts = Json::array();
@@ -61,8 +60,13 @@ std::string explanations_json(const std::string& asked,
                     {"facts", std::move(facts)},
                     {"sources", one.sources}});
   }
+  return list;
+}
+
+std::string explanations_json(const std::string& asked,
+                              const std::vector<Explanation>& explanations) {
   return print_json(
-      {{"schema", "placet.explanation/1"}, {"word", asked}, {"explanations", std::move(list)}});
+      {{"schema", "placet.explanation/1"}, {"word", asked}, {"explanations", explanations_list(explanations)}});
 }
 
 }  // namespace placet

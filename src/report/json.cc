@@ -39,6 +39,12 @@ std::string comparison_json(const std::vector<Judged>& all) {
     json["ratios"].push_back({{"placement", judged.job->placement_text},
                               {"peak", ratio(judged.derivation.peak, first.derivation.peak)},
                               {"sent", ratio(judged.derivation.sent, first.derivation.sent)}});
+    if (!judged.time) continue;
+    const TimeDerivation& time = *judged.time;
+    json["ratios"].back()["cluster"] = judged.job->cluster->name;
+    json["ratios"].back()["step_seconds"] = in_seconds(time.step);
+    json["ratios"].back()["tokens_per_second"] = time.tokens / in_seconds(time.step);
+    json["ratios"].back()["mfu"] = utilisation(time);
   }
   return print_json(json);
 }
@@ -96,6 +102,7 @@ std::string catalogue_json(const Catalogue& catalogue) {
     entry["sources"] = row.sources;
     json["entries"].push_back(std::move(entry));
   }
+  if (!catalogue.pages.empty()) json["pages"] = explanations_list(catalogue.pages);
   return print_json(json);
 }
 

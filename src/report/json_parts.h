@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "report/explanation.h"
 #include "model/listing.h"
 #include "report/judged.h"
 
@@ -24,6 +25,7 @@ Json trained_json(const TrainedPart& part);
 
 /// A part of a peak; null for zero: no peak is known.
 Json utilisation_json(double part);
+Json explanations_list(const std::vector<Explanation>& explanations);
 
 /// Two spaces of indentation and a final newline. Text that is not UTF-8 has its bytes replaced.
 std::string print_json(const Json& json);

@@ -8,6 +8,7 @@
 
 #include "derive/derivation.h"
 #include "derive/lengths.h"
+#include "derive/time.h"
 #include "profile/job.h"
 
 namespace placet {
@@ -17,6 +18,7 @@ struct Judged {
   std::shared_ptr<const Job> job;
   Derivation derivation;
   std::optional<LengthSpread> lengths;  // of jobs whose samples have several
+  std::optional<TimeDerivation> time;   // of those that are compared on a cluster
 };
 
 /// Whether the judgement asked for is good: it fits, or is tight, and no rule is broken.

@@ -87,10 +87,10 @@ PlanLine plan_line(const PlanSpace& space, const Vocabulary& vocabulary, const F
 
 TrainingRun training_run(const PlanSheet& sheet, const PlanLine& plan, std::int64_t devices) {
   TrainingRun out{.steps = std::ceil(sheet.train_tokens / plan.found.figures.tokens)};
-  const double seconds = out.steps * in_seconds(plan.found.figures.step);
+  const double seconds = out.steps * in_seconds(plan.found.figures.step) / sheet.goodput;
   out.days = seconds / 86'400;
   out.device_hours = seconds / 3600 * static_cast<double>(devices);
-  if (plan.cost) out.cost = *plan.cost * out.steps;
+  if (plan.cost) out.cost = *plan.cost * out.steps / sheet.goodput;
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include "placement/strategy.h"
 #include "search/explain.h"
 #include "search/prove.h"
+#include "validate/error_band.h"
 
 namespace placet {
 
@@ -41,6 +42,13 @@ struct ScaleLine {
   std::optional<PlanLine> plan;  // none: nothing fits
   bool exact = true;
   bool empty = false;  // no plan keeps the rules and the constraints
+};
+
+/// The best plan of one kind of a mixed cluster's devices alone, all else kept.
+struct KindAlone {
+  std::string device;  // "h100-sxm"
+  std::int64_t devices = 0;
+  std::optional<PlanLine> plan;  // none: nothing fits
 };
 
 /// Words of a job that were said, as a job file spells them; empty: not said.
@@ -82,6 +90,12 @@ struct PlanSheet {
   bool front_whole = false;        // nothing is smaller than the last of it, by
   double front_step = 0.02;        // this part or more; 0: at all
   std::vector<ScaleLine> scale;
+  double goodput = 1;                // part of the time that makes progress
+  std::vector<std::string> prices;   // "h100-sxm $4.92 an hour (source)", of devices with a price
+  std::optional<ErrorBand> similar;  // measured runs of the nearest kind
+  // Of mixed clusters: where what of the best plan stands, and what each kind does alone.
+  std::string stands;
+  std::vector<KindAlone> alone;
 };
 
 /// What training on so many tokens takes with a plan.

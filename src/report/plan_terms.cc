@@ -63,7 +63,11 @@ std::string training_text(const PlanSheet& sheet, const TextStyle& style) {
                       grouped(static_cast<std::int64_t>(run.steps)), duration(run.days),
                       grouped(static_cast<std::int64_t>(run.device_hours)));
   return text +
-         (run.cost ? "  " + dollars(*run.cost) + " at the price of its devices, without failures\n"
+         (run.cost ? "  " + dollars(*run.cost) + " at the price of its devices, " +
+                         (sheet.goodput < 1
+                              ? fmt::format("{:.0f} % of the time making progress\n",
+                                            sheet.goodput * 100)
+                              : std::string("without failures (--goodput counts them)\n"))
                    : "  no price is known of its devices: --price says it\n");
 }
 

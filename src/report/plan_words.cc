@@ -126,6 +126,32 @@ std::string variants_words(const PlanSheet& sheet) {
          "recomputation or how long gathered parameters are kept are collapsed: the best is shown";
 }
 
+std::vector<std::string> mixed_words(const PlanSheet& sheet) {
+  std::vector<std::string> words;
+  if (!sheet.stands.empty()) words.push_back("plan 1: " + sheet.stands);
+  const KindAlone* fastest = nullptr;
+  std::string alone;
+  for (const KindAlone& kind : sheet.alone) {
+    const std::string name = grouped(kind.devices) + " " + kind.device;
+    alone += (alone.empty() ? "" : ", ") + name + " alone " +
+             (kind.plan ? step_words(kind.plan->found.figures.step) : "hold no plan that fits");
+    if (!kind.plan) continue;
+    const bool faster =
+        fastest == nullptr || kind.plan->found.figures.step < fastest->plan->found.figures.step;
+    if (faster) fastest = &kind;
+  }
+  if (alone.empty()) return words;
+  if (fastest != nullptr) {
+    const Seconds best = sheet.plans.front().found.figures.step;
+    const double gain = fastest->plan->found.figures.step / best - 1;
+    alone += fmt::format(": mixing {} {:.1f} % more tokens/s than the {} {} alone",
+                         gain >= 0 ? "gives" : "gives no gain,", gain * 100,
+                         grouped(fastest->devices), fastest->device);
+  }
+  words.push_back(alone);
+  return words;
+}
+
 std::string bound_words(const PlanSheet& sheet) {
   const PlanLine& best = sheet.plans.front();
   const std::string cost = best.cost ? "; a step costs " + dollars(*best.cost) : std::string();

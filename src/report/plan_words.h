@@ -32,6 +32,9 @@ std::string space_words(const PlanSheet& sheet);
 std::string variants_words(const PlanSheet& sheet);
 
 /// What binds the first plan and what a step of it costs.
+/// Of a mixed cluster: where what stands, and what mixing gains; empty for others.
+std::vector<std::string> mixed_words(const PlanSheet& sheet);
+
 std::string bound_words(const PlanSheet& sheet);
 
 /// "+2.9 %", or "same".

@@ -45,8 +45,46 @@ std::size_t bar_columns(const TextStyle& style, const std::vector<Column>& colum
   return std::min(width - used, kMostBarColumns);
 }
 
+constexpr std::size_t kSentColumn = 6;
+
+/// Columns behind memory that say the same in every row, the last first.
+std::vector<std::size_t> alike_columns(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> alike;
+  if (rows.size() < 2) return alike;
+  for (std::size_t column = rows.front().size() - 1; column >= kSentColumn; --column) {
+    const bool same = std::ranges::all_of(
+        rows, [&](const auto& row) { return row[column] == rows.front()[column]; });
+    if (same) alike.push_back(column);
+  }
+  return alike;
+}
+
+/// What the dropped columns would have said.
+std::string alike_words(const PlanSheet& sheet) {
+  const std::vector<PlanLine>& plans = sheet.plans;
+  if (plans.size() < 2) return {};
+  const auto all = [&](auto member) {
+    return std::ranges::all_of(plans,
+                               [&](const PlanLine& p) { return member(p) == member(plans[0]); });
+  };
+  std::string text;
+  if (all([](const PlanLine& p) { return human_bytes(p.found.figures.sent); })) {
+    text = "each sends " + human_bytes(plans[0].found.figures.sent);
+  }
+  if (all([](const PlanLine& p) { return p.pareto; })) {
+    text += (text.empty() ? "" : "; ") +
+            std::string(plans[0].pareto ? "all are on the Pareto front of time, memory and bytes sent"
+                                        : "none is on the Pareto front of the whole space");
+  }
+  if (all([](const PlanLine& p) { return p.proof.kind; })) {
+    text += (text.empty() ? "" : "; ") + std::string("proofs: each is ") +
+            std::string(proof_word(plans[0].proof.kind));
+  }
+  return text;
+}
+
 std::string plan_table(const PlanSheet& sheet, const TextStyle& style) {
-  const std::vector<Column> columns = {{.title = "#", .right = true},
+  std::vector<Column> columns = {{.title = "#", .right = true},
                                        {.title = "step", .right = true},
                                        {.title = ""},
                                        {.title = "MFU", .right = true},
@@ -73,6 +111,10 @@ std::string plan_table(const PlanSheet& sheet, const TextStyle& style) {
     const Seconds step = sheet.plans[i].found.figures.step;
     rows[i][kBarColumn] = bar(style, Ink::activations, in_seconds(step) / slowest, room);
   }
+  for (const std::size_t column : alike_columns(rows)) {
+    columns.erase(columns.begin() + static_cast<std::ptrdiff_t>(column));
+    for (auto& row : rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(column));
+  }
   return table(style, columns, rows, 0);
 }
 
@@ -89,7 +131,15 @@ std::string plans_block(const PlanSheet& sheet, const TextStyle& style) {
 }
 
 std::string counts_text(const PlanSheet& sheet, const TextStyle& style) {
-  std::string text = "\n" + in_lines(style, searched_words(sheet), 0);
+  std::string text = "\n";
+  if (!sheet.plans.empty()) {
+    if (const std::string alike = alike_words(sheet); !alike.empty()) {
+      text += in_lines(style, "in all of these: " + alike, 0);
+    }
+    if (sheet.similar) text += in_lines(style, similar_runs_text(*sheet.similar, style), 0);
+    for (const std::string& words : mixed_words(sheet)) text += in_lines(style, words, 0);
+  }
+  text += in_lines(style, searched_words(sheet), 0);
   for (const std::string& words :
        {space_words(sheet), rejected_words(sheet), variants_words(sheet)}) {
     if (!words.empty()) text += in_lines(style, words, 0);
@@ -146,7 +196,9 @@ std::string plans_text(const PlanSheet& sheet, const TextStyle& style) {
     return text + counts_text(sheet, style);
   }
   text += plans_block(sheet, style) + counts_text(sheet, style);
-  text += bound_words(sheet) + "\n" + training_text(sheet, style) + neighbours_text(sheet, style) +
+  text += bound_words(sheet) + "\n";
+  for (const std::string& price : sheet.prices) text += in_lines(style, "price: " + price, 0);
+  text += training_text(sheet, style) + neighbours_text(sheet, style) +
           margins_text(sheet, style) + front_text(sheet, style) + scale_text(sheet, style);
   if (sheet.command.empty()) return text;
   text += "\n" + inked(style, Ink::bold, "Where its time goes") + "\n";

@@ -206,6 +206,20 @@ std::string plans_json(const PlanSheet& sheet) {
   }
   if (!sheet.front.empty()) json["front"] = front_json(sheet);
   if (!sheet.scale.empty()) json["scale"] = scale_json(sheet);
+  if (sheet.similar) {
+    json["similar_runs"] = {{"rows", sheet.similar->rows},
+                            {"mean_abs_error", sheet.similar->mean_abs},
+                            {"bias", sheet.similar->bias}};
+  }
+  if (!sheet.prices.empty()) json["prices"] = sheet.prices;
+  if (!sheet.stands.empty()) json["stands"] = sheet.stands;
+  for (const KindAlone& kind : sheet.alone) {
+    json["alone"].push_back({{"device", kind.device},
+                             {"devices", kind.devices},
+                             {"step_seconds", kind.plan
+                                                  ? Json(in_seconds(kind.plan->found.figures.step))
+                                                  : Json(nullptr)}});
+  }
   if (sheet.shortage) json["shortage"] = shortage_json(sheet);
   return print_json(json);
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "report/derivation_text.h"
@@ -82,7 +83,12 @@ std::string heading_text(const Timeline& timeline, const TextStyle& style) {
                       rate_of(time.model_flops, time.step) / devices / 1e12,
                       utilisation_text(utilisation(time)),
                       utilisation_text(hardware_utilisation(time)));
+  if (utilisation(time) > 1) {
+    text += "  MFU counts attention over the whole sequence (12 L d s per token, PaLM's convention): "
+            "with windows\n  or masks that hide most of it, MFU can pass 100 %\n";
+  }
   text += "  bound by " + binding_text(*judged.job, time) + "\n";
+  if (timeline.similar) text += "  " + similar_runs_text(*timeline.similar, style) + "\n";
   return text + simulated_line(timeline) + straggler_lines(timeline) +
          pace_line(timeline.simulated);
 }
@@ -170,6 +176,20 @@ std::string binding_text(const Job& job, const TimeDerivation& time) {
   const auto most = std::max_element(
       parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   return most->second;
+}
+
+std::string similar_runs_text(const ErrorBand& band, const TextStyle& style) {
+  std::string kind = band.engine.empty() ? "any engine" : band.engine;
+  if (!band.device.empty()) kind += " on " + band.device;
+  kind += band.has_experts.value_or(false) ? ", with experts" : ", dense";
+  std::string text = fmt::format("similar runs: {}{:.1f} % in the mean", style.unicode ? "±" : "+-",
+                                 band.mean_abs * 100);
+  constexpr double kMostlyBias = 0.7;
+  if (std::abs(band.bias) > kMostlyBias * band.mean_abs) {
+    text += fmt::format(", measured {:.1f} % {}", std::abs(band.bias) * 100,
+                        band.bias < 0 ? "slower" : "faster");
+  }
+  return text + fmt::format(" ({} runs of {})", band.rows, kind);
 }
 
 std::string timeline_text(const Timeline& timeline, const TextStyle& style) {

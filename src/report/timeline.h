@@ -10,6 +10,7 @@
 #include "report/judged.h"
 #include "report/style.h"
 #include "simulate/simulation.h"
+#include "validate/error_band.h"
 
 namespace placet {
 
@@ -28,7 +29,11 @@ struct Timeline {
   std::vector<Finding> findings;  // of the rules, then what to change first
   std::vector<Straggler> stragglers;
   Seconds undisturbed;  // simulated step without stragglers
+  std::optional<ErrorBand> similar;  // measured runs of the nearest kind
 };
+
+/// "similar runs: ±4.9 % (72 of megatron on h100-sxm, dense)"; bias where it is most of the error.
+std::string similar_runs_text(const ErrorBand& band, const TextStyle& style);
 
 std::string timeline_text(const Timeline& timeline, const TextStyle& style);
 std::string timeline_json(const Timeline& timeline);

@@ -114,7 +114,7 @@ std::string timeline_json(const Timeline& timeline) {
   const TimeDerivation& time = timeline.time;
   const double devices = static_cast<double>(judged.derivation.devices);
   const double tokens = rate_of(time.tokens, time.step);
-  const Json json = {
+  Json json = {
       {"schema", "placet.timeline/1"},
       {"model", {{"name", judged.job->model.name}}},
       {"devices", judged.derivation.devices},
@@ -147,6 +147,15 @@ std::string timeline_json(const Timeline& timeline) {
       {"binds", binding_text(*judged.job, time)},
       {"simulated", simulated_json(timeline)},
       {"findings", findings_json(timeline.findings)}};
+  if (timeline.similar) {
+    const ErrorBand& band = *timeline.similar;
+    json["similar_runs"] = {{"engine", band.engine},
+                            {"device", band.device},
+                            {"experts", band.has_experts.value_or(false)},
+                            {"rows", band.rows},
+                            {"mean_abs_error", band.mean_abs},
+                            {"bias", band.bias}};
+  }
   return print_json(json);
 }
 

@@ -170,6 +170,30 @@ std::string fit_text(const Validation& validation) {
                     counts.true_negative, counts.tight_finished, counts.false_positive);
 }
 
+// The same rows without anything that was read off their own table.
+std::string without_table_text(const Validation& validation) {
+  if (!validation.without_table) return {};
+  const WithoutTable& other = *validation.without_table;
+  std::string text = "\nWithout what was read off the table's own figures\n";
+  const auto line = [&](const char* what, const ErrorSummary& with, const ErrorSummary& without) {
+    if (with.rows == 0 && without.rows == 0) return;
+    text += fmt::format("  {:9} mean {} instead of {}, bias {} instead of {} ({} rows)\n", what,
+                        percent(without.mean_abs), percent(with.mean_abs),
+                        signed_percent(without.bias), signed_percent(with.bias), without.rows);
+  };
+  line("memory", validation.memory, other.memory);
+  line("step time", validation.time, other.time);
+  return text;
+}
+
+std::string notes_text(const Validation& validation, const TextStyle& style) {
+  std::string text;
+  for (const auto& [note, rows] : validation.notes) {
+    text += "  " + wrapped(style, fmt::format("{} ({} rows)", note, rows), 4) + "\n";
+  }
+  return text.empty() ? text : "\n" + inked(style, Ink::bold, "Not understood") + "\n" + text;
+}
+
 std::string facts_text(const Validation& validation, const TextStyle& style) {
   std::string text = "\n" + inked(style, Ink::bold, "Facts and the rows they touch") + "\n";
   std::string origin;
@@ -269,8 +293,9 @@ std::string validation_text(const Validation& validation, const ValidationReport
   text += summaries_text("by model", validation.by_model, style);
   text += summaries_text("by tensor degree", validation.by_tensor_degree, style);
   text += summaries_text("by pipeline degree", validation.by_layer_degree, style);
+  text += without_table_text(validation);
   text += fit_text(validation) + worst_text("worst rows", worst_of(validation, kWorstRows), style) +
-          skipped_text(validation, style);
+          skipped_text(validation, style) + notes_text(validation, style);
   if (report.constants) text += facts_text(validation, style);
   const std::string judgement = tolerance_text(validation, report);
   return judgement.empty() ? text : text + "\n" + judgement + "\n";

@@ -141,6 +141,20 @@ std::string validation_json(const Validation& validation, const ValidationReport
   for (const Prediction& prediction : validation.predictions) {
     if (!prediction.failed) json["predictions"].push_back(prediction_json(prediction));
   }
+  if (validation.without_table) {
+    json["without_table"] = {{"memory", summary_json(validation.without_table->memory)},
+                             {"time", summary_json(validation.without_table->time)}};
+  }
+  if (!validation.commands.empty()) {
+    json["commands"] = Json::array();
+    for (const RowCommand& command : validation.commands) {
+      json["commands"].push_back({{"row_id", command.row_id}, {"command", command.line}});
+    }
+  }
+  json["notes"] = Json::array();
+  for (const auto& [note, rows] : validation.notes) {
+    json["notes"].push_back({{"note", note}, {"rows", rows}});
+  }
   if (report.tolerance) {
     json["tolerance"] = *report.tolerance;
     json["within_tolerance"] = is_within(validation, report);

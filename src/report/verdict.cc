@@ -161,6 +161,61 @@ std::string finding_text(const CheckFinding& f, const TextStyle& style) {
   return text;
 }
 
+namespace {
+
+/// What differs, without the name of the buffer or the gradient at its front: "'own.x' is used ..."
+/// is " is used ...", "gradient of x is missing" " is missing".
+std::string_view without_name(std::string_view difference) {
+  if (difference.starts_with("gradient of ") && difference.ends_with(" is missing")) {
+    return difference.substr(difference.rfind(" is "));
+  }
+  const std::size_t end = difference.starts_with('\'') ? difference.find('\'', 1)
+                                                       : std::string_view::npos;
+  return end == std::string_view::npos ? difference : difference.substr(end + 1);
+}
+
+/// The tensor that a finding speaks of; else the buffer.
+std::string subject_of(const CheckFinding& finding) {
+  if (!finding.tensor.empty()) return finding.tensor;
+  const std::string_view difference = finding.difference;
+  return std::string(difference.substr(0, difference.size() - without_name(difference).size()));
+}
+
+/// One cause: the same condition, missed in the same way, told with the same hint. Where it shows
+/// differs from tensor to tensor.
+bool of_one_cause(const CheckFinding& a, const CheckFinding& b) {
+  return a.condition == b.condition && without_name(a.difference) == without_name(b.difference) &&
+         a.fix == b.fix && a.masked == b.masked && !subject_of(a).empty() &&
+         !subject_of(b).empty();
+}
+
+/// The first counterexample of each cause, with the tensors that show it too.
+std::string findings_of_causes(const std::vector<CheckFinding>& findings, const TextStyle& style) {
+  constexpr std::size_t kNamed = 3;
+  std::string text;
+  for (std::size_t i = 0; i < findings.size(); ++i) {
+    const auto is_same = [&](const CheckFinding& other) {
+      return of_one_cause(findings[i], other);
+    };
+    const auto begin = findings.begin() + static_cast<std::ptrdiff_t>(i);
+    if (std::any_of(findings.begin(), begin, is_same)) continue;
+    text += "\n" + finding_text(findings[i], style);
+    std::vector<std::string> others;
+    for (auto other = begin + 1; other != findings.end(); ++other) {
+      if (is_same(*other)) others.push_back(subject_of(*other));
+    }
+    if (others.empty()) continue;
+    const std::size_t named = std::min(others.size(), kNamed);
+    const std::string names = fmt::format("{}", fmt::join(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(named), ", "));
+    add_line(text, style, "also",
+             fmt::format("and {} more tensor{}: {}{}", others.size(), others.size() == 1 ? "" : "s",
+                         names, others.size() > named ? ", ..." : ""));
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string headline(const Verdict& verdict, const TextStyle& style) {
   return (verdict.equivalent ? inked(style, Ink::green, "EQUIVALENT")
                              : inked(style, Ink::red, "NOT EQUIVALENT")) +
@@ -176,7 +231,7 @@ std::string verdict_text(const Verdict& verdict, const TextStyle& style) {
             inked(style, holds ? Ink::green : Ink::red, holds ? "holds " : "BROKEN") + "  " +
             wrapped(style, meaning_of(c), kMeaning) + "\n";
   }
-  for (const CheckFinding& f : verdict.findings) text += "\n" + finding_text(f, style);
+  text += findings_of_causes(verdict.findings, style);
   if (verdict.cure) text += "\n" + cure_text(*verdict.cure, style);
   if (!verdict.labels.empty()) text += "\nTypes that disagree with what buffers hold:";
   for (const std::string& label : verdict.labels) text += "\n  " + wrapped(style, label, 4);

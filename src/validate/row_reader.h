@@ -46,6 +46,9 @@ class RowReader {
   std::string_view stated(std::string_view column) const { return table_->text(row_, column); }
   bool matches(const RowPattern& pattern) const { return placet::matches(pattern, *table_, row_); }
 
+  /// The table's file.
+  const std::string& where() const { return table_->where; }
+
   const std::vector<std::string>& missing() const { return missing_; }
   const std::vector<FilledCell>& used() const { return used_; }
 

@@ -1,7 +1,15 @@
 #include "validate/run_facts.h"
 
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
 #include "catalog/config_object.h"
+#include "catalog/meant.h"
+#include "catalog/network_words.h"
 #include "catalog/table.h"
+#include "catalog/word_file.h"
+#include "units/error.h"
 
 namespace placet {
 namespace {
@@ -10,6 +18,7 @@ constexpr std::int64_t kMostDegree = 1 << 20;
 constexpr std::int64_t kMostSamples = 1'000'000'000;
 constexpr std::int64_t kMostTokens = 1'000'000'000;
 constexpr std::int64_t kMostMicroseconds = 1'000'000'000;
+constexpr std::int64_t kMostPerHost = 1024;
 
 void read_experts(RowReader& reader, RunShape& shape) {
   const bool says_experts = shape.mlp_type.find("moe") != std::string::npos;
@@ -27,10 +36,58 @@ void read_experts(RowReader& reader, RunShape& shape) {
   shape.dense_blocks = reader.need_whole("moe_first_dense_layers", {0, kMostLayers});
 }
 
-RunShape read_shape(RowReader& reader) {
+// What a row trains. Full fine-tuning computes what pre-training does.
+std::string read_adapters(RowReader& reader) {
+  const std::string task = lower_case(reader.find("task").value_or("pretrain"));
+  static constexpr std::array<std::string_view, 6> kWhole = {
+      "pretrain", "pretraining", "sft", "full", "finetune", "continued-pretrain"};
+  if (std::ranges::find(kWhole, task) != kWhole.end()) return {};
+  if (task != "lora") {
+    reader.miss("task '" + task + "' is not one of pretrain, sft, full and lora");
+    return {};
+  }
+  const auto rank = reader.find_whole("lora_rank", {1, kMostWidth});
+  if (!rank) {
+    reader.miss("task lora asks for lora_rank, which is not stated");
+    return {};
+  }
+  const std::string targets = reader.find("lora_targets").value_or("");
+  return std::to_string(*rank) + (targets.empty() ? "" : "," + targets);
+}
+
+// A name of the catalogue or a path from the table's folder: of the column for it, or, where the row
+// gives no sizes, of the model's name.
+std::string read_model_name(RowReader& reader, const RunWords& words) {
+  const auto resolved = [&](const std::string& said) {
+    return names_a_file(said) ? reference_in(reader.where(), said) : said;
+  };
+  if (const auto named = reader.find("catalogue_model"); named && !named->empty()) {
+    const std::string path = resolved(*named);
+    std::error_code error;
+    const bool is_file = names_a_file(path) && std::filesystem::exists(path, error);
+    return is_file ? path : meant_model(*words.catalog, *named).text;
+  }
+  if (reader.find("n_layers") || reader.find("hidden")) return {};
+  const std::string said(reader.stated("model"));
+  if (said.empty()) return {};
+  std::error_code error;
+  if (names_a_file(said) && std::filesystem::exists(resolved(said), error)) return resolved(said);
+  try {
+    const std::string name = meant_model(*words.catalog, said).text;
+    return has_file(*words.catalog, "models", name) ? name : "";
+  } catch (const InputError&) {
+    return {};  // a name that is none: the sizes are missing then, which is said
+  }
+}
+
+RunShape read_shape(RowReader& reader, const RunWords& words) {
   RunShape shape;
   shape.sequence = reader.need_whole("seq_len", {1, kMostTokens});
-  shape.catalogue_model = reader.find("catalogue_model").value_or("");
+  shape.adapters = read_adapters(reader);
+  shape.catalogue_model = read_model_name(reader, words);
+  if (!shape.adapters.empty() && shape.catalogue_model.empty()) {
+    reader.miss("task lora asks for catalogue_model, a name or the path of a config.json");
+  }
   if (!shape.catalogue_model.empty()) return shape;
   shape.layers = reader.need_whole("n_layers", {1, kMostLayers});
   shape.hidden = reader.need_whole("hidden", {1, kMostWidth});
@@ -151,9 +208,35 @@ std::optional<double> find_rate(RowReader& reader, const char* column) {
   return number_of(*cell, {.least = 1e-3, .greatest = 1e6}, column);
 }
 
-void read_network(RowReader& reader, RunFacts& facts) {
-  facts.cluster = reader.find("cluster").value_or("");
-  facts.network = reader.find("network").value_or("");
+// A network or a link inside hosts as a source describes it: by data/validation/words.json, or as
+// people write links. What is not understood is noted and stands for the usual one.
+std::string read_link(RowReader& reader, const char* column, const RunWords& words,
+                      RunFacts& facts) {
+  const std::string said(reader.stated(column));
+  if (said.empty()) return {};
+  const auto table = words.words->find(column);
+  if (table != words.words->end()) {
+    const auto word = table->second.find(said);
+    if (word != table->second.end()) return word->second == "usual" ? "" : word->second;
+  }
+  const std::string meant = meant_network(*words.catalog, said).text;
+  if (is_network(*words.catalog, meant)) return meant;
+  facts.notes.push_back(std::string(column) + " '" + said +
+                        "' is no link that is known: the device's usual one stands in");
+  return {};
+}
+
+void read_network(RowReader& reader, const RunWords& words, RunFacts& facts) {
+  const std::string cluster = reader.find("cluster").value_or("");
+  facts.cluster = names_a_file(cluster) ? reference_in(reader.where(), cluster) : cluster;
+  if (!facts.cluster.empty()) facts.cluster = meant_cluster(*words.catalog, facts.cluster).text;
+  const auto network = reader.find("network");
+  const std::string described = read_link(reader, "inter_node", words, facts);
+  facts.network = network ? meant_network(*words.catalog, *network).text : described;
+  // A cluster that is named knows its own network.
+  if (!network && !cluster.empty()) facts.network.clear();
+  facts.link_inside = read_link(reader, "intra_node", words, facts);
+  facts.devices_per_host = reader.find_whole("gpus_per_node", {1, kMostPerHost}).value_or(0);
   facts.slice_devices = reader.find_whole("slice_devices", {1, kMostDegree}).value_or(0);
   facts.network_bandwidth = find_rate(reader, "network_gb_s");
   facts.bandwidth_of_all = find_rate(reader, "network_of_all_gb_s");
@@ -166,9 +249,9 @@ void read_network(RowReader& reader, RunFacts& facts) {
 
 }  // namespace
 
-RunFacts read_run(RowReader& reader) {
+RunFacts read_run(RowReader& reader, const RunWords& words) {
   RunFacts facts;
-  facts.shape = read_shape(reader);
+  facts.shape = read_shape(reader, words);
   facts.degrees = read_degrees(reader, facts.shape);
   facts.batch = read_batch(reader, facts.shape, facts.degrees);
   read_realisation(reader, facts);
@@ -177,7 +260,7 @@ RunFacts read_run(RowReader& reader) {
   facts.precision = reader.need("precision");
   facts.optimizer = reader.need("optimizer");
   facts.device = reader.find("gpu").value_or("");
-  read_network(reader, facts);
+  read_network(reader, words, facts);
   return facts;
 }
 

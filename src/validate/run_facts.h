@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "catalog/catalog.h"
 #include "profile/training.h"
 #include "validate/row_reader.h"
 
@@ -13,7 +14,8 @@ namespace placet {
 
 /// Sizes of the transformer.
 struct RunShape {
-  std::string catalogue_model;  // if given, the rest is not looked at
+  std::string catalogue_model;  // a name or a path; if given, the rest is not looked at
+  std::string adapters;         // "16" or "16,q_proj,v_proj": LoRA's rank and matrices; else empty
   std::int64_t layers = 1;
   std::int64_t hidden = 1;
   std::int64_t heads = 1;
@@ -65,7 +67,9 @@ struct RunFacts {
   std::string optimizer;
   std::string device;
   std::string cluster;                      // of the catalogue; empty: the device's usual hosts
-  std::string network;                      // a link of the catalogue; empty: the cluster's
+  std::string network;                      // as networks are spelled; empty: the cluster's
+  std::string link_inside;                  // the same inside a host
+  std::int64_t devices_per_host = 0;        // 0: as the cluster's hosts have
   std::int64_t slice_devices = 0;           // that the innermost links join; 0: all they can
   std::optional<double> network_bandwidth;  // GB/s, measured across hosts by all devices of a host
   std::optional<double> bandwidth_of_all;   // the same, by groups over all of the job's hosts
@@ -74,11 +78,18 @@ struct RunFacts {
   std::optional<double> host_latency;       // of the host, per further member of a group
   std::optional<double> host_latency_inside;  // the same of members on the own host
   double host_pace = 1;  // times as long as elsewhere the cluster's hosts take for all they do
+  std::vector<std::string> notes;  // on cells that were not understood and stand for nothing
 
   friend bool operator==(const RunFacts&, const RunFacts&) = default;
 };
 
+/// What reads names that a row's cells spell: models and links.
+struct RunWords {
+  const Catalog* catalog = nullptr;
+  const WordTable* words = nullptr;
+};
+
 /// Reads a row. What is missing stands in reader.missing() afterwards; the facts mean nothing then.
-RunFacts read_run(RowReader& reader);
+RunFacts read_run(RowReader& reader, const RunWords& words);
 
 }  // namespace placet

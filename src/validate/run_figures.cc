@@ -83,6 +83,8 @@ Bytes figure_for(const MemoryMeasure& measure, const RunFigures& figures) {
       return device.alive_after_backward;
     case MemoryMeasure::Quantity::reserved_after_backward:
       return device.reserved_after_backward;
+    case MemoryMeasure::Quantity::device:
+      return figures.needed;
   }
   fail_internally("every quantity has a figure");
 }

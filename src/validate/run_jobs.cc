@@ -4,9 +4,11 @@
 
 #include "catalog/cluster_catalog.h"
 #include "catalog/job.h"
+#include "catalog/meant.h"
 #include "catalog/profile_catalog.h"
 #include "catalog/reader.h"
 #include "catalog/training_catalog.h"
+#include "catalog/word_file.h"
 #include "derive/stages.h"
 #include "model/build.h"
 #include "model/listing.h"
@@ -106,10 +108,52 @@ std::string RunPlanner::word_of(const std::string& column, const std::string& th
     const auto word = table->second.find(theirs);
     if (word != table->second.end()) return word->second;
   }
+  if (auto ours = word_of_people(column, theirs)) return *ours;
   throw InputError({.where = where + ", column " + column,
                     .value = theirs,
                     .problem = "is not a known word",
-                    .allowed = "a word of data/validation/words.json"});
+                    .allowed = "a word of data/validation/words.json, or as flags spell it",
+                    .nearest = nearest(theirs, names_for(column))});
+}
+
+// As flags take it: "NVIDIA H100 80GB HBM3", "fp8-blockwise", "selective=core_attention", "zb-v".
+std::optional<std::string> RunPlanner::word_of_people(const std::string& column,
+                                                      const std::string& theirs) const {
+  const auto known = [&](const char* folder, const std::string& name) {
+    return has_file(*catalog_, folder, name) ? std::optional(name) : std::nullopt;
+  };
+  if (column == "gpu") {
+    return known("hardware/devices", meant_cluster(*catalog_, theirs).text);
+  }
+  if (column == "precision") {
+    return known("precisions", meant_precision(*catalog_, theirs).text);
+  }
+  if (column == "optimizer") {
+    return known("optimizers", meant_optimizer(*catalog_, theirs).text);
+  }
+  if (column == "pp_schedule") {
+    const std::string word = lower_case(theirs);
+    const bool found = known("schedules", word.substr(0, word.find('('))).has_value();
+    return found ? std::optional(word) : std::nullopt;
+  }
+  if (column != "act_ckpt") return std::nullopt;
+  const std::string word = meant_recompute(*catalog_, theirs).text;
+  try {
+    parse_recompute(word, column);
+    return word;
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
+std::vector<std::string> RunPlanner::names_for(const std::string& column) const {
+  std::vector<std::string> names;
+  if (column == "gpu") names = names_in(*catalog_, "hardware/devices");
+  if (column == "precision") names = names_in(*catalog_, "precisions");
+  if (column == "optimizer") names = names_in(*catalog_, "optimizers");
+  if (column == "pp_schedule") names = names_in(*catalog_, "schedules");
+  if (column == "act_ckpt") names = {"none", "full", "selective"};
+  return names;
 }
 
 const Model& RunPlanner::model_of(const RunShape& shape, const std::string& where) {
@@ -119,7 +163,7 @@ const Model& RunPlanner::model_of(const RunShape& shape, const std::string& wher
     return models_.emplace(shape, load_requested_model(*catalog_, {.model = shape.catalogue_model}))
         .first->second;
   }
-  return models_.emplace(shape, build_model(architecture_of(shape, where))).first->second;
+  return models_.emplace(shape, build_model(architecture_of(decoder_of(shape), where))).first->second;
 }
 
 // A name without a version leaves each row the version that its own rule chose of that engine.
@@ -172,6 +216,19 @@ Cluster RunPlanner::cluster_of_one(const Device& device) {
   return cluster;
 }
 
+// Adapters on a frozen base, as flags ask for them.
+Job RunPlanner::adapted_job(const RunFacts& facts, const FrameWords& words) const {
+  JobRequest request{.model = facts.shape.catalogue_model,
+                     .recompute = words.recompute,
+                     .optimizer = words.optimizer,
+                     .lora = facts.shape.adapters,
+                     .clip = 1,
+                     .engine = words.engine};
+  if (words.precision != kEngineDefault) request.precision = words.precision;
+  if (!words.device.empty()) request.cluster = "1x" + words.device;
+  return load_trained_job(*catalog_, request);
+}
+
 std::shared_ptr<const RunFrame> RunPlanner::frame_of(const RunFacts& facts,
                                                      const EngineRule& engine,
                                                      const std::string& where) {
@@ -185,7 +242,14 @@ std::shared_ptr<const RunFrame> RunPlanner::frame_of(const RunFacts& facts,
                                          optimizer + "|" + device}];
   if (slot) return slot;
   auto frame = std::make_shared<RunFrame>();
+  frame->words = {engine_name, recompute, precision, optimizer, device};
   Job& job = frame->job;
+  if (!facts.shape.adapters.empty()) {
+    job = adapted_job(facts, frame->words);
+    job.cluster.reset();
+    frame->prepared = prepare(job);
+    return slot = std::move(frame);
+  }
   job.model = model;
   job.profile = profile_of(engine_name, where);
   job.engine_text = job.profile.name + "@" + job.profile.version;
@@ -224,6 +288,7 @@ RunPlan RunPlanner::plan(const RunFacts& facts, const EngineRule& engine,
   if (!facts.device.empty()) {
     plan.capacity = device_of(facts.device, where).memory;
     plan.cluster = cluster_of(*catalog_, facts, word_of("gpu", facts.device, where), where);
+    plan.cluster->groups.front().host_runs_ahead = plan.host_runs_ahead;
   }
   return plan;
 }
@@ -247,14 +312,6 @@ void give_first_stage(Job& job, std::int64_t first) {
   blocks[0] = first;
   blocks[1] += moved;
   axis->shares = std::move(blocks);
-}
-
-void slow_hosts(EngineTiming& timing, double pace) {
-  for (Seconds EngineTiming::*time :
-       {&EngineTiming::host_per_launch, &EngineTiming::host_per_collective,
-        &EngineTiming::host_per_pass, &EngineTiming::host_per_step}) {
-    timing.*time = timing.*time * pace;
-  }
 }
 
 }  // namespace

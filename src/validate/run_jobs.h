@@ -18,8 +18,20 @@
 
 namespace placet {
 
+/// The words of a row that its frame is made of, as flags spell them.
+struct FrameWords {
+  std::string engine;
+  std::string recompute;
+  std::string precision;  // "engine": what the profile says
+  std::string optimizer;
+  std::string device;
+
+  friend bool operator==(const FrameWords&, const FrameWords&) = default;
+};
+
 /// What rows of one model, engine and way of training share; made once.
 struct RunFrame {
+  FrameWords words;
   Job job;  // without placement and batch
   Prepared prepared;
 };
@@ -52,6 +64,9 @@ class RunPlanner {
   RunPlanner(const Catalog& catalog, const ValidationCatalog& validation,
              std::optional<std::string> engine);
 
+  const Catalog& catalog() const { return *catalog_; }
+  const Vocabulary& vocabulary() const { return strategies_.vocabulary; }
+
   /// Throws InputError that speaks of `where` for a word or a size that means nothing.
   RunPlan plan(const RunFacts& facts, const EngineRule& engine, const std::string& where);
 
@@ -66,9 +81,13 @@ class RunPlanner {
  private:
   std::shared_ptr<const RunFrame> frame_of(const RunFacts& facts, const EngineRule& engine,
                                            const std::string& where);
+  std::optional<std::string> word_of_people(const std::string& column,
+                                            const std::string& theirs) const;
+  std::vector<std::string> names_for(const std::string& column) const;
   const Model& model_of(const RunShape& shape, const std::string& where);
   std::string engine_of(const EngineRule& rule) const;
   const Profile& profile_of(const std::string& name, const std::string& where);
+  Job adapted_job(const RunFacts& facts, const FrameWords& words) const;
   static Cluster cluster_of_one(const Device& device);
   const Device& device_of(const std::string& device, const std::string& where);
   bool host_runs_ahead(const RunFacts& facts, const RunPlan& plan, const std::string& where);

@@ -2,6 +2,7 @@
 
 #include "catalog/cluster_catalog.h"
 #include "catalog/cluster_parts.h"
+#include "catalog/network_words.h"
 #include "model/listing.h"
 
 namespace placet {
@@ -33,6 +34,15 @@ void divide_in_slices(DeviceGroup& group, std::int64_t devices) {
   group.levels.front().devices = devices;
 }
 
+/// Hosts of another size than the device's usual ones, whose links then join as many.
+void set_hosts(DeviceGroup& group, const RunFacts& facts) {
+  if (facts.devices_per_host == 0 || facts.devices_per_host == group.per_host) return;
+  const bool joins_host = group.levels.front().devices == std::min(group.per_host, group.count);
+  group.per_host = facts.devices_per_host;
+  if (!joins_host || !facts.cluster.empty() || group.levels.size() < 2) return;
+  group.levels.front().devices = std::min(facts.devices_per_host, group.count);
+}
+
 }  // namespace
 
 std::optional<double> measured_step(RowReader& reader, const RunFacts& facts, const Model& model) {
@@ -61,9 +71,16 @@ Cluster cluster_of(const Catalog& catalog, const RunFacts& facts, const std::str
   Cluster cluster =
       load_cluster(catalog, std::to_string(devices_of(facts.degrees)) + "x" + name, {}, where);
   DeviceGroup& group = cluster.groups.front();
+  set_hosts(group, facts);
   if (facts.slice_devices > 0) divide_in_slices(group, facts.slice_devices);
   if (!facts.network.empty() && group.count > group.per_host) {
-    group.levels.back() = load_link(catalog, facts.network, group.count, where);
+    group.levels.back() = read_network(catalog, facts.network, group.per_host, where);
+    group.levels.back().devices = group.count;
+  }
+  if (!facts.link_inside.empty() && group.levels.size() > 1) {
+    const std::int64_t inside = group.levels.front().devices;
+    group.levels.front() = read_network(catalog, facts.link_inside, 1, where);
+    group.levels.front().devices = inside;
   }
   if (facts.intra_bandwidth && group.levels.size() > 1) {
     Level& inside = group.levels.front();
@@ -89,6 +106,7 @@ Cluster cluster_of(const Catalog& catalog, const RunFacts& facts, const std::str
     group.host_per_neighbour =
         microseconds(facts.host_latency_inside.value_or(*facts.host_latency));
   }
+  group.host_pace = facts.host_pace;
   return cluster;
 }
 

@@ -25,6 +25,11 @@ Validation score_states(const Catalog& catalog, const Table& table, const Valida
 Validation score_activations(const Catalog& catalog, const Table& table,
                              const ValidateOptions& options);
 
+/// Cells that are not of their column's kind are the fault of their row; its words, or empty.
+inline const std::string& fault_of(const Table& table, std::size_t row) {
+  return table.rows[row].fault;
+}
+
 /// What is wrong, without the place, so that equal reasons of several rows read alike.
 std::string reason_of(const InputError& error);
 

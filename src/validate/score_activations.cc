@@ -84,6 +84,9 @@ class ActivationScorer {
   }
 
   void score_row(std::size_t row) {
+    if (const std::string& fault = fault_of(table_, row); !fault.empty()) {
+      return skip(row, fault, false);
+    }
     RowReader reader(table_, row, reading_of(reading_, table_.text(row, "source_id")));
     const RunFacts facts = facts_in(reader);
     const EngineRule* engine = engine_of(row);

@@ -4,6 +4,7 @@
 
 #include "units/error.h"
 #include "validate/parallel.h"
+#include "validate/run_command.h"
 #include "validate/run_figures.h"
 #include "validate/run_jobs.h"
 #include "validate/run_time.h"
@@ -16,6 +17,7 @@ namespace {
 struct MeasuredFigure {
   const MemoryMeasure* measure = nullptr;
   double bytes = 0;
+  bool decides = false;  // of a row's figures the first that may
 };
 
 /// A row that can be scored, on its way.
@@ -36,6 +38,15 @@ struct RunRow {
 // says less about the job; such rows are summarized apart.
 constexpr double kNearLimit = 0.88;
 
+// Of a unit of memory; 0: it is none. What torch and nvidia-smi print as MB or MiB is 2^20 bytes
+// (nvidia-smi) or what the table's own unit says.
+double bytes_per(std::string_view unit) {
+  if (unit.starts_with("GiB")) return kGib;
+  if (unit.starts_with("GB")) return kGb;
+  if (unit.starts_with("MiB")) return kGib / 1024;
+  return unit.starts_with("MB") ? kGb / 1000 : 0;
+}
+
 double in_bytes_real(Bytes amount) { return static_cast<double>(in_bytes(amount)); }
 
 std::string text_of(std::string_view text) { return std::string(text); }
@@ -51,25 +62,36 @@ std::string pattern_text(const RowPattern& pattern) {
   return text.empty() ? "every row" : text;
 }
 
+// What is known of the tables; without what was read off their own figures if that is asked for.
+ValidationCatalog readings(const Catalog& catalog, const ValidateOptions& options) {
+  ValidationCatalog validation = load_validation(catalog);
+  if (!options.without_table) return validation;
+  for (auto& [name, source] : validation.sources) {
+    std::erase_if(source.fillings, [](const Filling& filling) { return filling.from_table; });
+  }
+  return validation;
+}
+
 class RunScorer {
  public:
   RunScorer(const Catalog& catalog, const Table& table, const ValidateOptions& options)
       : table_(table),
         options_(options),
-        reading_(load_validation(catalog)),
+        reading_(readings(catalog, options)),
         planner_(catalog, reading_, options.engine) {}
 
   Validation score() {
     const std::vector<std::size_t> rows = chosen_rows(table_, options_);
     result_.table = table_.where;
     result_.rows = static_cast<std::int64_t>(rows.size());
-    for (const std::size_t row : rows) read(row);
+    for (const std::size_t row : rows) read_or_skip(row);
     derive_all();
     for (const RunRow& run : runs_) record(run);
     for (const auto& [profile, count] : profile_rows_) {
       facts_.add_profile(*profile, count, term_rows_[profile]);
     }
     result_.facts = facts_.list();
+    result_.command_files = command_files_.files();
     return std::move(result_);
   }
 
@@ -105,9 +127,12 @@ class RunScorer {
           number_of(cell, {.least = 1e-6, .greatest = 1e9}, table_.place(row, measure.column));
       const std::string_view unit =
           measure.unit.empty() ? table_.text(row, "mem_unit") : std::string_view(measure.unit);
-      const bool binary = unit.starts_with("GiB");
-      if (!binary && !unit.starts_with("GB")) continue;
-      figures.push_back({.measure = &measure, .bytes = amount * (binary ? kGib : kGb)});
+      const double scale = bytes_per(unit);
+      if (scale == 0) continue;
+      const bool decided = std::ranges::any_of(figures, &MeasuredFigure::decides);
+      figures.push_back({.measure = &measure,
+                         .bytes = amount * scale,
+                         .decides = measure.decides && !decided});
     }
     return figures;
   }
@@ -119,6 +144,16 @@ class RunScorer {
       if (matches(rule.when, table_, row)) return &rule;
     }
     return nullptr;
+  }
+
+  // One bad cell is its row's own trouble.
+  void read_or_skip(std::size_t row) {
+    if (const std::string& fault = fault_of(table_, row); !fault.empty()) return skip(row, fault);
+    try {
+      read(row);
+    } catch (const InputError& error) {
+      skip(row, fault_of_cell(error));
+    }
   }
 
   void read(std::size_t row) {
@@ -139,8 +174,10 @@ class RunScorer {
           row, engine == nullptr ? "no engine profile is known for its framework" : engine->reason);
     }
     RowReader reader(table_, row, source);
-    const RunFacts facts = read_run(reader);
+    const RunFacts facts =
+        read_run(reader, {.catalog = &planner_.catalog(), .words = &reading_.words});
     if (!reader.missing().empty()) return skip(row, list_of(reader.missing()));
+    for (const std::string& note : facts.notes) ++result_.notes[note];
     run.labels.group = group_of(reader, *engine);
     add(std::move(run), facts, *engine, reader);
   }
@@ -187,10 +224,20 @@ class RunScorer {
       run.labels.placement = run.plan->placement_text;
       if (run.gives_time) run.step = measured_step(reader, facts, run.plan->frame->job.model);
       note_facts(run, facts, engine, reader);
+      note_command(run, facts);
     } catch (const InputError& error) {
       run.failure = reason_of(error);
     }
     runs_.push_back(std::move(run));
+  }
+
+  void note_command(const RunRow& run, const RunFacts& facts) {
+    if (!options_.commands) return;
+    const std::string folder = options_.commands->empty() ? "" : *options_.commands + "/";
+    result_.commands.push_back(
+        {.row_id = run.labels.row_id,
+         .line = command_of(planner_.catalog(), planner_.vocabulary(), *run.plan, facts, folder,
+                            command_files_)});
   }
 
   void note_facts(const RunRow& run, const RunFacts& facts, const EngineRule& engine,
@@ -255,7 +302,7 @@ class RunScorer {
     for (const MeasuredFigure& figure : run.figures) {
       Prediction prediction{.labels = run.labels,
                             .measure = figure.measure->name,
-                            .decides = figure.measure->decides,
+                            .decides = figure.decides,
                             .measured = figure.bytes,
                             .failed = !run.plan};
       if (run.plan) {
@@ -307,6 +354,7 @@ class RunScorer {
   std::map<const Profile*, std::int64_t> profile_rows_;
   std::map<const Profile*, std::map<std::string, std::int64_t>> term_rows_;  // by profile, term
   FactList facts_;
+  CommandFiles command_files_;
   Validation result_;
 };
 

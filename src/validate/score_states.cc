@@ -41,6 +41,10 @@ class StateScorer {
   }
 
   void score_row(std::size_t row) {
+    if (const std::string& fault = fault_of(table_, row); !fault.empty()) {
+      result_.skipped.push_back({.row_id = text(row, "row_id"), .reason = fault});
+      return;
+    }
     const std::string figure = text(row, "gpu_gb_derived");
     if (figure.empty() || text(row, "params_billion").empty() || text(row, "zero_stage").empty()) {
       result_.skipped.push_back(

@@ -79,7 +79,20 @@ Validation validate(const Catalog& catalog, const Table& table, const ValidateOp
                                  " rows of " + table.where,
                       .allowed = "text of a cell, in which * stands for any characters"});
   }
-  return summarized(score(catalog, table, options));
+  Validation validation = summarized(score(catalog, table, options));
+  const bool reads_table = std::ranges::any_of(validation.facts, [](const UsedFact& fact) {
+    return fact.origin == kAssumedFromTable;
+  });
+  if (!reads_table) return validation;
+  ValidateOptions without = options;
+  without.without_table = true;
+  without.commands.reset();
+  const Validation other = summarized(score(catalog, table, without));
+  validation.without_table = WithoutTable{.memory = other.memory,
+                                          .time = other.time,
+                                          .rank_correlation = other.rank_correlation,
+                                          .out_of_memory = other.out_of_memory};
+  return validation;
 }
 
 CellPattern parse_condition(const std::string& text, const std::string& where) {

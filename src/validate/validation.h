@@ -79,6 +79,23 @@ struct UsedFact {
 
 using SummaryTable = std::map<std::string, ErrorSummary>;
 
+/// What errors are without anything that was read off the table's own figures.
+struct WithoutTable {
+  ErrorSummary memory;
+  ErrorSummary time;
+  std::optional<double> rank_correlation;
+  Confusion out_of_memory;
+};
+
+/// Something to be told about rows, and how many it concerns: a cell that was not understood.
+using NoteCounts = std::map<std::string, std::int64_t>;
+
+/// A row as a user would type it.
+struct RowCommand {
+  std::string row_id;
+  std::string line;
+};
+
 struct Validation {
   std::string table;
   std::int64_t rows = 0;
@@ -101,6 +118,10 @@ struct Validation {
   SummaryTable by_measure, by_source, by_model, by_engine, by_tensor_degree, by_layer_degree;
   Confusion out_of_memory;
   std::vector<UsedFact> facts;
+  std::optional<WithoutTable> without_table;  // where anything was read off the table
+  NoteCounts notes;
+  std::vector<RowCommand> commands;                  // if they were asked for
+  std::map<std::string, std::string> command_files;  // that these name: text by name
 };
 
 /// Fills the summaries from predictions and fits.

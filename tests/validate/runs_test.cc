@@ -16,7 +16,7 @@ const std::string kHeader =
     "row_id,source_id,model,n_layers,hidden,n_heads,n_kv_heads,ffn,mlp_type,vocab,tied_embeddings,"
     "pos_embedding,seq_len,gpu,n_gpus,dp,tp,pp,cp,sp,zero_stage,pp_schedule,micro_batch,"
     "global_batch,act_ckpt,precision,optimizer,framework,status,peak_mem_gb,mem_unit,mem_kind,"
-    "step_time_s,mem_allocated_gib\n";
+    "step_time_s,max_allocated_gib,max_reserved_gib,nvidia_smi_gib,task,inter_node,mem_allocated_gib\n";
 
 // A cell that differs from those of the row below.
 struct Cell {
@@ -42,7 +42,10 @@ std::string row(const std::string& id, const std::vector<Cell>& cells = {}) {
                                           "AdamW",  "nanotron",
                                           "ok",     "1",
                                           "GiB",    "max reserved, max over ranks",
-                                          "0.5",    ""};
+                                          "0.5",    "",
+                                          "",       "",
+                                          "",       "",
+                                          ""};
   std::string text = kHeader;
   std::vector<std::string> columns;
   for (std::size_t begin = 0; begin < text.size();) {
@@ -189,16 +192,12 @@ TEST(RunsTest, AFrameworkWithoutAProfileNeedsAnEngine) {
 // devices of one host do not use them, sixteen of two do.
 TEST(RunsTest, ANetworkAmongHostsIsNoneInsideOne) {
   const auto step = [](const std::string& devices, const std::string& network) {
-    std::string table = kHeader + row("a", {{"source_id", "internevo"},
-                                            {"n_gpus", devices},
-                                            {"dp", devices},
-                                            {"global_batch", devices},
-                                            {"gpu", "A100-80GB-SXM"},
-                                            {"mem_allocated_gib", network}});
-    const std::string last = "mem_allocated_gib";
-    table.replace(table.find(last), last.size(), "inter_node");
-    const Validation validation =
-        validate(kCatalog, parse_table(table, "hand.csv"), {.engine = "placet"});
+    const Validation validation = validate_rows(row("a", {{"source_id", "internevo"},
+                                                          {"n_gpus", devices},
+                                                          {"dp", devices},
+                                                          {"global_batch", devices},
+                                                          {"gpu", "A100-80GB-SXM"},
+                                                          {"inter_node", network}}));
     return validation.predictions.back().predicted;
   };
   EXPECT_EQ(step("8", ""), step("8", "4x 100 Gb RoCE per node"));
@@ -255,8 +254,13 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         LeftOut{{{"status", "failed"}}, "status 'failed' is neither ok nor oom"},
         LeftOut{{{"peak_mem_gb", ""}, {"step_time_s", ""}}, "no figure of memory"},
-        LeftOut{{{"mem_kind", "nvidia-smi"}, {"step_time_s", ""}},
+        LeftOut{{{"mem_kind", "rocm-smi"}, {"step_time_s", ""}},
                 "what its figure of memory measures is not known"},
+        LeftOut{{{"dp", "two"}}, "dp: 'two' is not a whole number; expected a whole number from 0"},
+        LeftOut{{{"tp", "0"}},
+                "tp: '0' is out of range; expected a whole number from 1 to 1048576"},
+        LeftOut{{{"task", "dpo"}}, "task 'dpo' is not one of pretrain, sft, full and lora"},
+        LeftOut{{{"task", "lora"}}, "task lora asks for lora_rank, which is not stated"},
         LeftOut{{{"mem_unit", "bytes"}, {"step_time_s", ""}},
                 "what its figure of memory measures is not known"},
         LeftOut{{{"hidden", ""}}, "hidden is not stated"},
@@ -337,6 +341,82 @@ TEST(RunsTest, HalvesShareTheChosenRows) {
   const Validation odd = validate_rows(rows, options);
   EXPECT_EQ(odd.rows, 1);
   EXPECT_EQ(odd.predictions.front().labels.row_id, "x2");
+}
+
+// Bytes alive are fewer than what the allocator reserves for them, and nvidia-smi sees what lies
+// outside of it too: three measures of one row, of which the first decides.
+TEST(RunsTest, ThreeMeasuresOfMemoryStandApart) {
+  const Validation validation = validate_rows(
+      row("a", {{"peak_mem_gb", ""},
+                {"mem_kind", ""},
+                {"step_time_s", ""},
+                {"max_allocated_gib", "1"},
+                {"max_reserved_gib", "1"},
+                {"nvidia_smi_gib", "1"}}),
+      {.engine = "megatron"});
+  ASSERT_EQ(validation.predictions.size(), 3U);
+  EXPECT_EQ(validation.predictions[0].measure, "reserved");
+  EXPECT_EQ(validation.predictions[1].measure, "nvidia-smi");
+  EXPECT_EQ(validation.predictions[2].measure, "allocated");
+  EXPECT_TRUE(validation.predictions[0].decides);
+  EXPECT_FALSE(validation.predictions[1].decides || validation.predictions[2].decides);
+  EXPECT_LT(validation.predictions[2].predicted, validation.predictions[0].predicted);
+  EXPECT_LT(validation.predictions[0].predicted, validation.predictions[1].predicted);
+}
+
+struct DeviceWord {
+  std::string printed;
+  std::string device;
+};
+void PrintTo(const DeviceWord& one, std::ostream* out) { *out << one.printed; }
+class DeviceWordTest : public testing::TestWithParam<DeviceWord> {};
+
+// As torch.cuda.get_device_name and nvidia-smi print them: the same figures as by our own names.
+TEST_P(DeviceWordTest, IsUnderstood) {
+  const Validation printed = validate_rows(row("a", {{"gpu", GetParam().printed}}));
+  const Validation named = validate_rows(row("a", {{"gpu", GetParam().device}}));
+  ASSERT_EQ(printed.predicted, 1);
+  ASSERT_EQ(named.predicted, 1);
+  EXPECT_EQ(printed.fits.front().capacity, named.fits.front().capacity);
+  EXPECT_EQ(printed.predictions.back().predicted, named.predictions.back().predicted);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Printed, DeviceWordTest,
+    testing::Values(DeviceWord{"NVIDIA H100 80GB HBM3", "h100-sxm"},
+                    DeviceWord{"NVIDIA H100 PCIe", "h100-pcie"},
+                    DeviceWord{"NVIDIA H100 NVL", "h100-nvl"}, DeviceWord{"NVIDIA H200", "h200-sxm"},
+                    DeviceWord{"NVIDIA A100-SXM4-80GB", "a100-80gb-sxm"},
+                    DeviceWord{"NVIDIA A100-SXM4-40GB", "a100-40gb-sxm"},
+                    DeviceWord{"NVIDIA A100-PCIE-40GB", "a100-40gb-pcie"},
+                    DeviceWord{"NVIDIA A100 80GB PCIe", "a100-80gb-pcie"},
+                    DeviceWord{"Tesla V100-SXM2-32GB", "v100-32gb-sxm"},
+                    DeviceWord{"Tesla V100-SXM2-16GB", "v100-16gb-sxm"},
+                    DeviceWord{"NVIDIA B200", "b200-sxm"}, DeviceWord{"NVIDIA L40S", "l40s"},
+                    DeviceWord{"NVIDIA GeForce RTX 4090", "rtx-4090"},
+                    DeviceWord{"NVIDIA RTX A6000", "rtx-a6000"}, DeviceWord{"Tesla T4", "t4"},
+                    DeviceWord{"NVIDIA A10G", "a10g"},
+                    DeviceWord{"AMD Instinct MI300X", "mi300x"}));
+
+// Sixteen devices of two hosts: an eighth of the bandwidth makes the step longer; what is no link is
+// told and stands for the usual one.
+TEST(RunsTest, ALinkAmongHostsIsRead) {
+  const auto step = [](const std::string& network) {
+    return validate_rows(row("a", {{"n_gpus", "16"},
+                                   {"dp", "16"},
+                                   {"global_batch", "16"},
+                                   {"vocab", "131072"},
+                                   {"inter_node", network}}));
+  };
+  const Validation usual = step("");
+  const Validation slow = step("400 Gb/s per node");
+  const Validation unknown = step("string and two cans");
+  EXPECT_GT(slow.predictions.back().predicted, usual.predictions.back().predicted);
+  EXPECT_EQ(unknown.predictions.back().predicted, usual.predictions.back().predicted);
+  ASSERT_EQ(unknown.notes.size(), 1U);
+  EXPECT_EQ(unknown.notes.begin()->first,
+            "inter_node 'string and two cans' is no link that is known: the device's usual one "
+            "stands in");
 }
 
 TEST(RunsTest, AnUnknownEngineIsAnInputError) {

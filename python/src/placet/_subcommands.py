@@ -172,6 +172,7 @@ def plan(
     scale: Words | None = None,
     front: int | None = None,
     front_step: float | None = None,
+    goodput: float | None = None,
     progress: Progress | None = None,
     catalogue: Catalogue | None = None,
 ) -> Plans:
