@@ -2,13 +2,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
+#include <sstream>
 
 #include "catalog/reader.h"
 #include "cli/command.h"
 #include "cli/import_flags.h"
 #include "cli/output.h"
+#include "interop/lint_fix.h"
 
 namespace placet {
 namespace {
@@ -16,6 +19,7 @@ namespace {
 struct LintCall {
   ImportFlags flags;
   std::string format = "text";
+  bool fix = false;
 };
 
 Json document_of(const std::vector<LintFinding>& findings) {
@@ -27,9 +31,31 @@ Json document_of(const std::vector<LintFinding>& findings) {
                                     {"file", finding.file},
                                     {"line", finding.line},
                                     {"message", finding.message},
-                                    {"fix", finding.fix}});
+                                    {"fix", finding.fix},
+                                    {"fixable", finding.edit.kind != LintEdit::Kind::none}});
   }
   return document;
+}
+
+// Writes what findings mend into their sources; what was changed, as the lines of a diff.
+std::string write_fixes(const std::vector<LintFinding>& findings,
+                        const std::vector<std::string>& files) {
+  std::string diff;
+  for (const std::string& file : files) {
+    std::vector<LintFinding> own;
+    std::ranges::copy_if(findings, std::back_inserter(own),
+                         [&](const LintFinding& finding) { return finding.file == file; });
+    const SourceText source = read_source_text(file);
+    const FixedText fixed = fixed_text(source.text, source.form, own);
+    if (fixed.changes.empty()) continue;
+    write_file(file, fixed.text, "--fix");
+    for (const ChangedLine& change : fixed.changes) {
+      diff += fmt::format("{}:{}\n- {}\n", file, change.line, change.before);
+      std::istringstream lines(change.after);
+      for (std::string line; std::getline(lines, line);) diff += "+ " + line + "\n";
+    }
+  }
+  return diff;
 }
 
 std::string text_of(const std::vector<LintFinding>& findings) {
@@ -90,7 +116,12 @@ Json sarif_of(const std::vector<LintFinding>& findings) {
 }
 
 int lint_sources(const LintCall& call) {
-  const std::vector<LintFinding> findings = import_of(call.flags).findings;
+  std::vector<LintFinding> findings = import_of(call.flags).findings;
+  if (call.fix) {
+    const std::string diff = write_fixes(findings, call.flags.words.sources);
+    if (!diff.empty() && call.format == "text" && !call.flags.json) print(diff);
+    findings = import_of(call.flags).findings;
+  }
   if (call.flags.json || call.format == "json") {
     print(document_of(findings).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   } else if (call.format == "sarif") {
@@ -111,9 +142,12 @@ void add_lint_command(CLI::App& program, Action& action) {
   add_import_flags(*command, call->flags);
   command->add_option("--format", call->format, "How findings are printed")
       ->check(CLI::IsMember({"text", "json", "sarif", "github"}));
+  command->add_flag("--fix", call->fix, "Write into the sources what can be mended, and print it")
+      ->disable_flag_override();
   command->footer(
       "\nExamples:\n"
       "  placet lint train.toml --world-size 64\n"
+      "  placet lint run.slurm ds_config.json config.json --fix\n"
       "  placet lint run.args --format github\n");
   command->callback([call, &action] { action = [call] { return lint_sources(*call); }; });
 }

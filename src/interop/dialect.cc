@@ -5,6 +5,7 @@
 
 #include "catalog/reader.h"
 #include "interop/rule_reader.h"
+#include "units/nearest.h"
 
 namespace placet {
 namespace {
@@ -25,7 +26,7 @@ std::string text_at(const Reader& object, const char* key) {
   return value->is_text() ? value->text() : value->print();
 }
 
-const std::array<std::string, 3> kKinds = {"text", "whole", "flag"};
+const std::array<std::string, 4> kKinds = {"text", "whole", "flag", "file"};
 
 // "word" alone, or an object that says more.
 KeyMeaning read_word_key(const Reader& value) {
@@ -34,14 +35,15 @@ KeyMeaning read_word_key(const Reader& value) {
     meaning.word = value.text();
     return meaning;
   }
-  value.allow(
-      {"word", "values", "not-modelled", "type", "default", "source", "since", "until", "aliases"});
+  value.allow({"word", "values", "each", "not-modelled", "type", "default", "source", "since",
+               "until", "aliases"});
   meaning.word = value.at("word").text();
   meaning.effect = text_at(value, "not-modelled");
   meaning.default_value = text_at(value, "default");
   meaning.default_source = text_at(value, "source");
   meaning.since = text_at(value, "since");
   meaning.until = text_at(value, "until");
+  if (const auto each = value.find("each")) meaning.each = each->flag();
   if (const auto kind = value.find("type")) {
     meaning.kind = static_cast<ValueKind>(kind->one_of(kKinds));
   }
@@ -78,10 +80,11 @@ void read_keys(const Reader& object, Dialect& dialect) {
 }  // namespace
 
 DerivedWord read_derived(const Reader& object) {
-  object.allow({"word", "when", "product", "over", "minus", "text", "replaces"});
+  object.allow({"word", "when", "product", "plus", "over", "minus", "text", "replaces"});
   DerivedWord derived{.word = object.at("word").text(),
                       .when = conditions_at(object, "when"),
                       .product = texts_at(object, "product"),
+                      .plus = texts_at(object, "plus"),
                       .over = texts_at(object, "over"),
                       .minus = texts_at(object, "minus"),
                       .text = {},
@@ -93,15 +96,30 @@ DerivedWord read_derived(const Reader& object) {
 
 namespace {
 
-DialectAxis read_axis(const Reader& object) {
-  object.allow({"name", "degree", "terms"});
-  DialectAxis axis{
-      .name = object.at("name").text(), .degree = object.at("degree").text(), .terms = {}};
-  for (const Reader& item : object.at("terms").items()) {
-    item.allow({"when", "terms"});
-    axis.terms.push_back({.when = conditions_at(item, "when"), .terms = item.at("terms").text()});
+std::vector<AxisTerms> read_terms(const Reader& list, const char* key) {
+  std::vector<AxisTerms> terms;
+  for (const Reader& item : list.items()) {
+    item.allow({"when", key});
+    terms.push_back({.when = conditions_at(item, "when"), .terms = item.at(key).text()});
   }
+  return terms;
+}
+
+DialectAxis read_axis(const Reader& object) {
+  object.allow({"name", "degree", "terms", "shares"});
+  DialectAxis axis{.name = object.at("name").text(),
+                   .degree = object.at("degree").text(),
+                   .terms = read_terms(object.at("terms"), "terms"),
+                   .shares = {}};
+  if (const auto shares = object.find("shares")) axis.shares = read_terms(*shares, "shares");
   return axis;
+}
+
+BeyondJob read_beyond(const Reader& object) {
+  object.allow({"when", "word", "could-change"});
+  return {.when = conditions_at(object, "when"),
+          .word = object.at("word").text(),
+          .effect = object.at("could-change").text()};
 }
 
 NeededFact read_need(const Reader& object) {
@@ -111,6 +129,34 @@ NeededFact read_need(const Reader& object) {
           .flag = object.at("flag").text()};
 }
 
+void read_unknown(const Reader& reader, Dialect& dialect) {
+  const auto unknown = reader.find("unknown");
+  if (!unknown) return;
+  for (const Reader& item : unknown->items()) {
+    item.allow({"under", "severity", "what", "source"});
+    item.at("source").text();
+    static const std::array<std::string, 3> kSeverities = {"error", "warning", "advice"};
+    dialect.unknown.push_back({.under = text_at(item, "under"),
+                               .severity = kSeverities.at(item.at("severity").one_of(kSeverities)),
+                               .what = item.at("what").text()});
+  }
+}
+
+void read_models(const Reader& reader, Dialect& dialect) {
+  const auto models = reader.find("models");
+  if (!models) return;
+  for (const Reader& item : models->items()) {
+    item.allow({"when", "asks", "config", "source"});
+    item.at("source").text();
+    DescribedModel model{
+        .when = conditions_at(item, "when"), .asks = texts_at(item, "asks"), .config = {}};
+    for (const auto& [key, value] : item.at("config").members()) {
+      model.config.emplace_back(key, value.is_text() ? value.text() : value.print());
+    }
+    dialect.models.push_back(std::move(model));
+  }
+}
+
 // What a dialect has of the one that it is like: all that it does not say itself. Keys of that one
 // stand below `under`.
 void add_base(const Dialect& base, const std::string& under, Dialect& dialect) {
@@ -118,6 +164,12 @@ void add_base(const Dialect& base, const std::string& under, Dialect& dialect) {
   dialect.derived.insert(dialect.derived.end(), base.derived.begin(), base.derived.end());
   dialect.needs.insert(dialect.needs.end(), base.needs.begin(), base.needs.end());
   if (dialect.axes.empty()) dialect.axes = base.axes;
+  dialect.beyond.insert(dialect.beyond.end(), base.beyond.begin(), base.beyond.end());
+  dialect.models.insert(dialect.models.end(), base.models.begin(), base.models.end());
+  for (UnknownKeys keys : base.unknown) {
+    keys.under.insert(0, under);
+    dialect.unknown.push_back(std::move(keys));
+  }
 }
 
 // JSON is read as the part of YAML that it is.
@@ -164,6 +216,16 @@ const KeyMeaning* meaning_of(const Dialect& dialect, const std::string& path) {
   return best;
 }
 
+bool speaks_of(const Dialect& dialect, const std::string& word) {
+  const auto asks = [&](const std::vector<WordCondition>& when) {
+    return std::ranges::any_of(when, [&](const WordCondition& c) { return c.word == word; });
+  };
+  return std::ranges::any_of(dialect.keys, [&](const auto& k) { return k.second.word == word; }) ||
+         std::ranges::any_of(dialect.derived,
+                             [&](const auto& d) { return d.word == word || asks(d.when); }) ||
+         std::ranges::any_of(dialect.axes, [&](const auto& a) { return a.degree == word; });
+}
+
 namespace {
 
 constexpr int kMostLike = 8;
@@ -173,7 +235,7 @@ Dialect read_dialect(const Catalog& catalog, const std::string& name, const std:
   const Document document = open_document(file_of(catalog, "dialects", "dialect", name, where));
   const Reader reader(document);
   reader.allow({"schema", "name", "title", "form", "source", "date", "like", "under", "marks",
-                "keys", "derived", "needs", "axes", "export"});
+                "keys", "derived", "needs", "axes", "beyond", "models", "unknown", "export"});
   Dialect dialect;
   dialect.name = name;
   dialect.title = reader.at("title").text();
@@ -188,6 +250,11 @@ Dialect read_dialect(const Catalog& catalog, const std::string& name, const std:
   if (const auto needs = reader.find("needs")) {
     for (const Reader& item : needs->items()) dialect.needs.push_back(read_need(item));
   }
+  if (const auto beyond = reader.find("beyond")) {
+    for (const Reader& item : beyond->items()) dialect.beyond.push_back(read_beyond(item));
+  }
+  read_models(reader, dialect);
+  read_unknown(reader, dialect);
   for (const Reader& item : reader.at("axes").items()) dialect.axes.push_back(read_axis(item));
   if (const auto like = reader.find("like")) {
     if (depth == kMostLike) like->fail("is a chain that is too long", std::to_string(kMostLike));
@@ -211,14 +278,45 @@ std::vector<Dialect> load_dialects(const Catalog& catalog) {
   return dialects;
 }
 
+namespace {
+
+// Keys that a dialect has, as they are written or nearly so.
+std::size_t keys_in(const Dialect& dialect, const Source& source) {
+  std::vector<std::string> known;
+  for (const auto& [path, meaning] : dialect.keys) {
+    if (!path.ends_with('*') && !meaning.word.empty()) known.push_back(path);
+  }
+  constexpr std::size_t kMostCompared = 20;  // settings of a file without marks
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < source.settings.size() && i < kMostCompared; ++i) {
+    const std::string& path = source.settings[i].path;
+    if (meaning_of(dialect, path) != nullptr || !nearest(path, known).empty()) ++found;
+  }
+  return found;
+}
+
+}  // namespace
+
 const Dialect* guess_dialect(const std::vector<Dialect>& dialects, const Source& source) {
   const Dialect* best = nullptr;
   std::size_t most = 0;
+  const auto try_by = [&](const auto& count) {
+    for (const Dialect& dialect : dialects) {
+      if (!is_alike(dialect.form, source.form)) continue;
+      const std::size_t marks = count(dialect, source);
+      if (marks == 0 || marks < most) continue;
+      most = marks;
+      best = &dialect;
+    }
+  };
+  try_by(marks_in);
+  if (best != nullptr || source.form == SourceForm::arguments) return best;
+  // No mark: the dialect that has the keys, in the form of the file.
   for (const Dialect& dialect : dialects) {
-    if (!is_alike(dialect.form, source.form)) continue;
-    const std::size_t marks = marks_in(dialect, source);
-    if (marks == 0 || marks < most) continue;
-    most = marks;
+    if (dialect.form != source.form || dialect.axes.empty()) continue;
+    const std::size_t keys = keys_in(dialect, source);
+    if (2 * keys <= source.settings.size() || keys <= most) continue;
+    most = keys;
     best = &dialect;
   }
   return best;

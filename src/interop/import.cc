@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "catalog/reader.h"
 #include "interop/import_parts.h"
 #include "interop/lint.h"
+#include "interop/source_parts.h"
 #include "units/error.h"
 
 namespace placet {
@@ -80,9 +82,59 @@ const Dialect* leading_of(const std::vector<const Dialect*>& used) {
   return leading;
 }
 
+// The dialect that a source is read in; null: none is known. A name is of the sources that are
+// written so; launch lines and models beside them are not.
+const Dialect* reader_of(const std::vector<Dialect>& dialects, const ImportRequest& request,
+                         const Source& source) {
+  const Dialect* named = dialect_of(dialects, request.dialect);
+  const Dialect* guessed = guess_dialect(dialects, source);
+  const bool is_named =
+      named != nullptr && (request.sources.size() == 1 || guessed == nullptr ||
+                           (guessed->form == named->form && !guessed->axes.empty()));
+  return is_named ? named : guessed;
+}
+
+constexpr std::size_t kMostSources = 16;
+
+// Files that sources name, relative to their own, where they are at hand. Each is read once.
+void add_named_files(const std::vector<Dialect>& dialects, ImportRequest& request) {
+  std::set<std::filesystem::path> known;
+  std::error_code none;
+  for (const Source& source : request.sources) {
+    known.insert(std::filesystem::weakly_canonical(source.file, none));
+  }
+  for (std::size_t i = 0; i < request.sources.size(); ++i) {
+    const Source source = request.sources[i];
+    const Dialect* dialect = reader_of(dialects, request, source);
+    if (dialect == nullptr) continue;
+    for (const Setting& setting : source.settings) {
+      const KeyMeaning* meaning = meaning_of(*dialect, setting.path);
+      if (meaning == nullptr || meaning->kind != ValueKind::file) continue;
+      const std::filesystem::path file =
+          std::filesystem::path(source.file).parent_path() / setting.value;
+      if (!std::filesystem::is_regular_file(file, none)) continue;
+      if (!known.insert(std::filesystem::weakly_canonical(file, none)).second) continue;
+      if (request.sources.size() >= kMostSources) {
+        fail_at_line(source.file, setting.line, "names too many files",
+                     std::to_string(kMostSources) + " sources at most");
+      }
+      request.sources.push_back(read_source(file));
+    }
+  }
+}
+
+// Whether a dialect or a job has the word.
+bool is_word_of(const std::string& word, const std::vector<const Dialect*>& used) {
+  if (is_job_word(word) || word == "world-size") return true;
+  return std::ranges::any_of(used, [&](const Dialect* dialect) {
+    return dialect != nullptr && speaks_of(*dialect, word);
+  });
+}
+
 // Launch lines and models first, so that what leads stands on what they say.
-void derive_all(const ImportRequest& request, const std::vector<const Dialect*>& used,
-                const Dialect& leading, Imported& imported) {
+void derive_all(const Catalog& catalog, const ImportRequest& request,
+                const std::vector<const Dialect*>& used, const Dialect& leading,
+                Imported& imported) {
   for (std::size_t i = 0; i < used.size(); ++i) {
     if (used[i] == nullptr || (!used[i]->axes.empty() && used[i] != &leading)) continue;
     if (used[i] == &leading) continue;
@@ -90,28 +142,34 @@ void derive_all(const ImportRequest& request, const std::vector<const Dialect*>&
     derive_words(*used[i], imported.unclear, imported.words, request.given);
   }
   imported.words["file"] = request.sources[0].file;
+  const Words said = imported.words;
   derive_words(leading, imported.unclear, imported.words, request.given);
+  if (const auto model = imported.words.find("model"); model != imported.words.end()) {
+    // Once more from the beginning, with the model's sizes.
+    Words words = said;
+    words["model"] = model->second;
+    add_model_words(catalog, words);
+    imported.words = std::move(words);
+    derive_words(leading, imported.unclear, imported.words, request.given);
+  }
   imported.words.erase("file");
 }
 
 }  // namespace
 
-Imported import_sources(const Catalog& catalog, const ImportRequest& request) {
+Imported import_sources(const Catalog& catalog, const ImportRequest& asked) {
   Imported imported;
   std::vector<Dialect> dialects = load_dialects(catalog);
-  if (!request.dialect.empty() && dialect_of(dialects, request.dialect) == nullptr) {
-    dialects.push_back(load_dialect(catalog, request.dialect, "--dialect"));
+  if (!asked.dialect.empty() && dialect_of(dialects, asked.dialect) == nullptr) {
+    dialects.push_back(load_dialect(catalog, asked.dialect, "--dialect"));
   }
+  ImportRequest request = asked;
+  add_named_files(dialects, request);
   std::vector<const Dialect*> used;
   for (const Source& source : request.sources) {
-    const Dialect* named = dialect_of(dialects, request.dialect);
-    const Dialect* guessed = guess_dialect(dialects, source);
-    // A name is of the sources that are written so; launch lines and models beside them are not.
-    const bool is_named =
-        named != nullptr && (request.sources.size() == 1 || guessed == nullptr ||
-                             (guessed->form == named->form && !guessed->axes.empty()));
-    used.push_back(is_named ? named : guessed);
+    used.push_back(reader_of(dialects, request, source));
     imported.dialects.push_back(used.back() == nullptr ? "" : used.back()->name);
+    if (used.back() != nullptr) imported.read_by.emplace(source.file, *used.back());
     read_ledger(source, used.back(), imported);
   }
   const Dialect* leading = leading_of(used);
@@ -124,10 +182,12 @@ Imported import_sources(const Catalog& catalog, const ImportRequest& request) {
                       .excerpt = {}});
   }
   for (const auto& [word, value] : request.given) {
+    if (!is_word_of(word, used)) imported.unread.insert(word);
     imported.words[word] = value;
     imported.unclear.erase(word);
   }
-  derive_all(request, used, *leading, imported);
+  derive_all(catalog, request, used, *leading, imported);
+  mark_beyond(*leading, imported);
   make_job(catalog, *leading, imported);
   imported.findings = lint(catalog, request.sources, imported);
   return imported;
