@@ -1,6 +1,9 @@
 #include "call/sources.h"
 
+#include <array>
+
 #include "catalog/cluster_catalog.h"
+#include "derive/rules.h"
 #include "interop/diff.h"
 #include "units/error.h"
 
@@ -66,6 +69,62 @@ Imported imported_of(const Catalog& catalog, const SourceWords& words) {
   }
   for (const std::string& file : words.sources) request.sources.push_back(read_source(file));
   return import_sources(catalog, request);
+}
+
+namespace {
+
+// The first setting of a word that places something, or the first there is.
+const LedgerLine* placing_line(const Imported& imported) {
+  constexpr std::array kPlacing = {"tp",       "pp",   "cp",    "ep",          "dp",
+                                   "dp-shard", "zero", "shard", "global-batch"};
+  for (const char* word : kPlacing) {
+    for (const LedgerLine& line : imported.ledger) {
+      if (line.word == word) return &line;
+    }
+  }
+  return imported.ledger.empty() ? nullptr : &imported.ledger.front();
+}
+
+LintFinding realised(const LedgerLine& line, const std::string& severity,
+                     const std::string& message, const std::string& cure) {
+  return {.code = "PL100",
+          .name = "realised-step",
+          .severity = severity,
+          .file = line.file,
+          .line = line.setting.line,
+          .message = message,
+          .fix = cure,
+          .edit = {}};
+}
+
+std::string name_of_severity(Severity severity) {
+  switch (severity) {
+    case Severity::error:
+      return "error";
+    case Severity::warning:
+      return "warning";
+    case Severity::advice:
+      return "advice";
+  }
+  fail_internally("every severity has a name");
+}
+
+}  // namespace
+
+std::vector<LintFinding> findings_of_job(const Catalog& catalog, const Imported& imported) {
+  const LedgerLine* line = placing_line(imported);
+  if (line == nullptr || !imported.missing.empty()) return {};
+  std::vector<LintFinding> findings;
+  try {
+    const Job job = load_job(catalog, request_of_words(imported.job, line->file));
+    for (const Finding& finding : check_rules(job)) {
+      findings.push_back(realised(*line, name_of_severity(finding.severity),
+                                  finding.rule + ": " + finding.message, finding.cure));
+    }
+  } catch (const InputError& error) {
+    findings.push_back(realised(*line, "error", error.what(), error.fault().allowed));
+  }
+  return findings;
 }
 
 void require_all_read(const Imported& imported) {

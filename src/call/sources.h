@@ -33,6 +33,10 @@ enum class AskedOf {
 JobRequest request_of_sources(const Catalog& catalog, const SourceWords& words, AskedOf asked,
                               std::set<std::string>& unread);
 
+/// What the rules of composition, and the engine's own refusals, say of the job that sources make,
+/// where they make one: findings of code PL100, at the first setting that places something.
+std::vector<LintFinding> findings_of_job(const Catalog& catalog, const Imported& imported);
+
 /// Throws InputError for words that were set and that no dialect of the sources has.
 void require_all_read(const Imported& imported);
 

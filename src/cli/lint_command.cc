@@ -9,6 +9,7 @@
 
 #include "catalog/reader.h"
 #include "cli/command.h"
+#include "cli/data_flag.h"
 #include "cli/import_flags.h"
 #include "cli/output.h"
 #include "interop/lint_fix.h"
@@ -20,6 +21,7 @@ struct LintCall {
   ImportFlags flags;
   std::string format = "text";
   bool fix = false;
+  bool each = false;
 };
 
 Json document_of(const std::vector<LintFinding>& findings) {
@@ -115,12 +117,42 @@ Json sarif_of(const std::vector<LintFinding>& findings) {
        {{{"tool", {{"driver", {{"name", "placet"}, {"rules", rules}}}}}, {"results", results}}}}};
 }
 
+bool is_error(const LintFinding& finding) { return finding.severity == "error"; }
+
+// Where the sources have no error of their own, what is said of the job that they make.
+std::vector<LintFinding> findings_with_job(const ImportFlags& flags) {
+  const Imported imported = import_of(flags);
+  std::vector<LintFinding> findings = imported.findings;
+  if (std::ranges::any_of(findings, is_error)) return findings;
+  const std::vector<LintFinding> job = findings_of_job(called_catalog(), imported);
+  findings.insert(findings.end(), job.begin(), job.end());
+  return findings;
+}
+
+// Findings of the sources together, as one job; or of each alone, where it is of a dialect at all.
+std::vector<LintFinding> findings_of(const LintCall& call) {
+  if (!call.each) return findings_with_job(call.flags);
+  const Catalog catalog = called_catalog();
+  std::vector<LintFinding> findings;
+  for (const std::string& file : call.flags.words.sources) {
+    const Source source = read_source(file);
+    const bool is_known = !call.flags.words.dialect.empty() ||
+                          !guess_dialect(catalog, dialect_heads(catalog), source).empty();
+    if (!is_known) continue;
+    ImportFlags flags = call.flags;
+    flags.words.sources = {file};
+    const std::vector<LintFinding> own = findings_with_job(flags);
+    findings.insert(findings.end(), own.begin(), own.end());
+  }
+  return findings;
+}
+
 int lint_sources(const LintCall& call) {
-  std::vector<LintFinding> findings = import_of(call.flags).findings;
+  std::vector<LintFinding> findings = findings_of(call);
   if (call.fix) {
     const std::string diff = write_fixes(findings, call.flags.words.sources);
     if (!diff.empty() && call.format == "text" && !call.flags.json) print(diff);
-    findings = import_of(call.flags).findings;
+    findings = findings_of(call);
   }
   if (call.flags.json || call.format == "json") {
     print(document_of(findings).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
@@ -129,9 +161,7 @@ int lint_sources(const LintCall& call) {
   } else {
     print(call.format == "github" ? annotations_of(findings) : text_of(findings));
   }
-  const bool is_bad = std::any_of(findings.begin(), findings.end(),
-                                  [](const LintFinding& f) { return f.severity == "error"; });
-  return is_bad ? kBad : kGood;
+  return std::ranges::any_of(findings, is_error) ? kBad : kGood;
 }
 
 }  // namespace

@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <array>
 
+#include "catalog/file_text.h"
+#include "catalog/memory.h"
 #include "catalog/reader.h"
 #include "interop/rule_reader.h"
 #include "units/nearest.h"
 
 namespace placet {
 namespace {
+
+constexpr std::size_t kMostOfFile = std::size_t{4} << 20;  // bytes
 
 const std::array<std::string, 4> kForms = {"toml", "yaml", "json", "arguments"};
 
@@ -187,7 +191,7 @@ std::string dashed(std::string path) {
   return path;
 }
 
-std::size_t marks_in(const Dialect& dialect, const Source& source) {
+std::size_t marks_in(const DialectHead& dialect, const Source& source) {
   const auto has = [&](const std::string& mark) {
     return std::any_of(source.settings.begin(), source.settings.end(), [&](const Setting& setting) {
       return dashed(setting.path) == dashed(mark) || setting.path.starts_with(mark + ".");
@@ -270,12 +274,11 @@ Dialect load_dialect(const Catalog& catalog, const std::string& name, const std:
   return read_dialect(catalog, name, where, 0);
 }
 
-std::vector<Dialect> load_dialects(const Catalog& catalog) {
-  std::vector<Dialect> dialects;
-  for (const std::string& name : names_in(catalog, "dialects")) {
-    dialects.push_back(load_dialect(catalog, name, "dialect"));
-  }
-  return dialects;
+SharedDialect shared_dialect(const Catalog& catalog, const std::string& name,
+                             const std::string& where) {
+  const auto read = [&] { return load_dialect(catalog, name, where); };
+  if (!catalog.memory) return std::make_shared<const Dialect>(read());
+  return catalog.memory->get<Dialect>("dialect " + name, read);
 }
 
 namespace {
@@ -295,31 +298,70 @@ std::size_t keys_in(const Dialect& dialect, const Source& source) {
   return found;
 }
 
+// The heading of a file: its lists of keys, which are long, are not taken apart.
+DialectHead read_head(const Catalog& catalog, const std::string& name) {
+  const auto path = file_of(catalog, "dialects", "dialect", name, "dialect");
+  const std::string text = read_file_text(path, kMostOfFile, "a dialect");
+  const std::size_t keys = text.find("\"keys\"");
+  const std::size_t comma = keys == std::string::npos ? keys : text.rfind(',', keys);
+  // Marks stand in front of keys in all files of the catalogue; elsewhere all of a file is read.
+  const std::string front = comma == std::string::npos ? "" : text.substr(0, comma) + "}";
+  const Json parsed = Json::parse(front, nullptr, /*allow_exceptions=*/false);
+  if (!parsed.is_object() || !parsed.contains("marks") || !parsed.contains("form")) {
+    const SharedDialect dialect = shared_dialect(catalog, name, "dialect");
+    return {.name = name, .form = dialect->form, .marks = dialect->marks};
+  }
+  const Document document{.where = path.string(), .value = parsed};
+  const Reader reader(document);
+  return {.name = name,
+          .form = static_cast<SourceForm>(reader.at("form").one_of(kForms)),
+          .marks = texts_at(reader, "marks")};
+}
+
 }  // namespace
 
-const Dialect* guess_dialect(const std::vector<Dialect>& dialects, const Source& source) {
-  const Dialect* best = nullptr;
-  std::size_t most = 0;
-  const auto try_by = [&](const auto& count) {
-    for (const Dialect& dialect : dialects) {
-      if (!is_alike(dialect.form, source.form)) continue;
-      const std::size_t marks = count(dialect, source);
-      if (marks == 0 || marks < most) continue;
-      most = marks;
-      best = &dialect;
+std::vector<DialectHead> dialect_heads(const Catalog& catalog) {
+  return remembered<std::vector<DialectHead>>(catalog, "dialect heads", [&] {
+    std::vector<DialectHead> heads;
+    for (const std::string& name : names_in(catalog, "dialects")) {
+      heads.push_back(read_head(catalog, name));
     }
-  };
-  try_by(marks_in);
-  if (best != nullptr || source.form == SourceForm::arguments) return best;
-  // No mark: the dialect that has the keys, in the form of the file.
-  for (const Dialect& dialect : dialects) {
-    if (dialect.form != source.form || dialect.axes.empty()) continue;
-    const std::size_t keys = keys_in(dialect, source);
-    if (2 * keys <= source.settings.size() || keys <= most) continue;
+    return heads;
+  });
+}
+
+namespace {
+
+// Without a mark: the dialect in the form of the source that knows most of its keys.
+std::string guess_by_keys(const Catalog& catalog, const std::vector<DialectHead>& heads,
+                          const Source& source) {
+  std::string best;
+  std::size_t most = source.settings.size() / 2;
+  for (const DialectHead& head : heads) {
+    if (head.form != source.form) continue;
+    const SharedDialect dialect = shared_dialect(catalog, head.name, "dialect");
+    const std::size_t keys = dialect->axes.empty() ? 0 : keys_in(*dialect, source);
+    if (keys <= most) continue;
     most = keys;
-    best = &dialect;
+    best = head.name;
   }
   return best;
+}
+
+}  // namespace
+
+std::string guess_dialect(const Catalog& catalog, const std::vector<DialectHead>& heads,
+                          const Source& source) {
+  std::string best;
+  std::size_t most = 0;
+  for (const DialectHead& head : heads) {
+    const std::size_t marks = is_alike(head.form, source.form) ? marks_in(head, source) : 0;
+    if (marks == 0 || marks < most) continue;
+    most = marks;
+    best = head.name;
+  }
+  const bool has_keys = source.form != SourceForm::arguments;
+  return best.empty() && has_keys ? guess_by_keys(catalog, heads, source) : best;
 }
 
 }  // namespace placet

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -112,11 +113,26 @@ bool speaks_of(const Dialect& dialect, const std::string& word);
 /// The dialect named. Throws InputError that speaks of `where`, or of the file and key path.
 Dialect load_dialect(const Catalog& catalog, const std::string& name, const std::string& where);
 
-/// All dialects of the catalogue, by name.
-std::vector<Dialect> load_dialects(const Catalog& catalog);
+/// A dialect that is read once in a process.
+using SharedDialect = std::shared_ptr<const Dialect>;
+SharedDialect shared_dialect(const Catalog& catalog, const std::string& name,
+                             const std::string& where);
 
-/// The dialect whose marks fit a source best; none if there is none. Of equals the later name.
-const Dialect* guess_dialect(const std::vector<Dialect>& dialects, const Source& source);
+/// What tells the dialect of a source, without all else of its file.
+struct DialectHead {
+  std::string name;
+  SourceForm form = SourceForm::toml;
+  std::vector<std::string> marks;
+};
+
+/// Of all dialects of the catalogue, by name.
+std::vector<DialectHead> dialect_heads(const Catalog& catalog);
+
+/// The name of the dialect whose marks fit a source best, of equals the later; without a mark, in
+/// TOML, YAML and JSON, the one that knows more than half of its keys, as they are written or nearly
+/// so. Empty if there is none.
+std::string guess_dialect(const Catalog& catalog, const std::vector<DialectHead>& heads,
+                          const Source& source);
 
 /// Words and what they say.
 using Words = std::map<std::string, std::string>;

@@ -105,27 +105,30 @@ class HjsonReader {
     }
   }
 
+  // `end`: the bracket that closes the object, or none where it is the text's own.
   void members(char end) {
-    for (skip(); !at_end() || end != '\0'; skip()) {
-      if (at_end() && is_cut_) return;
-      if (at_end()) fail("ends inside an object", "'}'");
-      if (peek() == ',') {
-        next();
-        continue;
-      }
+    for (skip(); !at_end(); skip()) {
       if (peek() == '}') {
-        if (end == '\0') return;
-        next();
+        if (end != '\0') next();
         return;
       }
-      key();
-      skip();
-      if (at_end() && is_cut_) return tree_.take({Kind::value, "", line_});
-      if (peek() != ':') fail("has a key without a value", "':' and a value");
-      next();
-      skip();
-      value();
+      if (peek() == ',') {
+        next();
+      } else {
+        member();
+      }
     }
+    if (end != '\0' && !is_cut_) fail("ends inside an object", "'}'");
+  }
+
+  void member() {
+    key();
+    skip();
+    if (at_end() && is_cut_) return tree_.take({Kind::value, "", line_});
+    if (peek() != ':') fail("has a key without a value", "':' and a value");
+    next();
+    skip();
+    value();
   }
 
   void items() {

@@ -62,8 +62,8 @@ struct ImportRequest {
 };
 
 struct Imported {
-  std::vector<std::string> dialects;       // one for each source; empty where none is known
-  std::map<std::string, Dialect> read_by;  // those dialects, by source's file
+  std::vector<std::string> dialects;             // one for each source; empty where none is known
+  std::map<std::string, SharedDialect> read_by;  // those dialects, by source's file
   std::vector<LedgerLine> ledger;
   Words words;
   std::set<std::string> unread;   // given words of which no dialect of the sources speaks

@@ -183,7 +183,10 @@ void add_needs(const Dialect& dialect, Imported& imported) {
 }
 
 void add_placement(const Dialect& dialect, Imported& imported) {
-  if (imported.job.contains("placement")) return;
+  const bool is_asked = std::ranges::any_of(imported.missing, [](const MissingFact& fact) {
+    return fact.flag.starts_with("--placement");
+  });
+  if (is_asked || imported.job.contains("placement")) return;
   if (dialect.axes.empty()) {
     imported.missing.push_back({"a placement", "--placement TEXT"});
     return;

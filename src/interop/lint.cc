@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "catalog/memory.h"
 #include "catalog/reader.h"
 #include "interop/rule_reader.h"
 
@@ -58,6 +59,16 @@ LintRule load_rule(const Catalog& catalog, const std::string& file) {
   return rule;
 }
 
+std::vector<LintRule> load_rules(const Catalog& catalog) {
+  return remembered<std::vector<LintRule>>(catalog, "lint rules", [&] {
+    std::vector<LintRule> rules;
+    for (const std::string& name : names_in(catalog, "lint")) {
+      rules.push_back(load_rule(catalog, name));
+    }
+    return rules;
+  });
+}
+
 constexpr const char* kAnywhere = "*";  // in `at`: the first setting there is
 
 const LedgerLine* line_of(const Imported& imported, const std::vector<std::string>& words) {
@@ -101,7 +112,7 @@ LintEdit edit_of(const LintRule& rule, const LedgerLine& found, const Imported& 
   const auto dialect = imported.read_by.find(line->file);
   if (change.kind != LintEdit::Kind::add) return line->file == found.file ? edit : LintEdit{};
   if (dialect != imported.read_by.end()) {
-    edit.key = key_beside(dialect->second, line->setting, change.word);
+    edit.key = key_beside(*dialect->second, line->setting, change.word);
   }
   return edit.key.empty() ? LintEdit{} : edit;
 }
@@ -122,7 +133,7 @@ const UnknownKeys* unknown_under(const Imported& imported, const LedgerLine& lin
   const auto dialect = imported.read_by.find(line.file);
   const UnknownKeys* best = nullptr;
   if (dialect == imported.read_by.end()) return best;
-  for (const UnknownKeys& keys : dialect->second.unknown) {
+  for (const UnknownKeys& keys : dialect->second->unknown) {
     if (!line.setting.path.starts_with(keys.under)) continue;
     if (best == nullptr || keys.under.size() > best->under.size()) best = &keys;
   }
@@ -195,7 +206,9 @@ bool is_ignored(const LintFinding& finding, const std::vector<Source>& sources) 
 }
 
 // Rules that are in the program have files too, for `placet explain`.
-bool is_in_program(const LintRule& rule) { return rule.code == "PL001" || rule.code == "PL002"; }
+bool is_in_program(const LintRule& rule) {
+  return rule.code == "PL001" || rule.code == "PL002" || rule.code == "PL100";
+}
 
 }  // namespace
 
@@ -206,8 +219,7 @@ std::vector<LintFinding> lint(const Catalog& catalog, const std::vector<Source>&
     if (line.fate == Fate::unknown) findings.push_back(unknown_key(line, imported));
   }
   find_twice_said(imported, findings);
-  for (const std::string& name : names_in(catalog, "lint")) {
-    const LintRule rule = load_rule(catalog, name);
+  for (const LintRule& rule : load_rules(catalog)) {
     const LedgerLine* line = line_of(imported, rule.at);
     if (is_in_program(rule) || line == nullptr || !holds(rule.when, imported.words)) continue;
     findings.push_back(finding_at(*line, rule, imported));

@@ -108,29 +108,41 @@ void drop_dangling_comma(std::vector<std::string>& lines, std::size_t taken_out)
   }
 }
 
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// The first edit of each line.
+std::map<std::size_t, const LintEdit*> edits_of(const std::vector<LintFinding>& findings,
+                                                std::size_t lines) {
+  std::map<std::size_t, const LintEdit*> edits;
+  for (const LintFinding& finding : findings) {
+    const LintEdit& edit = finding.edit;
+    if (edit.kind != LintEdit::Kind::none && edit.line > 0 && edit.line <= lines) {
+      edits.emplace(edit.line, &edit);
+    }
+  }
+  return edits;
+}
+
 }  // namespace
 
 FixedText fixed_text(const std::string& text, SourceForm form,
                      const std::vector<LintFinding>& findings) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  std::map<std::size_t, const LintEdit*> edits;
-  for (const LintFinding& finding : findings) {
-    const LintEdit& edit = finding.edit;
-    if (edit.kind == LintEdit::Kind::none || edit.line == 0 || edit.line > lines.size()) continue;
-    edits.emplace(edit.line, &edit);
-  }
+  std::vector<std::string> lines = lines_of(text);
   FixedText fixed;
   std::vector<bool> gone(lines.size(), false);
-  for (const auto& [number, edit] : edits) {
+  for (const auto& [number, edit] : edits_of(findings, lines.size())) {
     std::string& line = lines[number - 1];
     const auto after = mended(*edit, line, form);
     if (!after) continue;
     fixed.changes.push_back({.line = number, .before = line, .after = *after});
     gone[number - 1] = after->empty();
     line = *after;
-    if (after->empty() && form == SourceForm::json) drop_dangling_comma(lines, number - 1);
+    if (gone[number - 1] && form == SourceForm::json) drop_dangling_comma(lines, number - 1);
   }
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const bool ends = i + 1 < lines.size() || text.ends_with('\n');
