@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <set>
+#include <string_view>
 
 #include "catalog/file_text.h"
 #include "catalog/memory.h"
@@ -191,13 +194,33 @@ std::string dashed(std::string path) {
   return path;
 }
 
-std::size_t marks_in(const DialectHead& dialect, const Source& source) {
-  const auto has = [&](const std::string& mark) {
-    return std::any_of(source.settings.begin(), source.settings.end(), [&](const Setting& setting) {
-      return dashed(setting.path) == dashed(mark) || setting.path.starts_with(mark + ".");
-    });
-  };
-  return static_cast<std::size_t>(std::count_if(dialect.marks.begin(), dialect.marks.end(), has));
+// By mark the heads that have it, by position.
+using Marks = std::map<std::string, std::vector<std::size_t>, std::less<>>;
+
+Marks marks_of(const std::vector<DialectHead>& heads, const Source& source) {
+  Marks marks;
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    if (!is_alike(heads[i].form, source.form)) continue;
+    for (const std::string& mark : heads[i].marks) marks[dashed(mark)].push_back(i);
+  }
+  return marks;
+}
+
+// For each head how many of its marks are keys of the source, or objects that hold keys.
+std::vector<std::size_t> marks_in(const std::vector<DialectHead>& heads, const Source& source) {
+  const Marks marks = marks_of(heads, source);
+  std::set<std::string_view> seen;
+  std::vector<std::size_t> counts(heads.size(), 0);
+  for (const Setting& setting : source.settings) {
+    const std::string path = dashed(setting.path);
+    for (std::size_t end = 0; end < path.size();) {
+      end = std::min(path.find('.', end + 1), path.size());
+      const auto mark = marks.find(std::string_view(path).substr(0, end));
+      if (mark == marks.end() || !seen.insert(mark->first).second) continue;
+      for (const std::size_t head : mark->second) ++counts[head];
+    }
+  }
+  return counts;
 }
 
 }  // namespace
@@ -354,11 +377,11 @@ std::string guess_dialect(const Catalog& catalog, const std::vector<DialectHead>
                           const Source& source) {
   std::string best;
   std::size_t most = 0;
-  for (const DialectHead& head : heads) {
-    const std::size_t marks = is_alike(head.form, source.form) ? marks_in(head, source) : 0;
-    if (marks == 0 || marks < most) continue;
-    most = marks;
-    best = head.name;
+  const std::vector<std::size_t> marks = marks_in(heads, source);
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    if (marks[i] == 0 || marks[i] < most) continue;
+    most = marks[i];
+    best = heads[i].name;
   }
   const bool has_keys = source.form != SourceForm::arguments;
   return best.empty() && has_keys ? guess_by_keys(catalog, heads, source) : best;

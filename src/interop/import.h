@@ -23,6 +23,7 @@ struct LedgerLine {
   Fate fate = Fate::unknown;
   std::string what;  // the word it sets, the figure it could change, the nearest key
   std::string word;  // of which the key speaks, whatever became of it
+  std::string said;  // what it says of it, where it was understood
 };
 
 /// What mends a line of a source.

@@ -100,6 +100,7 @@ void understand(const KeyMeaning& meaning, LedgerLine& line, Imported& imported)
   // A word that rules read may still be one that a job cannot say.
   line.fate = meaning.effect.empty() ? Fate::understood : Fate::not_modelled;
   if (!meaning.effect.empty()) line.what = meaning.effect;
+  line.said = *value;
   imported.unclear.erase(meaning.word);
   const auto [said, is_new] = imported.words.emplace(meaning.word, *value);
   // The branches of a script say one thing in two ways: rules may ask for that.
@@ -115,8 +116,12 @@ constexpr std::size_t kMostNearest = 100;
 void read_ledger(const Source& source, const Dialect* dialect, Imported& imported) {
   std::size_t compared = 0;
   for (const Setting& setting : source.settings) {
-    LedgerLine line{
-        .file = source.file, .setting = setting, .fate = Fate::unknown, .what = {}, .word = {}};
+    LedgerLine line{.file = source.file,
+                    .setting = setting,
+                    .fate = Fate::unknown,
+                    .what = {},
+                    .word = {},
+                    .said = {}};
     const KeyMeaning* meaning = dialect == nullptr ? nullptr : meaning_of(*dialect, setting.path);
     if (meaning != nullptr) {
       understand(*meaning, line, imported);

@@ -170,7 +170,7 @@ void find_twice_said(const Imported& imported, std::vector<LintFinding>& finding
     if (line.fate != Fate::understood) continue;
     const auto [found, is_new] = first.emplace(line.what, &line);
     const LedgerLine& before = *found->second;
-    if (is_new || before.setting.value == line.setting.value) continue;
+    if (is_new || before.said == line.said) continue;
     findings.push_back({.code = "PL002",
                         .name = "said-twice",
                         .severity = "warning",
