@@ -35,17 +35,18 @@ Answer answer_of(bool good, std::string document) {
 
 Answer answer_model(const Asked& asked) {
   allow_flags(asked.request, {});
-  return on_said(job_flags_in(asked.request), [&](const JobRequest& request) {
-    const auto [model, sequence] = shown_model_of(asked.catalog, request);
-    return answer_of(true, model_json(model, sequence));
-  });
+  return on_said(asked.catalog, job_flags_in(asked.request), AskedOf::what_to_train,
+                 [&](const JobRequest& request) {
+                   const auto [model, sequence] = shown_model_of(asked.catalog, request);
+                   return answer_of(true, model_json(model, sequence));
+                 });
 }
 
 Answer answer_derive(const Asked& asked) {
   allow_flags(asked.request, {});
   const JobFlags flags = job_flags_in(asked.request);
   require_one_placement(flags);
-  return on_said(flags, [&](const JobRequest& request) {
+  return on_said(asked.catalog, flags, AskedOf::all, [&](const JobRequest& request) {
     const Judged judged = judged_of(asked.catalog, request, ShownClasses::all);
     return answer_of(is_good(judged.derivation), derivation_json(judged));
   });
@@ -54,8 +55,9 @@ Answer answer_derive(const Asked& asked) {
 Answer answer_compare(const Asked& asked) {
   allow_flags(asked.request, {});
   const JobFlags flags = job_flags_in(asked.request);
-  return on_said(flags, [&](const JobRequest& request) {
-    return answer_of(true, comparison_json(compared_of(asked.catalog, request, flags.placements, flags.clusters)));
+  return on_said(asked.catalog, flags, AskedOf::all, [&](const JobRequest& request) {
+    return answer_of(true, comparison_json(compared_of(asked.catalog, request, flags.placements,
+                                                       flags.clusters)));
   });
 }
 
@@ -63,7 +65,7 @@ Answer answer_simulate(const Asked& asked) {
   allow_flags(asked.request, {"straggler"});
   const JobFlags flags = job_flags_in(asked.request);
   require_one_placement(flags);
-  return on_said(flags, [&](const JobRequest& request) {
+  return on_said(asked.catalog, flags, AskedOf::all, [&](const JobRequest& request) {
     const PlayedStep step = played_step_of(
         asked.catalog, {.job = request, .stragglers = words_in(asked.request, "straggler")});
     if (!step.has_time) return answer_of(false, timeline_json(step.judged));
@@ -73,10 +75,9 @@ Answer answer_simulate(const Asked& asked) {
 
 Answer answer_plan(const Asked& asked) {
   allow_flags(asked.request, {"goal", "top", "fix", "require", "max-memory", "allow-tight",
-                              "tokens", "price", "scale", "front", "front-step",
-                              "goodput"});
+                              "tokens", "price", "scale", "front", "front-step", "goodput"});
   const PlanRequest plan = plan_request_in(asked.request);
-  return on_said(plan.flags, [&](const JobRequest& request) {
+  return on_said(asked.catalog, plan.flags, AskedOf::what_to_train, [&](const JobRequest& request) {
     const PlannedJob planned = planned_of(asked.catalog, plan, request, asked.watch);
     return answer_of(!planned.sheet.plans.empty(), plans_json(planned.sheet));
   });
@@ -86,7 +87,7 @@ Answer answer_lower(const Asked& asked) {
   allow_flags(asked.request, {});
   const JobFlags flags = job_flags_in(asked.request);
   require_one_placement(flags);
-  return on_said(flags, [&](const JobRequest& request) {
+  return on_said(asked.catalog, flags, AskedOf::all, [&](const JobRequest& request) {
     const LoweredJob lowered = lowered_of(asked.catalog, request);
     return answer_of(true, program_json(lowered.program, lowered.text));
   });
@@ -108,7 +109,7 @@ ProgramRequest program_asked(const Asked& asked) {
 Answer answer_check(const Asked& asked) {
   allow_flags(asked.request, {"fault", "accept", "list-faults"});
   const ProgramRequest program = program_asked(asked);
-  return on_said(program.job, [&](const JobRequest& request) {
+  return on_said(asked.catalog, program.job, AskedOf::all, [&](const JobRequest& request) {
     const auto [found, verdict] = checked_of(asked.catalog, program, request);
     if (auto answer = unjudged(found)) return *std::move(answer);
     return answer_of(verdict.equivalent, verdict_json(verdict, found.judged.methods, found.rules));
@@ -118,7 +119,7 @@ Answer answer_check(const Asked& asked) {
 Answer answer_verify(const Asked& asked) {
   allow_flags(asked.request, {"fault", "accept", "list-faults", "seeds"});
   const ProgramRequest program = program_asked(asked);
-  return on_said(program.job, [&](const JobRequest& request) {
+  return on_said(asked.catalog, program.job, AskedOf::all, [&](const JobRequest& request) {
     const VerifiedProgram verified = verified_of(asked.catalog, program, request);
     if (auto answer = unjudged(verified.asked)) return *std::move(answer);
     return answer_of(verified.run.equal, verification_json(verified.run, check(verified.program),
@@ -135,7 +136,7 @@ Answer answer_run(const Asked& asked) {
   allow_flags(asked.request, {"fault", "accept", "list-faults", "steps", "mode", "meaning"});
   RunRequest run = run_request_in(asked.request);
   run.program.warn = asked.warn;
-  return on_said(run.program.job, [&](const JobRequest& request) {
+  return on_said(asked.catalog, run.program.job, AskedOf::all, [&](const JobRequest& request) {
     const RanProgram ran = ran_of(asked.catalog, run, request);
     if (auto answer = unjudged(ran.asked)) return *std::move(answer);
     return answer_of(ran.sheet.run.equal, run_json(ran.sheet, ran.asked.rules));

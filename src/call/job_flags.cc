@@ -1,7 +1,13 @@
 #include "call/job_flags.h"
 
+#include <algorithm>
+#include <set>
+
 #include "catalog/meant.h"
+#include "catalog/profile_catalog.h"
+#include "catalog/reader.h"
 #include "units/error.h"
+#include "units/nearest.h"
 #include "units/number.h"
 
 namespace placet {
@@ -57,7 +63,9 @@ std::optional<double> number(const std::string& text, const char* flag) {
 
 }  // namespace
 
-JobRequest request_of(const JobFlags& flags) {
+namespace {
+
+JobRequest request_of_words(const JobFlags& flags) {
   JobRequest request;
   request.model = said(flags.model);
   request.cluster = said(flags.clusters.empty() ? flags.cluster : flags.clusters.front());
@@ -77,7 +85,88 @@ JobRequest request_of(const JobFlags& flags) {
   request.routing = said(flags.routing);
   request.balance_loss = said(flags.balance_loss);
   request.engine = said(flags.engine);
-  return flags.job_file.empty() ? request : merge(request, read_job_file(flags.job_file));
+  return request;
+}
+
+SourceWords source_words(const JobFlags& flags) {
+  SourceWords words{.sources = flags.from,
+                    .dialect = flags.dialect,
+                    .model = flags.model,
+                    .cluster = flags.cluster,
+                    .engine = flags.engine,
+                    .set = flags.set};
+  if (!flags.placements.empty()) words.placement = flags.placements.front();
+  words.world = flags.world;
+  const auto whole = [](const auto& number) {
+    return number ? std::to_string(*number) : std::string();
+  };
+  words.sequence = whole(tokens(flags.sequence));
+  words.global_batch = whole(samples(flags.global_batch, "--global-batch"));
+  words.micro_batch = whole(samples(flags.micro_batch, "--micro-batch"));
+  return words;
+}
+
+// Takes a number that was set before out of an engine's name.
+void drop_number(const std::string& name, std::string& engine) {
+  const std::size_t begin = engine.find("+" + name + "=");
+  if (begin == std::string::npos) return;
+  const std::size_t end = std::min(engine.find('+', begin + 1), engine.size());
+  engine.erase(begin, end - begin);
+}
+
+// The numbers that --set gives, behind the engine's name. `unread`: what no source took for a word
+// of its own. Throws InputError for what is neither.
+std::string engine_set(const Catalog& catalog, std::string engine, const JobFlags& flags,
+                       const std::set<std::string>& unread) {
+  const std::vector<EngineSize> sizes = engine_variants(catalog, engine).sizes;
+  std::vector<std::string> names;
+  names.reserve(sizes.size());
+  for (const EngineSize& size : sizes) names.push_back(size.name);
+  for (const std::string& one : flags.set) {
+    const std::string name = one.substr(0, one.find('='));
+    if (std::ranges::find(names, name) != names.end()) {
+      drop_number(name, engine);
+      engine += "+" + one;
+    } else if (flags.from.empty() || unread.contains(name)) {
+      throw InputError({.where = "--set",
+                        .value = one,
+                        .problem = "is no number that " + engine + " lets one set",
+                        .allowed = names.empty() ? "none" : list_words(names),
+                        .nearest = nearest(name, names)});
+    }
+  }
+  return engine;
+}
+
+void require_alone(const JobFlags& flags) {
+  const bool has_sources = !flags.from.empty();
+  if (has_sources && !flags.job_file.empty()) {
+    throw InputError({.where = "--from",
+                      .value = flags.from.front(),
+                      .problem = "stands beside --job",
+                      .allowed = "one of the two"});
+  }
+  if (has_sources || (flags.dialect.empty() && flags.world.empty())) return;
+  throw InputError({.where = flags.dialect.empty() ? "--world-size" : "--dialect",
+                    .value = flags.dialect.empty() ? flags.world : flags.dialect,
+                    .problem = "says how sources are read, and there are none",
+                    .allowed = "--from SOURCES beside it"});
+}
+
+}  // namespace
+
+JobRequest request_of(const Catalog& catalog, const JobFlags& flags, AskedOf asked) {
+  require_alone(flags);
+  JobRequest request = request_of_words(flags);
+  std::set<std::string> unread;
+  if (!flags.job_file.empty()) request = merge(request, read_job_file(flags.job_file));
+  if (!flags.from.empty()) {
+    request = merge(request, request_of_sources(catalog, source_words(flags), asked, unread));
+  }
+  if (flags.set.empty()) return request;
+  const std::string engine = meant_engine(catalog, request.engine.value_or("placet")).text;
+  request.engine = engine_set(catalog, engine, flags, unread);
+  return request;
 }
 
 void require_one_placement(const JobFlags& flags) {

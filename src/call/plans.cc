@@ -81,6 +81,10 @@ std::string command_of(const JobFlags& flags, const JobRequest& request, const J
     if (!value.empty()) text += (text.empty() ? "" : " ") + (flag + (' ' + shell_word(value)));
   };
   add("--job", flags.job_file);
+  for (const std::string& source : flags.from) add("--from", source);
+  add("--dialect", flags.dialect);
+  add("--world-size", flags.world);
+  for (const std::string& number : flags.set) add("--set", number);
   add("--cluster", flags.cluster);
   add("--seq", request.sequence ? flags.sequence : std::to_string(base.batch.sequence));
   add("--global-batch",

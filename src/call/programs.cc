@@ -31,7 +31,7 @@ constexpr std::size_t kMostProgramBytes = std::size_t{64} << 20;
 /// The text of a program file where MODEL is the name of one: its first words say so.
 std::optional<std::string> program_text(const JobFlags& flags) {
   std::error_code none;
-  const bool placed = !flags.placements.empty() || !flags.job_file.empty();
+  const bool placed = !flags.placements.empty() || !flags.job_file.empty() || !flags.from.empty();
   if (!std::filesystem::is_regular_file(flags.model, none)) {
     const bool is_path =
         flags.model.find('/') != std::string::npos || std::filesystem::exists(flags.model, none);

@@ -29,7 +29,9 @@ constexpr std::array kJobWords = {JobWord{"model", &JobFlags::model},
                                   JobWord{"clip", &JobFlags::clip},
                                   JobWord{"routing", &JobFlags::routing},
                                   JobWord{"balance-loss", &JobFlags::balance_loss},
-                                  JobWord{"engine", &JobFlags::engine}};
+                                  JobWord{"engine", &JobFlags::engine},
+                                  JobWord{"dialect", &JobFlags::dialect},
+                                  JobWord{"world-size", &JobFlags::world}};
 
 struct JobList {
   std::string_view key;
@@ -37,7 +39,8 @@ struct JobList {
 };
 constexpr std::array kJobLists = {JobList{"placement", &JobFlags::placements},
                                   JobList{"freeze", &JobFlags::freeze},
-                                  JobList{"ignore-key", &JobFlags::ignore_keys}};
+                                  JobList{"ignore-key", &JobFlags::ignore_keys},
+                                  JobList{"from", &JobFlags::from}, JobList{"set", &JobFlags::set}};
 
 std::string joined(const std::vector<std::string>& words) {
   std::string text;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "catalog/engine_numbers.h"
 #include "catalog/profile_facts.h"
 #include "units/error.h"
 #include "units/nearest.h"
@@ -74,6 +75,16 @@ class OptionLayers {
     Profile alone = plain_;
     lay_with_included(option, option, alone);
     profile_.version += "+" + option;
+  }
+
+  // A number is what the user says: it stands over what options say of the same fact.
+  void set(const std::string& number, const std::vector<std::string>& options) {
+    const std::string plain = plain_number(version_, number, where_);
+    for (const Document& facts : facts_of_number(version_, plain, options)) {
+      Reader(facts).allow(option_keys());
+      read_facts(catalog_, Reader(facts), profile_);
+    }
+    profile_.version += "+" + plain;
   }
 
   Profile take() { return std::move(profile_); }
@@ -195,7 +206,15 @@ Profile with_options(const Catalog& catalog, EngineFilesView version, Profile pr
                      const std::vector<std::string>& options, const std::string& where) {
   if (options.empty()) return profile;
   OptionLayers layers(catalog, version, std::move(profile), where);
-  for (const std::string& option : options) layers.lay(option);
+  const auto is_number = [](const std::string& option) {
+    return option.find('=') != std::string::npos;
+  };
+  for (const std::string& option : options) {
+    if (!is_number(option)) layers.lay(option);
+  }
+  for (const std::string& option : options) {
+    if (is_number(option)) layers.set(option, options);
+  }
   return layers.take();
 }
 

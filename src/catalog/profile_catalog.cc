@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "catalog/engine_files.h"
+#include "catalog/engine_numbers.h"
 #include "catalog/engine_options.h"
 #include "catalog/engine_setting.h"
 #include "catalog/memory.h"
@@ -131,7 +132,7 @@ std::string profile_title(const Catalog& catalog, const std::string& name) {
 
 EngineVariants engine_variants(const Catalog& catalog, const std::string& name) {
   const EngineFiles files =
-      read_engine(catalog, path_in(catalog, kEngines, engine_stem(catalog, name, "engines")));
+      read_engine(catalog, path_in(catalog, kEngines, engine_named(catalog, name, "engines").stem));
   EngineVariants variants;
   for (const auto& [word, place] : options_of(catalog, files)) {
     EngineOption option{.name = word, .title = {}};
@@ -141,6 +142,9 @@ EngineVariants engine_variants(const Catalog& catalog, const std::string& name) 
       option.title = profile_title(catalog, place.stem);
     }
     variants.options.push_back(std::move(option));
+  }
+  for (const auto& [name_of, place] : numbers_of(files)) {
+    variants.sizes.push_back({.name = name_of, .title = place.title, .standard = place.standard});
   }
   for (const EngineFile& file : files) {
     for (const Reader& one : cases_in(file)) {
@@ -165,6 +169,9 @@ void require_readable_engine(const Catalog& catalog, const std::string& name,
   }
   for (const auto& [word, place] : options_of(catalog, files)) {
     with_options(catalog, files, plain, {word}, where);
+  }
+  for (const auto& [word, place] : numbers_of(files)) {
+    with_options(catalog, files, plain, {word + "=" + std::to_string(place.standard)}, where);
   }
 }
 

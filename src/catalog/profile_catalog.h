@@ -3,6 +3,7 @@
 // and override a few.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,7 +16,7 @@ namespace placet {
 
 /// The profile `text` names: "megatron@2025", or "megatron" for its newest version (numbers inside
 /// versions are compared as numbers: 2.10 is newer than 2.9), or with options of a version laid
-/// over it: "megatron@2026+overlap+bf16-reduce". One option may also be written behind a dash:
+/// over it: "megatron@2026+overlap+bf16-reduce", and numbers set: "+bucket=5e7". One option may also be written behind a dash:
 /// "megatron@2026-overlap". A word that names a file is read as one. Facts that hold for some jobs
 /// only (`given`) are left out. Throws InputError that speaks of `where` (unknown name) or of the
 /// file and key path.
@@ -40,8 +41,17 @@ struct EngineCase {
   friend bool operator==(const EngineCase&, const EngineCase&) = default;
 };
 
+/// A number of a version that a user may set, as `+NAME=VALUE` behind it.
+struct EngineSize {
+  std::string name;
+  std::string title;
+  std::int64_t standard = 0;  // without being set
+  friend bool operator==(const EngineSize&, const EngineSize&) = default;
+};
+
 struct EngineVariants {
   std::vector<EngineOption> options;  // by name
+  std::vector<EngineSize> sizes;      // by name
   std::vector<EngineCase> cases;      // in the order in which they are laid over each other
 };
 

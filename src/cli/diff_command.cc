@@ -39,11 +39,11 @@ bool is_job_file(const std::string& file) {
 JobRequest request_of_file(const DiffCall& call, const std::string& file) {
   if (is_job_file(file)) return read_job_file(file);
   ImportFlags flags = call.flags;
-  flags.sources = {file};
+  flags.words.sources = {file};
   const Imported imported = import_of(flags);
   job_text(imported);  // refuses what is no job yet, with the flags that complete it
   JobRequest request = request_of_words(imported.job, file);
-  if (!call.flags.cluster.empty()) request.cluster = call.flags.cluster;
+  if (!call.flags.words.cluster.empty()) request.cluster = call.flags.words.cluster;
   return request;
 }
 
@@ -92,15 +92,15 @@ std::string json_of(const std::vector<JobDifference>& differences,
 }
 
 int diff_jobs(const DiffCall& call) {
-  if (call.flags.sources.size() != 2) {
+  if (call.flags.words.sources.size() != 2) {
     throw InputError({.where = "SOURCES",
-                      .value = std::to_string(call.flags.sources.size()),
+                      .value = std::to_string(call.flags.words.sources.size()),
                       .problem = "is not the number of files that differ",
                       .allowed = "two: job files or configurations"});
   }
   const Catalog catalog = called_catalog();
-  const JobRequest first = request_of_file(call, call.flags.sources[0]);
-  const JobRequest second = request_of_file(call, call.flags.sources[1]);
+  const JobRequest first = request_of_file(call, call.flags.words.sources[0]);
+  const JobRequest second = request_of_file(call, call.flags.words.sources[1]);
   const Judged one = judged_of(catalog, first, ShownClasses::fullest);
   const Judged other = judged_of(catalog, second, ShownClasses::fullest);
   const std::vector<JobDifference> differences = differences_of(*one.job, *other.job);

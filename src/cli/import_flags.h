@@ -5,15 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "interop/import.h"
+#include "call/sources.h"
 
 namespace placet {
 
 struct ImportFlags {
-  std::vector<std::string> sources;
-  std::string dialect, model, cluster, engine, placement;
-  std::vector<std::string> set;                            // WORD=VALUE
-  std::string world, sequence, global_batch, micro_batch;  // whole numbers
+  SourceWords words;
   bool json = false;
 };
 

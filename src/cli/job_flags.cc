@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "catalog/reader.h"
+#include "cli/data_flag.h"
 #include "report/derivation_text.h"
 #include "units/error.h"
 #include "units/nearest.h"
@@ -15,6 +16,12 @@ void add_model_flags(CLI::App& command, JobFlags& flags) {
                      "count such as 70B");
   command.add_option("--job", flags.job_file, "Job file (TOML or JSON); flags win over it")
       ->type_name("FILE");
+  command
+      .add_option("--from", flags.from,
+                  "Configurations of an engine and launch scripts that say the job")
+      ->type_name("SOURCES");
+  command.add_option("--dialect", flags.dialect, "How the sources are to be read (guessed)")
+      ->type_name("NAME");
   command.add_option("--seq", flags.sequence, "Tokens per sample: 4096 or 4k")->type_name("N");
   command.add_option("--freeze", flags.freeze, "Parameters that are not trained")
       ->allow_extra_args(false)
@@ -70,6 +77,14 @@ void add_job_flags(CLI::App& command, JobFlags& flags) {
       ->type_name("SCOPE");
   command.add_option("--engine", flags.engine, "Engine profile: NAME or NAME@VERSION (placet)")
       ->type_name("ENGINE");
+  command
+      .add_option("--set", flags.set,
+                  "A number of the engine (reduce_bucket_size=5e7), or a word that --from leaves "
+                  "open")
+      ->allow_extra_args(false)
+      ->type_name("NAME=VALUE");
+  command.add_option("--world-size", flags.world, "Devices, where --from leaves them open")
+      ->type_name("N");
 }
 
 void add_result_flags(CLI::App& command, ResultFlags& flags) {
@@ -99,8 +114,10 @@ std::string what_to_explain(const ResultFlags& flags) {
 }
 
 std::function<int()> on_request(const JobFlags& flags,
-                                std::function<int(const JobRequest&)> command) {
-  return [&flags, command = std::move(command)] { return on_said(flags, command); };
+                                std::function<int(const JobRequest&)> command, AskedOf asked) {
+  return [&flags, command = std::move(command), asked] {
+    return on_said(called_catalog(), flags, asked, command);
+  };
 }
 
 }  // namespace placet

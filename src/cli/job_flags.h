@@ -33,6 +33,7 @@ std::string what_to_explain(const ResultFlags& flags);
 /// A command on the request of its flags, to be run when these are read. What it finds wrong with a
 /// word of the job file is said of the file. `flags` must outlive it.
 std::function<int()> on_request(const JobFlags& flags,
-                                std::function<int(const JobRequest&)> command);
+                                std::function<int(const JobRequest&)> command,
+                                AskedOf asked = AskedOf::all);
 
 }  // namespace placet

@@ -2,13 +2,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
+#include <sstream>
 
 #include "catalog/reader.h"
 #include "cli/command.h"
+#include "cli/data_flag.h"
 #include "cli/import_flags.h"
 #include "cli/output.h"
+#include "interop/lint_fix.h"
 
 namespace placet {
 namespace {
@@ -16,6 +20,8 @@ namespace {
 struct LintCall {
   ImportFlags flags;
   std::string format = "text";
+  bool fix = false;
+  bool each = false;
 };
 
 Json document_of(const std::vector<LintFinding>& findings) {
@@ -27,9 +33,31 @@ Json document_of(const std::vector<LintFinding>& findings) {
                                     {"file", finding.file},
                                     {"line", finding.line},
                                     {"message", finding.message},
-                                    {"fix", finding.fix}});
+                                    {"fix", finding.fix},
+                                    {"fixable", finding.edit.kind != LintEdit::Kind::none}});
   }
   return document;
+}
+
+// Writes what findings mend into their sources; what was changed, as the lines of a diff.
+std::string write_fixes(const std::vector<LintFinding>& findings,
+                        const std::vector<std::string>& files) {
+  std::string diff;
+  for (const std::string& file : files) {
+    std::vector<LintFinding> own;
+    std::ranges::copy_if(findings, std::back_inserter(own),
+                         [&](const LintFinding& finding) { return finding.file == file; });
+    const SourceText source = read_source_text(file);
+    const FixedText fixed = fixed_text(source.text, source.form, own);
+    if (fixed.changes.empty()) continue;
+    write_file(file, fixed.text, "--fix");
+    for (const ChangedLine& change : fixed.changes) {
+      diff += fmt::format("{}:{}\n- {}\n", file, change.line, change.before);
+      std::istringstream lines(change.after);
+      for (std::string line; std::getline(lines, line);) diff += "+ " + line + "\n";
+    }
+  }
+  return diff;
 }
 
 std::string text_of(const std::vector<LintFinding>& findings) {
@@ -89,8 +117,43 @@ Json sarif_of(const std::vector<LintFinding>& findings) {
        {{{"tool", {{"driver", {{"name", "placet"}, {"rules", rules}}}}}, {"results", results}}}}};
 }
 
+bool is_error(const LintFinding& finding) { return finding.severity == "error"; }
+
+// Where the sources have no error of their own, what is said of the job that they make.
+std::vector<LintFinding> findings_with_job(const ImportFlags& flags) {
+  const Imported imported = import_of(flags);
+  std::vector<LintFinding> findings = imported.findings;
+  if (std::ranges::any_of(findings, is_error)) return findings;
+  const std::vector<LintFinding> job = findings_of_job(called_catalog(), imported);
+  findings.insert(findings.end(), job.begin(), job.end());
+  return findings;
+}
+
+// Findings of the sources together, as one job; or of each alone, where it is of a dialect at all.
+std::vector<LintFinding> findings_of(const LintCall& call) {
+  if (!call.each) return findings_with_job(call.flags);
+  const Catalog catalog = called_catalog();
+  std::vector<LintFinding> findings;
+  for (const std::string& file : call.flags.words.sources) {
+    const Source source = read_source(file);
+    const bool is_known = !call.flags.words.dialect.empty() ||
+                          !guess_dialect(catalog, dialect_heads(catalog), source).empty();
+    if (!is_known) continue;
+    ImportFlags flags = call.flags;
+    flags.words.sources = {file};
+    const std::vector<LintFinding> own = findings_with_job(flags);
+    findings.insert(findings.end(), own.begin(), own.end());
+  }
+  return findings;
+}
+
 int lint_sources(const LintCall& call) {
-  const std::vector<LintFinding> findings = import_of(call.flags).findings;
+  std::vector<LintFinding> findings = findings_of(call);
+  if (call.fix) {
+    const std::string diff = write_fixes(findings, call.flags.words.sources);
+    if (!diff.empty() && call.format == "text" && !call.flags.json) print(diff);
+    findings = findings_of(call);
+  }
   if (call.flags.json || call.format == "json") {
     print(document_of(findings).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   } else if (call.format == "sarif") {
@@ -98,9 +161,7 @@ int lint_sources(const LintCall& call) {
   } else {
     print(call.format == "github" ? annotations_of(findings) : text_of(findings));
   }
-  const bool is_bad = std::any_of(findings.begin(), findings.end(),
-                                  [](const LintFinding& f) { return f.severity == "error"; });
-  return is_bad ? kBad : kGood;
+  return std::ranges::any_of(findings, is_error) ? kBad : kGood;
 }
 
 }  // namespace
@@ -111,9 +172,12 @@ void add_lint_command(CLI::App& program, Action& action) {
   add_import_flags(*command, call->flags);
   command->add_option("--format", call->format, "How findings are printed")
       ->check(CLI::IsMember({"text", "json", "sarif", "github"}));
+  command->add_flag("--fix", call->fix, "Write into the sources what can be mended, and print it")
+      ->disable_flag_override();
   command->footer(
       "\nExamples:\n"
       "  placet lint train.toml --world-size 64\n"
+      "  placet lint run.slurm ds_config.json config.json --fix\n"
       "  placet lint run.args --format github\n");
   command->callback([call, &action] { action = [call] { return lint_sources(*call); }; });
 }

@@ -40,8 +40,9 @@ void add_model_command(CLI::App& program, Action& action) {
       "  placet model ~/checkpoints/my-model/config.json --json\n"
       "  placet model llama-3.1-8b --lora 16,q_proj,v_proj\n");
   command->callback([call, &action] {
-    action = on_request(call->flags,
-                        [call](const JobRequest& request) { return show_model(*call, request); });
+    action = on_request(
+        call->flags, [call](const JobRequest& request) { return show_model(*call, request); },
+        AskedOf::what_to_train);
   });
 }
 

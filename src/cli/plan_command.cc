@@ -176,8 +176,9 @@ void add_plan_command(CLI::App& program, Action& action) {
       "  placet plan llama-3.1-8b --cluster h100-sxm:1 --seq 8192 --global-batch 128 \\\n"
       "      --tokens 15T --price 2.5 --scale 8,16,32 --front 6 --html plans.html\n");
   command->callback([call, &action] {
-    action = on_request(call->request.flags,
-                        [call](const JobRequest& request) { return plan_job(*call, request); });
+    action = on_request(
+        call->request.flags, [call](const JobRequest& request) { return plan_job(*call, request); },
+        AskedOf::what_to_train);
   });
 }
 

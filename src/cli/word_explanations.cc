@@ -156,9 +156,12 @@ std::vector<std::string> words_on(const Catalog& catalog, const Shelf& shelf) {
 void add_variants(const Catalog& catalog, const std::string& stem, Explanation& one) {
   std::vector<ExplainedFact> facts;
   const EngineVariants variants = engine_variants(catalog, stem);
-  facts.reserve(variants.options.size() + variants.cases.size());
+  facts.reserve(variants.options.size() + variants.sizes.size() + variants.cases.size());
   for (const EngineOption& option : variants.options) {
     facts.push_back({"option +" + option.name, option.title, {}});
+  }
+  for (const EngineSize& size : variants.sizes) {
+    facts.push_back({"--set " + size.name + "=" + std::to_string(size.standard), size.title, {}});
   }
   for (const EngineCase& given : variants.cases) {
     facts.push_back({"where", given.when, given.what});

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "interop/dialect.h"
 #include "interop/source_parts.h"
 
 namespace placet {
@@ -80,9 +81,10 @@ class LineWords {
 
 std::vector<std::string> words_of(const std::string& line) { return LineWords(line).all(); }
 
-// What stands at a '$': a name, and where the text goes on behind it.
+// What stands at a '$': a name, what holds where it has no value, and where the text goes on.
 struct Reference {
   std::string name;
+  std::optional<std::string> otherwise;  // of "${NAME:-text}"
   std::size_t end = 0;
   bool closed = true;
 };
@@ -95,11 +97,41 @@ Reference reference_at(const std::string& word, std::size_t dollar) {
          (std::isalnum(static_cast<unsigned char>(word[end])) != 0 || word[end] == '_')) {
     ++end;
   }
-  const bool closed = !braced || (end < word.size() && word[end] == '}');
-  return {.name = word.substr(begin, end - begin), .end = braced ? end + 1 : end, .closed = closed};
+  Reference reference{.name = word.substr(begin, end - begin), .otherwise = {}, .end = end};
+  if (!braced) return reference;
+  const std::size_t close = word.find('}', end);
+  if (word.compare(end, 2, ":-") == 0 && close != std::string::npos) {
+    reference.otherwise = word.substr(end + 2, close - end - 2);
+    end = close;
+  }
+  reference.closed = end < word.size() && word[end] == '}';
+  reference.end = end + 1;
+  return reference;
+}
+
+// "$((8 * 4))" in the text as 32: products and quotients of whole numbers. Others stay.
+std::string with_products(std::string text) {
+  const std::size_t open = text.find("$((");
+  const std::size_t close = open == std::string::npos ? open : text.find("))", open);
+  if (close == std::string::npos) return text;
+  std::string inside = text.substr(open + 3, close - open - 3);
+  std::erase(inside, ' ');
+  long long value = 1;
+  char sign = '*';
+  for (std::size_t at = 0; at < inside.size();) {
+    const std::size_t end = std::min(inside.find_first_of("*/", at), inside.size());
+    const auto number = whole_number(inside.substr(at, end - at));
+    if (!number || *number < 1 || *number > 1'000'000 || value > 1'000'000'000) return text;
+    value = sign == '*' ? value * *number : value / *number;
+    sign = end < inside.size() ? inside[end] : '*';
+    at = end + 1;
+  }
+  return text.replace(open, close + 2 - open, std::to_string(value));
 }
 
 constexpr std::size_t kLongestValue = 4096;  // a longer one stays as it is written
+
+constexpr std::size_t kMostAdded = std::size_t{16} << 20;  // bytes of values, in all
 
 // "$NAME" and "${NAME}" by their values, once and where they are known.
 std::string resolved(const std::string& word, const Variables& variables) {
@@ -108,14 +140,15 @@ std::string resolved(const std::string& word, const Variables& variables) {
     if (text.size() > kLongestValue) return word;
     const Reference reference = word[i] == '$' ? reference_at(word, i) : Reference{};
     const auto found = variables.find(reference.name);
-    if (word[i] != '$' || found == variables.end() || !reference.closed) {
+    const bool is_known = found != variables.end() || reference.otherwise.has_value();
+    if (word[i] != '$' || !is_known || !reference.closed) {
       text += word[i++];
       continue;
     }
-    text += found->second;
+    text += found != variables.end() ? found->second : *reference.otherwise;
     i = reference.end;
   }
-  return text;
+  return with_products(std::move(text));
 }
 
 // Where a command ends or its output goes: "|", "&&", ">", "2>&1", and the script that it runs.
@@ -154,13 +187,13 @@ class Lines {
       const bool has_value = equals != std::string::npos;
       settings.push_back(
           {.path = word.substr(0, equals),
-           .value = has_value ? resolved(word.substr(equals + 1), variables_) : std::string("true"),
+           .value = has_value ? value_of(word.substr(equals + 1)) : std::string("true"),
            .line = line});
       fresh_ = !has_value;
       if (has_value) open_.reset();
     } else if (equals != std::string::npos && is_name(word.substr(0, equals))) {
       const std::string name = word.substr(0, equals);
-      const std::string value = resolved(word.substr(equals + 1), variables_);
+      const std::string value = value_of(word.substr(equals + 1));
       if (value.empty()) return;  // a list of options begins
       open_.reset();
       assign(name, value);
@@ -168,8 +201,15 @@ class Lines {
     } else if (open_ && ends_options(word)) {
       open_.reset();
     } else if (open_) {
-      extend(settings[*open_].value, resolved(word, variables_));
+      extend(settings[*open_].value, value_of(word));
     }
+  }
+
+  std::string value_of(const std::string& word) {
+    if (added_ > kMostAdded || word.find('$') == std::string::npos) return word;
+    std::string value = resolved(word, variables_);
+    added_ += value.size();
+    return value;
   }
 
   // Values of a list beyond the longest are passed over.
@@ -190,6 +230,7 @@ class Lines {
   }
 
   Variables variables_;
+  std::size_t added_ = 0;  // bytes of values of variables
   std::set<std::string> ambiguous_;
   std::optional<std::size_t> open_;  // the option that takes the next words
   bool fresh_ = false;               // and has none so far

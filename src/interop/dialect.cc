@@ -2,12 +2,20 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <set>
+#include <string_view>
 
+#include "catalog/file_text.h"
+#include "catalog/memory.h"
 #include "catalog/reader.h"
 #include "interop/rule_reader.h"
+#include "units/nearest.h"
 
 namespace placet {
 namespace {
+
+constexpr std::size_t kMostOfFile = std::size_t{4} << 20;  // bytes
 
 const std::array<std::string, 4> kForms = {"toml", "yaml", "json", "arguments"};
 
@@ -25,7 +33,7 @@ std::string text_at(const Reader& object, const char* key) {
   return value->is_text() ? value->text() : value->print();
 }
 
-const std::array<std::string, 3> kKinds = {"text", "whole", "flag"};
+const std::array<std::string, 4> kKinds = {"text", "whole", "flag", "file"};
 
 // "word" alone, or an object that says more.
 KeyMeaning read_word_key(const Reader& value) {
@@ -34,14 +42,15 @@ KeyMeaning read_word_key(const Reader& value) {
     meaning.word = value.text();
     return meaning;
   }
-  value.allow(
-      {"word", "values", "not-modelled", "type", "default", "source", "since", "until", "aliases"});
+  value.allow({"word", "values", "each", "not-modelled", "type", "default", "source", "since",
+               "until", "aliases"});
   meaning.word = value.at("word").text();
   meaning.effect = text_at(value, "not-modelled");
   meaning.default_value = text_at(value, "default");
   meaning.default_source = text_at(value, "source");
   meaning.since = text_at(value, "since");
   meaning.until = text_at(value, "until");
+  if (const auto each = value.find("each")) meaning.each = each->flag();
   if (const auto kind = value.find("type")) {
     meaning.kind = static_cast<ValueKind>(kind->one_of(kKinds));
   }
@@ -78,10 +87,11 @@ void read_keys(const Reader& object, Dialect& dialect) {
 }  // namespace
 
 DerivedWord read_derived(const Reader& object) {
-  object.allow({"word", "when", "product", "over", "minus", "text", "replaces"});
+  object.allow({"word", "when", "product", "plus", "over", "minus", "text", "replaces"});
   DerivedWord derived{.word = object.at("word").text(),
                       .when = conditions_at(object, "when"),
                       .product = texts_at(object, "product"),
+                      .plus = texts_at(object, "plus"),
                       .over = texts_at(object, "over"),
                       .minus = texts_at(object, "minus"),
                       .text = {},
@@ -93,15 +103,30 @@ DerivedWord read_derived(const Reader& object) {
 
 namespace {
 
-DialectAxis read_axis(const Reader& object) {
-  object.allow({"name", "degree", "terms"});
-  DialectAxis axis{
-      .name = object.at("name").text(), .degree = object.at("degree").text(), .terms = {}};
-  for (const Reader& item : object.at("terms").items()) {
-    item.allow({"when", "terms"});
-    axis.terms.push_back({.when = conditions_at(item, "when"), .terms = item.at("terms").text()});
+std::vector<AxisTerms> read_terms(const Reader& list, const char* key) {
+  std::vector<AxisTerms> terms;
+  for (const Reader& item : list.items()) {
+    item.allow({"when", key});
+    terms.push_back({.when = conditions_at(item, "when"), .terms = item.at(key).text()});
   }
+  return terms;
+}
+
+DialectAxis read_axis(const Reader& object) {
+  object.allow({"name", "degree", "terms", "shares"});
+  DialectAxis axis{.name = object.at("name").text(),
+                   .degree = object.at("degree").text(),
+                   .terms = read_terms(object.at("terms"), "terms"),
+                   .shares = {}};
+  if (const auto shares = object.find("shares")) axis.shares = read_terms(*shares, "shares");
   return axis;
+}
+
+BeyondJob read_beyond(const Reader& object) {
+  object.allow({"when", "word", "could-change"});
+  return {.when = conditions_at(object, "when"),
+          .word = object.at("word").text(),
+          .effect = object.at("could-change").text()};
 }
 
 NeededFact read_need(const Reader& object) {
@@ -111,6 +136,34 @@ NeededFact read_need(const Reader& object) {
           .flag = object.at("flag").text()};
 }
 
+void read_unknown(const Reader& reader, Dialect& dialect) {
+  const auto unknown = reader.find("unknown");
+  if (!unknown) return;
+  for (const Reader& item : unknown->items()) {
+    item.allow({"under", "severity", "what", "source"});
+    item.at("source").text();
+    static const std::array<std::string, 3> kSeverities = {"error", "warning", "advice"};
+    dialect.unknown.push_back({.under = text_at(item, "under"),
+                               .severity = kSeverities.at(item.at("severity").one_of(kSeverities)),
+                               .what = item.at("what").text()});
+  }
+}
+
+void read_models(const Reader& reader, Dialect& dialect) {
+  const auto models = reader.find("models");
+  if (!models) return;
+  for (const Reader& item : models->items()) {
+    item.allow({"when", "asks", "config", "source"});
+    item.at("source").text();
+    DescribedModel model{
+        .when = conditions_at(item, "when"), .asks = texts_at(item, "asks"), .config = {}};
+    for (const auto& [key, value] : item.at("config").members()) {
+      model.config.emplace_back(key, value.is_text() ? value.text() : value.print());
+    }
+    dialect.models.push_back(std::move(model));
+  }
+}
+
 // What a dialect has of the one that it is like: all that it does not say itself. Keys of that one
 // stand below `under`.
 void add_base(const Dialect& base, const std::string& under, Dialect& dialect) {
@@ -118,6 +171,12 @@ void add_base(const Dialect& base, const std::string& under, Dialect& dialect) {
   dialect.derived.insert(dialect.derived.end(), base.derived.begin(), base.derived.end());
   dialect.needs.insert(dialect.needs.end(), base.needs.begin(), base.needs.end());
   if (dialect.axes.empty()) dialect.axes = base.axes;
+  dialect.beyond.insert(dialect.beyond.end(), base.beyond.begin(), base.beyond.end());
+  dialect.models.insert(dialect.models.end(), base.models.begin(), base.models.end());
+  for (UnknownKeys keys : base.unknown) {
+    keys.under.insert(0, under);
+    dialect.unknown.push_back(std::move(keys));
+  }
 }
 
 // JSON is read as the part of YAML that it is.
@@ -135,13 +194,33 @@ std::string dashed(std::string path) {
   return path;
 }
 
-std::size_t marks_in(const Dialect& dialect, const Source& source) {
-  const auto has = [&](const std::string& mark) {
-    return std::any_of(source.settings.begin(), source.settings.end(), [&](const Setting& setting) {
-      return dashed(setting.path) == dashed(mark) || setting.path.starts_with(mark + ".");
-    });
-  };
-  return static_cast<std::size_t>(std::count_if(dialect.marks.begin(), dialect.marks.end(), has));
+// By mark the heads that have it, by position.
+using Marks = std::map<std::string, std::vector<std::size_t>, std::less<>>;
+
+Marks marks_of(const std::vector<DialectHead>& heads, const Source& source) {
+  Marks marks;
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    if (!is_alike(heads[i].form, source.form)) continue;
+    for (const std::string& mark : heads[i].marks) marks[dashed(mark)].push_back(i);
+  }
+  return marks;
+}
+
+// For each head how many of its marks are keys of the source, or objects that hold keys.
+std::vector<std::size_t> marks_in(const std::vector<DialectHead>& heads, const Source& source) {
+  const Marks marks = marks_of(heads, source);
+  std::set<std::string_view> seen;
+  std::vector<std::size_t> counts(heads.size(), 0);
+  for (const Setting& setting : source.settings) {
+    const std::string path = dashed(setting.path);
+    for (std::size_t end = 0; end < path.size();) {
+      end = std::min(path.find('.', end + 1), path.size());
+      const auto mark = marks.find(std::string_view(path).substr(0, end));
+      if (mark == marks.end() || !seen.insert(mark->first).second) continue;
+      for (const std::size_t head : mark->second) ++counts[head];
+    }
+  }
+  return counts;
 }
 
 }  // namespace
@@ -164,6 +243,16 @@ const KeyMeaning* meaning_of(const Dialect& dialect, const std::string& path) {
   return best;
 }
 
+bool speaks_of(const Dialect& dialect, const std::string& word) {
+  const auto asks = [&](const std::vector<WordCondition>& when) {
+    return std::ranges::any_of(when, [&](const WordCondition& c) { return c.word == word; });
+  };
+  return std::ranges::any_of(dialect.keys, [&](const auto& k) { return k.second.word == word; }) ||
+         std::ranges::any_of(dialect.derived,
+                             [&](const auto& d) { return d.word == word || asks(d.when); }) ||
+         std::ranges::any_of(dialect.axes, [&](const auto& a) { return a.degree == word; });
+}
+
 namespace {
 
 constexpr int kMostLike = 8;
@@ -173,7 +262,7 @@ Dialect read_dialect(const Catalog& catalog, const std::string& name, const std:
   const Document document = open_document(file_of(catalog, "dialects", "dialect", name, where));
   const Reader reader(document);
   reader.allow({"schema", "name", "title", "form", "source", "date", "like", "under", "marks",
-                "keys", "derived", "needs", "axes", "export"});
+                "keys", "derived", "needs", "axes", "beyond", "models", "unknown", "export"});
   Dialect dialect;
   dialect.name = name;
   dialect.title = reader.at("title").text();
@@ -188,6 +277,11 @@ Dialect read_dialect(const Catalog& catalog, const std::string& name, const std:
   if (const auto needs = reader.find("needs")) {
     for (const Reader& item : needs->items()) dialect.needs.push_back(read_need(item));
   }
+  if (const auto beyond = reader.find("beyond")) {
+    for (const Reader& item : beyond->items()) dialect.beyond.push_back(read_beyond(item));
+  }
+  read_models(reader, dialect);
+  read_unknown(reader, dialect);
   for (const Reader& item : reader.at("axes").items()) dialect.axes.push_back(read_axis(item));
   if (const auto like = reader.find("like")) {
     if (depth == kMostLike) like->fail("is a chain that is too long", std::to_string(kMostLike));
@@ -203,25 +297,94 @@ Dialect load_dialect(const Catalog& catalog, const std::string& name, const std:
   return read_dialect(catalog, name, where, 0);
 }
 
-std::vector<Dialect> load_dialects(const Catalog& catalog) {
-  std::vector<Dialect> dialects;
-  for (const std::string& name : names_in(catalog, "dialects")) {
-    dialects.push_back(load_dialect(catalog, name, "dialect"));
-  }
-  return dialects;
+SharedDialect shared_dialect(const Catalog& catalog, const std::string& name,
+                             const std::string& where) {
+  const auto read = [&] { return load_dialect(catalog, name, where); };
+  if (!catalog.memory) return std::make_shared<const Dialect>(read());
+  return catalog.memory->get<Dialect>("dialect " + name, read);
 }
 
-const Dialect* guess_dialect(const std::vector<Dialect>& dialects, const Source& source) {
-  const Dialect* best = nullptr;
-  std::size_t most = 0;
-  for (const Dialect& dialect : dialects) {
-    if (!is_alike(dialect.form, source.form)) continue;
-    const std::size_t marks = marks_in(dialect, source);
-    if (marks == 0 || marks < most) continue;
-    most = marks;
-    best = &dialect;
+namespace {
+
+// Keys that a dialect has, as they are written or nearly so.
+std::size_t keys_in(const Dialect& dialect, const Source& source) {
+  std::vector<std::string> known;
+  for (const auto& [path, meaning] : dialect.keys) {
+    if (!path.ends_with('*') && !meaning.word.empty()) known.push_back(path);
+  }
+  constexpr std::size_t kMostCompared = 20;  // settings of a file without marks
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < source.settings.size() && i < kMostCompared; ++i) {
+    const std::string& path = source.settings[i].path;
+    if (meaning_of(dialect, path) != nullptr || !nearest(path, known).empty()) ++found;
+  }
+  return found;
+}
+
+// The heading of a file: its lists of keys, which are long, are not taken apart.
+DialectHead read_head(const Catalog& catalog, const std::string& name) {
+  const auto path = file_of(catalog, "dialects", "dialect", name, "dialect");
+  const std::string text = read_file_text(path, kMostOfFile, "a dialect");
+  const std::size_t keys = text.find("\"keys\"");
+  const std::size_t comma = keys == std::string::npos ? keys : text.rfind(',', keys);
+  // Marks stand in front of keys in all files of the catalogue; elsewhere all of a file is read.
+  const std::string front = comma == std::string::npos ? "" : text.substr(0, comma) + "}";
+  const Json parsed = Json::parse(front, nullptr, /*allow_exceptions=*/false);
+  if (!parsed.is_object() || !parsed.contains("marks") || !parsed.contains("form")) {
+    const SharedDialect dialect = shared_dialect(catalog, name, "dialect");
+    return {.name = name, .form = dialect->form, .marks = dialect->marks};
+  }
+  const Document document{.where = path.string(), .value = parsed};
+  const Reader reader(document);
+  return {.name = name,
+          .form = static_cast<SourceForm>(reader.at("form").one_of(kForms)),
+          .marks = texts_at(reader, "marks")};
+}
+
+}  // namespace
+
+std::vector<DialectHead> dialect_heads(const Catalog& catalog) {
+  return remembered<std::vector<DialectHead>>(catalog, "dialect heads", [&] {
+    std::vector<DialectHead> heads;
+    for (const std::string& name : names_in(catalog, "dialects")) {
+      heads.push_back(read_head(catalog, name));
+    }
+    return heads;
+  });
+}
+
+namespace {
+
+// Without a mark: the dialect in the form of the source that knows most of its keys.
+std::string guess_by_keys(const Catalog& catalog, const std::vector<DialectHead>& heads,
+                          const Source& source) {
+  std::string best;
+  std::size_t most = source.settings.size() / 2;
+  for (const DialectHead& head : heads) {
+    if (head.form != source.form) continue;
+    const SharedDialect dialect = shared_dialect(catalog, head.name, "dialect");
+    const std::size_t keys = dialect->axes.empty() ? 0 : keys_in(*dialect, source);
+    if (keys <= most) continue;
+    most = keys;
+    best = head.name;
   }
   return best;
+}
+
+}  // namespace
+
+std::string guess_dialect(const Catalog& catalog, const std::vector<DialectHead>& heads,
+                          const Source& source) {
+  std::string best;
+  std::size_t most = 0;
+  const std::vector<std::size_t> marks = marks_in(heads, source);
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    if (marks[i] == 0 || marks[i] < most) continue;
+    most = marks[i];
+    best = heads[i].name;
+  }
+  const bool has_keys = source.form != SourceForm::arguments;
+  return best.empty() && has_keys ? guess_by_keys(catalog, heads, source) : best;
 }
 
 }  // namespace placet

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "catalog/catalog.h"
@@ -22,13 +24,14 @@ struct WordCondition {
 };
 
 /// What a value of a key is: it is brought to one spelling before it is compared.
-enum class ValueKind { text, whole, flag };
+enum class ValueKind { text, whole, flag, file };  // file: a further source
 
 /// What a key of a source means.
 struct KeyMeaning {
   std::string word;                           // of the job or of the rules below; empty: none
   std::map<std::string, std::string> values;  // spellings of the engine, and what they say here
   std::string effect;  // of what has no word: "none", "kept", or the figure it could change
+  bool each = false;   // the value is a list, and `values` speak of its items
   ValueKind kind = ValueKind::text;
   std::string default_value;   // as the engine takes it where nothing is said
   std::string default_source;  // of that
@@ -41,12 +44,12 @@ struct NeededFact {
   std::string what, flag;  // with {words} in them
 };
 
-/// A word that follows from others: a product over a product, less a sum, or a text with {words} in
-/// it. What is below 0 is not known.
+/// A word that follows from others: a product, more a sum, over a product, less a sum, or a text with
+/// {words} in it. What is below 0 is not known.
 struct DerivedWord {
   std::string word;
   std::vector<WordCondition> when;
-  std::vector<std::string> product, over, minus;
+  std::vector<std::string> product, plus, over, minus;
   std::string text;
   bool replaces = false;  // what a source says
 };
@@ -60,6 +63,29 @@ struct DialectAxis {
   std::string name;
   std::string degree;
   std::vector<AxisTerms> terms;
+  std::vector<AxisTerms> shares;  // "5,6x10,5"; none that applies: even ones
+};
+
+/// A word that was understood, and that the job cannot say all the same where the conditions hold.
+struct BeyondJob {
+  std::vector<WordCondition> when;
+  std::string word;
+  std::string effect;  // the figure it could change
+};
+
+/// A model that the sources describe by its sizes: a configuration as models are published with
+/// them, key by key, with {words}. A key with a word that is not known is left out.
+struct DescribedModel {
+  std::vector<WordCondition> when;
+  std::vector<std::string> asks;  // words without which there is no such model
+  std::vector<std::pair<std::string, std::string>> config;
+};
+
+/// What the engine does about a key that it does not know.
+struct UnknownKeys {
+  std::string under;     // the beginning of the key's path; empty: any
+  std::string severity;  // error: it refuses them; warning: it passes over them
+  std::string what;      // as a sentence of the message
 };
 
 /// A dialect: an engine's configuration in a range of versions. One that is like another has the
@@ -72,20 +98,41 @@ struct Dialect {
   std::map<std::string, KeyMeaning> keys;  // by path; a path that ends in '*' is a beginning
   std::vector<DerivedWord> derived;
   std::vector<NeededFact> needs;
+  std::vector<BeyondJob> beyond;
+  std::vector<DescribedModel> models;  // the first that applies, where none is named
+  std::vector<UnknownKeys> unknown;    // the longest beginning that fits holds
   std::vector<DialectAxis> axes;  // outermost first; none: it goes with a dialect that has some
 };
 
 /// The meaning of a key in a dialect; none where it is not known. The longest path that fits wins.
 const KeyMeaning* meaning_of(const Dialect& dialect, const std::string& path);
 
+/// Whether a word is one that the dialect reads: of a key, derived, of a condition or a degree.
+bool speaks_of(const Dialect& dialect, const std::string& word);
+
 /// The dialect named. Throws InputError that speaks of `where`, or of the file and key path.
 Dialect load_dialect(const Catalog& catalog, const std::string& name, const std::string& where);
 
-/// All dialects of the catalogue, by name.
-std::vector<Dialect> load_dialects(const Catalog& catalog);
+/// A dialect that is read once in a process.
+using SharedDialect = std::shared_ptr<const Dialect>;
+SharedDialect shared_dialect(const Catalog& catalog, const std::string& name,
+                             const std::string& where);
 
-/// The dialect whose marks fit a source best; none if there is none. Of equals the later name.
-const Dialect* guess_dialect(const std::vector<Dialect>& dialects, const Source& source);
+/// What tells the dialect of a source, without all else of its file.
+struct DialectHead {
+  std::string name;
+  SourceForm form = SourceForm::toml;
+  std::vector<std::string> marks;
+};
+
+/// Of all dialects of the catalogue, by name.
+std::vector<DialectHead> dialect_heads(const Catalog& catalog);
+
+/// The name of the dialect whose marks fit a source best, of equals the later; without a mark, in
+/// TOML, YAML and JSON, the one that knows more than half of its keys, as they are written or nearly
+/// so. Empty if there is none.
+std::string guess_dialect(const Catalog& catalog, const std::vector<DialectHead>& heads,
+                          const Source& source);
 
 /// Words and what they say.
 using Words = std::map<std::string, std::string>;

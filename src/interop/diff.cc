@@ -1,6 +1,8 @@
 #include "interop/diff.h"
 
+#include <algorithm>
 #include <optional>
+#include <set>
 
 #include "catalog/reader.h"
 #include "interop/dialect.h"
@@ -75,6 +77,17 @@ Deeds deeds_of(const Job& job) {
 
 bool places_alike(const Job& one, const Job& other) {
   return deeds_of(one) == deeds_of(other) && one.methods == other.methods;
+}
+
+// An engine's name and its options, whatever their order.
+std::set<std::string> options_of(const std::string& engine) {
+  std::set<std::string> options;
+  for (std::size_t begin = 0; begin < engine.size();) {
+    const std::size_t end = std::min(engine.find('+', begin), engine.size());
+    options.insert(engine.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return options;
 }
 
 class Differences {
@@ -153,7 +166,9 @@ std::vector<JobDifference> differences_of(const Job& one, const Job& other) {
   differences.add("clip", clip_text(one), clip_text(other));
   differences.add("routing", routing_text(one.routing), routing_text(other.routing));
   differences.add("balance-loss", scope_text(one.balance), scope_text(other.balance));
-  differences.add("engine", one.engine_text, other.engine_text);
+  if (options_of(one.engine_text) != options_of(other.engine_text)) {
+    differences.add("engine", one.engine_text, other.engine_text);
+  }
   return std::move(differences).found();
 }
 

@@ -66,9 +66,26 @@ std::string version_of(const std::vector<std::string>& writable, const std::stri
                     .nearest = nearest(name, writable)});
 }
 
+std::optional<std::string> spelling_of(const KeyMeaning& meaning, const std::string& value);
+
+// "a,b" item by item, with blanks between.
+std::optional<std::string> spellings_of(KeyMeaning meaning, const std::string& list) {
+  meaning.each = false;
+  std::string text;
+  for (std::size_t begin = 0; begin < list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    const auto item = spelling_of(meaning, list.substr(begin, end - begin));
+    if (!item) return std::nullopt;
+    text += (text.empty() ? "" : " ") + *item;
+    begin = end + 1;
+  }
+  return text;
+}
+
 // The dialect's spelling of a value; none: it has none, and `nearest` is the first that it has.
 std::optional<std::string> spelling_of(const KeyMeaning& meaning, const std::string& value) {
   if (meaning.values.empty()) return value;
+  if (meaning.each) return spellings_of(meaning, value);
   for (const auto& [spelling, said] : meaning.values) {
     if (said == value && spelling != "*") return spelling;
   }

@@ -11,11 +11,77 @@ void put_count(Words& words, const char* word, std::int64_t count) {
   if (count > 0) words[word] = std::to_string(count);
 }
 
-// "interleaved(2)+x" gives its first term, "interleaved", and what is in its parentheses, "2".
+// Shares that are equal between the first and the last: how many these have.
+void put_shares(const Placement& placement, Words& words) {
+  for (const AxisPlacement& axis : placement.axes) {
+    const std::vector<std::int64_t>& shares = axis.shares;
+    if (shares.size() < 2) continue;
+    const std::string name(axis.axis.text());
+    words[name + "-shares"] = "true";
+    const bool is_even_inside = std::ranges::all_of(shares.begin() + 1, shares.end() - 1,
+                                                    [&](std::int64_t s) { return s == shares[1]; });
+    if (!is_even_inside) continue;
+    put_count(words, (name + "-first-share").c_str(), shares.front());
+    put_count(words, (name + "-last-share").c_str(), shares.back());
+  }
+}
+
+// "selective=mlp,norm" gives "recompute-kind" and "recompute-list" ("mlp,norm"), "first=2"
+// "recompute-kind" and "recompute-count".
+void put_recompute(const Recompute& recompute, Words& words) {
+  const std::string text = recompute_words(recompute);
+  const std::size_t equals = text.find('=');
+  words["recompute"] = text;
+  words["recompute-kind"] = text.substr(0, equals);
+  put_count(words, "recompute-count", recompute.count);
+  if (recompute.kind == Recompute::Kind::selective && equals != std::string::npos) {
+    words["recompute-list"] = text.substr(equals + 1);
+  }
+}
+
+// "dp=8:zero1+offload(optimizer=1/2)" gives "offload-optimizer" and its part.
+void put_offloads(const Job& job, Words& words) {
+  const std::string& text = job.placement_text;
+  for (const char* state : {"parameters", "optimizer", "gradients", "activations"}) {
+    const std::string mark = std::string("offload(") + state;
+    const std::size_t at = text.find(mark);
+    if (at == std::string::npos) continue;
+    const std::size_t begin = at + mark.size();
+    const std::string rest = text.substr(begin, text.find(')', begin) - begin);
+    const std::string word = std::string("offload-") + state;
+    words[word] = rest.ends_with(",nvme") ? "nvme" : "cpu";
+    if (!rest.starts_with('=')) continue;
+    words[word + "-part"] = rest.substr(1, rest.find(',') - 1);
+  }
+}
+
+// "megatron@2026+overlap+bucket=2" gives "engine-base", "engine+overlap" and "engine+bucket".
+void put_engine(const std::string& engine, Words& words) {
+  words["engine"] = engine;
+  std::size_t end = std::min(engine.find('+'), engine.size());
+  words["engine-base"] = engine.substr(0, end);
+  while (end < engine.size()) {
+    const std::size_t begin = end + 1;
+    end = std::min(engine.find('+', begin), engine.size());
+    const std::string option = engine.substr(begin, end - begin);
+    const std::size_t equals = option.find('=');
+    const std::string value = equals == std::string::npos ? "true" : option.substr(equals + 1);
+    words["engine+" + option.substr(0, equals)] = value;
+  }
+}
+
+// "interleaved(2)+x" gives its first term, "interleaved", what is in its parentheses, "2", and the
+// word "NAME-has-x".
 void put_terms(const std::string& name, const std::string& terms, Words& words) {
   const std::string first = terms.substr(0, terms.find_first_of("+;("));
   words[name + "-terms"] = terms;
   words[name + "-first"] = first;
+  const std::string own = terms.substr(0, terms.find(';'));  // without those of classes
+  for (std::size_t plus = own.find('+'); plus != std::string::npos;
+       plus = own.find('+', plus + 1)) {
+    const std::size_t end = std::min(own.find_first_of("+(", plus + 1), own.size());
+    words[name + "-has-" + own.substr(plus + 1, end - plus - 1)] = "true";
+  }
   if (first.size() == terms.size() || terms[first.size()] != '(') return;
   const std::size_t begin = first.size() + 1;
   words[name + "-argument"] = terms.substr(begin, terms.find(')', begin) - begin);
@@ -31,7 +97,8 @@ void put_axes(const std::string& placement, Words& words) {
     const std::size_t colon = axis.find(':');
     if (equals == std::string::npos || colon == std::string::npos || equals > colon) continue;
     const std::string name = axis.substr(0, equals);
-    words[name] = axis.substr(equals + 1, colon - equals - 1);
+    const std::string degree = axis.substr(equals + 1, colon - equals - 1);
+    words[name] = degree.substr(0, degree.find('['));
     put_terms(name, axis.substr(colon + 1), words);
   }
 }
@@ -71,6 +138,21 @@ std::int64_t width_of(const Model& model, TensorClass which) {
   return width;
 }
 
+// The kind of model, its head size where all heads have one, and whether its output matrix is the
+// embedding.
+void put_shapes(const Model& model, Words& words) {
+  words["family"] = model.family;
+  const std::int64_t heads = model.figures.blocks * model.figures.heads;
+  if (heads > 0 && model.figures.attention_width % heads == 0) {
+    put_count(words, "head-dim", model.figures.attention_width / heads);
+  }
+  for (const UnitKind& kind : model.kinds) {
+    const bool ties = std::ranges::any_of(
+        kind.parameters, [](const Parameter& parameter) { return parameter.tied.has_value(); });
+    if (ties) words["ties-embedding"] = "true";
+  }
+}
+
 }  // namespace
 
 Words words_of_job(const Job& job, const std::string& model) {
@@ -79,11 +161,13 @@ Words words_of_job(const Job& job, const std::string& model) {
   put_batch(job, words);
   const ModelFigures& figures = job.model.figures;
   words["model"] = model;
-  words["engine"] = job.engine_text;
+  put_engine(job.engine_text, words);
+  put_shares(job.placement, words);
+  put_offloads(job, words);
+  put_shapes(job.model, words);
   words["precision"] = job.precision.name;
   words["optimizer"] = job.optimizer.name;
-  words["recompute"] = recompute_words(job.recompute);
-  put_count(words, "recompute-count", job.recompute.count);
+  put_recompute(job.recompute, words);
   words["clip"] = job.clips_by_global_norm ? "1.0" : "0.0";
   put_count(words, "seq", job.batch.sequence);
   put_count(words, "layers", figures.blocks);

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "catalog/reader.h"
 #include "interop/import_parts.h"
 #include "interop/lint.h"
+#include "interop/source_parts.h"
 #include "units/error.h"
 
 namespace placet {
@@ -64,55 +66,118 @@ std::string name_of(Fate fate) {
 
 namespace {
 
-const Dialect* dialect_of(const std::vector<Dialect>& dialects, const std::string& name) {
-  const auto found = std::find_if(dialects.begin(), dialects.end(),
-                                  [&](const Dialect& dialect) { return dialect.name == name; });
-  return found == dialects.end() ? nullptr : &*found;
-}
-
 // The first that has axes leads, or the first at all.
-const Dialect* leading_of(const std::vector<const Dialect*>& used) {
+const Dialect* leading_of(const std::vector<SharedDialect>& used) {
   const Dialect* leading = nullptr;
-  for (const Dialect* dialect : used) {
+  for (const SharedDialect& dialect : used) {
     if (dialect == nullptr) continue;
-    if (leading == nullptr || (leading->axes.empty() && !dialect->axes.empty())) leading = dialect;
+    if (leading == nullptr || (leading->axes.empty() && !dialect->axes.empty()))
+      leading = dialect.get();
   }
   return leading;
 }
 
+// The dialect that a source is read in; null: none is known. A name is of the sources that are
+// written so; launch lines and models beside them are not.
+SharedDialect reader_of(const Catalog& catalog, const ImportRequest& request,
+                        const Source& source) {
+  const auto dialect = [&](const std::string& name) {
+    return name.empty() ? nullptr : shared_dialect(catalog, name, "--dialect");
+  };
+  const SharedDialect named = dialect(request.dialect);
+  const SharedDialect guessed = dialect(guess_dialect(catalog, dialect_heads(catalog), source));
+  const bool is_named =
+      named != nullptr && (request.sources.size() == 1 || guessed == nullptr ||
+                           (guessed->form == named->form && !guessed->axes.empty()));
+  return is_named ? named : guessed;
+}
+
+constexpr std::size_t kMostSources = 16;
+
+// The file that a setting names, relative to its source, where it is at hand; empty: none.
+std::filesystem::path named_file(const Dialect& dialect, const std::string& source,
+                                 const Setting& setting) {
+  const KeyMeaning* meaning = meaning_of(dialect, setting.path);
+  if (meaning == nullptr || meaning->kind != ValueKind::file) return {};
+  std::error_code none;
+  const auto file = std::filesystem::path(source).parent_path() / setting.value;
+  return std::filesystem::is_regular_file(file, none) ? file : std::filesystem::path();
+}
+
+std::filesystem::path place_on_disk(const std::filesystem::path& file) {
+  std::error_code none;
+  return std::filesystem::weakly_canonical(file, none);
+}
+
+// The files that one source names and that are not known yet.
+void add_files_of(const Dialect& dialect, const Source& source,
+                  std::set<std::filesystem::path>& known, ImportRequest& request) {
+  for (const Setting& setting : source.settings) {
+    const std::filesystem::path file = named_file(dialect, source.file, setting);
+    if (file.empty() || !known.insert(place_on_disk(file)).second) continue;
+    if (request.sources.size() >= kMostSources) {
+      fail_at_line(source.file, setting.line, "names too many files",
+                   std::to_string(kMostSources) + " sources at most");
+    }
+    request.sources.push_back(read_source(file));
+  }
+}
+
+// Files that sources name, relative to their own, where they are at hand. Each is read once.
+void add_named_files(const Catalog& catalog, ImportRequest& request) {
+  std::set<std::filesystem::path> known;
+  for (const Source& source : request.sources) known.insert(place_on_disk(source.file));
+  for (std::size_t i = 0; i < request.sources.size(); ++i) {
+    const Source source = request.sources[i];  // the list grows below
+    const SharedDialect dialect = reader_of(catalog, request, source);
+    if (dialect != nullptr) add_files_of(*dialect, source, known, request);
+  }
+}
+
+// Whether a dialect or a job has the word.
+bool is_word_of(const std::string& word, const std::vector<SharedDialect>& used) {
+  if (is_job_word(word) || word == "world-size") return true;
+  return std::ranges::any_of(used, [&](const SharedDialect& dialect) {
+    return dialect != nullptr && speaks_of(*dialect, word);
+  });
+}
+
 // Launch lines and models first, so that what leads stands on what they say.
-void derive_all(const ImportRequest& request, const std::vector<const Dialect*>& used,
-                const Dialect& leading, Imported& imported) {
+void derive_all(const Catalog& catalog, const ImportRequest& request,
+                const std::vector<SharedDialect>& used, const Dialect& leading,
+                Imported& imported) {
   for (std::size_t i = 0; i < used.size(); ++i) {
-    if (used[i] == nullptr || (!used[i]->axes.empty() && used[i] != &leading)) continue;
-    if (used[i] == &leading) continue;
+    if (used[i] == nullptr || (!used[i]->axes.empty() && used[i].get() != &leading)) continue;
+    if (used[i].get() == &leading) continue;
     imported.words["file"] = request.sources[i].file;
     derive_words(*used[i], imported.unclear, imported.words, request.given);
   }
   imported.words["file"] = request.sources[0].file;
+  const Words said = imported.words;
   derive_words(leading, imported.unclear, imported.words, request.given);
+  if (const auto model = imported.words.find("model"); model != imported.words.end()) {
+    // Once more from the beginning, with the model's sizes.
+    Words words = said;
+    words["model"] = model->second;
+    add_model_words(catalog, words);
+    imported.words = std::move(words);
+    derive_words(leading, imported.unclear, imported.words, request.given);
+  }
   imported.words.erase("file");
 }
 
 }  // namespace
 
-Imported import_sources(const Catalog& catalog, const ImportRequest& request) {
+Imported import_sources(const Catalog& catalog, const ImportRequest& asked) {
   Imported imported;
-  std::vector<Dialect> dialects = load_dialects(catalog);
-  if (!request.dialect.empty() && dialect_of(dialects, request.dialect) == nullptr) {
-    dialects.push_back(load_dialect(catalog, request.dialect, "--dialect"));
-  }
-  std::vector<const Dialect*> used;
+  ImportRequest request = asked;
+  add_named_files(catalog, request);
+  std::vector<SharedDialect> used;
   for (const Source& source : request.sources) {
-    const Dialect* named = dialect_of(dialects, request.dialect);
-    const Dialect* guessed = guess_dialect(dialects, source);
-    // A name is of the sources that are written so; launch lines and models beside them are not.
-    const bool is_named =
-        named != nullptr && (request.sources.size() == 1 || guessed == nullptr ||
-                             (guessed->form == named->form && !guessed->axes.empty()));
-    used.push_back(is_named ? named : guessed);
+    used.push_back(reader_of(catalog, request, source));
     imported.dialects.push_back(used.back() == nullptr ? "" : used.back()->name);
-    read_ledger(source, used.back(), imported);
+    if (used.back() != nullptr) imported.read_by.emplace(source.file, used.back());
+    read_ledger(source, used.back().get(), imported);
   }
   const Dialect* leading = leading_of(used);
   if (leading == nullptr) {
@@ -124,10 +189,12 @@ Imported import_sources(const Catalog& catalog, const ImportRequest& request) {
                       .excerpt = {}});
   }
   for (const auto& [word, value] : request.given) {
+    if (!is_word_of(word, used)) imported.unread.insert(word);
     imported.words[word] = value;
     imported.unclear.erase(word);
   }
-  derive_all(request, used, *leading, imported);
+  derive_all(catalog, request, used, *leading, imported);
+  mark_beyond(*leading, imported);
   make_job(catalog, *leading, imported);
   imported.findings = lint(catalog, request.sources, imported);
   return imported;

@@ -22,6 +22,20 @@ struct LedgerLine {
   Setting setting;
   Fate fate = Fate::unknown;
   std::string what;  // the word it sets, the figure it could change, the nearest key
+  std::string word;  // of which the key speaks, whatever became of it
+  std::string said;  // what it says of it, where it was understood
+};
+
+/// What mends a line of a source.
+struct LintEdit {
+  enum class Kind { none, value, key, drop, add };
+  Kind kind = Kind::none;
+  std::size_t line = 0;
+  Setting setting;  // that is edited, or beside which a key is added
+  std::string key;  // its new name, or that of the key that is added
+  std::string value;
+
+  friend bool operator==(const LintEdit&, const LintEdit&) = default;
 };
 
 /// Something wrong in the sources.
@@ -33,6 +47,7 @@ struct LintFinding {
   std::size_t line = 0;
   std::string message;
   std::string fix;
+  LintEdit edit;  // none where people have to choose
 };
 
 /// A fact that the sources do not hold, and the flag that gives it.
@@ -48,9 +63,11 @@ struct ImportRequest {
 };
 
 struct Imported {
-  std::vector<std::string> dialects;  // one for each source; empty where none is known
+  std::vector<std::string> dialects;             // one for each source; empty where none is known
+  std::map<std::string, SharedDialect> read_by;  // those dialects, by source's file
   std::vector<LedgerLine> ledger;
   Words words;
+  std::set<std::string> unread;   // given words of which no dialect of the sources speaks
   std::set<std::string> unclear;  // words of which something was said that has no counterpart
   std::map<std::string, std::string> job;  // words of a job file
   std::vector<MissingFact> missing;

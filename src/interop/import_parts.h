@@ -9,10 +9,19 @@ namespace placet {
 /// unknown.
 void read_ledger(const Source& source, const Dialect* dialect, Imported& imported);
 
+/// Takes back what was understood and is beyond what a job can say.
+void mark_beyond(const Dialect& dialect, Imported& imported);
+
 /// Adds what the dialect takes where nothing is said, and what follows from words. What was given
 /// stays.
 void derive_words(const Dialect& dialect, const std::set<std::string>& unclear, Words& words,
                   const Words& given);
+
+/// Adds the sizes of the model that the words name, where nothing is said of them.
+void add_model_words(const Catalog& catalog, Words& words);
+
+/// Whether a job has a word of this name.
+bool is_job_word(const std::string& word);
 
 /// The words of the job, and what is missing in them.
 void make_job(const Catalog& catalog, const Dialect& dialect, Imported& imported);

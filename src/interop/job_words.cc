@@ -1,8 +1,12 @@
 // Words of the sources to the words of a job.
+#include <algorithm>
 #include <array>
 #include <optional>
+#include <string_view>
 
+#include "catalog/job.h"
 #include "catalog/meant.h"
+#include "catalog/reader.h"
 #include "interop/import_parts.h"
 #include "units/checked.h"
 #include "units/error.h"
@@ -11,10 +15,11 @@ namespace placet {
 namespace {
 
 // Words that a job file takes as they are. Whole numbers are written without quotes.
-constexpr std::array kJobWords = {"model",       "cluster",      "seq",       "global-batch",
-                                  "micro-batch", "recompute",    "precision", "optimizer",
-                                  "clip",        "engine",       "lora",      "placement",
-                                  "routing",     "balance-loss", "lengths"};
+constexpr std::array<std::string_view, 15> kJobWords = {
+    "model",     "cluster",   "seq",       "global-batch", "micro-batch",
+    "recompute", "precision", "optimizer", "clip",         "engine",
+    "lora",      "placement", "routing",   "balance-loss", "lengths"};
+
 std::optional<long long> product_of(const std::vector<std::string>& names, const Words& words) {
   long long product = 1;
   for (const std::string& name : names) {
@@ -43,10 +48,12 @@ std::optional<std::string> value_of(const DerivedWord& derived, const Words& wor
   if (!derived.text.empty()) return filled(derived.text, words);
   const auto above = product_of(derived.product, words);
   const auto below = product_of(derived.over, words);
-  if (!above || !below || *above % *below != 0) return std::nullopt;
+  const auto more = sum_of(derived.plus, words);
   const auto less = sum_of(derived.minus, words);
-  if (!less || *less > *above / *below) return std::nullopt;
-  return std::to_string(*above / *below - *less);
+  if (!above || !below || !more || !less) return std::nullopt;
+  const long long sum = checked_add(*above, *more, derived.word);
+  if (sum % *below != 0 || *less > sum / *below) return std::nullopt;
+  return std::to_string(sum / *below - *less);
 }
 
 // What holds where nothing is said of a word.
@@ -82,16 +89,22 @@ void derive_words(const Dialect& dialect, const std::set<std::string>& unclear, 
 
 namespace {
 
-// The first terms of an axis that apply. The last entry of a dialect has no condition.
-std::string terms_of(const DialectAxis& axis, const Words& words) {
-  for (const AxisTerms& terms : axis.terms) {
+// The first terms that apply; none: there are none. What a word adds to terms may be a blank:
+// nothing.
+std::optional<std::string> first_of(const std::vector<AxisTerms>& list, const Words& words) {
+  for (const AxisTerms& terms : list) {
     if (!holds(terms.when, words)) continue;
-    // What a word adds to terms may be a blank: nothing.
     if (auto text = filled(terms.terms, words)) {
       std::erase(*text, ' ');
-      return *text;
+      return text;
     }
   }
+  return std::nullopt;
+}
+
+// The last entry of a dialect's axis has no condition.
+std::string terms_of(const DialectAxis& axis, const Words& words) {
+  if (auto text = first_of(axis.terms, words)) return *text;
   refuse("dialect: axes: " + axis.name, "", "has no terms for what the sources say",
          "terms without a condition at the end");
 }
@@ -106,8 +119,9 @@ std::string placement_of(const Dialect& dialect, const Words& words, std::string
       return "";
     }
     if (*number == 1) continue;
-    const std::string terms = terms_of(axis, words);
-    placement += (placement.empty() ? "" : " ") + axis.name + "=" + degree->second + ":" + terms;
+    const auto shares = first_of(axis.shares, words);
+    placement += (placement.empty() ? "" : " ") + axis.name + "=" + degree->second;
+    placement += (shares ? "[" + *shares + "]" : "") + ":" + terms_of(axis, words);
   }
   return placement;
 }
@@ -120,6 +134,33 @@ bool is_model(const Catalog& catalog, const std::string& word) {
   } catch (const InputError&) {
     return false;
   }
+}
+
+// A number, true or false as JSON has them, or a text.
+Json plain_json(const std::string& text) {
+  const Json read = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return read.is_number() || read.is_boolean() || read.is_null() ? read : Json(text);
+}
+
+// The configuration of a model that the words describe; empty: they describe none.
+std::string described_model(const Dialect& dialect, const Words& words) {
+  for (const DescribedModel& model : dialect.models) {
+    const bool is_known = std::ranges::all_of(
+        model.asks, [&](const std::string& word) { return words.contains(word); });
+    if (!is_known || !holds(model.when, words)) continue;
+    Json config = Json::object();
+    for (const auto& [key, text] : model.config) {
+      if (const auto value = filled(text, words)) config[key] = plain_json(*value);
+    }
+    return config.dump();
+  }
+  return "";
+}
+
+void describe_model(const Dialect& dialect, Imported& imported) {
+  if (imported.job.contains("model")) return;
+  const std::string model = described_model(dialect, imported.words);
+  if (!model.empty()) imported.job["model"] = model;
 }
 
 void check_model(const Catalog& catalog, Imported& imported) {
@@ -142,7 +183,10 @@ void add_needs(const Dialect& dialect, Imported& imported) {
 }
 
 void add_placement(const Dialect& dialect, Imported& imported) {
-  if (imported.job.contains("placement")) return;
+  const bool is_asked = std::ranges::any_of(imported.missing, [](const MissingFact& fact) {
+    return fact.flag.starts_with("--placement");
+  });
+  if (is_asked || imported.job.contains("placement")) return;
   if (dialect.axes.empty()) {
     imported.missing.push_back({"a placement", "--placement TEXT"});
     return;
@@ -168,15 +212,63 @@ void add_placement(const Dialect& dialect, Imported& imported) {
 
 }  // namespace
 
+bool is_job_word(const std::string& word) {
+  return std::ranges::find(kJobWords, word) != kJobWords.end();
+}
+
+namespace {
+
+// What was said of the batch and has no value that anybody can read ("auto").
+void add_open_batch(Imported& imported) {
+  const auto is_open = [&](const char* word) {
+    return imported.unclear.contains(word) && !imported.words.contains(word);
+  };
+  if (is_open("micro-batch")) {
+    imported.missing.push_back({"samples of a micro-batch", "--micro-batch N"});
+  }
+  const bool is_known = imported.job.contains("global-batch");
+  if (!is_known && (is_open("global-batch") || is_open("micro-batches"))) {
+    imported.missing.push_back({"samples of a step", "--global-batch N"});
+  }
+}
+
+}  // namespace
+
+void add_model_words(const Catalog& catalog, Words& words) {
+  const auto model = words.find("model");
+  if (model == words.end()) return;
+  JobRequest request;
+  request.model = model->second;
+  ModelFigures figures;
+  try {
+    figures = load_requested_model(catalog, request).figures;
+  } catch (const InputError&) {
+    return;  // make_job asks for another
+  }
+  const auto add = [&](const char* word, std::int64_t count) {
+    if (count > 0) words.emplace(word, std::to_string(count));
+  };
+  add("layers", figures.blocks);
+  add("hidden", figures.hidden);
+  add("heads", figures.heads);
+  add("kv-heads", figures.kv_heads);
+  add("experts", figures.experts);
+}
+
 void make_job(const Catalog& catalog, const Dialect& dialect, Imported& imported) {
-  for (const char* word : kJobWords) {
+  for (const std::string_view name : kJobWords) {
+    const std::string word(name);
     if (const auto found = imported.words.find(word); found != imported.words.end()) {
       imported.job[word] = found->second;
     }
   }
+  // An engine's options are put together of words, some of which are blanks.
+  if (imported.job.contains("engine")) std::erase(imported.job["engine"], ' ');
+  describe_model(dialect, imported);
   check_model(catalog, imported);
   add_needs(dialect, imported);
   add_placement(dialect, imported);
+  add_open_batch(imported);
   if (!imported.job.contains("seq")) imported.missing.push_back({"the sequence", "--seq N"});
 }
 

@@ -23,15 +23,37 @@ Fate fate_of(const std::string& effect) {
   return effect == "kept" ? Fate::kept : Fate::not_modelled;
 }
 
+// What a value says that is taken as it is, beside others that are not.
+constexpr const char* kItself = "=";
+
 // What a value says that leaves a word as it is where nothing is said.
 constexpr const char* kUnsaid = "unsaid";
+
+std::optional<std::string> counterpart(const KeyMeaning& meaning, const std::string& value);
+
+// "[a, b]" and "a b" item by item, joined by commas.
+std::optional<std::string> counterpart_of_each(KeyMeaning meaning, const std::string& list) {
+  meaning.each = false;
+  std::string said;
+  for (std::size_t at = 0; at < list.size();) {
+    const std::size_t begin = std::min(list.find_first_not_of(", []\"'", at), list.size());
+    at = std::min(list.find_first_of(", []\"'", begin), list.size());
+    if (begin == at) continue;
+    const auto item = counterpart(meaning, list.substr(begin, at - begin));
+    if (!item) return std::nullopt;
+    said += (said.empty() ? "" : ",") + *item;
+  }
+  return said;
+}
 
 // What a value says; none: it has no counterpart.
 std::optional<std::string> counterpart(const KeyMeaning& meaning, const std::string& value) {
   if (meaning.values.empty()) return value;
+  if (meaning.each) return counterpart_of_each(meaning, value);
   auto found = meaning.values.find(value);
   if (found == meaning.values.end()) found = meaning.values.find("*");
-  return found == meaning.values.end() ? std::nullopt : std::optional(found->second);
+  if (found == meaning.values.end()) return std::nullopt;
+  return found->second == kItself ? value : found->second;
 }
 
 // A key without a value leaves what the engine takes by itself.
@@ -42,7 +64,7 @@ bool is_empty(const std::string& value) {
 // A value that nothing says anything of.
 bool take_open_value(const KeyMeaning& meaning, LedgerLine& line, Imported& imported) {
   const std::string& value = line.setting.value;
-  if (meaning.values.contains(value)) return false;
+  if (meaning.values.contains(value) || meaning.values.contains("*")) return false;
   if (is_empty(value)) {
     line.fate = Fate::no_effect;
     line.what = "empty: as if '" + meaning.word + "' were not said";
@@ -50,6 +72,7 @@ bool take_open_value(const KeyMeaning& meaning, LedgerLine& line, Imported& impo
   }
   if (!is_unresolved(value)) return false;
   line.fate = Fate::unresolved;
+  line.what = "'" + meaning.word + "': --set " + meaning.word + "=VALUE gives it";
   imported.unclear.insert(meaning.word);
   return true;
 }
@@ -60,7 +83,7 @@ void understand(const KeyMeaning& meaning, LedgerLine& line, Imported& imported)
     line.what = line.fate == Fate::not_modelled ? meaning.effect : "";
     return;
   }
-  line.what = meaning.word;
+  line.what = line.word = meaning.word;
   if (take_open_value(meaning, line, imported)) return;
   const auto value = counterpart(meaning, plain_spelling(line.setting.value, meaning.kind));
   if (!value) {
@@ -77,8 +100,12 @@ void understand(const KeyMeaning& meaning, LedgerLine& line, Imported& imported)
   // A word that rules read may still be one that a job cannot say.
   line.fate = meaning.effect.empty() ? Fate::understood : Fate::not_modelled;
   if (!meaning.effect.empty()) line.what = meaning.effect;
+  line.said = *value;
   imported.unclear.erase(meaning.word);
-  imported.words[meaning.word] = *value;
+  const auto [said, is_new] = imported.words.emplace(meaning.word, *value);
+  // The branches of a script say one thing in two ways: rules may ask for that.
+  if (!is_new && said->second != *value) imported.words[meaning.word + "-twice"] = "true";
+  said->second = *value;
 }
 
 // Comparing spellings is dear, and nobody reads more of them.
@@ -89,7 +116,12 @@ constexpr std::size_t kMostNearest = 100;
 void read_ledger(const Source& source, const Dialect* dialect, Imported& imported) {
   std::size_t compared = 0;
   for (const Setting& setting : source.settings) {
-    LedgerLine line{.file = source.file, .setting = setting, .fate = Fate::unknown, .what = {}};
+    LedgerLine line{.file = source.file,
+                    .setting = setting,
+                    .fate = Fate::unknown,
+                    .what = {},
+                    .word = {},
+                    .said = {}};
     const KeyMeaning* meaning = dialect == nullptr ? nullptr : meaning_of(*dialect, setting.path);
     if (meaning != nullptr) {
       understand(*meaning, line, imported);
@@ -99,6 +131,17 @@ void read_ledger(const Source& source, const Dialect* dialect, Imported& importe
       line.what = nearest_key(*dialect, setting.path);
     }
     imported.ledger.push_back(std::move(line));
+  }
+}
+
+void mark_beyond(const Dialect& dialect, Imported& imported) {
+  for (const BeyondJob& beyond : dialect.beyond) {
+    if (!holds(beyond.when, imported.words)) continue;
+    for (LedgerLine& line : imported.ledger) {
+      if (line.word != beyond.word || line.fate != Fate::understood) continue;
+      line.fate = Fate::not_modelled;
+      line.what = beyond.effect;
+    }
   }
 }
 

@@ -3,62 +3,164 @@
 #include <algorithm>
 #include <tuple>
 
+#include "catalog/memory.h"
 #include "catalog/reader.h"
 #include "interop/rule_reader.h"
 
 namespace placet {
 namespace {
 
+// What --fix does for a rule: a new value for a word, a word that is left out, or one that is added.
+struct RuleChange {
+  LintEdit::Kind kind = LintEdit::Kind::none;
+  std::string word, value;
+};
+
 // A rule over words. It is said at the first setting of one of `at` that the sources hold.
 struct LintRule {
   std::string code, name, severity, message, fix;
   std::vector<std::string> at;
   std::vector<WordCondition> when;
+  RuleChange change;
 };
+
+RuleChange read_change(const Reader& object) {
+  object.allow({"set", "drop", "add", "value"});
+  RuleChange change;
+  const auto take = [&](const char* key, LintEdit::Kind kind) {
+    const auto word = object.find(key);
+    if (!word) return;
+    change.kind = kind;
+    change.word = word->text();
+  };
+  take("set", LintEdit::Kind::value);
+  take("drop", LintEdit::Kind::drop);
+  take("add", LintEdit::Kind::add);
+  if (const auto value = object.find("value")) change.value = value->text();
+  return change;
+}
 
 LintRule load_rule(const Catalog& catalog, const std::string& file) {
   const Document document = open_document(file_of(catalog, "lint", "rule", file, "lint"));
   const Reader reader(document);
-  reader.allow({"schema", "code", "name", "severity", "at", "when", "message", "fix", "source"});
+  reader.allow({"schema", "code", "name", "severity", "at", "when", "message", "fix", "change",
+                "meaning", "source"});
   LintRule rule{.code = reader.at("code").text(),
                 .name = reader.at("name").text(),
                 .severity = reader.at("severity").text(),
                 .message = reader.at("message").text(),
                 .fix = reader.at("fix").text(),
                 .at = {},
-                .when = read_conditions(reader.at("when"))};
+                .when = read_conditions(reader.at("when")),
+                .change = {}};
   reader.at("source").text();
   for (const Reader& item : reader.at("at").items()) rule.at.push_back(item.text());
+  if (const auto change = reader.find("change")) rule.change = read_change(*change);
   return rule;
 }
+
+std::vector<LintRule> load_rules(const Catalog& catalog) {
+  return remembered<std::vector<LintRule>>(catalog, "lint rules", [&] {
+    std::vector<LintRule> rules;
+    for (const std::string& name : names_in(catalog, "lint")) {
+      rules.push_back(load_rule(catalog, name));
+    }
+    return rules;
+  });
+}
+
+constexpr const char* kAnywhere = "*";  // in `at`: the first setting there is
 
 const LedgerLine* line_of(const Imported& imported, const std::vector<std::string>& words) {
   for (const std::string& word : words) {
     for (const LedgerLine& line : imported.ledger) {
-      if (line.fate == Fate::understood && line.what == word) return &line;
+      if (line.word == word && line.fate != Fate::no_effect) return &line;
     }
+    if (word == kAnywhere && !imported.ledger.empty()) return &imported.ledger.front();
   }
   return nullptr;
 }
 
-LintFinding finding_at(const LedgerLine& line, const LintRule& rule, const Words& words) {
+// "a.b" of "a.b.c", with its dot.
+std::string parent_of(const std::string& path) {
+  const std::size_t dot = path.rfind('.');
+  return dot == std::string::npos ? "" : path.substr(0, dot + 1);
+}
+
+// The key of a dialect that says a word, in the object of a setting.
+std::string key_beside(const Dialect& dialect, const Setting& setting, const std::string& word) {
+  for (const auto& [path, meaning] : dialect.keys) {
+    if (meaning.word != word || path.ends_with('*')) continue;
+    if (parent_of(path) == parent_of(setting.path)) return path;
+  }
+  return "";
+}
+
+LintEdit edit_of(const LintRule& rule, const LedgerLine& found, const Imported& imported) {
+  LintEdit edit;
+  const RuleChange& change = rule.change;
+  const auto value = filled(change.value, imported.words);
+  if (change.kind == LintEdit::Kind::none || !value) return edit;
+  const LedgerLine* line = &found;
+  if (change.kind != LintEdit::Kind::add) line = line_of(imported, {change.word});
+  if (line == nullptr) return edit;
+  edit = {.kind = change.kind,
+          .line = line->setting.line,
+          .setting = line->setting,
+          .key = {},
+          .value = *value};
+  const auto dialect = imported.read_by.find(line->file);
+  if (change.kind != LintEdit::Kind::add) return line->file == found.file ? edit : LintEdit{};
+  if (dialect != imported.read_by.end()) {
+    edit.key = key_beside(*dialect->second, line->setting, change.word);
+  }
+  return edit.key.empty() ? LintEdit{} : edit;
+}
+
+LintFinding finding_at(const LedgerLine& line, const LintRule& rule, const Imported& imported) {
   return {.code = rule.code,
           .name = rule.name,
           .severity = rule.severity,
           .file = line.file,
           .line = line.setting.line,
-          .message = filled(rule.message, words).value_or(rule.message),
-          .fix = filled(rule.fix, words).value_or(rule.fix)};
+          .message = filled(rule.message, imported.words).value_or(rule.message),
+          .fix = filled(rule.fix, imported.words).value_or(rule.fix),
+          .edit = edit_of(rule, line, imported)};
 }
 
-LintFinding unknown_key(const LedgerLine& line) {
-  return {.code = "PL001",
-          .name = "unknown-key",
-          .severity = line.what.empty() ? "advice" : "warning",
-          .file = line.file,
-          .line = line.setting.line,
-          .message = "'" + line.setting.path + "' is not a key that this dialect knows",
-          .fix = line.what.empty() ? "" : "'" + line.what + "' is the nearest that it knows"};
+// What the engine does about a key that it does not know; none: it is not said.
+const UnknownKeys* unknown_under(const Imported& imported, const LedgerLine& line) {
+  const auto dialect = imported.read_by.find(line.file);
+  const UnknownKeys* best = nullptr;
+  if (dialect == imported.read_by.end()) return best;
+  for (const UnknownKeys& keys : dialect->second->unknown) {
+    if (!line.setting.path.starts_with(keys.under)) continue;
+    if (best == nullptr || keys.under.size() > best->under.size()) best = &keys;
+  }
+  return best;
+}
+
+LintFinding unknown_key(const LedgerLine& line, const Imported& imported) {
+  LintFinding finding{.code = "PL001",
+                      .name = "unknown-key",
+                      .severity = line.what.empty() ? "advice" : "warning",
+                      .file = line.file,
+                      .line = line.setting.line,
+                      .message = "'" + line.setting.path + "' is not a key that this dialect knows",
+                      .fix = {},
+                      .edit = {}};
+  if (const UnknownKeys* keys = unknown_under(imported, line)) {
+    finding.severity = keys->severity;
+    finding.message += ": " + keys->what;
+  }
+  if (line.what.empty()) return finding;
+  finding.fix = "'" + line.what + "' is the nearest that it knows";
+  finding.edit = {.kind = LintEdit::Kind::key,
+                  .line = line.setting.line,
+                  .setting = line.setting,
+                  .key = line.what,
+                  .value = {}};
+  return finding;
 }
 
 // Keys of the same source that say one thing differently.
@@ -68,7 +170,7 @@ void find_twice_said(const Imported& imported, std::vector<LintFinding>& finding
     if (line.fate != Fate::understood) continue;
     const auto [found, is_new] = first.emplace(line.what, &line);
     const LedgerLine& before = *found->second;
-    if (is_new || before.setting.value == line.setting.value) continue;
+    if (is_new || before.said == line.said) continue;
     findings.push_back({.code = "PL002",
                         .name = "said-twice",
                         .severity = "warning",
@@ -78,18 +180,34 @@ void find_twice_said(const Imported& imported, std::vector<LintFinding>& finding
                                    " here, and '" + before.setting.path + "' is " +
                                    before.setting.value + " at " + before.file + ":" +
                                    std::to_string(before.setting.line) + "; this one is taken",
-                        .fix = "leave one of them out"});
+                        .fix = "leave one of them out",
+                        .edit = {}});
   }
+}
+
+// Whether a comment names the code: "placet: ignore=PL003,PL012".
+bool names_code(const std::string& comment, const std::string& code) {
+  constexpr std::string_view kMark = "placet: ignore=";
+  const std::size_t at = comment.find(kMark);
+  if (at == std::string::npos) return false;
+  const std::size_t begin = at + kMark.size();
+  const std::size_t end = std::min(comment.find_first_of(" \t\r", begin), comment.size());
+  return ("," + comment.substr(begin, end - begin) + ",").find("," + code + ",") !=
+         std::string::npos;
 }
 
 bool is_ignored(const LintFinding& finding, const std::vector<Source>& sources) {
   for (const Source& source : sources) {
     if (source.file != finding.file || finding.line > source.comments.size()) continue;
     if (finding.line == 0) continue;
-    const std::string& comment = source.comments[finding.line - 1];
-    if (comment.find("placet: ignore=" + finding.code) != std::string::npos) return true;
+    if (names_code(source.comments[finding.line - 1], finding.code)) return true;
   }
   return false;
+}
+
+// Rules that are in the program have files too, for `placet explain`.
+bool is_in_program(const LintRule& rule) {
+  return rule.code == "PL001" || rule.code == "PL002" || rule.code == "PL100";
 }
 
 }  // namespace
@@ -98,14 +216,13 @@ std::vector<LintFinding> lint(const Catalog& catalog, const std::vector<Source>&
                               const Imported& imported) {
   std::vector<LintFinding> findings;
   for (const LedgerLine& line : imported.ledger) {
-    if (line.fate == Fate::unknown) findings.push_back(unknown_key(line));
+    if (line.fate == Fate::unknown) findings.push_back(unknown_key(line, imported));
   }
   find_twice_said(imported, findings);
-  for (const std::string& name : names_in(catalog, "lint")) {
-    const LintRule rule = load_rule(catalog, name);
+  for (const LintRule& rule : load_rules(catalog)) {
     const LedgerLine* line = line_of(imported, rule.at);
-    if (line == nullptr || !holds(rule.when, imported.words)) continue;
-    findings.push_back(finding_at(*line, rule, imported.words));
+    if (is_in_program(rule) || line == nullptr || !holds(rule.when, imported.words)) continue;
+    findings.push_back(finding_at(*line, rule, imported));
   }
   std::erase_if(findings, [&](const LintFinding& f) { return is_ignored(f, sources); });
   std::sort(findings.begin(), findings.end(), [](const LintFinding& a, const LintFinding& b) {

@@ -1,5 +1,6 @@
 #include "interop/source.h"
 
+#include <algorithm>
 #include <sstream>
 
 #include "catalog/file_text.h"
@@ -13,11 +14,13 @@ namespace {
 constexpr std::size_t kMostBytes = std::size_t{4} << 20;
 constexpr std::size_t kMostSettings = 100000;
 
-std::vector<std::string> comments_of(const std::string& text) {
+// What follows a '#', and in JSON a "//".
+std::vector<std::string> comments_of(const std::string& text, SourceForm form) {
   std::vector<std::string> comments;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    const std::size_t mark = line.find('#');
+    std::size_t mark = line.find('#');
+    if (form == SourceForm::json) mark = std::min(mark, line.find("//"));
     comments.push_back(mark == std::string::npos ? std::string() : line.substr(mark + 1));
   }
   return comments;
@@ -27,7 +30,7 @@ SourceForm form_of(const std::filesystem::path& path) {
   const std::string ending = path.extension().string();
   if (ending == ".toml") return SourceForm::toml;
   if (ending == ".yaml" || ending == ".yml") return SourceForm::yaml;
-  if (ending == ".json" || ending == ".fragment") return SourceForm::json;
+  if (ending == ".json" || ending == ".hjson" || ending == ".fragment") return SourceForm::json;
   return SourceForm::arguments;
 }
 
@@ -58,14 +61,17 @@ void fail_at_line(const std::string& file, std::size_t line, const std::string& 
 }
 
 Source parse_source(const std::string& text, SourceForm form, const std::string& file) {
-  Source source{.file = file, .form = form, .settings = {}, .comments = comments_of(text)};
+  Source source{.file = file, .form = form, .settings = {}, .comments = comments_of(text, form)};
   switch (form) {
     case SourceForm::toml:
       source.settings = toml_settings(text, file);
       break;
     case SourceForm::yaml:
-    case SourceForm::json:
       source.settings = yaml_settings(text, file);
+      resolve_references(source.settings);
+      break;
+    case SourceForm::json:
+      source.settings = json_settings(valid_utf8(text), file);
       break;
     case SourceForm::arguments:
       source.settings = argument_settings(valid_utf8(text));
@@ -78,9 +84,14 @@ Source parse_source(const std::string& text, SourceForm form, const std::string&
   return source;
 }
 
+SourceText read_source_text(const std::filesystem::path& path) {
+  return {.text = read_file_text(path, kMostBytes, "a configuration or a launch script"),
+          .form = form_of(path)};
+}
+
 Source read_source(const std::filesystem::path& path) {
-  const std::string text = read_file_text(path, kMostBytes, "a configuration or a launch script");
-  return parse_source(text, form_of(path), path.string());
+  const SourceText source = read_source_text(path);
+  return parse_source(source.text, source.form, path.string());
 }
 
 }  // namespace placet

@@ -8,8 +8,15 @@
 
 namespace placet {
 
-/// Settings of a YAML or JSON text. Throws InputError with file and line.
+/// Settings of a YAML text, aliases played out. Throws InputError with file and line.
 std::vector<Setting> yaml_settings(const std::string& text, const std::string& file);
+
+/// Settings of a JSON or HJSON text. Throws InputError with file and line.
+std::vector<Setting> json_settings(const std::string& text, const std::string& file);
+
+/// Puts values of other settings in place of "${path}" in texts ("${.sibling}", "${..parents}" by
+/// their places too), where these are plain. All else stays as it is written.
+void resolve_references(std::vector<Setting>& settings);
 
 /// Settings of a TOML text. Throws InputError with file and line.
 std::vector<Setting> toml_settings(const std::string& text, const std::string& file);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <string_view>
 
 #include "interop/dialect.h"
@@ -120,12 +121,17 @@ std::string plain_flag(const std::string& value) {
   return value;
 }
 
-// 4096.0 and 4_096 as 4096.
+// 4096.0, 4_096 and 4.096e3 as 4096.
 std::string plain_whole(const std::string& value) {
-  std::string digits = value.substr(0, value.find_last_not_of('0') + 1);
-  digits = digits.ends_with('.') ? digits.substr(0, digits.size() - 1) : value;
+  std::string digits = value;
   std::erase(digits, '_');
-  return whole_number(digits) ? digits : value;
+  if (whole_number(digits)) return digits;
+  double number = 0;
+  const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  const bool is_number = fault == std::errc() && end == digits.data() + digits.size();
+  constexpr double kGreatest = 1e15;
+  if (!is_number || !(std::abs(number) <= kGreatest) || std::trunc(number) != number) return value;
+  return std::to_string(static_cast<long long>(number));
 }
 
 }  // namespace

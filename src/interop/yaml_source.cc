@@ -1,33 +1,35 @@
-// YAML, and JSON as the part of YAML that it is, by the events of libyaml: nothing is built that a
-// text could make explode. Aliases are refused, since no plain setting needs one.
+// YAML by the events of libyaml. What an anchor names is kept as events, and an alias plays them
+// again; how many are played is bounded, so that no text can make them explode.
 #include <yaml.h>
 
+#include <map>
 #include <memory>
 
+#include "interop/setting_tree.h"
 #include "interop/source_parts.h"
 
 namespace placet {
 namespace {
 
-constexpr std::size_t kDeepest = 64;
-constexpr std::size_t kMostOfText = 100000;
-constexpr std::size_t kLongestPath = 2048;                   // bytes
-constexpr std::size_t kMostOfPaths = std::size_t{16} << 20;  // bytes of all paths together
+constexpr std::size_t kMostPlayed = 100000;    // events that aliases play
+constexpr std::size_t kMostRecorded = 400000;  // events that anchors keep
 
-// An object or a list that is open, and what is known of the next value in it.
-struct Level {
-  bool is_list = false;
-  std::string path;
-  std::size_t line = 0;
-  std::string key;  // of the value that comes next, in an object
-  bool has_key = false;
-  std::size_t items = 0;  // so far
-  std::string plain;      // "a, b": values of a list of plain values
+using Kind = TreeEvent::Kind;
+
+// Events between an anchor and the end of what it names.
+struct Recording {
+  std::string anchor;
+  std::vector<TreeEvent> events;
+  int depth = 0;
 };
+
+std::string text_of(const yaml_char_t* text) {
+  return text == nullptr ? std::string() : std::string(reinterpret_cast<const char*>(text));
+}
 
 class Events {
  public:
-  Events(const std::string& text, const std::string& file) : file_(file) {
+  Events(const std::string& text, const std::string& file) : file_(file), tree_(file) {
     if (yaml_parser_initialize(&parser_) == 0) fail_at_line(file, 1, "cannot be read", "");
     yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()),
                                  text.size());
@@ -41,15 +43,14 @@ class Events {
       yaml_event_t event;
       if (yaml_parser_parse(&parser_, &event) == 0) {
         const std::string problem = parser_.problem == nullptr ? "" : parser_.problem;
-        fail_at_line(file_, parser_.problem_mark.line + 1, "is malformed: " + problem,
-                     "YAML or JSON");
+        fail_at_line(file_, parser_.problem_mark.line + 1, "is malformed: " + problem, "YAML");
       }
       const std::unique_ptr<yaml_event_t, void (*)(yaml_event_t*)> owner(&event,
                                                                          &yaml_event_delete);
       more = event.type != YAML_STREAM_END_EVENT;
       take(event);
     }
-    return std::move(settings_);
+    return std::move(tree_).settings();
   }
 
  private:
@@ -57,19 +58,26 @@ class Events {
     const std::size_t line = event.start_mark.line + 1;
     switch (event.type) {
       case YAML_ALIAS_EVENT:
-        fail_at_line(file_, line, "holds an alias", "values that are written out");
+        play(text_of(event.data.alias.anchor), line);
+        break;
       case YAML_MAPPING_START_EVENT:
+        take({Kind::object, "", line}, text_of(event.data.mapping_start.anchor));
+        break;
       case YAML_SEQUENCE_START_EVENT:
-        open(event.type == YAML_SEQUENCE_START_EVENT, line);
+        take({Kind::list, "", line}, text_of(event.data.sequence_start.anchor));
         break;
       case YAML_MAPPING_END_EVENT:
+        take({Kind::end_object, "", line}, "");
+        break;
       case YAML_SEQUENCE_END_EVENT:
-        close();
+        take({Kind::end_list, "", line}, "");
         break;
       case YAML_SCALAR_EVENT:
-        scalar(std::string(reinterpret_cast<const char*>(event.data.scalar.value),
-                           event.data.scalar.length),
-               line);
+        take({Kind::value,
+              std::string(reinterpret_cast<const char*>(event.data.scalar.value),
+                          event.data.scalar.length),
+              line},
+             text_of(event.data.scalar.anchor));
         break;
       case YAML_NO_EVENT:
       case YAML_STREAM_START_EVENT:
@@ -80,88 +88,56 @@ class Events {
     }
   }
 
-  std::string next_path() const {
-    if (levels_.empty()) return "";
-    const Level& level = levels_.back();
-    if (level.is_list) return level.path + "[" + std::to_string(level.items) + "]";
-    return level.path.empty() ? level.key : level.path + "." + level.key;
+  void take(const TreeEvent& event, const std::string& anchor) {
+    if (!anchor.empty()) open_.push_back({.anchor = anchor, .events = {}});
+    record(event);
+    tree_.take(event);
   }
 
-  void open(bool is_list, std::size_t line) {
-    if (levels_.size() >= kDeepest) {
-      fail_at_line(file_, line, "is nested too deep", std::to_string(kDeepest) + " levels");
+  void record(const TreeEvent& event) {
+    const bool opens = event.kind == Kind::object || event.kind == Kind::list;
+    const bool closes = event.kind == Kind::end_object || event.kind == Kind::end_list;
+    for (Recording& recording : open_) {
+      if (++recorded_ > kMostRecorded) {
+        fail_at_line(file_, event.line, "has anchors that name too much",
+                     std::to_string(kMostRecorded) + " keys and values");
+      }
+      recording.events.push_back(event);
+      if (opens) ++recording.depth;
+      if (closes) --recording.depth;
     }
-    if (!levels_.empty() && !levels_.back().is_list && !levels_.back().has_key) {
-      fail_at_line(file_, line, "has a list or an object for a key", "keys that are plain words");
+    while (!open_.empty() && open_.back().depth == 0) {
+      anchors_[open_.back().anchor] = std::move(open_.back().events);
+      open_.pop_back();
     }
-    if (next_path().size() > kLongestPath) {
-      fail_at_line(file_, line, "has keys that are too long",
-                   std::to_string(kLongestPath) + " bytes from the outermost key on");
-    }
-    levels_.push_back({.is_list = is_list,
-                       .path = next_path(),
-                       .line = line,
-                       .key = {},
-                       .has_key = false,
-                       .items = 0,
-                       .plain = {}});
   }
 
-  void close() {
-    const Level level = std::move(levels_.back());
-    levels_.pop_back();
-    if (level.is_list && (!level.plain.empty() || level.items == 0)) {
-      add(level.path, "[" + level.plain + "]", level.line);
-    } else if (!level.is_list && level.items == 0) {
-      add(level.path, "{}", level.line);
+  // What an anchor names, once more, on the line of the alias.
+  void play(const std::string& anchor, std::size_t line) {
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end()) {
+      fail_at_line(file_, line, "has an alias of nothing: '*" + anchor + "'",
+                   "the name of an anchor above, '&" + anchor + "'");
     }
-    done();
-  }
-
-  void scalar(const std::string& value, std::size_t line) {
-    if (levels_.empty()) {
-      if (!value.empty()) fail_at_line(file_, line, "holds no keys", "an object of settings");
-      return;
+    const std::vector<TreeEvent> events = found->second;
+    played_ += events.size();
+    if (played_ > kMostPlayed) {
+      fail_at_line(file_, line, "has aliases that stand for too much",
+                   std::to_string(kMostPlayed) + " keys and values");
     }
-    Level& level = levels_.back();
-    if (level.is_list) {
-      level.plain += (level.plain.empty() ? "" : ", ") + value;
-      ++level.items;
-      return;
+    for (TreeEvent event : events) {
+      event.line = line;
+      record(event);
+      tree_.take(event);
     }
-    if (!level.has_key) {
-      level.key = value;
-      level.has_key = true;
-      return;
-    }
-    add(next_path(), value, line);
-    done();
-  }
-
-  // A value of the level that is open now is complete.
-  void done() {
-    if (levels_.empty()) return;
-    levels_.back().has_key = false;
-    ++levels_.back().items;
-  }
-
-  void add(const std::string& path, const std::string& value, std::size_t line) {
-    if (settings_.size() >= kMostOfText) {
-      fail_at_line(file_, line, "holds too many settings", std::to_string(kMostOfText));
-    }
-    paths_ += path.size();
-    if (path.size() > kLongestPath || paths_ > kMostOfPaths) {
-      fail_at_line(file_, line, "has keys that are too long",
-                   std::to_string(kLongestPath) + " bytes from the outermost key on");
-    }
-    if (!path.empty()) settings_.push_back({.path = path, .value = value, .line = line});
   }
 
   const std::string& file_;
   yaml_parser_t parser_{};
-  std::vector<Level> levels_;
-  std::vector<Setting> settings_;
-  std::size_t paths_ = 0;  // bytes so far
+  SettingTree tree_;
+  std::map<std::string, std::vector<TreeEvent>> anchors_;
+  std::vector<Recording> open_;
+  std::size_t recorded_ = 0, played_ = 0;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "catalog/job.h"
 #include "units/error.h"
 
 namespace placet {
@@ -50,7 +51,8 @@ TEST(ImportTest, DefaultsHoldWhereNothingIsSaid) {
   };
   EXPECT_EQ(recompute(""), "every=2");
   EXPECT_EQ(recompute("[activation_checkpoint]\nmode = \"none\"\n"), "none");
-  EXPECT_EQ(recompute("[activation_checkpoint]\nselective_ac_option = \"op\"\n"), "");
+  EXPECT_EQ(recompute("[activation_checkpoint]\nselective_ac_option = \"op\"\n"), "selective=op");
+  EXPECT_EQ(recompute("[activation_checkpoint]\nselective_ac_option = \"mine\"\n"), "");
 }
 
 // Megatron trains in fp32 unless it is told otherwise; its FSDP shards along the other axes too.
@@ -141,14 +143,71 @@ TEST(LintTest, LayersThatDivideWithTheEndsAreNoFault) {
             std::vector<std::string>{});
 }
 
-// A split of its own is no fault of the layers, though a job cannot say it.
-TEST(LintTest, SplitByTypeIsNoFaultOfLayersButLost) {
+// Embedding and output matrix stand for a block each: (70 + 2) / 12 = 6, of which the first and the
+// last stage have 5 blocks.
+TEST(ImportTest, ASplitThatCountsTheEndsGivesShares) {
   const Imported result = imported(
       "--num-layers 70\n--pipeline-model-parallel-size 12\n"
       "--pp-partition-method 'type:transformer|embedding'\n",
-      SourceForm::arguments, {});
+      SourceForm::arguments, {{"world-size", "12"}});
   EXPECT_EQ(codes_of(result), std::vector<std::string>{});
+  EXPECT_EQ(result.job.at("placement"), "pp=12[5,6x10,5]:1f1b");
+  EXPECT_EQ(name_of(result.ledger.back().fate), "understood");
+}
+
+// 48 - 11 - 13 = 24 over two stages in the middle.
+TEST(ImportTest, LayersOfTheFirstAndTheLastStageGiveShares) {
+  EXPECT_EQ(imported("--num-layers 48\n--pipeline-model-parallel-size 4\n"
+                     "--decoder-first-pipeline-num-layers 11\n"
+                     "--decoder-last-pipeline-num-layers 13\n",
+                     SourceForm::arguments, {{"world-size", "4"}})
+                .job.at("placement"),
+            "pp=4[11,12x2,13]:1f1b");
+}
+
+// Llama 3.1 8B, as its flags describe it: 8,030,261,248 parameters.
+TEST(ImportTest, SizesAndFlagsDescribeAModel) {
+  const Imported result = imported(
+      "--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32\n"
+      "--group-query-attention --num-query-groups 8 --vocab-size 128256 --swiglu\n"
+      "--normalization RMSNorm --position-embedding-type rope --disable-bias-linear\n"
+      "--untie-embeddings-and-output-weights --seq-length 8192\n",
+      SourceForm::arguments, {{"world-size", "8"}});
+  EXPECT_TRUE(result.missing.empty());
+  JobRequest request;
+  request.model = result.job.at("model");
+  EXPECT_EQ(count_parameters(load_requested_model(find_catalog(), request)).total, 8030261248);
+}
+
+// hidden 4096: 4096 x 4096 elements a bucket, 10 x 4096 that stay gathered, 9/10 of 4096 x 4096.
+TEST(ImportTest, AutoIsWorkedOutFromTheModel) {
+  const std::string text =
+      "{\"zero_optimization\": {\"stage\": 3, \"reduce_bucket_size\": \"auto\",\n"
+      "\"stage3_param_persistence_threshold\": \"auto\"}, \"train_batch_size\": \"auto\"}";
+  const Imported result =
+      imported(text, SourceForm::json, {{"world-size", "8"}, {"model", "llama-3.1-8b"}});
+  EXPECT_EQ(result.job.at("engine"),
+            "deepspeed@0.19.3+reduce_bucket_size=16777216"
+            "+stage3_param_persistence_threshold=40960");
+  ASSERT_FALSE(result.missing.empty());
+  EXPECT_EQ(result.missing[0].flag, "--global-batch N");
+}
+
+// Four blocks at a time are no "full" of this project, which makes one at a time.
+TEST(ImportTest, WhatAJobCannotSayIsNotModelled) {
+  const Imported result = imported(
+      "--num-layers 8\n--recompute-granularity full\n--recompute-method uniform\n"
+      "--recompute-num-layers 4\n",
+      SourceForm::arguments, {});
   EXPECT_EQ(name_of(result.ledger.back().fate), "not modelled");
+  EXPECT_EQ(result.ledger.back().what,
+            "saved activations and transient memory: blocks are made again that many at a time");
+}
+
+TEST(ImportTest, WordsThatNoDialectHasAreNamed) {
+  const Imported result =
+      imported("--num-layers 8\n", SourceForm::arguments, {{"tp", "2"}, {"tpp", "2"}});
+  EXPECT_EQ(result.unread, std::set<std::string>{"tpp"});
 }
 
 TEST(LintTest, UnknownKeyIsNamedWithTheNearest) {

@@ -6,7 +6,7 @@
 namespace placet {
 namespace {
 
-TEST(RoundTripTest, ManyRandomJobsReadAsTheyWereWritten) { round_trips(250); }
+TEST(RoundTripTest, ManyRandomJobsReadAsTheyWereWritten) { round_trips(5000); }
 
 }  // namespace
 }  // namespace placet

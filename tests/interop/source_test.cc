@@ -93,12 +93,58 @@ TEST(SourceTest, LongHeadingsAndKeysAreReadOrRefused) {
             "f:3: has keys that are too long; expected 2048 bytes from the outermost key on");
 }
 
+TEST(SourceTest, AliasesStandForWhatTheirAnchorsName) {
+  EXPECT_EQ(
+      settings_of("a: &x\n  b: 1\nc: *x\nd:\n  <<: *x\n  x: 2\n", SourceForm::yaml),
+      (std::vector<Setting>{{"a.b", "1", 2}, {"c.b", "1", 3}, {"d.b", "1", 5}, {"d.x", "2", 6}}));
+  // A key of the object's own wins over a merged one, whatever the order.
+  EXPECT_EQ(settings_of("a: &x {b: 1}\nd:\n  b: 3\n  <<: *x\n", SourceForm::yaml),
+            (std::vector<Setting>{{"a.b", "1", 1}, {"d.b", "3", 3}}));
+}
+
+TEST(SourceTest, ReferencesToPlainValuesAreReplaced) {
+  const std::vector<Setting> expected = {
+      {"v.len", "2048", 1}, {"a.seq", "2048", 3}, {"a.same", "2048", 4}, {"a.f", "${mul:2,3}", 5}};
+  EXPECT_EQ(settings_of("v: {len: 2048}\na:\n  seq: ${v.len}\n  same: ${.seq}\n"
+                        "  f: ${mul:2,3}\n",
+                        SourceForm::yaml),
+            expected);
+  EXPECT_EQ(settings_of("a: ${b}\nb: ${a}\n", SourceForm::yaml).size(), 2U);
+}
+
+TEST(SourceTest, CommentsAndLooseWordsOfHjsonAreRead) {
+  const std::vector<Setting> expected = {
+      {"zero.stage", "3", 3}, {"zero.device", "cpu", 4}, {"list", "[1, 2]", 7}, {"name", "a b", 8}};
+  EXPECT_EQ(settings_of("{ // one\n  zero: { # two\n    \"stage\": 3,\n    device: cpu\n"
+                        "    /* more\n   */ }\n  list: [1, 2,],\n  name: a b\n}\n",
+                        SourceForm::json),
+            expected);
+}
+
+TEST(SourceTest, DefaultsAndProductsOfAShellAreWorkedOut) {
+  const auto settings =
+      settings_of("N=4\nW=$(($N*8))\n--a ${X:-7} --b $W --c $(($N+$X))\n", SourceForm::arguments);
+  const std::vector<Setting> expected = {
+      {"N", "4", 1}, {"W", "32", 2}, {"--a", "7", 3}, {"--b", "32", 3}, {"--c", "$((4+$X))", 3}};
+  EXPECT_EQ(settings, expected);
+}
+
 TEST(SourceTest, TextsThatExplodeAreRefusedWithTheirLine) {
-  EXPECT_EQ(fault_of("a: &x [1]\nb: [*x, *x]\n", SourceForm::yaml),
-            "f:2: holds an alias; expected values that are written out");
-  EXPECT_EQ(fault_of(std::string(100, '['), SourceForm::json),
+  std::string bomb = "a0: &a0 [1, 2, 3, 4, 5, 6, 7, 8, 9]\n";
+  for (int i = 1; i < 12; ++i) {
+    const std::string before = std::to_string(i - 1);
+    bomb += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [";
+    for (int n = 0; n < 9; ++n) bomb += "*a" + before + (n < 8 ? ", " : "]\n");
+  }
+  EXPECT_NE(fault_of(bomb, SourceForm::yaml).find("stand for too much"), std::string::npos);
+  EXPECT_NE(fault_of("a: *b\n", SourceForm::yaml).find("f:1: has an alias of nothing"),
+            std::string::npos);
+  EXPECT_NE(fault_of("a: &x [*x]\n", SourceForm::yaml).find("f:1: has an alias of nothing"),
+            std::string::npos);
+  EXPECT_EQ(fault_of("{\"a\": " + std::string(100, '['), SourceForm::json),
             "f:1: is nested too deep; expected 64 levels");
   EXPECT_NE(fault_of("a: [1\n", SourceForm::yaml).find("f:2: is malformed"), std::string::npos);
+  EXPECT_NE(fault_of("{\"a\": \"b", SourceForm::json), "");
 }
 
 }  // namespace

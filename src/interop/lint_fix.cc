@@ -1,0 +1,154 @@
+#include "interop/lint_fix.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <sstream>
+
+namespace placet {
+namespace {
+
+// "c" of "a.b.c"; an option is one word whatever dots are in it.
+std::string last_name(const std::string& path) {
+  if (path.starts_with("-")) return path;
+  return path.substr(path.rfind('.') + 1);
+}
+
+// A value as its form writes it: words in quotes but for YAML and options.
+std::string written(const std::string& value, SourceForm form) {
+  const bool is_bare = form == SourceForm::yaml || form == SourceForm::arguments;
+  const bool is_number = value.find_first_not_of("0123456789.eE+-") == std::string::npos;
+  if (is_bare || is_number || value == "true" || value == "false") return value;
+  return '"' + value + '"';
+}
+
+std::string indentation_of(const std::string& line) {
+  return line.substr(0, std::min(line.find_first_not_of(" \t"), line.size()));
+}
+
+// Where a key stands on a line, and its value behind it; npos: one of them does not.
+struct Place {
+  std::size_t key = std::string::npos, value = std::string::npos;
+};
+
+Place place_of(const Setting& setting, const std::string& line) {
+  const std::string name = last_name(setting.path);
+  Place place{.key = line.find(name)};
+  if (place.key == std::string::npos) return place;
+  place.value = line.find(setting.value, place.key + name.size());
+  return place;
+}
+
+std::string with_key(const LintEdit& edit, SourceForm form) {
+  const std::string name = last_name(edit.key);
+  const std::string value = written(edit.value, form);
+  switch (form) {
+    case SourceForm::toml:
+      return name + " = " + value;
+    case SourceForm::yaml:
+      return name + ": " + value;
+    case SourceForm::json:
+      return '"' + name + "\": " + value + ",";
+    case SourceForm::arguments:
+      break;
+  }
+  return name + (edit.value == "true" ? "" : " " + value);
+}
+
+// An option with its value out of a line, which may hold others.
+std::string without_option(const Setting& setting, std::string line, const Place& place) {
+  std::size_t end = place.key + last_name(setting.path).size();
+  if (setting.value != "true" && place.value != std::string::npos) {
+    end = place.value + setting.value.size();
+  }
+  line.erase(place.key, end - place.key);
+  return line.find_first_not_of(" \t\\") == std::string::npos ? std::string() : line;
+}
+
+// The line as it is mended; none: the edit does not fit it. Lines may become two.
+std::optional<std::string> mended(const LintEdit& edit, const std::string& line, SourceForm form) {
+  const Place place = place_of(edit.setting, line);
+  if (place.key == std::string::npos) return std::nullopt;
+  std::string text = line;
+  switch (edit.kind) {
+    case LintEdit::Kind::none:
+      return std::nullopt;
+    case LintEdit::Kind::value:
+      if (place.value == std::string::npos) return std::nullopt;
+      return text.replace(place.value, edit.setting.value.size(), edit.value);
+    case LintEdit::Kind::key:
+      return text.replace(place.key, last_name(edit.setting.path).size(), last_name(edit.key));
+    case LintEdit::Kind::drop:
+      return form == SourceForm::arguments ? without_option(edit.setting, text, place)
+                                           : std::string();
+    case LintEdit::Kind::add:
+      if (form == SourceForm::arguments) {
+        return text.insert(place.key, with_key(edit, form) + " ");
+      }
+      return indentation_of(line) + with_key(edit, form) + "\n" + line;
+  }
+  return std::nullopt;
+}
+
+// JSON knows no comma before a closing bracket: where the last key goes, so does the comma before.
+void drop_dangling_comma(std::vector<std::string>& lines, std::size_t taken_out) {
+  const auto blank = [](const std::string& line) {
+    return line.find_first_not_of(" \t\r") == std::string::npos;
+  };
+  std::size_t next = taken_out + 1;
+  while (next < lines.size() && blank(lines[next])) ++next;
+  if (next == lines.size() || indentation_of(lines[next]).size() == lines[next].size()) return;
+  const char first = lines[next][lines[next].find_first_not_of(" \t")];
+  if (first != '}' && first != ']') return;
+  for (std::size_t i = taken_out; i-- > 0;) {
+    if (blank(lines[i])) continue;
+    const std::size_t end = lines[i].find_last_not_of(" \t\r");
+    if (lines[i][end] == ',') lines[i].erase(end, 1);
+    return;
+  }
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// The first edit of each line.
+std::map<std::size_t, const LintEdit*> edits_of(const std::vector<LintFinding>& findings,
+                                                std::size_t lines) {
+  std::map<std::size_t, const LintEdit*> edits;
+  for (const LintFinding& finding : findings) {
+    const LintEdit& edit = finding.edit;
+    if (edit.kind != LintEdit::Kind::none && edit.line > 0 && edit.line <= lines) {
+      edits.emplace(edit.line, &edit);
+    }
+  }
+  return edits;
+}
+
+}  // namespace
+
+FixedText fixed_text(const std::string& text, SourceForm form,
+                     const std::vector<LintFinding>& findings) {
+  std::vector<std::string> lines = lines_of(text);
+  FixedText fixed;
+  std::vector<bool> gone(lines.size(), false);
+  for (const auto& [number, edit] : edits_of(findings, lines.size())) {
+    std::string& line = lines[number - 1];
+    const auto after = mended(*edit, line, form);
+    if (!after) continue;
+    fixed.changes.push_back({.line = number, .before = line, .after = *after});
+    gone[number - 1] = after->empty();
+    line = *after;
+    if (gone[number - 1] && form == SourceForm::json) drop_dangling_comma(lines, number - 1);
+  }
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const bool ends = i + 1 < lines.size() || text.ends_with('\n');
+    if (!gone[i]) fixed.text += lines[i] + (ends ? "\n" : "");
+  }
+  return fixed;
+}
+
+}  // namespace placet

@@ -1,0 +1,73 @@
+// References between settings of one source: "${variables.length}" and the like.
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "interop/source_parts.h"
+
+namespace placet {
+namespace {
+
+constexpr std::size_t kLongestValue = 4096;
+constexpr int kMostRounds = 8;                             // references to references
+constexpr std::size_t kMostAdded = std::size_t{16} << 20;  // bytes, in all
+
+using Values = std::map<std::string, std::string>;
+
+// "a.b" for "${..b}" in the value of "a.c.d": one dot is the object that holds the setting, each
+// further one the object around it.
+std::string place_of(const std::string& reference, const std::string& path) {
+  const std::size_t dots = std::min(reference.find_first_not_of('.'), reference.size());
+  if (dots == 0) return reference;
+  std::string around = path;
+  for (std::size_t i = 0; i < dots; ++i) {
+    const std::size_t end = around.rfind('.');
+    around.resize(end == std::string::npos ? 0 : end);
+  }
+  return (around.empty() ? "" : around + ".") + reference.substr(dots);
+}
+
+// The text with each reference to a plain value replaced; none: nothing changed.
+std::optional<std::string> replaced(const Setting& setting, const Values& values) {
+  std::string text;
+  bool changed = false;
+  for (std::size_t at = 0; at < setting.value.size();) {
+    const std::size_t open = setting.value.find("${", at);
+    const std::size_t close = open == std::string::npos ? open : setting.value.find('}', open);
+    if (close == std::string::npos) {
+      text += setting.value.substr(at);
+      break;
+    }
+    const std::string reference = setting.value.substr(open + 2, close - open - 2);
+    const auto found = values.find(place_of(reference, setting.path));
+    const bool is_plain = found != values.end() && found->first != setting.path;
+    text += setting.value.substr(at, open - at);
+    text += is_plain ? found->second : setting.value.substr(open, close + 1 - open);
+    changed = changed || is_plain;
+    at = close + 1;
+    if (text.size() > kLongestValue) return std::nullopt;
+  }
+  return changed ? std::optional(text) : std::nullopt;
+}
+
+}  // namespace
+
+void resolve_references(std::vector<Setting>& settings) {
+  std::size_t added = 0;
+  for (int round = 0; round < kMostRounds && added < kMostAdded; ++round) {
+    Values values;
+    bool changed = false;
+    for (const Setting& setting : settings) values[setting.path] = setting.value;
+    for (Setting& setting : settings) {
+      if (setting.value.find("${") == std::string::npos) continue;
+      const auto value = replaced(setting, values);
+      added += value ? value->size() : 0;
+      if (!value || added > kMostAdded) continue;
+      setting.value = *value;
+      changed = true;
+    }
+    if (!changed) return;
+  }
+}
+
+}  // namespace placet
