@@ -12,6 +12,7 @@
 #include "call/runs.h"
 #include "report/json.h"
 #include "report/plans.h"
+#include "report/trace.h"
 #include "units/error.h"
 #include "units/nearest.h"
 
@@ -62,14 +63,18 @@ Answer answer_compare(const Asked& asked) {
 }
 
 Answer answer_simulate(const Asked& asked) {
-  allow_flags(asked.request, {"straggler"});
+  allow_flags(asked.request, {"straggler", "slices"});
   const JobFlags flags = job_flags_in(asked.request);
   require_one_placement(flags);
+  const auto shown = asked.request.find("slices");
+  const bool slices = shown && shown->flag();
   return on_said(asked.catalog, flags, AskedOf::all, [&](const JobRequest& request) {
     const PlayedStep step = played_step_of(
         asked.catalog, {.job = request, .stragglers = words_in(asked.request, "straggler")});
     if (!step.has_time) return answer_of(false, timeline_json(step.judged));
-    return answer_of(is_good(step.judged.derivation), timeline_json(step.timeline()));
+    const bool good = is_good(step.judged.derivation);
+    if (slices) return answer_of(good, slices_json(step.judged, step.simulated));
+    return answer_of(good, timeline_json(step.timeline()));
   });
 }
 

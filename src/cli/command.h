@@ -33,5 +33,6 @@ void add_import_command(CLI::App& program, Action& action);
 void add_lint_command(CLI::App& program, Action& action);
 void add_diff_command(CLI::App& program, Action& action);
 void add_export_command(CLI::App& program, Action& action);
+void add_serve_command(CLI::App& program, Action& action);
 
 }  // namespace placet

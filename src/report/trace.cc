@@ -1,5 +1,6 @@
 #include "report/trace.h"
 
+#include <cmath>
 #include <cstdint>
 #include <set>
 #include <utility>
@@ -11,6 +12,7 @@ namespace placet {
 namespace {
 
 constexpr double kMicro = 1e6;
+constexpr double kNano = 1e9;
 
 /// "forward of block 12", "gradients over dp".
 std::string name_of_slice(const Job& job, const Slice& slice) {
@@ -66,6 +68,23 @@ void add_names(const Job& job, const Simulation& simulated, Add add) {
   }
 }
 
+std::int64_t nanoseconds(Seconds time) { return std::llround(in_seconds(time) * kNano); }
+
+template <class Of>
+Json column(const Simulation& simulated, Of of) {
+  Json::array_t values;
+  values.reserve(simulated.slices.size());
+  for (const Slice& slice : simulated.slices) values.emplace_back(of(slice));
+  return values;
+}
+
+template <class Kind>
+Json names_of(int count) {
+  Json names = Json::array();
+  for (int i = 0; i < count; ++i) names.push_back(name_of(static_cast<Kind>(i)));
+  return names;
+}
+
 std::string compact(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -89,6 +108,29 @@ std::string trace_json(const Judged& judged, const Simulation& simulated) {
   add_names(*judged.job, simulated, add);
   for (const Slice& slice : simulated.slices) add(event_of(*judged.job, slice));
   return text + "\n]}\n";
+}
+
+std::string slices_json(const Judged& judged, const Simulation& simulated) {
+  const Json columns = {
+      {"stage", column(simulated, [](const Slice& slice) { return slice.stage; })},
+      {"lane", column(simulated, [](const Slice& slice) { return static_cast<int>(slice.lane); })},
+      {"doing",
+       column(simulated, [](const Slice& slice) { return static_cast<int>(slice.doing); })},
+      {"chunk", column(simulated, [](const Slice& slice) { return slice.chunk; })},
+      {"unit", column(simulated, [](const Slice& slice) { return slice.unit; })},
+      {"micro_batch", column(simulated, [](const Slice& slice) { return slice.micro_batch; })},
+      {"begin", column(simulated, [](const Slice& slice) { return nanoseconds(slice.begin); })},
+      {"end", column(simulated, [](const Slice& slice) { return nanoseconds(slice.end); })}};
+  return compact({{"schema", "placet.slices/1"},
+                  {"placement", judged.job->placement_text},
+                  {"stages", simulated.stages.size()},
+                  {"step_nanoseconds", nanoseconds(simulated.step)},
+                  {"units_apart", simulated.by_unit},
+                  {"slices_left_out", simulated.left_out},
+                  {"lanes", names_of<Lane>(kLaneCount)},
+                  {"doings", names_of<Doing>(kDoingCount)},
+                  {"slices", columns}}) +
+         "\n";
 }
 
 }  // namespace placet

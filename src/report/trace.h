@@ -14,4 +14,8 @@ namespace placet {
 /// kept are missing; `otherData` says how many.
 std::string trace_json(const Judged& judged, const Simulation& simulated);
 
+/// The slices alone (schema placet.slices/1, docs/formats.md), for pictures of very many of them:
+/// one list of whole numbers per column, times in nanoseconds from the beginning of the step.
+std::string slices_json(const Judged& judged, const Simulation& simulated);
+
 }  // namespace placet

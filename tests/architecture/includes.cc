@@ -139,7 +139,7 @@ const std::vector<Folder>& folders() {
        {"units",   "model",   "cluster", "placement", "schedule", "profile",  "derive",
         "program", "lower",   "check",   "ranks",     "algebra",  "simulate", "search",
         "execute", "catalog", "interop", "validate",  "report",   "call"},
-       {"nlohmann/", "fmt/"}},
+       {"nlohmann/", "fmt/", "httplib"}},
       {"cli",
        {"units",   "model",   "cluster", "placement", "schedule", "profile",  "derive",
         "program", "lower",   "check",   "ranks",     "algebra",  "simulate", "search",

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
+#include <utility>
 
 #include "catalog/memory.h"
 #include "cli/program_run.h"
@@ -54,6 +56,26 @@ TEST(Call, GivesTimesAndPlansOfTheProgram) {
                   "global-batch": 8, "top": 2, "max-memory": 0.5, "scale": [4], "front": 2})",
               "plan gpt2 --cluster 2xh100-sxm --seq 256 --global-batch 8 --top 2 "
               "--max-memory 0.5 --scale 4 --front 2");
+}
+
+TEST(Call, GivesTheSlicesOfASimulatedStep) {
+  const Answer given = answer(R"({"subcommand": "simulate", "model": "gpt2", "slices": true,
+      "placement": "pp=2:1f1b dp=2:ddp", "cluster": "4xh100-sxm", "global-batch": 8})");
+  ASSERT_EQ(given.status, 0) << given.document;
+  const auto document = Document::parse(given.document);
+  EXPECT_EQ(document["schema"], "placet.slices/1");
+  EXPECT_EQ(document["stages"], 2);
+  const Document& slices = document["slices"];
+  std::set<std::pair<int, int>> forwards;  // stage and micro-batch
+  for (std::size_t i = 0; i < slices["begin"].size(); ++i) {
+    EXPECT_LE(slices["begin"][i], slices["end"][i]);
+    EXPECT_LE(slices["end"][i], document["step_nanoseconds"]);
+    if (document["doings"][slices["doing"][i].get<std::size_t>()] == "forward") {
+      forwards.emplace(slices["stage"][i], slices["micro_batch"][i]);
+    }
+  }
+  // 8 samples, one at a time on two pipelines: 4 micro-batches pass each of two stages.
+  EXPECT_EQ(forwards.size(), 8U);
 }
 
 TEST(Call, GivesProgramsAndVerdictsOfTheProgram) {
