@@ -8,7 +8,7 @@
 namespace placet {
 namespace {
 
-constexpr std::int64_t kMostTokens = 1'000'000'000;
+constexpr std::int64_t kLongestSample = 1'000'000'000;
 
 // Of a table's row the column, of a model's file the key.
 std::string place_in(const std::string& where, const std::string& name) {
@@ -150,7 +150,7 @@ Architecture read_plain_decoder(ConfigObject& config) {
   shape.mlp_type = config.text_or({"mlp_type"}, "swiglu");
   shape.positions = config.text_or({"pos_embedding"}, "rope");
   shape.tied = config.flag_or({"tied_embeddings"}, false);
-  shape.sequence = config.size_or({"seq_len"}, 1, kMostTokens);
+  shape.sequence = config.size_or({"seq_len"}, 1, kLongestSample);
   shape.dropout = config.number_or({"dropout"}, 0, 0, 0.99);
   shape.experts = config.count_or({"moe_experts"}, 0, kMostExperts);
   if (shape.experts > 0) {

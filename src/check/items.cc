@@ -19,8 +19,10 @@ std::uint64_t hash_of(const Share& share) {
   return hash;
 }
 
+}  // namespace
+
 /// What is known of a list up to some place.
-struct Known {
+struct Items::Known {
   std::size_t count = 0;
   std::uint64_t hash = 0;
   std::uint64_t hash_of_terms = 0;
@@ -47,8 +49,6 @@ struct Known {
     return factor == first || factor == Rational(0) - first;
   }
 };
-
-}  // namespace
 
 struct Items::Block {
   std::shared_ptr<Block> before;

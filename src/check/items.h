@@ -83,6 +83,7 @@ class Beginnings;
 /// Invariants: every block has `kBlock` items; behind them stand at least one and at most `kBlock`
 /// more, unless the list is empty. So equal lists are divided into blocks alike.
 class Items {
+  struct Known;
   struct Block;
 
  public:
