@@ -57,19 +57,23 @@ std::string ratio_text(std::int64_t a, std::int64_t b) {
 }
 
 ExperimentFact fact(std::string what, const std::string& expected, const std::string& found) {
-  return {.what = std::move(what), .expected = expected, .found = found, .holds = expected == found};
+  return {
+      .what = std::move(what), .expected = expected, .found = found, .holds = expected == found};
+}
+
+void add_equal_figures(const std::string& placement, const std::vector<Beside>& lines,
+                       Experiment& experiment) {
+  for (const Beside& line : lines) {
+    if (!line.derived) continue;
+    experiment.facts.push_back(fact(placement + ", " + line.what + ", derived and measured bytes",
+                                    std::to_string(*line.derived), std::to_string(line.measured)));
+  }
 }
 
 void add_equal_figures(Experiment& experiment) {
   for (const auto& [placement, sheet] : experiment.runs) {
-    for (const auto* lines : {&sheet.sent, &sheet.held}) {
-      for (const Beside& line : *lines) {
-        if (!line.derived) continue;
-        experiment.facts.push_back(fact(placement + ", " + line.what + ", derived and measured bytes",
-                                        std::to_string(*line.derived),
-                                        std::to_string(line.measured)));
-      }
-    }
+    add_equal_figures(placement, sheet.sent, experiment);
+    add_equal_figures(placement, sheet.held, experiment);
   }
 }
 
@@ -120,11 +124,11 @@ Experiment integrity(const Catalog& catalog) {
   const RealRun& plain = out.runs[1].sheet.run;
   out.facts.push_back(fact("exact sums: numbers with other bits than on one device", "0",
                            std::to_string(exact.stuck ? -1 : exact.differing)));
-  out.facts.push_back({.what = "plain f32: numbers with other bits than on one device",
-                       .expected = "some",
-                       .found = std::to_string(plain.differing) + " of " +
-                                std::to_string(plain.compared),
-                       .holds = plain.differing > 0});
+  out.facts.push_back(
+      {.what = "plain f32: numbers with other bits than on one device",
+       .expected = "some",
+       .found = std::to_string(plain.differing) + " of " + std::to_string(plain.compared),
+       .holds = plain.differing > 0});
   return out;
 }
 
