@@ -61,16 +61,19 @@ ExperimentFact fact(std::string what, const std::string& expected, const std::st
       .what = std::move(what), .expected = expected, .found = found, .holds = expected == found};
 }
 
+void add_equal_figures(const std::string& placement, const std::vector<Beside>& lines,
+                       Experiment& experiment) {
+  for (const Beside& line : lines) {
+    if (!line.derived) continue;
+    experiment.facts.push_back(fact(placement + ", " + line.what + ", derived and measured bytes",
+                                    std::to_string(*line.derived), std::to_string(line.measured)));
+  }
+}
+
 void add_equal_figures(Experiment& experiment) {
   for (const auto& [placement, sheet] : experiment.runs) {
-    for (const auto* lines : {&sheet.sent, &sheet.held}) {
-      for (const Beside& line : *lines) {
-        if (!line.derived) continue;
-        experiment.facts.push_back(
-            fact(placement + ", " + line.what + ", derived and measured bytes",
-                 std::to_string(*line.derived), std::to_string(line.measured)));
-      }
-    }
+    add_equal_figures(placement, sheet.sent, experiment);
+    add_equal_figures(placement, sheet.held, experiment);
   }
 }
 

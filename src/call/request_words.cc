@@ -127,7 +127,8 @@ ProgramRequest program_request_in(const Reader& request) {
 
 RunRequest run_request_in(const Reader& request) {
   RunRequest run{.program = program_request_in(request)};
-  run.steps = static_cast<int>(count_in(request, "steps", {1, 1000}, static_cast<std::size_t>(run.steps)));
+  run.steps =
+      static_cast<int>(count_in(request, "steps", {1, 1000}, static_cast<std::size_t>(run.steps)));
   if (const auto mode = request.find("mode")) run.mode = word_in(*mode);
   run.meanings = words_in(request, "meaning");
   return run;

@@ -58,15 +58,20 @@ bool fits_as_it_is(const Job& job) {
 /// Gated blocks have the activation of the models that made them known, all others that of GPT-2.
 bool is_gated(const Model& model) {
   return std::ranges::any_of(model.kinds, [](const UnitKind& kind) {
-    return std::ranges::any_of(kind.operators, [](const Operator& op) {
-      return op.kind == OpKind::gated_activation;
-    });
+    return std::ranges::any_of(
+        kind.operators, [](const Operator& op) { return op.kind == OpKind::gated_activation; });
   });
 }
 
-Meanings meanings_of(const std::optional<Job>& job, const std::vector<std::string>& words) {
+/// Gradients of a job made small are far below its limit of the norm: this one acts on them.
+constexpr double kSmallClip = 0.01;
+
+Meanings meanings_of(const ProgramToRun& found, const JobRequest& job,
+                     const std::vector<std::string>& words) {
   Meanings meanings;
-  if (job && is_gated(job->model)) meanings.activation = Meanings::Activation::silu;
+  if (job.clip) meanings.clip = *job.clip;
+  if (!found.as_it_is) meanings.clip = kSmallClip;
+  if (found.job && is_gated(found.job->model)) meanings.activation = Meanings::Activation::silu;
   for (const std::string& text : words) set_meaning(meanings, text);
   return meanings;
 }
@@ -142,13 +147,13 @@ void put_memory(RunSheet& sheet, const std::optional<MemoryClass>& memory) {
 RanProgram ran_of(const Catalog& catalog, const RunRequest& request, const JobRequest& job) {
   RunOptions options{.steps = request.steps,
                      .arithmetic = arithmetic_from(request.mode),
-                     .meanings = meanings_of(std::nullopt, request.meanings),
                      .limits = {.elements = 1LL << 24U, .products = 1e10},
                      .on_step = request.on_step};
+  meanings_of({}, job, request.meanings);  // words that are wrong are told before any work
   ProgramToRun found = program_to_run(catalog, request.program, job, &fits_as_it_is);
   RanProgram out{.asked = std::move(found.asked), .sheet = {}};
   if (!out.asked.has_step || out.asked.listed_only) return out;
-  options.meanings = meanings_of(found.job, request.meanings);
+  options.meanings = meanings_of(found, job, request.meanings);
   out.sheet.judged = out.asked.judged;
   out.sheet.as_it_is = found.as_it_is;
   out.sheet.run = run(found.program, options);

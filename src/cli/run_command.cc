@@ -102,7 +102,8 @@ void add_run_command(CLI::App& program, Action& action) {
       "\nExamples:\n"
       "  placet run gpt2 --placement \"dp=2:zero3 tp=2:tp+sp\" --global-batch 4\n"
       "  placet run --experiment integrity\n"
-      "  placet run llama-3.1-8b --placement \"pp=2:1f1b dp=2:zero1\" --global-batch 8 --steps 10\n");
+      "  placet run llama-3.1-8b --placement \"pp=2:1f1b dp=2:zero1\" --global-batch 8 --steps "
+      "10\n");
   command->callback([call, command, &action] {
     if (!call->experiment.empty()) {
       require_alone(*command);

@@ -82,8 +82,8 @@ double log_of(double x) {
   return whole * kLn2High + (2 * s + (2 * s * sum + whole * kLn2Low));
 }
 
-/// Near zero by the continued fraction x/(1 + x^2/(3 + x^2/(5 + ...))) (Lambert), where the quotient
-/// of exponentials would cancel.
+/// Near zero by the continued fraction x/(1 + x^2/(3 + x^2/(5 + ...))) (Lambert), where the
+/// quotient of exponentials would cancel.
 double tanh_of(double x) {
   const double size = std::fabs(x);
   if (size > 22) return x > 0 ? 1 : -1;

@@ -6,7 +6,7 @@
 namespace placet::execute {
 
 double exp_of(double x);
-double log_of(double x);   // x > 0
+double log_of(double x);  // x > 0
 double tanh_of(double x);
 double erf_of(double x);
 double sine_of(double x);    // |x| below 1e6

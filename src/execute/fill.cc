@@ -13,8 +13,8 @@ using ranks::mixed;
 using ranks::number_of;
 using ranks::ReferenceTensor;
 
-constexpr double kWidth = 0.5;    // of matrices, by the root of their last dim
-constexpr double kSpread = 0.1;   // of vectors round one and zero
+constexpr double kWidth = 0.5;   // of matrices, by the root of their last dim
+constexpr double kSpread = 0.1;  // of vectors round one and zero
 constexpr std::uint64_t kOneIn = 8;
 
 double uniform(std::uint64_t h) { return std::ldexp(static_cast<double>(mixed(h) >> 11U), -53); }
@@ -28,24 +28,34 @@ double normal(std::uint64_t h) {
 
 double single(double x) { return static_cast<double>(static_cast<float>(x)); }
 
-/// Whether the parameter is a factor of something: a product of several has it.
+/// How a kernel uses its input number `tensor`: as a factor of products, otherwise, not at all.
+enum class Use : std::uint8_t { none, factor, other };
+Use use_in(const Kernel& kernel, std::size_t tensor) {
+  const auto is_mine = [&](const Operand& o) { return at(o.tensor) == tensor; };
+  for (const Statement& s : kernel.statements) {
+    for (const Product& p : s.products) {
+      if (!std::ranges::any_of(p.operands, is_mine)) continue;
+      return p.operands.size() > 1 ? Use::factor : Use::other;
+    }
+    // Of functions the first parameter is a factor, as of norms of heads.
+    constexpr std::size_t kFirst = 2;
+    if (std::ranges::any_of(s.operands, is_mine))
+      return tensor == kFirst ? Use::factor : Use::other;
+  }
+  return Use::none;
+}
+
+/// Whether the parameter is a factor where it is first used.
 bool is_factor(const Program& program, const ReferenceTensor& tensor) {
   const Reference& r = program.reference;
   const ReferenceKind& kind = r.kinds[at(r.units[at(tensor.ref.unit)].kind)];
   const int value = kind.parameters[at(tensor.ref.tensor)].value;
   for (const Application& a : kind.applications) {
-    const Kernel& k = program.kernels[at(a.kernel)];
-    for (std::size_t i = 0; i < a.inputs.size(); ++i) {
-      if (a.inputs[i] != value) continue;
-      const auto is_mine = [&](const Operand& o) { return at(o.tensor) == i; };
-      for (const Statement& s : k.statements) {
-        for (const Product& p : s.products) {
-          if (std::ranges::any_of(p.operands, is_mine)) return p.operands.size() > 1;
-        }
-        // Of functions the first parameter is a factor, as of norms of heads.
-        if (std::ranges::any_of(s.operands, is_mine)) return i == 2;
-      }
-    }
+    const auto found = std::ranges::find(a.inputs, value);
+    if (found == a.inputs.end()) continue;
+    const Use use =
+        use_in(program.kernels[at(a.kernel)], static_cast<std::size_t>(found - a.inputs.begin()));
+    if (use != Use::none) return use == Use::factor;
   }
   return false;
 }
@@ -82,39 +92,57 @@ std::vector<double> initial_numbers(const Program& program, const ReferenceTenso
   const double last = tensor.extents.empty() ? 1 : static_cast<double>(tensor.extents.back());
   const double width = is_vector ? kSpread : kWidth / std::sqrt(last);
   const std::uint64_t key = mixed(number_of(tensor.name) + meanings.seed);
-  for (std::size_t e = 0; e < size; ++e) numbers[e] = single(centre + width * normal(key ^ mixed(e)));
+  for (std::size_t e = 0; e < size; ++e)
+    numbers[e] = single(centre + width * normal(key ^ mixed(e)));
   return numbers;
 }
+
+namespace {
+
+/// Weights of tokens, and inputs that are no ids.
+std::vector<double> plain_inputs(std::size_t size, std::uint64_t key, bool is_weight) {
+  std::vector<double> numbers(size, 0);
+  for (std::size_t e = 0; e < size; ++e) {
+    const std::uint64_t h = mixed(key ^ mixed(e + 1));
+    if (!is_weight) numbers[e] = single(normal(h));
+    if (is_weight && h % kOneIn != 0) numbers[e] = 1;
+  }
+  return numbers;
+}
+
+/// Inputs of ids are one sequence, each one token further on than the one before.
+struct Ids {
+  std::int64_t ahead = 0;
+  std::int64_t below = 0;
+};
+Ids ids_of(const ranks::ReferenceRun& reference, const ReferenceTensor& tensor) {
+  Ids ids{.below = tensor.below};
+  for (const ReferenceTensor& other : reference.tensors) {
+    if (other.ref.kind != StateRef::Kind::input || other.below <= 0) continue;
+    ids.below = std::min(ids.below, other.below);
+    if (other.ref.tensor < tensor.ref.tensor) ++ids.ahead;
+  }
+  return ids;
+}
+
+}  // namespace
 
 std::vector<double> step_numbers(const Program& program, const ranks::ReferenceRun& reference,
                                  const ReferenceTensor& tensor, const Meanings& meanings,
                                  int step) {
   const auto size = at(ranks::elements_in(tensor.extents));
+  const std::uint64_t key =
+      mixed(meanings.seed * 0x100000001b3U + static_cast<std::uint64_t>(step));
+  if (tensor.below <= 0) {
+    return plain_inputs(size, key, tensor.ref.tensor == program.reference.weights);
+  }
+  const Ids ids = ids_of(reference, tensor);
+  const std::int64_t tokens = tensor.extents.empty() ? 1 : tensor.extents.back();
   std::vector<double> numbers;
   numbers.reserve(size);
-  const std::uint64_t key = mixed(meanings.seed * 0x100000001b3U + static_cast<std::uint64_t>(step));
-  if (tensor.below <= 0) {
-    const bool is_weight = tensor.ref.tensor == program.reference.weights;
-    for (std::size_t e = 0; e < size; ++e) {
-      const std::uint64_t h = mixed(key ^ mixed(e + 1));
-      numbers.push_back(is_weight ? (h % kOneIn == 0 ? 0 : 1) : single(normal(h)));
-    }
-    return numbers;
-  }
-  // Inputs of ids are one sequence, each one token further on than the one before.
-  std::int64_t ahead = 0;
-  std::int64_t below = tensor.below;
-  for (const ReferenceTensor& other : reference.tensors) {
-    if (other.ref.kind != StateRef::Kind::input || other.below <= 0) continue;
-    below = std::min(below, other.below);
-    if (other.ref.tensor < tensor.ref.tensor) ++ahead;
-  }
-  const std::int64_t tokens = tensor.extents.empty() ? 1 : tensor.extents.back();
   for (std::size_t sample = 0; sample * at(tokens) < size; ++sample) {
-    const auto ids = sequence(mixed(key ^ (sample + 77)), tokens + ahead, below);
-    for (std::int64_t t = 0; t < tokens; ++t) {
-      numbers.push_back(static_cast<double>(ids[at(t + ahead)]));
-    }
+    const auto row = sequence(mixed(key ^ (sample + 77)), tokens + ids.ahead, ids.below);
+    numbers.insert(numbers.end(), row.begin() + ids.ahead, row.end());
   }
   return numbers;
 }

@@ -239,7 +239,8 @@ std::vector<char> largest(const std::vector<std::vector<T>>& x, std::int64_t cou
   }
   std::vector<std::size_t> order(n);
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
+  std::ranges::stable_sort(order,
+                           [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
   std::vector<char> in(n, 0);
   for (std::size_t i = 0; i < std::min(n, static_cast<std::size_t>(count)); ++i) in[order[i]] = 1;
   return in;
@@ -379,9 +380,8 @@ bool sees_vectors(Function function) {
          function == Function::normal_of_head;
 }
 
-void values_of(const Meanings& m, const MeantFunction& f,
-               const std::vector<std::vector<double>>& x, const FunctionPlace& place,
-               std::vector<double>& values) {
+void values_of(const Meanings& m, const MeantFunction& f, const std::vector<std::vector<double>>& x,
+               const FunctionPlace& place, std::vector<double>& values) {
   if (f.derivative < 0) {
     values = vector_value(m, f, x, place);
     return;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
+#include <type_traits>
 
 #include "ranks/numbers.h"
 #include "units/error.h"
@@ -56,7 +58,8 @@ struct Term {
 
   double at(std::size_t k, double scale) const {
     double all = 1;
-    for (std::size_t o = 0; o < numbers.size(); ++o) all *= numbers[o][product->operands[o].inner[k]];
+    for (std::size_t o = 0; o < numbers.size(); ++o)
+      all *= numbers[o][product->operands[o].inner[k]];
     return scale == 1 ? all : all * scale;
   }
 };
@@ -128,6 +131,14 @@ bool add_exactly(Real&, Real, double) {
   fail_internally("numbers of a floating format are not read exactly");
 }
 
+/// Of a product all of whose numbers are rounded.
+template <class Stored>
+bool add_rounded(const Term& term, const ProductRun& product, Stored& to) {
+  const bool right = product.slip == Slip::none || product.slip == Slip::unread;
+  return right ? add_terms(term, product.scale, product.bounded, to)
+               : add_terms_wrongly(term, product.scale, product.slip, to);
+}
+
 bool is_flagged(const ProductCode& p, std::size_t operand, const std::vector<Level>& levels) {
   return levels[static_cast<std::size_t>(p.operands[operand].tensor)] > 0;
 }
@@ -144,7 +155,8 @@ int exact_operand(const ProductCode& p, const std::vector<Level>& levels) {
   if (found < 0 || p.operands.size() < 2) return -1;
   const OperandCode& one = p.operands[static_cast<std::size_t>(found)];
   const bool linear_in_it = p.sums || one.has_own_dim;
-  return linear_in_it && levels[static_cast<std::size_t>(one.tensor)] <= kMostExactLevel ? found : -1;
+  return linear_in_it && levels[static_cast<std::size_t>(one.tensor)] <= kMostExactLevel ? found
+                                                                                         : -1;
 }
 
 Level level_of(const StatementCode& s, const std::vector<Level>& levels) {
@@ -171,8 +183,8 @@ void FunctionTable::add(const Kernel& kernel) {
 
 template <class Numbers>
 double KernelRunner<Numbers>::scale_of(const KernelCode& code, const ProductCode& product) const {
-  // The derivative of exp(c q k) by q is c times itself times k: a product of the result with one of
-  // the operands. Nothing else multiplies the two.
+  // The derivative of exp(c q k) by q is c times itself times k: a product of the result with one
+  // of the operands. Nothing else multiplies the two.
   const auto has = [&](int tensor) {
     return std::ranges::any_of(product.operands,
                                [&](const OperandCode& o) { return o.tensor == tensor; });
@@ -232,9 +244,8 @@ bool KernelRunner<Numbers>::run(const KernelCode& code, Stored* const* tensors,
   for (std::size_t n = 0; n < code.statements.size(); ++n) {
     const StatementCode& s = code.statements[n];
     const auto result = static_cast<std::size_t>(s.result);
-    const bool fits = s.products.empty()
-                          ? run_function(s, known.functions[n], code, context)
-                          : run_linear(s, known.scales[n], levels, context);
+    const bool fits = s.products.empty() ? run_function(s, known.functions[n], code, context)
+                                         : run_linear(s, known.scales[n], levels, context);
     if (!fits) return false;
     levels[result] = level_of(s, levels);
     read(result, s.entries);
@@ -246,35 +257,28 @@ template <class Numbers>
 bool KernelRunner<Numbers>::run_linear(const StatementCode& s, const std::vector<double>& scales,
                                        const std::vector<Level>& levels,
                                        const CallContext& context) {
-  Stored* result = tensors_[static_cast<std::size_t>(s.result)];
-  std::fill_n(result, s.entries, Stored{});
+  std::fill_n(tensors_[static_cast<std::size_t>(s.result)], s.entries, Stored{});
   for (std::size_t i = 0; i < s.products.size(); ++i) {
     const ProductCode& p = s.products[i];
-    const double scale = scales[i] * context.factor;
-    int exact = -1;
-    if constexpr (std::is_same_v<Stored, Number>) exact = exact_operand(p, levels);
-    if (!run_product(s, p, scale, exact, context)) return false;
+    ProductRun product{.code = &p, .scale = scales[i] * context.factor, .slip = context.slip};
+    if constexpr (std::is_same_v<Stored, Number>) product.exact = exact_operand(p, levels);
+    double most = std::fabs(product.scale);
+    for (const OperandCode& o : p.operands) most *= most_[static_cast<std::size_t>(o.tensor)];
+    product.bounded = most < kMostNumber;
+    if (!run_product(s, product)) return false;
   }
   return true;
 }
 
 template <class Numbers>
-bool KernelRunner<Numbers>::run_product(const StatementCode& s, const ProductCode& p, double scale,
-                                        int exact, const CallContext& context) {
+bool KernelRunner<Numbers>::run_product(const StatementCode& s, const ProductRun& product) {
+  const ProductCode& p = *product.code;
   Stored* result = tensors_[static_cast<std::size_t>(s.result)];
-  Term term{.product = &p};
-  term.numbers.resize(p.operands.size());
-  double most = std::fabs(scale);
-  for (const OperandCode& o : p.operands) most *= most_[static_cast<std::size_t>(o.tensor)];
-  const bool bounded = most < kMostNumber;
+  Term term{.numbers = std::vector<const double*>(p.operands.size()), .product = &p};
   bool fits = true;
   for (std::size_t e = 0; e < s.entries && fits; ++e) {
     if (p.operands.size() == 1) {
-      const OperandCode& o = p.operands[0];
-      const Stored* x = tensors_[static_cast<std::size_t>(o.tensor)] + o.outer[e];
-      for (std::size_t k = 0; k < p.terms && fits; ++k) {
-        fits = add_scaled(result[e], x[o.inner[k]], scale);
-      }
+      fits = add_single(product, e, result[e]);
       continue;
     }
     for (std::size_t o = 0; o < p.operands.size(); ++o) {
@@ -282,22 +286,38 @@ bool KernelRunner<Numbers>::run_product(const StatementCode& s, const ProductCod
       term.numbers[o] =
           rounded_[static_cast<std::size_t>(operand.tensor)].data() + operand.outer[e];
     }
-    if (exact < 0) {
-      fits = context.slip == Slip::none || context.slip == Slip::unread
-                 ? add_terms(term, scale, bounded, result[e])
-                 : add_terms_wrongly(term, scale, context.slip, result[e]);
-      continue;
+    fits = product.exact >= 0 ? add_read_exactly(product, term.numbers, e, result[e])
+                              : add_rounded(term, product, result[e]);
+  }
+  return fits;
+}
+
+template <class Numbers>
+bool KernelRunner<Numbers>::add_single(const ProductRun& product, std::size_t e, Stored& to) const {
+  const OperandCode& o = product.code->operands[0];
+  const Stored* x = tensors_[static_cast<std::size_t>(o.tensor)] + o.outer[e];
+  bool fits = true;
+  for (std::size_t k = 0; k < product.code->terms && fits; ++k) {
+    fits = add_scaled(to, x[o.inner[k]], product.scale);
+  }
+  return fits;
+}
+
+template <class Numbers>
+bool KernelRunner<Numbers>::add_read_exactly(const ProductRun& product,
+                                             const std::vector<const double*>& numbers,
+                                             std::size_t e, Stored& to) const {
+  const std::vector<OperandCode>& operands = product.code->operands;
+  const auto which = static_cast<std::size_t>(product.exact);
+  const OperandCode& own = operands[which];
+  const Stored* x = tensors_[static_cast<std::size_t>(own.tensor)] + own.outer[e];
+  bool fits = true;
+  for (std::size_t k = 0; k < product.code->terms && fits; ++k) {
+    double rest = product.scale;
+    for (std::size_t o = 0; o < operands.size(); ++o) {
+      if (o != which) rest *= numbers[o][operands[o].inner[k]];
     }
-    const auto which = static_cast<std::size_t>(exact);
-    const OperandCode& own = p.operands[which];
-    const Stored* x = tensors_[static_cast<std::size_t>(own.tensor)] + own.outer[e];
-    for (std::size_t k = 0; k < p.terms && fits; ++k) {
-      double rest = scale;
-      for (std::size_t o = 0; o < p.operands.size(); ++o) {
-        if (o != which) rest *= term.numbers[o][p.operands[o].inner[k]];
-      }
-      if (rest != 0) fits = add_exactly(result[e], x[own.inner[k]], rest);
-    }
+    if (rest != 0) fits = add_exactly(to, x[own.inner[k]], rest);
   }
   return fits;
 }
@@ -375,8 +395,8 @@ double KernelRunner<Numbers>::one_value(const FunctionCode& fc, const MeantFunct
   }
   operands_.clear();
   for (const OperandCode& o : fc.operands) {
-    operands_.push_back(rounded_[static_cast<std::size_t>(o.tensor)][o.outer[e.outer] +
-                                                                      o.inner[e.inner]]);
+    operands_.push_back(
+        rounded_[static_cast<std::size_t>(o.tensor)][o.outer[e.outer] + o.inner[e.inner]]);
   }
   return value_of(functions_.meanings(), f, operands_, place);
 }
@@ -404,33 +424,48 @@ bool KernelRunner<Numbers>::run_vectors(const StatementCode& s, const MeantFunct
                                         FunctionPlace place, const CallContext& context) {
   const FunctionCode& fc = s.function;
   Stored* out = tensors_[static_cast<std::size_t>(s.result)];
-  const auto begin = [&](int dim) { return context.begins == nullptr ? 0 : context.begins[dim]; };
   bool fits = true;
-  vectors_.resize(fc.operands.size());
   for (std::size_t o = 0; o < fc.outer; ++o) {
     for (const std::uint32_t k : fc.index_place) out[fc.result[o] + k] = Stored{};
     for (std::size_t i = 0; i < fc.inner; ++i) {
       set_positions(fc, o, i, context.begins, place);
-      for (std::size_t v = 0; v < fc.operands.size(); ++v) {
-        const OperandCode& x = fc.operands[v];
-        const double* from =
-            rounded_[static_cast<std::size_t>(x.tensor)].data() + x.outer[o] + x.inner[i];
-        vectors_[v].clear();
-        for (const std::uint32_t a : x.along) vectors_[v].push_back(from[a]);
-      }
+      read_vectors(fc, {o, i});
       values_of(functions_.meanings(), f, vectors_, place, values_);
-      for (std::size_t k = 0; k < fc.index_place.size(); ++k) {
-        std::size_t at = 0;
-        for (std::size_t d = 0; d < fc.indices.size(); ++d) {
-          const bool by_entry = f.derivative >= 0 && d + 1 == fc.indices.size();
-          const std::size_t size =
-              by_entry ? vectors_[static_cast<std::size_t>(f.derivative)].size() : 1;
-          at = at * size + static_cast<std::size_t>(begin(fc.indices[d].dim)) + fc.indices[d].outer[k];
-        }
-        Stored one{};
-        fits = store(values_.at(at), one) && add_to(out[fc.result[o] + fc.index_place[k]], one) && fits;
-      }
+      fits = add_values(fc, f, context, out + fc.result[o]) && fits;
     }
+  }
+  return fits;
+}
+
+template <class Numbers>
+void KernelRunner<Numbers>::read_vectors(const FunctionCode& fc, Entry e) {
+  vectors_.resize(fc.operands.size());
+  for (std::size_t v = 0; v < fc.operands.size(); ++v) {
+    const OperandCode& x = fc.operands[v];
+    const double* from =
+        rounded_[static_cast<std::size_t>(x.tensor)].data() + x.outer[e.outer] + x.inner[e.inner];
+    vectors_[v].clear();
+    for (const std::uint32_t a : x.along) vectors_[v].push_back(from[a]);
+  }
+}
+
+/// Adds the values at the indices that are asked for: first by the result's index, then, of a
+/// derivative, by that of the operand.
+template <class Numbers>
+bool KernelRunner<Numbers>::add_values(const FunctionCode& fc, const MeantFunction& f,
+                                       const CallContext& context, Stored* out) const {
+  bool fits = true;
+  for (std::size_t k = 0; k < fc.index_place.size(); ++k) {
+    std::size_t at = 0;
+    for (std::size_t d = 0; d < fc.indices.size(); ++d) {
+      const ranks::PositionCode& index = fc.indices[d];
+      const std::int64_t begin = context.begins == nullptr ? 0 : context.begins[index.dim];
+      const bool by_entry = f.derivative >= 0 && d + 1 == fc.indices.size();
+      if (by_entry) at *= vectors_[static_cast<std::size_t>(f.derivative)].size();
+      at += static_cast<std::size_t>(begin) + index.outer[k];
+    }
+    Stored one{};
+    fits = store(values_.at(at), one) && add_to(out[fc.index_place[k]], one) && fits;
   }
   return fits;
 }

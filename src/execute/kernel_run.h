@@ -63,9 +63,9 @@ class FunctionTable {
 /// Deliberate mistakes, for tests of what finds mistakes.
 enum class Slip : std::uint8_t {
   none,
-  float_sums,    // products are added up in binary64, in the order of the loops
-  unread,        // inputs are not rounded when they are read
-  reordered      // sums in binary32, backwards
+  float_sums,  // products are added up in binary64, in the order of the loops
+  unread,      // inputs are not rounded when they are read
+  reordered    // sums in binary32, backwards
 };
 
 /// What a call of a kernel needs beside its tensors.
@@ -78,6 +78,15 @@ struct CallContext {
   Slip slip = Slip::none;
 };
 
+/// A product as it is run.
+struct ProductRun {
+  const ProductCode* code = nullptr;
+  double scale = 1;
+  int exact = -1;        // the operand that is read exactly
+  bool bounded = false;  // no term can be out of range
+  Slip slip = Slip::none;
+};
+
 /// Room that calls use one after the other.
 template <class Numbers>
 class KernelRunner {
@@ -86,8 +95,8 @@ class KernelRunner {
   explicit KernelRunner(const FunctionTable& functions) : functions_(functions) {}
 
   /// Reads the inputs and writes the outputs; `tensors` points to them in the kernel's order, which
-  /// do not overlap. `levels` by tensor: of inputs given, of outputs made. False: a number is out of
-  /// range, the outputs are worthless.
+  /// do not overlap. `levels` by tensor: of inputs given, of outputs made. False: a number is out
+  /// of range, the outputs are worthless.
   bool run(const KernelCode& code, Stored* const* tensors, std::vector<Level>& levels,
            const CallContext& context);
 
@@ -106,12 +115,17 @@ class KernelRunner {
   void read(std::size_t tensor, std::size_t size);
   bool run_linear(const StatementCode& s, const std::vector<double>& scales,
                   const std::vector<Level>& levels, const CallContext& context);
-  bool run_product(const StatementCode& s, const ProductCode& p, double scale, int exact,
-                   const CallContext& context);
+  bool run_product(const StatementCode& s, const ProductRun& product);
+  bool add_single(const ProductRun& product, std::size_t e, Stored& to) const;
+  bool add_read_exactly(const ProductRun& product, const std::vector<const double*>& numbers,
+                        std::size_t e, Stored& to) const;
   bool run_function(const StatementCode& s, const MeantFunction& f, const KernelCode& code,
                     const CallContext& context);
   bool run_vectors(const StatementCode& s, const MeantFunction& f, FunctionPlace place,
                    const CallContext& context);
+  void read_vectors(const FunctionCode& fc, Entry e);
+  bool add_values(const FunctionCode& fc, const MeantFunction& f, const CallContext& context,
+                  Stored* out) const;
   double one_value(const FunctionCode& code, const MeantFunction& f, Entry e, FunctionPlace& place,
                    const CallContext& context);
   double score(const FunctionCode& code, const MeantFunction& f, Entry e,

@@ -46,8 +46,8 @@ double rounded_to(Dtype format, double x) {
 }
 
 template <class Numbers>
-std::optional<std::size_t> Machine<Numbers>::run(const OperationList& list,
-                                                 Memory<Numbers>& memory, int step) {
+std::optional<std::size_t> Machine<Numbers>::run(const OperationList& list, Memory<Numbers>& memory,
+                                                 int step) {
   for (std::size_t i = 0; i < list.operations.size(); ++i) {
     const Operation& op = list.operations[i];
     if (op.step >= 0 && op.step != step) continue;
@@ -111,8 +111,8 @@ void Machine<Numbers>::round_stored(std::size_t address, std::size_t size,
                                     Memory<Numbers>& memory) const {
   if constexpr (!std::is_same_v<Stored, Number>) {
     for (std::size_t a = address; a < address + size && a < formats.size(); ++a) {
-      memory.numbers[a] = static_cast<Stored>(
-          rounded_to(formats[a], static_cast<double>(memory.numbers[a])));
+      memory.numbers[a] =
+          static_cast<Stored>(rounded_to(formats[a], static_cast<double>(memory.numbers[a])));
     }
   }
 }
@@ -131,23 +131,27 @@ bool Machine<Numbers>::gather(const OperationList& list, const Operation& op,
   bool fits = true;
   for (std::size_t t = op.first; t < op.first + op.count; ++t) {
     const Transfer& transfer = list.transfers[t];
-    const auto length = static_cast<std::size_t>(transfer.length);
     for (std::size_t s = 0; s < transfer.source_count; ++s) {
+      const bool first = s == 0 && op.combine == Combine::max;
       const auto from = static_cast<std::size_t>(list.addresses[transfer.sources + s]);
-      for (std::size_t k = 0; k < length; ++k) {
-        const Stored& x = memory.numbers[from + k];
-        Stored& y = staged_[to + k];
-        if (op.combine == Combine::sum) {
-          fits = add_to(y, x) && fits;
-        } else if (s == 0 || y < x) {
-          y = x;
-        }
-        staged_levels_[to + k] = std::max(staged_levels_[to + k], memory.levels[from + k]);
+      for (std::size_t k = 0; k < static_cast<std::size_t>(transfer.length); ++k) {
+        fits = take(memory, from + k, to + k, first ? Combine::sum : op.combine) && fits;
       }
     }
-    to += length;
+    to += static_cast<std::size_t>(transfer.length);
   }
   return fits;
+}
+
+/// The first of several of which the largest is wanted is added to zero.
+template <class Numbers>
+bool Machine<Numbers>::take(const Memory<Numbers>& memory, std::size_t from, std::size_t to,
+                            Combine combine) {
+  staged_levels_[to] = std::max(staged_levels_[to], memory.levels[from]);
+  const Stored& x = memory.numbers[from];
+  if (combine == Combine::sum) return add_to(staged_[to], x);
+  if (staged_[to] < x) staged_[to] = x;
+  return true;
 }
 
 template <class Numbers>

@@ -43,8 +43,8 @@ class Machine {
   Watcher* watcher = nullptr;  // of moves; null: none
   Slip slip = Slip::none;
 
-  /// One step, counted from 0. The number of the operation whose results are out of range; none: all
-  /// were done.
+  /// One step, counted from 0. The number of the operation whose results are out of range; none:
+  /// all were done.
   std::optional<std::size_t> run(const OperationList& list, Memory<Numbers>& memory, int step);
 
  private:
@@ -52,6 +52,7 @@ class Machine {
             const CallContext& context);
   bool move(const OperationList& list, const Operation& op, Memory<Numbers>& memory);
   bool gather(const OperationList& list, const Operation& op, const Memory<Numbers>& memory);
+  bool take(const Memory<Numbers>& memory, std::size_t from, std::size_t to, Combine combine);
   void round_stored(std::size_t address, std::size_t size, Memory<Numbers>& memory) const;
 
   KernelRunner<Numbers> runner_;

@@ -62,8 +62,9 @@ Word choice(std::string_view name, bool Meanings::*member) {
 Word activation_word() {
   return {"activation",
           [](const Meanings& m) {
-            const auto* found = std::ranges::find(
-                kActivations, m.activation, &std::pair<std::string_view, Meanings::Activation>::second);
+            const auto* found =
+                std::ranges::find(kActivations, m.activation,
+                                  &std::pair<std::string_view, Meanings::Activation>::second);
             return std::string(found->first);
           },
           [](Meanings& m, const std::string& text) {
@@ -113,10 +114,12 @@ const std::vector<Word>& words() {
       choice("steps-by-sign", &Meanings::steps_by_sign),
       number("weight-decay", &Meanings::weight_decay, 0, 1, kPart),
       number("loss-scale", &Meanings::loss_scale, kLeast, kMost, kPositive),
-      whole("scale-interval", [](const Meanings& m) { return m.scale_interval; },
-            [](Meanings& m, std::int64_t n) { m.scale_interval = n; }),
-      whole("seed", [](const Meanings& m) { return static_cast<std::int64_t>(m.seed); },
-            [](Meanings& m, std::int64_t n) { m.seed = static_cast<std::uint64_t>(n); })};
+      whole(
+          "scale-interval", [](const Meanings& m) { return m.scale_interval; },
+          [](Meanings& m, std::int64_t n) { m.scale_interval = n; }),
+      whole(
+          "seed", [](const Meanings& m) { return static_cast<std::int64_t>(m.seed); },
+          [](Meanings& m, std::int64_t n) { m.seed = static_cast<std::uint64_t>(n); })};
   return kWords;
 }
 

@@ -23,7 +23,7 @@ struct Meanings {
   Activation activation = Activation::gelu_tanh;
   double norm_epsilon = 1e-5;
   double rotary_base = 10000;
-  bool rotary_pairs = false;  // entries 2i and 2i+1 turn together; else i and i + half
+  bool rotary_pairs = false;     // entries 2i and 2i+1 turn together; else i and i + half
   bool scales_attention = true;  // scores by 1/sqrt(size of a head)
   double dropout = 0.1;
   bool routes_among_chosen = true;  // weights of chosen experts add up to one
@@ -56,7 +56,8 @@ void read_updates(Meanings& meanings, const Reference& reference);
 
 namespace execute {
 
-/// A function by its name: "route.2'0" is the derivative of `route` by its operand 0, with number 2.
+/// A function by its name: "route.2'0" is the derivative of `route` by its operand 0, with number
+/// 2.
 struct FunctionName {
   std::string stem;
   std::int64_t number = 0;
@@ -118,8 +119,8 @@ struct FunctionPlace {
 };
 
 /// The value of a function of numbers, or of its derivative.
-double value_of(const Meanings& meanings, const MeantFunction& f, const std::vector<double>& operands,
-                const FunctionPlace& place);
+double value_of(const Meanings& meanings, const MeantFunction& f,
+                const std::vector<double>& operands, const FunctionPlace& place);
 
 /// A turn of heads by where an entry stands (2 or 3 positions).
 double rotation_of(const Meanings& meanings, const FunctionPlace& place, std::size_t positions);

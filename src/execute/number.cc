@@ -31,26 +31,33 @@ Factor factor_of(double x) {
   return {(bits >> 31U) != 0 ? -mantissa : mantissa, shift};
 }
 
-/// sum += p 2^(-80 - down), p below 2^124 in size. False: out of range.
-bool add_shifted(Number& sum, Wide p, int down) {
-  if (p == 0) return true;
-  const Wide sign = p < 0 ? -1 : 1;
-  Wide rest = size_of(p);
-  if (down <= 0) {
-    if (rest >= Wide{1} << (126 + down)) return false;
-    return !__builtin_add_overflow(sum.high, sign * rest * (Wide{1} << -down), &sum.high);
-  }
-  const auto above = [](Wide x, int bits) { return bits < 127 ? x >> bits : Wide{0}; };
-  const Wide whole = above(rest, down);
-  if (down < 127) rest -= whole << down;
+/// x / 2^bits, rounded down; x is not negative.
+Wide above(Wide x, int bits) { return bits < 127 ? x >> bits : Wide{0}; }
+
+/// The parts of sign * rest 2^(-80 - down), rest < 2^down. False: there is no part for some of it.
+bool add_parts(Number& sum, Wide rest, int down, std::int64_t sign) {
   for (std::size_t k = 0; rest != 0; ++k) {
     if (k == kParts) return false;
     down -= kPartBits;
     const Wide part = down > 0 ? above(rest, down) : rest << -down;
     rest = down > 0 ? rest - (part << std::min(down, 126)) : Wide{0};
-    sum.parts[k] += static_cast<std::int64_t>(sign * part);
+    sum.parts[k] += sign * static_cast<std::int64_t>(part);
   }
-  return !__builtin_add_overflow(sum.high, sign * whole, &sum.high) && normalise(sum);
+  return normalise(sum);
+}
+
+/// sum += p 2^(-80 - down), p below 2^124 in size. False: out of range.
+bool add_shifted(Number& sum, Wide p, int down) {
+  const std::int64_t sign = p < 0 ? -1 : 1;
+  Wide rest = size_of(p);
+  if (down <= 0) {
+    if (rest >= Wide{1} << std::max(126 + down, 0)) return rest == 0;
+    return !__builtin_add_overflow(sum.high, p * (Wide{1} << -down), &sum.high);
+  }
+  const Wide whole = above(rest, down);
+  if (down < 127) rest -= whole << down;
+  return !__builtin_add_overflow(sum.high, sign * whole, &sum.high) &&
+         (rest == 0 || add_parts(sum, rest, down, sign));
 }
 
 }  // namespace
@@ -80,7 +87,8 @@ Number number_of_real(double x, bool& fits) {
   constexpr double kScale = 0x1p80;
   constexpr double kWhole = 0x1.8p52;  // added and taken off, it rounds to a whole number
   const double scaled = x * kScale;
-  if (std::fabs(scaled) < 0x1p51) return {static_cast<std::int64_t>((scaled + kWhole) - kWhole), {}};
+  if (std::fabs(scaled) < 0x1p51)
+    return {static_cast<std::int64_t>((scaled + kWhole) - kWhole), {}};
   return {static_cast<Wide>(scaled), {}};
 }
 

@@ -1,8 +1,8 @@
 // Exact fixed-point numbers, in which canonical mode stores and adds (docs/theory.md §6.11).
 //
-// A number is a sum of high 2^-80 and four parts of 60 bits below it. Sums of whole numbers are exact
-// and associative: whatever is added in parts, in any order and on any devices, gives the same bits.
-// Numbers are rounded when they are read, and only then.
+// A number is a sum of high 2^-80 and four parts of 60 bits below it. Sums of whole numbers are
+// exact and associative: whatever is added in parts, in any order and on any devices, gives the
+// same bits. Numbers are rounded when they are read, and only then.
 #pragma once
 
 #include <array>
@@ -85,7 +85,8 @@ class Bins {
 
   /// Four products, |p| < 2^46, at once; at most kMost before `collect`.
   using Four = double __attribute__((vector_size(32)));
-  void add(Four p) {
+  void add(const Four& products) {
+    Four p = products;
     const Four first = (p + kFirst) - kFirst;
     p -= first;
     const Four second = (p + kSecond) - kSecond;
@@ -98,16 +99,16 @@ class Bins {
   bool collect(Number& sum);
 
  private:
-  static constexpr double kFirst = 108086391056891904.0;               // 1.5 2^56
-  static constexpr double kSecond = 6144.0;                            // 1.5 2^12
-  static constexpr double kThird = 5.587935447692871e-09;              // 1.5 2^-28
+  static constexpr double kFirst = 108086391056891904.0;   // 1.5 2^56
+  static constexpr double kSecond = 6144.0;                // 1.5 2^12
+  static constexpr double kThird = 5.587935447692871e-09;  // 1.5 2^-28
   Four first_{};
   Four second_{};
   Four third_{};
 };
 
-/// sum += a * factor, exactly. The factor is rounded to 24 bits and to a multiple of 2^-60 before, so
-/// that each such product takes one part more. False: out of range, or there is no part left.
+/// sum += a * factor, exactly. The factor is rounded to 24 bits and to a multiple of 2^-60 before,
+/// so that each such product takes one part more. False: out of range, or there is no part left.
 bool add_exact_product(Number& sum, const Number& a, double factor);
 
 }  // namespace placet::execute

@@ -179,8 +179,7 @@ class Training {
     if (const auto failed = ranks_.run(plan_.list, found_, step)) {
       const Operation& op = plan_.list.operations[*failed];
       out_.stuck = "step " + std::to_string(step + 1) + ", rank " + std::to_string(op.rank) +
-                   ", instruction " + std::to_string(op.instruction) +
-                   ": a number is out of range";
+                   ", instruction " + std::to_string(op.instruction) + ": a number is out of range";
       return;
     }
     const std::int64_t differed = out_.differing;
@@ -207,7 +206,8 @@ class Training {
     for (const Region& region : regions) {
       for (const Run& run : region.runs) {
         for (std::int64_t k = 0; k < run.length; ++k) {
-          const Stored x = region.tensor == nullptr ? Stored{} : expected_.numbers[at(run.from + k)];
+          const Stored x =
+              region.tensor == nullptr ? Stored{} : expected_.numbers[at(run.from + k)];
           found_.numbers[at(run.to + k)] = x;
           found_.levels[at(run.to + k)] = 0;
         }
@@ -250,27 +250,31 @@ class Training {
     return loss;
   }
 
+  /// Of the first step that differs somewhere, the first entry of each buffer is told.
   void compare(int step) {
-    const bool first = out_.differing == 0;
+    const bool tells = out_.differing == 0;
     for (const Region& region : plan_.checks) {
-      bool told = false;
-      for (const Run& run : region.runs) {
-        out_.compared += run.length;
-        for (std::int64_t k = 0; k < run.length; ++k) {
-          const Stored& e = expected_.numbers[at(run.from + k)];
-          const Stored& f = found_.numbers[at(run.to + k)];
-          if (same_bits(e, f)) continue;
-          ++out_.differing;
-          if (told || !first || out_.differences.size() >= kMostDifferences) continue;
-          told = true;
-          out_.differences.push_back({.tensor = region.tensor->name,
-                                      .rank = region.rank,
-                                      .index = index_of(*region.tensor, run.from + k),
-                                      .expected = to_double(e),
-                                      .found = to_double(f),
-                                      .step = step + 1});
-        }
-      }
+      std::optional<Difference> first;
+      for (const Run& run : region.runs) compare_run(region, run, first);
+      if (!first || !tells || out_.differences.size() >= kMostDifferences) continue;
+      first->step = step + 1;
+      out_.differences.push_back(*std::move(first));
+    }
+  }
+
+  void compare_run(const Region& region, const Run& run, std::optional<Difference>& first) {
+    out_.compared += run.length;
+    for (std::int64_t k = 0; k < run.length; ++k) {
+      const Stored& e = expected_.numbers[at(run.from + k)];
+      const Stored& f = found_.numbers[at(run.to + k)];
+      if (same_bits(e, f)) continue;
+      ++out_.differing;
+      if (first) continue;
+      first = Difference{.tensor = region.tensor->name,
+                         .rank = region.rank,
+                         .index = index_of(*region.tensor, run.from + k),
+                         .expected = to_double(e),
+                         .found = to_double(f)};
     }
   }
 
@@ -311,7 +315,8 @@ constexpr std::array<std::pair<std::string_view, Arithmetic>, 4> kArithmetics = 
 }  // namespace
 
 std::string_view name_of(Arithmetic arithmetic) {
-  return std::ranges::find(kArithmetics, arithmetic, &std::pair<std::string_view, Arithmetic>::second)
+  return std::ranges::find(kArithmetics, arithmetic,
+                           &std::pair<std::string_view, Arithmetic>::second)
       ->first;
 }
 

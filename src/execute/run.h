@@ -57,7 +57,7 @@ struct SentBytes {
   std::string collective;         // "all_reduce"
   std::vector<std::string> axes;  // outermost first
   std::int64_t calls = 0;
-  std::int64_t bytes = 0;         // in the formats of the buffers
+  std::int64_t bytes = 0;  // in the formats of the buffers
 
   friend bool operator==(const SentBytes&, const SentBytes&) = default;
 };
@@ -67,9 +67,9 @@ struct HeldBytes {
   int rank = 0;
   std::int64_t rest = 0;  // when a step begins
   std::int64_t peak = 0;
-  std::int64_t host = 0;  // peak of buffers in host memory
+  std::int64_t host = 0;     // peak of buffers in host memory
   std::int64_t samples = 0;  // peak of samples and of single numbers, which the others leave out
-  std::string at;         // the instruction after which the peak is reached
+  std::string at;            // the instruction after which the peak is reached
 
   friend bool operator==(const HeldBytes&, const HeldBytes&) = default;
 };
@@ -81,16 +81,16 @@ struct RealRun {
   /// Canonical: every parameter, optimizer state and loss of every rank after every step has the
   /// bits of one device. Others: every loss is within `tolerance` of that of one device.
   bool equal = false;
-  double tolerance = 0;                // relative, of losses; canonical: none
-  std::int64_t compared = 0;           // entries
-  std::int64_t differing = 0;          // of these, entries with other bits
-  double largest_difference = 0;       // of losses, relative
-  std::vector<Difference> differences; // the first of each tensor, after the first step with some
-  std::optional<std::string> stuck;    // why and where it cannot run
+  double tolerance = 0;                 // relative, of losses; canonical: none
+  std::int64_t compared = 0;            // entries
+  std::int64_t differing = 0;           // of these, entries with other bits
+  double largest_difference = 0;        // of losses, relative
+  std::vector<Difference> differences;  // the first of each tensor, after the first step with some
+  std::optional<std::string> stuck;     // why and where it cannot run
   std::vector<SentBytes> sent;
   HeldBytes held;
-  std::int64_t canonical_bytes = 0;    // what the numbers take here, of all ranks
-  std::vector<std::string> meanings;   // "activation=silu"
+  std::int64_t canonical_bytes = 0;   // what the numbers take here, of all ranks
+  std::vector<std::string> meanings;  // "activation=silu"
 };
 
 inline constexpr std::size_t kMostDifferences = 64;

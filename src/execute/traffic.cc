@@ -112,8 +112,8 @@ std::vector<Dtype> formats_of(const Program& program, const ranks::ProgramPlan& 
     if (transfer.source_count != 1 || transfer.target_count != 1) continue;
     const std::int64_t from = plan.list.addresses[transfer.sources];
     const std::int64_t to = plan.list.addresses[transfer.targets];
-    const bool is_message = plan.buffers.empty() ||
-                            to >= plan.buffers.back().address + plan.buffers.back().elements;
+    const bool is_message =
+        plan.buffers.empty() || to >= plan.buffers.back().address + plan.buffers.back().elements;
     if (is_message) std::fill_n(formats.begin() + to, transfer.length, formats[at(from)]);
   }
   return formats;

@@ -17,8 +17,8 @@ namespace placet::execute {
 std::vector<Dtype> formats_of(const Program& program, const ranks::ProgramPlan& plan);
 
 /// Counts what each rank sends in collectives and messages, transfer by transfer. What n ranks add
-/// up for all of them goes round twice: each sends all but its part of the row of all elements, once
-/// to the owners of the parts and once from them.
+/// up for all of them goes round twice: each sends all but its part of the row of all elements,
+/// once to the owners of the parts and once from them.
 class Communicator : public Watcher {
  public:
   Communicator(const Program& program, const ranks::ProgramPlan& plan,

@@ -108,7 +108,7 @@ void drop_dangling_comma(std::vector<std::string>& lines, std::size_t taken_out)
   }
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
+std::vector<std::string> lines_in(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) lines.push_back(line);
@@ -132,7 +132,7 @@ std::map<std::size_t, const LintEdit*> edits_of(const std::vector<LintFinding>& 
 
 FixedText fixed_text(const std::string& text, SourceForm form,
                      const std::vector<LintFinding>& findings) {
-  std::vector<std::string> lines = lines_of(text);
+  std::vector<std::string> lines = lines_in(text);
   FixedText fixed;
   std::vector<bool> gone(lines.size(), false);
   for (const auto& [number, edit] : edits_of(findings, lines.size())) {

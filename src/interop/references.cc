@@ -8,9 +8,9 @@
 namespace placet {
 namespace {
 
-constexpr std::size_t kLongestValue = 4096;
-constexpr int kMostRounds = 8;                             // references to references
-constexpr std::size_t kMostAdded = std::size_t{16} << 20;  // bytes, in all
+constexpr std::size_t kLongestReference = 4096;
+constexpr int kMostRounds = 8;                                // references to references
+constexpr std::size_t kMostReferred = std::size_t{16} << 20;  // bytes, in all
 
 using Values = std::map<std::string, std::string>;
 
@@ -45,7 +45,7 @@ std::optional<std::string> replaced(const Setting& setting, const Values& values
     text += is_plain ? found->second : setting.value.substr(open, close + 1 - open);
     changed = changed || is_plain;
     at = close + 1;
-    if (text.size() > kLongestValue) return std::nullopt;
+    if (text.size() > kLongestReference) return std::nullopt;
   }
   return changed ? std::optional(text) : std::nullopt;
 }
@@ -54,7 +54,7 @@ std::optional<std::string> replaced(const Setting& setting, const Values& values
 
 void resolve_references(std::vector<Setting>& settings) {
   std::size_t added = 0;
-  for (int round = 0; round < kMostRounds && added < kMostAdded; ++round) {
+  for (int round = 0; round < kMostRounds && added < kMostReferred; ++round) {
     Values values;
     bool changed = false;
     for (const Setting& setting : settings) values[setting.path] = setting.value;
@@ -62,7 +62,7 @@ void resolve_references(std::vector<Setting>& settings) {
       if (setting.value.find("${") == std::string::npos) continue;
       const auto value = replaced(setting, values);
       added += value ? value->size() : 0;
-      if (!value || added > kMostAdded) continue;
+      if (!value || added > kMostReferred) continue;
       setting.value = *value;
       changed = true;
     }

@@ -19,9 +19,9 @@ using Places = std::vector<std::uint32_t>;
 /// A tensor that is read. An entry stands at outer[o] + inner[i] + along[a].
 struct OperandCode {
   int tensor = 0;
-  Places outer;  // by entry of the result, for functions: without its index dims
-  Places inner;  // by term of the sum
-  Places along;  // by entry of the vectors that a function sees
+  Places outer;              // by entry of the result, for functions: without its index dims
+  Places inner;              // by term of the sum
+  Places along;              // by entry of the vectors that a function sees
   bool has_own_dim = false;  // of products: a dim that no other operand has
 };
 
@@ -81,7 +81,7 @@ struct StatementCode {
 
 struct KernelCode {
   std::vector<StatementCode> statements;
-  std::vector<std::size_t> sizes;  // elements by tensor of the kernel
+  std::vector<std::size_t> sizes;     // elements by tensor of the kernel
   std::vector<std::int64_t> extents;  // by dim of the kernel
   int inputs = 0;
   int arguments = 0;        // tensors that the caller gives: inputs and outputs

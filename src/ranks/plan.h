@@ -22,10 +22,10 @@ namespace placet::ranks {
 struct ProgramPlan {
   OperationList list;
   std::vector<BufferPlace> buffers;  // by address; what stands behind them are messages on the way
-  std::vector<Region> once;    // filled before the first step: parameters, states, zeros
-  std::vector<Region> fresh;   // filled before every step: inputs
-  std::vector<Region> checks;  // compared after every step
-  std::vector<int> classes;    // by rank
+  std::vector<Region> once;          // filled before the first step: parameters, states, zeros
+  std::vector<Region> fresh;         // filled before every step: inputs
+  std::vector<Region> checks;        // compared after every step
+  std::vector<int> classes;          // by rank
   std::vector<std::unique_ptr<Listing>> listings;  // by class
   std::optional<std::string> stuck;                // why and where it cannot run
 };

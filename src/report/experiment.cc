@@ -45,8 +45,8 @@ std::string experiment_text(const Experiment& experiment, const TextStyle& style
   text += runs_text(experiment, style) + "  bytes of one rank; sent in one step\n\n";
   for (const ExperimentFact& fact : experiment.facts) {
     const Ink ink = fact.holds ? Ink::green : Ink::red;
-    text += fmt::format("  {}  {}: {}", inked(style, ink, fact.holds ? "holds" : "FAILS"), fact.what,
-                        fact.found);
+    text += fmt::format("  {}  {}: {}", inked(style, ink, fact.holds ? "holds" : "FAILS"),
+                        fact.what, fact.found);
     text += fact.found == fact.expected ? "\n" : fmt::format(" (expected {})\n", fact.expected);
   }
   return text;

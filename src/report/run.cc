@@ -23,18 +23,20 @@ std::string index_of(const Difference& d) {
 /// What the run found, as one sentence.
 std::string sentence_of(const RealRun& run) {
   if (run.stuck) return *run.stuck;
-  const std::string size = fmt::format("{} on {}", counted(static_cast<std::int64_t>(run.steps.size()), "step"),
-                                       counted(run.ranks, "rank"));
+  const std::string size =
+      fmt::format("{} on {}", counted(static_cast<std::int64_t>(run.steps.size()), "step"),
+                  counted(run.ranks, "rank"));
   if (run.arithmetic != Arithmetic::canonical) {
     return fmt::format(
-        "{}: losses differ from those of one device by at most {:.1e} of themselves (allowed {:.1e}); "
+        "{}: losses differ from those of one device by at most {:.1e} of themselves (allowed "
+        "{:.1e}); "
         "{} of {} numbers have other bits",
         size, run.largest_difference, run.tolerance, run.differing, run.compared);
   }
   if (run.equal) {
     return fmt::format(
-        "{}: every parameter, optimizer state and loss has the bits of one device ({} numbers)", size,
-        run.compared);
+        "{}: every parameter, optimizer state and loss has the bits of one device ({} numbers)",
+        size, run.compared);
   }
   return fmt::format("{}: {} of {} numbers have other bits than on one device", size, run.differing,
                      run.compared);
@@ -135,8 +137,11 @@ std::string run_text(const RunSheet& sheet, const TextStyle& style) {
 
 std::string run_json(const RunSheet& sheet, const std::vector<Finding>& rules) {
   const RealRun& run = sheet.run;
-  Json out{{"schema", "placet.run/1"}, {"equal", run.equal},       {"mode", name_of(run.arithmetic)},
-           {"ranks", run.ranks},       {"run_as", sheet.judged.run_as}};
+  Json out{{"schema", "placet.run/1"},
+           {"equal", run.equal},
+           {"mode", name_of(run.arithmetic)},
+           {"ranks", run.ranks},
+           {"run_as", sheet.judged.run_as}};
   out["steps"] = Json::array();
   for (const StepLoss& s : run.steps) {
     out["steps"].push_back({{"step", s.step},
@@ -160,7 +165,10 @@ std::string run_json(const RunSheet& sheet, const std::vector<Finding>& rules) {
   out["stuck"] = run.stuck ? Json(*run.stuck) : Json(nullptr);
   out["sent"] = figures_json(sheet.sent);
   out["held"] = figures_json(sheet.held);
-  out["peak"] = {{"rank", run.held.rank}, {"at", run.held.at}, {"host_bytes", run.held.host}, {"sample_bytes", run.held.samples}};
+  out["peak"] = {{"rank", run.held.rank},
+                 {"at", run.held.at},
+                 {"host_bytes", run.held.host},
+                 {"sample_bytes", run.held.samples}};
   out["numbers_bytes"] = run.canonical_bytes;
   out["meanings"] = run.meanings;
   out["findings"] = findings_json(rules);

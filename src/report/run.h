@@ -22,9 +22,9 @@ struct Beside {
 struct RunSheet {
   JudgedProgram judged;
   RealRun run;
-  bool as_it_is = true;              // the job's own program, not one made small
-  std::vector<Beside> sent;          // bytes of a step by collective and axes, and in all
-  std::vector<Beside> held;          // bytes at rest and at the peak
+  bool as_it_is = true;      // the job's own program, not one made small
+  std::vector<Beside> sent;  // bytes of a step by collective and axes, and in all
+  std::vector<Beside> held;  // bytes at rest and at the peak
 };
 
 /// One line for a step: its loss, and whether one device has the same bits.

@@ -21,8 +21,8 @@ TEST(WholeCatalogue, HasTheBitsOfOneDeviceAfterTenSteps) {
   int equal = 0;
   int refused = 0;
   for (const CatalogueJob& job : all_catalogue_jobs()) {
-    const std::string name = job.model + " " + job.placement + " " + job.recompute + " " + job.lora +
-                             " " + job.balance + " " + job.precision;
+    const std::string name = job.model + " " + job.placement + " " + job.recompute + " " +
+                             job.lora + " " + job.balance + " " + job.precision;
     try {
       const RealRun found = run(lower_small(load(job)), {.steps = 10});
       const bool promised = !kNotPromised.contains(job.model + " " + job.placement);

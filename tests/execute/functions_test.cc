@@ -69,9 +69,9 @@ TEST(FunctionsTest, DerivativesAreThoseOfSmallChanges) {
     const char* name;
     std::vector<double> x;
   };
-  const std::vector<Case> cases = {{"act", {0.7}},         {"act", {-1.3}},  {"power", {1.5}},
-                                   {"normal", {1.5, 7}},   {"normal", {1.5, 2, 9}},
-                                   {"log", {2.5}},         {"inv", {0.4}},   {"entry", {3}}};
+  const std::vector<Case> cases = {{"act", {0.7}},       {"act", {-1.3}},         {"power", {1.5}},
+                                   {"normal", {1.5, 7}}, {"normal", {1.5, 2, 9}}, {"log", {2.5}},
+                                   {"inv", {0.4}},       {"entry", {3}}};
   const FunctionPlace place{.count = 4};
   for (const Meanings::Activation kind :
        {Meanings::Activation::gelu, Meanings::Activation::gelu_tanh, Meanings::Activation::silu}) {

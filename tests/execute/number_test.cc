@@ -128,7 +128,8 @@ TEST(ExactProductTest, IsLinearInWhatItReads) {
     Number together;
     ASSERT_TRUE(add_exact_product(together, both, g));
     ASSERT_EQ(apart, together) << k;
-    const double real = static_cast<double>(rounded(a)) * static_cast<double>(static_cast<float>(f)) *
+    const double real = static_cast<double>(rounded(a)) *
+                        static_cast<double>(static_cast<float>(f)) *
                         static_cast<double>(static_cast<float>(g));
     ASSERT_NEAR(static_cast<double>(rounded(together)), real, std::fabs(real) * 1e-6 + 1e-17);
   }

@@ -23,13 +23,13 @@ constexpr const char* kLlama =
         "max_position_embeddings": 8, "vocab_size": 24, "rms_norm_eps": 1e-5,
         "hidden_act": "silu", "tie_word_embeddings": false})";
 
-const std::vector<double> kGpt2Losses = {
-    3.5255991483870806, 3.384774511603955,  3.3070655856809754, 3.2574661181471223,
-    3.281038076597671,  3.1309963860079755, 3.2726115627633567, 3.077292253187489,
-    3.1598237892930205, 3.0246925861651537};
+const std::vector<double> kGpt2Losses = {3.5255991483870806, 3.384774511603955, 3.3070655856809754,
+                                         3.2574661181471223, 3.281038076597671, 3.1309963860079755,
+                                         3.2726115627633567, 3.077292253187489, 3.1598237892930205,
+                                         3.0246925861651537};
 const std::vector<double> kLlamaLosses = {
-    3.602678709996758, 3.0897631940198105, 3.252720944658045,  3.175945874839092,
-    3.098837325209533, 2.891006200434786,  2.9918159494777297, 2.915099841774588,
+    3.602678709996758,  3.0897631940198105, 3.252720944658045,  3.175945874839092,
+    3.098837325209533,  2.891006200434786,  2.9918159494777297, 2.915099841774588,
     2.9261488252224304, 3.0243038536362006};
 
 RealRun ten_steps(const char* model, const char* placement, Meanings::Activation activation,
@@ -56,8 +56,9 @@ void expect_losses(const RealRun& found, const std::vector<double>& expected, do
 
 TEST(PyTorchTest, TrainsGpt2ToTheSameLosses) {
   for (const char* placement : {"dp=2:zero3", "tp=2:tp", "pp=2:1f1b"}) {
-    expect_losses(ten_steps(kGpt2, placement, Meanings::Activation::gelu_tanh, Arithmetic::binary64),
-                  kGpt2Losses, 1e-12);
+    expect_losses(
+        ten_steps(kGpt2, placement, Meanings::Activation::gelu_tanh, Arithmetic::binary64),
+        kGpt2Losses, 1e-12);
   }
 }
 
@@ -70,9 +71,9 @@ TEST(PyTorchTest, TrainsLlamaToTheSameLosses) {
 
 // Reads of 24 bits: of ten steps 1e-6 of the loss.
 TEST(PyTorchTest, CanonicalStepsAreAsNearAsTheirReads) {
-  expect_losses(ten_steps(kGpt2, "dp=2:zero3", Meanings::Activation::gelu_tanh,
-                          Arithmetic::canonical),
-                kGpt2Losses, 1e-6);
+  expect_losses(
+      ten_steps(kGpt2, "dp=2:zero3", Meanings::Activation::gelu_tanh, Arithmetic::canonical),
+      kGpt2Losses, 1e-6);
   expect_losses(ten_steps(kLlama, "tp=2:tp", Meanings::Activation::silu, Arithmetic::canonical),
                 kLlamaLosses, 1e-6);
 }

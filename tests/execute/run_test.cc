@@ -22,7 +22,8 @@ RealRun run_with(const Program& program, Arithmetic arithmetic,
 }
 
 TEST(RunTest, CanonicalStepsAreThoseOfOneDevice) {
-  const RealRun found = run_with(small_program({"gpt2", "dp=2:zero3 tp=2:tp+sp"}), Arithmetic::canonical);
+  const RealRun found =
+      run_with(small_program({"gpt2", "dp=2:zero3 tp=2:tp+sp"}), Arithmetic::canonical);
   EXPECT_TRUE(found.equal) << found.stuck.value_or("");
   EXPECT_EQ(found.ranks, 4);
   ASSERT_EQ(found.steps.size(), 3U);
@@ -60,10 +61,12 @@ TEST(RunTest, MistakesOfTheArithmeticAreSeen) {
 
 TEST(RunTest, FaultsOfTheProgramAreSeen) {
   const Program program = small_program({"gpt2", "dp=2:ddp"});
-  for (const char* words : {"delete(all_reduce, phase=reduce)", "rescale(all_reduce, phase=reduce, by=1/dp)",
-                            "skip_update(any, nth=1)"}) {
+  for (const char* words :
+       {"delete(all_reduce, phase=reduce)", "rescale(all_reduce, phase=reduce, by=1/dp)",
+        "skip_update(any, nth=1)"}) {
     try {
-      const RealRun found = run_with(with_faults(program, {fault_from(words)}), Arithmetic::canonical);
+      const RealRun found =
+          run_with(with_faults(program, {fault_from(words)}), Arithmetic::canonical);
       EXPECT_FALSE(found.equal) << words;
       if (found.stuck) continue;
       ASSERT_FALSE(found.differences.empty()) << words;
