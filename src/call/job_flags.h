@@ -27,8 +27,8 @@ struct JobFlags {
 void require_one_placement(const JobFlags& flags);
 
 /// The request that flags make together with a job file, or with configurations of engines. Numbers
-/// set for the engine stand behind its name. Throws InputError for numbers that are none. Of several
-/// placements the first is taken; compare goes through them itself.
+/// set for the engine stand behind its name. Throws InputError for numbers that are none. Of
+/// several placements the first is taken; compare goes through them itself.
 JobRequest request_of(const Catalog& catalog, const JobFlags& flags, AskedOf asked = AskedOf::all);
 
 /// Refuses a model of which nothing but a count of parameters is known: `what` needs shapes.

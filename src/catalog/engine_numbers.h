@@ -29,9 +29,9 @@ std::map<std::string, NumberPlace> numbers_of(EngineFilesView version);
 std::string plain_number(EngineFilesView version, const std::string& text,
                          const std::string& where);
 
-/// The facts that a plain "NAME=VALUE" says, to be laid one after the other: those of the file, then
-/// those under `with` for each of `options`. The value stands in place of "{value}", and its sum or
-/// product with N in place of "{value+N}" and "{value*N}".
+/// The facts that a plain "NAME=VALUE" says, to be laid one after the other: those of the file,
+/// then those under `with` for each of `options`. The value stands in place of "{value}", and its
+/// sum or product with N in place of "{value+N}" and "{value*N}".
 std::vector<Document> facts_of_number(EngineFilesView version, const std::string& plain,
                                       const std::vector<std::string>& options);
 

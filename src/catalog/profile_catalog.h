@@ -16,7 +16,8 @@ namespace placet {
 
 /// The profile `text` names: "megatron@2025", or "megatron" for its newest version (numbers inside
 /// versions are compared as numbers: 2.10 is newer than 2.9), or with options of a version laid
-/// over it: "megatron@2026+overlap+bf16-reduce", and numbers set: "+bucket=5e7". One option may also be written behind a dash:
+/// over it: "megatron@2026+overlap+bf16-reduce", and numbers set: "+bucket=5e7". One option may
+/// also be written behind a dash:
 /// "megatron@2026-overlap". A word that names a file is read as one. Facts that hold for some jobs
 /// only (`given`) are left out. Throws InputError that speaks of `where` (unknown name) or of the
 /// file and key path.

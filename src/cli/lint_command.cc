@@ -47,7 +47,7 @@ std::string write_fixes(const std::vector<LintFinding>& findings,
     std::vector<LintFinding> own;
     std::ranges::copy_if(findings, std::back_inserter(own),
                          [&](const LintFinding& finding) { return finding.file == file; });
-    const SourceText source = read_source_text(file);
+    const ConfigurationText source = read_source_text(file);
     const FixedText fixed = fixed_text(source.text, source.form, own);
     if (fixed.changes.empty()) continue;
     write_file(file, fixed.text, "--fix");

@@ -44,8 +44,8 @@ struct NeededFact {
   std::string what, flag;  // with {words} in them
 };
 
-/// A word that follows from others: a product, more a sum, over a product, less a sum, or a text with
-/// {words} in it. What is below 0 is not known.
+/// A word that follows from others: a product, more a sum, over a product, less a sum, or a text
+/// with {words} in it. What is below 0 is not known.
 struct DerivedWord {
   std::string word;
   std::vector<WordCondition> when;
@@ -129,8 +129,8 @@ struct DialectHead {
 std::vector<DialectHead> dialect_heads(const Catalog& catalog);
 
 /// The name of the dialect whose marks fit a source best, of equals the later; without a mark, in
-/// TOML, YAML and JSON, the one that knows more than half of its keys, as they are written or nearly
-/// so. Empty if there is none.
+/// TOML, YAML and JSON, the one that knows more than half of its keys, as they are written or
+/// nearly so. Empty if there is none.
 std::string guess_dialect(const Catalog& catalog, const std::vector<DialectHead>& heads,
                           const Source& source);
 

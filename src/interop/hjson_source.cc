@@ -204,7 +204,8 @@ class HjsonReader {
     return value;
   }
 
-  // A number, true, false or null ends at a comma or bracket; any other text at the end of its line.
+  // A number, true, false or null ends at a comma or bracket; any other text at the end of its
+  // line.
   std::string unquoted() {
     if (at_end() && is_cut_) return {};
     if (at_end() || kPunctuators.find(peek()) != std::string_view::npos) {

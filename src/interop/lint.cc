@@ -10,7 +10,8 @@
 namespace placet {
 namespace {
 
-// What --fix does for a rule: a new value for a word, a word that is left out, or one that is added.
+// What --fix does for a rule: a new value for a word, a word that is left out, or one that is
+// added.
 struct RuleChange {
   LintEdit::Kind kind = LintEdit::Kind::none;
   std::string word, value;

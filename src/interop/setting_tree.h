@@ -18,9 +18,9 @@ struct TreeEvent {
   std::size_t line = 0;
 };
 
-/// Settings of a tree, in the order of the text. An object under a key "<<" is laid under the object
-/// that holds it: keys that this has itself win (YAML's merge key). Throws InputError with file and line for what is
-/// nested too deep, has too many settings, or too long keys.
+/// Settings of a tree, in the order of the text. An object under a key "<<" is laid under the
+/// object that holds it: keys that this has itself win (YAML's merge key). Throws InputError with
+/// file and line for what is nested too deep, has too many settings, or too long keys.
 class SettingTree {
  public:
   explicit SettingTree(std::string file) : file_(std::move(file)) {}

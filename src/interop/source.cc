@@ -84,13 +84,13 @@ Source parse_source(const std::string& text, SourceForm form, const std::string&
   return source;
 }
 
-SourceText read_source_text(const std::filesystem::path& path) {
+ConfigurationText read_source_text(const std::filesystem::path& path) {
   return {.text = read_file_text(path, kMostBytes, "a configuration or a launch script"),
           .form = form_of(path)};
 }
 
 Source read_source(const std::filesystem::path& path) {
-  const SourceText source = read_source_text(path);
+  const ConfigurationText source = read_source_text(path);
   return parse_source(source.text, source.form, path.string());
 }
 

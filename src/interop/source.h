@@ -33,18 +33,18 @@ struct Source {
 /// "toml", "yaml", "json" or "arguments".
 std::string name_of(SourceForm form);
 
-/// The settings of a file: TOML, YAML and JSON (with what HJSON allows) by its ending, arguments of a launch script
-/// otherwise. Throws InputError with file and line for what is malformed, larger than 4 MiB (TOML:
-/// as job files), nested more than 64 deep, or longer than 100,000 settings, and for long
-/// keys and aliases that stand for too much.
+/// The settings of a file: TOML, YAML and JSON (with what HJSON allows) by its ending, arguments of
+/// a launch script otherwise. Throws InputError with file and line for what is malformed, larger
+/// than 4 MiB (TOML: as job files), nested more than 64 deep, or longer than 100,000 settings, and
+/// for long keys and aliases that stand for too much.
 Source read_source(const std::filesystem::path& path);
 
 /// The text of a file, and how it is written. Throws InputError where it is no such file.
-struct SourceText {
+struct ConfigurationText {
   std::string text;
   SourceForm form = SourceForm::toml;
 };
-SourceText read_source_text(const std::filesystem::path& path);
+ConfigurationText read_source_text(const std::filesystem::path& path);
 
 /// The same for text that is at hand.
 Source parse_source(const std::string& text, SourceForm form, const std::string& file);
