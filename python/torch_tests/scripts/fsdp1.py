@@ -1,4 +1,3 @@
-import functools
 
 import torch
 import torch.distributed as dist
