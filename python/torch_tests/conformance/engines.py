@@ -33,7 +33,7 @@ def wrapped(model, words, world):
 
         shape = (2, world // 2) if "hsdp" in words else (world,)
         said = {
-            "mesh": init_device_mesh("cpu", shape),
+            "mesh": init_device_mesh("cpu", shape, mesh_dim_names=("rep", "shard")[-len(shape) :]),
             "reshard_after_forward": "keep" not in words,
         }
         if "mixed" in words:

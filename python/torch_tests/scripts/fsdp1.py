@@ -1,4 +1,3 @@
-
 import torch
 import torch.distributed as dist
 from tiny import Block, Decoder, loader, loss_of

@@ -203,7 +203,7 @@ class Guard:
             for _, p in self._sketched
         ]
         allowed = spread * torch.tensor(coarse, dtype=torch.float64) + 1e-30
-        off = (everyone[:, :, 2] - expected).abs() > allowed
+        off = ~((everyone[:, :, 2] - expected).abs() <= allowed)  # so is what is no number
         if bool(off.any()):
             at = int(off.any(0).nonzero()[0])
             ranks = [
