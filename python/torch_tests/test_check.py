@@ -78,7 +78,11 @@ def planted(folder, bug):
 def test_finds(bug, tmp_path):
     planted(tmp_path, bug)
     verdict = run(
-        tmp_path, bug["script"], bug["world"], bug.get("data_parallel", 0), bug.get("reference"),
+        tmp_path,
+        bug["script"],
+        bug["world"],
+        bug.get("data_parallel", 0),
+        bug.get("reference"),
         bug.get("arguments", []),
     )
     assert not verdict["equivalent"]

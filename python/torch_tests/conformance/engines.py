@@ -32,7 +32,10 @@ def wrapped(model, words, world):
         from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
         shape = (2, world // 2) if "hsdp" in words else (world,)
-        said = {"mesh": init_device_mesh("cpu", shape), "reshard_after_forward": "keep" not in words}
+        said = {
+            "mesh": init_device_mesh("cpu", shape, mesh_dim_names=("rep", "shard")[-len(shape) :]),
+            "reshard_after_forward": "keep" not in words,
+        }
         if "mixed" in words:
             said["mp_policy"] = MixedPrecisionPolicy(torch.bfloat16, torch.float32)
         if "whole" not in words:
@@ -48,7 +51,8 @@ def wrapped(model, words, world):
         from transformers.models.llama.modeling_llama import LlamaDecoderLayer
 
         model = FullyShardedDataParallel(
-            model, auto_wrap_policy=ModuleWrapPolicy({LlamaDecoderLayer}),
+            model,
+            auto_wrap_policy=ModuleWrapPolicy({LlamaDecoderLayer}),
             device_id=torch.device("cpu"),
         )
     return model, torch.optim.AdamW(model.parameters(), lr=1e-3)
@@ -90,8 +94,13 @@ def main(name, folder):
     for rank in range(case["world"]):
         child = os.fork()
         if not child:
-            os.environ.update(RANK=str(rank), WORLD_SIZE=str(case["world"]), LOCAL_RANK=str(rank),
-                              MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+            os.environ.update(
+                RANK=str(rank),
+                WORLD_SIZE=str(case["world"]),
+                LOCAL_RANK=str(rank),
+                MASTER_ADDR="127.0.0.1",
+                MASTER_PORT=str(port),
+            )
             torch.set_num_threads(1)
             status = 1
             try:

@@ -1,5 +1,3 @@
-import functools
-
 import torch
 import torch.distributed as dist
 from tiny import Block, Decoder, loader, loss_of

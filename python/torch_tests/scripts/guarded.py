@@ -67,8 +67,10 @@ FAULTS = {
     "gradient negated": ("b", lambda m, o: scaled(m, 4, -1.0)),
     "gradient one percent off": ("b", lambda m, o: scaled(m, 0, 1.01)),
     "row of the gradient lost": ("b", lambda m, o: weight(m, 0).grad[0].zero_()),
-    "gradient transposed": ("b", lambda m, o: weight(m, 0).grad.copy_(
-        weight(m, 0).grad.t().reshape(16, 8).clone())),
+    "gradient transposed": (
+        "b",
+        lambda m, o: weight(m, 0).grad.copy_(weight(m, 0).grad.t().reshape(16, 8).clone()),
+    ),
     "noise on the gradient": ("b", lambda m, o: weight(m, 0).grad.add_(0.05)),
     "gradient of another tensor": ("b", lambda m, o: weight(m, 2).grad.copy_(weight(m, 3).grad)),
     "gradient gone": ("b", lambda m, o: setattr(weight(m, 0), "grad", None)),
@@ -110,12 +112,17 @@ def train(kind, fault, steps, every):
             what(model, optimizer)
         optimizer.zero_grad()
     watch.close()
-    return [[f.tensor, f.axis, f.ranks, f.step, f.what] for f in watch.faults]
+    # Ranks along one axis tell each other; others do not hear of it.
+    heard = [None] * dist.get_world_size()
+    said = [[f.tensor, f.axis, f.ranks, f.step, f.what] for f in watch.faults]
+    dist.all_gather_object(heard, said)
+    return next((one for one in heard if one), [])
 
 
 def main(rank, world, port, steps, every):
-    os.environ.update(RANK=str(rank), WORLD_SIZE=str(world), MASTER_ADDR="127.0.0.1",
-                      MASTER_PORT=str(port))
+    os.environ.update(
+        RANK=str(rank), WORLD_SIZE=str(world), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)
+    )
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     dist.init_process_group("gloo")

@@ -40,18 +40,14 @@ if sp:
     plan["norm"] = SequenceParallel()
 parallelize_module(model, tp, plan)
 for block in model.blocks:
-    plan = {
-        f"attention.{one}": ColwiseParallel() for one in "qkv"
-    } | {
+    plan = {f"attention.{one}": ColwiseParallel() for one in "qkv"} | {
         "mlp.gate": ColwiseParallel(),
         "mlp.up": ColwiseParallel(),
         "attention.o": RowwiseParallel(output_layouts=rows),
         "mlp.down": RowwiseParallel(output_layouts=rows),
     }
     if sp:
-        whole = PrepareModuleInput(
-            input_layouts=(Shard(1),), desired_input_layouts=(Replicate(),)
-        )
+        whole = PrepareModuleInput(input_layouts=(Shard(1),), desired_input_layouts=(Replicate(),))
         plan |= {
             "norm1": SequenceParallel(),
             "norm2": SequenceParallel(),

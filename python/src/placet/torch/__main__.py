@@ -16,8 +16,12 @@ def _parser() -> argparse.ArgumentParser:
     check = commands.add_parser("check", help="is the script's training that of one device?")
     check.add_argument("script")
     check.add_argument("--world", type=int, required=True, help="ranks to run it on")
-    check.add_argument("--data-parallel", type=int, default=0,
-                       help="how many of them have samples of their own (default: all)")
+    check.add_argument(
+        "--data-parallel",
+        type=int,
+        default=0,
+        help="how many of them have samples of their own (default: all)",
+    )
     check.add_argument("--steps", type=int, default=2, help="updates to compare (default: 2)")
     check.add_argument("--timeout", type=float, default=120.0, help="seconds (default: 120)")
     check.add_argument("--reference-args", help="arguments of the script on one device, if others")
@@ -30,18 +34,27 @@ def _check(given: argparse.Namespace) -> int:
         import torch  # noqa: F401
     except ImportError:
         raise InputError(
-            {"message": "check: PyTorch cannot be imported; install torch beside placet",
-             "where": "check", "value": "torch", "problem": "cannot be imported",
-             "allowed": "an environment with torch", "nearest": ""}
+            {
+                "message": "check: PyTorch cannot be imported; install torch beside placet",
+                "where": "check",
+                "value": "torch",
+                "problem": "cannot be imported",
+                "allowed": "an environment with torch",
+                "nearest": "",
+            }
         ) from None
     from ._check import check
     from ._session import Options
 
     verdict = check(
         Options(
-            given.script, given.arguments,
+            given.script,
+            given.arguments,
             None if given.reference_args is None else shlex.split(given.reference_args),
-            given.world, given.data_parallel, given.steps, given.timeout,
+            given.world,
+            given.data_parallel,
+            given.steps,
+            given.timeout,
         )
     )
     print(json.dumps(verdict.to_dict()) if given.json else verdict.text())

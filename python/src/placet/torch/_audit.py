@@ -15,24 +15,52 @@ from typing import Any
 from .._errors import InputError
 
 _CHROME = {
-    "allreduce": "all_reduce", "allreduce_coalesced": "all_reduce", "_allgather_base": "all_gather",
-    "allgather": "all_gather", "allgather_into_tensor_coalesced": "all_gather",
-    "all_gather_single": "all_gather", "_reduce_scatter_base": "reduce_scatter",
-    "reduce_scatter": "reduce_scatter", "reduce_scatter_tensor_coalesced": "reduce_scatter",
-    "reduce_scatter_single": "reduce_scatter", "broadcast": "broadcast", "all_to_all":
-    "all_to_all", "all_to_allv": "all_to_all", "alltoall_base": "all_to_all", "send": "send_recv",
+    "allreduce": "all_reduce",
+    "allreduce_coalesced": "all_reduce",
+    "_allgather_base": "all_gather",
+    "allgather": "all_gather",
+    "allgather_into_tensor_coalesced": "all_gather",
+    "all_gather_single": "all_gather",
+    "_reduce_scatter_base": "reduce_scatter",
+    "reduce_scatter": "reduce_scatter",
+    "reduce_scatter_tensor_coalesced": "reduce_scatter",
+    "reduce_scatter_single": "reduce_scatter",
+    "broadcast": "broadcast",
+    "all_to_all": "all_to_all",
+    "all_to_allv": "all_to_all",
+    "alltoall_base": "all_to_all",
+    "send": "send_recv",
 }
 _DTYPES = {
-    "float": ("fp32", 4), "float32": ("fp32", 4), "bfloat16": ("bf16", 2), "half": ("fp16", 2),
-    "float16": ("fp16", 2), "double": ("fp64", 8), "float64": ("fp64", 8), "long": ("int64", 8),
-    "int64": ("int64", 8), "int": ("int32", 4), "int32": ("int32", 4), "byte": ("uint8", 1),
-    "uint8": ("uint8", 1), "bool": ("bool", 1), "float8_e4m3fn": ("fp8", 1),
+    "float": ("fp32", 4),
+    "float32": ("fp32", 4),
+    "bfloat16": ("bf16", 2),
+    "half": ("fp16", 2),
+    "float16": ("fp16", 2),
+    "double": ("fp64", 8),
+    "float64": ("fp64", 8),
+    "long": ("int64", 8),
+    "int64": ("int64", 8),
+    "int": ("int32", 4),
+    "int32": ("int32", 4),
+    "byte": ("uint8", 1),
+    "uint8": ("uint8", 1),
+    "bool": ("bool", 1),
+    "float8_e4m3fn": ("fp8", 1),
 }
 
 
 def _wrong(path: str, problem: str, allowed: str) -> InputError:
-    return InputError({"message": f"{path}: {problem}; expected {allowed}", "where": path,
-                       "value": path, "problem": problem, "allowed": allowed, "nearest": ""})
+    return InputError(
+        {
+            "message": f"{path}: {problem}; expected {allowed}",
+            "where": path,
+            "value": path,
+            "problem": problem,
+            "allowed": allowed,
+            "nearest": "",
+        }
+    )
 
 
 def _typed(name: object) -> tuple[str, int]:
@@ -43,8 +71,11 @@ def _typed(name: object) -> tuple[str, int]:
 def _from_chrome(document: Mapping[str, Any], step: int | None) -> list[dict[str, Any]]:
     """Messages of a trace of torch.profiler, from its events record_param_comms."""
     events = [e for e in document["traceEvents"] if e.get("name") == "record_param_comms"]
-    marks = sorted((e["ts"], e["ts"] + e.get("dur", 0)) for e in document["traceEvents"]
-                   if str(e.get("name", "")).startswith("ProfilerStep#") and e.get("ph") == "X")
+    marks = sorted(
+        (e["ts"], e["ts"] + e.get("dur", 0))
+        for e in document["traceEvents"]
+        if str(e.get("name", "")).startswith("ProfilerStep#") and e.get("ph") == "X"
+    )
     if marks and step is not None:
         begin, end = marks[min(step, len(marks) - 1)]
         events = [e for e in events if begin <= e["ts"] < end]
@@ -58,8 +89,17 @@ def _from_chrome(document: Mapping[str, Any], step: int | None) -> list[dict[str
         whole = "Out msg nelems" if kind == "all_gather" else "In msg nelems"
         count = int(said.get(whole, 0))
         group = int(said.get("Group size", 0))
-        out.append({"collective": kind, "group": group, "dtype": dtype, "count": count,
-                    "payload_bytes": count * size, "phase": "", "place": ""})
+        out.append(
+            {
+                "collective": kind,
+                "group": group,
+                "dtype": dtype,
+                "count": count,
+                "payload_bytes": count * size,
+                "phase": "",
+                "place": "",
+            }
+        )
     return out
 
 
@@ -92,8 +132,17 @@ def _from_flight(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         said = groups.get(str((entry.get("process_group") or ["0"])[0]), {})
         ranks = said.get("ranks", [])
         ranks = json.loads(ranks) if isinstance(ranks, str) else ranks
-        out.append({"collective": kind, "group": len(ranks), "dtype": dtype, "count": count,
-                    "payload_bytes": count * size, "phase": "", "place": ""})
+        out.append(
+            {
+                "collective": kind,
+                "group": len(ranks),
+                "dtype": dtype,
+                "count": count,
+                "payload_bytes": count * size,
+                "phase": "",
+                "place": "",
+            }
+        )
     return out
 
 
@@ -101,7 +150,7 @@ def read(path: str | os.PathLike[str], step: int | None = None) -> dict[str, Any
     """The messages of one step, and bytes at rest where the source has them."""
     name = os.fspath(path)
     try:
-        with (gzip.open(name) if name.endswith(".gz") else open(name, "rb")) as file:
+        with gzip.open(name) if name.endswith(".gz") else open(name, "rb") as file:
             data = file.read()
     except OSError as fault:
         raise _wrong(name, f"cannot be read ({fault.strerror or fault})", "a file") from None
@@ -111,13 +160,19 @@ def read(path: str | os.PathLike[str], step: int | None = None) -> dict[str, Any
         try:
             document = _Plain(io.BytesIO(data)).load()
         except Exception as fault:
-            raise _wrong(name, f"is neither JSON nor a dump of plain values ({fault})",
-                         "a record, a Chrome trace or a Flight Recorder dump") from None
+            raise _wrong(
+                name,
+                f"is neither JSON nor a dump of plain values ({fault})",
+                "a record, a Chrome trace or a Flight Recorder dump",
+            ) from None
     try:
         return _taken(name, document, step)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as fault:
-        raise _wrong(name, f"is not complete ({type(fault).__name__}: {fault})",
-                     "a record, a Chrome trace or a Flight Recorder dump") from None
+        raise _wrong(
+            name,
+            f"is not complete ({type(fault).__name__}: {fault})",
+            "a record, a Chrome trace or a Flight Recorder dump",
+        ) from None
 
 
 def _taken(name: str, document: Any, step: int | None) -> dict[str, Any]:
@@ -128,14 +183,18 @@ def _taken(name: str, document: Any, step: int | None) -> dict[str, Any]:
         at = len(steps) - 1 if step is None else step
         if not 0 <= at < len(steps):
             raise _wrong("--step", f"{at} is not there", f"from 0 to {len(steps) - 1}")
-        return {"messages": steps[at]["messages"], "rest_bytes": steps[at]["rest_bytes"],
-                "source": "record"}
+        return {
+            "messages": steps[at]["messages"],
+            "rest_bytes": steps[at]["rest_bytes"],
+            "source": "record",
+        }
     if isinstance(document, dict) and "traceEvents" in document:
         return {"messages": _from_chrome(document, step), "rest_bytes": {}, "source": "trace"}
     if isinstance(document, dict) and "entries" in document:
         return {"messages": _from_flight(document), "rest_bytes": {}, "source": "flight recorder"}
-    raise _wrong(name, "is of no kind that is known",
-                 "a record, a Chrome trace or a Flight Recorder dump")
+    raise _wrong(
+        name, "is of no kind that is known", "a record, a Chrome trace or a Flight Recorder dump"
+    )
 
 
 Term = tuple[str, int, str, int]  # collective, group, dtype, payload bytes
@@ -155,12 +214,20 @@ class Audit:
         return not self.differences and all(one["derived"] == one["run"] for one in self.rest)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"schema": "placet.audit/1", "agrees": self.agrees, "terms_agreed": self.agreed,
-                "calls": self.calls, "differences": self.differences, "rest_bytes": self.rest}
+        return {
+            "schema": "placet.audit/1",
+            "agrees": self.agrees,
+            "terms_agreed": self.agreed,
+            "calls": self.calls,
+            "differences": self.differences,
+            "rest_bytes": self.rest,
+        }
 
     def text(self) -> str:
-        lines = [f"{'AGREES' if self.agrees else 'DIFFERS'}: {self.agreed} kinds of messages as "
-                 f"derived, {len(self.differences)} not; {self.calls} calls in the step"]
+        lines = [
+            f"{'AGREES' if self.agrees else 'DIFFERS'}: {self.agreed} kinds of messages as "
+            f"derived, {len(self.differences)} not; {self.calls} calls in the step"
+        ]
         for one in self.differences:
             lines.append(
                 f"  {one['collective']} {one['dtype']} {one['payload_bytes']:,} bytes in groups of "
@@ -169,8 +236,10 @@ class Audit:
             )
         for one in self.rest:
             mark = "" if one["derived"] == one["run"] else "  <- differs"
-            lines.append(f"  at rest, {one['state']}: derived {one['derived']:,} bytes, run "
-                         f"{one['run']:,}{mark}")
+            lines.append(
+                f"  at rest, {one['state']}: derived {one['derived']:,} bytes, run "
+                f"{one['run']:,}{mark}"
+            )
         return "\n".join(lines)
 
 
@@ -186,7 +255,7 @@ def _cause(term: Term, more: bool, other: Counter[Term]) -> str:
             return "another number of calls"
         if group2 == group and dtype2 != dtype and size2 in (2 * size, size // 2, size, 4 * size):
             return f"one in {dtype2} is there: another format"
-    for (kind2, group2, dtype2, size2), count in other.items():
+    for (kind2, group2, _, size2), count in other.items():
         if count and kind2 != kind and size2 == size and group2 == group:
             return f"{kind2} of that size is there: another collective"
     if size <= 64:
@@ -220,22 +289,36 @@ def compare(derivation: Mapping[str, Any], run: Mapping[str, Any], class_at: int
             continue
         more = done[term] > derived[term]
         audit.differences.append(
-            {"collective": term[0], "group": term[1], "dtype": term[2], "payload_bytes": term[3],
-             "derived": derived[term], "run": done[term],
-             "cause": "another number of calls" if derived[term] and done[term]
-             else _cause(term, more, missing if more else extra),
-             "place": places.get(term, "")}
+            {
+                "collective": term[0],
+                "group": term[1],
+                "dtype": term[2],
+                "payload_bytes": term[3],
+                "derived": derived[term],
+                "run": done[term],
+                "cause": "another number of calls"
+                if derived[term] and done[term]
+                else _cause(term, more, missing if more else extra),
+                "place": places.get(term, ""),
+            }
         )
     rest = derivation["memory"]["classes"][class_at]["rest_bytes"]
     for state in ("parameters", "gradients", "optimizer"):
         if state in run.get("rest_bytes", {}):
-            audit.rest.append({"state": state, "derived": int(rest[state]),
-                               "run": int(run["rest_bytes"][state])})
+            audit.rest.append(
+                {"state": state, "derived": int(rest[state]), "run": int(run["rest_bytes"][state])}
+            )
     return audit
 
 
-def audit(path: str | os.PathLike[str], *, step: int | None = None, device_class: int = 0,
-          derivation: Mapping[str, Any] | None = None, **job: Any) -> Audit:
+def audit(
+    path: str | os.PathLike[str],
+    *,
+    step: int | None = None,
+    device_class: int = 0,
+    derivation: Mapping[str, Any] | None = None,
+    **job: Any,
+) -> Audit:
     """A record, Chrome trace or Flight Recorder dump of one rank beside `placet.derive(**job)`."""
     run = read(path, step)
     if derivation is None:

@@ -11,8 +11,14 @@ from ._session import Options
 
 def _refuse(where: str, value: object, problem: str, allowed: str) -> None:
     raise InputError(
-        {"message": f"{where}: '{value}' {problem}; expected {allowed}", "where": where,
-         "value": str(value), "problem": problem, "allowed": allowed, "nearest": ""}
+        {
+            "message": f"{where}: '{value}' {problem}; expected {allowed}",
+            "where": where,
+            "value": str(value),
+            "problem": problem,
+            "allowed": allowed,
+            "nearest": "",
+        }
     )
 
 
@@ -26,8 +32,12 @@ def check(options: Options) -> Verdict:
     if options.steps < 1:
         _refuse("--steps", options.steps, "is not possible", "at least 1")
     if options.data_parallel and options.world % options.data_parallel:
-        _refuse("--data-parallel", options.data_parallel, f"does not divide {options.world}",
-                "how many ranks have samples of their own")
+        _refuse(
+            "--data-parallel",
+            options.data_parallel,
+            f"does not divide {options.world}",
+            "how many ranks have samples of their own",
+        )
     import torch.distributed.fsdp  # noqa: F401  before ranks are made, so that each has it
 
     from ._ranks import run_all
@@ -36,10 +46,18 @@ def check(options: Options) -> Verdict:
     if reference.get("error"):
         last = reference["error"].strip().splitlines()[-1]
         log = reference.get("log", "").strip()
-        _refuse("SCRIPT", options.script, f"cannot be run on one device ({last})",
-                "a script that takes its ranks from the environment, or --reference-args"
-                + (f"; it said: {log[-400:]}" if log else ""))
+        _refuse(
+            "SCRIPT",
+            options.script,
+            f"cannot be run on one device ({last})",
+            "a script that takes its ranks from the environment, or --reference-args"
+            + (f"; it said: {log[-400:]}" if log else ""),
+        )
     if not reference["updates"]:
-        _refuse("SCRIPT", options.script, "makes no update",
-                "a script in which a torch.optim optimizer makes at least one step")
+        _refuse(
+            "SCRIPT",
+            options.script,
+            "makes no update",
+            "a script in which a torch.optim optimizer makes at least one step",
+        )
     return Judge(options, reference, ranks, stuck).verdict()

@@ -25,7 +25,6 @@ _A, _B, _C = 0x2545F4914F6CDD1D, 0x1CE4E5B9BF58476D, 0x133111EB94D049BB
 SEED = int(os.environ.get("PLACET_TORCH_SEED", "1"))
 
 
-
 def salt_of(*words: object) -> int:
     """A number for a function: equal for equal names and options."""
     text = repr((SEED, *words)).encode()

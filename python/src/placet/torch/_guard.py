@@ -67,8 +67,14 @@ class Guard:
     """See `guard`."""
 
     def __init__(
-        self, model: torch.nn.Module, optimizer: torch.optim.Optimizer, *, every: int = 100,
-        on_fault: str = "stop", group: Any = None, replicated: bool = True,
+        self,
+        model: torch.nn.Module,
+        optimizer: torch.optim.Optimizer,
+        *,
+        every: int = 100,
+        on_fault: str = "stop",
+        group: Any = None,
+        replicated: bool = True,
         average: bool = True,
     ) -> None:
         if on_fault not in ("stop", "warn"):
@@ -81,8 +87,11 @@ class Guard:
         self.group = group if group is not None else dist.group.WORLD
         self._named = [(name, one) for name, one in model.named_parameters() if one.requires_grad]
         self._axes = self._find_axes(model, replicated)
-        self._sketched = [(name, one) for name, one in self._named
-                          if replicated and not hasattr(one, "_local_tensor")]
+        self._sketched = [
+            (name, one)
+            for name, one in self._named
+            if replicated and not hasattr(one, "_local_tensor")
+        ]
         self._sketch: dict[str, Tensor] = {}
         self._norm: float | None = None
         self._gradients_seen = False
@@ -188,20 +197,32 @@ class Guard:
         size = everyone.shape[0]
         expected = everyone[:, :, 0].sum(0) / (size if self.average else 1)
         # Rounding: that of sums of so many numbers of their size, in the format of the gradient.
-        spread = (everyone[:, :, 1].sum(0).sqrt() + everyone[:, :, 3].max(0).values.sqrt())
-        coarse = [2**-6 if p.dtype in (torch.bfloat16, torch.float16) else 2**-15
-                  for _, p in self._sketched]
+        spread = everyone[:, :, 1].sum(0).sqrt() + everyone[:, :, 3].max(0).values.sqrt()
+        coarse = [
+            2**-6 if p.dtype in (torch.bfloat16, torch.float16) else 2**-15
+            for _, p in self._sketched
+        ]
         allowed = spread * torch.tensor(coarse, dtype=torch.float64) + 1e-30
-        off = (everyone[:, :, 2] - expected).abs() > allowed
+        off = ~((everyone[:, :, 2] - expected).abs() <= allowed)  # so is what is no number
         if bool(off.any()):
             at = int(off.any(0).nonzero()[0])
-            ranks = [dist.get_process_group_ranks(self.group)[r] for r in
-                     off[:, at].nonzero()[:, 0].tolist()]
+            ranks = [
+                dist.get_process_group_ranks(self.group)[r]
+                for r in off[:, at].nonzero()[:, 0].tolist()
+            ]
             found, wanted = float(everyone[off[:, at]][0, at, 2]), float(expected[at])
             word = "mean" if self.average else "sum"
-            self._tell(GuardError(
-                f"the gradient is not the {word} of what the replicas computed (sketch {found:.6g}, "
-                f"expected {wanted:.6g})", self._sketched[at][0], "replicas", ranks, self.step))
+            self._tell(
+                GuardError(
+                    f"the gradient is not the {word} of what the replicas computed "
+                    f"(sketch {found:.6g}, "
+                    f"expected {wanted:.6g})",
+                    self._sketched[at][0],
+                    "replicas",
+                    ranks,
+                    self.step,
+                )
+            )
 
     def _check_numbers(self) -> None:
         words, mine = [], []
@@ -220,10 +241,13 @@ class Guard:
             bound = 1e-4 * float(column.abs().max()) if near else 0.0
             apart = (column - column.median()).abs() > bound
             if bool(apart.any()):
-                ranks = [dist.get_process_group_ranks(self.group)[r]
-                         for r in apart.nonzero()[:, 0].tolist()]
-                self._tell(GuardError(f"ranks have {column.tolist()}", word, "replicas", ranks,
-                                      self.step))
+                ranks = [
+                    dist.get_process_group_ranks(self.group)[r]
+                    for r in apart.nonzero()[:, 0].tolist()
+                ]
+                self._tell(
+                    GuardError(f"ranks have {column.tolist()}", word, "replicas", ranks, self.step)
+                )
                 return
 
     def _after(self, *unused: Any) -> None:
@@ -246,14 +270,27 @@ class Guard:
                 if 2 * int(wrong.sum()) >= wrong.numel():  # no majority says who is right
                     wrong = torch.ones_like(wrong)
                 ranks = [axis.ranks()[r] for r in wrong.nonzero()[:, 0].tolist()]
-                self._tell(GuardError("ranks that should hold the same hold different numbers",
-                                      axis.names[at], axis.name, ranks, self.step))
+                self._tell(
+                    GuardError(
+                        "ranks that should hold the same hold different numbers",
+                        axis.names[at],
+                        axis.name,
+                        ranks,
+                        self.step,
+                    )
+                )
                 return
 
 
 def guard(
-    model: torch.nn.Module, optimizer: torch.optim.Optimizer, *, every: int = 100,
-    on_fault: str = "stop", group: Any = None, replicated: bool = True, average: bool = True,
+    model: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    *,
+    every: int = 100,
+    on_fault: str = "stop",
+    group: Any = None,
+    replicated: bool = True,
+    average: bool = True,
 ) -> Guard:
     """Watches a model and its optimizer from now on.
 
@@ -263,5 +300,12 @@ def guard(
     summed over replicas. Tensors of a DeviceMesh are compared along the axes on which they are
     whole; their gradients are not sketched, as they exist in parts only.
     """
-    return Guard(model, optimizer, every=every, on_fault=on_fault, group=group,
-                 replicated=replicated, average=average)
+    return Guard(
+        model,
+        optimizer,
+        every=every,
+        on_fault=on_fault,
+        group=group,
+        replicated=replicated,
+        average=average,
+    )

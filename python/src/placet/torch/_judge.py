@@ -22,8 +22,13 @@ from . import _field
 from ._session import Options
 
 P = _field.P
-CONDITIONS = ("gradient_integrity", "state_consistency", "update_integrity", "input_integrity",
-              "order")
+CONDITIONS = (
+    "gradient_integrity",
+    "state_consistency",
+    "update_integrity",
+    "input_integrity",
+    "order",
+)
 
 
 # Entries that may be by accident what one factor makes of the right ones.
@@ -97,9 +102,7 @@ class Entries:
     def __init__(self, update: list[dict[str, Any]], first: list[dict[str, Any]]) -> None:
         keys = torch.cat([held["key"] for held in first])
         self.names = [held["name"] for held in first]
-        owner = torch.cat(
-            [torch.full((held["key"].numel(),), at) for at, held in enumerate(first)]
-        )
+        owner = torch.cat([torch.full((held["key"].numel(),), at) for at, held in enumerate(first)])
         order = keys.argsort(stable=True)
         self.keys = keys[order]
         self.owner = owner[order]
@@ -147,7 +150,10 @@ def _ratio(one: Difference) -> int | None:
 
 class Judge:
     def __init__(
-        self, options: Options, reference: dict[str, Any], ranks: list[dict[str, Any]],
+        self,
+        options: Options,
+        reference: dict[str, Any],
+        ranks: list[dict[str, Any]],
         stuck: list[str],
     ) -> None:
         self.options, self.reference, self.ranks, self.stuck = options, reference, ranks, stuck
@@ -214,7 +220,8 @@ class Judge:
             return next(iter(seen["optimizers"].values()), "")
         if kind == "step":
             places = seen["step_places"] or max(
-                (one.get("step_places", []) for one in self.ranks), key=len)
+                (one.get("step_places", []) for one in self.ranks), key=len
+            )
             return places[min(step, len(places) - 1)] if places else ""
         if kind == "backward":
             return seen["backwards"][0][0] if seen["backwards"] else ""
@@ -263,15 +270,26 @@ class Judge:
         at = self._line(cause["line"], ranks, step)
         foreign = self._first_foreign(seen, step)
         return Finding(
-            cause["condition"], sign, tensor, ranks, step + 1, at, cause["text"], difference,
-            sum(int(one.at.numel()) for one in group), cause["cure"],
+            cause["condition"],
+            sign,
+            tensor,
+            ranks,
+            step + 1,
+            at,
+            cause["text"],
+            difference,
+            sum(int(one.at.numel()) for one in group),
+            cause["cure"],
             foreign if foreign != at else "",
         )
 
     def _meaning(self, differences: list[Difference]) -> list[Finding]:
         out = []
-        for what, sign in (("none", "no gradient"), ("start", "foreign start"),
-                           ("not held", "not held")):
+        for what, sign in (
+            ("none", "no gradient"),
+            ("start", "foreign start"),
+            ("not held", "not held"),
+        ):
             group = [one for one in differences if one.what == what]
             if group:
                 out.append(self._finding(sign, group, _WORDS[what]))
@@ -312,8 +330,10 @@ class Judge:
 
     def _norm_ratio(self, rank: int) -> Fraction | None:
         """The fraction by which a rank's first norm is too large, if it is one and not 1."""
-        first = [next((m["square"] for m in seen["messages"] if m["kind"] == "norm"), 0)
-                 for seen in (self.ranks[rank], self.reference)]
+        first = [
+            next((m["square"] for m in seen["messages"] if m["kind"] == "norm"), 0)
+            for seen in (self.ranks[rank], self.reference)
+        ]
         if not all(first):
             return None
         square = _field.fraction_of(first[0] * pow(first[1], P - 2, P) % P)
@@ -335,8 +355,11 @@ class Judge:
             by_name.setdefault(one.name, []).append(one)
         name, group = max(by_name.items(), key=lambda item: len(item[1]))
         del name
-        same = [one for one in group if one.at.numel() == group[0].at.numel()
-                and bool((one.at == group[0].at).all())]
+        same = [
+            one
+            for one in group
+            if one.at.numel() == group[0].at.numel() and bool((one.at == group[0].at).all())
+        ]
         everyone = [one for one in left]
         if len(same) > 1:
             total = torch.stack([one.found for one in same]).sum(0) % P
@@ -375,8 +398,15 @@ class Judge:
             last = seen["error"].strip().splitlines()[-1]
             out.append(
                 Finding(
-                    cause["condition"], "stopped", f"rank {rank}", [rank], 0,
-                    _user_line(seen["error"], self.options.script), cause["text"], last, 0,
+                    cause["condition"],
+                    "stopped",
+                    f"rank {rank}",
+                    [rank],
+                    0,
+                    _user_line(seen["error"], self.options.script),
+                    cause["text"],
+                    last,
+                    0,
                     cause["cure"],
                 )
             )
@@ -395,8 +425,10 @@ class Judge:
 
     def verdict(self) -> Verdict:
         most = max(len(seen.get("updates", [])) for seen in self.ranks)
-        steps = min([len(self.reference.get("updates", []))]
-                    + [len(seen.get("updates", [])) for seen in self.ranks])
+        steps = min(
+            [len(self.reference.get("updates", []))]
+            + [len(seen.get("updates", [])) for seen in self.ranks]
+        )
         ended = [one for one in self.ranks if len(one.get("updates", [])) >= self.options.steps]
         findings: list[Finding] = (self._fewer(most) if ended else []) or self._stopped()
         findings = findings or self._fewer(most)
@@ -412,11 +444,19 @@ class Judge:
             operators += seen.get("operators", 0)
         if unknown:
             names = ", ".join(sorted(unknown))
-            self.notes.append(f"of these operators only this is used, that equal inputs give "
-                              f"equal outputs: {names}")
+            self.notes.append(
+                f"of these operators only this is used, that equal inputs give "
+                f"equal outputs: {names}"
+            )
         return Verdict(
-            not findings and steps > 0, self.options.world, steps, self.compared, operators,
-            dict(unknown), findings, self.notes,
+            not findings and steps > 0,
+            self.options.world,
+            steps,
+            self.compared,
+            operators,
+            dict(unknown),
+            findings,
+            self.notes,
         )
 
 

@@ -82,9 +82,16 @@ def watch_reductions() -> None:
 
         return run
 
-    for name in ("allreduce", "allreduce_coalesced", "reduce", "reduce_scatter",
-                 "_reduce_scatter_base", "reduce_scatter_single", "reduce_scatter_single_coalesced",
-                 "reduce_scatter_tensor_coalesced"):
+    for name in (
+        "allreduce",
+        "allreduce_coalesced",
+        "reduce",
+        "reduce_scatter",
+        "_reduce_scatter_base",
+        "reduce_scatter_single",
+        "reduce_scatter_single_coalesced",
+        "reduce_scatter_tensor_coalesced",
+    ):
         if hasattr(dist.ProcessGroup, name):
             setattr(dist.ProcessGroup, name, watched(getattr(dist.ProcessGroup, name)))
 
@@ -335,7 +342,9 @@ class Exchange:
             numbers = torch.zeros(tensor.numel(), dtype=torch.int64)
             work = message.group.recv([numbers], message.peer, message.tag + 100_000)
 
-            def finish(work: Any = work, numbers: Tensor = numbers, tensor: Tensor = tensor) -> None:
+            def finish(
+                work: Any = work, numbers: Tensor = numbers, tensor: Tensor = tensor
+            ) -> None:
                 work.wait()
                 self.shadows.of(tensor).copy_(numbers.reshape(tensor.shape))
 

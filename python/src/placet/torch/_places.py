@@ -8,7 +8,12 @@ import sys
 import torch
 
 _OURS = os.path.dirname(os.path.abspath(__file__))
-_LIBRARIES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}", "<frozen", "<string")
+_LIBRARIES = (
+    f"{os.sep}site-packages{os.sep}",
+    f"{os.sep}dist-packages{os.sep}",
+    "<frozen",
+    "<string",
+)
 
 
 class Places:
@@ -23,15 +28,14 @@ class Places:
         known = self._known.get(name)
         if known is None:
             full = os.path.abspath(name)
-            known = (
-                not any(one in name for one in _LIBRARIES)
-                and not full.startswith((self._standard, _OURS))
+            known = not any(one in name for one in _LIBRARIES) and not full.startswith(
+                (self._standard, _OURS)
             )
             self._known[name] = known
         return known
 
     def here(self) -> str:
-        """"train.py:31", of the innermost line of the user; empty where there is none."""
+        """ "train.py:31", of the innermost line of the user; empty where there is none."""
         frame = sys._getframe(1)
         while frame is not None:
             if self._is_users(frame.f_code.co_filename):

@@ -14,11 +14,17 @@ import torch
 
 from ._session import Options, run_rank
 
-
 # What a rank saw that was ended, as `Session.result` has it.
 _NOTHING: dict[str, Any] = {
-    "updates": [], "backwards": [], "step_places": [], "messages": [], "unknown": {},
-    "operators": 0, "optimizers": {}, "said": {}, "values": torch.zeros(0, dtype=torch.int64),
+    "updates": [],
+    "backwards": [],
+    "step_places": [],
+    "messages": [],
+    "unknown": {},
+    "operators": 0,
+    "optimizers": {},
+    "said": {},
+    "values": torch.zeros(0, dtype=torch.int64),
 }
 
 
@@ -28,7 +34,9 @@ def _free_port() -> int:
         return int(one.getsockname()[1])
 
 
-def _start(options: Options, rank: int, world: int, port: int, is_reference: bool, folder: str) -> int:
+def _start(
+    options: Options, rank: int, world: int, port: int, is_reference: bool, folder: str
+) -> int:
     child = os.fork()
     if child:
         return child

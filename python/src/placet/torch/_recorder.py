@@ -15,8 +15,14 @@ from ._messages import Message
 from ._watch import Watch
 
 _NAMES = {
-    torch.float64: "fp64", torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16",
-    torch.int64: "int64", torch.int32: "int32", torch.uint8: "uint8", torch.bool: "bool",
+    torch.float64: "fp64",
+    torch.float32: "fp32",
+    torch.bfloat16: "bf16",
+    torch.float16: "fp16",
+    torch.int64: "int64",
+    torch.int32: "int32",
+    torch.uint8: "uint8",
+    torch.bool: "bool",
 }
 
 
@@ -59,6 +65,7 @@ class Recorder(Watch):
         )
 
         self._depth = 0
+        self._stepping: list[Any] = []
         self._hooks = [
             register_optimizer_step_pre_hook(self._begin_update),
             register_optimizer_step_post_hook(self._end_update),
@@ -74,6 +81,7 @@ class Recorder(Watch):
     def _begin_update(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         self._depth += 1
         self.phase = "update"
+        self._stepping = [*self._stepping, optimizer] if self._depth > 1 else [optimizer]
 
     def _end_update(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         self._depth -= 1
@@ -81,8 +89,14 @@ class Recorder(Watch):
             return
         self.phase = "forward"
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        states = [one for state in optimizer.state.values() if isinstance(state, dict)
-                  for one in state.values() if isinstance(one, Tensor) and one.dim()]
+        states = [
+            one
+            for inner in self._stepping
+            for state in inner.state.values()
+            if isinstance(state, dict)
+            for one in state.values()
+            if isinstance(one, Tensor) and one.dim()
+        ]
         self.steps.append(
             {
                 "messages": self._messages,
@@ -99,8 +113,11 @@ class Recorder(Watch):
         place, phase = self.places.here(), self.phase_now()
         out = op(*args, **kwargs)
         if not message.outputs:
-            message.outputs = [one for one in (out if isinstance(out, (list, tuple)) else [out])
-                               if isinstance(one, Tensor)]
+            message.outputs = [
+                one
+                for one in (out if isinstance(out, (list, tuple)) else [out])
+                if isinstance(one, Tensor)
+            ]
         tensors = message.whole
         if tensors:
             self._messages.append(

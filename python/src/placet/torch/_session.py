@@ -47,7 +47,7 @@ def local(tensor: Tensor) -> Tensor:
 @dataclass
 class Held:
     """A tensor that an optimizer updates, on one rank: numbers of its entries, before the first
-    update (by which they are known), of its gradient as the update takes it, and after the update."""
+    update (by which they are known), of its gradient as the update takes it, after it."""
 
     name: str
     shape: list[int]
@@ -106,8 +106,12 @@ class Session(FieldWatch):
             self._patch(torch.utils.data.DataLoader, "__init__", self._loading(ways))
         else:
             self._patch(torch.utils.data.DataLoader, "__init__", self._loading(1))
-        for name in ("clip_grad_norm_", "clip_grad_value_", "get_total_norm",
-                     "clip_grads_with_norm_"):
+        for name in (
+            "clip_grad_norm_",
+            "clip_grad_value_",
+            "get_total_norm",
+            "clip_grads_with_norm_",
+        ):
             self._patch(torch.nn.utils, name, self._clipping)
         self._patch(torch, "manual_seed", self._seeding)
         self._patch(torch.cuda, "set_device", lambda _: lambda *a, **k: None)
@@ -260,7 +264,8 @@ class Session(FieldWatch):
             self._names.get(id(parameter), f"parameter {at}"),
             list(parameter.shape),
             key,
-            None if gradient is None
+            None
+            if gradient is None
             else self.shadows.of(local(gradient).detach()).clone().reshape(-1),
         )
 
@@ -316,12 +321,22 @@ class Session(FieldWatch):
         }
 
 
-def run_rank(options: Options, rank: int, world: int, port: int, is_reference: bool, to: str) -> None:
+def run_rank(
+    options: Options, rank: int, world: int, port: int, is_reference: bool, to: str
+) -> None:
     """Runs the script as one rank, and leaves what was seen in a file."""
     os.environ.update(
-        RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world), LOCAL_WORLD_SIZE=str(world),
-        GROUP_RANK="0", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), OMP_NUM_THREADS="1",
-        TORCHDYNAMO_DISABLE="1", CUDA_VISIBLE_DEVICES="", ACCELERATE_USE_CPU="true",
+        RANK=str(rank),
+        LOCAL_RANK=str(rank),
+        WORLD_SIZE=str(world),
+        LOCAL_WORLD_SIZE=str(world),
+        GROUP_RANK="0",
+        MASTER_ADDR="127.0.0.1",
+        MASTER_PORT=str(port),
+        OMP_NUM_THREADS="1",
+        TORCHDYNAMO_DISABLE="1",
+        CUDA_VISIBLE_DEVICES="",
+        ACCELERATE_USE_CPU="true",
     )
     torch.set_num_threads(1)
     torch.manual_seed(0)

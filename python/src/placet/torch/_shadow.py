@@ -76,8 +76,9 @@ class Shadows:
         )
 
     def write(self, tensor: Tensor, numbers: Tensor) -> None:
-        self.of(tensor).copy_(numbers.reshape(tensor.shape) if numbers.numel() == tensor.numel()
-                              else numbers)
+        self.of(tensor).copy_(
+            numbers.reshape(tensor.shape) if numbers.numel() == tensor.numel() else numbers
+        )
 
     def read_anew(self, tensor: Tensor) -> None:
         """The tensor was filled with what no rule says: its numbers are those of its values."""

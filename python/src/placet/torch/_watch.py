@@ -10,6 +10,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
+from . import _layers as _layers  # its formulas
 from . import _messages
 from ._messages import Exchange, Message
 from ._operators import Applied, evaluated, name_of, table
@@ -166,8 +167,9 @@ class FieldWatch(Watch):
         elif out.dtype.is_floating_point or any(
             self.shadows.has(t) for t in inputs if not t.dtype.is_floating_point
         ):
-            self.shadows.of(out).copy_(numbers.expand(out.shape) if numbers.dim() == 0
-                                       else numbers.reshape(out.shape))
+            self.shadows.of(out).copy_(
+                numbers.expand(out.shape) if numbers.dim() == 0 else numbers.reshape(out.shape)
+            )
 
     @staticmethod
     def _written(op: Any, args: Any, kwargs: Any) -> list[Tensor]:
