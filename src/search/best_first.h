@@ -8,12 +8,14 @@
 //             two leaves are one to whoever asked, who sees the better of them; transitive
 //   open(node, cutoff)   Opened<Node, Answer>: its children, or what its only leaf is worth; called
 //             from several threads at once, must depend on nothing but its arguments
-//   is_deep(node)        optional: whether answers below it are near, and its bound close to them
+//   depth(node)          optional: its level, below kDepths; from kDeep on answers below it are
+//                        near, and its bound close to them
 //
 // Rounds: the nodes with the least bounds are opened side by side, and what comes out is taken in
-// their order. While a deep node promises clearly more than what was found, a few of those are
-// opened as well: a good answer that is found early makes all else cheaper to put aside. The number
-// of threads changes neither the answer nor any count.
+// their order. Until there are k answers, the least node of each level is opened as well: the
+// search dives before it spreads. After that a few deep nodes are, while one promises clearly more
+// than what was found: a good answer that is found early makes all else cheaper to put aside. The
+// number of threads changes neither the answer nor any count.
 #pragma once
 
 #include <tbb/parallel_for.h>
@@ -37,6 +39,9 @@ inline constexpr double kNoBound = std::numeric_limits<double>::infinity();
 
 /// Sums are added up in different orders; a bound may pass the exact value by this part of it.
 inline constexpr double kRounding = 1e-9;
+
+/// Levels of a tree, at most.
+inline constexpr std::size_t kDepths = 16;
 
 /// What a deep node must promise below the k-th best value to be opened before its turn.
 inline constexpr double kDiveGain = 0.005;
@@ -127,36 +132,56 @@ class BestFirst {
       found_.bounded += node.leaves;
       return;
     }
-    Heap& heap = heaps_[is_deep(node) ? 1 : 0];
+    Heap& heap = heaps_[depth_of(node)];
     heap.push_back({.node = std::move(node), .number = arrivals_++});
     std::push_heap(heap.begin(), heap.end(), later);
-    const std::size_t waiting = heaps_[0].size() + heaps_[1].size();
-    found_.widest = std::max(found_.widest, static_cast<std::int64_t>(waiting));
+    found_.widest = std::max(found_.widest, ++waiting_);
   }
 
-  static bool is_deep(const Node& node) {
-    if constexpr (requires { Problem::is_deep(node); }) return Problem::is_deep(node);
-    return false;
+  static std::size_t depth_of(const Node& node) {
+    if constexpr (requires { Problem::depth(node); }) return Problem::depth(node);
+    return 0;
   }
 
-  /// The heap whose front comes first; none: both are empty.
-  Heap* least_heap() {
-    auto& [rest, deep] = heaps_;
-    if (rest.empty()) return deep.empty() ? nullptr : &deep;
-    return deep.empty() || later(deep.front(), rest.front()) ? &rest : &deep;
+  /// Where deep levels begin.
+  static constexpr std::size_t first_deep() {
+    if constexpr (requires { Problem::kDeep; }) return Problem::kDeep;
+    return kDepths;
   }
 
-  static Node take_front(Heap& heap) {
+  /// From a level on, the heap whose front comes first; none: they are empty.
+  Heap* least_heap(std::size_t from = 0) {
+    Heap* least = nullptr;
+    for (std::size_t depth = from; depth < heaps_.size(); ++depth) {
+      Heap& heap = heaps_[depth];
+      if (heap.empty()) continue;
+      if (least == nullptr || later(least->front(), heap.front())) least = &heap;
+    }
+    return least;
+  }
+
+  Node take_front(Heap& heap) {
     std::pop_heap(heap.begin(), heap.end(), later);
     Node node = std::move(heap.back().node);
     heap.pop_back();
+    --waiting_;
     return node;
   }
 
-  /// Whether the best deep node may be worth more than what there is.
-  bool is_worth_a_dive() const {
-    const Heap& deep = heaps_[1];
-    return !deep.empty() && deep.front().node.bound < cutoff() * (1 - kDiveGain);
+  /// Nodes that are opened before their turn.
+  void dive(std::vector<Node>& nodes) {
+    if (found_.best.size() < options_.top) {
+      for (Heap& heap : heaps_) {
+        const bool may_count = !heap.empty() && heap.front().node.bound <= cutoff();
+        if (may_count) nodes.push_back(take_front(heap));
+      }
+      return;
+    }
+    for (std::size_t i = 0; i < options_.dives; ++i) {
+      Heap* deep = least_heap(first_deep());
+      if (deep == nullptr || deep->front().node.bound >= cutoff() * (1 - kDiveGain)) return;
+      nodes.push_back(take_front(*deep));
+    }
   }
 
   void round() {
@@ -167,9 +192,7 @@ class BestFirst {
       if (next == nullptr || next->front().node.bound > limit) break;
       nodes.push_back(take_front(*next));
     }
-    for (std::size_t i = 0; i < options_.dives && is_worth_a_dive(); ++i) {
-      nodes.push_back(take_front(heaps_[1]));
-    }
+    dive(nodes);
     std::vector<Opened<Node, Answer>> opened(nodes.size());
     tbb::parallel_for(std::size_t{0}, nodes.size(),
                       [&](std::size_t i) { opened[i] = problem_.open(nodes[i], limit); });
@@ -216,8 +239,9 @@ class BestFirst {
   const Problem& problem_;
   BestFirstOptions<Answer> options_;
   BestFound<Answer> found_;
-  std::array<Heap, 2> heaps_;  // deep nodes wait in the second
+  std::array<Heap, kDepths> heaps_;  // by level
   std::int64_t arrivals_ = 0;
+  std::int64_t waiting_ = 0;
 };
 
 }  // namespace placet

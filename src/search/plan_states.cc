@@ -377,10 +377,8 @@ PlanTree::Result PlanTree::open_states(const Node& node, double cutoff) const {
   const auto messages = std::make_shared<const StepCosts>(messages_of(*pipeline, job));
   std::map<std::int16_t, std::string> broken;
   StepBound steps(facts_, *pipeline, m);
+  std::vector<BoundedPlan> plans;
   for (const PlanSpace::Recomputation& choice : pipeline->recomputations) {
-    Plan plan = node.plan;
-    plan.recompute = choice.word;
-    plan.count = choice.count;
     const Recompute& recompute = space_.recompute_of(choice);
     if (!broken.contains(choice.word)) {
       job.recompute = recompute;
@@ -401,15 +399,40 @@ PlanTree::Result PlanTree::open_states(const Node& node, double cutoff) const {
       ++out.bounded;
       continue;
     }
-    Node child = node;
-    child.bound = least;
-    child.leaves = 1;
-    child.level = goal_ == PlanGoal::time ? Level::bounded_plan : Level::plan;
-    child.plan = plan;
-    child.least_memory = placet::bytes(bytes);
-    child.messages = messages;
-    out.children.push_back(std::move(child));
+    plans.push_back({.bound = least, .recompute = choice, .least_memory = placet::bytes(bytes)});
   }
+  if (plans.empty()) return out;
+  std::ranges::stable_sort(plans, {}, &BoundedPlan::bound);
+  Node child = node;
+  child.level = Level::listed_plans;
+  child.bound = plans.front().bound;
+  child.leaves = static_cast<std::int64_t>(plans.size());
+  child.plans = std::make_shared<const std::vector<BoundedPlan>>(std::move(plans));
+  child.first = 0;
+  child.messages = messages;
+  out.children.push_back(std::move(child));
+  return out;
+}
+
+/// The best of its plans, and the others in their turn.
+PlanTree::Result PlanTree::open_listed_plans(const Node& node) const {
+  Result out;
+  const BoundedPlan& best = (*node.plans)[node.first];
+  Node child = node;
+  child.level = goal_ == PlanGoal::time ? Level::bounded_plan : Level::plan;
+  child.bound = best.bound;
+  child.leaves = 1;
+  child.plan.recompute = best.recompute.word;
+  child.plan.count = best.recompute.count;
+  child.least_memory = best.least_memory;
+  child.plans = nullptr;
+  out.children.push_back(std::move(child));
+  if (node.leaves == 1) return out;
+  Node others = node;
+  ++others.first;
+  others.bound = (*node.plans)[others.first].bound;
+  --others.leaves;
+  out.children.push_back(std::move(others));
   return out;
 }
 

@@ -125,6 +125,8 @@ Opened<PlanTree::Node, FoundPlan> PlanTree::open(const Node& node, double cutoff
       return time_states(node, cutoff);
     case Level::timed_states:
       return open_states(node, cutoff);
+    case Level::listed_plans:
+      return open_listed_plans(node);
     case Level::bounded_plan:
       return time_plan(node);
     case Level::plan:

@@ -76,6 +76,7 @@ class PlanTree {
     bounded_pipeline,
     states,
     timed_states,
+    listed_plans,
     bounded_plan,
     plan
   };
@@ -94,6 +95,12 @@ class PlanTree {
 
     auto operator<=>(const BoundedChoice&) const = default;
   };
+  /// One of the recomputations of a pipeline with its states.
+  struct BoundedPlan {
+    double bound = 0;
+    PlanSpace::Recomputation recompute;
+    Bytes least_memory;
+  };
   struct Node {
     double bound = 0;
     std::int64_t leaves = 0;
@@ -103,7 +110,8 @@ class PlanTree {
     std::shared_ptr<const FittingStates> states;                // of a mesh
     std::int32_t choice = 0;                                    // of states: which of them
     std::shared_ptr<const std::vector<BoundedChoice>> bounded;  // of a pipeline, rising
-    std::size_t first = 0;                                      // of them: the first one left
+    std::shared_ptr<const std::vector<BoundedPlan>> plans;      // of states, rising
+    std::size_t first = 0;  // of bounded or of plans: the first one left
     std::shared_ptr<const PipelineShape> pipeline;
     std::shared_ptr<const std::vector<Degrees>> meshes;  // of a shape, or of one pipeline's degree
     std::shared_ptr<const std::vector<WorkGroup>> groups;  // of work
@@ -123,8 +131,9 @@ class PlanTree {
   /// A plan whose value is above `cutoff` is not looked at to the end: it counts as too large.
   EvaluatedPlan evaluate(const Plan& plan, double cutoff = kNoBound) const;
 
+  static std::size_t depth(const Node& node) { return static_cast<std::size_t>(node.level); }
   /// States of a pipeline, and below: what hinders a plan is in the bound.
-  static bool is_deep(const Node& node) { return node.level >= Level::bounded_pipeline; }
+  static constexpr auto kDeep = static_cast<std::size_t>(Level::bounded_pipeline);
 
   /// Leaves of all roots.
   std::int64_t size() const;
@@ -167,6 +176,7 @@ class PlanTree {
   double flow_of(const Node& node, const PlanSpace::Recomputation& choice) const;
   Result time_states(const Node& node, double cutoff) const;
   Result open_states(const Node& node, double cutoff) const;
+  Result open_listed_plans(const Node& node) const;
   Result time_plan(const Node& node) const;
   Result open_plan(const Node& node, double cutoff) const;
 
