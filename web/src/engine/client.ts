@@ -1,0 +1,176 @@
+// The page's side of the engine: loads it once, asks workers, and ends those that take too long.
+import EngineWorker from './worker.ts?worker&inline';
+import type { Answer } from './module.ts';
+import type { FromWorker, ToWorker } from './worker.ts';
+
+interface Parts {
+  module: WebAssembly.Module;
+  catalogue: Record<string, string>;
+}
+
+/** What engine.js holds where files cannot be fetched: both compressed, as text. */
+interface Bundled {
+  engine: string;
+  catalogue: string;
+}
+declare global {
+  var placetBundle: Bundled | undefined;
+}
+
+async function unpacked(text: string): Promise<ArrayBuffer> {
+  const packed = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'));
+  return new Response(stream).arrayBuffer();
+}
+
+function bundled(): Promise<Bundled> {
+  return new Promise((resolve, reject) => {
+    const script = document.createElement('script');
+    script.src = 'engine.js';
+    script.onload = () =>
+      globalThis.placetBundle ? resolve(globalThis.placetBundle) : reject(new Error('engine.js is not ours'));
+    script.onerror = () => reject(new Error('engine.js is not beside the page'));
+    document.head.append(script);
+  });
+}
+
+async function fetched(): Promise<Parts> {
+  const [code, catalogue] = await Promise.all([fetch('engine.wasm'), fetch('catalogue.json')]);
+  if (!code.ok || !catalogue.ok) throw new Error('the engine is not beside the page');
+  const [bytes, texts] = await Promise.all([code.arrayBuffer(), catalogue.json()]);
+  return { module: await WebAssembly.compile(bytes), catalogue: texts as Record<string, string> };
+}
+
+async function opened(): Promise<Parts> {
+  const { engine, catalogue } = await bundled();
+  const [code, texts] = await Promise.all([unpacked(engine), unpacked(catalogue)]);
+  return {
+    module: await WebAssembly.compile(code),
+    catalogue: JSON.parse(new TextDecoder().decode(texts)) as Record<string, string>,
+  };
+}
+
+let parts: Promise<Parts> | undefined;
+function loaded(): Promise<Parts> {
+  parts ??= location.protocol === 'file:' ? opened() : fetched().catch(opened);
+  return parts;
+}
+
+/** The answer never came: stopped by the reader, or out of time. */
+export class StoppedError extends Error {}
+
+export interface Timed extends Answer {
+  milliseconds: number;
+}
+
+interface Waiting {
+  resolve(answer: Timed): void;
+  reject(error: Error): void;
+  progress(text: string): void;
+  timer: ReturnType<typeof setTimeout>;
+}
+
+/** Where the program serves the page, it answers in the place of the module: the token that it asks for. */
+const token = document.querySelector<HTMLMetaElement>('meta[name="placet-token"]')?.content;
+
+/** One worker and what it was asked. A call that passes its time ends the worker; the next starts anew. */
+export class Client {
+  private worker: Promise<Worker> | undefined;
+  private aborted: AbortController | undefined;
+  private next = 0;
+  private readonly waiting = new Map<number, Waiting>();
+
+  constructor(private readonly patience: number) {}
+
+  /** Starts the worker, so that the first call need not wait for it. */
+  async ready(): Promise<void> {
+    if (token === undefined) await this.workerOf();
+  }
+
+  private workerOf(): Promise<Worker> {
+    this.worker ??= this.started();
+    return this.worker;
+  }
+
+  private async served(request: object): Promise<Timed> {
+    const began = performance.now();
+    this.aborted = new AbortController();
+    const limit = AbortSignal.timeout(this.patience);
+    try {
+      const response = await fetch('call', {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json', 'X-Placet-Token': token ?? '' },
+        body: JSON.stringify(request),
+        signal: AbortSignal.any([limit, this.aborted.signal]),
+      });
+      const document = await response.text();
+      const said = response.headers.get('X-Placet-Status');
+      if (said === null) throw new Error(`the program answered ${response.status}: ${document.slice(0, 300)}`);
+      return { status: Number(said), document, warnings: [], milliseconds: performance.now() - began };
+    } catch (error) {
+      if (error instanceof DOMException && error.name === 'AbortError') throw new StoppedError('stopped');
+      throw error;
+    }
+  }
+
+  async call(request: object, progress: (text: string) => void = () => {}): Promise<Timed> {
+    if (token !== undefined) return this.served(request);
+    const worker = await this.workerOf();
+    const id = this.next++;
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(
+        () => this.stop(`no answer within ${this.patience / 1000} s: this job is too large for a page`),
+        this.patience,
+      );
+      this.waiting.set(id, { resolve, reject, progress, timer });
+      worker.postMessage({ kind: 'call', id, request: JSON.stringify(request) } satisfies ToWorker);
+    });
+  }
+
+  /** Ends whatever is being worked on. */
+  stop(reason = 'stopped'): void {
+    this.aborted?.abort();
+    const ended = this.worker;
+    this.worker = undefined;
+    void ended?.then((worker) => worker.terminate()).catch(() => {});
+    for (const waiting of this.waiting.values()) {
+      clearTimeout(waiting.timer);
+      waiting.reject(new StoppedError(reason));
+    }
+    this.waiting.clear();
+  }
+
+  private async started(): Promise<Worker> {
+    const known = await loaded();
+    const worker = new EngineWorker();
+    await new Promise<void>((resolve, reject) => {
+      worker.onmessage = (event: MessageEvent<FromWorker>) => {
+        if (event.data.kind === 'ready') resolve();
+        else if (event.data.kind === 'fault') reject(new Error(event.data.message));
+      };
+      worker.onerror = (event) => reject(new Error(event.message));
+      worker.postMessage({ kind: 'start', ...known } satisfies ToWorker);
+    });
+    worker.onmessage = (event: MessageEvent<FromWorker>) => this.take(event.data);
+    worker.onerror = (event) => this.stop(event.message);
+    return worker;
+  }
+
+  private take(message: FromWorker): void {
+    if (message.kind === 'ready') return;
+    const waiting = this.waiting.get(message.id);
+    if (waiting === undefined) return;
+    if (message.kind === 'progress') {
+      waiting.progress(message.text);
+      return;
+    }
+    clearTimeout(waiting.timer);
+    this.waiting.delete(message.id);
+    if (message.kind === 'answer') {
+      waiting.resolve(message);
+    } else {
+      waiting.reject(new Error(`the engine ended: ${message.message}`));
+      this.stop('the engine started anew');
+    }
+  }
+}

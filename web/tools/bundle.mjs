@@ -1,0 +1,43 @@
+// Puts engine and catalogue beside the page: as files for hosts, and as a script for pages opened from a disk.
+//   node tools/bundle.mjs ENGINE.wasm
+import { copyFileSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+import { fileURLToPath } from 'node:url';
+import { createHash } from 'node:crypto';
+
+const here = (path) => fileURLToPath(new URL(path, import.meta.url));
+const data = here('../../data/');
+const out = here('../dist/');
+// What only the program reads: tables of measured runs, known bugs, configurations of engines.
+const kLeftOut = /^(validation|bugs|dialects|lint)\//;
+
+/** Paths below the data folder and their texts. */
+export function catalogueTexts() {
+  const texts = {};
+  for (const entry of readdirSync(data, { recursive: true, withFileTypes: true })) {
+    const path = `${entry.parentPath ?? entry.path}/${entry.name}`.replaceAll('//', '/').slice(data.length);
+    if (entry.isFile() && entry.name.endsWith('.json') && !kLeftOut.test(path)) texts[path] = readFileSync(data + path, 'utf8');
+  }
+  return Object.fromEntries(Object.entries(texts).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+const brotli = (bytes) => brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_LGWIN]: 24 } }).length;
+
+function bundle(wasm) {
+  const code = readFileSync(wasm);
+  const catalogue = Buffer.from(JSON.stringify(catalogueTexts()));
+  writeFileSync(`${out}engine.wasm`, code);
+  writeFileSync(`${out}catalogue.json`, catalogue);
+  const packed = (bytes) => gzipSync(bytes, { level: 9 }).toString('base64');
+  writeFileSync(`${out}engine.js`, `globalThis.placetBundle={engine:"${packed(code)}",catalogue:"${packed(catalogue)}"};\n`);
+  const page = readFileSync(`${out}index.html`);
+  const version = createHash('sha256').update(page).update(code).update(catalogue).digest('hex').slice(0, 16);
+  writeFileSync(`${out}offline.js`, readFileSync(here('offline.js'), 'utf8').replace('VERSION', version));
+  copyFileSync(here('placet.webmanifest'), `${out}placet.webmanifest`);
+  const sizes = { engine: brotli(code), catalogue: brotli(catalogue), page: brotli(page) };
+  console.log(`bytes with brotli: engine ${sizes.engine}, catalogue ${sizes.catalogue}, page ${sizes.page}`);
+  if (sizes.engine + sizes.catalogue > 1_000_000) throw new Error('engine and catalogue pass 1,000,000 bytes with brotli');
+  if (sizes.page > 200_000) throw new Error('the page passes 200,000 bytes with brotli');
+}
+
+if (realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) bundle(process.argv[2]);
