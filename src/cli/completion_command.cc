@@ -46,6 +46,8 @@ constexpr std::array kFlagValues = {
                     "drop_position( compress( mask(",
            .more = true},
     Values{.of = "--goal", .words = "time memory cost"},
+    Values{.of = "--mode", .words = "canonical declared f32 f64"},
+    Values{.of = "--experiment", .words = "memory communication integrity"},
     Values{.of = "--require", .listings = "strategies schedules", .more = true},
     Values{.of = "--color", .words = "auto always never"}};
 constexpr std::array kArguments = {Values{.of = "model", .listings = "models", .files = true},
@@ -55,6 +57,7 @@ constexpr std::array kArguments = {Values{.of = "model", .listings = "models", .
                                    Values{.of = "lower", .listings = "models", .files = true},
                                    Values{.of = "check", .listings = "models", .files = true},
                                    Values{.of = "verify", .listings = "models", .files = true},
+                                   Values{.of = "run", .listings = "models", .files = true},
                                    Values{.of = "bugs", .listings = "bugs"},
                                    Values{.of = "plan", .listings = "models", .files = true},
                                    Values{.of = "validate", .files = true},

@@ -64,29 +64,45 @@ struct Term {
   }
 };
 
+bool is_in_range(const Bins::Four& p) {
+  bool fits = true;
+  for (int lane = 0; lane < 4; ++lane) fits = fits && std::fabs(p[lane]) < kMostNumber;
+  return fits;
+}
+
+/// Terms begin to end - 1, as `at` gives them, four at a time. False: one is out of range.
+template <class At>
+bool add_range(std::size_t begin, std::size_t end, bool bounded, const At& at, Bins& bins) {
+  bool fits = true;
+  std::size_t k = begin;
+  for (; k + 4 <= end; k += 4) {
+    const Bins::Four p = {at(k), at(k + 1), at(k + 2), at(k + 3)};
+    fits = fits && (bounded || is_in_range(p));
+    bins.add(p);
+  }
+  Bins::Four rest{};
+  for (std::size_t lane = 0; k + lane < end; ++lane) rest[lane] = at(k + lane);
+  bins.add(rest);
+  return fits && (bounded || is_in_range(rest));
+}
+
 /// The sum over a product's terms for one entry, added to what is there. `bounded`: no term can be
 /// out of range.
 bool add_terms(const Term& term, double scale, bool bounded, Number& to) {
-  Bins bins;
-  const std::size_t terms = term.product->terms;
   const bool two = term.numbers.size() == 2 && scale == 1;
   const std::uint32_t* i = term.product->operands[0].inner.data();
   const std::uint32_t* j = term.product->operands[1].inner.data();
   const double* x = term.numbers[0];
   const double* y = term.numbers[1];
-  const auto at = [&](std::size_t k) { return two ? x[i[k]] * y[j[k]] : term.at(k, scale); };
+  const auto of_two = [&](std::size_t k) { return x[i[k]] * y[j[k]]; };
+  const auto of_many = [&](std::size_t k) { return term.at(k, scale); };
+  const std::size_t terms = term.product->terms;
+  Bins bins;
   bool fits = true;
   for (std::size_t begin = 0; begin < terms && fits; begin += Bins::kMost) {
     const std::size_t end = std::min<std::size_t>(terms, begin + Bins::kMost);
-    for (std::size_t k = begin; k < end; k += 4) {
-      const std::size_t left = end - k;
-      const Bins::Four p = {at(k), left > 1 ? at(k + 1) : 0, left > 2 ? at(k + 2) : 0,
-                            left > 3 ? at(k + 3) : 0};
-      for (int lane = 0; !bounded && lane < 4; ++lane) {
-        fits = fits && std::fabs(p[lane]) < kMostNumber;
-      }
-      bins.add(p);
-    }
+    fits = two ? add_range(begin, end, bounded, of_two, bins)
+               : add_range(begin, end, bounded, of_many, bins);
     fits = fits && bins.collect(to);
   }
   return fits;
@@ -368,21 +384,26 @@ bool KernelRunner<Numbers>::run_function(const StatementCode& s, const MeantFunc
     Stored all{};
     for (std::size_t i = 0; i < fc.inner && fits; ++i) {
       Stored one{};
-      if (fc.kind == ranks::FunctionKind::id) {
-        const OperandCode& x = fc.operands[0];
-        one = tensors_[static_cast<std::size_t>(x.tensor)][x.outer[o] + x.inner[i]];
-      } else {
-        fits = store(one_value(fc, f, {o, i}, place, context), one);
-      }
-      if (fc.combine == Combine::sum || i == 0) {
-        fits = add_to(all, one) && fits;
-      } else if (all < one) {
-        all = one;
-      }
+      fits = make_one(fc, f, {o, i}, {place, context}, one);
+      const bool adds = fc.combine == Combine::sum || i == 0;
+      if (adds) fits = add_to(all, one) && fits;
+      if (!adds && all < one) all = one;
     }
     out[fc.result[o]] = all;
   }
   return fits;
+}
+
+/// A value as it is stored. What a maximum is taken of is not rounded.
+template <class Numbers>
+bool KernelRunner<Numbers>::make_one(const FunctionCode& fc, const MeantFunction& f, Entry e,
+                                     const ValueContext& context, Stored& one) {
+  if (fc.kind != ranks::FunctionKind::id) {
+    return store(one_value(fc, f, e, context.place, context.call), one);
+  }
+  const OperandCode& x = fc.operands[0];
+  one = tensors_[static_cast<std::size_t>(x.tensor)][x.outer[e.outer] + x.inner[e.inner]];
+  return true;
 }
 
 template <class Numbers>

@@ -126,6 +126,12 @@ class KernelRunner {
   void read_vectors(const FunctionCode& fc, Entry e);
   bool add_values(const FunctionCode& fc, const MeantFunction& f, const CallContext& context,
                   Stored* out) const;
+  struct ValueContext {
+    FunctionPlace& place;
+    const CallContext& call;
+  };
+  bool make_one(const FunctionCode& code, const MeantFunction& f, Entry e,
+                const ValueContext& context, Stored& one);
   double one_value(const FunctionCode& code, const MeantFunction& f, Entry e, FunctionPlace& place,
                    const CallContext& context);
   double score(const FunctionCode& code, const MeantFunction& f, Entry e,

@@ -51,21 +51,24 @@ std::optional<std::size_t> Machine<Numbers>::run(const OperationList& list, Memo
   for (std::size_t i = 0; i < list.operations.size(); ++i) {
     const Operation& op = list.operations[i];
     if (op.step >= 0 && op.step != step) continue;
-    if (op.code == nullptr) {
-      if (watcher != nullptr) watcher->moves(list, op);
-      if (!move(list, op, memory)) return i;
-      continue;
-    }
-    CallContext context{.step = step + 1,
-                        .factor = static_cast<double>(op.factor.numerator()) /
-                                  static_cast<double>(op.factor.denominator()),
-                        .slip = slip};
-    if (op.begins >= 0) context.begins = list.begins.data() + op.begins;
-    if (op.wholes >= 0) context.wholes = list.wholes.data() + op.wholes;
-    if (op.draws) context.draw = ranks::mixed(op.draw + static_cast<std::uint64_t>(step));
-    if (!call(list, op, memory, context)) return i;
+    const bool fits = op.code == nullptr ? move(list, op, memory)
+                                         : call(list, op, memory, context_of(list, op, step));
+    if (!fits) return i;
   }
   return std::nullopt;
+}
+
+template <class Numbers>
+CallContext Machine<Numbers>::context_of(const OperationList& list, const Operation& op,
+                                         int step) const {
+  CallContext context{.step = step + 1,
+                      .factor = static_cast<double>(op.factor.numerator()) /
+                                static_cast<double>(op.factor.denominator()),
+                      .slip = slip};
+  if (op.begins >= 0) context.begins = list.begins.data() + op.begins;
+  if (op.wholes >= 0) context.wholes = list.wholes.data() + op.wholes;
+  if (op.draws) context.draw = ranks::mixed(op.draw + static_cast<std::uint64_t>(step));
+  return context;
 }
 
 template <class Numbers>
@@ -132,13 +135,21 @@ bool Machine<Numbers>::gather(const OperationList& list, const Operation& op,
   for (std::size_t t = op.first; t < op.first + op.count; ++t) {
     const Transfer& transfer = list.transfers[t];
     for (std::size_t s = 0; s < transfer.source_count; ++s) {
-      const bool first = s == 0 && op.combine == Combine::max;
+      const Combine combine = s == 0 ? Combine::sum : op.combine;
       const auto from = static_cast<std::size_t>(list.addresses[transfer.sources + s]);
-      for (std::size_t k = 0; k < static_cast<std::size_t>(transfer.length); ++k) {
-        fits = take(memory, from + k, to + k, first ? Combine::sum : op.combine) && fits;
-      }
+      fits = take_all(memory, from, to, static_cast<std::size_t>(transfer.length), combine) && fits;
     }
     to += static_cast<std::size_t>(transfer.length);
+  }
+  return fits;
+}
+
+template <class Numbers>
+bool Machine<Numbers>::take_all(const Memory<Numbers>& memory, std::size_t from, std::size_t to,
+                                std::size_t length, Combine combine) {
+  bool fits = true;
+  for (std::size_t k = 0; k < length; ++k) {
+    fits = take(memory, from + k, to + k, combine) && fits;
   }
   return fits;
 }
@@ -157,6 +168,7 @@ bool Machine<Numbers>::take(const Memory<Numbers>& memory, std::size_t from, std
 template <class Numbers>
 bool Machine<Numbers>::move(const OperationList& list, const Operation& op,
                             Memory<Numbers>& memory) {
+  if (watcher != nullptr) watcher->moves(list, op);
   if (!gather(list, op, memory)) return false;
   std::size_t from = 0;
   for (std::size_t t = op.first; t < op.first + op.count; ++t) {

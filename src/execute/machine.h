@@ -52,6 +52,9 @@ class Machine {
             const CallContext& context);
   bool move(const OperationList& list, const Operation& op, Memory<Numbers>& memory);
   bool gather(const OperationList& list, const Operation& op, const Memory<Numbers>& memory);
+  CallContext context_of(const OperationList& list, const Operation& op, int step) const;
+  bool take_all(const Memory<Numbers>& memory, std::size_t from, std::size_t to, std::size_t length,
+                Combine combine);
   bool take(const Memory<Numbers>& memory, std::size_t from, std::size_t to, Combine combine);
   void round_stored(std::size_t address, std::size_t size, Memory<Numbers>& memory) const;
 

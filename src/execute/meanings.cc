@@ -77,8 +77,8 @@ Word activation_word() {
           "gelu, gelu-tanh, silu, relu or relu-squared"};
 }
 
-Word whole(std::string_view name, std::function<std::int64_t(const Meanings&)> get,
-           std::function<void(Meanings&, std::int64_t)> set) {
+Word whole(std::string_view name, const std::function<std::int64_t(const Meanings&)>& get,
+           const std::function<void(Meanings&, std::int64_t)>& set) {
   return {name, [get](const Meanings& m) { return std::to_string(get(m)); },
           [set](Meanings& m, const std::string& text) {
             std::int64_t value = 0;

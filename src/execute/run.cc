@@ -204,14 +204,14 @@ class Training {
 
   void fill(const std::vector<Region>& regions) {
     for (const Region& region : regions) {
-      for (const Run& run : region.runs) {
-        for (std::int64_t k = 0; k < run.length; ++k) {
-          const Stored x =
-              region.tensor == nullptr ? Stored{} : expected_.numbers[at(run.from + k)];
-          found_.numbers[at(run.to + k)] = x;
-          found_.levels[at(run.to + k)] = 0;
-        }
-      }
+      for (const Run& run : region.runs) fill_run(run, region.tensor == nullptr);
+    }
+  }
+
+  void fill_run(const Run& run, bool zero) {
+    for (std::int64_t k = 0; k < run.length; ++k) {
+      found_.numbers[at(run.to + k)] = zero ? Stored{} : expected_.numbers[at(run.from + k)];
+      found_.levels[at(run.to + k)] = 0;
     }
   }
 

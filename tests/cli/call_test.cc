@@ -89,6 +89,8 @@ TEST(Call, GivesProgramsAndVerdictsOfTheProgram) {
               "check gpt2 --placement dp=2:ddp --list-faults --fault \"" + fault + '"');
   expect_same(R"({"subcommand": "verify", "model": "gpt2", "placement": "dp=2:ddp", "seeds": 1})",
               "verify gpt2 --placement dp=2:ddp --seeds 1");
+  expect_same(R"({"subcommand": "run", "model": "gpt2", "placement": "dp=2:ddp", "steps": 1})",
+              "run gpt2 --placement dp=2:ddp --steps 1");
 }
 
 TEST(Call, TakesAModelAsItsConfiguration) {
