@@ -269,6 +269,17 @@ void add_missing_axes(const Share& share, int micro_axis, std::vector<int>& axes
   if (!share.runs.empty()) axes.push_back(micro_axis);
 }
 
+std::vector<int> missing_axes(const Tensor& tensor, int micro_axis) {
+  std::vector<int> axes;
+  any_share(tensor, [&](const Share& s) {
+    add_missing_axes(s, micro_axis, axes);
+    return false;
+  });
+  std::ranges::sort(axes);
+  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
+  return axes;
+}
+
 bool is_complete(const Tensor& tensor) { return tensor.items.all_complete(); }
 
 bool has_open_maximum(const Tensor& tensor) { return tensor.items.any_open_maximum(); }

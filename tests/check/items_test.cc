@@ -27,12 +27,24 @@ Tensor sum_of(const std::vector<Item>& items) {
   return sum;
 }
 
+/// Items of the nodes below `count`, with the factors that `factor_of` gives.
+template <class Factor>
+std::vector<Item> first_items(NodeId count, Factor factor_of) {
+  std::vector<Item> items;
+  items.reserve(static_cast<std::size_t>(count));
+  for (NodeId node = 0; node < count; ++node) items.push_back(item(node, factor_of(node)));
+  return items;
+}
+
+std::vector<Item> first_items(NodeId count) {
+  return first_items(count, [](NodeId) { return 1; });
+}
+
 std::vector<Item> listed(const Items& items) { return {items.begin(), items.end()}; }
 
 // Twenty items are two blocks of eight and four more: each stands at its place.
 TEST(Items, StandInOrder) {
-  std::vector<Item> plain;
-  for (NodeId node = 0; node < 20; ++node) plain.push_back(item(node));
+  const std::vector<Item> plain = first_items(20);
   const Items items(plain);
   ASSERT_EQ(items.size(), 20U);
   EXPECT_EQ(items.front().node, 0);
@@ -45,8 +57,7 @@ TEST(Items, StandInOrder) {
 
 // 0 + 1 + ... + 19 is the same from the front, from the back and from the middle, and has one hash.
 TEST(Items, AreEqualInWhateverOrderTheyWereAdded) {
-  std::vector<Item> plain;
-  for (NodeId node = 0; node < 20; ++node) plain.push_back(item(node, node % 3 + 1));
+  std::vector<Item> plain = first_items(20, [](NodeId node) { return node % 3 + 1; });
   const Tensor forwards = sum_of(plain);
   std::ranges::reverse(plain);
   const Tensor backwards = sum_of(plain);
@@ -59,8 +70,7 @@ TEST(Items, AreEqualInWhateverOrderTheyWereAdded) {
 // 5 - 5: what is taken out of the middle leaves the list that never had it, and of the last one
 // nothing.
 TEST(Items, CancelAnywhere) {
-  std::vector<Item> plain;
-  for (NodeId node = 0; node < 17; ++node) plain.push_back(item(node));
+  std::vector<Item> plain = first_items(17);
   Tensor sum = sum_of(plain);
   add_to(sum, Tensor{.items = {item(5, -1)}});
   plain.erase(plain.begin() + 5);
@@ -85,6 +95,7 @@ TEST(Items, SayWhatCountsSay) {
     }
     add_to(sum, more);
     std::vector<Item> expected;
+    expected.reserve(counts.size());
     for (NodeId node = 0; node < static_cast<NodeId>(counts.size()); ++node) {
       const std::int64_t count = counts[static_cast<std::size_t>(node)];
       if (count != 0) expected.push_back(item(node, count));
@@ -97,9 +108,8 @@ TEST(Items, SayWhatCountsSay) {
 // What is known of a list without looking at it holds for items in its first block and in its last.
 TEST(Items, KnowWhatIsInThem) {
   for (const NodeId place : {0, 7, 8, 19}) {
-    std::vector<Item> plain;
-    for (NodeId node = 0; node < 20; ++node)
-      plain.push_back(node == place ? part(node) : item(node));
+    std::vector<Item> plain = first_items(20);
+    plain[static_cast<std::size_t>(place)] = part(place);
     Items items(plain);
     EXPECT_FALSE(items.all_complete()) << place;
     EXPECT_FALSE(items.any_open_maximum()) << place;
@@ -148,7 +158,7 @@ TEST(Items, ShareTheirBeginnings) {
     nodes.share_beginning(own);
     EXPECT_EQ(own, stream.items);
     const bool long_enough = node >= static_cast<NodeId>(Items::kBlock);
-    if (long_enough) EXPECT_EQ(&own[0], &stream.items[0]) << node;
+    EXPECT_EQ(&own[0] == &stream.items[0], long_enough) << node;
   }
 }
 
