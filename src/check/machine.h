@@ -393,6 +393,8 @@ class Machine {
   int partner_of(int c, const Instruction& i);
   static bool meet(const Instruction& a, const Instruction& b);
   bool all_arrived(const std::vector<int>& members, const Instruction& i);
+  std::vector<Content> read_together(const std::vector<int>& members, std::size_t input,
+                                     const std::optional<std::size_t>& owner);
   void together(const std::vector<int>& members, const Instruction& i);
   struct Buffer {
     int device_class = 0;

@@ -155,6 +155,19 @@ void Machine::alone(int c, const Instruction& i, const Arguments& a) {
   }
 }
 
+/// What the members of a collective read, of a broadcast its owner alone: what the others have is
+/// of no account.
+std::vector<Content> Machine::read_together(const std::vector<int>& members, std::size_t input,
+                                            const std::optional<std::size_t>& owner) {
+  std::vector<Content> contents(members.size());
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    if (owner && m != *owner) continue;
+    const Runner& runner = runners_[at(members[m])];
+    contents[m] = whole_of(read(members[m], runner.instruction->inputs[input], runner.arguments));
+  }
+  return contents;
+}
+
 /// A collective whose group lies in several classes: where all hold the same, it is the same for
 /// all; a sum may also be of different values, one class at a time.
 void Machine::together(const std::vector<int>& members, const Instruction& i) {
@@ -163,15 +176,11 @@ void Machine::together(const std::vector<int>& members, const Instruction& i) {
   };
   const std::optional<std::size_t> owner = owner_of(members, i);
   // By buffer and member; and the numbers of what was read. All is read before anything is written.
-  std::vector<std::vector<Content>> contents(i.inputs.size(), std::vector<Content>(members.size()));
+  std::vector<std::vector<Content>> contents(i.inputs.size());
   std::vector<std::vector<int>> reads(i.inputs.size());
   for (std::size_t b = 0; b < i.inputs.size(); ++b) {
     reads_.clear();
-    for (std::size_t m = 0; m < members.size(); ++m) {
-      if (owner && m != *owner) continue;  // what it has is of no account
-      const auto [instruction, arguments] = step_of(members[m]);
-      contents[b][m] = whole_of(read(members[m], instruction->inputs[b], arguments));
-    }
+    contents[b] = read_together(members, b, owner);
     reads[b] = reads_;
   }
   for (const int m : members) {

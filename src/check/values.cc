@@ -336,12 +336,11 @@ bool settle(Item& item, const Regions& regions) {
 
 bool shift_all(Tensor& tensor, int axis, std::int64_t by, const Regions& regions) {
   bool known = true;
-  for (Splits& cuts : tensor.cuts) known = shift_all(cuts, axis, by, regions) && known;
+  const auto shift = [&](Splits& cuts) { known = shift_all(cuts, axis, by, regions) && known; };
+  std::ranges::for_each(tensor.cuts, shift);
   tensor.items.edit_incomplete([&](std::vector<Item>& items) {
     for (Item& item : items) {
-      for (Share& s : item.shares) {
-        for (OpenSum& o : s.open) known = shift_all(o.cuts, axis, by, regions) && known;
-      }
+      for (Share& s : item.shares) std::ranges::for_each(s.open, shift, &OpenSum::cuts);
       sort_shares(item.shares);
     }
   });
