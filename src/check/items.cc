@@ -1,6 +1,7 @@
 #include "check/items.h"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "check/values.h"
@@ -122,8 +123,8 @@ void Items::put_back(const std::vector<std::shared_ptr<Block>>& opened) {
   if (opened.empty()) return;
   std::vector<Item> all;
   all.reserve(opened.size() * kBlock + own_.size());
-  for (auto block = opened.rbegin(); block != opened.rend(); ++block) {
-    all.insert(all.end(), (*block)->items.begin(), (*block)->items.end());
+  for (const std::shared_ptr<Block>& block : std::views::reverse(opened)) {
+    all.insert(all.end(), block->items.begin(), block->items.end());
   }
   all.insert(all.end(), std::make_move_iterator(own_.begin()), std::make_move_iterator(own_.end()));
   own_ = std::move(all);

@@ -8,15 +8,12 @@
 #include "check/masks.h"
 #include "check/over_rows.h"
 #include "check/quotients.h"
+#include "check/turned.h"
 #include "units/at.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
-
-bool contains(const std::vector<int>& values, int value) {
-  return std::ranges::find(values, value) != values.end();
-}
 
 /// One run of a kernel over tensors whose dims are bound. A dim "..." has been replaced by the dims
 /// of the piece.
@@ -66,6 +63,13 @@ class Run {
     Splits cuts;
     bool known = false;
   };
+
+  /// A part of a row of elements is one of these in the order of its dims: nothing is turned there.
+  NodeOperand operand_of(NodeId node, const Operand& o) {
+    NodeOperand own{node, opened(o.dims)};
+    return flat_.empty() ? unturned(nodes_, std::move(own)) : own;
+  }
+  NodeMaker maker() const { return flat_.empty() ? call_.maker : NodeMaker::reference; }
 
   bool has_any(const std::vector<int>& dims) const { return any_ >= 0 && contains(dims, any_); }
 
@@ -278,14 +282,16 @@ class Run {
       require_numbers(p);
       return shaped(result);
     }
-    if (p.operands.size() == 1 && opened(p.operands[0].dims) == result) {
-      return multiple(*values_[at(p.operands[0].tensor)], factor, result);
+    const std::vector<int>& first = opened(p.operands[0].dims);
+    if (p.operands.size() == 1 && (first == result || is_turn(first, result))) {
+      const Tensor same = multiple(*values_[at(p.operands[0].tensor)], factor, first);
+      return first == result ? same : turned(nodes_, same, first, result);
     }
     Factors factors{.list = {}, .factor = factor, .sums_rows = sums_rows(p, s)};
     if (call_.hides) factors.causal = causal_dims(p, causal_);
     for (const Operand& o : p.operands) {
       const Tensor& value = *values_[at(o.tensor)];
-      factors.list.push_back({.node = factor_node(value, factors.factor), .dims = opened(o.dims)});
+      factors.list.push_back(operand_of(factor_node(value, factors.factor), o));
       if (is_complete(value)) continue;
       if (factors.partial != nullptr) trouble("two incomplete sums are multiplied");
       factors.partial = &value;
@@ -312,7 +318,7 @@ class Run {
     const Rational common = common_factor(value);
     factor = factor * common;
     const NodeId node = node_without(value, common);
-    if (call_.of_reference) nodes_.note_factor(node);
+    if (call_.maker == NodeMaker::reference) nodes_.note_factor(node);
     return node;
   }
 
@@ -331,9 +337,8 @@ class Run {
   Tensor product(const Factors& factors, const std::vector<int>& result) {
     Tensor out = shaped(result);
     DimNumbers numbers;
-    const std::size_t before = nodes_.size();
-    const NodeId made = nodes_.add(product_node(factors.list, result, out.dims, numbers));
-    if (nodes_.size() > before && !nodes_.is_odd(made)) note_zeros(nodes_, made);
+    const auto [node, made] =
+        add_turned(nodes_, product_node(factors.list, result, out.dims, numbers), maker());
     Share share{.of = made, .open = {}, .runs = {}, .factor = factors.factor};
     for (const auto& [d, n] : numbers.all()) {
       if (!contains(result, d)) open(made, n, cuts_of(d), share);
@@ -341,7 +346,7 @@ class Run {
     if (factors.sums_rows) open(made, row_summed(), flat_, share);
     if (!is_one_sum_each(share.open)) trouble("one axis divides two sums");
     std::ranges::sort(share.open);
-    Item item = nodes_.item_of(made);
+    Item item = nodes_.item_of(node);
     if (factors.partial != nullptr) {
       NodeOperand through = factors.incomplete;
       through.dims = numbers.of(through.dims);
@@ -463,22 +468,22 @@ class Run {
       require_part(o);
       const bool divides = is_division(s) && node.operands.size() + 1 == s.operands.size();
       const NodeId operand = function_operand(s, *values_[at(o.tensor)], divides, factor);
-      node.operands.push_back({operand, numbers.of(opened(o.dims))});
+      NodeOperand own = operand_of(operand, o);
+      own.dims = numbers.of(own.dims);
+      node.operands.push_back(std::move(own));
     }
     require_whole(s);
     node.result = numbers.of(result);
     node.seen = seen_by(s, numbers);
     node.combine = s.combine;
     if (draws(s.function)) node.draw = call_.key;
-    const NodeId made = nodes_.add(std::move(node));
+    const auto [value, made] = add_turned(nodes_, std::move(node), maker());
     Share share{.of = made, .open = {}, .runs = {}, .factor = factor};
     for (int d : opened(s.reduced)) open(made, numbers.of(d), cuts_of(d), share);
-    if (has_any(s.reduced) && !flat_.empty()) {
-      open(made, row_summed(), flat_, share);
-    }
+    if (has_any(s.reduced) && !flat_.empty()) open(made, row_summed(), flat_, share);
     if (!is_one_sum_each(share.open)) trouble("one axis divides two sums");
     std::ranges::sort(share.open);
-    Item item = nodes_.item_of(made);
+    Item item = nodes_.item_of(value);
     if (share.open.empty() && share.runs.empty()) {
       item.factor = factor;
     } else {
@@ -532,15 +537,10 @@ class Run {
   NodeId incomplete(const Tensor& value) {
     Node node{.kind = Node::Kind::odd, .text = "an incomplete sum", .dims = value.dims};
     node.operands.push_back({nodes_.node_of(value, nodes_.proportions_in_name(value)), {}});
-    for (const Item& item : value.items) {
-      for (const Share& s : item.shares) add_missing_axes(s, regions_.micro_axis(), node.result);
-    }
+    node.result = missing_axes(value, regions_.micro_axis());
     node.draw = wrong_parts(value, regions_);
-    if (node.draw.empty()) {
-      node.draw = missing_micro_batches(value, regions_.degree(regions_.micro_axis()));
-    }
-    std::ranges::sort(node.result);
-    node.result.erase(std::unique(node.result.begin(), node.result.end()), node.result.end());
+    const std::int64_t all = regions_.degree(regions_.micro_axis());
+    if (node.draw.empty()) node.draw = missing_micro_batches(value, all);
     return nodes_.add(node);
   }
 

@@ -33,7 +33,7 @@ struct KernelCall {
   std::function<bool(const ResultDim& queries, const ResultDim& keys)> hides = {};
   /// Where zeros are asked what they are multiplied by: nodes from here on are not the reference's.
   NodeId foreign_from = -1;
-  bool of_reference = false;
+  NodeMaker maker = NodeMaker::program;
   /// A sum of more incomplete parts is no reference's: its parts could double with every layer.
   std::size_t most_parts = 1024;
   std::string trouble;  // why it cannot be right, whatever goes in; empty: it can

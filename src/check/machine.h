@@ -393,6 +393,8 @@ class Machine {
   int partner_of(int c, const Instruction& i);
   static bool meet(const Instruction& a, const Instruction& b);
   bool all_arrived(const std::vector<int>& members, const Instruction& i);
+  std::vector<Content> read_together(const std::vector<int>& members, std::size_t input,
+                                     const std::optional<std::size_t>& owner);
   void together(const std::vector<int>& members, const Instruction& i);
   struct Buffer {
     int device_class = 0;
@@ -423,6 +425,11 @@ class Machine {
   void blame(const std::vector<Content>& contents, const Origin* origin);
   bool multiply(int c, const AxisList& axes, const Instruction& i, Content& content) const;
   void give(const AxisList& axes, Content& content);
+  std::optional<std::size_t> owner_of(const std::vector<int>& members, const Instruction& i) const;
+  void give_from(std::size_t owner, const std::vector<int>& members, const Instruction& i,
+                 std::vector<Content>& contents);
+  void hand_over(int axis, int from, int to, Content& content);
+  bool is_own_along(const Content& content, int axis) const;
   void pass_on(const Instruction& i, Content& content);
   bool gather(int dim, const AxisList& axes, Content& content);
   void alone(int c, const Instruction& i, const Arguments& a);

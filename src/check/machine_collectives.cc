@@ -155,21 +155,32 @@ void Machine::alone(int c, const Instruction& i, const Arguments& a) {
   }
 }
 
+/// What the members of a collective read, of a broadcast its owner alone: what the others have is
+/// of no account.
+std::vector<Content> Machine::read_together(const std::vector<int>& members, std::size_t input,
+                                            const std::optional<std::size_t>& owner) {
+  std::vector<Content> contents(members.size());
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    if (owner && m != *owner) continue;
+    const Runner& runner = runners_[at(members[m])];
+    contents[m] = whole_of(read(members[m], runner.instruction->inputs[input], runner.arguments));
+  }
+  return contents;
+}
+
 /// A collective whose group lies in several classes: where all hold the same, it is the same for
 /// all; a sum may also be of different values, one class at a time.
 void Machine::together(const std::vector<int>& members, const Instruction& i) {
   const auto step_of = [&](int m) {
     return std::pair(runners_[at(m)].instruction, runners_[at(m)].arguments);
   };
+  const std::optional<std::size_t> owner = owner_of(members, i);
   // By buffer and member; and the numbers of what was read. All is read before anything is written.
-  std::vector<std::vector<Content>> contents(i.inputs.size(), std::vector<Content>(members.size()));
+  std::vector<std::vector<Content>> contents(i.inputs.size());
   std::vector<std::vector<int>> reads(i.inputs.size());
   for (std::size_t b = 0; b < i.inputs.size(); ++b) {
     reads_.clear();
-    std::ranges::transform(members, contents[b].begin(), [&](int m) {
-      const auto [instruction, arguments] = step_of(m);
-      return whole_of(read(m, instruction->inputs[b], arguments));
-    });
+    contents[b] = read_together(members, b, owner);
     reads[b] = reads_;
   }
   for (const int m : members) {
@@ -187,7 +198,11 @@ void Machine::together(const std::vector<int>& members, const Instruction& i) {
         members, [&](int m) { return element_at(m) == element_at(members.front()); });
     reads_ = reads[b];
     met_ = alike ? reads_ : std::vector<int>{};
-    combine(members, i, b, contents[b]);
+    if (owner) {
+      give_from(*owner, members, i, contents[b]);
+    } else {
+      combine(members, i, b, contents[b]);
+    }
     for (std::size_t m = 0; m < members.size(); ++m) {
       const auto [instruction, arguments] = step_of(members[m]);
       write(members[m], instruction->outputs[b], arguments, contents[b][m]);
@@ -447,11 +462,58 @@ void Machine::pass_on(const Instruction& i, Content& content) {
   if (!known) odd_content(content, "a part of another device is passed on");
 }
 
+/// Whether it is the device's own part along the axis.
+bool Machine::is_own_along(const Content& content, int axis) const {
+  return is_divided(content, axis) || is_partial(content, axis, kernels_.rows());
+}
+
 void Machine::give(const AxisList& axes, Content& content) {
-  const bool own = std::ranges::any_of(axes, [&](int axis) {
-    return is_divided(content, axis) || is_partial(content, axis, kernels_.rows());
-  });
+  const bool own = std::ranges::any_of(axes, [&](int axis) { return is_own_along(content, axis); });
   if (own) odd_content(content, "the part of one device is given to all");
+}
+
+/// Of a broadcast along one axis that splits classes, the member that gives; none: it is none.
+std::optional<std::size_t> Machine::owner_of(const std::vector<int>& members,
+                                             const Instruction& i) const {
+  if (i.kind != InstructionKind::broadcast || i.axes.size() != 1) return std::nullopt;
+  const auto owner = std::ranges::find_if(members, [&](int m) {
+    const std::vector<std::int64_t> mine =
+        coordinates_of(program_, program_.classes[at(m)], i.axes[0]);
+    return std::ranges::find(mine, i.peer) != mine.end();
+  });
+  if (owner == members.end()) return std::nullopt;
+  return static_cast<std::size_t>(owner - members.begin());
+}
+
+/// All members get what the owner has.
+void Machine::give_from(std::size_t owner, const std::vector<int>& members, const Instruction& i,
+                        std::vector<Content>& contents) {
+  const Content given = contents[owner];
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    contents[m] = given;
+    if (m != owner || standing(members[m], i.axes[0]) > 1) {
+      hand_over(i.axes[0], members[owner], members[m], contents[m]);
+    }
+  }
+}
+
+/// What a device of one class has, in the place of one of another class that differs along one
+/// axis: the same content. If it is the device's own part along the axis, then of a device so many
+/// places further on, which has a name if there is one device on either side.
+/// Case: [a/dp] goes from dp=0 to dp=1 of 3: the part of the device 2 places further on.
+void Machine::hand_over(int axis, int from, int to, Content& content) {
+  if (!is_own_along(content, axis)) return;
+  bool known = standing(from, axis) == 1 && standing(to, axis) == 1 &&
+               !shifts_along(content, {axis}, kernels_.rows());
+  if (known) {
+    const auto place = [&](int c) {
+      return coordinates_of(program_, program_.classes[at(c)], axis)[0];
+    };
+    const std::int64_t by = place(from) - place(to);
+    known = shift_all(content.flat, axis, by, regions_);
+    for (Tensor& t : content.pieces) known = shift_all(t, axis, by, regions_) && known;
+  }
+  if (!known) odd_content(content, "the part of one device is given to another");
 }
 
 /// Parts put side by side along a dim; false: they do not fit.
@@ -493,10 +555,10 @@ void Machine::send(int c, const Instruction& i, const Arguments& a) {
   for (const BufferRef& ref : i.inputs) {
     Numbered value = read(c, ref, a);
     const int axis = i.axes[0];
-    if (is_divided(*value.content, axis) || is_partial(*value.content, axis, kernels_.rows())) {
+    if (is_own_along(*value.content, axis)) {
       Content own = whole_of(value);
-      odd_content(own, "the part of one device is given to another");
-      value = numbered(std::move(own), value.micro_batch);
+      hand_over(axis, c, to, own);
+      value = interned(std::move(own), value.micro_batch);
     }
     message.contents.push_back(std::move(value));
   }

@@ -60,6 +60,9 @@ void for_each_operand(const Node& node, Visit visit) {
 /// Those, in order.
 std::vector<NodeId> operands_of(const Node& node);
 
+/// Who makes a node: in the reference no dims stand in another order than its own.
+enum class NodeMaker : std::uint8_t { reference, program };
+
 /// Whether it is kept what people call a node: only findings are told by names.
 enum class Names : std::uint8_t { kept, left_out };
 
@@ -106,6 +109,14 @@ class Nodes {
   /// Lets a list of items have its beginning in common with other ones.
   void share_beginning(Items& items) { beginnings_.share(items); }
 
+  /// Notes that a node which only the program makes is another one with its dims in another order:
+  /// dim d of that stands at the place `dims[d]` of the node's.
+  void note_turn(NodeId id, NodeOperand of) { turns_.emplace(id, std::move(of)); }
+  const NodeOperand* turn_of(NodeId id) const {
+    const auto found = turns_.empty() ? turns_.end() : turns_.find(id);
+    return found == turns_.end() ? nullptr : &found->second;
+  }
+
   /// Notes that a product is zero where its sum over one of its dims, by number, is whole.
   void note_zero(NodeId product, int dim);
   /// Such dims of a node.
@@ -123,6 +134,7 @@ class Nodes {
   Beginnings beginnings_;
   std::unordered_map<NodeId, std::string> names_;
   std::unordered_map<NodeId, std::vector<int>> zeros_;
+  std::unordered_map<NodeId, NodeOperand> turns_;
   std::unordered_set<NodeId> factors_;  // of products of the reference
 };
 

@@ -120,7 +120,7 @@ std::vector<Tensor> ReferenceValues::call(const Kernel& kernel,
     for (const int dim : dims) result.push_back({.logical = dim, .cuts = {}});
   }
   call.positions.resize(kernel.dims.size());
-  call.of_reference = true;
+  call.maker = NodeMaker::reference;
   std::vector<Tensor> out;
   for (Content& c : kernels_.run(call, inputs)) out.push_back(std::move(c.pieces[0]));
   return out;

@@ -269,6 +269,17 @@ void add_missing_axes(const Share& share, int micro_axis, std::vector<int>& axes
   if (!share.runs.empty()) axes.push_back(micro_axis);
 }
 
+std::vector<int> missing_axes(const Tensor& tensor, int micro_axis) {
+  std::vector<int> axes;
+  any_share(tensor, [&](const Share& s) {
+    add_missing_axes(s, micro_axis, axes);
+    return false;
+  });
+  std::ranges::sort(axes);
+  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
+  return axes;
+}
+
 bool is_complete(const Tensor& tensor) { return tensor.items.all_complete(); }
 
 bool has_open_maximum(const Tensor& tensor) { return tensor.items.any_open_maximum(); }
@@ -325,12 +336,11 @@ bool settle(Item& item, const Regions& regions) {
 
 bool shift_all(Tensor& tensor, int axis, std::int64_t by, const Regions& regions) {
   bool known = true;
-  for (Splits& cuts : tensor.cuts) known = shift_all(cuts, axis, by, regions) && known;
+  const auto shift = [&](Splits& cuts) { known = shift_all(cuts, axis, by, regions) && known; };
+  std::ranges::for_each(tensor.cuts, shift);
   tensor.items.edit_incomplete([&](std::vector<Item>& items) {
     for (Item& item : items) {
-      for (Share& s : item.shares) {
-        for (OpenSum& o : s.open) known = shift_all(o.cuts, axis, by, regions) && known;
-      }
+      for (Share& s : item.shares) std::ranges::for_each(s.open, shift, &OpenSum::cuts);
       sort_shares(item.shares);
     }
   });

@@ -47,6 +47,9 @@ bool has_parts_and_whole(const Tensor& tensor);
 /// micro-batches are.
 void add_missing_axes(const Share& share, int micro_axis, std::vector<int>& axes);
 
+/// Those of all shares, each once, in order.
+std::vector<int> missing_axes(const Tensor& tensor, int micro_axis);
+
 bool is_complete(const Tensor& tensor);
 
 /// Whether some share of what is not complete is one of these.

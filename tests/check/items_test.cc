@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "check/nodes.h"
@@ -27,17 +28,30 @@ Tensor sum_of(const std::vector<Item>& items) {
   return sum;
 }
 
+/// Items of the nodes below `count`, with the factors that `factor_of` gives.
+template <class Factor>
+std::vector<Item> first_items(NodeId count, Factor factor_of) {
+  std::vector<Item> items;
+  items.reserve(static_cast<std::size_t>(count));
+  for (NodeId node = 0; node < count; ++node) items.push_back(item(node, factor_of(node)));
+  return items;
+}
+
+std::vector<Item> first_items(NodeId count) {
+  return first_items(count, [](NodeId) { return 1; });
+}
+
 std::vector<Item> listed(const Items& items) { return {items.begin(), items.end()}; }
 
 // Twenty items are two blocks of eight and four more: each stands at its place.
 TEST(Items, StandInOrder) {
-  std::vector<Item> plain;
-  for (NodeId node = 0; node < 20; ++node) plain.push_back(item(node));
+  const std::vector<Item> plain = first_items(20);
   const Items items(plain);
   ASSERT_EQ(items.size(), 20U);
   EXPECT_EQ(items.front().node, 0);
   EXPECT_EQ(items.back().node, 19);
-  for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(items[i], plain[i]) << i;
+  EXPECT_EQ(items[7], plain[7]);
+  EXPECT_EQ(items[8], plain[8]);
   EXPECT_EQ(listed(items), plain);
   EXPECT_TRUE(items.has_node(0));
   EXPECT_FALSE(items.has_node(20));
@@ -45,8 +59,7 @@ TEST(Items, StandInOrder) {
 
 // 0 + 1 + ... + 19 is the same from the front, from the back and from the middle, and has one hash.
 TEST(Items, AreEqualInWhateverOrderTheyWereAdded) {
-  std::vector<Item> plain;
-  for (NodeId node = 0; node < 20; ++node) plain.push_back(item(node, node % 3 + 1));
+  std::vector<Item> plain = first_items(20, [](NodeId node) { return node % 3 + 1; });
   const Tensor forwards = sum_of(plain);
   std::ranges::reverse(plain);
   const Tensor backwards = sum_of(plain);
@@ -59,8 +72,7 @@ TEST(Items, AreEqualInWhateverOrderTheyWereAdded) {
 // 5 - 5: what is taken out of the middle leaves the list that never had it, and of the last one
 // nothing.
 TEST(Items, CancelAnywhere) {
-  std::vector<Item> plain;
-  for (NodeId node = 0; node < 17; ++node) plain.push_back(item(node));
+  std::vector<Item> plain = first_items(17);
   Tensor sum = sum_of(plain);
   add_to(sum, Tensor{.items = {item(5, -1)}});
   plain.erase(plain.begin() + 5);
@@ -70,63 +82,70 @@ TEST(Items, CancelAnywhere) {
   EXPECT_TRUE(sum.items.empty());
 }
 
-// Random sums of up to 40 values, each added up to three times, as lists and as counts.
+/// Sixty times one of 40 values, added or taken off: as counts, and as two lists that are added up.
+std::pair<std::vector<Item>, Tensor> random_sum(std::mt19937& random) {
+  std::vector<std::int64_t> counts(40, 0);
+  std::vector<Tensor> sums(2);
+  for (int added = 0; added < 60; ++added) {
+    const auto node = static_cast<NodeId>(random() % counts.size());
+    const std::int64_t factor = random() % 2 == 0 ? 1 : -1;
+    counts[static_cast<std::size_t>(node)] += factor;
+    add_to(sums[random() % 2], Tensor{.items = {item(node, factor)}});
+  }
+  add_to(sums[0], sums[1]);
+  std::vector<Item> expected =
+      first_items(40, [&](NodeId node) { return counts[static_cast<std::size_t>(node)]; });
+  std::erase_if(expected, [](const Item& one) { return one.factor == Rational(0); });
+  return {expected, sums[0]};
+}
+
 TEST(Items, SayWhatCountsSay) {
   std::mt19937 random(5);
   for (int round = 0; round < 200; ++round) {
-    std::vector<std::int64_t> counts(40, 0);
-    Tensor sum;
-    Tensor more;
-    for (int added = 0; added < 60; ++added) {
-      const auto node = static_cast<NodeId>(random() % counts.size());
-      const std::int64_t factor = random() % 2 == 0 ? 1 : -1;
-      counts[static_cast<std::size_t>(node)] += factor;
-      add_to(random() % 2 == 0 ? sum : more, Tensor{.items = {item(node, factor)}});
-    }
-    add_to(sum, more);
-    std::vector<Item> expected;
-    for (NodeId node = 0; node < static_cast<NodeId>(counts.size()); ++node) {
-      const std::int64_t count = counts[static_cast<std::size_t>(node)];
-      if (count != 0) expected.push_back(item(node, count));
-    }
+    const auto [expected, sum] = random_sum(random);
     ASSERT_EQ(listed(sum.items), expected) << "round " << round;
     ASSERT_EQ(sum.items, Items(expected)) << "round " << round;
   }
 }
 
-// What is known of a list without looking at it holds for items in its first block and in its last.
-TEST(Items, KnowWhatIsInThem) {
-  for (const NodeId place : {0, 7, 8, 19}) {
-    std::vector<Item> plain;
-    for (NodeId node = 0; node < 20; ++node)
-      plain.push_back(node == place ? part(node) : item(node));
-    Items items(plain);
-    EXPECT_FALSE(items.all_complete()) << place;
-    EXPECT_FALSE(items.any_open_maximum()) << place;
-    EXPECT_EQ(std::count_if(items.first_in_doubt(), items.end(),
-                            [](const Item& one) { return !one.complete(); }),
-              1)
-        << place;
-    items.edit_incomplete([&](std::vector<Item>& end) {
-      for (Item& one : end) {
-        if (!one.complete()) one.combine = Combine::max;
-      }
-    });
-    EXPECT_TRUE(items.any_open_maximum()) << place;
-    EXPECT_EQ(items.size(), 20U);
-    items.edit_all([&](std::vector<Item>& all) {
-      Item& changed = all[static_cast<std::size_t>(place)];
-      changed = item(place, -1);
-      changed.odd = true;
-    });
-    EXPECT_TRUE(items.all_complete()) << place;
-    EXPECT_TRUE(items.any_odd()) << place;
-    EXPECT_TRUE(items.factors_alike()) << place;  // 1 but for the sign
-    items.edit_all(
-        [&](std::vector<Item>& all) { all[static_cast<std::size_t>(place)].factor = Rational(2); });
-    EXPECT_FALSE(items.factors_alike()) << place;
+/// A list of twenty with one that is another, in its first block, its second, or behind these.
+class ItemsWithOne : public ::testing::TestWithParam<NodeId> {
+ protected:
+  static Items with(Item one) {
+    std::vector<Item> plain = first_items(20);
+    plain[static_cast<std::size_t>(GetParam())] = std::move(one);
+    return Items(plain);
   }
+};
+
+TEST_P(ItemsWithOne, ThatIsIncomplete) {
+  Items items = with(part(GetParam()));
+  EXPECT_FALSE(items.all_complete());
+  EXPECT_FALSE(items.any_open_maximum());
+  const auto is_incomplete = [](const Item& one) { return !one.complete(); };
+  EXPECT_EQ(std::count_if(items.first_in_doubt(), items.end(), is_incomplete), 1);
+  items.edit_incomplete([&](std::vector<Item>& end) {
+    std::ranges::find_if(end, is_incomplete)->combine = Combine::max;
+  });
+  EXPECT_TRUE(items.any_open_maximum());
+  EXPECT_EQ(items.size(), 20U);
 }
+
+// Factors are alike but for their sign.
+TEST_P(ItemsWithOne, ThatHasAnotherFactor) {
+  EXPECT_TRUE(with(item(GetParam(), -1)).all_complete());
+  EXPECT_TRUE(with(item(GetParam(), -1)).factors_alike());
+  EXPECT_FALSE(with(item(GetParam(), 2)).factors_alike());
+}
+
+TEST_P(ItemsWithOne, ThatIsOdd) {
+  Item one = item(GetParam());
+  EXPECT_FALSE(with(one).any_odd());
+  one.odd = true;
+  EXPECT_TRUE(with(one).any_odd());
+}
+
+INSTANTIATE_TEST_SUITE_P(Places, ItemsWithOne, ::testing::Values(0, 7, 8, 19));
 
 // A hundred thousand items end without a stack as deep as they are many.
 TEST(Items, EndOneAfterTheOther) {
@@ -148,7 +167,7 @@ TEST(Items, ShareTheirBeginnings) {
     nodes.share_beginning(own);
     EXPECT_EQ(own, stream.items);
     const bool long_enough = node >= static_cast<NodeId>(Items::kBlock);
-    if (long_enough) EXPECT_EQ(&own[0], &stream.items[0]) << node;
+    EXPECT_EQ(&own[0] == &stream.items[0], long_enough) << node;
   }
 }
 
