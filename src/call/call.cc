@@ -53,7 +53,8 @@ Answer answer_compare(const Asked& asked) {
   allow_flags(asked.request, {});
   const JobFlags flags = job_flags_in(asked.request);
   return on_said(flags, [&](const JobRequest& request) {
-    return answer_of(true, comparison_json(compared_of(asked.catalog, request, flags.placements, flags.clusters)));
+    return answer_of(true, comparison_json(compared_of(asked.catalog, request, flags.placements,
+                                                       flags.clusters)));
   });
 }
 
@@ -71,8 +72,7 @@ Answer answer_simulate(const Asked& asked) {
 
 Answer answer_plan(const Asked& asked) {
   allow_flags(asked.request, {"goal", "top", "fix", "require", "max-memory", "allow-tight",
-                              "tokens", "price", "scale", "front", "front-step",
-                              "goodput"});
+                              "tokens", "price", "scale", "front", "front-step", "goodput"});
   const PlanRequest plan = plan_request_in(asked.request);
   return on_said(plan.flags, [&](const JobRequest& request) {
     const PlannedJob planned = planned_of(asked.catalog, plan, request, asked.watch);
