@@ -406,8 +406,8 @@ INSTANTIATE_TEST_SUITE_P(
         DeviceWord{"NVIDIA RTX A6000", "rtx-a6000"}, DeviceWord{"Tesla T4", "t4"},
         DeviceWord{"NVIDIA A10G", "a10g"}, DeviceWord{"AMD Instinct MI300X", "mi300x"}));
 
-// Sixteen devices of two hosts: an eighth of the bandwidth makes the step longer; what is no link is
-// told and stands for the usual one.
+// Sixteen devices of two hosts: an eighth of the bandwidth makes the step longer; what is no link
+// is told and stands for the usual one.
 TEST(RunsTest, ALinkAmongHostsIsRead) {
   const auto step = [](const std::string& network) {
     return validate_rows(row("a", {{"n_gpus", "16"},
