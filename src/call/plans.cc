@@ -243,8 +243,8 @@ std::vector<std::string> price_words_of(const Catalog& catalog, const std::strin
 /// "stages 0 to 3 (21 blocks)"; without counts where nothing is said of them.
 std::string stages_words(const std::vector<std::int64_t>& blocks, std::int64_t first,
                          std::int64_t last) {
-  const std::string which = first == last ? fmt::format("stage {}", first)
-                                          : fmt::format("stages {} to {}", first, last);
+  const std::string which =
+      first == last ? fmt::format("stage {}", first) : fmt::format("stages {} to {}", first, last);
   if (blocks.empty()) return which;
   std::int64_t sum = 0;
   for (std::int64_t s = first; s <= last; ++s) sum += blocks[static_cast<std::size_t>(s)];
@@ -265,9 +265,8 @@ std::string stands_words(const Cluster& cluster, const Placement& placement) {
   std::int64_t begin = 0;
   for (const DeviceGroup& group : cluster.groups) {
     const std::int64_t end = begin + group.count;
-    words += (words.empty() ? "" : ", ") +
-             stages_words(blocks, begin / width, (end - 1) / width) + " on " +
-             std::to_string(group.count) + " " + group.device.name;
+    words += (words.empty() ? "" : ", ") + stages_words(blocks, begin / width, (end - 1) / width) +
+             " on " + std::to_string(group.count) + " " + group.device.name;
     begin = end;
   }
   return words;
@@ -278,8 +277,7 @@ void add_kinds(const PlanSpace& asked, const Vocabulary& vocabulary, const PlanO
                PlanSheet& sheet) {
   const Cluster& cluster = *asked.base().cluster;
   if (cluster.groups.size() < 2) return;
-  sheet.stands =
-      stands_words(cluster, parse_placement(sheet.plans.front().placement, vocabulary));
+  sheet.stands = stands_words(cluster, parse_placement(sheet.plans.front().placement, vocabulary));
   for (const DeviceGroup& group : cluster.groups) {
     Job job = asked.base();
     job.cluster = Cluster{.name = std::to_string(group.count) + "x" + group.device.name,

@@ -23,7 +23,7 @@ struct PlanRequest {
   std::string fix, require, price, tokens, scale;
   std::size_t front = 0;  // plans of the front; 0: none
   std::optional<double> front_step;
-  std::optional<double> goodput;  // part of the time that makes progress; none: all
+  std::optional<double> goodput;     // part of the time that makes progress; none: all
   std::optional<double> max_memory;  // none: all but what a job that fits leaves free
   bool allow_tight = false;
 };

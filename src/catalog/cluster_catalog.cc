@@ -129,8 +129,8 @@ void read_network_of(const Catalog& catalog, const std::filesystem::path& path,
 Level read_level(const Catalog& catalog, const Reader& reader, std::int64_t per_host) {
   reader.allow({"link", "devices", "gb_s", "gb_s_of_all", "latency_us", "efficiency"});
   const Reader link = reader.at("link");
-  Level level = read_network(catalog, meant_network(catalog, link.text()).text, per_host,
-                             link.where());
+  Level level =
+      read_network(catalog, meant_network(catalog, link.text()).text, per_host, link.where());
   level.devices = reader.at("devices").whole({1, kMostDevices});
   if (const auto rate = reader.find("gb_s")) {
     level.bandwidth = gigabytes_per_second(rate->number({0.001, 100'000}));

@@ -8,8 +8,8 @@
 
 namespace placet {
 
-/// The cluster file of one group of devices, which reads as that group (docs/formats.md, section 5).
-/// Bandwidths are printed so that they read back to within a billionth.
+/// The cluster file of one group of devices, which reads as that group (docs/formats.md,
+/// section 5). Bandwidths are printed so that they read back to within a billionth.
 std::string print_group(const Catalog& catalog, const DeviceGroup& group);
 
 }  // namespace placet

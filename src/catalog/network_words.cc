@@ -23,7 +23,7 @@ const std::string kLinkOfRates = "roce-400";
 
 /// A canonical text taken apart.
 struct Network {
-  std::string link;    // empty: a rate
+  std::string link;  // empty: a rate
   double gigabits = 0;
   bool of_host = false;
   double ratio = 1;
@@ -55,7 +55,8 @@ std::optional<double> take_ratio(std::string& text) {
 
 /// Takes "per node", "/host" and so on off the end of text in lower case.
 bool take_per_host(std::string& text) {
-  for (const char* ending : {"-per-host", " per host", " per node", "-per-node", "/host", "/node"}) {
+  for (const char* ending :
+       {"-per-host", " per host", " per node", "-per-node", "/host", "/node"}) {
     if (!text.ends_with(ending)) continue;
     text = text.substr(0, text.size() - std::string_view(ending).size());
     return true;
@@ -154,8 +155,7 @@ Level read_network(const Catalog& catalog, const std::string& text, std::int64_t
                                  "oversubscription behind it: roce-400/3",
                       .nearest = nearest(text, names_in(catalog, "hardware/links"))});
   }
-  Level level =
-      load_link(catalog, network->link.empty() ? kLinkOfRates : network->link, 1, where);
+  Level level = load_link(catalog, network->link.empty() ? kLinkOfRates : network->link, 1, where);
   if (network->link.empty()) {
     level.link = text;
     level.bandwidth = gigabytes_per_second(

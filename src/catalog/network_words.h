@@ -17,8 +17,8 @@
 namespace placet {
 
 /// The canonical spelling of a network: "400 GbE" is roce-400, "EFA" efa-3200, "2 Tb/s per node"
-/// 2000gbit-per-host, "50 GB/s" 400gbit, "100GbE 3:1" roce-100/3. Second names of links are those of
-/// data/words/links.json. A word that stands for nothing known is left as it is.
+/// 2000gbit-per-host, "50 GB/s" 400gbit, "100GbE 3:1" roce-100/3. Second names of links are those
+/// of data/words/links.json. A word that stands for nothing known is left as it is.
 Meant meant_network(const Catalog& catalog, const std::string& text);
 
 /// Whether a canonical text is a link of the catalogue or a rate.

@@ -167,16 +167,11 @@ Architecture read_plain_decoder(ConfigObject& config) {
 }
 
 std::string print_plain_decoder(const PlainDecoder& shape) {
-  Json json = {{"model_type", "plain_decoder"},
-               {"n_layers", shape.layers},
-               {"hidden", shape.hidden},
-               {"n_heads", shape.heads},
-               {"n_kv_heads", shape.kv_heads},
-               {"head_dim", shape.head_size},
-               {"mlp_type", shape.mlp_type},
-               {"vocab", shape.vocabulary},
-               {"tied_embeddings", shape.tied},
-               {"pos_embedding", shape.positions},
+  Json json = {{"model_type", "plain_decoder"}, {"n_layers", shape.layers},
+               {"hidden", shape.hidden},        {"n_heads", shape.heads},
+               {"n_kv_heads", shape.kv_heads},  {"head_dim", shape.head_size},
+               {"mlp_type", shape.mlp_type},    {"vocab", shape.vocabulary},
+               {"tied_embeddings", shape.tied}, {"pos_embedding", shape.positions},
                {"seq_len", shape.sequence}};
   if (shape.ffn > 0) json["ffn"] = shape.ffn;
   if (shape.dropout > 0) json["dropout"] = shape.dropout;

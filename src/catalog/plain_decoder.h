@@ -22,8 +22,8 @@ struct PlainDecoder {
   std::string mlp_type;  // swiglu, geglu, gelu, relu, relu2
   std::int64_t vocabulary = 1;
   bool tied = false;
-  std::string positions;        // learned, rope, alibi
-  std::int64_t experts = 0;     // routed; 0: dense
+  std::string positions;     // learned, rope, alibi
+  std::int64_t experts = 0;  // routed; 0: dense
   std::int64_t experts_per_token = 0;
   std::int64_t expert_width = 0;
   std::int64_t shared_experts = 0;

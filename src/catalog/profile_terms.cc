@@ -272,8 +272,8 @@ bool is_noted(const std::vector<Fact>& facts, const std::string& key, std::strin
       facts, [&](const Fact& fact) { return fact.key == key && fact.value == value; });
 }
 
-// Takes out of `entries` the one that `item` names, if it says "remove": true. A list that removed it
-// before may say so again.
+// Takes out of `entries` the one that `item` names, if it says "remove": true. A list that removed
+// it before may say so again.
 template <class Entry>
 void remove_entry(const Reader& item, std::vector<Entry>& entries,
                   typename std::vector<Entry>::iterator entry, bool was_removed) {

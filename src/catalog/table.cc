@@ -262,6 +262,11 @@ void check_rows(Table& table) {
     }
     cells.fault = fault_of_row(table, row);
   }
+  // Where no row can be read it is the table that is wrong: the first fault, with its place.
+  const bool none_stands =
+      std::ranges::none_of(table.rows, [](const TableRow& row) { return row.fault.empty(); });
+  if (!none_stands) return;
+  for (const TableColumn& column : columns_of(table.kind)) check_cell(table, 0, column);
 }
 
 // Text that another program made may begin with a byte order mark.

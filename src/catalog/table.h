@@ -64,7 +64,8 @@ struct Table {
 /// after the last of them others may follow. Throws InputError with file, line and column for a
 /// column that is not known among the others or given twice, a near miss of a known name, a row of
 /// another length, a row_id that is empty or given twice, quotes that do not match, a table without
-/// rows, and text beyond the limits above. A cell of a wrong type is its row's fault alone.
+/// rows, and text beyond the limits above. A cell of a wrong type is its row's fault alone, unless
+/// every row has one.
 Table read_table(const std::filesystem::path& path);
 
 /// The same for text that is at hand; `where` names it in messages.

@@ -32,7 +32,8 @@ std::string explained(const std::vector<Judged>& all, const std::string& what) {
 
 int compare_jobs(const CompareCall& call, const JobRequest& request) {
   const std::string what = what_to_explain(call.result);
-  const std::vector<Judged> all = compared_of(called_catalog(), request, call.flags.placements, call.flags.clusters);
+  const std::vector<Judged> all =
+      compared_of(called_catalog(), request, call.flags.placements, call.flags.clusters);
   if (!call.result.html.empty()) write_file(call.result.html, comparison_html(all), "--html");
   print(call.result.json ? comparison_json(all)
                          : comparison_text(all, output_style()) + explained(all, what));
@@ -43,8 +44,8 @@ int compare_jobs(const CompareCall& call, const JobRequest& request) {
 
 void add_compare_command(CLI::App& program, Action& action) {
   auto call = std::make_shared<CompareCall>();
-  CLI::App* command =
-      program.add_subcommand("compare", "Several placements of one model, or several clusters, side by side");
+  CLI::App* command = program.add_subcommand(
+      "compare", "Several placements of one model, or several clusters, side by side");
   add_job_flags(*command, call->flags);
   command->remove_option(command->get_option("--cluster"));
   command

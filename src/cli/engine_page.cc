@@ -57,11 +57,12 @@ std::string source_of_option(const Catalog& catalog, const std::string& stem,
   return {};
 }
 
-void add_chosen(const Catalog& catalog, const std::string& stem, std::vector<ExplainedFact>& facts) {
+void add_chosen(const Catalog& catalog, const std::string& stem,
+                std::vector<ExplainedFact>& facts) {
   const EngineVariants variants = engine_variants(catalog, stem);
   for (const EngineOption& option : variants.options) {
-    facts.push_back({"option +" + option.name, option.title,
-                     source_of_option(catalog, stem, option.name)});
+    facts.push_back(
+        {"option +" + option.name, option.title, source_of_option(catalog, stem, option.name)});
   }
   for (const EngineCase& given : variants.cases) {
     facts.push_back({"where", given.when, given.what});
@@ -77,9 +78,10 @@ std::vector<Explanation> engine_page(const Catalog& catalog, const std::string& 
   const std::string& newest = versions.back();
   const Profile profile = load_profile(catalog, newest, "NAME");
   Explanation page{.kind = "engine", .word = newest, .title = profile_title(catalog, newest)};
-  page.meaning = versions.size() > 1 ? "the newest of " + std::to_string(versions.size()) +
-                                           " versions: --engine " + newest.substr(0, newest.find('@'))
-                                     : "";
+  page.meaning = versions.size() > 1
+                     ? "the newest of " + std::to_string(versions.size()) + " versions: --engine " +
+                           newest.substr(0, newest.find('@'))
+                     : "";
   for (const std::string& version : versions) {
     page.facts.push_back({"version", version, profile_title(catalog, version)});
   }

@@ -129,9 +129,10 @@ void add_outlook_flags(CLI::App* command, PlanRequest& request) {
                    "US dollars of a device's hour: 2.5, or h100-sxm=2.5,a100-80gb-sxm=1.2")
       ->type_name("DEVICE=USD");
   command
-      ->add_option("--goodput", request.goodput,
-                   "Part of the time that makes progress (failures, restarts and checkpoints take the "
-                   "rest), for days and price of --tokens: 0.9")
+      ->add_option(
+          "--goodput", request.goodput,
+          "Part of the time that makes progress (failures, restarts and checkpoints take the "
+          "rest), for days and price of --tokens: 0.9")
       ->type_name("FRACTION")
       ->check(CLI::Range(0.01, 1.0));
   command

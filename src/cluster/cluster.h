@@ -57,7 +57,7 @@ struct DeviceGroup {
   double host_pace = 1;  // times as long as an engine's profile says the hosts take for all they do
   bool host_runs_ahead = false;  // they launch kernels faster than the devices run them
   std::string host;              // name of the hosts, where a file has them
-  std::vector<Level> levels;  // innermost first; the last one spans the group
+  std::vector<Level> levels;     // innermost first; the last one spans the group
 
   friend bool operator==(const DeviceGroup&, const DeviceGroup&) = default;
 };

@@ -27,7 +27,7 @@ struct Catalogue {
   std::string kind;                  // "devices"
   std::vector<std::string> columns;  // keys, as in JSON: "memory_gib"
   std::vector<CatalogueRow> rows;
-  std::string hint;  // one sentence below the list
+  std::string hint;                // one sentence below the list
   std::vector<Explanation> pages;  // of an entry that was asked for by name, below the hint
 };
 

@@ -139,8 +139,7 @@ std::string answer_of(const std::vector<Judged>& all, const Ranking& ranking) {
                           human_bytes(most_needed(best)), human_bytes(best.sent));
   } else {
     answer += fmt::format(" {} sends the least{}, {} per device and step, and needs {}.", name,
-                          of_those, human_bytes(best.sent),
-                          human_bytes(most_needed(best)));
+                          of_those, human_bytes(best.sent), human_bytes(most_needed(best)));
   }
   return answer + trade_off(all, ranking);
 }
@@ -225,7 +224,8 @@ std::string side_by_side(const std::vector<Judged>& all, const TextStyle& style)
                                  {.title = "MFU", .right = true}};
   constexpr std::size_t kActivations = 4;
   Rows rows = rows_of(all);
-  const bool timed = std::ranges::any_of(all, [](const Judged& one) { return one.time.has_value(); });
+  const bool timed =
+      std::ranges::any_of(all, [](const Judged& one) { return one.time.has_value(); });
   constexpr int kTimeColumns = 3;
   for (int i = 0; !timed && i < kTimeColumns; ++i) take_away(columns.size() - 1, columns, rows);
   for (std::size_t column = kMemoryCategoryCount; column > 0; --column) {
@@ -271,13 +271,12 @@ std::string label_of(std::size_t position) {
 Ranking rank(const std::vector<Judged>& all) {
   ensure(!all.empty(), "at least one placement is compared");
   Ranking ranking;
-  ranking.best =
-      static_cast<std::size_t>(std::min_element(all.begin(), all.end(),
-                                                [timed = all_timed(all)](const Judged& a,
-                                                                         const Judged& b) {
-                                                  return comes_before(a, b, timed);
-                                                }) -
-                               all.begin());
+  ranking.best = static_cast<std::size_t>(
+      std::min_element(all.begin(), all.end(),
+                       [timed = all_timed(all)](const Judged& a, const Judged& b) {
+                         return comes_before(a, b, timed);
+                       }) -
+      all.begin());
   ranking.least_memory =
       static_cast<std::size_t>(std::min_element(all.begin(), all.end(), needs_less) - all.begin());
   ranking.answer = answer_of(all, ranking);

@@ -65,8 +65,9 @@ Json explanations_list(const std::vector<Explanation>& explanations) {
 
 std::string explanations_json(const std::string& asked,
                               const std::vector<Explanation>& explanations) {
-  return print_json(
-      {{"schema", "placet.explanation/1"}, {"word", asked}, {"explanations", explanations_list(explanations)}});
+  return print_json({{"schema", "placet.explanation/1"},
+                     {"word", asked},
+                     {"explanations", explanations_list(explanations)}});
 }
 
 }  // namespace placet

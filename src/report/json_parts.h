@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "report/explanation.h"
 #include "model/listing.h"
+#include "report/explanation.h"
 #include "report/judged.h"
 
 namespace placet {

@@ -62,13 +62,12 @@ std::string training_text(const PlanSheet& sheet, const TextStyle& style) {
                       human_count(static_cast<std::int64_t>(sheet.train_tokens)),
                       grouped(static_cast<std::int64_t>(run.steps)), duration(run.days),
                       grouped(static_cast<std::int64_t>(run.device_hours)));
-  return text +
-         (run.cost ? "  " + dollars(*run.cost) + " at the price of its devices, " +
-                         (sheet.goodput < 1
-                              ? fmt::format("{:.0f} % of the time making progress\n",
-                                            sheet.goodput * 100)
-                              : std::string("without failures (--goodput counts them)\n"))
-                   : "  no price is known of its devices: --price says it\n");
+  return text + (run.cost ? "  " + dollars(*run.cost) + " at the price of its devices, " +
+                                (sheet.goodput < 1
+                                     ? fmt::format("{:.0f} % of the time making progress\n",
+                                                   sheet.goodput * 100)
+                                     : std::string("without failures (--goodput counts them)\n"))
+                          : "  no price is known of its devices: --price says it\n");
 }
 
 std::string front_text(const PlanSheet& sheet, const TextStyle& style) {

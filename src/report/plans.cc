@@ -72,9 +72,10 @@ std::string alike_words(const PlanSheet& sheet) {
     text = "each sends " + human_bytes(plans[0].found.figures.sent);
   }
   if (all([](const PlanLine& p) { return p.pareto; })) {
-    text += (text.empty() ? "" : "; ") +
-            std::string(plans[0].pareto ? "all are on the Pareto front of time, memory and bytes sent"
-                                        : "none is on the Pareto front of the whole space");
+    text +=
+        (text.empty() ? "" : "; ") +
+        std::string(plans[0].pareto ? "all are on the Pareto front of time, memory and bytes sent"
+                                    : "none is on the Pareto front of the whole space");
   }
   if (all([](const PlanLine& p) { return p.proof.kind; })) {
     text += (text.empty() ? "" : "; ") + std::string("proofs: each is ") +
@@ -85,14 +86,14 @@ std::string alike_words(const PlanSheet& sheet) {
 
 std::string plan_table(const PlanSheet& sheet, const TextStyle& style) {
   std::vector<Column> columns = {{.title = "#", .right = true},
-                                       {.title = "step", .right = true},
-                                       {.title = ""},
-                                       {.title = "MFU", .right = true},
-                                       {.title = "tok/s/dev", .right = true},
-                                       {.title = "memory", .right = true},
-                                       {.title = "sent", .right = true},
-                                       {.title = "pareto"},
-                                       {.title = "proof"}};
+                                 {.title = "step", .right = true},
+                                 {.title = ""},
+                                 {.title = "MFU", .right = true},
+                                 {.title = "tok/s/dev", .right = true},
+                                 {.title = "memory", .right = true},
+                                 {.title = "sent", .right = true},
+                                 {.title = "pareto"},
+                                 {.title = "proof"}};
   std::vector<std::vector<std::string>> rows;
   const double slowest = std::ranges::max(sheet.plans, {}, [](const PlanLine& p) {
                            return p.found.figures.step;
@@ -198,8 +199,8 @@ std::string plans_text(const PlanSheet& sheet, const TextStyle& style) {
   text += plans_block(sheet, style) + counts_text(sheet, style);
   text += bound_words(sheet) + "\n";
   for (const std::string& price : sheet.prices) text += in_lines(style, "price: " + price, 0);
-  text += training_text(sheet, style) + neighbours_text(sheet, style) +
-          margins_text(sheet, style) + front_text(sheet, style) + scale_text(sheet, style);
+  text += training_text(sheet, style) + neighbours_text(sheet, style) + margins_text(sheet, style) +
+          front_text(sheet, style) + scale_text(sheet, style);
   if (sheet.command.empty()) return text;
   text += "\n" + inked(style, Ink::bold, "Where its time goes") + "\n";
   return text + in_lines(style, simulate_words(sheet), 2);

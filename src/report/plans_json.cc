@@ -214,11 +214,11 @@ std::string plans_json(const PlanSheet& sheet) {
   if (!sheet.prices.empty()) json["prices"] = sheet.prices;
   if (!sheet.stands.empty()) json["stands"] = sheet.stands;
   for (const KindAlone& kind : sheet.alone) {
-    json["alone"].push_back({{"device", kind.device},
-                             {"devices", kind.devices},
-                             {"step_seconds", kind.plan
-                                                  ? Json(in_seconds(kind.plan->found.figures.step))
-                                                  : Json(nullptr)}});
+    json["alone"].push_back(
+        {{"device", kind.device},
+         {"devices", kind.devices},
+         {"step_seconds",
+          kind.plan ? Json(in_seconds(kind.plan->found.figures.step)) : Json(nullptr)}});
   }
   if (sheet.shortage) json["shortage"] = shortage_json(sheet);
   return print_json(json);

@@ -84,8 +84,9 @@ std::string heading_text(const Timeline& timeline, const TextStyle& style) {
                       utilisation_text(utilisation(time)),
                       utilisation_text(hardware_utilisation(time)));
   if (utilisation(time) > 1) {
-    text += "  MFU counts attention over the whole sequence (12 L d s per token, PaLM's convention): "
-            "with windows\n  or masks that hide most of it, MFU can pass 100 %\n";
+    text +=
+        "  MFU counts attention over the whole sequence (12 L d s per token, PaLM's convention): "
+        "with windows\n  or masks that hide most of it, MFU can pass 100 %\n";
   }
   text += "  bound by " + binding_text(*judged.job, time) + "\n";
   if (timeline.similar) text += "  " + similar_runs_text(*timeline.similar, style) + "\n";

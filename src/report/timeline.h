@@ -28,7 +28,7 @@ struct Timeline {
   const Simulation& simulated;
   std::vector<Finding> findings;  // of the rules, then what to change first
   std::vector<Straggler> stragglers;
-  Seconds undisturbed;  // simulated step without stragglers
+  Seconds undisturbed;               // simulated step without stragglers
   std::optional<ErrorBand> similar;  // measured runs of the nearest kind
 };
 

@@ -169,8 +169,8 @@ std::string_view without_name(std::string_view difference) {
   if (difference.starts_with("gradient of ") && difference.ends_with(" is missing")) {
     return difference.substr(difference.rfind(" is "));
   }
-  const std::size_t end = difference.starts_with('\'') ? difference.find('\'', 1)
-                                                       : std::string_view::npos;
+  const std::size_t end =
+      difference.starts_with('\'') ? difference.find('\'', 1) : std::string_view::npos;
   return end == std::string_view::npos ? difference : difference.substr(end + 1);
 }
 
@@ -185,8 +185,7 @@ std::string subject_of(const CheckFinding& finding) {
 /// differs from tensor to tensor.
 bool of_one_cause(const CheckFinding& a, const CheckFinding& b) {
   return a.condition == b.condition && without_name(a.difference) == without_name(b.difference) &&
-         a.fix == b.fix && a.masked == b.masked && !subject_of(a).empty() &&
-         !subject_of(b).empty();
+         a.fix == b.fix && a.masked == b.masked && !subject_of(a).empty() && !subject_of(b).empty();
 }
 
 /// The first counterexample of each cause, with the tensors that show it too.
@@ -206,7 +205,8 @@ std::string findings_of_causes(const std::vector<CheckFinding>& findings, const 
     }
     if (others.empty()) continue;
     const std::size_t named = std::min(others.size(), kNamed);
-    const std::string names = fmt::format("{}", fmt::join(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(named), ", "));
+    const std::string names = fmt::format(
+        "{}", fmt::join(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(named), ", "));
     add_line(text, style, "also",
              fmt::format("and {} more tensor{}: {}{}", others.size(), others.size() == 1 ? "" : "s",
                          names, others.size() > named ? ", ..." : ""));

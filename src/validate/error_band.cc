@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 
 #include "catalog/reader.h"
 #include "model/listing.h"
@@ -60,9 +59,7 @@ std::optional<ErrorBand> nearest_band(const ErrorBands& bands, const Job& job) {
 }
 
 std::optional<ErrorBand> similar_runs(const Catalog& catalog, const Job& job) {
-  std::error_code error;
-  const bool known = std::filesystem::exists(catalog.root / "validation" / "errors.json", error);
-  if (!known) return std::nullopt;
+  if (!has_file(catalog, "validation", "errors")) return std::nullopt;
   return nearest_band(load_error_bands(catalog), job);
 }
 

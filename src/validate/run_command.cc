@@ -29,8 +29,8 @@ std::string cluster_word(const Catalog& catalog, const RunPlan& plan, const std:
   const DeviceGroup& group = plan.cluster->groups.front();
   const std::string size = std::to_string(group.count) + "x";
   const std::string& network = group.levels.back().link;
-  for (const std::string& word : {size + group.device.name,
-                                  size + group.device.name + "@" + network}) {
+  for (const std::string& word :
+       {size + group.device.name, size + group.device.name + "@" + network}) {
     const Cluster named = load_cluster(catalog, word, {}, "--cluster");
     if (named.groups.size() == 1 && named.groups.front() == group) return word;
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 
 #include "catalog/config_object.h"
 #include "catalog/meant.h"
@@ -55,29 +54,29 @@ std::string read_adapters(RowReader& reader) {
   return std::to_string(*rank) + (targets.empty() ? "" : "," + targets);
 }
 
-// A name of the catalogue or a path from the table's folder: of the column for it, or, where the row
-// gives no sizes, of the model's name.
-std::string read_model_name(RowReader& reader, const RunWords& words) {
-  const auto resolved = [&](const std::string& said) {
-    return names_a_file(said) ? reference_in(reader.where(), said) : said;
-  };
-  if (const auto named = reader.find("catalogue_model"); named && !named->empty()) {
-    const std::string path = resolved(*named);
-    std::error_code error;
-    const bool is_file = names_a_file(path) && std::filesystem::exists(path, error);
-    return is_file ? path : meant_model(*words.catalog, *named).text;
-  }
-  if (reader.find("n_layers") || reader.find("hidden")) return {};
-  const std::string said(reader.stated("model"));
-  if (said.empty()) return {};
-  std::error_code error;
-  if (names_a_file(said) && std::filesystem::exists(resolved(said), error)) return resolved(said);
+// The name of a model of the catalogue that a word stands for; empty: none.
+std::string known_model(const std::string& said, const RunWords& words) {
   try {
     const std::string name = meant_model(*words.catalog, said).text;
     return has_file(*words.catalog, "models", name) ? name : "";
   } catch (const InputError&) {
-    return {};  // a name that is none: the sizes are missing then, which is said
+    return {};
   }
+}
+
+// A name of the catalogue or a path from the table's folder: of the column for it, or, where the
+// row gives no sizes, of the model's name.
+std::string read_model_name(RowReader& reader, const RunWords& words) {
+  const auto named = reader.find("catalogue_model");
+  const bool is_named = named && !named->empty();
+  if (!is_named && (reader.find("n_layers") || reader.find("hidden"))) return {};
+  const std::string said = is_named ? *named : std::string(reader.stated("model"));
+  if (said.empty()) return {};
+  if (std::string known = known_model(said, words); !known.empty()) return known;
+  if (said.ends_with(".json") || (is_named && names_a_file(said))) {
+    return reference_in(reader.where(), said);
+  }
+  return is_named ? said : "";
 }
 
 RunShape read_shape(RowReader& reader, const RunWords& words) {

@@ -163,7 +163,8 @@ const Model& RunPlanner::model_of(const RunShape& shape, const std::string& wher
     return models_.emplace(shape, load_requested_model(*catalog_, {.model = shape.catalogue_model}))
         .first->second;
   }
-  return models_.emplace(shape, build_model(architecture_of(decoder_of(shape), where))).first->second;
+  return models_.emplace(shape, build_model(architecture_of(decoder_of(shape), where)))
+      .first->second;
 }
 
 // A name without a version leaves each row the version that its own rule chose of that engine.

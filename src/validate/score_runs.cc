@@ -130,9 +130,8 @@ class RunScorer {
       const double scale = bytes_per(unit);
       if (scale == 0) continue;
       const bool decided = std::ranges::any_of(figures, &MeasuredFigure::decides);
-      figures.push_back({.measure = &measure,
-                         .bytes = amount * scale,
-                         .decides = measure.decides && !decided});
+      figures.push_back(
+          {.measure = &measure, .bytes = amount * scale, .decides = measure.decides && !decided});
     }
     return figures;
   }
@@ -234,10 +233,9 @@ class RunScorer {
   void note_command(const RunRow& run, const RunFacts& facts) {
     if (!options_.commands) return;
     const std::string folder = options_.commands->empty() ? "" : *options_.commands + "/";
-    result_.commands.push_back(
-        {.row_id = run.labels.row_id,
-         .line = command_of(planner_.catalog(), planner_.vocabulary(), *run.plan, facts, folder,
-                            command_files_)});
+    result_.commands.push_back({.row_id = run.labels.row_id,
+                                .line = command_of(planner_.catalog(), planner_.vocabulary(),
+                                                   *run.plan, facts, folder, command_files_)});
   }
 
   void note_facts(const RunRow& run, const RunFacts& facts, const EngineRule& engine,

@@ -80,9 +80,8 @@ Validation validate(const Catalog& catalog, const Table& table, const ValidateOp
                       .allowed = "text of a cell, in which * stands for any characters"});
   }
   Validation validation = summarized(score(catalog, table, options));
-  const bool reads_table = std::ranges::any_of(validation.facts, [](const UsedFact& fact) {
-    return fact.origin == kAssumedFromTable;
-  });
+  const bool reads_table = std::ranges::any_of(
+      validation.facts, [](const UsedFact& fact) { return fact.origin == kAssumedFromTable; });
   if (!reads_table) return validation;
   ValidateOptions without = options;
   without.without_table = true;

@@ -30,7 +30,7 @@ struct ValidateOptions {
   std::optional<std::string> engine;  // instead of the profile that a row's framework means
   RowPattern where;                   // only rows that match
   Half half = Half::both;             // of those: even takes the first, third, fifth ...
-  bool without_table = false;  // without what was read off the table's own figures
+  bool without_table = false;         // without what was read off the table's own figures
   /// Also every row's command (Validation::commands), whose files lie in this folder.
   std::optional<std::string> commands;
   int threads = 2;
@@ -39,8 +39,9 @@ struct ValidateOptions {
 };
 
 /// A table of which figures were read off is scored twice: Validation::without_table has the errors
-/// of the same rows without them. Throws InputError for data files that are wrong, an engine that is not known, a condition on a
-/// column that the table does not have; what is wrong with single rows stands in the result.
+/// of the same rows without them. Throws InputError for data files that are wrong, an engine that is
+/// not known, a condition on a column that the table does not have; what is wrong with single rows
+/// stands in the result.
 Validation validate(const Catalog& catalog, const Table& table, const ValidateOptions& options);
 
 /// "column=text" with * for any characters, as --where spells it. Throws InputError.

@@ -125,19 +125,18 @@ TEST_P(BadCellTest, IsTheFaultOfItsRow) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, BadCellTest,
-    ::testing::Values(
-        BadCell{"row_id,dp\na,eight\nb,8\n",
-                "dp: 'eight' is not a whole number; expected a whole number from 0"},
-        BadCell{"row_id,dp\na,-8\nb,8\n",
-                "dp: '-8' is out of range; expected a whole number from 0"},
-        BadCell{"row_id,dp\na,8.5\nb,\n",
-                "dp: '8.5' is not a whole number; expected a whole number from 0"},
-        BadCell{"row_id,sp\na,2\nb,1\n",
-                "sp: '2' is out of range; expected a whole number from 0 to 1"},
-        BadCell{"row_id,peak_mem_gb\na,nan\nb,1\n",
-                "peak_mem_gb: 'nan' is out of range; expected a number"},
-        BadCell{"row_id,peak_mem_gb\na,12 GB\nb,12\n",
-                "peak_mem_gb: '12 GB' is not a number; expected a number"}));
+    ::testing::Values(BadCell{"row_id,dp\na,eight\nb,8\n",
+                              "dp: 'eight' is not a whole number; expected a whole number from 0"},
+                      BadCell{"row_id,dp\na,-8\nb,8\n",
+                              "dp: '-8' is out of range; expected a whole number from 0"},
+                      BadCell{"row_id,dp\na,8.5\nb,\n",
+                              "dp: '8.5' is not a whole number; expected a whole number from 0"},
+                      BadCell{"row_id,sp\na,2\nb,1\n",
+                              "sp: '2' is out of range; expected a whole number from 0 to 1"},
+                      BadCell{"row_id,peak_mem_gb\na,nan\nb,1\n",
+                              "peak_mem_gb: 'nan' is out of range; expected a number"},
+                      BadCell{"row_id,peak_mem_gb\na,12 GB\nb,12\n",
+                              "peak_mem_gb: '12 GB' is not a number; expected a number"}));
 
 TEST(TableTest, LimitsLinesAndColumns) {
   const std::string long_line(kLongestTableLine + 1, 'x');

@@ -55,9 +55,8 @@ INSTANTIATE_TEST_SUITE_P(Tables, CommandsTest,
 TEST(CommandsTest, WithoutJsonTheLinesStandUnderTheirRows) {
   const std::string folder =
       (std::filesystem::temp_directory_path() / "placet-commands-text").string();
-  const Result result = run("validate " PLACET_SOURCE_DIR
-                            "/data/validation/tables/llmc.csv --commands " +
-                            folder);
+  const Result result =
+      run("validate " PLACET_SOURCE_DIR "/data/validation/tables/llmc.csv --commands " + folder);
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_TRUE(result.out.starts_with("# llmc-0001\nplacet simulate ")) << result.out;
   std::filesystem::remove_all(folder);

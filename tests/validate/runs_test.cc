@@ -16,7 +16,8 @@ const std::string kHeader =
     "row_id,source_id,model,n_layers,hidden,n_heads,n_kv_heads,ffn,mlp_type,vocab,tied_embeddings,"
     "pos_embedding,seq_len,gpu,n_gpus,dp,tp,pp,cp,sp,zero_stage,pp_schedule,micro_batch,"
     "global_batch,act_ckpt,precision,optimizer,framework,status,peak_mem_gb,mem_unit,mem_kind,"
-    "step_time_s,max_allocated_gib,max_reserved_gib,nvidia_smi_gib,task,inter_node,mem_allocated_gib\n";
+    "step_time_s,max_allocated_gib,max_reserved_gib,nvidia_smi_gib,task,inter_node,mem_allocated_"
+    "gib\n";
 
 // A cell that differs from those of the row below.
 struct Cell {
@@ -256,7 +257,6 @@ INSTANTIATE_TEST_SUITE_P(
         LeftOut{{{"peak_mem_gb", ""}, {"step_time_s", ""}}, "no figure of memory"},
         LeftOut{{{"mem_kind", "rocm-smi"}, {"step_time_s", ""}},
                 "what its figure of memory measures is not known"},
-        LeftOut{{{"dp", "two"}}, "dp: 'two' is not a whole number; expected a whole number from 0"},
         LeftOut{{{"tp", "0"}},
                 "tp: '0' is out of range; expected a whole number from 1 to 1048576"},
         LeftOut{{{"task", "dpo"}}, "task 'dpo' is not one of pretrain, sft, full and lora"},
@@ -343,17 +343,27 @@ TEST(RunsTest, HalvesShareTheChosenRows) {
   EXPECT_EQ(odd.predictions.front().labels.row_id, "x2");
 }
 
+// The other rows stand; a table of which none does is wrong input.
+TEST(RunsTest, ABadCellLeavesOutItsRow) {
+  const Validation validation = validate_rows(row("a", {{"dp", "two"}}) + row("b"));
+  EXPECT_EQ(validation.predicted, 1);
+  ASSERT_EQ(validation.skipped.size(), 1U);
+  EXPECT_EQ(validation.skipped.front().row_id, "a");
+  EXPECT_EQ(validation.skipped.front().reason,
+            "dp: 'two' is not a whole number; expected a whole number from 0");
+  EXPECT_THROW(validate_rows(row("a", {{"dp", "two"}})), InputError);
+}
+
 // Bytes alive are fewer than what the allocator reserves for them, and nvidia-smi sees what lies
 // outside of it too: three measures of one row, of which the first decides.
 TEST(RunsTest, ThreeMeasuresOfMemoryStandApart) {
-  const Validation validation = validate_rows(
-      row("a", {{"peak_mem_gb", ""},
-                {"mem_kind", ""},
-                {"step_time_s", ""},
-                {"max_allocated_gib", "1"},
-                {"max_reserved_gib", "1"},
-                {"nvidia_smi_gib", "1"}}),
-      {.engine = "megatron"});
+  const Validation validation = validate_rows(row("a", {{"peak_mem_gb", ""},
+                                                        {"mem_kind", ""},
+                                                        {"step_time_s", ""},
+                                                        {"max_allocated_gib", "1"},
+                                                        {"max_reserved_gib", "1"},
+                                                        {"nvidia_smi_gib", "1"}}),
+                                              {.engine = "megatron"});
   ASSERT_EQ(validation.predictions.size(), 3U);
   EXPECT_EQ(validation.predictions[0].measure, "reserved");
   EXPECT_EQ(validation.predictions[1].measure, "nvidia-smi");
@@ -383,23 +393,21 @@ TEST_P(DeviceWordTest, IsUnderstood) {
 
 INSTANTIATE_TEST_SUITE_P(
     Printed, DeviceWordTest,
-    testing::Values(DeviceWord{"NVIDIA H100 80GB HBM3", "h100-sxm"},
-                    DeviceWord{"NVIDIA H100 PCIe", "h100-pcie"},
-                    DeviceWord{"NVIDIA H100 NVL", "h100-nvl"}, DeviceWord{"NVIDIA H200", "h200-sxm"},
-                    DeviceWord{"NVIDIA A100-SXM4-80GB", "a100-80gb-sxm"},
-                    DeviceWord{"NVIDIA A100-SXM4-40GB", "a100-40gb-sxm"},
-                    DeviceWord{"NVIDIA A100-PCIE-40GB", "a100-40gb-pcie"},
-                    DeviceWord{"NVIDIA A100 80GB PCIe", "a100-80gb-pcie"},
-                    DeviceWord{"Tesla V100-SXM2-32GB", "v100-32gb-sxm"},
-                    DeviceWord{"Tesla V100-SXM2-16GB", "v100-16gb-sxm"},
-                    DeviceWord{"NVIDIA B200", "b200-sxm"}, DeviceWord{"NVIDIA L40S", "l40s"},
-                    DeviceWord{"NVIDIA GeForce RTX 4090", "rtx-4090"},
-                    DeviceWord{"NVIDIA RTX A6000", "rtx-a6000"}, DeviceWord{"Tesla T4", "t4"},
-                    DeviceWord{"NVIDIA A10G", "a10g"},
-                    DeviceWord{"AMD Instinct MI300X", "mi300x"}));
+    testing::Values(
+        DeviceWord{"NVIDIA H100 80GB HBM3", "h100-sxm"},
+        DeviceWord{"NVIDIA H100 PCIe", "h100-pcie"}, DeviceWord{"NVIDIA H100 NVL", "h100-nvl"},
+        DeviceWord{"NVIDIA H200", "h200-sxm"}, DeviceWord{"NVIDIA A100-SXM4-80GB", "a100-80gb-sxm"},
+        DeviceWord{"NVIDIA A100-SXM4-40GB", "a100-40gb-sxm"},
+        DeviceWord{"NVIDIA A100-PCIE-40GB", "a100-40gb-pcie"},
+        DeviceWord{"NVIDIA A100 80GB PCIe", "a100-80gb-pcie"},
+        DeviceWord{"Tesla V100-SXM2-32GB", "v100-32gb-sxm"},
+        DeviceWord{"Tesla V100-SXM2-16GB", "v100-16gb-sxm"}, DeviceWord{"NVIDIA B200", "b200-sxm"},
+        DeviceWord{"NVIDIA L40S", "l40s"}, DeviceWord{"NVIDIA GeForce RTX 4090", "rtx-4090"},
+        DeviceWord{"NVIDIA RTX A6000", "rtx-a6000"}, DeviceWord{"Tesla T4", "t4"},
+        DeviceWord{"NVIDIA A10G", "a10g"}, DeviceWord{"AMD Instinct MI300X", "mi300x"}));
 
-// Sixteen devices of two hosts: an eighth of the bandwidth makes the step longer; what is no link is
-// told and stands for the usual one.
+// Sixteen devices of two hosts: an eighth of the bandwidth makes the step longer; what is no link
+// is told and stands for the usual one.
 TEST(RunsTest, ALinkAmongHostsIsRead) {
   const auto step = [](const std::string& network) {
     return validate_rows(row("a", {{"n_gpus", "16"},
