@@ -38,6 +38,9 @@ struct KeyMeaning {
   std::string since, until;    // versions of the engine that have the key
 };
 
+/// What a value says that is taken as it is, beside others that are not.
+inline constexpr const char* kItself = "=";
+
 /// A fact that is asked for where the sources leave it open.
 struct NeededFact {
   std::vector<WordCondition> when;

@@ -86,6 +86,8 @@ std::optional<std::string> spellings_of(KeyMeaning meaning, const std::string& l
 std::optional<std::string> spelling_of(const KeyMeaning& meaning, const std::string& value) {
   if (meaning.values.empty()) return value;
   if (meaning.each) return spellings_of(meaning, value);
+  const auto any = meaning.values.find("*");
+  if (any != meaning.values.end() && any->second == kItself) return value;
   for (const auto& [spelling, said] : meaning.values) {
     if (said == value && spelling != "*") return spelling;
   }

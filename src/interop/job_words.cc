@@ -176,7 +176,9 @@ void check_model(const Catalog& catalog, Imported& imported) {
 
 void add_needs(const Dialect& dialect, Imported& imported) {
   for (const NeededFact& need : dialect.needs) {
-    if (!holds(need.when, imported.words)) continue;
+    const bool is_given =
+        need.flag.starts_with("--placement") && imported.job.contains("placement");
+    if (is_given || !holds(need.when, imported.words)) continue;
     imported.missing.push_back({filled(need.what, imported.words).value_or(need.what),
                                 filled(need.flag, imported.words).value_or(need.flag)});
   }

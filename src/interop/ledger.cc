@@ -23,9 +23,6 @@ Fate fate_of(const std::string& effect) {
   return effect == "kept" ? Fate::kept : Fate::not_modelled;
 }
 
-// What a value says that is taken as it is, beside others that are not.
-constexpr const char* kItself = "=";
-
 // What a value says that leaves a word as it is where nothing is said.
 constexpr const char* kUnsaid = "unsaid";
 
