@@ -15,6 +15,11 @@ from typing import Any
 from .._errors import InputError
 
 _CHROME = {
+    "all_reduce": "all_reduce",
+    "all_reduce_coalesced": "all_reduce",
+    "all_gather": "all_gather",
+    "_all_gather_base": "all_gather",
+    "all_gather_into_tensor_coalesced": "all_gather",
     "allreduce": "all_reduce",
     "allreduce_coalesced": "all_reduce",
     "_allgather_base": "all_gather",
@@ -167,6 +172,8 @@ def read(path: str | os.PathLike[str], step: int | None = None) -> dict[str, Any
             ) from None
     try:
         return _taken(name, document, step)
+    except InputError:
+        raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as fault:
         raise _wrong(
             name,
