@@ -12,10 +12,10 @@
 //                        near, and its bound close to them
 //
 // Rounds: the nodes with the least bounds are opened side by side, and what comes out is taken in
-// their order. Until there are k answers, the least node of each level is opened as well: the
-// search dives before it spreads. After that a few deep nodes are, while one promises clearly more
-// than what was found: a good answer that is found early makes all else cheaper to put aside. The
-// number of threads changes neither the answer nor any count.
+// their order. Until there are k answers, the least node of each level but the first is opened as
+// well: the search dives before it spreads. After that a few deep nodes are, while one promises
+// clearly more than what was found: a good answer that is found early makes all else cheaper to put
+// aside. The number of threads changes neither the answer nor any count.
 #pragma once
 
 #include <tbb/parallel_for.h>
@@ -171,7 +171,8 @@ class BestFirst {
   /// Nodes that are opened before their turn.
   void dive(std::vector<Node>& nodes) {
     if (found_.best.size() < options_.top) {
-      for (Heap& heap : heaps_) {
+      for (std::size_t depth = 1; depth < heaps_.size(); ++depth) {
+        Heap& heap = heaps_[depth];
         const bool may_count = !heap.empty() && heap.front().node.bound <= cutoff();
         if (may_count) nodes.push_back(take_front(heap));
       }
