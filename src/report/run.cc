@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "report/human.h"
 #include "report/json_parts.h"
 
@@ -48,8 +50,21 @@ std::string heading_of(const RealRun& run) {
   return run.equal ? "Close" : "Not close";
 }
 
+/// Figures of a program that was made smaller: there is no job of that size to derive them from.
+std::string measured_text(const std::vector<Beside>& lines, const std::string& title,
+                          const TextStyle& style) {
+  std::vector<std::vector<std::string>> rows;
+  rows.reserve(lines.size());
+  for (const Beside& line : lines) rows.push_back({line.what, std::to_string(line.measured)});
+  return "\n" + table(style,
+                      {{.title = title, .may_shrink = true}, {.title = "measured", .right = true}},
+                      rows, 2);
+}
+
 std::string figures_text(const std::vector<Beside>& lines, const std::string& title,
                          const TextStyle& style) {
+  const auto is_derived = [](const Beside& line) { return line.derived.has_value(); };
+  if (std::ranges::none_of(lines, is_derived)) return measured_text(lines, title, style);
   std::vector<std::vector<std::string>> rows;
   rows.reserve(lines.size());
   for (const Beside& line : lines) {
