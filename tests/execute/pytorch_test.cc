@@ -40,7 +40,8 @@ RealRun ten_steps(const char* model, const char* placement, Meanings::Activation
   flags.sequence = "8";
   flags.global_batch = "4";
   flags.micro_batch = "1";
-  const Program program = lower(load_job(find_catalog(), request_of(flags)));
+  const Catalog catalog = find_catalog();
+  const Program program = lower(load_job(catalog, request_of(catalog, flags)));
   return run(program,
              {.steps = 10, .arithmetic = arithmetic, .meanings = {.activation = activation}});
 }

@@ -11,7 +11,7 @@
 namespace placet {
 namespace {
 
-std::string fault_of(const std::string& text, SourceForm form) {
+std::string message_of(const std::string& text, SourceForm form) {
   try {
     import_sources(find_catalog(),
                    {.sources = {parse_source(text, form, "f")}, .dialect = {}, .given = {}});
@@ -29,17 +29,17 @@ std::string repeated(const std::string& text, int times) {
 
 TEST(HostileTest, NestingEndsAtItsBound) {
   for (const SourceForm form : {SourceForm::json, SourceForm::yaml}) {
-    EXPECT_NE(fault_of("{\"a\": " + std::string(1'000'000, '['), form).find("nested too deep"),
+    EXPECT_NE(message_of("{\"a\": " + std::string(1'000'000, '['), form).find("nested too deep"),
               std::string::npos);
   }
-  EXPECT_NE(fault_of(repeated("{a: ", 1000), SourceForm::json).find("nested too deep"),
+  EXPECT_NE(message_of(repeated("{a: ", 1000), SourceForm::json).find("nested too deep"),
             std::string::npos);
 }
 
 TEST(HostileTest, ManySettingsEndAtTheirBound) {
-  EXPECT_NE(fault_of("{" + repeated("a: 1\n", 200'000) + "}", SourceForm::json).find("too many"),
+  EXPECT_NE(message_of("{" + repeated("a: 1\n", 200'000) + "}", SourceForm::json).find("too many"),
             std::string::npos);
-  EXPECT_NE(fault_of(repeated("--a 1\n", 200'000), SourceForm::arguments).find("too many"),
+  EXPECT_NE(message_of(repeated("--a 1\n", 200'000), SourceForm::arguments).find("too many"),
             std::string::npos);
 }
 
@@ -54,16 +54,16 @@ TEST(HostileTest, AnchorsAndVariablesThatDoubleDoNotExplode) {
     variables += "A" + now + "=$A" + before + "$A" + before + "\n";
     references += "r" + now + ": ${r" + before + "}${r" + before + "}\n";
   }
-  EXPECT_NE(fault_of(anchors, SourceForm::yaml).find("aliases that stand for too much"),
+  EXPECT_NE(message_of(anchors, SourceForm::yaml).find("aliases that stand for too much"),
             std::string::npos);
-  EXPECT_NE(fault_of(variables, SourceForm::arguments), "");
-  EXPECT_NE(fault_of(references, SourceForm::yaml), "");
+  EXPECT_NE(message_of(variables, SourceForm::arguments), "");
+  EXPECT_NE(message_of(references, SourceForm::yaml), "");
 }
 
 TEST(HostileTest, TextsWithoutAnEndAreRefused) {
   for (const char* text :
        {"{a: '''b", "{/* a", "{\"a", "{a", "{a:", "{a: [1", "'''", "\"", "{\"a\\"}) {
-    EXPECT_NE(fault_of(text, SourceForm::json), "") << text;
+    EXPECT_NE(message_of(text, SourceForm::json), "") << text;
   }
 }
 
