@@ -39,9 +39,9 @@ struct ValidateOptions {
 };
 
 /// A table of which figures were read off is scored twice: Validation::without_table has the errors
-/// of the same rows without them. Throws InputError for data files that are wrong, an engine that is
-/// not known, a condition on a column that the table does not have; what is wrong with single rows
-/// stands in the result.
+/// of the same rows without them. Throws InputError for data files that are wrong, an engine that
+/// is not known, a condition on a column that the table does not have; what is wrong with single
+/// rows stands in the result.
 Validation validate(const Catalog& catalog, const Table& table, const ValidateOptions& options);
 
 /// "column=text" with * for any characters, as --where spells it. Throws InputError.

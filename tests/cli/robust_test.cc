@@ -95,7 +95,7 @@ TEST(SystemTest, MemoryIsBoundedAndTheMessageSaysSo) {
   const std::string config = folder.write(
       "config.json",
       R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "vocab_size": 100,)"
-      R"("num_hidden_layers": 400, "num_attention_heads": 4, "max_position_embeddings": 128})");
+      R"("num_hidden_layers": 1200, "num_attention_heads": 4, "max_position_embeddings": 128})");
   const Result result =
       run("check " + config + " --placement dp=2:ddp --global-batch 2 --memory-limit 160MiB");
   EXPECT_EQ(result.status, 2) << result.out;
