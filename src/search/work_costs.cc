@@ -7,6 +7,7 @@
 #include "derive/layout.h"
 #include "derive/unit_memory.h"
 #include "derive/unit_time.h"
+#include "layout/realised.h"
 #include "units/at.h"
 #include "units/checked.h"
 
@@ -54,6 +55,25 @@ UnitCost least_of(UnitCost a, const UnitCost& b) {
   a.backward_host = std::min(a.backward_host, b.backward_host);
   a.weights = std::min(a.weights, b.weights);
   return a;
+}
+
+/// Has gradients added up in the smallest format that any way to keep the states may have: what an
+/// engine scatters later than the placement says may wait in the format of its reductions.
+void ease_sums(Layout& layout) {
+  const Job& job = *layout.job;
+  const StepShape shape{.stages = 2, .micro_batches = layout.micro_batches};
+  const Dtype waits_in = realised_plan(job, shape).reductions.waits_in;
+  if (bits_of(waits_in) >= bits_of(job.precision.gradients)) return;
+  for (LocalUnit& unit : layout.units) {
+    for (LocalParameter& parameter : unit.parameters) parameter.waits_in = waits_in;
+  }
+}
+
+/// As `apply_plain` has it, for costs that are no dearer whatever the states.
+Layout plain_layout(const Workbench& bench) {
+  Layout layout = lay_out(bench.job, bench.plain);
+  ease_sums(layout);
+  return layout;
 }
 
 /// Puts the costs of units of a layout among the others, for every standing.
@@ -118,7 +138,7 @@ void apply_plain(const PlanSpace& space, const WorkShape& shape, Job& job) {
 
 WorkCosts plain_costs(const PlanSpace& space, const WorkShape& shape, Workbench& bench) {
   apply_plain(space, shape, bench.job);
-  const Layout layout = lay_out(bench.job, bench.plain);
+  const Layout layout = plain_layout(bench);
   UnitCosting costing(space, layout);
   WorkCosts out(space.costed_kinds());
   for (std::size_t u = 0; u < layout.units.size(); ++u) {
@@ -133,7 +153,7 @@ std::vector<WorkCosts> recomputed_costs(const PlanSpace& space, const WorkShape&
                                         const WorkCosts& plain,
                                         const std::vector<std::int16_t>& words, Workbench& bench) {
   apply_plain(space, shape, bench.job);
-  Layout layout = lay_out(bench.job, bench.plain);
+  Layout layout = plain_layout(bench);
   UnitCosting costing(space, layout);
   std::vector<WorkCosts> out(words.size(), plain);
   for (std::size_t u = 0; u < layout.units.size(); ++u) {

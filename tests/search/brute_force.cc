@@ -145,6 +145,18 @@ void draw_engine(Draw& draw, Profile& profile) {
   timing.host_per_step = microseconds(static_cast<double>(draw.whole(0, 10000)));
 }
 
+/// Gradients may be reduced in fewer bits than they rest in, later than the placement says, and be
+/// added up in these meanwhile.
+void draw_sums(Draw& draw, Job& base) {
+  if (!draw.one_in(3)) return;
+  base.precision.gradients = Dtype::fp32;
+  base.precision.reduce = Dtype::bf16;
+  base.profile.fuses_weight_gradient = draw.one_in(3);
+  base.profile.defers_scatter = draw.one_in(2);
+  base.profile.layer_cut_defers_sharding = !base.profile.defers_scatter;
+  base.profile.defers_as_reduced = true;
+}
+
 /// What is recomputed may be settled, a number of units included.
 void draw_recompute(Draw& draw, Choices& choices) {
   if (!draw.one_in(6)) return;
@@ -361,6 +373,9 @@ Comparison SmallSpaces::compare(std::uint32_t seed) const {
     base.profile = profiles_[static_cast<std::size_t>(draw.whole(0, last))];
   }
   draw_engine(draw, base.profile);
+  // Apart from the others, so that these stay as they are.
+  Draw sums(~seed);
+  draw_sums(sums, base);
   const std::int64_t last_optimizer = static_cast<std::int64_t>(optimizers_.size()) - 1;
   base.optimizer = optimizers_[static_cast<std::size_t>(draw.whole(0, last_optimizer))];
   Choices choices = choices_;

@@ -13,7 +13,7 @@ TEST(PlansSlow, RandomTablesGiveTheBestOfAllLeaves) {
 }
 
 TEST(PlansSlow, RandomSmallJobsGiveTheBestOfAllPlans) {
-  EXPECT_EQ(SmallSpaces().compare_all(61, 3060), "");
+  EXPECT_EQ(SmallSpaces().compare_all(101, 3060), "");
 }
 
 }  // namespace
