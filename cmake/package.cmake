@@ -1,5 +1,5 @@
-# The Debian package (./dev package): the program, the catalogue, man pages, completions and, where it
-# has been built, the page that `placet serve` shows.
+# The Debian package (./dev package): the program, the catalogue, man pages, completions and, where
+# it has been built, the page that `placet serve` shows.
 if(NOT PLACET_PACKAGE)
   return()
 endif()

@@ -57,8 +57,8 @@ void set_limits(httplib::Server& server) {
   server.set_payload_max_length(kMostRequestBytes);
   server.set_read_timeout(kPatience);
   server.set_write_timeout(kPatience);
-  // A connection kept holds a thread while it is idle, and others wait for it; on this machine a new
-  // one costs little.
+  // A connection kept holds a thread while it is idle, and others wait for it; on this machine a
+  // new one costs little.
   server.set_keep_alive_max_count(1);
 }
 
