@@ -74,7 +74,7 @@ function(placet_program name)
       OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src")
   placet_link(${target} PRIVATE ${arg_USES})
-  install(TARGETS ${target} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  install(TARGETS ${target} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT program)
 endfunction()
 
 # placet_allocator(TARGET): programs allocate small nodes all the time, in several threads. They get

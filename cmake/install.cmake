@@ -36,6 +36,7 @@ function(placet_install)
       DESTINATION "${package_dir}")
 
   if(EXISTS "${PROJECT_SOURCE_DIR}/data")
-    install(DIRECTORY "${PROJECT_SOURCE_DIR}/data/" DESTINATION "${CMAKE_INSTALL_DATADIR}/placet/data")
+    install(DIRECTORY "${PROJECT_SOURCE_DIR}/data/" COMPONENT program
+        DESTINATION "${CMAKE_INSTALL_DATADIR}/placet/data")
   endif()
 endfunction()

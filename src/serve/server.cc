@@ -1,10 +1,9 @@
 #include "serve/server.h"
 
 #include <httplib.h>
+#include <sys/socket.h>
 
-#include <algorithm>
 #include <memory>
-#include <thread>
 
 #include "call/call.h"
 #include "catalog/file_text.h"
@@ -16,8 +15,9 @@ namespace placet {
 namespace {
 
 constexpr std::size_t kMostPageBytes = std::size_t{16} << 20;
-constexpr std::size_t kMostThreads = 16;
-constexpr int kPatience = 10;  // seconds for a request to arrive
+constexpr std::size_t kThreads = 16;  // a slow visitor holds one while its request arrives
+constexpr int kBacklog = 1024;        // visitors not accepted yet; the library asks for 5
+constexpr int kPatience = 10;         // seconds for a request to arrive
 constexpr int kInternalFault = 500;
 constexpr int kBadRequest = 400;
 constexpr const char* kHere = "127.0.0.1";
@@ -53,24 +53,32 @@ void answer_call(const Catalog& catalog, const httplib::Request& request,
 }
 
 void set_limits(httplib::Server& server) {
-  const std::size_t threads =
-      std::clamp<std::size_t>(std::thread::hardware_concurrency(), 2, kMostThreads);
-  server.new_task_queue = [threads] { return new httplib::ThreadPool(threads); };
+  server.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
   server.set_payload_max_length(kMostRequestBytes);
   server.set_read_timeout(kPatience);
   server.set_write_timeout(kPatience);
-  server.set_keep_alive_max_count(100);
-  server.set_keep_alive_timeout(2);
+  // A connection kept holds a thread while it is idle, and others wait for it; on this machine a
+  // new one costs little.
+  server.set_keep_alive_max_count(1);
 }
 
 /// The port that the server listens at from now on.
 int bound_port(httplib::Server& server, int asked) {
+  int listening = -1;
+  server.set_socket_options([&listening](int opened) {
+    httplib::default_socket_options(opened);
+    listening = opened;
+  });
+  int port = asked;
   if (asked == 0) {
-    const int free = server.bind_to_any_port(kHere);
-    if (free > 0) return free;
-  } else if (server.bind_to_port(kHere, asked)) {
-    return asked;
+    port = server.bind_to_any_port(kHere);
+  } else if (!server.bind_to_port(kHere, asked)) {
+    port = 0;
   }
+  server.set_socket_options(httplib::default_socket_options);
+  // Where many come at once and the queue is full, the system drops some and they try again after
+  // seconds. Listening once more makes the queue longer.
+  if (port > 0 && ::listen(listening, kBacklog) == 0) return port;
   refuse("--port", std::to_string(asked), "cannot be listened at", "a port that is free");
 }
 

@@ -1,5 +1,5 @@
 // Puts engine and catalogue beside the page: as files for hosts, and as a script for pages opened from a disk.
-//   node tools/bundle.mjs ENGINE.wasm
+//   node tools/bundle.mjs ENGINE.wasm [test]      test: it is a fault to be larger than we want
 import { copyFileSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { fileURLToPath } from 'node:url';
@@ -8,8 +8,9 @@ import { createHash } from 'node:crypto';
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const data = here('../../data/');
 const out = here('../dist/');
-// What only the program reads: tables of measured runs, known bugs, configurations of engines.
-const kLeftOut = /^(validation|bugs|dialects|lint)\//;
+// What only the program reads: tables of measured runs (but not how far they were from predictions), known
+// bugs, configurations of engines.
+const kLeftOut = /^(validation\/(?!errors\.json)|bugs\/|dialects\/|lint\/)/;
 
 /** Paths below the data folder and their texts. */
 export function catalogueTexts() {
@@ -23,7 +24,7 @@ export function catalogueTexts() {
 
 const brotli = (bytes) => brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_LGWIN]: 24 } }).length;
 
-function bundle(wasm) {
+function bundle(wasm, tested) {
   const code = readFileSync(wasm);
   const catalogue = Buffer.from(JSON.stringify(catalogueTexts()));
   writeFileSync(`${out}engine.wasm`, code);
@@ -36,8 +37,11 @@ function bundle(wasm) {
   copyFileSync(here('placet.webmanifest'), `${out}placet.webmanifest`);
   const sizes = { engine: brotli(code), catalogue: brotli(catalogue), page: brotli(page) };
   console.log(`bytes with brotli: engine ${sizes.engine}, catalogue ${sizes.catalogue}, page ${sizes.page}`);
-  if (sizes.engine + sizes.catalogue > 1_000_000) throw new Error('engine and catalogue pass 1,000,000 bytes with brotli');
-  if (sizes.page > 200_000) throw new Error('the page passes 200,000 bytes with brotli');
+  const large = [];
+  if (sizes.engine + sizes.catalogue > 1_000_000) large.push('engine and catalogue pass 1,000,000 bytes with brotli');
+  if (sizes.page > 200_000) large.push('the page passes 200,000 bytes with brotli');
+  for (const text of large) console.log(`larger than we want: ${text}`);
+  if (large.length > 0 && tested) process.exitCode = 1;
 }
 
-if (realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) bundle(process.argv[2]);
+if (realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) bundle(process.argv[2], process.argv[3] === 'test');
