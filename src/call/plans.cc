@@ -220,6 +220,15 @@ std::vector<ScaleLine> scale_lines(const PlanRequest& call, const Catalog& catal
   return out;
 }
 
+/// Where the price of a kind of devices comes from: from the user, or its file.
+std::string price_source(const Catalog& catalog, const std::string& said, const Device& device) {
+  if (!said.empty()) return "--price";
+  for (const Fact& fact : load_device(catalog, device.name, "--cluster").facts) {
+    if (fact.key == "price_usd_per_hour") return fact.source;
+  }
+  return "--price";
+}
+
 /// "h100-sxm $4.916 an hour (datasheet: ..., 2024-12)", of each kind with a price.
 std::vector<std::string> price_words_of(const Catalog& catalog, const std::string& said,
                                         const Cluster& cluster) {
@@ -227,14 +236,8 @@ std::vector<std::string> price_words_of(const Catalog& catalog, const std::strin
   for (const DeviceGroup& group : cluster.groups) {
     const Device& device = group.device;
     if (device.price_per_hour <= 0) continue;
-    std::string source = "--price";
-    if (said.empty()) {
-      for (const Fact& fact : load_device(catalog, device.name, "--cluster").facts) {
-        if (fact.key == "price_usd_per_hour") source = fact.source;
-      }
-    }
-    std::string line =
-        fmt::format("{} ${:g} an hour ({})", device.name, device.price_per_hour, source);
+    std::string line = fmt::format("{} ${:g} an hour ({})", device.name, device.price_per_hour,
+                                   price_source(catalog, said, device));
     if (std::ranges::find(words, line) == words.end()) words.push_back(std::move(line));
   }
   return words;
@@ -243,7 +246,7 @@ std::vector<std::string> price_words_of(const Catalog& catalog, const std::strin
 /// "stages 0 to 3 (21 blocks)"; without counts where nothing is said of them.
 std::string stages_words(const std::vector<std::int64_t>& blocks, std::int64_t first,
                          std::int64_t last) {
-  const std::string which =
+  std::string which =
       first == last ? fmt::format("stage {}", first) : fmt::format("stages {} to {}", first, last);
   if (blocks.empty()) return which;
   std::int64_t sum = 0;
@@ -254,7 +257,7 @@ std::string stages_words(const std::vector<std::int64_t>& blocks, std::int64_t f
 /// Which stages of a pipeline along the outermost axis stand on which kind of devices.
 std::string stands_words(const Cluster& cluster, const Placement& placement) {
   const AxisPlacement& outer = placement.axes.front();
-  const std::string alike =
+  std::string alike =
       "no pipeline lies across the kinds of devices: each does the same work, the faster ones wait";
   if (outer.how.cut != Cut::layer || outer.degree < 2) return alike;
   // With several virtual stages per device the schedule deals them.

@@ -422,6 +422,32 @@ DeviceGroup load_group(const Catalog& catalog, const std::string& device, std::i
 
 namespace {
 
+/// The file of a part with its network and its counts.
+ClusterFile read_part(const Catalog& catalog, const Part& part,
+                      std::optional<std::int64_t> devices_needed, const std::string& where) {
+  ClusterFile file = find_part(catalog, part.name, where);
+  if (!part.network.empty()) {
+    for (GroupSpec& spec : file.groups) {
+      spec.network = read_network(catalog, part.network, spec.host.devices, where);
+      spec.oversubscription = 1;
+    }
+  }
+  set_counts(file, part.size, devices_needed, where);
+  return file;
+}
+
+/// Adds the devices of a part. Parts that are joined without a file meet over the slowest network
+/// among them.
+void add_part(const ClusterFile& file, Cluster& cluster) {
+  for (const GroupSpec& spec : file.groups) {
+    cluster.groups.push_back(group_of(spec));
+    const bool slower = cluster.between_groups.link.empty() ||
+                        spec.network.bandwidth < cluster.between_groups.bandwidth;
+    if (file.between.link.empty() && slower) cluster.between_groups = spec.network;
+  }
+  if (!file.between.link.empty()) cluster.between_groups = file.between;
+}
+
 Cluster read_cluster(const Catalog& catalog, const std::string& text,
                      std::optional<std::int64_t> devices_needed, const std::string& where) {
   Cluster cluster;
@@ -429,22 +455,7 @@ Cluster read_cluster(const Catalog& catalog, const std::string& text,
   const std::vector<Part> parts = parse_parts(text, where);
   if (parts.size() > 1) devices_needed.reset();  // a bare part of several is one node
   for (const Part& part : parts) {
-    ClusterFile file = find_part(catalog, part.name, where);
-    if (!part.network.empty()) {
-      for (GroupSpec& spec : file.groups) {
-        spec.network = read_network(catalog, part.network, spec.host.devices, where);
-        spec.oversubscription = 1;
-      }
-    }
-    set_counts(file, part.size, devices_needed, where);
-    for (const GroupSpec& spec : file.groups) {
-      cluster.groups.push_back(group_of(spec));
-      // Parts that are joined without a file meet over the slowest network among them.
-      const bool slower = cluster.between_groups.link.empty() ||
-                          spec.network.bandwidth < cluster.between_groups.bandwidth;
-      if (file.between.link.empty() && slower) cluster.between_groups = spec.network;
-    }
-    if (!file.between.link.empty()) cluster.between_groups = file.between;
+    add_part(read_part(catalog, part, devices_needed, where), cluster);
   }
   if (cluster.groups.size() == 1) {
     cluster.between_groups = {};

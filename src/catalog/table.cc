@@ -320,10 +320,10 @@ Table parse_table(std::string_view text, const std::string& where) {
 }
 
 std::string fault_of_cell(const InputError& error) {
-  const std::string kColumn = ", column ";
+  const std::string column = ", column ";
   InputFault fault = error.fault();
-  const std::size_t at = fault.where.rfind(kColumn);
-  fault.where = at == std::string::npos ? "" : fault.where.substr(at + kColumn.size());
+  const std::size_t at = fault.where.rfind(column);
+  fault.where = at == std::string::npos ? "" : fault.where.substr(at + column.size());
   fault.excerpt.clear();
   return describe(fault);
 }

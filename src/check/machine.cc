@@ -321,17 +321,24 @@ void Machine::run_step(const ReferenceValues& reference) {
     for (const Initial& initial : program_.classes[at(c)].initial) bring(c, initial, reference);
     runners_[at(c)].next = 0;
   }
-  const auto goes_on = [&] { return traces_ || breached_ == 0; };
   if (!traces_) leave_out_periods();
+  go_on();
+  if (goes_on()) require_end();
+  ++step_;
+}
+
+/// Whether anything is left to find.
+bool Machine::goes_on() const { return traces_ || breached_ == 0; }
+
+/// Executes all that can be executed, class by class, until none gets any further.
+void Machine::go_on() {
   bool moved = true;
   while (moved && goes_on()) {
     moved = false;
-    for (int c = 0; c < classes; ++c) {
+    for (int c = 0; c < static_cast<int>(program_.classes.size()); ++c) {
       while (goes_on() && advance(c)) moved = true;
     }
   }
-  if (goes_on()) require_end();
-  ++step_;
 }
 
 /// A step makes little of what the one before made: it has other samples and other parameters.

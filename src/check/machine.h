@@ -309,6 +309,8 @@ class Machine {
                                    const std::optional<std::int64_t>& micro_batch);
   Numbered of_another_micro_batch(const Numbered& output);
   Numbered worked_out(const Instruction& i, const Numbered& value);
+  bool goes_on() const;
+  void go_on();
   void forget_what_was_worked_out();
   Origin here(int c) const;
   void breach(int c, const std::string& what);

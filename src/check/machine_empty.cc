@@ -13,19 +13,23 @@
 namespace placet {
 namespace {
 
-/// Takes shares of sums out of a content; a maximum over nothing is not zero.
+/// Takes shares of sums out of a list; a maximum over nothing is not zero.
+template <class Which>
+void drop_shares_of(std::vector<Item>& items, Which which) {
+  std::vector<Item> left;
+  left.reserve(items.size());
+  for (Item& item : items) {
+    const bool stays = item.complete() || item.combine != Combine::sum;
+    if (!stays) std::erase_if(item.shares, which);
+    if (stays || !item.shares.empty()) left.push_back(std::move(item));
+  }
+  items = std::move(left);
+}
+
 template <class Which>
 void drop_shares(Content& content, Which which) {
   for (Tensor& tensor : content.pieces) {
-    tensor.items.edit_incomplete([&](std::vector<Item>& items) {
-      std::vector<Item> left;
-      for (Item& item : items) {
-        const bool stays = item.complete() || item.combine != Combine::sum;
-        if (!stays) std::erase_if(item.shares, which);
-        if (stays || !item.shares.empty()) left.push_back(std::move(item));
-      }
-      items = std::move(left);
-    });
+    tensor.items.edit_incomplete([&](std::vector<Item>& items) { drop_shares_of(items, which); });
   }
 }
 

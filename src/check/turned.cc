@@ -11,7 +11,7 @@
 namespace placet {
 namespace {
 
-int place_of(const std::vector<int>& list, int value) {
+int number_in_list(const std::vector<int>& list, int value) {
   return static_cast<int>(std::ranges::find(list, value) - list.begin());
 }
 
@@ -73,7 +73,7 @@ std::optional<NodeOperand> turned_from(const Nodes& nodes, NodeId node) {
   if (!is_turn(from.dims, n.result)) return std::nullopt;
   NodeOperand out{from.node, {}};
   out.dims.reserve(from.dims.size());
-  for (const int d : from.dims) out.dims.push_back(place_of(n.result, d));
+  for (const int d : from.dims) out.dims.push_back(number_in_list(n.result, d));
   return out;
 }
 
@@ -82,7 +82,8 @@ NodeId turned(Nodes& nodes, NodeId node, const std::vector<int>& from, const std
   if (inner.dims == to) return inner.node;
   std::vector<int> dims;
   dims.reserve(to.size());
-  for (const int d : to) dims.push_back(nodes.at(inner.node).dims[at(place_of(inner.dims, d))]);
+  for (const int d : to)
+    dims.push_back(nodes.at(inner.node).dims[at(number_in_list(inner.dims, d))]);
   DimNumbers numbers;
   return nodes.add(product_node({std::move(inner)}, to, dims, numbers));
 }
@@ -119,7 +120,7 @@ Tensor turned(Nodes& nodes, const Tensor& value, const std::vector<int>& from,
   out.dims.reserve(to.size());
   out.cuts.reserve(to.size());
   for (const int d : to) {
-    const std::size_t place = at(place_of(from, d));
+    const std::size_t place = at(number_in_list(from, d));
     out.dims.push_back(value.dims[place]);
     out.cuts.push_back(value.cuts[place]);
   }

@@ -62,15 +62,9 @@ int run_job(const RunCall& call, const JobRequest& job) {
   return ran.sheet.run.equal ? kGood : kBad;
 }
 
-}  // namespace
-
-void add_run_command(CLI::App& program, Action& action) {
-  auto call = std::make_shared<RunCall>();
-  call->request.program.warn = print_warning;
-  CLI::App* command = program.add_subcommand(
-      "run", "Executes the step program on real numbers and compares with one device");
+/// What is executed, and how.
+void add_run_flags(CLI::App* command, RunCall* call) {
   ProgramRequest& asked = call->request.program;
-  add_job_flags(*command, asked.job);
   command->add_flag("--json", call->result.json, "Print one JSON document and nothing else");
   command->add_option("--steps", call->request.steps, "Steps of training")
       ->type_name("N")
@@ -98,6 +92,17 @@ void add_run_command(CLI::App& program, Action& action) {
                    "memory, communication or integrity: one of the theory's experiments, in place "
                    "of a job")
       ->type_name("NAME");
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& program, Action& action) {
+  auto call = std::make_shared<RunCall>();
+  call->request.program.warn = print_warning;
+  CLI::App* command = program.add_subcommand(
+      "run", "Executes the step program on real numbers and compares with one device");
+  add_job_flags(*command, call->request.program.job);
+  add_run_flags(command, call.get());
   command->footer(
       "\nExamples:\n"
       "  placet run gpt2 --placement \"dp=2:zero3 tp=2:tp+sp\" --global-batch 4\n"

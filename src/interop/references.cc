@@ -50,23 +50,28 @@ std::optional<std::string> replaced(const Setting& setting, const Values& values
   return changed ? std::optional(text) : std::nullopt;
 }
 
+// Replaces references by what settings say now; false: there was nothing to replace.
+bool resolve_once(std::vector<Setting>& settings, std::size_t& added) {
+  Values values;
+  bool changed = false;
+  for (const Setting& setting : settings) values[setting.path] = setting.value;
+  for (Setting& setting : settings) {
+    if (setting.value.find("${") == std::string::npos) continue;
+    const auto value = replaced(setting, values);
+    added += value ? value->size() : 0;
+    if (!value || added > kMostReferred) continue;
+    setting.value = *value;
+    changed = true;
+  }
+  return changed;
+}
+
 }  // namespace
 
 void resolve_references(std::vector<Setting>& settings) {
   std::size_t added = 0;
   for (int round = 0; round < kMostRounds && added < kMostReferred; ++round) {
-    Values values;
-    bool changed = false;
-    for (const Setting& setting : settings) values[setting.path] = setting.value;
-    for (Setting& setting : settings) {
-      if (setting.value.find("${") == std::string::npos) continue;
-      const auto value = replaced(setting, values);
-      added += value ? value->size() : 0;
-      if (!value || added > kMostReferred) continue;
-      setting.value = *value;
-      changed = true;
-    }
-    if (!changed) return;
+    if (!resolve_once(settings, added)) return;
   }
 }
 

@@ -18,23 +18,23 @@ std::string quoted(const std::string& word) {
   return text + "'";
 }
 
-std::string model_word(const RunFacts& facts, const std::string& folder, CommandFiles& files) {
+std::string model_word(const RunFacts& facts, CommandFiles& files) {
   if (!facts.shape.catalogue_model.empty()) return facts.shape.catalogue_model;
-  return folder + files.name_of("model", print_plain_decoder(decoder_of(facts.shape)));
+  return files.path_of("model", print_plain_decoder(decoder_of(facts.shape)));
 }
 
 // A name with a size, where that is all; else a file.
-std::string cluster_word(const Catalog& catalog, const RunPlan& plan, const std::string& folder,
-                         CommandFiles& files) {
+std::string cluster_word(const Catalog& catalog, const RunPlan& plan, CommandFiles& files) {
   const DeviceGroup& group = plan.cluster->groups.front();
   const std::string size = std::to_string(group.count) + "x";
   const std::string& network = group.levels.back().link;
-  for (const std::string& word :
-       {size + group.device.name, size + group.device.name + "@" + network}) {
+  std::string of_network = size + group.device.name;
+  of_network.append("@").append(network);
+  for (const std::string& word : {size + group.device.name, of_network}) {
     const Cluster named = load_cluster(catalog, word, {}, "--cluster");
     if (named.groups.size() == 1 && named.groups.front() == group) return word;
   }
-  return folder + files.name_of("cluster", print_group(catalog, group));
+  return files.path_of("cluster", print_group(catalog, group));
 }
 
 std::string recompute_word(const std::string& word) {
@@ -44,10 +44,12 @@ std::string recompute_word(const std::string& word) {
 
 }  // namespace
 
-std::string CommandFiles::name_of(const std::string& kind, const std::string& text) {
-  const auto known = names_.find(text);
-  if (known != names_.end()) return known->second;
-  return names_.emplace(text, kind + "-" + std::to_string(++counts_[kind]) + ".json").first->second;
+std::string CommandFiles::path_of(const std::string& kind, const std::string& text) {
+  auto known = names_.find(text);
+  if (known == names_.end()) {
+    known = names_.emplace(text, kind + "-" + std::to_string(++counts_[kind]) + ".json").first;
+  }
+  return folder_.empty() ? known->second : folder_ + "/" + known->second;
 }
 
 std::map<std::string, std::string> CommandFiles::files() const {
@@ -57,13 +59,13 @@ std::map<std::string, std::string> CommandFiles::files() const {
 }
 
 std::string command_of(const Catalog& catalog, const Vocabulary& vocabulary, const RunPlan& plan,
-                       const RunFacts& facts, const std::string& folder, CommandFiles& files) {
+                       const RunFacts& facts, CommandFiles& files) {
   const FrameWords& words = plan.frame->words;
-  std::string line = "placet simulate " + quoted(model_word(facts, folder, files));
+  std::string line = "placet simulate " + quoted(model_word(facts, files));
   const auto add = [&line](const char* flag, const std::string& value) {
     line += std::string(" --") + flag + " " + quoted(value);
   };
-  if (plan.cluster) add("cluster", cluster_word(catalog, plan, folder, files));
+  if (plan.cluster) add("cluster", cluster_word(catalog, plan, files));
   add("placement", print_placement(job_of(plan).placement, vocabulary));
   add("seq", std::to_string(plan.batch.sequence));
   add("global-batch", std::to_string(plan.batch.global));

@@ -218,7 +218,7 @@ std::string read_link(RowReader& reader, const char* column, const RunWords& wor
     const auto word = table->second.find(said);
     if (word != table->second.end()) return word->second == "usual" ? "" : word->second;
   }
-  const std::string meant = meant_network(*words.catalog, said).text;
+  std::string meant = meant_network(*words.catalog, said).text;
   if (is_network(*words.catalog, meant)) return meant;
   facts.notes.push_back(std::string(column) + " '" + said +
                         "' is no link that is known: the device's usual one stands in");

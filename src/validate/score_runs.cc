@@ -232,10 +232,9 @@ class RunScorer {
 
   void note_command(const RunRow& run, const RunFacts& facts) {
     if (!options_.commands) return;
-    const std::string folder = options_.commands->empty() ? "" : *options_.commands + "/";
     result_.commands.push_back({.row_id = run.labels.row_id,
                                 .line = command_of(planner_.catalog(), planner_.vocabulary(),
-                                                   *run.plan, facts, folder, command_files_)});
+                                                   *run.plan, facts, command_files_)});
   }
 
   void note_facts(const RunRow& run, const RunFacts& facts, const EngineRule& engine,
@@ -352,7 +351,7 @@ class RunScorer {
   std::map<const Profile*, std::int64_t> profile_rows_;
   std::map<const Profile*, std::map<std::string, std::int64_t>> term_rows_;  // by profile, term
   FactList facts_;
-  CommandFiles command_files_;
+  CommandFiles command_files_{options_.commands.value_or("")};
   Validation result_;
 };
 
