@@ -1,6 +1,7 @@
 // Jobs over the catalogue's strategies and their products, for tests that lower them.
 #pragma once
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,11 @@ struct CatalogueJob {
   std::string balance = {};
   std::string precision = {};
 };
+
+/// What a test of the job is called.
+inline void PrintTo(const CatalogueJob& job, std::ostream* out) {
+  *out << job.model << " " << job.placement;
+}
 
 /// One for each kind of cut, mode and realisation, over small and large models.
 std::vector<CatalogueJob> few_catalogue_jobs();
