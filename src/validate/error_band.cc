@@ -9,7 +9,7 @@
 namespace placet {
 namespace {
 
-constexpr std::int64_t kMostRows = 1'000'000;
+constexpr std::int64_t kMostScored = 1'000'000;
 constexpr Range kErrors{.least = -1, .greatest = 100};
 
 ErrorBand read_band(const Reader& reader) {
@@ -18,7 +18,7 @@ ErrorBand read_band(const Reader& reader) {
   if (const auto engine = reader.find("engine")) band.engine = engine->text();
   if (const auto device = reader.find("device")) band.device = device->text();
   if (const auto experts = reader.find("experts")) band.has_experts = experts->flag();
-  band.rows = reader.at("rows").whole({1, kMostRows});
+  band.rows = reader.at("rows").whole({1, kMostScored});
   band.mean_abs = reader.at("mean_abs_error").number(kErrors);
   band.bias = reader.at("bias").number(kErrors);
   for (const Reader& table : reader.at("tables").items()) band.tables.push_back(table.text());
