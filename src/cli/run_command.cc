@@ -94,6 +94,16 @@ void add_run_flags(CLI::App* command, RunCall* call) {
       ->type_name("NAME");
 }
 
+/// An experiment, or a run of the job.
+Action asked_of(const std::shared_ptr<RunCall>& call, const CLI::App& command) {
+  if (call->experiment.empty()) {
+    return on_request(call->request.program.job,
+                      [call](const JobRequest& request) { return run_job(*call, request); });
+  }
+  require_alone(command);
+  return [call] { return run_experiment(*call); };
+}
+
 }  // namespace
 
 void add_run_command(CLI::App& program, Action& action) {
@@ -109,15 +119,7 @@ void add_run_command(CLI::App& program, Action& action) {
       "  placet run --experiment integrity\n"
       "  placet run llama-3.1-8b --placement \"pp=2:1f1b dp=2:zero1\" --global-batch 8 --steps "
       "10\n");
-  command->callback([call, command, &action] {
-    if (!call->experiment.empty()) {
-      require_alone(*command);
-      action = [call] { return run_experiment(*call); };
-      return;
-    }
-    action = on_request(call->request.program.job,
-                        [call](const JobRequest& request) { return run_job(*call, request); });
-  });
+  command->callback([call, command, &action] { action = asked_of(call, *command); });
 }
 
 }  // namespace placet
