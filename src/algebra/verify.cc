@@ -265,16 +265,6 @@ class Comparison {
     }
   }
 
-  static std::vector<std::int64_t> index_of(const ReferenceTensor& tensor, std::int64_t address) {
-    std::int64_t rest = address - tensor.address;
-    std::vector<std::int64_t> index(tensor.extents.size(), 0);
-    for (std::size_t d = index.size(); d-- > 0;) {
-      index[d] = rest % tensor.extents[d];
-      rest /= tensor.extents[d];
-    }
-    return index;
-  }
-
   VerifyOptions options_;
   Mesh mesh_;
   const Program& program_;

@@ -278,16 +278,6 @@ class Training {
     }
   }
 
-  static std::vector<std::int64_t> index_of(const ReferenceTensor& tensor, std::int64_t address) {
-    std::int64_t rest = address - tensor.address;
-    std::vector<std::int64_t> index(tensor.extents.size(), 0);
-    for (std::size_t d = index.size(); d-- > 0;) {
-      index[d] = rest % tensor.extents[d];
-      rest /= tensor.extents[d];
-    }
-    return index;
-  }
-
   RunOptions options_;
   Meanings meanings_;
   Mesh mesh_;

@@ -56,6 +56,16 @@ std::uint64_t draw_number(const std::string& name, std::int64_t unit) {
   return mixed(number_of(name) + static_cast<std::uint64_t>(unit));
 }
 
+std::vector<std::int64_t> index_of(const ReferenceTensor& tensor, std::int64_t address) {
+  std::int64_t rest = address - tensor.address;
+  std::vector<std::int64_t> index(tensor.extents.size(), 0);
+  for (std::size_t d = index.size(); d-- > 0;) {
+    index[d] = rest % tensor.extents[d];
+    rest /= tensor.extents[d];
+  }
+  return index;
+}
+
 const ReferenceTensor* ReferenceRun::find(const StateRef& ref, const Reference& reference) const {
   const StateRef wanted = plain(owner_of(ref, reference));
   const auto found = std::ranges::find(tensors, wanted, &ReferenceTensor::ref);

@@ -24,6 +24,10 @@ struct ReferenceTensor {
   std::int64_t below = 0;  // inputs that are compared with positions: they are drawn below this
 };
 
+/// Where in a tensor an address of its memory stands, by dim.
+/// Case: extents [2 3] from address 10: address 14 is [1 1].
+std::vector<std::int64_t> index_of(const ReferenceTensor& tensor, std::int64_t address);
+
 /// One step: from parameters, states and inputs to new parameters and states in the same place.
 struct ReferenceRun {
   OperationList list;

@@ -78,7 +78,7 @@ std::string alike_words(const PlanSheet& sheet) {
                                     : "none is on the Pareto front of the whole space");
   }
   if (all([](const PlanLine& p) { return p.proof.kind; })) {
-    text += (text.empty() ? "" : "; ") + std::string("proofs: each is ") +
+    text += (text.empty() ? "" : "; ") + std::string("equivalence to single-device training is ") +
             std::string(proof_word(plans[0].proof.kind));
   }
   return text;
