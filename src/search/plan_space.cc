@@ -118,19 +118,54 @@ std::vector<AxisPlacement> axes_of_one_micro_batch(const Choices& choices, std::
   return out;
 }
 
-/// Of each state the first that keeps the same where a step has one micro-batch.
-std::vector<std::int16_t> states_of_one_micro_batch(const Choices& choices) {
-  std::vector<std::vector<AxisPlacement>> axes;
+/// Of each thing the first one with an equal key.
+template <typename Key>
+std::vector<std::int16_t> firsts_alike(const std::vector<Key>& keys) {
   std::vector<std::int16_t> out;
-  for (std::size_t s = 0; s < choices.states.size(); ++s) {
-    axes.push_back(axes_of_one_micro_batch(choices, s));
-    std::size_t first = 0;
-    while (axes[first] != axes[s] || choices.states[first].splits != choices.states[s].splits) {
-      ++first;
-    }
-    out.push_back(static_cast<std::int16_t>(first));
+  for (const Key& key : keys) {
+    out.push_back(static_cast<std::int16_t>(std::ranges::find(keys, key) - keys.begin()));
   }
   return out;
+}
+
+/// Of each state the first that keeps the same where a step has one micro-batch.
+std::vector<std::int16_t> states_of_one_micro_batch(const Choices& choices) {
+  std::vector<std::pair<bool, std::vector<AxisPlacement>>> keys;
+  for (std::size_t s = 0; s < choices.states.size(); ++s) {
+    keys.emplace_back(choices.states[s].splits, axes_of_one_micro_batch(choices, s));
+  }
+  return firsts_alike(keys);
+}
+
+/// Of each schedule the first of the same order of work and hosting, over as many chunks or others.
+std::vector<std::int16_t> schedules_of_one_rule(const Choices& choices) {
+  std::vector<Schedule> keys;
+  for (std::size_t w = 0; w < choices.roles[at(AxisRole::layer)].words.size(); ++w) {
+    Schedule& key = keys.emplace_back(choices.word(AxisRole::layer, w, 0, 0).schedule);
+    key.name.clear();
+    key.chunks = 0;
+    key.group = 0;
+  }
+  return firsts_alike(keys);
+}
+
+void offload_in_full(How& how) {
+  for (std::optional<Offload>& offload : how.offload) {
+    if (offload) offload->fraction = 1;
+  }
+}
+
+/// Of each offload the first that moves the same states, in whole or in part.
+std::vector<std::int16_t> offloads_of_one_kind(const Choices& choices) {
+  std::vector<std::vector<AxisPlacement>> keys(choices.offloads.size());
+  for (std::size_t o = 0; o < choices.offloads.size(); ++o) {
+    for (const AxisRole role : kCarriers) {
+      AxisPlacement& axis = keys[o].emplace_back(choices.word(role, 0, 0, o).axis);
+      offload_in_full(axis.how);
+      for (Override& own : axis.overrides) offload_in_full(own.how);
+    }
+  }
+  return firsts_alike(keys);
 }
 
 }  // namespace
@@ -151,7 +186,9 @@ PlanSpace::PlanSpace(const Job& base, const Choices& choices, PlanConstraints co
     : base_(base),
       choices_(choices),
       constraints_(std::move(constraints)),
-      states_of_one_micro_batch_(states_of_one_micro_batch(choices)) {
+      states_of_one_micro_batch_(states_of_one_micro_batch(choices)),
+      schedules_of_one_rule_(schedules_of_one_rule(choices)),
+      offloads_of_one_kind_(offloads_of_one_kind(choices)) {
   devices_ = devices_of(*base.cluster);
   for (const Unit& unit : base.model.units) {
     blocks_ += base.model.kinds[static_cast<std::size_t>(unit.kind)].role == UnitRole::block;
@@ -367,6 +404,12 @@ std::vector<PlanSpace::Recomputation> PlanSpace::recomputations(std::int64_t blo
 
 Plan PlanSpace::placement_of(Plan plan) const {
   if (micro_batches(plan) == 1) plan.state = states_of_one_micro_batch_[at(plan.state)];
+  plan.schedule = schedules_of_one_rule_[at(plan.schedule)];
+  plan.offload = offloads_of_one_kind_[at(plan.offload)];
+  if (choices_.states[at(plan.state)].splits) {
+    std::int32_t& replicas = plan.degrees[at(AxisRole::replica)];
+    replicas *= std::exchange(plan.degrees[at(AxisRole::batch)], 1);
+  }
   plan.recompute = 0;
   plan.count = 0;
   plan.order = 0;
