@@ -133,8 +133,8 @@ std::string rejected_words(const PlanSheet& sheet) {
 std::string variants_words(const PlanSheet& sheet) {
   if (sheet.plans.size() < 2) return {};
   return "plans that differ only in axis order, layers or chunks per stage, attention exchange, "
-         "recomputation, the share that is offloaded, the size of the groups that share states or "
-         "how long gathered parameters are kept are collapsed: the best is shown";
+         "recomputation, offload, the size of the groups that share states or how long gathered "
+         "parameters are kept are collapsed: the best is shown";
 }
 
 std::vector<std::string> mixed_words(const PlanSheet& sheet) {

@@ -104,15 +104,14 @@ void keep_over_one_micro_batch(How& how) {
   if (how.keep == Keep::step) how.keep = Keep::backward;
 }
 
-/// What a state says of all axes, where a step has one micro-batch.
-std::vector<AxisPlacement> axes_of_one_micro_batch(const Choices& choices, std::size_t state) {
+/// What a state says of all axes but replicas, which are a choice of the group's size alone.
+std::vector<AxisPlacement> axes_of_state(const Choices& choices, std::size_t state) {
   std::vector<AxisPlacement> out;
   for (int r = 0; r < kAxisRoleCount; ++r) {
     const auto role = static_cast<AxisRole>(r);
+    if (role == AxisRole::replica) continue;
     for (std::size_t w = 0; w < choices.roles[at(role)].words.size(); ++w) {
-      AxisPlacement& axis = out.emplace_back(choices.word(role, w, state, 0).axis);
-      keep_over_one_micro_batch(axis.how);
-      for (Override& own : axis.overrides) keep_over_one_micro_batch(own.how);
+      out.push_back(choices.word(role, w, state, 0).axis);
     }
   }
   return out;
@@ -128,11 +127,16 @@ std::vector<std::int16_t> firsts_alike(const std::vector<Key>& keys) {
   return out;
 }
 
-/// Of each state the first that keeps the same where a step has one micro-batch.
-std::vector<std::int16_t> states_of_one_micro_batch(const Choices& choices) {
-  std::vector<std::pair<bool, std::vector<AxisPlacement>>> keys;
+/// Of each state the first that says the same of all axes but replicas; `once`: where a step has one
+/// micro-batch.
+std::vector<std::int16_t> states_alike(const Choices& choices, bool once) {
+  std::vector<std::vector<AxisPlacement>> keys;
   for (std::size_t s = 0; s < choices.states.size(); ++s) {
-    keys.emplace_back(choices.states[s].splits, axes_of_one_micro_batch(choices, s));
+    for (AxisPlacement& axis : keys.emplace_back(axes_of_state(choices, s))) {
+      if (!once) continue;
+      keep_over_one_micro_batch(axis.how);
+      for (Override& own : axis.overrides) keep_over_one_micro_batch(own.how);
+    }
   }
   return firsts_alike(keys);
 }
@@ -145,25 +149,6 @@ std::vector<std::int16_t> schedules_of_one_rule(const Choices& choices) {
     key.name.clear();
     key.chunks = 0;
     key.group = 0;
-  }
-  return firsts_alike(keys);
-}
-
-void offload_in_full(How& how) {
-  for (std::optional<Offload>& offload : how.offload) {
-    if (offload) offload->fraction = 1;
-  }
-}
-
-/// Of each offload the first that moves the same states, in whole or in part.
-std::vector<std::int16_t> offloads_of_one_kind(const Choices& choices) {
-  std::vector<std::vector<AxisPlacement>> keys(choices.offloads.size());
-  for (std::size_t o = 0; o < choices.offloads.size(); ++o) {
-    for (const AxisRole role : kCarriers) {
-      AxisPlacement& axis = keys[o].emplace_back(choices.word(role, 0, 0, o).axis);
-      offload_in_full(axis.how);
-      for (Override& own : axis.overrides) offload_in_full(own.how);
-    }
   }
   return firsts_alike(keys);
 }
@@ -186,9 +171,9 @@ PlanSpace::PlanSpace(const Job& base, const Choices& choices, PlanConstraints co
     : base_(base),
       choices_(choices),
       constraints_(std::move(constraints)),
-      states_of_one_micro_batch_(states_of_one_micro_batch(choices)),
-      schedules_of_one_rule_(schedules_of_one_rule(choices)),
-      offloads_of_one_kind_(offloads_of_one_kind(choices)) {
+      states_alike_(states_alike(choices, false)),
+      states_of_one_micro_batch_(states_alike(choices, true)),
+      schedules_of_one_rule_(schedules_of_one_rule(choices)) {
   devices_ = devices_of(*base.cluster);
   for (const Unit& unit : base.model.units) {
     blocks_ += base.model.kinds[static_cast<std::size_t>(unit.kind)].role == UnitRole::block;
@@ -403,13 +388,12 @@ std::vector<PlanSpace::Recomputation> PlanSpace::recomputations(std::int64_t blo
 }
 
 Plan PlanSpace::placement_of(Plan plan) const {
-  if (micro_batches(plan) == 1) plan.state = states_of_one_micro_batch_[at(plan.state)];
+  const auto& alike = micro_batches(plan) == 1 ? states_of_one_micro_batch_ : states_alike_;
+  plan.state = alike[at(plan.state)];
   plan.schedule = schedules_of_one_rule_[at(plan.schedule)];
-  plan.offload = offloads_of_one_kind_[at(plan.offload)];
-  if (choices_.states[at(plan.state)].splits) {
-    std::int32_t& replicas = plan.degrees[at(AxisRole::replica)];
-    replicas *= std::exchange(plan.degrees[at(AxisRole::batch)], 1);
-  }
+  std::int32_t& batch = plan.degrees[at(AxisRole::batch)];
+  batch *= std::exchange(plan.degrees[at(AxisRole::replica)], 1);
+  plan.offload = 0;
   plan.recompute = 0;
   plan.count = 0;
   plan.order = 0;

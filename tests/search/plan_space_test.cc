@@ -97,8 +97,8 @@ TEST_F(PlanSpaceTest, ExpertsAreMovedOffTheDeviceToo) {
 }
 
 // One placement: other blocks per stage, axes in another order, another exchange of attention,
-// another recomputation, other chunks of an interleaved schedule, half of a state moved instead of
-// all of it. Another one: another kind of schedule, nothing moved, another micro-batch or mesh.
+// another recomputation, other chunks of an interleaved schedule, states moved off the device or
+// shared by a part of the replicas. Another one: another kind of schedule, micro-batch or mesh.
 TEST_F(PlanSpaceTest, VariantsArePlansOfOnePlacement) {
   const Job base = job("h100-sxm:1", 8);
   const PlanSpace space(base, choices_, {});
@@ -120,23 +120,18 @@ TEST_F(PlanSpaceTest, VariantsArePlansOfOnePlacement) {
   EXPECT_NE(scheduled_as("interleaved(2)"), scheduled_as("1f1b"));
   EXPECT_NE(scheduled_as("dualpipe"), scheduled_as("dualpipe-v"));
   EXPECT_NE(scheduled_as("zb-h1"), scheduled_as("1f1b"));
-  const auto offloaded = [&](const char* word) {
+  variant.offload = 1;
+  EXPECT_EQ(space.placement_of(variant), space.placement_of(plan));
+  const auto shared = [&](const char* state, std::int32_t replicas, std::int32_t batch) {
+    const auto found = std::ranges::find(choices_.states, state, &StateWord::text);
     Plan out = plan;
-    const auto found = std::ranges::find(choices_.offloads, word);
-    out.offload = static_cast<std::int16_t>(found - choices_.offloads.begin());
-    return space.placement_of(out);
-  };
-  EXPECT_EQ(offloaded("offload(optimizer=1/2)"), offloaded("offload(optimizer)"));
-  EXPECT_NE(offloaded("offload(optimizer)"), offloaded(""));
-  const auto shared = [&](std::int32_t replicas, std::int32_t batch) {
-    const auto splits = std::ranges::find(choices_.states, true, &StateWord::splits);
-    Plan out = plan;
-    out.state = static_cast<std::int16_t>(splits - choices_.states.begin());
+    out.state = static_cast<std::int16_t>(found - choices_.states.begin());
     out.degrees = {1, replicas, batch, 1, 1, 1};
     return space.placement_of(out);
   };
-  EXPECT_EQ(shared(2, 4), shared(4, 2));
-  EXPECT_NE(shared(2, 4), shared(2, 2));
+  EXPECT_EQ(shared("ddp over zero1", 2, 2), shared("zero1", 1, 4));
+  EXPECT_NE(shared("ddp over zero1", 2, 2), shared("ddp over zero3", 2, 2));
+  EXPECT_NE(shared("zero1", 1, 2), shared("zero1", 1, 4));
   Plan scheduled = plan;
   scheduled.schedule = 1;
   EXPECT_NE(space.placement_of(scheduled), space.placement_of(plan));
