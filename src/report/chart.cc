@@ -11,7 +11,8 @@ namespace placet {
 namespace {
 
 constexpr std::size_t kTicks = 7;
-constexpr double kMargin = 0.08;  // of the span, beyond the outermost values
+constexpr int kScatterHeight = 260;  // pixels
+constexpr double kMargin = 0.08;     // of the span, beyond the outermost values
 
 std::string grid_line(double x1, double y1, double x2, double y2) {
   return fmt::format("<line class=\"grid\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>",
@@ -77,6 +78,32 @@ std::string chart(std::string_view name, const ChartAxis& x, const ChartAxis& y,
       "style=\"height:{}px\">{}{}</svg><span></span>{}</div><p class=\"axis-title right\">{}</p>\n",
       escaped(y.title), labels("y-axis", "top", y, true), escaped(name), height, grid, drawing,
       time_axis(x), escaped(x.title));
+}
+
+std::string scatter(std::string_view name, const std::string& x_title, const std::string& y_title,
+                    const std::vector<ChartPoint>& points) {
+  if (points.size() < 2) return {};
+  std::vector<double> across;
+  std::vector<double> upwards;
+  for (const ChartPoint& point : points) {
+    across.push_back(point.x);
+    upwards.push_back(point.y);
+  }
+  const auto label = [](double value) { return fmt::format("{:.4g}", value); };
+  const ChartAxis x = axis_over(x_title, across, label);
+  const ChartAxis y = axis_over(y_title, upwards, label);
+  std::string drawing;
+  for (const ChartPoint& point : points) {
+    const std::string left = percent_text(x.percent_at(point.x));
+    const std::string top = percent_text(100 - y.percent_at(point.y));
+    drawing +=
+        fmt::format("<circle class=\"{}\" cx=\"{}\" cy=\"{}\" r=\"5\"><title>{}</title></circle>",
+                    point.css, left, top, escaped(point.title));
+    if (point.label.empty()) continue;
+    drawing += fmt::format("<text class=\"point-label\" x=\"{}\" y=\"{}\" dy=\"-9\">{}</text>",
+                           left, top, escaped(point.label));
+  }
+  return chart(name, x, y, drawing, kScatterHeight);
 }
 
 }  // namespace placet

@@ -38,6 +38,20 @@ std::string time_axis(const ChartAxis& x);
 std::string chart(std::string_view name, const ChartAxis& x, const ChartAxis& y,
                   const std::string& drawing, int height);
 
+/// A point of a scatter, with a short label beside it (none: empty) and a longer one for the pointer.
+struct ChartPoint {
+  double x = 0;
+  double y = 0;
+  std::string label;
+  std::string title;
+  std::string_view css;  // class of its colour
+};
+
+/// Points against two axes that hold them all; later ones lie over earlier ones. Empty where there
+/// are fewer than two.
+std::string scatter(std::string_view name, const std::string& x_title, const std::string& y_title,
+                    const std::vector<ChartPoint>& points);
+
 /// "12.34%".
 std::string percent_text(double percent);
 

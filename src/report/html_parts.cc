@@ -68,7 +68,11 @@ std::string html_table(const std::vector<HtmlColumn>& columns,
                        const std::vector<std::vector<std::string>>& rows,
                        const std::vector<std::string>& below) {
   const auto css = [&](std::size_t i) {
-    return columns[i].right ? " class=\"r\"" : columns[i].spare ? " class=\"spare\"" : "";
+    const HtmlColumn& column = columns[i];
+    const std::string classes = std::string(column.right ? "r" : "") +
+                                (column.right && column.spare ? " " : "") +
+                                (column.spare ? "spare" : "");
+    return classes.empty() ? classes : " class=\"" + classes + "\"";
   };
   std::string text = "<div class=\"scroll\"><table>\n<thead><tr>";
   for (std::size_t i = 0; i < columns.size(); ++i) {

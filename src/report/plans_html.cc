@@ -118,47 +118,26 @@ std::string front_section(const PlanSheet& sheet) {
                  table + paragraph(front_end_words(sheet)));
 }
 
-/// A point for each plan, its number beside those of the table.
-std::string points_html(const std::vector<PlanLine>& plans, std::string_view css, bool numbered,
-                        const ChartAxis& x, const ChartAxis& y) {
-  std::string text;
-  for (std::size_t i = 0; i < plans.size(); ++i) {
-    const PlanFigures& figures = plans[i].found.figures;
-    const std::string across = percent_text(x.percent_at(in_seconds(figures.step)));
-    const double up = y.percent_at(in_gigabytes(figures.needed));
-    text +=
-        fmt::format("<circle class=\"{}\" cx=\"{}\" cy=\"{}\" r=\"5\"><title>{}</title></circle>",
-                    css, across, percent_text(100 - up),
-                    escaped(step_words(figures.step) + ", " + human_bytes(figures.needed) + ": " +
-                            plans[i].placement));
-    if (!numbered) continue;
-    text += fmt::format("<text class=\"point-label\" x=\"{}\" y=\"{}\" dy=\"-9\">{}</text>", across,
-                        percent_text(100 - up), i + 1);
-  }
-  return text;
-}
-
-/// Time to the right, memory upwards: the plans listed, and those of the trade-off where it was
-/// asked for.
+/// Time to the right, memory upwards: the plans listed, and below them those of the trade-off where
+/// it was asked for.
 std::string scatter_section(const PlanSheet& sheet) {
-  std::vector<double> times;
-  std::vector<double> memories;
-  for (const std::vector<PlanLine>* plans : {&sheet.plans, &sheet.front}) {
-    for (const PlanLine& plan : *plans) {
-      times.push_back(in_seconds(plan.found.figures.step));
-      memories.push_back(in_gigabytes(plan.found.figures.needed));
-    }
+  std::vector<ChartPoint> points;
+  const auto add = [&](const PlanLine& plan, const std::string& label, std::string_view css) {
+    const PlanFigures& figures = plan.found.figures;
+    points.push_back(
+        {in_seconds(figures.step), in_gigabytes(figures.needed), label,
+         step_words(figures.step) + ", " + human_bytes(figures.needed) + ": " + plan.placement,
+         css});
+  };
+  for (const PlanLine& plan : sheet.front) add(plan, {}, "c-overhead");
+  for (std::size_t i = 0; i < sheet.plans.size(); ++i) {
+    add(sheet.plans[i], std::to_string(i + 1), "c-parameters");
   }
-  if (times.size() < 2) return {};
-  const auto label = [](double value) { return fmt::format("{:.4g}", value); };
-  const ChartAxis x = axis_over("step, seconds", times, label);
-  const ChartAxis y = axis_over("memory per device, GB", memories, label);
-  constexpr int kHeight = 260;
+  const std::string drawn =
+      scatter("plans by time and memory", "step, seconds", "memory per device, GB", points);
+  if (drawn.empty()) return {};
   return section("Time and memory",
-                 chart("plans by time and memory", x, y,
-                       points_html(sheet.front, "c-overhead", false, x, y) +
-                           points_html(sheet.plans, "c-parameters", true, x, y),
-                       kHeight) +
+                 drawn +
                      "<p class=\"soft\">Numbers are those of the plans below; left and down is "
                      "better.</p>\n");
 }
