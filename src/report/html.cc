@@ -222,23 +222,23 @@ std::string side_by_side(const std::vector<Judged>& all) {
     const Derivation& derivation = all[i].derivation;
     const std::optional<TimeDerivation>& time = all[i].time;
     const bool timed = time && derivation.meaningful;
-    rows.push_back(
-        {"<strong>" + label_of(i) + "</strong>", figure_of(derivation, needed_of(derivation)),
-         ratio_of(derivation, needed_of(derivation), needed_of(first)),
-         figure_of(derivation, derivation.sent), ratio_of(derivation, derivation.sent, first.sent),
-         timed ? human_seconds(time->step) : "-",
-         timed ? fmt::format("{:.0f}", rate_of(time->tokens, time->step)) : "-",
-         timed ? utilisation_text(utilisation(*time)) : "-"});
+    rows.push_back({"<strong>" + label_of(i) + "</strong>", timed ? human_seconds(time->step) : "-",
+                    timed ? fmt::format("{:.0f}", rate_of(time->tokens, time->step)) : "-",
+                    timed ? utilisation_text(utilisation(*time)) : "-",
+                    figure_of(derivation, needed_of(derivation)),
+                    ratio_of(derivation, needed_of(derivation), needed_of(first)),
+                    figure_of(derivation, derivation.sent),
+                    ratio_of(derivation, derivation.sent, first.sent)});
     below.push_back(code(all[i].job->placement_text) + "<br>" + escaped(verdict_of(derivation)));
   }
   return section("Side by side", html_table({{""},
-                                             {"needs", true},
-                                             {"of the first", true},
-                                             {"sent per step", true},
-                                             {"of the first", true},
                                              {"step", true},
                                              {"tokens/s", true},
-                                             {"MFU", true}},
+                                             {"MFU", true},
+                                             {"needs", true},
+                                             {"of the first", true, true},
+                                             {"sent per step", true, true},
+                                             {"of the first", true, true}},
                                             rows, below));
 }
 
