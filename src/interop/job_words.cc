@@ -52,7 +52,7 @@ std::optional<std::string> value_of(const DerivedWord& derived, const Words& wor
   const auto less = sum_of(derived.minus, words);
   if (!above || !below || !more || !less) return std::nullopt;
   const long long sum = checked_add(*above, *more, derived.word);
-  if (sum % *below != 0 || *less > sum / *below) return std::nullopt;
+  if ((sum % *below != 0 && !derived.rounds_down) || *less > sum / *below) return std::nullopt;
   return std::to_string(sum / *below - *less);
 }
 
@@ -184,6 +184,23 @@ void add_needs(const Dialect& dialect, Imported& imported) {
   }
 }
 
+// The word, of those that an unknown one follows from, of which something was said that nobody can
+// read; empty: there is none. A word is asked for at most once in a chain.
+std::string open_word_of(const Dialect& dialect, const std::string& word, const Imported& imported,
+                         std::set<std::string>& seen) {
+  if (imported.words.contains(word) || !seen.insert(word).second) return "";
+  if (imported.unclear.contains(word)) return word;
+  for (const DerivedWord& derived : dialect.derived) {
+    if (derived.word != word) continue;
+    for (const std::vector<std::string>* of : {&derived.product, &derived.over}) {
+      for (const std::string& operand : *of) {
+        if (auto open = open_word_of(dialect, operand, imported, seen); !open.empty()) return open;
+      }
+    }
+  }
+  return "";
+}
+
 void add_placement(const Dialect& dialect, Imported& imported) {
   const bool is_asked = std::ranges::any_of(imported.missing, [](const MissingFact& fact) {
     return fact.flag.starts_with("--placement");
@@ -193,15 +210,17 @@ void add_placement(const Dialect& dialect, Imported& imported) {
     imported.missing.push_back({"a placement", "--placement TEXT"});
     return;
   }
-  std::string unsaid;
+  std::string unsaid, open;
   const std::string placement = placement_of(dialect, imported.words, unsaid);
   if (!placement.empty()) {
     imported.job["placement"] = placement;
   } else if (unsaid.empty()) {
     const DialectAxis& axis = dialect.axes.back();  // one device
     imported.job["placement"] = axis.name + "=1:" + terms_of(axis, imported.words);
-  } else if (imported.unclear.contains(unsaid)) {
-    imported.missing.push_back({"the degree '" + unsaid + "'", "--set " + unsaid + "=N"});
+  } else if (std::set<std::string> seen;
+             imported.words.contains("world-size") &&
+             !(open = open_word_of(dialect, unsaid, imported, seen)).empty()) {
+    imported.missing.push_back({"the degree '" + open + "'", "--set " + open + "=N"});
   } else if (imported.words.contains("world-size")) {
     imported.missing.push_back({"degrees that divide " + imported.words.at("world-size") +
                                     " devices ('" + unsaid + "' is left over)",

@@ -1,4 +1,6 @@
 // What becomes of each key of a source.
+#include <algorithm>
+
 #include "interop/import_parts.h"
 #include "units/nearest.h"
 
@@ -67,7 +69,10 @@ bool take_open_value(const KeyMeaning& meaning, LedgerLine& line, Imported& impo
     line.what = "empty: as if '" + meaning.word + "' were not said";
     return true;
   }
-  if (!is_unresolved(value)) return false;
+  // A template's placeholder is no number either.
+  const bool is_placeholder = meaning.kind == ValueKind::whole && meaning.values.empty() &&
+                              value.find_first_of("0123456789") == std::string::npos;
+  if (!is_unresolved(value) && !is_placeholder) return false;
   line.fate = Fate::unresolved;
   line.what = "'" + meaning.word + "': --set " + meaning.word + "=VALUE gives it";
   imported.unclear.insert(meaning.word);
@@ -76,6 +81,12 @@ bool take_open_value(const KeyMeaning& meaning, LedgerLine& line, Imported& impo
 
 void understand(const KeyMeaning& meaning, LedgerLine& line, Imported& imported) {
   if (meaning.word.empty()) {
+    if (std::ranges::find(meaning.assumed, plain_spelling(line.setting.value, meaning.kind)) !=
+        meaning.assumed.end()) {
+      line.fate = Fate::understood;
+      line.what = "as the engine's profile has it";
+      return;
+    }
     line.fate = fate_of(meaning.effect);
     line.what = line.fate == Fate::not_modelled ? meaning.effect : "";
     return;
@@ -128,6 +139,15 @@ void read_ledger(const Source& source, const Dialect* dialect, Imported& importe
       line.what = nearest_key(*dialect, setting.path);
     }
     imported.ledger.push_back(std::move(line));
+  }
+}
+
+void settle_open(Imported& imported) {
+  for (LedgerLine& line : imported.ledger) {
+    const auto found = imported.words.find(line.word);
+    if (line.fate != Fate::unresolved || found == imported.words.end()) continue;
+    line.fate = Fate::understood;
+    line.what = line.word + ", which is " + found->second + " by what else is said";
   }
 }
 

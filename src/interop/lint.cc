@@ -168,7 +168,7 @@ LintFinding unknown_key(const LedgerLine& line, const Imported& imported) {
 void find_twice_said(const Imported& imported, std::vector<LintFinding>& findings) {
   std::map<std::string, const LedgerLine*> first;
   for (const LedgerLine& line : imported.ledger) {
-    if (line.fate != Fate::understood) continue;
+    if (line.fate != Fate::understood || line.said.empty()) continue;
     const auto [found, is_new] = first.emplace(line.what, &line);
     const LedgerLine& before = *found->second;
     if (is_new || before.said == line.said) continue;
