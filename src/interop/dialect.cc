@@ -42,10 +42,11 @@ KeyMeaning read_word_key(const Reader& value) {
     meaning.word = value.text();
     return meaning;
   }
-  value.allow({"word", "values", "each", "not-modelled", "type", "default", "source", "since",
+  value.allow({"word", "values", "each", "not-modelled", "assumed", "type", "default", "source", "since",
                "until", "aliases"});
   meaning.word = value.at("word").text();
   meaning.effect = text_at(value, "not-modelled");
+  meaning.assumed = texts_at(value, "assumed");
   meaning.default_value = text_at(value, "default");
   meaning.default_source = text_at(value, "source");
   meaning.since = text_at(value, "since");
@@ -219,7 +220,10 @@ Marks marks_of(const std::vector<DialectHead>& heads, const Source& source) {
   Marks marks;
   for (std::size_t i = 0; i < heads.size(); ++i) {
     if (!is_alike(heads[i].form, source.form)) continue;
-    for (const std::string& mark : heads[i].marks) marks[dashed(mark)].push_back(i);
+    for (const std::string& mark : heads[i].marks) {
+      std::vector<std::size_t>& those = marks[dashed(mark)];
+      if (those.empty() || those.back() != i) those.push_back(i);  // one mark in two spellings
+    }
   }
   return marks;
 }

@@ -176,6 +176,17 @@ void derive_all(const Catalog& catalog, const ImportRequest& request,
   imported.words.erase("file");
 }
 
+// The batches of a ramp; a ramp that does not come out even is no list of jobs.
+void add_ramp(Imported& imported) {
+  imported.batch_ramp = batches_of_ramp(imported.words);
+  if (!imported.batch_ramp.empty()) return;
+  for (LedgerLine& line : imported.ledger) {
+    if (line.word != "batch-ramp" || line.fate != Fate::understood) continue;
+    line.fate = Fate::not_modelled;
+    line.what = "batch: each one on the way is a job of its own, --global-batch N";
+  }
+}
+
 }  // namespace
 
 Imported import_sources(const Catalog& catalog, const ImportRequest& asked) {
@@ -188,6 +199,7 @@ Imported import_sources(const Catalog& catalog, const ImportRequest& asked) {
     imported.dialects.push_back(used.back() == nullptr ? "" : used.back()->name);
     if (used.back() != nullptr) imported.read_by.emplace(source.file, used.back());
     read_ledger(source, used.back().get(), imported);
+    imported.comments.emplace(source.file, source.comments);
   }
   const Dialect* leading = leading_of(used);
   if (leading == nullptr) {
@@ -207,7 +219,8 @@ Imported import_sources(const Catalog& catalog, const ImportRequest& asked) {
   settle_open(imported);
   mark_beyond(*leading, imported);
   make_job(catalog, *leading, imported);
-  imported.findings = lint(catalog, request.sources, imported);
+  add_ramp(imported);
+  imported.findings = lint(catalog, imported);
   return imported;
 }
 

@@ -276,6 +276,59 @@ void add_model_words(const Catalog& catalog, Words& words) {
   add("experts", figures.experts);
 }
 
+namespace {
+
+constexpr std::size_t kMostBatches = 10000;
+
+// "[192, 16, 9_765_625]" and "192 16 9_765_625" item by item.
+std::vector<std::string> items_of(const std::string& list) {
+  std::vector<std::string> items;
+  for (std::size_t at = 0; at < list.size();) {
+    const std::size_t begin = std::min(list.find_first_not_of(", []", at), list.size());
+    at = std::min(list.find_first_of(", []", begin), list.size());
+    if (begin < at) items.push_back(list.substr(begin, at - begin));
+  }
+  return items;
+}
+
+// "0:16" and "2.4B:320".
+std::vector<long long> batches_by_samples(const std::vector<std::string>& items) {
+  std::vector<long long> batches;
+  for (const std::string& item : items) {
+    const std::size_t colon = item.find(':');
+    const auto batch = colon == std::string::npos
+                           ? std::nullopt
+                           : whole_number(plain_spelling(item.substr(colon + 1), ValueKind::whole));
+    if (!batch || *batch < 1) return {};
+    batches.push_back(*batch);
+  }
+  return batches;
+}
+
+}  // namespace
+
+std::vector<long long> batches_of_ramp(const Words& words) {
+  const auto ramp = words.find("batch-ramp");
+  if (ramp == words.end()) return {};
+  const std::vector<std::string> items = items_of(ramp->second);
+  if (!items.empty() && items.front().find(':') != std::string::npos) {
+    return batches_by_samples(items);
+  }
+  const auto whole = [&](std::size_t i) {
+    return whole_number(plain_spelling(items[i], ValueKind::whole));
+  };
+  const auto last = words.find("global-batch");
+  const auto end = last == words.end() ? std::nullopt : whole_number(last->second);
+  if (items.size() != 3 || !end) return {};
+  const auto begin = whole(0), step = whole(1);
+  const bool comes_out = begin && step && *begin > 0 && *step > 0 && *begin <= *end &&
+                         (*end - *begin) % *step == 0;
+  if (!comes_out || static_cast<std::size_t>((*end - *begin) / *step) > kMostBatches) return {};
+  std::vector<long long> batches;
+  for (long long batch = *begin; batch <= *end; batch += *step) batches.push_back(batch);
+  return batches;
+}
+
 void make_job(const Catalog& catalog, const Dialect& dialect, Imported& imported) {
   for (const std::string_view name : kJobWords) {
     const std::string word(name);

@@ -79,16 +79,18 @@ bool take_open_value(const KeyMeaning& meaning, LedgerLine& line, Imported& impo
   return true;
 }
 
+// Whether a value changes nothing: the engine's profile reckons with it anyway.
+bool takes_anyway(const KeyMeaning& meaning, const std::string& value) {
+  return std::ranges::find(meaning.assumed, plain_spelling(value, meaning.kind)) !=
+         meaning.assumed.end();
+}
+
 void understand(const KeyMeaning& meaning, LedgerLine& line, Imported& imported) {
+  const bool is_assumed = takes_anyway(meaning, line.setting.value);
   if (meaning.word.empty()) {
-    if (std::ranges::find(meaning.assumed, plain_spelling(line.setting.value, meaning.kind)) !=
-        meaning.assumed.end()) {
-      line.fate = Fate::understood;
-      line.what = "as the engine's profile has it";
-      return;
-    }
-    line.fate = fate_of(meaning.effect);
-    line.what = line.fate == Fate::not_modelled ? meaning.effect : "";
+    line.fate = is_assumed ? Fate::understood : fate_of(meaning.effect);
+    if (is_assumed) line.what = "as the engine's profile has it";
+    if (line.fate == Fate::not_modelled) line.what = meaning.effect;
     return;
   }
   line.what = line.word = meaning.word;
@@ -106,8 +108,9 @@ void understand(const KeyMeaning& meaning, LedgerLine& line, Imported& imported)
     return;
   }
   // A word that rules read may still be one that a job cannot say.
-  line.fate = meaning.effect.empty() ? Fate::understood : Fate::not_modelled;
-  if (!meaning.effect.empty()) line.what = meaning.effect;
+  const bool is_said = meaning.effect.empty() || is_assumed;
+  line.fate = is_said ? Fate::understood : Fate::not_modelled;
+  if (!is_said) line.what = meaning.effect;
   line.said = *value;
   imported.unclear.erase(meaning.word);
   const auto [said, is_new] = imported.words.emplace(meaning.word, *value);

@@ -138,7 +138,7 @@ struct Reached {
 // On the first number of devices on which it derives.
 Reached reached(const Catalog& catalog, const std::string& name) {
   Reached first;
-  for (const char* world : {"8", "1", "2", "4", "16", "32", "64", "128", "256", "384", "512",
+  for (const char* world : {"64", "128", "256", "8", "1", "2", "4", "16", "32", "384", "512",
                             "768", "1024", "1152", "2048", "3072", "4096"}) {
     auto imported = completed(catalog, name, world);
     if (!imported) return {.imported = std::nullopt, .fault = "not read"};
