@@ -9,10 +9,14 @@
 namespace placet {
 namespace {
 
-// GPT-2 on one device: 12 blocks.
+// GPT-2 on one device, with a small vocabulary so that its blocks need most: 12 of them.
+constexpr const char* kModel =
+    R"({"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "n_positions": 1024,
+        "vocab_size": 512})";
+
 Derivation derived(const std::string& recompute, const std::string& placement = "dp=1:ddp") {
   JobRequest request;
-  request.model = "gpt2";
+  request.model = kModel;
   request.placement = placement;
   request.sequence = 1024;
   request.micro_batch = 8;
@@ -42,10 +46,9 @@ TEST(UniformRecomputeTest, OneInputStaysForEachGroup) {
 }
 
 // In the backward of the last of a group of n, all n are there as if nothing were recomputed, and
-// the inputs of the groups before it: with 12 blocks in one group that is what no recomputation
-// has there. One block more in the group is what a block keeps otherwise, less the inputs of the
-// groups that vanish: from 2 to 3 it is one block less 6 - 4 = 2 inputs; the group of the peak is
-// the last one, whose own first input counts among what its first block keeps.
+// the inputs of the groups before it. With 12 blocks in one group that is what no recomputation has
+// there. With n blocks 12 - n are not there, but one input for each of the 12 / n - 1 groups before;
+// the input of the own group is one of the values that its first block keeps.
 TEST(UniformRecomputeTest, AGroupIsWholeInItsBackward) {
   constexpr std::int64_t kInput = std::int64_t{8} * 1024 * 768 * 2;
   const std::int64_t none = alive(derived("none"), Instant::backward);
