@@ -105,6 +105,45 @@ TEST(ModelledSettingsTest, CompiledBlocksKeepOneValueLess) {
   EXPECT_EQ(kept(loss) - kept(both), bytes(std::int64_t{32} * 1024 * 14336 * 2));
 }
 
+// 32 inputs of 4096 tokens with 4096 numbers of 2 bytes, half of each on either tensor rank.
+TEST(ModelledSettingsTest, SavedActivationsAreDividedOverTensorRanks) {
+  const std::string base =
+      "--num-layers 32 --seq-length 4096 --micro-batch-size 1 --global-batch-size 8 --bf16\n"
+      "--tensor-model-parallel-size 2 --recompute-granularity full --recompute-method uniform\n"
+      "--recompute-num-layers 1\n";
+  const Words given = {{"world-size", "8"}, {"model", "llama-3.1-8b"}};
+  const Imported divided =
+      read(base + "--distribute-saved-activations\n", SourceForm::arguments, given);
+  EXPECT_EQ(divided.job.at("placement"), "dp=4:ddp tp=2:tp;checkpoints:sp");
+  EXPECT_EQ(kept(job_of(read(base, SourceForm::arguments, given))) - kept(job_of(divided)),
+            bytes(std::int64_t{32} * 4096 * 4096 * 2 / 2));
+}
+
+// 8 of 32 blocks: a quarter of what is kept.
+TEST(ModelledSettingsTest, ActivationsOfSomeLayersGoToTheHost) {
+  const std::string base =
+      "--num-layers 32 --seq-length 4096 --micro-batch-size 1 --global-batch-size 8 --bf16\n";
+  const Words given = {{"world-size", "8"}, {"model", "llama-3.1-8b"}};
+  const Job moved = job_of(read(base + "--cpu-offloading --cpu-offloading-num-layers 8\n",
+                                SourceForm::arguments, given));
+  const Bytes all = kept(job_of(read(base, SourceForm::arguments, given)));
+  EXPECT_EQ(4 * in_bytes(derive(moved).memory.front().on_host[3]), in_bytes(all));
+}
+
+// Tokens beyond a capacity are dropped: what the job's routing says.
+TEST(ModelledSettingsTest, ACapacityIsARouting) {
+  const std::string base = "--num-layers 32 --num-experts 8 --seq-length 4096\n";
+  const Words given = {{"world-size", "8"}, {"model", "mixtral-8x7b"}};
+  const auto routing = [&](const std::string& more) {
+    const Imported result = read(base + more, SourceForm::arguments, given);
+    const auto found = result.job.find("routing");
+    return found == result.job.end() ? std::string("balanced") : found->second;
+  };
+  EXPECT_EQ(routing(""), "balanced");
+  EXPECT_EQ(routing("--moe-expert-capacity-factor 1.25\n"), "capacity=1.25");
+  EXPECT_EQ(routing("--moe-expert-capacity-factor -1\n"), "balanced");
+}
+
 // 16, 24 and 32 samples: three jobs, of which the last is given; 16 to 32 by 6 does not come out.
 TEST(ModelledSettingsTest, ARampIsAListOfJobs) {
   const std::string base = "--num-layers 12 --global-batch-size 32 --micro-batch-size 1\n";
