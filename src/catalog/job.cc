@@ -100,8 +100,7 @@ void check_together(const Job& job, const std::string& text) {
     refuse("--recompute", text,
            "makes blocks again whose parameters are gathered for use along " +
                std::string(axis.axis.text()) + ": that is not derived",
-           "full, every=N or first=N, or parameters R or S along " +
-               std::string(axis.axis.text()));
+           "full, every=N or first=N, or parameters R or S along " + std::string(axis.axis.text()));
   }
   if (splits_backward(job.schedule.order)) {
     refuse("--recompute", text, "goes with no backward in two parts", "full, or 1f1b");

@@ -301,8 +301,7 @@ InputFault named_as_said(InputFault fault, const JobRequest& request) {
 }
 
 Recompute parse_recompute(const std::string& text, const std::string& where) {
-  const std::vector<std::string> words = {"none",  "full",  "selective",
-                                          "every", "first", "uniform"};
+  const std::vector<std::string> words = {"none", "full", "selective", "every", "first", "uniform"};
   const std::string allowed =
       "none, full, selective, selective=MODULE,..., every=N, first=N or uniform=N";
   const std::size_t equals = text.find('=');

@@ -184,7 +184,7 @@ class StageMemory {
     const UnitMemory* again = nullptr;  // once it is made again with others; null: it is alone
     std::int64_t rebuilt_before = 0;    // of those, by the units before the run
     std::int64_t gradient = 0;          // bytes of gradients of one unit
-    std::int64_t begin = 0;     // position in the chunk
+    std::int64_t begin = 0;             // position in the chunk
     std::int64_t kept_before = 0;
     std::int64_t waiting_before = 0;
     std::int64_t grown_before = 0;

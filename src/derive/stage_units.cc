@@ -59,9 +59,8 @@ std::vector<MadeAgainWith> made_again_with(const Layout& layout, const std::vect
   const std::size_t count = at(choice.count);
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     const std::size_t begin = b - b % count;
-    out[blocks[b]] = {
-        .together = static_cast<std::int64_t>(std::min(count, blocks.size() - begin)),
-        .inside = b > begin};
+    out[blocks[b]] = {.together = static_cast<std::int64_t>(std::min(count, blocks.size() - begin)),
+                      .inside = b > begin};
   }
   return out;
 }

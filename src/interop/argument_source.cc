@@ -259,7 +259,7 @@ class Lines {
   Variables variables_;
   std::size_t added_ = 0;  // bytes of values of variables
   std::set<std::string> ambiguous_;
-  std::set<std::string> lists_;  // variables that hold options
+  std::set<std::string> lists_;      // variables that hold options
   std::optional<std::size_t> open_;  // the option that takes the next words
   bool fresh_ = false;               // and has none so far
 };

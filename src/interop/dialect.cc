@@ -42,8 +42,8 @@ KeyMeaning read_word_key(const Reader& value) {
     meaning.word = value.text();
     return meaning;
   }
-  value.allow({"word", "values", "each", "not-modelled", "assumed", "type", "default", "source", "since",
-               "until", "aliases"});
+  value.allow({"word", "values", "each", "not-modelled", "assumed", "type", "default", "source",
+               "since", "until", "aliases"});
   meaning.word = value.at("word").text();
   meaning.effect = text_at(value, "not-modelled");
   meaning.assumed = texts_at(value, "assumed");

@@ -74,7 +74,7 @@ struct Imported {
   /// as many jobs, which differ in nothing else. `job` has the last.
   std::vector<long long> batch_ramp;
   std::vector<MissingFact> missing;
-  std::vector<LintFinding> findings;  // by file and line
+  std::vector<LintFinding> findings;                         // by file and line
   std::map<std::string, std::vector<std::string>> comments;  // of the sources, line by line
 };
 

@@ -9,8 +9,8 @@ namespace placet {
 /// unknown.
 void read_ledger(const Source& source, const Dialect* dialect, Imported& imported);
 
-/// What was left open ("auto", a variable) is understood where its word is known all the same: given
-/// by a flag, said by another source, or worked out from others.
+/// What was left open ("auto", a variable) is understood where its word is known all the same:
+/// given by a flag, said by another source, or worked out from others.
 void settle_open(Imported& imported);
 
 /// Takes back what was understood and is beyond what a job can say.

@@ -321,8 +321,8 @@ std::vector<long long> batches_of_ramp(const Words& words) {
   const auto end = last == words.end() ? std::nullopt : whole_number(last->second);
   if (items.size() != 3 || !end) return {};
   const auto begin = whole(0), step = whole(1);
-  const bool comes_out = begin && step && *begin > 0 && *step > 0 && *begin <= *end &&
-                         (*end - *begin) % *step == 0;
+  const bool comes_out =
+      begin && step && *begin > 0 && *step > 0 && *begin <= *end && (*end - *begin) % *step == 0;
   if (!comes_out || static_cast<std::size_t>((*end - *begin) / *step) > kMostBatches) return {};
   std::vector<long long> batches;
   for (long long batch = *begin; batch <= *end; batch += *step) batches.push_back(batch);

@@ -47,15 +47,14 @@ TEST(UniformRecomputeTest, OneInputStaysForEachGroup) {
 
 // In the backward of the last of a group of n, all n are there as if nothing were recomputed, and
 // the inputs of the groups before it. With 12 blocks in one group that is what no recomputation has
-// there. With n blocks 12 - n are not there, but one input for each of the 12 / n - 1 groups before;
-// the input of the own group is one of the values that its first block keeps.
+// there. With n blocks 12 - n are not there, but one input for each of the 12 / n - 1 groups
+// before; the input of the own group is one of the values that its first block keeps.
 TEST(UniformRecomputeTest, AGroupIsWholeInItsBackward) {
   constexpr std::int64_t kInput = std::int64_t{8} * 1024 * 768 * 2;
   const std::int64_t none = alive(derived("none"), Instant::backward);
   EXPECT_EQ(alive(derived("uniform=12"), Instant::backward), none);
-  const std::int64_t block = (kept_in_flight(derived("none")) -
-                              (kept_in_flight(derived("full")) - 12 * kInput)) /
-                             12;
+  const std::int64_t block =
+      (kept_in_flight(derived("none")) - (kept_in_flight(derived("full")) - 12 * kInput)) / 12;
   const auto expected = [&](std::int64_t n) {
     return none - (12 - n) * block + (12 / n - 1) * kInput;
   };

@@ -59,12 +59,18 @@ std::vector<ByHand> of_nemo() {
   const Words big = {{"model", "llama-3.1-70b"}};
   return {
       {"nemo/gpt3_175b.yaml", {{"model", "gpt3-175b"}}, {.dp = 32, .tp = 4, .pp = 8}, 2048, 64},
-      {"nemo/gpt3_175b_mlperf.yaml", {{"model", "gpt3-175b"}}, {.dp = 16, .tp = 4, .pp = 8},
-       2048, 2048 / 2 / 16},
+      {"nemo/gpt3_175b_mlperf.yaml",
+       {{"model", "gpt3-175b"}},
+       {.dp = 16, .tp = 4, .pp = 8},
+       2048,
+       2048 / 2 / 16},
       {"nemo/gpt3_5b_64k.yaml", {{"model", "gpt3-6.7b"}}, {.tp = 8, .cp = 4}, 32, 32},
       {"nemo/llama_llama2_70b.yaml", big, {.dp = 64, .tp = 4, .pp = 4}, 2048, 32},
-      {"nemo/llama_llama3_1_405b.yaml", {{"model", "llama-3.1-405b"}},
-       {.dp = 32, .tp = 8, .pp = 9, .cp = 2}, 2016, 63},
+      {"nemo/llama_llama3_1_405b.yaml",
+       {{"model", "llama-3.1-405b"}},
+       {.dp = 32, .tp = 8, .pp = 9, .cp = 2},
+       2016,
+       63},
       {"nemo/llama_llama3_70b.yaml", big, {.dp = 32, .tp = 4, .pp = 4, .cp = 2}, 2048, 64},
       {"nemo/nemo_megatron_gpt_config.yaml", {{"model", "gpt2"}}, {}, 8, 2},
   };
@@ -77,18 +83,26 @@ std::vector<ByHand> of_torchtitan() {
   const std::string last = "torchtitan/2026-02-last-toml/";
   return {
       {"torchtitan/2024-04/llama_70b.toml", on("64"), {.dp = 8, .tp = 8}, 4 * 8, 1},
-      {"torchtitan/2024-04/debug_model_2d.toml", on("8", {{"model", "llama-3.2-1b"}}),
-       {.dp = 4, .tp = 2}, 8 * 4, 1},
+      {"torchtitan/2024-04/debug_model_2d.toml",
+       on("8", {{"model", "llama-3.2-1b"}}),
+       {.dp = 4, .tp = 2},
+       8 * 4,
+       1},
       {"torchtitan/2024-11/llama3_405b.toml", on("512"), {.dp = 64, .tp = 8}, 2 * 64, 1},
       {"torchtitan/2024-11/llama3_8b.toml", on("8"), {.dp = 8}, 8, 1},
-      {"torchtitan/2025-08/models__llama3__llama3_70b.toml", on("256"), {.dp = 32, .tp = 8},
-       8 * 32, 1},
+      {"torchtitan/2025-08/models__llama3__llama3_70b.toml",
+       on("256"),
+       {.dp = 32, .tp = 8},
+       8 * 32,
+       1},
       {"torchtitan/2025-08/models__deepseek_v3__deepseek_v3_16b.toml",
-       on("8", {{"model", "deepseek-v2-lite"}}), {.dp = 8}, 8 * 8, 1},
+       on("8", {{"model", "deepseek-v2-lite"}}),
+       {.dp = 8},
+       8 * 8,
+       1},
       {last + "models__deepseek_v3__deepseek_v3_671b.toml", on("256"), {.dp = 256}, 4 * 256, 1},
       {last + "models__qwen3__qwen3_1.7b.toml", on("8"), {.dp = 8}, 4 * 8, 1},
-      {last + "models__llama4__llama4_17bx128e.toml", on("256"), {.dp = 8, .tp = 8, .pp = 4}, 8,
-       1},
+      {last + "models__llama4__llama4_17bx128e.toml", on("256"), {.dp = 8, .tp = 8, .pp = 4}, 8, 1},
   };
 }
 
@@ -100,22 +114,46 @@ std::vector<ByHand> of_megatron() {
   const Words mixtral = {{"model", "mixtral-8x7b"}};
   return {
       {cases + "gpt__gpt3_7b_tp1_pp4_memory_speed.yaml", on("8"), {.dp = 2, .pp = 4}, 8, 4},
-      {cases + "gpt__gpt3_mcore_te_tp1_pp4_vp1_uneven_pipeline.yaml", on("8"),
-       {.dp = 2, .pp = 4}, 32, 4},
-      {cases + "gpt__gpt3_mcore_te_tp2_pp1_multi_dist_optimizer_instances.yaml", on("8"),
-       {.dp = 4, .tp = 2}, 32, 2},
-      {cases + "gpt__gpt3_mcore_te_tp2_pp2_cp2_etp4_dp_last.yaml", on("8"),
-       {.tp = 2, .pp = 2, .cp = 2}, 32, 8},
-      {cases + "gpt__gpt3_mcore_te_tp2_pp2_ddp_average_in_collective.yaml", on("8"),
-       {.dp = 2, .tp = 2, .pp = 2}, 32, 4},
-      {cases + "mixtral__mixtral_8x7b_alltoall_tp2pp4ep4_release.yaml", on("64", mixtral),
-       {.dp = 8, .tp = 2, .pp = 4, .ep = 4}, 1024, 128},
-      {cases + "mixtral__mixtral_8x7b_tp1pp4ep8vpp8_release.yaml", on("64", mixtral),
-       {.dp = 8, .tp = 2, .pp = 4, .ep = 8}, 256, 32},
-      {cases + "moe__deepseek_proxy_fsdp_ep2_fsdp2.yaml", on("8", mixtral), {.dp = 8, .ep = 2},
-       256, 1},
-      {cases + "moe__gpt3_mcore_te_tp2_pp2_ep4_etp1_memory_speed.yaml", on("8", mixtral),
-       {.dp = 2, .tp = 2, .pp = 2, .ep = 4}, 32, 4},
+      {cases + "gpt__gpt3_mcore_te_tp1_pp4_vp1_uneven_pipeline.yaml",
+       on("8"),
+       {.dp = 2, .pp = 4},
+       32,
+       4},
+      {cases + "gpt__gpt3_mcore_te_tp2_pp1_multi_dist_optimizer_instances.yaml",
+       on("8"),
+       {.dp = 4, .tp = 2},
+       32,
+       2},
+      {cases + "gpt__gpt3_mcore_te_tp2_pp2_cp2_etp4_dp_last.yaml",
+       on("8"),
+       {.tp = 2, .pp = 2, .cp = 2},
+       32,
+       8},
+      {cases + "gpt__gpt3_mcore_te_tp2_pp2_ddp_average_in_collective.yaml",
+       on("8"),
+       {.dp = 2, .tp = 2, .pp = 2},
+       32,
+       4},
+      {cases + "mixtral__mixtral_8x7b_alltoall_tp2pp4ep4_release.yaml",
+       on("64", mixtral),
+       {.dp = 8, .tp = 2, .pp = 4, .ep = 4},
+       1024,
+       128},
+      {cases + "mixtral__mixtral_8x7b_tp1pp4ep8vpp8_release.yaml",
+       on("64", mixtral),
+       {.dp = 8, .tp = 2, .pp = 4, .ep = 8},
+       256,
+       32},
+      {cases + "moe__deepseek_proxy_fsdp_ep2_fsdp2.yaml",
+       on("8", mixtral),
+       {.dp = 8, .ep = 2},
+       256,
+       1},
+      {cases + "moe__gpt3_mcore_te_tp2_pp2_ep4_etp1_memory_speed.yaml",
+       on("8", mixtral),
+       {.dp = 2, .tp = 2, .pp = 2, .ep = 4},
+       32,
+       4},
       // 24 nodes of 8: 192 = 12 x 4 x 4; 2048 = 2 x 4 x 256.
       {"megatron/bloom_176b.args", {}, {.dp = 4, .tp = 4, .pp = 12}, 2048, 256},
       {"megatron/old_gpt3_175B_pretrain.args", {}, {.dp = 8, .tp = 8, .pp = 16}, 1536, 192},
@@ -139,8 +177,7 @@ std::vector<ByHand> of_llm_foundry() {
   return {
       {"llm-foundry/pretrain__mpt-7b.yaml", on("8"), {.dp = 8}, 1024, 1024 / 8 / 8},
       {"llm-foundry/pretrain__mpt-30b.yaml", on("64"), {.dp = 64}, 2048, 2048 / 64 / 8},
-      {"llm-foundry/finetune__dbrx-full-ft.yaml", on("64", {{"model", "dbrx"}}), {.dp = 64}, 64,
-       1},
+      {"llm-foundry/finetune__dbrx-full-ft.yaml", on("64", {{"model", "dbrx"}}), {.dp = 64}, 64, 1},
   };
 }
 
@@ -148,19 +185,28 @@ std::vector<ByHand> of_llm_foundry() {
 // devices, samples are divided by dp_replicate x dp_shard. axolotl and LLaMA-Factory: step =
 // micro_batch_size x gradient_accumulation_steps x those (transformers' Trainer).
 std::vector<ByHand> of_trainers() {
-  const Words batch = {{"model", "llama-3.1-8b"}, {"seq", "4096"}, {"micro-batch", "1"},
-                       {"global-batch", "8"}};
+  const Words batch = {
+      {"model", "llama-3.1-8b"}, {"seq", "4096"}, {"micro-batch", "1"}, {"global-batch", "8"}};
   return {
       {"accelerate/parallelism_tp_hsdp.yaml", batch, {.dp = 4, .tp = 2}, 8, 2},
       {"accelerate/parallelism_cp.yaml", batch, {.cp = 8}, 8, 8},
       {"accelerate/llamafactory_fsdp_config_multiple_nodes.yaml",
        {{"model", "llama-3.1-8b"}, {"seq", "4096"}, {"micro-batch", "1"}, {"global-batch", "32"}},
-       {.dp = 16}, 32, 2},
+       {.dp = 16},
+       32,
+       2},
       {"axolotl/llama-3_1-8b-hsdp-tp.yaml", {}, {.dp = 8, .tp = 2}, 8, 1},
       {"axolotl/qwen3-8b-fsdp-tp-cp.yaml", {}, {.dp = 2, .tp = 2, .cp = 2}, 2, 1},
-      {"axolotl/gpt-oss-120b-fft-fsdp2-offload.yaml", {{"model", "gpt-oss-120b"}}, {.dp = 16}, 1 * 2 * 16, 2},
-      {"llamafactory/megatron__qwen3_moe_full.yaml", on("8", {{"model", "qwen3-30b-a3b"}}),
-       {.dp = 2, .pp = 4, .ep = 2}, 1 * 8 * 2, 8},
+      {"axolotl/gpt-oss-120b-fft-fsdp2-offload.yaml",
+       {{"model", "gpt-oss-120b"}},
+       {.dp = 16},
+       1 * 2 * 16,
+       2},
+      {"llamafactory/megatron__qwen3_moe_full.yaml",
+       on("8", {{"model", "qwen3-30b-a3b"}}),
+       {.dp = 2, .pp = 4, .ep = 2},
+       1 * 8 * 2,
+       8},
   };
 }
 
@@ -216,8 +262,8 @@ std::string print(const Degrees& d, std::int64_t global, std::int64_t micro_batc
 std::string imported(const Catalog& catalog, const ByHand& hand) {
   try {
     const Imported result = import_sources(
-        catalog, {.sources = {read_source(kRealFiles / hand.file)}, .dialect = {},
-                  .given = hand.given});
+        catalog,
+        {.sources = {read_source(kRealFiles / hand.file)}, .dialect = {}, .given = hand.given});
     if (!result.missing.empty()) return "asks for " + result.missing.front().what;
     const Job job = load_job(catalog, request_of_words(result.job, hand.file));
     const Degrees degrees = degrees_of(job.placement);

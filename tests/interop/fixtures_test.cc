@@ -183,7 +183,9 @@ Keys options_in(const fs::path& file) {
     const bool is_batch = line.starts_with("#SBATCH");
     if (first == std::string::npos || (line[first] == '#' && !is_batch)) continue;
     std::ranges::replace_if(
-        line, [](char c) { return std::string_view(" \t\"'();`").find(c) != std::string_view::npos; }, ' ');
+        line,
+        [](char c) { return std::string_view(" \t\"'();`").find(c) != std::string_view::npos; },
+        ' ');
     std::istringstream words(line);
     for (std::string word; words >> word && (is_batch || !word.starts_with('#'));) {
       if (word.starts_with("--") && word.size() > 2) options.insert(word.substr(0, word.find('=')));

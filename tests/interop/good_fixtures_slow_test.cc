@@ -82,8 +82,7 @@ std::optional<std::pair<std::string, std::string>> answer(const MissingFact& fac
   const std::string& world = words.at("world-size");
   if (flag.starts_with("--model")) {
     const auto layers = words.find("layers");
-    const auto model =
-        kModelOfLayers.find(layers == words.end() ? std::string() : layers->second);
+    const auto model = kModelOfLayers.find(layers == words.end() ? std::string() : layers->second);
     return {{"model", model == kModelOfLayers.end() ? "llama-3.1-8b" : model->second}};
   }
   if (flag.starts_with("--seq")) return {{"seq", "1024"}};
@@ -138,8 +137,8 @@ struct Reached {
 // On the first number of devices on which it derives.
 Reached reached(const Catalog& catalog, const std::string& name) {
   Reached first;
-  for (const char* world : {"64", "128", "256", "8", "1", "2", "4", "16", "32", "384", "512",
-                            "768", "1024", "1152", "2048", "3072", "4096"}) {
+  for (const char* world : {"64", "128", "256", "8", "1", "2", "4", "16", "32", "384", "512", "768",
+                            "1024", "1152", "2048", "3072", "4096"}) {
     auto imported = completed(catalog, name, world);
     if (!imported) return {.imported = std::nullopt, .fault = "not read"};
     const std::string fault = fault_of(catalog, *imported);
@@ -186,9 +185,9 @@ TEST(GoodFixturesTest, MostBecomeJobsAndNearlyAllKeysAreSaid) {
     }
   }
   const std::size_t all = keys.modelled + keys.named + keys.lost;
-  std::cout << derived << " of " << names.size() << " derive; of " << all
-            << " keys with an effect " << keys.modelled << " are modelled, " << keys.named
-            << " named with a figure, " << keys.lost << " lost\n";
+  std::cout << derived << " of " << names.size() << " derive; of " << all << " keys with an effect "
+            << keys.modelled << " are modelled, " << keys.named << " named with a figure, "
+            << keys.lost << " lost\n";
   EXPECT_GE(10 * derived, 9 * names.size());
   EXPECT_GE(100 * (keys.modelled + keys.named), 97 * all);
 }

@@ -36,7 +36,8 @@ const std::string kGpt =
 // blocks.
 TEST(ModelledSettingsTest, UnfusedAttentionKeepsScores) {
   const Words given = {{"world-size", "1"}, {"model", "gpt2"}};
-  const Job fused = job_of(read(kGpt + "--attention-backend flash\n", SourceForm::arguments, given));
+  const Job fused =
+      job_of(read(kGpt + "--attention-backend flash\n", SourceForm::arguments, given));
   const Job unfused =
       job_of(read(kGpt + "--attention-backend unfused\n", SourceForm::arguments, given));
   constexpr std::int64_t kScores = std::int64_t{5} * 12 * 1024 * 1024;
@@ -53,15 +54,14 @@ TEST(ModelledSettingsTest, RoutersInFp32SendTwiceTheBytes) {
       "--micro-batch-size 1 --global-batch-size 4 --bf16 --moe-token-dispatcher-type alltoall\n";
   const Words given = {{"world-size", "4"}, {"model", "mixtral-8x7b"}};
   const Job plain = job_of(read(base, SourceForm::arguments, given));
-  const Job fp32 =
-      job_of(read(base + "--moe-router-dtype fp32\n", SourceForm::arguments, given));
+  const Job fp32 = job_of(read(base + "--moe-router-dtype fp32\n", SourceForm::arguments, given));
   EXPECT_EQ(sent(plain, "probabilities to experts"), bytes(std::int64_t{32} * 8192 * 2 * 3 / 4));
   EXPECT_EQ(sent(fp32, "probabilities to experts"), bytes(std::int64_t{32} * 8192 * 4 * 3 / 4));
 }
 
 // 44 blocks of h = 6144 on 4 stages, tensor 2. On the first stage each device has 11 blocks:
-// matrices 12 h^2 / 2, of their biases 3 h / 2 and 4 h / 2 cut and 2 h whole, norms 4 h; and half of
-// the embedding's 50432 rows. All of it is summed whole over 12 ranks in fp16, and each keeps a
+// matrices 12 h^2 / 2, of their biases 3 h / 2 and 4 h / 2 cut and 2 h whole, norms 4 h; and half
+// of the embedding's 50432 rows. All of it is summed whole over 12 ranks in fp16, and each keeps a
 // part: 2 x 11 / 12 of the bytes.
 TEST(ModelledSettingsTest, ZeroOneBesideStagesSumsWholeGradients) {
   const std::string text =
@@ -96,8 +96,7 @@ TEST(ModelledSettingsTest, CompiledBlocksKeepOneValueLess) {
       "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nlocal_batch_size = 1\n"
       "seq_len = 1024\n[activation_checkpoint]\nmode = \"none\"\n[compile]\nenable = true\n";
   const Words given = {{"world-size", "8"}};
-  const Job loss =
-      job_of(read(base + "components = [\"loss\"]\n", SourceForm::toml, given));
+  const Job loss = job_of(read(base + "components = [\"loss\"]\n", SourceForm::toml, given));
   const Job both =
       job_of(read(base + "components = [\"model\", \"loss\"]\n", SourceForm::toml, given));
   EXPECT_EQ(loss.engine_text, "torchtitan@2026.02");
@@ -147,16 +146,15 @@ TEST(ModelledSettingsTest, ACapacityIsARouting) {
 // 16, 24 and 32 samples: three jobs, of which the last is given; 16 to 32 by 6 does not come out.
 TEST(ModelledSettingsTest, ARampIsAListOfJobs) {
   const std::string base = "--num-layers 12 --global-batch-size 32 --micro-batch-size 1\n";
-  const Imported even =
-      read(base + "--rampup-batch-size 16 8 1_000\n", SourceForm::arguments, {});
+  const Imported even = read(base + "--rampup-batch-size 16 8 1_000\n", SourceForm::arguments, {});
   EXPECT_EQ(even.batch_ramp, (std::vector<long long>{16, 24, 32}));
   EXPECT_EQ(even.job.at("global-batch"), "32");
   EXPECT_EQ(name_of(even.ledger.back().fate), "understood");
   const Imported odd = read(base + "--rampup-batch-size 16 6 1_000\n", SourceForm::arguments, {});
   EXPECT_TRUE(odd.batch_ramp.empty());
   EXPECT_EQ(name_of(odd.ledger.back().fate), "not modelled");
-  const Imported steps = read(base + "--step-batch-size-schedule '0:16 2.4B:32'\n",
-                              SourceForm::arguments, {});
+  const Imported steps =
+      read(base + "--step-batch-size-schedule '0:16 2.4B:32'\n", SourceForm::arguments, {});
   EXPECT_EQ(steps.batch_ramp, (std::vector<long long>{16, 32}));
 }
 
@@ -187,8 +185,8 @@ TEST(ModelledSettingsTest, AnEnginesFileTakesWhatItsTrainerSays) {
   EXPECT_FALSE(is_lossy(result));
 }
 
-// 128 experts of which each device has half; 4096 tokens with 8 choices of 2048 numbers in bf16, half
-// of them to the other device, in 48 blocks.
+// 128 experts of which each device has half; 4096 tokens with 8 choices of 2048 numbers in bf16,
+// half of them to the other device, in 48 blocks.
 TEST(ModelledSettingsTest, ExpertsBesideFullSharding) {
   const Imported result = read(
       "base_model: Qwen/Qwen3-30B-A3B\nexpert_parallel_size: 2\ndp_shard_size: 2\n"
