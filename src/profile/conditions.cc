@@ -297,6 +297,7 @@ bool recomputes_whole_units(const Job& job) {
     case Recompute::Kind::full:
     case Recompute::Kind::every:
     case Recompute::Kind::first:
+    case Recompute::Kind::uniform:
       return true;
     case Recompute::Kind::none:
     case Recompute::Kind::selective:
