@@ -43,6 +43,20 @@ TEST(RowReaderTest, StatedBeforeDerivedBeforeFilled) {
   EXPECT_TRUE(second.missing().empty());
 }
 
+TEST(RowReaderTest, InsteadOfWhatTheRowHolds) {
+  const Table table = parse_table(kTable, "runs.csv");
+  SourceReading source;
+  source.fillings.push_back({.cells = {{"dp", "16"}, {"n_kv_heads", "4"}}});
+  source.fillings.push_back({.when = {{"n_gpus", {"8"}}}, .cells = {{"dp", "2"}}, .instead = true});
+  RowReader second(table, 1, source);
+  EXPECT_EQ(second.need_whole("dp", {1, 100}), 2);  // the row's own 4 is of another run
+  EXPECT_EQ(second.need_whole("n_kv_heads", {1, 100}), 4);
+  ASSERT_EQ(second.used().size(), 2U);
+  EXPECT_TRUE(second.used().front().filling->instead);
+  RowReader first(table, 0, source);
+  EXPECT_EQ(first.need_whole("dp", {1, 100}), 8);  // no such rule: its own cell, then fillings
+}
+
 TEST(RowReaderTest, RemembersWhatIsMissing) {
   const Table table = parse_table(kTable, "runs.csv");
   const SourceReading nothing;
