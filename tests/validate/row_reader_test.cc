@@ -102,5 +102,20 @@ TEST(RunLayoutTest, ExpertsLieInsideTheDataRanks) {
   EXPECT_EQ(placement_text(facts, usual_layout(), ""), "dp=2:zero1 ep=8:ep+zero1");
 }
 
+// Eight expert ranks of whole experts: over two tensor and two sequence ranks, two of sixteen data
+// ranks; cut by the tensor ranks: over the sequence ranks and four data ranks.
+TEST(RunLayoutTest, WholeExpertsLieOverTensorRanksToo) {
+  RunLayout layout = usual_layout();
+  layout.order = {"pp", "dp", "ep", "cp", "tp"};
+  RunFacts facts{.degrees = {.data = 16, .tensor = 2, .context = 2, .expert = 8},
+                 .splits_stream = true,
+                 .sharding_stage = 1};
+  EXPECT_EQ(placement_text(facts, layout, ""),
+            "dp=4:zero1 ep=4:ep+zero1 cp=2:ring+ep+zero1 tp=2:tp+sp");
+  facts.degrees.whole_experts = true;
+  EXPECT_EQ(placement_text(facts, layout, ""),
+            "dp=8:zero1 ep=2:ep+zero1 cp=2:ring+ep+zero1 tp=2:tp+sp+ep");
+}
+
 }  // namespace
 }  // namespace placet
