@@ -22,8 +22,8 @@ const std::string kPerHost = "-per-host";
 const std::string kUnit = "gbit";
 const std::string kLinkOfRates = "roce-400";
 
-/// Gb/s at which networks are sold: Ethernet (IEEE 802.3ae to 802.3dj); InfiniBand and Omni-Path have some of them.
-constexpr std::array<double, 10> kSpeeds = {1, 10, 25, 40, 50,  100, 200, 400, 800, 1600};
+/// Gb/s at which networks are sold: Ethernet (IEEE 802.3ae to 802.3dj), some of them by others.
+constexpr std::array<double, 10> kSpeeds = {1, 10, 25, 40, 50, 100, 200, 400, 800, 1600};
 constexpr std::string_view kEthernet = "gbe";
 
 /// A canonical text taken apart.
@@ -73,9 +73,7 @@ bool take_per_host(std::string& text) {
   return false;
 }
 
-bool is_speed(double gigabits) {
-  return std::ranges::find(kSpeeds, gigabits) != kSpeeds.end();
-}
+bool is_speed(double gigabits) { return std::ranges::find(kSpeeds, gigabits) != kSpeeds.end(); }
 
 /// What is said of a rate at which no link is sold: it is taken as it is written.
 std::vector<std::string> notes_on_rate(double gigabits, bool of_host) {
@@ -147,12 +145,12 @@ std::optional<Network> parse(const Catalog& catalog, std::string text) {
     nearest_speed = name;
     least = apart;
   }
-  throw InputError({.where = where,
-                    .value = text,
-                    .problem = "is no speed of Ethernet",
-                    .allowed = speeds + ", or any rate in Gb/s, which is taken literally: " +
-                               number + kUnit,
-                    .nearest = nearest_speed});
+  throw InputError(
+      {.where = where,
+       .value = text,
+       .problem = "is no speed of Ethernet",
+       .allowed = speeds + ", or any rate in Gb/s, which is taken literally: " + number + kUnit,
+       .nearest = nearest_speed});
 }
 
 }  // namespace
@@ -160,8 +158,8 @@ std::optional<Network> parse(const Catalog& catalog, std::string text) {
 Meant meant_network(const Catalog& catalog, const std::string& text) {
   if (const auto known = parse(catalog, text)) {
     const bool is_rate = known->link.empty();
-    return {text, is_rate ? notes_on_rate(known->gigabits, known->of_host)
-                          : std::vector<std::string>{}};
+    return {text,
+            is_rate ? notes_on_rate(known->gigabits, known->of_host) : std::vector<std::string>{}};
   }
   std::string said = text;
   const std::optional<double> ratio = take_ratio(said);

@@ -284,8 +284,8 @@ std::int64_t MessageTimer::updated_tensors() const {
   std::int64_t tensors = 0;
   for (const Unit& unit : job_.model.units) {
     const auto& parameters = job_.model.kinds[at(unit.kind)].parameters;
-    tensors += std::ranges::count_if(
-        parameters, [](const Parameter& p) { return p.trainable && !p.tied; });
+    tensors += std::ranges::count_if(parameters,
+                                     [](const Parameter& p) { return p.trainable && !p.tied; });
   }
   std::int64_t stages = 1;
   for (const AxisPlacement& axis : job_.placement.axes) {

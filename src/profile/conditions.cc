@@ -408,8 +408,7 @@ JobParts parts_asked(const When& when) {
        &When::first_stage, &When::last_stage);
   take(JobPart::exchange, &When::exchanges_heads);
   // Whole units are recomputed by the mode of their activations too.
-  take(JobPart::recomputation, &When::recomputes, &When::recomputes_some,
-       &When::recomputes_every);
+  take(JobPart::recomputation, &When::recomputes, &When::recomputes_some, &When::recomputes_every);
   if (when.compares) parts |= parts_of(*when.compares);
   known.compares = when.compares;
   return known == when ? parts : kAllParts;
