@@ -87,6 +87,14 @@ bool states_stages(const Placement& placement) {
   });
 }
 
+/// Whether stages are told to have different numbers of blocks.
+bool uneven_stages(const Placement& placement) {
+  return std::ranges::any_of(placement.axes, [](const AxisPlacement& axis) {
+    const auto differs = [&](std::int64_t share) { return share != axis.shares.front(); };
+    return axis.how.cut == Cut::layer && std::ranges::any_of(axis.shares, differs);
+  });
+}
+
 /// Calls visit(how) for every way in which tensors see an axis.
 template <class Visit>
 bool any_how(const Placement& placement, Visit visit) {
@@ -102,6 +110,14 @@ bool offloads(const Placement& placement, State state, bool partly) {
     const std::optional<Offload>& moved = how.offload[static_cast<std::size_t>(state)];
     const bool whole = how.modes[state] == Mode::offloaded;
     return partly ? !whole && moved && moved->fraction < Rational(1) : whole || moved.has_value();
+  });
+}
+
+bool offloads_to_nvme(const Placement& placement) {
+  return any_how(placement, [](const How& how) {
+    return std::ranges::any_of(how.offload, [](const std::optional<Offload>& moved) {
+      return moved && moved->medium == Medium::nvme;
+    });
   });
 }
 
@@ -133,6 +149,8 @@ bool works_beyond(const std::vector<std::string>& schedules, const Job& job) {
 bool placement_part_holds(const When& when, const Job& job) {
   const Placement& placement = job.placement;
   if (when.states_stages && *when.states_stages != states_stages(placement)) return false;
+  if (when.uneven_stages && *when.uneven_stages != uneven_stages(placement)) return false;
+  if (when.offloads_to_nvme && *when.offloads_to_nvme != offloads_to_nvme(placement)) return false;
   const bool absent = when.absent && when.cuts.empty() && when.states.empty();
   if (when.offloads && offloads(placement, *when.offloads, when.partly) == absent) return false;
   if (when.divides_checkpoints && *when.divides_checkpoints != divides_checkpoints(placement)) {
@@ -146,6 +164,8 @@ bool placement_part_holds(const When& when, const Job& job) {
 bool recomputation_holds(const When& when, const Job& job) {
   const bool whole = recomputes_whole_units(job);
   if (when.recomputes && *when.recomputes != whole) return false;
+  const bool every = job.recompute.kind == Recompute::Kind::every;
+  if (when.recomputes_every && *when.recomputes_every != every) return false;
   const bool some = whole || job.recompute.kind != Recompute::Kind::none;
   return !when.recomputes_some || *when.recomputes_some == some;
 }
@@ -382,13 +402,14 @@ JobParts parts_asked(const When& when) {
     if (asked) parts |= bit_of(part);
     ((known.*fields = when.*fields), ...);
   };
-  take(JobPart::states, &When::offloads, &When::partly, &When::divides_checkpoints);
+  take(JobPart::states, &When::offloads, &When::partly, &When::divides_checkpoints,
+       &When::offloads_to_nvme);
   take(JobPart::micro_batches, &When::accumulates);
-  take(JobPart::stages, &When::states_stages, &When::schedule_beyond, &When::first_stage,
-       &When::last_stage);
+  take(JobPart::stages, &When::states_stages, &When::uneven_stages, &When::schedule_beyond,
+       &When::first_stage, &When::last_stage);
   take(JobPart::exchange, &When::exchanges_heads);
   // Whole units are recomputed by the mode of their activations too.
-  take(JobPart::recomputation, &When::recomputes, &When::recomputes_some);
+  take(JobPart::recomputation, &When::recomputes, &When::recomputes_some, &When::recomputes_every);
   if (when.compares) parts |= parts_of(*when.compares);
   known.compares = when.compares;
   return known == when ? parts : kAllParts;
