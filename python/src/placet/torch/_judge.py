@@ -224,17 +224,22 @@ class Judge:
             )
             return places[min(step, len(places) - 1)] if places else ""
         if kind == "backward":
-            return seen["backwards"][0][0] if seen["backwards"] else ""
+            return self._backward(seen, 0)
         if kind in seen["said"] and seen["said"][kind]:
             return seen["said"][kind][0]
         if kind == "reduction":
             first = self._first_foreign(seen, step, norms=False)
-            return first or (seen["backwards"][-1][0] if seen["backwards"] else "")
+            return first or self._backward(seen, -1)
         if kind == "message":
             return self._first_foreign(seen, step) or self._line("backward", ranks, step)
         if kind == "clip" and self._first_foreign(seen, step):
             return self._first_foreign(seen, step)
         return self._line("optimizer" if kind == "seed" else "step", ranks, step)
+
+    def _backward(self, seen: dict[str, Any], at: int) -> str:
+        """The line of a backward pass from a loss, of another rank where this one has none."""
+        calls = seen["backwards"] or max((one.get("backwards", []) for one in self.ranks), key=len)
+        return str(calls[at][0]) if calls else ""
 
     def _is_known(self, numbers: Tensor) -> bool:
         """Whether the reference has most of the numbers, or a small part of them: what is added
@@ -254,7 +259,8 @@ class Judge:
         for message in seen["messages"]:
             if message["numbers"].numel() == 0 or message["reduction"] in ("max", "min"):
                 continue
-            if message["update"] > step or (message["kind"] == "norm" and not norms):
+            of_norm = message["kind"] == "norm" or message["place"] in seen["said"]["clip"]
+            if message["update"] > step or (of_norm and not norms):
                 continue
             if not self._is_known(message["numbers"]):
                 return str(message["place"])

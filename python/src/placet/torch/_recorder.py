@@ -57,6 +57,8 @@ class Recorder(Watch):
         self.steps: list[dict[str, Any]] = []
         self._messages: list[dict[str, Any]] = []
         self._hooks: list[Any] = []
+        self._backwards = 0  # passes of autograd that are under way
+        self._since = 0  # messages of the step up to the end of its last backward pass
 
     def __enter__(self) -> Recorder:
         from torch.optim.optimizer import (
@@ -70,13 +72,28 @@ class Recorder(Watch):
             register_optimizer_step_pre_hook(self._begin_update),
             register_optimizer_step_post_hook(self._end_update),
         ]
+        self._engine = torch.autograd._engine_run_backward
+        torch.autograd._engine_run_backward = self._run_backward
         super().__enter__()
         return self
 
     def __exit__(self, *what: Any) -> None:
         super().__exit__(*what)
+        torch.autograd._engine_run_backward = self._engine
         for hook in self._hooks:
             hook.remove()
+
+    def _run_backward(self, *args: Any, **kwargs: Any) -> Any:
+        """A pass of autograd with what engines do at its end, outside of any of its nodes."""
+        self._backwards += 1
+        try:
+            return self._engine(*args, **kwargs)
+        finally:
+            self._backwards -= 1
+            self._since = len(self._messages)
+
+    def phase_now(self) -> str:
+        return "backward" if self._backwards else super().phase_now()
 
     def _begin_update(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         self._depth += 1
@@ -88,6 +105,9 @@ class Recorder(Watch):
         if self._depth:
             return
         self.phase = "forward"
+        for message in self._messages[self._since :]:
+            message["phase"] = "update"  # what lies between backward and update, such as clipping
+        self._since = 0
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         states = [
             one
