@@ -214,3 +214,66 @@ def test_names_states_that_are_whole(tmp_path):
     assert audit(tmp_path / "log", placement="dp=2:ddp", **job).agrees
     found = audit(tmp_path / "log", placement="dp=2:zero1", **job)
     assert not found.agrees and "as in ddp" in found.peak["cause"]
+
+
+LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "vocab_size": 96,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+}
+# Of the model: blocks of 36,992 numbers, embedding and head of 6,144, a norm of 64. fully_shard of the
+# root alone beside the blocks makes one group of the ends, 12,352 numbers, which stays whole.
+ROOT = [
+    ("all_gather", 12352, "forward"),
+    *[("all_gather", 36992, "forward")] * 2,
+    *[("all_gather", 36992, "backward"), ("reduce_scatter", 36992, "backward")] * 2,
+    ("reduce_scatter", 12352, "backward"),
+]
+
+
+def test_fits_an_engine_to_what_is_systematic(tmp_path):
+    import placet
+    from placet.torch import fit
+
+    def message(kind, count, phase):
+        return {
+            "collective": kind,
+            "op": "sum",
+            "ranks": [0, 1],
+            "group": 2,
+            "dtype": "fp32",
+            "count": count,
+            "payload_bytes": 4 * count,
+            "phase": phase,
+            "place": "",
+        }
+
+    step = {
+        "messages": [*(message(*one) for one in ROOT), message("all_reduce", 1, "update")],
+        "rest_bytes": {},
+    }
+    once = {**step, "messages": [*step["messages"], message("broadcast", 5, "update")]}
+    record = {"schema": "placet.torch.record/1", "rank": 0, "world": 2, "after": []}
+    (tmp_path / "record.json").write_text(json.dumps({**record, "steps": [once, step, step]}))
+    job = {
+        "model": LLAMA,
+        "cluster": "2xh100-sxm",
+        "seq": 16,
+        "global_batch": 4,
+        "micro_batch": 2,
+        "precision": "fp32",
+        "placement": "dp=2:fsdp",
+        "engine": "pytorch",
+    }
+    before, after, written = fit(tmp_path / "record.json", tmp_path / "data", **job)
+    assert not before.agrees and after.agrees, after.text()
+    overlay = json.loads(open(written).read())
+    assert overlay["joins_ends"]["value"] is True
+    assert [one["payload_elements"] for one in overlay["messages"]] == [1]
+    catalogue = placet.Catalogue(data=tmp_path / "data")
+    again = placet.derive(catalogue=catalogue, **job)
+    assert any(row["count"] == 1 and row["payload_bytes"] == 4 for row in again.rows("communication"))

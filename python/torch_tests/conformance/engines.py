@@ -7,6 +7,7 @@ A case leaves a record for each rank (placet.torch.Recorder) in the folder.
 """
 
 import contextlib
+import gc
 import os
 import pathlib
 import socket
@@ -21,6 +22,7 @@ import torch.distributed.tensor.parallel as parallel
 from decoder import Block, Decoder, loss_of
 from table import BATCH, CASES, SEQUENCE, model_of
 from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp._flat_param import FlatParameter
 from torch.distributed.tensor import Replicate, Shard
 
 from placet.torch import Recorder
@@ -247,14 +249,26 @@ def train(case, folder):
             for at in range(micro):
                 with synchronised(model, case, at == micro - 1):
                     pass_once(model, case, mesh)
+                waiting.append(gradient_bytes() if at < micro - 1 and case.get("no_sync") else 0)
 
+    waiting = [0]
     with Recorder() as recorder:
         for _ in range(STEPS):
             step()
             clip(model, case)
             optimizer.step()
             optimizer.zero_grad()
+    rest = recorder.steps[-1]["rest_bytes"]
+    rest["gradients"] = max(rest["gradients"], *waiting)
     recorder.save(os.path.join(folder, "record.json"))
+
+
+def gradient_bytes():
+    """Of all parameters that there are, also those that only the engine holds: gradients that wait for
+    the last micro-batch to be reduced."""
+    found = (one for one in gc.get_objects() if type(one) in (torch.nn.Parameter, FlatParameter))
+    sizes = {one.grad.data_ptr(): one.grad.nbytes for one in found if one.grad is not None}
+    return sum(sizes.values())
 
 
 def wrapped(model, case, mesh):

@@ -57,14 +57,9 @@ class _Engine:
         import placet
 
         self.job, self.class_at, self.source = job, class_at, source
-        self.word = str(job.get("engine", "placet"))
-        bare, _, options = self.word.partition("+")
-        name, _, version = bare.partition("@")
-        if not version:
-            rows = placet.catalogue().list("engines").to_dict()["engines"]
-            version = next((r["version"] for r in rows if r["name"] == name), "1")
-        self.name, self.version = name, version
-        self.inherits = f"{name}@{version}" + (f"+{options}" if options else "")
+        bare, _, options = str(placet.derive(**job).to_dict()["engine"]).partition("+")
+        self.name, _, self.version = bare.partition("@")
+        self.inherits = bare + (f"+{options}" if options else "")
 
     def file(self, facts: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         out: dict[str, Any] = {
