@@ -56,12 +56,11 @@ class Model:
             self.word = os.fspath(what)
         elif isinstance(what, Mapping):
             self.word = _plain(what)
-        elif callable(getattr(what, "to_dict", None)):
-            self.word = _plain(what.to_dict())
+        elif callable(config := getattr(what, "to_dict", None)):
+            self.word = _plain(config())
         elif is_module(what):
-            config = getattr(what, "config", None)
-            made = config.to_dict() if hasattr(config, "to_dict") else config_of(what)
-            self.word = _plain(made)
+            config = getattr(getattr(what, "config", None), "to_dict", None)
+            self.word = _plain(config() if callable(config) else config_of(what))
         else:
             raise TypeError(
                 "a model is a name, a path, a dict, a configuration with to_dict() or a module, "

@@ -243,6 +243,10 @@ def train(case, folder):
             model = model.to(getattr(torch, case["dtype"]))
         model = wrapped(model, case, mesh)
         optimizer = optimizer_of(model, case)
+        if case.get("accelerate"):
+            from accelerate import Accelerator
+
+            model, optimizer = Accelerator(cpu=True).prepare(model, optimizer)
         micro = case.get("micro_batches", 1)
 
         def step():

@@ -104,9 +104,10 @@ def _terms(run: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Term]:
 
     def term(one: Mapping[str, Any]) -> Term:
         kind = "send_recv" if one["collective"] == "send" else str(one["collective"])
+        group = 2 if kind == "send_recv" else int(one["group"])
         return (
             kind,
-            int(one["group"]) if has_groups else 0,
+            group if has_groups else 0,
             str(one["dtype"]),
             int(one["payload_bytes"]),
             _phase(kind, one.get("phase", "")) if has_phases else "",
