@@ -49,6 +49,7 @@ RIGHT = [
     ("tp.py", 4, 2, ["sp", "loss", "fsdp"], None),
     ("pipeline.py", 3, 1, [], None),
     ("pipeline.py", 3, 1, ["1f1b"], None),
+    ("pipeline.py", 3, 1, ["interleaved"], None),
     ("tied.py", 2, 0, [], None),
     ("tied.py", 2, 0, ["fsdp"], None),
     ("autocast.py", 2, 0, [], None),

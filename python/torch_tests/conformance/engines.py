@@ -233,10 +233,11 @@ def clip(model, case):
 def train(case, folder):
     mesh = mesh_of(case)
     torch.manual_seed(0)
+    waiting = [0]
     if has(mesh, "pp"):
         import stages
 
-        model, optimizer, step = stages.prepared(case, mesh)
+        model, optimizer, step = stages.prepared(case, mesh, waiting)
     else:
         model = hugging_face(case) if case.get("hugging_face") else Decoder(model_of(case))
         if case.get("dtype"):
@@ -255,7 +256,6 @@ def train(case, folder):
                     pass_once(model, case, mesh)
                 waiting.append(gradient_bytes() if at < micro - 1 and case.get("no_sync") else 0)
 
-    waiting = [0]
     with Recorder() as recorder:
         for _ in range(STEPS):
             step()

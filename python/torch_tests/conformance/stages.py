@@ -31,8 +31,24 @@ class _All(torch.nn.Module):
         self.parts = torch.nn.ModuleList(parts)
 
 
-def prepared(case, mesh):
-    """The rank's modules, its optimizer, and a step that runs the schedule once."""
+def _note_waiting(stage, waiting):
+    """What gradients take just before the stage reduces them."""
+    from engines import gradient_bytes
+
+    reduce = getattr(stage, "perform_reduce_grad", None)
+    if reduce is None:
+        return
+
+    def run(scale):
+        waiting.append(gradient_bytes())
+        return reduce(scale)
+
+    stage.perform_reduce_grad = run
+
+
+def prepared(case, mesh, waiting):
+    """The rank's modules, its optimizer, and a step that runs the schedule once. `waiting`: gets bytes of
+    gradients that wait for the end of the schedule."""
     from engines import optimizer_of, samples, wrapped
     from table import model_of
 
@@ -54,6 +70,8 @@ def prepared(case, mesh):
     kind = getattr(pipelining, said["schedule"])
     micro = case.get("micro_batches", 1)
     plan = kind(made if chunks > 1 else made[0], micro, loss_fn=loss_of)
+    for one in made:
+        _note_waiting(one, waiting)
     first = any(one.is_first for one in made)
     last = any(one.is_last for one in made)
 

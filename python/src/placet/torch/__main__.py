@@ -78,6 +78,13 @@ def _add_audit(commands: Any) -> None:
         metavar="FOLDER",
         help="write what is systematic as FOLDER/engines/NAME@VERSION.json, for --data FOLDER",
     )
+    audit.add_argument(
+        "--data",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="a folder of data of your own over the shipped data (may be repeated)",
+    )
     audit.add_argument("--json", action="store_true", help="print placet.audit/1")
     job = audit.add_argument_group("job", "as derive has them")
     for field in fields(Job):
@@ -134,7 +141,11 @@ def _audit(given: argparse.Namespace) -> int:
 
     words = {field.name: getattr(given, field.name) for field in fields(Job)}
     job = {name: word for name, word in words.items() if word is not None}
-    where = {"rank": given.rank, "device_class": given.device_class}
+    where: dict[str, Any] = {"rank": given.rank, "device_class": given.device_class}
+    if given.data and given.fit is None:
+        from .._catalogue import Catalogue
+
+        where["catalogue"] = Catalogue(data=given.data)
     if given.fit is None:
         found = audit(given.run, step=given.step, **where, **job)
         print(json.dumps(found.to_dict()) if given.json else found.text())

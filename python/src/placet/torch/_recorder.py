@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -72,25 +74,38 @@ class Recorder(Watch):
             register_optimizer_step_pre_hook(self._begin_update),
             register_optimizer_step_post_hook(self._end_update),
         ]
-        self._engine = torch.autograd._engine_run_backward
-        torch.autograd._engine_run_backward = self._run_backward
+        self._undo: list[Any] = []
+        self._count_as_backward(torch.autograd, "_engine_run_backward")
+        stages = sys.modules.get("torch.distributed.pipelining.stage")
+        if stages is not None:  # reduces gradients after the last micro-batch, outside of all passes
+            self._count_as_backward(stages._PipelineStageBase, "perform_reduce_grad")
         super().__enter__()
         return self
 
     def __exit__(self, *what: Any) -> None:
         super().__exit__(*what)
-        torch.autograd._engine_run_backward = self._engine
+        for undo in self._undo:
+            undo()
         for hook in self._hooks:
             hook.remove()
 
-    def _run_backward(self, *args: Any, **kwargs: Any) -> Any:
+    def _count_as_backward(self, owner: Any, name: str) -> None:
         """A pass of autograd with what engines do at its end, outside of any of its nodes."""
-        self._backwards += 1
-        try:
-            return self._engine(*args, **kwargs)
-        finally:
-            self._backwards -= 1
-            self._since = len(self._messages)
+        call = getattr(owner, name, None)
+        if call is None:
+            return
+
+        @functools.wraps(call)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            self._backwards += 1
+            try:
+                return call(*args, **kwargs)
+            finally:
+                self._backwards -= 1
+                self._since = len(self._messages)
+
+        setattr(owner, name, run)
+        self._undo.append(lambda: setattr(owner, name, call))
 
     def phase_now(self) -> str:
         return "backward" if self._backwards else super().phase_now()
