@@ -33,6 +33,7 @@ CONDITIONS = (
 
 # Entries that may be by accident what one factor makes of the right ones.
 _MANY = 8
+_SMALL = 4096  # parts of a fraction: of all numbers of the field 1 in 100 is one
 
 
 @dataclass
@@ -314,7 +315,7 @@ class Judge:
         factors: list[Difference] = []
         for ratio, _ in Counter(r for r in ratios.values() if r is not None).most_common():
             group = [one for one in left if ratios[id(one)] == ratio]
-            fraction = _field.fraction_of(ratio)
+            fraction = _field.fraction_of(ratio, _SMALL)
             if fraction is not None:
                 out.append(self._finding("scale", group, self._scale(fraction)))
                 left = [one for one in left if ratios[id(one)] != ratio]
@@ -332,7 +333,8 @@ class Judge:
             left = [one for one in left if id(one) not in taken]
         if left:
             out.append(self._of_parts(left))
-        return sorted(out, key=lambda one: -one.entries)
+        # One wrong gradient changes the norm that all others are clipped by: those come behind it.
+        return sorted(out, key=lambda one: (one.sign == "common factor", -one.entries))
 
     def _norm_ratio(self, rank: int) -> Fraction | None:
         """The fraction by which a rank's first norm is too large, if it is one and not 1."""
@@ -371,7 +373,7 @@ class Judge:
             total = torch.stack([one.found for one in same]).sum(0) % P
             whole = Difference(0, "", 0, same[0].at, total, same[0].expected, "")
             ratio = _ratio(whole)
-            fraction = None if ratio is None else _field.fraction_of(ratio)
+            fraction = None if ratio is None else _field.fraction_of(ratio, _SMALL)
             agree = all(bool((one.found == same[0].found).all()) for one in same)
             if fraction is not None and not agree:
                 text = f"the ranks' numbers add up to {fraction} times the reference's"
