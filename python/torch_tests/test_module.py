@@ -28,9 +28,12 @@ def test_is_read_from_a_module(tied):
     assert sheet.to_dict()["parameters"]["total"] == sum(p.numel() for p in module.parameters())
     assert placet.Model(module).word["num_key_value_heads"] == 2
     there = placet.derive(module, placement="dp=8:zero3", seq=64, global_batch=8)
-    assert there.peak_bytes == placet.derive(
-        {**SAID, "tie_word_embeddings": tied}, placement="dp=8:zero3", seq=64, global_batch=8
-    ).peak_bytes
+    assert (
+        there.peak_bytes
+        == placet.derive(
+            {**SAID, "tie_word_embeddings": tied}, placement="dp=8:zero3", seq=64, global_batch=8
+        ).peak_bytes
+    )
 
 
 def test_says_what_it_does_not_understand():

@@ -321,14 +321,23 @@ bool holds(const When& when, const Job& job, const StageFacts& stage) {
 namespace {
 
 /// What a model is, and degrees of axes.
-constexpr std::array kChosenFirst{Symbol::hidden,          Symbol::heads,
-                                  Symbol::kv_heads,        Symbol::state_heads, Symbol::head_size,
-                                  Symbol::model_blocks,    Symbol::model_experts,
-                                  Symbol::choices,         Symbol::whole_sequence,
-                                  Symbol::devices,         Symbol::batch_degree,
-                                  Symbol::data_degree,     Symbol::tensor_degree,
-                                  Symbol::sequence_degree, Symbol::stage_degree,
-                                  Symbol::expert_degree,   Symbol::expert_tensor_degree};
+constexpr std::array kChosenFirst{Symbol::hidden,
+                                  Symbol::heads,
+                                  Symbol::kv_heads,
+                                  Symbol::state_heads,
+                                  Symbol::head_size,
+                                  Symbol::model_blocks,
+                                  Symbol::model_experts,
+                                  Symbol::choices,
+                                  Symbol::whole_sequence,
+                                  Symbol::devices,
+                                  Symbol::batch_degree,
+                                  Symbol::data_degree,
+                                  Symbol::tensor_degree,
+                                  Symbol::sequence_degree,
+                                  Symbol::stage_degree,
+                                  Symbol::expert_degree,
+                                  Symbol::expert_tensor_degree};
 
 JobParts parts_of(Symbol symbol) {
   if (std::ranges::find(kChosenFirst, symbol) != kChosenFirst.end()) return 0;

@@ -1,5 +1,5 @@
-"""The configuration of a decoder from its modules: names and shapes of parameters, on any device, the
-meta device among them. Reads no values and imports no PyTorch."""
+"""The configuration of a decoder from its modules: names and shapes of parameters, on any device,
+the meta device among them. Reads no values and imports no PyTorch."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _split(
 
 
 def _number(module: Any, words: tuple[str, ...]) -> int | None:
-    """A whole number that the module, one inside of it, or what it was made from, has by such a name."""
+    """A whole number that the module, one inside of it or what it was made from calls so."""
 
     def held(one: Any) -> Iterator[int]:
         for holder in _HOLDERS:
@@ -128,13 +128,15 @@ def _block_of(block: Mapping[str, tuple[int, ...]]) -> tuple[dict[str, tuple[int
             raise _refuse("has a parameter that is not understood,", name, "parts of a decoder")
     if set(out) != set(_BLOCK) or norms != 2:
         said = ", ".join(block)
-        raise _refuse("has blocks that are not understood,", said, "attention, a gated MLP, two norms")
+        raise _refuse(
+            "has blocks that are not understood,", said, "attention, a gated MLP, two norms"
+        )
     return out, biased
 
 
 def config_of(module: Any) -> dict[str, Any]:
-    """A configuration as a file of transformers has it. Throws InputError with the parameter that is
-    not understood: nothing is guessed."""
+    """A configuration as a file of transformers has it. Throws InputError with the parameter that
+    is not understood: nothing is guessed."""
     shapes = _shapes(module)
     blocks, around = _split(shapes)
     if any(one != blocks[0] for one in blocks):

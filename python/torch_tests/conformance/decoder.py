@@ -1,4 +1,4 @@
-"""A decoder of the Llama family in plain modules, named as checkpoints name it, or a stage of it."""
+"""A decoder of the Llama family in plain modules, named as in checkpoints, or a stage of it."""
 
 import torch
 from torch import nn
@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 
 def rotated(x, angles):
-    """Halves of each head turned by the angles of the positions: x (samples, heads, tokens, size)."""
+    """Halves of each head turned by the positions' angles: x (samples, heads, tokens, size)."""
     one, two = x.chunk(2, -1)
     cos, sin = angles.cos(), angles.sin()
     return torch.cat((one * cos - two * sin, two * cos + one * sin), -1)

@@ -132,8 +132,8 @@ def fsdp1(model, mesh, said):
 
 
 def fsdp2(model, mesh, said):
-    """Blocks, embedding, and last norm with output apart (`ends`: "apart"), or the ends in the root's
-    own group ("root"), or everything in it ("whole")."""
+    """Blocks, embedding, and last norm with output apart (`ends`: "apart"), or the ends in the
+    root's own group ("root"), or everything in it ("whole")."""
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
     how = {"mesh": mesh}
@@ -268,8 +268,8 @@ def train(case, folder):
 
 
 def gradient_bytes():
-    """Of all parameters that there are, also those that only the engine holds: gradients that wait for
-    the last micro-batch to be reduced."""
+    """Of all parameters that there are, also those that only the engine holds: gradients that
+    wait for the last micro-batch to be reduced."""
     found = (one for one in gc.get_objects() if type(one) in (torch.nn.Parameter, FlatParameter))
     sizes = {one.grad.data_ptr(): one.grad.nbytes for one in found if one.grad is not None}
     return sum(sizes.values())

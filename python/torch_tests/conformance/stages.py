@@ -47,8 +47,8 @@ def _note_waiting(stage, waiting):
 
 
 def prepared(case, mesh, waiting):
-    """The rank's modules, its optimizer, and a step that runs the schedule once. `waiting`: gets bytes of
-    gradients that wait for the end of the schedule."""
+    """The rank's modules, its optimizer, and a step that runs the schedule once. `waiting` gets
+    the bytes of gradients that wait for the end of the schedule."""
     from engines import optimizer_of, samples, wrapped
     from table import model_of
 

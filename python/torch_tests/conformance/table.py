@@ -12,7 +12,7 @@ _TABLE = json.loads((pathlib.Path(__file__).parent / "cases.json").read_text())
 
 
 def _filled(value, words):
-    """A copy with each text "{key}" replaced, by the value itself where the text is nothing else."""
+    """A copy with each "{key}" replaced, by the value itself where the text is nothing else."""
     if isinstance(value, dict):
         return {key: _filled(one, words) for key, one in value.items()}
     if isinstance(value, list):

@@ -1,5 +1,5 @@
-"""Experts divided among ranks, everything else replicated: tokens go to the rank of their expert and
-back (all-to-all), each expert's gradients are those of all ranks' tokens."""
+"""Experts divided among ranks, everything else replicated: tokens go to the rank of their expert
+and back (all-to-all), each expert's gradients are those of all ranks' tokens."""
 
 import torch
 import torch.distributed as dist

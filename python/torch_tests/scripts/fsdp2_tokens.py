@@ -1,5 +1,5 @@
-"""Shards, losses summed over tokens: fully_shard takes means over ranks, so that the sum is divided by
-the count of all ranks and multiplied by the ranks."""
+"""Shards, losses summed over tokens: fully_shard takes means over ranks, so that the sum is divided
+by the count of all ranks and multiplied by the ranks."""
 
 import torch
 import torch.distributed as dist

@@ -1,5 +1,5 @@
-"""Two stages by hand, micro-batches one after the other; embedding and output are one matrix, of which
-either stage has a copy."""
+"""Two stages by hand, micro-batches one after the other; embedding and output are one matrix, of
+which either stage has a copy."""
 
 import torch
 import torch.distributed as dist

@@ -1,4 +1,5 @@
-"""pipeline.py [gpipe | 1f1b | interleaved]: stages of torch.distributed.pipelining, four micro-batches."""
+"""pipeline.py [gpipe | 1f1b | interleaved]: stages of torch.distributed.pipelining, each micro-batch
+a fourth of the samples."""
 
 import sys
 

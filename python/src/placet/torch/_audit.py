@@ -193,8 +193,8 @@ def _cause_of_peak(audit: Audit, job: Mapping[str, Any], class_at: int) -> None:
 
     if audit.peak is None or audit.peak["agrees"]:
         return
-    audit.peak["cause"] = "more than derived" if audit.peak["run"] > audit.peak["derived"] else (
-        "less than derived"
+    audit.peak["cause"] = (
+        "more than derived" if audit.peak["run"] > audit.peak["derived"] else ("less than derived")
     )
     axes = str(job.get("placement", "")).split()
     best = PEAK_WITHIN

@@ -1,8 +1,8 @@
 """What of a run's differences is systematic, as facts of the engine: a file that lies over its own.
 
 Facts that change messages are tried one at a time, on top of each other, and the one is kept that
-leaves the fewest calls unexplained, until none helps. Messages that then are left on one side only, in
-every step, become messages of the engine, or are taken out of it.
+leaves the fewest calls unexplained, until none helps. Messages that then are left on one side only,
+in every step, become messages of the engine, or are taken out of it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ class _Engine:
         self.name, _, self.version = bare.partition("@")
         self.inherits = bare + (f"+{options}" if options else "")
 
-    def file(self, facts: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def file(
+        self, facts: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]
+    ) -> dict[str, Any]:
         out: dict[str, Any] = {
             "schema": "placet.engine/1",
             "name": self.name,
@@ -202,9 +204,9 @@ def fit(
     device_class: int = 0,
     **job: Any,
 ) -> tuple[Audit, Audit, str]:
-    """Writes FOLDER/engines/NAME@VERSION.json, which lies over the engine's file (`--data FOLDER`), and
-    gives the audits without and with it, and its path. Of a record all steps but the first two have
-    to agree on what is written."""
+    """Writes FOLDER/engines/NAME@VERSION.json, which lies over the engine's file (`--data FOLDER`),
+    and gives the audits without and with it, and its path. Of a record all steps but the first two
+    have to agree on what is written."""
     runs = _steps(path, rank)
     if not runs[-1]["messages"]:
         raise wrong("--fit", path, "the source has no messages", "a source of messages")

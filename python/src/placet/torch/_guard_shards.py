@@ -1,8 +1,8 @@
 """Gradients of fully_shard beside what each rank computed, as sketches.
 
-A sketch is the product with signs: sums and means keep it, so that the sketches of what ranks hand to the
-reduction have the mean that the sketches of all parts of the result add up to. No rank needs more of a
-tensor than it has.
+A sketch is the product with signs: sums and means keep it, so that the sketches of what ranks hand
+to the reduction have the mean that the sketches of all parts of the result add up to. No rank needs
+more of a tensor than it has.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class Shards:
         return torch.stack([local @ whole[begin : begin + local.numel()], local @ local])
 
     def differences(self) -> list[tuple[str, str, list[int], float, float]]:
-        """Of each parameter whose gradient is not the mean of what ranks handed in: name, axis, ranks,
-        sketch found, sketch expected. All ranks of a mesh call it."""
+        """Of each parameter whose gradient is not the mean of what ranks handed in: name, axis,
+        ranks, sketch found, sketch expected. All ranks of a mesh call it."""
         out = []
         by_mesh: dict[int, list[int]] = {}
         for at, param in enumerate(self._params):

@@ -77,7 +77,9 @@ class Recorder(Watch):
         self._undo: list[Any] = []
         self._count_as_backward(torch.autograd, "_engine_run_backward")
         stages = sys.modules.get("torch.distributed.pipelining.stage")
-        if stages is not None:  # reduces gradients after the last micro-batch, outside of all passes
+        if (
+            stages is not None
+        ):  # reduces gradients after the last micro-batch, outside of all passes
             self._count_as_backward(stages._PipelineStageBase, "perform_reduce_grad")
         super().__enter__()
         return self

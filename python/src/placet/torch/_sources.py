@@ -156,7 +156,9 @@ def _of_comms(said: Mapping[str, Any]) -> dict[str, Any] | None:
     if kind is None:
         return None
     whole = "Out msg nelems" if kind == "all_gather" else "In msg nelems"
-    return _message(kind, int(said.get("Group size", 0)), said.get("dtype"), int(said.get(whole, 0)))
+    return _message(
+        kind, int(said.get("Group size", 0)), said.get("dtype"), int(said.get(whole, 0))
+    )
 
 
 def _of_operator(name: str, shapes: Any, types: Any) -> dict[str, Any] | None:
@@ -268,12 +270,13 @@ def _user_frame(entry: Mapping[str, Any]) -> str:
 
 # --- logs ---------------------------------------------------------------------------------------
 
-# "node:812:901 [0] NCCL INFO AllReduce: opCount 1f sendbuff 0x7f.. recvbuff 0x7f.. count 64 datatype 7
-# op 0 root 0 comm 0x55.. [nranks=8] stream 0x55..", with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=COLL
-# (NVIDIA/nccl src/enqueue.cc, ncclEnqueueCheck).
+# "node:812:901 [0] NCCL INFO AllReduce: opCount 1f sendbuff 0x7f.. recvbuff 0x7f.. count 64
+# datatype 7 op 0 root 0 comm 0x55.. [nranks=8] stream 0x55..", with NCCL_DEBUG=INFO
+# NCCL_DEBUG_SUBSYS=COLL (NVIDIA/nccl src/enqueue.cc, ncclEnqueueCheck).
 _NCCL = re.compile(
     r"(?P<process>\S+:\d+):\d+ \[\d+\] NCCL INFO (?P<name>\w+): opCount [0-9a-f]+ .*?"
-    r"count (?P<count>\d+) datatype (?P<dtype>\d+) .*?comm (?P<comm>\w+)(?: \[nranks=(?P<ranks>\d+)\])?"
+    r"count (?P<count>\d+) datatype (?P<dtype>\d+) .*?comm (?P<comm>\w+)"
+    r"(?: \[nranks=(?P<ranks>\d+)\])?"
 )
 _NCCL_RANKS = re.compile(r"comm (?P<comm>0x\w+) rank \d+ n[rR]anks (?P<ranks>\d+)")
 _NCCL_KINDS = {
@@ -391,9 +394,7 @@ def _opened(name: str) -> bytes:
         with gzip.open(name) if name.endswith(".gz") else open(name, "rb") as file:
             data = file.read(_MOST_BYTES + 1)
     except OSError as fault:
-        raise wrong(
-            name, name, f"cannot be read ({fault.strerror or fault})", "a file"
-        ) from None
+        raise wrong(name, name, f"cannot be read ({fault.strerror or fault})", "a file") from None
     if len(data) > _MOST_BYTES:
         raise wrong(name, name, "is too long", "at most 4 GiB")
     return data
@@ -416,9 +417,7 @@ def _parsed(name: str, data: bytes) -> Any:
         ) from None
 
 
-def read(
-    path: str | os.PathLike[str], step: int | None = None, *, rank: int = 0
-) -> dict[str, Any]:
+def read(path: str | os.PathLike[str], step: int | None = None, *, rank: int = 0) -> dict[str, Any]:
     """The messages of one step, and bytes of memory where the source has them. `step` counts from 0
     where the source marks steps (a record, a Chrome trace with ProfilerStep); else, and without
     it, it is the last one. `rank` chooses a process of a log. Throws InputError."""
