@@ -271,8 +271,9 @@ def gradient_bytes():
     """Of all parameters that there are, also those that only the engine holds: gradients that
     wait for the last micro-batch to be reduced."""
     found = (one for one in gc.get_objects() if type(one) in (torch.nn.Parameter, FlatParameter))
-    sizes = {one.grad.data_ptr(): one.grad.nbytes for one in found if one.grad is not None}
-    return sum(sizes.values())
+    gradients = [one.grad for one in found if one.grad is not None]
+    local = [getattr(one, "_local_tensor", one) for one in gradients]
+    return sum({one.data_ptr(): one.nbytes for one in local}.values())
 
 
 def wrapped(model, case, mesh):

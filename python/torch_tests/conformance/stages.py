@@ -35,13 +35,12 @@ def _note_waiting(stage, waiting):
     """What gradients take just before the stage reduces them."""
     from engines import gradient_bytes
 
-    reduce = getattr(stage, "perform_reduce_grad", None)
-    if reduce is None:
+    if not hasattr(stage, "perform_reduce_grad"):
         return
 
     def run(scale):
         waiting.append(gradient_bytes())
-        return reduce(scale)
+        return type(stage).perform_reduce_grad(stage, scale)
 
     stage.perform_reduce_grad = run
 

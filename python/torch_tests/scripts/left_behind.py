@@ -1,5 +1,5 @@
 """left_behind.py FOLDER [hook]: two ranks train with DistributedDataParallel, and leave a record, a
-Chrome trace, an execution trace and a Flight Recorder dump; with a hook gradients are sent in bf16."""
+Chrome trace, an execution trace and a Flight Recorder dump; with a hook gradients go in bf16."""
 
 import os
 import pathlib

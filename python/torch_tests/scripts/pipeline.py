@@ -1,5 +1,5 @@
-"""pipeline.py [gpipe | 1f1b | interleaved]: stages of torch.distributed.pipelining, each micro-batch
-a fourth of the samples."""
+"""pipeline.py [gpipe | 1f1b | interleaved]: stages of torch.distributed.pipelining, each with
+micro-batches of a fourth of the samples."""
 
 import sys
 
