@@ -22,7 +22,6 @@ import torch.distributed.tensor.parallel as parallel
 from decoder import Block, Decoder, loss_of
 from table import BATCH, CASES, SEQUENCE, model_of
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp._flat_param import FlatParameter
 from torch.distributed.tensor import Replicate, Shard
 
 from placet.torch import Recorder
@@ -270,8 +269,8 @@ def train(case, folder):
 def gradient_bytes():
     """Of all parameters that there are, also those that only the engine holds: gradients that
     wait for the last micro-batch to be reduced."""
-    found = (one for one in gc.get_objects() if type(one) in (torch.nn.Parameter, FlatParameter))
-    gradients = [one.grad for one in found if one.grad is not None]
+    tensors = [one for one in gc.get_objects() if torch.Tensor in type(one).__mro__]
+    gradients = [one.grad for one in tensors if one.is_leaf and one.grad is not None]
     local = [getattr(one, "_local_tensor", one) for one in gradients]
     return sum({one.data_ptr(): one.nbytes for one in local}.values())
 
