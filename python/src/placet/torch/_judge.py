@@ -254,17 +254,21 @@ class Judge:
         return False
 
     def _first_foreign(self, seen: dict[str, Any], step: int, norms: bool = True) -> str:
-        """The first message, or norm, up to this update whose result the reference never has."""
+        """The first message, or norm, up to this update whose result the reference never has. Of
+        maxima some are strange by right (those of a softmax in parts): one is named only where a
+        norm would be else."""
         if not self.reference["values"].numel():
             return ""
+        maximum = ""
         for message in seen["messages"]:
-            if message["numbers"].numel() == 0 or message["reduction"] in ("max", "min"):
-                continue
             of_norm = message["kind"] == "norm" or message["place"] in seen["said"]["clip"]
             if message["update"] > step or (of_norm and not norms):
                 continue
-            if not self._is_known(message["numbers"]):
-                return str(message["place"])
+            if message["numbers"].numel() == 0 or self._is_known(message["numbers"]):
+                continue
+            if message["reduction"] not in ("max", "min"):
+                return maximum if of_norm and maximum else str(message["place"])
+            maximum = maximum or str(message["place"])
         return ""
 
     def _finding(self, sign: str, group: list[Difference], difference: str) -> Finding:
