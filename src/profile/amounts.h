@@ -46,9 +46,11 @@ enum class Symbol : std::uint8_t {
   moe_blocks,            // blocks with routed experts that the device hosts
   expert_tensor_degree,  // product of the axes that cut the experts themselves
   moe_passes,            // moe_blocks, those twice whose experts run again in backward
-  state_heads  // groups of state spaces or key heads of delta nets, before any cut; 0: none
+  state_heads,  // groups of state spaces or key heads of delta nets, before any cut; 0: none
+  head_size,    // of a query head of the widest block
+  tensors       // trainable parameter tensors that the device computes with, shared ones once
 };
-inline constexpr int kSymbolCount = 31;
+inline constexpr int kSymbolCount = 33;
 std::string_view name_of(Symbol symbol);
 std::optional<Symbol> symbol_named(std::string_view name);
 

@@ -255,6 +255,8 @@ std::optional<std::int64_t> value_in_job(Symbol symbol, const Job& job) {
       return figures.kv_heads;
     case Symbol::state_heads:
       return figures.state_heads;
+    case Symbol::head_size:
+      return figures.head_size;
     case Symbol::model_blocks:
       return figures.blocks;
     case Symbol::model_experts:
@@ -271,6 +273,7 @@ std::optional<std::int64_t> value_in_job(Symbol symbol, const Job& job) {
     case Symbol::owned:
     case Symbol::largest_unit:
     case Symbol::largest_tensor:
+    case Symbol::tensors:
     case Symbol::blocks:
     case Symbol::experts:
     case Symbol::moe_blocks:
@@ -339,14 +342,23 @@ bool holds(const When& when, const Job& job, const StageFacts& stage) {
 namespace {
 
 /// What a model is, and degrees of axes.
-constexpr std::array kChosenFirst{Symbol::hidden,          Symbol::heads,
-                                  Symbol::kv_heads,        Symbol::state_heads,
-                                  Symbol::model_blocks,    Symbol::model_experts,
-                                  Symbol::choices,         Symbol::whole_sequence,
-                                  Symbol::devices,         Symbol::batch_degree,
-                                  Symbol::data_degree,     Symbol::tensor_degree,
-                                  Symbol::sequence_degree, Symbol::stage_degree,
-                                  Symbol::expert_degree,   Symbol::expert_tensor_degree};
+constexpr std::array kChosenFirst{Symbol::hidden,
+                                  Symbol::heads,
+                                  Symbol::kv_heads,
+                                  Symbol::state_heads,
+                                  Symbol::head_size,
+                                  Symbol::model_blocks,
+                                  Symbol::model_experts,
+                                  Symbol::choices,
+                                  Symbol::whole_sequence,
+                                  Symbol::devices,
+                                  Symbol::batch_degree,
+                                  Symbol::data_degree,
+                                  Symbol::tensor_degree,
+                                  Symbol::sequence_degree,
+                                  Symbol::stage_degree,
+                                  Symbol::expert_degree,
+                                  Symbol::expert_tensor_degree};
 
 JobParts parts_of(Symbol symbol) {
   if (std::ranges::find(kChosenFirst, symbol) != kChosenFirst.end()) return 0;
