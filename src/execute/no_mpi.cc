@@ -1,0 +1,19 @@
+// In place of mpi_ranks.cc where there is no MPI.
+#include "execute/team.h"
+#include "units/error.h"
+
+namespace placet::execute {
+
+template <class Numbers>
+std::unique_ptr<Team<Numbers>> mpi_team(TeamWork<Numbers>) {
+  throw InputError({.where = "--ranks",
+                    .value = "mpi",
+                    .problem = "cannot be had in this build: there was no libopenmpi-dev",
+                    .allowed = "virtual or process, or a build with that package of Debian"});
+}
+
+template std::unique_ptr<Team<CanonicalNumbers>> mpi_team(TeamWork<CanonicalNumbers>);
+template std::unique_ptr<Team<PlainNumbers<float>>> mpi_team(TeamWork<PlainNumbers<float>>);
+template std::unique_ptr<Team<PlainNumbers<double>>> mpi_team(TeamWork<PlainNumbers<double>>);
+
+}  // namespace placet::execute
