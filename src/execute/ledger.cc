@@ -1,8 +1,10 @@
 #include "execute/ledger.h"
 
 #include <algorithm>
+#include <sstream>
 
 #include "units/at.h"
+#include "units/error.h"
 
 namespace placet::execute {
 namespace {
@@ -57,6 +59,34 @@ void Ledger::begin_call(const std::string& collective, const AxisList& axes) {
 void Ledger::add(const Cargo& cargo) {
   if (cargo.collective.empty()) return;
   sums[{cargo.collective, cargo.axes}].bits[cargo.stage] += cargo.bits;
+}
+
+/// A line for each: collective, calls, bits of both stages, then its axes.
+std::vector<std::byte> bytes_of(const Ledger& ledger) {
+  std::ostringstream text;
+  for (const auto& [key, sum] : ledger.sums) {
+    text << key.collective << ' ' << sum.calls << ' ' << sum.bits[0] << ' ' << sum.bits[1];
+    for (const int axis : key.axes) text << ' ' << axis;
+    text << '\n';
+  }
+  const std::string written = text.str();
+  const auto* first = reinterpret_cast<const std::byte*>(written.data());
+  return {first, first + written.size()};
+}
+
+Ledger ledger_from(const std::vector<std::byte>& bytes) {
+  std::istringstream text(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  Ledger ledger;
+  for (std::string line; std::getline(text, line);) {
+    std::istringstream words(line);
+    Ledger::Key key;
+    Ledger::Sum sum;
+    words >> key.collective >> sum.calls >> sum.bits[0] >> sum.bits[1];
+    ensure(!words.fail(), "a ledger's line has its figures");
+    for (int axis = 0; words >> axis;) key.axes.push_back(axis);
+    ledger.sums[key] = sum;
+  }
+  return ledger;
 }
 
 std::vector<SentBytes> sent_bytes(const Program& program, const ranks::Mesh& mesh,

@@ -1,7 +1,9 @@
 // Bytes that ranks send, as their communicators count them, by collective and axes.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -14,6 +16,12 @@ namespace placet::execute {
 
 /// As the derivation calls it; empty: nothing is sent.
 std::string collective_of(InstructionKind kind);
+
+/// As the keys of ledgers have them.
+inline AxisList in_order(AxisList axes) {
+  std::ranges::sort(axes);
+  return axes;
+}
 
 /// What one message is part of, for counting.
 struct Cargo {
@@ -43,6 +51,10 @@ class Ledger {
 
   std::map<Key, Sum> sums;
 };
+
+/// For other processes, and back. Throws InternalError for other bytes.
+std::vector<std::byte> bytes_of(const Ledger& ledger);
+Ledger ledger_from(const std::vector<std::byte>& bytes);
 
 /// What the rank that sends most sends, of equals the first. A collective is as long as its member
 /// that sends most, which need not be the same in both stages of a sum for all: each stage is

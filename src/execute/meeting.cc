@@ -70,11 +70,6 @@ bool goes_round(InstructionKind kind) {
   return kind == InstructionKind::all_gather || kind == InstructionKind::broadcast;
 }
 
-AxisList in_order(AxisList axes) {
-  std::ranges::sort(axes);
-  return axes;
-}
-
 }  // namespace
 
 template <class Numbers>

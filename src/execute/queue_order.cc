@@ -53,16 +53,36 @@ std::string text_of(const QueueOrder& order) {
 
 namespace execute {
 
-const QueueChoice::Queues& QueueChoice::next() {
-  if (order_.kind == QueueOrder::Kind::late && !std::exchange(turned_, true)) {
-    std::ranges::reverse(queues_);
+std::array<Stream, kStreamCount> queues_in_order(QueueOrder::Kind kind) {
+  std::array<Stream, kStreamCount> queues = {Stream::communication, Stream::to_host,
+                                             Stream::from_host, Stream::compute};
+  if (kind == QueueOrder::Kind::late) std::ranges::reverse(queues);
+  return queues;
+}
+
+DrawnOrder::DrawnOrder(std::uint64_t seed, int ranks) : seed_(seed) {
+  for (int r = 0; r < ranks; ++r) {
+    for (int s = 0; s < kStreamCount; ++s) queues_.push_back({r, static_cast<Stream>(s)});
   }
-  if (order_.kind != QueueOrder::Kind::seeded) return queues_;
   for (std::size_t last = queues_.size() - 1; last > 0; --last) {
-    const std::uint64_t draw = ranks::mixed(order_.seed ^ ranks::mixed(++drawn_));
-    std::swap(queues_[last], queues_[draw % (last + 1)]);
+    std::swap(queues_[last], queues_[draw(last + 1)]);
   }
-  return queues_;
+}
+
+std::uint64_t DrawnOrder::draw(std::uint64_t below) {
+  return ranks::mixed(seed_ ^ ranks::mixed(++drawn_)) % below;
+}
+
+void DrawnOrder::begin_step(std::size_t instructions) {
+  done_ = 0;
+  for (std::uint64_t& moment : moments_) moment = draw(instructions + 1);
+}
+
+void DrawnOrder::went_on(std::size_t place) {
+  ++done_;
+  if (std::ranges::find(moments_, done_) == moments_.end()) return;
+  const auto one = queues_.begin() + static_cast<std::ptrdiff_t>(place);
+  std::rotate(one, one + 1, queues_.end());
 }
 
 }  // namespace execute

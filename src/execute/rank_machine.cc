@@ -26,11 +26,6 @@ std::uint64_t number_of_messages(int from, int to) {
   return ranks::mixed(number_of_group({from}, kMessages) ^ static_cast<std::uint64_t>(to));
 }
 
-AxisList in_order(AxisList axes) {
-  std::ranges::sort(axes);
-  return axes;
-}
-
 }  // namespace
 
 template <class Numbers>

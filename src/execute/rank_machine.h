@@ -45,6 +45,8 @@ class RankMachine {
   void begin_step(int step);
   /// Goes on with one instruction of a queue.
   Progress advance(Stream stream, Communicator& communicator);
+  /// Instructions of the step that are not done.
+  std::size_t left() const { return left_; }
   bool is_done() const { return left_ == 0; }
   int rank() const { return memory_.rank; }
   /// The instruction of a queue that is next, for messages.

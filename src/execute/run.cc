@@ -1,6 +1,7 @@
 #include "execute/run.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -55,6 +56,17 @@ void from_double(double x, Number& to) {
 void from_double(double x, float& to) { to = static_cast<float>(x); }
 void from_double(double x, double& to) { to = x; }
 
+std::uint64_t bits_of_number(const Number& x) {
+  auto bits = ranks::mixed(static_cast<std::uint64_t>(x.high)) ^
+              static_cast<std::uint64_t>(x.high >> 64);
+  for (const std::int64_t part : x.parts) {
+    bits = ranks::mixed(bits) ^ static_cast<std::uint64_t>(part);
+  }
+  return bits;
+}
+std::uint64_t bits_of_number(float x) { return std::bit_cast<std::uint32_t>(x); }
+std::uint64_t bits_of_number(double x) { return std::bit_cast<std::uint64_t>(x); }
+
 bool same_bits(const Number& a, const Number& b) { return a == b; }
 bool same_bits(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 bool same_bits(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
@@ -78,6 +90,14 @@ void check_instructions(const Program& program, const Mesh& mesh, const RunLimit
   for (int c : classes_of(program, mesh)) instructions += of_class[at(c)];
   if (instructions > limits.instructions) {
     refuse_size("instructions over all ranks", instructions, limits.instructions);
+  }
+}
+
+void check_faults(const RunOptions& options, int ranks) {
+  for (const RankFault& fault : options.rank_faults) {
+    if (fault.rank < ranks) continue;
+    refuse("--fault", "rank=" + std::to_string(fault.rank), "is no rank of the program",
+           "0 to " + std::to_string(ranks - 1));
   }
 }
 
@@ -114,6 +134,7 @@ class Training {
 
   RealRun run() {
     check_instructions(program_, mesh_, options_.limits);
+    check_faults(options_, mesh_.ranks());
     reference_ = builder_.build();
     check_work(reference_.list, options_.limits);
     plan_ = Planner(program_, reference_, library_, mesh_)
@@ -202,6 +223,7 @@ class Training {
         .reference = reference_,
         .plan = plan_,
         .order = order(),
+        .steps = options_.steps,
         .expected = expected_,
         .found = found_,
         .draw_inputs = [this](int step) { draw_inputs(step); },
@@ -335,6 +357,7 @@ class Training {
     for (std::int64_t k = 0; k < run.length; ++k) {
       const Stored& e = expected_.numbers[at(run.from + k)];
       const Stored& f = found_.numbers[at(run.to + k)];
+      out_.digest = ranks::mixed(out_.digest ^ bits_of_number(f));
       if (same_bits(e, f)) continue;
       ++out_.differing;
       if (first) continue;

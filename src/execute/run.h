@@ -94,6 +94,7 @@ struct RealRun {
   bool equal = false;
   double tolerance = 0;                 // relative, of losses; canonical: none
   std::int64_t compared = 0;            // entries
+  std::uint64_t digest = 0;  // of all that is compared, after every step; equal bits, equal digests
   std::int64_t differing = 0;           // of these, entries with other bits
   double largest_difference = 0;        // of losses, relative
   std::vector<Difference> differences;  // the first of each tensor, after the first step with some

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "ranks/numbers.h"
 #include "units/at.h"
+#include "units/error.h"
 
 namespace placet::execute {
 
@@ -42,6 +44,19 @@ std::string out_of_range_text(int step, int rank, int instruction) {
 }
 
 template <class Numbers>
+void put_back(Memory<Numbers>& memory, const Stretches& to,
+              const Parcel<typename Numbers::Stored>& parcel) {
+  std::ptrdiff_t next = 0;
+  for (const Stretch& s : to) {
+    ensure(next + s.length <= static_cast<std::ptrdiff_t>(parcel.numbers.size()),
+           "as much comes as is taken");
+    std::copy_n(parcel.numbers.begin() + next, s.length, memory.numbers.begin() + s.address);
+    std::copy_n(parcel.levels.begin() + next, s.length, memory.levels.begin() + s.address);
+    next += s.length;
+  }
+}
+
+template <class Numbers>
 void load(RankMachine<Numbers>& rank, const RankPlace& place, const Memory<Numbers>& all) {
   Memory<Numbers>& own = rank.numbers();
   std::copy_n(all.numbers.begin() + place.first, place.size, own.numbers.begin());
@@ -56,32 +71,40 @@ void save(const RankMachine<Numbers>& rank, const RankPlace& place, Memory<Numbe
 }
 
 template <class Numbers>
-std::optional<std::string> run_alone(RankMachine<Numbers>& rank, int step, QueueChoice& choice,
+std::optional<std::string> run_alone(RankMachine<Numbers>& rank, int step, const QueueOrder& order,
                                      Communicator& communicator) {
   rank.begin_step(step);
+  const bool is_drawn = order.kind == QueueOrder::Kind::seeded;
+  const auto queues = queues_in_order(order.kind);
+  DrawnOrder drawn(ranks::mixed(order.seed + static_cast<std::uint64_t>(rank.rank())), 1);
+  drawn.begin_step(rank.left());
   while (!rank.is_done()) {
     Progress progress = Progress::none;
-    for (const Stream stream : choice.next()) {
+    for (std::size_t k = 0; k < queues.size() && progress == Progress::none; ++k) {
+      const Stream stream = is_drawn ? drawn.queues()[k].stream : queues[k];
       const int instruction = rank.next_of(stream);
       progress = rank.advance(stream, communicator);
       if (progress == Progress::out_of_range) {
         return out_of_range_text(step, rank.rank(), instruction);
       }
-      if (progress != Progress::none) break;
+      if (progress == Progress::done) drawn.went_on(k);
     }
     if (progress == Progress::none) communicator.wait();
   }
   return std::nullopt;
 }
 
+template void put_back(Memory<CanonicalNumbers>&, const Stretches&, const Parcel<Number>&);
 template void load(RankMachine<CanonicalNumbers>&, const RankPlace&, const Memory<CanonicalNumbers>&);
 template void save(const RankMachine<CanonicalNumbers>&, const RankPlace&, Memory<CanonicalNumbers>&);
-template std::optional<std::string> run_alone(RankMachine<CanonicalNumbers>&, int, QueueChoice&, Communicator&);
+template std::optional<std::string> run_alone(RankMachine<CanonicalNumbers>&, int, const QueueOrder&, Communicator&);
+template void put_back(Memory<PlainNumbers<float>>&, const Stretches&, const Parcel<float>&);
 template void load(RankMachine<PlainNumbers<float>>&, const RankPlace&, const Memory<PlainNumbers<float>>&);
 template void save(const RankMachine<PlainNumbers<float>>&, const RankPlace&, Memory<PlainNumbers<float>>&);
-template std::optional<std::string> run_alone(RankMachine<PlainNumbers<float>>&, int, QueueChoice&, Communicator&);
+template std::optional<std::string> run_alone(RankMachine<PlainNumbers<float>>&, int, const QueueOrder&, Communicator&);
+template void put_back(Memory<PlainNumbers<double>>&, const Stretches&, const Parcel<double>&);
 template void load(RankMachine<PlainNumbers<double>>&, const RankPlace&, const Memory<PlainNumbers<double>>&);
 template void save(const RankMachine<PlainNumbers<double>>&, const RankPlace&, Memory<PlainNumbers<double>>&);
-template std::optional<std::string> run_alone(RankMachine<PlainNumbers<double>>&, int, QueueChoice&, Communicator&);
+template std::optional<std::string> run_alone(RankMachine<PlainNumbers<double>>&, int, const QueueOrder&, Communicator&);
 
 }  // namespace placet::execute

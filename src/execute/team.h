@@ -23,6 +23,8 @@ struct TeamWork {
   const ranks::ReferenceRun& reference;
   const ranks::ProgramPlan& plan;
   QueueOrder order;
+  int first_step = 0;
+  int steps = 0;
   Memory<Numbers>& expected;
   Memory<Numbers>& found;
   /// Puts the samples of a step, counted from 0, where the one device reads them.
@@ -76,6 +78,11 @@ Stretches reported(const ranks::ReferenceRun& reference);
 /// "step 2, rank 1, instruction 7: a number is out of range".
 std::string out_of_range_text(int step, int rank, int instruction);
 
+/// Puts numbers where they were taken.
+template <class Numbers>
+void put_back(Memory<Numbers>& memory, const Stretches& to,
+              const Parcel<typename Numbers::Stored>& parcel);
+
 /// Copies a rank's memory from and to that of all.
 template <class Numbers>
 void load(RankMachine<Numbers>& rank, const RankPlace& place, const Memory<Numbers>& all);
@@ -84,7 +91,7 @@ void save(const RankMachine<Numbers>& rank, const RankPlace& place, Memory<Numbe
 
 /// A step of one rank that waits for others: for those who are one rank. Why it cannot be done.
 template <class Numbers>
-std::optional<std::string> run_alone(RankMachine<Numbers>& rank, int step, QueueChoice& choice,
+std::optional<std::string> run_alone(RankMachine<Numbers>& rank, int step, const QueueOrder& order,
                                      Communicator& communicator);
 
 }  // namespace placet::execute

@@ -1,5 +1,6 @@
 // All ranks in one process: what a rank sends is there at once, and which queue of which rank goes
 // on is decided here.
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <thread>
@@ -42,7 +43,7 @@ class VirtualCommunicator : public Communicator {
 };
 
 /// In one process nobody can be killed alone.
-void strike(const RankFault& fault) {
+void strike_here(const RankFault& fault) {
   if (fault.kind == RankFault::Kind::slow) {
     std::this_thread::sleep_for(std::chrono::duration<double>(fault.seconds));
     return;
@@ -57,8 +58,9 @@ void strike(const RankFault& fault) {
 template <class Numbers>
 class VirtualTeam : public Team<Numbers> {
  public:
-  explicit VirtualTeam(TeamWork<Numbers> work) : work_(std::move(work)), choice_(work_.order) {
-    work_.setting.strike = strike;
+  explicit VirtualTeam(TeamWork<Numbers> work)
+      : work_(std::move(work)), drawn_(work_.order.seed, work_.setting.mesh.ranks()) {
+    work_.setting.strike = strike_here;
     const int count = work_.setting.mesh.ranks();
     office_.boxes.resize(at(count));
     for (int r = 0; r < count; ++r) {
@@ -77,6 +79,7 @@ class VirtualTeam : public Team<Numbers> {
       ranks_[r]->begin_step(step);
     }
     if (auto problem = work_.train_alone(step)) return problem;
+    drawn_.begin_step(instructions());
     if (auto problem = run_queues(step)) return problem;
     for (std::size_t r = 0; r < ranks_.size(); ++r) save(*ranks_[r], places_[r], work_.found);
     if (first_sent_.empty()) {
@@ -88,21 +91,25 @@ class VirtualTeam : public Team<Numbers> {
   std::vector<Ledger> first_sent() const override { return first_sent_; }
 
  private:
+  std::size_t instructions() const {
+    std::size_t all = 0;
+    for (const auto& rank : ranks_) all += rank->left();
+    return all;
+  }
+
   std::optional<std::string> run_queues(int step) {
-    const bool seeded = work_.order.kind == QueueOrder::Kind::seeded;
+    const bool drawn = work_.order.kind == QueueOrder::Kind::seeded;
     while (true) {
       Progress most = Progress::none;
-      if (auto problem = seeded ? pass_by_rank(step, most) : pass_by_queue(step, most)) {
-        return problem;
-      }
+      if (auto problem = drawn ? pass_drawn(step, most) : pass(step, most)) return problem;
       if (most == Progress::none) return end_of(step);
     }
   }
 
   /// One instruction of each rank that can go on with a queue of the first kind; if none can, of
   /// the next kind.
-  std::optional<std::string> pass_by_queue(int step, Progress& most) {
-    for (const Stream stream : choice_.next()) {
+  std::optional<std::string> pass(int step, Progress& most) {
+    for (const Stream stream : queues_in_order(work_.order.kind)) {
       for (std::size_t r = 0; r < ranks_.size(); ++r) {
         if (auto problem = go_on(step, r, stream, most)) return problem;
       }
@@ -111,15 +118,12 @@ class VirtualTeam : public Team<Numbers> {
     return std::nullopt;
   }
 
-  /// One instruction of each rank, of whichever queue is drawn first.
-  std::optional<std::string> pass_by_rank(int step, Progress& most) {
-    for (std::size_t r = 0; r < ranks_.size(); ++r) {
-      Progress own = Progress::none;
-      for (const Stream stream : choice_.next()) {
-        if (auto problem = go_on(step, r, stream, own)) return problem;
-        if (own != Progress::none) break;
-      }
-      most = std::max(most, own);
+  /// One instruction of the first queue that can go on.
+  std::optional<std::string> pass_drawn(int step, Progress& most) {
+    const std::vector<QueueOfRank>& queues = drawn_.queues();
+    for (std::size_t k = 0; k < queues.size() && most == Progress::none; ++k) {
+      if (auto problem = go_on(step, at(queues[k].rank), queues[k].stream, most)) return problem;
+      if (most == Progress::done) drawn_.went_on(k);
     }
     return std::nullopt;
   }
@@ -145,7 +149,7 @@ class VirtualTeam : public Team<Numbers> {
   }
 
   TeamWork<Numbers> work_;
-  QueueChoice choice_;
+  DrawnOrder drawn_;
   Office office_;
   std::vector<RankPlace> places_;
   std::vector<std::unique_ptr<RankMachine<Numbers>>> ranks_;
