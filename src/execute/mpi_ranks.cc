@@ -4,12 +4,16 @@
 
 #include <mpi.h>
 
+#include <chrono>
+#include <cstdio>
 #include <cstring>
+#include <exception>
 #include <list>
 #include <map>
 #include <thread>
 #include <utility>
 
+#include "execute/strike.h"
 #include "execute/team.h"
 #include "units/at.h"
 #include "units/error.h"
@@ -107,14 +111,16 @@ class MpiCommunicator : public Communicator {
 /// Messages to the first process, which are of no collective.
 constexpr std::uint64_t kStates = 5;
 constexpr std::uint64_t kSums = 6;
-constexpr std::uint64_t kProblems = 7;
 
-Bytes bytes_of_text(const std::string& text) {
-  const auto* first = reinterpret_cast<const std::byte*>(text.data());
-  return {first, first + text.size()};
-}
-std::string text_of_bytes(const Bytes& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+/// As the program itself would end with them (cli/program.h).
+enum class Status : int { wrong_result = 1, lost = 2, our_fault = 3 };
+
+/// All processes, not this one alone.
+[[noreturn]] void end_all(const std::string& message, Status status) {
+  std::fprintf(stderr, "placet: %s; all ranks end with it\n", message.c_str());
+  std::fflush(nullptr);
+  MPI_Abort(MPI_COMM_WORLD, static_cast<int>(status));
+  std::terminate();
 }
 
 template <class Numbers>
@@ -123,39 +129,25 @@ class MpiTeam : public Team<Numbers> {
 
  public:
   explicit MpiTeam(TeamWork<Numbers> work)
-      : work_(std::move(work)),
-        own_(own_rank()),
+      : work_(struck(std::move(work))),
         ranks_(require_all(work_.setting.mesh.ranks())),
+        own_(own_rank()),
         machine_(work_.setting, own_, *work_.plan.listings[at(work_.plan.classes[at(own_)])]),
         place_(place_of(work_.plan, own_)) {}
 
-  /// What a rank finds wrong is told with what it holds: none waits for another that has given up.
+  /// What is wrong with one rank is the end of all.
   std::optional<std::string> run_step(int step) override {
-    work_.draw_inputs(step);
-    work_.prepare(step, own_);
-    load(machine_, place_, work_.found);
-    std::optional<std::string> problem;
-    if (judges()) problem = work_.train_alone(step);
-    if (!problem) problem = run_alone(machine_, step, work_.order, communicator_);
-    if (problem) give_up(*problem);
-    save(machine_, place_, work_.found);
-    const auto number = static_cast<std::uint64_t>(step);
-    if (!judges()) {
-      const Parcel<Stored> parcel = taken(work_.found, reported(work_.plan, own_));
-      communicator_.send(0, {.group = kStates, .meeting = number}, packed(parcel), {});
-      if (!std::exchange(told_, true)) {
-        communicator_.send(0, {.group = kSums}, bytes_of(communicator_.ledger), {});
+    try {
+      run_own(step);
+      if (judges()) {
+        hear(step);
+      } else {
+        tell(step);
       }
-      return std::nullopt;
-    }
-    if (first_sent_.empty()) first_sent_.push_back(communicator_.ledger);
-    for (int r = 1; r < ranks_; ++r) {
-      const Bytes report = awaited(r, {.group = kStates, .meeting = number});
-      put_back(work_.found, reported(work_.plan, r), unpacked<Stored>(report));
-    }
-    while (static_cast<int>(first_sent_.size()) < ranks_) {
-      const int next = static_cast<int>(first_sent_.size());
-      first_sent_.push_back(ledger_from(awaited(next, {.group = kSums})));
+    } catch (const InputError& error) {
+      end_all(error.what(), Status::lost);
+    } catch (const std::exception& error) {
+      end_all("rank " + std::to_string(own_) + ": " + error.what(), Status::our_fault);
     }
     return std::nullopt;
   }
@@ -164,19 +156,52 @@ class MpiTeam : public Team<Numbers> {
   std::vector<Ledger> first_sent() const override { return first_sent_; }
 
  private:
+  static TeamWork<Numbers> struck(TeamWork<Numbers> work) {
+    work.setting.strike = strike_process;
+    return work;
+  }
+
   static int require_all(int ranks) {
+    int begun = 0;
+    MPI_Initialized(&begun);
+    ensure(begun != 0, "a session of MPI is there");
     int there = 0;
     MPI_Comm_size(MPI_COMM_WORLD, &there);
     if (there == ranks) return ranks;
     throw InputError({.where = "--ranks mpi",
                       .value = std::to_string(there) + (there == 1 ? " process" : " processes"),
-                      .problem = "were started for a program of " + std::to_string(ranks) +
-                                 " ranks",
+                      .problem = "started, but the program has " + std::to_string(ranks) + " ranks",
                       .allowed = "mpirun -n " + std::to_string(ranks) + " placet run ..."});
   }
 
-  [[noreturn]] void give_up(const std::string& problem) const {
-    throw InputError({.where = "rank " + std::to_string(own_), .problem = problem});
+  void run_own(int step) {
+    work_.draw_inputs(step);
+    work_.prepare(step, own_);
+    load(machine_, place_, work_.found);
+    std::optional<std::string> problem;
+    if (judges()) problem = work_.train_alone(step);
+    if (!problem) problem = run_alone(machine_, step, work_.order, communicator_);
+    if (problem) end_all(*problem, Status::wrong_result);
+    save(machine_, place_, work_.found);
+  }
+
+  void tell(int step) {
+    const Label label{.group = kStates, .meeting = static_cast<std::uint64_t>(step)};
+    communicator_.send(0, label, packed(taken(work_.found, reported(work_.plan, own_))), {});
+    if (std::exchange(told_, true)) return;
+    communicator_.send(0, {.group = kSums}, bytes_of(communicator_.ledger), {});
+  }
+
+  void hear(int step) {
+    const Label label{.group = kStates, .meeting = static_cast<std::uint64_t>(step)};
+    if (first_sent_.empty()) first_sent_.push_back(communicator_.ledger);
+    for (int r = 1; r < ranks_; ++r) {
+      put_back(work_.found, reported(work_.plan, r), unpacked<Stored>(awaited(r, label)));
+    }
+    while (static_cast<int>(first_sent_.size()) < ranks_) {
+      const int next = static_cast<int>(first_sent_.size());
+      first_sent_.push_back(ledger_from(awaited(next, {.group = kSums})));
+    }
   }
 
   Bytes awaited(int from, const Label& label) {
@@ -187,8 +212,8 @@ class MpiTeam : public Team<Numbers> {
   }
 
   TeamWork<Numbers> work_;
-  int own_;
   int ranks_;
+  int own_;
   MpiCommunicator communicator_;
   RankMachine<Numbers> machine_;
   RankPlace place_;
@@ -197,3 +222,18 @@ class MpiTeam : public Team<Numbers> {
 };
 
 }  // namespace
+
+MpiSession::MpiSession() { MPI_Init(nullptr, nullptr); }
+MpiSession::~MpiSession() { MPI_Finalize(); }
+bool MpiSession::is_first() const { return own_rank() == 0; }
+
+template <class Numbers>
+std::unique_ptr<Team<Numbers>> mpi_team(TeamWork<Numbers> work) {
+  return std::make_unique<MpiTeam<Numbers>>(std::move(work));
+}
+
+template std::unique_ptr<Team<CanonicalNumbers>> mpi_team(TeamWork<CanonicalNumbers>);
+template std::unique_ptr<Team<PlainNumbers<float>>> mpi_team(TeamWork<PlainNumbers<float>>);
+template std::unique_ptr<Team<PlainNumbers<double>>> mpi_team(TeamWork<PlainNumbers<double>>);
+
+}  // namespace placet::execute

@@ -12,9 +12,9 @@
 #include <cstring>
 #include <exception>
 #include <system_error>
-#include <thread>
 
 #include "execute/ring_communicator.h"
+#include "execute/strike.h"
 #include "execute/team.h"
 #include "units/at.h"
 #include "units/error.h"
@@ -27,27 +27,6 @@ constexpr int kMostProcesses = 64;
 constexpr std::chrono::seconds kPatience{5};
 
 using Clock = std::chrono::steady_clock;
-
-/// In a process of its own.
-void strike_process(const RankFault& fault) {
-  switch (fault.kind) {
-    case RankFault::Kind::kill:
-      std::raise(SIGKILL);
-      return;
-    case RankFault::Kind::stall:
-      std::raise(SIGSTOP);
-      return;
-    case RankFault::Kind::fail:
-      throw InputError({.where = "rank " + std::to_string(fault.rank),
-                        .problem = "failed in step " + std::to_string(fault.step) +
-                                   ", as asked for"});
-    case RankFault::Kind::slow:
-      std::this_thread::sleep_for(std::chrono::duration<double>(fault.seconds));
-      return;
-    case RankFault::Kind::corrupt:
-      return;
-  }
-}
 
 std::string signal_text(int signal) {
   return "signal " + std::to_string(signal) + " (" + strsignal(signal) + ")";
