@@ -1,7 +1,6 @@
 // Ranks as processes of one machine. This process forks one for each rank and one that trains on
 // one device, and is left with watching and judging: whatever happens to one of them, it notices
 // within seconds, ends all others and says what it was.
-#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "program/fault.h"
 #include "units/error.h"
 #include "units/nearest.h"
 
@@ -89,13 +90,33 @@ class RankFaultReader {
 
 }  // namespace
 
+namespace {
+
+/// A word that is no fault of a program either and near one of a rank is meant as that.
+void require_other_fault(const std::string& word, const std::string& fault) {
+  for (int op = 0; op < kFaultOpCount; ++op) {
+    if (word == name_of(static_cast<FaultOp>(op))) return;
+  }
+  const std::string near = nearest(word, rank_fault_words());
+  if (near.empty()) return;
+  throw InputError({.where = "--fault \"" + fault + "\"",
+                    .value = word,
+                    .allowed = "a fault of the program or of a rank",
+                    .nearest = near});
+}
+
+}  // namespace
+
 std::vector<std::string> rank_fault_words() { return {kWords.begin(), kWords.end()}; }
 
 std::optional<RankFault> rank_fault_from(const std::string& text) {
   const std::string fault = trimmed(text);
   const std::size_t open = fault.find('(');
   const auto word = std::ranges::find(kWords, trimmed(std::string_view(fault).substr(0, open)));
-  if (word == kWords.end()) return std::nullopt;
+  if (word == kWords.end()) {
+    require_other_fault(trimmed(std::string_view(fault).substr(0, open)), fault);
+    return std::nullopt;
+  }
   if (open == std::string::npos || !fault.ends_with(')')) {
     refuse("--fault", fault, "does not say of which rank", std::string(*word) + "(rank=1)");
   }
