@@ -129,8 +129,8 @@ TEST(UnitWork, AttentionCountsWhatLiesBelowTheDiagonal) {
   EXPECT_DOUBLE_EQ(backward->flops, 2.5 * forward->flops);
 }
 
-// A ring of four devices with two chunks each: one block in eight is on the diagonal. Heads that are
-// exchanged, and whole sequences, are attended to at once.
+// A ring of four devices with two chunks each: one block in eight is on the diagonal. Where heads
+// are exchanged, and on whole sequences, attention is one call.
 TEST(UnitWork, MostBlocksOfARingHaveNoMask) {
   const auto open = [](const char* placement) {
     const UnitWork work =
