@@ -20,7 +20,24 @@ struct UnitKernels::Scores {
   std::int64_t queries = 0;
   std::int64_t keys = 0;
   std::int64_t length = 0;  // keys that a query sees at most
+  double open = 0;          // part of the seen pairs in blocks of their own without a mask
 };
+
+/// A ring computes attention block by block, each of a device's chunks with each of another's. Of
+/// the triangle of n devices with c chunks each, 1 / nc lies in blocks on the diagonal; all others
+/// have no mask. Case: four devices of two chunks: 7/8.
+double UnitKernels::open_part(const Operator& op) const {
+  if (op.window > 0) return 0;
+  std::int64_t chunks = 1;
+  for (std::size_t a = 0; a < job.placement.axes.size() && a < job.attention.size(); ++a) {
+    const AxisPlacement& axis = job.placement.axes[a];
+    const AttentionExchange& exchange = job.attention[a];
+    const bool in_blocks = !exchange.whole_keys_live && !exchange.cuts_heads;
+    if (axis.how.cut != Cut::sequence || axis.degree == 1 || !in_blocks) continue;
+    chunks *= axis.degree * exchange.sequence_chunks;
+  }
+  return 1 - 1 / static_cast<double>(chunks);
+}
 
 std::int64_t UnitKernels::part_size(int v) const {
   const Dim& heads = kind.values[at(v)].dims.back();
@@ -49,6 +66,7 @@ UnitKernels::Scores UnitKernels::scores_of(const Operator& op) const {
     const double part = std::min(1.0, (static_cast<double>(op.window) + kAttentionBlock) / keys);
     s.seen = part - part * part / 2;
   }
+  s.open = open_part(op);
   return s;
 }
 
@@ -66,6 +84,7 @@ KernelWork UnitKernels::fused_attention(const Operator& op, bool backward) const
           .bytes = (inputs(op) + outputs(op)) * (backward ? 2 : 1),
           .flops = 2 * s.pairs * s.seen * widths,
           .seen = s.seen,
+          .open = s.open,
           .head_size = s.head_size,
           .length = s.length,
           .backward = backward,

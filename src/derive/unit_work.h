@@ -35,6 +35,7 @@ struct KernelWork {
   double added_bytes = 0;  // of a product: of the sums that it adds its results to
   double flops = 0;
   double seen = 1;             // of attention: the part of all pairs of tokens that `flops` has
+  double open = 0;             // ... and of `flops` that of blocks in which no pair is masked
   std::int64_t head_size = 0;  // of attention and scans
   std::int64_t length = 0;     // tokens whose keys a query may see; tokens of a scan's chunk
   bool backward = false;

@@ -129,6 +129,24 @@ TEST(UnitWork, AttentionCountsWhatLiesBelowTheDiagonal) {
   EXPECT_DOUBLE_EQ(backward->flops, 2.5 * forward->flops);
 }
 
+// A ring of four devices with two chunks each: one block in eight is on the diagonal. Where heads
+// are exchanged, and on whole sequences, attention is one call.
+TEST(UnitWork, MostBlocksOfARingHaveNoMask) {
+  const auto open = [](const char* placement) {
+    const UnitWork work =
+        block_of(written_job(build_model(wide_architecture(4)), placement, 64, 4));
+    const auto forward =
+        std::ranges::find(work.forward, KernelWork::Kind::attention, &KernelWork::kind);
+    const auto backward =
+        std::ranges::find(work.backward, KernelWork::Kind::attention, &KernelWork::kind);
+    EXPECT_EQ(forward->open, backward->open);
+    return forward->open;
+  };
+  EXPECT_DOUBLE_EQ(open("cp=4:ring"), 7.0 / 8);
+  EXPECT_EQ(open("cp=2:ulysses"), 0);
+  EXPECT_EQ(open("dp=4:ddp"), 0);
+}
+
 // DeepSeek-V2-Lite: 16 heads with keys of 192 and values of 128. Below the diagonal of 256 x 256:
 // forward keys and values, backward 3 x 192 for scores and the gradients of queries and keys, 2 x
 // 128 for those of probabilities and values.
