@@ -149,6 +149,11 @@ def test_finds_the_last_step():
         b'{"entries": [1]}',
         b'{"nodes": [{}]}',
         b"memory",
+        b"[" * 100_000,
+        b'{"entries": [{"profiling_name": "nccl:all_reduce", "input_sizes": '
+        + b"[" * 900
+        + b"]" * 900
+        + b"}]}",
         pickle.dumps(Hostile()),
     ],
 )

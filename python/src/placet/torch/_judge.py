@@ -230,7 +230,9 @@ class Judge:
             return seen["said"][kind][0]
         if kind == "reduction":
             first = self._first_foreign(seen, step, norms=False)
-            return first or self._backward(seen, -1)
+            again = (m for m in seen["messages"] if m.get("repeats") and m["update"] <= step)
+            repeated = next((str(m["place"]) for m in again), "")
+            return first or repeated or self._backward(seen, -1)
         if kind == "message":
             return self._first_foreign(seen, step) or self._line("backward", ranks, step)
         if kind == "clip" and self._first_foreign(seen, step):

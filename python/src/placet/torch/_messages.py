@@ -26,6 +26,7 @@ class Message:
     out_splits: list[int] = field(default_factory=list)
     peer: int = -1
     tag: int = 0
+    repeats: bool = False  # a sum of numbers that are the same on all ranks already
 
     def ranks(self) -> list[int]:
         try:
@@ -211,6 +212,9 @@ def _functional(op: Any, given: dict[str, Any]) -> Message | None:
     return made
 
 
+_MANY = 16  # fewer numbers may be the same on all ranks by right: counts, norms, losses
+
+
 class Exchange:
     """The same message once more with the numbers of the field."""
 
@@ -252,7 +256,11 @@ class Exchange:
         if message.reduction in ("max", "min"):
             flat = torch.cat([t.detach().reshape(-1).double() for t in message.inputs])
             values = self._from_all(message.group, flat)
-        return self._from_all(message.group, mine), values
+        parts = self._from_all(message.group, mine)
+        same = all(torch.equal(one, parts[0]) for one in parts)
+        many = len(parts) > 1 and mine.numel() >= _MANY and bool(mine.any())
+        message.repeats = message.reduction == "sum" and same and many
+        return parts, values
 
     def after(self, message: Message, kept: Any) -> None:
         if kept is None:

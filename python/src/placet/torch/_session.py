@@ -296,6 +296,7 @@ class Session(FieldWatch):
             numbers = torch.cat([self.shadows.of(one).reshape(-1) for one in outputs])
             place = self.places.here()
             self._note(message.kind, message.ranks(), message.reduction, place, numbers)
+            self.messages[-1]["repeats"] = message.repeats
 
     def _note(self, kind: str, ranks: list[int], by: str, place: str, numbers: Tensor) -> None:
         self.messages.append(

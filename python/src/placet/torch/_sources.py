@@ -79,6 +79,7 @@ _OPERATORS = {
     "send": ("send_recv", 0),
 }
 _MOST_BYTES = 4 << 30
+_INCOMPLETE = (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError)
 
 
 def wrong(where: str, value: object, problem: str, allowed: str) -> InputError:
@@ -404,7 +405,7 @@ def _parsed(name: str, data: bytes) -> Any:
     """JSON, plain values of pickle, or text."""
     try:
         return json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     try:
         return _Plain(io.BytesIO(data)).load()
@@ -427,7 +428,7 @@ def read(path: str | os.PathLike[str], step: int | None = None, *, rank: int = 0
         run = _taken(document, step, rank)
     except InputError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as fault:
+    except _INCOMPLETE as fault:
         problem = f"is not complete ({type(fault).__name__}: {fault})"
         raise wrong(name, name, problem, KINDS) from None
     if run is None:
