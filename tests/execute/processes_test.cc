@@ -81,9 +81,9 @@ Ending ending_with(std::vector<RankFault> faults) {
   const auto begin = std::chrono::steady_clock::now();
   Ending ending;
   try {
-    const RealRun found = run(program, {.steps = 3,
-                                        .rank_kind = RankKind::in_processes,
-                                        .rank_faults = std::move(faults)});
+    const RealRun found =
+        run(program,
+            {.steps = 3, .rank_kind = RankKind::in_processes, .rank_faults = std::move(faults)});
     ending.message = found.stuck.value_or("nothing");
   } catch (const InputError& error) {
     ending.message = error.what();
