@@ -97,8 +97,8 @@ void store(RankMemory<Numbers>& memory, const Stretches& to,
       if constexpr (!std::is_same_v<typename Numbers::Stored, Number>) {
         using Real = typename Numbers::Stored;
         if (memory.rounds) {
-          number = static_cast<Real>(
-              rounded_to(memory.formats[at(a)], static_cast<double>(number)));
+          number =
+              static_cast<Real>(rounded_to(memory.formats[at(a)], static_cast<double>(number)));
         }
       }
     }

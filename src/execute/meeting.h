@@ -45,7 +45,7 @@ void store(RankMemory<Numbers>& memory, const Stretches& to,
 /// What there is to know of a collective before it begins.
 struct MeetingPlan {
   const Instruction* what = nullptr;
-  std::vector<int> members;           // ranks in the order of their parts
+  std::vector<int> members;            // ranks in the order of their parts
   std::vector<ranks::Member> tensors;  // of this rank: what it gives and takes
   Label label;
 };

@@ -22,7 +22,7 @@ namespace placet::execute {
 namespace {
 
 constexpr int kTag = 1;
-constexpr std::chrono::microseconds kNap{50};
+constexpr std::chrono::microseconds kPause{50};
 /// MPI counts what it sends in an int.
 constexpr std::size_t kMostBytes = std::size_t{1} << 30U;
 
@@ -47,7 +47,7 @@ class MpiCommunicator : public Communicator {
   }
 
   void wait() override {
-    if (!take_in()) std::this_thread::sleep_for(kNap);
+    if (!take_in()) std::this_thread::sleep_for(kPause);
   }
 
   /// Until all that was sent has left.

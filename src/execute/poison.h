@@ -13,8 +13,8 @@ namespace placet::execute {
 /// Large, and different everywhere.
 inline void poison(std::size_t address, Number& to) {
   bool fits = true;
-  to = number_of_real(
-      std::ldexp(static_cast<double>(ranks::mixed(address) >> 40U), -14) + 1000, fits);
+  to = number_of_real(std::ldexp(static_cast<double>(ranks::mixed(address) >> 40U), -14) + 1000,
+                      fits);
 }
 inline void poison(std::size_t, float& to) { to = std::numeric_limits<float>::quiet_NaN(); }
 inline void poison(std::size_t, double& to) { to = std::numeric_limits<double>::quiet_NaN(); }

@@ -183,11 +183,11 @@ class ProcessTeam : public Team<Numbers> {
  private:
   static int require_few(int ranks) {
     if (ranks <= kMostProcesses) return ranks;
-    throw InputError({.where = "--ranks process",
-                      .value = std::to_string(ranks),
-                      .problem = "are too many processes for one machine",
-                      .allowed = "at most " + std::to_string(kMostProcesses) +
-                                 " ranks, or --ranks virtual"});
+    throw InputError(
+        {.where = "--ranks process",
+         .value = std::to_string(ranks),
+         .problem = "are too many processes for one machine",
+         .allowed = "at most " + std::to_string(kMostProcesses) + " ranks, or --ranks virtual"});
   }
 
   void watch() {

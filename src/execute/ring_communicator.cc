@@ -50,8 +50,8 @@ bool RingCommunicator::take_in(int from) {
   while (true) {
     if (one.head_bytes < sizeof(Head)) {
       auto* head = reinterpret_cast<std::byte*>(&one.head);
-      const std::size_t n = rings_.read(from, own_, head + one.head_bytes,
-                                        sizeof(Head) - one.head_bytes);
+      const std::size_t n =
+          rings_.read(from, own_, head + one.head_bytes, sizeof(Head) - one.head_bytes);
       if (n == 0) return some;
       some = true;
       one.head_bytes += n;

@@ -57,8 +57,8 @@ void from_double(double x, float& to) { to = static_cast<float>(x); }
 void from_double(double x, double& to) { to = x; }
 
 std::uint64_t bits_of_number(const Number& x) {
-  auto bits = ranks::mixed(static_cast<std::uint64_t>(x.high)) ^
-              static_cast<std::uint64_t>(x.high >> 64);
+  auto bits =
+      ranks::mixed(static_cast<std::uint64_t>(x.high)) ^ static_cast<std::uint64_t>(x.high >> 64);
   for (const std::int64_t part : x.parts) {
     bits = ranks::mixed(bits) ^ static_cast<std::uint64_t>(part);
   }
@@ -212,23 +212,22 @@ class Training {
   }
 
   std::unique_ptr<Team<Numbers>> made_team() {
-    TeamWork<Numbers> work{
-        .setting = {.program = program_,
-                    .mesh = mesh_,
-                    .library = library_,
-                    .functions = functions_,
-                    .rounds = options_.arithmetic == Arithmetic::declared,
-                    .slip = options_.slip,
-                    .faults = options_.rank_faults},
-        .reference = reference_,
-        .plan = plan_,
-        .order = order(),
-        .steps = options_.steps,
-        .expected = expected_,
-        .found = found_,
-        .draw_inputs = [this](int step) { draw_inputs(step); },
-        .train_alone = [this](int step) { return train_alone(step); },
-        .prepare = [this](int step, int rank) { prepare(step, rank); }};
+    TeamWork<Numbers> work{.setting = {.program = program_,
+                                       .mesh = mesh_,
+                                       .library = library_,
+                                       .functions = functions_,
+                                       .rounds = options_.arithmetic == Arithmetic::declared,
+                                       .slip = options_.slip,
+                                       .faults = options_.rank_faults},
+                           .reference = reference_,
+                           .plan = plan_,
+                           .order = order(),
+                           .steps = options_.steps,
+                           .expected = expected_,
+                           .found = found_,
+                           .draw_inputs = [this](int step) { draw_inputs(step); },
+                           .train_alone = [this](int step) { return train_alone(step); },
+                           .prepare = [this](int step, int rank) { prepare(step, rank); }};
     switch (options_.rank_kind) {
       case RankKind::in_one_process:
         return virtual_team(std::move(work));

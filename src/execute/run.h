@@ -92,8 +92,8 @@ struct RealRun {
   /// Canonical: every parameter, optimizer state and loss of every rank after every step has the
   /// bits of one device. Others: every loss is within `tolerance` of that of one device.
   bool equal = false;
-  double tolerance = 0;                 // relative, of losses; canonical: none
-  std::int64_t compared = 0;            // entries
+  double tolerance = 0;       // relative, of losses; canonical: none
+  std::int64_t compared = 0;  // entries
   std::uint64_t digest = 0;  // of all that is compared, after every step; equal bits, equal digests
   std::int64_t differing = 0;           // of these, entries with other bits
   double largest_difference = 0;        // of losses, relative

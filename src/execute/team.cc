@@ -95,16 +95,25 @@ std::optional<std::string> run_alone(RankMachine<Numbers>& rank, int step, const
 }
 
 template void put_back(Memory<CanonicalNumbers>&, const Stretches&, const Parcel<Number>&);
-template void load(RankMachine<CanonicalNumbers>&, const RankPlace&, const Memory<CanonicalNumbers>&);
-template void save(const RankMachine<CanonicalNumbers>&, const RankPlace&, Memory<CanonicalNumbers>&);
-template std::optional<std::string> run_alone(RankMachine<CanonicalNumbers>&, int, const QueueOrder&, Communicator&);
+template void load(RankMachine<CanonicalNumbers>&, const RankPlace&,
+                   const Memory<CanonicalNumbers>&);
+template void save(const RankMachine<CanonicalNumbers>&, const RankPlace&,
+                   Memory<CanonicalNumbers>&);
+template std::optional<std::string> run_alone(RankMachine<CanonicalNumbers>&, int,
+                                              const QueueOrder&, Communicator&);
 template void put_back(Memory<PlainNumbers<float>>&, const Stretches&, const Parcel<float>&);
-template void load(RankMachine<PlainNumbers<float>>&, const RankPlace&, const Memory<PlainNumbers<float>>&);
-template void save(const RankMachine<PlainNumbers<float>>&, const RankPlace&, Memory<PlainNumbers<float>>&);
-template std::optional<std::string> run_alone(RankMachine<PlainNumbers<float>>&, int, const QueueOrder&, Communicator&);
+template void load(RankMachine<PlainNumbers<float>>&, const RankPlace&,
+                   const Memory<PlainNumbers<float>>&);
+template void save(const RankMachine<PlainNumbers<float>>&, const RankPlace&,
+                   Memory<PlainNumbers<float>>&);
+template std::optional<std::string> run_alone(RankMachine<PlainNumbers<float>>&, int,
+                                              const QueueOrder&, Communicator&);
 template void put_back(Memory<PlainNumbers<double>>&, const Stretches&, const Parcel<double>&);
-template void load(RankMachine<PlainNumbers<double>>&, const RankPlace&, const Memory<PlainNumbers<double>>&);
-template void save(const RankMachine<PlainNumbers<double>>&, const RankPlace&, Memory<PlainNumbers<double>>&);
-template std::optional<std::string> run_alone(RankMachine<PlainNumbers<double>>&, int, const QueueOrder&, Communicator&);
+template void load(RankMachine<PlainNumbers<double>>&, const RankPlace&,
+                   const Memory<PlainNumbers<double>>&);
+template void save(const RankMachine<PlainNumbers<double>>&, const RankPlace&,
+                   Memory<PlainNumbers<double>>&);
+template std::optional<std::string> run_alone(RankMachine<PlainNumbers<double>>&, int,
+                                              const QueueOrder&, Communicator&);
 
 }  // namespace placet::execute

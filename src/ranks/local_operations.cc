@@ -59,8 +59,7 @@ void LocalOperations::note_wholes(const ListedInstruction& one, OperationList& l
   op.wholes = static_cast<std::ptrdiff_t>(list.wholes.size());
   for (std::size_t d = 0; d < op.code->extents.size(); ++d) {
     const int dim = logical_dim(one, static_cast<int>(d));
-    list.wholes.push_back(dim < 0 ? op.code->extents[d]
-                                  : shared_.program.dims.at(at(dim)).extent);
+    list.wholes.push_back(dim < 0 ? op.code->extents[d] : shared_.program.dims.at(at(dim)).extent);
   }
 }
 

@@ -44,7 +44,8 @@ TEST_F(Mpi, RanksHaveTheDigestsOfVirtualOnes) {
 TEST_F(Mpi, OtherNumbersOfProcessesAreRefusedByOne) {
   const Result result = run_over_mpi(3, "gpt2 --placement \"dp=2:zero3 tp=2:tp\" --global-batch 4");
   EXPECT_EQ(result.status, 2);
-  const std::string said = "placet: --ranks mpi: '3 processes' started, but the program has 4 ranks";
+  const std::string said =
+      "placet: --ranks mpi: '3 processes' started, but the program has 4 ranks";
   EXPECT_TRUE(has(result.err, said)) << result.err;
   EXPECT_EQ(result.err.find(said), result.err.rfind(said));
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "check/check.h"
+#include "execute/promised.h"
 #include "execute/run.h"
 #include "lower/catalogue_jobs.h"
 #include "lower/small.h"
@@ -37,11 +38,6 @@ std::string why(const RealRun& found) {
 
 class Queues : public ::testing::TestWithParam<CatalogueJob> {};
 
-/// As in run_test.cc: norms of keys that several tensor ranks share.
-bool is_promised(const CatalogueJob& job) {
-  return job.model != "qwen3-8b" || job.placement != "tp=16:tp";
-}
-
 // Two ways to the same: transfers between the memories of all ranks, in step, and messages between
 // ranks that know only themselves. Both have the bits of one device and send as much.
 TEST_P(Queues, HaveTheBitsOfOneDeviceInEveryOrder) {
@@ -69,15 +65,14 @@ bool is_masked(const CheckFinding& finding) {
 // has nothing to say they are equal under all.
 void expect_agreement(const std::string& name, const Program& mutant) {
   const Verdict verdict = check(mutant);
-  const bool only_order = std::ranges::all_of(verdict.findings, [](const CheckFinding& f) {
-    return f.condition == Condition::order;
-  });
+  const bool only_order = std::ranges::all_of(
+      verdict.findings, [](const CheckFinding& f) { return f.condition == Condition::order; });
   if (!only_order || std::ranges::any_of(verdict.findings, is_masked)) return;
   bool differs = false;
   for (const char* order : {"early", "late", "seeded=1", "seeded=2", "seeded=3", "seeded=4"}) {
     // A limit of the norm that acts on every gradient, so that the norm matters.
-    const RealRun found = run(
-        mutant, {.steps = 1, .meanings = {.clip = 1e-3}, .order = queue_order_from(order)});
+    const RealRun found =
+        run(mutant, {.steps = 1, .meanings = {.clip = 1e-3}, .order = queue_order_from(order)});
     differs = differs || !found.equal;
   }
   EXPECT_EQ(differs, !verdict.equivalent) << name;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 
+#include "execute/promised.h"
 #include "lower/catalogue_jobs.h"
 #include "lower/small.h"
 #include "program/fault.h"
@@ -102,12 +103,6 @@ TEST(RunTest, PlacementsOfOneBatchHaveTheSameLosses) {
 }
 
 class FewJobs : public ::testing::TestWithParam<CatalogueJob> {};
-
-/// Bits are not promised where a norm's derivative is taken of a sum that is not complete: norms of
-/// keys that several tensor ranks share (docs/theory.md, section 6.11). This list only shrinks.
-bool is_promised(const CatalogueJob& job) {
-  return job.model != "qwen3-8b" || job.placement != "tp=16:tp";
-}
 
 TEST_P(FewJobs, HaveTheBitsOfOneDevice) {
   if (!is_promised(GetParam())) GTEST_SKIP() << "bits are not promised";
