@@ -43,7 +43,8 @@ Machine::Machine(const Program& program, Nodes& nodes, Regions& regions, KernelV
     std::vector<bool> split(at(regions.micro_axis()));
     for (int axis = 0; axis < regions.micro_axis(); ++axis) split[at(axis)] = splits(c, axis);
     const auto local = [this, c](const Instruction& i) { return is_local(c, i); };
-    Segments& segments = segments_.try_emplace(split, program, local).first->second;
+    const Orders orders = traces_ ? Orders::listed : Orders::left_out;
+    Segments& segments = segments_.try_emplace(split, program, local, orders).first->second;
     runners_.push_back({.list = segments.list(body),
                         .arguments = {},
                         .slots = Slots(Numbering(program, c), program.families.size())});
@@ -67,23 +68,24 @@ int Machine::Memory::number_of(const Instruction& i) {
 
 Machine::Slot& Machine::Slots::get(const BufferRef& ref, const Arguments& a) {
   std::uint32_t& place = places_[numbering_.of(ref, a)];
-  if (place != 0) return slots_[place - 1];
+  if (place != 0) return at_place(place);
   ++count_[at(ref.family)];
   if (free_.empty()) {
-    slots_.emplace_back();
-    place = static_cast<std::uint32_t>(slots_.size());
-  } else {
-    place = free_.back();
-    free_.pop_back();
+    const auto there = static_cast<std::uint32_t>(pieces_.size() * kTogether);
+    pieces_.push_back(std::make_unique<Piece>());
+    for (std::size_t k = kTogether; k > 0; --k)
+      free_.push_back(there + static_cast<std::uint32_t>(k));
   }
-  return slots_[place - 1];
+  place = free_.back();
+  free_.pop_back();
+  return at_place(place);
 }
 
 void Machine::Slots::erase(const BufferRef& ref, const Arguments& a) {
   std::uint32_t& place = places_[numbering_.of(ref, a)];
   if (place == 0) return;
   --count_[at(ref.family)];
-  slots_[place - 1] = {};
+  at_place(place) = {};
   free_.push_back(place);
   place = 0;
 }
