@@ -29,6 +29,7 @@ Machine::Machine(const Program& program, Nodes& nodes, Regions& regions, KernelV
       traces_(options.tracing == Tracing::on),
       labels_types_(options.tracing != Tracing::off),
       forgets_(options.forgets),
+      beginning_(options.beginning),
       masks_behind_(options.masks_behind),
       most_parts_(options.most_parts),
       types_(program.families.size()),
@@ -292,6 +293,11 @@ void Machine::begin(int c, const Initial& initial, const ReferenceValues& refere
     return ref.kind == StateRef::Kind::zero ? -1 : reference.value_of(ref);
   });
   Content content = typed(initial.buffer, nodes);
+  for (std::size_t p = 0; p < content.pieces.size() && beginning_ == Beginning::any; ++p) {
+    Tensor& t = content.pieces[p];
+    const bool zero = p < nodes.size() && initial.pieces[p].kind == StateRef::Kind::zero;
+    if (zero) t.items = {odd_item(t, kLeftBefore)};
+  }
   const std::int64_t micro_batch = content.micro_batch;
   slot(c, initial.buffer, {}) = {
       .alive = true, .written = true, .value = interned(std::move(content), micro_batch)};

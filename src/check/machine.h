@@ -58,6 +58,10 @@ struct SumPast {
 /// machine stops at the first breach.
 enum class Tracing : std::uint8_t { on, labels, off };
 
+/// What is known of the state that the first step finds: what the program says of it, or only that
+/// parameters, states and numbers are the reference's.
+enum class Beginning : std::uint8_t { said, any };
+
 class Machine {
  public:
   /// What was worked out, by what it was worked out from: machines of programs that differ in their
@@ -69,6 +73,7 @@ class Machine {
     /// Whether a step knows of the one before only what is compared. Findings tell more of a value
     /// that is a step old if it is known.
     bool forgets = true;
+    Beginning beginning = Beginning::said;
     /// Where parts of sums that a causal mask leaves nothing of are to be known as zero (masks.h):
     /// how many nodes the reference makes, in both steps, which are all there.
     std::optional<NodeId> masks_behind = {};
@@ -83,6 +88,10 @@ class Machine {
   void begin(const ReferenceValues& reference);
   /// New samples, then one step of all classes.
   void run_step(const ReferenceValues& reference);
+
+  /// Whether all classes have alive what they began with, in the shapes that these buffers had, and
+  /// nothing else: another step of the same instructions finds what this one found.
+  bool stands_as_begun();
 
   /// What a buffer of a class holds; none: it is not alive, or was never written.
   const Content* content_of(int device_class, const BufferRef& ref) const;
@@ -152,6 +161,7 @@ class Machine {
 
  private:
   static constexpr std::size_t kMostBreaches = 20;
+  static constexpr const char* kLeftBefore = "what the step before left";
 
   /// A content and its number: equal numbers are equal contents, whatever micro-batch they are of.
   struct Numbered {
@@ -337,6 +347,7 @@ class Machine {
   void require_end();
   std::optional<Content> known_of(const Initial& initial, const Content& held);
   std::optional<Item> known_of(const Initial& initial, std::size_t piece, const Tensor& held);
+  bool stands_as_begun(int c);
   void keep_what_is_known();
   void keep_what_is_known(int c);
   bool will_come(int c) const;
@@ -482,6 +493,7 @@ class Machine {
   bool traces_ = true;
   bool labels_types_ = true;
   bool forgets_ = true;
+  Beginning beginning_ = Beginning::said;
   std::optional<NodeId> masks_behind_;
   std::size_t most_parts_;
   std::vector<Runner> runners_;
