@@ -15,6 +15,8 @@ list(APPEND CMAKE_MODULE_PATH "${CMAKE_CURRENT_LIST_DIR}")
 find_package(LibCsv REQUIRED)              # catalog (tables of measured runs)
 find_package(LibYaml REQUIRED)             # interop (configurations of engines)
 find_package(Httplib QUIET)                # serve, which without it says so
+set(MPI_CXX_SKIP_MPICXX ON)
+find_package(MPI QUIET COMPONENTS CXX)     # execute (ranks of mpirun), which without it says so
 
 # Libraries of headers only: nobody who links an installed Placet needs them.
 set(PLACET_HEADER_ONLY nlohmann_json::nlohmann_json toml11::toml11 CLI11::CLI11)

@@ -48,6 +48,16 @@ RIGHT = [
     ("tp.py", 2, 1, ["sp", "loss"], None),
     ("tp.py", 4, 2, ["sp", "loss", "fsdp"], None),
     ("pipeline.py", 3, 1, [], None),
+    ("pipeline.py", 3, 1, ["1f1b"], None),
+    ("pipeline.py", 3, 1, ["interleaved"], None),
+    ("tied.py", 2, 0, [], None),
+    ("tied.py", 2, 0, ["fsdp"], None),
+    ("autocast.py", 2, 0, [], None),
+    ("fsdp2_accumulate.py", 2, 0, ["2", "4"], "1 8"),
+    ("fsdp2_tokens.py", 3, 0, [], None),
+    ("experts.py", 2, 0, [], None),
+    ("hand_pp.py", 2, 1, [], None),
+    ("hand_cp.py", 2, 1, [], None),
 ]
 
 

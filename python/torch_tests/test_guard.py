@@ -30,6 +30,9 @@ def test_finds_every_fault(said):
     if world == 4:  # three ranks outvote one
         assert answer["faults"]["bit of a weight"][0][:3] == ["module.0.weight", "replicas", [1]]
         assert answer["faults"]["bit of a part"][0][1] == "rep"
+        # Rank 1 is of the first replica's shards (0 and 1); a gradient is seen before its update.
+        part = answer["faults"]["part: gradient one percent off"][0]
+        assert part[:4] == ["0.weight", "shards", [0, 1], 1]
 
 
 def test_is_quiet_without_a_fault(said):

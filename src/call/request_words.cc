@@ -130,6 +130,7 @@ RunRequest run_request_in(const Reader& request) {
   run.steps =
       static_cast<int>(count_in(request, "steps", {1, 1000}, static_cast<std::size_t>(run.steps)));
   if (const auto mode = request.find("mode")) run.mode = word_in(*mode);
+  if (const auto order = request.find("order")) run.order = word_in(*order);
   run.meanings = words_in(request, "meaning");
   return run;
 }

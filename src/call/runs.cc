@@ -7,6 +7,7 @@
 #include "derive/derive.h"
 #include "report/judged.h"
 #include "units/at.h"
+#include "units/error.h"
 
 namespace placet {
 namespace {
@@ -144,13 +145,36 @@ void put_memory(RunSheet& sheet, const std::optional<MemoryClass>& memory) {
 
 }  // namespace
 
+namespace {
+
+/// Faults of ranks go to the run, those of the program stay.
+std::vector<RankFault> taken_rank_faults(std::vector<std::string>& faults) {
+  std::vector<RankFault> taken;
+  std::erase_if(faults, [&](const std::string& text) {
+    const std::optional<RankFault> fault = rank_fault_from(text);
+    if (fault) taken.push_back(*fault);
+    return fault.has_value();
+  });
+  return taken;
+}
+
+}  // namespace
+
 RanProgram ran_of(const Catalog& catalog, const RunRequest& request, const JobRequest& job) {
   RunOptions options{.steps = request.steps,
                      .arithmetic = arithmetic_from(request.mode),
                      .limits = {.elements = 1LL << 24U, .products = 1e10},
-                     .on_step = request.on_step};
+                     .on_step = request.on_step,
+                     .rank_kind = rank_kind_from(request.ranks),
+                     .order = queue_order_from(request.order)};
   meanings_of({}, job, request.meanings);  // words that are wrong are told before any work
-  ProgramToRun found = program_to_run(catalog, request.program, job, &fits_as_it_is);
+  ProgramRequest of_program = request.program;
+  options.rank_faults = taken_rank_faults(of_program.faults);
+  if (!options.rank_faults.empty() && options.order.kind == QueueOrder::Kind::listed) {
+    refuse("--order", "listed", "runs all ranks as one, so that none has a fault of its own",
+           "early, late or seeded");
+  }
+  ProgramToRun found = program_to_run(catalog, of_program, job, &fits_as_it_is);
   RanProgram out{.asked = std::move(found.asked), .sheet = {}};
   if (!out.asked.has_step || out.asked.listed_only) return out;
   options.meanings = meanings_of(found, job, request.meanings);

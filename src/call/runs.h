@@ -16,6 +16,8 @@ struct RunRequest {
   ProgramRequest program;
   int steps = 3;
   std::string mode = "canonical";
+  std::string ranks = "virtual";      // where they live: RankKind
+  std::string order = "early";        // QueueOrder
   std::vector<std::string> meanings;  // "learning-rate=3e-4"
   std::function<void(const StepLoss&)> on_step = [](const StepLoss&) {};
 };

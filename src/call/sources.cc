@@ -5,6 +5,7 @@
 #include "catalog/cluster_catalog.h"
 #include "derive/rules.h"
 #include "interop/diff.h"
+#include "interop/lint.h"
 #include "units/error.h"
 
 namespace placet {
@@ -124,7 +125,7 @@ std::vector<LintFinding> findings_of_job(const Catalog& catalog, const Imported&
   } catch (const InputError& error) {
     findings.push_back(realised(*line, "error", error.what(), error.fault().allowed));
   }
-  return findings;
+  return without_ignored(std::move(findings), imported);
 }
 
 void require_all_read(const Imported& imported) {

@@ -177,6 +177,11 @@ class ChoicesReader {
       word.counted = text == "every" || text == "first";
       word.recompute =
           parse_recompute(word.counted ? text + "=1" : text, reader_.at("recompute").where());
+      if (word.recompute.kind == Recompute::Kind::uniform) {
+        reader_.at("recompute")
+            .fail("has " + text + ", which no search looks at",
+                  "none, full, selective, every or first");
+      }
       out_.recompute.push_back(std::move(word));
     }
   }

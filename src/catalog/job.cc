@@ -91,6 +91,22 @@ void check_recomputed_blocks(const Job& job, const std::string& text) {
          first ? "first=1 to first=" + all + ", or full" : "every=1 to every=" + all + ", or none");
 }
 
+/// Blocks made again several at a time: their parameters are used twice in backward, and are there.
+void check_together(const Job& job, const std::string& text) {
+  if (job.recompute.kind != Recompute::Kind::uniform) return;
+  for (const AxisPlacement& axis : job.placement.axes) {
+    const Mode parameters = axis.how.modes.parameters;
+    if (parameters == Mode::replicated || parameters == Mode::sharded) continue;
+    refuse("--recompute", text,
+           "makes blocks again whose parameters are gathered for use along " +
+               std::string(axis.axis.text()) + ": that is not derived",
+           "full, every=N or first=N, or parameters R or S along " + std::string(axis.axis.text()));
+  }
+  if (splits_backward(job.schedule.order)) {
+    refuse("--recompute", text, "goes with no backward in two parts", "full, or 1f1b");
+  }
+}
+
 std::int64_t batch_ways(const Placement& placement) {
   std::int64_t ways = 1;
   for (const AxisPlacement& axis : placement.axes) {
@@ -114,6 +130,7 @@ std::int64_t batch_ways(const Placement& placement) {
 /// Activations that rest nowhere (A = M) are all made again: the same as "full", so that any other
 /// word contradicts the placement, "none" too.
 void check_recompute(const JobRequest& request, const Job& job) {
+  if (request.recompute) check_together(job, *request.recompute);
   if (!request.recompute || job.recompute.kind == Recompute::Kind::full) return;
   for (const AxisPlacement& axis : job.placement.axes) {
     if (axis.how.modes.activations != Mode::materialized) continue;

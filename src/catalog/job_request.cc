@@ -301,8 +301,9 @@ InputFault named_as_said(InputFault fault, const JobRequest& request) {
 }
 
 Recompute parse_recompute(const std::string& text, const std::string& where) {
-  const std::vector<std::string> words = {"none", "full", "selective", "every", "first"};
-  const std::string allowed = "none, full, selective, selective=MODULE,..., every=N or first=N";
+  const std::vector<std::string> words = {"none", "full", "selective", "every", "first", "uniform"};
+  const std::string allowed =
+      "none, full, selective, selective=MODULE,..., every=N, first=N or uniform=N";
   const std::size_t equals = text.find('=');
   const std::string word = text.substr(0, equals);
   const bool has_value = equals != std::string::npos;
@@ -322,6 +323,12 @@ Recompute parse_recompute(const std::string& text, const std::string& where) {
     recompute.kind = word == "every" ? Recompute::Kind::every : Recompute::Kind::first;
     recompute.count = count_after(text, equals, where, allowed);
     return recompute;
+  }
+  if (word == "uniform" && has_value) {
+    recompute.count = count_after(text, equals, where, allowed);
+    recompute.kind = Recompute::Kind::uniform;
+    // One at a time is what `full` says.
+    return recompute.count > 1 ? recompute : Recompute{.kind = Recompute::Kind::full};
   }
   throw InputError({.where = where,
                     .value = text,

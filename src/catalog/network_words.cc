@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <optional>
 
 #include "catalog/cluster_parts.h"
@@ -20,6 +21,10 @@ constexpr double kGigabitsPerGigabyte = 8;
 const std::string kPerHost = "-per-host";
 const std::string kUnit = "gbit";
 const std::string kLinkOfRates = "roce-400";
+
+/// Gb/s at which networks are sold: Ethernet (IEEE 802.3ae to 802.3dj), some of them by others.
+constexpr std::array<double, 10> kSpeeds = {1, 10, 25, 40, 50, 100, 200, 400, 800, 1600};
+constexpr std::string_view kEthernet = "gbe";
 
 /// A canonical text taken apart.
 struct Network {
@@ -68,6 +73,15 @@ bool take_per_host(std::string& text) {
   return false;
 }
 
+bool is_speed(double gigabits) { return std::ranges::find(kSpeeds, gigabits) != kSpeeds.end(); }
+
+/// What is said of a rate at which no link is sold: it is taken as it is written.
+std::vector<std::string> notes_on_rate(double gigabits, bool of_host) {
+  if (of_host || is_speed(gigabits)) return {};
+  return {"network: " + printed(gigabits) + " Gb/s is no usual speed of a link and is taken " +
+          "literally, per device, with the latency and efficiency of " + kLinkOfRates};
+}
+
 /// Gb/s of "400gbe", "400 Gb/s", "1.6 Tb/s"; of "50 GB/s", whose capital B says bytes.
 std::optional<double> rate_in(const std::string& said, const std::string& lower) {
   const std::size_t end = lower.find_first_not_of("0123456789.");
@@ -79,9 +93,10 @@ std::optional<double> rate_in(const std::string& said, const std::string& lower)
   const bool bytes = said.substr(begin, 2) == "GB" || said.substr(begin, 2) == "TB";
   const bool is_tera = unit.starts_with('t');
   static constexpr std::array<std::string_view, 10> kUnits = {
-      "gbe", "gbit", "gbit/s", "gbits", "gb/s", "gbps", "gb", "g", "tb/s", "tbps"};
+      kEthernet, "gbit", "gbit/s", "gbits", "gb/s", "gbps", "gb", "g", "tb/s", "tbps"};
   if (std::ranges::find(kUnits, unit) == kUnits.end()) return std::nullopt;
-  const bool is_ethernet = unit == "gbe";
+  const bool is_ethernet = unit == kEthernet;
+  if (is_ethernet && !is_speed(*number)) return std::nullopt;
   const double scale = is_tera ? 1000 : 1;
   return *number * scale * (bytes && !is_ethernet ? kGigabitsPerGigabyte : 1);
 }
@@ -115,10 +130,37 @@ std::optional<Network> parse(const Catalog& catalog, std::string text) {
   return network;
 }
 
+/// Ethernet at a speed that it does not have; the nearest is the nearest number.
+[[noreturn]] void refuse_ethernet(const std::string& text, const std::string& where) {
+  const std::string number = text.substr(0, text.find_first_not_of("0123456789."));
+  const double rate = number_in<double>(number).value_or(0);
+  std::string speeds;
+  std::string nearest_speed;
+  double least = 0;
+  for (const double speed : kSpeeds) {
+    const std::string name = printed(speed) + std::string(kEthernet);
+    speeds += (speeds.empty() ? "" : " ") + name;
+    const double apart = std::abs(speed - rate);
+    if (!nearest_speed.empty() && apart >= least) continue;
+    nearest_speed = name;
+    least = apart;
+  }
+  throw InputError(
+      {.where = where,
+       .value = text,
+       .problem = "is no speed of Ethernet",
+       .allowed = speeds + ", or any rate in Gb/s, which is taken literally: " + number + kUnit,
+       .nearest = nearest_speed});
+}
+
 }  // namespace
 
 Meant meant_network(const Catalog& catalog, const std::string& text) {
-  if (is_network(catalog, text)) return {text, {}};
+  if (const auto known = parse(catalog, text)) {
+    const bool is_rate = known->link.empty();
+    return {text,
+            is_rate ? notes_on_rate(known->gigabits, known->of_host) : std::vector<std::string>{}};
+  }
   std::string said = text;
   const std::optional<double> ratio = take_ratio(said);
   const std::string ending = ratio && *ratio > 1 ? "/" + printed(*ratio) : "";
@@ -136,7 +178,8 @@ Meant meant_network(const Catalog& catalog, const std::string& text) {
   }
   const auto rate = rate_in(said, lower);
   if (!rate) return {text, {}};
-  return {printed(*rate) + kUnit + (of_host ? kPerHost : "") + ending, {}};
+  return {printed(*rate) + kUnit + (of_host ? kPerHost : "") + ending,
+          notes_on_rate(*rate, of_host)};
 }
 
 bool is_network(const Catalog& catalog, const std::string& text) {
@@ -147,6 +190,7 @@ Level read_network(const Catalog& catalog, const std::string& text, std::int64_t
                    const std::string& where) {
   const std::optional<Network> network = parse(catalog, text);
   if (!network) {
+    if (lower_case(text).ends_with(kEthernet)) refuse_ethernet(text, where);
     throw InputError({.where = where,
                       .value = text,
                       .problem = "is no network that is known",

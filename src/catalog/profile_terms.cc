@@ -90,6 +90,8 @@ void read_axes(const Reader& reader, When& when) {
 void read_placement(const Reader& reader, When& when) {
   when.states_stages = read_flag(reader, "states_stages");
   when.divides_checkpoints = read_flag(reader, "divides_checkpoints");
+  when.uneven_stages = read_flag(reader, "uneven_stages");
+  when.offloads_to_nvme = read_flag(reader, "offloads_to_nvme");
   when.exchanges_heads = read_flag(reader, "exchanges_heads");
   if (const auto offloads = reader.find("offloads")) {
     when.offloads = read_enum<State>(*offloads, 4, [](State s) { return name_of(s); });
@@ -136,8 +138,11 @@ When read_when(const Reader& reader) {
                 "balance_loss",
                 "drops_tokens",
                 "states_stages",
+                "uneven_stages",
                 "compares",
                 "recomputes_some",
+                "recomputes_every",
+                "offloads_to_nvme",
                 "offloads",
                 "partly",
                 "divides_checkpoints",
@@ -152,6 +157,7 @@ When read_when(const Reader& reader) {
   when.accumulates = read_flag(reader, "accumulates");
   when.recomputes = read_flag(reader, "recomputes");
   when.recomputes_some = read_flag(reader, "recomputes_some");
+  when.recomputes_every = read_flag(reader, "recomputes_every");
   if (const auto compute = reader.find("compute")) when.compute = read_dtype(*compute);
   when.clips = read_flag(reader, "clips");
   when.drops_tokens = read_flag(reader, "drops_tokens");

@@ -129,6 +129,8 @@ const std::vector<TimingFact>& timing_facts() {
       number("gradient_bytes", &EngineTiming::gradient_bytes),
       count("narrow_launches", &EngineTiming::narrow_launches),
       count("launches_per_member", &EngineTiming::launches_per_member),
+      flag("broadcasts_updates", &EngineTiming::broadcasts_updates),
+      number("flattened_bytes", &EngineTiming::flattened_bytes),
       flag("gathers_after_reductions", &EngineTiming::gathers_after_reductions),
       flag("exchanges_once_per_domain", &EngineTiming::exchanges_once_per_domain),
       flag("sorts_on_arrival", &EngineTiming::sorts_on_arrival),

@@ -70,8 +70,9 @@ Evidence read_evidence(const Reader& rule) {
 }
 
 Filling read_filling(const Reader& rule) {
-  rule.allow({"when", "set", "from_table", "source", "date"});
+  rule.allow({"when", "set", "instead", "from_table", "source", "date"});
   Filling filling{.when = read_pattern(rule), .evidence = read_evidence(rule)};
+  if (const auto instead = rule.find("instead")) filling.instead = instead->flag();
   if (const auto from_table = rule.find("from_table")) filling.from_table = from_table->flag();
   static const std::vector<std::string> kColumns = run_columns();
   const Reader set = rule.at("set");

@@ -36,6 +36,7 @@ struct Evidence {
 struct Filling {
   RowPattern when;
   std::vector<std::pair<std::string, std::string>> cells;  // column, value
+  bool instead = false;     // of what the row holds, which is known to be of another run
   bool from_table = false;  // read off figures of the table itself, not off another source
   bool is_custom = false;   // not of this source: a row that needs it is not scored
   Evidence evidence;

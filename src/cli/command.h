@@ -34,5 +34,6 @@ void add_lint_command(CLI::App& program, Action& action);
 void add_diff_command(CLI::App& program, Action& action);
 void add_export_command(CLI::App& program, Action& action);
 void add_serve_command(CLI::App& program, Action& action);
+void add_audit_command(CLI::App& program, Action& action);
 
 }  // namespace placet

@@ -24,6 +24,7 @@ Json document_of(const Imported& imported) {
   for (const MissingFact& fact : imported.missing) {
     document["missing"].push_back({{"what", fact.what}, {"flag", fact.flag}});
   }
+  if (!imported.batch_ramp.empty()) document["batches"] = imported.batch_ramp;
   document["ledger"] = Json::array();
   for (const LedgerLine& line : imported.ledger) {
     document["ledger"].push_back({{"file", line.file},
@@ -51,6 +52,15 @@ std::string ledger_text(const Imported& imported) {
   return text;
 }
 
+// "192, 208, ..., 2048", of which the job has the last.
+std::string ramp_text(const std::vector<long long>& batches) {
+  if (batches.size() < 2) return "";
+  const std::string middle = batches.size() > 3 ? ", ..." : "";
+  const std::string second = batches.size() > 2 ? ", " + std::to_string(batches[1]) : "";
+  return fmt::format("  batches: {}{}{}, {}: {} jobs, each with its --global-batch\n",
+                     batches.front(), second, middle, batches.back(), batches.size());
+}
+
 std::string text_of(const Imported& imported) {
   std::string text = "dialect ";
   for (const std::string& name : imported.dialects) {
@@ -64,7 +74,7 @@ std::string text_of(const Imported& imported) {
   for (const MissingFact& fact : imported.missing) {
     text += fmt::format("  missing: {}; give {}\n", fact.what, fact.flag);
   }
-  return text + "\nLedger\n" + ledger_text(imported);
+  return text + ramp_text(imported.batch_ramp) + "\nLedger\n" + ledger_text(imported);
 }
 
 int import_job(const ImportCall& call) {

@@ -174,6 +174,8 @@ void add_lint_command(CLI::App& program, Action& action) {
       ->check(CLI::IsMember({"text", "json", "sarif", "github"}));
   command->add_flag("--fix", call->fix, "Write into the sources what can be mended, and print it")
       ->disable_flag_override();
+  command->add_flag("--each", call->each, "Each source alone, those of no dialect passed over")
+      ->disable_flag_override();
   command->footer(
       "\nExamples:\n"
       "  placet lint train.toml --world-size 64\n"

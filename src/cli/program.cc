@@ -9,6 +9,7 @@
 #include "cli/flag_words.h"
 #include "cli/memory_limit.h"
 #include "cli/output.h"
+#include "cli/torch_command.h"
 #include "units/error.h"
 #include "units/nearest.h"
 
@@ -20,10 +21,11 @@ constexpr std::array kCommands = {
     &add_plan_command,    &add_catalogue_commands, &add_bugs_command,       &add_validate_command,
     &add_lower_command,   &add_check_command,      &add_verify_command,     &add_run_command,
     &add_explain_command, &add_data_command,       &add_completion_command, &add_import_command,
-    &add_lint_command,    &add_export_command,     &add_diff_command,       &add_serve_command};
+    &add_lint_command,    &add_export_command,     &add_diff_command,       &add_serve_command,
+    &add_audit_command};
 
 // Planned subcommands, so that a reader of the documentation is told so rather than corrected.
-constexpr std::array kLater = {"reshard", "audit"};
+constexpr std::array kLater = {"reshard"};
 
 std::vector<std::string> command_names(const CLI::App& program) {
   std::vector<std::string> names;
@@ -195,6 +197,7 @@ std::unique_ptr<CLI::App> make_program(Action& action) {
 }  // namespace
 
 int run(int argc, const char* const* given) {
+  hand_over_to_python(argc, given);
   Action action;
   const auto program = make_program(action);
   check_command(*program, argc, given);

@@ -124,12 +124,18 @@ void add_check_command(CLI::App& program, Action& action) {
   add_job_flags(*command, call->request.job);
   add_result_flags(*command, call->result);
   add_fault_flags(*command, call->request);
+  command
+      ->add_option("--torch",
+                   "A training script of PyTorch, to be checked as it is, on --world N "
+                   "ranks (needs Python; `placet check --torch --help` lists its flags)")
+      ->option_text("SCRIPT");
   command->footer(
       "\nExamples:\n"
       "  placet check llama-3.1-8b --placement \"dp=4:zero1 tp=2:tp+sp\" --global-batch 32\n"
       "  placet check gpt2 --placement \"dp=4:ddp\" --fault \"rescale(all_reduce, phase=reduce, "
       "by=1/dp)\"\n"
-      "  placet check step.program\n");
+      "  placet check step.program\n"
+      "  placet check --torch train.py --world 4\n");
   command->callback([call, &action] {
     action = on_request(call->request.job,
                         [call](const JobRequest& request) { return check_job(*call, request); });

@@ -10,6 +10,7 @@
 #include "cli/data_flag.h"
 #include "cli/job_flags.h"
 #include "cli/output.h"
+#include "execute/mpi_ranks.h"
 #include "report/program.h"
 #include "units/error.h"
 
@@ -40,7 +41,7 @@ void require_alone(const CLI::App& command) {
   }
 }
 
-int run_job(const RunCall& call, const JobRequest& job) {
+int run_and_print(const RunCall& call, const JobRequest& job) {
   RunRequest request = call.request;
   if (isatty(STDERR_FILENO) != 0) {
     request.on_step = [steps = request.steps](const StepLoss& step) {
@@ -48,6 +49,7 @@ int run_job(const RunCall& call, const JobRequest& job) {
     };
   }
   const RanProgram ran = ran_of(called_catalog(), request, job);
+  if (!ran.sheet.run.judged) return kGood;
   if (!ran.asked.has_step) {
     print(call.result.json ? unjudged_json(ran.asked.rules)
                            : unjudged_text(ran.asked.rules, output_style()));
@@ -60,6 +62,24 @@ int run_job(const RunCall& call, const JobRequest& job) {
   print(call.result.json ? run_json(ran.sheet, ran.asked.rules)
                          : run_text(ran.sheet, output_style()));
   return ran.sheet.run.equal ? kGood : kBad;
+}
+
+/// Under mpirun one process prints, be it the result or what is wrong with the input.
+int run_over_mpi(const RunCall& call, const JobRequest& job) {
+  const execute::MpiSession session;
+  if (session.is_first()) return run_and_print(call, job);
+  RunCall quiet = call;
+  quiet.request.program.warn = [](const std::string&) {};
+  try {
+    return run_and_print(quiet, job);
+  } catch (const InputError&) {
+    return kGood;
+  }
+}
+
+int run_job(const RunCall& call, const JobRequest& job) {
+  const bool over_mpi = rank_kind_from(call.request.ranks) == RankKind::over_mpi;
+  return over_mpi ? run_over_mpi(call, job) : run_and_print(call, job);
 }
 
 /// What is executed, and how.
@@ -75,6 +95,16 @@ void add_run_flags(CLI::App* command, RunCall* call) {
                    "f64")
       ->type_name("MODE");
   command
+      ->add_option("--ranks", call->request.ranks,
+                   "virtual (all in this process), process (each in one of its own) or mpi (under "
+                   "mpirun)")
+      ->type_name("KIND");
+  command
+      ->add_option("--order", call->request.order,
+                   "Which queue of a device goes first: early or late (messages), seeded[=N], "
+                   "listed")
+      ->type_name("ORDER");
+  command
       ->add_option("--meaning", call->request.meanings,
                    "What functions compute: learning-rate=3e-4, activation=silu, ...")
       ->type_name("NAME=VALUE")
@@ -82,7 +112,8 @@ void add_run_flags(CLI::App* command, RunCall* call) {
       ->take_all();
   command
       ->add_option("--fault", asked.faults,
-                   "Change the program before it is run; several, one after the other")
+                   "Change the program before it is run; several, one after the other. Or of a "
+                   "rank: kill, stall, fail, corrupt or slow(rank=N)")
       ->type_name("OP(KIND,...)")
       ->expected(1)
       ->take_all();
@@ -116,6 +147,8 @@ void add_run_command(CLI::App& program, Action& action) {
   command->footer(
       "\nExamples:\n"
       "  placet run gpt2 --placement \"dp=2:zero3 tp=2:tp+sp\" --global-batch 4\n"
+      "  placet run gpt2 --placement dp=4:zero3 --ranks process\n"
+      "  mpirun -n 4 placet run gpt2 --placement dp=4:zero3 --ranks mpi\n"
       "  placet run --experiment integrity\n"
       "  placet run llama-3.1-8b --placement \"pp=2:1f1b dp=2:zero1\" --global-batch 8 --steps "
       "10\n");

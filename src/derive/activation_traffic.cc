@@ -7,6 +7,7 @@
 // Axes with the same transition form one group.
 #include <algorithm>
 
+#include "derive/narrow_products.h"
 #include "derive/partial_sums.h"
 #include "derive/routed_exchange.h"
 #include "derive/unit_traffic.h"
@@ -263,16 +264,20 @@ class StreamTraffic {
     };
     const auto forward = Phase::forward;
     const auto backward = Phase::backward;
-    send(Collective::all_gather, forward, t.gathered);
+    const auto gather = [&](Phase phase, AxisMask axes) {
+      gather_value(v, phase, axes, whole, gathered_in(unit_.job, kind_, static_cast<int>(v)));
+    };
+    gather(forward, t.gathered);
     send(Collective::reduce_scatter, forward, t.scattered);
     send(Collective::all_reduce, forward, t.reduced);
-    if (t.gathered_again) send(Collective::all_gather, backward, t.gathered);
+    if (t.gathered_again) gather(backward, t.gathered);
     if (t.reduced_again) {
       send(Collective::reduce_scatter, backward, t.scattered);
       send(Collective::all_reduce, backward, t.reduced);
     }
-    send(Collective::all_gather, backward, t.regathered);
-    send(Collective::all_gather, backward, t.back_gathered);
+    gather(backward, t.regathered);
+    gather_value(v, backward, t.back_gathered, whole,
+                 gradient_gathered_in(unit_.job, kind_, static_cast<int>(v)));
     send(Collective::reduce_scatter, backward, t.back_scattered);
     send(Collective::all_reduce, backward, t.back_reduced);
   }
@@ -286,6 +291,19 @@ class StreamTraffic {
                .axes = axes,
                .elements = elements,
                .dtype = unit_.dtype_of(value)});
+  }
+
+  /// A value or its gradient, gathered for products: in their format, if there is one.
+  void gather_value(std::size_t v, Phase phase, AxisMask axes, std::int64_t elements,
+                    const StorageFormat* format) {
+    if (format == nullptr) return send_value(v, Collective::all_gather, phase, axes, elements);
+    unit_.add({.what = kind_.values[v].name,
+               .collective = Collective::all_gather,
+               .phase = phase,
+               .axes = axes,
+               .elements = elements,
+               .dtype = format->dtype,
+               .constants = &format->constants});
   }
 
   /// Columns come together before tokens do, and part after them.

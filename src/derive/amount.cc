@@ -103,6 +103,10 @@ std::optional<std::int64_t> value_over_parameters(Symbol symbol, const Layout& l
                        [&](const LocalParameter& p) { out += p.trainable ? p.rest[1] : 0; });
     return out;
   }
+  if (symbol == Symbol::tensors) {
+    for_each_parameter(layout, stage, [&](const LocalParameter& p) { out += p.trainable ? 1 : 0; });
+    return out;
+  }
   if (symbol == Symbol::largest_tensor) {
     for_each_parameter(layout, stage,
                        [&](const LocalParameter& p) { out = std::max(out, p.elements); });

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "units/at.h"
+
 namespace placet {
 namespace {
 
@@ -273,9 +275,32 @@ Seconds MessageTimer::call_on(const CommunicationTerm& term, std::size_t group) 
   const std::vector<Level>& levels = levels_of(group);
   const GroupPlace& own = place(term.axes, group);
   const bool part = term.group < own.size && term.collective != Collective::send_recv;
-  const std::int64_t choices = choices_of(term);
-  return part ? collective_time(levels, narrowed(own, term.group, term.apart), term, choices)
-              : collective_time(levels, own, term, choices);
+  const GroupPlace place = part ? narrowed(own, term.group, term.apart) : own;
+  return collective_time(levels, place, term, choices_of(term)) +
+         further_broadcasts(levels, place, term);
+}
+
+std::int64_t MessageTimer::updated_tensors() const {
+  std::int64_t tensors = 0;
+  for (const Unit& unit : job_.model.units) {
+    const auto& parameters = job_.model.kinds[at(unit.kind)].parameters;
+    tensors += std::ranges::count_if(parameters,
+                                     [](const Parameter& p) { return p.trainable && !p.tied; });
+  }
+  std::int64_t stages = 1;
+  for (const AxisPlacement& axis : job_.placement.axes) {
+    if (axis.how.cut == Cut::layer) stages *= axis.degree;
+  }
+  return std::max<std::int64_t>(1, tensors / stages);
+}
+
+Seconds MessageTimer::further_broadcasts(const std::vector<Level>& levels, const GroupPlace& place,
+                                         const CommunicationTerm& term) const {
+  const bool updated = term.phase == Phase::update && term.state == State::parameters &&
+                       term.collective == Collective::all_gather;
+  if (!job_.profile.timing.broadcasts_updates || !updated) return {};
+  const std::int64_t owners = std::min(place.size, updated_tensors());
+  return seconds(ring_latency(levels, place) * real(owners - 1));
 }
 
 Seconds MessageTimer::call(const CommunicationTerm& term, const GroupSet& devices) {

@@ -87,6 +87,11 @@ class MessageTimer {
     GroupPlace place;
   };
 
+  /// Tensors that a stage updates.
+  std::int64_t updated_tensors() const;
+  /// What several broadcasts take beyond one gather: to pass the ring once for each further owner.
+  Seconds further_broadcasts(const std::vector<Level>& levels, const GroupPlace& place,
+                             const CommunicationTerm& term) const;
   /// Copies of a token in the message, where only the first leaves for each domain; 1 otherwise.
   std::int64_t choices_of(const CommunicationTerm& term) const;
   const std::vector<Level>& levels_of(std::size_t group) const;

@@ -63,6 +63,12 @@ void grade(Derivation& out) {
   if (out.host_used > out.host_capacity && out.capacity > Bytes()) out.fit = FitGrade::too_large;
 }
 
+/// Blocks that are made again several at a time are not replayed: there the figure is the bytes
+/// alive.
+bool can_replay(const Job& job) {
+  return job.profile.caches_blocks && job.recompute.kind != Recompute::Kind::uniform;
+}
+
 /// Replays the steps of one device of a class.
 class Replays {
  public:
@@ -130,7 +136,7 @@ bool decides_for_all(const MemoryClass& memory) {
 }
 
 void judge(const Job& job, Replays replays, Derivation& out) {
-  if (!job.profile.caches_blocks || !runs(out) || out.capacity == Bytes()) return;
+  if (!can_replay(job) || !runs(out) || out.capacity == Bytes()) return;
   for (const Alike& group : alike_classes(job, replays, out)) {
     for (MemoryClass* memory : group.classes) {
       replays.replay(*memory);
@@ -211,7 +217,7 @@ Finding tight_finding(const Derivation& out) {
 }
 
 void reserve_shown(const Job& job, const Prepared& prepared, ShownClasses shown, Derivation& out) {
-  if (!job.profile.caches_blocks || out.memory.empty()) return;
+  if (!can_replay(job) || out.memory.empty()) return;
   Replays replays(job, prepared, nullptr);
   if (shown == ShownClasses::fullest) {
     replays.replay(*std::ranges::max_element(out.memory, {}, &MemoryClass::peak));

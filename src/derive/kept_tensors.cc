@@ -24,6 +24,7 @@ class TensorList {
 
   /// Adds what one run of units keeps, `held` micro-batches in flight.
   void add(const UnitRun& run, std::int64_t held) {
+    if (run.inside) return;  // of blocks made again together the first one's input is kept
     const LocalUnit& local = layout_.units[at(run.local)];
     const UnitKind& kind = layout_.job->model.kinds[at(local.kind)];
     const PreparedKind& prepared = layout_.prepared->kinds[at(local.kind)];

@@ -25,13 +25,19 @@ double tiles_of(const ProductShape& s, const MatmulTile& tile) {
   return static_cast<double>(s.batch) * ceil_div(s.m, tile.rows) * ceil_div(s.n, tile.columns);
 }
 
+/// What a tile takes to begin and to end, as depth in this format: a time, which in fewer bits is
+/// that of more depth.
+double fill_of(const DeviceRates& rates, MatmulFormat format) {
+  const double known = in_flops_per_second(matmul_rate(rates, MatmulFormat::bf16));
+  if (known == 0) return rates.fill_depth;
+  return rates.fill_depth * in_flops_per_second(matmul_rate(rates, format)) / known;
+}
+
 /// Seconds x rate of the whole device: FLOPs that the device could have done meanwhile, with so
-/// many tiles and the depth cut into so many parts.
-double occupied(const DeviceRates& rates, const MatmulTile& tile, double tiles, std::int64_t k,
-                std::int64_t cut) {
+/// many parts of tiles of so much depth.
+double occupied(const DeviceRates& rates, const MatmulTile& tile, double parts, double depth) {
   const double units = static_cast<double>(rates.multiprocessors);
-  const double waves = std::ceil(tiles * static_cast<double>(cut) / units);
-  const double depth = ceil_div(k, cut) + rates.fill_depth;
+  const double waves = std::ceil(parts / units);
   const double tile_flops =
       2.0 * static_cast<double>(tile.rows) * static_cast<double>(tile.columns) * depth;
   return waves * tile_flops * units / tile.efficiency;
@@ -68,6 +74,7 @@ double message_share(const Cluster& cluster, const GroupSet& devices) {
 
 Seconds product_time(const DeviceRates& rates, const KernelWork& kernel) {
   const FlopsPerSecond rate = matmul_rate(rates, kernel.format);
+  const double fill = fill_of(rates, kernel.format);
   const Seconds moved = seconds(kernel.bytes / in_bytes_per_second(rates.memory));
   Seconds best = seconds(1e30);
   for (const MatmulTile& tile : rates.tiles) {
@@ -76,8 +83,9 @@ Seconds product_time(const DeviceRates& rates, const KernelWork& kernel) {
       if (cut > 1 && kernel.shape.k / cut < 512) break;
       const Seconds added =
           seconds(cut_bytes(kernel.shape, cut) / in_bytes_per_second(rates.memory));
-      best =
-          std::min(best, flops(occupied(rates, tile, tiles, kernel.shape.k, cut)) / rate + added);
+      const double depth = ceil_div(kernel.shape.k, cut) + fill;
+      const double parts = tiles * static_cast<double>(cut);
+      best = std::min(best, flops(occupied(rates, tile, parts, depth)) / rate + added);
     }
   }
   if (!kernel.aligned) best = best / rates.unaligned;

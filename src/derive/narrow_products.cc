@@ -25,7 +25,37 @@ bool follows_attention(const UnitKind& kind, const Operator& op) {
   });
 }
 
+/// What the job's products read where it goes from device to device; none: values as they are.
+const StorageFormat* sent_numbers(const Job& job) {
+  if (!job.precision.products || job.profile.keeps_wide_inputs) return nullptr;
+  const StorageFormat& numbers = job.precision.products->numbers;
+  const bool sent = bits_of(numbers.dtype) == 8 && bits_of(job.precision.compute) > 8;
+  return sent ? &numbers : nullptr;
+}
+
+bool holds(const std::vector<int>& values, int value) {
+  return std::ranges::find(values, value) != values.end();
+}
+
 }  // namespace
+
+const StorageFormat* gathered_in(const Job& job, const UnitKind& kind, int value) {
+  bool is_read = false;
+  for (const Operator& op : kind.operators) {
+    if (op.region != Region::parallel || !holds(op.inputs, value)) continue;
+    if (!has_products_format(job, kind, op)) return nullptr;
+    is_read = true;
+  }
+  return is_read ? sent_numbers(job) : nullptr;
+}
+
+const StorageFormat* gradient_gathered_in(const Job& job, const UnitKind& kind, int value) {
+  const auto made = std::ranges::find_if(
+      kind.operators, [&](const Operator& op) { return holds(op.outputs, value); });
+  if (made == kind.operators.end()) return nullptr;
+  if (made->kind == OpKind::bias) return gradient_gathered_in(job, kind, made->inputs.front());
+  return has_products_format(job, kind, *made) ? sent_numbers(job) : nullptr;
+}
 
 bool keeps_narrow_inputs(const Job& job, const UnitKind& kind, const Operator& op) {
   if (!has_products_format(job, kind, op) || job.profile.keeps_wide_inputs) return false;

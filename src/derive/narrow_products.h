@@ -16,4 +16,13 @@ bool has_products_format(const Job& job, const UnitKind& kind, const Operator& o
 /// Case: x in bf16 is read by a norm, which keeps it, and by a product in fp8: 2 bytes and 1.
 bool keeps_narrow_inputs(const Job& job, const UnitKind& kind, const Operator& op);
 
+/// The format in which a value is gathered for the products of a parallel region: theirs, of 8
+/// bits, where all that reads it there is such a product and the library casts before it sends;
+/// none: as it is. Case: a norm's result for query, key and value in fp8: one byte an element.
+const StorageFormat* gathered_in(const Job& job, const UnitKind& kind, int value);
+
+/// The same of a value's gradient, gathered for the products that made the value, whose derivatives
+/// take it (biases between them add up their own part of it).
+const StorageFormat* gradient_gathered_in(const Job& job, const UnitKind& kind, int value);
+
 }  // namespace placet

@@ -185,6 +185,8 @@ void UnitTraffic::add(const Message& message) {
   if ((message.axes == 0 && !host) || message.elements == 0) return;
   const std::int64_t group = degree_of(job.placement, message.axes);
   if (group <= 1 && !host) return;
+  Bytes payload = bytes_of(message.elements, message.dtype);
+  if (message.constants != nullptr) payload += bytes_of(message.elements, *message.constants);
   const bool reduces = message.collective == Collective::all_reduce ||
                        message.collective == Collective::reduce_scatter;
   terms_.push_back({.term = {.axes = message.axes,
@@ -195,7 +197,7 @@ void UnitTraffic::add(const Message& message) {
                              .unit = kind.name,
                              .dtype = message.dtype,
                              .phase = message.phase,
-                             .payload = bytes_of(message.elements, message.dtype),
+                             .payload = payload,
                              .count = message.count,
                              .group = group,
                              .nvme = message.nvme},

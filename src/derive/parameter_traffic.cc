@@ -117,8 +117,11 @@ std::vector<UnitTerm> parameter_traffic(const Layout& layout, int unit, const Ot
     const Parameter& declared = out.kind.parameters[p];
     if (!joins_before(out.profile, out.kind, p)) out.begin_tensor();
     const bool carried = p < uses.here.size() && uses.here[p];
-    // What stays gathered over the step is there for all its uses.
-    if (!carried || parameter.keep != Keep::step) write_use(out, declared, parameter);
+    // What stays gathered over the step is there for all its uses, and what the ends share is once
+    // in the unit that they make together.
+    const bool in_ends = out.layout.plan.gathers.joins_ends && is_end(out.kind.role);
+    const bool there = carried && (parameter.keep == Keep::step || in_ends);
+    if (!there) write_use(out, declared, parameter);
     if (!parameter.trainable || carried) continue;
     const bool hosted_elsewhere =
         p < uses.elsewhere.size() && uses.elsewhere[p] &&

@@ -521,8 +521,9 @@ bool runs_again(const UnitKind& kind, const SavedPlan& plan, std::size_t op) {
 }
 
 bool recomputes_units(const Job& job) {
-  if (job.recompute.kind == Recompute::Kind::full || job.recompute.kind == Recompute::Kind::every ||
-      job.recompute.kind == Recompute::Kind::first) {
+  const Recompute::Kind kind = job.recompute.kind;
+  if (kind == Recompute::Kind::full || kind == Recompute::Kind::every ||
+      kind == Recompute::Kind::first || kind == Recompute::Kind::uniform) {
     return true;
   }
   return std::ranges::any_of(job.placement.axes, [](const AxisPlacement& axis) {

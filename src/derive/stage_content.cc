@@ -46,17 +46,26 @@ UnitStates states_at_rest(const Layout& layout, const LocalUnit& local) {
   return out;
 }
 
-/// A local unit not recomputed, where there are such, and recomputed.
-std::array<UnitMemory, 2> walks_of(const Layout& layout, std::size_t unit) {
+/// What forward leaves of a unit, taken away.
+UnitMemory without_kept(UnitMemory walk) {
+  walk.kept = walk.kept_whole = walk.kept_on_host = 0;
+  return walk;
+}
+
+/// A local unit not recomputed, where there are such, recomputed, and inside of such that are made
+/// again together.
+std::array<UnitMemory, 3> walks_of(const Layout& layout, std::size_t unit) {
   const Job& job = *layout.job;
   const UnitRole role = job.model.kinds[at(layout.units[unit].kind)].role;
   const bool block = role == UnitRole::block || role == UnitRole::mtp;
-  const bool mixed =
-      job.recompute.kind == Recompute::Kind::every || job.recompute.kind == Recompute::Kind::first;
+  const bool together = job.recompute.kind == Recompute::Kind::uniform;
+  const bool mixed = together || job.recompute.kind == Recompute::Kind::every ||
+                     job.recompute.kind == Recompute::Kind::first;
   const int number = static_cast<int>(unit);
-  std::array<UnitMemory, 2> out;
+  std::array<UnitMemory, 3> out;
   if (mixed || !block) out[0] = unit_memory(layout, number, false);
   if (block) out[1] = unit_memory(layout, number, true);
+  if (together && role == UnitRole::block) out[2] = without_kept(out[1]);
   return out;
 }
 

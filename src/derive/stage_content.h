@@ -44,10 +44,16 @@ struct UnitStates {
 /// Of every local unit of a layout.
 struct UnitFigures {
   std::vector<UnitStates> states;
-  std::vector<std::array<UnitMemory, 2>> walks;  // not recomputed, where there are such; recomputed
+  /// Not recomputed, where there are such; recomputed; recomputed inside of blocks that are made
+  /// again together, where there are such: of these forward leaves nothing.
+  std::vector<std::array<UnitMemory, 3>> walks;
 
   const UnitMemory& walk_of(const UnitRun& run) const {
-    return walks[static_cast<std::size_t>(run.local)][run.recomputed ? 1 : 0];
+    const std::size_t which = run.inside ? 2 : run.recomputed ? 1 : 0;
+    return walks[static_cast<std::size_t>(run.local)][which];
+  }
+  const UnitMemory& plain_walk_of(const UnitRun& run) const {
+    return walks[static_cast<std::size_t>(run.local)][0];
   }
   const UnitStates& states_of(const UnitRun& run) const {
     return states[static_cast<std::size_t>(run.local)];

@@ -181,8 +181,10 @@ class StageMemory {
   struct RunSums {
     const UnitRun* of = nullptr;
     const UnitMemory* walk = nullptr;
-    std::int64_t gradient = 0;  // bytes of gradients of one unit
-    std::int64_t begin = 0;     // position in the chunk
+    const UnitMemory* again = nullptr;  // once it is made again with others; null: it is alone
+    std::int64_t rebuilt_before = 0;    // of those, by the units before the run
+    std::int64_t gradient = 0;          // bytes of gradients of one unit
+    std::int64_t begin = 0;             // position in the chunk
     std::int64_t kept_before = 0;
     std::int64_t waiting_before = 0;
     std::int64_t grown_before = 0;
@@ -239,12 +241,15 @@ class StageMemory {
     made_ = 0;
     waiting_ = 0;
     std::int64_t kept = 0;
+    std::int64_t rebuilt = 0;  // by the units before, of those that are made again together
     for (std::size_t r = units.chunk_begin(active_); r < units.chunk_ends[active_]; ++r) {
       const UnitRun& run = units.runs[r];
       const UnitMemory& walk = units_.walk_of(run);
       gathered_.add(gathered_of(run), run.count);
       runs_.push_back({.of = &run,
                        .walk = &walk,
+                       .again = run.together > 1 ? &units_.plain_walk_of(run) : nullptr,
+                       .rebuilt_before = run.inside ? rebuilt : 0,
                        .gradient = units_.states_of(run).bytes.device[2],
                        .begin = count_,
                        .kept_before = kept,
@@ -254,10 +259,23 @@ class StageMemory {
       count_ += run.count;
       kept += run.count * walk.kept;
       waiting_ += run.count * walk.waiting;
+      if (run.together > 1) {
+        rebuilt = run.inside ? rebuilt + run.count * units_.plain_walk_of(run).kept
+                             : rebuilt_by_first(run);
+      }
       add(kept_of(gathered_of(run), in_flight), run.count, gathered_idle_);
       grown_ += run.count * runs_.back().gradient;
       made_ += run.count * walk.weight_gradients;
     }
+  }
+
+  /// What the first of blocks that are made again together adds to the input that it kept: all that
+  /// a block keeps otherwise, the input apart where that is kept on the device as a whole.
+  std::int64_t rebuilt_by_first(const UnitRun& run) const {
+    const UnitMemory& plain = units_.plain_walk_of(run);
+    const UnitMemory& first = units_.walks[at(run.local)][1];
+    const bool is_there = first.kept == plain.begins_with.working;
+    return plain.kept - (is_there ? first.kept : 0);
   }
 
   /// What the chunks that do not run keep gathered.
@@ -362,16 +380,32 @@ class StageMemory {
     return made_ - run.made_before - (i + 1) * run.walk->weight_gradients;
   }
 
+  /// What of a unit that is made again with others was rebuilt, beside what the first of them kept.
+  UnitPeak rebuilt(const RunSums& run, std::int64_t i, UnitPeak peak) const {
+    const std::int64_t kept = run.of->inside ? 0 : std::min(peak.kept, run.walk->kept);
+    peak.rebuilt += run.rebuilt_before + i * run.again->kept + peak.kept - kept;
+    peak.kept = kept;
+    return peak;
+  }
+
+  /// Its second forward, while the gradient of what the last of them leaves waits.
+  void visit_second_forward(const RunSums& run, std::int64_t i, Moment moment) {
+    moment.peak = rebuilt(run, i, run.again->forward);
+    moment.peak.working += run.again->begins_with.working;
+    consider(moment);
+  }
+
   void visit_backward(const RunSums& run, std::int64_t i) {
     if (!runs_backward(*run.of)) return;
     const UnitMemory& walk = *run.walk;
     Moment moment = after_units_before(run, i);
     moment.instant = Instant::backward;
     moment.gradients = gradients_in_backward(run, i);
-    moment.peak = walk.backward;
+    moment.peak = run.again == nullptr ? walk.backward : rebuilt(run, i, run.again->backward);
     moment.gathered = with_elsewhere(gathered_.in_backward(at(run.begin + i)));
     moment.held_gradients = held_gradients(run, i) + waiting(moment.unit, -1);
     consider(moment);
+    if (run.again != nullptr) visit_second_forward(run, i, moment);
     if (walk.gathered_from > 0 && walk.keep == Keep::none) {
       consider(gathering(moment, walk.ends_with));
     }

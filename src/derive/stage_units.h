@@ -20,6 +20,10 @@ struct UnitRun {
   std::int64_t count = 0;
   bool recomputed = false;  // as the job's choice says; units that are no blocks never are
   bool last_block = false;  // the model's last: engines may treat it apart
+  /// Blocks that are made again together, itself included; `inside`: another one of them is the
+  /// first, whose input is all that forward leaves of them.
+  std::int64_t together = 1;
+  bool inside = false;
 };
 
 struct StageUnits {

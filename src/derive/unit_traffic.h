@@ -24,9 +24,10 @@ class UnitTraffic : public UnitView {
     AxisMask axes = 0;
     std::int64_t elements = 0;  // of the payload
     Dtype dtype = Dtype::bf16;
-    std::int64_t count = 1;       // per micro-batch
-    ReduceOp op = ReduceOp::sum;  // of collectives that reduce
-    bool nvme = false;            // of host copies
+    std::int64_t count = 1;                                  // per micro-batch
+    ReduceOp op = ReduceOp::sum;                             // of collectives that reduce
+    bool nvme = false;                                       // of host copies
+    const std::vector<BlockConstants>* constants = nullptr;  // of its blocks, sent with them
   };
 
   /// Adds a term per micro-batch, unless its group is one device or nothing is sent.

@@ -111,6 +111,7 @@ double bytes_of_update(const Layout& layout, const Parameter& declared, const Lo
   bytes += matrices_of(layout, declared, seen).elements *
            times(matrices.passes, bytes_each(matrices.dtype));
   const double clipped = job.clips_by_global_norm ? timing.clip_bytes : 0;
+  if (seen.partial != 0) bytes += static_cast<double>(seen.elements) * timing.flattened_bytes;
   return bytes + elements * (timing.update_extra_bytes + clipped);
 }
 

@@ -5,6 +5,7 @@
 #include "derive/parameter_messages.h"
 #include "derive/state_bytes.h"
 #include "derive/update_inputs.h"
+#include "profile/products.h"
 
 namespace placet {
 namespace {
@@ -20,7 +21,7 @@ class UpdateTraffic {
     const AxisMask spread = parameter.owned & ~parameter.divided[0] & ~parameter.cut;
     if (spread != 0 && parameter.materialized == 0) {
       const ParameterMove gather{.what = "updated parameters",
-                                 .dtype = out_.job.precision.parameters,
+                                 .dtype = updated_format(parameter),
                                  .phase = Phase::update,
                                  .grain = out_.profile.update_grain,
                                  .sharded = true};
@@ -37,6 +38,16 @@ class UpdateTraffic {
   }
 
  private:
+  /// Matrices that rest in the format of products, with one scale a tensor, are gathered in it;
+  /// those with scales of blocks need both their sets of numbers and are made after the gather.
+  Dtype updated_format(const LocalParameter& parameter) const {
+    const Precision& precision = out_.job.precision;
+    if (!parameter.narrow || !precision.products) return precision.parameters;
+    const bool rests = weight_copies(precision, out_.profile, out_.job.cluster).in_place > 0;
+    const StorageFormat& numbers = precision.products->numbers;
+    return rests && numbers.constants.empty() ? numbers.dtype : precision.parameters;
+  }
+
   /// What the update must see whole and does not: gradients scattered although their optimizer
   /// state is whole, state divided only at rest, matrices and statistics that cuts tear.
   void gather_for_update(const Parameter& declared, const LocalParameter& parameter) {

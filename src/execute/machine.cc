@@ -51,9 +51,7 @@ std::optional<std::size_t> Machine<Numbers>::run(const OperationList& list, Memo
   for (std::size_t i = 0; i < list.operations.size(); ++i) {
     const Operation& op = list.operations[i];
     if (op.step >= 0 && op.step != step) continue;
-    const bool fits = op.code == nullptr ? move(list, op, memory)
-                                         : call(list, op, memory, context_of(list, op, step));
-    if (!fits) return i;
+    if (!run_one(list, op, memory, step)) return i;
   }
   return std::nullopt;
 }

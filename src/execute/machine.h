@@ -46,6 +46,11 @@ class Machine {
   /// One step, counted from 0. The number of the operation whose results are out of range; none:
   /// all were done.
   std::optional<std::size_t> run(const OperationList& list, Memory<Numbers>& memory, int step);
+  /// One operation of a step. False: its results are out of range.
+  bool run_one(const OperationList& list, const Operation& op, Memory<Numbers>& memory, int step) {
+    return op.code == nullptr ? move(list, op, memory)
+                              : call(list, op, memory, context_of(list, op, step));
+  }
 
  private:
   bool call(const OperationList& list, const Operation& op, Memory<Numbers>& memory,

@@ -1,11 +1,14 @@
 #include "execute/run.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
 
 #include "execute/fill.h"
+#include "execute/poison.h"
+#include "execute/team.h"
 #include "execute/traffic.h"
 #include "ranks/numbers.h"
 #include "ranks/plan.h"
@@ -53,16 +56,20 @@ void from_double(double x, Number& to) {
 void from_double(double x, float& to) { to = static_cast<float>(x); }
 void from_double(double x, double& to) { to = x; }
 
+std::uint64_t bits_of_number(const Number& x) {
+  auto bits = ranks::mixed(static_cast<std::uint64_t>(x.high)) ^
+              static_cast<std::uint64_t>(x.high >> 64);
+  for (const std::int64_t part : x.parts) {
+    bits = ranks::mixed(bits) ^ static_cast<std::uint64_t>(part);
+  }
+  return bits;
+}
+std::uint64_t bits_of_number(float x) { return std::bit_cast<std::uint32_t>(x); }
+std::uint64_t bits_of_number(double x) { return std::bit_cast<std::uint64_t>(x); }
+
 bool same_bits(const Number& a, const Number& b) { return a == b; }
 bool same_bits(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 bool same_bits(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
-
-/// What memory holds that nobody has written: large, and different everywhere.
-void poison(std::size_t address, Number& to) {
-  from_double(std::ldexp(static_cast<double>(ranks::mixed(address) >> 40U), -14) + 1000, to);
-}
-void poison(std::size_t, float& to) { to = std::numeric_limits<float>::quiet_NaN(); }
-void poison(std::size_t, double& to) { to = std::numeric_limits<double>::quiet_NaN(); }
 
 /// Half of the digits of the format: rounding errors of a training step stay below it.
 double tolerance_of(Arithmetic arithmetic, const std::vector<Dtype>& formats) {
@@ -83,6 +90,14 @@ void check_instructions(const Program& program, const Mesh& mesh, const RunLimit
   for (int c : classes_of(program, mesh)) instructions += of_class[at(c)];
   if (instructions > limits.instructions) {
     refuse_size("instructions over all ranks", instructions, limits.instructions);
+  }
+}
+
+void check_faults(const RunOptions& options, int ranks) {
+  for (const RankFault& fault : options.rank_faults) {
+    if (fault.rank < ranks) continue;
+    refuse("--fault", "rank=" + std::to_string(fault.rank), "is no rank of the program",
+           "0 to " + std::to_string(ranks - 1));
   }
 }
 
@@ -119,11 +134,14 @@ class Training {
 
   RealRun run() {
     check_instructions(program_, mesh_, options_.limits);
+    check_faults(options_, mesh_.ranks());
     reference_ = builder_.build();
     check_work(reference_.list, options_.limits);
     plan_ = Planner(program_, reference_, library_, mesh_)
                 .build(options_.steps, options_.limits.elements);
     out_.arithmetic = options_.arithmetic;
+    out_.rank_kind = options_.rank_kind;
+    out_.order = order();
     out_.ranks = mesh_.ranks();
     out_.meanings = words_of(meanings_);
     out_.stuck = plan_.stuck;
@@ -156,32 +174,99 @@ class Training {
       put(tensor, initial_numbers(program_, tensor, meanings_));
     }
     fill(plan_.once);
-    Communicator communicator(program_, plan_, formats_);
-    for (int step = 0; step < options_.steps && !out_.stuck; ++step) {
-      ranks_.watcher = step == 0 ? &communicator : nullptr;
-      train_step(step);
+    if (order().kind == QueueOrder::Kind::listed) {
+      train_in_step();
+    } else {
+      train_in_queues();
     }
-    out_.sent = communicator.sent();
   }
 
-  void train_step(int step) {
-    if (step > 0) forget_the_rest();
+  /// Of ranks with processes of their own there is no common order.
+  QueueOrder order() const {
+    const bool in_step = options_.order.kind == QueueOrder::Kind::listed;
+    if (!in_step || options_.rank_kind == RankKind::in_one_process) return options_.order;
+    return {.kind = QueueOrder::Kind::early};
+  }
+
+  void train_in_step() {
+    TransferCount count(plan_, formats_);
+    for (int step = 0; step < options_.steps && !out_.stuck; ++step) {
+      ranks_.watcher = step == 0 ? &count : nullptr;
+      draw_inputs(step);
+      for (int r = 0; r < mesh_.ranks(); ++r) prepare(step, r);
+      out_.stuck = train_alone(step);
+      if (!out_.stuck) out_.stuck = train_ranks(step);
+      if (!out_.stuck) judge(step);
+    }
+    out_.sent = sent_bytes(program_, mesh_, count.by_rank);
+  }
+
+  void train_in_queues() {
+    const std::unique_ptr<Team<Numbers>> team = made_team();
+    out_.judged = team->judges();
+    for (int step = 0; step < options_.steps && !out_.stuck; ++step) {
+      out_.stuck = team->run_step(step);
+      if (!out_.stuck && out_.judged) judge(step);
+    }
+    out_.sent = sent_bytes(program_, mesh_, team->first_sent());
+  }
+
+  std::unique_ptr<Team<Numbers>> made_team() {
+    TeamWork<Numbers> work{
+        .setting = {.program = program_,
+                    .mesh = mesh_,
+                    .library = library_,
+                    .functions = functions_,
+                    .rounds = options_.arithmetic == Arithmetic::declared,
+                    .slip = options_.slip,
+                    .faults = options_.rank_faults},
+        .reference = reference_,
+        .plan = plan_,
+        .order = order(),
+        .steps = options_.steps,
+        .expected = expected_,
+        .found = found_,
+        .draw_inputs = [this](int step) { draw_inputs(step); },
+        .train_alone = [this](int step) { return train_alone(step); },
+        .prepare = [this](int step, int rank) { prepare(step, rank); }};
+    switch (options_.rank_kind) {
+      case RankKind::in_one_process:
+        return virtual_team(std::move(work));
+      case RankKind::in_processes:
+        return process_team(std::move(work));
+      case RankKind::over_mpi:
+        return mpi_team(std::move(work));
+    }
+    fail_internally("ranks live somewhere");
+  }
+
+  void draw_inputs(int step) {
+    std::ranges::fill(expected_.levels, Level{0});
     for (const ReferenceTensor& tensor : reference_.tensors) {
       if (tensor.ref.kind != StateRef::Kind::input) continue;
       put(tensor, step_numbers(program_, reference_, tensor, meanings_, step));
     }
-    fill(plan_.fresh);
-    if (const auto failed = one_device_.run(reference_.list, expected_, step)) {
-      out_.stuck = "step " + std::to_string(step + 1) +
-                   ": a number of the training on one device is out of range";
-      return;
-    }
-    if (const auto failed = ranks_.run(plan_.list, found_, step)) {
-      const Operation& op = plan_.list.operations[*failed];
-      out_.stuck = "step " + std::to_string(step + 1) + ", rank " + std::to_string(op.rank) +
-                   ", instruction " + std::to_string(op.instruction) + ": a number is out of range";
-      return;
-    }
+  }
+
+  std::optional<std::string> train_alone(int step) {
+    if (!one_device_.run(reference_.list, expected_, step)) return std::nullopt;
+    return "step " + std::to_string(step + 1) +
+           ": a number of the training on one device is out of range";
+  }
+
+  std::optional<std::string> train_ranks(int step) {
+    const auto failed = ranks_.run(plan_.list, found_, step);
+    if (!failed) return std::nullopt;
+    const Operation& op = plan_.list.operations[*failed];
+    return out_of_range_text(step, op.rank, op.instruction);
+  }
+
+  void prepare(int step, int rank) {
+    if (step > 0) forget_the_rest(rank);
+    fill(plan_.fresh, rank);
+  }
+
+  void judge(int step) {
     const std::int64_t differed = out_.differing;
     compare(step);
     StepLoss loss = losses(step);
@@ -202,8 +287,10 @@ class Training {
     }
   }
 
-  void fill(const std::vector<Region>& regions) {
+  /// Of one rank; -1: of all.
+  void fill(const std::vector<Region>& regions, int rank = -1) {
     for (const Region& region : regions) {
+      if (rank >= 0 && region.rank != rank) continue;
       for (const Run& run : region.runs) fill_run(run, region.tensor == nullptr);
     }
   }
@@ -215,19 +302,22 @@ class Training {
     }
   }
 
-  /// Of what a step left, the next may count on what is compared, and on zeros where the program
-  /// begins with some: all else is overwritten.
-  void forget_the_rest() {
-    std::vector<bool> known(found_.numbers.size(), false);
+  /// Of what a step left with a rank, the next may count on what is compared, and on zeros where
+  /// the program begins with some: all else is overwritten.
+  void forget_the_rest(int rank) {
+    const RankPlace place = place_of(plan_, rank);
+    std::vector<bool> known(at(place.size), false);
     for (const Region& region : plan_.once) {
-      if (region.tensor == nullptr && !is_zero(region)) continue;
-      for (const Run& run : region.runs) std::fill_n(known.begin() + run.to, run.length, true);
+      if (region.rank != rank || (region.tensor == nullptr && !is_zero(region))) continue;
+      for (const Run& run : region.runs) {
+        std::fill_n(known.begin() + (run.to - place.first), run.length, true);
+      }
     }
     for (std::size_t a = 0; a < known.size(); ++a) {
-      if (!known[a]) poison(a, found_.numbers[a]);
-      found_.levels[a] = 0;
+      const std::size_t address = at(place.first) + a;
+      if (!known[a]) poison(address, found_.numbers[address]);
+      found_.levels[address] = 0;
     }
-    std::ranges::fill(expected_.levels, Level{0});
   }
 
   bool is_zero(const Region& region) const {
@@ -267,6 +357,7 @@ class Training {
     for (std::int64_t k = 0; k < run.length; ++k) {
       const Stored& e = expected_.numbers[at(run.from + k)];
       const Stored& f = found_.numbers[at(run.to + k)];
+      out_.digest = ranks::mixed(out_.digest ^ bits_of_number(f));
       if (same_bits(e, f)) continue;
       ++out_.differing;
       if (first) continue;

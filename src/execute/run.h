@@ -10,6 +10,9 @@
 
 #include "execute/kernel_run.h"
 #include "execute/meanings.h"
+#include "execute/queue_order.h"
+#include "execute/rank_fault.h"
+#include "execute/rank_kind.h"
 #include "program/program.h"
 #include "ranks/limits.h"
 
@@ -38,6 +41,11 @@ struct RunOptions {
   /// Told of each step when it is done.
   std::function<void(const StepLoss&)> on_step = [](const StepLoss&) {};
   execute::Slip slip = execute::Slip::none;  // of the ranks, not of the one device
+  /// Where the ranks live, and which of their queues goes on. Processes always have queues: of them
+  /// `listed` is `early`.
+  RankKind rank_kind = RankKind::in_one_process;
+  QueueOrder order;
+  std::vector<RankFault> rank_faults;
 };
 
 /// An entry of what a rank holds that is not what one device holds.
@@ -76,6 +84,9 @@ struct HeldBytes {
 
 struct RealRun {
   Arithmetic arithmetic = Arithmetic::canonical;
+  RankKind rank_kind = RankKind::in_one_process;
+  QueueOrder order;
+  bool judged = true;  // false: by another process, of which this one is a rank
   int ranks = 0;
   std::vector<StepLoss> steps;
   /// Canonical: every parameter, optimizer state and loss of every rank after every step has the
@@ -83,6 +94,7 @@ struct RealRun {
   bool equal = false;
   double tolerance = 0;                 // relative, of losses; canonical: none
   std::int64_t compared = 0;            // entries
+  std::uint64_t digest = 0;  // of all that is compared, after every step; equal bits, equal digests
   std::int64_t differing = 0;           // of these, entries with other bits
   double largest_difference = 0;        // of losses, relative
   std::vector<Difference> differences;  // the first of each tensor, after the first step with some
@@ -97,7 +109,8 @@ inline constexpr std::size_t kMostDifferences = 64;
 
 /// Runs the program and its reference. The same call gives the same bits on every machine in
 /// canonical mode. Throws InputError for programs beyond the limits, for functions without a
-/// meaning, and where parts of the program refer to what does not exist.
+/// meaning, where parts of the program refer to what does not exist, and if a rank is lost: killed,
+/// stopped, or at its end.
 RealRun run(const Program& program, const RunOptions& options = {});
 
 }  // namespace placet

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "execute/ledger.h"
 #include "units/at.h"
 
 namespace placet::execute {
@@ -10,13 +11,6 @@ namespace {
 constexpr std::int64_t kBitsOfByte = 8;
 
 std::int64_t bytes_in(std::int64_t bits) { return (bits + kBitsOfByte - 1) / kBitsOfByte; }
-
-/// As the derivation calls it; empty: nothing is sent.
-std::string collective_of(InstructionKind kind) {
-  if (kind == InstructionKind::permute || kind == InstructionKind::send) return "send_recv";
-  const bool moves = is_collective(kind) && kind != InstructionKind::receive;
-  return moves ? std::string(name_of(kind)) : "";
-}
 
 /// One rank's buffers on their way through a step.
 class Arena {
@@ -119,9 +113,8 @@ std::vector<Dtype> formats_of(const Program& program, const ranks::ProgramPlan& 
   return formats;
 }
 
-Communicator::Communicator(const Program& program, const ranks::ProgramPlan& plan,
-                           const std::vector<Dtype>& formats)
-    : program_(program), plan_(plan), formats_(formats) {
+TransferCount::TransferCount(const ranks::ProgramPlan& plan, const std::vector<Dtype>& formats)
+    : by_rank(plan.classes.size()), plan_(plan), formats_(formats) {
   ends_.resize(plan.classes.size(), 0);
   for (const ranks::BufferPlace& buffer : plan.buffers) {
     ends_[at(buffer.rank)] = buffer.address + buffer.elements;
@@ -129,80 +122,68 @@ Communicator::Communicator(const Program& program, const ranks::ProgramPlan& pla
 }
 
 /// The rank whose buffers an address is in; -1: none, a message on the way.
-int Communicator::rank_at(std::int64_t address) const {
+int TransferCount::rank_at(std::int64_t address) const {
   const auto found = std::ranges::upper_bound(ends_, address);
   return found == ends_.end() ? -1 : static_cast<int>(found - ends_.begin());
 }
 
-std::int64_t Communicator::bits_at(std::int64_t address) const {
+std::int64_t TransferCount::bits_at(std::int64_t address) const {
   return bits_of(formats_[at(address)]);
 }
 
-void Communicator::add_transfer(const OperationList& list, const Transfer& transfer,
-                                InstructionKind kind, std::map<int, OfRank>& of) {
-  const auto source = [&](std::size_t s) { return list.addresses[transfer.sources + s]; };
-  const auto target = [&](std::size_t t) { return list.addresses[transfer.targets + t]; };
-  if (kind == InstructionKind::all_reduce) {
-    for (std::size_t s = 0; s < transfer.source_count; ++s) {
-      of[rank_at(source(s))].bits += transfer.length * bits_at(source(s));
-    }
-    return;
+void TransferCount::add_transfer(const OperationList& list, const Transfer& transfer,
+                                 InstructionKind kind, BitsByRank& of) const {
+  if (kind == InstructionKind::all_gather || kind == InstructionKind::broadcast) {
+    return add_round(list, transfer, of);
   }
   for (std::size_t s = 0; s < transfer.source_count; ++s) {
-    const int from = rank_at(source(s));
-    std::int64_t others = 0;
-    for (std::size_t t = 0; t < transfer.target_count; ++t) {
-      if (rank_at(target(t)) != from) ++others;
+    const std::int64_t source = list.addresses[transfer.sources + s];
+    const int from = rank_at(source);
+    std::int64_t others = kind == InstructionKind::all_reduce ? 1 : 0;
+    for (std::size_t t = 0; others == 0 && t < transfer.target_count; ++t) {
+      others = rank_at(list.addresses[transfer.targets + t]) == from ? 0 : 1;
     }
-    if (kind == InstructionKind::broadcast) others = std::min<std::int64_t>(others, 1);
-    of[from].bits += others * transfer.length * bits_at(source(s));
+    of[from] += others * transfer.length * bits_at(source);
   }
 }
 
-void Communicator::moves(const OperationList& list, const Operation& op) {
+/// What all get goes round: all send it but the last that it comes to.
+void TransferCount::add_round(const OperationList& list, const Transfer& transfer,
+                              BitsByRank& of) const {
+  const std::int64_t source = list.addresses[transfer.sources];
+  const std::size_t n = transfer.target_count;
+  const auto member = [&](std::size_t t) { return rank_at(list.addresses[transfer.targets + t]); };
+  for (std::size_t t = 0; t < n; ++t) {
+    const bool is_last = member((t + 1) % n) == rank_at(source);
+    of[member(t)] += is_last ? 0 : transfer.length * bits_at(source);
+  }
+}
+
+void TransferCount::moves(const OperationList& list, const Operation& op) {
   if (op.rank < 0 || op.instruction < 0) return;
   const ranks::Listing& listing = *plan_.listings[at(plan_.classes[at(op.rank)])];
   const Instruction& what = *listing.instructions[at(op.instruction)].what;
-  Key key{.collective = collective_of(what.kind), .axes = what.axes};
-  if (key.collective.empty()) return;
-  std::ranges::sort(key.axes);
-  std::map<int, OfRank> of;
+  Cargo cargo{.collective = collective_of(what.kind), .axes = what.axes};
+  if (cargo.collective.empty()) return;
+  std::ranges::sort(cargo.axes);
+  BitsByRank of;
   for (std::size_t t = op.first; t < op.first + op.count; ++t) {
     add_transfer(list, list.transfers[t], what.kind, of);
   }
   const auto members = static_cast<std::int64_t>(of.size());
-  for (const auto& [rank, one] : of) {
-    OfRank& all = sent_[key][rank];
-    ++all.calls;
-    // Of a sum for all: twice all but the smallest part of the row.
-    const bool for_all = what.kind == InstructionKind::all_reduce;
-    const std::int64_t element = bits_at(list.addresses[list.transfers[op.first].sources]);
-    all.bits += for_all ? 2 * (one.bits - one.bits / element / members * element) : one.bits;
+  for (const auto& [rank, bits] : of) {
+    Ledger& ledger = by_rank[at(rank)];
+    ledger.begin_call(cargo.collective, cargo.axes);
+    cargo.bits = bits;
+    if (what.kind == InstructionKind::all_reduce) {
+      const std::int64_t element = bits_at(list.addresses[list.transfers[op.first].sources]);
+      cargo.bits = bits - bits / element / members * element;
+      cargo.stage = 1;
+      ledger.add(cargo);
+      cargo.stage = 0;
+    }
+    ledger.add(cargo);
   }
-}
-
-int Communicator::busiest() const {
-  std::map<int, std::int64_t> bits;
-  for (const auto& [key, of] : sent_) {
-    for (const auto& [rank, one] : of) bits[rank] += one.bits;
-  }
-  const auto more = [](const auto& a, const auto& b) { return a.second < b.second; };
-  return bits.empty() ? 0 : std::ranges::max_element(bits, more)->first;
-}
-
-std::vector<SentBytes> Communicator::sent() const {
-  std::vector<SentBytes> all;
-  const int rank = busiest();
-  for (const auto& [key, of] : sent_) {
-    const auto found = of.find(rank);
-    if (found == of.end()) continue;
-    SentBytes out{.collective = key.collective,
-                  .calls = found->second.calls,
-                  .bytes = bytes_in(found->second.bits)};
-    for (int axis : key.axes) out.axes.push_back(program_.axes[at(axis)].name);
-    all.push_back(std::move(out));
-  }
-  return all;
 }
 
 HeldBytes held_bytes(const Program& program, const ranks::ProgramPlan& plan,

@@ -2,10 +2,9 @@
 #pragma once
 
 #include <map>
-#include <string>
-#include <utility>
 #include <vector>
 
+#include "execute/ledger.h"
 #include "execute/machine.h"
 #include "execute/run.h"
 #include "ranks/plan.h"
@@ -16,40 +15,28 @@ namespace placet::execute {
 /// is sent.
 std::vector<Dtype> formats_of(const Program& program, const ranks::ProgramPlan& plan);
 
-/// Counts what each rank sends in collectives and messages, transfer by transfer. What n ranks add
-/// up for all of them goes round twice: each sends all but its part of the row of all elements,
-/// once to the owners of the parts and once from them.
-class Communicator : public Watcher {
+/// Counts what each rank sends in collectives and messages, transfer by transfer, where all ranks
+/// run in step: what their communicators count where they do not (execute/meeting.h says who sends
+/// what to whom). Of a sum for all, both stages are counted at the member with the smallest part.
+class TransferCount : public Watcher {
  public:
-  Communicator(const Program& program, const ranks::ProgramPlan& plan,
-               const std::vector<Dtype>& formats);
+  TransferCount(const ranks::ProgramPlan& plan, const std::vector<Dtype>& formats);
 
   void moves(const OperationList& list, const Operation& op) override;
-  /// The rank that sends most in all, of equals the first.
-  int busiest() const;
-  /// Of that rank, by collective and axes.
-  std::vector<SentBytes> sent() const;
+
+  std::vector<Ledger> by_rank;
 
  private:
-  struct Key {
-    std::string collective;
-    std::vector<int> axes;
-    friend auto operator<=>(const Key&, const Key&) = default;
-  };
-  struct OfRank {
-    std::int64_t calls = 0;
-    std::int64_t bits = 0;
-  };
+  using BitsByRank = std::map<int, std::int64_t>;
   int rank_at(std::int64_t address) const;
   std::int64_t bits_at(std::int64_t address) const;
   void add_transfer(const OperationList& list, const Transfer& transfer, InstructionKind kind,
-                    std::map<int, OfRank>& of);
+                    BitsByRank& of) const;
+  void add_round(const OperationList& list, const Transfer& transfer, BitsByRank& of) const;
 
-  const Program& program_;
   const ranks::ProgramPlan& plan_;
   const std::vector<Dtype>& formats_;
   std::vector<std::int64_t> ends_;  // of each rank's buffers
-  std::map<Key, std::map<int, OfRank>> sent_;
 };
 
 /// Follows every rank's buffers through a step; of the rank with the highest peak.

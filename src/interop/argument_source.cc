@@ -193,16 +193,43 @@ class Lines {
       if (has_value) open_.reset();
     } else if (equals != std::string::npos && is_name(word.substr(0, equals))) {
       const std::string name = word.substr(0, equals);
+      if (take_options(name, word.substr(equals + 1), line)) return;
       const std::string value = value_of(word.substr(equals + 1));
       if (value.empty()) return;  // a list of options begins
       open_.reset();
       assign(name, value);
       settings.push_back({.path = name, .value = value, .line = line});
-    } else if (open_ && ends_options(word)) {
+    } else if (open_ && (ends_options(word) || names_list(word))) {
       open_.reset();
     } else if (open_) {
       extend(settings[*open_].value, value_of(word));
     }
+  }
+
+  // Options that a variable holds, NAME="--nnodes 2 --node_rank 0": each is a setting where it
+  // stands, whoever uses the variable.
+  bool take_options(const std::string& name, const std::string& value, std::size_t line) {
+    const std::vector<std::string> words = words_of(value);
+    if (std::ranges::none_of(words, is_option)) return false;
+    lists_.insert(name);
+    open_.reset();
+    for (const std::string& word : words) {
+      if (!names_list(word)) take_word(word, line);
+    }
+    open_.reset();
+    return true;
+  }
+
+  static bool is_option(const std::string& word) {
+    return word.starts_with("--") && word.size() > 2 &&
+           std::isalpha(static_cast<unsigned char>(word[2])) != 0;
+  }
+
+  // "$NAME" and "${NAME}" of a variable that holds options.
+  bool names_list(const std::string& word) const {
+    if (!word.starts_with('$')) return false;
+    const Reference reference = reference_at(word, 0);
+    return reference.end == word.size() && lists_.contains(reference.name);
   }
 
   std::string value_of(const std::string& word) {
@@ -232,6 +259,7 @@ class Lines {
   Variables variables_;
   std::size_t added_ = 0;  // bytes of values of variables
   std::set<std::string> ambiguous_;
+  std::set<std::string> lists_;      // variables that hold options
   std::optional<std::size_t> open_;  // the option that takes the next words
   bool fresh_ = false;               // and has none so far
 };

@@ -42,10 +42,11 @@ KeyMeaning read_word_key(const Reader& value) {
     meaning.word = value.text();
     return meaning;
   }
-  value.allow({"word", "values", "each", "not-modelled", "type", "default", "source", "since",
-               "until", "aliases"});
+  value.allow({"word", "values", "each", "not-modelled", "assumed", "type", "default", "source",
+               "since", "until", "aliases"});
   meaning.word = value.at("word").text();
   meaning.effect = text_at(value, "not-modelled");
+  meaning.assumed = texts_at(value, "assumed");
   meaning.default_value = text_at(value, "default");
   meaning.default_source = text_at(value, "source");
   meaning.since = text_at(value, "since");
@@ -71,6 +72,20 @@ void read_understood(const Reader& object, Dialect& dialect) {
   }
 }
 
+// The figure that a key could change, alone or with the values that change none.
+void read_figure(const Reader& value, KeyMeaning& meaning) {
+  if (value.is_text()) {
+    meaning.effect = value.text();
+    return;
+  }
+  value.allow({"could-change", "assumed", "type"});
+  meaning.effect = value.at("could-change").text();
+  meaning.assumed = texts_at(value, "assumed");
+  if (const auto kind = value.find("type")) {
+    meaning.kind = static_cast<ValueKind>(kind->one_of(kKinds));
+  }
+}
+
 void read_keys(const Reader& object, Dialect& dialect) {
   object.allow({"understood", "none", "kept", "not-modelled"});
   if (const auto understood = object.find("understood")) read_understood(*understood, dialect);
@@ -78,16 +93,14 @@ void read_keys(const Reader& object, Dialect& dialect) {
     for (const std::string& path : texts_at(object, effect)) dialect.keys[path].effect = effect;
   }
   if (const auto figures = object.find("not-modelled")) {
-    for (const auto& [path, figure] : figures->members()) {
-      dialect.keys[path].effect = figure.text();
-    }
+    for (const auto& [path, figure] : figures->members()) read_figure(figure, dialect.keys[path]);
   }
 }
 
 }  // namespace
 
 DerivedWord read_derived(const Reader& object) {
-  object.allow({"word", "when", "product", "plus", "over", "minus", "text", "replaces"});
+  object.allow({"word", "when", "product", "plus", "over", "minus", "text", "replaces", "rounds"});
   DerivedWord derived{.word = object.at("word").text(),
                       .when = conditions_at(object, "when"),
                       .product = texts_at(object, "product"),
@@ -95,9 +108,15 @@ DerivedWord read_derived(const Reader& object) {
                       .over = texts_at(object, "over"),
                       .minus = texts_at(object, "minus"),
                       .text = {},
-                      .replaces = false};
+                      .replaces = false,
+                      .rounds_down = false};
   if (const auto text = object.find("text")) derived.text = text->text();
   if (const auto replaces = object.find("replaces")) derived.replaces = replaces->flag();
+  if (const auto rounds = object.find("rounds")) {
+    static const std::array<std::string, 1> kWays = {"down"};
+    rounds->one_of(kWays);
+    derived.rounds_down = true;
+  }
   return derived;
 }
 
@@ -201,7 +220,10 @@ Marks marks_of(const std::vector<DialectHead>& heads, const Source& source) {
   Marks marks;
   for (std::size_t i = 0; i < heads.size(); ++i) {
     if (!is_alike(heads[i].form, source.form)) continue;
-    for (const std::string& mark : heads[i].marks) marks[dashed(mark)].push_back(i);
+    for (const std::string& mark : heads[i].marks) {
+      std::vector<std::size_t>& those = marks[dashed(mark)];
+      if (those.empty() || those.back() != i) those.push_back(i);  // one mark in two spellings
+    }
   }
   return marks;
 }
@@ -262,7 +284,8 @@ Dialect read_dialect(const Catalog& catalog, const std::string& name, const std:
   const Document document = open_document(file_of(catalog, "dialects", "dialect", name, where));
   const Reader reader(document);
   reader.allow({"schema", "name", "title", "form", "source", "date", "like", "under", "marks",
-                "keys", "derived", "needs", "axes", "beyond", "models", "unknown", "export"});
+                "keys", "derived", "needs", "axes", "beyond", "models", "unknown", "gives-way-to",
+                "export"});
   Dialect dialect;
   dialect.name = name;
   dialect.title = reader.at("title").text();
@@ -270,6 +293,7 @@ Dialect read_dialect(const Catalog& catalog, const std::string& name, const std:
   reader.at("source").text();
   reader.at("date").text();
   dialect.marks = texts_at(reader, "marks");
+  dialect.gives_way_to = texts_at(reader, "gives-way-to");
   read_keys(reader.at("keys"), dialect);
   for (const Reader& item : reader.at("derived").items()) {
     dialect.derived.push_back(read_derived(item));

@@ -31,7 +31,8 @@ struct KeyMeaning {
   std::string word;                           // of the job or of the rules below; empty: none
   std::map<std::string, std::string> values;  // spellings of the engine, and what they say here
   std::string effect;  // of what has no word: "none", "kept", or the figure it could change
-  bool each = false;   // the value is a list, and `values` speak of its items
+  std::vector<std::string> assumed;  // values with which the engine's profile reckons anyway
+  bool each = false;                 // the value is a list, and `values` speak of its items
   ValueKind kind = ValueKind::text;
   std::string default_value;   // as the engine takes it where nothing is said
   std::string default_source;  // of that
@@ -54,7 +55,8 @@ struct DerivedWord {
   std::vector<WordCondition> when;
   std::vector<std::string> product, plus, over, minus;
   std::string text;
-  bool replaces = false;  // what a source says
+  bool replaces = false;     // what a source says
+  bool rounds_down = false;  // what does not divide evenly; else it is not known
 };
 
 /// An axis of the placement: its degree is a word, its terms are the first that apply.
@@ -105,6 +107,8 @@ struct Dialect {
   std::vector<DescribedModel> models;  // the first that applies, where none is named
   std::vector<UnknownKeys> unknown;    // the longest beginning that fits holds
   std::vector<DialectAxis> axes;  // outermost first; none: it goes with a dialect that has some
+  std::vector<std::string>
+      gives_way_to;  // dialects, without version, that lead where both are read
 };
 
 /// The meaning of a key in a dialect; none where it is not known. The longest path that fits wins.

@@ -131,6 +131,8 @@ std::string recompute_words(const Recompute& recompute) {
       return "every=" + std::to_string(recompute.count);
     case Recompute::Kind::first:
       return "first=" + std::to_string(recompute.count);
+    case Recompute::Kind::uniform:
+      return "uniform=" + std::to_string(recompute.count);
     case Recompute::Kind::selective:
       break;
   }

@@ -66,13 +66,23 @@ std::string name_of(Fate fate) {
 
 namespace {
 
-// The first that has axes leads, or the first at all.
+// Whether a dialect leaves it to one of the others to lead.
+bool gives_way(const Dialect& dialect, const std::vector<SharedDialect>& used) {
+  return std::ranges::any_of(used, [&](const SharedDialect& other) {
+    if (other == nullptr) return false;
+    const std::string name = other->name.substr(0, other->name.find('@'));
+    return std::ranges::find(dialect.gives_way_to, name) != dialect.gives_way_to.end();
+  });
+}
+
+// The first that has axes and gives way to no other leads, or the first at all.
 const Dialect* leading_of(const std::vector<SharedDialect>& used) {
   const Dialect* leading = nullptr;
   for (const SharedDialect& dialect : used) {
     if (dialect == nullptr) continue;
-    if (leading == nullptr || (leading->axes.empty() && !dialect->axes.empty()))
-      leading = dialect.get();
+    const bool can_lead = !dialect->axes.empty() && !gives_way(*dialect, used);
+    if (leading == nullptr) leading = dialect.get();
+    if (can_lead) return dialect.get();
   }
   return leading;
 }
@@ -166,6 +176,17 @@ void derive_all(const Catalog& catalog, const ImportRequest& request,
   imported.words.erase("file");
 }
 
+// The batches of a ramp; a ramp that does not come out even is no list of jobs.
+void add_ramp(Imported& imported) {
+  imported.batch_ramp = batches_of_ramp(imported.words);
+  if (!imported.batch_ramp.empty()) return;
+  for (LedgerLine& line : imported.ledger) {
+    if (line.word != "batch-ramp" || line.fate != Fate::understood) continue;
+    line.fate = Fate::not_modelled;
+    line.what = "batch: each one on the way is a job of its own, --global-batch N";
+  }
+}
+
 }  // namespace
 
 Imported import_sources(const Catalog& catalog, const ImportRequest& asked) {
@@ -178,6 +199,7 @@ Imported import_sources(const Catalog& catalog, const ImportRequest& asked) {
     imported.dialects.push_back(used.back() == nullptr ? "" : used.back()->name);
     if (used.back() != nullptr) imported.read_by.emplace(source.file, used.back());
     read_ledger(source, used.back().get(), imported);
+    imported.comments.emplace(source.file, source.comments);
   }
   const Dialect* leading = leading_of(used);
   if (leading == nullptr) {
@@ -194,9 +216,11 @@ Imported import_sources(const Catalog& catalog, const ImportRequest& asked) {
     imported.unclear.erase(word);
   }
   derive_all(catalog, request, used, *leading, imported);
+  settle_open(imported);
   mark_beyond(*leading, imported);
   make_job(catalog, *leading, imported);
-  imported.findings = lint(catalog, request.sources, imported);
+  add_ramp(imported);
+  imported.findings = lint(catalog, imported);
   return imported;
 }
 

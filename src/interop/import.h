@@ -70,8 +70,12 @@ struct Imported {
   std::set<std::string> unread;   // given words of which no dialect of the sources speaks
   std::set<std::string> unclear;  // words of which something was said that has no counterpart
   std::map<std::string, std::string> job;  // words of a job file
+  /// Samples of a step, from the first one on, where the batch grows in the course of a training:
+  /// as many jobs, which differ in nothing else. `job` has the last.
+  std::vector<long long> batch_ramp;
   std::vector<MissingFact> missing;
-  std::vector<LintFinding> findings;  // by file and line
+  std::vector<LintFinding> findings;                         // by file and line
+  std::map<std::string, std::vector<std::string>> comments;  // of the sources, line by line
 };
 
 /// "understood", "no effect", ...

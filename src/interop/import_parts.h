@@ -9,6 +9,10 @@ namespace placet {
 /// unknown.
 void read_ledger(const Source& source, const Dialect* dialect, Imported& imported);
 
+/// What was left open ("auto", a variable) is understood where its word is known all the same:
+/// given by a flag, said by another source, or worked out from others.
+void settle_open(Imported& imported);
+
 /// Takes back what was understood and is beyond what a job can say.
 void mark_beyond(const Dialect& dialect, Imported& imported);
 
@@ -19,6 +23,11 @@ void derive_words(const Dialect& dialect, const std::set<std::string>& unclear, 
 
 /// Adds the sizes of the model that the words name, where nothing is said of them.
 void add_model_words(const Catalog& catalog, Words& words);
+
+/// The batches of a ramp as the word `batch-ramp` says it: "START STEP SAMPLES", which ends at
+/// `global-batch`, or "AT:BATCH AT:BATCH". Empty where it says none, or none that comes out even.
+/// Case: "16 8 1000" up to 32: 16, 24, 32.
+std::vector<long long> batches_of_ramp(const Words& words);
 
 /// Whether a job has a word of this name.
 bool is_job_word(const std::string& word);

@@ -52,7 +52,7 @@ std::optional<std::string> value_of(const DerivedWord& derived, const Words& wor
   const auto less = sum_of(derived.minus, words);
   if (!above || !below || !more || !less) return std::nullopt;
   const long long sum = checked_add(*above, *more, derived.word);
-  if (sum % *below != 0 || *less > sum / *below) return std::nullopt;
+  if ((sum % *below != 0 && !derived.rounds_down) || *less > sum / *below) return std::nullopt;
   return std::to_string(sum / *below - *less);
 }
 
@@ -184,6 +184,23 @@ void add_needs(const Dialect& dialect, Imported& imported) {
   }
 }
 
+// The word, of those that an unknown one follows from, of which something was said that nobody can
+// read; empty: there is none. A word is asked for at most once in a chain.
+std::string open_word_of(const Dialect& dialect, const std::string& word, const Imported& imported,
+                         std::set<std::string>& seen) {
+  if (imported.words.contains(word) || !seen.insert(word).second) return "";
+  if (imported.unclear.contains(word)) return word;
+  for (const DerivedWord& derived : dialect.derived) {
+    if (derived.word != word) continue;
+    for (const std::vector<std::string>* of : {&derived.product, &derived.over}) {
+      for (const std::string& operand : *of) {
+        if (auto open = open_word_of(dialect, operand, imported, seen); !open.empty()) return open;
+      }
+    }
+  }
+  return "";
+}
+
 void add_placement(const Dialect& dialect, Imported& imported) {
   const bool is_asked = std::ranges::any_of(imported.missing, [](const MissingFact& fact) {
     return fact.flag.starts_with("--placement");
@@ -193,15 +210,17 @@ void add_placement(const Dialect& dialect, Imported& imported) {
     imported.missing.push_back({"a placement", "--placement TEXT"});
     return;
   }
-  std::string unsaid;
+  std::string unsaid, open;
   const std::string placement = placement_of(dialect, imported.words, unsaid);
   if (!placement.empty()) {
     imported.job["placement"] = placement;
   } else if (unsaid.empty()) {
     const DialectAxis& axis = dialect.axes.back();  // one device
     imported.job["placement"] = axis.name + "=1:" + terms_of(axis, imported.words);
-  } else if (imported.unclear.contains(unsaid)) {
-    imported.missing.push_back({"the degree '" + unsaid + "'", "--set " + unsaid + "=N"});
+  } else if (std::set<std::string> seen;
+             imported.words.contains("world-size") &&
+             !(open = open_word_of(dialect, unsaid, imported, seen)).empty()) {
+    imported.missing.push_back({"the degree '" + open + "'", "--set " + open + "=N"});
   } else if (imported.words.contains("world-size")) {
     imported.missing.push_back({"degrees that divide " + imported.words.at("world-size") +
                                     " devices ('" + unsaid + "' is left over)",
@@ -255,6 +274,59 @@ void add_model_words(const Catalog& catalog, Words& words) {
   add("heads", figures.heads);
   add("kv-heads", figures.kv_heads);
   add("experts", figures.experts);
+}
+
+namespace {
+
+constexpr std::size_t kMostBatches = 10000;
+
+// "[192, 16, 9_765_625]" and "192 16 9_765_625" item by item.
+std::vector<std::string> items_of(const std::string& list) {
+  std::vector<std::string> items;
+  for (std::size_t at = 0; at < list.size();) {
+    const std::size_t begin = std::min(list.find_first_not_of(", []", at), list.size());
+    at = std::min(list.find_first_of(", []", begin), list.size());
+    if (begin < at) items.push_back(list.substr(begin, at - begin));
+  }
+  return items;
+}
+
+// "0:16" and "2.4B:320".
+std::vector<long long> batches_by_samples(const std::vector<std::string>& items) {
+  std::vector<long long> batches;
+  for (const std::string& item : items) {
+    const std::size_t colon = item.find(':');
+    const auto batch = colon == std::string::npos
+                           ? std::nullopt
+                           : whole_number(plain_spelling(item.substr(colon + 1), ValueKind::whole));
+    if (!batch || *batch < 1) return {};
+    batches.push_back(*batch);
+  }
+  return batches;
+}
+
+}  // namespace
+
+std::vector<long long> batches_of_ramp(const Words& words) {
+  const auto ramp = words.find("batch-ramp");
+  if (ramp == words.end()) return {};
+  const std::vector<std::string> items = items_of(ramp->second);
+  if (!items.empty() && items.front().find(':') != std::string::npos) {
+    return batches_by_samples(items);
+  }
+  const auto whole = [&](std::size_t i) {
+    return whole_number(plain_spelling(items[i], ValueKind::whole));
+  };
+  const auto last = words.find("global-batch");
+  const auto end = last == words.end() ? std::nullopt : whole_number(last->second);
+  if (items.size() != 3 || !end) return {};
+  const auto begin = whole(0), step = whole(1);
+  const bool comes_out =
+      begin && step && *begin > 0 && *step > 0 && *begin <= *end && (*end - *begin) % *step == 0;
+  if (!comes_out || static_cast<std::size_t>((*end - *begin) / *step) > kMostBatches) return {};
+  std::vector<long long> batches;
+  for (long long batch = *begin; batch <= *end; batch += *step) batches.push_back(batch);
+  return batches;
 }
 
 void make_job(const Catalog& catalog, const Dialect& dialect, Imported& imported) {

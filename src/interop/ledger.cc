@@ -1,4 +1,6 @@
 // What becomes of each key of a source.
+#include <algorithm>
+
 #include "interop/import_parts.h"
 #include "units/nearest.h"
 
@@ -67,17 +69,28 @@ bool take_open_value(const KeyMeaning& meaning, LedgerLine& line, Imported& impo
     line.what = "empty: as if '" + meaning.word + "' were not said";
     return true;
   }
-  if (!is_unresolved(value)) return false;
+  // A template's placeholder is no number either.
+  const bool is_placeholder = meaning.kind == ValueKind::whole && meaning.values.empty() &&
+                              value.find_first_of("0123456789") == std::string::npos;
+  if (!is_unresolved(value) && !is_placeholder) return false;
   line.fate = Fate::unresolved;
   line.what = "'" + meaning.word + "': --set " + meaning.word + "=VALUE gives it";
   imported.unclear.insert(meaning.word);
   return true;
 }
 
+// Whether a value changes nothing: the engine's profile reckons with it anyway.
+bool takes_anyway(const KeyMeaning& meaning, const std::string& value) {
+  return std::ranges::find(meaning.assumed, plain_spelling(value, meaning.kind)) !=
+         meaning.assumed.end();
+}
+
 void understand(const KeyMeaning& meaning, LedgerLine& line, Imported& imported) {
+  const bool is_assumed = takes_anyway(meaning, line.setting.value);
   if (meaning.word.empty()) {
-    line.fate = fate_of(meaning.effect);
-    line.what = line.fate == Fate::not_modelled ? meaning.effect : "";
+    line.fate = is_assumed ? Fate::understood : fate_of(meaning.effect);
+    if (is_assumed) line.what = "as the engine's profile has it";
+    if (line.fate == Fate::not_modelled) line.what = meaning.effect;
     return;
   }
   line.what = line.word = meaning.word;
@@ -95,8 +108,9 @@ void understand(const KeyMeaning& meaning, LedgerLine& line, Imported& imported)
     return;
   }
   // A word that rules read may still be one that a job cannot say.
-  line.fate = meaning.effect.empty() ? Fate::understood : Fate::not_modelled;
-  if (!meaning.effect.empty()) line.what = meaning.effect;
+  const bool is_said = meaning.effect.empty() || is_assumed;
+  line.fate = is_said ? Fate::understood : Fate::not_modelled;
+  if (!is_said) line.what = meaning.effect;
   line.said = *value;
   imported.unclear.erase(meaning.word);
   const auto [said, is_new] = imported.words.emplace(meaning.word, *value);
@@ -128,6 +142,15 @@ void read_ledger(const Source& source, const Dialect* dialect, Imported& importe
       line.what = nearest_key(*dialect, setting.path);
     }
     imported.ledger.push_back(std::move(line));
+  }
+}
+
+void settle_open(Imported& imported) {
+  for (LedgerLine& line : imported.ledger) {
+    const auto found = imported.words.find(line.word);
+    if (line.fate != Fate::unresolved || found == imported.words.end()) continue;
+    line.fate = Fate::understood;
+    line.what = line.word + ", which is " + found->second + " by what else is said";
   }
 }
 

@@ -168,7 +168,7 @@ LintFinding unknown_key(const LedgerLine& line, const Imported& imported) {
 void find_twice_said(const Imported& imported, std::vector<LintFinding>& findings) {
   std::map<std::string, const LedgerLine*> first;
   for (const LedgerLine& line : imported.ledger) {
-    if (line.fate != Fate::understood) continue;
+    if (line.fate != Fate::understood || line.said.empty()) continue;
     const auto [found, is_new] = first.emplace(line.what, &line);
     const LedgerLine& before = *found->second;
     if (is_new || before.said == line.said) continue;
@@ -197,13 +197,12 @@ bool names_code(const std::string& comment, const std::string& code) {
          std::string::npos;
 }
 
-bool is_ignored(const LintFinding& finding, const std::vector<Source>& sources) {
-  for (const Source& source : sources) {
-    if (source.file != finding.file || finding.line > source.comments.size()) continue;
-    if (finding.line == 0) continue;
-    if (names_code(source.comments[finding.line - 1], finding.code)) return true;
-  }
-  return false;
+// Whether the comment on its line names a finding's code.
+bool is_ignored(const LintFinding& finding, const Imported& imported) {
+  const auto comments = imported.comments.find(finding.file);
+  if (comments == imported.comments.end() || finding.line == 0) return false;
+  if (finding.line > comments->second.size()) return false;
+  return names_code(comments->second[finding.line - 1], finding.code);
 }
 
 // Rules that are in the program have files too, for `placet explain`.
@@ -213,8 +212,13 @@ bool is_in_program(const LintRule& rule) {
 
 }  // namespace
 
-std::vector<LintFinding> lint(const Catalog& catalog, const std::vector<Source>& sources,
-                              const Imported& imported) {
+std::vector<LintFinding> without_ignored(std::vector<LintFinding> findings,
+                                         const Imported& imported) {
+  std::erase_if(findings, [&](const LintFinding& f) { return is_ignored(f, imported); });
+  return findings;
+}
+
+std::vector<LintFinding> lint(const Catalog& catalog, const Imported& imported) {
   std::vector<LintFinding> findings;
   for (const LedgerLine& line : imported.ledger) {
     if (line.fate == Fate::unknown) findings.push_back(unknown_key(line, imported));
@@ -225,7 +229,7 @@ std::vector<LintFinding> lint(const Catalog& catalog, const std::vector<Source>&
     if (is_in_program(rule) || line == nullptr || !holds(rule.when, imported.words)) continue;
     findings.push_back(finding_at(*line, rule, imported));
   }
-  std::erase_if(findings, [&](const LintFinding& f) { return is_ignored(f, sources); });
+  findings = without_ignored(std::move(findings), imported);
   std::sort(findings.begin(), findings.end(), [](const LintFinding& a, const LintFinding& b) {
     return std::tie(a.file, a.line, a.code) < std::tie(b.file, b.line, b.code);
   });

@@ -8,9 +8,12 @@
 
 namespace placet {
 
-/// Findings on sources that were read, in the order of files and lines. A comment
-/// "placet: ignore=PL003" on the line takes away what is found there.
-std::vector<LintFinding> lint(const Catalog& catalog, const std::vector<Source>& sources,
-                              const Imported& imported);
+/// Findings on sources that were read, in the order of files and lines, without those that are
+/// ignored.
+std::vector<LintFinding> lint(const Catalog& catalog, const Imported& imported);
+
+/// Those of the findings that no comment on their line takes away: "placet: ignore=PL003".
+std::vector<LintFinding> without_ignored(std::vector<LintFinding> findings,
+                                         const Imported& imported);
 
 }  // namespace placet

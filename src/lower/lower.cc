@@ -82,6 +82,7 @@ Again made_again(const Job& job, UnitRole role, std::int64_t n) {
     case Recompute::Kind::selective:
       return Again::modules;
     case Recompute::Kind::full:
+    case Recompute::Kind::uniform:
       return Again::everything;
     case Recompute::Kind::every:
       return whole(job.recompute.count > 0 && n % job.recompute.count == 0);

@@ -185,6 +185,10 @@ void require_attention(const Job& job) {
 }
 
 void require_training(const Job& job) {
+  if (job.recompute.kind == Recompute::Kind::uniform) {
+    refuse("--recompute", "uniform=" + std::to_string(job.recompute.count),
+           "makes several blocks again together: no step program yet", "full, every=N or first=N");
+  }
   if (job.recompute.kind == Recompute::Kind::selective && !job.recompute.policy.empty()) {
     refuse("--recompute", job.recompute.policy, "is an engine's own policy: no step program yet",
            "none, full, selective=MODULES, every=N or first=N");

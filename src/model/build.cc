@@ -373,6 +373,7 @@ void add_figures(const Mixer& mixer, std::int64_t uses, ModelFigures& figures) {
     if (a->heads <= figures.heads) return;
     figures.heads = a->heads;
     figures.kv_heads = a->kv_heads;
+    figures.head_size = a->head_size;
   } else if (const auto* m = std::get_if<Moe>(&mixer)) {
     figures.experts = std::max(figures.experts, m->experts);
     figures.experts_per_token = std::max(figures.experts_per_token, m->experts_per_token);

@@ -209,6 +209,7 @@ struct ModelFigures {
   std::int64_t experts_per_token = 0;
   std::int64_t heads = 0;        // query heads of the widest block
   std::int64_t kv_heads = 0;     // of the widest block
+  std::int64_t head_size = 0;    // of its query heads
   std::int64_t state_heads = 0;  // pieces of recurrences that no cut tears: groups of state spaces,
                                  // key heads of delta nets; the fewest over blocks, 0: none
   std::int64_t max_sequence = 0;  // 0: the model does not limit it

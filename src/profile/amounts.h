@@ -46,9 +46,11 @@ enum class Symbol : std::uint8_t {
   moe_blocks,            // blocks with routed experts that the device hosts
   expert_tensor_degree,  // product of the axes that cut the experts themselves
   moe_passes,            // moe_blocks, those twice whose experts run again in backward
-  state_heads  // groups of state spaces or key heads of delta nets, before any cut; 0: none
+  state_heads,  // groups of state spaces or key heads of delta nets, before any cut; 0: none
+  head_size,    // of a query head of the widest block
+  tensors       // trainable parameter tensors that the device computes with, shared ones once
 };
-inline constexpr int kSymbolCount = 31;
+inline constexpr int kSymbolCount = 33;
 std::string_view name_of(Symbol symbol);
 std::optional<Symbol> symbol_named(std::string_view name);
 
@@ -90,6 +92,7 @@ struct When {
   std::optional<bool> accumulates;       // more than one micro-batch
   std::optional<bool> recomputes;        // whole units are recomputed
   std::optional<bool> recomputes_some;   // units or parts of them are
+  std::optional<bool> recomputes_every;  // of every n blocks one is
   std::optional<Dtype> compute;          // the job computes in this format
   std::optional<bool> clips;             // gradients are clipped by their global norm
   std::optional<bool> scales_loss;       // the loss is scaled dynamically
@@ -100,8 +103,10 @@ struct When {
   std::vector<BalanceScope> balance;     // routers' balance loss is taken over one of these
   std::vector<std::string> optimizers;   // the job's optimizer is one of these
   std::optional<bool> states_stages;     // the placement states the blocks of each stage
+  std::optional<bool> uneven_stages;     // ... and they are not all as many
   std::optional<State> offloads;         // some of this state is moved to host memory ...
   bool partly = false;                   // ... and some of it stays
+  std::optional<bool> offloads_to_nvme;  // some state is moved beyond host memory
   std::optional<bool> divides_checkpoints;   // kept unit inputs rest in parts
   std::optional<bool> exchanges_heads;       // attention over the sequence exchanges heads
   std::vector<std::string> schedule_beyond;  // stages work in an order not in this list

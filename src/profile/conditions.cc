@@ -87,6 +87,14 @@ bool states_stages(const Placement& placement) {
   });
 }
 
+/// Whether stages are told to have different numbers of blocks.
+bool uneven_stages(const Placement& placement) {
+  return std::ranges::any_of(placement.axes, [](const AxisPlacement& axis) {
+    const auto differs = [&](std::int64_t share) { return share != axis.shares.front(); };
+    return axis.how.cut == Cut::layer && std::ranges::any_of(axis.shares, differs);
+  });
+}
+
 /// Calls visit(how) for every way in which tensors see an axis.
 template <class Visit>
 bool any_how(const Placement& placement, Visit visit) {
@@ -102,6 +110,14 @@ bool offloads(const Placement& placement, State state, bool partly) {
     const std::optional<Offload>& moved = how.offload[static_cast<std::size_t>(state)];
     const bool whole = how.modes[state] == Mode::offloaded;
     return partly ? !whole && moved && moved->fraction < Rational(1) : whole || moved.has_value();
+  });
+}
+
+bool offloads_to_nvme(const Placement& placement) {
+  return any_how(placement, [](const How& how) {
+    return std::ranges::any_of(how.offload, [](const std::optional<Offload>& moved) {
+      return moved && moved->medium == Medium::nvme;
+    });
   });
 }
 
@@ -133,6 +149,8 @@ bool works_beyond(const std::vector<std::string>& schedules, const Job& job) {
 bool placement_part_holds(const When& when, const Job& job) {
   const Placement& placement = job.placement;
   if (when.states_stages && *when.states_stages != states_stages(placement)) return false;
+  if (when.uneven_stages && *when.uneven_stages != uneven_stages(placement)) return false;
+  if (when.offloads_to_nvme && *when.offloads_to_nvme != offloads_to_nvme(placement)) return false;
   const bool absent = when.absent && when.cuts.empty() && when.states.empty();
   if (when.offloads && offloads(placement, *when.offloads, when.partly) == absent) return false;
   if (when.divides_checkpoints && *when.divides_checkpoints != divides_checkpoints(placement)) {
@@ -146,6 +164,8 @@ bool placement_part_holds(const When& when, const Job& job) {
 bool recomputation_holds(const When& when, const Job& job) {
   const bool whole = recomputes_whole_units(job);
   if (when.recomputes && *when.recomputes != whole) return false;
+  const bool every = job.recompute.kind == Recompute::Kind::every;
+  if (when.recomputes_every && *when.recomputes_every != every) return false;
   const bool some = whole || job.recompute.kind != Recompute::Kind::none;
   return !when.recomputes_some || *when.recomputes_some == some;
 }
@@ -235,6 +255,8 @@ std::optional<std::int64_t> value_in_job(Symbol symbol, const Job& job) {
       return figures.kv_heads;
     case Symbol::state_heads:
       return figures.state_heads;
+    case Symbol::head_size:
+      return figures.head_size;
     case Symbol::model_blocks:
       return figures.blocks;
     case Symbol::model_experts:
@@ -251,6 +273,7 @@ std::optional<std::int64_t> value_in_job(Symbol symbol, const Job& job) {
     case Symbol::owned:
     case Symbol::largest_unit:
     case Symbol::largest_tensor:
+    case Symbol::tensors:
     case Symbol::blocks:
     case Symbol::experts:
     case Symbol::moe_blocks:
@@ -297,6 +320,7 @@ bool recomputes_whole_units(const Job& job) {
     case Recompute::Kind::full:
     case Recompute::Kind::every:
     case Recompute::Kind::first:
+    case Recompute::Kind::uniform:
       return true;
     case Recompute::Kind::none:
     case Recompute::Kind::selective:
@@ -318,14 +342,23 @@ bool holds(const When& when, const Job& job, const StageFacts& stage) {
 namespace {
 
 /// What a model is, and degrees of axes.
-constexpr std::array kChosenFirst{Symbol::hidden,          Symbol::heads,
-                                  Symbol::kv_heads,        Symbol::state_heads,
-                                  Symbol::model_blocks,    Symbol::model_experts,
-                                  Symbol::choices,         Symbol::whole_sequence,
-                                  Symbol::devices,         Symbol::batch_degree,
-                                  Symbol::data_degree,     Symbol::tensor_degree,
-                                  Symbol::sequence_degree, Symbol::stage_degree,
-                                  Symbol::expert_degree,   Symbol::expert_tensor_degree};
+constexpr std::array kChosenFirst{Symbol::hidden,
+                                  Symbol::heads,
+                                  Symbol::kv_heads,
+                                  Symbol::state_heads,
+                                  Symbol::head_size,
+                                  Symbol::model_blocks,
+                                  Symbol::model_experts,
+                                  Symbol::choices,
+                                  Symbol::whole_sequence,
+                                  Symbol::devices,
+                                  Symbol::batch_degree,
+                                  Symbol::data_degree,
+                                  Symbol::tensor_degree,
+                                  Symbol::sequence_degree,
+                                  Symbol::stage_degree,
+                                  Symbol::expert_degree,
+                                  Symbol::expert_tensor_degree};
 
 JobParts parts_of(Symbol symbol) {
   if (std::ranges::find(kChosenFirst, symbol) != kChosenFirst.end()) return 0;
@@ -381,13 +414,14 @@ JobParts parts_asked(const When& when) {
     if (asked) parts |= bit_of(part);
     ((known.*fields = when.*fields), ...);
   };
-  take(JobPart::states, &When::offloads, &When::partly, &When::divides_checkpoints);
+  take(JobPart::states, &When::offloads, &When::partly, &When::divides_checkpoints,
+       &When::offloads_to_nvme);
   take(JobPart::micro_batches, &When::accumulates);
-  take(JobPart::stages, &When::states_stages, &When::schedule_beyond, &When::first_stage,
-       &When::last_stage);
+  take(JobPart::stages, &When::states_stages, &When::uneven_stages, &When::schedule_beyond,
+       &When::first_stage, &When::last_stage);
   take(JobPart::exchange, &When::exchanges_heads);
   // Whole units are recomputed by the mode of their activations too.
-  take(JobPart::recomputation, &When::recomputes, &When::recomputes_some);
+  take(JobPart::recomputation, &When::recomputes, &When::recomputes_some, &When::recomputes_every);
   if (when.compares) parts |= parts_of(*when.compares);
   known.compares = when.compares;
   return known == when ? parts : kAllParts;

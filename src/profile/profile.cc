@@ -37,7 +37,9 @@ constexpr std::array<std::string_view, kSymbolCount> kSymbolNames = {"micro_batc
                                                                      "moe_blocks",
                                                                      "expert_tensor_degree",
                                                                      "moe_passes",
-                                                                     "state_heads"};
+                                                                     "state_heads",
+                                                                     "head_size",
+                                                                     "tensors"};
 
 SavedSlots slots(std::uint16_t inputs, std::uint16_t outputs, std::uint16_t internals) {
   return {.inputs = inputs, .outputs = outputs, .internals = internals};

@@ -93,6 +93,12 @@ struct EngineTiming {
   /// Launches per collective of parameters or gradients and further member of its group, whose part
   /// is copied by a kernel of its own; 0: members' parts lie side by side in one buffer.
   std::int64_t launches_per_member = 0;
+  /// After the update each owner of whole tensors broadcasts what it updated, one owner after the
+  /// other: as many messages as the group has members, or tensors where these are fewer.
+  bool broadcasts_updates = false;
+  /// Bytes moved per element of gradients that are reduced, once a step: joined into buckets, and
+  /// copied back.
+  double flattened_bytes = 0;
   /// Backward, a unit's parameters are gathered after the gradients of the one before are reduced,
   /// one message at a time: nothing is left for either to run beside.
   bool gathers_after_reductions = false;

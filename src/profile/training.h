@@ -116,7 +116,9 @@ const UpdateCost& cost_of(const Optimizer& optimizer, const Parameter& parameter
 /// Activation recomputation.
 struct Recompute {
   /// every: one block in `count` is recomputed. first: the first `count` blocks of each stage are.
-  enum class Kind : std::uint8_t { none, full, selective, every, first };
+  /// uniform: all are, `count` blocks (2 or more) at a time: only what the first of them reads is
+  /// kept.
+  enum class Kind : std::uint8_t { none, full, selective, every, first, uniform };
   Kind kind = Kind::none;
   std::int64_t count = 0;
   std::vector<Module> modules;  // selective: the modules whose insides are recomputed

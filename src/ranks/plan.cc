@@ -156,13 +156,33 @@ bool Planner::run_one(int rank, const ListedInstruction& one) {
   const std::string problem = state(rank).buffers.run(one, false);
   if (!problem.empty()) {
     stop(rank, problem);
-  } else if (writes() && calls_kernel(one.what->kind)) {
-    call(rank, one);
   } else if (writes()) {
-    move(rank, one);
+    write_down(rank, one);
   }
   go_on(rank);
   return true;
+}
+
+LocalOperations Planner::local(int rank) {
+  return {{.program = program_, .library = library_, .mesh = mesh_},
+          rank,
+          *state(rank).listing,
+          state(rank).image};
+}
+
+void Planner::write_down(int rank, const ListedInstruction& one) {
+  const std::size_t before = plan_.list.operations.size();
+  const std::string problem = local(rank).add(one, plan_.list);
+  if (!problem.empty()) return stop(rank, problem);
+  if (plan_.list.operations.size() > before) tag(rank);
+}
+
+Member Planner::member(int rank, const ListedRef& from, const ListedRef& to) const {
+  const RankImage& image = state(rank).image;
+  return {.from = image.view(from),
+          .from_address = image.address(from),
+          .to = image.view(to),
+          .to_address = image.address(to)};
 }
 
 bool Planner::arrived(int rank, const Instruction& there) const {

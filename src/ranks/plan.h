@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "ranks/groups.h"
+#include "ranks/local_operations.h"
 #include "ranks/rank.h"
 
 namespace placet::ranks {
@@ -69,16 +70,9 @@ class Planner {
                            int piece);
   std::string fault_of_parts(const std::vector<int>& group, const Instruction& what,
                              const std::vector<Member>& members) const;
-  void call(int rank, const ListedInstruction& one);
-  void note_wholes(int rank, const ListedInstruction& one, Operation& op);
-  bool begins_of(int rank, const ListedInstruction& one, std::vector<std::int64_t>& begins);
-  int logical_dim(int rank, const ListedInstruction& one, int dim) const;
-  int logical_dim(int rank, const ListedRef& ref, const std::vector<int>& names, int dim) const;
-  void move(int rank, const ListedInstruction& one);
-  void clear(int rank, const ListedInstruction& one);
+  LocalOperations local(int rank);
+  void write_down(int rank, const ListedInstruction& one);
   Member member(int rank, const ListedRef& from, const ListedRef& to) const;
-  std::string move_all(int rank, const ListedInstruction& one);
-  std::string slice(int rank, const Instruction& what, const ListedRef& from, const ListedRef& to);
   void tag(int rank);
   void check_end();
   void check_blocked();

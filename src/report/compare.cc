@@ -155,11 +155,6 @@ std::string fits_text(const Derivation& derivation) {
   return derivation.capacity > Bytes() ? "yes" : "-";
 }
 
-// What a device of the class that the row shows must hold: what is judged.
-Bytes needed_of(const Derivation& derivation) {
-  return derivation.meaningful ? needed(fullest(derivation)) : derivation.peak;
-}
-
 // One row per placement; the ratios are to the first.
 Rows rows_of(const std::vector<Judged>& all) {
   const Derivation& first = all.front().derivation;
@@ -281,6 +276,10 @@ Ranking rank(const std::vector<Judged>& all) {
       static_cast<std::size_t>(std::min_element(all.begin(), all.end(), needs_less) - all.begin());
   ranking.answer = answer_of(all, ranking);
   return ranking;
+}
+
+Bytes needed_of(const Derivation& derivation) {
+  return derivation.meaningful ? needed(fullest(derivation)) : derivation.peak;
 }
 
 std::string comparison_text(const std::vector<Judged>& all, const TextStyle& style) {

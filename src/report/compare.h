@@ -23,6 +23,9 @@ Ranking rank(const std::vector<Judged>& all);
 /// What a placement is called in the answer: "A", "B", ... in the order given.
 std::string label_of(std::size_t position);
 
+/// What a device of the fullest class must hold, which is what is judged.
+Bytes needed_of(const Derivation& derivation);
+
 /// The table and the answer. Columns are placements; more than fit the width are put below.
 std::string comparison_text(const std::vector<Judged>& all, const TextStyle& style);
 

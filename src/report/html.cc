@@ -6,9 +6,11 @@
 
 #include "model/listing.h"
 #include "placement/strategy.h"
+#include "report/chart.h"
 #include "report/compare.h"
 #include "report/html_parts.h"
 #include "report/human.h"
+#include "report/timeline.h"
 
 namespace placet {
 namespace {
@@ -196,6 +198,68 @@ std::string title_of(const Model& model) {
                      human_count(count_parameters(model).total));
 }
 
+/// Those with a time, by time and memory.
+std::string scatter_section(const std::vector<Judged>& all) {
+  std::vector<ChartPoint> points;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!all[i].time || !all[i].derivation.meaningful) continue;
+    points.push_back(
+        {in_seconds(all[i].time->step), in_gigabytes(needed_of(all[i].derivation)), label_of(i),
+         human_seconds(all[i].time->step) + ", " + human_bytes(needed_of(all[i].derivation)) +
+             ": " + all[i].job->placement_text,
+         "c-parameters"});
+  }
+  const std::string drawn =
+      scatter("placements by time and memory", "step, seconds", "memory per device, GB", points);
+  return drawn.empty() ? drawn : section("Time and memory", drawn);
+}
+
+std::string side_by_side(const std::vector<Judged>& all) {
+  const Derivation& first = all.front().derivation;
+  std::vector<std::vector<std::string>> rows;
+  std::vector<std::string> below;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Derivation& derivation = all[i].derivation;
+    const std::optional<TimeDerivation>& time = all[i].time;
+    const bool timed = time && derivation.meaningful;
+    rows.push_back({"<strong>" + label_of(i) + "</strong>", timed ? human_seconds(time->step) : "-",
+                    timed ? fmt::format("{:.0f}", rate_of(time->tokens, time->step)) : "-",
+                    timed ? utilisation_text(utilisation(*time)) : "-",
+                    figure_of(derivation, needed_of(derivation)),
+                    ratio_of(derivation, needed_of(derivation), needed_of(first)),
+                    figure_of(derivation, derivation.sent),
+                    ratio_of(derivation, derivation.sent, first.sent)});
+    below.push_back(code(all[i].job->placement_text) + "<br>" + escaped(verdict_of(derivation)));
+  }
+  return section("Side by side", html_table({{""},
+                                             {"step", true},
+                                             {"tokens/s", true},
+                                             {"MFU", true},
+                                             {"needs", true},
+                                             {"of the first", true, true},
+                                             {"sent per step", true, true},
+                                             {"of the first", true, true}},
+                                            rows, below));
+}
+
+/// What the fullest device of each holds at its peak, on one scale.
+std::string bars_section(const std::vector<Judged>& all) {
+  Bytes scale = bytes(1);
+  for (const Judged& judged : all) {
+    scale = std::max({scale, judged.derivation.capacity, judged.derivation.peak});
+  }
+  std::string bars = "<div class=\"bars\">";
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Derivation& derivation = all[i].derivation;
+    bars += fmt::format("<span><strong>{}</strong> {}</span>", label_of(i),
+                        code(all[i].job->placement_text)) +
+            (derivation.meaningful ? memory_bar(fullest(derivation), scale, derivation.capacity)
+                                   : "<span></span>") +
+            "<span class=\"n\">" + figure_of(derivation, derivation.peak) + "</span>";
+  }
+  return section("Memory per device at its peak", bars + "</div>" + legend());
+}
+
 }  // namespace
 
 std::string derivation_html(const Judged& judged) {
@@ -207,27 +271,6 @@ std::string derivation_html(const Judged& judged) {
 }
 
 std::string comparison_html(const std::vector<Judged>& all) {
-  const Ranking ranking = rank(all);
-  Bytes scale = bytes(1);
-  for (const Judged& judged : all) {
-    scale = std::max({scale, judged.derivation.capacity, judged.derivation.peak});
-  }
-  const Derivation& first = all.front().derivation;
-  std::string bars = "<div class=\"bars\">";
-  std::vector<std::vector<std::string>> rows;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const Derivation& derivation = all[i].derivation;
-    const std::string name = fmt::format("<strong>{}</strong> ", label_of(i));
-    bars += "<span>" + name + code(all[i].job->placement_text) + "</span>" +
-            (derivation.meaningful ? memory_bar(fullest(derivation), scale, derivation.capacity)
-                                   : "<span></span>") +
-            "<span class=\"n\">" + figure_of(derivation, derivation.peak) + "</span>";
-    rows.push_back(
-        {name + code(all[i].job->placement_text), figure_of(derivation, derivation.peak),
-         ratio_of(derivation, derivation.peak, first.peak), figure_of(derivation, derivation.sent),
-         ratio_of(derivation, derivation.sent, first.sent), escaped(verdict_of(derivation))});
-  }
-  bars += "</div>" + legend();
   const Job& job = *all.front().job;
   std::string body = title_of(job.model) + "<dl class=\"facts\">";
   if (job.cluster) body += fact("cluster", escaped(job.cluster->name));
@@ -235,22 +278,14 @@ std::string comparison_html(const std::vector<Judged>& all) {
       fact("batch", fmt::format("{} samples of {} tokens", job.batch.global, job.batch.sequence));
   body += fact("training", escaped(job.precision.name + ", " + job.optimizer.name));
   for (const std::string& note : job.model.notes) body += fact("note", escaped(note));
-  body += "</dl>\n";
-  body += "<div class=\"card verdict\">" + escaped(ranking.answer) + "</div>\n";
-  body += section("Memory per device at its peak", bars);
-  body += section("Side by side", html_table({{"placement"},
-                                              {"peak", true},
-                                              {"of the first", true},
-                                              {"sent per step", true},
-                                              {"of the first", true},
-                                              {"judgement"}},
-                                             rows));
+  body += "</dl>\n<div class=\"card verdict\">" + escaped(rank(all).answer) + "</div>\n";
+  body += side_by_side(all) + scatter_section(all) + bars_section(all);
   for (std::size_t i = 0; i < all.size(); ++i) {
     body += folded(label_of(i) + " " + code(all[i].job->placement_text),
                    communication_section(all[i]) + mesh_section(*all[i].job) +
                        findings_html(all[i].derivation.findings));
   }
-  return page(all.front().job->model.name + ": comparison", body);
+  return page(job.model.name + ": comparison", body);
 }
 
 std::string model_html(const Model& model, std::int64_t sequence) {

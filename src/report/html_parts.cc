@@ -67,7 +67,13 @@ std::string section(std::string_view title, const std::string& body) {
 std::string html_table(const std::vector<HtmlColumn>& columns,
                        const std::vector<std::vector<std::string>>& rows,
                        const std::vector<std::string>& below) {
-  const auto css = [&](std::size_t i) { return columns[i].right ? " class=\"r\"" : ""; };
+  const auto css = [&](std::size_t i) {
+    const HtmlColumn& column = columns[i];
+    const std::string classes = std::string(column.right ? "r" : "") +
+                                (column.right && column.spare ? " " : "") +
+                                (column.spare ? "spare" : "");
+    return classes.empty() ? classes : " class=\"" + classes + "\"";
+  };
   std::string text = "<div class=\"scroll\"><table>\n<thead><tr>";
   for (std::size_t i = 0; i < columns.size(); ++i) {
     text += fmt::format("<th{}>{}</th>", css(i), columns[i].title);
@@ -80,8 +86,8 @@ std::string html_table(const std::vector<HtmlColumn>& columns,
     }
     text += "</tr>\n";
     if (below.empty()) continue;
-    text +=
-        fmt::format("<tr><td></td><td colspan=\"{}\">{}</td></tr>\n", columns.size() - 1, below[r]);
+    text += fmt::format("<tr><td colspan=\"{}\"><div class=\"below\">{}</div></td></tr>\n",
+                        columns.size(), below[r]);
   }
   return text + "</tbody></table></div>\n";
 }
@@ -168,14 +174,14 @@ std::string findings_html(const std::vector<Finding>& findings) {
   return section("Findings", text);
 }
 
-std::string verdict_html(const Derivation& derivation) {
+std::string verdict_html(const Derivation& derivation, const std::string& first) {
   const bool good = is_good(derivation);
   const bool judged = derivation.capacity > Bytes() || !good;
   return fmt::format("<div class=\"card verdict {}\">{}</div>\n",
                      !judged ? ""
                      : good  ? "good"
                              : "bad",
-                     escaped(verdict_of(derivation)));
+                     escaped(first + verdict_of(derivation)));
 }
 
 }  // namespace placet

@@ -18,11 +18,13 @@ std::string page(std::string_view title, const std::string& body);
 /// A section with a heading; both parts are HTML already.
 std::string section(std::string_view title, const std::string& body);
 
-/// A table. Cells are HTML already; `right` columns hold numbers. `below`: of each row, what stands
-/// under it across all columns; empty: nothing does.
+/// A table. Cells are HTML already; `right` columns hold numbers, `spare` ones are left out where
+/// the page is narrow. `below`: of each row, what stands under it across all columns; empty: nothing
+/// does.
 struct HtmlColumn {
   std::string title;
   bool right = false;
+  bool spare = false;
 };
 std::string html_table(const std::vector<HtmlColumn>& columns,
                        const std::vector<std::vector<std::string>>& rows,
@@ -50,7 +52,7 @@ std::string legend();
 /// Findings as cards; empty if there are none.
 std::string findings_html(const std::vector<Finding>& findings);
 
-/// The verdict as a coloured line.
-std::string verdict_html(const Derivation& derivation);
+/// The verdict as a coloured line, behind what else is to be said first.
+std::string verdict_html(const Derivation& derivation, const std::string& first = {});
 
 }  // namespace placet

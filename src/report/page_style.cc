@@ -89,14 +89,21 @@ th.r, td.r { text-align: right; font-variant-numeric: tabular-nums; white-space:
 .s-host { fill: var(--bad); background: var(--bad); }
 .s-update { fill: var(--overhead); background: var(--overhead); }
 .odd { opacity: .72; }
-.pipeline { display: grid; grid-template-columns: max-content 1fr; gap: 0 12px; }
-.pipeline svg { width: 100%; display: block; }
+.pipeline, .chart { display: grid; grid-template-columns: max-content 1fr; gap: 0 12px; }
+.pipeline svg, .chart svg { width: 100%; display: block; overflow: visible; }
+.number { fill: #fff; font-size: 10.5px; text-anchor: middle; pointer-events: none; }
+.grid { stroke: var(--line); }
+.peak { stroke: var(--ink); stroke-dasharray: 5 4; }
+.point-label { fill: var(--ink); font-size: 12px; text-anchor: middle; }
+.x-axis, .y-axis { position: relative; font-size: 12px; color: var(--soft); }
+.x-axis { height: 20px; margin-top: 4px; }
+.x-axis span { position: absolute; transform: translateX(-50%); white-space: nowrap; }
+.y-axis { min-width: 3.4em; }
+.y-axis span { position: absolute; right: 0; transform: translateY(-50%); white-space: nowrap; }
+.axis-title { font-size: 12px; color: var(--soft); margin: 0 0 8px; }
+.axis-title.right { text-align: right; }
 .pipeline .stages span {
   display: block; height: 22px; line-height: 18px; font-size: 13px; color: var(--soft);
-}
-.span {
-  display: flex; justify-content: space-between; font-size: 12.5px; color: var(--soft);
-  padding-left: 5em;
 }
 .track { fill: var(--line); }
 .limit { stroke: var(--bad); stroke-width: 2; }
@@ -118,9 +125,15 @@ details { margin-top: 14px; }
 summary { cursor: pointer; color: var(--soft); }
 details > div { margin-top: 10px; }
 footer { margin-top: 28px; font-size: 12.5px; color: var(--soft); }
+.below { position: sticky; left: 0; max-width: min(100%, calc(100vw - 70px)); }
+.below code { overflow-wrap: anywhere; }
 @media (max-width: 640px) {
+  main { padding: 20px 12px 40px; }
   .bars { grid-template-columns: 1fr; }
   .card { padding: 14px; }
+  .verdict { font-size: 16px; }
+  .number, .spare { display: none; }
+  th, td { padding-right: 12px; }
 }
 @media print {
   body { background: #fff; }

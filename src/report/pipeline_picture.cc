@@ -195,6 +195,24 @@ std::vector<Cell> row_of(const Simulation& simulated, int stage, Seconds begin, 
   return row;
 }
 
+std::vector<Pass> passes_of(const Simulation& simulated, int stage) {
+  std::vector<Pass> out;
+  for (const Slice& slice : simulated.slices) {
+    if (slice.stage != stage || slice.lane != Lane::compute) continue;
+    if (slice.micro_batch < 0 || !is_work(shade_of(slice.doing))) continue;
+    const bool forward = slice.doing == Doing::forward;
+    const bool goes_on = !out.empty() && out.back().forward == forward &&
+                         out.back().chunk == slice.chunk &&
+                         out.back().micro_batch == slice.micro_batch;
+    if (goes_on) {
+      out.back().end = slice.end;
+    } else {
+      out.push_back({forward, slice.chunk, slice.micro_batch, slice.begin, slice.end});
+    }
+  }
+  return out;
+}
+
 std::string picture_text(const Simulation& simulated, const TextStyle& style) {
   if (simulated.slices.empty() || simulated.left_out > 0) return {};
   std::array<bool, kShadeCount> seen{};

@@ -36,6 +36,18 @@ struct Cell {
 std::vector<Cell> row_of(const Simulation& simulated, int stage, Seconds begin, Seconds end,
                          std::size_t columns);
 
+/// One pass of a micro-batch through what a stage hosts: forward, or backward with what it computes
+/// again and the weights' part that follows at once.
+struct Pass {
+  bool forward = false;
+  int chunk = 0;
+  std::int64_t micro_batch = 0;
+  Seconds begin, end;
+};
+
+/// Those of a stage, in order of time, waits within a pass included.
+std::vector<Pass> passes_of(const Simulation& simulated, int stage);
+
 /// The whole step, and where a pass is narrower than two columns its beginning too. Empty where
 /// slices were left out.
 std::string picture_text(const Simulation& simulated, const TextStyle& style);

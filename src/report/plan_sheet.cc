@@ -21,12 +21,6 @@ std::optional<double> cost_of(const Cluster& cluster, Seconds step) {
   return per_hour * in_seconds(step) / 3600;
 }
 
-/// Whether `a` is no worse than `b` in everything and better in something.
-bool dominates(const PlanFigures& a, const PlanFigures& b) {
-  const bool no_worse = a.step <= b.step && a.needed <= b.needed && a.sent <= b.sent;
-  return no_worse && (a.step < b.step || a.needed < b.needed || a.sent < b.sent);
-}
-
 /// What differs between two placements, axis by axis; all of the second where axes differ.
 std::string changed_axes(const std::string& from, const std::string& to) {
   std::string text;

@@ -80,6 +80,16 @@ std::string proof_words(const PlanLine& plan) {
   return (broken ? "broken: " : "not proven: ") + plan.proof.reason;
 }
 
+std::string answer_words(const PlanSheet& sheet) {
+  if (sheet.plans.empty()) return "no plan fits";
+  const PlanLine& best = sheet.plans.front();
+  const PlanFigures& figures = best.found.figures;
+  return fmt::format("{}: {} per step, {} tokens/s per device, MFU {}, memory {}", plan_words(best),
+                     step_words(figures.step),
+                     rate_words(figures, devices_of(*sheet.base->cluster)),
+                     utilisation_text(figures.utilisation), memory_words(sheet, figures));
+}
+
 std::string searched_words(const PlanSheet& sheet) {
   const PlanCounts& counts = sheet.counts;
   const std::string searched =
@@ -122,8 +132,9 @@ std::string rejected_words(const PlanSheet& sheet) {
 
 std::string variants_words(const PlanSheet& sheet) {
   if (sheet.plans.size() < 2) return {};
-  return "plans that differ only in axis order, layers per stage, attention exchange, "
-         "recomputation or how long gathered parameters are kept are collapsed: the best is shown";
+  return "plans that differ only in axis order, layers or chunks per stage, attention exchange, "
+         "recomputation, offload, the size of the groups that share states or how long gathered "
+         "parameters are kept are collapsed: the best is shown";
 }
 
 std::vector<std::string> mixed_words(const PlanSheet& sheet) {

@@ -23,6 +23,9 @@ std::string rate_words(const PlanFigures& figures, std::int64_t devices);
 /// "broken: ..." or "not proven: ..."; empty: proven.
 std::string proof_words(const PlanLine& plan);
 
+/// The best plan with its figures, or that there is none.
+std::string answer_words(const PlanSheet& sheet);
+
 /// What was searched, and what that proves; plans that rules exclude, by rule; of what each plan is
 /// the best. The second and the third may be empty.
 std::string searched_words(const PlanSheet& sheet);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "placement/share_list.h"
+#include "report/chart.h"
 #include "report/html_parts.h"
 #include "report/human.h"
 #include "report/plan_terms.h"
@@ -56,11 +57,11 @@ std::string plans_section(const PlanSheet& sheet) {
   }
   const std::string table = html_table({{"#", true},
                                         {"step", true},
-                                        {""},
+                                        {"", false, true},
                                         {"MFU", true},
                                         {"tok/s/dev", true},
                                         {"memory", true},
-                                        {""},
+                                        {"", false, true},
                                         {"sent", true},
                                         {"cost of a step", true},
                                         {"pareto"},
@@ -73,15 +74,16 @@ std::string neighbours_section(const PlanSheet& sheet) {
   const PlanLine& best = sheet.plans.front();
   if (best.neighbours.empty()) return {};
   std::vector<std::vector<std::string>> rows;
+  std::vector<std::string> below;
   for (const NeighbourLine& line : best.neighbours) {
     std::vector<std::string> cells = neighbour_cells(best, line);
-    const std::string to = code(cells.back());
+    below.push_back(code(cells.back()));
+    cells.pop_back();
     for (std::string& cell : cells) cell = escaped(cell);
-    cells.back() = to;
     rows.push_back(std::move(cells));
   }
   return section("What if one choice in plan 1 changes? (the best alternative for each)",
-                 html_table({{"changed"}, {"step", true}, {"memory", true}, {"to"}}, rows));
+                 html_table({{"changed, to"}, {"step", true}, {"memory", true}}, rows, below));
 }
 
 std::string margins_section(const PlanSheet& sheet) {
@@ -93,44 +95,71 @@ std::string margins_section(const PlanSheet& sheet) {
                     bar_html(gain / (margin.factor - 1), "c-activations")});
   }
   return section("Sensitivity: what would help",
-                 html_table({{"of"}, {"tokens/s", true}, {""}}, rows));
+                 html_table({{"of"}, {"tokens/s", true}, {"", false, true}}, rows));
 }
 
 std::string front_section(const PlanSheet& sheet) {
   if (sheet.front.empty()) return {};
   const PlanFigures& first = sheet.front.front().found.figures;
   std::vector<std::vector<std::string>> rows;
+  std::vector<std::string> below;
   for (const PlanLine& plan : sheet.front) {
     const PlanFigures& figures = plan.found.figures;
     rows.push_back({step_words(figures.step), human_bytes(figures.needed),
                     bar_html(figures.needed / first.needed, "c-parameters"),
                     human_bytes(figures.sent),
-                    price_words(sheet, plan, devices_of(*sheet.base->cluster)), words_html(plan)});
+                    price_words(sheet, plan, devices_of(*sheet.base->cluster))});
+    below.push_back(words_html(plan));
   }
   const std::string table = html_table(
-      {{"step", true}, {"memory", true}, {""}, {"sent", true}, {"price", true}, {"placement"}},
-      rows);
+      {{"step", true}, {"memory", true}, {"", false, true}, {"sent", true}, {"price", true}}, rows,
+      below);
   return section("Less memory, at the least loss of time",
                  table + paragraph(front_end_words(sheet)));
+}
+
+/// Time to the right, memory upwards: the plans listed, and below them those of the trade-off where
+/// it was asked for.
+std::string scatter_section(const PlanSheet& sheet) {
+  std::vector<ChartPoint> points;
+  const auto add = [&](const PlanLine& plan, const std::string& label, std::string_view css) {
+    const PlanFigures& figures = plan.found.figures;
+    points.push_back(
+        {in_seconds(figures.step), in_gigabytes(figures.needed), label,
+         step_words(figures.step) + ", " + human_bytes(figures.needed) + ": " + plan.placement,
+         css});
+  };
+  for (const PlanLine& plan : sheet.front) add(plan, {}, "c-overhead");
+  for (std::size_t i = 0; i < sheet.plans.size(); ++i) {
+    add(sheet.plans[i], std::to_string(i + 1), "c-parameters");
+  }
+  const std::string drawn =
+      scatter("plans by time and memory", "step, seconds", "memory per device, GB", points);
+  if (drawn.empty()) return {};
+  return section("Time and memory",
+                 drawn +
+                     "<p class=\"soft\">Numbers are those of the plans below; left and down is "
+                     "better.</p>\n");
 }
 
 std::string scale_section(const PlanSheet& sheet) {
   if (sheet.scale.empty()) return {};
   std::vector<std::vector<std::string>> rows;
+  std::vector<std::string> below;
   for (const ScaleLine& line : sheet.scale) {
     rows.push_back(scale_cells(sheet, line));
     const bool proven = line.plan && line.exact;
-    rows.back().push_back(proven ? words_html(*line.plan) : escaped(scale_words(line)));
+    below.push_back(proven ? words_html(*line.plan) : escaped(scale_words(line)));
   }
-  return section("The best plan by number of devices, same batch", html_table({{"devices", true},
-                                                                               {"step", true},
-                                                                               {"tok/s/dev", true},
-                                                                               {"of first", true},
-                                                                               {"memory", true},
-                                                                               {"training", true},
-                                                                               {"price", true},
-                                                                               {"placement"}},
-                                                                              rows));
+  const std::string table = html_table({{"devices", true},
+                                        {"step", true},
+                                        {"tok/s/dev", true},
+                                        {"of first", true},
+                                        {"memory", true},
+                                        {"training", true},
+                                        {"price", true}},
+                                       rows, below);
+  return section("The best plan by number of devices, same batch", table);
 }
 
 std::string training_section(const PlanSheet& sheet) {
@@ -164,12 +193,13 @@ std::string plans_html(const PlanSheet& sheet) {
   if (!sheet.constraints.empty()) body += paragraph("given: " + sheet.constraints);
   for (const std::string& note : sheet.base->model.notes) body += paragraph("note: " + note);
   body += fmt::format("<p class=\"verdict card {}\">{}</p>", sheet.plans.empty() ? "bad" : "good",
-                      escaped(searched_words(sheet)));
-  body += paragraph(space_words(sheet)) + paragraph(rejected_words(sheet));
+                      escaped(answer_words(sheet)));
+  body += paragraph(searched_words(sheet)) + paragraph(space_words(sheet)) +
+          paragraph(rejected_words(sheet));
   if (sheet.plans.empty()) return page(title, body + shortage_section(sheet));
-  body += plans_section(sheet) + training_section(sheet) + neighbours_section(sheet) +
-          margins_section(sheet) + front_section(sheet) + scale_section(sheet) +
-          command_section(sheet);
+  body += scatter_section(sheet) + plans_section(sheet) + training_section(sheet) +
+          neighbours_section(sheet) + margins_section(sheet) + front_section(sheet) +
+          scale_section(sheet) + command_section(sheet);
   return page(title, body);
 }
 

@@ -50,6 +50,19 @@ std::string heading_of(const RealRun& run) {
   return run.equal ? "Close" : "Not close";
 }
 
+std::string ranks_text(const RealRun& run) {
+  const std::string order = ", queues " + text_of(run.order);
+  switch (run.rank_kind) {
+    case RankKind::in_one_process:
+      return "virtual" + order;
+    case RankKind::in_processes:
+      return "a process each" + order;
+    case RankKind::over_mpi:
+      return "of MPI" + order;
+  }
+  return "";
+}
+
 /// Figures of a program that was made smaller: there is no job of that size to derive them from.
 std::string measured_text(const std::vector<Beside>& lines, const std::string& title,
                           const TextStyle& style) {
@@ -141,6 +154,7 @@ std::string run_text(const RunSheet& sheet, const TextStyle& style) {
   std::string text =
       inked(style, good ? Ink::green : Ink::red, heading_of(run)) + ": " + sentence_of(run) + "\n";
   text += fmt::format("  mode               {}\n", name_of(run.arithmetic));
+  text += fmt::format("  ranks              {}\n", ranks_text(run));
   if (!sheet.judged.run_as.empty()) text += "  run as             " + sheet.judged.run_as + "\n";
   text += losses_text(run, style) + differences_text(run, style);
   if (run.stuck) return text;
@@ -156,6 +170,8 @@ std::string run_json(const RunSheet& sheet, const std::vector<Finding>& rules) {
            {"equal", run.equal},
            {"mode", name_of(run.arithmetic)},
            {"ranks", run.ranks},
+           {"rank_kind", name_of(run.rank_kind)},
+           {"order", text_of(run.order)},
            {"run_as", sheet.judged.run_as}};
   out["steps"] = Json::array();
   for (const StepLoss& s : run.steps) {
@@ -166,6 +182,7 @@ std::string run_json(const RunSheet& sheet, const std::vector<Finding>& rules) {
   }
   out["compared"] = run.compared;
   out["differing"] = run.differing;
+  out["digest"] = fmt::format("{:016x}", run.digest);
   out["largest_loss_difference"] = run.largest_difference;
   out["tolerance"] = run.tolerance;
   out["differences"] = Json::array();

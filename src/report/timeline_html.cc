@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "report/chart.h"
+#include "report/held_html.h"
 #include "report/html_parts.h"
 #include "report/human.h"
 #include "report/pipeline_picture.h"
@@ -12,8 +14,9 @@ namespace {
 
 constexpr std::size_t kMostPictureRows = 64;
 constexpr std::size_t kColumns = 1000;
-constexpr int kRowHeight = 18;
-constexpr int kRowStep = 22;
+constexpr std::size_t kRowHeight = 18;  // pixels
+constexpr std::size_t kRowStep = 22;
+constexpr double kDigitWidth = 0.8;  // percent of a page that is as wide as it gets
 
 std::string text_fact(std::string_view name, const std::string& value) {
   return fact(name, escaped(value));
@@ -43,10 +46,26 @@ std::string heading_html(const Timeline& timeline) {
 
 std::string rectangle(const Cell& cell, std::size_t from, std::size_t to, std::size_t row,
                       const std::string& title) {
+  constexpr double kPart = 100.0 / kColumns;
   return fmt::format(
       "<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{}</title></rect>",
-      std::string(look_of(cell.shade).css) + (cell.odd ? " odd" : ""), from,
-      static_cast<int>(row) * kRowStep, to - from, kRowHeight, escaped(title));
+      std::string(look_of(cell.shade).css) + (cell.odd ? " odd" : ""),
+      percent_text(static_cast<double>(from) * kPart), row * kRowStep,
+      percent_text(static_cast<double>(to - from) * kPart), kRowHeight, escaped(title));
+}
+
+/// The number of its micro-batch in each pass that has room for it.
+std::string numbers_html(const Simulation& simulated, int stage, std::size_t row) {
+  std::string text;
+  for (const Pass& pass : passes_of(simulated, stage)) {
+    const std::string number = std::to_string(pass.micro_batch);
+    const double width = (pass.end - pass.begin) / simulated.step * 100;
+    if (width < kDigitWidth * static_cast<double>(number.size() + 1)) continue;
+    text += fmt::format("<text class=\"number\" x=\"{}\" y=\"{}\">{}</text>",
+                        percent_text((pass.begin + pass.end) / 2.0 / simulated.step * 100),
+                        row * kRowStep + kRowHeight - 5, number);
+  }
+  return text;
 }
 
 std::string row_html(const Simulation& simulated, int stage, std::size_t number) {
@@ -63,7 +82,7 @@ std::string row_html(const Simulation& simulated, int stage, std::size_t number)
     }
     i = end;
   }
-  return text;
+  return text + numbers_html(simulated, stage, number);
 }
 
 std::string picture_legend() {
@@ -78,22 +97,20 @@ std::string picture_legend() {
 std::string picture_html(const Simulation& simulated) {
   if (simulated.slices.empty() || simulated.left_out > 0) return {};
   const std::vector<int> stages = shown_stages(simulated.stages.size(), kMostPictureRows);
-  const int height = static_cast<int>(stages.size()) * kRowStep;
   std::string body = "<div class=\"pipeline\"><div class=\"stages\">";
   for (const int stage : stages) body += fmt::format("<span>stage {}</span>", stage);
   body += fmt::format(
-      "</div><svg viewBox=\"0 0 {0} {1}\" preserveAspectRatio=\"none\" role=\"img\" "
-      "aria-label=\"what each stage does\" style=\"height:{1}px\">",
-      kColumns, height);
+      "</div><svg role=\"img\" aria-label=\"what each stage does\" style=\"height:{}px\">",
+      stages.size() * kRowStep);
   for (std::size_t i = 0; i < stages.size(); ++i) {
-    body += fmt::format("<rect class=\"s-idle\" x=\"0\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
-                        static_cast<int>(i) * kRowStep, kColumns, kRowHeight);
+    body += fmt::format("<rect class=\"s-idle\" x=\"0\" y=\"{}\" width=\"100%\" height=\"{}\"/>",
+                        i * kRowStep, kRowHeight);
     body += row_html(simulated, stages[i], i);
   }
-  body += "</svg></div>\n<div class=\"span\"><span>0</span><span>" +
-          escaped(human_seconds(simulated.step)) + "</span></div>\n";
-  return section(simulated.stages.size() == 1 ? "The step" : "The pipeline",
-                 body + picture_legend());
+  body += "</svg><span></span>" + time_axis(step_axis(simulated.step)) + "</div>\n";
+  return section(
+      simulated.stages.size() == 1 ? "The step" : "The pipeline",
+      body + picture_legend() + "<p class=\"soft\">Numbers are those of micro-batches.</p>\n");
 }
 
 /// As wide as its cell.
@@ -154,10 +171,15 @@ std::string links_html(const Timeline& timeline) {
 }  // namespace
 
 std::string timeline_html(const Timeline& timeline) {
+  const std::string answer =
+      fmt::format("{} per step, {:.0f} tokens/s, MFU {}; ", human_seconds(timeline.time.step),
+                  rate_of(timeline.time.tokens, timeline.time.step),
+                  utilisation_text(utilisation(timeline.time)));
   return page("One step of " + timeline.judged.job->model.name,
-              heading_html(timeline) + verdict_html(timeline.judged.derivation) +
-                  picture_html(timeline.simulated) + terms_html(timeline) + stages_html(timeline) +
-                  links_html(timeline) + findings_html(timeline.findings));
+              heading_html(timeline) + verdict_html(timeline.judged.derivation, answer) +
+                  picture_html(timeline.simulated) +
+                  held_html(timeline.judged, timeline.simulated) + terms_html(timeline) +
+                  stages_html(timeline) + links_html(timeline) + findings_html(timeline.findings));
 }
 
 }  // namespace placet

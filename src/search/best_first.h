@@ -5,9 +5,12 @@
 // A Problem gives
 //   Node      with `double bound` (no leaf below has a smaller value) and `std::int64_t leaves`
 //   Answer    with `double value`, a total order by value first (operator<), and `same_as`: whether
-//             two leaves are one to whoever asked, who sees the better of them; transitive
-//   open(node, cutoff)   Opened<Node, Answer>: its children, or what its only leaf is worth; called
-//             from several threads at once, must depend on nothing but its arguments
+//             two leaves are one to whoever asked, who sees the better of them; transitive. If
+//             it has `bool behind`: a better one that is the same was among `best`, so that it is not judged
+//             to the end and is kept among all answers only
+//   open(node, cutoff, best)   Opened<Node, Answer>: its children, or what its only leaf is worth;
+//             called from several threads at once, must depend on nothing but its arguments. `best`:
+//             what was found before the round, in order
 //   depth(node)          optional: its level, below kDepths; from kDeep on answers below it are
 //                        near, and its bound close to them
 //
@@ -195,8 +198,9 @@ class BestFirst {
     }
     dive(nodes);
     std::vector<Opened<Node, Answer>> opened(nodes.size());
-    tbb::parallel_for(std::size_t{0}, nodes.size(),
-                      [&](std::size_t i) { opened[i] = problem_.open(nodes[i], limit); });
+    tbb::parallel_for(std::size_t{0}, nodes.size(), [&](std::size_t i) {
+      opened[i] = problem_.open(nodes[i], limit, found_.best);
+    });
     for (std::size_t i = 0; i < nodes.size(); ++i) take(nodes[i], std::move(opened[i]));
   }
 
@@ -226,6 +230,9 @@ class BestFirst {
     std::vector<Answer>& best = found_.best;
     if (answer.value > cutoff()) return;
     found_.all.push_back(answer);
+    if constexpr (requires { answer.behind; }) {
+      if (answer.behind) return;
+    }
     const auto same =
         std::ranges::find_if(best, [&](const Answer& other) { return other.same_as(answer); });
     if (same != best.end()) {

@@ -23,7 +23,7 @@ bool may_recompute(UnitRole role) { return role == UnitRole::block || role == Un
 bool are_same(const Recompute& a, const Recompute& b) {
   const auto whole = [](const Recompute& r) {
     return r.kind == Recompute::Kind::full || r.kind == Recompute::Kind::every ||
-           r.kind == Recompute::Kind::first;
+           r.kind == Recompute::Kind::first || r.kind == Recompute::Kind::uniform;
   };
   return (whole(a) && whole(b)) || a == b;
 }

@@ -104,33 +104,53 @@ void keep_over_one_micro_batch(How& how) {
   if (how.keep == Keep::step) how.keep = Keep::backward;
 }
 
-/// What a state says of all axes, where a step has one micro-batch.
-std::vector<AxisPlacement> axes_of_one_micro_batch(const Choices& choices, std::size_t state) {
+/// What a state says of all axes but replicas, which are a choice of the group's size alone.
+std::vector<AxisPlacement> axes_of_state(const Choices& choices, std::size_t state) {
   std::vector<AxisPlacement> out;
   for (int r = 0; r < kAxisRoleCount; ++r) {
     const auto role = static_cast<AxisRole>(r);
+    if (role == AxisRole::replica) continue;
     for (std::size_t w = 0; w < choices.roles[at(role)].words.size(); ++w) {
-      AxisPlacement& axis = out.emplace_back(choices.word(role, w, state, 0).axis);
-      keep_over_one_micro_batch(axis.how);
-      for (Override& own : axis.overrides) keep_over_one_micro_batch(own.how);
+      out.push_back(choices.word(role, w, state, 0).axis);
     }
   }
   return out;
 }
 
-/// Of each state the first that keeps the same where a step has one micro-batch.
-std::vector<std::int16_t> states_of_one_micro_batch(const Choices& choices) {
-  std::vector<std::vector<AxisPlacement>> axes;
+/// Of each thing the first one with an equal key.
+template <typename Key>
+std::vector<std::int16_t> firsts_alike(const std::vector<Key>& keys) {
   std::vector<std::int16_t> out;
-  for (std::size_t s = 0; s < choices.states.size(); ++s) {
-    axes.push_back(axes_of_one_micro_batch(choices, s));
-    std::size_t first = 0;
-    while (axes[first] != axes[s] || choices.states[first].splits != choices.states[s].splits) {
-      ++first;
-    }
-    out.push_back(static_cast<std::int16_t>(first));
+  for (const Key& key : keys) {
+    out.push_back(static_cast<std::int16_t>(std::ranges::find(keys, key) - keys.begin()));
   }
   return out;
+}
+
+/// Of each state the first that says the same of all axes but replicas; `once`: where a step has one
+/// micro-batch.
+std::vector<std::int16_t> states_alike(const Choices& choices, bool once) {
+  std::vector<std::vector<AxisPlacement>> keys;
+  for (std::size_t s = 0; s < choices.states.size(); ++s) {
+    for (AxisPlacement& axis : keys.emplace_back(axes_of_state(choices, s))) {
+      if (!once) continue;
+      keep_over_one_micro_batch(axis.how);
+      for (Override& own : axis.overrides) keep_over_one_micro_batch(own.how);
+    }
+  }
+  return firsts_alike(keys);
+}
+
+/// Of each schedule the first of the same order of work and hosting, over as many chunks or others.
+std::vector<std::int16_t> schedules_of_one_rule(const Choices& choices) {
+  std::vector<Schedule> keys;
+  for (std::size_t w = 0; w < choices.roles[at(AxisRole::layer)].words.size(); ++w) {
+    Schedule& key = keys.emplace_back(choices.word(AxisRole::layer, w, 0, 0).schedule);
+    key.name.clear();
+    key.chunks = 0;
+    key.group = 0;
+  }
+  return firsts_alike(keys);
 }
 
 }  // namespace
@@ -151,7 +171,9 @@ PlanSpace::PlanSpace(const Job& base, const Choices& choices, PlanConstraints co
     : base_(base),
       choices_(choices),
       constraints_(std::move(constraints)),
-      states_of_one_micro_batch_(states_of_one_micro_batch(choices)) {
+      states_alike_(states_alike(choices, false)),
+      states_of_one_micro_batch_(states_alike(choices, true)),
+      schedules_of_one_rule_(schedules_of_one_rule(choices)) {
   devices_ = devices_of(*base.cluster);
   for (const Unit& unit : base.model.units) {
     blocks_ += base.model.kinds[static_cast<std::size_t>(unit.kind)].role == UnitRole::block;
@@ -366,7 +388,12 @@ std::vector<PlanSpace::Recomputation> PlanSpace::recomputations(std::int64_t blo
 }
 
 Plan PlanSpace::placement_of(Plan plan) const {
-  if (micro_batches(plan) == 1) plan.state = states_of_one_micro_batch_[at(plan.state)];
+  const auto& alike = micro_batches(plan) == 1 ? states_of_one_micro_batch_ : states_alike_;
+  plan.state = alike[at(plan.state)];
+  plan.schedule = schedules_of_one_rule_[at(plan.schedule)];
+  std::int32_t& batch = plan.degrees[at(AxisRole::batch)];
+  batch *= std::exchange(plan.degrees[at(AxisRole::replica)], 1);
+  plan.offload = 0;
   plan.recompute = 0;
   plan.count = 0;
   plan.order = 0;

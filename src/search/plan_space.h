@@ -122,8 +122,9 @@ class PlanSpace {
   }
 
   /// What a plan has in common with its variants: plans that differ in the order of their axes, in
-  /// how blocks are dealt to stages, in the exchange of attention or in what is recomputed, and in
-  /// nothing else. Where a step has one micro-batch, what is kept over it is kept over the step
+  /// how blocks are dealt to stages, in the chunks of a stage, in how many of the replicas share a
+  /// cut of the states, in the exchange of attention, in what is recomputed or in what is moved off
+  /// the device, and in nothing else. Where a step has one micro-batch, what is kept over it is kept over the step
   /// (but for tensors of several units, which each of them gathers): states that differ in that
   /// alone are then variants, too.
   Plan placement_of(Plan plan) const;
@@ -146,7 +147,9 @@ class PlanSpace {
   std::int64_t blocks_ = 0;
   bool has_experts_ = false;
   std::vector<GroupSet> standings_;
-  std::vector<std::int16_t> states_of_one_micro_batch_;  // by state: the first alike
+  std::vector<std::int16_t> states_alike_;               // by state: the first of one placement
+  std::vector<std::int16_t> states_of_one_micro_batch_;  // likewise, where a step has one
+  std::vector<std::int16_t> schedules_of_one_rule_;      // by word of the role layer, likewise
   std::vector<std::vector<Recompute>> recomputes_;       // by word and count
 };
 

@@ -87,6 +87,7 @@ inline std::int32_t recomputed_of(const KindRun& run, const Recompute& recompute
       return 0;
     case Recompute::Kind::full:
     case Recompute::Kind::selective:
+    case Recompute::Kind::uniform:
       return run.count;
     case Recompute::Kind::every:
       return n < 1 ? 0 : multiples_in(run, n, counting);

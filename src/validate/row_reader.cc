@@ -27,9 +27,9 @@ void RowReader::note_used(const FilledCell& cell) {
   if (!known) used_.push_back(cell);
 }
 
-std::optional<std::string> RowReader::filled(std::string_view column, bool needed) {
+std::optional<std::string> RowReader::filled(std::string_view column, bool needed, bool instead) {
   for (const Filling& filling : source_->fillings) {
-    if (filling.is_custom && !needed) continue;
+    if (filling.instead != instead || (filling.is_custom && !needed)) continue;
     const auto cell = std::find_if(filling.cells.begin(), filling.cells.end(),
                                    [&](const auto& entry) { return entry.first == column; });
     if (cell == filling.cells.end() || !matches(filling.when)) continue;
@@ -41,11 +41,12 @@ std::optional<std::string> RowReader::filled(std::string_view column, bool neede
 }
 
 std::optional<std::string> RowReader::cell_of(std::string_view column, bool needed) {
+  if (auto cell = filled(column, needed, true)) return cell;
   if (const auto cell = stated(column); !cell.empty()) return std::string(cell);
   if (const auto cell = stated(std::string(column) + "_derived"); !cell.empty()) {
     return std::string(cell);
   }
-  return filled(column, needed);
+  return filled(column, needed, false);
 }
 
 std::optional<std::string> RowReader::find(std::string_view column) {

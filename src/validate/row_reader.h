@@ -24,9 +24,9 @@ struct FilledCell {
   std::string_view value;
 };
 
-/// Reads cells in this order: the cell itself, the cell of the column's `_derived` twin, the first
-/// filling that matches; customs fill only what a prediction cannot do without. All three
-/// references must outlive the reader.
+/// Reads cells in this order: the first matching filling that stands instead of cells, the cell
+/// itself, the cell of the column's `_derived` twin, the first other filling that matches; customs
+/// fill only what a prediction cannot do without. All three references must outlive the reader.
 class RowReader {
  public:
   RowReader(const Table& table, std::size_t row, const SourceReading& source);
@@ -54,7 +54,7 @@ class RowReader {
 
  private:
   std::optional<std::string> cell_of(std::string_view column, bool needed);
-  std::optional<std::string> filled(std::string_view column, bool needed);
+  std::optional<std::string> filled(std::string_view column, bool needed, bool instead);
   void note_used(const FilledCell& cell);
 
   const Table* table_;

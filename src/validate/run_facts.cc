@@ -113,6 +113,22 @@ RunShape read_shape(RowReader& reader, const RunWords& words) {
   return shape;
 }
 
+// Where the experts lie: beside the tensor ranks (etp is tp), or over them too (etp is 1; unless
+// stated where they would not find room otherwise).
+void read_expert_ranks(RowReader& reader, RunDegrees& degrees) {
+  const std::int64_t outer = degrees.data * degrees.context;
+  const auto cut = reader.find_whole("etp", {1, kMostDegree});
+  degrees.whole_experts = degrees.tensor > 1 && (cut ? *cut == 1 : outer % degrees.expert != 0);
+  if (cut && *cut != 1 && *cut != degrees.tensor) reader.miss("etp is neither 1 nor tp");
+  if (degrees.whole_experts && degrees.expert % degrees.tensor != 0) {
+    return reader.miss("ep is no multiple of tp, over whose ranks experts lie");
+  }
+  if (outer % degrees.expert_beyond_tensor() != 0) reader.miss("ep does not divide dp x cp");
+  if (degrees.expert_beyond_tensor() % degrees.context != 0) {
+    reader.miss("ep is no multiple of cp, over whose ranks experts lie");
+  }
+}
+
 // n_gpus = dp x tp x pp x cp; one of dp and cp may follow from the others.
 RunDegrees read_degrees(RowReader& reader, const RunShape& shape) {
   RunDegrees degrees;
@@ -142,9 +158,7 @@ RunDegrees read_degrees(RowReader& reader, const RunShape& shape) {
   // A model of the catalogue says itself whether it has experts.
   if (!shape.catalogue_model.empty()) degrees.expert = reader.find_whole("ep", range).value_or(1);
   if (shape.experts > 0) degrees.expert = reader.need_whole("ep", range);
-  if ((degrees.data * degrees.context) % degrees.expert != 0) {
-    reader.miss("ep does not divide dp x cp");
-  }
+  if (degrees.expert > 1) read_expert_ranks(reader, degrees);
   return degrees;
 }
 

@@ -44,6 +44,16 @@ struct RunDegrees {
   std::int64_t chunks = 1;  // virtual stages per device
   std::int64_t context = 1;
   std::int64_t expert = 1;
+  /// Experts lie over the innermost ranks of a stage, whole or cut by the tensor ranks: with whole
+  /// ones the tensor ranks are the first that divide them (arXiv:2504.14960, parallel folding).
+  bool whole_experts = false;
+
+  /// Degree of what divides experts beyond the tensor ranks: over the sequence, then data ranks.
+  std::int64_t expert_beyond_tensor() const { return whole_experts ? expert / tensor : expert; }
+  /// The same beyond the sequence ranks.
+  std::int64_t expert_over_data() const {
+    return expert == 1 ? 1 : expert_beyond_tensor() / context;
+  }
 
   friend bool operator==(const RunDegrees&, const RunDegrees&) = default;
 };

@@ -44,8 +44,7 @@ std::string data_text(const RunFacts& facts, const RunLayout& layout) {
            axis_with("dp", facts.shard_group, how);
   }
   // Experts lie along the innermost part of the data-parallel ranks.
-  if (degrees.expert == 1) return axis_with("dp", degrees.data, how);
-  return axis_with("dp", degrees.data * degrees.context / degrees.expert, how);
+  return axis_with("dp", degrees.data / degrees.expert_over_data(), how);
 }
 
 std::string axis_text(const std::string& axis, const RunFacts& facts, const RunLayout& layout,
@@ -59,12 +58,14 @@ std::string axis_text(const std::string& axis, const RunFacts& facts, const RunL
     return spell(degrees.layer, shares + ":" + schedule_word);
   }
   if (axis == "dp") return data_text(facts, layout);
+  const std::string experts = degrees.expert > 1 ? "+ep" : "";
   if (axis == "cp") {
-    if (degrees.expert > 1) return "";
-    return spell(degrees.context, ":" + layout.context_term + "+" + sharding_term(facts, layout));
+    return spell(degrees.context,
+                 ":" + layout.context_term + experts + "+" + sharding_term(facts, layout));
   }
-  if (axis == "ep") return spell(degrees.expert, ":ep+" + sharding_term(facts, layout));
-  return spell(degrees.tensor, facts.splits_stream ? ":tp+sp" : ":tp");
+  if (axis == "ep") return spell(degrees.expert_over_data(), ":ep+" + sharding_term(facts, layout));
+  return spell(degrees.tensor, std::string(facts.splits_stream ? ":tp+sp" : ":tp") +
+                                   (degrees.whole_experts ? "+ep" : ""));
 }
 
 // "interleaved" asks for the number of chunks: "interleaved(2)".

@@ -8,11 +8,13 @@
 #include "catalog/cluster_catalog.h"
 #include "catalog/defaults.h"
 #include "catalog/model_catalog.h"
+#include "catalog/network_words.h"
 #include "catalog/profile_catalog.h"
 #include "catalog/strategy_catalog.h"
 #include "catalog/word_file.h"
 #include "model/build.h"
 #include "placement/grammar.h"
+#include "units/error.h"
 
 namespace placet {
 namespace {
@@ -24,6 +26,27 @@ TEST(SqueezedTest, DigitsAreNeverJoined) {
   EXPECT_EQ(squeezed("Llama 2-7B"), "llama2-7b");
   EXPECT_NE(squeezed("llama-2-7b"), squeezed("llama-27b"));
   EXPECT_EQ(squeezed("--"), "");
+}
+
+TEST(MeantNetworkTest, UnusualSpeedsAreRefusedOrTakenLiterally) {
+  const Catalog catalog = repository_catalog();
+  EXPECT_EQ(meant_network(catalog, "400GbE").text, "roce-400");
+  const Meant usual = meant_network(catalog, "800 GbE");
+  EXPECT_EQ(usual.text, "800gbit");
+  EXPECT_TRUE(usual.notes.empty());
+  const Meant literal = meant_network(catalog, "401 Gb/s");
+  EXPECT_EQ(literal.text, "401gbit");
+  ASSERT_EQ(literal.notes.size(), 1U);
+  EXPECT_NE(literal.notes.front().find("literally"), std::string::npos);
+  try {
+    read_network(catalog, meant_network(catalog, "401gbe").text, 8, "--cluster");
+    FAIL() << "401gbe is no speed of Ethernet";
+  } catch (const InputError& error) {
+    const std::string said = error.what();
+    EXPECT_NE(said.find("is no speed of Ethernet"), std::string::npos) << said;
+    EXPECT_NE(said.find("did you mean '400gbe'"), std::string::npos) << said;
+    EXPECT_NE(said.find("401gbit"), std::string::npos) << said;
+  }
 }
 
 TEST(MeantNameTest, TheLeastChangeWins) {

@@ -54,10 +54,33 @@ TEST(ExitStatusTest, HelpAndVersionAreNoErrors) {
   EXPECT_TRUE(has(run("derive --help").out, "Examples:"));
 }
 
+// echo in the place of Python says what it would have been given.
+TEST(TorchTest, CallsAreHandedToPythonWordByWord) {
+  const auto ends = [](const Result& result, const std::string& words) {
+    return result.out.ends_with(words + "\n");
+  };
+  const std::string echo = "PLACET_PYTHON=echo";
+  EXPECT_TRUE(ends(run("audit run.json --model gpt2 --step 3", echo),
+                   " audit run.json --model gpt2 --step 3"));
+  EXPECT_TRUE(ends(run("check --torch train.py --world 4 -- --torch x", echo),
+                   " check train.py --world 4 -- --torch x"));
+  EXPECT_TRUE(ends(run("check --world 4 --torch=train.py", echo), " check --world 4 train.py"));
+}
+
+TEST(TorchTest, WithoutPythonAMessageSaysWhatIsNeeded) {
+  for (const char* call : {"audit run.json", "check --torch train.py --world 2"}) {
+    const Result result = run(call, "PLACET_PYTHON=/nowhere/python");
+    EXPECT_EQ(result.status, 2) << call;
+    EXPECT_EQ(result.out, "") << call;
+    EXPECT_TRUE(has(result.err, "'/nowhere/python' cannot be started")) << result.err;
+    EXPECT_TRUE(has(result.err, "pip install ./python")) << result.err;
+  }
+  EXPECT_EQ(run("audit --help").status, 0);
+}
+
 TEST(WrongInputTest, EveryMessageSaysWhereAndWhat) {
   expect_wrong_input("derve 70B", "subcommand: 'derve' is not known;");
   expect_wrong_input("derve 70B", "did you mean 'derive'?");
-  expect_wrong_input("audit 70B", "'audit' is not available in this version");
   expect_wrong_input("derive 70B --placment dp=8:ddp", "did you mean '--placement'?");
   expect_wrong_input("derive 70B extra --placement dp=8:ddp",
                      "placet derive: 'extra' is one argument too many");

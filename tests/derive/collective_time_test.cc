@@ -51,6 +51,26 @@ TEST(AllReduce, MeasuredCurvesStandForFormulas) {
   EXPECT_NEAR(in_seconds(all_reduce_time(levels, {4, {4, 4}}, 1e3)), 1.5e6 / 50e9, 1e-12);
 }
 
+// 16 devices on two hosts: a ring has 15 steps of 10 us. A model of three tensors has three owners,
+// so that its broadcasts pass the ring twice more than the one gather of the same bytes.
+TEST(AllGather, BroadcastsByOwnersPassTheRingOnceEach) {
+  Job job = written_job(bare_model(800, 3), "dp=16:zero1", 1, 16);
+  job.cluster = hosts_of_eight(16);
+  const CommunicationTerm updated{.axes = axis_bit(0),
+                                  .collective = Collective::all_gather,
+                                  .state = State::parameters,
+                                  .phase = Phase::update,
+                                  .payload = bytes(800),
+                                  .count = 1,
+                                  .group = 16};
+  const double once = in_seconds(call_time(job, updated));
+  job.profile.timing.broadcasts_updates = true;
+  EXPECT_NEAR(in_seconds(call_time(job, updated)) - once, 2 * 15 * 10e-6, 1e-12);
+  CommunicationTerm used = updated;
+  used.phase = Phase::forward;
+  EXPECT_NEAR(in_seconds(call_time(job, used)), once, 1e-12);
+}
+
 // What was measured with groups over all hosts says nothing of narrower ones: round the ring once,
 // 3/4 of 1 GB at 5 GB/s where the groups' block takes up all 32 devices, else at 10 GB/s.
 TEST(AllGather, AMeasuredRateIsOfGroupsOverAllHosts) {

@@ -384,18 +384,36 @@ TEST(Pytorch, ReplicasReduceFp32InBuckets) {
   EXPECT_EQ(states(job), Lines{"reduce all_reduce fp32 dp 26944x1 gradients"});
 }
 
-// One fp32 number, summed over the ranks that hold parts: replicas hold the same.
-TEST(Pytorch, TheGradientNormIsSummedOverThePartsOfTheGradients) {
-  const Lines norm = {"update all_reduce fp32 dp 4x1 gradient norm"};
-  for (const char* engine :
-       {"pytorch@2.9", "pytorch@2.9+no-sync", "accelerate@1", "pytorch-fsdp1@2.0"}) {
-    EXPECT_EQ(clipped(engine_job(engine, wide(2), "dp=2:fsdp", 8, 4)), norm) << engine;
+// The norms of 1 + 2 x 9 + 2 tensors, 4 bytes each, summed over the ranks that hold parts: replicas
+// hold the same. Beside a tensor axis along one axis after the other.
+TEST(Pytorch, GradientNormsAreSummedOverThePartsOfTheGradients) {
+  const Lines norms = {"update all_reduce fp32 dp 84x1 gradient norms"};
+  for (const char* engine : {"pytorch@2.9", "pytorch@2.9+no-sync", "accelerate@1"}) {
+    EXPECT_EQ(clipped(engine_job(engine, wide(2), "dp=2:fsdp", 8, 4)), norms) << engine;
     EXPECT_EQ(extras(engine_job(engine, wide(2), "dp=2:fsdp", 8, 4)), Lines{}) << engine;
     const Job hybrid = engine_job(engine, wide(2), "rep=2:ddp dp=2:fsdp", 8, 4);
-    EXPECT_EQ(clipped(hybrid), norm) << engine;
+    EXPECT_EQ(clipped(hybrid), norms) << engine;
   }
   EXPECT_EQ(clipped(engine_job("pytorch@2.9", wide(2), "dp=2:fsdp tp=2:tp+sp", 8, 4)),
-            Lines{"update all_reduce fp32 dp*tp 4x1 gradient norm"});
+            (Lines{"update all_reduce fp32 tp 84x1 gradient norms over tensor axes",
+                   "update all_reduce fp32 dp 84x1 gradient norms beside tensor axes"}));
+}
+
+// One fp32 number, summed over the ranks that hold parts: replicas hold the same.
+TEST(Pytorch, FlatParametersHaveOneNorm) {
+  const Lines norm = {"update all_reduce fp32 dp 4x1 gradient norm"};
+  EXPECT_EQ(clipped(engine_job("pytorch-fsdp1@2.0", wide(2), "dp=2:fsdp", 8, 4)), norm);
+  const Job hybrid = engine_job("pytorch-fsdp1@2.0", wide(2), "rep=2:ddp dp=2:fsdp", 8, 4);
+  EXPECT_EQ(clipped(hybrid), norm);
+  EXPECT_EQ(extras(engine_job("pytorch-fsdp1@2.0", wide(2), "dp=2:fsdp", 8, 4)), Lines{});
+}
+
+// The rotation's buffers: half a head of 4 twice, in fp32. One int32 for each of 21 tensors.
+TEST(Pytorch, ReplicasSendBuffersAndWhichParametersWereUsed) {
+  const Job buffers = engine_job("pytorch-ddp@2.0+transformers", wide(2), "dp=2:ddp", 8, 4);
+  EXPECT_EQ(extras(buffers), Lines{"forward broadcast fp32 dp 16x1 buffers of the rotation"});
+  const Job unused = engine_job("pytorch-ddp@2.0+find-unused", wide(2), "dp=2:ddp", 8, 4);
+  EXPECT_EQ(extras(unused), Lines{"reduce all_reduce int32 dp 84x1 map of used parameters"});
 }
 
 // --- fp32 accumulation without a scatter (nanotron)

@@ -48,6 +48,16 @@ TEST(ProductTime, ATilesPrologueCountsAsDepth) {
   EXPECT_NEAR(in_seconds(time), 2.0 * 128 * 256 * (256 + 64) / 1e12, 1e-12);
 }
 
+// What a tile takes to begin and end is a time: 64 of depth in bf16 are 128 at twice the rate.
+TEST(ProductTime, ATilesPrologueTakesAsLongInFewerBits) {
+  DeviceRates rates = device();
+  rates.fill_depth = 64;
+  rates.matmul[static_cast<std::size_t>(MatmulFormat::fp8)] = teraflops_per_second(200);
+  KernelWork narrow = product(1280, 2560, 256);
+  narrow.format = MatmulFormat::fp8;
+  EXPECT_NEAR(in_seconds(product_time(rates, narrow)), 2.0 * 128 * 256 * (256 + 128) / 2e12, 1e-12);
+}
+
 TEST(ProductTime, OddRowsRunAtAPartOfTheRate) {
   KernelWork odd = product(1280, 2560, 256);
   odd.aligned = false;

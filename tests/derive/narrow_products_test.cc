@@ -12,6 +12,7 @@
 #include "derive/derive.h"
 #include "derive/kept_tensors.h"
 #include "derive/small_llama.h"
+#include "derive/traffic.h"
 #include "profile/products.h"
 
 namespace placet {
@@ -169,6 +170,55 @@ TEST(WeightCopies, FollowFormatEngineAndDevices) {
   Precision precision;
   precision.products = kFp8;
   EXPECT_EQ(weight_copies(precision, profile, on("8xh100-sxm")), (WeightCopies{.beside = 2}));
+}
+
+/// Bytes of all calls of the block's messages over two tensor ranks that divide the stream, by
+/// phase, collective and name.
+std::map<std::string, std::int64_t> sent_by_block(std::optional<ProductFormat> products) {
+  Job job = written_job(build_model(small_architecture(1)), "tp=2:tp+sp", 6, 1);
+  job.profile.gathered_input = GatheredInput::shard;
+  job.precision.products = std::move(products);
+  std::map<std::string, std::int64_t> sent;
+  for (const CommunicationTerm& term : derive(job).communication.front().terms) {
+    const bool of_block = term.unit == "block" && term.state == State::activations;
+    const std::string name = std::string(name_of(term.phase)) + " " +
+                             std::string(name_of(term.collective)) + " " + std::string(term.what);
+    if (of_block) sent[name] += in_bytes(term.payload) * term.count;
+  }
+  return sent;
+}
+
+// 48 numbers of a norm's result are gathered for products, forward and once more for the gradient
+// of their matrices; backward the gradient of what row-cut products made. All are cast before they
+// go: 48 bytes for 96, with scales of blocks 50. What is summed goes as it is.
+TEST(NarrowProducts, GathersForProductsAreOfTheirFormat) {
+  const auto wide = sent_by_block({});
+  const auto narrow = sent_by_block(kFp8);
+  const auto blocks = sent_by_block(kMx);
+  ASSERT_EQ(wide.size(), narrow.size());
+  int gathers = 0;
+  for (const auto& [name, bytes] : wide) {
+    const bool is_gather = name.find("all_gather") != std::string::npos;
+    EXPECT_EQ(narrow.at(name), is_gather ? bytes / 2 : bytes) << name;
+    EXPECT_EQ(blocks.at(name), is_gather ? bytes / 2 + bytes / 96 * 2 : bytes) << name;
+    gathers += is_gather ? 1 : 0;
+  }
+  EXPECT_EQ(wide.at("forward all_gather attention.norm.output"), 96);
+  EXPECT_EQ(narrow.at("backward all_gather mlp.norm.output"), 48);
+  EXPECT_EQ(gathers, 6) << "two norms' results both ways, two products' gradients";
+}
+
+TEST(NarrowProducts, WhatOthersReadTooGoesAsItIs) {
+  Job job = written_job(build_model(small_architecture(1)), "tp=2:tp+sp", 6, 1);
+  job.precision.products = kFp8;
+  const UnitKind& block = job.model.kinds[1];
+  const auto read_by = [&](OpKind kind) {
+    return std::ranges::find(block.operators, kind, &Operator::kind)->inputs.front();
+  };
+  EXPECT_NE(gathered_in(job, block, read_by(OpKind::linear)), nullptr);
+  EXPECT_EQ(gathered_in(job, block, read_by(OpKind::attention)), nullptr);
+  job.profile.keeps_wide_inputs = true;
+  EXPECT_EQ(gathered_in(job, block, read_by(OpKind::linear)), nullptr);
 }
 
 }  // namespace

@@ -176,5 +176,14 @@ TEST(UpdateTime, MatricesTornByTensorCutsAreUpdatedWhole) {
   EXPECT_EQ(whole[2], Seconds());
 }
 
+// Gradients joined into buckets and copied back: every element of the device, also of parameters
+// that others update. Adam's 28 bytes of its half; one device alone reduces nothing.
+TEST(UpdateTime, GradientsAreFlattenedWhoeverUpdatesThem) {
+  Job job = bare_job("adamw", "dp=2:zero1");
+  EXPECT_NEAR(bytes_per_element(job), 14, 1e-9);
+  job.profile.timing.flattened_bytes = 8;
+  EXPECT_NEAR(bytes_per_element(job), 14 + 8, 1e-9);
+}
+
 }  // namespace
 }  // namespace placet

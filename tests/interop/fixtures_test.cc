@@ -2,8 +2,15 @@
 // ledger holds the keys that another reader finds.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <optional>
 #include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "catalog/reader.h"
 #include "interop/import.h"
@@ -38,30 +45,167 @@ void collect(const Json& value, const std::string& path, std::multiset<std::stri
   }
 }
 
-TEST(FixturesTest, LedgerHoldsTheKeysOfEveryFixture) {
+using Keys = std::multiset<std::string>;
+
+// The keys of a source's ledger that `counts`; none: it is a part of documentation, no document or
+// without a key that tells the dialect.
+template <class Counts>
+std::optional<Keys> keys_of_ledger(const Catalog& catalog, const fs::path& file, Counts&& counts) {
+  try {
+    const Imported result =
+        import_sources(catalog, {.sources = {read_source(file)}, .dialect = {}, .given = {}});
+    Keys keys;
+    for (const LedgerLine& line : result.ledger) {
+      const bool is_own = line.file == file.string();  // not of a file that this one names
+      if (is_own && counts(line.setting.path)) keys.insert(line.setting.path);
+    }
+    return keys;
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()), "");
+    return std::nullopt;
+  }
+}
+
+bool any_key(const std::string&) { return true; }
+
+std::vector<fs::path> files_that_end_in(const std::set<std::string>& endings) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(kFixtures)) {
+    if (endings.contains(entry.path().extension().string())) files.push_back(entry.path());
+  }
+  return files;
+}
+
+TEST(FixturesTest, LedgerHoldsTheKeysOfTomlAndJson) {
   if (!fs::exists(kFixtures)) GTEST_SKIP() << "no fixtures at " << kFixtures;
   const Catalog catalog = find_catalog();
   std::size_t read = 0;
-  for (const char* folder : {"torchtitan", "deepspeed"}) {
-    for (const auto& entry : fs::recursive_directory_iterator(kFixtures / folder)) {
-      const std::string ending = entry.path().extension().string();
-      if (ending != ".toml" && ending != ".json") continue;
-      std::multiset<std::string> keys, ledger;
-      Imported result;
-      try {
-        collect(read_document(entry.path()), "", keys);
-        result = import_sources(
-            catalog, {.sources = {read_source(entry.path())}, .dialect = {}, .given = {}});
-      } catch (const InputError& error) {
-        EXPECT_NE(std::string(error.what()), "");
-        continue;  // parts of documentation: no document, or no key that tells the dialect
-      }
-      for (const LedgerLine& line : result.ledger) ledger.insert(line.setting.path);
-      EXPECT_EQ(ledger, keys) << entry.path();
-      ++read;
+  for (const fs::path& file : files_that_end_in({".toml", ".json"})) {
+    Keys keys;
+    try {
+      collect(read_document(file), "", keys);
+    } catch (const InputError&) {
+      continue;  // HJSON, which this other reader does not know
+    }
+    const auto ledger = keys_of_ledger(catalog, file, any_key);
+    if (!ledger) continue;
+    EXPECT_EQ(*ledger, keys) << file;
+    ++read;
+  }
+  EXPECT_GT(read, 140U);
+}
+
+// Keys of YAML in blocks, by indentation alone: the last part of each leaf's path. None: the file
+// has anchors, objects or texts of several lines, or a list of lists, which need a parser.
+class BlockKeys {
+ public:
+  static std::optional<Keys> of(const fs::path& file) {
+    std::ifstream in(file);
+    BlockKeys all;
+    for (std::string line; std::getline(in, line);) {
+      if (!all.take(line)) return std::nullopt;
+    }
+    all.end_open(0);
+    return all.keys_;
+  }
+
+ private:
+  struct Open {
+    std::size_t indent = 0;
+    std::string key;
+    bool has_keys = false;
+  };
+
+  bool take(std::string line) {
+    const std::size_t comment = line.find(" #");
+    if (comment != std::string::npos) line.erase(comment);
+    line.erase(line.find_last_not_of(" \t\r") + 1);
+    std::size_t indent = line.find_first_not_of(' ');
+    if (indent == std::string::npos || line[indent] == '#' || line == "---") return true;
+    if (line.find_first_of("{}&*<|>") != std::string::npos) return false;
+    while (line.compare(indent, 2, "- ") == 0) indent = line.find_first_not_of(' ', indent + 2);
+    const std::size_t colon = line.find(": ", indent);
+    const bool opens = line.back() == ':';
+    if (colon == std::string::npos && !opens) return line.find('-') < indent;  // a plain item
+    const std::string key = line.substr(indent, (opens ? line.size() - 1 : colon) - indent);
+    if (key.find_first_of(" \"'[") != std::string::npos) return false;
+    end_open(indent);
+    if (!open_.empty()) open_.back().has_keys = true;
+    if (opens) {
+      open_.push_back({indent, key, false});
+    } else {
+      keys_.insert(key);
+    }
+    return true;
+  }
+
+  // What is no deeper than this ends; without keys of its own it is a leaf.
+  void end_open(std::size_t indent) {
+    while (!open_.empty() && open_.back().indent >= indent) {
+      if (!open_.back().has_keys) keys_.insert(open_.back().key);
+      open_.pop_back();
     }
   }
-  EXPECT_GT(read, 70U);
+
+  std::vector<Open> open_;
+  Keys keys_;
+};
+
+Keys last_parts(const Keys& paths) {
+  Keys parts;
+  for (std::string path : paths) {
+    if (path.ends_with(']')) path.erase(path.rfind('['));
+    parts.insert(path.substr(path.rfind('.') + 1));
+  }
+  return parts;
+}
+
+TEST(FixturesTest, LedgerHoldsTheKeysOfYaml) {
+  if (!fs::exists(kFixtures)) GTEST_SKIP() << "no fixtures at " << kFixtures;
+  const Catalog catalog = find_catalog();
+  std::size_t read = 0;
+  for (const fs::path& file : files_that_end_in({".yaml", ".yml"})) {
+    const auto keys = BlockKeys::of(file);
+    const auto ledger = keys_of_ledger(catalog, file, any_key);
+    if (!keys || !ledger) continue;
+    EXPECT_EQ(last_parts(*ledger), *keys) << file;
+    ++read;
+  }
+  EXPECT_GT(read, 40U);
+}
+
+// Options of a script, by blanks and quotes alone.
+Keys options_in(const fs::path& file) {
+  std::ifstream in(file);
+  Keys options;
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t first = line.find_first_not_of(" \t");
+    const bool is_batch = line.starts_with("#SBATCH");
+    if (first == std::string::npos || (line[first] == '#' && !is_batch)) continue;
+    std::ranges::replace_if(
+        line,
+        [](char c) { return std::string_view(" \t\"'();`").find(c) != std::string_view::npos; },
+        ' ');
+    std::istringstream words(line);
+    for (std::string word; words >> word && (is_batch || !word.starts_with('#'));) {
+      if (word.starts_with("--") && word.size() > 2) options.insert(word.substr(0, word.find('=')));
+    }
+  }
+  return options;
+}
+
+TEST(FixturesTest, LedgerHoldsTheOptionsOfLaunchLines) {
+  if (!fs::exists(kFixtures)) GTEST_SKIP() << "no fixtures at " << kFixtures;
+  const Catalog catalog = find_catalog();
+  std::size_t read = 0;
+  for (const fs::path& file : files_that_end_in({".args", ".launch"})) {
+    const auto ledger = keys_of_ledger(
+        catalog, file, [](const std::string& path) { return path.starts_with("--"); });
+    if (!ledger) continue;
+    EXPECT_EQ(*ledger, options_in(file)) << file;
+    ++read;
+  }
+  EXPECT_GT(read, 30U);
 }
 
 struct Broken {

@@ -33,7 +33,7 @@ std::vector<std::string> codes_of(const Imported& result) {
 TEST(ImportTest, ConfigurationBecomesAJob) {
   const Imported result = imported(kToml, SourceForm::toml, {{"world-size", "32"}});
   EXPECT_EQ(job_text(result),
-            "engine = \"torchtitan@2026.02\"\nglobal-batch = 16\nmicro-batch = 2\n"
+            "engine = \"torchtitan@2026.02+compiled\"\nglobal-batch = 16\nmicro-batch = 2\n"
             "model = \"llama-3.1-8b\"\nplacement = \"dp=8:fsdp tp=4:tp+sp\"\n"
             "recompute = \"full\"\nseq = 8192\n");
 }
@@ -87,7 +87,7 @@ TEST(ImportTest, LedgerHoldsEveryKeyOnce) {
                                              "parallelism.data_parallel_shard_degree understood",
                                              "parallelism.tensor_parallel_degree understood",
                                              "metrics.log_freq no effect",
-                                             "compile.enable not modelled",
+                                             "compile.enable understood",
                                              "activation_checkpoint.mode understood"};
   EXPECT_EQ(lines, expected);
   EXPECT_TRUE(is_lossy(result));
@@ -193,14 +193,19 @@ TEST(ImportTest, AutoIsWorkedOutFromTheModel) {
   EXPECT_EQ(result.missing[0].flag, "--global-batch N");
 }
 
-// Four blocks at a time are no "full" of this project, which makes one at a time.
+// Blocks made again four at a time, unless their parameters are gathered for use.
 TEST(ImportTest, WhatAJobCannotSayIsNotModelled) {
-  const Imported result = imported(
-      "--num-layers 8\n--recompute-granularity full\n--recompute-method uniform\n"
-      "--recompute-num-layers 4\n",
-      SourceForm::arguments, {});
-  EXPECT_EQ(name_of(result.ledger.back().fate), "not modelled");
-  EXPECT_EQ(result.ledger.back().what,
+  const std::string four =
+      "--num-layers 8\n--recompute-granularity full\n--recompute-method uniform\n";
+  const std::string last = "--recompute-num-layers 4\n";
+  const Imported plain = imported(four + last, SourceForm::arguments, {});
+  EXPECT_EQ(plain.job.at("recompute"), "uniform=4");
+  EXPECT_EQ(name_of(plain.ledger.back().fate), "understood");
+  const Imported sharded =
+      imported(four + "--use-megatron-fsdp\n" + last, SourceForm::arguments, {});
+  EXPECT_EQ(sharded.job.at("recompute"), "full");
+  EXPECT_EQ(name_of(sharded.ledger.back().fate), "not modelled");
+  EXPECT_EQ(sharded.ledger.back().what,
             "saved activations and transient memory: blocks are made again that many at a time");
 }
 

@@ -66,6 +66,25 @@ TEST(Conditions, StagesAndAccumulation) {
   EXPECT_FALSE(holds({.last_stage = true}, job, {.first = true, .last = false}));
 }
 
+// Two stages of three and one block; one block in two recomputed; optimizer state on NVMe.
+TEST(Conditions, UnevenStagesEveryOtherBlockAndNvme) {
+  Job job = small_job();
+  EXPECT_TRUE(holds({.recomputes_every = false, .uneven_stages = false}, job, {}));
+  job.recompute = {.kind = Recompute::Kind::every, .count = 2};
+  EXPECT_TRUE(holds({.recomputes_every = true}, job, {}));
+  job.placement.axes.push_back(axis_of("pp", 2, Cut::layer, {}));
+  job.placement.axes.back().shares = {2, 2};
+  EXPECT_FALSE(holds({.uneven_stages = true}, job, {}));
+  job.placement.axes.back().shares = {3, 1};
+  EXPECT_TRUE(holds({.uneven_stages = true}, job, {}));
+  EXPECT_FALSE(holds({.offloads_to_nvme = true}, job, {}));
+  auto& moved = job.placement.axes.front().how.offload[static_cast<std::size_t>(State::optimizer)];
+  moved = Offload{.medium = Medium::host};
+  EXPECT_FALSE(holds({.offloads_to_nvme = true}, job, {}));
+  moved->medium = Medium::nvme;
+  EXPECT_TRUE(holds({.offloads_to_nvme = true}, job, {}));
+}
+
 // All parts of a condition hold, and all conditions of a list; none holds always.
 TEST(Conditions, AddUp) {
   const Job job = small_job();
@@ -102,6 +121,9 @@ TEST(Conditions, AskForParts) {
   EXPECT_EQ(parts_asked({{.accumulates = true}}), bit_of(JobPart::micro_batches));
   EXPECT_EQ(parts_asked({{.schedule_beyond = {"1f1b"}}}), bit_of(JobPart::stages));
   EXPECT_EQ(parts_asked({{.states_stages = false}}), bit_of(JobPart::stages));
+  EXPECT_EQ(parts_asked({{.uneven_stages = true}}), bit_of(JobPart::stages));
+  EXPECT_EQ(parts_asked({{.recomputes_every = true}}), bit_of(JobPart::recomputation));
+  EXPECT_EQ(parts_asked({{.offloads_to_nvme = true}}), bit_of(JobPart::states));
   EXPECT_EQ(parts_asked({{.offloads = State::optimizer}}), bit_of(JobPart::states));
   const StateInModes whole{.state = State::gradients, .modes = {Mode::replicated}};
   EXPECT_EQ(parts_asked({{.cuts = {Cut::tensor}, .states = {whole}}}), 0);

@@ -50,6 +50,22 @@ TEST(PipelinePicture, MicroBatchesOfOddNumberAreSmall) {
   EXPECT_EQ(text.find("recomputation"), std::string::npos) << text;
 }
 
+// Units and waits within a pass are one; another micro-batch or direction begins another.
+TEST(PipelinePicture, SlicesOfOnePassAreOne) {
+  Simulation simulated = small_step();
+  simulated.slices.insert(simulated.slices.begin() + 1, slice(0, Doing::collective, 0, 1, 1.5));
+  simulated.slices.front().end = seconds(1);
+  simulated.slices.insert(simulated.slices.begin() + 2, slice(0, Doing::forward, 0, 1.5, 2));
+  const std::vector<Pass> passes = passes_of(simulated, 0);
+  ASSERT_EQ(passes.size(), 3U);
+  EXPECT_TRUE(passes[0].forward);
+  EXPECT_EQ(passes[0].micro_batch, 0);
+  EXPECT_EQ(in_seconds(passes[0].end), 2);
+  EXPECT_EQ(passes[1].micro_batch, 1);
+  EXPECT_FALSE(passes[2].forward);
+  EXPECT_EQ(in_seconds(passes[2].begin), 7);
+}
+
 TEST(PipelinePicture, StagesAreChosenEvenly) {
   EXPECT_EQ(shown_stages(3, 16), (std::vector<int>{0, 1, 2}));
   EXPECT_EQ(shown_stages(31, 4), (std::vector<int>{0, 10, 20, 30}));

@@ -21,7 +21,7 @@ struct Digits {
   };
   double too_much = 0;
 
-  Opened<Node, Answer> open(const Node& node, double) const {
+  Opened<Node, Answer> open(const Node& node, double, const std::vector<Answer>&) const {
     Opened<Node, Answer> out;
     if (node.ones >= 0) {
       out.visited = 1;

@@ -119,6 +119,8 @@ When draw_condition(Draw& draw) {
   if (draw.one_in(4)) out.recomputes = draw.one_in(2);
   if (draw.one_in(4)) out.exchanges_heads = draw.one_in(2);
   if (draw.one_in(4)) out.states_stages = draw.one_in(2);
+  if (draw.one_in(4)) out.uneven_stages = draw.one_in(2);
+  if (draw.one_in(4)) out.recomputes_every = draw.one_in(2);
   if (draw.one_in(4)) out.offloads = State::optimizer;
   return out;
 }

@@ -97,7 +97,8 @@ TEST_F(PlanSpaceTest, ExpertsAreMovedOffTheDeviceToo) {
 }
 
 // One placement: other blocks per stage, axes in another order, another exchange of attention,
-// another recomputation. Another one: another schedule, micro-batch or mesh.
+// another recomputation, other chunks of an interleaved schedule, states moved off the device or
+// shared by a part of the replicas. Another one: another kind of schedule, micro-batch or mesh.
 TEST_F(PlanSpaceTest, VariantsArePlansOfOnePlacement) {
   const Job base = job("h100-sxm:1", 8);
   const PlanSpace space(base, choices_, {});
@@ -109,6 +110,28 @@ TEST_F(PlanSpaceTest, VariantsArePlansOfOnePlacement) {
   variant.order = 1;
   variant.attention = 1;
   EXPECT_EQ(space.placement_of(variant), space.placement_of(plan));
+  const auto scheduled_as = [&](const char* word) {
+    Plan out = plan;
+    const auto& words = choices_.roles[at(AxisRole::layer)].words;
+    out.schedule = static_cast<std::int16_t>(std::ranges::find(words, word) - words.begin());
+    return space.placement_of(out);
+  };
+  EXPECT_EQ(scheduled_as("interleaved(2)"), scheduled_as("interleaved(8)"));
+  EXPECT_NE(scheduled_as("interleaved(2)"), scheduled_as("1f1b"));
+  EXPECT_NE(scheduled_as("dualpipe"), scheduled_as("dualpipe-v"));
+  EXPECT_NE(scheduled_as("zb-h1"), scheduled_as("1f1b"));
+  variant.offload = 1;
+  EXPECT_EQ(space.placement_of(variant), space.placement_of(plan));
+  const auto shared = [&](const char* state, std::int32_t replicas, std::int32_t batch) {
+    const auto found = std::ranges::find(choices_.states, state, &StateWord::text);
+    Plan out = plan;
+    out.state = static_cast<std::int16_t>(found - choices_.states.begin());
+    out.degrees = {1, replicas, batch, 1, 1, 1};
+    return space.placement_of(out);
+  };
+  EXPECT_EQ(shared("ddp over zero1", 2, 2), shared("zero1", 1, 4));
+  EXPECT_NE(shared("ddp over zero1", 2, 2), shared("ddp over zero3", 2, 2));
+  EXPECT_NE(shared("zero1", 1, 2), shared("zero1", 1, 4));
   Plan scheduled = plan;
   scheduled.schedule = 1;
   EXPECT_NE(space.placement_of(scheduled), space.placement_of(plan));

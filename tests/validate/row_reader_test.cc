@@ -43,6 +43,20 @@ TEST(RowReaderTest, StatedBeforeDerivedBeforeFilled) {
   EXPECT_TRUE(second.missing().empty());
 }
 
+TEST(RowReaderTest, InsteadOfWhatTheRowHolds) {
+  const Table table = parse_table(kTable, "runs.csv");
+  SourceReading source;
+  source.fillings.push_back({.cells = {{"dp", "16"}, {"n_kv_heads", "4"}}});
+  source.fillings.push_back({.when = {{"n_gpus", {"8"}}}, .cells = {{"dp", "2"}}, .instead = true});
+  RowReader second(table, 1, source);
+  EXPECT_EQ(second.need_whole("dp", {1, 100}), 2);  // the row's own 4 is of another run
+  EXPECT_EQ(second.need_whole("n_kv_heads", {1, 100}), 4);
+  ASSERT_EQ(second.used().size(), 2U);
+  EXPECT_TRUE(second.used().front().filling->instead);
+  RowReader first(table, 0, source);
+  EXPECT_EQ(first.need_whole("dp", {1, 100}), 8);  // no such rule: its own cell, then fillings
+}
+
 TEST(RowReaderTest, RemembersWhatIsMissing) {
   const Table table = parse_table(kTable, "runs.csv");
   const SourceReading nothing;
@@ -86,6 +100,21 @@ TEST(RunLayoutTest, OneDeviceIsAnAxisToo) {
 TEST(RunLayoutTest, ExpertsLieInsideTheDataRanks) {
   RunFacts facts{.degrees = {.data = 16, .expert = 8}, .sharding_stage = 1};
   EXPECT_EQ(placement_text(facts, usual_layout(), ""), "dp=2:zero1 ep=8:ep+zero1");
+}
+
+// Eight expert ranks of whole experts: over two tensor and two sequence ranks, two of sixteen data
+// ranks; cut by the tensor ranks: over the sequence ranks and four data ranks.
+TEST(RunLayoutTest, WholeExpertsLieOverTensorRanksToo) {
+  RunLayout layout = usual_layout();
+  layout.order = {"pp", "dp", "ep", "cp", "tp"};
+  RunFacts facts{.degrees = {.data = 16, .tensor = 2, .context = 2, .expert = 8},
+                 .splits_stream = true,
+                 .sharding_stage = 1};
+  EXPECT_EQ(placement_text(facts, layout, ""),
+            "dp=4:zero1 ep=4:ep+zero1 cp=2:ring+ep+zero1 tp=2:tp+sp");
+  facts.degrees.whole_experts = true;
+  EXPECT_EQ(placement_text(facts, layout, ""),
+            "dp=8:zero1 ep=2:ep+zero1 cp=2:ring+ep+zero1 tp=2:tp+sp+ep");
 }
 
 }  // namespace

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Protocol, TypeAlias
 
+from ._module import config_of, is_module
+
 
 class Config(Protocol):
     """A configuration object such as those of transformers."""
@@ -14,9 +16,17 @@ class Config(Protocol):
     def to_dict(self) -> dict[str, Any]: ...
 
 
+class Module(Protocol):
+    """A torch.nn.Module, on the meta device or another."""
+
+    def named_parameters(self) -> Any: ...
+
+    def modules(self) -> Any: ...
+
+
 Word: TypeAlias = str | int | float
 Words: TypeAlias = Word | Sequence[Word]
-ModelLike: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | Config | Model"
+ModelLike: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | Config | Module | Model"
 
 
 def _plain(value: Any) -> Any:
@@ -31,7 +41,9 @@ def _plain(value: Any) -> Any:
 
 
 class Model:
-    """A model: a name, a path, a count such as 70B, a configuration, or what has ``to_dict()``."""
+    """A model: a name, a path, a count such as 70B, a configuration, what has ``to_dict()``, or a
+    torch.nn.Module: by its ``config`` where it has one, as those of transformers do, else by names
+    and shapes of its parameters (decoders of the Llama family)."""
 
     word: str | dict[str, Any]
 
@@ -44,12 +56,15 @@ class Model:
             self.word = os.fspath(what)
         elif isinstance(what, Mapping):
             self.word = _plain(what)
-        elif callable(getattr(what, "to_dict", None)):
-            self.word = _plain(what.to_dict())
+        elif callable(config := getattr(what, "to_dict", None)):
+            self.word = _plain(config())
+        elif is_module(what):
+            config = getattr(getattr(what, "config", None), "to_dict", None)
+            self.word = _plain(config() if callable(config) else config_of(what))
         else:
             raise TypeError(
-                "a model is a name, a path, a dict or a configuration with to_dict(), not "
-                + type(what).__name__
+                "a model is a name, a path, a dict, a configuration with to_dict() or a module, "
+                "not " + type(what).__name__
             )
 
     def __repr__(self) -> str:

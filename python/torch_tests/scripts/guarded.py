@@ -86,6 +86,20 @@ FAULTS = {
 }
 
 
+# Of these, what can be done to the part of a gradient that fully_shard leaves.
+OF_PARTS = (
+    "gradient twice",
+    "gradient of a bias twice",
+    "gradient half",
+    "gradient zero",
+    "gradient negated",
+    "gradient one percent off",
+    "gradient gone",
+    "scaled everywhere",
+    "clipped on one rank",
+)
+
+
 def train(kind, fault, steps, every):
     """What the guard said: tensor, axis, ranks, step and words of each fault."""
     rank = dist.get_rank()
@@ -131,6 +145,8 @@ def main(rank, world, port, steps, every):
         out["quiet"][kind] = len(train(kind, "", steps, every))
     if world == 4:
         out["faults"]["bit of a part"] = train("fsdp", "bit of a weight", 4, 1)
+        for name in OF_PARTS:
+            out["faults"][f"part: {name}"] = train("fsdp", name, 4, 1)
     if rank == 0:
         print(json.dumps(out), flush=True)
     dist.barrier()

@@ -14,6 +14,7 @@ _FROM = {
     "Recorder": "_recorder",
     "audit": "_audit",
     "check": "_check",
+    "fit": "_fit",
     "guard": "_guard",
 }
 __all__ = [*_FROM]

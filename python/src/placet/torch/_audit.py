@@ -2,209 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
-import io
-import json
 import os
-import pickle
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._errors import InputError
+from ._sources import read as read
 
-_CHROME = {
-    "all_reduce": "all_reduce",
-    "all_reduce_coalesced": "all_reduce",
-    "all_gather": "all_gather",
-    "_all_gather_base": "all_gather",
-    "all_gather_into_tensor_coalesced": "all_gather",
-    "allreduce": "all_reduce",
-    "allreduce_coalesced": "all_reduce",
-    "_allgather_base": "all_gather",
-    "allgather": "all_gather",
-    "allgather_into_tensor_coalesced": "all_gather",
-    "all_gather_single": "all_gather",
-    "_reduce_scatter_base": "reduce_scatter",
-    "reduce_scatter": "reduce_scatter",
-    "reduce_scatter_tensor_coalesced": "reduce_scatter",
-    "reduce_scatter_single": "reduce_scatter",
-    "broadcast": "broadcast",
-    "all_to_all": "all_to_all",
-    "all_to_allv": "all_to_all",
-    "alltoall_base": "all_to_all",
-    "send": "send_recv",
-}
-_DTYPES = {
-    "float": ("fp32", 4),
-    "float32": ("fp32", 4),
-    "bfloat16": ("bf16", 2),
-    "half": ("fp16", 2),
-    "float16": ("fp16", 2),
-    "double": ("fp64", 8),
-    "float64": ("fp64", 8),
-    "long": ("int64", 8),
-    "int64": ("int64", 8),
-    "int": ("int32", 4),
-    "int32": ("int32", 4),
-    "byte": ("uint8", 1),
-    "uint8": ("uint8", 1),
-    "bool": ("bool", 1),
-    "float8_e4m3fn": ("fp8", 1),
-}
-
-
-def _wrong(path: str, problem: str, allowed: str) -> InputError:
-    return InputError(
-        {
-            "message": f"{path}: {problem}; expected {allowed}",
-            "where": path,
-            "value": path,
-            "problem": problem,
-            "allowed": allowed,
-            "nearest": "",
-        }
-    )
-
-
-def _typed(name: object) -> tuple[str, int]:
-    word = str(name).split(".")[-1].lower()
-    return _DTYPES.get(word, (word, 1))
-
-
-def _from_chrome(document: Mapping[str, Any], step: int | None) -> list[dict[str, Any]]:
-    """Messages of a trace of torch.profiler, from its events record_param_comms."""
-    events = [e for e in document["traceEvents"] if e.get("name") == "record_param_comms"]
-    marks = sorted(
-        (e["ts"], e["ts"] + e.get("dur", 0))
-        for e in document["traceEvents"]
-        if str(e.get("name", "")).startswith("ProfilerStep#") and e.get("ph") == "X"
-    )
-    if marks and step is not None:
-        begin, end = marks[min(step, len(marks) - 1)]
-        events = [e for e in events if begin <= e["ts"] < end]
-    out = []
-    for event in events:
-        said = event.get("args", {})
-        kind = _CHROME.get(str(said.get("Collective name", "")))
-        if kind is None:
-            continue
-        dtype, size = _typed(said.get("dtype"))
-        whole = "Out msg nelems" if kind == "all_gather" else "In msg nelems"
-        count = int(said.get(whole, 0))
-        group = int(said.get("Group size", 0))
-        out.append(
-            {
-                "collective": kind,
-                "group": group,
-                "dtype": dtype,
-                "count": count,
-                "payload_bytes": count * size,
-                "phase": "",
-                "place": "",
-            }
-        )
-    return out
-
-
-class _Plain(pickle.Unpickler):
-    """Reads dumps that hold nothing but plain values."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        raise pickle.UnpicklingError(f"it holds {module}.{name}")
-
-
-def _from_flight(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Messages of a dump of PyTorch's Flight Recorder."""
-    groups = document.get("pg_config", {})
-    out = []
-    for entry in document["entries"]:
-        name = str(entry.get("profiling_name", "")).split(":")[-1]
-        kind = _CHROME.get(name.removesuffix("_"))
-        if kind is None:
-            continue
-        whole = "output" if kind == "all_gather" else "input"
-        sizes = entry.get(f"{whole}_sizes", [])
-        dtypes = entry.get(f"{whole}_dtypes", []) or ["Float"]
-        dtype, size = _typed(dtypes[0])
-        count = 0
-        for shape in sizes:
-            numel = 1
-            for extent in shape:
-                numel *= int(extent)
-            count += numel
-        said = groups.get(str((entry.get("process_group") or ["0"])[0]), {})
-        ranks = said.get("ranks", [])
-        ranks = json.loads(ranks) if isinstance(ranks, str) else ranks
-        out.append(
-            {
-                "collective": kind,
-                "group": len(ranks),
-                "dtype": dtype,
-                "count": count,
-                "payload_bytes": count * size,
-                "phase": "",
-                "place": "",
-            }
-        )
-    return out
-
-
-def read(path: str | os.PathLike[str], step: int | None = None) -> dict[str, Any]:
-    """The messages of one step, and bytes at rest where the source has them."""
-    name = os.fspath(path)
-    try:
-        with gzip.open(name) if name.endswith(".gz") else open(name, "rb") as file:
-            data = file.read()
-    except OSError as fault:
-        raise _wrong(name, f"cannot be read ({fault.strerror or fault})", "a file") from None
-    try:
-        document = json.loads(data)
-    except ValueError:
-        try:
-            document = _Plain(io.BytesIO(data)).load()
-        except Exception as fault:
-            raise _wrong(
-                name,
-                f"is neither JSON nor a dump of plain values ({fault})",
-                "a record, a Chrome trace or a Flight Recorder dump",
-            ) from None
-    try:
-        return _taken(name, document, step)
-    except InputError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as fault:
-        raise _wrong(
-            name,
-            f"is not complete ({type(fault).__name__}: {fault})",
-            "a record, a Chrome trace or a Flight Recorder dump",
-        ) from None
-
-
-def _taken(name: str, document: Any, step: int | None) -> dict[str, Any]:
-    if isinstance(document, dict) and document.get("schema") == "placet.torch.record/1":
-        steps = document["steps"]
-        if not steps:
-            raise _wrong(name, "has no step", "a record of at least one update")
-        at = len(steps) - 1 if step is None else step
-        if not 0 <= at < len(steps):
-            raise _wrong("--step", f"{at} is not there", f"from 0 to {len(steps) - 1}")
-        return {
-            "messages": steps[at]["messages"],
-            "rest_bytes": steps[at]["rest_bytes"],
-            "source": "record",
-        }
-    if isinstance(document, dict) and "traceEvents" in document:
-        return {"messages": _from_chrome(document, step), "rest_bytes": {}, "source": "trace"}
-    if isinstance(document, dict) and "entries" in document:
-        return {"messages": _from_flight(document), "rest_bytes": {}, "source": "flight recorder"}
-    raise _wrong(
-        name, "is of no kind that is known", "a record, a Chrome trace or a Flight Recorder dump"
-    )
-
-
-Term = tuple[str, int, str, int]  # collective, group, dtype, payload bytes
+Term = tuple[str, int, str, int, str]  # collective, group, dtype, payload bytes, phase
+PEAK_WITHIN = 0.03  # of the derived peak
 
 
 @dataclass
@@ -215,10 +22,12 @@ class Audit:
     calls: int
     differences: list[dict[str, Any]] = field(default_factory=list)
     rest: list[dict[str, Any]] = field(default_factory=list)
+    peak: dict[str, Any] | None = None
 
     @property
     def agrees(self) -> bool:
-        return not self.differences and all(one["derived"] == one["run"] for one in self.rest)
+        rests = all(one["derived"] == one["run"] for one in self.rest)
+        return not self.differences and rests and (self.peak is None or self.peak["agrees"])
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -228,17 +37,22 @@ class Audit:
             "calls": self.calls,
             "differences": self.differences,
             "rest_bytes": self.rest,
+            "peak_bytes": self.peak,
         }
 
     def text(self) -> str:
-        lines = [
-            f"{'AGREES' if self.agrees else 'DIFFERS'}: {self.agreed} kinds of messages as "
-            f"derived, {len(self.differences)} not; {self.calls} calls in the step"
-        ]
+        lines = ["AGREES" if self.agrees else "DIFFERS"]
+        if self.agreed or self.differences:
+            lines[0] += (
+                f": {self.agreed} kinds of messages as derived, {len(self.differences)} not; "
+                f"{self.calls} calls in the step"
+            )
         for one in self.differences:
+            groups = f" in groups of {one['group']}" if one["group"] else ""
+            phase = f"{one['phase']} " if one["phase"] else ""
             lines.append(
-                f"  {one['collective']} {one['dtype']} {one['payload_bytes']:,} bytes in groups of "
-                f"{one['group']}: derived {one['derived']} times, run {one['run']}; {one['cause']}"
+                f"  {phase}{one['collective']} {one['dtype']} {one['payload_bytes']:,} bytes"
+                f"{groups}: derived {one['derived']} times, run {one['run']}; {one['cause']}"
                 + (f" ({one['place']})" if one["place"] else "")
             )
         for one in self.rest:
@@ -247,22 +61,27 @@ class Audit:
                 f"  at rest, {one['state']}: derived {one['derived']:,} bytes, run "
                 f"{one['run']:,}{mark}"
             )
+        if self.peak is not None:
+            mark = "" if self.peak["agrees"] else f"  <- differs; {self.peak['cause']}"
+            lines.append(
+                f"  peak: derived {self.peak['derived']:,} bytes, run {self.peak['run']:,}{mark}"
+            )
         return "\n".join(lines)
 
 
 def _cause(term: Term, more: bool, other: Counter[Term]) -> str:
     """What a term without a counterpart most likely is."""
-    kind, group, dtype, size = term
-    for (kind2, group2, dtype2, size2), count in other.items():
+    kind, group, dtype, size, phase = term
+    for (kind2, group2, dtype2, size2, phase2), count in other.items():
         if not count or kind2 != kind:
             continue
+        if (group2, dtype2, size2) == (group, dtype, size) and phase2 != phase:
+            return f"the same in {phase2} is there: another phase"
         if size2 == size and dtype2 == dtype and group2 != group:
             return f"the same in groups of {group2} is there: another group"
-        if group2 == group and dtype2 == dtype and size2 == size:
-            return "another number of calls"
         if group2 == group and dtype2 != dtype and size2 in (2 * size, size // 2, size, 4 * size):
             return f"one in {dtype2} is there: another format"
-    for (kind2, group2, _, size2), count in other.items():
+    for (kind2, group2, _, size2, _), count in other.items():
         if count and kind2 != kind and size2 == size and group2 == group:
             return f"{kind2} of that size is there: another collective"
     if size <= 64:
@@ -270,66 +89,148 @@ def _cause(term: Term, more: bool, other: Counter[Term]) -> str:
     return "not derived" if more else "the run does not send it"
 
 
-def compare(derivation: Mapping[str, Any], run: Mapping[str, Any], class_at: int = 0) -> Audit:
-    """The terms of a derivation's device class beside the messages of one step."""
-    derived: Counter[Term] = Counter()
-    for term in derivation["communication"]["classes"][class_at]["terms"]:
-        if term["collective"] in ("host_copy",):
-            continue
-        kind = term["collective"]
-        count = int(term["count"])
-        derived[(kind, term["group"], term["dtype"], int(term["payload_bytes"]))] += count
-    done: Counter[Term] = Counter()
-    places: dict[Term, str] = {}
-    for one in run["messages"]:
-        if one["group"] == 1 or one["collective"] == "receive":
-            continue
-        kind = "send_recv" if one["collective"] == "send" else one["collective"]
-        term = (kind, one["group"], one["dtype"], one["payload_bytes"])
-        done[term] += 1
-        places.setdefault(term, one.get("place", ""))
-    audit = Audit(0, sum(done.values()))
+def _phase(kind: str, phase: str) -> str:
+    """Gradients are reduced in backward; a pipeline's schedule sends outside of all passes."""
+    if kind == "send_recv":
+        return ""
+    return "backward" if phase == "reduce" else phase
+
+
+def _terms(run: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Term]:
+    """How messages are compared: by group and phase only where the source tells them."""
+    messages = run["messages"]
+    has_groups = all(one["group"] for one in messages)
+    has_phases = all(one.get("phase") for one in messages)
+
+    def term(one: Mapping[str, Any]) -> Term:
+        kind = "send_recv" if one["collective"] == "send" else str(one["collective"])
+        group = 2 if kind == "send_recv" else int(one["group"])
+        return (
+            kind,
+            group if has_groups else 0,
+            str(one["dtype"]),
+            int(one["payload_bytes"]),
+            _phase(kind, one.get("phase", "")) if has_phases else "",
+        )
+
+    return term
+
+
+def _differences(derived: Counter[Term], done: Counter[Term]) -> list[dict[str, Any]]:
     missing, extra = derived - done, done - derived
-    for term in sorted({*derived, *done}):
-        if derived[term] == done[term]:
-            audit.agreed += 1
-            continue
+    out = []
+    for term in sorted({*missing, *extra}):
         more = done[term] > derived[term]
-        audit.differences.append(
+        both = derived[term] and done[term]
+        cause = _cause(term, more, missing if more else extra)
+        out.append(
             {
                 "collective": term[0],
                 "group": term[1],
                 "dtype": term[2],
                 "payload_bytes": term[3],
+                "phase": term[4],
                 "derived": derived[term],
                 "run": done[term],
-                "cause": "another number of calls"
-                if derived[term] and done[term]
-                else _cause(term, more, missing if more else extra),
-                "place": places.get(term, ""),
+                "cause": "another number of calls" if both else cause,
+                "place": "",
             }
         )
-    rest = derivation["memory"]["classes"][class_at]["rest_bytes"]
+    return out
+
+
+def compare(derivation: Mapping[str, Any], run: Mapping[str, Any], class_at: int = 0) -> Audit:
+    """The terms of a derivation's device class beside the messages of one step. Of a source without
+    messages the peak is compared, within PEAK_WITHIN."""
+    memory = derivation["memory"]["classes"][class_at]
+    audit = Audit(0, 0)
+    if run["messages"] or not run.get("peak_bytes"):
+        term_of = _terms(run)
+        derived: Counter[Term] = Counter()
+        for term in derivation["communication"]["classes"][class_at]["terms"]:
+            if term["collective"] != "host_copy":
+                derived[term_of(term)] += int(term["count"])
+        done: Counter[Term] = Counter()
+        places: dict[Term, str] = {}
+        for one in run["messages"]:
+            if one["group"] == 1 or one["collective"] == "receive":
+                continue
+            done[term_of(one)] += 1
+            places.setdefault(term_of(one), one.get("place", ""))
+        audit.calls = sum(done.values())
+        audit.agreed = sum(derived[term] == count for term, count in done.items())
+        audit.differences = _differences(derived, done)
+        for one in audit.differences:
+            key = tuple(one[k] for k in ("collective", "group", "dtype", "payload_bytes", "phase"))
+            one["place"] = places.get(key, "")  # type: ignore[call-overload]
     for state in ("parameters", "gradients", "optimizer"):
         if state in run.get("rest_bytes", {}):
-            audit.rest.append(
-                {"state": state, "derived": int(rest[state]), "run": int(run["rest_bytes"][state])}
-            )
+            derived_bytes = int(memory["rest_bytes"][state])
+            done_bytes = int(run["rest_bytes"][state])
+            audit.rest.append({"state": state, "derived": derived_bytes, "run": done_bytes})
+    if run.get("peak_bytes"):
+        audit.peak = _peak(memory, int(run["peak_bytes"]))
     return audit
+
+
+def _in_allocator(memory: Mapping[str, Any]) -> int:
+    """Bytes alive at the peak, contexts and other memory that no allocator sees left aside."""
+    return int(memory["bytes"]["total"]) - int(memory["bytes"].get("overhead", 0))
+
+
+def _peak(memory: Mapping[str, Any], run: int) -> dict[str, Any]:
+    derived = _in_allocator(memory)
+    near = abs(run - derived) <= PEAK_WITHIN * derived
+    return {"derived": derived, "run": run, "agrees": near, "cause": ""}
+
+
+_WHOLE_INSTEAD = ("ddp", "zero1", "zero2", "fsdp+keep", "fsdp")
+
+
+def _cause_of_peak(audit: Audit, job: Mapping[str, Any], class_at: int) -> None:
+    """Says which other life of the states along an axis of samples would have the run's peak."""
+    import placet
+
+    if audit.peak is None or audit.peak["agrees"]:
+        return
+    audit.peak["cause"] = (
+        "more than derived" if audit.peak["run"] > audit.peak["derived"] else ("less than derived")
+    )
+    axes = str(job.get("placement", "")).split()
+    best = PEAK_WITHIN
+    for at, axis in enumerate(axes):
+        head, _, how = axis.partition(":")
+        for other in _WHOLE_INSTEAD:
+            if how not in _WHOLE_INSTEAD or other == how:
+                continue
+            changed = " ".join([*axes[:at], f"{head}:{other}", *axes[at + 1 :]])
+            try:
+                other_job = {**job, "placement": changed}
+                found = placet.derive(**other_job).to_dict()["memory"]["classes"][class_at]
+            except placet.InputError:
+                continue
+            away = abs(audit.peak["run"] / max(1, _in_allocator(found)) - 1)
+            if away < best:
+                best = away
+                audit.peak["cause"] = f"that of {changed}: states along {head} live as in {other}"
 
 
 def audit(
     path: str | os.PathLike[str],
     *,
     step: int | None = None,
+    rank: int = 0,
     device_class: int = 0,
     derivation: Mapping[str, Any] | None = None,
     **job: Any,
 ) -> Audit:
-    """A record, Chrome trace or Flight Recorder dump of one rank beside `placet.derive(**job)`."""
-    run = read(path, step)
+    """What a run of one rank left (see `_sources.read`) beside `placet.derive(**job)`."""
+    run = read(path, step, rank=rank)
     if derivation is None:
         import placet
 
         derivation = placet.derive(**job).to_dict()
-    return compare(derivation, run, device_class)
+    found = compare(derivation, run, device_class)
+    if job:
+        _cause_of_peak(found, job, device_class)
+    return found

@@ -2,8 +2,9 @@
 
 At sampled updates: ranks that hold the same tensor hold the same bits (a digest of each); the
 gradient that an update takes is the mean of what all replicas computed (a linear sketch: the
-product with a random vector of signs, which sums and means keep); numbers that steer the update
-are the same everywhere. All of it is three small messages, whatever the size of the model.
+product with a random vector of signs, which sums and means keep; of fully_shard's parts the
+sketches add up to it); numbers that steer the update are the same everywhere. All of it is a few
+small messages, whatever the size of the model.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
+
+from ._guard_shards import Shards
 
 
 class GuardError(RuntimeError):
@@ -92,6 +95,8 @@ class Guard:
             for name, one in self._named
             if replicated and not hasattr(one, "_local_tensor")
         ]
+        self._shards = Shards(model, signs)
+        self._shards.on = True
         self._sketch: dict[str, Tensor] = {}
         self._norm: float | None = None
         self._gradients_seen = False
@@ -139,6 +144,7 @@ class Guard:
         """Ends the watch."""
         for hook in self._hooks:
             hook.remove()
+        self._shards.close()
         torch.nn.utils.clip_grad_norm_ = self._clip
 
     @property
@@ -180,9 +186,29 @@ class Guard:
 
     def _check_gradients(self) -> None:
         """Once before each update, ahead of clipping."""
-        if not self._due or self._gradients_seen or not self._sketched:
+        if not self._due or self._gradients_seen:
             return
         self._gradients_seen = True
+        if self.average:
+            self._check_shards()
+        if self._sketched:
+            self._check_sketches()
+
+    def _check_shards(self) -> None:
+        for name, axis, ranks, found, expected in self._shards.differences():
+            self._tell(
+                GuardError(
+                    f"the gradient is not the mean of what ranks handed to the reduction "
+                    f"(sketch {found:.6g}, expected {expected:.6g})",
+                    name,
+                    axis,
+                    ranks,
+                    self.step,
+                )
+            )
+            return
+
+    def _check_sketches(self) -> None:
         mine = torch.zeros(len(self._sketched), 4)
         for at, (name, parameter) in enumerate(self._sketched):
             part = self._sketch.get(name)
@@ -255,6 +281,7 @@ class Guard:
             self._check_state()
             self.checked += 1
         self.step += 1
+        self._shards.on = self._due
         self._norm = None
         self._gradients_seen = False
 
@@ -298,7 +325,8 @@ def guard(
     group: the ranks that are replicas of each other (default: all); replicated=False: plain
     tensors are the rank's own, as in pipelines and cuts by hand. average=False: gradients are
     summed over replicas. Tensors of a DeviceMesh are compared along the axes on which they are
-    whole; their gradients are not sketched, as they exist in parts only.
+    whole; of those that fully_shard cuts along their first dim, the gradient's parts are compared
+    with what ranks handed to its reduction.
     """
     return Guard(
         model,

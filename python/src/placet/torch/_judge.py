@@ -33,6 +33,7 @@ CONDITIONS = (
 
 # Entries that may be by accident what one factor makes of the right ones.
 _MANY = 8
+_SMALL = 4096  # parts of a fraction: of all numbers of the field 1 in 100 is one
 
 
 @dataclass
@@ -224,17 +225,22 @@ class Judge:
             )
             return places[min(step, len(places) - 1)] if places else ""
         if kind == "backward":
-            return seen["backwards"][0][0] if seen["backwards"] else ""
+            return self._backward(seen, 0)
         if kind in seen["said"] and seen["said"][kind]:
             return seen["said"][kind][0]
         if kind == "reduction":
             first = self._first_foreign(seen, step, norms=False)
-            return first or (seen["backwards"][-1][0] if seen["backwards"] else "")
+            return first or self._backward(seen, -1)
         if kind == "message":
             return self._first_foreign(seen, step) or self._line("backward", ranks, step)
         if kind == "clip" and self._first_foreign(seen, step):
             return self._first_foreign(seen, step)
         return self._line("optimizer" if kind == "seed" else "step", ranks, step)
+
+    def _backward(self, seen: dict[str, Any], at: int) -> str:
+        """The line of a backward pass from a loss, of another rank where this one has none."""
+        calls = seen["backwards"] or max((one.get("backwards", []) for one in self.ranks), key=len)
+        return str(calls[at][0]) if calls else ""
 
     def _is_known(self, numbers: Tensor) -> bool:
         """Whether the reference has most of the numbers, or a small part of them: what is added
@@ -248,16 +254,21 @@ class Judge:
         return False
 
     def _first_foreign(self, seen: dict[str, Any], step: int, norms: bool = True) -> str:
-        """The first message, or norm, up to this update whose result the reference never has."""
+        """The first message, or norm, up to this update whose result the reference never has. Of
+        maxima some are strange by right (those of a softmax in parts): one is named only where a
+        norm would be else."""
         if not self.reference["values"].numel():
             return ""
+        maximum = ""
         for message in seen["messages"]:
-            if message["numbers"].numel() == 0 or message["reduction"] in ("max", "min"):
+            of_norm = message["kind"] == "norm" or message["place"] in seen["said"]["clip"]
+            if message["update"] > step or (of_norm and not norms):
                 continue
-            if message["update"] > step or (message["kind"] == "norm" and not norms):
+            if message["numbers"].numel() == 0 or self._is_known(message["numbers"]):
                 continue
-            if not self._is_known(message["numbers"]):
-                return str(message["place"])
+            if message["reduction"] not in ("max", "min"):
+                return maximum if of_norm and maximum else str(message["place"])
+            maximum = maximum or str(message["place"])
         return ""
 
     def _finding(self, sign: str, group: list[Difference], difference: str) -> Finding:
@@ -308,7 +319,7 @@ class Judge:
         factors: list[Difference] = []
         for ratio, _ in Counter(r for r in ratios.values() if r is not None).most_common():
             group = [one for one in left if ratios[id(one)] == ratio]
-            fraction = _field.fraction_of(ratio)
+            fraction = _field.fraction_of(ratio, _SMALL)
             if fraction is not None:
                 out.append(self._finding("scale", group, self._scale(fraction)))
                 left = [one for one in left if ratios[id(one)] != ratio]
@@ -326,7 +337,8 @@ class Judge:
             left = [one for one in left if id(one) not in taken]
         if left:
             out.append(self._of_parts(left))
-        return sorted(out, key=lambda one: -one.entries)
+        # One wrong gradient changes the norm that all others are clipped by: those come behind it.
+        return sorted(out, key=lambda one: (one.sign == "common factor", -one.entries))
 
     def _norm_ratio(self, rank: int) -> Fraction | None:
         """The fraction by which a rank's first norm is too large, if it is one and not 1."""
@@ -365,7 +377,7 @@ class Judge:
             total = torch.stack([one.found for one in same]).sum(0) % P
             whole = Difference(0, "", 0, same[0].at, total, same[0].expected, "")
             ratio = _ratio(whole)
-            fraction = None if ratio is None else _field.fraction_of(ratio)
+            fraction = None if ratio is None else _field.fraction_of(ratio, _SMALL)
             agree = all(bool((one.found == same[0].found).all()) for one in same)
             if fraction is not None and not agree:
                 text = f"the ranks' numbers add up to {fraction} times the reference's"

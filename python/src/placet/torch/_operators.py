@@ -314,6 +314,14 @@ def _masked_fill(a: Applied) -> Any:
     return torch.where(a["mask"], a("value"), a("self"))
 
 
+@formula("index_fill")
+def _index_fill(a: Applied) -> Any:
+    out = a("self").clone()
+    places = (slice(None),) * (a["dim"] % max(1, out.dim())) + (a["index"],)
+    out[places] = a("value")
+    return out
+
+
 @formula("_to_copy", "clone", "lift_fresh", "wait_tensor", "_wrap_tensor_autograd")
 def _to_copy(a: Applied) -> Any:
     return a.numbers_of(next(v for v in a.given.values() if isinstance(v, Tensor)))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -57,6 +59,8 @@ class Recorder(Watch):
         self.steps: list[dict[str, Any]] = []
         self._messages: list[dict[str, Any]] = []
         self._hooks: list[Any] = []
+        self._backwards = 0  # passes of autograd that are under way
+        self._since = 0  # messages of the step up to the end of its last backward pass
 
     def __enter__(self) -> Recorder:
         from torch.optim.optimizer import (
@@ -70,13 +74,43 @@ class Recorder(Watch):
             register_optimizer_step_pre_hook(self._begin_update),
             register_optimizer_step_post_hook(self._end_update),
         ]
+        self._undo: list[Any] = []
+        self._count_as_backward(torch.autograd, "_engine_run_backward")
+        stages = sys.modules.get("torch.distributed.pipelining.stage")
+        if (
+            stages is not None
+        ):  # reduces gradients after the last micro-batch, outside of all passes
+            self._count_as_backward(stages._PipelineStageBase, "perform_reduce_grad")
         super().__enter__()
         return self
 
     def __exit__(self, *what: Any) -> None:
         super().__exit__(*what)
+        for undo in self._undo:
+            undo()
         for hook in self._hooks:
             hook.remove()
+
+    def _count_as_backward(self, owner: Any, name: str) -> None:
+        """A pass of autograd with what engines do at its end, outside of any of its nodes."""
+        call = getattr(owner, name, None)
+        if call is None:
+            return
+
+        @functools.wraps(call)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            self._backwards += 1
+            try:
+                return call(*args, **kwargs)
+            finally:
+                self._backwards -= 1
+                self._since = len(self._messages)
+
+        setattr(owner, name, run)
+        self._undo.append(lambda: setattr(owner, name, call))
+
+    def phase_now(self) -> str:
+        return "backward" if self._backwards else super().phase_now()
 
     def _begin_update(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         self._depth += 1
@@ -88,6 +122,9 @@ class Recorder(Watch):
         if self._depth:
             return
         self.phase = "forward"
+        for message in self._messages[self._since :]:
+            message["phase"] = "update"  # what lies between backward and update, such as clipping
+        self._since = 0
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         states = [
             one
